@@ -1,0 +1,59 @@
+/* A job as its submitter describes it: what `carma submit` sends and what the daemon stores. Free of transport. */
+#ifndef CARMA_API_SPEC_H
+#define CARMA_API_SPEC_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* Figures that come with a job (a .rad file's optional columns, a trace's workload): memory in bytes, -1 = none. */
+enum spec_recorded { SPEC_MEASURED, SPEC_HORUS, SPEC_FAKETENSOR, SPEC_GPUMEMNET, SPEC_RECORDED_COUNT };
+extern const char *const spec_recorded_names[SPEC_RECORDED_COUNT]; /* "measured", "horus", "faketensor", "gpumemnet" */
+
+struct spec_strings {
+    char **items; /* owned */
+    size_t count;
+};
+
+struct job_spec {
+    char *name;                  /* never NULL once checked */
+    struct spec_strings command; /* argv; at least one */
+    struct spec_strings environment; /* "NAME=value", the submitter's */
+    char *directory;             /* absolute: where it runs */
+    char *output;                /* absolute path of stdout; %j = job id */
+    char *error;                 /* absolute path of stderr; %j = job id; NULL = same as output */
+    char *conda_environment;     /* NULL = none */
+    uint32_t gpus;               /* >= 1 */
+    int64_t gpu_memory_bytes;    /* per GPU, declared; -1 = not */
+    bool exclusive;
+    bool held;
+    char *policy_word;           /* as written in a positional .rad file; kept, not enforced; may be NULL */
+    char *summary_name;          /* file name of the model summary, or NULL */
+    char *summary;               /* its contents, or NULL */
+    char *dataset;               /* may be NULL */
+    int64_t batch_size;          /* -1 = not said */
+    int64_t recorded_bytes[SPEC_RECORDED_COUNT];
+};
+
+void job_spec_init(struct job_spec *spec); /* all "not said", 1 GPU */
+void job_spec_release(struct job_spec *spec);
+
+/* Checks ranges and lengths (limits below); -EINVAL with one line that names the value and the remedy. */
+int job_spec_check(const struct job_spec *spec, struct error *err);
+
+json_t *job_spec_to_json(const struct job_spec *spec);                                      /* a new reference */
+int job_spec_from_json(const json_t *json, struct job_spec *spec, struct error *err);       /* inits; checks too */
+
+void spec_strings_add(struct spec_strings *strings, const char *text);
+void spec_strings_release(struct spec_strings *strings);
+
+#define SPEC_MAX_NAME 128
+#define SPEC_MAX_ARGUMENTS 4096
+#define SPEC_MAX_ENVIRONMENT 8192
+#define SPEC_MAX_TEXT (1 << 20)      /* bytes of command, of environment, each in all */
+#define SPEC_MAX_SUMMARY (1 << 20)   /* bytes */
+#define SPEC_MAX_GPU_MEMORY (INT64_C(1) << 50)
+
+#endif

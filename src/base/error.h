@@ -1,0 +1,15 @@
+/* One-line errors for people: what was wrong, with which value, and what to do. */
+#ifndef CARMA_BASE_ERROR_H
+#define CARMA_BASE_ERROR_H
+
+struct error {
+    char text[512];
+};
+
+/* Fills err (which may be NULL) and returns -abs(code), code being an errno value. */
+int error_set(struct error *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Puts "format: " before the text that is there: the caller's context. */
+void error_prefix(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,88 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+int file_read(const char *path, size_t limit, char **text, size_t *length, struct error *err)
+{
+    CLEANUP(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    CLEANUP(free_ptr) char *buffer = NULL;
+    size_t used = 0, capacity = 0;
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return error_set(err, errno, "cannot read '%s': %s", path, strerror(errno));
+    if (S_ISDIR(st.st_mode))
+        return error_set(err, EISDIR, "cannot read '%s': it is a directory", path);
+    if (S_ISREG(st.st_mode) && (size_t)st.st_size > limit)
+        return error_set(err, EFBIG, "'%s' is too large: %lld bytes, at most %zu are read", path,
+                         (long long)st.st_size, limit);
+    for (;;) {
+        ssize_t count;
+        array_reserve(buffer, capacity, used + 65536);
+        count = read(fd, buffer + used, capacity - used - 1);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            return error_set(err, errno, "cannot read '%s': %s", path, strerror(errno));
+        if (count == 0)
+            break;
+        used += (size_t)count;
+        if (used > limit)
+            return error_set(err, EFBIG, "'%s' is too large: at most %zu bytes are read", path, limit);
+    }
+    buffer[used] = '\0';
+    *length = used;
+    *text = steal_ptr(&buffer);
+    return 0;
+}
+
+int file_write_atomic(const char *path, const void *bytes, size_t length, int mode, struct error *err)
+{
+    CLEANUP(free_ptr) char *temporary = xasprintf("%s.%d.tmp", path, (int)getpid());
+    CLEANUP(close_fd) int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+    const char *next = bytes;
+    size_t left = length;
+
+    if (fd < 0)
+        return error_set(err, errno, "cannot write '%s': %s", temporary, strerror(errno));
+    while (left) {
+        ssize_t count = write(fd, next, left);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            goto failed;
+        next += count;
+        left -= (size_t)count;
+    }
+    if (fsync(fd) < 0 || rename(temporary, path) < 0)
+        goto failed;
+    return 0;
+failed: {
+    int code = errno;
+    unlink(temporary);
+    return error_set(err, code, "cannot write '%s': %s", path, strerror(code));
+}
+}
+
+int file_make_dirs(const char *path, int mode, struct error *err)
+{
+    CLEANUP(free_ptr) char *copy = xstrdup(path);
+
+    for (char *slash = strchr(copy + 1, '/');; slash = strchr(slash + 1, '/')) {
+        struct stat st;
+        if (slash)
+            *slash = '\0';
+        if (mkdir(copy, (mode_t)mode) < 0 && (errno != EEXIST || stat(copy, &st) < 0 || !S_ISDIR(st.st_mode)))
+            return error_set(err, errno, "cannot make the directory '%s': %s", copy, strerror(errno));
+        if (!slash)
+            return 0;
+        *slash = '/';
+    }
+}

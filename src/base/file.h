@@ -1,0 +1,19 @@
+/* Whole small files. */
+#ifndef CARMA_BASE_FILE_H
+#define CARMA_BASE_FILE_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+/* Reads a regular file (or pipe) of at most `limit` bytes into *text (owned by the caller, NUL-terminated; *length
+ * excludes the NUL). -EFBIG when there is more; never reads further than limit + 1 bytes. */
+int file_read(const char *path, size_t limit, char **text, size_t *length, struct error *err);
+
+/* Writes via a temporary file beside it, fsync and rename: a reader sees the old or the new content, never a part. */
+int file_write_atomic(const char *path, const void *bytes, size_t length, int mode, struct error *err);
+
+/* mkdir -p with `mode` for what is made. */
+int file_make_dirs(const char *path, int mode, struct error *err);
+
+#endif

@@ -1,0 +1,22 @@
+/* Processes as /proc shows them. A process is identified by pid and start time: pids are reused. */
+#ifndef CARMA_BASE_PROC_H
+#define CARMA_BASE_PROC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct proc_stat {
+    pid_t parent;
+    pid_t session;
+    char state;           /* 'R', 'S', 'Z', ... */
+    uint64_t start_ticks; /* clock ticks after boot (proc(5), field 22) */
+};
+
+/* 0, or a negative errno (-ENOENT, -ESRCH: no such process). Allocates nothing. */
+int proc_read_stat(pid_t pid, struct proc_stat *stat);
+
+/* Whether the process that had this start time still runs (a zombie does not). */
+bool proc_alive(pid_t pid, uint64_t start_ticks);
+
+#endif

@@ -1,0 +1,36 @@
+/* How jobs that share GPUs really slow one another, and what power a GPU draws: the truth of the virtual node and of
+ * the simulator (the core's own belief is separate). Pure functions on doubles, no allocation: safe inside a foreign
+ * process.
+ *
+ * Source: thesis chapters 4 and 6 as calibrated in docs/contention.md; calibrated, not validated. */
+#ifndef CARMA_CONTENTION_CONTENTION_H
+#define CARMA_CONTENTION_CONTENTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum share_mode { SHARE_STREAMS, SHARE_MPS };
+
+struct contention_params {
+    double capacity;         /* what the GPU can deliver, in units of one saturated GPU: 1.0 (variant 1.25) */
+    double union_exponent;   /* U = capacity * (1 - prod(1 - a_i)^e): 1.0 (variants 0.8, 1.2) */
+    double share_weight;     /* who of the residents gets how much: weight a_i^(w - 1); 1.0 = equal slowdown */
+    double streams_exponent; /* streams see g_i = a_i^0.4 ... */
+    double streams_factor;   /* ... and deliver 0.85 of it */
+};
+
+extern const struct contention_params contention_default;
+
+/* Rates (0..1 of each resident's solo speed) of `count` residents with solo SM activities a[0..count) in 0..1 that
+ * share one GPU. A single resident runs at 1. count may be 0. Residents of mixed modes are computed as SHARE_STREAMS. */
+void contention_rates(const struct contention_params *params, enum share_mode mode, size_t count, const double *a,
+                      double *rates);
+
+/* A job on `slices` of 7 MIG slices: its rate at solo SM activity a. */
+double contention_mig_rate(double a, int slices);
+
+/* Power draw in watts at total SM activity s (0..1) of a GPU with the given idle and full power. The thesis's A100:
+ * idle 53.8 W, full 275.5 W (RMSE 12 W against the published run). */
+double contention_power_w(double s, double idle_w, double full_w);
+
+#endif

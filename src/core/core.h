@@ -1,0 +1,55 @@
+/* The scheduling state machine: pure. No clock, no file, no log, no randomness, no floating point on a decision path.
+ *
+ *   core_apply   the only way state changes
+ *   core_decide  looks at the state and yields new records, each already applied
+ *
+ * A driver, for each input: core_apply; core_decide at the input's time; commit input and decisions in one
+ * transaction; act on the decisions. At core_next_wake_ns it feeds a TIMER. A restart only applies what is stored. */
+#ifndef CARMA_CORE_CORE_H
+#define CARMA_CORE_CORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "core/job.h"
+#include "core/reason.h"
+#include "core/record.h"
+
+#define CORE_VERSION 1 /* raised whenever the same inputs may yield other decisions */
+
+struct core;
+struct gpu;
+
+struct core *core_new(void); /* empty: no GPUs, default configuration */
+void core_free(struct core *core);
+
+/* 0; or a negative errno with a sentence for people, the state then being unchanged: -ENOENT no such job or GPU,
+ * -EEXIST the job is already there, -EPERM its state forbids it (e.g. holding a running job), -EINVAL nonsense. */
+int core_apply(struct core *core, const struct record *record, struct error *err);
+
+/* Appends the decisions that are due at now_ns (node time) to *out; each has been applied. */
+void core_decide(struct core *core, int64_t now_ns, struct record_list *out);
+
+/* When core_decide should be called again even if nothing happens; INT64_MAX: not before an input. */
+int64_t core_next_wake_ns(const struct core *core);
+
+/* Whether such a submission could ever run on this node as it is configured now; if not, *why says why not. */
+bool core_could_ever_run(const struct core *core, const struct record_submitted *submitted, struct reason *why);
+
+/* Why the job waits (REASON_NONE: it does not, or there is none such). */
+struct reason core_reason(const struct core *core, uint64_t job, int64_t now_ns);
+
+/* Looking at the state. Ended jobs are forgotten: find gives NULL for them. */
+const struct job *core_find_job(const struct core *core, uint64_t id);
+const struct gpu *core_gpu(const struct core *core, uint32_t gpu); /* NULL out of range; core/ledger.h */
+uint32_t core_gpu_count(const struct core *core);
+const struct core_config *core_configuration(const struct core *core);
+uint64_t core_waiting_count(const struct core *core); /* queued, recovering; not held */
+uint64_t core_job_count(const struct core *core);     /* that have not ended */
+
+/* The whole state as canonical text: equal states give equal text. Owned by the caller. */
+char *core_dump(const struct core *core);
+
+#endif

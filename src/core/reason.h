@@ -1,0 +1,46 @@
+/* Why a job waits: a code with its numbers, and the one sentence that `carma explain`, the queue and the log show. */
+#ifndef CARMA_CORE_REASON_H
+#define CARMA_CORE_REASON_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum reason_code {
+    REASON_NONE,           /* does not wait */
+    REASON_HELD,           /* a person holds it */
+    REASON_BEHIND,         /* FIFO: `ahead` jobs go first, `other` is the head */
+    REASON_RECOVERY_FIRST, /* `other`, a recovering job, goes first */
+    REASON_MEMORY,         /* needs needed_bytes on each of `wanted` GPUs; the best open GPU has best_bytes free */
+    REASON_SM_ACTIVITY,    /* enough memory, but every such GPU is busier than cap_permille; the least has best_permille */
+    REASON_NO_IDLE_GPU,    /* wants idle GPUs: `qualified` of `wanted` are */
+    REASON_EXCLUSIVE,      /* the GPUs left are held by exclusive jobs, e.g. `other` */
+    REASON_FULL,           /* the GPUs left run max_jobs_per_gpu jobs */
+    REASON_SETTLING,       /* the GPUs left were given a job whose memory is not settled yet; until_ns where known */
+    REASON_NOT_MEASURED,   /* no sample of the GPUs left yet */
+    REASON_GPUS_LOST,      /* `qualified` of `wanted` GPUs are there at all */
+    REASON_PERIOD,         /* the next decision is due at until_ns */
+    REASON_TOO_MANY_GPUS,  /* never: wants `wanted` GPUs, the node has `qualified` */
+    REASON_NEVER_FITS,     /* never: needs needed_bytes on a GPU, the largest has best_bytes */
+    REASON_CODE_COUNT
+};
+
+struct reason {
+    uint32_t code; /* enum reason_code */
+    uint32_t wanted;
+    uint32_t qualified;
+    uint32_t gpu; /* the GPU that best_* speaks of */
+    uint64_t ahead;
+    uint64_t other;
+    int64_t needed_bytes;
+    int64_t best_bytes;
+    int64_t until_ns;
+    int32_t best_permille;
+    int32_t cap_permille;
+};
+
+#define REASON_TEXT 192
+
+const char *reason_name(uint32_t code); /* "memory", "sm-activity", ... */
+char *reason_format(const struct reason *reason, int64_t now_ns, char text[static REASON_TEXT]);
+
+#endif

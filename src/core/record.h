@@ -1,0 +1,163 @@
+/* Records: everything that enters the core and everything it decides, as flat data.
+ *
+ * A driver commits an input together with the decisions that follow from it in one transaction, then acts on them.
+ * Applying the stored records in order rebuilds the state exactly. `record_fields` names every member, so that codecs,
+ * comparisons and random generators are written once (src/api/record_json.h, tests/property).
+ *
+ * Units: bytes, nanoseconds of node time, permille. -1 means "not known" where a field says so. */
+#ifndef CARMA_CORE_RECORD_H
+#define CARMA_CORE_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/config.h"
+
+#define RECORD_MAX_GPUS 16      /* GPUs of one job */
+#define RECORD_UUID_SIZE 48     /* "GPU-" or "MIG-" and a UUID, NUL included */
+#define RECORD_WORKLOAD_SIZE 64 /* what identifies runs of "the same" job, NUL included */
+
+enum record_type {
+    RECORD_NONE,
+    /* inputs */
+    RECORD_RECONFIGURED,  /* the configuration is now this; the first record of every store */
+    RECORD_GPU_BACK,      /* a GPU is there (first seen, or again) */
+    RECORD_GPU_LOST,      /* a GPU is gone or unusable: nothing is placed on it */
+    RECORD_SUBMITTED,     /* a new job, with its static estimate */
+    RECORD_CANCELLED,     /* a person wants the job gone */
+    RECORD_HELD,          /* a person wants a waiting job to stay waiting */
+    RECORD_RELEASED,      /* ... and no longer */
+    RECORD_SAMPLE,        /* a GPU's quantised window statistics */
+    RECORD_STARTED,       /* the placed job's process runs */
+    RECORD_FIRST_USE,     /* the job's memory is seen on a GPU for the first time in this run */
+    RECORD_OBSERVED,      /* the job's memory on a GPU has grown to this */
+    RECORD_EXITED,        /* the job's whole process tree has ended, with the classified cause */
+    RECORD_LAUNCH_FAILED, /* the placed job could not be started */
+    RECORD_SIGNAL_FAILED, /* a decided signal could not be delivered */
+    RECORD_ADOPTED,       /* after a restart of the driver the job was found running */
+    RECORD_LOST,          /* the job's shepherd died; its tree was killed and seen empty */
+    RECORD_TIMER,         /* the time that core_next_wake_ns named has come */
+    /* decisions */
+    RECORD_PLACED,    /* start the job on these GPUs */
+    RECORD_REQUEUED,  /* the crashed or lost job waits again (recovery: ahead of the main queue) */
+    RECORD_GAVE_UP,   /* the crashed or lost job is not tried again */
+    RECORD_REFUSED,   /* the waiting job can never run here */
+    RECORD_SIGNALLED, /* ask the job's process tree to stop */
+    RECORD_TYPE_COUNT
+};
+
+/* Why a job's process tree ended. Only GPU_OOM is recovered. */
+enum exit_cause {
+    EXIT_COMPLETED,     /* status 0 */
+    EXIT_FAILED,        /* any other failure: the job's own */
+    EXIT_GPU_OOM,       /* failed, and its output holds a framework's GPU out-of-memory error */
+    EXIT_SIGNALLED,     /* killed by a signal that carma did not send */
+    EXIT_CAUSE_COUNT
+};
+
+/* Where a memory claim comes from. */
+enum claim_source {
+    CLAIM_UNKNOWN,  /* nobody knows: claim_bytes is -1 */
+    CLAIM_DECLARED, /* the submitter's --gpu-memory */
+    CLAIM_RECORDED, /* a figure recorded with the job (a .rad file's measured or estimated column) */
+    CLAIM_ESTIMATED,
+    CLAIM_SOURCE_COUNT
+};
+
+struct record_gpu {
+    uint32_t gpu; /* the core's number of the GPU: 0, 1, ... in the order of first appearance */
+    char uuid[RECORD_UUID_SIZE];
+    int64_t total_bytes; /* memory that jobs can use: the driver's total without what it reserves */
+};
+
+struct record_submitted {
+    uint32_t uid;
+    uint32_t gpus;        /* GPUs wanted, >= 1 */
+    int64_t claim_bytes;  /* memory per GPU, or -1 */
+    uint32_t claim_source;
+    int32_t smact_permille; /* expected solo SM activity, or -1 */
+    bool exclusive;       /* alone on its GPUs until it ends */
+    bool held;
+    char workload[RECORD_WORKLOAD_SIZE];
+};
+
+struct record_sample {
+    uint32_t gpu;
+    int64_t used_bytes;      /* of total_bytes, by anybody, in the window's last sample */
+    int64_t foreign_bytes;   /* of used_bytes, by processes that are no job's; -1: the driver cannot attribute memory */
+    int32_t smact_permille;  /* window mean, or -1: not measured */
+};
+
+struct record_exited {
+    uint32_t cause;           /* enum exit_cause */
+    int32_t status;           /* exit status, or 128 + signal */
+    int64_t requested_bytes;  /* GPU_OOM: what the failed allocation asked for; -1: not said */
+    int64_t free_bytes;       /* GPU_OOM: what was free then; -1: not said */
+};
+
+struct record_memory {
+    uint32_t gpu;
+    int64_t bytes;
+};
+
+struct record_placed {
+    uint32_t count;
+    uint32_t gpus[RECORD_MAX_GPUS];
+    int64_t claim_bytes; /* booked on each GPU; 0 under the monitor view without a claim */
+    bool shared;         /* some GPU had a resident before */
+    bool recovery;       /* comes from the recovery queue */
+};
+
+struct record_requeued {
+    bool recovery;
+    uint32_t crashes; /* out-of-memory crashes so far */
+};
+
+struct record {
+    uint32_t type; /* enum record_type */
+    int64_t at_ns;
+    uint64_t job; /* 0: concerns no job */
+    union {
+        struct core_config config;       /* RECONFIGURED */
+        struct record_gpu gpu;           /* GPU_BACK, GPU_LOST */
+        struct record_submitted submitted;
+        struct record_sample sample;
+        struct record_memory memory;     /* FIRST_USE, OBSERVED */
+        struct record_exited exited;
+        struct record_placed placed;
+        struct record_requeued requeued;
+    };
+};
+
+enum field_kind { FIELD_BOOL, FIELD_U32, FIELD_I32, FIELD_I64, FIELD_TEXT, FIELD_U32_ARRAY };
+
+/* One member of a record of one type. `size`: of a FIELD_TEXT, the room; of a FIELD_U32_ARRAY, the most elements (how
+ * many count is in the record's `count` field, which comes just before). */
+struct record_field {
+    uint32_t type;
+    const char *name;
+    enum field_kind kind;
+    size_t offset;
+    size_t size;
+};
+
+extern const struct record_field record_fields[];
+extern const size_t record_field_count;
+
+const char *record_type_name(uint32_t type);     /* "submitted"; "unknown" out of range */
+const char *exit_cause_name(uint32_t cause);     /* "completed", "failed", "gpu_oom", "signalled" */
+const char *claim_source_name(uint32_t source);  /* "unknown", "declared", "recorded", "estimated" */
+bool record_is_decision(uint32_t type);
+
+/* A growable list of records. Zero-initialise. */
+struct record_list {
+    struct record *items; /* owned */
+    size_t count;
+    size_t capacity;
+};
+
+struct record *record_list_add(struct record_list *list, const struct record *record);
+void record_list_release(struct record_list *list);
+
+#endif
