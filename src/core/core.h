@@ -3,8 +3,9 @@
  *   core_apply   the only way state changes
  *   core_decide  looks at the state and yields new records, each already applied
  *
- * A driver, for each input: core_apply; core_decide at the input's time; commit input and decisions in one
- * transaction; act on the decisions. At core_next_wake_ns it feeds a TIMER. A restart only applies what is stored. */
+ * A driver, for each batch of inputs: core_apply to each; core_decide once, at the last one's time; commit inputs and
+ * decisions in one transaction; act on the decisions. At core_next_wake_ns it feeds a TIMER, which it need not store
+ * when nothing was decided. A restart only applies what is stored. */
 #ifndef CARMA_CORE_CORE_H
 #define CARMA_CORE_CORE_H
 
@@ -32,10 +33,11 @@ int core_apply(struct core *core, const struct record *record, struct error *err
 /* Appends the decisions that are due at now_ns (node time) to *out; each has been applied. */
 void core_decide(struct core *core, int64_t now_ns, struct record_list *out);
 
-/* When core_decide should be called again even if nothing happens; INT64_MAX: not before an input. */
-int64_t core_next_wake_ns(const struct core *core);
+/* The next time after now_ns at which core_decide may decide something though nothing has happened; INT64_MAX: none. */
+int64_t core_next_wake_ns(const struct core *core, int64_t now_ns);
 
-/* Whether such a submission could ever run on this node as it is configured now; if not, *why says why not. */
+/* Whether such a submission could ever run on this node as it is configured now; if not, *why says why not. While no
+ * GPU is known yet, everything could. */
 bool core_could_ever_run(const struct core *core, const struct record_submitted *submitted, struct reason *why);
 
 /* Why the job waits (REASON_NONE: it does not, or there is none such). */
@@ -43,7 +45,7 @@ struct reason core_reason(const struct core *core, uint64_t job, int64_t now_ns)
 
 /* Looking at the state. Ended jobs are forgotten: find gives NULL for them. */
 const struct job *core_find_job(const struct core *core, uint64_t id);
-const struct gpu *core_gpu(const struct core *core, uint32_t gpu); /* NULL out of range; core/ledger.h */
+const struct gpu *core_gpu(const struct core *core, uint32_t gpu); /* NULL out of range; see core/ledger.h */
 uint32_t core_gpu_count(const struct core *core);
 const struct core_config *core_configuration(const struct core *core);
 uint64_t core_waiting_count(const struct core *core); /* queued, recovering; not held */

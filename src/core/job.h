@@ -5,7 +5,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <uthash.h>
+
 #include "core/record.h"
+
+struct queue;
 
 enum job_state {
     JOB_HELD,     /* waits for a release */
@@ -13,7 +17,7 @@ enum job_state {
     JOB_PLACED,   /* has GPUs, is being started */
     JOB_RUNNING,  /* its process tree runs */
     JOB_STOPPING, /* was cancelled while it had GPUs: is being stopped */
-    JOB_CRASHED,  /* ran out of GPU memory, or lost its shepherd: to be decided on at once */
+    JOB_CRASHED,  /* ran out of GPU memory: to be decided on at once */
     /* ended: */
     JOB_COMPLETED,
     JOB_FAILED,
@@ -29,6 +33,10 @@ const char *job_state_letter(uint32_t state); /* as squeue has them: "PD", "R", 
 bool job_state_ended(uint32_t state);
 bool job_transition_allowed(uint32_t from, uint32_t to);
 
+/* The state that `record` brings a job to which is in state `from`: the one place that says so, for the core and for
+ * whoever shows jobs. `from` itself where the record does not change it; JOB_STATE_COUNT where it must not come. */
+uint32_t job_state_after(uint32_t from, const struct record *record);
+
 struct job_placement {
     uint32_t gpu;
     int64_t observed_bytes; /* the most seen in this run; 0 until first use */
@@ -43,13 +51,15 @@ struct job {
     bool recovery;           /* QUEUED: in the recovery queue. PLACED and RUNNING: came from it */
     bool signalled;          /* STOPPING: the signal was decided */
     uint32_t crashes;        /* by GPU memory */
-    uint32_t losses;         /* by a dead shepherd */
-    uint32_t crash_cause;    /* CRASHED: RECORD_EXITED or RECORD_LOST */
-    int64_t claim_bytes;     /* per GPU; while placed: as booked */
+    bool crashed_alone;      /* CRASHED: nobody else had memory on its GPUs, so another try cannot help */
+    int64_t signal_retry_ns; /* STOPPING: a signal that failed is not tried again before */
+    int64_t claim_bytes;     /* memory per GPU; -1: not known (the reserve view books the whole GPU for it) */
     uint32_t placement_count; /* GPUs held now */
     struct job_placement placements[RECORD_MAX_GPUS];
-    struct job *previous; /* in its queue */
+    struct queue *queue;  /* the one it stands in, or NULL */
+    struct job *previous;
     struct job *next;
+    UT_hash_handle hh;    /* core.jobs, by id */
 };
 
 #endif

@@ -40,8 +40,8 @@ enum record_type {
     RECORD_TIMER,         /* the time that core_next_wake_ns named has come */
     /* decisions */
     RECORD_PLACED,    /* start the job on these GPUs */
-    RECORD_REQUEUED,  /* the crashed or lost job waits again (recovery: ahead of the main queue) */
-    RECORD_GAVE_UP,   /* the crashed or lost job is not tried again */
+    RECORD_REQUEUED,  /* the crashed job waits again (recovery: ahead of the main queue) */
+    RECORD_GAVE_UP,   /* the crashed job is not tried again */
     RECORD_REFUSED,   /* the waiting job can never run here */
     RECORD_SIGNALLED, /* ask the job's process tree to stop */
     RECORD_TYPE_COUNT
@@ -104,7 +104,7 @@ struct record_memory {
 struct record_placed {
     uint32_t count;
     uint32_t gpus[RECORD_MAX_GPUS];
-    int64_t claim_bytes; /* booked on each GPU; 0 under the monitor view without a claim */
+    int64_t claim_bytes; /* booked on each GPU; -1: not known (the reserve view books the whole GPU) */
     bool shared;         /* some GPU had a resident before */
     bool recovery;       /* comes from the recovery queue */
 };

@@ -1,0 +1,23 @@
+#include "core/config.h"
+
+#include "base/units.h"
+
+void core_config_default(struct core_config *config)
+{
+    *config = (struct core_config){
+        .policy = "magm",
+        .memory_view = MEMORY_RESERVE,
+        .floor_bytes = 5 * GIB,
+        .margin_bytes = 1 * GIB,
+        .smact_cap_permille = 800,
+        .decide_period_ns = 1 * NS_PER_SEC,
+        .settle_ns = 30 * NS_PER_SEC,
+        .max_recoveries = 3,
+        .max_jobs_per_gpu = 16,
+    };
+}
+
+const char *memory_view_name(uint32_t view)
+{
+    return view == MEMORY_RESERVE ? "reserve" : "monitor";
+}

@@ -1,0 +1,17 @@
+/* Thesis 6.2.2, Least Utilized GPU: the lowest SM activity interferes least. */
+#include "core/core_internal.h"
+#include "core/policy/policy.h"
+
+static int64_t rank(const struct core *core, const struct gpu *gpu)
+{
+    (void)core;
+    return gpu->smact_permille;
+}
+
+const struct policy policy_lug = {
+    .name = "lug",
+    .summary = "least utilized GPU, by SM activity",
+    .shares = true,
+    .idle_first = true,
+    .rank = rank,
+};

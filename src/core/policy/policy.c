@@ -1,0 +1,16 @@
+#include "core/policy/policy.h"
+
+#include <stddef.h>
+#include <string.h>
+
+const struct policy *const policies[] = {
+    &policy_exclusive, &policy_round_robin, &policy_magm, &policy_lug, &policy_mug, NULL,
+};
+
+const struct policy *policy_find(const char *name)
+{
+    for (size_t i = 0; policies[i]; i++)
+        if (strcmp(policies[i]->name, name) == 0)
+            return policies[i];
+    return NULL;
+}

@@ -1,0 +1,17 @@
+/* Thesis 6.2.2: GPUs in fixed cyclic order, whatever their load. Only claims (reserve view) hold it back. */
+#include "core/core_internal.h"
+#include "core/policy/policy.h"
+
+static int64_t rank(const struct core *core, const struct gpu *gpu)
+{
+    return ((int64_t)gpu->number - core->round_robin_next + core->gpu_count) % core->gpu_count;
+}
+
+const struct policy policy_round_robin = {
+    .name = "round-robin",
+    .summary = "the next GPU in cyclic order, whatever its load",
+    .shares = true,
+    .idle_first = true,
+    .waives_load = true,
+    .rank = rank,
+};

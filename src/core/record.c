@@ -1,0 +1,116 @@
+#include "core/record.h"
+
+#include "base/memory.h"
+
+#define MEMBER(type, name, kind, member) {type, name, kind, offsetof(struct record, member), 0}
+#define TEXT(type, name, member)                                                                                       \
+    {type, name, FIELD_TEXT, offsetof(struct record, member), sizeof(((struct record *)0)->member)}
+
+const struct record_field record_fields[] = {
+    TEXT(RECORD_RECONFIGURED, "policy", config.policy),
+    MEMBER(RECORD_RECONFIGURED, "memory_view", FIELD_U32, config.memory_view),
+    MEMBER(RECORD_RECONFIGURED, "floor_bytes", FIELD_I64, config.floor_bytes),
+    MEMBER(RECORD_RECONFIGURED, "margin_bytes", FIELD_I64, config.margin_bytes),
+    MEMBER(RECORD_RECONFIGURED, "smact_cap_permille", FIELD_I32, config.smact_cap_permille),
+    MEMBER(RECORD_RECONFIGURED, "decide_period_ns", FIELD_I64, config.decide_period_ns),
+    MEMBER(RECORD_RECONFIGURED, "settle_ns", FIELD_I64, config.settle_ns),
+    MEMBER(RECORD_RECONFIGURED, "max_recoveries", FIELD_U32, config.max_recoveries),
+    MEMBER(RECORD_RECONFIGURED, "max_jobs_per_gpu", FIELD_U32, config.max_jobs_per_gpu),
+    MEMBER(RECORD_GPU_BACK, "gpu", FIELD_U32, gpu.gpu),
+    TEXT(RECORD_GPU_BACK, "uuid", gpu.uuid),
+    MEMBER(RECORD_GPU_BACK, "total_bytes", FIELD_I64, gpu.total_bytes),
+    MEMBER(RECORD_GPU_LOST, "gpu", FIELD_U32, gpu.gpu),
+    TEXT(RECORD_GPU_LOST, "uuid", gpu.uuid),
+    MEMBER(RECORD_GPU_LOST, "total_bytes", FIELD_I64, gpu.total_bytes),
+    MEMBER(RECORD_SUBMITTED, "uid", FIELD_U32, submitted.uid),
+    MEMBER(RECORD_SUBMITTED, "gpus", FIELD_U32, submitted.gpus),
+    MEMBER(RECORD_SUBMITTED, "claim_bytes", FIELD_I64, submitted.claim_bytes),
+    MEMBER(RECORD_SUBMITTED, "claim_source", FIELD_U32, submitted.claim_source),
+    MEMBER(RECORD_SUBMITTED, "smact_permille", FIELD_I32, submitted.smact_permille),
+    MEMBER(RECORD_SUBMITTED, "exclusive", FIELD_BOOL, submitted.exclusive),
+    MEMBER(RECORD_SUBMITTED, "held", FIELD_BOOL, submitted.held),
+    TEXT(RECORD_SUBMITTED, "workload", submitted.workload),
+    MEMBER(RECORD_SAMPLE, "gpu", FIELD_U32, sample.gpu),
+    MEMBER(RECORD_SAMPLE, "used_bytes", FIELD_I64, sample.used_bytes),
+    MEMBER(RECORD_SAMPLE, "foreign_bytes", FIELD_I64, sample.foreign_bytes),
+    MEMBER(RECORD_SAMPLE, "smact_permille", FIELD_I32, sample.smact_permille),
+    MEMBER(RECORD_FIRST_USE, "gpu", FIELD_U32, memory.gpu),
+    MEMBER(RECORD_FIRST_USE, "bytes", FIELD_I64, memory.bytes),
+    MEMBER(RECORD_OBSERVED, "gpu", FIELD_U32, memory.gpu),
+    MEMBER(RECORD_OBSERVED, "bytes", FIELD_I64, memory.bytes),
+    MEMBER(RECORD_EXITED, "cause", FIELD_U32, exited.cause),
+    MEMBER(RECORD_EXITED, "status", FIELD_I32, exited.status),
+    MEMBER(RECORD_EXITED, "requested_bytes", FIELD_I64, exited.requested_bytes),
+    MEMBER(RECORD_EXITED, "free_bytes", FIELD_I64, exited.free_bytes),
+    MEMBER(RECORD_PLACED, "count", FIELD_U32, placed.count),
+    {RECORD_PLACED, "gpus", FIELD_U32_ARRAY, offsetof(struct record, placed.gpus), RECORD_MAX_GPUS},
+    MEMBER(RECORD_PLACED, "claim_bytes", FIELD_I64, placed.claim_bytes),
+    MEMBER(RECORD_PLACED, "shared", FIELD_BOOL, placed.shared),
+    MEMBER(RECORD_PLACED, "recovery", FIELD_BOOL, placed.recovery),
+    MEMBER(RECORD_REQUEUED, "recovery", FIELD_BOOL, requeued.recovery),
+    MEMBER(RECORD_REQUEUED, "crashes", FIELD_U32, requeued.crashes),
+};
+const size_t record_field_count = array_size(record_fields);
+
+const char *record_type_name(uint32_t type)
+{
+    static const char *const names[RECORD_TYPE_COUNT] = {
+        [RECORD_NONE] = "none",
+        [RECORD_RECONFIGURED] = "reconfigured",
+        [RECORD_GPU_BACK] = "gpu_back",
+        [RECORD_GPU_LOST] = "gpu_lost",
+        [RECORD_SUBMITTED] = "submitted",
+        [RECORD_CANCELLED] = "cancelled",
+        [RECORD_HELD] = "held",
+        [RECORD_RELEASED] = "released",
+        [RECORD_SAMPLE] = "sample",
+        [RECORD_STARTED] = "started",
+        [RECORD_FIRST_USE] = "first_use",
+        [RECORD_OBSERVED] = "observed",
+        [RECORD_EXITED] = "exited",
+        [RECORD_LAUNCH_FAILED] = "launch_failed",
+        [RECORD_SIGNAL_FAILED] = "signal_failed",
+        [RECORD_ADOPTED] = "adopted",
+        [RECORD_LOST] = "lost",
+        [RECORD_TIMER] = "timer",
+        [RECORD_PLACED] = "placed",
+        [RECORD_REQUEUED] = "requeued",
+        [RECORD_GAVE_UP] = "gave_up",
+        [RECORD_REFUSED] = "refused",
+        [RECORD_SIGNALLED] = "signalled",
+    };
+
+    return type < RECORD_TYPE_COUNT ? names[type] : "unknown";
+}
+
+const char *exit_cause_name(uint32_t cause)
+{
+    static const char *const names[EXIT_CAUSE_COUNT] = {"completed", "failed", "gpu_oom", "signalled"};
+
+    return cause < EXIT_CAUSE_COUNT ? names[cause] : "unknown";
+}
+
+const char *claim_source_name(uint32_t source)
+{
+    static const char *const names[CLAIM_SOURCE_COUNT] = {"unknown", "declared", "recorded", "estimated"};
+
+    return source < CLAIM_SOURCE_COUNT ? names[source] : "unknown";
+}
+
+bool record_is_decision(uint32_t type)
+{
+    return type >= RECORD_PLACED && type < RECORD_TYPE_COUNT;
+}
+
+struct record *record_list_add(struct record_list *list, const struct record *record)
+{
+    array_reserve(list->items, list->capacity, list->count + 1);
+    list->items[list->count] = *record;
+    return &list->items[list->count++];
+}
+
+void record_list_release(struct record_list *list)
+{
+    free(list->items);
+    *list = (struct record_list){0};
+}
