@@ -1,0 +1,52 @@
+"""Usage: includes.py SRC: fails when a file under SRC includes a room that its layer may not see.
+
+A file includes its own room, base, and rooms of lower levels (docs/architecture.md). Rooms of one level do not see one
+another. Project headers are written "room/file.h", so that the room can be read off."""
+
+import pathlib
+import re
+import sys
+
+LEVELS = [
+    ["base"],
+    ["core", "contention", "estimate"],
+    ["api", "config", "trace"],
+    ["gpu", "launch", "store", "http", "client", "sim"],
+    ["daemon", "cli", "vnode"],
+]
+LEVEL_OF = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]*)"')
+
+
+def violations(src):
+    for path in sorted(src.rglob("*.[ch]")):
+        name = path.relative_to(src)
+        room = name.parts[0]
+        if len(name.parts) < 2 or room not in LEVEL_OF:
+            yield f"{name}: the room '{room}' has no level: put it into the table of tests/layers/includes.py"
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            header = match[1]
+            seen = header.split("/")[0]
+            where = f"{name}:{number}: \"{header}\""
+            if seen not in LEVEL_OF or "/" not in header or not (src / header).is_file():
+                yield f"{where} is no header of a known room: write it as \"room/file.h\""
+            elif seen != room and LEVEL_OF[seen] >= LEVEL_OF[room]:
+                yield f"{where}: {room} (level {LEVEL_OF[room]}) may not see {seen} (level {LEVEL_OF[seen]})"
+
+
+def main(src):
+    found = list(violations(pathlib.Path(src)))
+    for line in found:
+        print(line)
+    if not any(pathlib.Path(src).rglob("*.c")):
+        print(f"{src}: no C file here: the check has looked at nothing")
+        return 1
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
