@@ -17,16 +17,14 @@ int error_set(struct error *err, int code, const char *format, ...)
 
 void error_prefix(struct error *err, const char *format, ...)
 {
-    struct error inner;
+    struct error context, inner;
     va_list args;
-    int used;
 
     if (!err)
         return;
     inner = *err;
     va_start(args, format);
-    used = vsnprintf(err->text, sizeof err->text, format, args);
+    vsnprintf(context.text, sizeof context.text, format, args);
     va_end(args);
-    if (used >= 0 && (size_t)used < sizeof err->text)
-        snprintf(err->text + used, sizeof err->text - (size_t)used, ": %s", inner.text);
+    error_set(err, 0, "%s: %s", context.text, inner.text);
 }

@@ -1,0 +1,290 @@
+/* Files, processes, node time, installed files: what base asks the system. */
+#include <dirent.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/install.h"
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "base/proc.h"
+#include "base/units.h"
+
+static char folder[] = "/tmp/carma-base.XXXXXX";
+
+static int make_folder(void **state)
+{
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    CLEANUP(free_ptr) char *command = xasprintf("rm -rf '%s'", folder);
+
+    return system(command);
+}
+
+static char *in_folder(const char *name)
+{
+    return xasprintf("%s/%s", folder, name);
+}
+
+static size_t entries(void)
+{
+    DIR *dir = opendir(folder);
+    size_t count = 0;
+
+    assert_non_null(dir);
+    while (readdir(dir))
+        count++;
+    closedir(dir);
+    return count - 2; /* . and .. */
+}
+
+static void a_file_is_written_and_read(void **state)
+{
+    CLEANUP(free_ptr) char *path = in_folder("file"), *text = NULL;
+    struct error err = {0};
+    struct stat st;
+    size_t length;
+    size_t before = entries();
+
+    assert_int_equal(file_write_atomic(path, "old content", 11, 0600, &err), 0);
+    assert_int_equal(file_write_atomic(path, "a\0b", 3, 0640, &err), 0);
+    assert_int_equal(entries(), before + 1); /* no temporary file stays */
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0137, 0); /* whatever the umask: nothing beyond 0640 */
+    assert_int_equal(file_read(path, 3, &text, &length, &err), 0);
+    assert_int_equal(length, 3);
+    assert_memory_equal(text, "a\0b", 4);
+}
+
+static void a_file_beyond_the_limit_is_refused(void **state)
+{
+    CLEANUP(free_ptr) char *path = in_folder("large"), *text = NULL;
+    struct error err = {0};
+    size_t length = 77;
+
+    assert_int_equal(file_write_atomic(path, "12345", 5, 0600, &err), 0);
+    assert_int_equal(file_read(path, 4, &text, &length, &err), -EFBIG);
+    assert_null(text);
+    assert_non_null(strstr(err.text, path));
+    assert_non_null(strstr(err.text, "5 bytes, at most 4"));
+}
+
+/* Its size is not known beforehand. */
+static void an_endless_file_is_refused(void **state)
+{
+    CLEANUP(free_ptr) char *text = NULL;
+    struct error err = {0};
+    size_t length = 77;
+
+    assert_int_equal(file_read("/dev/zero", 100000, &text, &length, &err), -EFBIG);
+    assert_null(text);
+    assert_int_equal(length, 77);
+}
+
+static void an_empty_file_is_an_empty_text(void **state)
+{
+    CLEANUP(free_ptr) char *text = NULL;
+    size_t length = 77;
+
+    assert_int_equal(file_read("/dev/null", 0, &text, &length, NULL), 0);
+    assert_int_equal(length, 0);
+    assert_string_equal(text, "");
+}
+
+static void what_cannot_be_read_is_named(void **state)
+{
+    CLEANUP(free_ptr) char *path = in_folder("absent"), *text = NULL;
+    struct error err = {0};
+    size_t length;
+
+    assert_int_equal(file_read(path, 10, &text, &length, &err), -ENOENT);
+    assert_non_null(strstr(err.text, path));
+    assert_int_equal(file_read(folder, 10, &text, &length, &err), -EISDIR);
+    assert_non_null(strstr(err.text, "it is a directory"));
+}
+
+static void a_failed_write_leaves_nothing(void **state)
+{
+    CLEANUP(free_ptr) char *path = in_folder("directory");
+    CLEANUP(free_ptr) char *absent = in_folder("absent/file");
+    struct error err = {0};
+    size_t before;
+
+    assert_int_equal(mkdir(path, 0700), 0);
+    before = entries();
+    assert_int_equal(file_write_atomic(path, "x", 1, 0600, &err), -EISDIR);
+    assert_non_null(strstr(err.text, path));
+    assert_int_equal(entries(), before);
+    assert_int_equal(file_write_atomic(absent, "x", 1, 0600, &err), -ENOENT);
+    assert_non_null(strstr(err.text, absent));
+}
+
+static void directories_are_made_with_their_parents(void **state)
+{
+    CLEANUP(free_ptr) char *deep = in_folder("a/b/c"), *file = in_folder("plain"), *below = in_folder("plain/x/y");
+    struct error err = {0};
+    struct stat st;
+
+    assert_int_equal(file_make_dirs(deep, 0700, &err), 0);
+    assert_int_equal(file_make_dirs(deep, 0700, &err), 0);
+    assert_int_equal(stat(deep, &st), 0);
+    assert_true(S_ISDIR(st.st_mode));
+    assert_int_equal(st.st_mode & 0777, 0700);
+    assert_int_equal(file_write_atomic(file, "", 0, 0600, &err), 0);
+    assert_int_equal(file_make_dirs(file, 0700, &err), -EEXIST);
+    assert_true(file_make_dirs(below, 0700, &err) < 0);
+    assert_non_null(strstr(err.text, file));
+}
+
+static void a_process_is_known_by_its_start(void **state)
+{
+    struct proc_stat self, child;
+    pid_t pid;
+    int release[2];
+    siginfo_t info;
+
+    assert_int_equal(proc_read_stat(getpid(), &self), 0);
+    assert_int_equal(self.parent, getppid());
+    assert_int_equal(self.session, getsid(0));
+    assert_true(proc_alive(getpid(), self.start_ticks));
+    assert_false(proc_alive(getpid(), self.start_ticks + 1));
+
+    assert_int_equal(pipe(release), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        char byte;
+        prctl(PR_SET_NAME, "odd) R 1 (name");
+        close(release[1]);
+        _exit(read(release[0], &byte, 1) == 1 ? 0 : 1);
+    }
+    close(release[0]);
+    for (int i = 0; i < 200; i++) { /* until it has its odd name */
+        char path[64];
+        CLEANUP(free_ptr) char *text = NULL;
+        size_t length;
+        snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+        assert_int_equal(file_read(path, 4096, &text, &length, NULL), 0);
+        if (strstr(text, "odd)"))
+            break;
+        usleep(5000);
+    }
+    assert_int_equal(proc_read_stat(pid, &child), 0);
+    assert_int_equal(child.parent, getpid());
+    assert_true(child.start_ticks >= self.start_ticks);
+    assert_true(proc_alive(pid, child.start_ticks));
+    close(release[1]); /* it ends, and stays a zombie until it is waited for */
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal(proc_read_stat(pid, &child), 0);
+    assert_int_equal(child.state, 'Z');
+    assert_false(proc_alive(pid, child.start_ticks));
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_true(proc_read_stat(pid, &child) < 0);
+    assert_false(proc_alive(pid, child.start_ticks));
+}
+
+static void node_time_is_wall_time_without_a_scale(void **state)
+{
+    int64_t before, node, after;
+
+    unsetenv("CARMA_TIME_SCALE");
+    assert_int_equal(nodetime_init(NULL), 0);
+    before = (int64_t)time(NULL) * NS_PER_SEC;
+    node = nodetime_now_ns();
+    after = ((int64_t)time(NULL) + 1) * NS_PER_SEC;
+    assert_true(before <= node && node <= after);
+    assert_int_equal(nodetime_to_wall_ns(12345), 12345);
+}
+
+static void node_time_runs_at_its_scale(void **state)
+{
+    int64_t wall, node;
+
+    setenv("CARMA_TIME_SCALE", "500", 1);
+    assert_int_equal(nodetime_init(NULL), 0);
+    assert_int_equal((int)nodetime_scale(), 500);
+    assert_int_equal(nodetime_to_wall_ns(500 * NS_PER_SEC), NS_PER_SEC);
+    wall = nodetime_monotonic_wall_ns();
+    node = nodetime_now_ns();
+    usleep(20000);
+    node = nodetime_now_ns() - node;
+    wall = nodetime_monotonic_wall_ns() - wall;
+    assert_true(node >= 500 * 20 * NS_PER_MS);
+    assert_true(node <= 500 * wall + 500 * NS_PER_MS);
+}
+
+static void a_bad_scale_is_refused(void **state)
+{
+    static const char *const cases[] = {"0", "0.5", "-3", "10001", "nan", "inf", "5x", "fast", " "};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct error err = {0};
+        setenv("CARMA_TIME_SCALE", cases[i], 1);
+        assert_int_equal(nodetime_init(&err), -EINVAL);
+        assert_non_null(strstr(err.text, "CARMA_TIME_SCALE"));
+        assert_int_equal((int)nodetime_scale(), 1);
+    }
+    setenv("CARMA_TIME_SCALE", "", 1);
+    assert_int_equal(nodetime_init(NULL), 0);
+    unsetenv("CARMA_TIME_SCALE");
+    assert_int_equal(nodetime_init(NULL), 0);
+}
+
+static void installed_files_are_found_from_the_program(void **state)
+{
+    setenv("CARMA_PREFIX", "/opt/somewhere", 1);
+    {
+        CLEANUP(free_ptr) char *path = install_path("lib/carma/carma-shepherd");
+        assert_string_equal(path, "/opt/somewhere/lib/carma/carma-shepherd");
+    }
+    unsetenv("CARMA_PREFIX");
+    {
+        /* This program plays PREFIX/bin/x: two levels up is PREFIX. */
+        CLEANUP(free_ptr) char *path = install_path("share");
+        char program[4096];
+        ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+        assert_true(length > 0);
+        program[length] = '\0';
+        for (int i = 0; i < 2; i++)
+            *strrchr(program, '/') = '\0';
+        assert_int_equal(strncmp(path, program, strlen(program)), 0);
+        assert_string_equal(path + strlen(program), "/share");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_file_is_written_and_read),
+        cmocka_unit_test(a_file_beyond_the_limit_is_refused),
+        cmocka_unit_test(an_endless_file_is_refused),
+        cmocka_unit_test(an_empty_file_is_an_empty_text),
+        cmocka_unit_test(what_cannot_be_read_is_named),
+        cmocka_unit_test(a_failed_write_leaves_nothing),
+        cmocka_unit_test(directories_are_made_with_their_parents),
+        cmocka_unit_test(a_process_is_known_by_its_start),
+        cmocka_unit_test(node_time_is_wall_time_without_a_scale),
+        cmocka_unit_test(node_time_runs_at_its_scale),
+        cmocka_unit_test(a_bad_scale_is_refused),
+        cmocka_unit_test(installed_files_are_found_from_the_program),
+    };
+
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
