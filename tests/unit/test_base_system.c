@@ -98,6 +98,23 @@ static void an_endless_file_is_refused(void **state)
     assert_int_equal(length, 77);
 }
 
+static void a_pipe_is_read_up_to_the_limit(void **state)
+{
+    for (size_t limit = 4; limit <= 5; limit++) {
+        CLEANUP(free_ptr) char *text = NULL;
+        char path[64];
+        size_t length;
+        int ends[2];
+
+        assert_int_equal(pipe(ends), 0);
+        assert_int_equal(write(ends[1], "12345", 5), 5);
+        close(ends[1]);
+        snprintf(path, sizeof path, "/proc/self/fd/%d", ends[0]);
+        assert_int_equal(file_read(path, limit, &text, &length, NULL), limit == 5 ? 0 : -EFBIG);
+        close(ends[0]);
+    }
+}
+
 static void an_empty_file_is_an_empty_text(void **state)
 {
     CLEANUP(free_ptr) char *text = NULL;
@@ -275,6 +292,7 @@ int main(void)
         cmocka_unit_test(a_file_is_written_and_read),
         cmocka_unit_test(a_file_beyond_the_limit_is_refused),
         cmocka_unit_test(an_endless_file_is_refused),
+        cmocka_unit_test(a_pipe_is_read_up_to_the_limit),
         cmocka_unit_test(an_empty_file_is_an_empty_text),
         cmocka_unit_test(what_cannot_be_read_is_named),
         cmocka_unit_test(a_failed_write_leaves_nothing),
