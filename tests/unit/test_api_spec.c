@@ -1,0 +1,218 @@
+/* The job's JSON: both ways by the golden file, and what is not exactly that is refused by name. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/spec.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/strbuf.h"
+#include "base/units.h"
+
+#define MINIMAL "\"name\":\"n\",\"command\":[\"true\"],\"directory\":\"/\",\"output\":\"/o\""
+
+static int parse(const char *text, struct job_spec *spec, struct error *err)
+{
+    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+    int rc;
+
+    assert_non_null(json);
+    rc = job_spec_from_json(json, spec, err);
+    json_decref(json);
+    return rc;
+}
+
+static void refuse(const char *text, const char *expected)
+{
+    struct job_spec spec;
+    struct error err = {{0}};
+
+    assert_int_equal(parse(text, &spec, &err), -EINVAL);
+    assert_string_equal(err.text, expected);
+    assert_null(spec.name); /* nothing is left to release */
+}
+
+static void fill(struct job_spec *spec)
+{
+    job_spec_init(spec);
+    spec->name = xstrdup("resnet-128");
+    spec_strings_add(&spec->command, "/bin/sh");
+    spec_strings_add(&spec->command, "-c");
+    spec_strings_add(&spec->command, "python resnet.py --b 128");
+    spec_strings_add(&spec->environment, "HOME=/home/ada");
+    spec_strings_add(&spec->environment, "GREETING=two\nlines");
+    spec->directory = xstrdup("/home/ada/runs");
+    spec->output = xstrdup("/home/ada/runs/carma-%j.out");
+    spec->error = xstrdup("/home/ada/runs/carma-%j.err");
+    spec->conda_environment = xstrdup("tf");
+    spec->gpus = 2;
+    spec->gpu_memory_bytes = 12 * GIB;
+    spec->exclusive = true;
+    spec->held = true;
+    spec->policy_word = xstrdup("exclusive");
+    spec->summary_name = xstrdup("resnet.txt");
+    spec->summary = xstrdup("Layer (type)\n");
+    spec->dataset = xstrdup("imagenet");
+    spec->batch_size = 128;
+    spec->recorded_bytes[SPEC_MEASURED] = 13236 * MIB;
+    spec->recorded_bytes[SPEC_FAKETENSOR] = 11184100000;
+    spec->recorded_bytes[SPEC_GPUMEMNET] = 24000 * MIB;
+}
+
+static void test_golden(void **state)
+{
+    struct job_spec spec, again;
+    struct error err = {{0}};
+    char *golden, *text, *text_again;
+    size_t length;
+    json_t *json;
+
+    fill(&spec);
+    json = job_spec_to_json(&spec);
+    text = json_dumps(json, JSON_INDENT(2));
+    if (file_read(CARMA_GOLDEN "/spec.json", 1 << 20, &golden, &length, &err))
+        fail_msg("%s", err.text);
+    golden[length - 1] = '\0'; /* the file ends its last line */
+    assert_string_equal(text, golden);
+    json_decref(json);
+
+    if (parse(golden, &again, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(again.command.count, 3);
+    assert_true(again.recorded_bytes[SPEC_HORUS] == -1 && again.gpu_memory_bytes == 12 * GIB);
+    json = job_spec_to_json(&again);
+    text_again = json_dumps(json, JSON_INDENT(2));
+    assert_string_equal(text_again, golden);
+    json_decref(json);
+    free(golden);
+    free(text);
+    free(text_again);
+    job_spec_release(&spec);
+    job_spec_release(&again);
+}
+
+static void test_defaults(void **state)
+{
+    struct job_spec spec;
+    struct error err = {{0}};
+
+    if (parse("{" MINIMAL ",\"error\":null,\"gpu_memory_bytes\":null}", &spec, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(spec.gpus, 1);
+    assert_true(spec.gpu_memory_bytes == -1 && spec.batch_size == -1 && spec.recorded_bytes[SPEC_MEASURED] == -1);
+    assert_false(spec.exclusive || spec.held);
+    assert_null(spec.error);
+    assert_null(spec.summary);
+    job_spec_release(&spec);
+}
+
+static void test_refused(void **state)
+{
+    refuse("[]", "the job is not a JSON object");
+    refuse("{}", "name is missing: say what it is");
+    refuse("{\"name\":\"n\"}", "command is missing: say what to run");
+    refuse("{" MINIMAL ",\"color\":1}", "unknown member 'color' of the job: remove it or correct its name");
+    refuse("{\"a\\u001b[2Jb\":1}", "unknown member 'a?[2Jb' of the job: remove it or correct its name");
+    refuse("{\"name\":7}", "name is not a string");
+    refuse("{\"name\":\"a\\u0000b\"}", "name holds a NUL character: remove it");
+    refuse("{\"name\":\"\"," "\"command\":[\"x\"]}", "name is empty: fill it in or leave it out");
+    refuse("{\"name\":\"a\\nb\"}", "name holds the control character 0x0a: remove it");
+    refuse("{\"name\":\"n\",\"command\":\"true\"}", "command is not an array of strings");
+    refuse("{\"name\":\"n\",\"command\":[]}", "command is missing: say what to run");
+    refuse("{\"name\":\"n\",\"command\":[\"a\",1]}", "command is not a string");
+    refuse("{\"name\":\"n\",\"command\":[\"a\\u0000\"]}", "command holds a NUL character: remove it");
+    refuse("{\"name\":\"n\",\"command\":[\"\"],\"directory\":\"/\",\"output\":\"/o\"}",
+           "command is empty: say what to run");
+    refuse("{\"name\":\"n\",\"command\":[\"a\"],\"directory\":\"runs\",\"output\":\"/o\"}",
+           "directory 'runs' is a relative path: write it from / on");
+    refuse("{" MINIMAL ",\"environment\":[\"A=1\",\"B\"]}",
+           "environment entry 2 is not of the form NAME=value: correct or remove it");
+    refuse("{" MINIMAL ",\"environment\":[\"=1\"]}",
+           "environment entry 1 is not of the form NAME=value: correct or remove it");
+    refuse("{" MINIMAL ",\"conda_environment\":\"--help\"}",
+           "conda_environment '--help' is not an environment: it begins with -");
+    refuse("{" MINIMAL ",\"gpus\":0}", "gpus 0 is out of range: 1 to 16");
+    refuse("{" MINIMAL ",\"gpus\":17}", "gpus 17 is out of range: 1 to 16");
+    refuse("{" MINIMAL ",\"gpus\":4294967297}", "gpus 4294967297 is out of range: 1 to 16");
+    refuse("{" MINIMAL ",\"gpus\":1.0}", "gpus is not a whole number");
+    refuse("{" MINIMAL ",\"gpu_memory_bytes\":0}", "gpu_memory_bytes 0 is out of range: 1 to 1125899906842624");
+    refuse("{" MINIMAL ",\"gpu_memory_bytes\":-1}", "gpu_memory_bytes -1 is negative: leave it out if it is not known");
+    refuse("{" MINIMAL ",\"gpu_memory_bytes\":1125899906842625}",
+           "gpu_memory_bytes 1125899906842625 is out of range: 1 to 1125899906842624");
+    refuse("{" MINIMAL ",\"batch_size\":0}", "batch_size 0 is out of range: 1 to 1099511627776");
+    refuse("{" MINIMAL ",\"exclusive\":1}", "exclusive is neither true nor false");
+    refuse("{" MINIMAL ",\"recorded_bytes\":[]}", "recorded_bytes is not an object");
+    refuse("{" MINIMAL ",\"recorded_bytes\":{\"guess\":1}}",
+           "unknown member 'guess' of recorded_bytes: remove it or correct its name");
+    refuse("{" MINIMAL ",\"recorded_bytes\":{\"horus\":0}}",
+           "recorded_bytes: horus 0 is out of range: 1 to 1125899906842624");
+}
+
+static void refuse_spec(const struct job_spec *spec, const char *expected)
+{
+    struct error err = {{0}};
+
+    assert_int_equal(job_spec_check(spec, &err), -EINVAL);
+    assert_string_equal(err.text, expected);
+}
+
+static void test_limits(void **state)
+{
+    struct job_spec spec;
+    struct strbuf text = {0};
+
+    fill(&spec);
+    assert_int_equal(job_spec_check(&spec, NULL), 0);
+
+    for (int i = 0; i < SPEC_MAX_NAME; i++)
+        strbuf_puts(&text, "x");
+    free(spec.name);
+    spec.name = xstrdup(text.text);
+    assert_int_equal(job_spec_check(&spec, NULL), 0);
+    strbuf_puts(&text, "x");
+    free(spec.name);
+    spec.name = xstrdup(text.text);
+    refuse_spec(&spec, "name is too long: 129 bytes, at most 128");
+    free(spec.name);
+    spec.name = xstrdup("\xff");
+    refuse_spec(&spec, "name is not UTF-8 text: convert it");
+    free(spec.name);
+    spec.name = xstrdup("n");
+
+    spec_strings_add(&spec.environment, "LATIN=\xe9");
+    refuse_spec(&spec, "environment entry 3 ('LATIN...') is not UTF-8 text: convert or unset it");
+    spec_strings_release(&spec.environment);
+    for (int i = 0; i < SPEC_MAX_ENVIRONMENT; i++)
+        spec_strings_add(&spec.environment, "A=1");
+    assert_int_equal(job_spec_check(&spec, NULL), 0);
+    spec_strings_add(&spec.environment, "A=1");
+    refuse_spec(&spec, "environment has too many entries: 8193, at most 8192");
+    spec_strings_release(&spec.environment);
+
+    while (text.length < SPEC_MAX_TEXT)
+        strbuf_puts(&text, "0123456789abcdef");
+    spec_strings_add(&spec.command, text.text);
+    refuse_spec(&spec, "command is too long: more than 1048576 bytes in all");
+    strbuf_release(&text);
+    job_spec_release(&spec);
+    refuse_spec(&spec, "name is missing: say what it is");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_limits),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
