@@ -14,7 +14,7 @@ enum memory_view { MEMORY_MONITOR, MEMORY_RESERVE };
 struct core_config {
     char policy[CORE_POLICY_NAME_SIZE];
     uint32_t memory_view;     /* enum memory_view */
-    int64_t floor_bytes;      /* a GPU with residents needs at least this much free memory (thesis 6.2.2: 5 GB) */
+    int64_t floor_bytes;      /* free memory that a GPU with residents needs for a job without a claim (thesis 6.2.2: 5 GB) */
     int64_t margin_bytes;     /* kept free beyond a claim */
     int32_t smact_cap_permille; /* a GPU with residents must not be busier (thesis 6.2.2: 800) */
     int64_t decide_period_ns; /* at least this long between two placements */

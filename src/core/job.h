@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <uthash.h>
+#include "base/hash.h"
 
 #include "core/record.h"
 

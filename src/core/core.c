@@ -1,0 +1,356 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "core/core_internal.h"
+
+struct core *core_new(void)
+{
+    struct core *core = xcalloc(1, sizeof *core);
+
+    core_config_default(&core->config);
+    core->policy = policy_find(core->config.policy);
+    return core;
+}
+
+void core_free(struct core *core)
+{
+    struct job *job, *next;
+
+    if (!core)
+        return;
+    HASH_ITER(hh, core->jobs, job, next)
+    {
+        HASH_DEL(core->jobs, job);
+        free(job);
+    }
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        free(core->gpus[i].residents);
+    free(core->gpus);
+    free(core);
+}
+
+static struct job *find(const struct core *core, uint64_t id)
+{
+    struct job *job;
+
+    HASH_FIND(hh, core->jobs, &id, sizeof id, job);
+    return job;
+}
+
+const struct job *core_find_job(const struct core *core, uint64_t id)
+{
+    return find(core, id);
+}
+
+const struct gpu *core_gpu(const struct core *core, uint32_t gpu)
+{
+    return gpu < core->gpu_count ? &core->gpus[gpu] : NULL;
+}
+
+uint32_t core_gpu_count(const struct core *core)
+{
+    return core->gpu_count;
+}
+
+const struct core_config *core_configuration(const struct core *core)
+{
+    return &core->config;
+}
+
+uint64_t core_waiting_count(const struct core *core)
+{
+    return core->waiting.count + core->recovering.count;
+}
+
+uint64_t core_job_count(const struct core *core)
+{
+    return HASH_COUNT(core->jobs);
+}
+
+/* ---- What each record changes beyond the job's state ---- */
+
+static int apply_reconfigured(struct core *core, const struct core_config *config, struct error *err)
+{
+    const struct policy *policy;
+
+    if (!memchr(config->policy, '\0', sizeof config->policy) || !(policy = policy_find(config->policy)))
+        return error_set(err, EINVAL, "there is no policy '%.*s'", CORE_POLICY_NAME_SIZE, config->policy);
+    if (config->memory_view > MEMORY_RESERVE || config->floor_bytes < 0 || config->margin_bytes < 0 ||
+        config->smact_cap_permille < 0 || config->smact_cap_permille > 1000 || config->decide_period_ns < 0 ||
+        config->settle_ns < 0 || config->settle_ns > INT64_C(86400) * NS_PER_SEC || config->max_jobs_per_gpu == 0)
+        return error_set(err, EINVAL, "a value of the configuration is out of range");
+    core->config = *config;
+    core->policy = policy;
+    return 0;
+}
+
+static int apply_gpu_back(struct core *core, const struct record_gpu *record, struct error *err)
+{
+    struct gpu *gpu;
+
+    if (record->gpu > core->gpu_count || record->total_bytes <= 0 ||
+        !memchr(record->uuid, '\0', sizeof record->uuid))
+        return error_set(err, EINVAL, "GPU %" PRIu32 " with %" PRId64 " bytes cannot be taken up", record->gpu,
+                         record->total_bytes);
+    if (record->gpu == core->gpu_count) {
+        array_reserve(core->gpus, core->gpu_capacity, core->gpu_count + 1);
+        core->gpus[core->gpu_count++] = (struct gpu){.number = record->gpu, .foreign_bytes = -1, .smact_permille = -1};
+    }
+    gpu = &core->gpus[record->gpu];
+    memcpy(gpu->uuid, record->uuid, sizeof gpu->uuid);
+    gpu->total_bytes = record->total_bytes;
+    gpu->lost = false;
+    return 0;
+}
+
+static int apply_sample(struct core *core, const struct record_sample *sample, struct error *err)
+{
+    struct gpu *gpu;
+
+    if (sample->gpu >= core->gpu_count)
+        return error_set(err, ENOENT, "there is no GPU %" PRIu32, sample->gpu);
+    if (sample->used_bytes < 0 || sample->foreign_bytes < -1 || sample->smact_permille < -1 ||
+        sample->smact_permille > 1000)
+        return error_set(err, EINVAL, "the sample of GPU %" PRIu32 " is out of range", sample->gpu);
+    gpu = &core->gpus[sample->gpu];
+    gpu->measured = true;
+    gpu->used_bytes = sample->used_bytes;
+    gpu->foreign_bytes = sample->foreign_bytes;
+    gpu->smact_permille = sample->smact_permille;
+    return 0;
+}
+
+static int apply_submitted(struct core *core, const struct record *record, struct error *err)
+{
+    const struct record_submitted *wants = &record->submitted;
+    struct job *job;
+
+    if (record->job == 0 || wants->gpus == 0 || wants->gpus > RECORD_MAX_GPUS || wants->claim_bytes < -1 ||
+        wants->smact_permille < -1 || wants->smact_permille > 1000 || wants->claim_source >= CLAIM_SOURCE_COUNT ||
+        !memchr(wants->workload, '\0', sizeof wants->workload))
+        return error_set(err, EINVAL, "job %" PRIu64 " asks for something that does not exist", record->job);
+    if (find(core, record->job))
+        return error_set(err, EEXIST, "job %" PRIu64 " is already there", record->job);
+    job = xcalloc(1, sizeof *job);
+    job->id = record->job;
+    job->wants = *wants;
+    job->claim_bytes = wants->claim_bytes;
+    job->submitted_ns = record->at_ns;
+    job->state = job_state_after(JOB_STATE_COUNT, record);
+    HASH_ADD(hh, core->jobs, id, sizeof job->id, job);
+    queue_insert_by_id(job->state == JOB_HELD ? &core->held : &core->waiting, job);
+    return 0;
+}
+
+static int check_placed(const struct core *core, const struct job *job, const struct record_placed *placed,
+                        struct error *err)
+{
+    if (placed->count != job->wants.gpus)
+        return error_set(err, EINVAL, "job %" PRIu64 " wants %" PRIu32 " GPUs, not %" PRIu32, job->id, job->wants.gpus,
+                         placed->count);
+    for (uint32_t i = 0; i < placed->count; i++) {
+        if (placed->gpus[i] >= core->gpu_count)
+            return error_set(err, ENOENT, "there is no GPU %" PRIu32, placed->gpus[i]);
+        for (uint32_t k = 0; k < i; k++)
+            if (placed->gpus[k] == placed->gpus[i])
+                return error_set(err, EINVAL, "GPU %" PRIu32 " is named twice", placed->gpus[i]);
+    }
+    return 0;
+}
+
+/* Until a new job's memory shows, the monitor would offer it again; and who crashed before shall first have settled. */
+static bool closes_gpu(const struct core *core, const struct record_placed *placed)
+{
+    return core->config.memory_view == MEMORY_MONITOR || placed->recovery;
+}
+
+static void apply_placed(struct core *core, struct job *job, const struct record *record)
+{
+    const struct record_placed *placed = &record->placed;
+
+    job->placed_ns = record->at_ns;
+    job->recovery = placed->recovery;
+    job->claim_bytes = placed->claim_bytes;
+    job->placement_count = placed->count;
+    for (uint32_t i = 0; i < placed->count; i++) {
+        struct gpu *gpu = &core->gpus[placed->gpus[i]];
+        job->placements[i] = (struct job_placement){.gpu = placed->gpus[i]};
+        gpu_add_resident(gpu, job);
+        if (closes_gpu(core, placed)) {
+            gpu->settling_job = job->id;
+            gpu->closed_until_ns = record->at_ns + GPU_SETTLE_LIMIT * core->config.settle_ns;
+        }
+    }
+    core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
+    core->round_robin_next = (placed->gpus[placed->count - 1] + 1) % core->gpu_count;
+}
+
+static int apply_memory(struct core *core, struct job *job, const struct record *record, struct error *err)
+{
+    struct job_placement *placement = job_placement_on(job, record->memory.gpu);
+    struct gpu *gpu;
+
+    if (!placement || record->memory.bytes < 0)
+        return error_set(err, EINVAL, "job %" PRIu64 " holds no memory on GPU %" PRIu32, job->id, record->memory.gpu);
+    gpu = &core->gpus[record->memory.gpu];
+    if (record->memory.bytes > placement->observed_bytes)
+        placement->observed_bytes = record->memory.bytes;
+    if (record->type == RECORD_FIRST_USE && gpu->settling_job == job->id)
+        gpu->closed_until_ns = record->at_ns + core->config.settle_ns;
+    return 0;
+}
+
+static int64_t largest_gpu_bytes(const struct core *core)
+{
+    int64_t largest = 0;
+
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        if (core->gpus[i].total_bytes > largest)
+            largest = core->gpus[i].total_bytes;
+    return largest;
+}
+
+/* What the crash taught: nobody to blame when the job was alone, and how much more it needs at least. */
+static void learn_from_crash(const struct core *core, struct job *job, const struct record_exited *exited)
+{
+    int64_t peak = 0, needed;
+
+    job->crashed_alone = true;
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        const struct gpu *gpu = &core->gpus[job->placements[i].gpu];
+        if (gpu->resident_count > 1 || gpu->foreign_bytes > GPU_IDLE_FOREIGN_BYTES)
+            job->crashed_alone = false;
+        if (job->placements[i].observed_bytes > peak)
+            peak = job->placements[i].observed_bytes;
+    }
+    if (job->claim_bytes < 0 || exited->requested_bytes < 0 || exited->requested_bytes > INT64_MAX - peak)
+        return;
+    needed = peak + exited->requested_bytes;
+    if (needed > largest_gpu_bytes(core))
+        needed = largest_gpu_bytes(core);
+    if (needed > job->claim_bytes)
+        job->claim_bytes = needed;
+}
+
+static void leave_gpus(struct core *core, struct job *job)
+{
+    for (uint32_t i = 0; i < job->placement_count; i++)
+        gpu_remove_resident(&core->gpus[job->placements[i].gpu], job);
+    job->placement_count = 0;
+}
+
+/* Puts the job where its new state belongs. */
+static void enter_state(struct core *core, struct job *job, uint32_t state)
+{
+    queue_remove(job);
+    job->state = state;
+    switch (state) {
+    case JOB_HELD:
+        queue_insert_by_id(&core->held, job);
+        break;
+    case JOB_QUEUED:
+        if (job->recovery)
+            queue_push(&core->recovering, job);
+        else
+            queue_insert_by_id(&core->waiting, job);
+        break;
+    case JOB_CRASHED:
+        queue_push(&core->undecided, job);
+        break;
+    case JOB_STOPPING:
+        if (!job->signalled)
+            queue_push(&core->undecided, job);
+        break;
+    default:
+        break;
+    }
+    if (state == JOB_CRASHED || job_state_ended(state))
+        leave_gpus(core, job);
+    if (job_state_ended(state)) {
+        HASH_DEL(core->jobs, job);
+        free(job);
+    }
+}
+
+/* A signal that could not be delivered is not worth trying again at once. */
+#define SIGNAL_RETRY_NS (5 * NS_PER_SEC)
+
+static int apply_to_job(struct core *core, const struct record *record, struct error *err)
+{
+    struct job *job = find(core, record->job);
+    uint32_t state;
+    int status = 0;
+
+    if (!job)
+        return error_set(err, ENOENT, "there is no unfinished job %" PRIu64, record->job);
+    state = job_state_after(job->state, record);
+    if (state == JOB_STATE_COUNT)
+        return error_set(err, EPERM, "job %" PRIu64 " is %s: '%s' does not apply", job->id, job_state_name(job->state),
+                         record_type_name(record->type));
+
+    switch (record->type) {
+    case RECORD_PLACED:
+        status = check_placed(core, job, &record->placed, err);
+        if (status == 0)
+            apply_placed(core, job, record);
+        break;
+    case RECORD_FIRST_USE:
+    case RECORD_OBSERVED:
+        status = apply_memory(core, job, record, err);
+        break;
+    case RECORD_EXITED:
+        if (record->exited.cause >= EXIT_CAUSE_COUNT)
+            return error_set(err, EINVAL, "exit cause %" PRIu32 " does not exist", record->exited.cause);
+        if (state == JOB_CRASHED) {
+            job->crashes++;
+            learn_from_crash(core, job, &record->exited);
+        }
+        break;
+    case RECORD_REQUEUED:
+        job->recovery = record->requeued.recovery;
+        break;
+    case RECORD_SIGNALLED:
+        job->signalled = true;
+        queue_remove(job);
+        break;
+    case RECORD_SIGNAL_FAILED:
+        job->signalled = false;
+        job->signal_retry_ns = record->at_ns + SIGNAL_RETRY_NS;
+        queue_remove(job);
+        queue_push(&core->undecided, job);
+        break;
+    default:
+        break;
+    }
+    if (status == 0 && state != job->state)
+        enter_state(core, job, state);
+    return status;
+}
+
+int core_apply(struct core *core, const struct record *record, struct error *err)
+{
+    switch (record->type) {
+    case RECORD_RECONFIGURED:
+        return apply_reconfigured(core, &record->config, err);
+    case RECORD_GPU_BACK:
+        return apply_gpu_back(core, &record->gpu, err);
+    case RECORD_GPU_LOST:
+        if (record->gpu.gpu >= core->gpu_count)
+            return error_set(err, ENOENT, "there is no GPU %" PRIu32, record->gpu.gpu);
+        core->gpus[record->gpu.gpu].lost = true;
+        core->gpus[record->gpu.gpu].measured = false;
+        return 0;
+    case RECORD_SAMPLE:
+        return apply_sample(core, &record->sample, err);
+    case RECORD_SUBMITTED:
+        return apply_submitted(core, record, err);
+    case RECORD_TIMER:
+        return 0;
+    default:
+        if (record->type == RECORD_NONE || record->type >= RECORD_TYPE_COUNT)
+            return error_set(err, EINVAL, "record type %" PRIu32 " does not exist", record->type);
+        return apply_to_job(core, record, err);
+    }
+}

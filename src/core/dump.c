@@ -1,0 +1,63 @@
+#include <inttypes.h>
+
+#include "base/strbuf.h"
+#include "core/core_internal.h"
+
+static void dump_job(struct strbuf *text, const struct job *job)
+{
+    strbuf_printf(text,
+                  "job %" PRIu64 " %s uid=%" PRIu32 " gpus=%" PRIu32 " wants=%" PRId64 "/%s/%" PRId32
+                  " exclusive=%d workload=%s submitted=%" PRId64 " placed=%" PRId64 " recovery=%d signalled=%d"
+                  " crashes=%" PRIu32 " alone=%d retry=%" PRId64 " claim=%" PRId64,
+                  job->id, job_state_name(job->state), job->wants.uid, job->wants.gpus, job->wants.claim_bytes,
+                  claim_source_name(job->wants.claim_source), job->wants.smact_permille, job->wants.exclusive,
+                  job->wants.workload, job->submitted_ns, job->placed_ns, job->recovery, job->signalled, job->crashes,
+                  job->crashed_alone, job->signal_retry_ns, job->claim_bytes);
+    for (uint32_t i = 0; i < job->placement_count; i++)
+        strbuf_printf(text, " on=%" PRIu32 ":%" PRId64, job->placements[i].gpu, job->placements[i].observed_bytes);
+    strbuf_puts(text, "\n");
+}
+
+static void dump_gpu(struct strbuf *text, const struct gpu *gpu)
+{
+    strbuf_printf(text,
+                  "gpu %" PRIu32 " %s total=%" PRId64 " lost=%d measured=%d used=%" PRId64 " foreign=%" PRId64
+                  " smact=%" PRId32 " settling=%" PRIu64 " until=%" PRId64 " residents=",
+                  gpu->number, gpu->uuid, gpu->total_bytes, gpu->lost, gpu->measured, gpu->used_bytes,
+                  gpu->foreign_bytes, gpu->smact_permille, gpu->settling_job, gpu->settling_job ? gpu->closed_until_ns : 0);
+    for (uint32_t i = 0; i < gpu->resident_count; i++)
+        strbuf_printf(text, "%" PRIu64 ",", gpu->residents[i]->id);
+    strbuf_puts(text, "\n");
+}
+
+static void dump_queue(struct strbuf *text, const char *name, const struct queue *queue)
+{
+    strbuf_printf(text, "%s:", name);
+    for (const struct job *job = queue->head; job; job = job->next)
+        strbuf_printf(text, " %" PRIu64, job->id);
+    strbuf_puts(text, "\n");
+}
+
+char *core_dump(const struct core *core)
+{
+    const struct core_config *config = &core->config;
+    struct strbuf text = {0};
+
+    strbuf_printf(&text,
+                  "config policy=%s view=%s floor=%" PRId64 " margin=%" PRId64 " cap=%" PRId32 " period=%" PRId64
+                  " settle=%" PRId64 " recoveries=%" PRIu32 " per_gpu=%" PRIu32 "\n",
+                  config->policy, memory_view_name(config->memory_view), config->floor_bytes, config->margin_bytes,
+                  config->smact_cap_permille, config->decide_period_ns, config->settle_ns, config->max_recoveries,
+                  config->max_jobs_per_gpu);
+    strbuf_printf(&text, "next_decision=%" PRId64 " round_robin_next=%" PRIu32 "\n", core->next_decision_ns,
+                  core->round_robin_next);
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        dump_gpu(&text, &core->gpus[i]);
+    dump_queue(&text, "waiting", &core->waiting);
+    dump_queue(&text, "recovering", &core->recovering);
+    dump_queue(&text, "held", &core->held);
+    dump_queue(&text, "undecided", &core->undecided);
+    for (const struct job *job = core->jobs; job; job = job->hh.next)
+        dump_job(&text, job);
+    return strbuf_steal(&text);
+}

@@ -1,0 +1,125 @@
+#include "core/job.h"
+
+#define BIT(state) (1u << (state))
+
+static const struct {
+    const char *name;
+    const char *letter; /* as in squeue and gflow */
+    uint32_t successors;
+} states[JOB_STATE_COUNT] = {
+    [JOB_HELD] = {"HELD", "H", BIT(JOB_QUEUED) | BIT(JOB_CANCELLED)},
+    [JOB_QUEUED] = {"QUEUED", "PD", BIT(JOB_HELD) | BIT(JOB_PLACED) | BIT(JOB_CANCELLED) | BIT(JOB_REFUSED)},
+    [JOB_PLACED] = {"PLACED", "CF",
+                    BIT(JOB_RUNNING) | BIT(JOB_STOPPING) | BIT(JOB_CRASHED) | BIT(JOB_COMPLETED) | BIT(JOB_FAILED) |
+                        BIT(JOB_LOST)},
+    [JOB_RUNNING] = {"RUNNING", "R",
+                     BIT(JOB_STOPPING) | BIT(JOB_CRASHED) | BIT(JOB_COMPLETED) | BIT(JOB_FAILED) | BIT(JOB_LOST)},
+    [JOB_STOPPING] = {"STOPPING", "CG", BIT(JOB_CANCELLED) | BIT(JOB_LOST)},
+    [JOB_CRASHED] = {"CRASHED", "RQ", BIT(JOB_QUEUED) | BIT(JOB_GPU_OOM) | BIT(JOB_CANCELLED)},
+    [JOB_COMPLETED] = {"COMPLETED", "CD", 0},
+    [JOB_FAILED] = {"FAILED", "F", 0},
+    [JOB_GPU_OOM] = {"GPU_OOM", "OOM", 0},
+    [JOB_CANCELLED] = {"CANCELLED", "CA", 0},
+    [JOB_LOST] = {"LOST", "NF", 0},
+    [JOB_REFUSED] = {"REFUSED", "RF", 0},
+};
+
+const char *job_state_name(uint32_t state)
+{
+    return state < JOB_STATE_COUNT ? states[state].name : "NONE";
+}
+
+const char *job_state_letter(uint32_t state)
+{
+    return state < JOB_STATE_COUNT ? states[state].letter : "-";
+}
+
+bool job_state_ended(uint32_t state)
+{
+    return state < JOB_STATE_COUNT && states[state].successors == 0;
+}
+
+bool job_transition_allowed(uint32_t from, uint32_t to)
+{
+    return from < JOB_STATE_COUNT && to < JOB_STATE_COUNT && (states[from].successors & BIT(to));
+}
+
+static bool has_gpus(uint32_t state)
+{
+    return state == JOB_PLACED || state == JOB_RUNNING || state == JOB_STOPPING;
+}
+
+static uint32_t after_exit(uint32_t from, uint32_t cause)
+{
+    if (from == JOB_STOPPING)
+        return JOB_CANCELLED; /* however it ended: its user did not want it any more */
+    switch (cause) {
+    case EXIT_COMPLETED:
+        return JOB_COMPLETED;
+    case EXIT_GPU_OOM:
+        return JOB_CRASHED;
+    default:
+        return JOB_FAILED;
+    }
+}
+
+uint32_t job_state_after(uint32_t from, const struct record *record)
+{
+    uint32_t to = JOB_STATE_COUNT;
+
+    switch (record->type) {
+    case RECORD_SUBMITTED:
+        return from == JOB_STATE_COUNT ? (record->submitted.held ? JOB_HELD : JOB_QUEUED) : JOB_STATE_COUNT;
+    case RECORD_CANCELLED:
+        to = from == JOB_PLACED || from == JOB_RUNNING ? JOB_STOPPING : JOB_CANCELLED;
+        if (from == JOB_STOPPING)
+            return from; /* asked for twice: once is enough */
+        break;
+    case RECORD_HELD:
+        if (from == JOB_HELD)
+            return from;
+        to = JOB_HELD;
+        break;
+    case RECORD_RELEASED:
+        if (from == JOB_QUEUED)
+            return from;
+        to = from == JOB_HELD ? JOB_QUEUED : JOB_STATE_COUNT;
+        break;
+    case RECORD_STARTED:
+    case RECORD_ADOPTED:
+        if (from == JOB_RUNNING || from == JOB_STOPPING)
+            return from;
+        to = JOB_RUNNING;
+        break;
+    case RECORD_FIRST_USE:
+    case RECORD_OBSERVED:
+        return has_gpus(from) ? from : JOB_STATE_COUNT;
+    case RECORD_EXITED:
+        to = has_gpus(from) ? after_exit(from, record->exited.cause) : JOB_STATE_COUNT;
+        break;
+    case RECORD_LAUNCH_FAILED:
+        to = from == JOB_STOPPING ? JOB_CANCELLED : from == JOB_PLACED ? JOB_FAILED : JOB_STATE_COUNT;
+        break;
+    case RECORD_SIGNALLED:
+    case RECORD_SIGNAL_FAILED:
+        return from == JOB_STOPPING ? from : JOB_STATE_COUNT;
+    case RECORD_LOST:
+        to = JOB_LOST;
+        break;
+    case RECORD_PLACED:
+        to = JOB_PLACED;
+        break;
+    case RECORD_REQUEUED:
+        to = from == JOB_CRASHED ? JOB_QUEUED : JOB_STATE_COUNT;
+        break;
+    case RECORD_GAVE_UP:
+        to = JOB_GPU_OOM;
+        break;
+    case RECORD_REFUSED:
+        to = JOB_REFUSED;
+        break;
+    default:
+        break;
+    }
+    return job_transition_allowed(from, to) ? to : JOB_STATE_COUNT;
+}

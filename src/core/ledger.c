@@ -1,0 +1,102 @@
+#include "core/ledger.h"
+
+#include "base/memory.h"
+#include "core/core_internal.h"
+
+struct job_placement *job_placement_on(struct job *job, uint32_t gpu)
+{
+    for (uint32_t i = 0; i < job->placement_count; i++)
+        if (job->placements[i].gpu == gpu)
+            return &job->placements[i];
+    return NULL;
+}
+
+const struct job_placement *job_placement_of(const struct job *job, uint32_t gpu)
+{
+    for (uint32_t i = 0; i < job->placement_count; i++)
+        if (job->placements[i].gpu == gpu)
+            return &job->placements[i];
+    return NULL;
+}
+
+static int64_t at_least_zero(int64_t value)
+{
+    return value > 0 ? value : 0;
+}
+
+int64_t gpu_booked_bytes(const struct gpu *gpu)
+{
+    int64_t booked = 0;
+
+    for (uint32_t i = 0; i < gpu->resident_count; i++) {
+        const struct job *job = gpu->residents[i];
+        int64_t observed = job_placement_of(job, gpu->number)->observed_bytes;
+        if (job->claim_bytes < 0)
+            return gpu->total_bytes;
+        booked += job->claim_bytes > observed ? job->claim_bytes : observed;
+    }
+    return booked;
+}
+
+int64_t gpu_idle_bytes(const struct gpu *gpu)
+{
+    return at_least_zero(gpu->total_bytes - at_least_zero(gpu->foreign_bytes));
+}
+
+int64_t gpu_free_bytes(const struct core *core, const struct gpu *gpu)
+{
+    int64_t booked;
+
+    if (core->config.memory_view == MEMORY_MONITOR)
+        return at_least_zero(gpu->total_bytes - gpu->used_bytes);
+    booked = gpu_booked_bytes(gpu);
+    if (gpu->foreign_bytes >= 0)
+        booked += gpu->foreign_bytes;
+    else if (gpu->used_bytes > booked)
+        booked = gpu->used_bytes;
+    return at_least_zero(gpu->total_bytes - booked - core->config.margin_bytes);
+}
+
+bool gpu_idle(const struct gpu *gpu)
+{
+    int64_t foreign = gpu->foreign_bytes >= 0 ? gpu->foreign_bytes : gpu->used_bytes;
+
+    return !gpu->lost && gpu->measured && gpu->resident_count == 0 && foreign <= GPU_IDLE_FOREIGN_BYTES;
+}
+
+const struct job *gpu_exclusive_resident(const struct gpu *gpu)
+{
+    for (uint32_t i = 0; i < gpu->resident_count; i++)
+        if (gpu->residents[i]->wants.exclusive)
+            return gpu->residents[i];
+    return NULL;
+}
+
+bool gpu_settling(const struct gpu *gpu, int64_t now_ns)
+{
+    return gpu->settling_job != 0 && now_ns < gpu->closed_until_ns;
+}
+
+void gpu_add_resident(struct gpu *gpu, struct job *job)
+{
+    array_reserve(gpu->residents, gpu->resident_capacity, gpu->resident_count + 1);
+    gpu->residents[gpu->resident_count++] = job;
+}
+
+void gpu_remove_resident(struct gpu *gpu, struct job *job)
+{
+    uint32_t kept = 0;
+    int64_t observed = job_placement_of(job, gpu->number)->observed_bytes;
+
+    for (uint32_t i = 0; i < gpu->resident_count; i++)
+        if (gpu->residents[i] != job)
+            gpu->residents[kept++] = gpu->residents[i];
+    gpu->resident_count = kept;
+    if (gpu->settling_job == job->id)
+        gpu->settling_job = 0;
+    /* Its tree has ended, so its memory is free; the next sample will say the same. */
+    if (gpu->resident_count == 0)
+        gpu->used_bytes = at_least_zero(gpu->foreign_bytes);
+    else
+        gpu->used_bytes = at_least_zero(gpu->used_bytes - observed);
+}

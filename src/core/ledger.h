@@ -1,0 +1,60 @@
+/* The GPU ledger: who holds what, and how much memory is free in each of the two views. */
+#ifndef CARMA_CORE_LEDGER_H
+#define CARMA_CORE_LEDGER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/job.h"
+
+struct core;
+
+/* Foreign memory up to this much does not keep a GPU from being idle: contexts of display servers and monitors. */
+#define GPU_IDLE_FOREIGN_BYTES (INT64_C(512) << 20)
+
+/* A job whose memory is never seen (it does not use its GPU) keeps the GPU closed for at most this many settle times. */
+#define GPU_SETTLE_LIMIT 10
+
+struct gpu {
+    uint32_t number;
+    char uuid[RECORD_UUID_SIZE];
+    int64_t total_bytes;
+    bool lost;
+    bool measured;          /* the fields below hold a sample's values */
+    int64_t used_bytes;     /* by anybody */
+    int64_t foreign_bytes;  /* of it by nobody of ours; -1: the driver cannot attribute memory */
+    int32_t smact_permille; /* -1: not measured */
+    uint64_t settling_job;  /* whose memory is not settled yet; 0: none */
+    int64_t closed_until_ns;
+    struct job **residents; /* owned array of borrowed jobs, in the order of arrival */
+    uint32_t resident_count;
+    size_t resident_capacity;
+};
+
+/* What the residents are booked with: the sum of max(claim, observed); a resident with an unknown claim books all. */
+int64_t gpu_booked_bytes(const struct gpu *gpu);
+
+/* Free memory in the configured view, at least 0:
+ *   monitor: total - used
+ *   reserve: total - foreign - booked - margin, or total - max(used, booked) - margin where memory is not attributed */
+int64_t gpu_free_bytes(const struct core *core, const struct gpu *gpu);
+
+/* Memory that a job alone on the GPU could have: total - foreign. */
+int64_t gpu_idle_bytes(const struct gpu *gpu);
+
+/* There, measured, without residents and without foreign memory worth mentioning. */
+bool gpu_idle(const struct gpu *gpu);
+
+/* The exclusive job that holds it, or NULL. */
+const struct job *gpu_exclusive_resident(const struct gpu *gpu);
+
+/* A new job's memory is still to be seen or to settle at now_ns. */
+bool gpu_settling(const struct gpu *gpu, int64_t now_ns);
+
+void gpu_add_resident(struct gpu *gpu, struct job *job);
+void gpu_remove_resident(struct gpu *gpu, struct job *job);
+
+struct job_placement *job_placement_on(struct job *job, uint32_t gpu); /* NULL: it is not there */
+const struct job_placement *job_placement_of(const struct job *job, uint32_t gpu);
+
+#endif

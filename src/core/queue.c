@@ -1,0 +1,55 @@
+#include "core/queue.h"
+
+#include <stddef.h>
+
+static void insert_before(struct queue *queue, struct job *job, struct job *next)
+{
+    struct job *previous = next ? next->previous : queue->tail;
+
+    job->queue = queue;
+    job->previous = previous;
+    job->next = next;
+    if (previous)
+        previous->next = job;
+    else
+        queue->head = job;
+    if (next)
+        next->previous = job;
+    else
+        queue->tail = job;
+    queue->count++;
+}
+
+void queue_push(struct queue *queue, struct job *job)
+{
+    insert_before(queue, job, NULL);
+}
+
+void queue_insert_by_id(struct queue *queue, struct job *job)
+{
+    struct job *next = NULL;
+
+    /* From the tail: what comes back is mostly young. */
+    for (struct job *at = queue->tail; at && at->id > job->id; at = at->previous)
+        next = at;
+    insert_before(queue, job, next);
+}
+
+void queue_remove(struct job *job)
+{
+    struct queue *queue = job->queue;
+
+    if (!queue)
+        return;
+    if (job->previous)
+        job->previous->next = job->next;
+    else
+        queue->head = job->next;
+    if (job->next)
+        job->next->previous = job->previous;
+    else
+        queue->tail = job->previous;
+    queue->count--;
+    job->queue = NULL;
+    job->previous = job->next = NULL;
+}

@@ -1,0 +1,19 @@
+/* An intrusive FIFO of jobs; a job stands in at most one. Every operation is O(1). */
+#ifndef CARMA_CORE_QUEUE_H
+#define CARMA_CORE_QUEUE_H
+
+#include <stdint.h>
+
+#include "core/job.h"
+
+struct queue {
+    struct job *head;
+    struct job *tail;
+    uint64_t count;
+};
+
+void queue_push(struct queue *queue, struct job *job); /* at the tail */
+void queue_insert_by_id(struct queue *queue, struct job *job); /* before the first job with a larger id */
+void queue_remove(struct job *job);                    /* from the queue it stands in, if any */
+
+#endif

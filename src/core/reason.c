@@ -1,0 +1,249 @@
+#include "core/reason.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "core/core_internal.h"
+
+const char *reason_name(uint32_t code)
+{
+    static const char *const names[REASON_CODE_COUNT] = {
+        [REASON_NONE] = "none",
+        [REASON_HELD] = "held",
+        [REASON_BEHIND] = "behind",
+        [REASON_RECOVERY_FIRST] = "recovery-first",
+        [REASON_MEMORY] = "memory",
+        [REASON_SM_ACTIVITY] = "sm-activity",
+        [REASON_NO_IDLE_GPU] = "no-idle-gpu",
+        [REASON_EXCLUSIVE] = "exclusive",
+        [REASON_FULL] = "full",
+        [REASON_SETTLING] = "settling",
+        [REASON_NOT_MEASURED] = "not-measured",
+        [REASON_GPUS_LOST] = "gpus-lost",
+        [REASON_PERIOD] = "period",
+        [REASON_TOO_MANY_GPUS] = "too-many-gpus",
+        [REASON_NEVER_FITS] = "never-fits",
+    };
+
+    return code < REASON_CODE_COUNT ? names[code] : "unknown";
+}
+
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+char *reason_format(const struct reason *reason, int64_t now_ns, char text[static REASON_TEXT])
+{
+    char needed[UNITS_TEXT], best[UNITS_TEXT], wait[UNITS_TEXT];
+
+    format_bytes(reason->needed_bytes, needed);
+    format_bytes(reason->best_bytes, best);
+    format_duration(reason->until_ns - now_ns, wait);
+    switch (reason->code) {
+    case REASON_HELD:
+        snprintf(text, REASON_TEXT, "held: 'carma release' lets it run");
+        break;
+    case REASON_BEHIND:
+        snprintf(text, REASON_TEXT, "%" PRIu64 " job%s before it in the queue, first of them job %" PRIu64,
+                 reason->ahead, plural(reason->ahead), reason->other);
+        break;
+    case REASON_RECOVERY_FIRST:
+        snprintf(text, REASON_TEXT, "job %" PRIu64 ", which ran out of GPU memory, goes first", reason->other);
+        break;
+    case REASON_MEMORY:
+        snprintf(text, REASON_TEXT, "needs %s on each of %" PRIu32 " GPU%s, the best open one (GPU %" PRIu32 ") has %s free",
+                 needed, reason->wanted, plural(reason->wanted), reason->gpu, best);
+        break;
+    case REASON_SM_ACTIVITY:
+        snprintf(text, REASON_TEXT,
+                 "GPUs with enough memory are too busy: SM activity %d.%d%% on GPU %" PRIu32 ", at most %d.%d%% is shared",
+                 reason->best_permille / 10, reason->best_permille % 10, reason->gpu, reason->cap_permille / 10,
+                 reason->cap_permille % 10);
+        break;
+    case REASON_NO_IDLE_GPU:
+        snprintf(text, REASON_TEXT, "needs %" PRIu32 " GPU%s to itself, %" PRIu32 " %s idle", reason->wanted,
+                 plural(reason->wanted), reason->qualified, reason->qualified == 1 ? "is" : "are");
+        break;
+    case REASON_EXCLUSIVE:
+        snprintf(text, REASON_TEXT, "the GPUs left are held by exclusive jobs (job %" PRIu64 " on GPU %" PRIu32 ")",
+                 reason->other, reason->gpu);
+        break;
+    case REASON_FULL:
+        snprintf(text, REASON_TEXT, "the GPUs left already run as many jobs as allowed");
+        break;
+    case REASON_SETTLING:
+        snprintf(text, REASON_TEXT, "the memory of job %" PRIu64 " on GPU %" PRIu32 " has still to settle (at most %s more)",
+                 reason->other, reason->gpu, wait);
+        break;
+    case REASON_NOT_MEASURED:
+        snprintf(text, REASON_TEXT, "GPU %" PRIu32 " has not been measured yet", reason->gpu);
+        break;
+    case REASON_GPUS_LOST:
+        snprintf(text, REASON_TEXT, "needs %" PRIu32 " GPU%s, %" PRIu32 " of the node's %s there", reason->wanted,
+                 plural(reason->wanted), reason->qualified, reason->qualified == 1 ? "is" : "are");
+        break;
+    case REASON_PERIOD:
+        snprintf(text, REASON_TEXT, "next decision in %s", wait);
+        break;
+    case REASON_TOO_MANY_GPUS:
+        snprintf(text, REASON_TEXT, "wants %" PRIu32 " GPUs, the node has %" PRIu32, reason->wanted, reason->qualified);
+        break;
+    case REASON_NEVER_FITS:
+        snprintf(text, REASON_TEXT, "needs %s of GPU memory on %" PRIu32 " GPU%s, only %" PRIu32 " ha%s that much (largest: %s)",
+                 needed, reason->wanted, plural(reason->wanted), reason->qualified,
+                 reason->qualified == 1 ? "s" : "ve", best);
+        break;
+    default:
+        snprintf(text, REASON_TEXT, "does not wait");
+        break;
+    }
+    return text;
+}
+
+bool core_could_ever_run(const struct core *core, const struct record_submitted *submitted, struct reason *why)
+{
+    uint32_t large_enough = 0;
+    int64_t largest = 0;
+
+    *why = (struct reason){.wanted = submitted->gpus, .needed_bytes = submitted->claim_bytes};
+    if (core->gpu_count == 0)
+        return true;
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
+        int64_t total = core->gpus[i].total_bytes;
+        if (total >= submitted->claim_bytes)
+            large_enough++;
+        if (total > largest)
+            largest = total;
+    }
+    if (submitted->gpus > core->gpu_count) {
+        why->code = REASON_TOO_MANY_GPUS;
+        why->qualified = core->gpu_count;
+    } else if (large_enough < submitted->gpus) {
+        why->code = REASON_NEVER_FITS;
+        why->qualified = large_enough;
+        why->best_bytes = largest;
+    }
+    return why->code == REASON_NONE;
+}
+
+/* Of several GPUs that say no for several reasons, the reason nearest to a yes is the one to tell. */
+static int nearness(uint32_t code)
+{
+    static const uint32_t order[] = {REASON_GPUS_LOST, REASON_NOT_MEASURED, REASON_EXCLUSIVE, REASON_FULL,
+                                     REASON_MEMORY,    REASON_SETTLING,     REASON_SM_ACTIVITY};
+
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+        if (order[i] == code)
+            return (int)i + 1;
+    return 0;
+}
+
+/* Keeps the numbers of the GPU that came nearest, within one verdict. */
+static void note_gpu(const struct core *core, const struct gpu *gpu, struct reason *reason)
+{
+    int64_t free_bytes = gpu_free_bytes(core, gpu);
+    bool first = reason->gpu == UINT32_MAX;
+
+    switch (reason->code) {
+    case REASON_MEMORY:
+        if (!first && free_bytes <= reason->best_bytes)
+            return;
+        reason->best_bytes = free_bytes;
+        break;
+    case REASON_SM_ACTIVITY:
+        if (!first && gpu->smact_permille >= reason->best_permille)
+            return;
+        reason->best_permille = gpu->smact_permille;
+        break;
+    case REASON_SETTLING:
+        if (!first && gpu->closed_until_ns >= reason->until_ns)
+            return;
+        reason->until_ns = gpu->closed_until_ns;
+        reason->other = gpu->settling_job;
+        break;
+    case REASON_EXCLUSIVE:
+        if (!first)
+            return;
+        reason->other = gpu_exclusive_resident(gpu)->id;
+        break;
+    default:
+        if (!first)
+            return;
+        break;
+    }
+    reason->gpu = gpu->number;
+}
+
+static struct reason reason_of_idle_seeker(const struct core *core, const struct job *job)
+{
+    struct reason reason = {.code = REASON_NO_IDLE_GPU, .wanted = job->wants.gpus};
+    uint32_t there = 0;
+
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
+        there += !core->gpus[i].lost;
+        reason.qualified += gpu_fits_idle(job, &core->gpus[i]);
+    }
+    if (there < job->wants.gpus) {
+        reason.code = REASON_GPUS_LOST;
+        reason.qualified = there;
+    }
+    return reason;
+}
+
+static struct reason reason_of_sharer(const struct core *core, const struct job *job, int64_t now_ns)
+{
+    struct reason reason = {.wanted = job->wants.gpus,
+                            .needed_bytes = job_needed_bytes(core, job),
+                            .cap_permille = core->config.smact_cap_permille};
+    uint32_t qualified = 0, there = 0;
+
+    reason.code = REASON_GPUS_LOST;
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
+        uint32_t verdict = gpu_verdict(core, job, &core->gpus[i], now_ns);
+        there += verdict != REASON_GPUS_LOST;
+        qualified += verdict == REASON_NONE;
+        if (nearness(verdict) > nearness(reason.code))
+            reason.code = verdict;
+    }
+    reason.qualified = reason.code == REASON_GPUS_LOST ? there : qualified;
+    reason.gpu = UINT32_MAX;
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        if (gpu_verdict(core, job, &core->gpus[i], now_ns) == reason.code)
+            note_gpu(core, &core->gpus[i], &reason);
+    if (reason.gpu == UINT32_MAX)
+        reason.gpu = 0;
+    return reason;
+}
+
+/* How many stand before the job in its queue. */
+static uint64_t ahead_of(const struct job *job)
+{
+    uint64_t ahead = 0;
+
+    for (const struct job *other = job->previous; other; other = other->previous)
+        ahead++;
+    return ahead;
+}
+
+struct reason core_reason(const struct core *core, uint64_t id, int64_t now_ns)
+{
+    const struct job *job = core_find_job(core, id);
+    const struct job *head = core_head(core);
+
+    if (!job)
+        return (struct reason){.code = REASON_NONE};
+    if (job->state == JOB_HELD)
+        return (struct reason){.code = REASON_HELD};
+    if (job->state != JOB_QUEUED)
+        return (struct reason){.code = REASON_NONE};
+    if (!job->recovery && core->recovering.head)
+        return (struct reason){.code = REASON_RECOVERY_FIRST, .other = core->recovering.head->id};
+    if (job != head)
+        return (struct reason){.code = REASON_BEHIND, .ahead = ahead_of(job), .other = head->id};
+    if (now_ns < core->next_decision_ns)
+        return (struct reason){.code = REASON_PERIOD, .until_ns = core->next_decision_ns};
+    return job_wants_idle(core, job) ? reason_of_idle_seeker(core, job) : reason_of_sharer(core, job, now_ns);
+}
