@@ -1,0 +1,168 @@
+/* The database file: how it is opened, what it must be, how it comes to its present form. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "store/store_internal.h"
+
+#define APPLICATION_ID 0x6361726d /* "carm" */
+
+/* How long a person who looks at the database with another tool may hold it up. */
+#define BUSY_TIMEOUT_MS 10000
+
+/* The step at index n leads from user_version n to n + 1. Only ever append. */
+static const char *const migrations[] = {
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;"
+    "CREATE TABLE record (seq INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, type TEXT NOT NULL, job INTEGER NOT NULL,"
+    " body TEXT NOT NULL) STRICT;"
+    "CREATE TABLE spec (job INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;"
+    "INSERT INTO meta VALUES ('created_unix_s', strftime('%s', 'now'));",
+};
+
+static int errno_of(sqlite3 *db)
+{
+    int system;
+
+    switch (sqlite3_errcode(db)) { /* the primary code, whatever the extended one is */
+    case SQLITE_FULL:
+        return ENOSPC;
+    case SQLITE_NOMEM:
+        return ENOMEM;
+    case SQLITE_READONLY:
+        return EROFS;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return EBUSY;
+    case SQLITE_CONSTRAINT:
+        return EEXIST;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return EBADMSG;
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+        system = sqlite3_system_errno(db);
+        return system ? system : EACCES;
+    default:
+        return EIO;
+    }
+}
+
+static const char *remedy(int code)
+{
+    switch (code) {
+    case ENOSPC:
+        return ": free some space";
+    case EBADMSG:
+        return ": restore it from a backup, or move it away to start anew";
+    case EBUSY:
+        return ": end the program that holds it";
+    default:
+        return "";
+    }
+}
+
+int store_sqlite_error(sqlite3 *db, const char *path, const char *doing, struct error *err)
+{
+    int code = errno_of(db);
+
+    return error_set(err, code, "%s: cannot %s: %s%s", path, doing, sqlite3_errmsg(db), remedy(code));
+}
+
+static int pragma_value(sqlite3 *db, const char *path, const char *pragma, int64_t *value, struct error *err)
+{
+    CLEANUP(free_ptr) char *sql = xasprintf("PRAGMA %s", pragma);
+    sqlite3_stmt *statement = NULL;
+    int rc = 0;
+
+    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK || sqlite3_step(statement) != SQLITE_ROW)
+        rc = store_sqlite_error(db, path, "be read", err);
+    else
+        *value = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return rc;
+}
+
+static int execute(sqlite3 *db, const char *path, const char *doing, const char *sql, struct error *err)
+{
+    return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : store_sqlite_error(db, path, doing, err);
+}
+
+/* All steps in one transaction: a crash in the middle leaves the old form. */
+static int migrate(sqlite3 *db, const char *path, int64_t version, struct error *err)
+{
+    CLEANUP(free_ptr) char *stamp =
+        xasprintf("PRAGMA application_id = %d; PRAGMA user_version = %zu;", APPLICATION_ID, array_size(migrations));
+    int rc = execute(db, path, "be brought up to date", "BEGIN IMMEDIATE", err);
+
+    for (size_t i = (size_t)version; !rc && i < array_size(migrations); i++)
+        rc = execute(db, path, "be brought up to date", migrations[i], err);
+    if (!rc)
+        rc = execute(db, path, "be brought up to date", stamp, err);
+    if (!rc)
+        rc = execute(db, path, "be brought up to date", "COMMIT", err);
+    if (rc && !sqlite3_get_autocommit(db))
+        sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+    return rc;
+}
+
+static int check_form(sqlite3 *db, const char *path, struct error *err)
+{
+    int64_t application = 0, version = 0, objects = 0;
+    int rc = pragma_value(db, path, "application_id", &application, err);
+
+    if (!rc)
+        rc = pragma_value(db, path, "user_version", &version, err);
+    if (!rc)
+        rc = pragma_value(db, path, "schema_version", &objects, err);
+    if (rc)
+        return rc;
+    if (application != APPLICATION_ID && (application || version || objects))
+        return error_set(err, EBADMSG, "%s: is the database of another program: give carmad a state directory of its own",
+                         path);
+    if (version < 0 || version > (int64_t)array_size(migrations))
+        return error_set(err, ENOTSUP,
+                         "%s: has form %" PRId64 ", this carma knows up to %zu: use the newer carma that made it", path,
+                         version, array_size(migrations));
+    return version < (int64_t)array_size(migrations) ? migrate(db, path, version, err) : 0;
+}
+
+/* SQLite gives its log and its shared memory the mode of the database; so the database must have the right one before
+ * SQLite first sees it. */
+static int make_file(const char *path, struct error *err)
+{
+    CLEANUP(close_fd) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd < 0)
+        return error_set(err, errno, "%s: %s", path, strerror(errno));
+    return 0;
+}
+
+int store_database_open(const char *path, sqlite3 **opened, struct error *err)
+{
+    sqlite3 *db = NULL;
+    int rc = make_file(path, err);
+
+    if (rc)
+        return rc;
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX, NULL) != SQLITE_OK) {
+        rc = db ? store_sqlite_error(db, path, "be opened", err) : error_set(err, ENOMEM, "%s: out of memory", path);
+    } else {
+        sqlite3_busy_timeout(db, BUSY_TIMEOUT_MS);
+        rc = execute(db, path, "be opened",
+                     "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF;", err);
+    }
+    if (!rc)
+        rc = check_form(db, path, err);
+    if (rc) {
+        sqlite3_close(db);
+        return rc;
+    }
+    *opened = db;
+    return 0;
+}

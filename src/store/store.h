@@ -1,0 +1,53 @@
+/* What must not be lost: records and submissions, in one SQLite database on a thread of its own with group commit.
+ * Format: docs/formats/store.md.
+ *
+ * One thread owns a `struct store`: the one that opens, loads, commits, dispatches and closes. Nothing here but
+ * store_open, store_load and store_close waits for the disk. */
+#ifndef CARMA_STORE_STORE_H
+#define CARMA_STORE_STORE_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "core/record.h"
+
+struct store;
+struct store_batch;
+
+/* Opens (or makes) the store in `directory`, made with mode 0700 where it is not there. Only one process at a time may
+ * have it: -EBUSY, at once, names the directory and the pid that has it. -EPERM: the directory belongs to, or may be
+ * written by, somebody else. -EBADMSG: the database is damaged, or is none. -ENOTSUP: a newer carma made it. */
+int store_open(const char *directory, struct store **store, struct error *err);
+
+/* Hands out all that is stored, first the submissions in the order of job numbers, then the records in the order in
+ * which they were committed (seq 1, 2, ...). Must come before the first store_commit (-EBUSY). Either function may be
+ * NULL. A non-zero value from one ends the load and is returned, err then saying at which row. -EBADMSG names a row that
+ * cannot be read. */
+int store_load(struct store *store, int (*on_record)(uint64_t seq, const struct record *record, void *user),
+               int (*on_spec)(uint64_t job, const char *json, void *user), void *user, struct error *err);
+
+/* What belongs together. What cannot be encoded (record_json.h) makes the commit of the whole batch fail. */
+struct store_batch *store_batch_new(void);
+void store_batch_free(struct store_batch *batch); /* one that is not committed */
+void store_batch_record(struct store_batch *batch, const struct record *record);
+void store_batch_spec(struct store_batch *batch, uint64_t job, const char *json);
+
+/* Queues the batch (taken over); any number may be under way. Whatever is queued when the thread is free becomes one
+ * transaction. `done` (may be NULL) is called from store_dispatch, in the order of the commits: status 0 means that the
+ * batch is on the disk; a negative errno, that nothing of it is or ever will be, error_text saying why in one line.
+ *
+ * A transaction that fails takes with it every batch that was queued before the failure was told: those may build on
+ * what was not stored. Batches committed from the failed batch's `done` on are tried afresh. */
+void store_commit(struct store *store, struct store_batch *batch,
+                  void (*done)(int status, const char *error_text, void *user), void *user);
+
+int store_event_fd(struct store *store); /* readable when store_dispatch has something to do; the store's to close */
+void store_dispatch(struct store *store);
+
+/* Transactions that were tried since store_open: commits divided by this is what group commit gains. */
+uint64_t store_transactions(struct store *store);
+
+/* Commits what is queued, calls what is due, closes. A store_commit from a `done` called here fails (-ESHUTDOWN). */
+void store_close(struct store *store);
+
+#endif

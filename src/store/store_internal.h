@@ -1,0 +1,70 @@
+/* What the files of this room share. */
+#ifndef CARMA_STORE_STORE_INTERNAL_H
+#define CARMA_STORE_STORE_INTERNAL_H
+
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdbool.h>
+
+#include "base/strbuf.h"
+#include "store/store.h"
+
+/* One row to be: bodies lie one after another in the batch's text. */
+struct store_row {
+    bool is_spec;
+    uint32_t type; /* of a record */
+    int64_t at_ns; /* of a record */
+    uint64_t job;
+    size_t offset;
+    size_t length;
+};
+
+struct store_batch {
+    struct store_row *rows; /* owned */
+    size_t count;
+    size_t capacity;
+    struct strbuf bodies;
+    int status; /* negative: cannot be stored, error says why */
+    struct error error;
+    uint64_t epoch;
+    void (*done)(int status, const char *error_text, void *user);
+    void *user;
+    struct store_batch *next;
+};
+
+struct batch_queue {
+    struct store_batch *head;
+    struct store_batch **tail;
+};
+
+struct store {
+    char *directory;
+    char *path; /* of the database */
+    int lock_fd;
+    int event_fd;
+    sqlite3 *db; /* the owner's until the first commit, the thread's from then on */
+    sqlite3_stmt *insert_record;
+    sqlite3_stmt *insert_spec;
+    pthread_t thread;
+    bool thread_runs;
+    bool committed;   /* owner: a batch was queued */
+    uint64_t epoch;   /* owner: which failures it has been told of; stamped on batches */
+    pthread_mutex_t mutex; /* guards what follows */
+    pthread_cond_t wake;
+    struct batch_queue queued;
+    struct batch_queue finished;
+    uint64_t transactions;
+    bool closing;
+};
+
+/* lock.c: takes DIRECTORY/lock for this process, until the descriptor is closed. */
+int store_lock(const char *directory, int *fd, struct error *err);
+
+/* database.c */
+int store_database_open(const char *path, sqlite3 **db, struct error *err);
+int store_sqlite_error(sqlite3 *db, const char *path, const char *doing, struct error *err);
+
+/* writer.c */
+void *store_writer_main(void *store);
+
+#endif

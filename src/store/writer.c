@@ -1,0 +1,127 @@
+/* The thread that writes: it takes all that is queued, makes one transaction of it, and hands it back. */
+#include <stdio.h>
+#include <sys/eventfd.h>
+
+#include "store/store_internal.h"
+
+/* The failure that is still to be told to the owner: its batches, and those queued before it could know, fail too. */
+struct failure {
+    uint64_t epoch; /* 0: none */
+    int status;
+    struct error error;
+};
+
+static int step(struct store *store, sqlite3_stmt *statement, struct error *err)
+{
+    int rc = sqlite3_step(statement) == SQLITE_DONE ? 0 : store_sqlite_error(store->db, store->path, "store", err);
+
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);
+    return rc;
+}
+
+static int write_row(struct store *store, const struct store_batch *batch, const struct store_row *row,
+                     struct error *err)
+{
+    const char *body = batch->bodies.text + row->offset;
+
+    if (row->is_spec) {
+        sqlite3_bind_int64(store->insert_spec, 1, (sqlite3_int64)row->job);
+        sqlite3_bind_text64(store->insert_spec, 2, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
+        return step(store, store->insert_spec, err);
+    }
+    sqlite3_bind_int64(store->insert_record, 1, row->at_ns);
+    sqlite3_bind_text(store->insert_record, 2, record_type_name(row->type), -1, SQLITE_STATIC);
+    sqlite3_bind_int64(store->insert_record, 3, (sqlite3_int64)row->job);
+    sqlite3_bind_text64(store->insert_record, 4, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
+    return step(store, store->insert_record, err);
+}
+
+static int execute(struct store *store, const char *sql, struct error *err)
+{
+    return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK
+               ? 0
+               : store_sqlite_error(store->db, store->path, "store", err);
+}
+
+static int write_all(struct store *store, const struct store_batch *batch, struct error *err)
+{
+    int rc = execute(store, "BEGIN IMMEDIATE", err);
+
+    for (; !rc && batch; batch = batch->next)
+        for (size_t i = 0; !rc && !batch->status && i < batch->count; i++)
+            rc = write_row(store, batch, &batch->rows[i], err);
+    if (!rc)
+        rc = execute(store, "COMMIT", err);
+    /* SQLite has rolled back on its own after some errors, not after others. */
+    if (rc && !sqlite3_get_autocommit(store->db))
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    return rc;
+}
+
+/* A batch that cannot be stored as it is fails like a transaction: those behind it may build on it. Returns whether
+ * anything is left to write. */
+static bool fence(struct store_batch *batch, struct failure *failure)
+{
+    bool any = false;
+
+    for (; batch; batch = batch->next) {
+        if (batch->epoch > failure->epoch && batch->status)
+            *failure = (struct failure){batch->epoch, batch->status, batch->error};
+        else if (batch->epoch <= failure->epoch) {
+            batch->status = failure->status;
+            batch->error = failure->error;
+        }
+        any = any || !batch->status;
+    }
+    return any;
+}
+
+static void write_group(struct store *store, struct store_batch *head, struct failure *failure)
+{
+    struct store_batch *batch;
+    struct error err = {{0}};
+    int rc;
+
+    if (!fence(head, failure))
+        return;
+    rc = write_all(store, head, &err);
+    if (!rc)
+        return;
+    for (batch = head; batch; batch = batch->next) {
+        if (batch->status)
+            continue;
+        *failure = (struct failure){batch->epoch, rc, err};
+        batch->status = rc;
+        batch->error = err;
+    }
+}
+
+void *store_writer_main(void *argument)
+{
+    struct store *store = argument;
+    struct failure failure = {0};
+
+    pthread_mutex_lock(&store->mutex);
+    for (;;) {
+        struct batch_queue group;
+
+        while (!store->queued.head && !store->closing)
+            pthread_cond_wait(&store->wake, &store->mutex);
+        if (!store->queued.head)
+            break;
+        group = store->queued;
+        store->queued = (struct batch_queue){NULL, &store->queued.head};
+        store->transactions++;
+        pthread_mutex_unlock(&store->mutex);
+
+        write_group(store, group.head, &failure);
+
+        pthread_mutex_lock(&store->mutex);
+        *store->finished.tail = group.head;
+        store->finished.tail = group.tail;
+        eventfd_write(store->event_fd, 1);
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return NULL;
+}
