@@ -1,0 +1,42 @@
+/* NVML's functions, as far as the loaded library has them. Of this folder only. */
+#ifndef CARMA_GPU_NVML_CALLS_H
+#define CARMA_GPU_NVML_CALLS_H
+
+#include "base/error.h"
+#include "gpu/nvml_abi.h"
+
+/* The versions of one process list: _v3 and _v2 have one layout, the first version another. */
+struct nvml_list_calls {
+    __typeof__(nvmlDeviceGetComputeRunningProcesses_v3) *v3, *v2;
+    __typeof__(nvmlDeviceGetComputeRunningProcesses) *v1;
+};
+
+/* Any but the first three may be NULL. */
+struct nvml_calls {
+    void *library;
+    __typeof__(nvmlInit_v2) *init;
+    __typeof__(nvmlDeviceGetCount_v2) *count;
+    __typeof__(nvmlDeviceGetHandleByIndex_v2) *handle;
+    __typeof__(nvmlShutdown) *shutdown;
+    __typeof__(nvmlErrorString) *error_string;
+    __typeof__(nvmlDeviceGetUUID) *uuid;
+    __typeof__(nvmlDeviceGetName) *name;
+    __typeof__(nvmlDeviceGetMemoryInfo_v2) *memory_v2;
+    __typeof__(nvmlDeviceGetMemoryInfo) *memory_v1;
+    struct nvml_list_calls compute;
+    struct nvml_list_calls mps;
+    __typeof__(nvmlDeviceGetUtilizationRates) *utilization;
+    __typeof__(nvmlDeviceGetPowerUsage) *power;
+    __typeof__(nvmlDeviceGetTotalEnergyConsumption) *energy;
+    __typeof__(nvmlGpmQueryDeviceSupport) *gpm_support;
+    __typeof__(nvmlGpmSampleAlloc) *gpm_alloc;
+    __typeof__(nvmlGpmSampleFree) *gpm_free;
+    __typeof__(nvmlGpmSampleGet) *gpm_get;
+    __typeof__(nvmlGpmMetricsGet) *gpm_metrics;
+};
+
+/* Loads the library (nvml.h says which, for NULL) and finds its functions. */
+int nvml_calls_load(struct nvml_calls *calls, const char *library, struct error *err);
+void nvml_calls_unload(struct nvml_calls *calls);
+
+#endif

@@ -1,0 +1,13 @@
+/* The processes of one GPU through NVML. Of this folder only. */
+#ifndef CARMA_GPU_NVML_PROCESSES_H
+#define CARMA_GPU_NVML_PROCESSES_H
+
+#include "gpu/nvml_calls.h"
+#include "gpu/reading.h"
+
+/* Fills process_count, processes and, where the list is complete, GPU_HAS_PROCESSES. memory_bytes: how much the GPU has
+ * in all, or -1: not known. Returns NVML's code of the compute list, the caller judging whether the GPU failed. */
+int nvml_processes_read(const struct nvml_calls *calls, struct nvml_device *device, int64_t memory_bytes,
+                        struct gpu_reading *reading);
+
+#endif
