@@ -1,0 +1,323 @@
+#include "config/config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "base/memory.h"
+#include "base/strbuf.h"
+#include "base/units.h"
+#include "config/paths.h"
+#include "core/policy/policy.h"
+
+enum key_kind {
+    POLICY,   /* a name of the core's table */
+    CHOICE,   /* one of `choices`, kept as its index */
+    SIZE,     /* bytes */
+    DURATION, /* nanoseconds */
+    SHARE,    /* a part of one, kept in permille */
+    COUNT,
+    PATH,     /* absolute */
+    LIBRARY   /* absolute, or a bare name that the loader looks up; empty: not set */
+};
+
+static const char *const memory_views[] = {"monitor", "reserve", NULL};
+static const char *const share_modes[] = {"streams", "mps", NULL};
+static const char *const estimators[] = {"declared", "measured", "horus", "faketensor", "gpumemnet", NULL};
+
+#define MAX_SOCKET (sizeof ((struct sockaddr_un *)NULL)->sun_path - 1)
+#define MINUTES(n) ((n) * 60 * NS_PER_SEC)
+
+static const struct key {
+    const char *name;
+    enum key_kind kind;
+    size_t offset;
+    int64_t low;
+    int64_t high; /* PATH: most bytes */
+    const char *const *choices;
+    const char *help;
+} keys[] = {
+    {"policy", POLICY, offsetof(struct config, core.policy), 0, 0, NULL, "which GPU the next job gets"},
+    {"memory_view", CHOICE, offsetof(struct config, core.memory_view), 0, 0, memory_views,
+     "how free memory is counted: what the monitor saw, or what jobs have reserved"},
+    {"memory_floor", SIZE, offsetof(struct config, core.floor_bytes), 0, 64 * TIB, NULL,
+     "a GPU that has jobs gets another only with this much free memory"},
+    {"memory_margin", SIZE, offsetof(struct config, core.margin_bytes), 0, 64 * TIB, NULL,
+     "memory of a GPU that no job is given"},
+    {"sm_activity_cap", SHARE, offsetof(struct config, core.smact_cap_permille), 0, 1000, NULL,
+     "a GPU that is busier gets no further job"},
+    {"decide_period", DURATION, offsetof(struct config, core.decide_period_ns), 0, MINUTES(60), NULL,
+     "least time between two placements"},
+    {"settle", DURATION, offsetof(struct config, core.settle_ns), 0, MINUTES(60), NULL,
+     "how long a new job's memory is watched before its GPU gets another"},
+    {"max_recoveries", COUNT, offsetof(struct config, core.max_recoveries), 0, 1000, NULL,
+     "out-of-memory crashes after which a job is given up"},
+    {"max_jobs_per_gpu", COUNT, offsetof(struct config, core.max_jobs_per_gpu), 1, 48, NULL,
+     "most jobs that share a GPU"},
+    {"share", CHOICE, offsetof(struct config, share), 0, 0, share_modes, "how jobs share a GPU"},
+    {"estimator", CHOICE, offsetof(struct config, estimator), 0, 0, estimators,
+     "which recorded figure is a job's memory when it declares none"},
+    {"sample_period", DURATION, offsetof(struct config, sample_period_ns), 10 * NS_PER_MS, MINUTES(1), NULL,
+     "how often the GPUs are read"},
+    {"window", DURATION, offsetof(struct config, window_ns), 10 * NS_PER_MS, MINUTES(60), NULL,
+     "over how long SM activity is averaged"},
+    {"grace", DURATION, offsetof(struct config, grace_ns), 0, MINUTES(60), NULL,
+     "time between asking a job to stop and killing it"},
+    {"nvml_library", LIBRARY, offsetof(struct config, nvml_library), 0, 4095, NULL,
+     "NVML to load instead of the system's"},
+    {"state_directory", PATH, offsetof(struct config, state_directory), 0, 4000, NULL, "where the daemon keeps its store"},
+    {"socket", PATH, offsetof(struct config, socket), 0, MAX_SOCKET, NULL,
+     "where the daemon listens"},
+};
+
+static void *key_at(const struct config *config, const struct key *key)
+{
+    return (char *)config + key->offset;
+}
+
+const char *share_mode_name(enum share_mode share)
+{
+    return share_modes[share];
+}
+
+const char *estimator_name(enum estimator estimator)
+{
+    return estimators[estimator];
+}
+
+void config_init_default(struct config *config)
+{
+    *config = (struct config){
+        .share = SHARE_STREAMS,
+        .estimator = ESTIMATOR_DECLARED,
+        .sample_period_ns = NS_PER_SEC, /* thesis 6.2.1: every second over a 90 s window */
+        .window_ns = 90 * NS_PER_SEC,
+        .grace_ns = 10 * NS_PER_SEC,
+        .state_directory = config_default_state_directory(),
+        .socket = config_default_socket(),
+    };
+    core_config_default(&config->core);
+}
+
+void config_release(struct config *config)
+{
+    free(config->nvml_library);
+    free(config->state_directory);
+    free(config->socket);
+    *config = (struct config){0};
+}
+
+static char *number_text(const struct key *key, int64_t value, char text[static UNITS_TEXT])
+{
+    switch (key->kind) {
+    case SIZE:
+        return format_bytes(value, text);
+    case DURATION:
+        snprintf(text, UNITS_TEXT, "%gs", (double)value / NS_PER_SEC);
+        return text;
+    case SHARE:
+        snprintf(text, UNITS_TEXT, "%g%%", (double)value / 10);
+        return text;
+    default:
+        snprintf(text, UNITS_TEXT, "%" PRId64, value);
+        return text;
+    }
+}
+
+/* "monitor or reserve", "0% to 100%", "an absolute path": what the key takes. */
+static void describe_allowed(const struct key *key, struct strbuf *out)
+{
+    char low[UNITS_TEXT], high[UNITS_TEXT];
+
+    switch (key->kind) {
+    case POLICY:
+        for (size_t i = 0; policies[i]; i++)
+            strbuf_printf(out, "%s%s", i == 0 ? "" : policies[i + 1] ? ", " : " or ", policies[i]->name);
+        break;
+    case CHOICE:
+        for (size_t i = 0; key->choices[i]; i++)
+            strbuf_printf(out, "%s%s", i == 0 ? "" : key->choices[i + 1] ? ", " : " or ", key->choices[i]);
+        break;
+    case PATH:
+        strbuf_printf(out, "an absolute path of at most %" PRId64 " bytes", key->high);
+        break;
+    case LIBRARY:
+        strbuf_puts(out, "an absolute path or a file name");
+        break;
+    default:
+        strbuf_printf(out, "%s to %s", number_text(key, key->low, low), number_text(key, key->high, high));
+        break;
+    }
+}
+
+static int parse_share(const char *text, int64_t *permille)
+{
+    char *end;
+    double value;
+
+    if (strspn(text, "0123456789.%") != strlen(text) || strspn(text, ".%") == strlen(text))
+        return -EINVAL;
+    value = strtod(text, &end);
+    if (*end == '%' && !end[1])
+        value /= 100;
+    else if (*end)
+        return -EINVAL;
+    if (!(value >= 0 && value <= 1))
+        return -ERANGE;
+    *permille = (int64_t)(value * 1000 + 0.5);
+    return 0;
+}
+
+/* A bare number would be minutes to parse_duration; here nearly everybody would mean seconds. */
+static int parse_period(const char *text, int64_t *ns)
+{
+    return strspn(text, "0123456789.") == strlen(text) ? -EINVAL : parse_duration(text, ns, NULL);
+}
+
+static int parse_number(const struct key *key, const char *text, int64_t *value)
+{
+    int rc = -EINVAL;
+
+    switch (key->kind) {
+    case SIZE:
+        rc = parse_size(text, value, NULL);
+        break;
+    case DURATION:
+        rc = parse_period(text, value);
+        break;
+    case SHARE:
+        rc = parse_share(text, value);
+        break;
+    default:
+        rc = parse_integer(text, key->low, key->high, value, NULL);
+        break;
+    }
+    return rc ? rc : *value < key->low || *value > key->high ? -ERANGE : 0;
+}
+
+static int find_choice(const char *const *choices, const char *value, int64_t *index)
+{
+    for (*index = 0; choices[*index]; ++*index)
+        if (strcmp(choices[*index], value) == 0)
+            return 0;
+    return -EINVAL;
+}
+
+static int set_key(struct config *config, const struct key *key, const char *value)
+{
+    void *at = key_at(config, key);
+    int64_t number;
+    int rc;
+
+    switch (key->kind) {
+    case POLICY:
+        if (!policy_find(value) || strlen(value) >= CORE_POLICY_NAME_SIZE)
+            return -EINVAL;
+        strcpy(at, value);
+        return 0;
+    case CHOICE:
+        rc = find_choice(key->choices, value, &number);
+        if (!rc)
+            *(uint32_t *)at = (uint32_t)number;
+        return rc;
+    case PATH:
+    case LIBRARY:
+        if (strlen(value) > (size_t)key->high || (*value != '/' && (key->kind == PATH || strchr(value, '/'))))
+            return -EINVAL;
+        free_ptr(at);
+        *(char **)at = *value ? xstrdup(value) : NULL;
+        return 0;
+    default:
+        break;
+    }
+    rc = parse_number(key, value, &number);
+    if (rc)
+        return rc;
+    if (key->kind == SHARE)
+        *(int32_t *)at = (int32_t)number;
+    else if (key->kind == COUNT)
+        *(uint32_t *)at = (uint32_t)number;
+    else
+        *(int64_t *)at = number;
+    return 0;
+}
+
+int config_set(struct config *config, const char *key, const char *value, struct error *err)
+{
+    struct strbuf allowed = {0};
+    size_t i = 0;
+
+    while (i < array_size(keys) && strcmp(keys[i].name, key) != 0)
+        i++;
+    if (i == array_size(keys))
+        return error_set(err, EINVAL, "unknown key '%.40s': `carmad --help` lists them", key);
+    if (set_key(config, &keys[i], value) == 0)
+        return 0;
+    describe_allowed(&keys[i], &allowed);
+    error_set(err, EINVAL, "%s '%.120s' is not allowed: write %s", key, value, allowed.text);
+    strbuf_release(&allowed);
+    return -EINVAL;
+}
+
+int config_set_pair(struct config *config, const char *pair, struct error *err)
+{
+    const char *equals = strchr(pair, '=');
+    CLEANUP(free_ptr) char *key = NULL;
+
+    if (!equals || equals == pair)
+        return error_set(err, EINVAL, "'%.120s' is not of the form key=value", pair);
+    key = xstrndup(pair, (size_t)(equals - pair));
+    return config_set(config, key, equals + 1, err);
+}
+
+int config_check(const struct config *config, struct error *err)
+{
+    if (config->window_ns < config->sample_period_ns)
+        return error_set(err, EINVAL, "window %gs is shorter than sample_period %gs: lengthen it",
+                         (double)config->window_ns / NS_PER_SEC, (double)config->sample_period_ns / NS_PER_SEC);
+    if (strlen(config->socket) > MAX_SOCKET) /* a default made of environment variables was not checked yet */
+        return error_set(err, EINVAL, "socket '%.200s' is too long: at most %zu bytes; set `socket` to a shorter path",
+                         config->socket, MAX_SOCKET);
+    return 0;
+}
+
+static const char *value_text(const struct config *config, const struct key *key, char text[static UNITS_TEXT])
+{
+    const void *at = key_at(config, key);
+
+    switch (key->kind) {
+    case POLICY:
+        return at;
+    case CHOICE:
+        return key->choices[*(const uint32_t *)at];
+    case PATH:
+    case LIBRARY:
+        return *(char *const *)at ? *(char *const *)at : "none";
+    case SHARE:
+        return number_text(key, *(const int32_t *)at, text);
+    case COUNT:
+        return number_text(key, *(const uint32_t *)at, text);
+    default:
+        return number_text(key, *(const int64_t *)at, text);
+    }
+}
+
+void config_help(FILE *out)
+{
+    struct config defaults;
+
+    config_init_default(&defaults);
+    for (size_t i = 0; i < array_size(keys); i++) {
+        struct strbuf allowed = {0};
+        char text[UNITS_TEXT];
+
+        describe_allowed(&keys[i], &allowed);
+        fprintf(out, "  %-17s %s\n  %-17s (%s; default %s)\n", keys[i].name, keys[i].help, "", allowed.text,
+                value_text(&defaults, &keys[i], text));
+        strbuf_release(&allowed);
+    }
+    config_release(&defaults);
+}

@@ -1,0 +1,67 @@
+/* What an administrator or a user may set: one table of keys that the file, `--set` and the help share.
+ *
+ * Built-in defaults < configuration file < `--set key=value`. */
+#ifndef CARMA_CONFIG_CONFIG_H
+#define CARMA_CONFIG_CONFIG_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "contention/contention.h"
+#include "core/config.h"
+
+/* Which figure becomes a job's memory claim when none is declared. ESTIMATOR_DECLARED: none does. */
+enum estimator {
+    ESTIMATOR_DECLARED,
+    ESTIMATOR_MEASURED,
+    ESTIMATOR_HORUS,
+    ESTIMATOR_FAKETENSOR,
+    ESTIMATOR_GPUMEMNET
+};
+
+struct config {
+    struct core_config core;
+    enum share_mode share;
+    enum estimator estimator;
+    int64_t sample_period_ns; /* node time */
+    int64_t window_ns;        /* node time */
+    int64_t grace_ns;         /* wall time: between asking a job to stop and killing it */
+    char *nvml_library;       /* owned; NULL: the system's libnvidia-ml.so.1 */
+    char *state_directory;    /* owned */
+    char *socket;             /* owned */
+};
+
+void config_init_default(struct config *config);
+void config_release(struct config *config);
+
+/* The file that is read when none is named: /etc/carma/carma.conf for root, else
+ * $XDG_CONFIG_HOME/carma/carma.conf. Owned by the caller. */
+char *config_default_path(void);
+
+/* Where the daemon listens when nothing is set: $CARMA_SOCKET, else /run/carma/carma.sock for root, else
+ * $XDG_RUNTIME_DIR/carma/carma.sock (where that is unset: /run/user/UID, else the state directory). Owned by the
+ * caller. */
+char *config_default_socket(void);
+
+/* Reads lines `key = value`; `#` and `;` begin comment lines; there are no sections. -ENOENT when there is no such
+ * file. An error names file, line, key, value and what is allowed; *config may then hold the lines before it. */
+int config_read_file(struct config *config, const char *path, struct error *err);
+
+/* One setting. -EINVAL for an unknown key or a bad value; *config is then unchanged. */
+int config_set(struct config *config, const char *key, const char *value, struct error *err);
+
+/* `key=value`, as --set has it. */
+int config_set_pair(struct config *config, const char *pair, struct error *err);
+
+/* What no single key can show: that the window holds a sample, that a default socket path is not too long. Call once all
+ * is read. */
+int config_check(const struct config *config, struct error *err);
+
+/* The table: each key with what it takes, its default and a line of text. */
+void config_help(FILE *out);
+
+const char *share_mode_name(enum share_mode share);   /* "streams", "mps" */
+const char *estimator_name(enum estimator estimator); /* "declared", "measured", ... */
+
+#endif

@@ -1,0 +1,300 @@
+/* Configuration: defaults, the file, single settings, and one line for whatever is wrong. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/strbuf.h"
+#include "base/units.h"
+#include "config/config.h"
+
+static char directory[] = "/tmp/carma-config-XXXXXX";
+static char *path;
+
+static int set_up(void **state)
+{
+    if (!mkdtemp(directory))
+        return -1;
+    path = xasprintf("%s/carma.conf", directory);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    unlink(path);
+    free(path);
+    return rmdir(directory);
+}
+
+static int read_text(struct config *config, const char *text, size_t length, struct error *err)
+{
+    config_init_default(config);
+    assert_int_equal(file_write_atomic(path, text, length, 0600, NULL), 0);
+    return config_read_file(config, path, err);
+}
+
+/* `expected` follows "PATH:" */
+static void refuse_bytes(const char *text, size_t length, const char *expected)
+{
+    struct config config;
+    struct error err = {{0}};
+
+    assert_true(read_text(&config, text, length, &err) < 0);
+    assert_memory_equal(err.text, path, strlen(path));
+    assert_string_equal(err.text + strlen(path) + 1, expected);
+    config_release(&config);
+}
+
+static void refuse(const char *text, const char *expected)
+{
+    refuse_bytes(text, strlen(text), expected);
+}
+
+static void test_defaults(void **state)
+{
+    struct config config;
+
+    config_init_default(&config);
+    assert_string_equal(config.core.policy, "magm");
+    assert_int_equal(config.share, SHARE_STREAMS);
+    assert_int_equal(config.estimator, ESTIMATOR_DECLARED);
+    assert_true(config.sample_period_ns == NS_PER_SEC && config.window_ns == 90 * NS_PER_SEC);
+    assert_true(config.grace_ns == 10 * NS_PER_SEC);
+    assert_null(config.nvml_library);
+    assert_int_equal(config_check(&config, NULL), 0);
+    config_release(&config);
+}
+
+static void test_file(void **state)
+{
+    static const char text[] = "# carma\n"
+                               "; another comment\n"
+                               "\n"
+                               "policy = lug\r\n"
+                               "  memory_view=monitor\n" /* indented: a key of its own, not a continued value */
+                               "memory_floor = 2GiB\n"
+                               "memory_margin = 512M\n"
+                               "sm_activity_cap = 65%\n"
+                               "decide_period = 500ms\n"
+                               "settle = 0s\n"
+                               "max_recoveries = 0\n"
+                               "max_jobs_per_gpu = 4\n"
+                               "share = mps\n"
+                               "estimator = horus\n"
+                               "sample_period = 2s\n"
+                               "window = 1:00\n"
+                               "grace = 3s ; short\n"
+                               "nvml_library = /opt/libnvidia-ml.so.1\n"
+                               "state_directory = /srv/carma\n"
+                               "socket = /srv/carma/sock";
+    struct config config;
+    struct error err = {{0}};
+
+    if (read_text(&config, text, sizeof text - 1, &err))
+        fail_msg("%s", err.text);
+    assert_string_equal(config.core.policy, "lug");
+    assert_int_equal(config.core.memory_view, MEMORY_MONITOR);
+    assert_true(config.core.floor_bytes == 2 * GIB && config.core.margin_bytes == 512 * MIB);
+    assert_int_equal(config.core.smact_cap_permille, 650);
+    assert_true(config.core.decide_period_ns == 500 * NS_PER_MS && config.core.settle_ns == 0);
+    assert_int_equal(config.core.max_recoveries, 0);
+    assert_int_equal(config.core.max_jobs_per_gpu, 4);
+    assert_string_equal(share_mode_name(config.share), "mps");
+    assert_string_equal(estimator_name(config.estimator), "horus");
+    assert_true(config.sample_period_ns == 2 * NS_PER_SEC && config.window_ns == 60 * NS_PER_SEC);
+    assert_true(config.grace_ns == 3 * NS_PER_SEC);
+    assert_string_equal(config.nvml_library, "/opt/libnvidia-ml.so.1");
+    assert_string_equal(config.state_directory, "/srv/carma");
+    assert_string_equal(config.socket, "/srv/carma/sock");
+
+    /* --set comes after the file */
+    assert_int_equal(config_set_pair(&config, "policy=exclusive", &err), 0);
+    assert_int_equal(config_set_pair(&config, "nvml_library=", &err), 0);
+    assert_string_equal(config.core.policy, "exclusive");
+    assert_null(config.nvml_library);
+    config_release(&config);
+}
+
+static void test_bad_files(void **state)
+{
+    struct strbuf text = {0};
+    struct config config;
+    struct error err = {{0}};
+
+    refuse("policy = magm\n\ncolour = red\n", "3: unknown key 'colour': `carmad --help` lists them");
+    refuse("policy = best\n",
+           "1: policy 'best' is not allowed: write exclusive, round-robin, magm, lug or mug");
+    refuse("memory_view = both\n", "1: memory_view 'both' is not allowed: write monitor or reserve");
+    refuse("share = mig\n", "1: share 'mig' is not allowed: write streams or mps");
+    refuse("policy\n", "1: neither `key = value` nor a comment");
+    refuse("share = mps\npolicy\npolicy = best\n", /* the first error is reported */
+           "2: neither `key = value` nor a comment");
+    refuse("[gpus]\npolicy = lug\n", "2: there are no [sections]: remove the heading above this line");
+    refuse_bytes("policy = \0lug\n", 14, "1: a control character: this is not a text file");
+    refuse("\n\x1b[2J\n", "2: a control character: this is not a text file");
+
+    strbuf_puts(&text, "policy = lug\nsocket = /");
+    while (text.length < 100000)
+        strbuf_puts(&text, "0123456789");
+    assert_true(read_text(&config, text.text, text.length, &err) < 0);
+    assert_non_null(strstr(err.text, "carma.conf:2: the line is longer than"));
+    config_release(&config);
+    while (text.length <= 1 << 20)
+        strbuf_puts(&text, "0123456789\n");
+    assert_int_equal(read_text(&config, text.text, text.length, &err), -EFBIG);
+    config_release(&config);
+    strbuf_release(&text);
+
+    config_init_default(&config);
+    unlink(path);
+    assert_int_equal(config_read_file(&config, path, &err), -ENOENT);
+    config_release(&config);
+}
+
+static void refuse_set(const char *key, const char *value, const char *allowed)
+{
+    struct config config;
+    struct error err = {{0}};
+    char *expected = xasprintf("%s '%s' is not allowed: write %s", key, value, allowed);
+
+    config_init_default(&config);
+    assert_int_equal(config_set(&config, key, value, &err), -EINVAL);
+    assert_string_equal(err.text, expected);
+    free(expected);
+    config_release(&config);
+}
+
+static void test_ranges(void **state)
+{
+    static const char *const activities[] = {"-1", "1.1", "101%", "80", "nan", "%", "", "8e-1", "0.8 %", "80%%"};
+    static const char *const durations[] = {"90", "-1s", "61m", "1d", "soon", "", "1.5"};
+    static const char *const sizes[] = {"-1", "1P", "65T", "12 parsecs", ""};
+    static const char *const counts[] = {"0", "49", "-1", "1.5", "many", "", "99999999999999999999"};
+
+    for (size_t i = 0; i < array_size(activities); i++)
+        refuse_set("sm_activity_cap", activities[i], "0% to 100%");
+    for (size_t i = 0; i < array_size(durations); i++)
+        refuse_set("window", durations[i], "0.01s to 3600s");
+    for (size_t i = 0; i < array_size(sizes); i++)
+        refuse_set("memory_floor", sizes[i], "0 B to 64.0 TiB");
+    for (size_t i = 0; i < array_size(counts); i++)
+        refuse_set("max_jobs_per_gpu", counts[i], "1 to 48");
+    refuse_set("socket", "carma.sock", "an absolute path of at most 107 bytes");
+    refuse_set("socket", "", "an absolute path of at most 107 bytes");
+    refuse_set("nvml_library", "lib/nvml.so", "an absolute path or a file name");
+}
+
+static void test_forms(void **state)
+{
+    struct config config;
+    struct error err = {{0}};
+
+    config_init_default(&config);
+    assert_int_equal(config_set(&config, "sm_activity_cap", "0.655", &err), 0);
+    assert_int_equal(config.core.smact_cap_permille, 655);
+    assert_int_equal(config_set(&config, "sm_activity_cap", "100%", &err), 0);
+    assert_int_equal(config.core.smact_cap_permille, 1000);
+    assert_int_equal(config_set(&config, "sm_activity_cap", "0", &err), 0);
+    assert_int_equal(config.core.smact_cap_permille, 0);
+    assert_int_equal(config_set(&config, "nvml_library", "libnvidia-ml.so.1", &err), 0);
+    assert_string_equal(config.nvml_library, "libnvidia-ml.so.1");
+
+    assert_int_equal(config_set_pair(&config, "policy", &err), -EINVAL);
+    assert_string_equal(err.text, "'policy' is not of the form key=value");
+    assert_int_equal(config_set_pair(&config, "=lug", &err), -EINVAL);
+
+    assert_int_equal(config_set(&config, "window", "1s", &err), 0);
+    assert_int_equal(config_set(&config, "sample_period", "2s", &err), 0);
+    assert_int_equal(config_check(&config, &err), -EINVAL);
+    assert_string_equal(err.text, "window 1s is shorter than sample_period 2s: lengthen it");
+    config_release(&config);
+}
+
+static void test_directories(void **state)
+{
+    struct config config;
+    char *file;
+
+    unsetenv("CARMA_SOCKET");
+    setenv("HOME", "/home/ada", 1);
+    setenv("XDG_CONFIG_HOME", "/cfg", 1);
+    setenv("XDG_RUNTIME_DIR", "/rt", 1);
+    setenv("XDG_STATE_HOME", "relative/is/ignored", 1);
+    config_init_default(&config);
+    file = config_default_path();
+    if (geteuid() == 0) {
+        assert_string_equal(config.socket, "/run/carma/carma.sock");
+        assert_string_equal(config.state_directory, "/var/lib/carma");
+        assert_string_equal(file, "/etc/carma/carma.conf");
+    } else {
+        assert_string_equal(config.socket, "/rt/carma/carma.sock");
+        assert_string_equal(config.state_directory, "/home/ada/.local/state/carma");
+        assert_string_equal(file, "/cfg/carma/carma.conf");
+    }
+    free(file);
+    config_release(&config);
+
+    setenv("CARMA_SOCKET", "/elsewhere/sock", 1);
+    config_init_default(&config);
+    assert_string_equal(config.socket, "/elsewhere/sock");
+    config_release(&config);
+    unsetenv("CARMA_SOCKET");
+}
+
+/* Every default that the help prints is one that config_set takes back. */
+static void test_help(void **state)
+{
+    char *text = NULL, *line, *rest, key[32] = "";
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+    struct config config, defaults;
+    int count = 0;
+
+    config_help(out);
+    fclose(out);
+    config_init_default(&config);
+    config_init_default(&defaults);
+    for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char *value = strstr(line, "; default ");
+        struct error err = {{0}};
+
+        assert_true(strlen(line) <= 160);
+        if (!value) {
+            assert_int_equal(sscanf(line, " %31s", key), 1);
+            continue;
+        }
+        value += strlen("; default ");
+        value[strlen(value) - 1] = '\0';
+        if (strcmp(value, "none") != 0 && config_set(&config, key, value, &err))
+            fail_msg("%s", err.text);
+        count++;
+    }
+    assert_int_equal(count, 17);
+    assert_memory_equal(&config.core, &defaults.core, sizeof config.core);
+    assert_true(config.share == defaults.share && config.window_ns == defaults.window_ns &&
+                config.sample_period_ns == defaults.sample_period_ns && config.grace_ns == defaults.grace_ns);
+    free(text);
+    config_release(&config);
+    config_release(&defaults);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults), cmocka_unit_test(test_file),  cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_ranges),   cmocka_unit_test(test_forms), cmocka_unit_test(test_directories),
+        cmocka_unit_test(test_help),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
