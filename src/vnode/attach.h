@@ -1,0 +1,52 @@
+/* A process on the node's GPUs: what the CUDA driver would do for it. */
+#ifndef CARMA_VNODE_ATTACH_H
+#define CARMA_VNODE_ATTACH_H
+
+#include <stdbool.h>
+
+#include "vnode/node.h"
+
+struct attachment {
+    struct node *node;
+    uint32_t slot;
+    int32_t pid;
+    uint64_t start_ticks;
+};
+
+/* Why memory was refused, for the message that follows. */
+struct shortage {
+    uint32_t use;         /* which of the process's GPUs */
+    int64_t wanted_bytes; /* in addition to what the process holds */
+    int64_t held_bytes;   /* by this process there */
+    int64_t total_bytes;  /* that jobs can use */
+    int64_t free_bytes;
+    uint32_t neighbour_count;
+    struct neighbour {
+        int32_t pid;
+        int64_t bytes;
+    } neighbours[NODE_MAX_SLOTS];
+};
+
+/* The GPUs that a process may use by CUDA's rules: all where `visible` (of CUDA_VISIBLE_DEVICES) is NULL, else indices
+ * or UUIDs or unique beginnings of UUIDs, separated by commas; whatever follows the first that is none does not count. */
+uint32_t attach_visible_gpus(const struct node_file *file, const char *visible, uint32_t gpus[static NODE_MAX_GPUS]);
+
+/* Whether a CUDA process would come through MPS: the directory (of CUDA_MPS_PIPE_DIRECTORY) has the `control` pipe of
+ * an MPS control daemon in it. NULL or an empty directory: no. */
+bool attach_mps_announced(const char *pipe_directory);
+
+/* Puts this process on the node, with `wanted`'s uses, mps, work_ns, done_ns and train_from_ns; it will train from then
+ * on where work_ns > 0. */
+int attach_begin(struct attachment *attachment, struct node *node, const struct node_slot *wanted, struct error *err);
+
+/* Leaves the node: memory and all. */
+void attach_end(struct attachment *attachment);
+
+/* Holds bytes[k] on the process's k-th GPU from now on, on all of them or on none. -ENOMEM: it does not fit, *shortage
+ * says why. */
+int attach_hold(struct attachment *attachment, const int64_t *bytes, struct shortage *shortage, struct error *err);
+
+/* Where the process is now. */
+int attach_look(struct attachment *attachment, struct node_slot *slot, int64_t *now_ns, struct error *err);
+
+#endif

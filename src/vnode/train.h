@@ -1,0 +1,35 @@
+/* What a run of carma-train is to do, and the parts of it that talk. */
+#ifndef CARMA_VNODE_TRAIN_H
+#define CARMA_VNODE_TRAIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "vnode/attach.h"
+
+struct train_plan {
+    char id[64]; /* of the workload; "" where it was given by options */
+    uint32_t gpus;
+    int64_t resident_bytes[NODE_MAX_GPUS];
+    int64_t peak_bytes[NODE_MAX_GPUS]; /* at least resident_bytes */
+    double activity[NODE_MAX_GPUS];
+    double work_ns; /* solo run time, jitter included */
+    bool checkpoint;
+};
+
+/* Reads the command line; exits with status 2 on one that is wrong, and for --help. */
+int train_options(int argc, char **argv, struct train_plan *plan, struct error *err);
+
+/* PyTorch's message, as its current releases print it, on stderr. */
+void train_print_out_of_memory(const struct shortage *shortage);
+
+/* A checkpoint: how much of the work is done, in $CARMA_CHECKPOINT_DIR or the working directory; with CARMA_JOB_ID in
+ * its name where that is set, so that jobs which share a directory keep apart. */
+int checkpoint_write(const struct train_plan *plan, double done_ns, struct error *err);
+
+/* What a checkpoint of the same work says, 0 where there is none. */
+int checkpoint_read(const struct train_plan *plan, double *done_ns, struct error *err);
+void checkpoint_remove(void);
+
+#endif
