@@ -1,0 +1,20 @@
+/* Submit options inside a script, as Slurm has them:
+ *
+ *     #!/bin/sh
+ *     #CARMA --gpus 2 --gpu-memory 12G
+ *     #CARMA -J "my run"   # a comment
+ *
+ * They are read from the comment lines at the script's top; the first other line ends them. Format: docs/formats/rad.md. */
+#ifndef CARMA_API_DIRECTIVES_H
+#define CARMA_API_DIRECTIVES_H
+
+#include <stddef.h>
+
+#include "api/spec.h"
+
+/* Appends the options of all directives, as words of a command line, to *words (which the caller releases, after an
+ * error too). `file` is the name in messages, "FILE:LINE: ...". */
+int directives_parse(const char *file, const char *text, size_t length, struct spec_strings *words,
+                     struct error *err);
+
+#endif

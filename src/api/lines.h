@@ -1,0 +1,30 @@
+/* Inside api only: the lines of a text that somebody else wrote. */
+#ifndef CARMA_API_LINES_H
+#define CARMA_API_LINES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+struct lines {
+    const char *file; /* borrowed; for messages */
+    const char *next;
+    const char *end;
+    unsigned line; /* the one at hand, from 1 */
+};
+
+struct lines lines_of(const char *file, const char *text, size_t length);
+
+/* The next line without its end ("\n" or "\r\n"); false: there is none. Not NUL-terminated. */
+bool lines_next(struct lines *lines, const char **begin, size_t *count);
+
+/* Copies the line at hand to a string of its own. -EINVAL when it holds a control character other than a tab: whatever a
+ * message repeats later is then fit for a terminal. */
+int lines_copy(const struct lines *lines, const char *begin, size_t count, char **copy, struct error *err);
+
+/* "FILE:LINE: ..."; returns -EINVAL. */
+int lines_error(const struct lines *lines, struct error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

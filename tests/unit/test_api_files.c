@@ -1,0 +1,247 @@
+/* Job files (.rad, both forms) and script directives, as text. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/directives.h"
+#include "api/rad.h"
+#include "base/memory.h"
+#include "base/strbuf.h"
+#include "base/units.h"
+
+#define POSITIONAL "conda activate tf\npython vgg.py --b 64\nvgg_64.model\n/data/imagenet\n64\nexclusive\n"
+
+static struct job_spec parse(const char *text)
+{
+    struct job_spec spec;
+    struct error err = {{0}};
+
+    if (rad_parse("jobs/vgg2.rad", text, strlen(text), &spec, &err))
+        fail_msg("%s", err.text);
+    return spec;
+}
+
+static void refuse_bytes(const char *text, size_t length, const char *expected)
+{
+    struct job_spec spec;
+    struct error err = {{0}};
+
+    assert_true(rad_parse("j.rad", text, length, &spec, &err) < 0);
+    assert_string_equal(err.text, expected);
+    assert_null(spec.command.items);
+    assert_null(spec.summary_name);
+}
+
+static void refuse(const char *text, const char *expected)
+{
+    refuse_bytes(text, strlen(text), expected);
+}
+
+static void test_keyed(void **state)
+{
+    /* the thesis's listing 6.1, one of its two policies chosen */
+    struct job_spec spec = parse("# assumption is that model.txt file is in the same directory\n"
+                                 "conda activate tf # specifying the conda environment\n"
+                                 "python resnet.py --b 128 # command to execute\n"
+                                 "model: resnet.txt # model summary file name\n"
+                                 "batch_size: 128 # batch size\n"
+                                 "policy: exclusive\n");
+
+    assert_string_equal(spec.name, "vgg2");
+    assert_string_equal(spec.conda_environment, "tf");
+    assert_int_equal(spec.command.count, 3);
+    assert_string_equal(spec.command.items[0], "/bin/sh");
+    assert_string_equal(spec.command.items[1], "-c");
+    assert_string_equal(spec.command.items[2], "python resnet.py --b 128 # command to execute");
+    assert_string_equal(spec.summary_name, "resnet.txt");
+    assert_int_equal(spec.batch_size, 128);
+    assert_true(spec.exclusive);
+    assert_int_equal(spec.gpus, 1);
+    assert_true(spec.gpu_memory_bytes == -1);
+    assert_null(spec.directory);
+    job_spec_release(&spec);
+
+    spec = parse("\r\n  gpus :2\r\n\tgpu_memory: 12.5G # each\r\npolicy: collocation\r\nFOO='a # b' ./run: x\t\r\n");
+    assert_int_equal(spec.gpus, 2);
+    assert_true(spec.gpu_memory_bytes == 25 * GIB / 2);
+    assert_false(spec.exclusive);
+    assert_null(spec.conda_environment);
+    assert_null(spec.summary_name);
+    assert_string_equal(spec.command.items[2], "FOO='a # b' ./run: x");
+    job_spec_release(&spec);
+
+    spec = parse("model: a#b.txt\nconda activate 'my env'\nx"); /* a # inside a word is part of it */
+    assert_string_equal(spec.summary_name, "a#b.txt");
+    assert_string_equal(spec.conda_environment, "my env");
+    job_spec_release(&spec);
+}
+
+static void test_positional(void **state)
+{
+    struct job_spec spec = parse("# a comment\n" POSITIONAL "2\n11760\n40000\n5379.029213\n16000");
+
+    assert_string_equal(spec.conda_environment, "tf");
+    assert_string_equal(spec.command.items[2], "python vgg.py --b 64");
+    assert_string_equal(spec.summary_name, "vgg_64.model");
+    assert_string_equal(spec.dataset, "/data/imagenet");
+    assert_int_equal(spec.batch_size, 64);
+    assert_string_equal(spec.policy_word, "exclusive");
+    assert_false(spec.exclusive); /* the word is kept, not enforced */
+    assert_int_equal(spec.gpus, 2);
+    assert_true(spec.gpu_memory_bytes == -1);
+    assert_true(spec.recorded_bytes[SPEC_MEASURED] == 11760 * MIB);
+    assert_true(spec.recorded_bytes[SPEC_HORUS] == 40000 * MIB);
+    assert_true(spec.recorded_bytes[SPEC_FAKETENSOR] == INT64_C(5640320936));
+    assert_true(spec.recorded_bytes[SPEC_GPUMEMNET] == 16000 * MIB);
+    job_spec_release(&spec);
+
+    spec = parse(POSITIONAL "1\n");
+    assert_true(spec.recorded_bytes[SPEC_MEASURED] == -1);
+    job_spec_release(&spec);
+    spec = parse(POSITIONAL "1 # GPU\n7 # measured\n");
+    assert_true(spec.recorded_bytes[SPEC_MEASURED] == 7 * MIB && spec.recorded_bytes[SPEC_HORUS] == -1);
+    job_spec_release(&spec);
+}
+
+static void test_bad_keyed(void **state)
+{
+    refuse("model: a.txt\n", "j.rad: no command line: add the command that trains the model");
+    refuse("./a\nmodel:\n", "j.rad:2: model: name the model summary file");
+    refuse("./a\nmodel: # none\n", "j.rad:2: model: name the model summary file");
+    refuse("./a\nbatch_size: many\n", "j.rad:2: batch size: 'many' is not a whole number");
+    refuse("./a\nbatch_size: -1\n", "j.rad:2: batch size: -1 is out of range: 1 to 1099511627776");
+    refuse("./a\npolicy: exclusive/ collocation\n",
+           "j.rad:2: policy 'exclusive/ collocation': write exclusive or collocation");
+    refuse("./a\ngpus: 0\n", "j.rad:2: number of GPUs: 0 is out of range: 1 to 16");
+    refuse("./a\ngpus: 17\n", "j.rad:2: number of GPUs: 17 is out of range: 1 to 16");
+    refuse("./a\ngpu_memory: -5G\n", "j.rad:2: gpu_memory: '-5G' is not a size: write it like 12G, 512M or 1.5GiB");
+    refuse("./a\ngpu_memory: 0\n", "j.rad:2: gpu_memory '0' is out of range: more than 0, at most 1024T");
+    refuse("./a\ngpu_memory: 2000T\n", "j.rad:2: gpu_memory '2000T' is out of range: more than 0, at most 1024T");
+    refuse("./a\nbatchsize: 4\n",
+           "j.rad:2: unknown key 'batchsize': write model, batch_size, policy, gpus or gpu_memory");
+    refuse("./a\ngpus: 1\n\ngpus: 1\n", "j.rad:4: gpus is already given on line 2: remove one");
+    refuse("gpus: 1\n./a\n./b\n", "j.rad:3: a second command line: join them with && or remove one");
+    refuse("gpus: 1\nconda activate\n./a\n",
+           "j.rad:2: write `conda activate ENVIRONMENT`, the environment's name alone");
+    refuse("gpus: 1\nconda activate -h\n./a\n",
+           "j.rad:2: write `conda activate ENVIRONMENT`, the environment's name alone");
+    refuse("gpus: 1\nconda activate a\nconda activate b\n./a\n", "j.rad:3: a second `conda activate`: keep one");
+}
+
+static void test_bad_positional(void **state)
+{
+    refuse("", "j.rad:1: the job file ends before `conda activate ENVIRONMENT`: add it");
+    refuse("# nothing\n\n", "j.rad:1: the job file ends before `conda activate ENVIRONMENT`: add it");
+    refuse("python a.py\n",
+           "j.rad:1: 'python a.py': the first line of a job file without keys is `conda activate ENVIRONMENT`");
+    refuse("conda activate tf\n", "j.rad:1: the job file ends before the command line: add it");
+    refuse(POSITIONAL, "j.rad:6: the job file ends before the number of GPUs: add it");
+    refuse("conda activate tf\nx\nm\nd\nbig\n", "j.rad:5: batch size: 'big' is not a whole number");
+    refuse(POSITIONAL "two\n", "j.rad:7: number of GPUs: 'two' is not a whole number");
+    refuse(POSITIONAL "1\n-5\n", "j.rad:8: measured memory '-5' is not a number of MiB");
+    refuse(POSITIONAL "1\n5\nnan\n", "j.rad:9: horus memory 'nan' is not a number of MiB");
+    refuse(POSITIONAL "1\n5\n1.2.3\n", "j.rad:9: horus memory '1.2.3' is not a number of MiB");
+    refuse(POSITIONAL "1\n0\n", "j.rad:8: measured memory 0 MiB is out of range: more than 0, at most 1073741824");
+    refuse(POSITIONAL "1\n99999999999\n",
+           "j.rad:8: measured memory 99999999999 MiB is out of range: more than 0, at most 1073741824");
+    refuse(POSITIONAL "1\n1\n2\n3\n4\n5\n", "j.rad:12: '5': nothing is expected after the GPUMemNet estimate");
+}
+
+static void test_hostile_rad(void **state)
+{
+    struct strbuf text = {0};
+    char *expected;
+
+    refuse_bytes("conda activate tf\npy\0thon\n", 26, "j.rad:2: byte 0x00 at column 3: this is not a text file");
+    refuse("\x7f" "ELF\x02", "j.rad:1: byte 0x7f at column 1: this is not a text file");
+    refuse("./a\x1b[31m\n", "j.rad:1: byte 0x1b at column 4: this is not a text file");
+    while (text.length < RAD_MAX_BYTES) /* tens of thousands of lines */
+        strbuf_puts(&text, "x\n");
+    refuse(text.text, "j.rad:1: 'x': the first line of a job file without keys is `conda activate ENVIRONMENT`");
+    strbuf_puts(&text, "x");
+    expected = xasprintf("j.rad: too large for a job file: %zu bytes, at most 65536", text.length);
+    refuse(text.text, expected);
+    free(expected);
+    strbuf_release(&text);
+}
+
+static void expect_words(const char *text, const char *const *expected)
+{
+    struct spec_strings words = {0};
+    struct error err = {{0}};
+    size_t count = 0;
+
+    if (directives_parse("run.sh", text, strlen(text), &words, &err))
+        fail_msg("%s", err.text);
+    for (; expected[count]; count++) {
+        assert_true(count < words.count);
+        assert_string_equal(words.items[count], expected[count]);
+    }
+    assert_int_equal(words.count, count);
+    spec_strings_release(&words);
+}
+
+static void refuse_script(const char *text, const char *expected)
+{
+    struct spec_strings words = {0};
+    struct error err = {{0}};
+
+    assert_int_equal(directives_parse("run.sh", text, strlen(text), &words, &err), -EINVAL);
+    assert_string_equal(err.text, expected);
+    spec_strings_release(&words);
+}
+
+static void test_directives(void **state)
+{
+    expect_words("#!/bin/sh\n"
+                 "# about this\n"
+                 "\n"
+                 "#CARMA --gpus 2 --gpu-memory 12G # each\r\n"
+                 "#CARMA\n"
+                 "#CARMA\t-J 'my run' -o \"a \\\"b\\\" \\x $c\"  d\\ e ''f#g\n"
+                 "#CARMAX --no\n"
+                 " #CARMA --no\n"
+                 "# CARMA --no\n"
+                 "##CARMA --no\n"
+                 "echo begin\n"
+                 "#CARMA --late\n",
+                 (const char *const[]){"--gpus", "2", "--gpu-memory", "12G", "-J", "my run", "-o", "a \"b\" \\x $c",
+                                       "d e", "f#g", NULL});
+    expect_words("", (const char *const[]){NULL});
+    expect_words("#CARMA ''", (const char *const[]){"", NULL});
+    expect_words("\x7f" "ELF\x01\n#CARMA --no\n", (const char *const[]){NULL});
+
+    refuse_script("#!/bin/sh\n#CARMA -J 'my run\n", "run.sh:2: a quote (') is not closed");
+    refuse_script("#CARMA -J \"my run\\\n", "run.sh:1: a quote (\") is not closed");
+    refuse_script("#CARMA -J a \\\n", "run.sh:1: a backslash ends the line: lines are not continued here");
+    refuse_script("#CARMA -J \x1b[0m\n", "run.sh:1: byte 0x1b at column 11: this is not a text file");
+}
+
+static void test_many_directives(void **state)
+{
+    struct strbuf text = {0};
+
+    for (int i = 0; i < 1000; i++)
+        strbuf_puts(&text, "#CARMA a b c d e f g h\n");
+    refuse_script(text.text, "run.sh:513: more than 4096 words: shorten it");
+    strbuf_release(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_keyed),          cmocka_unit_test(test_positional),
+        cmocka_unit_test(test_bad_keyed),      cmocka_unit_test(test_bad_positional),
+        cmocka_unit_test(test_hostile_rad),    cmocka_unit_test(test_directives),
+        cmocka_unit_test(test_many_directives),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
