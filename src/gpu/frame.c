@@ -151,7 +151,10 @@ int gpu_frame_decode(struct gpu_frame_decoder *decoder, const void **bytes, size
             rc = rc < 0 ? rc : 1;
         }
     }
-    decoder->broken = rc < 0;
+    if (rc < 0) {
+        decoder->broken = true;
+        memset(reading, 0, sizeof *reading);
+    }
     *bytes = from;
     return rc;
 }

@@ -38,8 +38,8 @@ struct gpu_frame_decoder {
 };
 
 /* Takes bytes from *bytes (advancing it and *count) up to the end of a frame. 1: *reading holds that frame, call
- * again for what follows; 0: all bytes were taken, more are needed; -EPROTO: not a stream of such frames, and so it
- * remains for every later call until the decoder is released. */
+ * again for what follows; 0: all bytes were taken, more are needed; -EPROTO: not a stream of such frames (*reading is
+ * emptied), and so it remains for every later call until the decoder is released. */
 int gpu_frame_decode(struct gpu_frame_decoder *decoder, const void **bytes, size_t *count,
                      struct gpu_node_reading *reading, struct error *err);
 

@@ -1,0 +1,267 @@
+/* carma-monitor as the program that it is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "base/units.h"
+#include "gpu/frame.h"
+#include "gpu/nvml.h"
+
+struct run {
+    pid_t pid;
+    int out, errors;
+};
+
+static struct gpu_node_reading reading;
+
+static struct run start(const char *words, const char *const args[])
+{
+    int out[2], errors[2];
+    struct run run;
+
+    assert_int_equal(pipe2(out, O_CLOEXEC) | pipe2(errors, O_CLOEXEC), 0);
+    run.pid = fork();
+    assert_true(run.pid >= 0);
+    if (run.pid == 0) {
+        setenv("FAKE_NVML", words, 1);
+        dup2(out[1], STDOUT_FILENO);
+        dup2(errors[1], STDERR_FILENO);
+        execv(CARMA_MONITOR, (char *const *)args);
+        _exit(99);
+    }
+    close(out[1]);
+    close(errors[1]);
+    run.out = out[0];
+    run.errors = errors[0];
+    return run;
+}
+
+/* Whether it exits by itself within 5 s; its status. A sanitizer may slow it down, a bug must not hang the test. */
+static int finish(struct run *run)
+{
+    int status;
+
+    for (int i = 0; i < 500; i++) {
+        if (waitpid(run->pid, &status, WNOHANG) == run->pid) {
+            close_fd(&run->out);
+            close_fd(&run->errors);
+            return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+        }
+        usleep(10000);
+    }
+    kill(run->pid, SIGKILL);
+    waitpid(run->pid, &status, 0);
+    fail_msg("carma-monitor did not end");
+    return -1;
+}
+
+static size_t read_text(int fd, char *text, size_t room)
+{
+    size_t used = 0;
+    ssize_t count;
+
+    while (used + 1 < room && (count = read(fd, text + used, room - 1 - used)) > 0)
+        used += (size_t)count;
+    text[used] = '\0';
+    return used;
+}
+
+/* Reads the next frame, waiting 5 s at most; false at the end of the stream. */
+static bool next_frame(const struct run *run, struct gpu_frame_decoder *decoder)
+{
+    struct error err;
+
+    for (;;) {
+        char byte; /* one by one, so that nothing of the next frame is taken */
+        const void *from = &byte;
+        size_t left = 1;
+        struct pollfd poll_fd = {.fd = run->out, .events = POLLIN};
+        int rc;
+        assert_int_equal(poll(&poll_fd, 1, 5000), 1);
+        if (read(run->out, &byte, 1) != 1)
+            return false;
+        rc = gpu_frame_decode(decoder, &from, &left, &reading, &err);
+        if (rc < 0)
+            fail_msg("%s", err.text);
+        if (rc == 1)
+            return true;
+    }
+}
+
+static void test_frames_decode_and_the_end_of_the_reader_ends_it(void **state)
+{
+    const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "20", NULL};
+    struct run run = start("noisy", args); /* what the driver prints must not get between the frames */
+    struct gpu_frame_decoder decoder = {0};
+    int64_t first_ns = 0, last_ns = 0;
+    bool activity = false;
+
+    for (int i = 0; i < 10; i++) {
+        assert_true(next_frame(&run, &decoder));
+        assert_int_equal(reading.count, 2);
+        assert_int_equal(reading.gpus[0].used_bytes, 1024 * MIB);
+        assert_true(reading.at_ns > last_ns);
+        activity |= (reading.gpus[0].valid & GPU_HAS_SM_ACTIVITY) != 0;
+        last_ns = reading.at_ns;
+        first_ns = first_ns ? first_ns : last_ns;
+    }
+    assert_true(activity);
+    assert_true(last_ns - first_ns > 120 * NS_PER_MS); /* 180, had the first not been late */
+    gpu_frame_decoder_release(&decoder);
+    close_fd(&run.out);
+    assert_int_equal(finish(&run), 0);
+}
+
+/* Without a next frame to write it still sees that nobody reads. */
+static void test_the_end_of_the_reader_wakes_it(void **state)
+{
+    const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "3600000", NULL};
+    struct run run = start("", args);
+    struct gpu_frame_decoder decoder = {0};
+
+    assert_true(next_frame(&run, &decoder));
+    gpu_frame_decoder_release(&decoder);
+    close_fd(&run.out);
+    assert_int_equal(finish(&run), 0);
+}
+
+static void test_the_end_of_the_parent_ends_it(void **state)
+{
+    const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "20", NULL};
+    int out[2], status;
+    pid_t parent;
+    pid_t child = 0;
+    char bytes[4096];
+    struct pollfd poll_fd;
+
+    assert_int_equal(pipe2(out, 0), 0);
+    parent = fork();
+    if (parent == 0) {
+        pid_t monitor = fork();
+        if (monitor == 0) {
+            setenv("FAKE_NVML", "hang=2", 1); /* a driver that hangs: only the signal can end it */
+            dup2(out[1], STDOUT_FILENO);
+            execv(CARMA_MONITOR, (char *const *)args);
+            _exit(99);
+        }
+        if (write(out[1], &monitor, sizeof monitor) != sizeof monitor)
+            _exit(98);
+        pause();
+    }
+    close(out[1]);
+    assert_int_equal(read(out[0], &child, sizeof child), sizeof child);
+    poll_fd = (struct pollfd){.fd = out[0], .events = POLLIN};
+    assert_int_equal(poll(&poll_fd, 1, 5000), 1); /* its first frame: it has set itself up */
+    kill(parent, SIGKILL);
+    waitpid(parent, &status, 0);
+    for (int i = 0; i < 500; i++) { /* all holders of the pipe's other end are gone */
+        assert_int_equal(poll(&poll_fd, 1, 5000), 1);
+        if (read(out[0], bytes, sizeof bytes) == 0) {
+            close(out[0]);
+            return;
+        }
+    }
+    kill(child, SIGKILL);
+    fail_msg("carma-monitor outlived its parent");
+}
+
+static void test_once_and_text(void **state)
+{
+    const char *once[] = {"carma-monitor", "--library", FAKE_NEW, "--once", NULL};
+    const char *text[] = {"carma-monitor", "--library", FAKE_NEW, "--once", "--text", NULL};
+    struct gpu_frame_decoder decoder = {0};
+    struct run run = start("", once);
+    char table[4096];
+
+    assert_true(next_frame(&run, &decoder));
+    assert_int_equal(reading.gpus[0].sm_activity_permille, 375); /* one look has an interval, too */
+    assert_false(next_frame(&run, &decoder));
+    assert_int_equal(finish(&run), 0);
+    gpu_frame_decoder_release(&decoder);
+
+    run = start("mps,no-process-memory,power=3,lost", text);
+    read_text(run.out, table, sizeof table);
+    assert_int_equal(finish(&run), 0);
+    assert_non_null(strstr(table, "GPU-00000000-0000-0000-0000-000000000000"));
+    assert_non_null(strstr(table, "37.5%"));
+    assert_non_null(strstr(table, "9876543 J"));
+    assert_non_null(strstr(table, "   -  ")); /* no power */
+    assert_non_null(strstr(table, "pid 2000 (MPS): memory not told by the driver"));
+    assert_non_null(strstr(table, "failed: NVML error 15"));
+}
+
+static void complains(const char *const args[], int status, const char *why)
+{
+    struct run run = start("", args);
+    char text[2000];
+    size_t length = read_text(run.errors, text, sizeof text);
+
+    if (finish(&run) != status || !strstr(text, why))
+        fail_msg("'%s' is not about '%s'", text, why);
+    assert_true(length > 0 && strchr(text, '\n') == text + length - 1); /* one line */
+}
+
+static void test_complaints(void **state)
+{
+    complains((const char *[]){"carma-monitor", "--library", "/nonexistent/nvml.so", NULL}, 1, "/nonexistent/nvml.so");
+    complains((const char *[]){"carma-monitor", "--library", FAKE_EMPTY, NULL}, 1, "lacks NVML's basic functions");
+    complains((const char *[]){"carma-monitor", "--period-ms", "0", NULL}, 2, "--period-ms");
+    complains((const char *[]){"carma-monitor", "extra", NULL}, 2, "extra");
+    setenv("CARMA_TIME_SCALE", "fast", 1);
+    complains((const char *[]){"carma-monitor", "--library", FAKE_NEW, NULL}, 1, "CARMA_TIME_SCALE");
+    unsetenv("CARMA_TIME_SCALE");
+}
+
+/* The period is node time: ten times faster, ten times as often on the wall. */
+static void test_the_period_is_node_time(void **state)
+{
+    const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "1000", NULL};
+    struct gpu_frame_decoder decoder = {0};
+    struct run run;
+    int64_t first_ns = 0, began_ns;
+
+    setenv("CARMA_TIME_SCALE", "50", 1);
+    run = start("no-gpm", args);
+    unsetenv("CARMA_TIME_SCALE");
+    assert_true(next_frame(&run, &decoder));
+    first_ns = reading.at_ns;
+    began_ns = nodetime_monotonic_wall_ns();
+    for (int i = 0; i < 10; i++)
+        assert_true(next_frame(&run, &decoder));
+    assert_in_range(nodetime_monotonic_wall_ns() - began_ns, 100 * NS_PER_MS, 2000 * NS_PER_MS); /* 200 ms */
+    assert_in_range(reading.at_ns - first_ns, 9 * NS_PER_SEC, 100 * NS_PER_SEC);                 /* 10 s */
+    gpu_frame_decoder_release(&decoder);
+    close_fd(&run.out);
+    assert_int_equal(finish(&run), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_frames_decode_and_the_end_of_the_reader_ends_it),
+        cmocka_unit_test(test_the_end_of_the_reader_wakes_it),
+        cmocka_unit_test(test_the_end_of_the_parent_ends_it),
+        cmocka_unit_test(test_once_and_text),
+        cmocka_unit_test(test_complaints),
+        cmocka_unit_test(test_the_period_is_node_time),
+    };
+
+    unsetenv("CARMA_TIME_SCALE");
+    unsetenv(GPU_NVML_LIBRARY_ENV);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
