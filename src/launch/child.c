@@ -1,0 +1,251 @@
+#include "launch/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/strbuf.h"
+
+#define CONDA_REPORT_FD 9 /* one digit: what every shell can redirect to */
+#define EXIT_NOT_RUN    127
+
+extern char **environ;
+
+/* $1 report descriptor, $2 environment, then the command. The message of a failed activation costs a second try, so
+ * that a successful one is made once. */
+static const char conda_script[] =
+    "report() { printf 'failed conda: %s\\n' \"$1\" >&\"$fd\"; exit 1; }\n"
+    "fd=$1 name=$2; shift 2\n"
+    "exe=conda; command -v conda >/dev/null 2>&1 || exe=${CONDA_EXE:-}\n"
+    "[ -n \"$exe\" ] || report \"not found by a login shell: install it, run 'conda init bash', or submit without it\"\n"
+    "hook=$(\"$exe\" shell.bash hook 2>/dev/null) && [ -n \"$hook\" ] ||"
+    " report \"'$exe shell.bash hook' failed: repair the installation\"\n"
+    "eval \"$hook\"\n"
+    "if ! conda activate \"$name\"; then\n"
+    "  why=$(conda activate \"$name\" 2>&1); why=${why#\"${why%%[![:space:]]*}\"}\n"
+    "  case $why in\n"
+    "  *NameNotFound*|*'not find conda environment'*|*LocationNotFound*|*'Not a conda environment'*)\n"
+    "    report \"environment '$name' not found: create it, or correct the name\";;\n"
+    "  *) report \"cannot activate '$name': ${why%%$'\\n'*}\";;\n"
+    "  esac\n"
+    "fi\n"
+    "exec \"$@\"\n";
+
+static void report(int fd, const char *text)
+{
+    ssize_t ignored = write(fd, text, strlen(text)); /* nobody to tell when the shepherd is gone; we end anyway */
+
+    (void)ignored;
+}
+
+static void fail(int fd, const char *text) __attribute__((noreturn));
+static void fail(int fd, const char *text)
+{
+    CLEANUP(free_ptr) char *line = xasprintf("failed %s\n", text);
+
+    report(fd, line);
+    _exit(EXIT_NOT_RUN);
+}
+
+int child_become_user(const struct request *request, struct error *err)
+{
+    if (geteuid() != 0 || request->uid == 0)
+        return 0;
+    if (initgroups(request->user, request->gid) < 0 || setresgid(request->gid, request->gid, request->gid) < 0 ||
+        setresuid(request->uid, request->uid, request->uid) < 0)
+        return error_set(err, errno, "cannot become user '%s' (uid %u, gid %u): %s", request->user, request->uid,
+                         request->gid, strerror(errno));
+    if (setuid(0) == 0 || getegid() != request->gid)
+        return error_set(err, EPERM, "cannot give up root's rights for user '%s' (uid %u)", request->user,
+                         request->uid);
+    return 0;
+}
+
+static void reset_signals(void)
+{
+    sigset_t none;
+
+    for (int i = 1; i <= SIGRTMAX; i++)
+        signal(i, SIG_DFL); /* fails for SIGKILL, SIGSTOP and the C library's own: nothing to reset there */
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Opens the file that `pattern` names onto descriptor `to`, and reports what it is. Always for appending: output and
+ * error may be one file under two names, and a user may truncate a log that runs. */
+static void open_output(const struct request *request, const char *pattern, const char *word, int to, int report_fd)
+{
+    CLEANUP(free_ptr) char *path = launch_output_path(pattern, request->job);
+    CLEANUP(free_ptr) char *line = NULL;
+    int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_CLOEXEC | (request->launch <= 1 ? O_TRUNC : 0);
+    int fd = open(path, flags, 0666);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        line = xasprintf("cannot open the %s file '%s': %s: make its directory, or name another file", word, path,
+                         strerror(errno));
+        fail(report_fd, line);
+    }
+    if (dup2(fd, to) < 0)
+        fail(report_fd, strerror(errno));
+    close_fd(&fd);
+    line = xasprintf("%s %ju %ju %jd\n", word, (uintmax_t)st.st_dev, (uintmax_t)st.st_ino,
+                     S_ISREG(st.st_mode) ? (intmax_t)st.st_size : 0);
+    report(report_fd, line);
+}
+
+static void open_outputs(const struct request *request, int report_fd)
+{
+    open_output(request, request->output, "output", 1, report_fd);
+    if (request->error && strcmp(request->error, request->output) != 0)
+        open_output(request, request->error, "error", 2, report_fd);
+    else if (dup2(1, 2) < 0)
+        fail(report_fd, strerror(errno));
+}
+
+static bool same_name(const char *left, const char *right)
+{
+    size_t length = strcspn(left, "=");
+
+    return strncmp(left, right, length) == 0 && right[length] == '=';
+}
+
+/* carma's own variables, which win over the submitter's. CARMA_RUN marks the job's processes (launch_sweep). */
+static struct strbuf *own_variables(const struct request *request, size_t *count)
+{
+    const char *scale = getenv("CARMA_TIME_SCALE");
+    struct strbuf *own = xcalloc(11, sizeof *own);
+
+    strbuf_printf(&own[0], "CUDA_VISIBLE_DEVICES=%s", request->gpu_uuids);
+    strbuf_puts(&own[1], "CUDA_DEVICE_ORDER=PCI_BUS_ID");
+    strbuf_printf(&own[2], "CUDA_MPS_PIPE_DIRECTORY=%s", request->mps_pipe_directory);
+    strbuf_printf(&own[3], "CARMA_JOB_ID=%" PRIu64, request->job);
+    strbuf_printf(&own[4], "CARMA_JOB_NAME=%s", request->name);
+    strbuf_printf(&own[5], "CARMA_GPU_UUIDS=%s", request->gpu_uuids);
+    strbuf_printf(&own[6], "CARMA_SUBMIT_DIR=%s", request->directory);
+    strbuf_printf(&own[7], "CARMA_RESTART_COUNT=%" PRIu32, request->launch ? request->launch - 1 : 0);
+    strbuf_printf(&own[8], "CARMA_RUN=%s", request->run_directory);
+    *count = 9;
+    if (scale) /* a virtual node's jobs live in its time, whatever the submitter's shell says */
+        strbuf_printf(&own[(*count)++], "CARMA_TIME_SCALE=%s", scale);
+    return own;
+}
+
+static char **job_environment(const struct request *request, const struct strbuf *own, size_t own_count)
+{
+    char **result = xcalloc(request->environment_count + own_count + 1, sizeof *result);
+    size_t count = 0;
+
+    for (size_t i = 0; i < request->environment_count; i++) {
+        bool replaced = false;
+        for (size_t j = 0; j < own_count; j++)
+            replaced |= same_name(own[j].text, request->environment[i]);
+        if (!replaced)
+            result[count++] = request->environment[i];
+    }
+    for (size_t i = 0; i < own_count; i++)
+        result[count++] = own[i].text;
+    return result;
+}
+
+static void execute(char **command, int report_fd) __attribute__((noreturn));
+static void execute(char **command, int report_fd)
+{
+    CLEANUP(free_ptr) char *line = NULL;
+
+    report(report_fd, "exec\n");
+    execvp(command[0], command);
+    if (errno == ENOENT && !strchr(command[0], '/'))
+        line = xasprintf("cannot run '%.200s': there is no such program in PATH", command[0]);
+    else
+        line = xasprintf("cannot run '%.200s': %s", command[0], strerror(errno));
+    fail(report_fd, line);
+}
+
+static void execute_in_conda(const struct request *request, const char *shepherd, const struct strbuf *own,
+                             size_t own_count, int report_fd) __attribute__((noreturn));
+static void execute_in_conda(const struct request *request, const char *shepherd, const struct strbuf *own,
+                             size_t own_count, int report_fd)
+{
+    char **bash = xcalloc(own_count + request->argument_count + 12, sizeof *bash);
+    char fd_text[] = {'0' + CONDA_REPORT_FD, '\0'};
+    size_t n = 0;
+
+    bash[n++] = (char[]){"bash"};
+    bash[n++] = (char[]){"-lc"};
+    bash[n++] = xstrdup(conda_script);
+    bash[n++] = (char[]){"carma-conda"};
+    bash[n++] = fd_text;
+    bash[n++] = xstrdup(request->conda_environment);
+    bash[n++] = xstrdup(shepherd);
+    bash[n++] = (char[]){"exec"};
+    bash[n++] = fd_text;
+    bash[n++] = xstrdup(request->directory);
+    bash[n++] = xasprintf("%zu", own_count);
+    for (size_t i = 0; i < own_count; i++)
+        bash[n++] = own[i].text;
+    for (size_t i = 0; i < request->argument_count; i++)
+        bash[n++] = request->arguments[i];
+    if (dup2(report_fd, CONDA_REPORT_FD) < 0) /* not closed on execution, unlike report_fd */
+        fail(report_fd, strerror(errno));
+    execvp(bash[0], bash);
+    fail(report_fd, errno == ENOENT ? "conda: bash was not found in PATH: install it, or submit without conda"
+                                    : "conda: cannot run bash");
+}
+
+void child_run(const struct request *request, const char *shepherd, int report_fd)
+{
+    struct strbuf *own;
+    size_t own_count;
+    struct error err;
+    int high;
+
+    setsid();
+    high = fcntl(report_fd, F_DUPFD_CLOEXEC, CONDA_REPORT_FD + 1);
+    if (high >= 0) {
+        report_fd = high;
+        close_range(3, (unsigned)high - 1, 0);
+        close_range((unsigned)high + 1, ~0U, 0);
+    }
+    if (child_become_user(request, &err) < 0)
+        fail(report_fd, err.text);
+    reset_signals();
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of user, which clears it: no shepherd, no job */
+    if (chdir(request->directory) < 0) {
+        error_set(&err, errno, "cannot enter the directory '%s': %s: make it, or submit from another",
+                  request->directory, strerror(errno));
+        fail(report_fd, err.text);
+    }
+    open_outputs(request, report_fd);
+    own = own_variables(request, &own_count);
+    environ = job_environment(request, own, own_count);
+    if (request->conda_environment)
+        execute_in_conda(request, shepherd, own, own_count, report_fd);
+    execute(request->arguments, report_fd);
+}
+
+int child_exec_main(int argc, char **argv)
+{
+    int report_fd, own_count;
+
+    if (argc < 6)
+        return EXIT_NOT_RUN;
+    report_fd = atoi(argv[2]);
+    own_count = atoi(argv[4]);
+    if (fcntl(report_fd, F_SETFD, FD_CLOEXEC) < 0 || own_count < 0 || argc < 6 + own_count)
+        return EXIT_NOT_RUN;
+    for (int i = 0; i < own_count; i++)
+        putenv(argv[5 + i]);
+    if (chdir(argv[3]) < 0)
+        fail(report_fd, "conda: the login shell made the job's directory unreachable");
+    execute(argv + 5 + own_count, report_fd);
+}

@@ -1,0 +1,22 @@
+/* The job's side of the fork: from the shepherd's child to the user's command.
+ *
+ * It reports to the shepherd in lines: "output DEVICE INODE SIZE" and "error DEVICE INODE SIZE" (the files it opened,
+ * with their sizes before the job), "failed TEXT" (the command cannot be run), "exec" (the last step: the pipe closes
+ * with it, unless something that a login shell started holds it open). */
+#ifndef CARMA_LAUNCH_CHILD_H
+#define CARMA_LAUNCH_CHILD_H
+
+#include "base/error.h"
+#include "launch/request.h"
+
+/* Becomes the request's user for good, where root does a job of another user; does nothing else. */
+int child_become_user(const struct request *request, struct error *err);
+
+/* In the forked child: becomes the job, or reports why not and exits. `shepherd` is the path of this program. */
+void child_run(const struct request *request, const char *shepherd, int report_fd) __attribute__((noreturn));
+
+/* The program's other face, `carma-shepherd exec REPORT_FD DIRECTORY COUNT NAME=VALUE... COMMAND...`: what the login
+ * shell executes once the environment is active. Puts back what the profile may have changed, and runs the command. */
+int child_exec_main(int argc, char **argv);
+
+#endif

@@ -1,0 +1,243 @@
+#include "launch/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "api/spec.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "base/proc.h"
+#include "base/strbuf.h"
+#include "launch/request.h"
+#include "launch/status.h"
+#include "launch/tree.h"
+
+extern char **environ;
+
+static int check_request(const struct launch_request *request, struct error *err)
+{
+    const struct sockaddr_un address;
+
+    if (geteuid() != 0 && request->uid != geteuid())
+        return error_set(err, EPERM, "job %" PRIu64 " wants to run as uid %u, but the daemon runs as uid %u: only root "
+                                     "can start other users' jobs", request->job, request->uid, geteuid());
+    if (request->uid != geteuid() && !request->user)
+        return error_set(err, EINVAL, "job %" PRIu64 ": uid %u has no user name, which its groups need", request->job,
+                         request->uid);
+    if (request->notify_socket && strlen(request->notify_socket) >= sizeof address.sun_path)
+        return error_set(err, ENAMETOOLONG, "the socket path '%s' is longer than %zu bytes: choose a shorter state "
+                                            "directory", request->notify_socket, sizeof address.sun_path - 1);
+    return 0;
+}
+
+static int make_directories(const struct launch_request *request, const char *no_mps, struct error *err)
+{
+    CLEANUP(free_ptr) char *parent = xstrdup(request->run_directory);
+    char *slash = strrchr(parent, '/');
+    int code;
+
+    if (slash && slash != parent) {
+        *slash = '\0';
+        code = file_make_dirs(parent, 0700, err);
+        if (code < 0)
+            return code;
+    }
+    if (mkdir(request->run_directory, 0700) < 0)
+        return error_set(err, errno, "cannot make the run directory '%s': %s", request->run_directory,
+                         strerror(errno));
+    if (!request->mps_pipe_directory && mkdir(no_mps, 0700) < 0)
+        return error_set(err, errno, "cannot make the directory '%s': %s", no_mps, strerror(errno));
+    return 0;
+}
+
+/* The request as an unnamed file at its beginning; above the descriptors that the shepherd's own take. */
+static int request_open(const struct launch_request *request, const char *mps_pipe_directory, struct error *err)
+{
+    CLEANUP(close_fd) int fd = memfd_create("carma-launch", MFD_CLOEXEC);
+    CLEANUP(strbuf_release) struct strbuf text = {0};
+    int high;
+
+    request_print(request, mps_pipe_directory, &text);
+    for (size_t at = 0; fd >= 0 && at < text.length;) {
+        ssize_t count = write(fd, text.text + at, text.length - at);
+        if (count < 0 && errno != EINTR)
+            break;
+        at += count > 0 ? (size_t)count : 0;
+        if (at == text.length && (high = fcntl(fd, F_DUPFD_CLOEXEC, REQUEST_FD + 1)) >= 0)
+            return high;
+    }
+    return error_set(err, errno, "cannot hand job %" PRIu64 " to its shepherd: %s", request->job, strerror(errno));
+}
+
+static int spawn(const struct launch_request *request, int request_fd, const char *log, pid_t *pid)
+{
+    char *arguments[] = {(char[]){"carma-shepherd"}, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t blocked, all;
+    int code;
+
+    sigemptyset(&blocked); /* what the shepherd reads: a stop request that is early must wait, not kill it */
+    sigaddset(&blocked, SIGTERM);
+    sigaddset(&blocked, SIGCHLD);
+    sigfillset(&all);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setsigmask(&attributes, &blocked);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, request_fd, REQUEST_FD);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
+    posix_spawn_file_actions_adddup2(&actions, 0, 1);
+    posix_spawn_file_actions_addopen(&actions, 2, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    code = posix_spawn(pid, request->shepherd, &actions, &attributes, arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    return code;
+}
+
+int launch_start(const struct launch_request *request, pid_t *shepherd, uint64_t *start_ticks, struct error *err)
+{
+    CLEANUP(free_ptr) char *no_mps = xasprintf("%s/no-mps", request->run_directory);
+    CLEANUP(free_ptr) char *log = xasprintf("%s/shepherd.log", request->run_directory);
+    CLEANUP(close_fd) int fd = -1;
+    struct proc_stat stat;
+    int code;
+
+    if ((code = check_request(request, err)) < 0 || (code = make_directories(request, no_mps, err)) < 0)
+        return code;
+    fd = request_open(request, request->mps_pipe_directory ? request->mps_pipe_directory : no_mps, err);
+    if (fd < 0)
+        return fd;
+    code = spawn(request, fd, log, shepherd);
+    if (code)
+        return error_set(err, code, "cannot start the shepherd '%s' of job %" PRIu64 ": %s", request->shepherd,
+                         request->job, strerror(code));
+    code = proc_read_stat(*shepherd, &stat); /* our child: it is there until we reap it, even when it has ended */
+    if (code < 0)
+        return error_set(err, code, "cannot read /proc/%d/stat of the shepherd of job %" PRIu64 ": %s: is /proc "
+                                    "mounted?", (int)*shepherd, request->job, strerror(-code));
+    *start_ticks = stat.start_ticks;
+    return 0;
+}
+
+int launch_settle(const char *run_directory, struct launch_status *status, struct error *err)
+{
+    static const char why[] = "given up: the daemon ended before the job's shepherd began";
+    int code = launch_read_status(run_directory, status, NULL);
+
+    if (code != -ENOENT)
+        return code < 0 ? launch_read_status(run_directory, status, err) : 0;
+    status_init(status);
+    status->phase = LAUNCH_FAILED;
+    status->ended_ns = nodetime_now_ns();
+    status_set_message(status, why, sizeof why - 1);
+    if (access(run_directory, F_OK) < 0 && errno == ENOENT)
+        return 0; /* launch_start() did not get that far, so there is no shepherd */
+    code = status_write(run_directory, status, STATUS_EXCLUSIVE, err);
+    return code == -EEXIST ? launch_read_status(run_directory, status, err) : code;
+}
+
+int launch_stop(pid_t shepherd, uint64_t start_ticks, struct error *err)
+{
+    int code = tree_signal_one(shepherd, start_ticks, SIGTERM);
+
+    return code < 0 ? error_set(err, code, "cannot stop the job of shepherd %d: %s", (int)shepherd, strerror(-code))
+                    : 0;
+}
+
+bool launch_alive(pid_t shepherd, uint64_t start_ticks)
+{
+    struct proc_stat stat;
+
+    if (proc_read_stat(shepherd, &stat) < 0 || stat.start_ticks != start_ticks)
+        return false;
+    if (stat.state != 'Z' && stat.state != 'X')
+        return true;
+    waitpid(shepherd, NULL, WNOHANG); /* ECHILD where it belongs to somebody else: as good */
+    return false;
+}
+
+static bool is_owned_by(const struct tree_process *process, uid_t uid)
+{
+    char path[64];
+    struct stat st;
+
+    snprintf(path, sizeof path, "/proc/%d", (int)process->pid);
+    return stat(path, &st) == 0 && st.st_uid == uid;
+}
+
+/* Whether the process's environment says that it belongs to this launch. */
+static bool carries_mark(const struct tree_process *process, const char *mark)
+{
+    char path[64];
+    CLEANUP(free_ptr) char *text = NULL;
+    size_t length, size = strlen(mark) + 1;
+
+    snprintf(path, sizeof path, "/proc/%d/environ", (int)process->pid);
+    if (file_read(path, 4 << 20, &text, &length, NULL) < 0)
+        return false;
+    for (size_t at = 0; at + size <= length; at += strlen(text + at) + 1) {
+        if (memcmp(text + at, mark, size) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A session keeps its number from being reused, but where ours is empty the number may be a later session's. */
+static bool session_is_ours(const struct tree *tree, const struct launch_status *status)
+{
+    for (size_t i = 0; i < tree->count; i++) {
+        if (tree->items[i].pid == status->process)
+            return tree->items[i].start_ticks == status->process_start_ticks;
+    }
+    return status->process > 0;
+}
+
+int launch_sweep(const char *run_directory, const struct launch_status *status, uid_t uid)
+{
+    CLEANUP(tree_release) struct tree tree = {0};
+    CLEANUP(free_ptr) char *mark = xasprintf("CARMA_RUN=%s", run_directory);
+    bool session;
+    int count = 0;
+
+    tree_read(&tree);
+    session = session_is_ours(&tree, status);
+    for (size_t i = 0; i < tree.count; i++) {
+        struct tree_process *p = &tree.items[i];
+        p->member = p->pid != getpid() && is_owned_by(p, uid) &&
+                    ((session && p->session == status->process) || carries_mark(p, mark));
+    }
+    tree_select_descendants(&tree, -1);
+    for (size_t i = 0; i < tree.count; i++) {
+        const struct tree_process *p = &tree.items[i];
+        if (p->member && p->state != 'Z' && p->state != 'X') {
+            tree_signal_one(p->pid, p->start_ticks, SIGKILL);
+            count++;
+        }
+    }
+    return count;
+}
+
+char *launch_output_path(const char *pattern, uint64_t job)
+{
+    struct strbuf path = {0};
+
+    for (const char *mark; (mark = strstr(pattern, "%j")); pattern = mark + 2) {
+        strbuf_append(&path, pattern, (size_t)(mark - pattern));
+        strbuf_printf(&path, "%" PRIu64, job);
+    }
+    strbuf_puts(&path, pattern);
+    return strbuf_steal(&path);
+}

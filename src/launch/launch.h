@@ -1,0 +1,90 @@
+/* Starting jobs, and knowing how they ended.
+ *
+ * Every launch of a job has a shepherd: a small process (program carma-shepherd) in a session of its own that outlives
+ * the daemon, forks the job, reaps its whole tree, classifies its failure and keeps RUN_DIRECTORY/status up to date
+ * (docs/formats/launch-status.md). The daemon reads that file when it is poked, when it starts, and whenever it likes.
+ *
+ * A launch is identified by its run directory. The first status is created exclusively, so of a shepherd and a
+ * restarted daemon that gives the launch up (launch_settle) exactly one wins: a job never runs unknown or twice. */
+#ifndef CARMA_LAUNCH_LAUNCH_H
+#define CARMA_LAUNCH_LAUNCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "core/record.h"
+
+struct job_spec;
+
+struct launch_request {
+    const char *shepherd;           /* path of the program */
+    const char *run_directory;      /* absolute; made here with mode 0700; must not exist yet */
+    const struct job_spec *spec;    /* src/api/spec.h */
+    uint64_t job;
+    uint32_t launch;                /* 1, 2, ...: counts launches of this job; output is truncated by the first only */
+    uid_t uid;                      /* who the job runs as; must be the daemon's own unless that is root */
+    gid_t gid;
+    const char *user;               /* name for initgroups(); needed where root starts another user's job */
+    const char *gpu_uuids;          /* comma separated */
+    const char *mps_pipe_directory; /* NULL: no MPS; the job gets an empty directory that is not an MPS daemon's */
+    const char *notify_socket;      /* Unix datagram socket that gets "JOB LAUNCH\n" after each change; may be NULL */
+    int64_t grace_ns;               /* wall time between SIGTERM and SIGKILL */
+};
+
+enum launch_phase {
+    LAUNCH_STARTING, /* the shepherd is there; the command is not running yet */
+    LAUNCH_RUNNING,
+    LAUNCH_ENDED,    /* the whole process tree has ended */
+    LAUNCH_FAILED,   /* the command was never run; `message` says why */
+    LAUNCH_PHASE_COUNT
+};
+
+struct launch_status {
+    enum launch_phase phase;
+    uint64_t job;
+    uint32_t launch;
+    pid_t shepherd; /* 0: a launch that was given up before its shepherd began */
+    uint64_t shepherd_start_ticks;
+    pid_t process; /* the job's main process, also its session; 0 before it exists */
+    uint64_t process_start_ticks;
+    int64_t started_ns;      /* node time at which the command was executed; 0 before */
+    int64_t ended_ns;        /* node time at which the tree was empty, or the launch failed; 0 before */
+    int32_t exit_status;     /* of the main process; -1: none, it was ended by `signal` */
+    int32_t signal;          /* 0: none */
+    enum exit_cause cause;   /* once ENDED; after a stop request COMPLETED (status 0) or FAILED */
+    int64_t requested_bytes; /* EXIT_GPU_OOM: what the failed allocation asked for; -1: not said */
+    int64_t free_bytes;      /* EXIT_GPU_OOM: what was free then; -1: not said */
+    bool stopped;            /* a stop was requested before the tree had ended */
+    char message[256];       /* one line without control characters, or "" */
+};
+
+const char *launch_phase_name(enum launch_phase phase); /* "starting", "running", "ended", "failed" */
+
+/* Makes the run directory and starts the shepherd; returns without waiting for the job. *start_ticks tells the
+ * shepherd from a later process with its pid. The shepherd is the caller's child: see launch_alive(). */
+int launch_start(const struct launch_request *request, pid_t *shepherd, uint64_t *start_ticks, struct error *err);
+
+/* The launch's status now. -ENOENT: none yet; -EINVAL: not a status. */
+int launch_read_status(const char *run_directory, struct launch_status *status, struct error *err);
+
+/* For a daemon that starts: the launch's status; where there is none, makes it FAILED for good, so that a shepherd
+ * which is only just beginning will refuse to run the job. */
+int launch_settle(const char *run_directory, struct launch_status *status, struct error *err);
+
+/* Asks the shepherd to stop the job: SIGTERM to its tree, grace_ns, SIGKILL. -ESRCH: this shepherd no longer runs. */
+int launch_stop(pid_t shepherd, uint64_t start_ticks, struct error *err);
+
+/* Whether this shepherd still runs. Reaps it where it is the caller's child and has exited. */
+bool launch_alive(pid_t shepherd, uint64_t start_ticks);
+
+/* For a launch whose shepherd died without a last status (LOST): sends SIGKILL to every process of the job that can
+ * be found: its session, the descendants, and the owner's processes that carry its environment. Returns how many still
+ * ran, zombies not counted: call until 0, with a pause between, before the job is tried again. */
+int launch_sweep(const char *run_directory, const struct launch_status *status, uid_t uid);
+
+/* The path that an output pattern names: %j is the job's number. Owned by the caller. */
+char *launch_output_path(const char *pattern, uint64_t job);
+
+#endif

@@ -1,0 +1,144 @@
+#include "launch/request.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/spec.h"
+#include "base/memory.h"
+
+/* The text is a row of "key=value" strings, each with its NUL. Both sides come from one installation, so it has no
+ * version; a key that the other side does not know is an error. */
+
+static void put(struct strbuf *text, const char *key, const char *value)
+{
+    if (!value)
+        return;
+    strbuf_puts(text, key);
+    strbuf_append(text, "=", 1);
+    strbuf_append(text, value, strlen(value) + 1);
+}
+
+static void put_number(struct strbuf *text, const char *key, int64_t value)
+{
+    strbuf_printf(text, "%s=%" PRId64, key, value);
+    strbuf_append(text, "", 1);
+}
+
+void request_print(const struct launch_request *launch, const char *mps_pipe_directory, struct strbuf *text)
+{
+    const struct job_spec *spec = launch->spec;
+
+    put(text, "run_directory", launch->run_directory);
+    put_number(text, "job", (int64_t)launch->job);
+    put_number(text, "launch", launch->launch);
+    put_number(text, "uid", launch->uid);
+    put_number(text, "gid", launch->gid);
+    put(text, "user", launch->user);
+    put(text, "gpu_uuids", launch->gpu_uuids);
+    put(text, "mps_pipe_directory", mps_pipe_directory);
+    put(text, "notify_socket", launch->notify_socket);
+    put_number(text, "grace_ns", launch->grace_ns);
+    put(text, "name", spec->name);
+    put(text, "directory", spec->directory);
+    put(text, "output", spec->output);
+    put(text, "error", spec->error);
+    put(text, "conda_environment", spec->conda_environment);
+    for (size_t i = 0; i < spec->command.count; i++)
+        put(text, "argument", spec->command.items[i]);
+    for (size_t i = 0; i < spec->environment.count; i++)
+        put(text, "environment", spec->environment.items[i]);
+}
+
+struct parser {
+    struct request *request;
+    size_t argument_capacity;
+    size_t environment_capacity;
+};
+
+static void list_add(char ***items, size_t *count, size_t *capacity, char *value)
+{
+    array_reserve(*items, *capacity, *count + 2);
+    (*items)[(*count)++] = value;
+    (*items)[*count] = NULL;
+}
+
+static bool take(struct parser *parser, const char *key, char *value)
+{
+    struct request *request = parser->request;
+    const struct {
+        const char *key;
+        const char **text;
+    } texts[] = {
+        {"run_directory", &request->run_directory},
+        {"user", &request->user},
+        {"gpu_uuids", &request->gpu_uuids},
+        {"mps_pipe_directory", &request->mps_pipe_directory},
+        {"notify_socket", &request->notify_socket},
+        {"name", &request->name},
+        {"directory", &request->directory},
+        {"output", &request->output},
+        {"error", &request->error},
+        {"conda_environment", &request->conda_environment},
+    };
+
+    if (strcmp(key, "argument") == 0) {
+        list_add(&request->arguments, &request->argument_count, &parser->argument_capacity, value);
+        return true;
+    }
+    if (strcmp(key, "environment") == 0) {
+        list_add(&request->environment, &request->environment_count, &parser->environment_capacity, value);
+        return true;
+    }
+    for (size_t i = 0; i < array_size(texts); i++) {
+        if (strcmp(key, texts[i].key) == 0) {
+            *texts[i].text = value;
+            return true;
+        }
+    }
+    if (strcmp(key, "job") == 0)
+        request->job = strtoull(value, NULL, 10);
+    else if (strcmp(key, "launch") == 0)
+        request->launch = (uint32_t)strtoul(value, NULL, 10);
+    else if (strcmp(key, "uid") == 0)
+        request->uid = (uid_t)strtoul(value, NULL, 10);
+    else if (strcmp(key, "gid") == 0)
+        request->gid = (gid_t)strtoul(value, NULL, 10);
+    else if (strcmp(key, "grace_ns") == 0)
+        request->grace_ns = strtoll(value, NULL, 10);
+    else
+        return false;
+    return true;
+}
+
+int request_parse(char *text, size_t length, struct request *request, struct error *err)
+{
+    struct parser parser = {.request = request};
+
+    *request = (struct request){0};
+    for (size_t at = 0; at < length; at += strlen(text + at) + 1) {
+        char *key = text + at, *equals = strchr(key, '=');
+        bool known;
+        if (!equals)
+            return error_set(err, EINVAL, "the launch request has an entry without a value: '%.60s'", key);
+        *equals = '\0';
+        known = take(&parser, key, equals + 1);
+        if (!known)
+            return error_set(err, EINVAL, "the launch request has an unknown entry '%.60s': daemon and shepherd "
+                                          "are not of one installation", key);
+        *equals = '=';
+    }
+    if (!request->run_directory || !request->gpu_uuids || !request->mps_pipe_directory || !request->name ||
+        !request->directory || !request->output || !request->argument_count)
+        return error_set(err, EINVAL, "the launch request is not complete: daemon and shepherd are not of one "
+                                      "installation");
+    return 0;
+}
+
+void request_release(struct request *request)
+{
+    free(request->arguments);
+    free(request->environment);
+    *request = (struct request){0};
+}

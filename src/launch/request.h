@@ -1,0 +1,42 @@
+/* What the daemon tells a shepherd, handed over as an unnamed file (memfd) in descriptor REQUEST_FD: nothing of the
+ * submitter's environment touches a disk, and a daemon that dies cannot leave half of it. */
+#ifndef CARMA_LAUNCH_REQUEST_H
+#define CARMA_LAUNCH_REQUEST_H
+
+#include <stddef.h>
+
+#include "base/strbuf.h"
+#include "launch/launch.h"
+
+#define REQUEST_FD 3
+
+/* The shepherd's view. All pointers lead into the text that was parsed, but for the owned arrays. */
+struct request {
+    const char *run_directory;
+    uint64_t job;
+    uint32_t launch;
+    uid_t uid;
+    gid_t gid;
+    const char *user;          /* may be NULL */
+    const char *gpu_uuids;
+    const char *mps_pipe_directory;
+    const char *notify_socket; /* may be NULL */
+    int64_t grace_ns;
+    const char *name;
+    const char *directory;
+    const char *output;            /* a pattern: launch_output_path() */
+    const char *error;             /* a pattern; may be NULL */
+    const char *conda_environment; /* may be NULL */
+    char **arguments;              /* owned, NULL-terminated */
+    size_t argument_count;
+    char **environment;            /* owned, NULL-terminated */
+    size_t environment_count;
+};
+
+void request_print(const struct launch_request *launch, const char *mps_pipe_directory, struct strbuf *text);
+
+/* Parses what request_print() gave; the text (which ends with a NUL) must outlive the request. */
+int request_parse(char *text, size_t length, struct request *request, struct error *err);
+void request_release(struct request *request);
+
+#endif

@@ -1,0 +1,398 @@
+/* carma-shepherd: runs one launch of one job, and knows how it ended. See launch.h for its contract with the daemon.
+ *
+ * One thread and one loop. Its life: read the request, create the status (or end: the launch was given up), fork the
+ * job, wait until its whole tree has ended, classify a failure, write the last status. Orphans of the tree come to it
+ * because it is their subreaper. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "base/proc.h"
+#include "base/units.h"
+#include "launch/child.h"
+#include "launch/request.h"
+#include "launch/status.h"
+#include "launch/tail.h"
+#include "launch/tree.h"
+
+#define POKE_WAIT_MS     1000 /* for a daemon whose socket is full; the daemon's own look at the file is the last resort */
+#define EXEC_SETTLE_MS   200  /* "exec" was said, but somebody else holds the report pipe open */
+#define KILL_PAUSE_MS    20   /* between two rounds of SIGKILL */
+#define WRITE_PAUSE_S    1
+
+struct shepherd {
+    struct request request;
+    struct launch_status status;
+    char program[PATH_MAX];
+    int signal_fd;
+    int report_fd;  /* -1: closed */
+    char report[1024];
+    size_t report_length;
+    bool exec_said;
+    bool not_run;   /* "failed" was said; the status has the message */
+    struct tail_origin output;
+    struct tail_origin error;
+    pid_t process;
+    bool process_ended;
+    int wait_status;
+    int64_t running_at_ns; /* wall; when "exec" is believed; 0: not said */
+    int64_t kill_at_ns;    /* wall; when SIGTERM's grace is over; 0: the tree was not asked to end */
+    struct tree tree;
+};
+
+static void complain(const struct error *err)
+{
+    fprintf(stderr, "carma-shepherd: %s\n", err->text);
+}
+
+static void poke(const struct shepherd *s)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    CLEANUP(close_fd) int fd = -1;
+    struct pollfd ready;
+    char text[64];
+    int length;
+
+    if (!s->request.notify_socket)
+        return;
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", s->request.notify_socket);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) < 0)
+        return; /* no daemon at the moment: it will read the status when it starts */
+    length = snprintf(text, sizeof text, "%" PRIu64 " %" PRIu32 "\n", s->request.job, s->request.launch);
+    if (send(fd, text, (size_t)length, MSG_NOSIGNAL) >= 0 || errno != EAGAIN)
+        return;
+    ready = (struct pollfd){.fd = fd, .events = POLLOUT};
+    if (poll(&ready, 1, POKE_WAIT_MS) > 0)
+        send(fd, text, (size_t)length, MSG_NOSIGNAL);
+}
+
+static bool stop_is_pending(const struct shepherd *s)
+{
+    struct signalfd_siginfo info;
+
+    while (read(s->signal_fd, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo == SIGTERM)
+            return true;
+    }
+    return false;
+}
+
+/* How a job ended is known to nobody else: a full disk is waited for, until it is not, or somebody asks us to go. */
+static void write_last_status(struct shepherd *s)
+{
+    struct error err;
+    bool said = false;
+
+    for (;;) {
+        int code = status_write(s->request.run_directory, &s->status, STATUS_LAST, &err);
+        if (code == 0)
+            return;
+        if (!said)
+            complain(&err);
+        said = true;
+        if (code == -ENOENT || stop_is_pending(s)) /* ENOENT: the run directory was removed */
+            return;
+        sleep(WRITE_PAUSE_S);
+    }
+}
+
+static int setup_signals(struct shepherd *s)
+{
+    static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2};
+    sigset_t watched;
+
+    for (size_t i = 0; i < array_size(ignored); i++)
+        signal(ignored[i], SIG_IGN);
+    sigemptyset(&watched);
+    sigaddset(&watched, SIGCHLD);
+    sigaddset(&watched, SIGTERM);
+    sigprocmask(SIG_SETMASK, &watched, NULL);
+    s->signal_fd = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    return s->signal_fd < 0 ? -errno : prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ? -errno : 0;
+}
+
+/* The mapping stays for the program's life: the request's strings are in it. */
+static int read_request(struct shepherd *s, struct error *err)
+{
+    struct stat st;
+    char *text;
+
+    if (fstat(REQUEST_FD, &st) < 0 || st.st_size <= 0)
+        return error_set(err, EINVAL, "it is started by carmad, with a launch request in descriptor %d", REQUEST_FD);
+    text = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, REQUEST_FD, 0);
+    if (text == MAP_FAILED || text[st.st_size - 1] != '\0')
+        return error_set(err, EINVAL, "the launch request cannot be read");
+    return request_parse(text, (size_t)st.st_size, &s->request, err);
+}
+
+static int create_status(struct shepherd *s, struct error *err)
+{
+    struct proc_stat stat;
+    int code = proc_read_stat(getpid(), &stat);
+
+    if (code < 0)
+        return error_set(err, code, "cannot read /proc/self/stat: %s", strerror(-code));
+    s->status.job = s->request.job;
+    s->status.launch = s->request.launch;
+    s->status.shepherd = getpid();
+    s->status.shepherd_start_ticks = stat.start_ticks;
+    return status_write(s->request.run_directory, &s->status, STATUS_EXCLUSIVE, err);
+}
+
+static void launch_failed(struct shepherd *s, const char *text)
+{
+    s->not_run = true;
+    status_set_message(&s->status, text, strlen(text));
+}
+
+static int fork_job(struct shepherd *s)
+{
+    struct proc_stat stat;
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return -errno;
+    s->process = fork();
+    if (s->process == 0)
+        child_run(&s->request, s->program, fds[1]);
+    close(fds[1]);
+    if (s->process < 0) {
+        close(fds[0]);
+        return -errno;
+    }
+    s->report_fd = fds[0];
+    fcntl(s->report_fd, F_SETFL, O_NONBLOCK);
+    s->status.process = s->process;
+    if (proc_read_stat(s->process, &stat) == 0) /* our child, not reaped: it is there */
+        s->status.process_start_ticks = stat.start_ticks;
+    return 0;
+}
+
+static void end_tree(struct shepherd *s)
+{
+    if (s->kill_at_ns)
+        return;
+    s->kill_at_ns = nodetime_monotonic_wall_ns() + s->request.grace_ns;
+    tree_signal(&s->tree, getpid(), SIGTERM);
+    tree_signal(&s->tree, getpid(), SIGCONT); /* who is stopped cannot hear */
+}
+
+static void now_running(struct shepherd *s)
+{
+    struct error err;
+
+    close_fd(&s->report_fd);
+    s->report_fd = -1;
+    s->running_at_ns = 0;
+    if (s->status.phase != LAUNCH_STARTING || s->not_run || !s->exec_said)
+        return;
+    s->status.phase = LAUNCH_RUNNING;
+    s->status.started_ns = nodetime_now_ns();
+    if (status_write(s->request.run_directory, &s->status, STATUS_REPLACE, &err) < 0)
+        complain(&err); /* the last status matters more, and is tried harder */
+    poke(s);
+}
+
+static void take_origin(const char *text, struct tail_origin *origin)
+{
+    origin->known = sscanf(text, "%ju %ju %jd", &origin->device, &origin->inode, &origin->size) == 3;
+}
+
+static void take_report(struct shepherd *s, const char *line)
+{
+    if (strcmp(line, "exec") == 0) {
+        s->exec_said = true;
+        s->running_at_ns = nodetime_monotonic_wall_ns() + EXEC_SETTLE_MS * NS_PER_MS;
+    } else if (strncmp(line, "failed ", 7) == 0) {
+        launch_failed(s, line + 7);
+    } else if (strncmp(line, "output ", 7) == 0) {
+        take_origin(line + 7, &s->output);
+    } else if (strncmp(line, "error ", 6) == 0) {
+        take_origin(line + 6, &s->error);
+    }
+}
+
+static void read_report(struct shepherd *s)
+{
+    while (s->report_fd >= 0) {
+        ssize_t count = read(s->report_fd, s->report + s->report_length, sizeof s->report - 1 - s->report_length);
+        char *line = s->report, *newline;
+
+        if (count < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (count <= 0) { /* closed by the execution, or by the child's end */
+            now_running(s);
+            return;
+        }
+        s->report_length += (size_t)count;
+        s->report[s->report_length] = '\0';
+        if (s->report_length == sizeof s->report - 1 && !strchr(s->report, '\n'))
+            s->report[s->report_length - 1] = '\n'; /* a line too long ends here */
+        while ((newline = strchr(line, '\n'))) {
+            *newline = '\0';
+            take_report(s, line);
+            line = newline + 1;
+        }
+        s->report_length = (size_t)(s->report + s->report_length - line);
+        memmove(s->report, line, s->report_length + 1);
+    }
+}
+
+/* Returns whether somebody is left. */
+static bool reap(struct shepherd *s)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (pid == s->process) {
+            s->process_ended = true;
+            s->wait_status = status;
+        }
+    }
+    if (pid < 0 && errno == ECHILD)
+        return false;
+    if (s->process_ended)
+        end_tree(s);
+    return true;
+}
+
+static int wait_ms(const struct shepherd *s)
+{
+    int64_t now_ns = nodetime_monotonic_wall_ns(), until_ns = INT64_MAX;
+
+    if (s->running_at_ns)
+        until_ns = s->running_at_ns;
+    if (s->kill_at_ns && s->kill_at_ns < until_ns)
+        until_ns = s->kill_at_ns > now_ns ? s->kill_at_ns : now_ns + KILL_PAUSE_MS * NS_PER_MS;
+    if (until_ns == INT64_MAX)
+        return -1;
+    return until_ns <= now_ns ? 0 : (int)((until_ns - now_ns) / NS_PER_MS + 1 < INT_MAX
+                                          ? (until_ns - now_ns) / NS_PER_MS + 1 : INT_MAX);
+}
+
+static void watch(struct shepherd *s)
+{
+    do {
+        struct pollfd ready[2] = {{.fd = s->signal_fd, .events = POLLIN}, {.fd = s->report_fd, .events = POLLIN}};
+
+        poll(ready, 2, wait_ms(s));
+        read_report(s);
+        if (stop_is_pending(s)) {
+            s->status.stopped = true;
+            end_tree(s);
+        }
+        if (s->running_at_ns && nodetime_monotonic_wall_ns() >= s->running_at_ns)
+            now_running(s);
+        if (s->kill_at_ns && nodetime_monotonic_wall_ns() >= s->kill_at_ns)
+            tree_signal(&s->tree, getpid(), SIGKILL);
+    } while (reap(s));
+    read_report(s); /* what the child said with its last breath */
+}
+
+static void conclude(struct shepherd *s)
+{
+    struct launch_status *status = &s->status;
+    struct classify_verdict verdict;
+    const char *who = s->request.conda_environment ? "conda: the login shell" : "the launch";
+    char text[128];
+
+    status->ended_ns = nodetime_now_ns();
+    if (!s->not_run && !s->exec_said) {
+        if (status->stopped)
+            snprintf(text, sizeof text, "stopped before the command was run");
+        else if (WIFSIGNALED(s->wait_status))
+            snprintf(text, sizeof text, "%s was ended by signal %d before the command was run", who,
+                     WTERMSIG(s->wait_status));
+        else
+            snprintf(text, sizeof text, "%s ended with status %d before the command was run", who,
+                     WEXITSTATUS(s->wait_status));
+        launch_failed(s, text);
+    }
+    if (s->not_run) {
+        status->phase = LAUNCH_FAILED;
+        return;
+    }
+    status->phase = LAUNCH_ENDED;
+    if (WIFSIGNALED(s->wait_status))
+        status->signal = WTERMSIG(s->wait_status);
+    else
+        status->exit_status = WEXITSTATUS(s->wait_status);
+    status->cause = status->exit_status == 0 ? EXIT_COMPLETED
+                    : status->signal && !status->stopped ? EXIT_SIGNALLED : EXIT_FAILED;
+    if (status->cause == EXIT_COMPLETED || status->stopped)
+        return;
+    tail_classify(&s->request, &s->output, &s->error, &verdict);
+    if (!verdict.gpu_oom)
+        return;
+    status->cause = EXIT_GPU_OOM;
+    status->requested_bytes = verdict.requested_bytes;
+    status->free_bytes = verdict.free_bytes;
+    status_set_message(status, verdict.line, strnlen(verdict.line, sizeof verdict.line));
+}
+
+static int shepherd_run(struct shepherd *s, struct error *err)
+{
+    ssize_t length = readlink("/proc/self/exe", s->program, sizeof s->program - 1);
+    int code;
+
+    if (length <= 0)
+        return error_set(err, errno, "cannot find its own program: is /proc mounted?");
+    status_init(&s->status);
+    if ((code = read_request(s, err)) < 0)
+        return code;
+    close_range(REQUEST_FD, ~0U, 0);
+    if ((code = setup_signals(s)) < 0)
+        return error_set(err, code, "cannot watch its children: %s", strerror(-code));
+    if (chdir("/") < 0) /* hold no file system that somebody wants to unmount */
+        return error_set(err, errno, "cannot enter '/': %s", strerror(errno));
+    if ((code = create_status(s, err)) < 0)
+        return code;
+    poke(s);
+    code = fork_job(s);
+    if (code < 0) {
+        error_set(err, code, "cannot fork the job: %s", strerror(-code));
+        launch_failed(s, err->text);
+    } else {
+        watch(s);
+    }
+    conclude(s);
+    write_last_status(s);
+    poke(s);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct shepherd shepherd = {.report_fd = -1};
+    struct error err;
+    int code;
+
+    if (argc > 1)
+        return strcmp(argv[1], "exec") == 0 ? child_exec_main(argc, argv) : EXIT_FAILURE;
+    code = nodetime_init(&err);
+    if (code == 0)
+        code = shepherd_run(&shepherd, &err);
+    if (code < 0)
+        complain(&err);
+    tree_release(&shepherd.tree);
+    request_release(&shepherd.request);
+    return code < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

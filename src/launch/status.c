@@ -1,0 +1,179 @@
+#include "launch/status.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/strbuf.h"
+
+#define STATUS_LIMIT 4096 /* bytes; what is larger is no status */
+
+static const char *const phase_names[LAUNCH_PHASE_COUNT] = {"starting", "running", "ended", "failed"};
+
+static const char head[] = "carma-launch 1\n";
+static const char tail[] = "\nend\n";
+
+const char *launch_phase_name(enum launch_phase phase)
+{
+    return (unsigned)phase < LAUNCH_PHASE_COUNT ? phase_names[phase] : "unknown";
+}
+
+void status_init(struct launch_status *status)
+{
+    *status = (struct launch_status){
+        .phase = LAUNCH_STARTING, .exit_status = -1, .requested_bytes = -1, .free_bytes = -1};
+}
+
+void status_set_message(struct launch_status *status, const char *text, size_t length)
+{
+    size_t used = 0;
+
+    for (; used < length && used < sizeof status->message - 1 && text[used] && text[used] != '\n'; used++) {
+        unsigned char c = (unsigned char)text[used];
+        /* UTF-8 in paths and messages stays as it is; control characters would break the line or a terminal. */
+        status->message[used] = c < 0x20 || c == 0x7f ? '?' : (char)c;
+    }
+    while (used && (status->message[used - 1] & 0xc0) == 0x80 && used == sizeof status->message - 1)
+        used--; /* not half a character at the cut */
+    status->message[used] = '\0';
+}
+
+static void status_print(const struct launch_status *status, struct strbuf *text)
+{
+    strbuf_puts(text, head);
+    strbuf_printf(text, "phase %s\n", launch_phase_name(status->phase));
+    strbuf_printf(text, "job %" PRIu64 "\nlaunch %" PRIu32 "\n", status->job, status->launch);
+    strbuf_printf(text, "shepherd %d %" PRIu64 "\n", (int)status->shepherd, status->shepherd_start_ticks);
+    strbuf_printf(text, "process %d %" PRIu64 "\n", (int)status->process, status->process_start_ticks);
+    strbuf_printf(text, "started_ns %" PRId64 "\nended_ns %" PRId64 "\n", status->started_ns, status->ended_ns);
+    strbuf_printf(text, "exit_status %" PRId32 "\nsignal %" PRId32 "\n", status->exit_status, status->signal);
+    if (status->phase == LAUNCH_ENDED)
+        strbuf_printf(text, "cause %s\n", exit_cause_name(status->cause));
+    strbuf_printf(text, "requested_bytes %" PRId64 "\nfree_bytes %" PRId64 "\n", status->requested_bytes,
+                  status->free_bytes);
+    strbuf_printf(text, "stopped %d\n", status->stopped);
+    strbuf_printf(text, "message %s", status->message);
+    strbuf_puts(text, tail);
+}
+
+int status_write(const char *run_directory, const struct launch_status *status, enum status_write how,
+                 struct error *err)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/status", run_directory);
+    CLEANUP(free_ptr) char *temporary = xasprintf("%s.%d.tmp", path, (int)getpid());
+    CLEANUP(close_fd) int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    CLEANUP(strbuf_release) struct strbuf text = {0};
+    ssize_t count;
+    int code = 0;
+
+    if (fd < 0)
+        return error_set(err, errno, "cannot write '%s': %s", temporary, strerror(errno));
+    status_print(status, &text);
+    count = write(fd, text.text, text.length);
+    if (count != (ssize_t)text.length)
+        code = count < 0 ? errno : ENOSPC; /* a short write of so little: the disk is full */
+    else if (how == STATUS_LAST && fsync(fd) < 0)
+        code = errno;
+    else if ((how == STATUS_EXCLUSIVE ? link(temporary, path) : rename(temporary, path)) < 0)
+        code = errno;
+    if (code || how == STATUS_EXCLUSIVE)
+        unlink(temporary);
+    return code ? error_set(err, code, "cannot write '%s': %s", path, strerror(code)) : 0;
+}
+
+static bool parse_phase(const char *value, struct launch_status *status)
+{
+    for (int i = 0; i < LAUNCH_PHASE_COUNT; i++) {
+        if (strcmp(value, phase_names[i]) == 0) {
+            status->phase = (enum launch_phase)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_cause(const char *value, struct launch_status *status)
+{
+    for (int i = 0; i < EXIT_CAUSE_COUNT; i++) {
+        if (strcmp(value, exit_cause_name((uint32_t)i)) == 0) {
+            status->cause = (enum exit_cause)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_line(const char *key, const char *value, struct launch_status *status)
+{
+    int number;
+
+    if (strcmp(key, "phase") == 0)
+        return parse_phase(value, status);
+    if (strcmp(key, "cause") == 0)
+        return parse_cause(value, status);
+    if (strcmp(key, "job") == 0)
+        return sscanf(value, "%" SCNu64, &status->job) == 1;
+    if (strcmp(key, "launch") == 0)
+        return sscanf(value, "%" SCNu32, &status->launch) == 1;
+    if (strcmp(key, "shepherd") == 0)
+        return sscanf(value, "%d %" SCNu64, &status->shepherd, &status->shepherd_start_ticks) == 2;
+    if (strcmp(key, "process") == 0)
+        return sscanf(value, "%d %" SCNu64, &status->process, &status->process_start_ticks) == 2;
+    if (strcmp(key, "started_ns") == 0)
+        return sscanf(value, "%" SCNd64, &status->started_ns) == 1;
+    if (strcmp(key, "ended_ns") == 0)
+        return sscanf(value, "%" SCNd64, &status->ended_ns) == 1;
+    if (strcmp(key, "exit_status") == 0)
+        return sscanf(value, "%" SCNd32, &status->exit_status) == 1;
+    if (strcmp(key, "signal") == 0)
+        return sscanf(value, "%" SCNd32, &status->signal) == 1;
+    if (strcmp(key, "requested_bytes") == 0)
+        return sscanf(value, "%" SCNd64, &status->requested_bytes) == 1;
+    if (strcmp(key, "free_bytes") == 0)
+        return sscanf(value, "%" SCNd64, &status->free_bytes) == 1;
+    if (strcmp(key, "stopped") == 0) {
+        if (sscanf(value, "%d", &number) != 1)
+            return false;
+        status->stopped = number != 0;
+    } else if (strcmp(key, "message") == 0) {
+        status_set_message(status, value, strlen(value));
+    }
+    return true;
+}
+
+int status_parse(const char *name, const char *text, size_t length, struct launch_status *status, struct error *err)
+{
+    CLEANUP(free_ptr) char *copy = xstrndup(text, length);
+    char *next = copy, *line;
+
+    status_init(status);
+    if (strlen(copy) != length || strncmp(copy, head, sizeof head - 1) != 0 ||
+        strcmp(copy + length - (sizeof tail - 1), tail) != 0)
+        return error_set(err, EINVAL, "'%s' is not a whole launch status of this version", name);
+    copy[length - (sizeof tail - 1)] = '\0';
+    next += sizeof head - 1;
+    while ((line = strsep(&next, "\n"))) {
+        char *value = strchr(line, ' ');
+        if (!value)
+            return error_set(err, EINVAL, "'%s' has a line without a value: '%.60s'", name, line);
+        *value++ = '\0';
+        if (!parse_line(line, value, status))
+            return error_set(err, EINVAL, "'%s' has a bad %s: '%.60s'", name, line, value);
+    }
+    return 0;
+}
+
+int launch_read_status(const char *run_directory, struct launch_status *status, struct error *err)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/status", run_directory);
+    CLEANUP(free_ptr) char *text = NULL;
+    size_t length;
+    int code = file_read(path, STATUS_LIMIT, &text, &length, err);
+
+    return code < 0 ? code : status_parse(path, text, length, status, err);
+}

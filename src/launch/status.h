@@ -1,0 +1,23 @@
+/* The status file: written by the shepherd, read by the daemon (docs/formats/launch-status.md). */
+#ifndef CARMA_LAUNCH_STATUS_H
+#define CARMA_LAUNCH_STATUS_H
+
+#include <stddef.h>
+
+#include "launch/launch.h"
+
+/* How a status comes to its place. EXCLUSIVE fails with -EEXIST where there is one. LAST is synced to the disk, since
+ * nobody can find it out again. */
+enum status_write { STATUS_EXCLUSIVE, STATUS_REPLACE, STATUS_LAST };
+
+void status_init(struct launch_status *status); /* STARTING, everything unknown */
+int status_write(const char *run_directory, const struct launch_status *status, enum status_write how,
+                 struct error *err);
+
+/* The text of a file; `name` is for messages. Keys that this version does not know are skipped. */
+int status_parse(const char *name, const char *text, size_t length, struct launch_status *status, struct error *err);
+
+/* Copies text of unknown origin to a status message: its first line, control characters and bad bytes as '?'. */
+void status_set_message(struct launch_status *status, const char *text, size_t length);
+
+#endif

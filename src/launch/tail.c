@@ -1,0 +1,87 @@
+#include "launch/tail.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "launch/child.h"
+
+#define TAIL_BYTES    65536
+#define TAIL_LIMIT_MS 10000
+
+/* What this launch wrote at the end of the file; the whole file where it was replaced or cut meanwhile. */
+static void classify_file(const struct request *request, const char *pattern, const struct tail_origin *origin,
+                          struct classify_verdict *verdict)
+{
+    CLEANUP(free_ptr) char *path = launch_output_path(pattern, request->job);
+    CLEANUP(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    CLEANUP(free_ptr) char *text = xmalloc(TAIL_BYTES);
+    intmax_t from = 0;
+    size_t skip = 0;
+    ssize_t length;
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return;
+    if (st.st_dev == origin->device && st.st_ino == origin->inode && origin->size <= st.st_size)
+        from = origin->size;
+    if (st.st_size - from > TAIL_BYTES) {
+        from = st.st_size - TAIL_BYTES;
+        skip = 1;
+    }
+    length = pread(fd, text, TAIL_BYTES, from);
+    if (length <= 0)
+        return;
+    if (skip) { /* a line's end without its beginning could be a trap without what tells it */
+        const char *newline = memchr(text, '\n', (size_t)length);
+        skip = newline ? (size_t)(newline + 1 - text) : 0;
+    }
+    classify_output(text + skip, (size_t)length - skip, verdict);
+}
+
+static void classify_child(const struct request *request, const struct tail_origin *output,
+                           const struct tail_origin *error, int fd)
+{
+    struct classify_verdict verdict = {0};
+
+    if (child_become_user(request, NULL) < 0)
+        return;
+    if (request->error && error->known)
+        classify_file(request, request->error, error, &verdict);
+    if (!verdict.gpu_oom && output->known)
+        classify_file(request, request->output, output, &verdict);
+    if (write(fd, &verdict, sizeof verdict) != sizeof verdict)
+        return; /* the shepherd sees too little, and takes it as no verdict */
+}
+
+void tail_classify(const struct request *request, const struct tail_origin *output, const struct tail_origin *error,
+                   struct classify_verdict *verdict)
+{
+    struct pollfd ready;
+    int fds[2];
+    pid_t pid;
+
+    *verdict = (struct classify_verdict){.requested_bytes = -1, .free_bytes = -1};
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return;
+    pid = fork();
+    if (pid == 0) {
+        close(fds[0]);
+        classify_child(request, output, error, fds[1]);
+        _exit(0);
+    }
+    close(fds[1]);
+    ready = (struct pollfd){.fd = fds[0], .events = POLLIN};
+    if (pid < 0 || poll(&ready, 1, TAIL_LIMIT_MS) <= 0 || read(fds[0], verdict, sizeof *verdict) != sizeof *verdict)
+        *verdict = (struct classify_verdict){.requested_bytes = -1, .free_bytes = -1};
+    close(fds[0]);
+    if (pid > 0) {
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
+}

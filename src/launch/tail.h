@@ -1,0 +1,21 @@
+/* Reads the end of a job's output files, with its user's rights, and has it classified. */
+#ifndef CARMA_LAUNCH_TAIL_H
+#define CARMA_LAUNCH_TAIL_H
+
+#include "launch/classify.h"
+#include "launch/request.h"
+
+/* An output file as the job's child opened it. */
+struct tail_origin {
+    bool known;
+    uintmax_t device;
+    uintmax_t inode;
+    intmax_t size; /* before this launch wrote */
+};
+
+/* Works in a child process that drops to the user, has TAIL_LIMIT_MS wall milliseconds, and may crash: then the verdict
+ * is "not out of memory". */
+void tail_classify(const struct request *request, const struct tail_origin *output, const struct tail_origin *error,
+                   struct classify_verdict *verdict);
+
+#endif

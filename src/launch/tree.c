@@ -1,0 +1,101 @@
+#include "launch/tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/pidfd.h>
+
+#include "base/memory.h"
+#include "base/proc.h"
+
+void tree_read(struct tree *tree)
+{
+    DIR *directory = opendir("/proc");
+    struct dirent *entry;
+
+    tree->count = 0;
+    if (!directory)
+        return;
+    while ((entry = readdir(directory))) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10); /* 0 for what is not a process */
+        struct proc_stat stat;
+        if (pid <= 0 || proc_read_stat(pid, &stat) < 0)
+            continue;
+        array_reserve(tree->items, tree->capacity, tree->count + 1);
+        tree->items[tree->count++] = (struct tree_process){.pid = pid,
+                                                           .parent = stat.parent,
+                                                           .session = stat.session,
+                                                           .state = stat.state,
+                                                           .start_ticks = stat.start_ticks};
+    }
+    closedir(directory);
+}
+
+void tree_release(struct tree *tree)
+{
+    free(tree->items);
+    *tree = (struct tree){0};
+}
+
+static int compare_pids(const void *left, const void *right)
+{
+    pid_t a = ((const struct tree_process *)left)->pid, b = ((const struct tree_process *)right)->pid;
+
+    return (a > b) - (a < b);
+}
+
+static bool parent_is_member(const struct tree *tree, pid_t parent)
+{
+    const struct tree_process key = {.pid = parent};
+    const struct tree_process *found =
+        tree->count ? bsearch(&key, tree->items, tree->count, sizeof key, compare_pids) : NULL;
+
+    return found && found->member;
+}
+
+void tree_select_descendants(struct tree *tree, pid_t root)
+{
+    bool more = true;
+
+    if (tree->count)
+        qsort(tree->items, tree->count, sizeof *tree->items, compare_pids);
+    while (more) { /* a child mostly has a higher pid than its parent, so one or two rounds do */
+        more = false;
+        for (size_t i = 0; i < tree->count; i++) {
+            struct tree_process *p = &tree->items[i];
+            if (!p->member && p->pid != root && (p->parent == root || parent_is_member(tree, p->parent)))
+                more = p->member = true;
+        }
+    }
+}
+
+int tree_signal_one(pid_t pid, uint64_t start_ticks, int signal)
+{
+    CLEANUP(close_fd) int fd = pidfd_open(pid, 0);
+    struct proc_stat stat;
+
+    if (fd < 0 && errno != ENOSYS)
+        return -errno;
+    if (proc_read_stat(pid, &stat) < 0 || stat.start_ticks != start_ticks || stat.state == 'Z' || stat.state == 'X')
+        return -ESRCH;
+    if (fd >= 0 ? pidfd_send_signal(fd, signal, NULL, 0) < 0 : kill(pid, signal) < 0)
+        return -errno;
+    return 0;
+}
+
+int tree_signal(struct tree *tree, pid_t root, int signal)
+{
+    int count = 0;
+
+    tree_read(tree);
+    tree_select_descendants(tree, root);
+    for (size_t i = 0; i < tree->count; i++) {
+        const struct tree_process *p = &tree->items[i];
+        if (p->member && p->state != 'Z' && p->state != 'X') {
+            tree_signal_one(p->pid, p->start_ticks, signal);
+            count++;
+        }
+    }
+    return count;
+}

@@ -1,0 +1,37 @@
+/* A process and all that descends from it, as /proc shows them. */
+#ifndef CARMA_LAUNCH_TREE_H
+#define CARMA_LAUNCH_TREE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Every process on the machine at about one time. Zero-initialise. */
+struct tree_process {
+    pid_t pid;
+    pid_t parent;
+    pid_t session;
+    char state;
+    uint64_t start_ticks;
+    bool member; /* for the caller's selection */
+};
+
+struct tree {
+    struct tree_process *items; /* owned */
+    size_t count;
+    size_t capacity;
+};
+
+void tree_read(struct tree *tree); /* over what was there */
+void tree_release(struct tree *tree);
+
+/* Makes members of all descendants of members and of `root` (-1: none), but not of `root` itself. */
+void tree_select_descendants(struct tree *tree, pid_t root);
+
+/* Sends a signal to the process that had this start time, never to a later one with its pid. 0, -ESRCH, -EPERM. */
+int tree_signal_one(pid_t pid, uint64_t start_ticks, int signal);
+
+/* Sends a signal to all descendants of `root`; returns how many there were, zombies not counted. */
+int tree_signal(struct tree *tree, pid_t root, int signal);
+
+#endif
