@@ -1,0 +1,293 @@
+/* What a device does now. */
+#include <math.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "contention/contention.h"
+#include "vnode/nvml_node.h"
+#include "vnode/physics.h"
+
+/* Temperature follows the power draw at once (there is no thermal model): these are at idle and at full power. */
+#define IDLE_CELSIUS     32
+#define FULL_CELSIUS     70
+#define SLOWDOWN_CELSIUS 89
+#define SHUTDOWN_CELSIUS 92
+
+static double power_w(const struct node_gpu *gpu, const struct node_gpu_now *now)
+{
+    return contention_power_w(now->sm_activity, gpu->idle_w, gpu->full_w);
+}
+
+/* A consistent copy of the device's own part of the state. */
+static int read_now(struct nvml_device *device, const struct node_gpu **gpu, struct node_gpu_now *now, int64_t *at_ns)
+{
+    struct node_bank *bank;
+    int rc = nvml_begin(device, gpu, &bank);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    *now = bank->gpus[device->index];
+    *at_ns = bank->updated_ns;
+    nvml_end();
+    return NVML_SUCCESS;
+}
+
+static int not_modelled(struct nvml_device *device)
+{
+    const struct node_gpu *gpu;
+    int rc = nvml_gpu(device, &gpu);
+
+    return rc == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : rc;
+}
+
+int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nvml_memory_v2 *memory)
+{
+    const struct node_gpu *gpu;
+    struct node_bank *bank;
+    int64_t used;
+    int rc;
+
+    if (!memory)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (memory->version != NVML_VERSION(struct nvml_memory_v2, 2))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    rc = nvml_begin(device, &gpu, &bank);
+    if (rc != NVML_SUCCESS)
+        return rc;
+    used = physics_used_bytes(bank, device->index);
+    nvml_end();
+    memory->total = (unsigned long long)gpu->total_bytes;
+    memory->reserved = (unsigned long long)gpu->reserved_bytes;
+    memory->used = (unsigned long long)used;
+    memory->free = (unsigned long long)(gpu->total_bytes - gpu->reserved_bytes - used);
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_memory *memory)
+{
+    struct nvml_memory_v2 now = {.version = NVML_VERSION(struct nvml_memory_v2, 2)};
+    int rc = nvmlDeviceGetMemoryInfo_v2(device, &now);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!memory)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *memory = (struct nvml_memory){.total = now.total, .free = now.free, .used = now.used + now.reserved};
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetBAR1MemoryInfo(struct nvml_device *device, struct nvml_bar1_memory *memory)
+{
+    return not_modelled(device);
+}
+
+int nvmlDeviceGetUtilizationRates(struct nvml_device *device, struct nvml_utilization *utilization)
+{
+    const struct node_gpu *gpu;
+    struct node_gpu_now now;
+    int64_t at_ns;
+    int rc = read_now(device, &gpu, &now, &at_ns);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!utilization)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    /* `memory`, the memory interface's busy time, is not modelled; there is no way to say so but 0 */
+    *utilization = (struct nvml_utilization){.gpu = (unsigned int)lround(100 * now.busy)};
+    return NVML_SUCCESS;
+}
+
+static int idle_engine(struct nvml_device *device, unsigned int *percent, unsigned int *period_us)
+{
+    const struct node_gpu *gpu;
+    int rc = nvml_gpu(device, &gpu);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!percent || !period_us)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *percent = 0;
+    *period_us = 167000;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetEncoderUtilization(struct nvml_device *device, unsigned int *percent, unsigned int *period_us)
+{
+    return idle_engine(device, percent, period_us);
+}
+
+int nvmlDeviceGetDecoderUtilization(struct nvml_device *device, unsigned int *percent, unsigned int *period_us)
+{
+    return idle_engine(device, percent, period_us);
+}
+
+int nvmlDeviceGetPowerUsage(struct nvml_device *device, unsigned int *mw)
+{
+    const struct node_gpu *gpu;
+    struct node_gpu_now now;
+    int64_t at_ns;
+    int rc = read_now(device, &gpu, &now, &at_ns);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!mw)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *mw = (unsigned int)lround(1000 * power_w(gpu, &now));
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetTotalEnergyConsumption(struct nvml_device *device, unsigned long long *mj)
+{
+    const struct node_gpu *gpu;
+    struct node_gpu_now now;
+    int64_t at_ns;
+    int rc = read_now(device, &gpu, &now, &at_ns);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!mj)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *mj = (unsigned long long)now.energy_mj;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetTemperature(struct nvml_device *device, unsigned int sensor, unsigned int *celsius)
+{
+    const struct node_gpu *gpu;
+    struct node_gpu_now now;
+    int64_t at_ns;
+    int rc = read_now(device, &gpu, &now, &at_ns);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!celsius || sensor != NVML_TEMPERATURE_GPU)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *celsius = (unsigned int)lround(IDLE_CELSIUS + (FULL_CELSIUS - IDLE_CELSIUS) * (power_w(gpu, &now) - gpu->idle_w) /
+                                                       (gpu->full_w - gpu->idle_w));
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetTemperatureV(struct nvml_device *device, struct nvml_temperature *temperature)
+{
+    unsigned int celsius;
+    int rc;
+
+    if (!temperature)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (temperature->version != NVML_VERSION(struct nvml_temperature, 1))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    rc = nvmlDeviceGetTemperature(device, temperature->sensor, &celsius);
+    if (rc == NVML_SUCCESS)
+        temperature->celsius = (int)celsius;
+    return rc;
+}
+
+int nvmlDeviceGetTemperatureThreshold(struct nvml_device *device, unsigned int threshold, unsigned int *celsius)
+{
+    const struct node_gpu *gpu;
+    int rc = nvml_gpu(device, &gpu);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!celsius)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (threshold != NVML_TEMPERATURE_THRESHOLD_SHUTDOWN && threshold != NVML_TEMPERATURE_THRESHOLD_SLOWDOWN)
+        return NVML_ERROR_NOT_SUPPORTED;
+    *celsius = threshold == NVML_TEMPERATURE_THRESHOLD_SHUTDOWN ? SHUTDOWN_CELSIUS : SLOWDOWN_CELSIUS;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetFanSpeed(struct nvml_device *device, unsigned int *percent)
+{
+    return not_modelled(device); /* as the passively cooled boards that the profiles stand for */
+}
+
+int nvmlDeviceGetPcieThroughput(struct nvml_device *device, unsigned int counter, unsigned int *kib_per_s)
+{
+    return not_modelled(device);
+}
+
+int nvmlDeviceGetTotalEccErrors(struct nvml_device *device, unsigned int kind, unsigned int counter,
+                                unsigned long long *count)
+{
+    const struct node_gpu *gpu;
+    int rc = nvml_gpu(device, &gpu);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!count)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *count = 0;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMaxClockInfo(struct nvml_device *device, unsigned int clock, unsigned int *mhz)
+{
+    const struct node_gpu *gpu;
+    int rc = nvml_gpu(device, &gpu);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!mhz || clock > NVML_CLOCK_VIDEO)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *mhz = clock == NVML_CLOCK_MEM ? gpu->clock_memory_mhz : gpu->clock_max_mhz;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetClockInfo(struct nvml_device *device, unsigned int clock, unsigned int *mhz)
+{
+    const struct node_gpu *gpu;
+    struct node_gpu_now now;
+    int64_t at_ns;
+    int rc = read_now(device, &gpu, &now, &at_ns);
+
+    if (rc == NVML_SUCCESS)
+        rc = nvmlDeviceGetMaxClockInfo(device, clock, mhz);
+    if (rc == NVML_SUCCESS && clock != NVML_CLOCK_MEM && now.busy == 0)
+        *mhz = gpu->clock_idle_mhz;
+    return rc;
+}
+
+static int field(const struct node_gpu *gpu, const struct node_gpu_now *now, struct nvml_field_value *value)
+{
+    value->value_type = NVML_VALUE_TYPE_UNSIGNED_INT;
+    switch (value->field_id) {
+    case NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION:
+        value->value_type = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
+        value->value.as_ulonglong = (unsigned long long)now->energy_mj;
+        return NVML_SUCCESS;
+    case NVML_FI_DEV_POWER_AVERAGE:
+    case NVML_FI_DEV_POWER_INSTANT:
+        value->value.as_uint = (unsigned int)lround(1000 * power_w(gpu, now));
+        return NVML_SUCCESS;
+    case NVML_FI_DEV_POWER_MIN_LIMIT:
+        value->value.as_uint = gpu->power_limit_min_mw;
+        return NVML_SUCCESS;
+    case NVML_FI_DEV_POWER_MAX_LIMIT:
+    case NVML_FI_DEV_POWER_DEFAULT_LIMIT:
+    case NVML_FI_DEV_POWER_CURRENT_LIMIT:
+        value->value.as_uint = gpu->power_limit_mw;
+        return NVML_SUCCESS;
+    }
+    return NVML_ERROR_NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetFieldValues(struct nvml_device *device, int count, struct nvml_field_value *values)
+{
+    const struct node_gpu *gpu;
+    struct node_gpu_now now;
+    int64_t at_ns;
+    int rc = read_now(device, &gpu, &now, &at_ns);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (count < 0 || (count > 0 && !values))
+        return NVML_ERROR_INVALID_ARGUMENT;
+    for (int i = 0; i < count; i++) {
+        values[i].at_us = at_ns / NS_PER_US;
+        values[i].latency_us = 0;
+        memset(&values[i].value, 0, sizeof values[i].value);
+        values[i].nvml_return = field(gpu, &now, &values[i]);
+    }
+    return NVML_SUCCESS;
+}

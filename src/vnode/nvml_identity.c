@@ -1,0 +1,183 @@
+/* What a device is: nothing here changes while the node lives. */
+#include <stdio.h>
+#include <string.h>
+
+#include "vnode/nvml_node.h"
+
+#define PCI_VENDOR_NVIDIA 0x10deu
+#define PCIE_LANES        16
+
+/* Defines a query of one fixed number. */
+#define FIXED(function, expression)                                                                                    \
+    int function(struct nvml_device *device, unsigned int *value)                                                      \
+    {                                                                                                                  \
+        const struct node_gpu *gpu;                                                                                    \
+        int rc = nvml_gpu(device, &gpu);                                                                               \
+                                                                                                                       \
+        if (rc != NVML_SUCCESS)                                                                                        \
+            return rc;                                                                                                 \
+        if (!value)                                                                                                    \
+            return NVML_ERROR_INVALID_ARGUMENT;                                                                        \
+        *value = (expression);                                                                                         \
+        return NVML_SUCCESS;                                                                                           \
+    }
+
+FIXED(nvmlDeviceGetIndex, device->index)
+FIXED(nvmlDeviceGetMinorNumber, device->index)
+FIXED(nvmlDeviceGetArchitecture, gpu->architecture)
+FIXED(nvmlDeviceGetBrand, NVML_BRAND_NVIDIA)
+FIXED(nvmlDeviceGetBusType, NVML_BUS_TYPE_PCIE)
+FIXED(nvmlDeviceGetNumGpuCores, gpu->cores)
+FIXED(nvmlDeviceGetComputeMode, NVML_COMPUTEMODE_DEFAULT)
+FIXED(nvmlDeviceGetPersistenceMode, NVML_FEATURE_ENABLED)
+FIXED(nvmlDeviceGetDisplayMode, NVML_FEATURE_DISABLED)
+FIXED(nvmlDeviceGetDisplayActive, NVML_FEATURE_DISABLED)
+FIXED(nvmlDeviceGetPerformanceState, 0)
+FIXED(nvmlDeviceGetMaxPcieLinkGeneration, gpu->pcie_generation)
+FIXED(nvmlDeviceGetCurrPcieLinkGeneration, gpu->pcie_generation)
+FIXED(nvmlDeviceGetMaxPcieLinkWidth, PCIE_LANES)
+FIXED(nvmlDeviceGetCurrPcieLinkWidth, PCIE_LANES)
+FIXED(nvmlDeviceGetPowerManagementMode, NVML_FEATURE_ENABLED)
+FIXED(nvmlDeviceGetPowerManagementLimit, gpu->power_limit_mw)
+FIXED(nvmlDeviceGetPowerManagementDefaultLimit, gpu->power_limit_mw)
+FIXED(nvmlDeviceGetEnforcedPowerLimit, gpu->power_limit_mw)
+FIXED(nvmlDeviceIsMigDeviceHandle, 0)
+FIXED(nvmlDeviceGetMaxMigDeviceCount, 0)
+
+int nvmlDeviceGetUUID(struct nvml_device *device, char *text, unsigned int room)
+{
+    const struct node_gpu *gpu;
+    int rc = nvml_gpu(device, &gpu);
+
+    return rc == NVML_SUCCESS ? nvml_copy_text(gpu->uuid, text, room) : rc;
+}
+
+int nvmlDeviceGetName(struct nvml_device *device, char *text, unsigned int room)
+{
+    const struct node_gpu *gpu;
+    int rc = nvml_gpu(device, &gpu);
+
+    return rc == NVML_SUCCESS ? nvml_copy_text(gpu->name, text, room) : rc;
+}
+
+int nvmlDeviceGetSerial(struct nvml_device *device, char *text, unsigned int room)
+{
+    const struct node_gpu *gpu;
+    int rc = nvml_gpu(device, &gpu);
+
+    return rc == NVML_SUCCESS ? nvml_copy_text(gpu->serial, text, room) : rc;
+}
+
+int nvmlDeviceGetPciInfo_v3(struct nvml_device *device, struct nvml_pci_info *info)
+{
+    const struct node_gpu *gpu;
+    int rc = nvml_gpu(device, &gpu);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!info)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *info = (struct nvml_pci_info){
+        .bus = gpu->pci_bus,
+        .pci_device_id = gpu->pci_device_id << 16 | PCI_VENDOR_NVIDIA,
+    };
+    snprintf(info->bus_id_old, sizeof info->bus_id_old, "0000:%02X:00.0", gpu->pci_bus & 0xff);
+    snprintf(info->bus_id, sizeof info->bus_id, "00000000:%02X:00.0", gpu->pci_bus & 0xff);
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetPciInfo_v2(struct nvml_device *device, struct nvml_pci_info_v2 *info)
+{
+    struct nvml_pci_info now;
+    int rc = nvmlDeviceGetPciInfo_v3(device, &now);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!info)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *info = (struct nvml_pci_info_v2){.bus = now.bus, .pci_device_id = now.pci_device_id};
+    memcpy(info->bus_id, now.bus_id_old, sizeof info->bus_id);
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetPciInfo(struct nvml_device *device, struct nvml_pci_info_v2 *info)
+{
+    return nvmlDeviceGetPciInfo_v2(device, info);
+}
+
+int nvmlDeviceGetCudaComputeCapability(struct nvml_device *device, int *major, int *minor)
+{
+    const struct node_gpu *gpu;
+    int rc = nvml_gpu(device, &gpu);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!major || !minor)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *major = (int)gpu->compute_major;
+    *minor = (int)gpu->compute_minor;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetPowerManagementLimitConstraints(struct nvml_device *device, unsigned int *min_mw,
+                                                 unsigned int *max_mw)
+{
+    const struct node_gpu *gpu;
+    int rc = nvml_gpu(device, &gpu);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!min_mw || !max_mw)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *min_mw = gpu->power_limit_min_mw;
+    *max_mw = gpu->power_limit_mw;
+    return NVML_SUCCESS;
+}
+
+/* Capable of MIG, and not in that mode. */
+int nvmlDeviceGetMigMode(struct nvml_device *device, unsigned int *current, unsigned int *pending)
+{
+    const struct node_gpu *gpu;
+    int rc = nvml_gpu(device, &gpu);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!current || !pending)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *current = *pending = NVML_FEATURE_DISABLED;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *device, unsigned int index, struct nvml_device **mig)
+{
+    const struct node_gpu *gpu;
+    int rc = nvml_gpu(device, &gpu);
+
+    return rc == NVML_SUCCESS ? NVML_ERROR_NOT_FOUND : rc;
+}
+
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(struct nvml_device *mig, struct nvml_device **device)
+{
+    const struct node_gpu *gpu;
+    int rc = nvml_gpu(mig, &gpu);
+
+    return rc == NVML_SUCCESS ? NVML_ERROR_INVALID_ARGUMENT : rc;
+}
+
+int nvmlDeviceGetGpuInstanceId(struct nvml_device *device, unsigned int *id)
+{
+    const struct node_gpu *gpu;
+    int rc = nvml_gpu(device, &gpu);
+
+    return rc == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : rc;
+}
+
+int nvmlDeviceGetComputeInstanceId(struct nvml_device *device, unsigned int *id)
+{
+    return nvmlDeviceGetGpuInstanceId(device, id);
+}
+
+int nvmlDeviceGetAttributes_v2(struct nvml_device *device, struct nvml_attributes *attributes)
+{
+    return nvmlDeviceGetGpuInstanceId(device, NULL);
+}

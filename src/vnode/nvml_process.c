@@ -1,0 +1,136 @@
+/* Who is on a device. A process shows from the moment it holds memory there, as one does with its CUDA context. */
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "vnode/nvml_node.h"
+#include "vnode/physics.h"
+
+/* This slot's use of the device where it belongs in the list of `mode`, else NULL. */
+static const struct node_use *listed(const struct node_slot *slot, uint32_t gpu, enum nvml_process_mode mode)
+{
+    if (slot->phase == NODE_SLOT_FREE || mode == NVML_PROCESS_MODE_GRAPHICS ||
+        (mode == NVML_PROCESS_MODE_MPS) != (slot->mps != 0))
+        return NULL;
+    for (uint32_t k = 0; k < slot->use_count && k < NODE_MAX_GPUS; k++)
+        if (slot->uses[k].gpu == gpu && slot->uses[k].bytes > 0)
+            return &slot->uses[k];
+    return NULL;
+}
+
+/* Writes one process in the layout that the function's version has. */
+typedef void write_process(void *infos, unsigned int i, const struct node_slot *slot, const struct node_use *use);
+
+static void write_v1(void *infos, unsigned int i, const struct node_slot *slot, const struct node_use *use)
+{
+    ((struct nvml_process_info_v1 *)infos)[i] = (struct nvml_process_info_v1){
+        .pid = (unsigned int)slot->pid,
+        .used_bytes = (unsigned long long)use->bytes,
+    };
+}
+
+static void write_v2(void *infos, unsigned int i, const struct node_slot *slot, const struct node_use *use)
+{
+    ((struct nvml_process_info *)infos)[i] = (struct nvml_process_info){
+        .pid = (unsigned int)slot->pid,
+        .used_bytes = (unsigned long long)use->bytes,
+        .gpu_instance_id = NVML_NO_INSTANCE,
+        .compute_instance_id = NVML_NO_INSTANCE,
+    };
+}
+
+static void write_detail(void *infos, unsigned int i, const struct node_slot *slot, const struct node_use *use)
+{
+    ((struct nvml_process_detail *)infos)[i] = (struct nvml_process_detail){
+        .pid = (unsigned int)slot->pid,
+        .used_bytes = (unsigned long long)use->bytes,
+        .gpu_instance_id = NVML_NO_INSTANCE,
+        .compute_instance_id = NVML_NO_INSTANCE,
+    };
+}
+
+static int list(struct nvml_device *device, enum nvml_process_mode mode, unsigned int *count, void *infos,
+                write_process *write)
+{
+    const struct node_gpu *gpu;
+    struct node_bank *bank;
+    unsigned int room, found = 0;
+    int rc;
+
+    if (!count)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    rc = nvml_begin(device, &gpu, &bank);
+    if (rc != NVML_SUCCESS)
+        return rc;
+    room = infos ? *count : 0;
+    for (uint32_t i = 0; i < bank->slot_high; i++) {
+        const struct node_use *use = listed(&bank->slots[i], device->index, mode);
+
+        if (use && found++ < room)
+            write(infos, found - 1, &bank->slots[i], use);
+    }
+    nvml_end();
+    *count = found;
+    return found <= room ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
+}
+
+#define LIST(function, mode, type, write)                                                                              \
+    int function(struct nvml_device *device, unsigned int *count, type *infos)                                         \
+    {                                                                                                                  \
+        return list(device, mode, count, infos, write);                                                                \
+    }
+
+LIST(nvmlDeviceGetComputeRunningProcesses, NVML_PROCESS_MODE_COMPUTE, struct nvml_process_info_v1, write_v1)
+LIST(nvmlDeviceGetComputeRunningProcesses_v2, NVML_PROCESS_MODE_COMPUTE, struct nvml_process_info, write_v2)
+LIST(nvmlDeviceGetComputeRunningProcesses_v3, NVML_PROCESS_MODE_COMPUTE, struct nvml_process_info, write_v2)
+LIST(nvmlDeviceGetGraphicsRunningProcesses, NVML_PROCESS_MODE_GRAPHICS, struct nvml_process_info_v1, write_v1)
+LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, NVML_PROCESS_MODE_GRAPHICS, struct nvml_process_info, write_v2)
+LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, NVML_PROCESS_MODE_GRAPHICS, struct nvml_process_info, write_v2)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses, NVML_PROCESS_MODE_MPS, struct nvml_process_info_v1, write_v1)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, NVML_PROCESS_MODE_MPS, struct nvml_process_info, write_v2)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, NVML_PROCESS_MODE_MPS, struct nvml_process_info, write_v2)
+
+int nvmlDeviceGetRunningProcessDetailList(struct nvml_device *device, struct nvml_process_detail_list *details)
+{
+    if (!details)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (details->version != NVML_VERSION(struct nvml_process_detail_list, 1))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    if (details->mode > NVML_PROCESS_MODE_MPS)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    return list(device, details->mode, &details->count, details->processes, write_detail);
+}
+
+/* Processes of the compute list; what MPS runs for its clients cannot be told apart. The sample is of this moment, so
+ * it is newer than anything that the caller saw before, by whichever clock `since_us` is. */
+int nvmlDeviceGetProcessUtilization(struct nvml_device *device, struct nvml_process_utilization *samples,
+                                    unsigned int *count, unsigned long long since_us)
+{
+    const struct node_gpu *gpu;
+    struct node_bank *bank;
+    unsigned int room, found = 0;
+    int rc;
+
+    if (!count)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    rc = nvml_begin(device, &gpu, &bank);
+    if (rc != NVML_SUCCESS)
+        return rc;
+    room = samples ? *count : 0;
+    for (uint32_t i = 0; i < bank->slot_high; i++) {
+        const struct node_use *use = listed(&bank->slots[i], device->index, NVML_PROCESS_MODE_COMPUTE);
+
+        if (use && found++ < room)
+            samples[found - 1] = (struct nvml_process_utilization){
+                .pid = (unsigned int)bank->slots[i].pid,
+                .at_us = (unsigned long long)(bank->updated_ns / NS_PER_US),
+                .sm = (unsigned int)lround(100 * fmin(1, physics_busy_share(&bank->slots[i], use))),
+            };
+    }
+    nvml_end();
+    *count = found;
+    if (found == 0)
+        return NVML_ERROR_NOT_FOUND;
+    return found <= room ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
+}
