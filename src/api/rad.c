@@ -81,8 +81,9 @@ static int set_gpu_memory(struct rad *rad, const char *value)
     if (parse_size(value, &rad->spec->gpu_memory_bytes, &inner))
         return lines_error(&rad->lines, rad->err, "gpu_memory: %s", inner.text);
     if (rad->spec->gpu_memory_bytes < 1 || rad->spec->gpu_memory_bytes > SPEC_MAX_GPU_MEMORY)
-        return lines_error(&rad->lines, rad->err, "gpu_memory '%.40s' is out of range: more than 0, at most %" PRId64 "T",
-                           value, SPEC_MAX_GPU_MEMORY / TIB);
+        return lines_error(&rad->lines, rad->err,
+                           "gpu_memory '%.40s' is out of range: more than 0, at most %" PRId64 "T", value,
+                           SPEC_MAX_GPU_MEMORY / TIB);
     return 0;
 }
 
@@ -98,14 +99,14 @@ static const struct {
     const char *name;
     set_value *set;
 } keys[] = {
-    {"model", set_model},     {"batch_size", set_batch_size}, {"policy", set_policy},
-    {"gpus", set_gpus},       {"gpu_memory", set_gpu_memory},
+    {"model", set_model}, {"batch_size", set_batch_size}, {"policy", set_policy},
+    {"gpus", set_gpus},   {"gpu_memory", set_gpu_memory},
 };
 
 enum { KEY_NONE = -1, KEY_UNKNOWN = -2 };
 
-/* Which key the line gives a value, and where the value begins. A word that carma does not know counts as a key where it
- * is written like one ("word: ..."), so that a misspelt key is not taken for a command. */
+/* Which key the line gives a value, and where the value begins. A word that carma does not know counts as a key where
+ * it is written like one ("word: ..."), so that a misspelt key is not taken for a command. */
 static int find_key(const char *line, const char **value)
 {
     size_t length = 0, after;

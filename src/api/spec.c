@@ -279,7 +279,8 @@ static int strings_from_json(const struct member *member, const json_t *json, st
     if (json_array_size(json) > (size_t)member->high)
         return error_set(err, EINVAL, "%s has too many entries: %zu, at most %" PRId64, member->name,
                          json_array_size(json), member->high);
-    json_array_foreach (json, index, item) {
+    json_array_foreach(json, index, item)
+    {
         const char *text = string_value(member->name, item, err);
         if (!text)
             return -EINVAL;
@@ -288,8 +289,7 @@ static int strings_from_json(const struct member *member, const json_t *json, st
     return 0;
 }
 
-static int member_from_json(const struct member *member, const json_t *json, struct job_spec *spec,
-                            struct error *err)
+static int member_from_json(const struct member *member, const json_t *json, struct job_spec *spec, struct error *err)
 {
     void *at = member_at(spec, member);
     const char *text;
@@ -337,8 +337,7 @@ static int unknown_member(const char *where, const char *name, struct error *err
 {
     char text[41];
 
-    return error_set(err, EINVAL, "unknown member '%s' of %s: remove it or correct its name", shown(name, text),
-                     where);
+    return error_set(err, EINVAL, "unknown member '%s' of %s: remove it or correct its name", shown(name, text), where);
 }
 
 static int recorded_from_json(const json_t *json, struct job_spec *spec, struct error *err)
@@ -348,7 +347,8 @@ static int recorded_from_json(const json_t *json, struct job_spec *spec, struct 
 
     if (!json_is_object(json))
         return error_set(err, EINVAL, "recorded_bytes is not an object");
-    json_object_foreach ((json_t *)json, name, value) {
+    json_object_foreach((json_t *)json, name, value)
+    {
         size_t i = 0;
         int rc;
         while (i < SPEC_RECORDED_COUNT && strcmp(spec_recorded_names[i], name) != 0)
@@ -368,7 +368,8 @@ static int object_from_json(const json_t *json, struct job_spec *spec, struct er
 
     if (!json_is_object(json))
         return error_set(err, EINVAL, "the job is not a JSON object");
-    json_object_foreach ((json_t *)json, name, value) {
+    json_object_foreach((json_t *)json, name, value)
+    {
         size_t i = 0;
         bool recorded = strcmp(name, "recorded_bytes") == 0;
         int rc;

@@ -20,16 +20,16 @@ enum key_kind {
     DURATION, /* nanoseconds */
     SHARE,    /* a part of one, kept in permille */
     COUNT,
-    PATH,     /* absolute */
-    LIBRARY   /* absolute, or a bare name that the loader looks up; empty: not set */
+    PATH,   /* absolute */
+    LIBRARY /* absolute, or a bare name that the loader looks up; empty: not set */
 };
 
 static const char *const memory_views[] = {"monitor", "reserve", NULL};
 static const char *const share_modes[] = {"streams", "mps", NULL};
 static const char *const estimators[] = {"declared", "measured", "horus", "faketensor", "gpumemnet", NULL};
 
-#define MAX_SOCKET (sizeof ((struct sockaddr_un *)NULL)->sun_path - 1)
-#define MINUTES(n) ((n) * 60 * NS_PER_SEC)
+#define MAX_SOCKET (sizeof((struct sockaddr_un *)NULL)->sun_path - 1)
+#define MINUTES(n) ((n)*60 * NS_PER_SEC)
 
 static const struct key {
     const char *name;
@@ -58,6 +58,8 @@ static const struct key {
     {"max_jobs_per_gpu", COUNT, offsetof(struct config, core.max_jobs_per_gpu), 1, 48, NULL,
      "most jobs that share a GPU"},
     {"share", CHOICE, offsetof(struct config, share), 0, 0, share_modes, "how jobs share a GPU"},
+    {"mps_pipe_directory", PATH, offsetof(struct config, mps_pipe_directory), 0, 4000, NULL,
+     "where the MPS control daemon has its pipes (share = mps)"},
     {"estimator", CHOICE, offsetof(struct config, estimator), 0, 0, estimators,
      "which recorded figure is a job's memory when it declares none"},
     {"sample_period", DURATION, offsetof(struct config, sample_period_ns), 10 * NS_PER_MS, MINUTES(1), NULL,
@@ -68,9 +70,9 @@ static const struct key {
      "time between asking a job to stop and killing it"},
     {"nvml_library", LIBRARY, offsetof(struct config, nvml_library), 0, 4095, NULL,
      "NVML to load instead of the system's"},
-    {"state_directory", PATH, offsetof(struct config, state_directory), 0, 4000, NULL, "where the daemon keeps its store"},
-    {"socket", PATH, offsetof(struct config, socket), 0, MAX_SOCKET, NULL,
-     "where the daemon listens"},
+    {"state_directory", PATH, offsetof(struct config, state_directory), 0, 4000, NULL,
+     "where the daemon keeps its store"},
+    {"socket", PATH, offsetof(struct config, socket), 0, MAX_SOCKET, NULL, "where the daemon listens"},
 };
 
 static void *key_at(const struct config *config, const struct key *key)
@@ -96,6 +98,7 @@ void config_init_default(struct config *config)
         .sample_period_ns = NS_PER_SEC, /* thesis 6.2.1: every second over a 90 s window */
         .window_ns = 90 * NS_PER_SEC,
         .grace_ns = 10 * NS_PER_SEC,
+        .mps_pipe_directory = xstrdup("/tmp/nvidia-mps"), /* CUDA's own default */
         .state_directory = config_default_state_directory(),
         .socket = config_default_socket(),
     };
@@ -105,6 +108,7 @@ void config_init_default(struct config *config)
 void config_release(struct config *config)
 {
     free(config->nvml_library);
+    free(config->mps_pipe_directory);
     free(config->state_directory);
     free(config->socket);
     *config = (struct config){0};

@@ -12,13 +12,7 @@
 #include "core/config.h"
 
 /* Which figure becomes a job's memory claim when none is declared. ESTIMATOR_DECLARED: none does. */
-enum estimator {
-    ESTIMATOR_DECLARED,
-    ESTIMATOR_MEASURED,
-    ESTIMATOR_HORUS,
-    ESTIMATOR_FAKETENSOR,
-    ESTIMATOR_GPUMEMNET
-};
+enum estimator { ESTIMATOR_DECLARED, ESTIMATOR_MEASURED, ESTIMATOR_HORUS, ESTIMATOR_FAKETENSOR, ESTIMATOR_GPUMEMNET };
 
 struct config {
     struct core_config core;
@@ -28,6 +22,7 @@ struct config {
     int64_t window_ns;        /* node time */
     int64_t grace_ns;         /* wall time: between asking a job to stop and killing it */
     char *nvml_library;       /* owned; NULL: the system's libnvidia-ml.so.1 */
+    char *mps_pipe_directory; /* owned; announced to jobs that share by MPS */
     char *state_directory;    /* owned */
     char *socket;             /* owned */
 };
@@ -54,8 +49,8 @@ int config_set(struct config *config, const char *key, const char *value, struct
 /* `key=value`, as --set has it. */
 int config_set_pair(struct config *config, const char *pair, struct error *err);
 
-/* What no single key can show: that the window holds a sample, that a default socket path is not too long. Call once all
- * is read. */
+/* What no single key can show: that the window holds a sample, that a default socket path is not too long. Call once
+ * all is read. */
 int config_check(const struct config *config, struct error *err);
 
 /* The table: each key with what it takes, its default and a line of text. */

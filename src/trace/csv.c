@@ -65,8 +65,7 @@ static int split(const struct csv *csv, char *line, char *fields[static CSV_MAX_
         char *out;
 
         if (count == CSV_MAX_COLUMNS)
-            return csv_error(csv, err, "more than %d columns: remove those that no format page names",
-                             CSV_MAX_COLUMNS);
+            return csv_error(csv, err, "more than %d columns: remove those that no format page names", CSV_MAX_COLUMNS);
         fields[count++] = out = line;
         if (*line == '"') {
             for (line++; *line != '"' || line[1] == '"'; line++) {
@@ -122,8 +121,7 @@ static int read_header(struct csv *csv, struct error *err)
     }
     for (size_t column = 0; column < csv->column_count; column++)
         if (csv->columns[column].required && !seen[column])
-            return csv_error(csv, err, "no column '%s': add it to the header and every row",
-                             csv->columns[column].name);
+            return csv_error(csv, err, "no column '%s': add it to the header and every row", csv->columns[column].name);
     csv->field_count = (size_t)count;
     return 0;
 }
@@ -164,8 +162,8 @@ int csv_open(struct csv *csv, const char *path, const struct csv_column *columns
     return begin(csv, path, text, length, columns, column_count, err);
 }
 
-int csv_open_text(struct csv *csv, const char *path, const char *text, size_t length,
-                  const struct csv_column *columns, size_t column_count, struct error *err)
+int csv_open_text(struct csv *csv, const char *path, const char *text, size_t length, const struct csv_column *columns,
+                  size_t column_count, struct error *err)
 {
     char *copy = xmalloc(length + 1);
 
@@ -192,8 +190,7 @@ int csv_next(struct csv *csv, struct error *err)
     if (count < 0)
         return count;
     if ((size_t)count != csv->field_count)
-        return csv_error(csv, err, "%d fields where the header names %zu: complete the row", count,
-                         csv->field_count);
+        return csv_error(csv, err, "%d fields where the header names %zu: complete the row", count, csv->field_count);
     for (size_t column = 0; column < csv->column_count; column++)
         csv->values[column] = "";
     for (int i = 0; i < count; i++)

@@ -1,6 +1,6 @@
-/* Bounded reading of the project's CSV files: lines of RFC 4180 fields (quotes, no line breaks inside them), `#` comment
- * lines, blank lines ignored, a header line of known columns. A hostile file is refused in bounded time and memory with
- * one line "FILE:LINE: ...". */
+/* Bounded reading of the project's CSV files: lines of RFC 4180 fields (quotes, no line breaks inside them), `#`
+ * comment lines, blank lines ignored, a header line of known columns. A hostile file is refused in bounded time and
+ * memory with one line "FILE:LINE: ...". */
 #ifndef CARMA_TRACE_CSV_H
 #define CARMA_TRACE_CSV_H
 
@@ -10,9 +10,9 @@
 
 #include "base/error.h"
 
-#define CSV_MAX_BYTES ((size_t)64 << 20)
-#define CSV_MAX_LINE ((size_t)64 << 10)
-#define CSV_MAX_ROWS 1000000
+#define CSV_MAX_BYTES   ((size_t)64 << 20)
+#define CSV_MAX_LINE    ((size_t)64 << 10)
+#define CSV_MAX_ROWS    1000000
 #define CSV_MAX_COLUMNS 64
 
 struct csv_column {
@@ -21,17 +21,17 @@ struct csv_column {
 };
 
 struct csv {
-    const char *path;                      /* borrowed; for messages */
-    char *text;                            /* owned */
-    char *next;                            /* the rest of text */
+    const char *path; /* borrowed; for messages */
+    char *text;       /* owned */
+    char *next;       /* the rest of text */
     char *end;
-    unsigned line;                         /* of the row at hand, from 1 */
-    size_t rows;                           /* data rows so far */
-    const struct csv_column *columns;      /* borrowed */
+    unsigned line;                    /* of the row at hand, from 1 */
+    size_t rows;                      /* data rows so far */
+    const struct csv_column *columns; /* borrowed */
     size_t column_count;
-    size_t field_count;                    /* in the file's header */
-    size_t column_of[CSV_MAX_COLUMNS];     /* the file's field -> index into columns */
-    const char *values[CSV_MAX_COLUMNS];   /* the row's value of each of `columns`; "" where missing */
+    size_t field_count;                  /* in the file's header */
+    size_t column_of[CSV_MAX_COLUMNS];   /* the file's field -> index into columns */
+    const char *values[CSV_MAX_COLUMNS]; /* the row's value of each of `columns`; "" where missing */
 };
 
 /* Reads the file and its header; the columns may come in any order. path and columns must outlive csv. */
@@ -39,15 +39,14 @@ int csv_open(struct csv *csv, const char *path, const struct csv_column *columns
              struct error *err);
 
 /* The same on a copy of `length` bytes that the caller has; `path` is the name in messages. */
-int csv_open_text(struct csv *csv, const char *path, const char *text, size_t length,
-                  const struct csv_column *columns, size_t column_count, struct error *err);
+int csv_open_text(struct csv *csv, const char *path, const char *text, size_t length, const struct csv_column *columns,
+                  size_t column_count, struct error *err);
 
 /* 1: csv->values hold the next row (until the next call); 0: no more; or a negative errno. */
 int csv_next(struct csv *csv, struct error *err);
 
 /* "FILE:LINE: " before a message about the row at hand. Returns -EINVAL. */
-int csv_error(const struct csv *csv, struct error *err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+int csv_error(const struct csv *csv, struct error *err, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* The row's decimal number in `column` within [low, high], times `factor`, rounded; `missing` where it is empty. */
 int csv_number(const struct csv *csv, size_t column, double low, double high, double factor, int64_t missing,

@@ -9,8 +9,25 @@
 #include "trace/csv.h"
 
 enum {
-    ID, MODEL, DATASET, BATCH_SIZE, GPUS, EPOCHS, PEAK, RESIDENT, RESIDENT_GPU2, RUNTIME, ACTIVITY, ACTIVITY_GPU2,
-    POWER, MEASURED, HORUS, FAKETENSOR, GPUMEMNET, BASIS, COLUMN_COUNT
+    ID,
+    MODEL,
+    DATASET,
+    BATCH_SIZE,
+    GPUS,
+    EPOCHS,
+    PEAK,
+    RESIDENT,
+    RESIDENT_GPU2,
+    RUNTIME,
+    ACTIVITY,
+    ACTIVITY_GPU2,
+    POWER,
+    MEASURED,
+    HORUS,
+    FAKETENSOR,
+    GPUMEMNET,
+    BASIS,
+    COLUMN_COUNT
 };
 
 static const struct csv_column columns[COLUMN_COUNT] = {
@@ -35,9 +52,9 @@ static const struct csv_column columns[COLUMN_COUNT] = {
 };
 
 /* Beyond any GPU and any training run; keeps every product below 2^62. */
-#define MAX_MIB 16777216.0 /* 16 TiB */
-#define MAX_RUNTIME_S 1e8  /* three years */
-#define MAX_POWER_W 10000.0
+#define MAX_MIB       16777216.0 /* 16 TiB */
+#define MAX_RUNTIME_S 1e8        /* three years */
+#define MAX_POWER_W   10000.0
 
 /* Ids become file names, labels and words of a command line: letters, digits and . _ - + only. */
 static int read_id(const struct csv *csv, struct workload *workload, struct error *err)

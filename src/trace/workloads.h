@@ -8,10 +8,10 @@
 
 #include "base/error.h"
 
-#define WORKLOADS_MAX 100000
+#define WORKLOADS_MAX          100000
 #define WORKLOAD_PROFILED_GPUS 2 /* a job's first GPU, and each of its others */
-#define WORKLOAD_MAX_GPUS 16
-#define WORKLOAD_ID_SIZE 64      /* NUL included */
+#define WORKLOAD_MAX_GPUS      16
+#define WORKLOAD_ID_SIZE       64 /* NUL included */
 
 /* Memory figures that are recorded with a workload, in the order of the .rad file's columns. */
 enum workload_recorded {
@@ -24,25 +24,25 @@ enum workload_recorded {
 
 struct workload {
     char id[WORKLOAD_ID_SIZE];
-    char *model;                                        /* "" = not said */
-    char *dataset;                                      /* "" = not said */
-    int64_t batch_size;                                 /* -1 = not said */
-    uint32_t gpus;                                      /* 1 .. WORKLOAD_MAX_GPUS */
-    int64_t epochs;                                     /* executed; -1 = not said */
-    int64_t peak_bytes;                                 /* most memory on a GPU */
-    int64_t resident_bytes[WORKLOAD_PROFILED_GPUS];     /* steady memory */
-    int64_t solo_runtime_ns;                            /* alone on its GPUs */
-    int32_t smact_permille[WORKLOAD_PROFILED_GPUS];     /* mean SM activity alone */
-    int64_t power_mw;                                   /* mean draw of its GPU alone, idle draw included; -1 = not said */
-    int64_t recorded_bytes[WORKLOAD_RECORDED_COUNT];    /* as published, even where no estimate; -1 = none */
-    char *basis;                                        /* "peak=table resident=figure ...": where they come from */
+    char *model;                                     /* "" = not said */
+    char *dataset;                                   /* "" = not said */
+    int64_t batch_size;                              /* -1 = not said */
+    uint32_t gpus;                                   /* 1 .. WORKLOAD_MAX_GPUS */
+    int64_t epochs;                                  /* executed; -1 = not said */
+    int64_t peak_bytes;                              /* most memory on a GPU */
+    int64_t resident_bytes[WORKLOAD_PROFILED_GPUS];  /* steady memory */
+    int64_t solo_runtime_ns;                         /* alone on its GPUs */
+    int32_t smact_permille[WORKLOAD_PROFILED_GPUS];  /* mean SM activity alone */
+    int64_t power_mw;                                /* mean draw of its GPU alone, idle draw included; -1 = not said */
+    int64_t recorded_bytes[WORKLOAD_RECORDED_COUNT]; /* as published, even where no estimate; -1 = none */
+    char *basis;                                     /* "peak=table resident=figure ...": where they come from */
     unsigned line;
 };
 
 struct workloads {
-    struct workload *items;   /* owned; in the file's order */
+    struct workload *items; /* owned; in the file's order */
     size_t count;
-    struct workload **by_id;  /* owned; sorted */
+    struct workload **by_id; /* owned; sorted */
 };
 
 /* Reads a file; on an error *workloads is empty and the text says FILE:LINE, the value and the remedy. */

@@ -160,7 +160,9 @@ static void test_hostile_rad(void **state)
     char *expected;
 
     refuse_bytes("conda activate tf\npy\0thon\n", 26, "j.rad:2: byte 0x00 at column 3: this is not a text file");
-    refuse("\x7f" "ELF\x02", "j.rad:1: byte 0x7f at column 1: this is not a text file");
+    refuse("\x7f"
+           "ELF\x02",
+           "j.rad:1: byte 0x7f at column 1: this is not a text file");
     refuse("./a\x1b[31m\n", "j.rad:1: byte 0x1b at column 4: this is not a text file");
     while (text.length < RAD_MAX_BYTES) /* tens of thousands of lines */
         strbuf_puts(&text, "x\n");
@@ -216,7 +218,9 @@ static void test_directives(void **state)
                                        "d e", "f#g", NULL});
     expect_words("", (const char *const[]){NULL});
     expect_words("#CARMA ''", (const char *const[]){"", NULL});
-    expect_words("\x7f" "ELF\x01\n#CARMA --no\n", (const char *const[]){NULL});
+    expect_words("\x7f"
+                 "ELF\x01\n#CARMA --no\n",
+                 (const char *const[]){NULL});
 
     refuse_script("#!/bin/sh\n#CARMA -J 'my run\n", "run.sh:2: a quote (') is not closed");
     refuse_script("#CARMA -J \"my run\\\n", "run.sh:1: a quote (\") is not closed");
@@ -237,9 +241,8 @@ static void test_many_directives(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keyed),          cmocka_unit_test(test_positional),
-        cmocka_unit_test(test_bad_keyed),      cmocka_unit_test(test_bad_positional),
-        cmocka_unit_test(test_hostile_rad),    cmocka_unit_test(test_directives),
+        cmocka_unit_test(test_keyed),           cmocka_unit_test(test_positional),  cmocka_unit_test(test_bad_keyed),
+        cmocka_unit_test(test_bad_positional),  cmocka_unit_test(test_hostile_rad), cmocka_unit_test(test_directives),
         cmocka_unit_test(test_many_directives),
     };
 

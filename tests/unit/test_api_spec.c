@@ -122,7 +122,9 @@ static void test_refused(void **state)
     refuse("{\"a\\u001b[2Jb\":1}", "unknown member 'a?[2Jb' of the job: remove it or correct its name");
     refuse("{\"name\":7}", "name is not a string");
     refuse("{\"name\":\"a\\u0000b\"}", "name holds a NUL character: remove it");
-    refuse("{\"name\":\"\"," "\"command\":[\"x\"]}", "name is empty: fill it in or leave it out");
+    refuse("{\"name\":\"\","
+           "\"command\":[\"x\"]}",
+           "name is empty: fill it in or leave it out");
     refuse("{\"name\":\"a\\nb\"}", "name holds the control character 0x0a: remove it");
     refuse("{\"name\":\"n\",\"command\":\"true\"}", "command is not an array of strings");
     refuse("{\"name\":\"n\",\"command\":[]}", "command is missing: say what to run");

@@ -19,7 +19,7 @@
 #include "trace/trace.h"
 
 #define WORKLOADS_HEADER "id,gpus,peak_mib,resident_mib,solo_runtime_s,sm_activity\n"
-#define WORKLOADS WORKLOADS_HEADER "small,1,1000,900,60,0.25\n"
+#define WORKLOADS        WORKLOADS_HEADER "small,1,1000,900,60,0.25\n"
 
 static struct workloads parse_workloads(const char *text)
 {
@@ -86,7 +86,8 @@ static void test_shipped_workloads(void **state)
     assert_true(workload_need_bytes(w, 0) == 9935 * MIB);
     assert_true(workload_need_bytes(w, 1) == 9718 * MIB);
 
-    w = workloads_find(&workloads, "resnet18_cifar100_50e_3"); /* thesis memory, and the epochs that its job file runs */
+    w = workloads_find(&workloads,
+                       "resnet18_cifar100_50e_3"); /* thesis memory, and the epochs that its job file runs */
     assert_true(workload_resident_bytes(w, 0) == 2006 * MIB && workload_resident_bytes(w, 3) == 2006 * MIB);
     assert_int_equal(w->epochs, 20);
     assert_string_equal(w->basis, "peak=table resident=table runtime=derived activity=later power=model");
@@ -263,10 +264,14 @@ static void test_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shipped_workloads), cmocka_unit_test(test_shipped_traces),
-        cmocka_unit_test(test_csv_forms),         cmocka_unit_test(test_bad_workloads),
-        cmocka_unit_test(test_bad_traces),        cmocka_unit_test(test_equal_times),
-        cmocka_unit_test(test_limits),            cmocka_unit_test(test_files),
+        cmocka_unit_test(test_shipped_workloads),
+        cmocka_unit_test(test_shipped_traces),
+        cmocka_unit_test(test_csv_forms),
+        cmocka_unit_test(test_bad_workloads),
+        cmocka_unit_test(test_bad_traces),
+        cmocka_unit_test(test_equal_times),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_files),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

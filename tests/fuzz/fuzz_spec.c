@@ -1,0 +1,28 @@
+/* A job's JSON: refused in one line, or equal to what it is written back as. */
+#include "api/spec.h"
+#include "fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+    json_t *json = json_loadb((const char *)bytes, length, JSON_ALLOW_NUL, NULL), *once, *twice;
+    struct job_spec spec;
+    struct error err = {{0}};
+
+    if (!json)
+        return 0;
+    if (job_spec_from_json(json, &spec, &err)) {
+        require_message(&err);
+        require(!spec.name && !spec.command.items);
+    } else {
+        once = job_spec_to_json(&spec);
+        job_spec_release(&spec);
+        require(job_spec_from_json(once, &spec, NULL) == 0);
+        twice = job_spec_to_json(&spec);
+        require(json_equal(once, twice));
+        json_decref(once);
+        json_decref(twice);
+        job_spec_release(&spec);
+    }
+    json_decref(json);
+    return 0;
+}
