@@ -1,0 +1,80 @@
+/* What every subcommand needs: its command line, the daemon, messages, JSON on stdout. */
+#ifndef CARMA_CLI_CLI_H
+#define CARMA_CLI_CLI_H
+
+#include <argp.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "cli/ids.h"
+
+enum { CLI_OK = 0, CLI_FAILURE = 1, CLI_USAGE = 2 };
+
+struct cli {
+    const char *socket;    /* --socket; NULL: the usual place */
+    struct client *client; /* opened by the first call */
+};
+
+void cli_release(struct cli *cli);
+
+/* Parses a subcommand's options by its table, adding --socket and --help; `input` is the argp parser's state->input.
+ * False: the command ends here with *status. */
+bool cli_parse(struct cli *cli, int argc, char **argv, void *input, int *status);
+
+/* Parses options that a file holds by the same table, --socket and --help apart. -EINVAL: "WHERE: ..." in err. */
+int cli_parse_words(const char *command, const char *where, char **words, size_t count, void *input, struct error *err);
+
+/* For argp parsers: tells "carma: COMMAND: ..." and returns what the parser must return. */
+error_t cli_bad_usage(const struct argp_state *state, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Prints "carma: ..." as one line on stderr, what is unsafe to print escaped; returns CLI_FAILURE. */
+int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* One request to the daemon. 0: it did as asked, *reply (a new reference; may be NULL if the caller does not want it)
+ * is its answer. Otherwise a negative errno and one line: what the daemon said, or why it could not be asked.
+ *   -CLI_NO_DAEMON  nobody listens: nothing was sent
+ *   -CLI_NO_ANSWER  sent, but the answer did not come: it may have been done
+ *   any other       as client_check has it */
+#define CLI_NO_DAEMON ECONNREFUSED
+#define CLI_NO_ANSWER ECONNRESET
+int cli_call(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **reply,
+             struct error *err);
+
+/* Replaces ID_LAST in the list by the caller's last job. */
+int cli_resolve_ids(struct cli *cli, struct id_list *list, struct error *err);
+
+/* Takes the one argument ID of a command that wants exactly one job. */
+error_t cli_take_one_id(struct id_list *list, int key, char *arg, struct argp_state *state);
+
+/* GET /v1/jobs/ID and `suffix` for the one id of the list. CLI_OK, or complains and returns CLI_FAILURE. */
+int cli_get_job(struct cli *cli, struct id_list *list, const char *suffix, json_t **reply);
+
+/* What the commands that look at one job take: ID and --json. */
+struct cli_one_job {
+    struct id_list list;
+    bool json;
+};
+extern const struct argp_option cli_one_job_options[];
+error_t cli_parse_one_job(int key, char *arg, struct argp_state *state); /* input: struct cli_one_job */
+void cli_one_job_release(struct cli_one_job *one);
+
+/* Prints JSON, indented, on stdout. */
+void cli_print_json(const json_t *json);
+
+/* Runs `draw` once, or with watch again every two seconds (wall) on a cleared screen until it fails. */
+int cli_watch(struct cli *cli, bool watch, int (*draw)(struct cli *cli, void *input), void *input);
+
+/* A POST of `verb` for each job of the list, complaining about each that is refused. */
+int cli_post_each(struct cli *cli, struct id_list *list, const char *verb);
+
+/* The parser of the commands whose only arguments are lists of ids; input is a struct id_list. */
+error_t cli_parse_ids(int key, char *arg, struct argp_state *state);
+
+#define CLI_JSON_KEY 0x1000
+#define CLI_WATCH_KEY 0x1001
+#define CLI_OPTION_JSON {"json", CLI_JSON_KEY, NULL, 0, "print JSON as the daemon gives it", 0}
+#define CLI_OPTION_WATCH {"watch", CLI_WATCH_KEY, NULL, 0, "print again every two seconds", 0}
+
+#endif

@@ -1,0 +1,162 @@
+/* carma logs: what a job has written. The files are opened here, with the rights of who asks. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/strbuf.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/session.h"
+#include "cli/view.h"
+
+struct logs_options {
+    struct id_list list;
+    bool follow;
+    bool error;
+};
+
+static const struct argp_option options[] = {
+    {"follow", 'f', NULL, 0, "go on printing until the job has ended", 0},
+    {"error", 'e', NULL, 0, "what it wrote to standard error, where that is another file", 0},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct logs_options *logs = state->input;
+
+    switch (key) {
+    case 'f':
+        logs->follow = true;
+        return 0;
+    case 'e':
+        logs->error = true;
+        return 0;
+    default:
+        return cli_take_one_id(&logs->list, key, arg, state);
+    }
+}
+
+const struct argp logs_argp = {
+    options, parse, "ID", "Print what a job has written to its output file.\vID is like 7, or @ for your last job.",
+    NULL, NULL, NULL};
+
+static char *expand_id(const char *path, uint64_t id)
+{
+    struct strbuf out = {0};
+
+    for (const char *p = path; *p; p++) {
+        if (p[0] == '%' && p[1] == 'j') {
+            strbuf_printf(&out, "%" PRIu64, id);
+            p++;
+        } else {
+            strbuf_append(&out, p, 1);
+        }
+    }
+    return strbuf_steal(&out);
+}
+
+static char *log_path(const json_t *job, bool error, uint64_t id)
+{
+    const char *path = error && view_text(job, "error") ? view_text(job, "error") : view_text(job, "output");
+
+    return path ? expand_id(path, id) : NULL;
+}
+
+/* Opens the file without waiting for a writer of a pipe; only a regular file is read. */
+static int open_log(const char *path, int *fd, struct error *err)
+{
+    struct stat st;
+
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (*fd < 0)
+        return error_set(err, errno, "%s: %s", path, strerror(errno));
+    if (fstat(*fd, &st) == 0 && S_ISREG(st.st_mode))
+        return 0;
+    close_fd(fd);
+    *fd = -1;
+    return error_set(err, EINVAL, "%s is no regular file: it cannot be printed", path);
+}
+
+/* Prints what is there from here on. A file that was made anew (the job was started again) is read from its start. */
+static int copy_rest(int fd, struct error *err)
+{
+    char block[65536];
+    struct stat st;
+    ssize_t count;
+
+    if (fstat(fd, &st) == 0 && st.st_size < lseek(fd, 0, SEEK_CUR))
+        lseek(fd, 0, SEEK_SET);
+    while ((count = read(fd, block, sizeof block)) > 0) {
+        if (fwrite(block, 1, (size_t)count, stdout) != (size_t)count)
+            return error_set(err, EIO, "cannot write what the job has written: %s", strerror(errno));
+    }
+    fflush(stdout);
+    return count < 0 ? error_set(err, errno, "cannot read the job's output: %s", strerror(errno)) : 0;
+}
+
+static int follow(struct cli *cli, const char *path, const char *job_path, struct error *err)
+{
+    CLEANUP(close_fd) int fd = -1;
+
+    for (;;) {
+        CLEANUP(json_release) json_t *job = NULL;
+        int rc = session_call(cli, "GET", job_path, NULL, &job, err);
+        if (rc)
+            return rc;
+        bool ended = view_job_ended(job);
+        if (fd < 0) {
+            rc = open_log(path, &fd, err);
+            if (rc && (rc != -ENOENT || ended))
+                return rc;
+        }
+        if (fd >= 0 && (rc = copy_rest(fd, err)))
+            return rc;
+        if (ended)
+            return 0;
+        session_sleep_ms(250);
+    }
+}
+
+static int print_log(struct cli *cli, struct logs_options *logs)
+{
+    CLEANUP(json_release) json_t *job = NULL;
+    CLEANUP(close_fd) int fd = -1;
+    struct error err;
+    int rc = cli_get_job(cli, &logs->list, "", &job);
+    uint64_t id;
+
+    if (rc != CLI_OK)
+        return rc;
+    id = logs->list.items[0];
+    CLEANUP(free_ptr) char *path = log_path(job, logs->error, id);
+    CLEANUP(free_ptr) char *job_path = xasprintf("/v1/jobs/%" PRIu64, id);
+    if (!path)
+        return cli_fail("job %" PRIu64 ": the daemon does not tell where it writes: it is not your job", id);
+    if (logs->follow)
+        return follow(cli, path, job_path, &err) ? cli_fail("job %" PRIu64 ": %s", id, err.text) : CLI_OK;
+    rc = open_log(path, &fd, &err);
+    if (rc == -ENOENT && !view_job_ended(job) && view_integer(job, "started_ns", 0) <= 0)
+        return cli_fail("job %" PRIu64 " has not been started: it has written nothing (see: carma explain %" PRIu64 ")",
+                        id, id);
+    if (rc || copy_rest(fd, &err))
+        return cli_fail("job %" PRIu64 ": %s", id, err.text);
+    return CLI_OK;
+}
+
+int cmd_logs(struct cli *cli, int argc, char **argv)
+{
+    struct logs_options logs = {0};
+    int status;
+
+    if (cli_parse(cli, argc, argv, &logs, &status))
+        status = print_log(cli, &logs);
+    id_list_release(&logs.list);
+    return status;
+}

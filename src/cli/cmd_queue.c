@@ -1,0 +1,109 @@
+/* carma queue: the jobs that wait or run, with why and where. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+#include "cli/view.h"
+
+struct queue_options {
+    bool all;
+    bool json;
+    bool watch;
+};
+
+static const struct argp_option options[] = {
+    {"all", 'a', NULL, 0, "ended jobs too", 0},
+    CLI_OPTION_JSON,
+    CLI_OPTION_WATCH,
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct queue_options *queue = state->input;
+
+    switch (key) {
+    case 'a':
+        queue->all = true;
+        return 0;
+    case CLI_JSON_KEY:
+        queue->json = true;
+        return 0;
+    case CLI_WATCH_KEY:
+        queue->watch = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        return cli_bad_usage(state, "'%.40s' is too much: it takes no arguments", arg);
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp queue_argp = {
+    options, parse, NULL,
+    "List the jobs that wait or run: who, what, since when; on which GPUs, or why not yet."
+    "\vTIME is how long a job runs or ran, or how long it waits. MEMORY is what it claims on each of its GPUs.",
+    NULL, NULL, NULL};
+
+static const struct table_column columns[] = {
+    {"ID", true, 0, 0},    {"NAME", false, 12, 0},  {"USER", false, 4, 3},          {"ST", false, 0, 0},
+    {"GPUS", true, 0, 2},  {"MEMORY", true, 0, 1},  {"TIME", true, 0, 0},           {"WHERE OR WHY NOT", false, 16, 0},
+};
+
+static void add_row(struct table *table, const json_t *job, int64_t now_ns)
+{
+    CLEANUP(free_ptr) char *name = view_safe_text(job, "name");
+    CLEANUP(free_ptr) char *user = view_safe_text(job, "user");
+    CLEANUP(free_ptr) char *letter = view_safe_text(job, "letter");
+    CLEANUP(free_ptr) char *memory = view_bytes(job, "claim_bytes");
+    CLEANUP(free_ptr) char *duration = view_job_time(job, now_ns);
+    CLEANUP(free_ptr) char *where = view_job_where(job);
+
+    table_cell(table, STYLE_NONE, "%" PRId64, view_integer(job, "id", 0));
+    table_cell(table, STYLE_NONE, "%s", name);
+    table_cell(table, STYLE_NONE, "%s", user);
+    table_cell(table, view_state_style(job), "%s", letter);
+    table_cell(table, STYLE_NONE, "%" PRId64 "%s", view_integer(job, "gpus", 0),
+               view_true(job, "exclusive") ? "x" : "");
+    table_cell(table, STYLE_NONE, "%s", memory);
+    table_cell(table, STYLE_NONE, "%s", duration);
+    table_cell(table, STYLE_NONE, "%s", where);
+}
+
+static int draw(struct cli *cli, void *input)
+{
+    const struct queue_options *queue = input;
+    CLEANUP(json_release) json_t *reply = NULL;
+    CLEANUP(strbuf_release) struct strbuf out = {0};
+    struct error err;
+    json_t *job;
+    size_t i;
+
+    if (cli_call(cli, "GET", queue->all ? "/v1/jobs?state=all" : "/v1/jobs", NULL, &reply, &err))
+        return cli_fail("%s", err.text);
+    if (queue->json) {
+        cli_print_json(reply);
+        return CLI_OK;
+    }
+    struct table *table = table_new(columns, array_size(columns));
+    json_array_foreach(json_object_get(reply, "jobs"), i, job)
+        add_row(table, job, view_integer(reply, "now_ns", 0));
+    table_format(table, term_width(stdout), term_colour(stdout), &out);
+    table_free(table);
+    fputs(out.text, stdout);
+    return CLI_OK;
+}
+
+int cmd_queue(struct cli *cli, int argc, char **argv)
+{
+    struct queue_options queue = {0};
+    int status;
+
+    if (!cli_parse(cli, argc, argv, &queue, &status))
+        return status;
+    return cli_watch(cli, queue.watch, draw, &queue);
+}

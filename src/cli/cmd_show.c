@@ -1,0 +1,143 @@
+/* carma show: everything about a job. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/strbuf.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/view.h"
+
+const struct argp show_argp = {
+    cli_one_job_options, cli_parse_one_job, "ID", "Show everything about a job.\vID is like 7, or @ for your last job.", NULL, NULL, NULL};
+
+static void line(const char *title, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void line(const char *title, const char *format, ...)
+{
+    bool colour = term_colour(stdout);
+    va_list args;
+
+    printf("%s%-10s%s ", colour ? term_style_start(STYLE_BOLD) : "", title, colour ? TERM_STYLE_END : "");
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    putchar('\n');
+}
+
+static void line_of(const json_t *job, const char *title, const char *member)
+{
+    if (view_text(job, member)) {
+        CLEANUP(free_ptr) char *text = view_safe_text(job, member);
+        line(title, "%s", text);
+    }
+}
+
+static void line_of_time(const json_t *job, const char *title, const char *member)
+{
+    if (view_integer(job, member, 0) > 0) {
+        CLEANUP(free_ptr) char *text = view_time(view_integer(job, member, 0));
+        line(title, "%s", text);
+    }
+}
+
+/* As one would type it: arguments that hold more than plain characters in single quotes. */
+static void print_command(const json_t *job)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+    const json_t *command = json_object_get(job, "command");
+    CLEANUP(strbuf_release) struct strbuf out = {0};
+    json_t *item;
+    size_t i;
+
+    if (!json_array_size(command))
+        return;
+    json_array_foreach(command, i, item) {
+        const char *word = json_string_value(item);
+        CLEANUP(free_ptr) char *safe = term_escape(word);
+        bool quote = !word || !*word || word[strspn(word, plain)];
+        strbuf_printf(&out, "%s%s%s%s", i ? " " : "", quote ? "'" : "", safe, quote ? "'" : "");
+    }
+    line("Command", "%s", out.text);
+}
+
+static void print_state(const json_t *job)
+{
+    const char *style = term_colour(stdout) ? term_style_start(view_state_style(job)) : "";
+    CLEANUP(free_ptr) char *state = view_safe_text(job, "state");
+    CLEANUP(free_ptr) char *where = view_job_where(job);
+    int64_t status = view_integer(job, "exit_status", -1);
+
+    line("State", "%s%s%s%s%s", style, state, *style ? TERM_STYLE_END : "", *where ? ": " : "", where);
+    if (view_job_ended(job) && status > 0 && view_text(job, "message"))
+        line("Exit", "status %" PRId64, status);
+}
+
+static void print_placements(const json_t *job)
+{
+    json_t *placement;
+    size_t i;
+
+    json_array_foreach(json_object_get(job, "placements"), i, placement) {
+        CLEANUP(free_ptr) char *memory = view_bytes(placement, "observed_bytes");
+        CLEANUP(free_ptr) char *uuid = view_safe_text(placement, "uuid");
+        line(i ? "" : view_job_ended(job) ? "Ran on" : "Runs on", "GPU %" PRId64 "  %s  used %s at most",
+             view_integer(placement, "index", -1), uuid, memory);
+    }
+}
+
+static void print_job(const json_t *job)
+{
+    CLEANUP(free_ptr) char *memory = view_bytes(job, "claim_bytes");
+    CLEANUP(free_ptr) char *source = view_safe_text(job, "claim_source");
+    int64_t crashes = view_integer(job, "crashes", 0), launches = view_integer(job, "launches", 0);
+    int64_t started = view_integer(job, "started_ns", 0), ended = view_integer(job, "ended_ns", 0);
+    char text[UNITS_TEXT];
+
+    line("Job", "%" PRId64, view_integer(job, "id", 0));
+    line_of(job, "Name", "name");
+    line_of(job, "User", "user");
+    print_state(job);
+    line("GPUs", "%" PRId64 "%s", view_integer(job, "gpus", 0),
+         view_true(job, "exclusive") ? ", exclusive (alone on them)" : "");
+    if (view_integer(job, "claim_bytes", -1) >= 0)
+        line("Memory", "%s on each GPU (%s)", memory, source);
+    else
+        line("Memory", "not known");
+    print_placements(job);
+    line_of_time(job, "Submitted", "submitted_ns");
+    if (view_integer(job, "first_started_ns", 0) != started)
+        line_of_time(job, "First run", "first_started_ns");
+    line_of_time(job, "Started", "started_ns");
+    line_of_time(job, "Ended", "ended_ns");
+    if (started > 0 && ended > 0)
+        line("Ran", "%s", format_duration(ended - started, text));
+    if (launches > 1 || crashes)
+        line("Launches", "%" PRId64 ", out of GPU memory: %" PRId64, launches, crashes);
+    print_command(job);
+    line_of(job, "Directory", "directory");
+    line_of(job, "Output", "output");
+    line_of(job, "Errors", "error");
+}
+
+int cmd_show(struct cli *cli, int argc, char **argv)
+{
+    CLEANUP(cli_one_job_release) struct cli_one_job one = {0};
+    CLEANUP(json_release) json_t *job = NULL;
+    int status;
+
+    if (!cli_parse(cli, argc, argv, &one, &status))
+        return status;
+    status = cli_get_job(cli, &one.list, "", &job);
+    if (status != CLI_OK)
+        return status;
+    if (one.json)
+        cli_print_json(job);
+    else
+        print_job(job);
+    return CLI_OK;
+}

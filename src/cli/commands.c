@@ -1,0 +1,29 @@
+#include "cli/commands.h"
+
+#include <string.h>
+
+const struct command commands[] = {
+    {"submit", "submit jobs: a job file, a script with #CARMA lines, or a command", &submit_argp, cmd_submit},
+    {"queue", "list the jobs that wait or run", &queue_argp, cmd_queue},
+    {"show", "show everything about a job", &show_argp, cmd_show},
+    {"explain", "say why a job waits, GPU by GPU", &explain_argp, cmd_explain},
+    {"cancel", "stop jobs, or take them out of the queue", &cancel_argp, cmd_cancel},
+    {"hold", "keep waiting jobs from being started", &hold_argp, cmd_hold},
+    {"release", "let held jobs be started", &release_argp, cmd_release},
+    {"logs", "print what a job has written", &logs_argp, cmd_logs},
+    {"wait", "wait until jobs have ended; exit as they did", &wait_argp, cmd_wait},
+    {"gpus", "list the GPUs: memory, activity, power, jobs", &gpus_argp, cmd_gpus},
+    {"play", "submit a trace's jobs at their times and report on them", &play_argp, cmd_play},
+    {"compare", "print the reports of several plays side by side", &compare_argp, cmd_compare},
+    {"help", "explain a command", &help_argp, cmd_help},
+};
+const size_t command_count = sizeof commands / sizeof *commands;
+
+const struct command *command_find(const char *name)
+{
+    for (size_t i = 0; i < command_count; i++) {
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    }
+    return NULL;
+}

@@ -1,0 +1,40 @@
+/* The table of subcommands: usage, help, and (later) manual pages and completion are made from it. */
+#ifndef CARMA_CLI_COMMANDS_H
+#define CARMA_CLI_COMMANDS_H
+
+#include <argp.h>
+#include <stddef.h>
+
+struct cli;
+
+struct command {
+    const char *name;
+    const char *summary; /* one line */
+    const struct argp *argp; /* its options, arguments and longer text */
+    /* argv[0] is the subcommand's name. Returns an exit status (cli.h). */
+    int (*run)(struct cli *cli, int argc, char **argv);
+};
+
+extern const struct command commands[];
+extern const size_t command_count;
+
+const struct command *command_find(const char *name); /* NULL: there is none */
+
+/* One per file, cmd_NAME.c. */
+extern const struct argp submit_argp, queue_argp, show_argp, explain_argp, cancel_argp, hold_argp, release_argp,
+    logs_argp, wait_argp, gpus_argp, play_argp, compare_argp, help_argp;
+int cmd_submit(struct cli *cli, int argc, char **argv);
+int cmd_queue(struct cli *cli, int argc, char **argv);
+int cmd_show(struct cli *cli, int argc, char **argv);
+int cmd_explain(struct cli *cli, int argc, char **argv);
+int cmd_cancel(struct cli *cli, int argc, char **argv);
+int cmd_hold(struct cli *cli, int argc, char **argv);
+int cmd_release(struct cli *cli, int argc, char **argv);
+int cmd_logs(struct cli *cli, int argc, char **argv);
+int cmd_wait(struct cli *cli, int argc, char **argv);
+int cmd_gpus(struct cli *cli, int argc, char **argv);
+int cmd_play(struct cli *cli, int argc, char **argv);
+int cmd_compare(struct cli *cli, int argc, char **argv);
+int cmd_help(struct cli *cli, int argc, char **argv);
+
+#endif

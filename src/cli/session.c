@@ -1,0 +1,42 @@
+#include "cli/session.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/nodetime.h"
+#include "base/units.h"
+
+#define RETRY_MS 250
+
+bool session_sleep_ms(int64_t wall_ms)
+{
+    struct timespec pause = {.tv_sec = (time_t)(wall_ms / 1000), .tv_nsec = (long)(wall_ms % 1000 * NS_PER_MS)};
+
+    return nanosleep(&pause, NULL) == 0;
+}
+
+/* -EAGAIN: the daemon says that it cannot store anything now. */
+static bool worth_asking_again(int rc, const char *method)
+{
+    return rc == -CLI_NO_DAEMON || rc == -EAGAIN || (rc == -CLI_NO_ANSWER && strcmp(method, "GET") == 0);
+}
+
+int session_call(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **reply,
+                 struct error *err)
+{
+    int64_t begun = nodetime_monotonic_wall_ns();
+    bool told = false;
+    int rc;
+
+    while (worth_asking_again(rc = cli_call(cli, method, path, body, reply, err), method)) {
+        if (nodetime_monotonic_wall_ns() - begun > SESSION_PATIENCE_S * NS_PER_SEC)
+            break;
+        if (!told)
+            cli_fail("%s; waiting up to %d s for it", err->text, SESSION_PATIENCE_S);
+        told = true;
+        if (!session_sleep_ms(RETRY_MS))
+            break;
+    }
+    return rc;
+}

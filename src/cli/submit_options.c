@@ -1,0 +1,145 @@
+/* The options of `carma submit`, on its command line and in the #CARMA lines of a script. */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/submit.h"
+#include "core/record.h"
+
+#define FILES_MAX 10000
+
+enum { KEY_GPU_MEMORY = 0x200, KEY_EXCLUSIVE, KEY_CONDA, KEY_SUMMARY, KEY_BATCH_SIZE, KEY_PARSABLE };
+
+static const struct argp_option options[] = {
+    {"job-name", 'J', "NAME", 0, "what the queue calls it (default: the file's or the program's name)", 1},
+    {"gpus", 'G', "N", 0, "how many GPUs it needs at once (default 1)", 1},
+    {"gpu-memory", KEY_GPU_MEMORY, "SIZE", 0, "memory it needs on each of them, e.g. 12G (default: estimated)", 1},
+    {"exclusive", KEY_EXCLUSIVE, NULL, 0, "alone on its GPUs until it ends", 1},
+    {"hold", 'H', NULL, 0, "do not start it before carma release", 1},
+    {"chdir", 'D', "DIR", 0, "directory to run in (default: this one)", 2},
+    {"output", 'o', "FILE", 0, "its standard output; %j is the job's id (default: carma-%j.out)", 2},
+    {"error", 'e', "FILE", 0, "its standard error (default: into the output)", 2},
+    {"conda", KEY_CONDA, "ENV", 0, "activate this conda environment first", 2},
+    {"model-summary", KEY_SUMMARY, "FILE", 0, "the model's printed summary, to estimate its memory from", 3},
+    {"batch-size", KEY_BATCH_SIZE, "N", 0, "its batch size, for the same purpose", 3},
+    {"wait", 'W', NULL, 0, "wait until it has ended, and exit as it did", 4},
+    {"parsable", KEY_PARSABLE, NULL, 0, "print the job's id and nothing else", 4},
+    {"json", CLI_JSON_KEY, NULL, 0, "print JSON as the daemon gives it", 4},
+    {0},
+};
+
+static error_t take_number(const char *what, const char *arg, int64_t high, int64_t *value, struct argp_state *state)
+{
+    struct error err;
+
+    return parse_integer(arg, 1, high, value, &err) ? cli_bad_usage(state, "%s: %s", what, err.text) : 0;
+}
+
+static error_t take_memory(struct submit_options *wanted, const char *arg, struct argp_state *state)
+{
+    struct error err;
+
+    if (parse_size(arg, &wanted->gpu_memory_bytes, &err))
+        return cli_bad_usage(state, "--gpu-memory: %s", err.text);
+    if (wanted->gpu_memory_bytes < 1 || wanted->gpu_memory_bytes > SPEC_MAX_GPU_MEMORY)
+        return cli_bad_usage(state, "--gpu-memory: %.40s is out of range: more than 0, at most 1024T", arg);
+    return 0;
+}
+
+/* Before "--" come files; behind it the whole rest is a command. */
+static error_t take_argument(struct submit_command *submit, struct argp_state *state)
+{
+    char **at = state->argv + state->next - 1;
+
+    if (state->quoted && state->next - 1 >= state->quoted) {
+        submit->command = at;
+        submit->command_count = (size_t)(state->argc - state->next + 1);
+        state->next = state->argc;
+        return 0;
+    }
+    if (submit->file_count >= FILES_MAX)
+        return cli_bad_usage(state, "more than %d files: submit fewer at a time", FILES_MAX);
+    if (!submit->files)
+        submit->files = xcalloc((size_t)state->argc, sizeof *submit->files);
+    submit->files[submit->file_count++] = *at;
+    return 0;
+}
+
+static error_t check_usage(const struct submit_command *submit, struct argp_state *state)
+{
+    if (submit->command_count && submit->file_count)
+        return cli_bad_usage(state, "either files or a command after '--', not both: '%.40s' stands before it",
+                             submit->files[0]);
+    if (!submit->command_count && !submit->file_count)
+        return cli_bad_usage(state, "what? name a job file or a script, or a command after '--'");
+    if (submit->json && submit->parsable)
+        return cli_bad_usage(state, "either --json or --parsable, not both");
+    return 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct submit_command *submit = state->input;
+    struct submit_options *wanted = &submit->options;
+
+    if (submit->in_file && (key == ARGP_KEY_ARG || key == KEY_PARSABLE || key == CLI_JSON_KEY || key == 'W'))
+        return cli_bad_usage(state, "'%.40s' belongs on the command line, not into a #CARMA line",
+                             key == ARGP_KEY_ARG ? arg : state->argv[state->next - 1]);
+    switch (key) {
+    case 'J':
+        wanted->name = arg;
+        return 0;
+    case 'G':
+        return take_number("--gpus", arg, RECORD_MAX_GPUS, &wanted->gpus, state);
+    case KEY_GPU_MEMORY:
+        return take_memory(wanted, arg, state);
+    case KEY_EXCLUSIVE:
+        wanted->exclusive = true;
+        return 0;
+    case 'H':
+        wanted->hold = true;
+        return 0;
+    case 'D':
+        wanted->directory = arg;
+        return 0;
+    case 'o':
+        wanted->output = arg;
+        return 0;
+    case 'e':
+        wanted->error = arg;
+        return 0;
+    case KEY_CONDA:
+        wanted->conda = arg;
+        return 0;
+    case KEY_SUMMARY:
+        wanted->summary = arg;
+        return 0;
+    case KEY_BATCH_SIZE:
+        return take_number("--batch-size", arg, INT32_MAX, &wanted->batch_size, state);
+    case KEY_PARSABLE:
+        submit->parsable = true;
+        return 0;
+    case CLI_JSON_KEY:
+        submit->json = true;
+        return 0;
+    case 'W':
+        submit->wait = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        return take_argument(submit, state);
+    case ARGP_KEY_END:
+        return submit->in_file ? 0 : check_usage(submit, state);
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp submit_argp = {
+    options, parse, "FILE...\n-- COMMAND [ARGUMENT...]",
+    "Submit jobs: job files (.rad), scripts with #CARMA lines, or a command after '--'. Several files are all accepted, "
+    "or none is."
+    "\vA script says what it needs in comment lines, in the words of these options: '#CARMA --gpus 2'. What the command "
+    "line says goes before what a file says. A job gets the environment of the shell that submits it.",
+    NULL, NULL, NULL};

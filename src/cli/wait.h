@@ -1,0 +1,10 @@
+/* Waiting for jobs, for `carma wait` and `carma submit --wait`. */
+#ifndef CARMA_CLI_WAIT_H
+#define CARMA_CLI_WAIT_H
+
+#include "cli/cli.h"
+
+/* Until all have ended; the exit status that `carma wait` documents. */
+int wait_for_jobs(struct cli *cli, const struct id_list *list);
+
+#endif
