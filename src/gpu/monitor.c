@@ -51,6 +51,7 @@ struct gpu_monitor {
     uv_timer_t timer;     /* WAITING: next start; RUNNING: silence; freed: patience with the child's end */
 
     /* Of the current child. */
+    int patience; /* halves of the allowed silence that are left to it */
     bool exited;
     int64_t exit_status;
     int exit_signal;
@@ -159,11 +160,15 @@ static void on_child_exit(uv_process_t *process, int64_t status, int signal_numb
     close_ended_child(monitor);
 }
 
-static void on_silence(uv_timer_t *timer)
+/* Half the allowed silence has passed. The loop runs timers before it reads, so after a stall of the daemon itself the
+ * first of these must not be the last: what the child has sent meanwhile is read before the next. */
+static void on_half_silence(uv_timer_t *timer)
 {
     struct gpu_monitor *monitor = timer->data;
     char text[TEXT_ROOM];
 
+    if (--monitor->patience > 0)
+        return;
     kill_child(monitor);
     snprintf(text, sizeof text,
              "no GPU readings: %s fell silent (a driver call that hangs? see dmesg for Xid errors); it is killed and "
@@ -190,7 +195,8 @@ static void take_frames(struct gpu_monitor *monitor, const void *bytes, size_t c
            (rc = gpu_frame_decode(&monitor->decoder, &bytes, &count, monitor->reading, &err)) == 1) {
         monitor->pause_ms = monitor->restart_ms;
         monitor->told[0] = '\0';
-        uv_timer_start(&monitor->timer, on_silence, monitor->silence_ms, 0);
+        monitor->patience = 2;
+        uv_timer_again(&monitor->timer);
         monitor->on_reading(monitor->user, monitor->reading);
     }
     if (rc < 0) {
@@ -252,6 +258,7 @@ static void start_child(struct gpu_monitor *monitor)
     };
     uv_process_options_t options = {
         .file = monitor->program, .args = args, .exit_cb = on_child_exit, .stdio = stdio, .stdio_count = array_size(stdio)};
+    uint64_t half_ms = (monitor->silence_ms + 1) / 2;
     int rc;
 
     gpu_frame_decoder_release(&monitor->decoder);
@@ -275,7 +282,8 @@ static void start_child(struct gpu_monitor *monitor)
     }
     uv_read_start((uv_stream_t *)&monitor->frames, on_alloc, on_frames);
     uv_read_start((uv_stream_t *)&monitor->complaints, on_alloc, on_complaints);
-    uv_timer_start(&monitor->timer, on_silence, monitor->silence_ms * START_ALLOWANCE, 0);
+    monitor->patience = 2 * START_ALLOWANCE;
+    uv_timer_start(&monitor->timer, on_half_silence, half_ms, half_ms);
 }
 
 static uint64_t positive_ms(int64_t ns)

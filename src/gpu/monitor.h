@@ -28,7 +28,8 @@ struct gpu_monitor_options {
 };
 
 /* Strings are copied. The first child is started before this returns; what goes wrong with it is a problem like any
- * later one (also told before this returns, where it could not be started at all). */
+ * later one (also told before this returns, where it could not be started at all). The child ends with the thread that
+ * runs the loop. */
 struct gpu_monitor *gpu_monitor_new(uv_loop_t *loop, const struct gpu_monitor_options *options);
 
 /* No callback comes after this; it may be called from one. The child is killed and the memory freed while the loop

@@ -6,8 +6,8 @@
  *
  * - memory: of nvmlDeviceGetMemoryInfo_v2, total_bytes = total - reserved, and used_bytes has no reserved part; of the
  *   older call, which does not tell them apart, used_bytes includes what the driver reserves and reserved_bytes is 0.
- * - processes: the compute and the MPS list, each process once, sorted by pid. A list with impossible entries (drivers
- *   535.43 to 535.86 gave another layout to _v3) is read again by the older call.
+ * - processes: the compute and the MPS list, each process once, sorted by pid. A list with impossible entries (drivers of
+ *   the 535 series gave _v3 another layout without a new name) is read again by the older call.
  * - SM activity: GPM's SM_UTIL between two looks, where they are at least 100 ms of node time apart, as NVML asks.
  * - utilization is no SM activity and never stands in for it. */
 #ifndef CARMA_GPU_NVML_H

@@ -7,7 +7,8 @@
  *     memory-v2=N             nvmlDeviceGetMemoryInfo_v2 returns N
  *     processes=N             GPU 0 runs N processes, pids 1000..., using 1, 2, ... MiB (default 2)
  *     v3=N                    the _v3 process lists return N
- *     r535                    the _v3 process lists have 32 bytes an entry, as some drivers' had
+ *     v3-is-longer            the _v3 process lists have 32 bytes an entry, as some 535 drivers' had
+ *     v3-is-v1                the _v3 process lists have the first version's layout
  *     all-garbage             every version of the process lists is nonsense
  *     no-process-memory       memory of processes is not available
  *     growing                 GPU 0's list is too long for the first three buffers, then it has 100 processes
@@ -263,8 +264,10 @@ static int list(const struct nvml_device *device, bool mps, int version, size_t 
         return NVML_ERROR_INSUFFICIENT_SIZE;
     }
     *count = (unsigned int)wanted;
-    if (version == 3 && has("r535", NULL))
+    if (version == 3 && has("v3-is-longer", NULL))
         stride = 32;
+    if (version == 3 && has("v3-is-v1", NULL))
+        stride = sizeof(struct nvml_process_info_v1);
     for (unsigned int i = 0; i < *count; i++) {
         struct entry entry = entry_at(i, mps);
         if (has("all-garbage", NULL))

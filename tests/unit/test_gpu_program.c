@@ -227,24 +227,23 @@ static void test_complaints(void **state)
     unsetenv("CARMA_TIME_SCALE");
 }
 
-/* The period is node time: ten times faster, ten times as often on the wall. */
+/* The period is node time: ten seconds of it take far less on the wall, and no period is cut short. */
 static void test_the_period_is_node_time(void **state)
 {
     const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "1000", NULL};
     struct gpu_frame_decoder decoder = {0};
     struct run run;
-    int64_t first_ns = 0, began_ns;
+    int64_t first_ns = 0, began_ns = nodetime_monotonic_wall_ns();
 
     setenv("CARMA_TIME_SCALE", "50", 1);
     run = start("no-gpm", args);
     unsetenv("CARMA_TIME_SCALE");
     assert_true(next_frame(&run, &decoder));
     first_ns = reading.at_ns;
-    began_ns = nodetime_monotonic_wall_ns();
     for (int i = 0; i < 10; i++)
         assert_true(next_frame(&run, &decoder));
-    assert_in_range(nodetime_monotonic_wall_ns() - began_ns, 100 * NS_PER_MS, 2000 * NS_PER_MS); /* 200 ms */
-    assert_in_range(reading.at_ns - first_ns, 9 * NS_PER_SEC, 100 * NS_PER_SEC);                 /* 10 s */
+    assert_true(nodetime_monotonic_wall_ns() - began_ns < 5 * NS_PER_SEC);
+    assert_true(reading.at_ns - first_ns > 9 * NS_PER_SEC - NS_PER_SEC / 2);
     gpu_frame_decoder_release(&decoder);
     close_fd(&run.out);
     assert_int_equal(finish(&run), 0);

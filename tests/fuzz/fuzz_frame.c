@@ -1,0 +1,52 @@
+/* libFuzzer target: any bytes as a stream of GPU frames, fed in pieces whose size the first byte chooses. What is
+ * decoded must encode to a frame that decodes to the same again. Run: BUILD/tests/fuzz/fuzz_frame CORPUS_DIR */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/frame.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
+
+static void check_round_trip(const struct gpu_node_reading *reading)
+{
+    static struct gpu_node_reading again;
+    struct gpu_frame_decoder decoder = {0};
+    struct strbuf frame = {0};
+    struct error err;
+    const void *from;
+    size_t left;
+
+    gpu_frame_encode(reading, &frame);
+    from = frame.text;
+    left = frame.length;
+    if (gpu_frame_decode(&decoder, &from, &left, &again, &err) != 1 || memcmp(reading, &again, sizeof again) != 0)
+        abort();
+    gpu_frame_decoder_release(&decoder);
+    strbuf_release(&frame);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+    static struct gpu_node_reading reading;
+    struct gpu_frame_decoder decoder = {0};
+    struct error err;
+    size_t piece;
+    int rc = 0;
+
+    if (count == 0)
+        return 0;
+    piece = 1 + 8 * (size_t)bytes[0];
+    bytes++;
+    count--;
+    while (count && rc >= 0) {
+        size_t left = count < piece ? count : piece;
+        const void *from = bytes;
+        bytes += left;
+        count -= left;
+        while ((rc = gpu_frame_decode(&decoder, &from, &left, &reading, &err)) == 1)
+            check_round_trip(&reading);
+    }
+    gpu_frame_decoder_release(&decoder);
+    return 0;
+}
