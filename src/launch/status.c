@@ -38,8 +38,13 @@ void status_set_message(struct launch_status *status, const char *text, size_t l
         /* UTF-8 in paths and messages stays as it is; control characters would break the line or a terminal. */
         status->message[used] = c < 0x20 || c == 0x7f ? '?' : (char)c;
     }
-    while (used && (status->message[used - 1] & 0xc0) == 0x80 && used == sizeof status->message - 1)
-        used--; /* not half a character at the cut */
+    if (used == sizeof status->message - 1) { /* not half a character at the cut: go back to where the last begins */
+        size_t begin = used;
+        while (begin && (status->message[begin - 1] & 0xc0) == 0x80)
+            begin--;
+        if (begin && (status->message[begin - 1] & 0x80))
+            used = begin - 1;
+    }
     status->message[used] = '\0';
 }
 

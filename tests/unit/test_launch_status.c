@@ -1,0 +1,164 @@
+/* The status file: its format (tests/golden/launch-status.txt), what is not one, and who may create it. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "launch/status.h"
+
+static const struct launch_status sample = {
+    .phase = LAUNCH_ENDED,
+    .job = 12,
+    .launch = 2,
+    .shepherd = 4242,
+    .shepherd_start_ticks = 991234,
+    .process = 4243,
+    .process_start_ticks = 991235,
+    .started_ns = INT64_C(1700000000000000001),
+    .ended_ns = INT64_C(1700000060000000002),
+    .exit_status = 1,
+    .cause = EXIT_GPU_OOM,
+    .requested_bytes = INT64_C(2147483648),
+    .free_bytes = 1105199104,
+    .message = "CUDA out of memory. Tried to allocate 2.00 GiB.",
+};
+
+static void assert_same(const struct launch_status *a, const struct launch_status *b)
+{
+    assert_int_equal(a->phase, b->phase);
+    assert_true(a->job == b->job && a->launch == b->launch);
+    assert_true(a->shepherd == b->shepherd && a->shepherd_start_ticks == b->shepherd_start_ticks);
+    assert_true(a->process == b->process && a->process_start_ticks == b->process_start_ticks);
+    assert_true(a->started_ns == b->started_ns && a->ended_ns == b->ended_ns);
+    assert_true(a->exit_status == b->exit_status && a->signal == b->signal && a->cause == b->cause);
+    assert_true(a->requested_bytes == b->requested_bytes && a->free_bytes == b->free_bytes);
+    assert_int_equal(a->stopped, b->stopped);
+    assert_string_equal(a->message, b->message);
+}
+
+static int make_directory(void **state)
+{
+    char *directory = xstrdup("/tmp/carma-status-XXXXXX");
+
+    *state = directory;
+    return mkdtemp(directory) ? 0 : -1;
+}
+
+static int remove_directory(void **state)
+{
+    CLEANUP(free_ptr) char *directory = *state;
+    CLEANUP(free_ptr) char *path = xasprintf("%s/status", directory);
+
+    unlink(path);
+    return rmdir(directory); /* fails where a temporary file was left behind */
+}
+
+static void test_golden(void **state)
+{
+    const char *directory = *state;
+    CLEANUP(free_ptr) char *path = xasprintf("%s/status", directory);
+    CLEANUP(free_ptr) char *golden = NULL;
+    CLEANUP(free_ptr) char *text = NULL;
+    struct launch_status status;
+    struct error err;
+    size_t length;
+
+    assert_int_equal(file_read(CARMA_GOLDEN "/launch-status.txt", 4096, &golden, &length, &err), 0);
+    assert_int_equal(status_write(directory, &sample, STATUS_LAST, &err), 0);
+    assert_int_equal(file_read(path, 4096, &text, &length, &err), 0);
+    assert_string_equal(text, golden);
+    assert_int_equal(launch_read_status(directory, &status, &err), 0);
+    assert_same(&status, &sample);
+}
+
+static void test_first_is_exclusive(void **state)
+{
+    const char *directory = *state;
+    struct launch_status first, status;
+    struct error err;
+
+    status_init(&first);
+    first.job = 7;
+    first.stopped = true;
+    assert_int_equal(launch_read_status(directory, &status, &err), -ENOENT);
+    assert_int_equal(status_write(directory, &first, STATUS_EXCLUSIVE, &err), 0);
+    assert_int_equal(status_write(directory, &sample, STATUS_EXCLUSIVE, &err), -EEXIST);
+    assert_int_equal(launch_read_status(directory, &status, &err), 0);
+    assert_same(&status, &first);
+    assert_int_equal(status_write(directory, &sample, STATUS_REPLACE, &err), 0);
+    assert_int_equal(launch_read_status(directory, &status, &err), 0);
+    assert_same(&status, &sample);
+}
+
+static void test_parse(void **state)
+{
+    static const char later[] = "carma-launch 1\nphase running\nfuture 1 2 3\nmessage \nend\n";
+    static const char *const bad[] = {
+        "", "\n", "carma-launch 1\n", "carma-launch 1\nend", "carma-launch 2\nphase running\nend\n",
+        "carma-launch 1\nphase flying\nend\n", "carma-launch 1\nphase running\njob x\nend\n",
+        "carma-launch 1\nshepherd 5\nend\n", "carma-launch 1\nphase\nend\n", "carma-launch 1\ncause bad luck\nend\n",
+        "carma-launch 1\nphase ended\nstopped", "end\n", "\nend\n",
+    };
+    struct launch_status status;
+    struct error err;
+
+    assert_int_equal(status_parse("x", later, sizeof later - 1, &status, &err), 0);
+    assert_int_equal(status.phase, LAUNCH_RUNNING);
+    assert_true(status.requested_bytes == -1 && status.exit_status == -1);
+    for (size_t i = 0; i < array_size(bad); i++) {
+        if (status_parse("the/file", bad[i], strlen(bad[i]), &status, &err) != -EINVAL)
+            fail_msg("taken for a status: %s", bad[i]);
+        assert_non_null(strstr(err.text, "the/file"));
+    }
+    assert_int_equal(status_parse("x", "carma-launch 1\nphase running\0\nend\n", 34, &status, &err), -EINVAL);
+}
+
+static void test_message(void **state)
+{
+    struct launch_status status;
+    char text[1000];
+
+    status_set_message(&status, "one\x1b[31m\ttwo\nthree", 19);
+    assert_string_equal(status.message, "one?[31m?two");
+    status_set_message(&status, "cut here", 3);
+    assert_string_equal(status.message, "cut");
+    status_set_message(&status, "d\xc3\xa9j\xc3\xa0", 6);
+    assert_string_equal(status.message, "d\xc3\xa9j\xc3\xa0");
+    for (size_t i = 0; i < sizeof text; i += 2)
+        memcpy(text + i, "\xc3\xa9", 2);
+    status_set_message(&status, text, sizeof text); /* whole characters only: 127 of them fit into 255 bytes */
+    assert_int_equal(strlen(status.message), 254);
+}
+
+static void test_output_path(void **state)
+{
+    static const char *const cases[][2] = {{"/a/b", "/a/b"}, {"%j", "12"}, {"/x-%j/%j.log", "/x-12/12.log"},
+                                           {"/100%", "/100%"}, {"/%%j", "/%12"}, {"/%J", "/%J"}};
+
+    for (size_t i = 0; i < array_size(cases); i++) {
+        CLEANUP(free_ptr) char *path = launch_output_path(cases[i][0], 12);
+        assert_string_equal(path, cases[i][1]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_golden, make_directory, remove_directory),
+        cmocka_unit_test_setup_teardown(test_first_is_exclusive, make_directory, remove_directory),
+        cmocka_unit_test(test_parse),
+        cmocka_unit_test(test_message),
+        cmocka_unit_test(test_output_path),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
