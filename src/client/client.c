@@ -1,0 +1,314 @@
+#include "client/client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "base/strbuf.h"
+#include "base/units.h"
+#include "client/http1.h"
+
+#define SYSTEM_SOCKET "/run/carma/carma.sock"
+#define CONNECT_STEP_MS 10
+
+struct client {
+    char *socket_path;
+    int fd; /* -1: not connected */
+    int64_t timeout_ms;
+};
+
+static int find_socket(char **path, struct error *err)
+{
+    const char *chosen = getenv("CARMA_SOCKET"), *runtime = getenv("XDG_RUNTIME_DIR");
+
+    if (chosen && *chosen) {
+        *path = xstrdup(chosen);
+        return 0;
+    }
+    if (geteuid() != 0 && runtime && *runtime) {
+        *path = xasprintf("%s/carma/carma.sock", runtime);
+        if (access(*path, F_OK) == 0 || access(SYSTEM_SOCKET, F_OK) != 0)
+            return 0;
+        free(*path);
+    } else if (geteuid() != 0 && access(SYSTEM_SOCKET, F_OK) != 0) {
+        return error_set(err, ENOENT,
+                         "no daemon at %s, and XDG_RUNTIME_DIR is not set: name carmad's socket in CARMA_SOCKET",
+                         SYSTEM_SOCKET);
+    }
+    *path = xstrdup(SYSTEM_SOCKET);
+    return 0;
+}
+
+static void disconnect(struct client *client)
+{
+    if (client->fd >= 0)
+        close(client->fd);
+    client->fd = -1;
+}
+
+static int timed_out(const struct client *client, struct error *err)
+{
+    return error_set(err, ETIMEDOUT, "%s: the daemon has not answered for %lld s: is carmad stopped or very busy?",
+                     client->socket_path, (long long)(client->timeout_ms / 1000));
+}
+
+/* poll(2) until the deadline; 1, or -ETIMEDOUT. */
+static int wait_for(const struct client *client, short events, int64_t deadline_ns, short *ready, struct error *err)
+{
+    for (;;) {
+        struct pollfd fd = {.fd = client->fd, .events = events};
+        int64_t left_ms = (deadline_ns - nodetime_monotonic_wall_ns() + NS_PER_MS - 1) / NS_PER_MS;
+        int count;
+
+        if (left_ms <= 0)
+            return timed_out(client, err);
+        count = poll(&fd, 1, left_ms > 1000000 ? 1000000 : (int)left_ms);
+        if (count < 0 && errno != EINTR)
+            return error_set(err, errno, "%s: %s", client->socket_path, strerror(errno));
+        if (count > 0) {
+            *ready = fd.revents;
+            return 0;
+        }
+    }
+}
+
+static int connect_socket(struct client *client, int64_t deadline_ns, struct error *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t length = strlen(client->socket_path);
+    CLEANUP(close_fd) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0)
+        return error_set(err, errno, "no socket: %s", strerror(errno));
+    if (!length || length >= sizeof address.sun_path)
+        return error_set(err, ENAMETOOLONG, "%s: a socket's path has 1 to %zu bytes, this has %zu: check CARMA_SOCKET",
+                         client->socket_path, sizeof address.sun_path - 1, length);
+    memcpy(address.sun_path, client->socket_path, length + 1);
+    while (connect(fd, (struct sockaddr *)&address, sizeof address) < 0) {
+        if (errno == ENOENT || errno == ECONNREFUSED || errno == ENOTDIR)
+            return error_set(err, ECONNREFUSED, "%s: no daemon listens there: start it with `carmad`, or name its socket in "
+                             "CARMA_SOCKET", client->socket_path);
+        if (errno != EAGAIN && errno != EINTR) /* EAGAIN: the daemon has not accepted those before us yet */
+            return error_set(err, errno, "%s: cannot connect: %s", client->socket_path, strerror(errno));
+        if (nodetime_monotonic_wall_ns() >= deadline_ns)
+            return timed_out(client, err);
+        poll(NULL, 0, CONNECT_STEP_MS);
+    }
+    client->fd = fd;
+    fd = -1;
+    return 0;
+}
+
+static int64_t deadline_of(const struct client *client)
+{
+    return nodetime_monotonic_wall_ns() + client->timeout_ms * NS_PER_MS;
+}
+
+int client_open(const char *socket_path, struct client **opened, struct error *err)
+{
+    struct client *client = xcalloc(1, sizeof *client);
+    int rc = 0;
+
+    client->fd = -1;
+    client->timeout_ms = CLIENT_TIMEOUT_MS;
+    if (socket_path)
+        client->socket_path = xstrdup(socket_path);
+    else
+        rc = find_socket(&client->socket_path, err);
+    if (!rc)
+        rc = connect_socket(client, deadline_of(client), err);
+    if (rc)
+        client_free(client);
+    else
+        *opened = client;
+    return rc;
+}
+
+void client_free(struct client *client)
+{
+    if (!client)
+        return;
+    disconnect(client);
+    free(client->socket_path);
+    free(client);
+}
+
+const char *client_socket(const struct client *client)
+{
+    return client->socket_path;
+}
+
+void client_set_timeout(struct client *client, int64_t timeout_ms)
+{
+    client->timeout_ms = timeout_ms;
+}
+
+/* Between requests nothing should come: what does is the server's goodbye. */
+static bool connection_is_stale(const struct client *client)
+{
+    char byte;
+
+    return recv(client->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EINTR);
+}
+
+/* Sends until all is sent, or the server answers (it may refuse without reading to the end) or goes. */
+static int send_request(struct client *client, const struct strbuf *request, int64_t deadline_ns, size_t *sent,
+                        struct error *err)
+{
+    while (*sent < request->length) {
+        short ready;
+        int rc = wait_for(client, POLLIN | POLLOUT, deadline_ns, &ready, err);
+        ssize_t count;
+
+        if (rc)
+            return rc;
+        if (ready & POLLIN)
+            return 0;
+        count = send(client->fd, request->text + *sent, request->length - *sent, MSG_NOSIGNAL);
+        if (count >= 0)
+            *sent += (size_t)count;
+        else if (errno == EPIPE || errno == ECONNRESET)
+            return 0; /* whether it said why is seen by reading */
+        else if (errno != EAGAIN && errno != EINTR)
+            return error_set(err, errno, "%s: cannot send: %s", client->socket_path, strerror(errno));
+    }
+    return 0;
+}
+
+static int receive_reply(struct client *client, struct http1_reply *reply, int64_t deadline_ns, struct error *err)
+{
+    CLEANUP(free_ptr) char *buffer = xmalloc(64 * KIB);
+    int rc = 0;
+
+    while (!rc && reply->state != HTTP1_DONE) {
+        ssize_t count = recv(client->fd, buffer, 64 * KIB, 0);
+        short ready;
+
+        if (count > 0)
+            rc = http1_reply_feed(reply, buffer, (size_t)count, err);
+        else if (count == 0 || errno == ECONNRESET)
+            return http1_reply_close(reply, err);
+        else if (errno == EAGAIN)
+            rc = wait_for(client, POLLIN, deadline_ns, &ready, err);
+        else if (errno != EINTR)
+            return error_set(err, errno, "%s: cannot receive: %s", client->socket_path, strerror(errno));
+    }
+    return rc;
+}
+
+/* One attempt on the present connection. *unanswered: the server closed it without a word. */
+static int attempt(struct client *client, const struct strbuf *request, struct http1_reply *reply, int64_t deadline_ns,
+                   size_t *sent, bool *unanswered, struct error *err)
+{
+    int rc = send_request(client, request, deadline_ns, sent, err);
+
+    if (!rc)
+        rc = receive_reply(client, reply, deadline_ns, err);
+    *unanswered = rc == -EPROTO && !reply->begun;
+    if (rc || !reply->keep_alive || *sent < request->length)
+        disconnect(client);
+    return rc;
+}
+
+static int exchange(struct client *client, bool repeatable, const struct strbuf *request, struct http1_reply *reply,
+                    struct error *err)
+{
+    int64_t deadline_ns = deadline_of(client);
+    bool reused = client->fd >= 0, unanswered = false;
+    size_t sent = 0;
+    int rc = 0;
+
+    if (reused && connection_is_stale(client)) {
+        disconnect(client);
+        reused = false;
+    }
+    if (client->fd < 0)
+        rc = connect_socket(client, deadline_ns, err);
+    if (!rc)
+        rc = attempt(client, request, reply, deadline_ns, &sent, &unanswered, err);
+    /* The server may have closed just as we began: once more, where that can do no harm. */
+    if (unanswered && reused && (repeatable || sent == 0)) {
+        unanswered = false;
+        sent = 0;
+        rc = connect_socket(client, deadline_ns, err);
+        if (!rc)
+            rc = attempt(client, request, reply, deadline_ns, &sent, &unanswered, err);
+    }
+    if (unanswered)
+        rc = error_set(err, ECONNRESET, "%s: the daemon closed the connection without an answer%s", client->socket_path,
+                       repeatable ? ": try again"
+                                  : ": whether the request was carried out is not known, look before trying again");
+    return rc;
+}
+
+static int build_request(const char *method, const char *path, const json_t *body, struct strbuf *request,
+                         struct error *err)
+{
+    CLEANUP(free_ptr) char *text = body ? json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+
+    if (body && !text)
+        return error_set(err, EINVAL, "%s %s: the request cannot be written as JSON", method, path);
+    strbuf_printf(request, "%s %s HTTP/1.1\r\nHost: carma\r\n", method, path);
+    if (text)
+        strbuf_printf(request, "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n", strlen(text));
+    else
+        strbuf_printf(request, "%s\r\n", strcmp(method, "GET") == 0 ? "" : "Content-Length: 0\r\n");
+    if (text)
+        strbuf_puts(request, text);
+    return 0;
+}
+
+static int parse_reply(const struct client *client, const struct http1_reply *reply, json_t **json, struct error *err)
+{
+    json_error_t where;
+
+    *json = json_loadb(reply->body.text ? reply->body.text : "", reply->body.length, 0, &where);
+    if (!*json && reply->status < 300)
+        return error_set(err, EPROTO, "%s: the answer is not JSON (byte %d: %s): does something else than carmad listen there?",
+                         client->socket_path, where.position, where.text);
+    return 0;
+}
+
+int client_call(struct client *client, const char *method, const char *path, const json_t *body, int *status,
+                json_t **json, struct error *err)
+{
+    CLEANUP(strbuf_release) struct strbuf request = {0};
+    CLEANUP(http1_reply_release) struct http1_reply reply;
+    int rc;
+
+    *json = NULL;
+    http1_reply_init(&reply, CLIENT_REPLY_LIMIT_BYTES);
+    rc = build_request(method, path, body, &request, err);
+    if (!rc)
+        rc = exchange(client, strcmp(method, "GET") == 0, &request, &reply, err);
+    if (rc)
+        return rc;
+    *status = reply.status;
+    return parse_reply(client, &reply, json, err);
+}
+
+int client_check(int status, const json_t *reply, struct error *err)
+{
+    static const struct {
+        int status;
+        int code;
+    } codes[] = {{400, EINVAL}, {403, EPERM}, {404, ENOENT},  {405, EOPNOTSUPP},
+                 {409, EBUSY},  {413, EFBIG}, {422, ERANGE}, {503, EAGAIN}};
+    const char *text = json_string_value(json_object_get(reply, "error"));
+    int code = EIO;
+
+    if (status >= 200 && status < 300)
+        return 0;
+    for (size_t i = 0; i < array_size(codes); i++)
+        if (codes[i].status == status)
+            code = codes[i].code;
+    if (text)
+        return error_set(err, code, "%s", text);
+    return error_set(err, code, "the daemon answered with HTTP status %d and no explanation", status);
+}

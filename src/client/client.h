@@ -1,0 +1,36 @@
+/* Talking to the daemon: blocking calls of its HTTP API (docs/formats/http.md) over one Unix connection that is kept. */
+#ifndef CARMA_CLIENT_CLIENT_H
+#define CARMA_CLIENT_CLIENT_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct client;
+
+#define CLIENT_TIMEOUT_MS 60000
+#define CLIENT_REPLY_LIMIT_BYTES (256 << 20)
+
+/* Connects. NULL: $CARMA_SOCKET, else for root /run/carma/carma.sock; for others $XDG_RUNTIME_DIR/carma/carma.sock, and
+ * where that is not there, but the system's is, that of root. -ECONNREFUSED: no daemon listens there. */
+int client_open(const char *socket_path, struct client **client, struct error *err);
+void client_free(struct client *client);
+
+const char *client_socket(const struct client *client); /* the path that was opened */
+
+/* How long one call may take in all, wall time; CLIENT_TIMEOUT_MS until it is set. */
+void client_set_timeout(struct client *client, int64_t timeout_ms);
+
+/* Sends `body` (may be NULL) and waits for the reply. 0: there is one; *status is HTTP's, *reply (a new reference) its
+ * JSON, NULL where a failure came without any. Where the daemon closed the idle connection, a new one is made; but a
+ * request that may have been received is sent again only where it is a GET: -ECONNRESET otherwise.
+ * -ETIMEDOUT, -EMSGSIZE (reply too large), -EPROTO (no HTTP or no JSON). After an error the next call connects anew. */
+int client_call(struct client *client, const char *method, const char *path, const json_t *body, int *status,
+                json_t **reply, struct error *err);
+
+/* 0 where the status is a success; else a negative errno for it and the reply's own sentence in err: -EINVAL (400),
+ * -EPERM (403), -ENOENT (404), -EOPNOTSUPP (405), -EBUSY (409), -EFBIG (413), -ERANGE (422), -EAGAIN (503), else -EIO. */
+int client_check(int status, const json_t *reply, struct error *err);
+
+#endif

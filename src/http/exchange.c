@@ -1,0 +1,242 @@
+/* A request from its first header line to the last byte of its answer. */
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "base/memory.h"
+#include "http/http_internal.h"
+
+static struct exchange *exchange_of(const struct http_request *request)
+{
+    return (struct exchange *)((char *)request - offsetof(struct exchange, request));
+}
+
+static void exchange_free(struct exchange *exchange)
+{
+    if (exchange->response)
+        MHD_destroy_response(exchange->response);
+    strbuf_release(&exchange->body);
+    free(exchange->method);
+    free(exchange->path);
+    free(exchange);
+}
+
+/* A text that JSON can hold: what is no UTF-8 (a client's own words, most likely) shows as '?'. */
+static json_t *json_text(const char *text)
+{
+    json_t *json = json_string(text);
+    CLEANUP(free_ptr) char *clean = json ? NULL : xstrdup(text);
+
+    if (json)
+        return json;
+    for (char *at = clean; *at; at++)
+        if ((unsigned char)*at >= 0x80)
+            *at = '?';
+    return json_string(clean);
+}
+
+static struct MHD_Response *response_of(json_t *body)
+{
+    char *text = body ? json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    struct MHD_Response *response;
+
+    json_decref(body);
+    if (!text)
+        return NULL;
+    response = MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE);
+    if (!response) {
+        free(text);
+        return NULL;
+    }
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
+    return response;
+}
+
+static struct MHD_Response *error_response(const char *text)
+{
+    json_t *body = json_object();
+
+    json_object_set_new(body, "error", json_text(text));
+    return response_of(body);
+}
+
+/* Refuses before the body is read; the connection is closed then, since nobody will read it. */
+static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status, const char *text)
+{
+    struct MHD_Response *response = error_response(text);
+    enum MHD_Result rc = MHD_NO;
+
+    if (response) {
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+        rc = MHD_queue_response(connection, status, response);
+        MHD_destroy_response(response);
+    }
+    return rc;
+}
+
+static enum MHD_Result begin(struct http_server *server, struct MHD_Connection *mhd_connection, const char *url,
+                             const char *method, void **context)
+{
+    const char *length = MHD_lookup_connection_value(mhd_connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(mhd_connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    const struct connection *connection = info->socket_context;
+    size_t limit = server->options.body_limit_bytes;
+    /* libmicrohttpd has refused what is no number; were it not so, what strtoull makes of it is too large. */
+    unsigned long long announced = length ? strtoull(length, NULL, 10) : 0;
+    struct exchange *exchange;
+    char text[128];
+
+    if (MHD_lookup_connection_value(mhd_connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING))
+        return refuse(mhd_connection, MHD_HTTP_LENGTH_REQUIRED, "say the body's length: Content-Length is needed");
+    if (announced > limit) {
+        snprintf(text, sizeof text, "the request is too large: at most %zu bytes are taken", limit);
+        return refuse(mhd_connection, MHD_HTTP_CONTENT_TOO_LARGE, text);
+    }
+    if (announced > limit * HTTP_BODIES_PER_UID - connection->peer->body_bytes)
+        return refuse(mhd_connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+                      "you have too many large requests under way: wait for their answers");
+    exchange = xcalloc(1, sizeof *exchange);
+    exchange->server = server;
+    exchange->peer = connection->peer;
+    exchange->connection = mhd_connection;
+    exchange->method = xstrdup(method);
+    exchange->path = xstrdup(url);
+    exchange->announced_bytes = announced;
+    exchange->replied = true;
+    exchange->peer->body_bytes += announced;
+    exchange->request = (struct http_request){
+        .method = exchange->method,
+        .path = exchange->path,
+        .uid = connection->peer->uid,
+        .gid = connection->gid,
+        .pid = connection->pid,
+    };
+    *context = exchange;
+    return MHD_YES;
+}
+
+static void answer(struct exchange *exchange, unsigned status, struct MHD_Response *response)
+{
+    exchange->status = response ? status : MHD_HTTP_INTERNAL_SERVER_ERROR;
+    exchange->response = response ? response : error_response("the answer could not be written down");
+    if (exchange->suspended) {
+        exchange->suspended = false;
+        MHD_resume_connection(exchange->connection);
+        http_wake(exchange->server);
+    }
+}
+
+static void hand_over(struct http_server *server, struct exchange *exchange)
+{
+    exchange->handed = true;
+    DL_APPEND(server->exchanges, exchange);
+    if (server->closing) {
+        answer(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, error_response("the daemon is stopping: try again later"));
+        return;
+    }
+    exchange->request.body = exchange->body.text ? exchange->body.text : "";
+    exchange->request.body_length = exchange->body.length;
+    exchange->replied = false;
+    server->options.handle(&exchange->request, server->options.user);
+}
+
+enum MHD_Result http_on_request(void *closure, struct MHD_Connection *connection, const char *url, const char *method,
+                                const char *version, const char *upload, size_t *upload_size, void **context)
+{
+    struct http_server *server = closure;
+    struct exchange *exchange = *context;
+
+    if (!exchange)
+        return begin(server, connection, url, method, context);
+    if (*upload_size) {
+        /* libmicrohttpd gives no more than was announced; what it gives is held to that all the same. */
+        if (*upload_size > exchange->announced_bytes - exchange->body.length)
+            return MHD_NO;
+        strbuf_append(&exchange->body, upload, *upload_size);
+        *upload_size = 0;
+        return MHD_YES;
+    }
+    if (!exchange->handed)
+        hand_over(server, exchange);
+    if (!exchange->response) {
+        exchange->suspended = true;
+        MHD_suspend_connection(connection);
+        return MHD_YES;
+    }
+    return MHD_queue_response(connection, exchange->status, exchange->response);
+}
+
+void http_on_completed(void *closure, struct MHD_Connection *connection, void **context,
+                       enum MHD_RequestTerminationCode code)
+{
+    struct http_server *server = closure;
+    struct exchange *exchange = *context;
+
+    *context = NULL;
+    if (!exchange)
+        return;
+    exchange->peer->body_bytes -= exchange->announced_bytes;
+    if (exchange->handed)
+        DL_DELETE(server->exchanges, exchange);
+    exchange->server = NULL;
+    exchange->connection = NULL;
+    exchange->finished = true;
+    if (exchange->replied)
+        exchange_free(exchange);
+}
+
+void http_answer_pending(struct http_server *server)
+{
+    struct exchange *exchange;
+
+    DL_FOREACH (server->exchanges, exchange)
+        if (!exchange->response)
+            answer(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, error_response("the daemon is stopping: try again later"));
+}
+
+const char *http_query(const struct http_request *request, const char *name)
+{
+    const struct exchange *exchange = exchange_of(request);
+    const char *value = NULL;
+
+    if (exchange->finished || MHD_lookup_connection_value_n(exchange->connection, MHD_GET_ARGUMENT_KIND, name,
+                                                            strlen(name), &value, NULL) != MHD_YES)
+        return NULL;
+    return value ? value : "";
+}
+
+static void reply(struct http_request *request, unsigned status, struct MHD_Response *response)
+{
+    struct exchange *exchange = exchange_of(request);
+
+    assert(!exchange->replied);
+    exchange->replied = true;
+    if (!exchange->finished && !exchange->response) {
+        answer(exchange, status, response);
+        return;
+    }
+    /* The server was freed meanwhile, and has answered in our stead. */
+    if (response)
+        MHD_destroy_response(response);
+    if (exchange->finished)
+        exchange_free(exchange);
+}
+
+void http_reply(struct http_request *request, int status, json_t *body)
+{
+    reply(request, (unsigned)status, response_of(body));
+}
+
+void http_reply_error(struct http_request *request, int status, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    reply(request, (unsigned)status, error_response(text));
+}

@@ -1,0 +1,69 @@
+/* HTTP/1.1 over a Unix socket, on the caller's libuv loop: nothing here waits for a client. The API that is served is
+ * the caller's; requests and replies are JSON (docs/formats/http.md).
+ *
+ * Who calls is known from the socket's peer credentials. A client can hold no more than its share: connections are capped
+ * per uid and in all, a request's header and body are bounded, the bodies under way of one uid together as well, and a
+ * connection on which nothing moves is closed. */
+#ifndef CARMA_HTTP_HTTP_H
+#define CARMA_HTTP_HTTP_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <sys/types.h>
+#include <uv.h>
+
+#include "base/error.h"
+
+struct http_server;
+
+/* A complete request. All of it is valid until http_reply. */
+struct http_request {
+    const char *method;
+    const char *path; /* without the query; percent-decoded, so it may hold any byte but NUL */
+    const char *body; /* NUL-terminated, "" where there is none; not checked to be JSON or UTF-8 */
+    size_t body_length;
+    uid_t uid; /* the peer, when it connected */
+    gid_t gid;
+    pid_t pid;
+};
+
+#define HTTP_BODY_LIMIT_BYTES (8 << 20)
+#define HTTP_HEADER_LIMIT_BYTES (64 << 10)
+#define HTTP_IDLE_TIMEOUT_S 30
+#define HTTP_MAX_CONNECTIONS 1024
+#define HTTP_MAX_CONNECTIONS_PER_UID 256
+#define HTTP_BODIES_PER_UID 8 /* full-sized bodies that one uid may have under way */
+
+/* A zero means the default above. */
+struct http_options {
+    uv_loop_t *loop;
+    const char *socket_path; /* its directory is made where it is not there */
+    /* Called for each request, on the loop; must see to it that http_reply is called exactly once, then or later. */
+    void (*handle)(struct http_request *request, void *user);
+    void *user;
+    size_t body_limit_bytes;
+    unsigned idle_timeout_s; /* wall time */
+    unsigned max_connections;
+    unsigned max_connections_per_uid;
+};
+
+/* Listens. The socket has mode 0666 where the caller is root (anybody may submit), else 0600. A socket file that nobody
+ * listens on is replaced; -EADDRINUSE where somebody does. */
+int http_server_new(const struct http_options *options, struct http_server **server, struct error *err);
+
+/* Stops listening, removes the socket file, answers what is pending with 503, sends what can be sent within half a second
+ * and closes. The memory goes when the loop has run its close callbacks: run it until then. Requests still pending keep
+ * the right, and the duty, to one http_reply, which then does nothing but free them. Not to be called from `handle`. */
+void http_server_free(struct http_server *server);
+
+/* The value of `name` in the query: "" where it has none, NULL where it is not there. */
+const char *http_query(const struct http_request *request, const char *name);
+
+/* Answers, and with that ends the request's life. `body` is taken over. Harmless where the client has gone. */
+void http_reply(struct http_request *request, int status, json_t *body);
+
+/* Answers {"error": one sentence}. */
+void http_reply_error(struct http_request *request, int status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,158 @@
+/* A server of src/http on a thread of its own, for the tests of http and of client. What it answers:
+ *   /echo          what it got, as JSON
+ *   /later         the same, after 30 ms
+ *   /never         only when the server stops
+ *   /big?bytes=N   a text of N bytes
+ *   /fail?status=N an error with that status, naming the path */
+#ifndef CARMA_TESTS_HTTP_FIXTURE_H
+#define CARMA_TESTS_HTTP_FIXTURE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "http/http.h"
+
+#define FIXTURE_PENDING_MAX 16
+
+struct http_fixture {
+    char directory[64];
+    char path[96];
+    struct http_options options; /* limits: set before http_fixture_start */
+    struct http_server *server;
+    uv_loop_t loop;
+    uv_async_t stop;
+    pthread_t thread;
+    struct http_request *pending[FIXTURE_PENDING_MAX]; /* of /never */
+    atomic_int pending_count;
+    atomic_int handled;
+    bool running;
+};
+
+static void fixture_echo(struct http_request *request)
+{
+    const char *state = http_query(request, "state");
+    json_t *reply = json_pack("{s:s, s:s, s:I, s:I, s:I}", "method", request->method, "path", request->path, "length",
+                              (json_int_t)request->body_length, "uid", (json_int_t)request->uid, "pid",
+                              (json_int_t)request->pid);
+
+    json_object_set_new(reply, "body", json_string(request->body));
+    json_object_set_new(reply, "state", state ? json_string(state) : json_null());
+    http_reply(request, 200, reply);
+}
+
+static void fixture_timer_closed(uv_handle_t *timer)
+{
+    free(timer);
+}
+
+static void fixture_on_timer(uv_timer_t *timer)
+{
+    fixture_echo(timer->data);
+    uv_close((uv_handle_t *)timer, fixture_timer_closed);
+}
+
+static void fixture_handle(struct http_request *request, void *user)
+{
+    struct http_fixture *fixture = user;
+
+    fixture->handled++;
+    if (!strcmp(request->path, "/echo")) {
+        fixture_echo(request);
+    } else if (!strcmp(request->path, "/later")) {
+        uv_timer_t *timer = xcalloc(1, sizeof *timer);
+
+        timer->data = request;
+        uv_timer_init(&fixture->loop, timer);
+        uv_timer_start(timer, fixture_on_timer, 30, 0);
+    } else if (!strcmp(request->path, "/never") && fixture->pending_count < FIXTURE_PENDING_MAX) {
+        fixture->pending[fixture->pending_count] = request;
+        fixture->pending_count++;
+    } else if (!strcmp(request->path, "/big")) {
+        size_t bytes = (size_t)atoll(http_query(request, "bytes"));
+        char *text = xmalloc(bytes + 1);
+
+        memset(text, 'b', bytes);
+        text[bytes] = '\0';
+        http_reply(request, 200, json_pack("{s:o}", "text", json_stringn_nocheck(text, bytes)));
+        free(text);
+    } else {
+        const char *status = http_query(request, "status");
+
+        http_reply_error(request, status ? atoi(status) : 404, "%s: no such thing", request->path);
+    }
+}
+
+static void fixture_on_stop(uv_async_t *async)
+{
+    struct http_fixture *fixture = async->data;
+
+    http_server_free(fixture->server);
+    for (int i = 0; i < fixture->pending_count; i++)
+        http_reply(fixture->pending[i], 200, json_object());
+    uv_close((uv_handle_t *)async, NULL);
+}
+
+static void *fixture_main(void *user)
+{
+    struct http_fixture *fixture = user;
+
+    uv_run(&fixture->loop, UV_RUN_DEFAULT);
+    return NULL;
+}
+
+static int http_fixture_prepare(struct http_fixture *fixture)
+{
+    memset(fixture, 0, sizeof *fixture);
+    snprintf(fixture->directory, sizeof fixture->directory, "/tmp/carma-http-XXXXXX");
+    if (!mkdtemp(fixture->directory))
+        return -1;
+    snprintf(fixture->path, sizeof fixture->path, "%s/carma.sock", fixture->directory);
+    return 0;
+}
+
+static int http_fixture_start(struct http_fixture *fixture, struct error *err)
+{
+    int rc;
+
+    uv_loop_init(&fixture->loop);
+    fixture->options.loop = &fixture->loop;
+    fixture->options.socket_path = fixture->path;
+    fixture->options.handle = fixture_handle;
+    fixture->options.user = fixture;
+    fixture->pending_count = 0;
+    rc = http_server_new(&fixture->options, &fixture->server, err);
+    if (rc) {
+        uv_run(&fixture->loop, UV_RUN_DEFAULT);
+        uv_loop_close(&fixture->loop);
+        return rc;
+    }
+    fixture->stop.data = fixture;
+    uv_async_init(&fixture->loop, &fixture->stop, fixture_on_stop);
+    fixture->running = pthread_create(&fixture->thread, NULL, fixture_main, fixture) == 0;
+    return fixture->running ? 0 : -1;
+}
+
+static void http_fixture_stop(struct http_fixture *fixture)
+{
+    if (!fixture->running)
+        return;
+    uv_async_send(&fixture->stop);
+    pthread_join(fixture->thread, NULL);
+    uv_loop_close(&fixture->loop);
+    fixture->running = false;
+}
+
+static int http_fixture_remove(struct http_fixture *fixture)
+{
+    http_fixture_stop(fixture);
+    unlink(fixture->path);
+    return rmdir(fixture->directory);
+}
+
+#endif

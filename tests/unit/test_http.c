@@ -1,0 +1,483 @@
+/* The HTTP server as raw sockets see it: pieces, sizes, many at once, slow, rude and gone clients, and its own end. */
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <cmocka.h>
+
+#include "base/nodetime.h"
+#include "base/strbuf.h"
+#include "base/units.h"
+#include "http_fixture.h"
+
+#define BODY_LIMIT 100000
+#define MANY 200
+
+static struct http_fixture fixture;
+
+static int setup(void **state)
+{
+    struct error err = {{0}};
+
+    if (http_fixture_prepare(&fixture))
+        return -1;
+    fixture.options.body_limit_bytes = BODY_LIMIT;
+    if (http_fixture_start(&fixture, &err)) {
+        fprintf(stderr, "%s\n", err.text);
+        return -1;
+    }
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    return http_fixture_remove(&fixture);
+}
+
+static void restart(void)
+{
+    struct error err = {{0}};
+
+    http_fixture_stop(&fixture);
+    if (http_fixture_start(&fixture, &err))
+        fail_msg("%s", err.text);
+}
+
+static int connect_raw(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct timeval patience = {.tv_sec = 10};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    memcpy(address.sun_path, fixture.path, strlen(fixture.path) + 1);
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) < 0)
+        fail_msg("connect: %s", strerror(errno));
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    return fd;
+}
+
+static void send_text(int fd, const char *text)
+{
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+/* Reads one answer, header and Content-Length bytes; returns its status, 0 where the server closed instead. */
+static int read_answer(int fd, struct strbuf *answer)
+{
+    size_t wanted = 0;
+
+    strbuf_clear(answer);
+    while (!wanted || answer->length < wanted) {
+        const char *end, *length;
+        char byte[4096];
+        ssize_t count = recv(fd, byte, wanted ? (wanted - answer->length < 4096 ? wanted - answer->length : 4096) : 1, 0);
+
+        if (count == 0 || (count < 0 && errno == ECONNRESET))
+            return 0;
+        if (count < 0)
+            fail_msg("no answer: %s", strerror(errno));
+        strbuf_append(answer, byte, (size_t)count);
+        end = wanted ? NULL : strstr(answer->text, "\r\n\r\n");
+        if (end) {
+            length = strcasestr(answer->text, "Content-Length: ");
+            assert_non_null(length);
+            wanted = (size_t)(end + 4 - answer->text) + (size_t)atoll(length + 16);
+        }
+    }
+    assert_memory_equal(answer->text, "HTTP/1.1 ", 9);
+    return atoi(answer->text + 9);
+}
+
+static void expect(int fd, int status, const char *says)
+{
+    struct strbuf answer = {0};
+    int got = read_answer(fd, &answer);
+
+    if (got != status || (says && !strstr(answer.text, says)))
+        fail_msg("status %d: %s", got, answer.text ? answer.text : "(closed)");
+    strbuf_release(&answer);
+}
+
+static void expect_closed(int fd)
+{
+    char rest[256];
+    ssize_t count = recv(fd, rest, sizeof rest, 0);
+
+    if (count > 0)
+        fail_msg("not closed, but: %.*s", (int)count, rest);
+    assert_true(count == 0 || (count < 0 && errno == ECONNRESET));
+    close(fd);
+}
+
+/* A refusal by libmicrohttpd itself; version 0.9.75 may send its header twice. */
+static void expect_refusal(int fd, const char *status_line)
+{
+    char text[4096] = "";
+    size_t length = 0;
+    ssize_t count;
+
+    while ((count = recv(fd, text + length, sizeof text - 1 - length, 0)) > 0)
+        length += (size_t)count;
+    assert_true(count == 0 || errno == ECONNRESET);
+    if (strncmp(text, status_line, strlen(status_line)) != 0)
+        fail_msg("not \"%s\", but: %s", status_line, text);
+    close(fd);
+}
+
+#define GET_ECHO "GET /echo HTTP/1.1\r\nHost: x\r\n\r\n"
+
+static void test_pieces(void **state)
+{
+    static const char request[] = "POST /echo?state=all HTTP/1.1\r\nHost: x\r\nContent-Length: 13\r\n\r\n{\"a\": \"b\xc3\xa9\"} ";
+    char uid[32];
+    int fd = connect_raw();
+
+    for (size_t i = 0; i < sizeof request - 1; i++) {
+        assert_int_equal(send(fd, request + i, 1, MSG_NOSIGNAL), 1);
+        if (i % 16 == 0)
+            usleep(1000);
+    }
+    snprintf(uid, sizeof uid, "\"uid\":%u,\"pid\":%d", (unsigned)getuid(), (int)getpid());
+    expect(fd, 200, uid);
+    send_text(fd, request);
+    expect(fd, 200, "\"state\":\"all\"");
+    send_text(fd, request);
+    expect(fd, 200, "\"length\":13");
+    send_text(fd, request);
+    expect(fd, 200, "\"body\":\"{\\\"a\\\": \\\"b\xc3\xa9\\\"} \"");
+    send_text(fd, request);
+    expect(fd, 200, "Content-Type: application/json");
+    send_text(fd, "GET /echo?state HTTP/1.1\r\nHost: x\r\n\r\n");
+    expect(fd, 200, "\"state\":\"\"");
+    send_text(fd, GET_ECHO);
+    expect(fd, 200, "\"state\":null");
+    close(fd);
+}
+
+/* Two requests in one write, and one that is answered later, on one connection. */
+static void test_keep_alive_and_later(void **state)
+{
+    int fd = connect_raw();
+
+    send_text(fd, GET_ECHO "GET /later HTTP/1.1\r\nHost: x\r\n\r\n" GET_ECHO);
+    expect(fd, 200, "\"/echo\"");
+    expect(fd, 200, "\"/later\"");
+    expect(fd, 200, "\"/echo\"");
+    send_text(fd, "GET /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    expect(fd, 200, NULL);
+    expect_closed(fd);
+}
+
+static void test_errors(void **state)
+{
+    int fd = connect_raw();
+
+    send_text(fd, "GET /what HTTP/1.1\r\nHost: x\r\n\r\n");
+    expect(fd, 404, "{\"error\":\"/what: no such thing\"}");
+    send_text(fd, "GET /a%ff%22 HTTP/1.1\r\nHost: x\r\n\r\n");
+    expect(fd, 404, "{\"error\":\"/a?\\\": no such thing\"}");
+    close(fd);
+    fd = connect_raw();
+    send_text(fd, "complete nonsense\r\n\r\n");
+    expect_refusal(fd, "HTTP/1.1 400 ");
+    fd = connect_raw();
+    send_text(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n");
+    expect_refusal(fd, "HTTP/1.1 400 ");
+    fd = connect_raw();
+    send_text(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n");
+    expect(fd, 411, "Content-Length");
+    expect_closed(fd);
+    assert_int_equal(fixture.handled, 2);
+}
+
+static void test_sizes(void **state)
+{
+    struct strbuf request = {0};
+    char *body = xmalloc(BODY_LIMIT + 1);
+    int fd = connect_raw();
+
+    memset(body, 'x', BODY_LIMIT);
+    body[BODY_LIMIT] = '\0';
+    strbuf_printf(&request, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", BODY_LIMIT, body);
+    send_text(fd, request.text);
+    expect(fd, 200, "\"length\":100000");
+    strbuf_clear(&request);
+    strbuf_printf(&request, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", BODY_LIMIT + 1);
+    send_text(fd, request.text);
+    expect(fd, 413, "at most 100000 bytes");
+    expect_closed(fd);
+    fd = connect_raw();
+    send_text(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999999\r\n\r\n");
+    expect_refusal(fd, "HTTP/1.1 413 ");
+    fd = connect_raw();
+    strbuf_clear(&request);
+    strbuf_printf(&request, "GET /echo HTTP/1.1\r\nHost: x\r\nX-Big: %.*s", HTTP_HEADER_LIMIT_BYTES, body);
+    send(fd, request.text, request.length, MSG_NOSIGNAL);
+    expect_refusal(fd, "HTTP/1.1 431 ");
+    assert_int_equal(fixture.handled, 1);
+    strbuf_release(&request);
+    free(body);
+}
+
+/* The bodies that one uid has under way are bounded together; what is given up counts no more. */
+static void test_bodies_of_one_uid(void **state)
+{
+    static const char request[] = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nx";
+    int fds[HTTP_BODIES_PER_UID], fd;
+
+    for (int i = 0; i < HTTP_BODIES_PER_UID; i++) {
+        fds[i] = connect_raw();
+        send_text(fds[i], request);
+    }
+    usleep(50000);
+    fd = connect_raw();
+    send_text(fd, request);
+    expect(fd, 503, "too many large requests");
+    expect_closed(fd);
+    for (int i = 0; i < HTTP_BODIES_PER_UID; i++)
+        close(fds[i]);
+    usleep(50000);
+    fd = connect_raw();
+    send_text(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx");
+    expect(fd, 200, NULL);
+    close(fd);
+}
+
+static void test_many_at_once(void **state)
+{
+    int fds[MANY];
+
+    for (int i = 0; i < MANY; i++)
+        fds[i] = connect_raw();
+    for (int i = 0; i < MANY; i++)
+        send_text(fds[i], i % 2 ? GET_ECHO : "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+    for (int i = MANY; i-- > 0;)
+        expect(fds[i], 200, i % 2 ? "\"/echo\"" : "\"/later\"");
+    for (int i = 0; i < MANY; i++)
+        close(fds[i]);
+    assert_int_equal(fixture.handled, MANY);
+}
+
+static void test_caps(void **state)
+{
+    int fds[3], fd;
+
+    fixture.options.max_connections_per_uid = 3;
+    restart();
+    for (int i = 0; i < 3; i++) {
+        fds[i] = connect_raw();
+        send_text(fds[i], GET_ECHO);
+        expect(fds[i], 200, NULL);
+    }
+    fd = connect_raw();
+    expect(fd, 503, "you have too many connections open");
+    expect_closed(fd);
+    close(fds[0]);
+    usleep(50000);
+    fds[0] = connect_raw();
+    send_text(fds[0], GET_ECHO);
+    expect(fds[0], 200, NULL);
+    for (int i = 0; i < 3; i++)
+        close(fds[i]);
+    fixture.options.max_connections = 1;
+    restart();
+    fds[0] = connect_raw();
+    send_text(fds[0], GET_ECHO);
+    expect(fds[0], 200, NULL);
+    fd = connect_raw();
+    expect(fd, 503, "too many clients");
+    expect_closed(fd);
+    close(fds[0]);
+}
+
+/* Half a request, an unread answer of 8 MB, and nothing at all: others do not notice; the idle are let go. */
+static void test_slow_clients(void **state)
+{
+    int silent, half, unread, fd;
+    struct strbuf answer = {0};
+    int64_t start_ns;
+
+    fixture.options.idle_timeout_s = 1;
+    restart();
+    silent = connect_raw();
+    half = connect_raw();
+    unread = connect_raw();
+    send_text(half, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{");
+    send_text(unread, "GET /big?bytes=8000000 HTTP/1.1\r\nHost: x\r\n\r\n");
+    start_ns = nodetime_monotonic_wall_ns();
+    fd = connect_raw();
+    for (int i = 0; i < 50; i++) {
+        send_text(fd, GET_ECHO);
+        expect(fd, 200, NULL);
+    }
+    assert_true(nodetime_monotonic_wall_ns() - start_ns < 900 * NS_PER_MS);
+    expect_closed(silent);
+    expect_closed(half);
+    usleep(400000); /* its time came with theirs, give or take a tick */
+    assert_int_equal(read_answer(unread, &answer), 0);
+    assert_true(answer.length < 8000000);
+    close(unread);
+    close(fd);
+    strbuf_release(&answer);
+}
+
+static void test_client_gone(void **state)
+{
+    int fd;
+
+    for (int i = 0; i < 10; i++) {
+        fd = connect_raw();
+        send_text(fd, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+        while (fixture.handled <= i)
+            usleep(1000);
+        close(fd);
+    }
+    usleep(60000);
+    fd = connect_raw();
+    send_text(fd, GET_ECHO);
+    expect(fd, 200, NULL);
+    close(fd);
+}
+
+static void test_stop_with_pending(void **state)
+{
+    int waiting = connect_raw(), idle = connect_raw(), gone = connect_raw();
+
+    send_text(waiting, "GET /never HTTP/1.1\r\nHost: x\r\n\r\n");
+    send_text(gone, "GET /never HTTP/1.1\r\nHost: x\r\n\r\n");
+    send_text(idle, GET_ECHO);
+    expect(idle, 200, NULL);
+    while (fixture.pending_count < 2)
+        usleep(1000);
+    close(gone);
+    http_fixture_stop(&fixture);
+    expect(waiting, 503, "stopping");
+    expect_closed(waiting);
+    expect_closed(idle);
+    assert_int_equal(access(fixture.path, F_OK), -1);
+}
+
+static void assert_cannot_listen(const char *path, int code, const char *says)
+{
+    struct http_options options = {.loop = NULL, .socket_path = path, .handle = fixture_handle};
+    struct http_server *server = NULL;
+    struct error err = {{0}};
+
+    assert_int_equal(http_server_new(&options, &server, &err), code);
+    assert_null(server);
+    assert_null(strchr(err.text, '\n'));
+    if (!strstr(err.text, says) || !strstr(err.text, path))
+        fail_msg("\"%s\" does not say \"%s\"", err.text, says);
+}
+
+static void test_socket_file(void **state)
+{
+    struct stat st;
+    char path[256];
+    FILE *file;
+    int status;
+    pid_t child;
+
+    assert_int_equal(stat(fixture.path, &st), 0);
+    assert_int_equal(st.st_mode & 07777, geteuid() == 0 ? 0666 : 0600);
+    assert_cannot_listen(fixture.path, -EADDRINUSE, "another server listens");
+    /* A server that died leaves its file, which the next one replaces. */
+    http_fixture_stop(&fixture);
+    child = fork();
+    if (!child) {
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+        memcpy(address.sun_path, fixture.path, strlen(fixture.path) + 1);
+        _exit(bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, 1));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(access(fixture.path, F_OK), 0);
+    restart();
+    http_fixture_stop(&fixture);
+    file = fopen(fixture.path, "w");
+    assert_non_null(file);
+    fclose(file);
+    assert_cannot_listen(fixture.path, -EEXIST, "no socket");
+    assert_int_equal(access(fixture.path, F_OK), 0);
+    memset(path, 'p', sizeof path);
+    memcpy(path, "/tmp/", 5);
+    path[150] = '\0';
+    assert_cannot_listen(path, -ENAMETOOLONG, "choose a shorter one");
+}
+
+/* Another server has taken the place of a removed file: stopping must not take it away. */
+static void test_stop_leaves_others_file(void **state)
+{
+    FILE *file;
+
+    assert_int_equal(unlink(fixture.path), 0);
+    file = fopen(fixture.path, "w");
+    assert_non_null(file);
+    fclose(file);
+    http_fixture_stop(&fixture);
+    assert_int_equal(access(fixture.path, F_OK), 0);
+}
+
+/* No descriptors left: the server pauses, neither spinning nor dying, and goes on when there are some. */
+static void test_out_of_descriptors(void **state)
+{
+    struct rlimit before, now;
+    struct timespec start, end;
+    int fd = connect_raw(), waiting;
+
+    send_text(fd, GET_ECHO);
+    expect(fd, 200, NULL);
+    waiting = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    getrlimit(RLIMIT_NOFILE, &before);
+    now = before;
+    now.rlim_cur = (rlim_t)waiting + 1;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path, fixture.path, strlen(fixture.path) + 1);
+    assert_int_equal(connect(waiting, (struct sockaddr *)&address, sizeof address), 0);
+    send_text(waiting, GET_ECHO);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
+    usleep(250000);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+    assert_true((end.tv_sec - start.tv_sec) * NS_PER_SEC + end.tv_nsec - start.tv_nsec < 100 * NS_PER_MS);
+    send_text(fd, GET_ECHO);
+    expect(fd, 200, NULL);
+    assert_int_equal(fixture.handled, 2);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    expect(waiting, 200, NULL);
+    close(waiting);
+    close(fd);
+}
+
+#define http_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        http_test(test_pieces),
+        http_test(test_keep_alive_and_later),
+        http_test(test_errors),
+        http_test(test_sizes),
+        http_test(test_bodies_of_one_uid),
+        http_test(test_many_at_once),
+        http_test(test_caps),
+        http_test(test_slow_clients),
+        http_test(test_client_gone),
+        http_test(test_stop_with_pending),
+        http_test(test_socket_file),
+        http_test(test_stop_leaves_others_file),
+        http_test(test_out_of_descriptors),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
