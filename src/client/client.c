@@ -220,20 +220,18 @@ static int exchange(struct client *client, bool repeatable, const struct strbuf 
                     struct error *err)
 {
     int64_t deadline_ns = deadline_of(client);
-    bool reused = client->fd >= 0, unanswered = false;
+    bool unanswered = false;
     size_t sent = 0;
     int rc = 0;
 
-    if (reused && connection_is_stale(client)) {
+    if (client->fd >= 0 && connection_is_stale(client))
         disconnect(client);
-        reused = false;
-    }
     if (client->fd < 0)
         rc = connect_socket(client, deadline_ns, err);
     if (!rc)
         rc = attempt(client, request, reply, deadline_ns, &sent, &unanswered, err);
     /* The server may have closed just as we began: once more, where that can do no harm. */
-    if (unanswered && reused && (repeatable || sent == 0)) {
+    if (unanswered && (repeatable || sent == 0)) {
         unanswered = false;
         sent = 0;
         rc = connect_socket(client, deadline_ns, err);

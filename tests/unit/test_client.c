@@ -1,0 +1,387 @@
+/* The client library against src/http, and against servers that answer oddly. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <cmocka.h>
+
+#include "client/client.h"
+#include "client/http1.h"
+#include "http_fixture.h"
+
+static struct http_fixture fixture;
+
+static int setup(void **state)
+{
+    return http_fixture_prepare(&fixture);
+}
+
+static int teardown(void **state)
+{
+    return http_fixture_remove(&fixture);
+}
+
+static void start(void)
+{
+    struct error err = {{0}};
+
+    if (http_fixture_start(&fixture, &err))
+        fail_msg("%s", err.text);
+}
+
+static struct client *open_client(void)
+{
+    struct client *client = NULL;
+    struct error err = {{0}};
+
+    if (client_open(fixture.path, &client, &err))
+        fail_msg("%s", err.text);
+    return client;
+}
+
+static json_t *call(struct client *client, const char *method, const char *path, json_t *body, int expected)
+{
+    struct error err = {{0}};
+    json_t *reply;
+    int status = 0;
+
+    if (client_call(client, method, path, body, &status, &reply, &err))
+        fail_msg("%s %s: %s", method, path, err.text);
+    assert_int_equal(status, expected);
+    json_decref(body);
+    return reply;
+}
+
+static void test_calls(void **state)
+{
+    struct client *client;
+    json_t *reply, *sent = json_pack("{s:s, s:[i, n]}", "text", "é\"\n", "list", 7);
+    char *text = json_dumps(sent, JSON_COMPACT);
+
+    start();
+    client = open_client();
+    reply = call(client, "POST", "/echo?state=all", sent, 200);
+    assert_string_equal(json_string_value(json_object_get(reply, "method")), "POST");
+    assert_string_equal(json_string_value(json_object_get(reply, "path")), "/echo");
+    assert_string_equal(json_string_value(json_object_get(reply, "state")), "all");
+    assert_string_equal(json_string_value(json_object_get(reply, "body")), text);
+    json_decref(reply);
+    reply = call(client, "GET", "/later", NULL, 200);
+    assert_int_equal(json_integer_value(json_object_get(reply, "length")), 0);
+    json_decref(reply);
+    reply = call(client, "POST", "/echo", NULL, 200);
+    json_decref(reply);
+    reply = call(client, "GET", "/big?bytes=20000000", NULL, 200);
+    assert_int_equal(json_string_length(json_object_get(reply, "text")), 20000000);
+    json_decref(reply);
+    client_free(client);
+    free(text);
+}
+
+static void test_check(void **state)
+{
+    static const struct {
+        int status;
+        int code;
+    } cases[] = {{400, -EINVAL}, {403, -EPERM}, {404, -ENOENT}, {409, -EBUSY},
+                 {413, -EFBIG},  {422, -ERANGE}, {503, -EAGAIN}, {500, -EIO}};
+    struct client *client;
+    struct error err;
+    json_t *reply;
+
+    start();
+    client = open_client();
+    for (size_t i = 0; i < array_size(cases); i++) {
+        char path[64];
+
+        snprintf(path, sizeof path, "/fail?status=%d", cases[i].status);
+        reply = call(client, "GET", path, NULL, cases[i].status);
+        assert_int_equal(client_check(cases[i].status, reply, &err), cases[i].code);
+        assert_string_equal(err.text, "/fail: no such thing");
+        json_decref(reply);
+    }
+    assert_int_equal(client_check(201, NULL, &err), 0);
+    assert_int_equal(client_check(502, NULL, &err), -EIO);
+    assert_non_null(strstr(err.text, "502"));
+    client_free(client);
+}
+
+static void test_no_daemon(void **state)
+{
+    struct client *client = NULL;
+    struct error err = {{0}};
+
+    assert_int_equal(client_open(fixture.path, &client, &err), -ECONNREFUSED);
+    assert_null(client);
+    assert_non_null(strstr(err.text, fixture.path));
+    assert_non_null(strstr(err.text, "`carmad`"));
+    assert_null(strchr(err.text, '\n'));
+    setenv("CARMA_SOCKET", fixture.path, 1);
+    start();
+    assert_int_equal(client_open(NULL, &client, &err), 0);
+    assert_string_equal(client_socket(client), fixture.path);
+    unsetenv("CARMA_SOCKET");
+    client_free(client);
+}
+
+/* The daemon was started anew between two calls: the second does not notice, a POST included. */
+static void test_reconnects(void **state)
+{
+    struct client *client;
+
+    start();
+    client = open_client();
+    json_decref(call(client, "GET", "/echo", NULL, 200));
+    http_fixture_stop(&fixture);
+    start();
+    json_decref(call(client, "POST", "/echo", json_object(), 200));
+    assert_int_equal(fixture.handled, 2);
+    client_free(client);
+}
+
+static void test_stopped_while_waiting(void **state)
+{
+    struct client *client;
+    struct error err = {{0}};
+    json_t *reply;
+    int status;
+
+    start();
+    client = open_client();
+    client_set_timeout(client, 100);
+    assert_int_equal(client_call(client, "GET", "/never", NULL, &status, &reply, &err), -ETIMEDOUT);
+    assert_non_null(strstr(err.text, fixture.path));
+    assert_null(reply);
+    client_set_timeout(client, 10000);
+    json_decref(call(client, "GET", "/echo", NULL, 200));
+    http_fixture_stop(&fixture);
+    assert_int_equal(client_call(client, "GET", "/echo", NULL, &status, &reply, &err), -ECONNREFUSED);
+    client_free(client);
+}
+
+/* The server refuses before it has read all: its word is heard all the same. */
+static void test_too_large(void **state)
+{
+    char *big = xmalloc(20000001);
+    struct client *client;
+    json_t *reply;
+    struct error err;
+
+    start();
+    memset(big, 'x', 20000000);
+    big[20000000] = '\0';
+    client = open_client();
+    for (int i = 0; i < 3; i++) {
+        reply = call(client, "POST", "/echo", json_pack("[s]", big), 413);
+        assert_int_equal(client_check(413, reply, &err), -EFBIG);
+        assert_non_null(strstr(err.text, "too large"));
+        json_decref(reply);
+        json_decref(call(client, "GET", "/echo", NULL, 200));
+    }
+    client_free(client);
+    free(big);
+}
+
+/* A server of one listening socket that plays one line of `answers` per connection: answers to send in turn, each after
+ * a request, then it closes. */
+struct script {
+    const char *answers[4][3];
+    int connections;
+    int requests;
+    int listen_fd;
+    pthread_t thread;
+};
+
+static void *play(void *user)
+{
+    struct script *script = user;
+
+    for (; script->answers[script->connections][0]; script->connections++) {
+        const char *const *answers = script->answers[script->connections];
+        int fd = accept(script->listen_fd, NULL, NULL);
+
+        for (int i = 0; i < 3 && answers[i]; i++) {
+            char request[4096];
+
+            if (recv(fd, request, sizeof request, 0) > 0)
+                script->requests++;
+            for (const char *at = answers[i]; *at; at++) { /* in the smallest pieces */
+                send(fd, at, 1, MSG_NOSIGNAL);
+            }
+        }
+        close(fd);
+    }
+    return NULL;
+}
+
+static void start_script(struct script *script)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    memcpy(address.sun_path, fixture.path, strlen(fixture.path) + 1);
+    script->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(script->listen_fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(script->listen_fd, 5), 0);
+    assert_int_equal(pthread_create(&script->thread, NULL, play, script), 0);
+}
+
+static void end_script(struct script *script)
+{
+    pthread_join(script->thread, NULL);
+    close(script->listen_fd);
+    unlink(fixture.path);
+}
+
+#define OK(body) "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n" body
+
+/* The connection dies just as the second request is read: a GET is sent again, a POST never. */
+static void test_never_twice(void **state)
+{
+    struct script get = {.answers = {{OK("[]"), ""}, {OK("{}")}}};
+    struct script post = {.answers = {{OK("[]"), ""}}};
+    struct script dying = {.answers = {{""}, {""}}};
+    struct client *client;
+    struct error err = {{0}};
+    json_t *reply, *body = json_object();
+    int status;
+
+    start_script(&get);
+    client = open_client();
+    json_decref(call(client, "GET", "/a", NULL, 200));
+    reply = call(client, "GET", "/a", NULL, 200);
+    assert_true(json_is_object(reply));
+    json_decref(reply);
+    client_free(client);
+    end_script(&get);
+    assert_int_equal(get.requests, 3);
+
+    start_script(&post);
+    client = open_client();
+    json_decref(call(client, "POST", "/a", json_object(), 200));
+    assert_int_equal(client_call(client, "POST", "/a", body, &status, &reply, &err), -ECONNRESET);
+    assert_non_null(strstr(err.text, "not known"));
+    client_free(client);
+    end_script(&post);
+    assert_int_equal(post.requests, 2);
+
+    start_script(&dying);
+    client = open_client();
+    assert_int_equal(client_call(client, "GET", "/a", NULL, &status, &reply, &err), -ECONNRESET);
+    client_free(client);
+    end_script(&dying);
+    assert_int_equal(dying.requests, 2);
+    json_decref(body);
+}
+
+static void test_answers(void **state)
+{
+    static const struct {
+        const char *answer;
+        int rc;
+        int status;
+        const char *json; /* NULL: none */
+    } cases[] = {
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n[1\r\n1;x=y\r\n,\r\n2\r\n2]\r\n0\r\nX: y\r\n\r\n", 0, 200,
+         "[1,2]"},
+        {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\ncontent-length:  4 \r\n\r\n[ 1]", 0, 201, "[1]"},
+        {"HTTP/1.0 200 OK\r\n\r\n[3]", 0, 200, "[3]"},
+        {"HTTP/1.1 404 Not Found\nContent-Length: 6\n\n<html>", 0, 404, NULL},
+        {"HTTP/1.1 204 No Content\r\n\r\n", -EPROTO, 0, NULL},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>", -EPROTO, 0, NULL},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n[1", -EPROTO, 0, NULL},
+        {"HTTP/1.1 200 OK\r\nContent-Le", -EPROTO, 0, NULL},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 2x\r\n\r\n[]", -EPROTO, 0, NULL},
+        {"HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\n[]", -EPROTO, 0, NULL},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n[]", -EPROTO, 0, NULL},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999999\r\n\r\n[]", -EMSGSIZE, 0, NULL},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10000001\r\n", -EMSGSIZE, 0, NULL},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", -EMSGSIZE, 0, NULL},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", -EPROTO, 0, NULL},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n[]x\r\n0\r\n\r\n", -EPROTO, 0, NULL},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", -EPROTO, 0, NULL},
+        {"HTTP/1.1 200 OK\r\nno colon\r\n\r\n", -EPROTO, 0, NULL},
+        {"HTTP/2 200\r\n\r\n", -EPROTO, 0, NULL},
+        {"HTTP/1.1 abc\r\n\r\n", -EPROTO, 0, NULL},
+        {"SSH-2.0-OpenSSH\r\n", -EPROTO, 0, NULL},
+    };
+
+    for (size_t i = 0; i < array_size(cases); i++) {
+        struct script script = {.answers = {{cases[i].answer}}};
+        struct client *client;
+        struct error err = {{0}};
+        json_t *reply;
+        int status = 0, rc;
+
+        start_script(&script);
+        client = open_client();
+        rc = client_call(client, "GET", "/", NULL, &status, &reply, &err);
+        if (rc != cases[i].rc || (!rc && status != cases[i].status))
+            fail_msg("%s: %d %d %s", cases[i].answer, rc, status, err.text);
+        assert_int_equal(reply == NULL, cases[i].json == NULL);
+        if (reply) {
+            char *text = json_dumps(reply, JSON_COMPACT);
+
+            assert_string_equal(text, cases[i].json);
+            free(text);
+        }
+        json_decref(reply);
+        client_free(client);
+        end_script(&script);
+    }
+}
+
+/* An endless header is given up; bytes of any kind never crash the parser. */
+static void test_hostile_answers(void **state)
+{
+    struct http1_reply reply;
+    struct error err;
+    uint64_t random = 88172645463325252;
+    char line[1024];
+    int rc = 0;
+
+    memset(line, 'h', sizeof line);
+    http1_reply_init(&reply, 1000);
+    assert_int_equal(http1_reply_feed(&reply, "HTTP/1.1 200 OK\r\n", 17, &err), 0);
+    for (int i = 0; i < 200 && !rc; i++)
+        rc = http1_reply_feed(&reply, i % 2 ? line : "A: b\r\n", i % 2 ? sizeof line : 6, &err);
+    assert_int_equal(rc, -EPROTO);
+    http1_reply_release(&reply);
+    for (int round = 0; round < 20000; round++) {
+        static const char *const pieces[] = {"HTTP/1.1 200 OK\r\n", "\r\n", "Content-Length: 5\r\n", "abc", "5\r\n", "0\r\n",
+                                             "Transfer-Encoding: chunked\r\n", "\n", ":", "\xff", "HTTP/1.1 100 x\r\n\r\n"};
+
+        http1_reply_init(&reply, 20);
+        for (int i = 0; i < 12; i++) {
+            const char *piece = pieces[(random ^= random << 13, random ^= random >> 7, random ^= random << 17) %
+                                       (i ? array_size(pieces) : 2)];
+
+            if (http1_reply_feed(&reply, piece, strlen(piece), &err))
+                break;
+        }
+        http1_reply_close(&reply, &err);
+        assert_true(reply.body.length <= 20);
+        http1_reply_release(&reply);
+    }
+}
+
+#define client_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        client_test(test_calls),
+        client_test(test_check),
+        client_test(test_no_daemon),
+        client_test(test_reconnects),
+        client_test(test_stopped_while_waiting),
+        client_test(test_too_large),
+        client_test(test_never_twice),
+        client_test(test_answers),
+        cmocka_unit_test(test_hostile_answers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
