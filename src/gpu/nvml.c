@@ -114,8 +114,8 @@ static int nvml_open(const char *library, void **state, struct error *err)
     }
     code = nvml->calls.init();
     if (code != NVML_SUCCESS) {
-        rc = error_set(err, ENODEV, "NVML does not start: %s (%d): see that nvidia-smi works on this machine",
-                       code_text(&nvml->calls, code), code);
+        rc = error_set(err, ENODEV, "NVML of %s does not start: %s (%d): see that nvidia-smi works on this machine",
+                       nvml->calls.path, code_text(&nvml->calls, code), code);
         nvml->calls.shutdown = NULL; /* nothing to shut down */
         nvml_close(nvml);
         return rc;
@@ -123,8 +123,9 @@ static int nvml_open(const char *library, void **state, struct error *err)
     code = nvml->calls.count(&nvml->count);
     if (code != NVML_SUCCESS || nvml->count > GPU_MAX_DEVICES) {
         if (code != NVML_SUCCESS)
-            rc = error_set(err, ENODEV, "NVML cannot count the GPUs: %s (%d): see that nvidia-smi works on this machine",
-                           code_text(&nvml->calls, code), code);
+            rc = error_set(err, ENODEV,
+                           "NVML of %s cannot count the GPUs: %s (%d): see that nvidia-smi works on this machine",
+                           nvml->calls.path, code_text(&nvml->calls, code), code);
         else
             rc = error_set(err, E2BIG, "NVML shows %u GPUs, carma can use %d: hide some of them from it", nvml->count,
                            GPU_MAX_DEVICES);

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,6 +67,7 @@ int nvml_calls_load(struct nvml_calls *calls, const char *library, struct error 
         if (!calls->library)
             return -ENOENT;
     }
+    snprintf(calls->path, sizeof calls->path, "%s", named);
     find_all(calls);
     if (calls->init && calls->count && calls->handle)
         return 0;

@@ -11,9 +11,10 @@ struct nvml_list_calls {
     __typeof__(nvmlDeviceGetComputeRunningProcesses) *v1;
 };
 
-/* Any but the first three may be NULL. */
+/* Any function but the first three may be NULL. */
 struct nvml_calls {
     void *library;
+    char path[256]; /* what was loaded, for error texts */
     __typeof__(nvmlInit_v2) *init;
     __typeof__(nvmlDeviceGetCount_v2) *count;
     __typeof__(nvmlDeviceGetHandleByIndex_v2) *handle;
