@@ -48,7 +48,10 @@ static const struct pattern patterns[] = {
 
 /* What is never about a GPU of ours, whatever else the line says: Apple's GPUs, host memory, Google's TPUs. */
 static const char *const traps[] = {
-    "MPS backend out of memory", "Out of host memory", "memory space hbm", "XLA:TPU",
+    "MPS backend out of memory",
+    "Out of host memory",
+    "memory space hbm",
+    "XLA:TPU",
 };
 
 /* A piece of the text; not NUL-terminated. */
@@ -121,8 +124,8 @@ static int64_t read_size(struct span in, size_t *used)
     static const struct {
         const char *name;
         int64_t bytes;
-    } units[] = {{"bytes", 1}, {"KiB", KIB}, {"MiB", MIB}, {"GiB", GIB}, {"TiB", TIB}, {"B", 1},
-                 {"K", KIB},   {"M", MIB},   {"G", GIB},   {"T", TIB}};
+    } units[] = {{"bytes", 1}, {"KiB", KIB}, {"MiB", MIB}, {"GiB", GIB}, {"TiB", TIB},
+                 {"B", 1},     {"K", KIB},   {"M", MIB},   {"G", GIB},   {"T", TIB}};
     char number[40];
     size_t digits = 0, at;
     double value;
@@ -175,7 +178,7 @@ static int64_t tensor_size(struct span line)
     static const struct {
         const char *name;
         int64_t bytes;
-    } types[] = {{"float", 4}, {"half", 2},  {"bfloat16", 2}, {"double", 8}, {"int64", 8}, {"int32", 4},
+    } types[] = {{"float", 4}, {"half", 2},  {"bfloat16", 2}, {"double", 8}, {"int64", 8},    {"int32", 4},
                  {"int16", 2}, {"uint8", 1}, {"int8", 1},     {"bool", 1},   {"complex64", 8}};
     struct span rest = after(line, "OOM when allocating tensor with shape[");
     int64_t size = 1, dimension = 0;
@@ -212,8 +215,7 @@ static int64_t tensor_size(struct span line)
 
 static int64_t requested_size(struct span line)
 {
-    static const char *const words[] = {"Tried to allocate ", "trying to allocate ",
-                                        "Failed to allocate request for "};
+    static const char *const words[] = {"Tried to allocate ", "trying to allocate ", "Failed to allocate request for "};
 
     for (size_t i = 0; i < array_size(words); i++) {
         int64_t size = size_after(line, words[i]);

@@ -30,14 +30,18 @@ static int check_request(const struct launch_request *request, struct error *err
     const struct sockaddr_un address;
 
     if (geteuid() != 0 && request->uid != geteuid())
-        return error_set(err, EPERM, "job %" PRIu64 " wants to run as uid %u, but the daemon runs as uid %u: only root "
-                                     "can start other users' jobs", request->job, request->uid, geteuid());
+        return error_set(err, EPERM,
+                         "job %" PRIu64 " wants to run as uid %u, but the daemon runs as uid %u: only root "
+                         "can start other users' jobs",
+                         request->job, request->uid, geteuid());
     if (request->uid != geteuid() && !request->user)
         return error_set(err, EINVAL, "job %" PRIu64 ": uid %u has no user name, which its groups need", request->job,
                          request->uid);
     if (request->notify_socket && strlen(request->notify_socket) >= sizeof address.sun_path)
-        return error_set(err, ENAMETOOLONG, "the socket path '%s' is longer than %zu bytes: choose a shorter state "
-                                            "directory", request->notify_socket, sizeof address.sun_path - 1);
+        return error_set(err, ENAMETOOLONG,
+                         "the socket path '%s' is longer than %zu bytes: choose a shorter state "
+                         "directory",
+                         request->notify_socket, sizeof address.sun_path - 1);
     return 0;
 }
 
@@ -54,8 +58,7 @@ static int make_directories(const struct launch_request *request, const char *no
             return code;
     }
     if (mkdir(request->run_directory, 0700) < 0)
-        return error_set(err, errno, "cannot make the run directory '%s': %s", request->run_directory,
-                         strerror(errno));
+        return error_set(err, errno, "cannot make the run directory '%s': %s", request->run_directory, strerror(errno));
     if (!request->mps_pipe_directory && mkdir(no_mps, 0700) < 0)
         return error_set(err, errno, "cannot make the directory '%s': %s", no_mps, strerror(errno));
     return 0;
@@ -126,8 +129,10 @@ int launch_start(const struct launch_request *request, pid_t *shepherd, uint64_t
                          request->job, strerror(code));
     code = proc_read_stat(*shepherd, &stat); /* our child: it is there until we reap it, even when it has ended */
     if (code < 0)
-        return error_set(err, code, "cannot read /proc/%d/stat of the shepherd of job %" PRIu64 ": %s: is /proc "
-                                    "mounted?", (int)*shepherd, request->job, strerror(-code));
+        return error_set(err, code,
+                         "cannot read /proc/%d/stat of the shepherd of job %" PRIu64 ": %s: is /proc "
+                         "mounted?",
+                         (int)*shepherd, request->job, strerror(-code));
     *start_ticks = stat.start_ticks;
     return 0;
 }

@@ -19,12 +19,12 @@
 struct job_spec;
 
 struct launch_request {
-    const char *shepherd;           /* path of the program */
-    const char *run_directory;      /* absolute; made here with mode 0700; must not exist yet */
-    const struct job_spec *spec;    /* src/api/spec.h */
+    const char *shepherd;        /* path of the program */
+    const char *run_directory;   /* absolute; made here with mode 0700; must not exist yet */
+    const struct job_spec *spec; /* src/api/spec.h */
     uint64_t job;
-    uint32_t launch;                /* 1, 2, ...: counts launches of this job; output is truncated by the first only */
-    uid_t uid;                      /* who the job runs as; must be the daemon's own unless that is root */
+    uint32_t launch; /* 1, 2, ...: counts launches of this job; output is truncated by the first only */
+    uid_t uid;       /* who the job runs as; must be the daemon's own unless that is root */
     gid_t gid;
     const char *user;               /* name for initgroups(); needed where root starts another user's job */
     const char *gpu_uuids;          /* comma separated */
@@ -36,8 +36,8 @@ struct launch_request {
 enum launch_phase {
     LAUNCH_STARTING, /* the shepherd is there; the command is not running yet */
     LAUNCH_RUNNING,
-    LAUNCH_ENDED,    /* the whole process tree has ended */
-    LAUNCH_FAILED,   /* the command was never run; `message` says why */
+    LAUNCH_ENDED,  /* the whole process tree has ended */
+    LAUNCH_FAILED, /* the command was never run; `message` says why */
     LAUNCH_PHASE_COUNT
 };
 

@@ -125,14 +125,17 @@ int request_parse(char *text, size_t length, struct request *request, struct err
         *equals = '\0';
         known = take(&parser, key, equals + 1);
         if (!known)
-            return error_set(err, EINVAL, "the launch request has an unknown entry '%.60s': daemon and shepherd "
-                                          "are not of one installation", key);
+            return error_set(err, EINVAL,
+                             "the launch request has an unknown entry '%.60s': daemon and shepherd "
+                             "are not of one installation",
+                             key);
         *equals = '=';
     }
     if (!request->run_directory || !request->gpu_uuids || !request->mps_pipe_directory || !request->name ||
         !request->directory || !request->output || !request->argument_count)
-        return error_set(err, EINVAL, "the launch request is not complete: daemon and shepherd are not of one "
-                                      "installation");
+        return error_set(err, EINVAL,
+                         "the launch request is not complete: daemon and shepherd are not of one "
+                         "installation");
     return 0;
 }
 

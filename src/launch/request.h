@@ -17,7 +17,7 @@ struct request {
     uint32_t launch;
     uid_t uid;
     gid_t gid;
-    const char *user;          /* may be NULL */
+    const char *user; /* may be NULL */
     const char *gpu_uuids;
     const char *mps_pipe_directory;
     const char *notify_socket; /* may be NULL */
@@ -29,7 +29,7 @@ struct request {
     const char *conda_environment; /* may be NULL */
     char **arguments;              /* owned, NULL-terminated */
     size_t argument_count;
-    char **environment;            /* owned, NULL-terminated */
+    char **environment; /* owned, NULL-terminated */
     size_t environment_count;
 };
 

@@ -31,21 +31,21 @@
 #include "launch/tail.h"
 #include "launch/tree.h"
 
-#define POKE_WAIT_MS     1000 /* for a daemon whose socket is full; the daemon's own look at the file is the last resort */
-#define EXEC_SETTLE_MS   200  /* "exec" was said, but somebody else holds the report pipe open */
-#define KILL_PAUSE_MS    20   /* between two rounds of SIGKILL */
-#define WRITE_PAUSE_S    1
+#define POKE_WAIT_MS   1000 /* for a daemon whose socket is full; after that it must look at the file itself */
+#define EXEC_SETTLE_MS 200  /* "exec" was said, but somebody else holds the report pipe open */
+#define KILL_PAUSE_MS  20   /* between two rounds of SIGKILL */
+#define WRITE_PAUSE_S  1
 
 struct shepherd {
     struct request request;
     struct launch_status status;
     char program[PATH_MAX];
     int signal_fd;
-    int report_fd;  /* -1: closed */
+    int report_fd; /* -1: closed */
     char report[1024];
     size_t report_length;
     bool exec_said;
-    bool not_run;   /* "failed" was said; the status has the message */
+    bool not_run; /* "failed" was said; the status has the message */
     struct tail_origin output;
     struct tail_origin error;
     pid_t process;
@@ -274,9 +274,10 @@ static bool reap(struct shepherd *s)
     return true;
 }
 
+/* How long poll() may sleep: until the next thing that nobody will wake us for; -1: there is none. */
 static int wait_ms(const struct shepherd *s)
 {
-    int64_t now_ns = nodetime_monotonic_wall_ns(), until_ns = INT64_MAX;
+    int64_t now_ns = nodetime_monotonic_wall_ns(), until_ns = INT64_MAX, ms;
 
     if (s->running_at_ns)
         until_ns = s->running_at_ns;
@@ -284,8 +285,8 @@ static int wait_ms(const struct shepherd *s)
         until_ns = s->kill_at_ns > now_ns ? s->kill_at_ns : now_ns + KILL_PAUSE_MS * NS_PER_MS;
     if (until_ns == INT64_MAX)
         return -1;
-    return until_ns <= now_ns ? 0 : (int)((until_ns - now_ns) / NS_PER_MS + 1 < INT_MAX
-                                          ? (until_ns - now_ns) / NS_PER_MS + 1 : INT_MAX);
+    ms = until_ns <= now_ns ? 0 : (until_ns - now_ns) / NS_PER_MS + 1;
+    return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
 static void watch(struct shepherd *s)
@@ -335,8 +336,10 @@ static void conclude(struct shepherd *s)
         status->signal = WTERMSIG(s->wait_status);
     else
         status->exit_status = WEXITSTATUS(s->wait_status);
-    status->cause = status->exit_status == 0 ? EXIT_COMPLETED
-                    : status->signal && !status->stopped ? EXIT_SIGNALLED : EXIT_FAILED;
+    if (status->exit_status == 0)
+        status->cause = EXIT_COMPLETED;
+    else
+        status->cause = status->signal && !status->stopped ? EXIT_SIGNALLED : EXIT_FAILED;
     if (status->cause == EXIT_COMPLETED || status->stopped)
         return;
     tail_classify(&s->request, &s->output, &s->error, &verdict);

@@ -25,8 +25,8 @@ const char *launch_phase_name(enum launch_phase phase)
 
 void status_init(struct launch_status *status)
 {
-    *status = (struct launch_status){
-        .phase = LAUNCH_STARTING, .exit_status = -1, .requested_bytes = -1, .free_bytes = -1};
+    *status =
+        (struct launch_status){.phase = LAUNCH_STARTING, .exit_status = -1, .requested_bytes = -1, .free_bytes = -1};
 }
 
 void status_set_message(struct launch_status *status, const char *text, size_t length)

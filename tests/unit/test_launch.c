@@ -544,6 +544,53 @@ static void test_stop_at_once(void **state)
     }
 }
 
+/* Whatever the launch hangs in before the command is run, it can be stopped. */
+static void test_stop_before_the_command(void **state)
+{
+    struct fixture *f = *state;
+    char fifo[200];
+
+    snprintf(fifo, sizeof fifo, "%s/fifo", f->work);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    f->spec.output = fifo; /* opening it waits for a reader */
+    command(f, "echo unreachable");
+    start(f);
+    await_phase(f, LAUNCH_STARTING);
+    pause_ms(50);
+    assert_int_equal(launch_read_status(f->run, &f->status, NULL), 0);
+    assert_int_equal(f->status.phase, LAUNCH_STARTING);
+    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
+    await_end(f, LAUNCH_FAILED);
+    assert_true(f->status.stopped);
+    assert_string_equal(f->status.message, "stopped before the command was run");
+}
+
+/* A failure of the disk delays the last status, but does not lose it. */
+static void test_last_status_is_retried(void **state)
+{
+    struct fixture *f = *state;
+    char path[200];
+
+    command(f, "while [ ! -e go ]; do sleep 0.01; done; exit 6");
+    start(f);
+    await_phase(f, LAUNCH_RUNNING);
+    snprintf(path, sizeof path, "%s/status", f->run);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0700), 0); /* which no file can replace */
+    snprintf(path, sizeof path, "%s/go", f->work);
+    fclose(fopen(path, "w"));
+    pause_ms(200);
+    assert_true(launch_alive(f->shepherd, f->ticks));
+    snprintf(path, sizeof path, "%s/status", f->run);
+    assert_int_equal(rmdir(path), 0);
+    await_phase(f, LAUNCH_ENDED);
+    assert_int_equal(f->status.exit_status, 6);
+    while (launch_alive(f->shepherd, f->ticks))
+        pause_ms(5);
+    snprintf(path, sizeof path, "%s/shepherd.log", f->run);
+    assert_has(contents(path), "carma-shepherd: cannot write '");
+}
+
 static void test_daemon_dies(void **state)
 {
     struct fixture *f = *state;
@@ -680,6 +727,27 @@ static void test_sweep(void **state)
     assert_true(gone(f->status.process));
 }
 
+/* One of these lives as long as every job does. */
+static void test_small(void **state)
+{
+    struct fixture *f = *state;
+    char path[64];
+    const char *size;
+
+    command(f, "sleep 100");
+    start(f);
+    await_phase(f, LAUNCH_RUNNING);
+    snprintf(path, sizeof path, "/proc/%d/status", (int)f->shepherd);
+    size = strstr(contents(path), "VmRSS:");
+    assert_non_null(size);
+#ifndef __SANITIZE_ADDRESS__
+    if (atoi(size + 6) >= 3072)
+        fail_msg("%.40s", size);
+#endif
+    launch_stop(f->shepherd, f->ticks, NULL);
+    await_end(f, LAUNCH_ENDED);
+}
+
 static void test_run_directory_must_be_new(void **state)
 {
     struct fixture *f = *state;
@@ -712,6 +780,7 @@ static void test_other_user(void **state)
     f->request.gid = 65534;
     f->request.user = "nobody";
     if (geteuid() != 0) {
+        f->request.uid = geteuid() + 1;
         snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
         assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &err), -EPERM);
         assert_has(err.text, "only root can start other users' jobs");
@@ -830,6 +899,13 @@ static void test_conda_failures(void **state)
     write_text(path, "PATH=/usr/bin:/bin\n", 0644);
     run(f, "true", LAUNCH_FAILED);
     assert_has(f->status.message, "conda: not found by a login shell");
+    write_text(path, "sleep 100\n", 0644);
+    command(f, "true");
+    start(f);
+    await_phase(f, LAUNCH_STARTING);
+    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
+    await_end(f, LAUNCH_FAILED);
+    assert_true(f->status.stopped);
     f->env[0] = mutable("PATH=/nonexistent");
     run(f, "true", LAUNCH_FAILED);
     assert_has(f->status.message, "conda: bash was not found in PATH");
@@ -863,8 +939,10 @@ int main(void)
         T(test_shared_output), T(test_first_truncates), T(test_environment), T(test_no_mps), T(test_clean_process),
         T(test_job_number_in_paths), T(test_failures_before_the_command), T(test_double_fork),
         T(test_descendant_ignores_sigterm), T(test_fork_chain), T(test_stop), T(test_stop_politely),
-        T(test_stop_the_deaf), T(test_stop_at_once), T(test_daemon_dies), T(test_settle), T(test_settle_race),
-        T(test_poke), T(test_poke_waits_for_a_busy_daemon), T(test_sweep), T(test_run_directory_must_be_new),
+        T(test_stop_the_deaf), T(test_stop_at_once),
+        T(test_stop_before_the_command), T(test_last_status_is_retried), T(test_daemon_dies), T(test_settle), T(test_settle_race),
+        T(test_poke), T(test_poke_waits_for_a_busy_daemon), T(test_sweep), T(test_small),
+        T(test_run_directory_must_be_new),
         T(test_bad_shepherd), T(test_other_user), T(test_never_half_written), T(test_conda), T(test_conda_failures),
         T(test_owner),
     };
