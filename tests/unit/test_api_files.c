@@ -114,6 +114,7 @@ static void test_bad_keyed(void **state)
 {
     refuse("model: a.txt\n", "j.rad: no command line: add the command that trains the model");
     refuse("./a\nmodel:\n", "j.rad:2: model: name the model summary file");
+    refuse("./a\nmodel:#none\n", "j.rad:2: model: name the model summary file");
     refuse("./a\nmodel: # none\n", "j.rad:2: model: name the model summary file");
     refuse("./a\nbatch_size: many\n", "j.rad:2: batch size: 'many' is not a whole number");
     refuse("./a\nbatch_size: -1\n", "j.rad:2: batch size: -1 is out of range: 1 to 1099511627776");

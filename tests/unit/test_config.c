@@ -176,7 +176,7 @@ static void refuse_set(const char *key, const char *value, const char *allowed)
 static void test_ranges(void **state)
 {
     static const char *const activities[] = {"-1", "1.1", "101%", "80", "nan", "%", "", "8e-1", "0.8 %", "80%%"};
-    static const char *const durations[] = {"90", "-1s", "61m", "1d", "soon", "", "1.5"};
+    static const char *const durations[] = {"5", "90", "-1s", "61m", "1d", "soon", "", "1.5"};
     static const char *const sizes[] = {"-1", "1P", "65T", "12 parsecs", ""};
     static const char *const counts[] = {"0", "49", "-1", "1.5", "many", "", "99999999999999999999"};
 
@@ -189,6 +189,10 @@ static void test_ranges(void **state)
     for (size_t i = 0; i < array_size(counts); i++)
         refuse_set("max_jobs_per_gpu", counts[i], "1 to 48");
     refuse_set("socket", "carma.sock", "an absolute path of at most 107 bytes");
+    refuse_set(
+        "socket",
+        "/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/sock45678",
+        "an absolute path of at most 107 bytes");
     refuse_set("socket", "", "an absolute path of at most 107 bytes");
     refuse_set("nvml_library", "lib/nvml.so", "an absolute path or a file name");
 }

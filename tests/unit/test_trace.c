@@ -228,6 +228,8 @@ static void test_limits(void **state)
     while (text.length <= CSV_MAX_LINE)
         strbuf_puts(&text, "arrival_s,");
     refuse_trace(text.text, "t.csv:1: the line is longer than 65536 bytes: split the file into lines");
+    strbuf_puts(&text, "\n0,small\n");
+    refuse_trace(text.text, "t.csv:1: the line is longer than 65536 bytes: split the file into lines");
 
     strbuf_clear(&text);
     strbuf_puts(&text, "arrival_s,workload\n");
