@@ -359,6 +359,8 @@ NVML_API int nvmlDeviceGetComputeMode(struct nvml_device *device, unsigned int *
 NVML_API int nvmlDeviceGetPersistenceMode(struct nvml_device *device, unsigned int *mode);
 NVML_API int nvmlDeviceGetDisplayMode(struct nvml_device *device, unsigned int *mode);
 NVML_API int nvmlDeviceGetDisplayActive(struct nvml_device *device, unsigned int *mode);
+NVML_API int nvmlDeviceGetDriverModel(struct nvml_device *device, unsigned int *current, unsigned int *pending);
+NVML_API int nvmlDeviceGetDriverModel_v2(struct nvml_device *device, unsigned int *current, unsigned int *pending);
 NVML_API int nvmlDeviceGetPerformanceState(struct nvml_device *device, unsigned int *state);
 NVML_API int nvmlDeviceGetMaxPcieLinkGeneration(struct nvml_device *device, unsigned int *generation);
 NVML_API int nvmlDeviceGetMaxPcieLinkWidth(struct nvml_device *device, unsigned int *width);

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "vnode/layout.h"
 
-#define NODE_LOCK_WALL_NS INT64_C(2000000000)
+#define NODE_LOCK_WALL_NS INT64_C(1000000000)
 
 struct node {
     struct node_file *file; /* mapped; NULL while closed */

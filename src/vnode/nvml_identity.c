@@ -148,6 +148,20 @@ int nvmlDeviceGetMigMode(struct nvml_device *device, unsigned int *current, unsi
     return NVML_SUCCESS;
 }
 
+/* Driver models are Windows's. */
+int nvmlDeviceGetDriverModel(struct nvml_device *device, unsigned int *current, unsigned int *pending)
+{
+    const struct node_gpu *gpu;
+    int rc = nvml_gpu(device, &gpu);
+
+    return rc == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : rc;
+}
+
+int nvmlDeviceGetDriverModel_v2(struct nvml_device *device, unsigned int *current, unsigned int *pending)
+{
+    return nvmlDeviceGetDriverModel(device, current, pending);
+}
+
 int nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *device, unsigned int index, struct nvml_device **mig)
 {
     const struct node_gpu *gpu;

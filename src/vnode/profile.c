@@ -137,7 +137,7 @@ int profile_read(const char *name, struct node_file *file, struct error *err)
     int rc = file_read(path, PROFILE_LIMIT, &text, &length, err);
 
     if (rc < 0) {
-        error_prefix(err, "node profile '%.60s': ", name);
+        error_prefix(err, "node profile '%.60s'", name);
         return rc;
     }
     *file = (struct node_file){0};
@@ -145,7 +145,7 @@ int profile_read(const char *name, struct node_file *file, struct error *err)
     if (rc != 0) {
         if (!parse.failed)
             error_set(err, EINVAL, "this is neither 'key = value' nor a [section]");
-        error_prefix(err, "%s:%d: ", path, rc);
+        error_prefix(err, "%s:%d", path, rc);
         return -EINVAL;
     }
     rc = check(&parse);

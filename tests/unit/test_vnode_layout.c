@@ -1,0 +1,101 @@
+/* The layout of the state file is held by a golden file: a change of it needs a new version. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/strbuf.h"
+#include "vnode/layout.h"
+
+#define MEMBER(type, member)                                                                                           \
+    strbuf_printf(&text, "  %zu %s %zu\n", offsetof(struct type, member), #member,                                     \
+                  sizeof((struct type *)NULL)->member)
+#define TYPE(type) strbuf_printf(&text, "%s %zu\n", #type, sizeof(struct type))
+
+static void layout_is_golden(void **state)
+{
+    CLEANUP(strbuf_release) struct strbuf text = {0};
+    CLEANUP(free_ptr) char *golden = NULL;
+    struct error err;
+    size_t length;
+
+    strbuf_printf(&text, "version %d magic %s\n", NODE_VERSION, NODE_MAGIC);
+    TYPE(node_file);
+    MEMBER(node_file, magic);
+    MEMBER(node_file, version);
+    MEMBER(node_file, size);
+    MEMBER(node_file, gpu_count);
+    MEMBER(node_file, cuda_version);
+    MEMBER(node_file, time_scale);
+    MEMBER(node_file, profile);
+    MEMBER(node_file, driver_version);
+    MEMBER(node_file, generation);
+    MEMBER(node_file, active);
+    MEMBER(node_file, gpus);
+    MEMBER(node_file, banks);
+    TYPE(node_gpu);
+    MEMBER(node_gpu, uuid);
+    MEMBER(node_gpu, name);
+    MEMBER(node_gpu, serial);
+    MEMBER(node_gpu, total_bytes);
+    MEMBER(node_gpu, reserved_bytes);
+    MEMBER(node_gpu, idle_w);
+    MEMBER(node_gpu, full_w);
+    MEMBER(node_gpu, power_limit_mw);
+    MEMBER(node_gpu, power_limit_min_mw);
+    MEMBER(node_gpu, compute_major);
+    MEMBER(node_gpu, compute_minor);
+    MEMBER(node_gpu, architecture);
+    MEMBER(node_gpu, cores);
+    MEMBER(node_gpu, clock_idle_mhz);
+    MEMBER(node_gpu, clock_max_mhz);
+    MEMBER(node_gpu, clock_memory_mhz);
+    MEMBER(node_gpu, pci_bus);
+    MEMBER(node_gpu, pci_device_id);
+    MEMBER(node_gpu, pcie_generation);
+    TYPE(node_bank);
+    MEMBER(node_bank, updated_ns);
+    MEMBER(node_bank, swept_wall_ns);
+    MEMBER(node_bank, slot_high);
+    MEMBER(node_bank, reserved);
+    MEMBER(node_bank, gpus);
+    MEMBER(node_bank, slots);
+    TYPE(node_gpu_now);
+    MEMBER(node_gpu_now, sm_activity);
+    MEMBER(node_gpu_now, busy);
+    MEMBER(node_gpu_now, energy_mj);
+    MEMBER(node_gpu_now, sm_activity_ns);
+    MEMBER(node_gpu_now, busy_ns);
+    TYPE(node_slot);
+    MEMBER(node_slot, phase);
+    MEMBER(node_slot, pid);
+    MEMBER(node_slot, start_ticks);
+    MEMBER(node_slot, mps);
+    MEMBER(node_slot, use_count);
+    MEMBER(node_slot, train_from_ns);
+    MEMBER(node_slot, finished_ns);
+    MEMBER(node_slot, work_ns);
+    MEMBER(node_slot, done_ns);
+    MEMBER(node_slot, rate);
+    MEMBER(node_slot, uses);
+    TYPE(node_use);
+    MEMBER(node_use, gpu);
+    MEMBER(node_use, reserved);
+    MEMBER(node_use, activity);
+    MEMBER(node_use, bytes);
+    strbuf_printf(&text, "phases free %d attached %d loading %d training %d finished %d\n", NODE_SLOT_FREE,
+                  NODE_SLOT_ATTACHED, NODE_SLOT_LOADING, NODE_SLOT_TRAINING, NODE_SLOT_FINISHED);
+    if (file_read(CARMA_SOURCE "/tests/golden/vnode-state.txt", 65536, &golden, &length, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_string_equal(text.text, golden);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(layout_is_golden)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,335 @@
+/* The state file: who is on the node, what they hold, and what is left of those that die. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "base/nodetime.h"
+#include "vnode_fixture.h"
+
+static struct fixture f;
+
+static int setup(void **state)
+{
+    fixture_open(&f, "a100x4-40g");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture_close(&f);
+    return 0;
+}
+
+static struct node_slot wish(uint32_t gpu)
+{
+    return (struct node_slot){.use_count = 1, .uses = {{.gpu = gpu, .activity = 0.5}}};
+}
+
+/* A child that holds `bytes` on GPU 0 and sleeps until it is killed. */
+static pid_t holder(int64_t bytes)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        struct node_slot wanted = wish(0);
+        static struct shortage shortage;
+        struct attachment attachment;
+
+        if (attach_begin(&attachment, &f.node, &wanted, NULL) < 0 ||
+            attach_hold(&attachment, &bytes, &shortage, NULL) < 0)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    for (int i = 0; i < 500 && fixture_used(&f, 0) < bytes; i++)
+        sleep_wall_ms(2);
+    return pid;
+}
+
+static void end(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+static void memory_is_limited(void **state)
+{
+    struct node_slot wanted = wish(0);
+    static struct shortage shortage;
+    struct attachment attachment;
+    struct error err;
+    pid_t other = holder(30 * GIB);
+    int64_t usable = INT64_C(40536) * MIB, bytes = usable - 30 * GIB;
+
+    assert_int_equal(attach_begin(&attachment, &f.node, &wanted, &err), 0);
+    assert_int_equal(attach_hold(&attachment, &bytes, &shortage, &err), 0);
+    bytes++;
+    assert_int_equal(attach_hold(&attachment, &bytes, &shortage, &err), -ENOMEM);
+    assert_int_equal(shortage.wanted_bytes, 1);
+    assert_int_equal(shortage.free_bytes, 0);
+    assert_int_equal(shortage.held_bytes, usable - 30 * GIB);
+    assert_int_equal(shortage.total_bytes, usable);
+    assert_int_equal(shortage.neighbour_count, 1);
+    assert_int_equal(shortage.neighbours[0].pid, other);
+    assert_int_equal(shortage.neighbours[0].bytes, 30 * GIB);
+    assert_int_equal(fixture_used(&f, 0), usable);
+    end(other);
+    sleep_wall_ms(15);
+    assert_int_equal(attach_hold(&attachment, &bytes, &shortage, &err), 0); /* what the dead held is free */
+    attach_end(&attachment);
+    assert_int_equal(fixture_used(&f, 0), 0);
+}
+
+static void all_gpus_or_none(void **state)
+{
+    struct node_slot wanted = {.use_count = 2, .uses = {{.gpu = 0}, {.gpu = 1}}};
+    int64_t small[] = {GIB, GIB}, large[] = {2 * GIB, 41 * GIB};
+    static struct shortage shortage;
+    struct attachment attachment;
+
+    assert_int_equal(attach_begin(&attachment, &f.node, &wanted, NULL), 0);
+    assert_int_equal(attach_hold(&attachment, small, &shortage, NULL), 0);
+    assert_int_equal(attach_hold(&attachment, large, &shortage, NULL), -ENOMEM);
+    assert_int_equal(shortage.use, 1);
+    assert_int_equal(fixture_used(&f, 0), GIB);
+    assert_int_equal(fixture_used(&f, 1), GIB);
+    attach_end(&attachment);
+}
+
+static void killed_owner_is_gone(void **state)
+{
+    pid_t pid = holder(5 * GIB);
+
+    assert_int_equal(fixture_used(&f, 0), 5 * GIB);
+    kill(pid, SIGKILL);
+    sleep_wall_ms(30); /* a zombie, not waited for yet: gone all the same */
+    assert_int_equal(fixture_used(&f, 0), 0);
+    waitpid(pid, NULL, 0);
+}
+
+/* A pid that was reused does not keep the slot of its predecessor. */
+static void reused_pid_is_another(void **state)
+{
+    struct node_bank *bank;
+
+    assert_int_equal(node_begin(&f.node, &bank), 0);
+    bank->slots[0] = wish(0);
+    bank->slots[0].phase = NODE_SLOT_ATTACHED;
+    bank->slots[0].pid = getpid();
+    bank->slots[0].start_ticks = 1;
+    bank->slots[0].uses[0].bytes = GIB;
+    bank->slot_high = 1;
+    bank->swept_wall_ns = 0;
+    node_commit(&f.node);
+    assert_int_equal(fixture_used(&f, 0), 0);
+}
+
+static void death_in_the_middle_changes_nothing(void **state)
+{
+    pid_t keeper = holder(7 * GIB), pid = fork();
+    int status;
+
+    if (pid == 0) {
+        struct node_bank *bank;
+
+        if (node_begin(&f.node, &bank) < 0)
+            _exit(1);
+        memset(bank->slots, 0xff, sizeof bank->slots);
+        memset(bank->gpus, 0xff, sizeof bank->gpus);
+        bank->slot_high = 3;
+        kill(getpid(), SIGKILL); /* with the lock held and everything spoilt */
+    }
+    waitpid(pid, &status, 0);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(fixture_used(&f, 0), 7 * GIB);
+    assert_int_equal(fixture_used(&f, 1), 0);
+    end(keeper);
+}
+
+static void stopped_holder_is_waited_for_only_so_long(void **state)
+{
+    int64_t before_ns, waited_ns;
+    struct node_bank *bank;
+    int ready[2];
+    char byte;
+    pid_t pid;
+
+    assert_int_equal(pipe(ready), 0);
+    pid = fork();
+    if (pid == 0) {
+        if (node_begin(&f.node, &bank) == 0 && write(ready[1], "", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    before_ns = nodetime_monotonic_wall_ns();
+    assert_int_equal(node_begin(&f.node, &bank), -ETIMEDOUT);
+    waited_ns = nodetime_monotonic_wall_ns() - before_ns;
+    assert_true(waited_ns >= NODE_LOCK_WALL_NS && waited_ns < NODE_LOCK_WALL_NS + 2 * NS_PER_SEC);
+    end(pid);
+    assert_int_equal(node_begin(&f.node, &bank), 0);
+    node_abandon(&f.node);
+    close(ready[0]);
+    close(ready[1]);
+}
+
+/* Processes that all change the state at once lose nothing. */
+static void many_at_once(void **state)
+{
+    pid_t pids[4];
+
+    for (int i = 0; i < 4; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            struct node_slot wanted = wish(2);
+            static struct shortage shortage;
+            struct attachment attachment;
+
+            if (attach_begin(&attachment, &f.node, &wanted, NULL) < 0)
+                _exit(1);
+            for (int64_t bytes = 1; bytes <= 200; bytes++)
+                if (attach_hold(&attachment, &bytes, &shortage, NULL) < 0)
+                    _exit(1);
+            while (fixture_used(&f, 2) != 4 * 200)
+                sleep_wall_ms(1);
+            sleep_wall_ms(20); /* so that every one has seen it before the first leaves */
+            _exit(0);
+        }
+    }
+    for (int i = 0; i < 4; i++) {
+        int status;
+
+        waitpid(pids[i], &status, 0);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+}
+
+static void visible_gpus(void **state)
+{
+    char text[256];
+    const struct node_file *file = f.node.file;
+    uint32_t gpus[NODE_MAX_GPUS];
+
+    assert_int_equal(attach_visible_gpus(file, NULL, gpus), 4);
+    assert_int_equal(attach_visible_gpus(file, "", gpus), 0);
+    assert_int_equal(attach_visible_gpus(file, "2,0", gpus), 2);
+    assert_int_equal(gpus[0], 2);
+    assert_int_equal(gpus[1], 0);
+    assert_int_equal(attach_visible_gpus(file, "1,9,2", gpus), 1);
+    assert_int_equal(attach_visible_gpus(file, "-1", gpus), 0);
+    assert_int_equal(attach_visible_gpus(file, "1,1", gpus), 0);
+    assert_int_equal(attach_visible_gpus(file, "GPU-", gpus), 0);
+    snprintf(text, sizeof text, "%s,%.16s", file->gpus[3].uuid, file->gpus[1].uuid);
+    assert_int_equal(attach_visible_gpus(file, text, gpus), 2);
+    assert_int_equal(gpus[0], 3);
+    assert_int_equal(gpus[1], 1);
+}
+
+static void mps_is_announced_by_a_control_pipe(void **state)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/control", f.directory);
+    assert_false(attach_mps_announced(NULL));
+    assert_false(attach_mps_announced(""));
+    assert_false(attach_mps_announced(f.directory));
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_true(attach_mps_announced(f.directory));
+    unlink(path);
+}
+
+static void identities_are_unique(void **state)
+{
+    struct fixture other;
+
+    fixture_open(&other, "a100x4-40g");
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(strlen(f.node.file->gpus[i].uuid), 40);
+        for (int j = 0; j < 4; j++) {
+            assert_string_not_equal(f.node.file->gpus[i].uuid, other.node.file->gpus[j].uuid);
+            assert_true(i == j || strcmp(f.node.file->gpus[i].uuid, f.node.file->gpus[j].uuid) != 0);
+        }
+    }
+    fixture_close(&other);
+    setenv("CARMA_VNODE", f.state, 1);
+}
+
+static void bad_files_are_named(void **state)
+{
+    struct node_file wanted = {.gpu_count = 1};
+    struct node node;
+    struct error err;
+    char path[128];
+    int fd;
+
+    assert_int_equal(node_create(f.state, &wanted, 0600, &err), -EEXIST);
+    assert_non_null(strstr(err.text, f.state));
+    assert_int_equal(node_open(&node, "/nonexistent/state", &err), -ENOENT);
+    assert_non_null(strstr(err.text, "/nonexistent/state"));
+    assert_int_equal(node_open(&node, f.directory, &err), -EISDIR);
+    snprintf(path, sizeof path, "%s/other", f.directory);
+    fd = open(path, O_RDWR | O_CREAT, 0600);
+    assert_int_equal(node_open(&node, path, &err), -EINVAL); /* empty */
+    assert_int_equal(ftruncate(fd, sizeof *node.file), 0);
+    assert_int_equal(node_open(&node, path, &err), -EINVAL); /* zeroes */
+    close(fd);
+    unlink(path);
+    unsetenv("CARMA_VNODE");
+    assert_int_equal(node_open(&node, NULL, &err), -ENODEV);
+    setenv("CARMA_TIME_SCALE", "7", 1);
+    assert_int_equal(node_open(&node, f.state, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "CARMA_TIME_SCALE=1"));
+    unsetenv("CARMA_TIME_SCALE");
+    setenv("CARMA_VNODE", f.state, 1);
+}
+
+static void mode_is_what_was_asked(void **state)
+{
+    struct node_file wanted = *f.node.file;
+    char path[128];
+    struct stat st;
+    mode_t mask = umask(077);
+
+    snprintf(path, sizeof path, "%s/shared", f.directory);
+    assert_int_equal(node_create(path, &wanted, 0666, NULL), 0);
+    umask(mask);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0666);
+    unlink(path);
+}
+
+static void clock_is_node_time(void **state)
+{
+    assert_near(node_now_ns(&f.node) - nodetime_now_ns(), 0, 1e8);
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(memory_is_limited),
+        TEST(all_gpus_or_none),
+        TEST(killed_owner_is_gone),
+        TEST(reused_pid_is_another),
+        TEST(death_in_the_middle_changes_nothing),
+        TEST(stopped_holder_is_waited_for_only_so_long),
+        TEST(many_at_once),
+        TEST(visible_gpus),
+        TEST(mps_is_announced_by_a_control_pipe),
+        TEST(identities_are_unique),
+        TEST(bad_files_are_named),
+        TEST(mode_is_what_was_asked),
+        TEST(clock_is_node_time),
+    };
+
+    unsetenv("CARMA_TIME_SCALE");
+    unsetenv("CARMA_VNODE");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,172 @@
+/* Time passing on a node without any clock: states built by hand, closed forms beside them. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "contention/contention.h"
+#include "vnode/physics.h"
+#include "vnode_fixture.h"
+
+#define SEC 1e9
+
+static struct node_file file;
+static struct node_bank bank;
+
+static int setup(void **state)
+{
+    memset(&file, 0, sizeof file);
+    memset(&bank, 0, sizeof bank);
+    file.gpu_count = 2;
+    for (int g = 0; g < 2; g++) {
+        file.gpus[g].idle_w = 50;
+        file.gpus[g].full_w = 300;
+    }
+    bank.updated_ns = 1000;
+    return 0;
+}
+
+static struct node_slot *job(uint32_t gpu, double activity, int64_t from_s, double work_s, bool mps)
+{
+    struct node_slot *slot = &bank.slots[bank.slot_high++];
+
+    *slot = (struct node_slot){.phase = NODE_SLOT_LOADING, .pid = 1, .mps = mps, .use_count = 1,
+                               .train_from_ns = 1000 + from_s * NS_PER_SEC, .work_ns = work_s * SEC};
+    slot->uses[0] = (struct node_use){.gpu = gpu, .activity = activity, .bytes = GIB};
+    return slot;
+}
+
+static int64_t at(double s)
+{
+    return 1000 + (int64_t)(s * SEC);
+}
+
+static void alone(void **state)
+{
+    struct node_slot *slot = job(0, 0.5, 12, 100, true);
+
+    physics_advance(&file, &bank, at(10));
+    assert_int_equal(slot->phase, NODE_SLOT_LOADING);
+    assert_near(bank.gpus[0].energy_mj, 50 * 10 * 1000, 1e-3);
+    physics_advance(&file, &bank, at(62));
+    assert_int_equal(slot->phase, NODE_SLOT_TRAINING);
+    assert_near(slot->done_ns, 50 * SEC, 10);
+    physics_advance(&file, &bank, at(200));
+    assert_int_equal(slot->phase, NODE_SLOT_FINISHED);
+    assert_near(slot->finished_ns, at(112), 10);
+    assert_near(bank.gpus[0].sm_activity_ns, 0.5 * 100 * SEC, 1e3);
+    assert_near(bank.gpus[0].energy_mj, 1000 * (50 * 100 + 100 * contention_power_w(0.5, 50, 300)), 1);
+    assert_near(bank.gpus[1].energy_mj, 1000 * 50 * 200, 1e-3);
+    assert_near(bank.gpus[1].sm_activity_ns, 0, 0);
+}
+
+/* Two on MPS, one after the other: by hand, with r = U/A = (1 - 0.4 * 0.5) / 1.1 while both train. */
+static void two_in_turn(void **state)
+{
+    struct node_slot *first = job(0, 0.6, 0, 100, true), *second = job(0, 0.5, 40, 100, true);
+    double r = 0.8 / 1.1, first_ends = 40 + 60 / r, second_ends = first_ends + (100 - 60);
+
+    physics_advance(&file, &bank, at(50));
+    assert_near(first->rate, r, 1e-12);
+    assert_near(second->rate, r, 1e-12);
+    assert_near(bank.gpus[0].sm_activity, 0.8, 1e-12);
+    physics_advance(&file, &bank, at(1000));
+    assert_near(first->finished_ns, at(first_ends), 100);
+    assert_near(second->finished_ns, at(second_ends), 100);
+    assert_near(bank.gpus[0].sm_activity_ns, (0.6 * 100 + 0.5 * 100) * SEC, 1e4);
+}
+
+/* One look at the end gives what looks at every moment give. */
+static void looks_do_not_matter(void **state)
+{
+    static struct node_bank once, often;
+
+    job(0, 0.6, 3, 40, true);
+    job(0, 0.5, 7, 90, false);
+    job(1, 0.9, 11, 30, true)->uses[1] = (struct node_use){.gpu = 0, .activity = 0.2};
+    bank.slots[2].use_count = 2;
+    once = bank;
+    physics_advance(&file, &once, at(300));
+    often = bank;
+    for (int i = 1; i <= 30000; i++)
+        physics_advance(&file, &often, at(i / 100.0));
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(once.slots[i].phase, NODE_SLOT_FINISHED);
+        assert_near(once.slots[i].finished_ns, often.slots[i].finished_ns, 1e4);
+    }
+    for (int g = 0; g < 2; g++) {
+        assert_near(once.gpus[g].energy_mj, often.gpus[g].energy_mj, 1);
+        assert_near(once.gpus[g].sm_activity_ns, often.gpus[g].sm_activity_ns, 1e5);
+        assert_near(once.gpus[g].busy_ns, often.gpus[g].busy_ns, 1e5);
+    }
+}
+
+static void several_gpus_run_at_the_slowest(void **state)
+{
+    struct node_slot *wide = job(0, 0.5, 0, 100, true);
+    double r = (1 - 0.5 * 0.2) / 1.3;
+
+    wide->uses[1] = (struct node_use){.gpu = 1, .activity = 0.5};
+    wide->use_count = 2;
+    job(1, 0.8, 0, 100, true);
+    physics_advance(&file, &bank, at(1));
+    assert_near(wide->rate, r, 1e-12);
+    assert_near(bank.gpus[0].sm_activity, 0.5 * r, 1e-12);
+    assert_near(bank.gpus[1].sm_activity, 0.9, 1e-12);
+}
+
+/* One without MPS among them: all share by streams. */
+static void mixed_is_time_sharing(void **state)
+{
+    double expected[2], a[] = {0.6, 0.5};
+
+    job(0, 0.6, 0, 100, true);
+    job(0, 0.5, 0, 100, false);
+    physics_advance(&file, &bank, at(1));
+    contention_rates(&contention_default, SHARE_STREAMS, 2, a, expected);
+    assert_near(bank.slots[0].rate, expected[0], 1e-12);
+    assert_near(bank.slots[1].rate, expected[1], 1e-12);
+    assert_true(expected[0] < 0.8 / 1.1); /* and MPS would have given more */
+}
+
+static void clock_that_goes_back_adds_nothing(void **state)
+{
+    struct node_slot *slot = job(0, 0.5, 0, 100, true);
+
+    physics_advance(&file, &bank, at(10));
+    physics_advance(&file, &bank, at(5));
+    assert_near(slot->done_ns, 10 * SEC, 10);
+    physics_advance(&file, &bank, at(6));
+    assert_near(slot->done_ns, 11 * SEC, 10);
+}
+
+static void damage_does_not_hang(void **state)
+{
+    struct node_slot *slot = job(0, 0.5, 0, 100, true);
+
+    job(0, NAN, 0, 100, true);
+    slot->uses[0].gpu = 77;
+    slot->use_count = 1000000;
+    slot->work_ns = NAN;
+    physics_advance(&file, &bank, at(1000));
+    assert_int_equal(bank.updated_ns, at(1000));
+    bank.slot_high = UINT32_MAX;
+    physics_advance(&file, &bank, at(1001));
+    assert_int_equal(physics_used_bytes(&bank, 5), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(alone, setup),
+        cmocka_unit_test_setup(two_in_turn, setup),
+        cmocka_unit_test_setup(looks_do_not_matter, setup),
+        cmocka_unit_test_setup(several_gpus_run_at_the_slowest, setup),
+        cmocka_unit_test_setup(mixed_is_time_sharing, setup),
+        cmocka_unit_test_setup(clock_that_goes_back_adds_nothing, setup),
+        cmocka_unit_test_setup(damage_does_not_hang, setup),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,89 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/strbuf.h"
+#include "vnode_fixture.h"
+
+static void shipped_profiles(void **state)
+{
+    static const struct {
+        const char *name;
+        uint32_t gpus;
+        int64_t total_mib, usable_mib;
+    } shipped[] = {{"a100x4-40g", 4, 40960, 40536}, {"h100x8-80g", 8, 81559, 80999}, {"h200x1", 1, 143771, 143156}};
+
+    for (size_t i = 0; i < array_size(shipped); i++) {
+        CLEANUP(free_ptr) char *path = xasprintf("%s/data/nodes/%s.ini", CARMA_SOURCE, shipped[i].name);
+        struct node_file file;
+        struct error err;
+
+        if (profile_read(path, &file, &err) < 0)
+            fail_msg("%s", err.text);
+        assert_string_equal(file.profile, shipped[i].name);
+        assert_int_equal(file.gpu_count, shipped[i].gpus);
+        assert_int_equal(file.cuda_version, 12040);
+        for (uint32_t g = 0; g < file.gpu_count; g++) {
+            assert_int_equal(file.gpus[g].total_bytes, shipped[i].total_mib * MIB);
+            assert_int_equal(file.gpus[g].total_bytes - file.gpus[g].reserved_bytes, shipped[i].usable_mib * MIB);
+            assert_true(g == 0 || file.gpus[g].pci_bus != file.gpus[g - 1].pci_bus);
+        }
+    }
+}
+
+/* Replaces `from` by `to` in the A100's profile and reads that. */
+static void refused(const char *from, const char *to, const char *complaint)
+{
+    CLEANUP(free_ptr) char *good = NULL;
+    CLEANUP(strbuf_release) struct strbuf bad = {0};
+    char path[] = "/tmp/carma-profile.XXXXXX.ini", *at;
+    struct node_file file;
+    struct error err;
+    size_t length;
+    int fd = mkstemps(path, 4);
+
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(file_read(CARMA_SOURCE "/data/nodes/a100x4-40g.ini", 65536, &good, &length, &err), 0);
+    at = strstr(good, from);
+    assert_non_null(at);
+    strbuf_append(&bad, good, (size_t)(at - good));
+    strbuf_puts(&bad, to);
+    strbuf_puts(&bad, at + strlen(from));
+    assert_int_equal(file_write_atomic(path, bad.text, bad.length, 0600, &err), 0);
+    assert_int_equal(profile_read(path, &file, &err), -EINVAL);
+    if (!strstr(err.text, complaint) || !strstr(err.text, path))
+        fail_msg("'%s' does not say '%s'", err.text, complaint);
+    unlink(path);
+}
+
+static void bad_profiles(void **state)
+{
+    struct node_file file;
+    struct error err;
+
+    refused("gpus = 4", "gpus = 17", ":4: gpus = '17' should be a number from 1 to 16");
+    refused("gpus = 4", "gpus = four", "gpus = 'four'");
+    refused("gpus = 4", "", "'gpus' of section [node] is missing");
+    refused("gpus = 4", "gpus = 4\ngpus = 4", ":5: gpus = '4' should be given once only");
+    refused("gpus = 4", "colour = red", ":4: colour = 'red' should be left out");
+    refused("gpus = 4", "four", ":4: this is neither");
+    refused("reserved_mib = 424", "reserved_mib = 40960", "leaves nothing");
+    refused("idle_w = 53.8", "idle_w = 400", "idle_w should be less");
+    refused("idle_w = 53.8", "idle_w = nan", "idle_w = 'nan'");
+    assert_int_equal(profile_read("/nonexistent/node.ini", &file, &err), -ENOENT);
+    assert_non_null(strstr(err.text, "/nonexistent/node.ini"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(shipped_profiles), cmocka_unit_test(bad_profiles)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

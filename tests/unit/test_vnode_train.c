@@ -1,0 +1,286 @@
+/* carma-train as a process: time, memory, neighbours, signals. 1000 times faster than node time. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "vnode_fixture.h"
+
+#define SCALE 1000
+
+static struct fixture f;
+
+static int setup(void **state)
+{
+    fixture_open(&f, "a100x4-40g");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture_close(&f);
+    return 0;
+}
+
+struct job {
+    pid_t pid;
+    char out[128], err[128];
+};
+
+/* Starts carma-train with these options (separated by blanks) on `gpus`. */
+static struct job start(const char *name, const char *gpus, const char *options)
+{
+    struct job job;
+    char *words[32] = {(char *)CARMA_TRAIN}, *copy = strdup(options), *rest = copy;
+
+    for (int i = 1; i < 31 && (words[i] = strtok_r(NULL, " ", &rest)); i++)
+        ;
+    snprintf(job.out, sizeof job.out, "%s/%s.out", f.directory, name);
+    snprintf(job.err, sizeof job.err, "%s/%s.err", f.directory, name);
+    job.pid = fork();
+    if (job.pid == 0) {
+        setenv("CUDA_VISIBLE_DEVICES", gpus, 1);
+        setenv("CARMA_CHECKPOINT_DIR", f.directory, 1);
+        if (!freopen(job.out, "w", stdout) || !freopen(job.err, "w", stderr))
+            _exit(126);
+        execv(CARMA_TRAIN, words);
+        _exit(127);
+    }
+    free(copy);
+    return job;
+}
+
+/* Its wait status; what it wrote goes into out and err, which may be NULL. */
+static int finish(struct job *job, char **out, char **err)
+{
+    size_t length;
+    int status;
+
+    assert_int_equal(waitpid(job->pid, &status, 0), job->pid);
+    if (out)
+        assert_int_equal(file_read(job->out, 65536, out, &length, NULL), 0);
+    if (err)
+        assert_int_equal(file_read(job->err, 65536, err, &length, NULL), 0);
+    unlink(job->out);
+    unlink(job->err);
+    return status;
+}
+
+/* Waits until GPU `gpu` has `bytes` in use, at most two seconds. */
+static void wait_for_memory(uint32_t gpu, int64_t bytes)
+{
+    for (int i = 0; i < 2000 && fixture_used(&f, gpu) != bytes; i++)
+        sleep_wall_ms(1);
+    assert_int_equal(fixture_used(&f, gpu), bytes);
+}
+
+/* Node time that GPU `gpu` spent busy so far, by its SM activity integral. */
+static double activity_seconds(uint32_t gpu)
+{
+    struct node_bank *bank;
+    double seconds;
+
+    assert_int_equal(node_begin(&f.node, &bank), 0);
+    seconds = bank->gpus[gpu].sm_activity_ns / 1e9;
+    node_commit(&f.node);
+    return seconds;
+}
+
+static void alone_takes_its_time(void **state)
+{
+    int64_t begin_ns = node_now_ns(&f.node), took_ns;
+    struct job job = start("a", f.node.file->gpus[1].uuid, "--memory 5G --peak 6G --sm-activity 0.5 --seconds 200");
+    CLEANUP(free_ptr) char *out = NULL;
+
+    wait_for_memory(1, 5 * GIB);
+    assert_int_equal(finish(&job, &out, NULL), 0);
+    took_ns = node_now_ns(&f.node) - begin_ns;
+    assert_true(took_ns >= 212 * NS_PER_SEC); /* 12 s of loading, then the work */
+    assert_true(took_ns < 212 * NS_PER_SEC + 300 * NS_PER_MS * SCALE);
+    assert_near(activity_seconds(1), 100, 0.01);
+    assert_non_null(strstr(out, "carma-train: done"));
+    assert_int_equal(fixture_used(&f, 1), 0);
+}
+
+/* Two that begin together slow each other down by A/U, on MPS and on streams (docs/contention.md). */
+static void two_share(bool mps)
+{
+    double slowdown = mps ? 1.2 / (1 - 0.4 * 0.4) : 1 / 0.503542928417;
+    struct job jobs[2];
+    char control[128];
+    struct node_bank *bank;
+    double done = 0, rate = 0;
+
+    snprintf(control, sizeof control, "%s/control", f.directory);
+    if (mps) {
+        close(open(control, O_CREAT | O_WRONLY, 0600));
+        setenv("CUDA_MPS_PIPE_DIRECTORY", f.directory, 1);
+    }
+    for (int i = 0; i < 2; i++)
+        jobs[i] = start(i ? "b" : "a", "0", "--memory 5G --sm-activity 0.6 --seconds 150");
+    unsetenv("CUDA_MPS_PIPE_DIRECTORY");
+    sleep_wall_ms(100); /* 100 s */
+    assert_int_equal(node_begin(&f.node, &bank), 0);
+    assert_int_equal(bank->slot_high, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(bank->slots[i].mps, mps);
+        assert_int_equal(bank->slots[i].phase, NODE_SLOT_TRAINING);
+        rate = bank->slots[i].rate;
+        assert_near(rate, 1 / slowdown, 1e-9);
+        done += bank->slots[i].done_ns;
+    }
+    assert_true(done > 0);
+    node_commit(&f.node);
+    assert_int_equal(finish(&jobs[0], NULL, NULL), 0);
+    assert_int_equal(finish(&jobs[1], NULL, NULL), 0);
+    assert_near(activity_seconds(0), 2 * 0.6 * 150, 0.01); /* all the work was done, no more */
+    unlink(control);
+}
+
+static void two_on_mps(void **state)
+{
+    two_share(true);
+}
+
+static void two_on_streams(void **state)
+{
+    two_share(false);
+}
+
+/* The same from outside: the second run's wall time beside the first's. */
+static void slowdown_is_seen_from_outside(void **state)
+{
+    int64_t begin_ns, alone_ns, together_ns;
+    struct job jobs[2];
+
+    begin_ns = node_now_ns(&f.node);
+    jobs[0] = start("a", "0", "--memory 1G --sm-activity 0.6 --seconds 250");
+    assert_int_equal(finish(&jobs[0], NULL, NULL), 0);
+    alone_ns = node_now_ns(&f.node) - begin_ns - 12 * NS_PER_SEC;
+    begin_ns = node_now_ns(&f.node);
+    for (int i = 0; i < 2; i++)
+        jobs[i] = start(i ? "b" : "a", "0", "--memory 1G --sm-activity 0.6 --seconds 250");
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(finish(&jobs[i], NULL, NULL), 0);
+    together_ns = node_now_ns(&f.node) - begin_ns - 12 * NS_PER_SEC;
+    assert_near((double)together_ns / (double)alone_ns, 1 / 0.503542928417, 0.15); /* sanitizers start slowly */
+}
+
+static void out_of_memory(void **state)
+{
+    struct job first = start("a", "0", "--memory 30G --sm-activity 0.5 --seconds 100000"), second;
+    CLEANUP(free_ptr) char *err = NULL;
+    char expected[96];
+    int status;
+
+    wait_for_memory(0, 30 * GIB);
+    second = start("b", "0", "--memory 9G --peak 10G --sm-activity 0.5 --seconds 100");
+    status = finish(&second, NULL, &err);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
+    /* 40536 MiB - 30 GiB = 9.59 GiB: four fifths of 9 GiB fit, 10 GiB do not */
+    assert_non_null(strstr(err, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.80 GiB. GPU 0 has a "
+                                "total capacity of 39.59 GiB of which 2.39 GiB is free."));
+    snprintf(expected, sizeof expected, "Process %d has 30.00 GiB memory in use.", first.pid);
+    assert_non_null(strstr(err, expected));
+    assert_non_null(strstr(err, "this process has 7.20 GiB memory in use"));
+    assert_int_equal(fixture_used(&f, 0), 30 * GIB);
+    kill(first.pid, SIGTERM);
+    status = finish(&first, NULL, NULL);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGTERM);
+    assert_int_equal(fixture_used(&f, 0), 0);
+}
+
+static void checkpoint_is_gone_on_from(void **state)
+{
+    const char *options = "--memory 1G --sm-activity 0.5 --seconds 600 --checkpoint";
+    struct job job = start("a", "0", options);
+    CLEANUP(free_ptr) char *out = NULL;
+    char path[128];
+    double before;
+
+    snprintf(path, sizeof path, "%s/carma-train.checkpoint", f.directory);
+    wait_for_memory(0, GIB);
+    sleep_wall_ms(100);
+    kill(job.pid, SIGUSR1);
+    for (int i = 0; i < 1000 && access(path, F_OK) < 0; i++)
+        sleep_wall_ms(1);
+    assert_int_equal(access(path, F_OK), 0);
+    kill(job.pid, SIGKILL);
+    finish(&job, NULL, NULL);
+    sleep_wall_ms(15);
+    before = activity_seconds(0);
+    assert_true(before > 0.5 * 100);
+    job = start("b", "0", options);
+    assert_int_equal(finish(&job, &out, NULL), 0);
+    assert_non_null(strstr(out, "goes on from a checkpoint"));
+    assert_true(activity_seconds(0) - before < 0.5 * (600 - 100) + 1);
+    assert_int_equal(access(path, F_OK), -1); /* nothing to go on from */
+}
+
+static void several_gpus(void **state)
+{
+    struct job job = start("a", "2,3", "--gpus 2 --memory 3G --sm-activity 0.5 --seconds 100000");
+
+    wait_for_memory(2, 3 * GIB);
+    wait_for_memory(3, 3 * GIB);
+    assert_int_equal(fixture_used(&f, 0), 0);
+    kill(job.pid, SIGTERM);
+    finish(&job, NULL, NULL);
+}
+
+static void refused(const char *gpus, const char *options, int expected, const char *complaint)
+{
+    struct job job = start("a", gpus, options);
+    CLEANUP(free_ptr) char *err = NULL;
+    int status = finish(&job, NULL, &err);
+
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), expected);
+    if (!strstr(err, complaint))
+        fail_msg("'%s' does not say '%s'", err, complaint);
+}
+
+static void bad_requests(void **state)
+{
+    refused("", "--memory 1G", 1, "1 GPUs are needed, 0 visible");
+    refused("0", "--memory 1G --gpus 2", 1, "2 GPUs are needed, 1 visible: CUDA_VISIBLE_DEVICES is 0");
+    refused("0", "", 2, "say either --workload or --memory");
+    refused("0", "--memory -3", 2, "--memory");
+    refused("0", "--memory 1G --sm-activity 2", 2, "--sm-activity '2' is not a number from 0 to 1");
+    refused("0", "--memory 2G --peak 1G", 2, "--peak is less than --memory");
+    refused("0", "--workload none --workloads " CARMA_SOURCE "/data/workloads.csv", 1, "has no workload 'none'");
+    unsetenv("CARMA_VNODE");
+    refused("0", "--memory 1G", 1, "CARMA_VNODE is not set");
+    setenv("CARMA_VNODE", f.state, 1);
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(alone_takes_its_time),
+        TEST(two_on_mps),
+        TEST(two_on_streams),
+        TEST(slowdown_is_seen_from_outside),
+        TEST(out_of_memory),
+        TEST(checkpoint_is_gone_on_from),
+        TEST(several_gpus),
+        TEST(bad_requests),
+    };
+    char scale[16];
+
+    snprintf(scale, sizeof scale, "%d", SCALE);
+    setenv("CARMA_TIME_SCALE", scale, 1);
+    unsetenv("CARMA_JOB_ID");
+    unsetenv("CUDA_MPS_PIPE_DIRECTORY");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
