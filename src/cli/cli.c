@@ -50,6 +50,9 @@ struct common {
 
 enum { KEY_SOCKET = 0x1100 };
 
+/* We tell problems ourselves, in one line. In order: a file before "--" and a word behind it must not change places. */
+#define PARSE_FLAGS (ARGP_NO_ERRS | ARGP_NO_EXIT | ARGP_NO_HELP | ARGP_IN_ORDER)
+
 static const struct argp_option common_options[] = {
     {"socket", KEY_SOCKET, "PATH", 0, "the daemon's socket (default: $CARMA_SOCKET, or the user's own)", -1},
     {"help", 'h', NULL, 0, "print this help", -1},
@@ -124,7 +127,7 @@ static void report_bad_option(const struct argp *argp, int argc, char **argv, in
     if (argument[0] != '-' && error_at < argc)
         argument = argv[error_at];
     option = find_option(argp->options, argument);
-    if (!option)
+    if (!option && !words_error)
         option = find_option(common_options, argument);
     CLEANUP(free_ptr) char *text = option && option->arg
                                        ? xasprintf("option '%s' needs an argument, %s", argument, option->arg)
@@ -145,7 +148,7 @@ int cli_parse_words(const char *command, const char *where, char **words, size_t
     memcpy(argv + 1, words, count * sizeof *argv);
     words_where = where;
     words_error = err;
-    int rc = argp_parse(&whole, (int)count + 1, argv, ARGP_NO_ERRS | ARGP_NO_EXIT | ARGP_NO_HELP, NULL, &common);
+    int rc = argp_parse(&whole, (int)count + 1, argv, PARSE_FLAGS, NULL, &common);
     if (rc == EINVAL)
         report_bad_option(argp, (int)count + 1, argv, common.error_at);
     words_error = NULL;
@@ -156,9 +159,9 @@ bool cli_parse(struct cli *cli, int argc, char **argv, void *input, int *status)
 {
     const struct command *command = command_find(argv[0]);
     struct argp_child children[] = {{command->argp, 0, NULL, 0}, {0}};
-    struct argp whole = {common_options, parse_common, command->argp->args_doc, command->argp->doc, children, NULL, NULL};
+    struct argp whole = {common_options, parse_common, NULL, NULL, children, NULL, NULL};
     struct common common = {.cli = cli, .input = input};
-    int rc = argp_parse(&whole, argc, argv, ARGP_NO_ERRS | ARGP_NO_EXIT | ARGP_NO_HELP, NULL, &common);
+    int rc = argp_parse(&whole, argc, argv, PARSE_FLAGS, NULL, &common);
 
     if (common.help) {
         CLEANUP(free_ptr) char *name = xasprintf("carma %s", command->name);

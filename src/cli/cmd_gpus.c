@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/units.h"
@@ -45,7 +46,7 @@ const struct argp gpus_argp = {
 
 static const struct table_column columns[] = {
     {"GPU", true, 0, 0},  {"NAME", false, 10, 4},  {"", false, 0, 2},    {"MEMORY IN USE", true, 0, 0},
-    {"FREE", true, 0, 1}, {"SM ACT", true, 0, 0}, {"POWER", true, 0, 3}, {"JOBS", false, 8, 0},
+    {"FREE", true, 0, 1}, {"SM ACT", true, 0, 0}, {"POWER", true, 0, 3}, {"JOBS", false, 10, 0},
 };
 
 static char *memory_text(int64_t used, int64_t total)
@@ -80,12 +81,20 @@ static enum term_style activity_style(int64_t permille)
     return permille >= 800 ? STYLE_RED : permille >= 400 ? STYLE_YELLOW : permille > 0 ? STYLE_GREEN : STYLE_DIM;
 }
 
+/* "A100-SXM4-40GB": the maker's name would only take room. */
+static char *short_name(const json_t *gpu)
+{
+    const char *name = view_text(gpu, "name");
+
+    return term_escape(name && strncmp(name, "NVIDIA ", 7) == 0 ? name + 7 : name);
+}
+
 static void add_row(struct table *table, const json_t *gpu)
 {
     int64_t used = view_integer(gpu, "used_bytes", -1), total = view_integer(gpu, "total_bytes", -1);
     int64_t power = view_integer(gpu, "power_mw", -1);
     bool lost = view_true(gpu, "lost");
-    CLEANUP(free_ptr) char *name = view_safe_text(gpu, "name");
+    CLEANUP(free_ptr) char *name = short_name(gpu);
     CLEANUP(free_ptr) char *bar = term_bar((double)used, (double)total, BAR_WIDTH);
     CLEANUP(free_ptr) char *memory = memory_text(used, total);
     CLEANUP(free_ptr) char *free_memory = view_bytes(gpu, "free_bytes");

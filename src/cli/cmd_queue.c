@@ -50,8 +50,8 @@ const struct argp queue_argp = {
     NULL, NULL, NULL};
 
 static const struct table_column columns[] = {
-    {"ID", true, 0, 0},    {"NAME", false, 12, 0},  {"USER", false, 4, 3},          {"ST", false, 0, 0},
-    {"GPUS", true, 0, 2},  {"MEMORY", true, 0, 1},  {"TIME", true, 0, 0},           {"WHERE OR WHY NOT", false, 16, 0},
+    {"ID", true, 0, 0},   {"NAME", false, 12, 0}, {"USER", false, 6, 3}, {"ST", false, 0, 0},
+    {"GPUS", true, 0, 2}, {"MEMORY", true, 0, 1}, {"TIME", true, 0, 0},  {"WHERE OR WHY NOT", false, 22, 0},
 };
 
 static void add_row(struct table *table, const json_t *job, int64_t now_ns)

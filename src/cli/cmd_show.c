@@ -46,9 +46,23 @@ static void line_of_time(const json_t *job, const char *title, const char *membe
 }
 
 /* As one would type it: arguments that hold more than plain characters in single quotes. */
-static void print_command(const json_t *job)
+static void put_word(struct strbuf *out, const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+    CLEANUP(free_ptr) char *safe = term_escape(word);
+
+    if (word && *word && !word[strspn(word, plain)]) {
+        strbuf_puts(out, safe);
+        return;
+    }
+    strbuf_puts(out, "'");
+    for (const char *c = safe; *c; c++)
+        strbuf_append(out, *c == '\'' ? "'\\''" : c, *c == '\'' ? 4 : 1);
+    strbuf_puts(out, "'");
+}
+
+static void print_command(const json_t *job)
+{
     const json_t *command = json_object_get(job, "command");
     CLEANUP(strbuf_release) struct strbuf out = {0};
     json_t *item;
@@ -57,10 +71,8 @@ static void print_command(const json_t *job)
     if (!json_array_size(command))
         return;
     json_array_foreach(command, i, item) {
-        const char *word = json_string_value(item);
-        CLEANUP(free_ptr) char *safe = term_escape(word);
-        bool quote = !word || !*word || word[strspn(word, plain)];
-        strbuf_printf(&out, "%s%s%s%s", i ? " " : "", quote ? "'" : "", safe, quote ? "'" : "");
+        strbuf_puts(&out, i ? " " : "");
+        put_word(&out, json_string_value(item));
     }
     line("Command", "%s", out.text);
 }

@@ -9,6 +9,7 @@
 #include "api/rad.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/units.h"
 #include "cli/cli.h"
 
 #define DEFAULT_OUTPUT "carma-%j.out"
@@ -259,6 +260,11 @@ int submit_from_file(struct job_spec *spec, const char *path, const struct submi
     int rc = file_read(path, job_file ? RAD_MAX_BYTES : SCRIPT_MAX_BYTES, &text, &length, err);
 
     job_spec_init(spec);
+    if (rc == -ENOENT)
+        return error_set(err, ENOENT, "%s: no such file (a command goes after '--')", path);
+    if (rc == -EFBIG)
+        return error_set(err, EFBIG, "%s: too large for a %s: at most %zu KiB", path, job_file ? "job file" : "script",
+                         (job_file ? RAD_MAX_BYTES : SCRIPT_MAX_BYTES) / KIB);
     if (rc)
         return rc;
     if (strlen(text) != length)

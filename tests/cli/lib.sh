@@ -1,0 +1,79 @@
+# For tests of the program `carma`: sourced with CARMA (the program) and SOURCE (the source tree) as $1 and $2.
+# shellcheck shell=sh disable=SC2034 # what is set here is used by who sources this
+set -u
+CARMA=$1
+SOURCE=$2
+LC_ALL=C
+TZ=UTC
+export LC_ALL TZ
+unset COLUMNS NO_COLOR CARMA_SOCKET CARMA_TIME_SCALE CARMA_PREFIX
+T=$(mktemp -d) || exit 99
+CARMA_SOCKET=$T/socket
+export CARMA_SOCKET
+failures=0
+fake=
+
+finish() {
+    exec 9>&- # the fake daemon ends with its input
+    if [ -n "$fake" ]; then
+        wait "$fake"
+    fi
+    rm -rf "$T"
+    exit "$((failures > 0))"
+}
+trap 'failures=$((failures + 1)); finish' INT TERM
+
+# start_fake ANSWERS.json: a daemon that gives these answers, until the test ends.
+start_fake() {
+    answers=$T/answers.json
+    [ "$1" = "$answers" ] || cp "$1" "$answers"
+    mkfifo "$T/input" "$T/ready"
+    python3 "$SOURCE/tests/fakes/fake_carmad.py" "$CARMA_SOCKET" "$answers" <"$T/input" >"$T/ready" &
+    fake=$!
+    exec 9>"$T/input"
+    read -r _ <"$T/ready"
+}
+
+fail() {
+    echo "FAILED: $*" >&2
+    failures=$((failures + 1))
+}
+
+# run ARGUMENT...: runs carma; its status, output and messages are in $status, $T/out and $T/err.
+run() {
+    said="carma $*"
+    "$CARMA" "$@" >"$T/out" 2>"$T/err" </dev/null
+    status=$?
+}
+
+expect_status() {
+    [ "$status" -eq "$1" ] || fail "$said: status $status, not $1: $(cat "$T/err")"
+}
+
+# expect_error STATUS TEXT ARGUMENT...: fails with the status, says so in one line that has the text, prints nothing.
+expect_error() {
+    wanted=$1
+    text=$2
+    shift 2
+    run "$@"
+    expect_status "$wanted"
+    [ "$(wc -l <"$T/err")" -eq 1 ] || fail "$said: not one line: $(cat "$T/err")"
+    case $(cat "$T/err") in
+    "carma: "*"$text"*) ;;
+    *) fail "$said: no '$text' in: $(cat "$T/err")" ;;
+    esac
+    [ -s "$T/out" ] && fail "$said: printed $(cat "$T/out")"
+    return 0
+}
+
+expect_output() {
+    [ "$(cat "$T/out")" = "$1" ] || fail "$said: printed '$(cat "$T/out")', not '$1'"
+}
+
+# expect_golden NAME: what was printed is tests/golden/NAME. GOLDEN=write makes it so.
+expect_golden() {
+    if [ "${GOLDEN-}" = write ]; then
+        cp "$T/out" "$SOURCE/tests/golden/$1"
+    fi
+    diff -u "$SOURCE/tests/golden/$1" "$T/out" >&2 || fail "$said: not as in tests/golden/$1"
+}

@@ -1,0 +1,84 @@
+#!/bin/sh
+# Verbs on jobs, waiting and logs, against a fake daemon. Usage: test_jobs.sh CARMA SOURCE
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+me=$(id -u)
+printf 'written by the job\n' >"$T/carma-1.out"
+printf 'complaint\n' >"$T/errors"
+mkfifo "$T/pipe"
+cat >"$T/answers.json" <<JSON
+{"POST /v1/jobs/1/cancel": [200, {"id": 1, "state": "CANCELLED"}],
+ "POST /v1/jobs/2/cancel": [409, {"error": "job 2 has ended"}],
+ "POST /v1/jobs/3/cancel": [200, {"id": 3, "state": "STOPPING"}],
+ "POST /v1/jobs/8/hold": [200, {"id": 8, "state": "HELD"}],
+ "POST /v1/jobs/8/release": [200, {"id": 8, "state": "QUEUED"}],
+ "GET /v1/jobs?state=all": [200, {"now_ns": 1, "jobs": [
+    {"id": 7, "uid": $me, "state": "COMPLETED"}, {"id": 8, "uid": $me, "state": "QUEUED"},
+    {"id": 9, "uid": $((me + 1)), "state": "QUEUED"}]}],
+ "GET /v1/jobs/1": [200, {"id": 1, "state": "COMPLETED", "exit_status": 0, "output": "$T/carma-%j.out",
+    "error": "$T/errors", "started_ns": 5}],
+ "GET /v1/jobs/2": [200, {"id": 2, "state": "FAILED", "exit_status": 7, "output": "$T/missing", "started_ns": 5}],
+ "GET /v1/jobs/3": [200, {"id": 3, "state": "FAILED", "exit_status": 137, "output": "$T/pipe", "started_ns": 5}],
+ "GET /v1/jobs/4": [200, {"id": 4, "state": "CANCELLED", "exit_status": null, "output": null}],
+ "GET /v1/jobs/5": [[200, {"id": 5, "state": "RUNNING", "output": "$T/growing"}],
+    [200, {"id": 5, "state": "RUNNING", "output": "$T/growing"}],
+    [200, {"id": 5, "state": "RUNNING", "output": "$T/growing"}],
+    [200, {"id": 5, "state": "RUNNING", "output": "$T/growing"}],
+    [200, {"id": 5, "state": "COMPLETED", "exit_status": 0, "output": "$T/growing"}]],
+ "GET /v1/jobs/6": [[200, {"id": 6, "state": "QUEUED"}], [200, "close"], [200, {"id": 6, "state": "GPU_OOM",
+    "exit_status": 1}]],
+ "GET /v1/jobs/8": [200, {"id": 8, "state": "QUEUED", "output": "$T/not-yet", "started_ns": null}]}
+JSON
+start_fake "$T/answers.json"
+
+posts() {
+    [ "$(cat "$T/answers.json.posts")" = "$1" ] || fail "$said: asked for $(cat "$T/answers.json.posts")"
+    rm -f "$T/answers.json.posts"
+}
+run cancel 1,3
+expect_status 0
+posts '["/v1/jobs/1/cancel", null]
+["/v1/jobs/3/cancel", null]'
+expect_error 1 "job 2: job 2 has ended" cancel 1-3 # the others are cancelled all the same
+posts '["/v1/jobs/1/cancel", null]
+["/v1/jobs/2/cancel", null]
+["/v1/jobs/3/cancel", null]'
+run hold @ # the last of one's own
+expect_status 0
+run release @
+expect_status 0
+posts '["/v1/jobs/8/hold", null]
+["/v1/jobs/8/release", null]'
+
+# The exit status of wait is the job's.
+for pair in 1:0 2:7 3:137 4:1 1,3,2:137 1-2:7 6:1; do
+    run wait "${pair%:*}"
+    expect_status "${pair#*:}"
+done
+expect_error 1 "job 99" wait 99
+
+run logs 1
+expect_status 0
+expect_output 'written by the job'
+run logs --error 1
+expect_output 'complaint'
+expect_error 1 "$T/missing" logs 2
+expect_error 1 "no regular file" logs 3
+expect_error 1 "not your job" logs 4
+expect_error 1 "has not been started" logs 8
+
+# Following: the file appears and grows while the job runs; all of it is printed once.
+{
+    sleep 0.1
+    printf 'one\n' >"$T/growing"
+    sleep 0.2
+    printf 'two\n' >>"$T/growing"
+} &
+writer=$!
+run logs -f 5
+wait "$writer"
+expect_status 0
+expect_output 'one
+two'
+finish

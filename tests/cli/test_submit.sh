@@ -1,0 +1,116 @@
+#!/bin/sh
+# What submit sends, and what it refuses. Usage: test_submit.sh CARMA SOURCE
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+cat >"$T/answers.json" <<'JSON'
+{"POST /v1/jobs": [[201, {"jobs": [{"id": 5}]}], [201, {"jobs": [{"id": 6}]}], [201, {"jobs": [{"id": 7}]}],
+   [201, {"jobs": [{"id": 8}, {"id": 9}]}], [422, {"error": "wants 3 GPUs, the node has 2: ask for fewer"}],
+   [200, "close"]],
+ "GET /v1/jobs/7": [200, {"id": 7, "state": "FAILED", "exit_status": 4}]}
+JSON
+start_fake "$T/answers.json"
+mkdir "$T/jobs"
+cd "$T/jobs" || exit 99
+cat >run.sh <<'SCRIPT'
+#!/bin/sh -eu
+# a comment
+#CARMA -J "from the script" --gpus 2   # two
+#CARMA --gpu-memory 12G -o logs/%j.txt
+
+echo "#CARMA --gpus 9"
+SCRIPT
+printf '# job\nconda activate torch\npython train.py --lr 0.1\nmodel: summary.txt\nbatch_size: 32\npolicy: exclusive\n' \
+    >small.rad
+printf 'Total params: 5\n' >summary.txt
+
+# sent MEMBER...: these members of the specifications in the last request, one line each.
+sent() {
+    tail -n 1 "$T/answers.json.posts" >"$T/last"
+    python3 - "$T/last" "$@" <<'PYTHON'
+import json, sys
+path, body = json.loads(open(sys.argv[1]).read())
+assert path == "/v1/jobs" and list(body) == ["jobs"]
+for spec in body["jobs"]:
+    print(json.dumps([spec.get(name) for name in sys.argv[2:]]))
+PYTHON
+}
+expect_sent() {
+    wanted=$1
+    shift
+    [ "$(sent "$@")" = "$wanted" ] || fail "$said: sent $(sent "$@"), not $wanted"
+}
+
+# A command: everything behind the first -- is its own.
+MARK=here run submit -J "my job" -G 2 --gpu-memory 1.5G -D / -e err --exclusive -H --conda torch --batch-size 8 \
+    --model-summary summary.txt --parsable -- python -- --gpus 3
+expect_status 0
+expect_output 5
+expect_sent '["my job", ["python", "--", "--gpus", "3"], 2, 1610612736, "/", "/carma-%j.out", "/err", true, true]' \
+    name command gpus gpu_memory_bytes directory output error exclusive held
+expect_sent '["torch", 8, "summary.txt", "Total params: 5\n"]' conda_environment batch_size summary_name summary
+tail -n 1 "$T/answers.json.posts" | grep -q '"MARK=here"' || fail "the environment was not sent"
+
+# A script: its directives, under what the command line says.
+run submit -G 1 run.sh
+expect_status 0
+expect_output 'submitted job 6 (from the script)'
+expect_sent "[\"from the script\", [\"/bin/sh\", \"-eu\", \"$T/jobs/run.sh\"], 1, 12884901888, \"$T/jobs/logs/%j.txt\"]" \
+    name command gpus gpu_memory_bytes output
+
+# A job file, from elsewhere: what it names is relative to itself. --wait passes the job's status on.
+cd "$T" || exit 99
+run submit -W jobs/small.rad
+expect_status 4
+expect_sent "[\"small\", \"torch\", \"$T/jobs\", \"summary.txt\", \"Total params: 5\\n\", 32, true]" \
+    name conda_environment directory summary_name summary batch_size exclusive
+# Several files are one request.
+run submit --parsable jobs/small.rad jobs/run.sh
+expect_status 0
+expect_output '8
+9'
+expect_sent '["small"]
+["from the script"]' name
+expect_error 1 "wants 3 GPUs, the node has 2" submit -G 3 -- true
+expect_error 1 "not known" submit -- true # the answer did not come
+[ "$(wc -l <"$T/answers.json.posts")" -eq 6 ] || fail "something was sent twice"
+
+# What is wrong is told with its file and line, all of it at once, and nothing is sent.
+expect_error 1 "$T/none.rad: no such file" submit "$T/none.rad"
+printf '#!/bin/sh\n\n#CARMA --gpus two\n' >bad.sh
+expect_error 1 "bad.sh:3: --gpus: 'two'" submit bad.sh
+printf '#!/bin/sh\n#CARMA -J x\n#CARMA --frob\n' >bad.sh
+expect_error 1 "bad.sh:3: unknown option '--frob'" submit bad.sh
+printf '#!/bin/sh\n#CARMA --wait\n' >bad.sh
+expect_error 1 "bad.sh:2: '--wait' belongs on the command line" submit bad.sh
+printf '#!/bin/sh\n#CARMA train.py\n' >bad.sh
+expect_error 1 "bad.sh:2: 'train.py' belongs" submit bad.sh
+printf '#!/bin/sh\n#CARMA --socket x\n' >bad.sh
+expect_error 1 "bad.sh:2: unknown option '--socket'" submit bad.sh
+printf '#!/bin/sh\n#CARMA -J "x\n' >bad.sh
+expect_error 1 "bad.sh:2" submit bad.sh
+printf 'echo hello\n' >bad.sh
+expect_error 1 "bad.sh:1: a script begins with" submit bad.sh
+printf 'python\n' >unfinished.rad
+expect_error 1 "unfinished.rad" submit unfinished.rad
+printf 'python train.py\nmodel: nowhere.txt\nbatch_size: 4\n' >nosummary.rad
+expect_error 1 "nowhere.txt" submit nosummary.rad
+expect_error 1 "directory '$T/nowhere'" submit -D "$T/nowhere" -- true
+run submit bad.sh unfinished.rad jobs/small.rad
+expect_status 1
+[ "$(grep -c '^carma: ' "$T/err")" -eq 3 ] || fail "$said: $(cat "$T/err")"
+grep -q 'nothing was submitted: 2 of 3' "$T/err" || fail "$said: $(cat "$T/err")"
+
+# Hostile files: refused at once.
+head -c 104857600 /dev/zero >huge.sh
+cp huge.sh huge.rad
+head -c 1000 /dev/urandom >binary.sh
+printf '#!/bin/sh\n\0' >>binary.sh
+yes '#CARMA -J x' | head -n 1000000 >long.sh
+expect_error 1 "huge.sh: too large" submit huge.sh
+expect_error 1 "huge.rad: too large" submit huge.rad
+expect_error 1 "long.sh: too large" submit long.sh
+expect_error 1 "/dev/zero: too large" submit /dev/zero
+expect_error 1 "binary.sh: a binary file" submit binary.sh
+[ "$(wc -l <"$T/answers.json.posts")" -eq 6 ] || fail "something was half submitted"
+finish

@@ -1,0 +1,61 @@
+#!/bin/sh
+# What is printed for people and as JSON, from a fake daemon's answers. Usage: test_tables.sh CARMA SOURCE
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+start_fake "$SOURCE/tests/fakes/node.json"
+
+for width in 80 120; do
+    COLUMNS=$width
+    export COLUMNS
+    for command in queue gpus "explain 9"; do
+        # shellcheck disable=SC2086 # a command and its argument
+        run $command
+        expect_status 0
+        expect_golden "cli-${command%% *}-$width.txt"
+        awk -v width="$width" 'length > width { exit 1 }' "$T/out" || fail "$said: wider than $width columns"
+    done
+done
+unset COLUMNS
+run show 9
+expect_status 0
+expect_golden cli-show.txt
+run show 21
+expect_golden cli-show-ended.txt
+
+# Wherever it goes, nothing that a terminal would obey.
+run queue
+grep -q 'a-name-that-is-much-longer-than-any-table-would-like-it-to-be' "$T/out" || fail "a pipe does not get everything"
+LC_ALL=C.UTF-8 "$CARMA" queue >"$T/utf8"
+for file in "$T/out" "$T/utf8"; do
+    if tr -d '\n' <"$file" | LC_ALL=C grep -q '[[:cntrl:]]'; then
+        fail "control characters in $(cat -v "$file")"
+    fi
+done
+[ "$(wc -l <"$T/out")" -eq 6 ] || fail "a name made lines of its own"
+
+# --json is what the daemon said.
+for command in queue gpus "show 9" "explain 9"; do
+    case $command in
+    queue) path=/v1/jobs ;;
+    gpus) path=/v1/gpus ;;
+    show*) path=/v1/jobs/9 ;;
+    *) path=/v1/jobs/9/explain ;;
+    esac
+    # shellcheck disable=SC2086 # a command and its argument
+    run $command --json
+    expect_status 0
+    python3 - "$T/answers.json" "GET $path" "$T/out" <<'PYTHON' || fail "$said: other JSON than the daemon's"
+import json, sys
+sys.exit(json.load(open(sys.argv[1]))[sys.argv[2]][1] != json.load(open(sys.argv[3])))
+PYTHON
+done
+
+# A closed pipe ends it quietly; a full disk does not.
+"$CARMA" queue 2>"$T/err" | true
+[ -s "$T/err" ] && fail "a closed pipe was told: $(cat "$T/err")"
+if [ -w /dev/full ]; then
+    "$CARMA" queue >/dev/full 2>"$T/err" && fail "a full disk went unnoticed"
+    grep -q '^carma: cannot write' "$T/err" || fail "a full disk was not told"
+fi
+expect_error 1 "job 4: no such thing" show 4
+finish

@@ -1,0 +1,78 @@
+#!/bin/sh
+# Wrong usage: status 2, one line; and what needs no daemon. Usage: test_usage.sh CARMA SOURCE
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+expect_error 2 "which command" # none
+expect_error 2 "no command 'frobnicate'" frobnicate
+expect_error 2 "unknown option '--frob'" --frob
+expect_error 2 "'--socket' needs an argument" --socket
+for command in submit queue show explain cancel hold release logs wait gpus play compare; do
+    expect_error 2 "$command: unknown option '--frob'" "$command" --frob
+    expect_error 2 "$command: unknown option '-Z'" "$command" -Z
+    run help "$command"
+    expect_status 0
+    run "$command" --help
+    expect_status 0
+    grep -q "^Usage: carma $command" "$T/out" || fail "$said: no usage"
+done
+for command in show explain cancel hold release logs wait; do
+    expect_error 2 "which job" "$command"
+    expect_error 2 "'x' is not a list" "$command" x
+    expect_error 2 "runs backwards" "$command" 5-3
+    expect_error 2 "'0' is not a list" "$command" 0
+done
+for command in show explain logs; do
+    expect_error 2 "one job at a time" "$command" 1-2
+    expect_error 2 "one job at a time" "$command" 1 2
+done
+for command in queue gpus; do
+    expect_error 2 "takes no arguments" "$command" 7
+done
+expect_error 2 "'-G' needs an argument, N" submit -G
+expect_error 2 "'--output' needs an argument, FILE" submit --output
+expect_error 2 "not a whole number" submit -G two -- true
+expect_error 2 "out of range" submit -G 0 -- true
+expect_error 2 "out of range" submit -G -1 -- true
+expect_error 2 "out of range" submit -G 17 -- true
+expect_error 2 "not a size" submit --gpu-memory=-1G -- true
+expect_error 2 "out of range" submit --gpu-memory 0 -- true
+expect_error 2 "out of range" submit --gpu-memory 99999T -- true
+expect_error 2 "out of range" submit --batch-size 0 -- true
+expect_error 2 "name a job file" submit
+expect_error 2 "name a job file" submit --
+expect_error 2 "not both" submit some.rad -- true
+expect_error 2 "not both" submit --json --parsable -- true
+expect_error 2 "which trace" play
+expect_error 2 "one trace at a time" play a.csv b.csv
+expect_error 2 "jitter 'much'" play --jitter much a.csv
+expect_error 2 "jitter '0.5'" play --jitter 0.5 a.csv
+expect_error 2 "seed" play --seed -3 a.csv
+expect_error 2 "at least two" compare a.json
+
+run --version
+expect_status 0
+grep -q '^carma [0-9]' "$T/out" || fail "no version"
+run help
+expect_status 0
+cp "$T/out" "$T/help"
+run --help
+cmp -s "$T/out" "$T/help" || fail "--help and help differ"
+expect_error 2 "no command 'x'" help x
+
+# No daemon: one line that names the socket; asked for by --socket before or behind the command alike.
+for command in queue gpus "show 1" "explain 1" "cancel 1" "hold 1" "release 1" "logs 1" "submit -- true" "show @"; do
+    # shellcheck disable=SC2086 # a command and its argument
+    expect_error 1 "$T/socket" $command
+done
+expect_error 1 "$T/elsewhere" --socket "$T/elsewhere" queue
+expect_error 1 "$T/elsewhere" queue --socket="$T/elsewhere"
+CARMA_TIME_SCALE=fast expect_error 1 "CARMA_TIME_SCALE" queue
+
+# A file that nobody can read the way it was meant.
+expect_error 1 "$T/none.json" compare "$T/none.json" "$T/none.json"
+echo '{"makespan_s": 1}' >"$T/half.json"
+expect_error 1 "half.json: no 'wait_mean_s'" compare "$T/half.json" "$T/half.json"
+printf '{"a"\n:' >"$T/broken.json"
+expect_error 1 "broken.json:2" compare "$T/broken.json" "$T/half.json"
+finish

@@ -1,0 +1,146 @@
+/* The metrics of a play: percentiles, what the GPUs used, the report. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "base/strbuf.h"
+#include "cli/report.h"
+#include "cli/stats.h"
+#include "cli/term.h"
+#include "cli/usage.h"
+#include "cli/view.h"
+
+#define SECOND INT64_C(1000000000)
+
+static void close_to(double value, double expected)
+{
+    assert_true(value > expected - 1e-9 && value < expected + 1e-9);
+}
+
+static void percentiles_interpolate(void **state)
+{
+    double values[] = {40, 10, 30, 20};
+
+    close_to(stats_percentile(values, 4, 0), 10);
+    close_to(stats_percentile(values, 4, 50), 25);
+    close_to(stats_percentile(values, 4, 95), 38.5);
+    close_to(stats_percentile(values, 4, 100), 40);
+    close_to(stats_percentile(values, 1, 95), 10);
+    close_to(stats_percentile(values, 0, 95), 0);
+    close_to(stats_mean(values, 4), 25);
+    close_to(stats_mean(values, 0), 0);
+}
+
+static json_t *gpus(double seconds, double energy_mj, double byte_seconds, double activity_seconds)
+{
+    return json_pack("{s:[{s:s,s:f,s:f,s:f,s:f}]}", "gpus", "uuid", "GPU-a", "observed_ns", seconds * 1e9, "energy_mj",
+                     energy_mj, "memory_byte_seconds", byte_seconds, "sm_activity_seconds", activity_seconds);
+}
+
+static void add(struct usage *usage, json_t *answer)
+{
+    usage_add(usage, answer);
+    json_decref(answer);
+}
+
+static void usage_is_a_difference(void **state)
+{
+    CLEANUP(usage_release) struct usage usage;
+
+    usage_init(&usage);
+    close_to(usage_energy_joules(&usage), -1);
+    add(&usage, gpus(100, 5000, 1000, 10));
+    add(&usage, gpus(110, 6000, 2000, 12));
+    add(&usage, gpus(120, 9000, 3000, 18));
+    close_to(usage_energy_joules(&usage), 4);
+    close_to(usage_memory_mean_bytes(&usage), 100);
+    close_to(usage_sm_activity_mean(&usage), 0.4);
+}
+
+/* The daemon's integrals begin at 0 after a restart; the energy counter is the GPU's and goes on. */
+static void usage_survives_a_restart(void **state)
+{
+    CLEANUP(usage_release) struct usage usage;
+
+    usage_init(&usage);
+    add(&usage, gpus(100, 5000, 1000, 10));
+    add(&usage, gpus(110, 6000, 2000, 12));
+    add(&usage, gpus(150, 9000, 0, 0));
+    add(&usage, gpus(160, 9500, 500, 4));
+    close_to(usage_energy_joules(&usage), 4.5);
+    close_to(usage_memory_mean_bytes(&usage), 75);
+    close_to(usage_sm_activity_mean(&usage), 0.3);
+}
+
+static void unknown_is_not_zero(void **state)
+{
+    CLEANUP(usage_release) struct usage usage;
+    CLEANUP(json_release) json_t *nothing = json_pack("{s:[{s:s}]}", "gpus", "uuid", "GPU-a");
+
+    usage_init(&usage);
+    usage_add(&usage, nothing);
+    usage_add(&usage, nothing);
+    close_to(usage_energy_joules(&usage), -1);
+    close_to(usage_memory_mean_bytes(&usage), -1);
+    close_to(usage_sm_activity_mean(&usage), -1);
+}
+
+static json_t *job(const char *state, int64_t submitted, int64_t first, int64_t launched, int64_t ended, int crashes)
+{
+    return json_pack("{s:s,s:I,s:I,s:I,s:I,s:i}", "state", state, "submitted_ns", submitted * SECOND,
+                     "first_started_ns", first * SECOND, "started_ns", launched * SECOND, "ended_ns", ended * SECOND,
+                     "crashes", crashes);
+}
+
+static void expect(const json_t *report, const char *member, double value)
+{
+    close_to(view_number(report, member, -12345), value);
+}
+
+static void reports_follow_the_thesis(void **state)
+{
+    CLEANUP(usage_release) struct usage usage;
+    json_t *jobs[] = {
+        job("COMPLETED", 1000, 1010, 1010, 1110, 0), /* waits 10, executes 100, completes in 110 */
+        job("COMPLETED", 1020, 1050, 1200, 1400, 2), /* launched three times: waits 30, executes 200, completes in 380 */
+        job("REFUSED", 1030, 0, 0, 1030, 0),         /* never started: counts as failed, and in no time */
+    };
+
+    usage_init(&usage);
+    add(&usage, gpus(0, 0, 0, 0));
+    add(&usage, gpus(10, 2000, 80, 5));
+    json_t *report = report_compute(jobs, 3, &usage);
+    expect(report, "jobs", 3);
+    expect(report, "failed", 1);
+    expect(report, "makespan_s", 400);
+    expect(report, "wait_mean_s", 20);
+    expect(report, "wait_p95_s", 29);
+    expect(report, "execution_mean_s", 150);
+    expect(report, "execution_p95_s", 195);
+    expect(report, "completion_mean_s", 245);
+    expect(report, "completion_p95_s", 366.5);
+    expect(report, "oom", 2);
+    expect(report, "energy_j", 2);
+    expect(report, "memory_mean_bytes", 8);
+    expect(report, "sm_activity_mean", 0.5);
+    json_decref(report);
+    for (size_t i = 0; i < array_size(jobs); i++)
+        json_decref(jobs[i]);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(percentiles_interpolate), cmocka_unit_test(usage_is_a_difference),
+        cmocka_unit_test(usage_survives_a_restart), cmocka_unit_test(unknown_is_not_zero),
+        cmocka_unit_test(reports_follow_the_thesis),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,191 @@
+/* What the command line reads and prints: id lists, safe text, tables. */
+#include <locale.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "cli/ids.h"
+#include "cli/table.h"
+#include "cli/term.h"
+
+static void expect_ids(const char *text, size_t count, const uint64_t *ids)
+{
+    struct id_list list = {0};
+
+    assert_int_equal(id_list_parse(&list, text, NULL), 0);
+    assert_int_equal(list.count, count);
+    for (size_t i = 0; i < count; i++)
+        assert_true(list.items[i] == ids[i]);
+    id_list_release(&list);
+}
+
+static void id_lists_are_read(void **state)
+{
+    expect_ids("7", 1, (uint64_t[]){7});
+    expect_ids("1,3-5", 4, (uint64_t[]){1, 3, 4, 5});
+    expect_ids("5,3-5,5", 3, (uint64_t[]){5, 3, 4}); /* each once, as written */
+    expect_ids("4-4", 1, (uint64_t[]){4});
+    expect_ids("@,2", 2, (uint64_t[]){ID_LAST, 2});
+}
+
+static void bad_id_lists_are_refused(void **state)
+{
+    static const char *const bad[] = {"",    ",",    "1,",   ",1",  "0",     "-1",   "1-",  "a",
+                                      "1-b", "5-3",  "1 2",  "@1",  "1--2",  "+1",   "@-3", "99999999999999999999",
+                                      "1-99999999999", "1-10002"};
+
+    for (size_t i = 0; i < array_size(bad); i++) {
+        struct id_list list = {0};
+        struct error err = {{0}};
+        assert_true(id_list_parse(&list, bad[i], &err) < 0);
+        assert_true(err.text[0] != '\0');
+        id_list_release(&list);
+    }
+}
+
+static void id_lists_are_bounded_in_all(void **state)
+{
+    struct id_list list = {0};
+
+    assert_int_equal(id_list_parse(&list, "1-10000", NULL), 0);
+    assert_int_equal(list.count, ID_LIST_MAX);
+    assert_true(id_list_parse(&list, "20000", NULL) < 0);
+    id_list_release(&list);
+}
+
+static void expect_escaped(const char *text, const char *expected)
+{
+    CLEANUP(free_ptr) char *safe = term_escape(text);
+
+    assert_string_equal(safe, expected);
+}
+
+static void unsafe_text_is_escaped(void **state)
+{
+    expect_escaped("plain text", "plain text");
+    expect_escaped("\033[31mred\033[0m", "\\x1b[31mred\\x1b[0m");
+    expect_escaped("a\nb\tc\rd\177", "a\\x0ab\\x09c\\x0dd\\x7f");
+    expect_escaped("\xc2\x9b" "31m", "\\xc2\\x9b31m");             /* C1: CSI in one character */
+    expect_escaped("x\xe2\x80\xae" "fdp", "x\\xe2\\x80\\xae" "fdp"); /* right-to-left override */
+    expect_escaped("\xff\xc0\xaf", "\\xff\\xc0\\xaf");             /* no UTF-8; overlong */
+    expect_escaped("\xe2\x82", "\\xe2\\x82");                      /* cut off */
+    expect_escaped(NULL, "-");
+    expect_escaped("gr\xc3\xbc\xc3\x9f", term_utf8() ? "gr\xc3\xbc\xc3\x9f" : "gr\\xc3\\xbc\\xc3\\x9f");
+}
+
+static void styles_take_no_columns(void **state)
+{
+    assert_int_equal(term_text_width("\033[31mred\033[0m"), 3);
+    assert_int_equal(term_text_width("abc"), 3);
+}
+
+static void bars_are_clamped(void **state)
+{
+    CLEANUP(free_ptr) char *half = term_bar(1, 2, 4), *over = term_bar(9, 2, 4), *none = term_bar(-1, 0, 4);
+
+    if (term_utf8()) {
+        assert_string_equal(half, "██░░");
+        assert_string_equal(over, "████");
+        assert_string_equal(none, "░░░░");
+    } else {
+        assert_string_equal(half, "##..");
+        assert_string_equal(over, "####");
+        assert_string_equal(none, "....");
+    }
+}
+
+static const struct table_column columns[] = {
+    {"ID", true, 0, 0}, {"NAME", false, 4, 0}, {"X", false, 0, 2}, {"Y", true, 0, 1}};
+
+static struct table *sample(void)
+{
+    struct table *table = table_new(columns, array_size(columns));
+
+    table_cell(table, STYLE_NONE, "%d", 1);
+    table_cell(table, STYLE_RED, "short");
+    table_cell(table, STYLE_NONE, "xx");
+    table_cell(table, STYLE_NONE, "y");
+    table_cell(table, STYLE_NONE, "%d", 234);
+    table_cell(table, STYLE_NONE, "longer name");
+    table_cell(table, STYLE_NONE, "%s", "");
+    table_cell(table, STYLE_NONE, "yyy");
+    return table;
+}
+
+static void expect_table(int width, bool colour, const char *expected)
+{
+    struct table *table = sample();
+    CLEANUP(strbuf_release) struct strbuf out = {0};
+
+    table_format(table, width, colour, &out);
+    assert_string_equal(out.text, expected);
+    table_free(table);
+}
+
+static void tables_are_aligned(void **state)
+{
+    expect_table(TERM_UNLIMITED, false,
+                 " ID  NAME         X     Y\n"
+                 "  1  short        xx    y\n"
+                 "234  longer name      yyy\n");
+}
+
+static void tables_shrink_then_drop_columns(void **state)
+{
+    const char *dots = term_utf8() ? "…" : "~";
+    CLEANUP(free_ptr) char *shrunk = xasprintf(" ID  NAME    X     Y\n"
+                                               "  1  short   xx    y\n"
+                                               "234  longe%s      yyy\n",
+                                               dots);
+    CLEANUP(free_ptr) char *dropped = xasprintf(" ID  NAME      Y\n"
+                                                "  1  short     y\n"
+                                                "234  longe%s  yyy\n",
+                                                dots);
+
+    expect_table(20, false, shrunk);
+    expect_table(16, false, dropped);
+}
+
+static void tables_without_room_stay_whole_lines(void **state)
+{
+    const char *dots = term_utf8() ? "…" : "~";
+    CLEANUP(free_ptr) char *least = xasprintf(" ID  NAME\n  1  sho%s\n234  lon%s\n", dots, dots);
+
+    expect_table(5, false, least);
+}
+
+static void colours_keep_the_alignment(void **state)
+{
+    expect_table(TERM_UNLIMITED, true,
+                 " \033[1mID\033[0m  \033[1mNAME\033[0m         \033[1mX\033[0m     \033[1mY\033[0m\n"
+                 "  1  \033[31mshort\033[0m        xx    y\n"
+                 "234  longer name      yyy\n");
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(id_lists_are_read),
+        cmocka_unit_test(bad_id_lists_are_refused),
+        cmocka_unit_test(id_lists_are_bounded_in_all),
+        cmocka_unit_test(unsafe_text_is_escaped),
+        cmocka_unit_test(styles_take_no_columns),
+        cmocka_unit_test(bars_are_clamped),
+        cmocka_unit_test(tables_are_aligned),
+        cmocka_unit_test(tables_shrink_then_drop_columns),
+        cmocka_unit_test(tables_without_room_stay_whole_lines),
+        cmocka_unit_test(colours_keep_the_alignment),
+    };
+    int failed = cmocka_run_group_tests_name("C locale", tests, NULL, NULL);
+
+    if (setlocale(LC_CTYPE, "C.UTF-8"))
+        failed += cmocka_run_group_tests_name("UTF-8 locale", tests, NULL, NULL);
+    return failed;
+}
