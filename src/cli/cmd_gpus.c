@@ -42,7 +42,7 @@ const struct argp gpus_argp = {
     "\vFREE is what the policy counts as free: claims that are not used yet are not free.",
     NULL, NULL, NULL};
 
-#define BAR_WIDTH 10
+#define BAR_WIDTH 9
 
 static const struct table_column columns[] = {
     {"GPU", true, 0, 0},  {"NAME", false, 10, 4},  {"", false, 0, 2},    {"MEMORY IN USE", true, 0, 0},
