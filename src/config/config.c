@@ -257,7 +257,7 @@ int config_set(struct config *config, const char *key, const char *value, struct
     while (i < array_size(keys) && strcmp(keys[i].name, key) != 0)
         i++;
     if (i == array_size(keys))
-        return error_set(err, EINVAL, "unknown key '%.40s': `carmad --help` lists them", key);
+        return error_set(err, EINVAL, "unknown key '%.40s': `carmad --settings` lists them", key);
     if (set_key(config, &keys[i], value) == 0)
         return 0;
     describe_allowed(&keys[i], &allowed);
@@ -319,7 +319,7 @@ void config_help(FILE *out)
         char text[UNITS_TEXT];
 
         describe_allowed(&keys[i], &allowed);
-        fprintf(out, "  %-17s %s\n  %-17s (%s; default %s)\n", keys[i].name, keys[i].help, "", allowed.text,
+        fprintf(out, "  %-18s %s\n  %-18s (%s; default %s)\n", keys[i].name, keys[i].help, "", allowed.text,
                 value_text(&defaults, &keys[i], text));
         strbuf_release(&allowed);
     }

@@ -131,7 +131,7 @@ static void test_bad_files(void **state)
     struct config config;
     struct error err = {{0}};
 
-    refuse("policy = magm\n\ncolour = red\n", "3: unknown key 'colour': `carmad --help` lists them");
+    refuse("policy = magm\n\ncolour = red\n", "3: unknown key 'colour': `carmad --settings` lists them");
     refuse("policy = best\n", "1: policy 'best' is not allowed: write exclusive, round-robin, magm, lug or mug");
     refuse("memory_view = both\n", "1: memory_view 'both' is not allowed: write monitor or reserve");
     refuse("share = mig\n", "1: share 'mig' is not allowed: write streams or mps");
@@ -291,12 +291,47 @@ static void test_help(void **state)
     config_release(&defaults);
 }
 
+/* docs/formats/config.md has a row for every key, with what the help says of it. */
+static void test_page(void **state)
+{
+    char *help = NULL, *page, *line, *rest;
+    size_t length, page_length;
+    FILE *out = open_memstream(&help, &length);
+    struct error err = {{0}};
+
+    if (file_read(CARMA_DOCS "/formats/config.md", 1 << 20, &page, &page_length, &err))
+        fail_msg("%s", err.text);
+    config_help(out);
+    fclose(out);
+    for (line = strtok_r(help, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char key[32], *meaning, *takes, *value, *row;
+        bool is_path;
+
+        assert_int_equal(sscanf(line, " %31s", key), 1);
+        meaning = strstr(line, key) + strlen(key);
+        meaning += strspn(meaning, " ");
+        line = strtok_r(NULL, "\n", &rest);
+        takes = strchr(line, '(') + 1;
+        value = strstr(line, "; default ");
+        *value = '\0';
+        value += strlen("; default ");
+        value[strlen(value) - 1] = '\0';
+        is_path = strcmp(key, "socket") == 0 || strcmp(key, "state_directory") == 0; /* depends on the user */
+        row = xasprintf("\n| `%s` | %s | %s | %s |\n", key, takes, is_path ? "see below" : value, meaning);
+        if (!strstr(page, row))
+            fail_msg("docs/formats/config.md lacks the row%s", row);
+        free(row);
+    }
+    free(help);
+    free(page);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults), cmocka_unit_test(test_file),  cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_ranges),   cmocka_unit_test(test_forms), cmocka_unit_test(test_directories),
-        cmocka_unit_test(test_help),
+        cmocka_unit_test(test_help),     cmocka_unit_test(test_page),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
