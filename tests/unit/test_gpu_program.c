@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -152,7 +153,9 @@ static void test_the_end_of_the_parent_ends_it(void **state)
     assert_int_equal(pipe2(out, 0), 0);
     parent = fork();
     if (parent == 0) {
-        pid_t monitor = fork();
+        pid_t monitor;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        monitor = fork();
         if (monitor == 0) {
             setenv("FAKE_NVML", "hang=2", 1); /* a driver that hangs: only the signal can end it */
             dup2(out[1], STDOUT_FILENO);
