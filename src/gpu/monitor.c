@@ -134,10 +134,10 @@ static void close_ended_child(struct gpu_monitor *monitor)
     if (told)
         return;
     if (monitor->exit_signal)
-        snprintf(text, sizeof text, "no GPU readings: %s was ended by signal %d (%s); trying again", monitor->program,
+        snprintf(text, sizeof text, "%s was ended by signal %d (%s); trying again", monitor->program,
                  monitor->exit_signal, strsignal(monitor->exit_signal));
     else
-        snprintf(text, sizeof text, "no GPU readings: %s ended with status %" PRId64 "%s%s; trying again",
+        snprintf(text, sizeof text, "%s ended with status %" PRId64 "%s%s; trying again",
                  monitor->program, monitor->exit_status, monitor->line_length ? ": " : "", monitor->line);
     tell(monitor, text);
 }
@@ -171,7 +171,7 @@ static void on_half_silence(uv_timer_t *timer)
         return;
     kill_child(monitor);
     snprintf(text, sizeof text,
-             "no GPU readings: %s fell silent (a driver call that hangs? see dmesg for Xid errors); it is killed and "
+             "%s fell silent (a driver call that hangs? see dmesg for Xid errors); it is killed and "
              "started again once it has ended",
              monitor->program);
     tell(monitor, text);
@@ -202,7 +202,7 @@ static void take_frames(struct gpu_monitor *monitor, const void *bytes, size_t c
     if (rc < 0) {
         char text[TEXT_ROOM];
         kill_child(monitor);
-        snprintf(text, sizeof text, "no GPU readings: %s: %s; it is killed and started again", monitor->program,
+        snprintf(text, sizeof text, "%s: %s; it is killed and started again", monitor->program,
                  err.text);
         tell(monitor, text);
         if (!monitor->freed)
@@ -256,8 +256,11 @@ static void start_child(struct gpu_monitor *monitor)
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&monitor->frames},
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&monitor->complaints},
     };
-    uv_process_options_t options = {
-        .file = monitor->program, .args = args, .exit_cb = on_child_exit, .stdio = stdio, .stdio_count = array_size(stdio)};
+    uv_process_options_t options = {.file = monitor->program,
+                                    .args = args,
+                                    .exit_cb = on_child_exit,
+                                    .stdio = stdio,
+                                    .stdio_count = array_size(stdio)};
     uint64_t half_ms = (monitor->silence_ms + 1) / 2;
     int rc;
 
@@ -275,7 +278,7 @@ static void start_child(struct gpu_monitor *monitor)
     if (rc < 0) {
         char text[TEXT_ROOM];
         close_child(monitor);
-        snprintf(text, sizeof text, "no GPU readings: cannot start %s (%s): check the installation; trying again",
+        snprintf(text, sizeof text, "cannot start %s (%s): check the installation; trying again",
                  monitor->program, uv_strerror(rc));
         tell(monitor, text);
         return;

@@ -40,11 +40,9 @@ static bool device_failed(int code)
     switch (code) {
     case NVML_ERROR_UNINITIALIZED:
     case NVML_ERROR_DRIVER_NOT_LOADED:
-    case NVML_ERROR_TIMEOUT:
     case NVML_ERROR_IRQ_ISSUE:
     case NVML_ERROR_GPU_IS_LOST:
     case NVML_ERROR_RESET_REQUIRED:
-    case NVML_ERROR_OPERATING_SYSTEM:
     case NVML_ERROR_LIB_RM_VERSION_MISMATCH:
     case NVML_ERROR_GPU_NOT_FOUND:
         return true;

@@ -26,7 +26,7 @@ struct gpu_process {
 };
 
 struct gpu_reading {
-    char uuid[GPU_UUID_SIZE];
+    char uuid[GPU_UUID_SIZE]; /* "" while it cannot be read; then `error` says why */
     char name[GPU_NAME_SIZE];
     uint32_t index; /* NVML's: may change between boots; identity is the UUID */
     uint32_t valid; /* enum gpu_reading_bit */

@@ -24,10 +24,9 @@
  *     hang=N                  the N-th look at GPU 0 (and those after it) hang
  *     crash=N                 the N-th look kills the process
  *
- * FAKE_NVML_OLD makes a library of the first driver generation: none of the functions with a version suffix, no energy,
- * MPS lists or GPM. FAKE_NVML_MIDDLE makes one that has process lists up to _v2 and the old memory call. FAKE_NVML_EMPTY
- * makes one without any basic function. */
-#include <math.h>
+ * FAKE_NVML_OLD makes a library of the first driver generation: none of the functions with a version suffix, no
+ * energy, MPS lists or GPM. FAKE_NVML_MIDDLE makes one that has process lists up to _v2 and the old memory call.
+ * FAKE_NVML_EMPTY makes one without any basic function. */
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -380,7 +379,8 @@ int nvmlGpmMetricsGet(struct nvml_gpm_metrics_get *get)
 {
     double value = 37.5, apart_s;
 
-    if (get->version != NVML_GPM_METRICS_GET_VERSION || get->count != 1 || get->metrics[0].id != NVML_GPM_METRIC_SM_UTIL)
+    if (get->version != NVML_GPM_METRICS_GET_VERSION || get->count != 1 ||
+        get->metrics[0].id != NVML_GPM_METRIC_SM_UTIL)
         return NVML_ERROR_INVALID_ARGUMENT;
     apart_s = (double)(get->sample2->at.tv_sec - get->sample1->at.tv_sec) +
               (double)(get->sample2->at.tv_nsec - get->sample1->at.tv_nsec) / 1e9;
