@@ -1,0 +1,81 @@
+#!/bin/sh
+# Usage: test_vnode.sh PROGRAMS SOURCE
+# carma-vnode: what it makes, shows and refuses.
+set -u
+PROGRAMS=$1
+SOURCE=$2
+T=$(mktemp -d) || exit 99
+trap 'rm -rf "$T"' EXIT
+unset CARMA_VNODE CARMA_TIME_SCALE CARMA_PREFIX
+failures=0
+
+# expect STATUS TEXT COMMAND...: ends with the status, and says the text; a failure says it in one line on stderr only.
+expect() {
+    wanted=$1
+    text=$2
+    shift 2
+    "$@" >"$T/out" 2>"$T/err" </dev/null
+    status=$?
+    said=$T/out
+    if [ "$wanted" -ne 0 ]; then
+        said=$T/err
+        if [ -s "$T/out" ] || { [ "$wanted" -eq 1 ] && [ "$(wc -l <"$T/err")" -ne 1 ]; }; then
+            echo "FAILED: $*: not one line on stderr: $(cat "$T/out" "$T/err")" >&2
+            failures=$((failures + 1))
+        fi
+    fi
+    if [ "$status" -ne "$wanted" ] || { [ -n "$text" ] && ! grep -qF -- "$text" "$said"; }; then
+        echo "FAILED: $*: status $status (not $wanted?) or no '$text': $(cat "$T/out" "$T/err")" >&2
+        failures=$((failures + 1))
+    fi
+}
+
+vnode=$PROGRAMS/carma-vnode
+profiles=$SOURCE/data/nodes
+expect 0 "" "$vnode" create "$T/a" --profile "$profiles/h100x8-80g.ini"
+expect 0 "node h100x8-80g, time scale 1" "$vnode" show "$T/a"
+expect 0 "memory 0 of 80999 MiB, SM activity 0.000, power 70.0 W" "$vnode" show "$T/a"
+[ "$(grep -c '^GPU' "$T/out")" -eq 8 ] || { echo "FAILED: not 8 GPUs" >&2; failures=$((failures + 1)); }
+[ "$(stat -c %a "$T/a")" = 666 ] || { echo "FAILED: mode of $T/a" >&2; failures=$((failures + 1)); }
+expect 1 "node state '$T/a' exists" "$vnode" create "$T/a" --profile "$profiles/h200x1.ini"
+expect 0 "node h100x8-80g" "$vnode" show "$T/a"
+expect 0 "" env CARMA_TIME_SCALE=480 "$vnode" create "$T/b" --profile "$profiles/h200x1.ini" --mode 0600
+[ "$(stat -c %a "$T/b")" = 600 ] || { echo "FAILED: mode of $T/b" >&2; failures=$((failures + 1)); }
+expect 0 "time scale 480" env CARMA_VNODE="$T/b" "$vnode" show
+expect 1 "was made under CARMA_TIME_SCALE=480, here it is 2" env CARMA_TIME_SCALE=2 "$vnode" show "$T/b"
+# shellcheck disable=SC2016 # for the inner shell
+expect 0 "node a100x4-40g" sh -c 'mkdir -p "$1/prefix/share/carma/nodes" && cp "$2"/*.ini "$1/prefix/share/carma/nodes" &&
+    CARMA_PREFIX=$1/prefix "$3" create "$1/c" && "$3" show "$1/c"' sh "$T" "$profiles" "$vnode"
+
+expect 1 "node profile 'none'" env CARMA_PREFIX="$T/prefix" "$vnode" create "$T/d" --profile none
+expect 1 "CARMA_VNODE is not set" "$vnode" show
+expect 1 "/nonexistent" "$vnode" show /nonexistent
+expect 1 "is not a node's state" "$vnode" show "$profiles/h200x1.ini"
+expect 1 "CARMA_TIME_SCALE 'x'" env CARMA_TIME_SCALE=x "$vnode" show "$T/b"
+expect 1 "cannot be made" "$vnode" create "$T/none/such" --profile "$profiles/h200x1.ini"
+expect 2 "say 'create' or 'show'" "$vnode"
+expect 2 "say 'create' or 'show'" "$vnode" destroy "$T/a"
+expect 2 "say which file" "$vnode" create
+expect 2 "--mode '9' is not an octal mode" "$vnode" create "$T/e" --mode 9
+if [ -e "$T/d" ] || [ -e "$T/e" ]; then
+    echo "FAILED: a refused node was made" >&2
+    failures=$((failures + 1))
+fi
+
+# The job of a workload of the shipped table; and a time scale that is not the node's.
+CARMA_VNODE=$T/b
+export CARMA_VNODE
+unset CUDA_VISIBLE_DEVICES CUDA_MPS_PIPE_DIRECTORY
+workload=$(sed -n '/^[^#]/p' "$SOURCE/data/workloads.csv" | sed -n '2s/,.*//p')
+expect 1 "was made under CARMA_TIME_SCALE=480" env CARMA_TIME_SCALE=3 "$PROGRAMS/carma-train" --memory 1G
+CARMA_TIME_SCALE=480 "$PROGRAMS/carma-train" --workload "$workload" --workloads "$SOURCE/data/workloads.csv" \
+    >"$T/job" 2>&1 &
+job=$!
+sleep 0.3
+expect 0 "training" "$vnode" show "$T/b"
+kill $job
+wait $job
+[ $? -eq 143 ] || { echo "FAILED: carma-train after SIGTERM: $(cat "$T/job")" >&2; failures=$((failures + 1)); }
+grep -qF "carma-train: $workload on 1 GPU, time sharing" "$T/job" ||
+    { echo "FAILED: the job said: $(cat "$T/job")" >&2; failures=$((failures + 1)); }
+exit "$((failures > 0))"
