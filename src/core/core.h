@@ -43,6 +43,9 @@ bool core_could_ever_run(const struct core *core, const struct record_submitted 
 /* Why the job waits (REASON_NONE: it does not, or there is none such). */
 struct reason core_reason(const struct core *core, uint64_t job, int64_t now_ns);
 
+/* Why one GPU would not take the waiting job now, were it the head (REASON_NONE: it would). */
+struct reason core_gpu_reason(const struct core *core, uint64_t job, uint32_t gpu, int64_t now_ns);
+
 /* Looking at the state. Ended jobs are forgotten: find gives NULL for them. */
 const struct job *core_find_job(const struct core *core, uint64_t id);
 const struct gpu *core_gpu(const struct core *core, uint32_t gpu); /* NULL out of range; see core/ledger.h */

@@ -218,6 +218,24 @@ static struct reason reason_of_sharer(const struct core *core, const struct job 
     return reason;
 }
 
+struct reason core_gpu_reason(const struct core *core, uint64_t id, uint32_t number, int64_t now_ns)
+{
+    const struct job *job = core_find_job(core, id);
+    const struct gpu *gpu = core_gpu(core, number);
+    struct reason reason = {.code = REASON_NONE, .wanted = 1, .gpu = UINT32_MAX};
+
+    if (!job || !gpu || (job->state != JOB_QUEUED && job->state != JOB_HELD))
+        return reason;
+    reason.code = gpu_verdict(core, job, gpu, now_ns);
+    if (reason.code != REASON_GPUS_LOST && job_wants_idle(core, job) && !gpu_fits_idle(job, gpu))
+        reason.code = REASON_NO_IDLE_GPU;
+    reason.needed_bytes = job_needed_bytes(core, job);
+    reason.cap_permille = core->config.smact_cap_permille;
+    note_gpu(core, gpu, &reason);
+    reason.gpu = number;
+    return reason;
+}
+
 /* How many stand before the job in its queue. */
 static uint64_t ahead_of(const struct job *job)
 {

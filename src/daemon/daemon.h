@@ -1,0 +1,39 @@
+/* carmad: the first driver of the core. The world becomes records (node.c, runs.c, requests.c), the engine feeds them
+ * to the core, stores them with what was decided, and then the decisions become deeds (runs.c).
+ *
+ * One thread, one libuv loop; nothing on it waits. The store commits on its own thread, GPU readings come from
+ * carma-monitor, jobs belong to their shepherds. */
+#ifndef CARMA_DAEMON_DAEMON_H
+#define CARMA_DAEMON_DAEMON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "config/config.h"
+#include "core/core.h"
+#include "daemon/view.h"
+
+struct engine;
+struct node;
+struct runs;
+struct store;
+struct http_server;
+
+struct daemon {
+    uv_loop_t *loop;
+    struct config config;
+    struct core *core;
+    struct views views;
+    struct store *store;
+    struct engine *engine;
+    struct node *node;
+    struct runs *runs;
+    struct http_server *http;
+    bool stopping;
+};
+
+/* One line on stderr, with the time. */
+void daemon_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

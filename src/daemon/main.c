@@ -1,0 +1,295 @@
+/* carmad: reads its configuration, its store and its GPUs, in this order, and runs until it is told to stop. */
+#include <argp.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "daemon/daemon.h"
+#include "daemon/engine.h"
+#include "daemon/node.h"
+#include "daemon/requests.h"
+#include "daemon/runs.h"
+#include "store/store.h"
+
+#define EXIT_USAGE 2
+
+const char *argp_program_version = "carmad " CARMA_VERSION;
+
+void daemon_log(const char *format, ...)
+{
+    time_t now = time(NULL);
+    struct tm local;
+    char when[32];
+    va_list args;
+
+    strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", localtime_r(&now, &local));
+    fprintf(stderr, "%s carmad: ", when);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+/* ---- Options ---- */
+
+enum { OPTION_SETTINGS = 0x100 };
+
+struct options {
+    const char *file; /* NULL: the default one, which may be missing */
+    const char *state;
+    const char *socket;
+    const char **settings; /* owned array of borrowed "key=value" */
+    size_t setting_count, setting_capacity;
+    bool help_settings;
+};
+
+static const struct argp_option option_table[] = {
+    {"config", 'c', "FILE", 0, "read settings from FILE", 0},
+    {"set", 's', "KEY=VALUE", 0, "set one thing; may be given several times, and wins over the file", 0},
+    {"state", 'S', "DIR", 0, "keep the store and the runs in DIR (the setting state_directory)", 0},
+    {"socket", 'u', "PATH", 0, "listen on the Unix socket PATH (the setting socket)", 0},
+    {"settings", OPTION_SETTINGS, NULL, 0, "list what can be set, and end", 0},
+    {0},
+};
+
+static error_t parse_option(int key, char *argument, struct argp_state *state)
+{
+    struct options *options = state->input;
+
+    switch (key) {
+    case 'c':
+        options->file = argument;
+        return 0;
+    case 's':
+        array_reserve(options->settings, options->setting_capacity, options->setting_count + 1);
+        options->settings[options->setting_count++] = argument;
+        return 0;
+    case 'S':
+        options->state = argument;
+        return 0;
+    case 'u':
+        options->socket = argument;
+        return 0;
+    case OPTION_SETTINGS:
+        options->help_settings = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        argp_error(state, "'%s' is not expected here: carmad takes options only", argument);
+        return EINVAL;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = option_table,
+    .parser = parse_option,
+    .doc = "The carma daemon: shares this server's GPUs among training jobs. Runs in the foreground.",
+};
+
+static int read_config(const struct options *options, struct config *config, struct error *err)
+{
+    CLEANUP(free_ptr) char *default_path = config_default_path();
+    int status = config_read_file(config, options->file ? options->file : default_path, err);
+
+    if (status == -ENOENT && !options->file)
+        status = 0;
+    for (size_t i = 0; i < options->setting_count && status == 0; i++)
+        status = config_set_pair(config, options->settings[i], err);
+    if (status == 0 && options->state)
+        status = config_set(config, "state_directory", options->state, err);
+    if (status == 0 && options->socket)
+        status = config_set(config, "socket", options->socket, err);
+    return status ? status : config_check(config, err);
+}
+
+/* ---- Starting: apply what is stored, then see what is really there ---- */
+
+static int load_spec(uint64_t job, const char *json, void *user)
+{
+    struct daemon *daemon = user;
+    struct job_spec spec;
+    json_t *parsed = json_loads(json, 0, NULL);
+    struct error err;
+    int status = parsed ? job_spec_from_json(parsed, &spec, &err) : -EBADMSG;
+
+    json_decref(parsed);
+    if (status != 0) {
+        daemon_log("the stored description of job %" PRIu64 " cannot be read", job);
+        return -EBADMSG;
+    }
+    views_add(&daemon->views, job, &spec);
+    return 0;
+}
+
+static int load_record(uint64_t seq, const struct record *record, void *user)
+{
+    struct daemon *daemon = user;
+    struct error err;
+    int status = core_apply(daemon->core, record, &err);
+
+    if (status != 0) {
+        daemon_log("stored record %" PRIu64 " does not apply: %s", seq, err.text);
+        return -EBADMSG;
+    }
+    views_fold(&daemon->views, record);
+    return 0;
+}
+
+static bool same_config(const struct core_config *a, const struct core_config *b)
+{
+    return strcmp(a->policy, b->policy) == 0 && a->memory_view == b->memory_view && a->floor_bytes == b->floor_bytes &&
+           a->margin_bytes == b->margin_bytes && a->smact_cap_permille == b->smact_cap_permille &&
+           a->decide_period_ns == b->decide_period_ns && a->settle_ns == b->settle_ns &&
+           a->max_recoveries == b->max_recoveries && a->max_jobs_per_gpu == b->max_jobs_per_gpu;
+}
+
+static int load(struct daemon *daemon, struct error *err)
+{
+    struct record input = {.type = RECORD_RECONFIGURED, .at_ns = nodetime_now_ns(), .config = daemon->config.core};
+    bool fresh;
+    int status = store_load(daemon->store, load_record, load_spec, daemon, err);
+
+    if (status != 0)
+        return status;
+    fresh = core_gpu_count(daemon->core) == 0;
+    if (fresh || !same_config(core_configuration(daemon->core), &daemon->config.core))
+        status = engine_input(daemon->engine, &input, err);
+    return status;
+}
+
+static void on_store(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    store_dispatch(poll->data);
+}
+
+static void on_signal(uv_signal_t *signal, int number)
+{
+    struct daemon *daemon = signal->data;
+
+    (void)number;
+    daemon->stopping = true;
+    uv_stop(daemon->loop);
+}
+
+/* ---- Running ---- */
+
+static int start(struct daemon *daemon, struct error *err)
+{
+    struct http_options http = {.loop = daemon->loop,
+                                .socket_path = daemon->config.socket,
+                                .handle = requests_handle,
+                                .user = daemon};
+    int status;
+
+    daemon->core = core_new();
+    status = store_open(daemon->config.state_directory, &daemon->store, err);
+    if (status != 0)
+        return status;
+    daemon->engine = engine_new(daemon);
+    daemon->node = node_new(daemon);
+    status = runs_new(daemon, &daemon->runs, err);
+    if (status == 0)
+        status = load(daemon, err);
+    if (status == 0)
+        status = http_server_new(&http, &daemon->http, err);
+    return status;
+}
+
+static void stop(struct daemon *daemon)
+{
+    uint32_t running = daemon->runs ? runs_count(daemon->runs) : 0;
+
+    daemon->stopping = true;
+    if (daemon->engine && daemon->store) /* what was learned since the last turn */
+        engine_turn(daemon->engine);
+    if (daemon->store)
+        store_close(daemon->store); /* answers who waits for it */
+    http_server_free(daemon->http);
+    runs_free(daemon->runs);
+    node_free(daemon->node);
+    engine_free(daemon->engine);
+    views_release(&daemon->views);
+    core_free(daemon->core);
+    if (running)
+        daemon_log("stopped; %" PRIu32 " job%s on and will be found again", running, running == 1 ? " goes" : "s go");
+}
+
+static void close_any(uv_handle_t *handle, void *unused)
+{
+    (void)unused;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+static int run(struct daemon *daemon, struct error *err)
+{
+    uv_signal_t signals[2];
+    uv_poll_t stored;
+    uv_loop_t loop;
+    int status;
+
+    uv_loop_init(&loop);
+    daemon->loop = &loop;
+    status = start(daemon, err);
+    if (status == 0) {
+        uv_poll_init(&loop, &stored, store_event_fd(daemon->store));
+        stored.data = daemon->store;
+        uv_poll_start(&stored, UV_READABLE, on_store);
+        for (int i = 0; i < 2; i++) {
+            uv_signal_init(&loop, &signals[i]);
+            signals[i].data = daemon;
+            uv_signal_start(&signals[i], on_signal, i ? SIGINT : SIGTERM);
+        }
+        runs_reconcile(daemon->runs);
+        engine_turn(daemon->engine);
+        node_watch(daemon->node);
+        daemon_log("policy %s, memory view %s, listening on %s", daemon->config.core.policy,
+                   memory_view_name(daemon->config.core.memory_view), daemon->config.socket);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        uv_poll_stop(&stored);
+    }
+    stop(daemon);
+    uv_walk(&loop, close_any, NULL);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    uv_loop_close(&loop);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = {0};
+    struct daemon daemon = {0};
+    struct error err;
+    int status;
+
+    argp_err_exit_status = EXIT_USAGE;
+    signal(SIGPIPE, SIG_IGN);
+    config_init_default(&daemon.config);
+    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    if (options.help_settings) {
+        config_help(stdout);
+        status = 0;
+    } else if (nodetime_init(&err) != 0 || read_config(&options, &daemon.config, &err) != 0) {
+        fprintf(stderr, "carmad: %s\n", err.text);
+        status = EXIT_USAGE;
+    } else if (run(&daemon, &err) != 0) {
+        fprintf(stderr, "carmad: %s\n", err.text);
+        status = 1;
+    } else {
+        status = 0;
+    }
+    free(options.settings);
+    config_release(&daemon.config);
+    return status;
+}

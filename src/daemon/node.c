@@ -1,0 +1,334 @@
+#include "daemon/node.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/nodetime.h"
+#include "base/units.h"
+#include "core/ledger.h"
+#include "daemon/engine.h"
+#include "daemon/runs.h"
+#include "gpu/monitor.h"
+#include "gpu/window.h"
+
+/* Readings are rounded before they reach the core, so that noise makes no records. */
+#define MEMORY_QUANTUM_BYTES (16 * MIB)
+#define ACTIVITY_QUANTUM_PERMILLE 5
+
+/* A GPU process seen before; whose it is does not change. */
+struct seen_process {
+    pid_t pid;
+    uint64_t job;     /* 0: nobody's of ours */
+    uint64_t reading; /* the last one that listed it */
+    UT_hash_handle hh;
+};
+
+/* A GPU as last read; entry i is the core's GPU i. */
+struct node_gpu {
+    struct gpu_reading reading;
+    struct gpu_window window;
+    int64_t at_ns;   /* of `reading`; 0: none since the daemon started */
+    bool there;
+    int64_t foreign_bytes;
+    int32_t smact_permille; /* window mean */
+    struct record_sample fed; /* what the core has */
+    bool was_fed;
+    double memory_byte_seconds;
+    double sm_activity_seconds;
+};
+
+struct node {
+    struct daemon *daemon;
+    struct gpu_monitor *monitor;
+    struct node_gpu *gpus; /* owned */
+    uint32_t count;
+    size_t capacity;
+    struct seen_process *processes;
+    uint64_t readings;
+};
+
+struct node *node_new(struct daemon *daemon)
+{
+    struct node *node = xcalloc(1, sizeof *node);
+
+    node->daemon = daemon;
+    return node;
+}
+
+void node_free(struct node *node)
+{
+    struct seen_process *process, *next;
+
+    if (!node)
+        return;
+    gpu_monitor_free(node->monitor);
+    HASH_ITER(hh, node->processes, process, next)
+    {
+        HASH_DEL(node->processes, process);
+        free(process);
+    }
+    free(node->gpus);
+    free(node);
+}
+
+/* ---- Whose memory ---- */
+
+static uint64_t owner_of(struct node *node, pid_t pid)
+{
+    struct seen_process *process;
+
+    HASH_FIND(hh, node->processes, &pid, sizeof pid, process);
+    if (!process) {
+        process = xcalloc(1, sizeof *process);
+        process->pid = pid;
+        process->job = runs_owner_of(node->daemon->runs, pid);
+        HASH_ADD(hh, node->processes, pid, sizeof process->pid, process);
+    }
+    process->reading = node->readings;
+    return process->job;
+}
+
+static void forget_processes(struct node *node)
+{
+    struct seen_process *process, *next;
+
+    HASH_ITER(hh, node->processes, process, next)
+    {
+        if (process->reading != node->readings) {
+            HASH_DEL(node->processes, process);
+            free(process);
+        }
+    }
+}
+
+static int64_t round_up(int64_t bytes)
+{
+    return (bytes + MEMORY_QUANTUM_BYTES - 1) / MEMORY_QUANTUM_BYTES * MEMORY_QUANTUM_BYTES;
+}
+
+/* What the resident holds now; -1 where the driver does not say. */
+static int64_t held_by(struct node *node, const struct gpu_reading *reading, uint64_t job)
+{
+    int64_t held = 0;
+
+    for (uint32_t i = 0; i < reading->process_count && i < GPU_MAX_PROCESSES; i++) {
+        if (owner_of(node, reading->processes[i].pid) != job)
+            continue;
+        if (reading->processes[i].used_bytes < 0)
+            return -1;
+        held += reading->processes[i].used_bytes;
+    }
+    return held;
+}
+
+static void feed_memory(struct node *node, const struct gpu *gpu, const struct job *job, int64_t held)
+{
+    const struct job_placement *placement = job_placement_of(job, gpu->number);
+    struct record input = {.at_ns = nodetime_now_ns(), .job = job->id};
+
+    input.memory = (struct record_memory){.gpu = gpu->number, .bytes = round_up(held)};
+    if (input.memory.bytes <= placement->observed_bytes)
+        return;
+    input.type = placement->observed_bytes ? RECORD_OBSERVED : RECORD_FIRST_USE;
+    engine_input(node->daemon->engine, &input, NULL);
+}
+
+/* Tells the core what its jobs hold, and finds out what is nobody's. */
+static void attribute(struct node *node, struct node_gpu *entry, uint32_t number)
+{
+    const struct gpu *gpu = core_gpu(node->daemon->core, number);
+    const struct gpu_reading *reading = &entry->reading;
+    int64_t ours = 0;
+    bool known = reading->valid & GPU_HAS_PROCESSES;
+
+    for (uint32_t i = 0; i < gpu->resident_count && known; i++) {
+        int64_t held = held_by(node, reading, gpu->residents[i]->id);
+        if (held < 0)
+            known = false;
+        else if (held > 0)
+            feed_memory(node, gpu, gpu->residents[i], held);
+        ours += held;
+    }
+    for (uint32_t i = 0; i < reading->process_count && i < GPU_MAX_PROCESSES; i++)
+        owner_of(node, reading->processes[i].pid); /* foreign ones are remembered too */
+    entry->foreign_bytes = !known ? -1 : reading->used_bytes > ours ? reading->used_bytes - ours : 0;
+}
+
+/* ---- Readings ---- */
+
+static uint32_t number_of(const struct core *core, const char *uuid)
+{
+    uint32_t number = 0;
+
+    while (number < core_gpu_count(core) && strcmp(core_gpu(core, number)->uuid, uuid) != 0)
+        number++;
+    return number; /* the next one, where it is new */
+}
+
+static struct node_gpu *entry_of(struct node *node, uint32_t number)
+{
+    while (node->count <= number) {
+        array_reserve(node->gpus, node->capacity, node->count + 1);
+        memset(&node->gpus[node->count], 0, sizeof node->gpus[node->count]);
+        gpu_window_init(&node->gpus[node->count].window, node->daemon->config.window_ns);
+        node->count++;
+    }
+    return &node->gpus[number];
+}
+
+static void integrate(struct node_gpu *entry, int64_t at_ns)
+{
+    double seconds = entry->at_ns && at_ns > entry->at_ns ? (double)(at_ns - entry->at_ns) / 1e9 : 0;
+
+    entry->memory_byte_seconds += seconds * (double)entry->reading.used_bytes;
+    if (entry->reading.valid & GPU_HAS_SM_ACTIVITY)
+        entry->sm_activity_seconds += seconds * entry->reading.sm_activity_permille / 1000.0;
+}
+
+static void gpu_comes_or_goes(struct node *node, uint32_t number, const struct gpu_reading *reading, bool there)
+{
+    struct daemon *daemon = node->daemon;
+    const struct gpu *gpu = core_gpu(daemon->core, number);
+    struct record input = {.type = there ? RECORD_GPU_BACK : RECORD_GPU_LOST, .at_ns = nodetime_now_ns()};
+    struct error err;
+
+    if (gpu ? gpu->lost == !there && (!there || gpu->total_bytes == reading->total_bytes) : !there)
+        return;
+    input.gpu.gpu = number;
+    input.gpu.total_bytes = there ? reading->total_bytes : gpu->total_bytes;
+    memcpy(input.gpu.uuid, there ? reading->uuid : gpu->uuid, sizeof input.gpu.uuid);
+    if (engine_input(daemon->engine, &input, &err) != 0)
+        daemon_log("GPU %s: %s", input.gpu.uuid, err.text);
+    else if (gpu || !there)
+        daemon_log("GPU %" PRIu32 " (%s) is %s", number, input.gpu.uuid, there ? "there" : "lost");
+}
+
+static void take_reading(struct node *node, const struct gpu_reading *reading, int64_t at_ns)
+{
+    uint32_t number = number_of(node->daemon->core, reading->uuid);
+    bool usable = reading->error == 0 && (reading->valid & GPU_HAS_MEMORY);
+    struct node_gpu *entry;
+
+    if (number == core_gpu_count(node->daemon->core) && !usable)
+        return;
+    entry = entry_of(node, number);
+    entry->there = usable;
+    gpu_comes_or_goes(node, number, reading, usable);
+    if (!usable)
+        return;
+    integrate(entry, at_ns);
+    entry->reading = *reading;
+    entry->at_ns = at_ns;
+    gpu_window_push(&entry->window, at_ns,
+                    reading->valid & GPU_HAS_SM_ACTIVITY ? reading->sm_activity_permille : -1);
+    entry->smact_permille = gpu_window_mean(&entry->window, at_ns, NULL);
+    attribute(node, entry, number);
+}
+
+static void on_reading(void *user, const struct gpu_node_reading *reading)
+{
+    struct node *node = user;
+
+    node->readings++;
+    for (uint32_t i = 0; i < node->count; i++)
+        node->gpus[i].there = false;
+    for (uint32_t i = 0; i < reading->count; i++)
+        take_reading(node, &reading->gpus[i], reading->at_ns);
+    for (uint32_t i = 0; i < core_gpu_count(node->daemon->core); i++)
+        if (!entry_of(node, i)->there)
+            gpu_comes_or_goes(node, i, NULL, false);
+    forget_processes(node);
+    engine_turn(node->daemon->engine);
+}
+
+static void on_problem(void *user, const char *text)
+{
+    (void)user;
+    daemon_log("GPUs cannot be read: %s", text);
+}
+
+void node_watch(struct node *node)
+{
+    struct gpu_monitor_options options = {.library = node->daemon->config.nvml_library,
+                                          .period_ns = node->daemon->config.sample_period_ns,
+                                          .on_reading = on_reading,
+                                          .on_problem = on_problem,
+                                          .user = node};
+
+    node->monitor = gpu_monitor_new(node->daemon->loop, &options);
+}
+
+static bool same_sample(const struct record_sample *a, const struct record_sample *b)
+{
+    return a->used_bytes == b->used_bytes && a->foreign_bytes == b->foreign_bytes &&
+           a->smact_permille == b->smact_permille;
+}
+
+void node_feed_samples(struct node *node)
+{
+    for (uint32_t i = 0; i < node->count; i++) {
+        struct node_gpu *entry = &node->gpus[i];
+        struct record input = {.type = RECORD_SAMPLE, .at_ns = nodetime_now_ns()};
+        if (!entry->there)
+            continue;
+        input.sample.gpu = i;
+        input.sample.used_bytes = round_up(entry->reading.used_bytes);
+        input.sample.foreign_bytes = entry->foreign_bytes < 0 ? -1 : round_up(entry->foreign_bytes);
+        input.sample.smact_permille = entry->smact_permille < 0
+                                          ? -1
+                                          : entry->smact_permille / ACTIVITY_QUANTUM_PERMILLE * ACTIVITY_QUANTUM_PERMILLE;
+        if (entry->was_fed && same_sample(&entry->fed, &input.sample))
+            continue;
+        if (engine_input(node->daemon->engine, &input, NULL) == 0) {
+            entry->fed = input.sample;
+            entry->was_fed = true;
+        }
+    }
+}
+
+/* ---- What people are shown ---- */
+
+static json_t *known(int64_t value, bool is_known)
+{
+    return is_known ? json_integer(value) : json_null();
+}
+
+static json_t *gpu_to_json(const struct node *node, const struct gpu *gpu)
+{
+    static const struct node_gpu unread;
+    const struct node_gpu *entry = gpu->number < node->count ? &node->gpus[gpu->number] : &unread;
+    const struct gpu_reading *reading = &entry->reading;
+    json_t *jobs = json_array(), *json = json_object();
+
+    for (uint32_t i = 0; i < gpu->resident_count; i++)
+        json_array_append_new(jobs, json_integer((json_int_t)gpu->residents[i]->id));
+    json_object_set_new(json, "index", json_integer(gpu->number));
+    json_object_set_new(json, "uuid", json_string(gpu->uuid));
+    json_object_set_new(json, "name", entry->at_ns ? json_string(reading->name) : json_null());
+    json_object_set_new(json, "lost", json_boolean(gpu->lost));
+    json_object_set_new(json, "total_bytes", json_integer(gpu->total_bytes));
+    json_object_set_new(json, "used_bytes", known(reading->used_bytes, entry->at_ns));
+    json_object_set_new(json, "foreign_bytes", known(entry->foreign_bytes, entry->at_ns && entry->foreign_bytes >= 0));
+    json_object_set_new(json, "free_bytes", json_integer(gpu_free_bytes(node->daemon->core, gpu)));
+    json_object_set_new(json, "sm_activity_permille",
+                        known(entry->smact_permille, entry->at_ns && entry->smact_permille >= 0));
+    json_object_set_new(json, "power_mw", known(reading->power_mw, reading->valid & GPU_HAS_POWER));
+    json_object_set_new(json, "energy_mj", known(reading->energy_mj, reading->valid & GPU_HAS_ENERGY));
+    json_object_set_new(json, "processes", known(reading->process_count, reading->valid & GPU_HAS_PROCESSES));
+    json_object_set_new(json, "jobs", jobs);
+    json_object_set_new(json, "observed_ns", known(entry->at_ns, entry->at_ns));
+    json_object_set_new(json, "memory_byte_seconds", json_real(entry->memory_byte_seconds));
+    json_object_set_new(json, "sm_activity_seconds", json_real(entry->sm_activity_seconds));
+    return json;
+}
+
+json_t *node_to_json(const struct node *node)
+{
+    const struct core *core = node->daemon->core;
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < core_gpu_count(core); i++)
+        json_array_append_new(list, gpu_to_json(node, core_gpu(core, i)));
+    return json_pack("{s:I, s:o}", "now_ns", (json_int_t)nodetime_now_ns(), "gpus", list);
+}

@@ -1,0 +1,279 @@
+#include "daemon/requests.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "core/ledger.h"
+#include "daemon/engine.h"
+#include "daemon/node.h"
+#include "daemon/submission.h"
+
+#define API_PREFIX "/v1/"
+
+/* An answer that waits until what it says is stored. */
+struct pending_answer {
+    struct http_request *request;
+    int status;
+    json_t *body;
+};
+
+static void on_stored(int status, const char *error, void *user)
+{
+    struct pending_answer *answer = user;
+
+    if (status == 0) {
+        http_reply(answer->request, answer->status, answer->body);
+    } else {
+        json_decref(answer->body);
+        http_reply_error(answer->request, 503, "cannot store it now: %s; try again later", error);
+    }
+    free(answer);
+}
+
+static void reply_once_stored(struct daemon *daemon, struct http_request *request, int status, json_t *body)
+{
+    struct pending_answer *answer = xmalloc(sizeof *answer);
+
+    *answer = (struct pending_answer){.request = request, .status = status, .body = body};
+    engine_on_stored(daemon->engine, on_stored, answer);
+}
+
+/* ---- Reading ---- */
+
+static bool may_act_for(uid_t uid, uid_t owner)
+{
+    return uid == owner || uid == 0 || uid == geteuid();
+}
+
+static void get_status(struct daemon *daemon, struct http_request *request)
+{
+    const struct core_config *config = core_configuration(daemon->core);
+    uint64_t counts[JOB_STATE_COUNT] = {0};
+    json_t *by_state = json_object();
+
+    for (const struct job_view *view = daemon->views.jobs; view; view = view->hh.next)
+        if (view->state < JOB_STATE_COUNT)
+            counts[view->state]++;
+    for (uint32_t state = 0; state < JOB_STATE_COUNT; state++)
+        if (counts[state])
+            json_object_set_new(by_state, job_state_name(state), json_integer((json_int_t)counts[state]));
+    http_reply(request, 200,
+               json_pack("{s:s, s:s, s:s, s:s, s:f, s:I, s:I, s:o, s:I, s:I, s:o}", "version", CARMA_VERSION, "policy",
+                         config->policy, "memory_view", memory_view_name(config->memory_view), "share",
+                         share_mode_name(daemon->config.share), "time_scale", nodetime_scale(), "now_ns",
+                         (json_int_t)nodetime_now_ns(), "gpus", (json_int_t)core_gpu_count(daemon->core), "counts",
+                         by_state, "waiting", (json_int_t)core_waiting_count(daemon->core), "unfinished",
+                         (json_int_t)core_job_count(daemon->core), "trouble",
+                         engine_trouble(daemon->engine) ? json_string(engine_trouble(daemon->engine)) : json_null()));
+}
+
+static void get_jobs(struct daemon *daemon, struct http_request *request)
+{
+    const char *state = http_query(request, "state");
+    int64_t now_ns = nodetime_now_ns();
+    bool all = state && strcmp(state, "all") == 0;
+    json_t *jobs;
+
+    if (state && !all) {
+        http_reply_error(request, 400, "state '%.40s' is not known: leave it out or say state=all", state);
+        return;
+    }
+    jobs = json_array();
+    for (const struct job_view *view = daemon->views.jobs; view; view = view->hh.next)
+        if (view->state < JOB_STATE_COUNT && (all || !job_state_ended(view->state)))
+            json_array_append_new(jobs, job_view_to_json(view, daemon->core, now_ns, false));
+    http_reply(request, 200, json_pack("{s:I, s:o}", "now_ns", (json_int_t)now_ns, "jobs", jobs));
+}
+
+static void get_job(struct daemon *daemon, struct http_request *request, const struct job_view *view)
+{
+    bool detailed = may_act_for(request->uid, view->wants.uid);
+
+    http_reply(request, 200, job_view_to_json(view, daemon->core, nodetime_now_ns(), detailed));
+}
+
+static json_t *explain_gpu(const struct daemon *daemon, const struct job_view *view, uint32_t number, int64_t now_ns)
+{
+    const struct gpu *gpu = core_gpu(daemon->core, number);
+    struct reason reason = core_gpu_reason(daemon->core, view->id, number, now_ns);
+    char text[REASON_TEXT];
+    json_t *jobs = json_array();
+
+    for (uint32_t i = 0; i < gpu->resident_count; i++)
+        json_array_append_new(jobs, json_integer((json_int_t)gpu->residents[i]->id));
+    return json_pack("{s:I, s:s, s:I, s:o, s:o, s:s}", "index", (json_int_t)number, "uuid", gpu->uuid, "free_bytes",
+                     (json_int_t)gpu_free_bytes(daemon->core, gpu), "sm_activity_permille",
+                     gpu->smact_permille >= 0 ? json_integer(gpu->smact_permille) : json_null(), "jobs", jobs,
+                     "verdict",
+                     reason.code == REASON_NONE ? "would take it" : reason_format(&reason, now_ns, text));
+}
+
+/* What to say of a job that does not wait. */
+static char *sentence_of(const struct job_view *view)
+{
+    switch (view->state) {
+    case JOB_PLACED:
+        return xstrdup("is being started");
+    case JOB_RUNNING:
+        return xasprintf("runs%s", view->recovery ? ", after it ran out of GPU memory" : "");
+    case JOB_STOPPING:
+        return xstrdup("is being stopped");
+    case JOB_GPU_OOM:
+        return xasprintf("ran out of GPU memory %" PRIu32 " time%s and was given up", view->crashes,
+                         view->crashes == 1 ? "" : "s");
+    case JOB_REFUSED:
+        return xstrdup("can never run on this node");
+    case JOB_LOST:
+        return xstrdup("its shepherd died, and its processes were killed");
+    case JOB_CANCELLED:
+        return xstrdup("was cancelled");
+    case JOB_COMPLETED:
+        return xstrdup("has completed");
+    default:
+        return view->message ? xasprintf("failed: %s", view->message)
+                             : xasprintf("failed with status %" PRId32, view->exit.status);
+    }
+}
+
+static void get_explanation(struct daemon *daemon, struct http_request *request, const struct job_view *view)
+{
+    int64_t now_ns = nodetime_now_ns();
+    struct reason reason = core_reason(daemon->core, view->id, now_ns);
+    CLEANUP(free_ptr) char *sentence = NULL;
+    char text[REASON_TEXT];
+    json_t *gpus = json_array();
+
+    if (reason.code == REASON_NONE)
+        sentence = sentence_of(view);
+    for (uint32_t i = 0; reason.code != REASON_NONE && i < core_gpu_count(daemon->core); i++)
+        json_array_append_new(gpus, explain_gpu(daemon, view, i, now_ns));
+    http_reply(request, 200,
+               json_pack("{s:I, s:s, s:o, s:s, s:o}", "id", (json_int_t)view->id, "state",
+                         job_state_name(view->state), "reason", reason_to_json(&reason, now_ns), "text",
+                         sentence ? sentence : reason_format(&reason, now_ns, text), "gpus", gpus));
+}
+
+/* ---- Acting ---- */
+
+static void post_jobs(struct daemon *daemon, struct http_request *request)
+{
+    struct error err;
+    json_t *ids = NULL;
+    int status;
+
+    if (engine_trouble(daemon->engine)) {
+        http_reply_error(request, 503, "cannot store jobs now: %s; try again later", engine_trouble(daemon->engine));
+        return;
+    }
+    status = submission_accept(daemon, request->uid, request->body, request->body_length, &ids, &err);
+    if (status != 201) {
+        http_reply_error(request, status, "%s", err.text);
+        return;
+    }
+    reply_once_stored(daemon, request, 201, json_pack("{s:o}", "jobs", ids));
+    engine_turn(daemon->engine);
+}
+
+static void post_action(struct daemon *daemon, struct http_request *request, const struct job_view *view, uint32_t type)
+{
+    struct record input = {.type = type, .at_ns = nodetime_now_ns(), .job = view->id};
+    struct error err;
+
+    if (!may_act_for(request->uid, view->wants.uid)) {
+        http_reply_error(request, 403, "job %" PRIu64 " belongs to %s", view->id, view->user);
+        return;
+    }
+    if (job_state_ended(view->state)) {
+        http_reply_error(request, 409, "job %" PRIu64 " has already ended: it is %s", view->id,
+                         job_state_name(view->state));
+        return;
+    }
+    if (engine_input(daemon->engine, &input, &err) != 0) {
+        http_reply_error(request, 409, "%s", err.text);
+        return;
+    }
+    reply_once_stored(daemon, request, 200,
+                      json_pack("{s:I, s:s}", "id", (json_int_t)view->id, "state", job_state_name(view->state)));
+    engine_turn(daemon->engine);
+}
+
+/* ---- Which is which ---- */
+
+static bool is_get(const struct http_request *request)
+{
+    return strcmp(request->method, "GET") == 0;
+}
+
+static void wrong_method(struct http_request *request, const char *right)
+{
+    http_reply_error(request, 405, "%s %s is not known: use %s", request->method, request->path, right);
+}
+
+static void handle_job(struct daemon *daemon, struct http_request *request, const char *rest)
+{
+    static const struct {
+        const char *name;
+        uint32_t type;
+    } actions[] = {{"/cancel", RECORD_CANCELLED}, {"/hold", RECORD_HELD}, {"/release", RECORD_RELEASED}};
+    const struct job_view *view;
+    char *end;
+    uint64_t id;
+
+    errno = 0;
+    id = *rest >= '0' && *rest <= '9' ? strtoull(rest, &end, 10) : 0;
+    view = id && errno == 0 ? views_find(&daemon->views, id) : NULL;
+    if (!view || view->state == JOB_STATE_COUNT) {
+        http_reply_error(request, 404, "there is no job '%.20s'", rest);
+        return;
+    }
+    if (*end == '\0' || strcmp(end, "/explain") == 0) {
+        if (!is_get(request))
+            wrong_method(request, "GET");
+        else if (*end == '\0')
+            get_job(daemon, request, view);
+        else
+            get_explanation(daemon, request, view);
+        return;
+    }
+    for (size_t i = 0; i < array_size(actions); i++) {
+        if (strcmp(end, actions[i].name) != 0)
+            continue;
+        if (strcmp(request->method, "POST") == 0)
+            post_action(daemon, request, view, actions[i].type);
+        else
+            wrong_method(request, "POST");
+        return;
+    }
+    http_reply_error(request, 404, "there is no '%.60s'", request->path);
+}
+
+void requests_handle(struct http_request *request, void *user)
+{
+    struct daemon *daemon = user;
+    const char *path = request->path;
+
+    if (strncmp(path, API_PREFIX, strlen(API_PREFIX)) != 0) {
+        http_reply_error(request, 404, "there is no '%.60s'", path);
+        return;
+    }
+    path += strlen(API_PREFIX);
+    if (strcmp(path, "jobs") == 0 && strcmp(request->method, "POST") == 0)
+        post_jobs(daemon, request);
+    else if (strncmp(path, "jobs/", 5) == 0)
+        handle_job(daemon, request, path + 5);
+    else if (strcmp(path, "jobs") != 0 && strcmp(path, "status") != 0 && strcmp(path, "gpus") != 0)
+        http_reply_error(request, 404, "there is no '%.60s'", request->path);
+    else if (!is_get(request))
+        wrong_method(request, "GET");
+    else if (strcmp(path, "jobs") == 0)
+        get_jobs(daemon, request);
+    else if (strcmp(path, "status") == 0)
+        get_status(daemon, request);
+    else
+        http_reply(request, 200, node_to_json(daemon->node));
+}

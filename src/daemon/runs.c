@@ -1,0 +1,443 @@
+#include "daemon/runs.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/install.h"
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "base/strbuf.h"
+#include "core/ledger.h"
+#include "daemon/engine.h"
+#include "launch/launch.h"
+#include "launch/owner.h"
+
+/* Shepherds tell of each change; looking at them all now and then finds what was not told, e.g. their death. */
+#define LOOK_WALL_MS 500
+
+struct run {
+    uint64_t job;
+    char *directory; /* owned */
+    pid_t shepherd;
+    uint64_t start_ticks;
+    uint32_t uid;
+    bool started; /* the core knows that it runs */
+    bool lost;    /* the shepherd died; its tree is being killed */
+    struct run *next;
+};
+
+struct runs {
+    struct daemon *daemon;
+    char *directory;     /* of all run directories */
+    char *shepherd_path;
+    char *notify_path;
+    int notify_fd;
+    uv_poll_t *notify_poll;
+    uv_timer_t *look;
+    struct run *first;
+};
+
+/* ---- Where a launch lives: DIRECTORY/JOB-LAUNCH-TRY. A try is spent when the daemon died before its shepherd began. */
+
+static char *run_directory(const struct runs *runs, const struct job_view *view, uint32_t try)
+{
+    return xasprintf("%s/%" PRIu64 "-%" PRIu32 "-%" PRIu32, runs->directory, view->id, view->launches, try);
+}
+
+static bool exists(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0;
+}
+
+/* The number of tries that have left a directory. */
+static uint32_t tries_of(const struct runs *runs, const struct job_view *view)
+{
+    for (uint32_t tries = 0;; tries++) {
+        CLEANUP(free_ptr) char *path = run_directory(runs, view, tries + 1);
+        if (!exists(path))
+            return tries;
+    }
+}
+
+static void run_free(struct run *run)
+{
+    free(run->directory);
+    free(run);
+}
+
+static struct run *run_add(struct runs *runs, const struct job_view *view, const char *directory, pid_t shepherd,
+                           uint64_t start_ticks)
+{
+    struct run *run = xcalloc(1, sizeof *run);
+
+    *run = (struct run){.job = view->id,
+                        .directory = xstrdup(directory),
+                        .shepherd = shepherd,
+                        .start_ticks = start_ticks,
+                        .uid = view->wants.uid,
+                        .next = runs->first};
+    runs->first = run;
+    return run;
+}
+
+static struct run *run_of(const struct runs *runs, uint64_t job)
+{
+    for (struct run *run = runs->first; run; run = run->next)
+        if (run->job == job)
+            return run;
+    return NULL;
+}
+
+static void run_remove(struct runs *runs, struct run *run)
+{
+    struct run **at = &runs->first;
+
+    while (*at != run)
+        at = &(*at)->next;
+    *at = run->next;
+    run_free(run);
+}
+
+/* ---- What becomes of launches ---- */
+
+static void input(struct runs *runs, const struct record *record)
+{
+    struct error err;
+
+    if (engine_input(runs->daemon->engine, record, &err) != 0)
+        daemon_log("job %" PRIu64 ": %s", record->job, err.text);
+}
+
+static int64_t not_later_than_now(int64_t at_ns)
+{
+    int64_t now_ns = nodetime_now_ns();
+
+    return at_ns > 0 && at_ns < now_ns ? at_ns : now_ns;
+}
+
+static void set_message(struct runs *runs, uint64_t job, const char *message)
+{
+    struct job_view *view = views_find(&runs->daemon->views, job);
+
+    if (view)
+        job_view_set_message(view, message);
+}
+
+static void feed_started(struct runs *runs, struct run *run, const struct launch_status *status, uint32_t type)
+{
+    if (run->started)
+        return;
+    run->started = true;
+    input(runs, &(struct record){.type = type, .at_ns = not_later_than_now(status->started_ns), .job = run->job});
+}
+
+static void feed_ended(struct runs *runs, struct run *run, const struct launch_status *status)
+{
+    struct record record = {.type = RECORD_EXITED, .at_ns = not_later_than_now(status->ended_ns), .job = run->job};
+
+    feed_started(runs, run, status, RECORD_STARTED);
+    record.exited = (struct record_exited){.cause = status->cause,
+                                           .status = status->signal ? 128 + status->signal : status->exit_status,
+                                           .requested_bytes = status->requested_bytes,
+                                           .free_bytes = status->free_bytes};
+    set_message(runs, run->job, status->message);
+    input(runs, &record);
+}
+
+static void feed_launch_failed(struct runs *runs, uint64_t job, const char *message)
+{
+    set_message(runs, job, message);
+    input(runs, &(struct record){.type = RECORD_LAUNCH_FAILED, .at_ns = nodetime_now_ns(), .job = job});
+}
+
+/* Takes in a launch's status; true when the launch is over and the run is gone. */
+static bool take_status(struct runs *runs, struct run *run, const struct launch_status *status)
+{
+    switch (status->phase) {
+    case LAUNCH_RUNNING:
+        feed_started(runs, run, status, RECORD_STARTED);
+        return false;
+    case LAUNCH_ENDED:
+        feed_ended(runs, run, status);
+        break;
+    case LAUNCH_FAILED:
+        feed_launch_failed(runs, run->job, status->message);
+        break;
+    default:
+        return false;
+    }
+    run_remove(runs, run);
+    return true;
+}
+
+/* The shepherd died without a last word: whatever it left is killed, and seen gone, before the job counts as lost. */
+static void bury(struct runs *runs, struct run *run)
+{
+    struct launch_status status;
+
+    if (launch_settle(run->directory, &status, NULL) == 0) {
+        if (take_status(runs, run, &status))
+            return;
+        if (launch_sweep(run->directory, &status, run->uid) > 0)
+            return; /* looked at again */
+    }
+    set_message(runs, run->job, "its shepherd died, so its processes were killed");
+    input(runs, &(struct record){.type = RECORD_LOST, .at_ns = nodetime_now_ns(), .job = run->job});
+    run_remove(runs, run);
+}
+
+static void look_at(struct runs *runs, struct run *run)
+{
+    bool alive = launch_alive(run->shepherd, run->start_ticks); /* before the status: it may write one and exit */
+    struct launch_status status;
+
+    if (launch_read_status(run->directory, &status, NULL) == 0 && take_status(runs, run, &status))
+        return;
+    if (!alive)
+        bury(runs, run);
+}
+
+static void on_look(uv_timer_t *timer)
+{
+    struct runs *runs = timer->data;
+
+    for (struct run *run = runs->first, *next; run; run = next) {
+        next = run->next;
+        look_at(runs, run);
+    }
+    engine_turn(runs->daemon->engine);
+}
+
+static void on_notified(uv_poll_t *poll, int status, int events)
+{
+    struct runs *runs = poll->data;
+    char text[64];
+    ssize_t length;
+
+    (void)status;
+    (void)events;
+    while ((length = recv(runs->notify_fd, text, sizeof text - 1, MSG_DONTWAIT)) >= 0) {
+        struct run *run;
+        text[length] = '\0';
+        run = run_of(runs, strtoull(text, NULL, 10));
+        if (run)
+            look_at(runs, run);
+    }
+    engine_turn(runs->daemon->engine);
+}
+
+/* ---- Starting and stopping ---- */
+
+static char *gpu_uuids(const struct daemon *daemon, const struct job_view *view)
+{
+    struct strbuf text = {0};
+
+    for (uint32_t i = 0; i < view->placement_count; i++) {
+        const struct gpu *gpu = core_gpu(daemon->core, view->placements[i].gpu);
+        strbuf_printf(&text, "%s%s", i ? "," : "", gpu->uuid);
+    }
+    return strbuf_steal(&text);
+}
+
+static void start(struct runs *runs, const struct job_view *view)
+{
+    struct daemon *daemon = runs->daemon;
+    CLEANUP(free_ptr) char *directory = run_directory(runs, view, tries_of(runs, view) + 1);
+    CLEANUP(free_ptr) char *uuids = gpu_uuids(daemon, view);
+    struct passwd *user = getpwuid(view->wants.uid);
+    struct launch_request request = {
+        .shepherd = runs->shepherd_path,
+        .run_directory = directory,
+        .spec = &view->spec,
+        .job = view->id,
+        .launch = view->launches,
+        .uid = view->wants.uid,
+        .gid = user ? user->pw_gid : (gid_t)view->wants.uid,
+        .user = user ? user->pw_name : NULL,
+        .gpu_uuids = uuids,
+        .mps_pipe_directory = daemon->config.share == SHARE_MPS && !view->wants.exclusive
+                                  ? daemon->config.mps_pipe_directory
+                                  : NULL,
+        .notify_socket = runs->notify_path,
+        .grace_ns = daemon->config.grace_ns,
+    };
+    uint64_t start_ticks;
+    struct error err;
+    pid_t shepherd;
+
+    if (view->wants.uid == geteuid())
+        request.gid = getegid();
+    if (launch_start(&request, &shepherd, &start_ticks, &err) != 0)
+        feed_launch_failed(runs, view->id, err.text);
+    else
+        run_add(runs, view, directory, shepherd, start_ticks);
+}
+
+void runs_start(struct runs *runs, const struct record *placed)
+{
+    struct job_view *view = views_find(&runs->daemon->views, placed->job);
+
+    /* Cancelled while the placement was being stored: the signal that was decided on finds nothing to stop. */
+    if (view->state == JOB_STOPPING)
+        feed_launch_failed(runs, view->id, "cancelled before it was started");
+    else
+        start(runs, view);
+}
+
+void runs_stop(struct runs *runs, uint64_t job)
+{
+    struct run *run = run_of(runs, job);
+    struct error err;
+
+    if (!run || launch_stop(run->shepherd, run->start_ticks, &err) == 0)
+        return;
+    if (launch_alive(run->shepherd, run->start_ticks)) {
+        daemon_log("job %" PRIu64 " could not be stopped: %s", job, err.text);
+        input(runs, &(struct record){.type = RECORD_SIGNAL_FAILED, .at_ns = nodetime_now_ns(), .job = job});
+    } /* else it has just ended, or will be found lost */
+}
+
+uint64_t runs_owner_of(const struct runs *runs, pid_t pid)
+{
+    for (const struct run *run = runs->first; run; run = run->next)
+        if (launch_descends_from(pid, run->shepherd))
+            return run->job;
+    return 0;
+}
+
+uint32_t runs_count(const struct runs *runs)
+{
+    uint32_t count = 0;
+
+    for (const struct run *run = runs->first; run; run = run->next)
+        count++;
+    return count;
+}
+
+/* ---- After a restart ---- */
+
+static void reconcile(struct runs *runs, struct job_view *view)
+{
+    uint32_t tries = tries_of(runs, view);
+    CLEANUP(free_ptr) char *directory = run_directory(runs, view, tries);
+    struct launch_status status;
+    struct error err;
+    struct run *run;
+
+    if (tries == 0) {
+        if (view->state == JOB_STOPPING)
+            feed_launch_failed(runs, view->id, "cancelled before it was started");
+        else
+            start(runs, view);
+        return;
+    }
+    if (launch_settle(directory, &status, &err) != 0) {
+        daemon_log("job %" PRIu64 ": %s", view->id, err.text);
+        status = (struct launch_status){.phase = LAUNCH_STARTING};
+    }
+    if (status.phase == LAUNCH_FAILED && status.shepherd == 0) { /* the daemon died before the shepherd began */
+        if (view->state == JOB_STOPPING)
+            feed_launch_failed(runs, view->id, "cancelled before it was started");
+        else
+            start(runs, view);
+        return;
+    }
+    run = run_add(runs, view, directory, status.shepherd, status.shepherd_start_ticks);
+    run->started = view->state != JOB_PLACED && view->started_ns >= 0;
+    if (take_status(runs, run, &status))
+        return;
+    if (!launch_alive(run->shepherd, run->start_ticks)) {
+        bury(runs, run);
+        return;
+    }
+    if (status.phase == LAUNCH_RUNNING)
+        input(runs, &(struct record){.type = RECORD_ADOPTED, .at_ns = nodetime_now_ns(), .job = view->id});
+    if (view->state == JOB_STOPPING)
+        runs_stop(runs, view->id);
+}
+
+void runs_reconcile(struct runs *runs)
+{
+    for (struct job_view *view = runs->daemon->views.jobs; view; view = view->hh.next)
+        if (view->state == JOB_PLACED || view->state == JOB_RUNNING || view->state == JOB_STOPPING)
+            reconcile(runs, view);
+}
+
+/* ---- Life of the room ---- */
+
+static int open_notify_socket(struct runs *runs, struct error *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    if (strlen(runs->notify_path) >= sizeof address.sun_path)
+        return error_set(err, ENAMETOOLONG, "the state directory's path is too long for a socket: '%s' has more than %zu "
+                         "characters; choose a shorter one", runs->notify_path, sizeof address.sun_path - 1);
+    memcpy(address.sun_path, runs->notify_path, strlen(runs->notify_path) + 1);
+    unlink(runs->notify_path); /* ours: the state directory is locked */
+    runs->notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (runs->notify_fd < 0 || bind(runs->notify_fd, (struct sockaddr *)&address, sizeof address) < 0)
+        return error_set(err, errno, "cannot make the socket '%s': %s", runs->notify_path, strerror(errno));
+    return 0;
+}
+
+static void free_handle(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+int runs_new(struct daemon *daemon, struct runs **result, struct error *err)
+{
+    struct runs *runs = xcalloc(1, sizeof *runs);
+    int status;
+
+    runs->daemon = daemon;
+    runs->notify_fd = -1;
+    runs->directory = xasprintf("%s/runs", daemon->config.state_directory);
+    runs->notify_path = xasprintf("%s/notify", daemon->config.state_directory);
+    runs->shepherd_path = install_path("lib/carma/carma-shepherd");
+    status = file_make_dirs(runs->directory, 0700, err);
+    if (status == 0)
+        status = open_notify_socket(runs, err);
+    if (status != 0) {
+        runs_free(runs);
+        return status;
+    }
+    runs->notify_poll = xmalloc(sizeof *runs->notify_poll);
+    uv_poll_init(daemon->loop, runs->notify_poll, runs->notify_fd);
+    runs->notify_poll->data = runs;
+    uv_poll_start(runs->notify_poll, UV_READABLE, on_notified);
+    runs->look = xmalloc(sizeof *runs->look);
+    uv_timer_init(daemon->loop, runs->look);
+    runs->look->data = runs;
+    uv_timer_start(runs->look, on_look, LOOK_WALL_MS, LOOK_WALL_MS);
+    *result = runs;
+    return 0;
+}
+
+void runs_free(struct runs *runs)
+{
+    if (!runs)
+        return;
+    if (runs->notify_poll)
+        uv_close((uv_handle_t *)runs->notify_poll, free_handle);
+    if (runs->look)
+        uv_close((uv_handle_t *)runs->look, free_handle);
+    close_fd(&runs->notify_fd);
+    for (struct run *run = runs->first, *next; run; run = next) {
+        next = run->next;
+        run_free(run);
+    }
+    free(runs->directory);
+    free(runs->shepherd_path);
+    free(runs->notify_path);
+    free(runs);
+}

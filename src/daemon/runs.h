@@ -1,0 +1,24 @@
+/* Launches under way: decisions become processes, and what becomes of them becomes records. */
+#ifndef CARMA_DAEMON_RUNS_H
+#define CARMA_DAEMON_RUNS_H
+
+#include <sys/types.h>
+
+#include "daemon/daemon.h"
+
+int runs_new(struct daemon *daemon, struct runs **runs, struct error *err);
+void runs_free(struct runs *runs); /* jobs go on: they belong to their shepherds */
+
+/* After the stored records were applied: takes up what still runs, learns how the rest ended, starts what was placed
+ * and never started. The findings are inputs of the engine's current turn. */
+void runs_reconcile(struct runs *runs);
+
+void runs_start(struct runs *runs, const struct record *placed); /* a failure is an input of the current turn */
+void runs_stop(struct runs *runs, uint64_t job);
+
+/* The job whose process this is; 0: nobody's of ours. */
+uint64_t runs_owner_of(const struct runs *runs, pid_t pid);
+
+uint32_t runs_count(const struct runs *runs);
+
+#endif

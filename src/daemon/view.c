@@ -1,0 +1,213 @@
+#include "daemon/view.h"
+
+#include <pwd.h>
+#include <string.h>
+
+#include "core/ledger.h"
+#include "launch/launch.h"
+
+static void job_view_free(struct job_view *view)
+{
+    job_spec_release(&view->spec);
+    free(view->user);
+    free(view->message);
+    free(view);
+}
+
+void views_release(struct views *views)
+{
+    struct job_view *view, *next;
+
+    HASH_ITER(hh, views->jobs, view, next)
+    {
+        HASH_DEL(views->jobs, view);
+        job_view_free(view);
+    }
+}
+
+struct job_view *views_find(const struct views *views, uint64_t id)
+{
+    struct job_view *view;
+
+    HASH_FIND(hh, views->jobs, &id, sizeof id, view);
+    return view;
+}
+
+static char *user_name(uint32_t uid)
+{
+    struct passwd entry, *found = NULL;
+    char buffer[4096];
+
+    if (getpwuid_r(uid, &entry, buffer, sizeof buffer, &found) == 0 && found)
+        return xstrdup(found->pw_name);
+    return xasprintf("%u", (unsigned)uid);
+}
+
+void views_add(struct views *views, uint64_t id, struct job_spec *spec)
+{
+    struct job_view *view = xcalloc(1, sizeof *view);
+
+    view->id = id;
+    view->state = JOB_STATE_COUNT;
+    view->spec = *spec;
+    job_spec_init(spec);
+    view->first_started_ns = view->started_ns = view->ended_ns = -1;
+    view->claim_bytes = -1;
+    HASH_ADD(hh, views->jobs, id, sizeof view->id, view);
+    if (id > views->last_id)
+        views->last_id = id;
+}
+
+void job_view_set_message(struct job_view *view, const char *message)
+{
+    free(view->message);
+    view->message = message && *message ? xstrdup(message) : NULL;
+}
+
+static void fold_memory(struct job_view *view, const struct record_memory *memory)
+{
+    for (uint32_t i = 0; i < view->placement_count; i++)
+        if (view->placements[i].gpu == memory->gpu && memory->bytes > view->placements[i].observed_bytes)
+            view->placements[i].observed_bytes = memory->bytes;
+}
+
+static void fold_placed(struct job_view *view, const struct record_placed *placed)
+{
+    view->launches++;
+    view->recovery = placed->recovery;
+    view->claim_bytes = placed->claim_bytes;
+    view->started_ns = -1;
+    view->placement_count = placed->count;
+    for (uint32_t i = 0; i < placed->count; i++)
+        view->placements[i] = (struct job_placement){.gpu = placed->gpus[i]};
+}
+
+struct job_view *views_fold(struct views *views, const struct record *record)
+{
+    struct job_view *view = record->job ? views_find(views, record->job) : NULL;
+    uint32_t state;
+
+    if (!view || (state = job_state_after(view->state, record)) == JOB_STATE_COUNT)
+        return NULL;
+    switch (record->type) {
+    case RECORD_SUBMITTED:
+        view->wants = record->submitted;
+        view->claim_bytes = record->submitted.claim_bytes;
+        view->submitted_ns = record->at_ns;
+        view->user = user_name(record->submitted.uid);
+        break;
+    case RECORD_PLACED:
+        fold_placed(view, &record->placed);
+        break;
+    case RECORD_STARTED:
+        view->started_ns = record->at_ns;
+        if (view->first_started_ns < 0)
+            view->first_started_ns = record->at_ns;
+        break;
+    case RECORD_FIRST_USE:
+    case RECORD_OBSERVED:
+        fold_memory(view, &record->memory);
+        break;
+    case RECORD_EXITED:
+        view->exited = true;
+        view->exit = record->exited;
+        view->crashes += state == JOB_CRASHED;
+        break;
+    case RECORD_REQUEUED:
+        view->recovery = record->requeued.recovery;
+        break;
+    default:
+        break;
+    }
+    if (state != view->state && job_state_ended(state)) {
+        view->ended_ns = record->at_ns;
+        spec_strings_release(&view->spec.environment);
+        free_ptr(&view->spec.summary);
+    }
+    view->state = state;
+    return view;
+}
+
+/* ---- JSON ---- */
+
+static json_t *known(int64_t value, bool is_known)
+{
+    return is_known ? json_integer(value) : json_null();
+}
+
+static json_t *text_or_null(const char *text)
+{
+    json_t *value = text ? json_string(text) : NULL;
+
+    return value ? value : json_null();
+}
+
+json_t *reason_to_json(const struct reason *reason, int64_t now_ns)
+{
+    char text[REASON_TEXT];
+
+    if (reason->code == REASON_NONE)
+        return json_null();
+    return json_pack("{s:s, s:s}", "code", reason_name(reason->code), "text", reason_format(reason, now_ns, text));
+}
+
+static json_t *placements_to_json(const struct job_view *view, const struct core *core)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < view->placement_count; i++) {
+        const struct gpu *gpu = core_gpu(core, view->placements[i].gpu);
+        json_array_append_new(list, json_pack("{s:I, s:s, s:I}", "index", (json_int_t)view->placements[i].gpu, "uuid",
+                                              gpu ? gpu->uuid : "", "observed_bytes",
+                                              (json_int_t)view->placements[i].observed_bytes));
+    }
+    return list;
+}
+
+static void add_details(const struct job_view *view, json_t *json)
+{
+    CLEANUP(free_ptr) char *output = view->spec.output ? launch_output_path(view->spec.output, view->id) : NULL;
+    CLEANUP(free_ptr) char *error = view->spec.error ? launch_output_path(view->spec.error, view->id) : NULL;
+    json_t *command = json_array();
+
+    for (size_t i = 0; i < view->spec.command.count; i++)
+        json_array_append_new(command, json_string(view->spec.command.items[i]));
+    json_object_set_new(json, "command", command);
+    json_object_set_new(json, "directory", text_or_null(view->spec.directory));
+    json_object_set_new(json, "output", text_or_null(output));
+    json_object_set_new(json, "error", text_or_null(error ? error : output));
+    json_object_set_new(json, "conda_environment", text_or_null(view->spec.conda_environment));
+}
+
+json_t *job_view_to_json(const struct job_view *view, const struct core *core, int64_t now_ns, bool detailed)
+{
+    struct reason reason = core_reason(core, view->id, now_ns);
+    json_t *json = json_object();
+
+    json_object_set_new(json, "id", json_integer((json_int_t)view->id));
+    json_object_set_new(json, "name", text_or_null(view->spec.name));
+    json_object_set_new(json, "user", text_or_null(view->user));
+    json_object_set_new(json, "uid", json_integer(view->wants.uid));
+    json_object_set_new(json, "state", json_string(job_state_name(view->state)));
+    json_object_set_new(json, "letter", json_string(job_state_letter(view->state)));
+    json_object_set_new(json, "gpus", json_integer(view->wants.gpus));
+    json_object_set_new(json, "claim_bytes", known(view->claim_bytes, view->claim_bytes >= 0));
+    json_object_set_new(json, "claim_source", json_string(claim_source_name(view->wants.claim_source)));
+    json_object_set_new(json, "exclusive", json_boolean(view->wants.exclusive));
+    json_object_set_new(json, "recovery", json_boolean(view->recovery));
+    json_object_set_new(json, "crashes", json_integer(view->crashes));
+    json_object_set_new(json, "launches", json_integer(view->launches));
+    json_object_set_new(json, "submitted_ns", json_integer(view->submitted_ns));
+    json_object_set_new(json, "first_started_ns", known(view->first_started_ns, view->first_started_ns >= 0));
+    json_object_set_new(json, "started_ns", known(view->started_ns, view->started_ns >= 0));
+    json_object_set_new(json, "ended_ns", known(view->ended_ns, view->ended_ns >= 0));
+    json_object_set_new(json, "exit_status", known(view->exit.status, view->exited));
+    json_object_set_new(json, "exit_cause",
+                        view->exited ? json_string(exit_cause_name(view->exit.cause)) : json_null());
+    json_object_set_new(json, "message", text_or_null(view->message));
+    json_object_set_new(json, "placements", placements_to_json(view, core));
+    json_object_set_new(json, "reason", reason_to_json(&reason, now_ns));
+    if (detailed)
+        add_details(view, json);
+    return json;
+}

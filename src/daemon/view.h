@@ -1,0 +1,57 @@
+/* What people are shown of jobs, ended ones included: folded from the same records that the core applies, so that a
+ * restart rebuilds it. The core forgets a job that has ended; this does not. */
+#ifndef CARMA_DAEMON_VIEW_H
+#define CARMA_DAEMON_VIEW_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/spec.h"
+#include "base/hash.h"
+#include "core/core.h"
+
+struct job_view {
+    uint64_t id;
+    uint32_t state; /* enum job_state */
+    struct record_submitted wants;
+    struct job_spec spec;   /* environment and summary are dropped once the job has ended */
+    char *user;             /* owned */
+    bool recovery;
+    uint32_t crashes;
+    uint32_t launches;
+    int64_t claim_bytes;
+    int64_t submitted_ns;
+    int64_t first_started_ns; /* -1: never */
+    int64_t started_ns;       /* of the last launch; -1: never, or not yet */
+    int64_t ended_ns;         /* -1: not yet */
+    bool exited;
+    struct record_exited exit;
+    char *message;            /* owned; of the last failure; may be NULL */
+    uint32_t placement_count; /* of the last or current launch */
+    struct job_placement placements[RECORD_MAX_GPUS];
+    UT_hash_handle hh;
+};
+
+struct views {
+    struct job_view *jobs; /* uthash by id, in the order of submission */
+    uint64_t last_id;
+};
+
+void views_release(struct views *views);
+struct job_view *views_find(const struct views *views, uint64_t id);
+
+/* A submission's spec, taken over; before its SUBMITTED record is folded. */
+void views_add(struct views *views, uint64_t id, struct job_spec *spec);
+
+/* Folds a record that the core has taken. Returns the job's view, or NULL where it concerns none. */
+struct job_view *views_fold(struct views *views, const struct record *record);
+
+void job_view_set_message(struct job_view *view, const char *message);
+
+/* As docs/formats/http.md has it; a new reference. `detailed`: with command, directory and output paths. */
+json_t *job_view_to_json(const struct job_view *view, const struct core *core, int64_t now_ns, bool detailed);
+
+json_t *reason_to_json(const struct reason *reason, int64_t now_ns); /* null for REASON_NONE */
+
+#endif
