@@ -133,7 +133,8 @@ static void print_job(const json_t *job)
     print_command(job);
     line_of(job, "Directory", "directory");
     line_of(job, "Output", "output");
-    line_of(job, "Errors", "error");
+    if (view_text(job, "output") && view_text(job, "error") && strcmp(view_text(job, "output"), view_text(job, "error")))
+        line_of(job, "Errors", "error");
 }
 
 int cmd_show(struct cli *cli, int argc, char **argv)
