@@ -15,7 +15,7 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 
-#define CONDA_REPORT_FD 9 /* one digit: what every shell can redirect to */
+#define CONDA_REPORT_FD 9 /* one digit: what every shell can redirect to; the shepherd's own are fewer */
 #define EXIT_NOT_RUN    127
 
 extern char **environ;
@@ -208,15 +208,8 @@ void child_run(const struct request *request, const char *shepherd, int report_f
     struct strbuf *own;
     size_t own_count;
     struct error err;
-    int high;
 
     setsid();
-    high = fcntl(report_fd, F_DUPFD_CLOEXEC, CONDA_REPORT_FD + 1);
-    if (high >= 0) {
-        report_fd = high;
-        close_range(3, (unsigned)high - 1, 0);
-        close_range((unsigned)high + 1, ~0U, 0);
-    }
     if (child_become_user(request, &err) < 0)
         fail(report_fd, err.text);
     reset_signals();

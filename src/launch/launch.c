@@ -19,9 +19,12 @@
 #include "base/nodetime.h"
 #include "base/proc.h"
 #include "base/strbuf.h"
+#include "base/units.h"
 #include "launch/request.h"
 #include "launch/status.h"
 #include "launch/tree.h"
+
+#define GRACE_MAX_NS (365 * 24 * 3600 * NS_PER_SEC)
 
 extern char **environ;
 
@@ -37,6 +40,11 @@ static int check_request(const struct launch_request *request, struct error *err
     if (request->uid != geteuid() && !request->user)
         return error_set(err, EINVAL, "job %" PRIu64 ": uid %u has no user name, which its groups need", request->job,
                          request->uid);
+    if (!request->spec->command.count || !request->spec->name || !request->spec->directory || !request->spec->output)
+        return error_set(err, EINVAL, "job %" PRIu64 " has no command, name, directory or output", request->job);
+    if (request->grace_ns < 0 || request->grace_ns > GRACE_MAX_NS)
+        return error_set(err, EINVAL, "job %" PRIu64 ": the grace of %" PRId64 " ns is not between 0 and a year",
+                         request->job, request->grace_ns);
     if (request->notify_socket && strlen(request->notify_socket) >= sizeof address.sun_path)
         return error_set(err, ENAMETOOLONG,
                          "the socket path '%s' is longer than %zu bytes: choose a shorter state "

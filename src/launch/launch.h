@@ -69,8 +69,8 @@ int launch_start(const struct launch_request *request, pid_t *shepherd, uint64_t
 /* The launch's status now. -ENOENT: none yet; -EINVAL: not a status. */
 int launch_read_status(const char *run_directory, struct launch_status *status, struct error *err);
 
-/* For a daemon that starts: the launch's status; where there is none, makes it FAILED for good, so that a shepherd
- * which is only just beginning will refuse to run the job. */
+/* For a daemon that starts, and for a shepherd that is gone: the launch's status; where there is none, makes it FAILED
+ * for good, so that a shepherd which is only just beginning will refuse to run the job. */
 int launch_settle(const char *run_directory, struct launch_status *status, struct error *err);
 
 /* Asks the shepherd to stop the job: SIGTERM to its tree, grace_ns, SIGKILL. -ESRCH: this shepherd no longer runs. */

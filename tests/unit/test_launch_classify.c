@@ -84,6 +84,8 @@ static const struct row rows[] = {
     {"ResourceExhaustedError: OOM when allocating tensor with shape[4096,4096,512] and type float on "
      "/job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu", false, NO, NO},
     {"RESOURCE_EXHAUSTED: Out of host memory while trying to allocate 1073741824 bytes.", false, NO, NO},
+    {"RESOURCE_EXHAUSTED: Out of host memory while trying to allocate 64 bytes: cuMemHostAlloc: "
+     "CUDA_ERROR_OUT_OF_MEMORY", false, NO, NO},
     {"grpc._channel._InactiveRpcError: status = StatusCode.RESOURCE_EXHAUSTED details = \"Received message larger than "
      "max (9000000 vs. 4194304)\"", false, NO, NO},
     {"XlaRuntimeError: RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used "
