@@ -209,9 +209,10 @@ static int get_array(const json_t *value, const char *type, const struct record_
     if (!json_is_array(value))
         return error_set(err, EINVAL, "record %s: \"%s\" must be an array", type, field->name);
     if (json_array_size(value) != count || count > field->size)
-        return error_set(err, EINVAL, "record %s: \"%s\" has %zu elements, must have the %" PRIu32
-                         " that are said before it and at most %zu", type, field->name, json_array_size(value), count,
-                         field->size);
+        return error_set(err, EINVAL,
+                         "record %s: \"%s\" has %zu elements, must have the %" PRIu32
+                         " that are said before it and at most %zu",
+                         type, field->name, json_array_size(value), count, field->size);
     for (i = 0; i < count; i++) {
         rc = get_integer(json_array_get(value, i), type, field->name, 0, UINT32_MAX, &number, err);
         if (rc < 0)
@@ -273,7 +274,8 @@ static int unknown_member(json_t *object, uint32_t type, struct error *err)
     const char *name;
     json_t *value;
 
-    json_object_foreach (object, name, value) {
+    json_object_foreach(object, name, value)
+    {
         bool known = !strcmp(name, "type") || !strcmp(name, "at_ns") || !strcmp(name, "job");
         size_t i;
 

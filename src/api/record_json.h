@@ -10,7 +10,8 @@
 #include "core/record.h"
 
 /* Appends the record's text, without a newline. -EINVAL, with nothing appended, for what could not be read back: an
- * unknown type, a job number above 2^63 - 1, a text that does not end in its room or is not UTF-8, too many elements. */
+ * unknown type, a job number above 2^63 - 1, a text that does not end in its room or is not UTF-8, too many elements.
+ */
 int record_json_write(const struct record *record, struct strbuf *out, struct error *err);
 
 /* Reads one text. Every member must be there, of its kind and in its range, and none else: -EINVAL otherwise, with one

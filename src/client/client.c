@@ -14,7 +14,7 @@
 #include "base/units.h"
 #include "client/http1.h"
 
-#define SYSTEM_SOCKET "/run/carma/carma.sock"
+#define SYSTEM_SOCKET   "/run/carma/carma.sock"
 #define CONNECT_STEP_MS 10
 
 struct client {
@@ -92,8 +92,10 @@ static int connect_socket(struct client *client, int64_t deadline_ns, struct err
     memcpy(address.sun_path, client->socket_path, length + 1);
     while (connect(fd, (struct sockaddr *)&address, sizeof address) < 0) {
         if (errno == ENOENT || errno == ECONNREFUSED || errno == ENOTDIR)
-            return error_set(err, ECONNREFUSED, "%s: no daemon listens there: start it with `carmad`, or name its socket in "
-                             "CARMA_SOCKET", client->socket_path);
+            return error_set(err, ECONNREFUSED,
+                             "%s: no daemon listens there: start it with `carmad`, or name its socket in "
+                             "CARMA_SOCKET",
+                             client->socket_path);
         if (errno != EAGAIN && errno != EINTR) /* EAGAIN: the daemon has not accepted those before us yet */
             return error_set(err, errno, "%s: cannot connect: %s", client->socket_path, strerror(errno));
         if (nodetime_monotonic_wall_ns() >= deadline_ns)
@@ -147,14 +149,6 @@ const char *client_socket(const struct client *client)
 void client_set_timeout(struct client *client, int64_t timeout_ms)
 {
     client->timeout_ms = timeout_ms;
-}
-
-/* Between requests nothing should come: what does is the server's goodbye. */
-static bool connection_is_stale(const struct client *client)
-{
-    char byte;
-
-    return recv(client->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EINTR);
 }
 
 /* Sends until all is sent, or the server answers (it may refuse without reading to the end) or goes. */
@@ -224,13 +218,11 @@ static int exchange(struct client *client, bool repeatable, const struct strbuf 
     size_t sent = 0;
     int rc = 0;
 
-    if (client->fd >= 0 && connection_is_stale(client))
-        disconnect(client);
     if (client->fd < 0)
         rc = connect_socket(client, deadline_ns, err);
     if (!rc)
         rc = attempt(client, request, reply, deadline_ns, &sent, &unanswered, err);
-    /* The server may have closed just as we began: once more, where that can do no harm. */
+    /* The server has closed the idle connection, or did just as we began: once more, where that can do no harm. */
     if (unanswered && (repeatable || sent == 0)) {
         unanswered = false;
         sent = 0;
@@ -268,7 +260,8 @@ static int parse_reply(const struct client *client, const struct http1_reply *re
 
     *json = json_loadb(reply->body.text ? reply->body.text : "", reply->body.length, 0, &where);
     if (!*json && reply->status < 300)
-        return error_set(err, EPROTO, "%s: the answer is not JSON (byte %d: %s): does something else than carmad listen there?",
+        return error_set(err, EPROTO,
+                         "%s: the answer is not JSON (byte %d: %s): does something else than carmad listen there?",
                          client->socket_path, where.position, where.text);
     return 0;
 }
@@ -296,7 +289,7 @@ int client_check(int status, const json_t *reply, struct error *err)
     static const struct {
         int status;
         int code;
-    } codes[] = {{400, EINVAL}, {403, EPERM}, {404, ENOENT},  {405, EOPNOTSUPP},
+    } codes[] = {{400, EINVAL}, {403, EPERM}, {404, ENOENT}, {405, EOPNOTSUPP},
                  {409, EBUSY},  {413, EFBIG}, {422, ERANGE}, {503, EAGAIN}};
     const char *text = json_string_value(json_object_get(reply, "error"));
     int code = EIO;

@@ -1,4 +1,5 @@
-/* Talking to the daemon: blocking calls of its HTTP API (docs/formats/http.md) over one Unix connection that is kept. */
+/* Talking to the daemon: blocking calls of its HTTP API (docs/formats/http.md) over one Unix connection that is kept.
+ */
 #ifndef CARMA_CLIENT_CLIENT_H
 #define CARMA_CLIENT_CLIENT_H
 
@@ -9,7 +10,7 @@
 
 struct client;
 
-#define CLIENT_TIMEOUT_MS 60000
+#define CLIENT_TIMEOUT_MS        60000
 #define CLIENT_REPLY_LIMIT_BYTES (256 << 20)
 
 /* Connects. NULL: $CARMA_SOCKET, else for root /run/carma/carma.sock; for others $XDG_RUNTIME_DIR/carma/carma.sock, and
@@ -30,7 +31,8 @@ int client_call(struct client *client, const char *method, const char *path, con
                 json_t **reply, struct error *err);
 
 /* 0 where the status is a success; else a negative errno for it and the reply's own sentence in err: -EINVAL (400),
- * -EPERM (403), -ENOENT (404), -EOPNOTSUPP (405), -EBUSY (409), -EFBIG (413), -ERANGE (422), -EAGAIN (503), else -EIO. */
+ * -EPERM (403), -ENOENT (404), -EOPNOTSUPP (405), -EBUSY (409), -EFBIG (413), -ERANGE (422), -EAGAIN (503), else -EIO.
+ */
 int client_check(int status, const json_t *reply, struct error *err);
 
 #endif

@@ -11,10 +11,10 @@
 enum http1_state {
     HTTP1_STATUS,
     HTTP1_HEADER,
-    HTTP1_BODY,    /* `left` bytes */
+    HTTP1_BODY, /* `left` bytes */
     HTTP1_UNTIL_CLOSE,
     HTTP1_CHUNK_SIZE,
-    HTTP1_CHUNK,   /* `left` bytes */
+    HTTP1_CHUNK, /* `left` bytes */
     HTTP1_CHUNK_END,
     HTTP1_TRAILER,
     HTTP1_DONE
@@ -22,15 +22,15 @@ enum http1_state {
 
 struct http1_reply {
     enum http1_state state;
-    bool begun;            /* something of it came */
+    bool begun; /* something of it came */
     bool keep_alive;
     bool has_length;
     bool chunked;
     int status;
     size_t header_bytes;
     size_t left;
-    size_t limit_bytes;    /* of the body */
-    struct strbuf line;    /* the line being taken in */
+    size_t limit_bytes; /* of the body */
+    struct strbuf line; /* the line being taken in */
     struct strbuf body;
 };
 

@@ -80,8 +80,7 @@ static enum MHD_Result begin(struct http_server *server, struct MHD_Connection *
                              const char *method, void **context)
 {
     const char *length = MHD_lookup_connection_value(mhd_connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(mhd_connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd_connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     const struct connection *connection = info->socket_context;
     size_t limit = server->options.body_limit_bytes;
     /* libmicrohttpd has refused what is no number; were it not so, what strtoull makes of it is too large. */
@@ -192,9 +191,9 @@ void http_answer_pending(struct http_server *server)
 {
     struct exchange *exchange;
 
-    DL_FOREACH (server->exchanges, exchange)
-        if (!exchange->response)
-            answer(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, error_response("the daemon is stopping: try again later"));
+    DL_FOREACH(server->exchanges, exchange)
+    if (!exchange->response)
+        answer(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, error_response("the daemon is stopping: try again later"));
 }
 
 const char *http_query(const struct http_request *request, const char *name)

@@ -1,9 +1,9 @@
 /* HTTP/1.1 over a Unix socket, on the caller's libuv loop: nothing here waits for a client. The API that is served is
  * the caller's; requests and replies are JSON (docs/formats/http.md).
  *
- * Who calls is known from the socket's peer credentials. A client can hold no more than its share: connections are capped
- * per uid and in all, a request's header and body are bounded, the bodies under way of one uid together as well, and a
- * connection on which nothing moves is closed. */
+ * Who calls is known from the socket's peer credentials. A client can hold no more than its share: connections are
+ * capped per uid and in all, a request's header and body are bounded, the bodies under way of one uid together as well,
+ * and a connection on which nothing moves is closed. */
 #ifndef CARMA_HTTP_HTTP_H
 #define CARMA_HTTP_HTTP_H
 
@@ -27,12 +27,12 @@ struct http_request {
     pid_t pid;
 };
 
-#define HTTP_BODY_LIMIT_BYTES (8 << 20)
-#define HTTP_HEADER_LIMIT_BYTES (64 << 10)
-#define HTTP_IDLE_TIMEOUT_S 30
-#define HTTP_MAX_CONNECTIONS 1024
+#define HTTP_BODY_LIMIT_BYTES        (8 << 20)
+#define HTTP_HEADER_LIMIT_BYTES      (64 << 10)
+#define HTTP_IDLE_TIMEOUT_S          30
+#define HTTP_MAX_CONNECTIONS         1024
 #define HTTP_MAX_CONNECTIONS_PER_UID 256
-#define HTTP_BODIES_PER_UID 8 /* full-sized bodies that one uid may have under way */
+#define HTTP_BODIES_PER_UID          8 /* full-sized bodies that one uid may have under way */
 
 /* A zero means the default above. */
 struct http_options {
@@ -51,9 +51,10 @@ struct http_options {
  * listens on is replaced; -EADDRINUSE where somebody does. */
 int http_server_new(const struct http_options *options, struct http_server **server, struct error *err);
 
-/* Stops listening, removes the socket file, answers what is pending with 503, sends what can be sent within half a second
- * and closes. The memory goes when the loop has run its close callbacks: run it until then. Requests still pending keep
- * the right, and the duty, to one http_reply, which then does nothing but free them. Not to be called from `handle`. */
+/* Stops listening, removes the socket file, answers what is pending with 503, sends what can be sent within half a
+ * second and closes. The memory goes when the loop has run its close callbacks: run it until then. Requests still
+ * pending keep the right, and the duty, to one http_reply, which then does nothing but free them. Not to be called from
+ * `handle`. */
 void http_server_free(struct http_server *server);
 
 /* The value of `name` in the query: "" where it has none, NULL where it is not there. */

@@ -42,14 +42,16 @@ int http_listen(const char *path, int *listening, struct stat *made, struct erro
 {
     CLEANUP(close_fd) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t length = strlen(path);
     int rc;
 
     if (fd < 0)
         return error_set(err, errno, "%s: no socket: %s", path, strerror(errno));
-    if (!*path || strlen(path) >= sizeof address.sun_path)
-        return error_set(err, ENAMETOOLONG, "%s: a socket's path has 1 to %zu bytes, this has %zu: choose a shorter one",
-                         path, sizeof address.sun_path - 1, strlen(path));
-    memcpy(address.sun_path, path, strlen(path) + 1);
+    if (!length || length >= sizeof address.sun_path)
+        return error_set(err, ENAMETOOLONG,
+                         "%s: a socket's path has 1 to %zu bytes, this has %zu: choose a shorter one", path,
+                         sizeof address.sun_path - 1, length);
+    memcpy(address.sun_path, path, length + 1);
     rc = make_parent(path, err);
     if (rc)
         return rc;
@@ -57,11 +59,12 @@ int http_listen(const char *path, int *listening, struct stat *made, struct erro
     if (rc)
         return rc;
     if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0)
-        return error_set(err, errno, "%s: cannot listen there: %s", path, strerror(errno));
+        return error_set(err, errno, "%s: cannot listen there: %s", address.sun_path, strerror(errno));
     /* Nobody can connect before listen(), so nobody meets the mode that the umask gave. */
-    if (chmod(path, geteuid() == 0 ? 0666 : 0600) < 0 || listen(fd, SOMAXCONN) < 0 || lstat(path, made) < 0) {
-        rc = error_set(err, errno, "%s: cannot listen there: %s", path, strerror(errno));
-        unlink(path);
+    if (chmod(address.sun_path, geteuid() == 0 ? 0666 : 0600) < 0 || listen(fd, SOMAXCONN) < 0 ||
+        lstat(address.sun_path, made) < 0) {
+        rc = error_set(err, errno, "%s: cannot listen there: %s", address.sun_path, strerror(errno));
+        unlink(address.sun_path);
         return rc;
     }
     *listening = fd;

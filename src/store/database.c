@@ -96,7 +96,8 @@ static int execute(sqlite3 *db, const char *path, const char *doing, const char 
 /* All steps in one transaction: a crash in the middle leaves the old form. */
 static int migrate(sqlite3 *db, const char *path, int64_t version, struct error *err)
 {
-    CLEANUP(free_ptr) char *stamp =
+    CLEANUP(free_ptr)
+    char *stamp =
         xasprintf("PRAGMA application_id = %d; PRAGMA user_version = %zu;", APPLICATION_ID, array_size(migrations));
     int rc = execute(db, path, "be brought up to date", "BEGIN IMMEDIATE", err);
 
@@ -123,8 +124,8 @@ static int check_form(sqlite3 *db, const char *path, struct error *err)
     if (rc)
         return rc;
     if (application != APPLICATION_ID && (application || version || objects))
-        return error_set(err, EBADMSG, "%s: is the database of another program: give carmad a state directory of its own",
-                         path);
+        return error_set(err, EBADMSG,
+                         "%s: is the database of another program: give carmad a state directory of its own", path);
     if (version < 0 || version > (int64_t)array_size(migrations))
         return error_set(err, ENOTSUP,
                          "%s: has form %" PRId64 ", this carma knows up to %zu: use the newer carma that made it", path,

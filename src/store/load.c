@@ -41,7 +41,8 @@ static int load_record(struct store *store, sqlite3_stmt *row, uint64_t expected
     int rc;
 
     if ((uint64_t)seq != expected)
-        return error_set(err, EBADMSG, "%s: record %" PRIu64 " is missing: restore it from a backup", store->path, expected);
+        return error_set(err, EBADMSG, "%s: record %" PRIu64 " is missing: restore it from a backup", store->path,
+                         expected);
     rc = record_json_read(text_column(row, 4), (size_t)sqlite3_column_bytes(row, 4), record, err);
     if (!rc && (record->at_ns != sqlite3_column_int64(row, 1) ||
                 strcmp(record_type_name(record->type), text_column(row, 2)) != 0 ||

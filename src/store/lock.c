@@ -17,8 +17,8 @@ static int refuse(const char *directory, int fd, struct error *err)
 
     text[length > 0 ? length : 0] = '\0';
     text[strspn(text, "0123456789")] = '\0';
-    return error_set(err, EBUSY, "%s: another carmad uses this state (pid %s): stop it, or give this one its own", directory,
-                     text[0] ? text : "unknown");
+    return error_set(err, EBUSY, "%s: another carmad uses this state (pid %s): stop it, or give this one its own",
+                     directory, text[0] ? text : "unknown");
 }
 
 int store_lock(const char *directory, int *lock_fd, struct error *err)

@@ -21,8 +21,8 @@ int store_open(const char *directory, struct store **store, struct error *err);
 
 /* Hands out all that is stored, first the submissions in the order of job numbers, then the records in the order in
  * which they were committed (seq 1, 2, ...). Must come before the first store_commit (-EBUSY). Either function may be
- * NULL. A non-zero value from one ends the load and is returned, err then saying at which row. -EBADMSG names a row that
- * cannot be read. */
+ * NULL. A non-zero value from one ends the load and is returned, err then saying at which row. -EBADMSG names a row
+ * that cannot be read. */
 int store_load(struct store *store, int (*on_record)(uint64_t seq, const struct record *record, void *user),
                int (*on_spec)(uint64_t job, const char *json, void *user), void *user, struct error *err);
 

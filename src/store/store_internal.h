@@ -47,8 +47,8 @@ struct store {
     sqlite3_stmt *insert_spec;
     pthread_t thread;
     bool thread_runs;
-    bool committed;   /* owner: a batch was queued */
-    uint64_t epoch;   /* owner: which failures it has been told of; stamped on batches */
+    bool committed;        /* owner: a batch was queued */
+    uint64_t epoch;        /* owner: which failures it has been told of; stamped on batches */
     pthread_mutex_t mutex; /* guards what follows */
     pthread_cond_t wake;
     struct batch_queue queued;

@@ -37,9 +37,9 @@ struct http_fixture {
 static void fixture_echo(struct http_request *request)
 {
     const char *state = http_query(request, "state");
-    json_t *reply = json_pack("{s:s, s:s, s:I, s:I, s:I}", "method", request->method, "path", request->path, "length",
-                              (json_int_t)request->body_length, "uid", (json_int_t)request->uid, "pid",
-                              (json_int_t)request->pid);
+    json_t *reply =
+        json_pack("{s:s, s:s, s:I, s:I, s:I}", "method", request->method, "path", request->path, "length",
+                  (json_int_t)request->body_length, "uid", (json_int_t)request->uid, "pid", (json_int_t)request->pid);
 
     json_object_set_new(reply, "body", json_string(request->body));
     json_object_set_new(reply, "state", state ? json_string(state) : json_null());

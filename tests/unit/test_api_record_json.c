@@ -1,4 +1,5 @@
-/* Records as text: every type against its golden line, random records there and back byte for byte, and what is refused. */
+/* Records as text: every type against its golden line, random records there and back byte for byte, and what is
+ * refused. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +42,8 @@ static uint64_t random_bits(uint64_t low, uint64_t high)
 
 static void random_text(char *text, size_t size)
 {
-    static const char *const pieces[] = {"a", "Z", "\"", "\\", "/", "\n", "\x01", "\x7f", "é", "€", "😀", " ", "{", "\xed\x9f\xbf"};
+    static const char *const pieces[] = {"a",    "Z", "\"", "\\", "/", "\n", "\x01",
+                                         "\x7f", "é", "€",  "😀",  " ", "{",  "\xed\x9f\xbf"};
     size_t used = 0, wanted = next_random() % size;
 
     for (;;) {
@@ -145,7 +147,7 @@ static void test_golden(void **state)
 }
 
 #define PLACED(count, gpus, claim, shared, more)                                                                       \
-    "{\"type\":\"placed\",\"at_ns\":5,\"job\":1,\"count\":" count ",\"gpus\":" gpus ",\"claim_bytes\":" claim                \
+    "{\"type\":\"placed\",\"at_ns\":5,\"job\":1,\"count\":" count ",\"gpus\":" gpus ",\"claim_bytes\":" claim          \
     ",\"shared\":" shared ",\"recovery\":false" more "}"
 #define BACK(uuid) "{\"type\":\"gpu_back\",\"at_ns\":5,\"job\":0,\"gpu\":0,\"uuid\":" uuid ",\"total_bytes\":9}"
 
@@ -172,6 +174,7 @@ static void test_reading_is_strict(void **state)
         {"{\"type\":\"timer\",\"at_ns\":5,\"job\":0,\"job\":0}", "not JSON"},
         {PLACED("2", "[0,1]", "7", "true", ",\"bytes\":1"), "\"bytes\" is not a member"},
         {PLACED("2", "[0]", "7", "true", ""), "\"gpus\" has 1 elements"},
+        {PLACED("1", "[0,1]", "7", "true", ""), "\"gpus\" has 2 elements"},
         {PLACED("17", "[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]", "7", "true", ""), "\"gpus\" has 17 elements"},
         {PLACED("1", "[-1]", "7", "true", ""), "\"gpus\" is -1"},
         {PLACED("1", "[4294967296]", "7", "true", ""), "\"gpus\" is 4294967296"},
@@ -204,8 +207,8 @@ static void test_reading_is_strict(void **state)
 /* What could not be read back is not written, and leaves what was there. */
 static void test_writing_refuses(void **state)
 {
-    static const char *const bad[] = {"\xff",         "\xc0\x80",     "\xed\xa0\x80", "\xf4\x90\x80\x80",
-                                      "\xe2\x82",     "a\x80",        "\xe0\x80\x80", "\xf0\x80\x80\x80", "\xf5\x80\x80\x80"};
+    static const char *const bad[] = {"\xff",  "\xc0\x80",     "\xed\xa0\x80",     "\xf4\x90\x80\x80", "\xe2\x82",
+                                      "a\x80", "\xe0\x80\x80", "\xf0\x80\x80\x80", "\xf5\x80\x80\x80"};
     struct record record = {.type = RECORD_GPU_BACK, .gpu = {.uuid = "GPU-1"}};
     struct strbuf out = {0};
     struct error err;

@@ -19,7 +19,7 @@
 #include "http_fixture.h"
 
 #define BODY_LIMIT 100000
-#define MANY 200
+#define MANY       200
 
 static struct http_fixture fixture;
 
@@ -54,7 +54,7 @@ static void restart(void)
 static int connect_raw(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct timeval patience = {.tv_sec = 10};
+    struct timeval patience = {.tv_sec = 5};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     memcpy(address.sun_path, fixture.path, strlen(fixture.path) + 1);
@@ -78,7 +78,8 @@ static int read_answer(int fd, struct strbuf *answer)
     while (!wanted || answer->length < wanted) {
         const char *end, *length;
         char byte[4096];
-        ssize_t count = recv(fd, byte, wanted ? (wanted - answer->length < 4096 ? wanted - answer->length : 4096) : 1, 0);
+        ssize_t count =
+            recv(fd, byte, wanted ? (wanted - answer->length < 4096 ? wanted - answer->length : 4096) : 1, 0);
 
         if (count == 0 || (count < 0 && errno == ECONNRESET))
             return 0;
@@ -136,7 +137,8 @@ static void expect_refusal(int fd, const char *status_line)
 
 static void test_pieces(void **state)
 {
-    static const char request[] = "POST /echo?state=all HTTP/1.1\r\nHost: x\r\nContent-Length: 13\r\n\r\n{\"a\": \"b\xc3\xa9\"} ";
+    static const char request[] =
+        "POST /echo?state=all HTTP/1.1\r\nHost: x\r\nContent-Length: 13\r\n\r\n{\"a\": \"b\xc3\xa9\"} ";
     char uid[32];
     int fd = connect_raw();
 
@@ -187,6 +189,9 @@ static void test_errors(void **state)
     close(fd);
     fd = connect_raw();
     send_text(fd, "complete nonsense\r\n\r\n");
+    expect_refusal(fd, "HTTP/1.1 ");
+    fd = connect_raw();
+    send_text(fd, "GET /echo HTTP/1.1\r\n\r\n"); /* no Host */
     expect_refusal(fd, "HTTP/1.1 400 ");
     fd = connect_raw();
     send_text(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n");
