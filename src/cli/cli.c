@@ -17,7 +17,9 @@
 #include "cli/view.h"
 #include "client/client.h"
 
-static void print_error_line(const char *prefix, const char *format, va_list args)
+bool cli_progress_shown;
+
+static void print_error_line(const char *format, va_list args)
 {
     CLEANUP(free_ptr) char *text = NULL;
     CLEANUP(free_ptr) char *safe = NULL;
@@ -26,7 +28,8 @@ static void print_error_line(const char *prefix, const char *format, va_list arg
         abort();
     safe = term_escape(text);
     fflush(stdout);
-    fprintf(stderr, "carma: %s%s%s\n", prefix, *prefix ? ": " : "", safe);
+    fprintf(stderr, "%scarma: %s\n", cli_progress_shown ? TERM_LINE_CLEAR : "", safe);
+    cli_progress_shown = false;
 }
 
 int cli_fail(const char *format, ...)
@@ -34,7 +37,7 @@ int cli_fail(const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    print_error_line("", format, args);
+    print_error_line(format, args);
     va_end(args);
     return CLI_FAILURE;
 }

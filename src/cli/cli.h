@@ -29,6 +29,9 @@ int cli_parse_words(const char *command, const char *where, char **words, size_t
 /* For argp parsers: tells "carma: COMMAND: ..." and returns what the parser must return. */
 error_t cli_bad_usage(const struct argp_state *state, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Whether the cursor stands behind a progress line: the next message clears it first. */
+extern bool cli_progress_shown;
+
 /* Prints "carma: ..." as one line on stderr, what is unsafe to print escaped; returns CLI_FAILURE. */
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

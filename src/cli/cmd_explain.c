@@ -15,7 +15,7 @@ const struct argp explain_argp = {
 
 static const struct table_column columns[] = {
     {"GPU", true, 0, 0},  {"FREE", true, 0, 0},    {"SM ACTIVITY", true, 0, 1},
-    {"JOBS", false, 0, 2}, {"VERDICT", false, 20, 0},
+    {"JOBS", false, 0, 2}, {"VERDICT", false, 20, 0, true},
 };
 
 static void add_row(struct table *table, const json_t *gpu)

@@ -234,8 +234,6 @@ static int stop(struct play *play, int rc, const struct error *err)
 {
     size_t cancelled = play_cancel_rest(play);
 
-    if (play->interactive)
-        fputc('\n', stderr);
     if (rc != -EINTR)
         cli_fail("%s", err->text);
     cli_fail("stopped after %zu of %zu jobs: %zu unfinished ones cancelled", play->submitted, play->count, cancelled);

@@ -37,4 +37,5 @@ void play_show_progress(struct play *play, bool last)
     CLEANUP(free_ptr) char *bar = term_bar((double)play->done, (double)play->count, room < BAR_MAX ? room : BAR_MAX);
     fprintf(stderr, TERM_LINE_CLEAR "%s%s%.*s%s", bar, room > 0 ? " " : "", width - 1, text, last ? "\n" : "");
     fflush(stderr);
+    cli_progress_shown = !last;
 }

@@ -123,10 +123,9 @@ static void fit(const struct table *table, size_t limit, size_t *widths, bool *s
     } while (total_width(table, widths, shown) > limit && drop_one(table, shown));
 }
 
-/* The first `width` columns of text, the last of them an ellipsis. */
-static char *cut(const char *text, size_t width)
+/* How many bytes of text fill at most `width` columns. */
+static size_t bytes_within(const char *text, size_t width)
 {
-    const char *ellipsis = term_utf8() ? "…" : "~";
     size_t used = 0, at = 0;
 
     while (text[at]) {
@@ -134,16 +133,39 @@ static char *cut(const char *text, size_t width)
         while (((unsigned char)text[next] & 0xc0) == 0x80)
             next++;
         CLEANUP(free_ptr) char *one = xstrndup(text + at, next - at);
-        size_t one_width = term_text_width(one);
-        if (used + one_width > width - 1)
+        used += term_text_width(one);
+        if (used > width)
             break;
-        used += one_width;
         at = next;
     }
-    return xasprintf("%.*s%s%*s", (int)at, text, ellipsis, (int)(width - 1 - used), "");
+    return at;
 }
 
-static void put_cell(const struct table_column *column, const struct cell *cell, size_t width, bool last, bool colour,
+/* The first columns of text, the last of them an ellipsis. */
+static char *cut(const char *text, size_t width)
+{
+    CLEANUP(free_ptr) char *kept = xstrndup(text, bytes_within(text, width - 1));
+
+    return xasprintf("%s%s%*s", kept, term_utf8() ? "…" : "~", (int)(width - 1 - term_text_width(kept)), "");
+}
+
+/* As many words as fit, and goes on behind them; a word that is too long is broken. */
+static char *take_line(const char **rest, size_t width)
+{
+    size_t fits = bytes_within(*rest, width), end = fits;
+    char *line;
+
+    if ((*rest)[fits] && (*rest)[fits] != ' ') {
+        while (end && (*rest)[end - 1] != ' ')
+            end--;
+        end = end ? end : fits ? fits : 1;
+    }
+    line = xstrndup(*rest, end);
+    *rest += end + strspn(*rest + end, " ");
+    return line;
+}
+
+static void put_cell(const struct table_column *column, const struct cell *cell, size_t width, bool colour,
                      struct strbuf *out)
 {
     CLEANUP(free_ptr) char *shorter = cell->width > width ? cut(cell->text, width) : NULL;
@@ -152,11 +174,11 @@ static void put_cell(const struct table_column *column, const struct cell *cell,
 
     if (column->right)
         strbuf_printf(out, "%*s", padding, "");
-    if (colour && cell->style != STYLE_NONE)
+    if (colour && cell->style != STYLE_NONE && *text)
         strbuf_printf(out, "%s%s" TERM_STYLE_END, term_style_start(cell->style), text);
     else
         strbuf_puts(out, text);
-    if (!column->right && !last)
+    if (!column->right)
         strbuf_printf(out, "%*s", padding, "");
 }
 
@@ -166,33 +188,61 @@ static void trim_end(struct strbuf *out)
         out->text[--out->length] = '\0';
 }
 
+static void put_line(const struct table *table, const struct cell *cells, const size_t *widths, const bool *shown,
+                     bool colour, struct strbuf *out)
+{
+    bool first = true;
+
+    for (size_t c = 0; c < table->column_count; c++) {
+        if (!shown[c])
+            continue;
+        if (!first)
+            strbuf_printf(out, "%*s", GAP, "");
+        first = false;
+        put_cell(&table->columns[c], &cells[c], widths[c], colour, out);
+    }
+    trim_end(out);
+    strbuf_puts(out, "\n");
+}
+
+/* The row's cells; where one wraps, lines with the rest of it alone follow. */
+static void put_row(const struct table *table, const struct cell *row, const size_t *widths, const bool *shown,
+                    bool colour, struct strbuf *out)
+{
+    static char nothing[] = "";
+    CLEANUP(free_ptr) struct cell *cells = xcalloc(table->column_count, sizeof *cells);
+    const char *rest = nothing;
+    size_t wrapped = 0;
+
+    memcpy(cells, row, table->column_count * sizeof *cells);
+    for (size_t c = 0; c < table->column_count; c++) {
+        if (table->columns[c].wrap && shown[c] && cells[c].width > widths[c]) {
+            rest = cells[c].text;
+            wrapped = c;
+        }
+    }
+    do {
+        CLEANUP(free_ptr) char *piece = *rest ? take_line(&rest, widths[wrapped]) : NULL;
+        if (piece)
+            cells[wrapped] = (struct cell){.text = piece, .width = term_text_width(piece), .style = row[wrapped].style};
+        put_line(table, cells, widths, shown, colour, out);
+        for (size_t c = 0; c < table->column_count; c++)
+            cells[c] = (struct cell){.text = nothing};
+    } while (*rest);
+}
+
 void table_format(const struct table *table, int width, bool colour, struct strbuf *out)
 {
     CLEANUP(free_ptr) size_t *widths = xcalloc(table->column_count, sizeof *widths);
     CLEANUP(free_ptr) bool *shown = xcalloc(table->column_count, sizeof *shown);
-    size_t rows = table->cell_count / table->column_count, last = 0;
+    CLEANUP(free_ptr) struct cell *titles = xcalloc(table->column_count, sizeof *titles);
 
     fit(table, (size_t)width, widths, shown);
     for (size_t c = 0; c < table->column_count; c++) {
-        if (shown[c])
-            last = c;
+        const char *title = table->columns[c].title;
+        titles[c] = (struct cell){.text = (char *)(uintptr_t)title, .width = strlen(title), .style = STYLE_BOLD};
     }
-    for (size_t row = 0; row <= rows; row++) {
-        bool first = true;
-        for (size_t c = 0; c < table->column_count; c++) {
-            const struct table_column *column = &table->columns[c];
-            struct cell title = {.text = (char *)(uintptr_t)column->title,
-                                 .width = strlen(column->title),
-                                 .style = STYLE_BOLD};
-            if (!shown[c])
-                continue;
-            if (!first)
-                strbuf_printf(out, "%*s", GAP, "");
-            first = false;
-            put_cell(column, row ? &table->cells[(row - 1) * table->column_count + c] : &title, widths[c], c == last,
-                     colour, out);
-        }
-        trim_end(out);
-        strbuf_puts(out, "\n");
-    }
+    put_line(table, titles, widths, shown, colour, out);
+    for (size_t i = 0; i + table->column_count <= table->cell_count; i += table->column_count)
+        put_row(table, &table->cells[i], widths, shown, colour, out);
 }
