@@ -5,7 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <cmocka.h>
 
 #include "client/client.h"
@@ -126,6 +128,36 @@ static void test_no_daemon(void **state)
     assert_string_equal(client_socket(client), fixture.path);
     unsetenv("CARMA_SOCKET");
     client_free(client);
+}
+
+/* Where $CARMA_SOCKET does not say: in a child, so that root can become somebody with a runtime directory. */
+static void test_default_socket(void **state)
+{
+    char *expected = xasprintf("%s/carma/carma.sock", fixture.directory);
+    char *link = xasprintf("%s/carma", fixture.directory);
+    int status;
+    pid_t child;
+
+    start();
+    assert_int_equal(symlink(".", link), 0);
+    assert_int_equal(chmod(fixture.directory, 0755), 0);
+    child = fork();
+    if (!child) {
+        struct client *client = NULL;
+        int rc;
+
+        unsetenv("CARMA_SOCKET");
+        setenv("XDG_RUNTIME_DIR", fixture.directory, 1);
+        if (geteuid() == 0 && setuid(65534) < 0)
+            _exit(1);
+        rc = client_open(NULL, &client, NULL);
+        _exit(rc == 0 && strcmp(client_socket(client), expected) == 0 ? 42 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+    unlink(link);
+    free(expected);
+    free(link);
 }
 
 /* The daemon was started anew between two calls: the second does not notice, a POST included. */
@@ -382,15 +414,11 @@ static void test_hostile_answers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        client_test(test_calls),
-        client_test(test_check),
-        client_test(test_no_daemon),
-        client_test(test_reconnects),
-        client_test(test_stopped_while_waiting),
-        client_test(test_too_large),
-        client_test(test_never_twice),
-        client_test(test_answers),
-        cmocka_unit_test(test_hostile_answers),
+        client_test(test_calls),      client_test(test_check),
+        client_test(test_no_daemon),  client_test(test_default_socket),
+        client_test(test_reconnects), client_test(test_stopped_while_waiting),
+        client_test(test_too_large),  client_test(test_never_twice),
+        client_test(test_answers),    cmocka_unit_test(test_hostile_answers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -252,6 +253,66 @@ static void test_done_is_durable(void **state)
     assert_int_equal(reopen_and_load().jobs[0], 7);
 }
 
+static void tell(int status, const char *error_text, void *user)
+{
+    if (status || write(*(int *)user, "x", 1) != 1)
+        _exit(1);
+}
+
+/* Killed at any moment: what was told is there, and no batch is there in part (which load() sees). */
+static void test_killed_while_committing(void **state)
+{
+    int told = 0, said[2];
+    pid_t child;
+
+    for (int round = 0; round < 5; round++) {
+        struct store *store;
+        struct loaded loaded;
+        char byte;
+
+        assert_int_equal(pipe(said), 0);
+        child = fork();
+        assert_true(child >= 0);
+        if (!child) {
+            uint64_t first;
+
+            store = open_store();
+            first = (uint64_t)load(store).specs + 1;
+            for (uint64_t job = first;; job++) {
+                struct pollfd ready = {.fd = store_event_fd(store), .events = POLLIN};
+                struct store_batch *batch = store_batch_new();
+                struct record record = record_of(job);
+                char spec[64];
+
+                snprintf(spec, sizeof spec, "{\"name\":\"job %" PRIu64 "\"}", job);
+                store_batch_record(batch, &record);
+                store_batch_spec(batch, job, spec);
+                record.type = RECORD_RELEASED;
+                store_batch_record(batch, &record);
+                store_commit(store, batch, tell, &said[1]);
+                poll(&ready, 1, job % 3 ? 0 : -1);
+                store_dispatch(store);
+                while (job == first + 35) { /* all rounds together stay below MANY */
+                    poll(&ready, 1, -1);
+                    store_dispatch(store);
+                }
+            }
+        }
+        close(said[1]);
+        for (int wanted = 3 + round * 5; wanted-- && read(said[0], &byte, 1) == 1;)
+            told++;
+        kill(child, SIGKILL);
+        while (read(said[0], &byte, 1) == 1)
+            told++;
+        close(said[0]);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+        store = open_store();
+        loaded = load(store);
+        store_close(store);
+        assert_true(told >= 3 && loaded.specs >= told);
+    }
+}
+
 /* While one transaction waits (for somebody who holds the database), all that comes meanwhile becomes the next one. */
 static void test_group_commit(void **state)
 {
@@ -354,6 +415,41 @@ static void test_full_disk(void **state)
     assert_int_equal(loaded.specs, 3);
     assert_int_equal(loaded.jobs[1], 5);
     assert_int_equal(loaded.jobs[2], 6);
+}
+
+/* A write that the system refuses, as a broken disk would; in a child, since the limit binds all of a process. */
+static int live_through_write_errors(void)
+{
+    struct rlimit limit;
+    struct store *store = open_store();
+    struct outcome outcome = {0};
+
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = 200000;
+    signal(SIGXFSZ, SIG_IGN);
+    commit_job(store, 1, &outcome);
+    wait_for(store, &outcome, 1);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    commit_big(store, 2, &outcome);
+    wait_for(store, &outcome, 2);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    commit_job(store, 2, &outcome);
+    wait_for(store, &outcome, 3);
+    store_close(store);
+    return outcome.status[0] == 0 && outcome.status[1] == -EIO && outcome.status[2] == 0 ? 42 : 1;
+}
+
+static void test_write_error(void **state)
+{
+    int status;
+    pid_t child = fork();
+
+    if (!child)
+        _exit(live_through_write_errors());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+    assert_int_equal(reopen_and_load().specs, 2);
 }
 
 struct retry {
@@ -640,9 +736,11 @@ int main(void)
         store_test(test_round_trip_in_order),
         store_test(test_close_commits_what_is_queued),
         store_test(test_done_is_durable),
+        store_test(test_killed_while_committing),
         store_test(test_group_commit),
         store_test(test_synced),
         store_test(test_full_disk),
+        store_test(test_write_error),
         store_test(test_bad_batch),
         store_test(test_commit_while_closing),
         store_test(test_load_comes_first),
