@@ -132,8 +132,8 @@ static void report_bad_option(const struct argp *argp, int argc, char **argv, in
     option = find_option(argp->options, argument);
     if (!option && !words_error)
         option = find_option(common_options, argument);
-    CLEANUP(free_ptr) char *text = option && option->arg
-                                       ? xasprintf("option '%s' needs an argument, %s", argument, option->arg)
+    CLEANUP(free_ptr)
+    char *text = option && option->arg ? xasprintf("option '%s' needs an argument, %s", argument, option->arg)
                                        : xasprintf("unknown option '%.200s'", argument);
     usage_problem(argv[0], text);
 }
@@ -168,7 +168,8 @@ bool cli_parse(struct cli *cli, int argc, char **argv, void *input, int *status)
 
     if (common.help) {
         CLEANUP(free_ptr) char *name = xasprintf("carma %s", command->name);
-        argp_help(&whole, stdout, ARGP_HELP_SHORT_USAGE | ARGP_HELP_PRE_DOC | ARGP_HELP_LONG | ARGP_HELP_POST_DOC, name);
+        argp_help(&whole, stdout, ARGP_HELP_SHORT_USAGE | ARGP_HELP_PRE_DOC | ARGP_HELP_LONG | ARGP_HELP_POST_DOC,
+                  name);
         *status = CLI_OK;
         return false;
     }
@@ -293,7 +294,8 @@ int cli_resolve_ids(struct cli *cli, struct id_list *list, struct error *err)
     if (rc)
         return rc;
     size_t at;
-    json_array_foreach(json_object_get(reply, "jobs"), at, job) {
+    json_array_foreach(json_object_get(reply, "jobs"), at, job)
+    {
         if (view_integer(job, "uid", -1) == (int64_t)getuid() && view_integer(job, "id", 0) > last)
             last = view_integer(job, "id", 0);
     }

@@ -75,9 +75,15 @@ int cli_post_each(struct cli *cli, struct id_list *list, const char *verb);
 /* The parser of the commands whose only arguments are lists of ids; input is a struct id_list. */
 error_t cli_parse_ids(int key, char *arg, struct argp_state *state);
 
-#define CLI_JSON_KEY 0x1000
+#define CLI_JSON_KEY  0x1000
 #define CLI_WATCH_KEY 0x1001
-#define CLI_OPTION_JSON {"json", CLI_JSON_KEY, NULL, 0, "print JSON as the daemon gives it", 0}
-#define CLI_OPTION_WATCH {"watch", CLI_WATCH_KEY, NULL, 0, "print again every two seconds", 0}
+#define CLI_OPTION_JSON                                                                                                \
+    {                                                                                                                  \
+        "json", CLI_JSON_KEY, NULL, 0, "print JSON as the daemon gives it", 0                                          \
+    }
+#define CLI_OPTION_WATCH                                                                                               \
+    {                                                                                                                  \
+        "watch", CLI_WATCH_KEY, NULL, 0, "print again every two seconds", 0                                            \
+    }
 
 #endif

@@ -4,8 +4,10 @@
 #include "cli/commands.h"
 
 const struct argp cancel_argp = {
-    NULL, cli_parse_ids, "IDS...",
-    "Stop running jobs, and take waiting ones out of the queue.\vIDS are like 7, 1,3-5 or @ (your last job).", NULL, NULL, NULL};
+    .parser = cli_parse_ids,
+    .args_doc = "IDS...",
+    .doc = "Stop running jobs, and take waiting ones out of the queue.\vIDS are like 7, 1,3-5 or @ (your last job).",
+};
 
 int cmd_cancel(struct cli *cli, int argc, char **argv)
 {

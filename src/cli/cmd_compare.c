@@ -33,10 +33,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 const struct argp compare_argp = {
-    NULL, parse, "A.json B.json...",
-    "Print the reports of several plays side by side, with the change in percent against the first.\vThe files are what "
-    "'carma play --json' has written.",
-    NULL, NULL, NULL};
+    .parser = parse,
+    .args_doc = "A.json B.json...",
+    .doc = "Print the reports of several plays side by side, with the change in percent against "
+           "the first.\vThe files are what "
+           "'carma play --json' has written.",
+};
 
 int cmd_compare(struct cli *cli, int argc, char **argv)
 {

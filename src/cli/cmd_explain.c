@@ -10,12 +10,18 @@
 #include "cli/view.h"
 
 const struct argp explain_argp = {
-    cli_one_job_options, cli_parse_one_job, "ID", "Say why a job waits, and what stands against it on each GPU.\vID is like 7, or @ for your last job.", NULL,
-    NULL, NULL};
+    .options = cli_one_job_options,
+    .parser = cli_parse_one_job,
+    .args_doc = "ID",
+    .doc = "Say why a job waits, and what stands against it on each GPU.\vID is like 7, or @ for your last job.",
+};
 
 static const struct table_column columns[] = {
-    {"GPU", true, 0, 0},  {"FREE", true, 0, 0},    {"SM ACTIVITY", true, 0, 1},
-    {"JOBS", false, 0, 2}, {"VERDICT", false, 20, 0, true},
+    {"GPU", true, 0, 0},
+    {"FREE", true, 0, 0},
+    {"SM ACTIVITY", true, 0, 1},
+    {"JOBS", false, 0, 2},
+    {"VERDICT", false, 20, 0, true},
 };
 
 static void add_row(struct table *table, const json_t *gpu)
@@ -53,8 +59,7 @@ static void print_explanation(const json_t *reply)
     if (!json_array_size(gpus))
         return;
     struct table *table = table_new(columns, array_size(columns));
-    json_array_foreach(gpus, i, gpu)
-        add_row(table, gpu);
+    json_array_foreach(gpus, i, gpu) add_row(table, gpu);
     table_format(table, term_width(stdout), term_colour(stdout), &out);
     table_free(table);
     printf("\n%s", out.text);

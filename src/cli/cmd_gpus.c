@@ -37,15 +37,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 const struct argp gpus_argp = {
-    options, parse, NULL,
-    "List the GPUs: memory in use, SM activity (SM ACT: the mean of the daemon's window), power, and the jobs on them."
-    "\vFREE is what the policy counts as free: claims that are not used yet are not free.",
-    NULL, NULL, NULL};
+    .options = options,
+    .parser = parse,
+    .doc = "List the GPUs: memory in use, SM activity (SM ACT: the mean of the daemon's window), power, and the jobs "
+           "on them."
+           "\vFREE is what the policy counts as free: claims that are not used yet are not free.",
+};
 
 #define BAR_WIDTH 9
 
 static const struct table_column columns[] = {
-    {"GPU", true, 0, 0},  {"NAME", false, 10, 4},  {"", false, 0, 2},    {"MEMORY IN USE", true, 0, 0},
+    {"GPU", true, 0, 0},  {"NAME", false, 10, 4}, {"", false, 0, 2},     {"MEMORY IN USE", true, 0, 0},
     {"FREE", true, 0, 1}, {"SM ACT", true, 0, 0}, {"POWER", true, 0, 3}, {"JOBS", false, 10, 0},
 };
 
@@ -130,8 +132,7 @@ static int draw(struct cli *cli, void *input)
         return CLI_OK;
     }
     struct table *table = table_new(columns, array_size(columns));
-    json_array_foreach(json_object_get(reply, "gpus"), i, gpu)
-        add_row(table, gpu);
+    json_array_foreach(json_object_get(reply, "gpus"), i, gpu) add_row(table, gpu);
     table_format(table, term_width(stdout), term_colour(stdout), &out);
     table_free(table);
     fputs(out.text, stdout);

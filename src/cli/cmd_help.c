@@ -18,7 +18,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-const struct argp help_argp = {NULL, parse, "[COMMAND]", "Explain a command, or list them all.", NULL, NULL, NULL};
+const struct argp help_argp = {
+    .parser = parse,
+    .args_doc = "[COMMAND]",
+    .doc = "Explain a command, or list them all.",
+};
 
 void help_print(FILE *stream)
 {

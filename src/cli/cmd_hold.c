@@ -4,8 +4,10 @@
 #include "cli/commands.h"
 
 const struct argp hold_argp = {
-    NULL, cli_parse_ids, "IDS...",
-    "Keep waiting jobs from being started until they are released.\vIDS are like 7, 1,3-5 or @ (your last job).", NULL, NULL, NULL};
+    .parser = cli_parse_ids,
+    .args_doc = "IDS...",
+    .doc = "Keep waiting jobs from being started until they are released.\vIDS are like 7, 1,3-5 or @ (your last job).",
+};
 
 int cmd_hold(struct cli *cli, int argc, char **argv)
 {

@@ -44,8 +44,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 const struct argp logs_argp = {
-    options, parse, "ID", "Print what a job has written to its output file.\vID is like 7, or @ for your last job.",
-    NULL, NULL, NULL};
+    .options = options,
+    .parser = parse,
+    .args_doc = "ID",
+    .doc = "Print what a job has written to its output file.\vID is like 7, or @ for your last job.",
+};
 
 static char *expand_id(const char *path, uint64_t id)
 {

@@ -33,13 +33,14 @@ struct play_options {
 };
 
 #define JITTER_MAX 0.3 /* as carma-train has it */
-#define SEED_MAX 1000000000
+#define SEED_MAX   1000000000
 
 enum { KEY_WORKLOADS = 0x200, KEY_ESTIMATES, KEY_JITTER, KEY_SEED, KEY_OUTPUT_DIR };
 
 static const struct argp_option options[] = {
     {"workloads", KEY_WORKLOADS, "FILE", 0, "the workloads that the trace names (default: the installed ones)", 0},
-    {"estimates", KEY_ESTIMATES, NULL, 0, "declare each job's recorded memory estimate (GPUMemNet's) as its GPU memory", 0},
+    {"estimates", KEY_ESTIMATES, NULL, 0, "declare each job's recorded memory estimate (GPUMemNet's) as its GPU memory",
+     0},
     {"jitter", KEY_JITTER, "F", 0, "vary run times by a normal factor with this standard deviation, e.g. 0.03", 0},
     {"seed", KEY_SEED, "N", 0, "of the jitter (default 1): the same seed gives the same run times", 0},
     {"output-dir", KEY_OUTPUT_DIR, "DIR", 0, "where the jobs run and write; new or empty (default: a new one)", 0},
@@ -92,17 +93,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 const struct argp play_argp = {
-    options, parse, "TRACE.csv",
-    "Submit a trace's jobs at their arrival times (in node time), wait until all have ended, and print total, waiting, "
-    "execution and completion times, out-of-memory crashes, energy, memory and SM activity."
-    "\vThe whole trace is checked before anything is submitted. Each job is a carma-train that behaves like its "
-    "workload. Ctrl-C cancels what has not ended.",
-    NULL, NULL, NULL};
+    .options = options,
+    .parser = parse,
+    .args_doc = "TRACE.csv",
+    .doc = "Submit a trace's jobs at their arrival times (in node time), wait until all have ended, and print total, "
+           "waiting, execution and completion times, out-of-memory crashes, energy, memory and SM activity."
+           "\vThe whole trace is checked before anything is submitted. Each job is a carma-train that behaves like its "
+           "workload. Ctrl-C cancels what has not ended.",
+};
 
 static void on_interrupt(int number)
 {
-    (void)number;
-    play_interrupted = 1;
+    play_interrupted = number;
 }
 
 /* The first one stops the play in order; a second one kills. */
@@ -164,8 +166,8 @@ static int check_gpus(const char *path, const struct trace *trace, int64_t node_
     for (size_t i = 0; i < trace->count; i++) {
         const struct trace_job *job = &trace->items[i];
         if (job->workload->gpus > node_gpus)
-            return error_set(err, EINVAL, "%s:%u: workload '%s' needs %u GPUs, the node has %" PRId64
-                                          ": play it on a larger node",
+            return error_set(err, EINVAL,
+                             "%s:%u: workload '%s' needs %u GPUs, the node has %" PRId64 ": play it on a larger node",
                              path, job->line, job->workload->id, job->workload->gpus, node_gpus);
     }
     return 0;
@@ -237,7 +239,7 @@ static int stop(struct play *play, int rc, const struct error *err)
     if (rc != -EINTR)
         cli_fail("%s", err->text);
     cli_fail("stopped after %zu of %zu jobs: %zu unfinished ones cancelled", play->submitted, play->count, cancelled);
-    return rc == -EINTR ? 128 + SIGINT : CLI_FAILURE;
+    return rc == -EINTR ? 128 + (int)play_interrupted : CLI_FAILURE;
 }
 
 static int play_trace(struct cli *cli, const struct play_options *wanted, const struct trace *trace)

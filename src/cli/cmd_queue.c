@@ -44,10 +44,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 const struct argp queue_argp = {
-    options, parse, NULL,
-    "List the jobs that wait or run: who, what, since when; on which GPUs, or why not yet."
-    "\vTIME is how long a job runs or ran, or how long it waits. MEMORY is what it claims on each of its GPUs.",
-    NULL, NULL, NULL};
+    .options = options,
+    .parser = parse,
+    .doc = "List the jobs that wait or run: who, what, since when; on which GPUs, or why not yet."
+           "\vTIME is how long a job runs or ran, or how long it waits. MEMORY is what it claims on each of its GPUs.",
+};
 
 static const struct table_column columns[] = {
     {"ID", true, 0, 0},   {"NAME", false, 12, 0}, {"USER", false, 6, 3}, {"ST", false, 0, 0},
@@ -90,8 +91,7 @@ static int draw(struct cli *cli, void *input)
         return CLI_OK;
     }
     struct table *table = table_new(columns, array_size(columns));
-    json_array_foreach(json_object_get(reply, "jobs"), i, job)
-        add_row(table, job, view_integer(reply, "now_ns", 0));
+    json_array_foreach(json_object_get(reply, "jobs"), i, job) add_row(table, job, view_integer(reply, "now_ns", 0));
     table_format(table, term_width(stdout), term_colour(stdout), &out);
     table_free(table);
     fputs(out.text, stdout);

@@ -4,8 +4,10 @@
 #include "cli/commands.h"
 
 const struct argp release_argp = {
-    NULL, cli_parse_ids, "IDS...",
-    "Let held jobs be started.\vIDS are like 7, 1,3-5 or @ (your last job).", NULL, NULL, NULL};
+    .parser = cli_parse_ids,
+    .args_doc = "IDS...",
+    .doc = "Let held jobs be started.\vIDS are like 7, 1,3-5 or @ (your last job).",
+};
 
 int cmd_release(struct cli *cli, int argc, char **argv)
 {

@@ -13,7 +13,11 @@
 #include "cli/view.h"
 
 const struct argp show_argp = {
-    cli_one_job_options, cli_parse_one_job, "ID", "Show everything about a job.\vID is like 7, or @ for your last job.", NULL, NULL, NULL};
+    .options = cli_one_job_options,
+    .parser = cli_parse_one_job,
+    .args_doc = "ID",
+    .doc = "Show everything about a job.\vID is like 7, or @ for your last job.",
+};
 
 static void line(const char *title, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -70,7 +74,8 @@ static void print_command(const json_t *job)
 
     if (!json_array_size(command))
         return;
-    json_array_foreach(command, i, item) {
+    json_array_foreach(command, i, item)
+    {
         strbuf_puts(&out, i ? " " : "");
         put_word(&out, json_string_value(item));
     }
@@ -94,11 +99,14 @@ static void print_placements(const json_t *job)
     json_t *placement;
     size_t i;
 
-    json_array_foreach(json_object_get(job, "placements"), i, placement) {
+    json_array_foreach(json_object_get(job, "placements"), i, placement)
+    {
         CLEANUP(free_ptr) char *memory = view_bytes(placement, "observed_bytes");
         CLEANUP(free_ptr) char *uuid = view_safe_text(placement, "uuid");
-        line(i ? "" : view_job_ended(job) ? "Ran on" : "Runs on", "GPU %" PRId64 "  %s  used %s at most",
-             view_integer(placement, "index", -1), uuid, memory);
+        line(i                     ? ""
+             : view_job_ended(job) ? "Ran on"
+                                   : "Runs on",
+             "GPU %" PRId64 "  %s  used %s at most", view_integer(placement, "index", -1), uuid, memory);
     }
 }
 
@@ -133,7 +141,8 @@ static void print_job(const json_t *job)
     print_command(job);
     line_of(job, "Directory", "directory");
     line_of(job, "Output", "output");
-    if (view_text(job, "output") && view_text(job, "error") && strcmp(view_text(job, "output"), view_text(job, "error")))
+    if (view_text(job, "output") && view_text(job, "error") &&
+        strcmp(view_text(job, "output"), view_text(job, "error")))
         line_of(job, "Errors", "error");
 }
 

@@ -52,7 +52,8 @@ static void print_submitted(const struct submit_command *submit, const json_t *r
         cli_print_json(reply);
         return;
     }
-    json_array_foreach(json_object_get(reply, "jobs"), i, job) {
+    json_array_foreach(json_object_get(reply, "jobs"), i, job)
+    {
         CLEANUP(free_ptr) char *name = view_safe_text(json_array_get(specs, i), "name");
         if (submit->parsable)
             printf("%" PRId64 "\n", view_integer(job, "id", 0));
@@ -68,8 +69,7 @@ static int wait_for_submitted(struct cli *cli, const json_t *reply)
     size_t i;
 
     fflush(stdout);
-    json_array_foreach(json_object_get(reply, "jobs"), i, job)
-        id_list_add(&list, (uint64_t)view_integer(job, "id", 0));
+    json_array_foreach(json_object_get(reply, "jobs"), i, job) id_list_add(&list, (uint64_t)view_integer(job, "id", 0));
     return wait_for_jobs(cli, &list);
 }
 

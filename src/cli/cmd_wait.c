@@ -10,11 +10,14 @@
 #include "cli/wait.h"
 
 const struct argp wait_argp = {
-    NULL, cli_parse_ids, "IDS...",
-    "Wait until all these jobs have ended.\vThe exit status is that of the first of them (in the order named) that did "
-    "not end with 0: its own exit status, 128+N if signal N ended it, or 1 if it never ran. IDS are like 7, 1,3-5 or "
-    "@ (your last job).",
-    NULL, NULL, NULL};
+    .parser = cli_parse_ids,
+    .args_doc = "IDS...",
+    .doc = "Wait until all these jobs have ended.\vThe exit status is that of the first of them (in the order named) "
+           "that did "
+           "not end with 0: its own exit status, 128+N if signal N ended it, or 1 if it never ran. IDS are like 7, "
+           "1,3-5 or "
+           "@ (your last job).",
+};
 
 static int job_status(const json_t *job)
 {

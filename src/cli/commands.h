@@ -9,7 +9,7 @@ struct cli;
 
 struct command {
     const char *name;
-    const char *summary; /* one line */
+    const char *summary;     /* one line */
     const struct argp *argp; /* its options, arguments and longer text */
     /* argv[0] is the subcommand's name. Returns an exit status (cli.h). */
     int (*run)(struct cli *cli, int argc, char **argv);

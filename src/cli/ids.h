@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 
-#define ID_LAST UINT64_MAX /* stands for "@" until it is looked up */
-#define ID_LIST_MAX 10000 /* ids in one list: more is a slip of the keyboard */
+#define ID_LAST     UINT64_MAX /* stands for "@" until it is looked up */
+#define ID_LIST_MAX 10000      /* ids in one list: more is a slip of the keyboard */
 
 struct id_list {
     uint64_t *items; /* owned; in the order written, each once */

@@ -34,7 +34,8 @@ struct play {
     double scale;          /* node time runs this much faster than the wall clock */
     struct play_item *items;
     size_t count;
-    size_t submitted;      /* items[0 .. submitted) have ids */
+    size_t submitted; /* items[0 .. submitted) have ids */
+    size_t in_doubt;  /* above submitted: the answer for items[submitted .. in_doubt) did not come */
     size_t done;
     uint64_t greatest_id;  /* of the jobs known */
     int64_t begun_wall_ns; /* monotonic */
@@ -43,13 +44,13 @@ struct play {
     int64_t next_line_wall_ns;
 };
 
-/* Set by the caller's signal handler: stop as soon as may be. */
+/* Set to its number by the caller's signal handler: stop as soon as may be. */
 extern volatile sig_atomic_t play_interrupted;
 
 /* Submits and follows until all jobs have ended: 0. -EINTR after an interruption; else one line. */
 int play_run(struct play *play, struct error *err);
 
-/* Cancels what has been submitted and has not ended; how many. */
+/* Cancels what has been submitted and has not ended; how many. Complains about what it cannot find out. */
 size_t play_cancel_rest(struct play *play);
 
 /* One line on stderr about how far it is: redrawn on a terminal, else every few seconds. */

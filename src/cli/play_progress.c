@@ -9,7 +9,7 @@
 #include "cli/term.h"
 
 #define LINE_EVERY_NS (5 * NS_PER_SEC) /* where stderr is no terminal */
-#define BAR_MAX 30
+#define BAR_MAX       30
 
 void play_show_progress(struct play *play, bool last)
 {
@@ -26,9 +26,9 @@ void play_show_progress(struct play *play, bool last)
     }
     waiting = play->submitted - play->done - running;
     format_duration((int64_t)((double)(now - play->begun_wall_ns) * play->scale), clock);
-    CLEANUP(free_ptr) char *text =
-        xasprintf("%s  %zu/%zu done, %zu running, %zu waiting, %zu to come, %" PRId64 " OOM", clock, play->done,
-                  play->count, running, waiting, play->count - play->submitted, crashes);
+    CLEANUP(free_ptr)
+    char *text = xasprintf("%8s  %zu/%zu done, %zu running, %zu waiting, %zu to come, %" PRId64 " OOM", clock,
+                           play->done, play->count, running, waiting, play->count - play->submitted, crashes);
     if (!play->interactive) {
         fprintf(stderr, "%s\n", text);
         return;

@@ -11,8 +11,8 @@
 #include "cli/session.h"
 #include "cli/view.h"
 
-#define BATCH_MAX 64 /* jobs of one request */
-#define POLL_MS 200
+#define BATCH_MAX   64 /* jobs of one request */
+#define POLL_MS     200
 #define POLL_END_MS 50 /* when few jobs are left: what the GPUs draw after the last end is counted too */
 
 volatile sig_atomic_t play_interrupted;
@@ -85,7 +85,8 @@ static int find_batch(struct play *play, size_t from, size_t to, bool *accepted,
     json_t *job;
     int rc = session_call(play->cli, "GET", "/v1/jobs?state=all", NULL, &reply, err);
 
-    json_array_foreach(json_object_get(reply, "jobs"), at, job) {
+    json_array_foreach(json_object_get(reply, "jobs"), at, job)
+    {
         int64_t id = view_integer(job, "id", 0);
         if (!rc && id > 0 && (uint64_t)id > after && view_integer(job, "uid", -1) == (int64_t)getuid())
             rc = match_job(play, from, to, (uint64_t)id, &found, err);
@@ -93,9 +94,11 @@ static int find_batch(struct play *play, size_t from, size_t to, bool *accepted,
     if (rc)
         return rc;
     if (found && found != to - from)
-        return error_set(err, EPROTO, "the daemon has %zu of %zu jobs that were submitted together: look at carma queue",
-                         found, to - from);
+        return error_set(err, EPROTO,
+                         "the daemon has %zu of %zu jobs that were submitted together: look at carma queue", found,
+                         to - from);
     *accepted = found > 0;
+    play->in_doubt = 0;
     if (found)
         play->submitted = to;
     return 0;
@@ -113,6 +116,7 @@ static int submit_batch(struct play *play, size_t from, size_t to, struct error 
             return take_ids(play, from, to, reply, err);
         if (rc != -CLI_NO_ANSWER)
             return rc;
+        play->in_doubt = to;
         rc = find_batch(play, from, to, &accepted, err);
         if (rc || accepted)
             return rc;
@@ -136,11 +140,19 @@ static int submit_due(struct play *play, struct error *err)
 
 /* ---- following ---- */
 
+/* Ids grow in the order of submission. */
 static struct play_item *find_item(struct play *play, uint64_t id)
 {
-    for (size_t i = 0; i < play->submitted; i++) {
-        if (play->items[i].id == id)
-            return &play->items[i];
+    size_t low = 0, high = play->submitted;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (play->items[middle].id == id)
+            return &play->items[middle];
+        if (play->items[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return NULL;
 }
@@ -172,7 +184,8 @@ static int follow(struct play *play, struct error *err)
         return rc;
     for (size_t i = 0; i < play->submitted; i++)
         play->items[i].listed = false;
-    json_array_foreach(json_object_get(reply, "jobs"), at, job) {
+    json_array_foreach(json_object_get(reply, "jobs"), at, job)
+    {
         struct play_item *item = find_item(play, (uint64_t)view_integer(job, "id", 0));
         const char *state = view_text(job, "state");
         if (!item || !state)
@@ -198,6 +211,22 @@ static int look_at_gpus(struct play *play, struct error *err)
     return rc;
 }
 
+/* The jobs that are there before the first is submitted are none of ours. */
+static int note_greatest_id(struct play *play, struct error *err)
+{
+    CLEANUP(json_release) json_t *reply = NULL;
+    int rc = session_call(play->cli, "GET", "/v1/jobs?state=all", NULL, &reply, err);
+    json_t *job;
+    size_t at;
+
+    json_array_foreach(json_object_get(reply, "jobs"), at, job) {
+        int64_t id = view_integer(job, "id", 0);
+        if (id > 0 && (uint64_t)id > play->greatest_id)
+            play->greatest_id = (uint64_t)id;
+    }
+    return rc;
+}
+
 static void pause_until_due(const struct play *play)
 {
     bool ending = play->submitted == play->count && play->count - play->done <= 4;
@@ -213,8 +242,10 @@ static void pause_until_due(const struct play *play)
 
 int play_run(struct play *play, struct error *err)
 {
-    int rc = look_at_gpus(play, err);
+    int rc = note_greatest_id(play, err);
 
+    if (!rc)
+        rc = look_at_gpus(play, err);
     play->begun_wall_ns = nodetime_monotonic_wall_ns();
     while (!rc && play->done < play->count && !play_interrupted) {
         rc = submit_due(play, err);
@@ -234,7 +265,12 @@ int play_run(struct play *play, struct error *err)
 size_t play_cancel_rest(struct play *play)
 {
     size_t cancelled = 0;
+    bool accepted;
+    struct error doubt;
 
+    if (play->in_doubt > play->submitted && find_batch(play, play->submitted, play->in_doubt, &accepted, &doubt))
+        cli_fail("%s; whether the last %zu jobs were submitted is not known: look at carma queue", doubt.text,
+                 play->in_doubt - play->submitted);
     for (size_t i = 0; i < play->submitted; i++) {
         CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64 "/cancel", play->items[i].id);
         struct error err;

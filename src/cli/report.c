@@ -86,7 +86,8 @@ json_t *report_compute(json_t *const *jobs, size_t count, const struct usage *us
     }
     json_object_set_new(report, "jobs", json_integer((json_int_t)count));
     json_object_set_new(report, "failed", json_integer((json_int_t)failed));
-    json_object_set_new(report, "makespan_s", count ? json_real((double)(last_ended - first_submitted) / 1e9) : json_null());
+    json_object_set_new(report, "makespan_s",
+                        count ? json_real((double)(last_ended - first_submitted) / 1e9) : json_null());
     set_times(report, "wait", waiting, started);
     set_times(report, "execution", execution, started);
     set_times(report, "completion", completion, started);

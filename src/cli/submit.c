@@ -12,7 +12,7 @@
 #include "base/units.h"
 #include "cli/cli.h"
 
-#define DEFAULT_OUTPUT "carma-%j.out"
+#define DEFAULT_OUTPUT   "carma-%j.out"
 #define SCRIPT_MAX_BYTES ((size_t)1 << 20)
 
 static void replace(char **member, char *value)
@@ -165,8 +165,10 @@ static int script_command(struct job_spec *spec, const char *path, const char *t
     if (!absolute)
         return error_set(err, errno, "%s: %s", path, strerror(errno));
     if (strncmp(text, "#!", 2) != 0)
-        return error_set(err, EINVAL, "%s:1: a script begins with '#!' and its interpreter; a job file's name ends in "
-                                      ".rad; a program goes after '--'", path);
+        return error_set(err, EINVAL,
+                         "%s:1: a script begins with '#!' and its interpreter; a job file's name ends in "
+                         ".rad; a program goes after '--'",
+                         path);
     line = xstrndup(text + 2, strcspn(text + 2, "\r\n"));
     char *interpreter = line + strspn(line, " \t");
     size_t length = strlen(interpreter);
@@ -268,7 +270,8 @@ int submit_from_file(struct job_spec *spec, const char *path, const struct submi
     if (rc)
         return rc;
     if (strlen(text) != length)
-        return error_set(err, EINVAL, "%s: a binary file: name a script or a .rad file; a program goes after '--'", path);
+        return error_set(err, EINVAL, "%s: a binary file: name a script or a .rad file; a program goes after '--'",
+                         path);
     return job_file ? from_rad(spec, path, text, length, options, err)
                     : from_script(spec, path, text, length, options, err);
 }

@@ -10,7 +10,10 @@
 #include "base/error.h"
 
 /* What the command line says; it goes before what a job file says. NULL, 0, -1 and false: not said. */
-#define SUBMIT_OPTIONS_NONE {.gpu_memory_bytes = -1, .batch_size = -1}
+#define SUBMIT_OPTIONS_NONE                                                                                            \
+    {                                                                                                                  \
+        .gpu_memory_bytes = -1, .batch_size = -1                                                                       \
+    }
 
 struct submit_options {
     const char *name;

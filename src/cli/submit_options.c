@@ -137,9 +137,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 const struct argp submit_argp = {
-    options, parse, "FILE...\n-- COMMAND [ARGUMENT...]",
-    "Submit jobs: job files (.rad), scripts with #CARMA lines, or a command after '--'. Several files are all accepted, "
-    "or none is."
-    "\vA script says what it needs in comment lines, in the words of these options: '#CARMA --gpus 2'. What the command "
-    "line says goes before what a file says. A job gets the environment of the shell that submits it.",
-    NULL, NULL, NULL};
+    .options = options,
+    .parser = parse,
+    .args_doc = "FILE...\n-- COMMAND [ARGUMENT...]",
+    .doc = "Submit jobs: job files (.rad), scripts with #CARMA lines, or a command after '--'. Several files are all "
+           "accepted, "
+           "or none is."
+           "\vA script says what it needs in comment lines, in the words of these options: '#CARMA --gpus 2'. What the "
+           "command "
+           "line says goes before what a file says. A job gets the environment of the shell that submits it.",
+};

@@ -111,7 +111,7 @@ size_t term_text_width(const char *text)
 const char *term_style_start(enum term_style style)
 {
     static const char *const starts[] = {
-        [STYLE_NONE] = "",         [STYLE_BOLD] = "\033[1m",    [STYLE_DIM] = "\033[2m",  [STYLE_GREEN] = "\033[32m",
+        [STYLE_NONE] = "",           [STYLE_BOLD] = "\033[1m", [STYLE_DIM] = "\033[2m",   [STYLE_GREEN] = "\033[32m",
         [STYLE_YELLOW] = "\033[33m", [STYLE_RED] = "\033[31m", [STYLE_BLUE] = "\033[36m",
     };
     return starts[style];

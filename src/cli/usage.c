@@ -23,7 +23,8 @@ static const json_t *same_gpu(const json_t *answer, const json_t *gpu)
     json_t *other;
     size_t i;
 
-    json_array_foreach(json_object_get(answer, "gpus"), i, other) {
+    json_array_foreach(json_object_get(answer, "gpus"), i, other)
+    {
         const char *text = view_text(other, "uuid");
         if (uuid && text && strcmp(uuid, text) == 0)
             return other;
@@ -49,7 +50,8 @@ void usage_add(struct usage *usage, json_t *gpus)
     json_t *gpu;
     size_t i;
 
-    json_array_foreach(json_object_get(gpus, "gpus"), i, gpu) {
+    json_array_foreach(json_object_get(gpus, "gpus"), i, gpu)
+    {
         const json_t *before = same_gpu(usage->latest, gpu);
         if (!json_is_number(json_object_get(gpu, "memory_byte_seconds")) ||
             !json_is_number(json_object_get(gpu, "sm_activity_seconds")))
@@ -71,7 +73,8 @@ double usage_energy_joules(const struct usage *usage)
 
     if (!json_array_size(json_object_get(usage->first, "gpus")))
         return -1;
-    json_array_foreach(json_object_get(usage->first, "gpus"), i, gpu) {
+    json_array_foreach(json_object_get(usage->first, "gpus"), i, gpu)
+    {
         const json_t *after = same_gpu(usage->latest, gpu);
         double from = view_number(gpu, "energy_mj", -1), to = view_number(after, "energy_mj", -1);
         if (from < 0 || to < from)

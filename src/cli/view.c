@@ -100,9 +100,9 @@ enum term_style view_state_style(const json_t *job)
         const char *state;
         enum term_style style;
     } styles[] = {
-        {"RUNNING", STYLE_GREEN},  {"PLACED", STYLE_GREEN},    {"STOPPING", STYLE_YELLOW}, {"CRASHED", STYLE_YELLOW},
-        {"QUEUED", STYLE_NONE},    {"HELD", STYLE_DIM},        {"COMPLETED", STYLE_DIM},   {"CANCELLED", STYLE_DIM},
-        {"FAILED", STYLE_RED},     {"GPU_OOM", STYLE_RED},     {"LOST", STYLE_RED},        {"REFUSED", STYLE_RED},
+        {"RUNNING", STYLE_GREEN}, {"PLACED", STYLE_GREEN}, {"STOPPING", STYLE_YELLOW}, {"CRASHED", STYLE_YELLOW},
+        {"QUEUED", STYLE_NONE},   {"HELD", STYLE_DIM},     {"COMPLETED", STYLE_DIM},   {"CANCELLED", STYLE_DIM},
+        {"FAILED", STYLE_RED},    {"GPU_OOM", STYLE_RED},  {"LOST", STYLE_RED},        {"REFUSED", STYLE_RED},
     };
 
     for (size_t i = 0; i < array_size(styles); i++) {

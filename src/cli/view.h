@@ -20,11 +20,12 @@ bool view_true(const json_t *object, const char *name);
 char *view_safe_text(const json_t *object, const char *name); /* "-" where there is none */
 char *view_bytes(const json_t *object, const char *name);     /* "12.4 GiB", "-" */
 char *view_permille(const json_t *object, const char *name);  /* "45%", "-" */
-char *view_time(int64_t at_ns); /* a node time as local time, "-" below 0; on a scaled node, as seconds since its boot */
+char *
+view_time(int64_t at_ns); /* a node time as local time, "-" below 0; on a scaled node, as seconds since its boot */
 
 bool view_job_ended(const json_t *job);
 enum term_style view_state_style(const json_t *job);
-char *view_job_where(const json_t *job);  /* "GPU 0,2", its reason, or how it ended */
+char *view_job_where(const json_t *job);                /* "GPU 0,2", its reason, or how it ended */
 char *view_job_time(const json_t *job, int64_t now_ns); /* how long it runs, waits, or ran */
 
 #endif

@@ -34,7 +34,7 @@ cat >"$T/answers.json" <<JSON
  "GET /v1/gpus": [$(gpus 100 1000000 0 0), $(gpus 600 61000000 5000000000 250)],
  "POST /v1/jobs": [[200, "close"], [200, "close"], [201, {"jobs": [{"id": 6}]}],
     [422, {"error": "no more of that"}]],
- "GET /v1/jobs?state=all": [[200, {"jobs": [$other, $first]}], [200, {"jobs": [$other, $first]}]],
+ "GET /v1/jobs?state=all": [[200, {"jobs": [$other]}], [200, {"jobs": [$other, $first]}]],
  "GET /v1/jobs/4": [200, $other],
  "GET /v1/jobs/5": [200, $first],
  "GET /v1/jobs/6": [200, $second],
@@ -47,7 +47,8 @@ expect_error 1 "unordered.csv:3" play "$T/unordered.csv"
 expect_error 1 "none.csv" play "$T/none.csv"
 sed '/^gpt2_large_2,/s/,[12],/,8,/' "$SOURCE/data/workloads.csv" >"$T/wide.csv"
 cmp -s "$T/wide.csv" "$SOURCE/data/workloads.csv" && fail "no workload was widened"
-expect_error 1 "two.csv:2: workload 'gpt2_large_2' needs 8 GPUs, the node has 2" play --workloads "$T/wide.csv" "$T/two.csv"
+expect_error 1 "two.csv:2: workload 'gpt2_large_2' needs 8 GPUs, the node has 2" \
+    play --workloads "$T/wide.csv" "$T/two.csv"
 expect_error 1 "is not empty" play --output-dir "$T" "$T/two.csv"
 [ -e "$T/answers.json.posts" ] && fail "something was submitted before all was checked"
 

@@ -20,8 +20,14 @@ cat >run.sh <<'SCRIPT'
 
 echo "#CARMA --gpus 9"
 SCRIPT
-printf '# job\nconda activate torch\npython train.py --lr 0.1\nmodel: summary.txt\nbatch_size: 32\npolicy: exclusive\n' \
-    >small.rad
+cat >small.rad <<'JOB'
+# job
+conda activate torch
+python train.py --lr 0.1
+model: summary.txt
+batch_size: 32
+policy: exclusive
+JOB
 printf 'Total params: 5\n' >summary.txt
 
 # sent MEMBER...: these members of the specifications in the last request, one line each.
@@ -55,8 +61,8 @@ tail -n 1 "$T/answers.json.posts" | grep -q '"MARK=here"' || fail "the environme
 run submit -G 1 run.sh
 expect_status 0
 expect_output 'submitted job 6 (from the script)'
-expect_sent "[\"from the script\", [\"/bin/sh\", \"-eu\", \"$T/jobs/run.sh\"], 1, 12884901888, \"$T/jobs/logs/%j.txt\"]" \
-    name command gpus gpu_memory_bytes output
+expect_sent "[[\"/bin/sh\", \"-eu\", \"$T/jobs/run.sh\"], \"$T/jobs/logs/%j.txt\"]" command output
+expect_sent '["from the script", 1, 12884901888]' name gpus gpu_memory_bytes
 
 # A job file, from elsewhere: what it names is relative to itself. --wait passes the job's status on.
 cd "$T" || exit 99

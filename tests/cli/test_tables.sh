@@ -24,7 +24,8 @@ expect_golden cli-show-ended.txt
 
 # Wherever it goes, nothing that a terminal would obey.
 run queue
-grep -q 'a-name-that-is-much-longer-than-any-table-would-like-it-to-be' "$T/out" || fail "a pipe does not get everything"
+grep -q 'a-name-that-is-much-longer-than-any-table-would-like-it-to-be ' "$T/out" ||
+    fail "a pipe does not get everything"
 LC_ALL=C.UTF-8 "$CARMA" queue >"$T/utf8"
 for file in "$T/out" "$T/utf8"; do
     if tr -d '\n' <"$file" | LC_ALL=C grep -q '[[:cntrl:]]'; then

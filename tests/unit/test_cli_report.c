@@ -108,8 +108,9 @@ static void reports_follow_the_thesis(void **state)
     CLEANUP(usage_release) struct usage usage;
     json_t *jobs[] = {
         job("COMPLETED", 1000, 1010, 1010, 1110, 0), /* waits 10, executes 100, completes in 110 */
-        job("COMPLETED", 1020, 1050, 1200, 1400, 2), /* launched three times: waits 30, executes 200, completes in 380 */
-        job("REFUSED", 1030, 0, 0, 1030, 0),         /* never started: counts as failed, and in no time */
+        job("COMPLETED", 1020, 1050, 1200, 1400,
+            2),                              /* launched three times: waits 30, executes 200, completes in 380 */
+        job("REFUSED", 1030, 0, 0, 1030, 0), /* never started: counts as failed, and in no time */
     };
 
     usage_init(&usage);
@@ -137,8 +138,8 @@ static void reports_follow_the_thesis(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(percentiles_interpolate), cmocka_unit_test(usage_is_a_difference),
-        cmocka_unit_test(usage_survives_a_restart), cmocka_unit_test(unknown_is_not_zero),
+        cmocka_unit_test(percentiles_interpolate),   cmocka_unit_test(usage_is_a_difference),
+        cmocka_unit_test(usage_survives_a_restart),  cmocka_unit_test(unknown_is_not_zero),
         cmocka_unit_test(reports_follow_the_thesis),
     };
 

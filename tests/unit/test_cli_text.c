@@ -37,9 +37,24 @@ static void id_lists_are_read(void **state)
 
 static void bad_id_lists_are_refused(void **state)
 {
-    static const char *const bad[] = {"",    ",",    "1,",   ",1",  "0",     "-1",   "1-",  "a",
-                                      "1-b", "5-3",  "1 2",  "@1",  "1--2",  "+1",   "@-3", "99999999999999999999",
-                                      "1-99999999999", "1-10002"};
+    static const char *const bad[] = {"",
+                                      ",",
+                                      "1,",
+                                      ",1",
+                                      "0",
+                                      "-1",
+                                      "1-",
+                                      "a",
+                                      "1-b",
+                                      "5-3",
+                                      "1 2",
+                                      "@1",
+                                      "1--2",
+                                      "+1",
+                                      "@-3",
+                                      "99999999999999999999",
+                                      "1-99999999999",
+                                      "1-10002"};
 
     for (size_t i = 0; i < array_size(bad); i++) {
         struct id_list list = {0};
@@ -72,10 +87,15 @@ static void unsafe_text_is_escaped(void **state)
     expect_escaped("plain text", "plain text");
     expect_escaped("\033[31mred\033[0m", "\\x1b[31mred\\x1b[0m");
     expect_escaped("a\nb\tc\rd\177", "a\\x0ab\\x09c\\x0dd\\x7f");
-    expect_escaped("\xc2\x9b" "31m", "\\xc2\\x9b31m");             /* C1: CSI in one character */
-    expect_escaped("x\xe2\x80\xae" "fdp", "x\\xe2\\x80\\xae" "fdp"); /* right-to-left override */
-    expect_escaped("\xff\xc0\xaf", "\\xff\\xc0\\xaf");             /* no UTF-8; overlong */
-    expect_escaped("\xe2\x82", "\\xe2\\x82");                      /* cut off */
+    expect_escaped("\xc2\x9b"
+                   "31m",
+                   "\\xc2\\x9b31m"); /* C1: CSI in one character */
+    expect_escaped("x\xe2\x80\xae"
+                   "fdp",
+                   "x\\xe2\\x80\\xae"
+                   "fdp");                             /* right-to-left override */
+    expect_escaped("\xff\xc0\xaf", "\\xff\\xc0\\xaf"); /* no UTF-8; overlong */
+    expect_escaped("\xe2\x82", "\\xe2\\x82");          /* cut off */
     expect_escaped(NULL, "-");
     expect_escaped("gr\xc3\xbc\xc3\x9f", term_utf8() ? "gr\xc3\xbc\xc3\x9f" : "gr\\xc3\\xbc\\xc3\\x9f");
 }
@@ -140,14 +160,16 @@ static void tables_are_aligned(void **state)
 static void tables_shrink_then_drop_columns(void **state)
 {
     const char *dots = term_utf8() ? "…" : "~";
-    CLEANUP(free_ptr) char *shrunk = xasprintf(" ID  NAME    X     Y\n"
-                                               "  1  short   xx    y\n"
-                                               "234  longe%s      yyy\n",
-                                               dots);
-    CLEANUP(free_ptr) char *dropped = xasprintf(" ID  NAME      Y\n"
-                                                "  1  short     y\n"
-                                                "234  longe%s  yyy\n",
-                                                dots);
+    CLEANUP(free_ptr)
+    char *shrunk = xasprintf(" ID  NAME    X     Y\n"
+                             "  1  short   xx    y\n"
+                             "234  longe%s      yyy\n",
+                             dots);
+    CLEANUP(free_ptr)
+    char *dropped = xasprintf(" ID  NAME      Y\n"
+                              "  1  short     y\n"
+                              "234  longe%s  yyy\n",
+                              dots);
 
     expect_table(20, false, shrunk);
     expect_table(16, false, dropped);
