@@ -275,7 +275,7 @@ int cli_get_job(struct cli *cli, struct id_list *list, const char *suffix, json_
         return cli_fail("%s", err.text);
     CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64 "%s", list->items[0], suffix);
     if (cli_call(cli, "GET", path, NULL, reply, &err))
-        return cli_fail("job %" PRIu64 ": %s", list->items[0], err.text);
+        return cli_fail("%s", err.text);
     return CLI_OK;
 }
 
@@ -316,7 +316,7 @@ int cli_post_each(struct cli *cli, struct id_list *list, const char *verb)
         CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64 "/%s", list->items[i], verb);
         int rc = cli_call(cli, "POST", path, NULL, NULL, &err);
         if (rc)
-            status = cli_fail("job %" PRIu64 ": %s", list->items[i], err.text);
+            status = cli_fail("%s", err.text); /* the daemon names the job */
         if (rc == -CLI_NO_DAEMON || rc == -CLI_NO_ANSWER)
             break;
     }

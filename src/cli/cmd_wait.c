@@ -39,7 +39,7 @@ static int wait_for_one(struct cli *cli, uint64_t id, int *status)
     for (;;) {
         CLEANUP(json_release) json_t *job = NULL;
         if (session_call(cli, "GET", path, NULL, &job, &err)) {
-            cli_fail("job %" PRIu64 ": %s", id, err.text);
+            cli_fail("%s", err.text);
             return -1;
         }
         if (view_job_ended(job)) {

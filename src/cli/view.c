@@ -129,6 +129,8 @@ static char *ending(const json_t *job)
 
     if (view_text(job, "message"))
         return view_safe_text(job, "message");
+    if (state_is(job, "CANCELLED"))
+        return xstrdup(""); /* however it went then */
     if (status > 128)
         return xasprintf("signal %" PRId64, status - 128);
     return status > 0 ? xasprintf("exit status %" PRId64, status) : xstrdup("");

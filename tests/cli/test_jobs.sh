@@ -40,7 +40,7 @@ run cancel 1,3
 expect_status 0
 posts '["/v1/jobs/1/cancel", null]
 ["/v1/jobs/3/cancel", null]'
-expect_error 1 "job 2: job 2 has ended" cancel 1-3 # the others are cancelled all the same
+expect_error 1 "job 2 has ended" cancel 1-3 # the others are cancelled all the same
 posts '["/v1/jobs/1/cancel", null]
 ["/v1/jobs/2/cancel", null]
 ["/v1/jobs/3/cancel", null]'
@@ -56,7 +56,7 @@ for pair in 1:0 2:7 3:137 4:1 1,3,2:137 1-2:7 6:1; do
     run wait "${pair%:*}"
     expect_status "${pair#*:}"
 done
-expect_error 1 "job 99" wait 99
+expect_error 1 "/v1/jobs/99" wait 99
 
 run logs 1
 expect_status 0

@@ -58,5 +58,5 @@ if [ -w /dev/full ]; then
     "$CARMA" queue >/dev/full 2>"$T/err" && fail "a full disk went unnoticed"
     grep -q '^carma: cannot write' "$T/err" || fail "a full disk was not told"
 fi
-expect_error 1 "job 4: no such thing" show 4
+expect_error 1 "no such thing: /v1/jobs/4" show 4
 finish
