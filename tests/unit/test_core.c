@@ -1,0 +1,776 @@
+/* The core's rules one by one, on a node of four 40 GiB GPUs. What must hold in every world is in tests/property. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "core/core_internal.h"
+
+#define GPUS 4
+#define TOTAL (40 * GIB)
+#define SECONDS(n) ((int64_t)(n) * NS_PER_SEC)
+
+struct fixture {
+    struct core *core;
+    struct record_list decisions;
+    int64_t now_ns;
+    uint64_t last_job;
+};
+
+static void apply(struct fixture *f, struct record record)
+{
+    struct error err = {{0}};
+
+    record.at_ns = f->now_ns;
+    if (core_apply(f->core, &record, &err) != 0)
+        fail_msg("%s does not apply: %s", record_type_name(record.type), err.text);
+}
+
+static void decide(struct fixture *f)
+{
+    f->decisions.count = 0;
+    core_decide(f->core, f->now_ns, &f->decisions);
+}
+
+static void configure(struct fixture *f, const char *policy, uint32_t view)
+{
+    struct record record = {.type = RECORD_RECONFIGURED};
+
+    core_config_default(&record.config);
+    snprintf(record.config.policy, sizeof record.config.policy, "%s", policy);
+    record.config.memory_view = view;
+    record.config.decide_period_ns = 0;
+    apply(f, record);
+}
+
+static void reconfigure(struct fixture *f, const struct core_config *config)
+{
+    struct record record = {.type = RECORD_RECONFIGURED};
+
+    record.config = *config;
+    apply(f, record);
+}
+
+static void sample(struct fixture *f, uint32_t gpu, int64_t used, int64_t foreign, int32_t smact)
+{
+    struct record record = {.type = RECORD_SAMPLE};
+
+    record.sample = (struct record_sample){gpu, used, foreign, smact};
+    apply(f, record);
+}
+
+static struct record wants(uint32_t gpus, int64_t claim)
+{
+    struct record record = {.type = RECORD_SUBMITTED};
+
+    record.submitted = (struct record_submitted){
+        .gpus = gpus, .claim_bytes = claim, .claim_source = claim < 0 ? CLAIM_UNKNOWN : CLAIM_DECLARED, .smact_permille = -1};
+    return record;
+}
+
+static uint64_t submit_record(struct fixture *f, struct record record)
+{
+    record.job = ++f->last_job;
+    apply(f, record);
+    return record.job;
+}
+
+static uint64_t submit(struct fixture *f, uint32_t gpus, int64_t claim)
+{
+    return submit_record(f, wants(gpus, claim));
+}
+
+static void job_event(struct fixture *f, uint32_t type, uint64_t job)
+{
+    apply(f, (struct record){.type = type, .job = job});
+}
+
+static void memory_seen(struct fixture *f, uint64_t job, uint32_t gpu, int64_t bytes)
+{
+    struct record record = {.type = RECORD_FIRST_USE, .job = job};
+
+    record.memory = (struct record_memory){gpu, bytes};
+    apply(f, record);
+}
+
+static void exits(struct fixture *f, uint64_t job, uint32_t cause, int64_t requested)
+{
+    struct record record = {.type = RECORD_EXITED, .job = job};
+
+    record.exited = (struct record_exited){cause, cause != EXIT_COMPLETED, requested, -1};
+    apply(f, record);
+}
+
+/* Where the last decisions put the job: "0", "1,3", or "" when they did not place it. */
+static const char *placed_on(const struct fixture *f, uint64_t job)
+{
+    static char text[64];
+
+    text[0] = '\0';
+    for (size_t i = 0; i < f->decisions.count; i++) {
+        const struct record *record = &f->decisions.items[i];
+        if (record->type != RECORD_PLACED || record->job != job)
+            continue;
+        for (uint32_t k = 0; k < record->placed.count; k++)
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%u", k ? "," : "", record->placed.gpus[k]);
+    }
+    return text;
+}
+
+static void assert_reason(const struct fixture *f, uint64_t job, const char *expected)
+{
+    struct reason reason = core_reason(f->core, job, f->now_ns);
+    char text[REASON_TEXT];
+
+    assert_string_equal(reason_format(&reason, f->now_ns, text), expected);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = xcalloc(1, sizeof *f);
+
+    f->core = core_new();
+    f->now_ns = SECONDS(1000);
+    configure(f, "magm", MEMORY_RESERVE);
+    for (uint32_t i = 0; i < GPUS; i++) {
+        struct record record = {.type = RECORD_GPU_BACK};
+        record.gpu = (struct record_gpu){.gpu = i, .total_bytes = TOTAL};
+        snprintf(record.gpu.uuid, sizeof record.gpu.uuid, "GPU-%u", i);
+        apply(f, record);
+        sample(f, i, 0, 0, 0);
+    }
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    core_free(f->core);
+    record_list_release(&f->decisions);
+    free(f);
+    return 0;
+}
+
+/* Gives every GPU one resident with `claim`, SM activity and memory use as given, settled. */
+static void occupy(struct fixture *f, const int64_t used[GPUS], const int32_t smact[GPUS])
+{
+    for (uint32_t i = 0; i < GPUS; i++) {
+        uint64_t job = submit(f, 1, used[i]);
+        decide(f);
+        assert_string_not_equal(placed_on(f, job), "");
+    }
+    for (uint32_t i = 0; i < GPUS; i++) {
+        memory_seen(f, i + 1, i, used[i]);
+        sample(f, i, used[i], 0, smact[i]);
+    }
+    f->now_ns += SECONDS(31);
+}
+
+/* ---- Policies ---- */
+
+static void test_idle_gpus_first_in_index_order(void **state)
+{
+    static const char *const names[] = {"exclusive", "round-robin", "magm", "lug", "mug"};
+
+    for (size_t i = 0; i < array_size(names); i++) {
+        struct fixture *f = *state;
+        configure(f, names[i], MEMORY_MONITOR);
+        sample(f, 0, 0, 0, 700);
+        decide(f);
+        for (uint32_t g = 0; g < GPUS; g++) {
+            char expected[8];
+            uint64_t job = submit(f, 1, -1);
+            decide(f);
+            snprintf(expected, sizeof expected, "%u", g);
+            assert_string_equal(placed_on(f, job), expected);
+        }
+        teardown(state);
+        setup(state);
+    }
+}
+
+static void test_exclusive_never_shares(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t job;
+
+    configure(f, "exclusive", MEMORY_MONITOR);
+    occupy(f, (int64_t[]){GIB, GIB, GIB, GIB}, (int32_t[]){0, 0, 0, 0});
+    job = submit(f, 1, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, job), "");
+    assert_reason(f, job, "needs 1 GPU to itself, 0 are idle");
+    exits(f, 3, EXIT_COMPLETED, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, job), "2");
+}
+
+static void choose(struct fixture *f, const char *policy, uint32_t gpus, const char *expected)
+{
+    uint64_t job;
+
+    configure(f, policy, MEMORY_MONITOR);
+    occupy(f, (int64_t[]){20 * GIB, 10 * GIB, 30 * GIB, 5 * GIB}, (int32_t[]){100, 500, 300, 700});
+    job = submit(f, gpus, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, job), expected);
+}
+
+static void test_magm_takes_most_free_memory(void **state)
+{
+    choose(*state, "magm", 1, "3");
+}
+
+static void test_lug_takes_lowest_activity(void **state)
+{
+    choose(*state, "lug", 1, "0");
+}
+
+static void test_mug_takes_highest_activity(void **state)
+{
+    choose(*state, "mug", 1, "3");
+}
+
+static void test_several_gpus_come_best_first(void **state)
+{
+    choose(*state, "magm", 3, "3,1,0");
+}
+
+static void test_mug_leaves_idle_gpus_alone(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t first, second;
+
+    configure(f, "mug", MEMORY_MONITOR);
+    first = submit(f, 1, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, first), "0");
+    memory_seen(f, first, 0, 5 * GIB);
+    sample(f, 0, 5 * GIB, 0, 0);
+    f->now_ns += SECONDS(31);
+    second = submit(f, 1, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, second), "0");
+}
+
+static void test_round_robin_goes_round(void **state)
+{
+    struct fixture *f = *state;
+
+    configure(f, "round-robin", MEMORY_MONITOR);
+    occupy(f, (int64_t[]){39 * GIB, 39 * GIB, 39 * GIB, 39 * GIB}, (int32_t[]){1000, 1000, 1000, 1000});
+    for (uint32_t g = 0; g < 2 * GPUS; g++) { /* whatever the load */
+        uint64_t job = submit(f, 1, -1);
+        char expected[8];
+        decide(f);
+        snprintf(expected, sizeof expected, "%u", g % GPUS);
+        assert_string_equal(placed_on(f, job), expected);
+        memory_seen(f, job, g % GPUS, GIB);
+        f->now_ns += SECONDS(31);
+    }
+}
+
+/* ---- Preconditions: exactly at the limit is enough ---- */
+
+static void one_gpu_left(struct fixture *f, int64_t used, int32_t smact, const char *expected)
+{
+    uint64_t job;
+
+    configure(f, "magm", MEMORY_MONITOR);
+    occupy(f, (int64_t[]){39 * GIB, 39 * GIB, used, 39 * GIB}, (int32_t[]){0, 0, smact, 0});
+    job = submit(f, 1, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, job), expected);
+}
+
+static void test_floor_is_met_at_five_gib(void **state)
+{
+    one_gpu_left(*state, 35 * GIB, 0, "2");
+}
+
+static void test_floor_is_missed_below(void **state)
+{
+    struct fixture *f = *state;
+
+    one_gpu_left(f, 35 * GIB + 1, 0, "");
+    assert_reason(f, f->last_job, "needs 5.0 GiB on each of 1 GPU, the best open one (GPU 2) has 5.0 GiB free");
+}
+
+static void test_cap_is_met_at_800(void **state)
+{
+    one_gpu_left(*state, GIB, 800, "2");
+}
+
+static void test_cap_is_missed_above(void **state)
+{
+    struct fixture *f = *state;
+
+    one_gpu_left(f, GIB, 801, "");
+    assert_reason(f, f->last_job,
+                  "GPUs with enough memory are too busy: SM activity 80.1% on GPU 2, at most 80.0% is shared");
+}
+
+static void test_unmeasured_activity_is_not_shared(void **state)
+{
+    one_gpu_left(*state, GIB, -1, "");
+}
+
+static void test_claim_and_margin_in_the_monitor_view(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t job;
+
+    configure(f, "magm", MEMORY_MONITOR);
+    occupy(f, (int64_t[]){39 * GIB, 39 * GIB, 30 * GIB, 39 * GIB}, (int32_t[]){0, 0, 0, 0});
+    job = submit(f, 1, 9 * GIB + 1); /* margin 1 GiB */
+    decide(f);
+    assert_string_equal(placed_on(f, job), "");
+    job_event(f, RECORD_CANCELLED, job);
+    job = submit(f, 1, 9 * GIB);
+    decide(f);
+    assert_string_equal(placed_on(f, job), "2");
+}
+
+static void test_monitor_closes_a_gpu_until_memory_settles(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t first, second;
+
+    configure(f, "magm", MEMORY_MONITOR);
+    for (uint32_t g = 1; g < GPUS; g++) {
+        struct record lost = {.type = RECORD_GPU_LOST};
+        lost.gpu.gpu = g;
+        apply(f, lost);
+    }
+    first = submit(f, 1, -1);
+    second = submit(f, 1, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, first), "0");
+    assert_string_equal(placed_on(f, second), "");
+    f->now_ns += SECONDS(100);
+    decide(f);
+    assert_string_equal(placed_on(f, second), "");
+    memory_seen(f, first, 0, GIB);
+    assert_reason(f, second, "the memory of job 1 on GPU 0 has still to settle (at most 0:30 more)");
+    f->now_ns += SECONDS(30) - 1;
+    decide(f);
+    assert_string_equal(placed_on(f, second), "");
+    assert_int_equal(core_next_wake_ns(f->core, f->now_ns), f->now_ns + 1);
+    f->now_ns += 1;
+    decide(f);
+    assert_string_equal(placed_on(f, second), "0");
+}
+
+static void test_memory_never_seen_closes_a_gpu_not_for_ever(void **state)
+{
+    struct fixture *f = *state;
+
+    configure(f, "magm", MEMORY_MONITOR);
+    for (uint32_t g = 0; g <= GPUS; g++)
+        submit(f, 1, -1);
+    decide(f);
+    f->now_ns += GPU_SETTLE_LIMIT * SECONDS(30) - 1;
+    decide(f);
+    assert_int_equal(f->decisions.count, 0);
+    f->now_ns += 1;
+    decide(f);
+    assert_string_equal(placed_on(f, 5), "0");
+}
+
+static void test_decision_period(void **state)
+{
+    struct fixture *f = *state;
+    struct core_config config = *core_configuration(f->core);
+
+    config.decide_period_ns = SECONDS(30);
+    reconfigure(f, &config);
+    submit(f, 1, GIB);
+    submit(f, 1, GIB);
+    decide(f);
+    assert_string_equal(placed_on(f, 1), "0");
+    assert_string_equal(placed_on(f, 2), "");
+    assert_reason(f, 2, "next decision in 0:30");
+    assert_int_equal(core_next_wake_ns(f->core, f->now_ns), f->now_ns + SECONDS(30));
+    f->now_ns += SECONDS(30);
+    decide(f);
+    assert_string_equal(placed_on(f, 2), "1");
+}
+
+/* ---- Reservations ---- */
+
+static void test_reservations_do_not_race(void **state)
+{
+    struct fixture *f = *state;
+
+    for (uint32_t i = 0; i < GPUS; i++)
+        submit(f, 1, 20 * GIB);
+    submit(f, 1, 19 * GIB); /* 40 - 20 - margin 1 */
+    submit(f, 1, 20 * GIB);
+    decide(f);
+    assert_string_equal(placed_on(f, 5), "0");
+    assert_string_equal(placed_on(f, 6), "");
+    assert_reason(f, 6, "needs 20.0 GiB on each of 1 GPU, the best open one (GPU 1) has 19.0 GiB free");
+}
+
+static void test_observed_memory_beyond_the_claim_counts(void **state)
+{
+    struct fixture *f = *state;
+
+    for (uint32_t i = 0; i < GPUS; i++)
+        submit(f, 1, i == 1 ? 10 * GIB : 39 * GIB);
+    decide(f);
+    memory_seen(f, 2, 1, 15 * GIB);
+    assert_int_equal(gpu_free_bytes(f->core, core_gpu(f->core, 1)), 24 * GIB);
+    sample(f, 1, 18 * GIB, 3 * GIB, 0);
+    assert_int_equal(gpu_free_bytes(f->core, core_gpu(f->core, 1)), 21 * GIB);
+    sample(f, 1, 18 * GIB, -1, 0); /* not attributed: the larger of what is used and what is booked */
+    assert_int_equal(gpu_free_bytes(f->core, core_gpu(f->core, 1)), 21 * GIB);
+    sample(f, 1, 2 * GIB, -1, 0);
+    assert_int_equal(gpu_free_bytes(f->core, core_gpu(f->core, 1)), 24 * GIB);
+}
+
+static void test_unknown_memory_books_a_whole_gpu(void **state)
+{
+    struct fixture *f = *state;
+
+    for (uint32_t i = 0; i < GPUS; i++)
+        submit(f, 1, i ? GIB : -1);
+    submit(f, 1, GIB);
+    submit(f, 1, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, 1), "0");
+    assert_string_equal(placed_on(f, 5), "1");
+    assert_string_equal(placed_on(f, 6), "");
+    assert_reason(f, 6, "needs 1 GPU to itself, 0 are idle");
+}
+
+static void test_foreign_memory_keeps_a_gpu_from_being_idle(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t job;
+
+    sample(f, 0, GPU_IDLE_FOREIGN_BYTES + 1, GPU_IDLE_FOREIGN_BYTES + 1, 0);
+    sample(f, 1, GPU_IDLE_FOREIGN_BYTES, GPU_IDLE_FOREIGN_BYTES, 0);
+    job = submit(f, 1, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, job), "1");
+}
+
+static void test_jobs_per_gpu_are_limited(void **state)
+{
+    struct fixture *f = *state;
+    struct core_config config = *core_configuration(f->core);
+
+    config.max_jobs_per_gpu = 2;
+    reconfigure(f, &config);
+    for (uint32_t i = 0; i <= 2 * GPUS; i++)
+        submit(f, 1, GIB);
+    decide(f);
+    assert_int_equal(f->decisions.count, 2 * GPUS);
+    assert_reason(f, 9, "the GPUs left already run as many jobs as allowed");
+}
+
+/* ---- Exclusive jobs, queue order, several GPUs ---- */
+
+static void test_exclusive_job_is_alone(void **state)
+{
+    struct fixture *f = *state;
+    struct record record = wants(1, GIB);
+
+    for (uint32_t i = 1; i < GPUS; i++) {
+        struct record lost = {.type = RECORD_GPU_LOST};
+        lost.gpu.gpu = i;
+        apply(f, lost);
+    }
+    record.submitted.exclusive = true;
+    submit_record(f, record);
+    submit(f, 1, GIB);
+    submit_record(f, record);
+    decide(f);
+    assert_string_equal(placed_on(f, 1), "0");
+    assert_string_equal(placed_on(f, 2), "");
+    assert_reason(f, 2, "the GPUs left are held by exclusive jobs (job 1 on GPU 0)");
+    exits(f, 1, EXIT_COMPLETED, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, 2), "0"); /* and now the exclusive one waits for it */
+    assert_reason(f, 3, "needs 1 GPU to itself, 0 are idle");
+}
+
+static void test_fifo_blocks_behind_the_head(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t big, small, later;
+
+    submit(f, 1, 30 * GIB);
+    decide(f);
+    big = submit(f, 4, 30 * GIB);
+    small = submit(f, 1, GIB);
+    later = submit(f, 1, GIB);
+    decide(f);
+    assert_int_equal(f->decisions.count, 0);
+    assert_reason(f, small, "1 job before it in the queue, first of them job 2");
+    assert_reason(f, later, "2 jobs before it in the queue, first of them job 2");
+    exits(f, 1, EXIT_COMPLETED, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, big), "0,1,2,3");
+    assert_string_equal(placed_on(f, small), "0");
+}
+
+static void test_hold_and_release(void **state)
+{
+    struct fixture *f = *state;
+    struct error err;
+
+    submit(f, 4, -1);
+    decide(f);
+    submit(f, 1, -1);
+    submit(f, 1, -1);
+    job_event(f, RECORD_HELD, 2);
+    assert_reason(f, 2, "held: 'carma release' lets it run");
+    exits(f, 1, EXIT_COMPLETED, -1);
+    job_event(f, RECORD_RELEASED, 2); /* back to its place, before job 3 */
+    decide(f);
+    assert_string_equal(placed_on(f, 2), "0");
+    assert_string_equal(placed_on(f, 3), "1");
+    assert_int_equal(core_apply(f->core, &(struct record){.type = RECORD_HELD, .job = 2}, &err), -EPERM);
+    assert_string_equal(err.text, "job 2 is PLACED: 'held' does not apply");
+}
+
+static void test_what_can_never_run(void **state)
+{
+    struct fixture *f = *state;
+    struct record_submitted five_gpus = wants(5, -1).submitted, too_large = wants(2, TOTAL + 1).submitted;
+    struct record_submitted whole = wants(4, TOTAL).submitted;
+    struct reason why;
+    char text[REASON_TEXT];
+
+    assert_true(core_could_ever_run(f->core, &whole, &why));
+    assert_false(core_could_ever_run(f->core, &five_gpus, &why));
+    assert_string_equal(reason_format(&why, 0, text), "wants 5 GPUs, the node has 4");
+    assert_false(core_could_ever_run(f->core, &too_large, &why));
+    assert_string_equal(reason_format(&why, 0, text),
+                        "needs 40.0 GiB of GPU memory on 2 GPUs, only 0 have that much (largest: 40.0 GiB)");
+    submit(f, 5, -1);
+    decide(f);
+    assert_int_equal(f->decisions.items[0].type, RECORD_REFUSED);
+    assert_null(core_find_job(f->core, 1));
+}
+
+/* ---- Recovery (thesis 6.2.3) ---- */
+
+static void test_crash_goes_to_the_recovery_queue_and_starts_alone(void **state)
+{
+    struct fixture *f = *state;
+
+    configure(f, "magm", MEMORY_MONITOR);
+    occupy(f, (int64_t[]){GIB, GIB, GIB, GIB}, (int32_t[]){0, 0, 0, 0});
+    submit(f, 1, -1); /* joins GPU 0 */
+    decide(f);
+    assert_string_equal(placed_on(f, 5), "0");
+    submit(f, 1, -1);
+    memory_seen(f, 5, 0, GIB);
+    exits(f, 5, EXIT_GPU_OOM, 2 * GIB);
+    decide(f);
+    assert_int_equal(f->decisions.items[0].type, RECORD_REQUEUED);
+    assert_true(f->decisions.items[0].requeued.recovery);
+    assert_int_equal(f->decisions.items[0].requeued.crashes, 1);
+    f->now_ns += SECONDS(60);
+    decide(f); /* GPUs 1 to 3 would do for sharing, but a recovering job wants an idle one, and blocks the queue */
+    assert_int_equal(f->decisions.count, 0);
+    assert_reason(f, 5, "needs 1 GPU to itself, 0 are idle");
+    assert_reason(f, 6, "job 5, which ran out of GPU memory, goes first");
+    exits(f, 4, EXIT_COMPLETED, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, 5), "3");
+    assert_true(f->decisions.items[0].placed.recovery);
+    assert_string_not_equal(placed_on(f, 6), "3"); /* may be joined only once its memory has settled */
+    memory_seen(f, 5, 3, GIB);
+    sample(f, 3, GIB, 0, 0);
+    for (uint32_t g = 0; g < 3; g++)
+        sample(f, g, 39 * GIB, 0, 0);
+    f->now_ns += SECONDS(31);
+    submit(f, 1, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, 7), "3"); /* joined */
+}
+
+static void test_other_failures_are_not_retried(void **state)
+{
+    struct fixture *f = *state;
+
+    submit(f, 1, GIB);
+    submit(f, 1, GIB);
+    decide(f);
+    exits(f, 1, EXIT_FAILED, -1);
+    exits(f, 2, EXIT_SIGNALLED, -1);
+    decide(f);
+    assert_int_equal(f->decisions.count, 0);
+    assert_int_equal(core_job_count(f->core), 0);
+}
+
+static void test_a_crash_alone_is_retried_once(void **state)
+{
+    struct fixture *f = *state;
+
+    submit(f, 1, GIB);
+    decide(f);
+    exits(f, 1, EXIT_GPU_OOM, -1);
+    decide(f);
+    assert_int_equal(f->decisions.items[0].type, RECORD_REQUEUED);
+    assert_string_equal(placed_on(f, 1), "0");
+    exits(f, 1, EXIT_GPU_OOM, -1);
+    decide(f);
+    assert_int_equal(f->decisions.count, 1);
+    assert_int_equal(f->decisions.items[0].type, RECORD_GAVE_UP);
+    assert_int_equal(core_job_count(f->core), 0);
+}
+
+static void test_recoveries_are_limited(void **state)
+{
+    struct fixture *f = *state;
+    struct core_config config = *core_configuration(f->core);
+
+    config.max_recoveries = 2;
+    reconfigure(f, &config);
+    submit(f, 1, GIB);
+    for (int crash = 1; crash <= 3; crash++) {
+        uint64_t other;
+        decide(f);
+        other = submit(f, 1, GIB); /* somebody who may be to blame */
+        memory_seen(f, 1, 0, GIB);
+        f->now_ns += SECONDS(31);
+        for (uint32_t g = 1; g < GPUS; g++)
+            sample(f, g, 0, 30 * GIB, 1000);
+        decide(f);
+        assert_string_equal(placed_on(f, other), "0");
+        exits(f, 1, EXIT_GPU_OOM, -1);
+        exits(f, other, EXIT_COMPLETED, -1);
+        if (crash == 3) {
+            decide(f);
+            assert_int_equal(f->decisions.items[0].type, RECORD_GAVE_UP);
+        }
+    }
+}
+
+static void test_a_crash_raises_the_claim(void **state)
+{
+    struct fixture *f = *state;
+
+    submit(f, 1, 2 * GIB);
+    decide(f);
+    memory_seen(f, 1, 0, 3 * GIB);
+    exits(f, 1, EXIT_GPU_OOM, 4 * GIB);
+    decide(f);
+    assert_int_equal(f->decisions.items[1].placed.claim_bytes, 7 * GIB);
+}
+
+/* ---- Stopping ---- */
+
+static void test_cancel(void **state)
+{
+    struct fixture *f = *state;
+
+    submit(f, 1, GIB);
+    submit(f, 4, -1);
+    decide(f);
+    job_event(f, RECORD_CANCELLED, 2); /* waits: gone at once */
+    assert_null(core_find_job(f->core, 2));
+    job_event(f, RECORD_STARTED, 1);
+    job_event(f, RECORD_CANCELLED, 1);
+    decide(f);
+    assert_int_equal(f->decisions.count, 1);
+    assert_int_equal(f->decisions.items[0].type, RECORD_SIGNALLED);
+    job_event(f, RECORD_CANCELLED, 1); /* again: nothing more */
+    decide(f);
+    assert_int_equal(f->decisions.count, 0);
+    job_event(f, RECORD_SIGNAL_FAILED, 1);
+    decide(f);
+    assert_int_equal(f->decisions.count, 0); /* not at once */
+    f->now_ns = core_next_wake_ns(f->core, f->now_ns);
+    decide(f);
+    assert_int_equal(f->decisions.items[0].type, RECORD_SIGNALLED);
+    exits(f, 1, EXIT_GPU_OOM, -1); /* however it ends, it is cancelled */
+    decide(f);
+    assert_int_equal(f->decisions.count, 0);
+    assert_int_equal(core_job_count(f->core), 0);
+    assert_true(gpu_idle(core_gpu(f->core, 0)));
+}
+
+static void test_transitions_are_declared(void **state)
+{
+    struct record exited = {.type = RECORD_EXITED}, placed = {.type = RECORD_PLACED};
+
+    (void)state;
+    assert_false(job_transition_allowed(JOB_RUNNING, JOB_PLACED));
+    assert_false(job_transition_allowed(JOB_COMPLETED, JOB_QUEUED));
+    assert_false(job_transition_allowed(JOB_STOPPING, JOB_COMPLETED));
+    assert_true(job_transition_allowed(JOB_CRASHED, JOB_QUEUED));
+    assert_int_equal(job_state_after(JOB_RUNNING, &placed), JOB_STATE_COUNT);
+    assert_int_equal(job_state_after(JOB_HELD, &placed), JOB_STATE_COUNT);
+    assert_int_equal(job_state_after(JOB_QUEUED, &exited), JOB_STATE_COUNT);
+    for (uint32_t s = 0; s < JOB_STATE_COUNT; s++)
+        for (uint32_t to = 0; to < JOB_STATE_COUNT && job_state_ended(s); to++)
+            assert_false(job_transition_allowed(s, to));
+}
+
+static void test_every_record_field_is_in_its_union(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < record_field_count; i++) {
+        assert_true(record_fields[i].type < RECORD_TYPE_COUNT);
+        assert_true(record_fields[i].offset >= offsetof(struct record, config));
+        assert_true(record_fields[i].offset + record_fields[i].size <= sizeof(struct record));
+    }
+}
+
+#define CASE(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_idle_gpus_first_in_index_order),
+        CASE(test_exclusive_never_shares),
+        CASE(test_magm_takes_most_free_memory),
+        CASE(test_lug_takes_lowest_activity),
+        CASE(test_mug_takes_highest_activity),
+        CASE(test_several_gpus_come_best_first),
+        CASE(test_mug_leaves_idle_gpus_alone),
+        CASE(test_round_robin_goes_round),
+        CASE(test_floor_is_met_at_five_gib),
+        CASE(test_floor_is_missed_below),
+        CASE(test_cap_is_met_at_800),
+        CASE(test_cap_is_missed_above),
+        CASE(test_unmeasured_activity_is_not_shared),
+        CASE(test_claim_and_margin_in_the_monitor_view),
+        CASE(test_monitor_closes_a_gpu_until_memory_settles),
+        CASE(test_memory_never_seen_closes_a_gpu_not_for_ever),
+        CASE(test_decision_period),
+        CASE(test_reservations_do_not_race),
+        CASE(test_observed_memory_beyond_the_claim_counts),
+        CASE(test_unknown_memory_books_a_whole_gpu),
+        CASE(test_foreign_memory_keeps_a_gpu_from_being_idle),
+        CASE(test_jobs_per_gpu_are_limited),
+        CASE(test_exclusive_job_is_alone),
+        CASE(test_fifo_blocks_behind_the_head),
+        CASE(test_hold_and_release),
+        CASE(test_what_can_never_run),
+        CASE(test_crash_goes_to_the_recovery_queue_and_starts_alone),
+        CASE(test_other_failures_are_not_retried),
+        CASE(test_a_crash_alone_is_retried_once),
+        CASE(test_recoveries_are_limited),
+        CASE(test_a_crash_raises_the_claim),
+        CASE(test_cancel),
+        CASE(test_transitions_are_declared),
+        CASE(test_every_record_field_is_in_its_union),
+    };
+
+    return cmocka_run_group_tests_name("core", tests, NULL, NULL);
+}
