@@ -20,7 +20,7 @@ static double clamp01(double x)
     return x > 0 ? (x < 1 ? x : 1) : 0; /* NaN becomes 0 */
 }
 
-/* What one resident asks of the GPU while it runs at full speed: SM activity under MPS, its share of time on streams. */
+/* What one resident asks of the GPU at full speed: SM activity under MPS, its share of time on streams. */
 static double demand(const struct contention_params *params, enum share_mode mode, double a)
 {
     a = clamp01(a);

@@ -177,8 +177,8 @@ struct nvml_memory_v2 { /* bytes; total = reserved + free + used */
 };
 
 struct nvml_utilization { /* percent of the last sampling period */
-    unsigned int gpu;    /* some kernel ran: not SM activity */
-    unsigned int memory; /* device memory was being read or written */
+    unsigned int gpu;     /* some kernel ran: not SM activity */
+    unsigned int memory;  /* device memory was being read or written */
 };
 
 struct nvml_process_info_v1 { /* of the functions without a version suffix */
@@ -397,8 +397,10 @@ NVML_API int nvmlDeviceGetProcessUtilization(struct nvml_device *device, struct 
 
 /* What it does now. Power in mW, energy in mJ since the driver was loaded, clocks in MHz, temperature in Celsius. */
 NVML_API int nvmlDeviceGetUtilizationRates(struct nvml_device *device, struct nvml_utilization *utilization);
-NVML_API int nvmlDeviceGetEncoderUtilization(struct nvml_device *device, unsigned int *percent, unsigned int *period_us);
-NVML_API int nvmlDeviceGetDecoderUtilization(struct nvml_device *device, unsigned int *percent, unsigned int *period_us);
+NVML_API int nvmlDeviceGetEncoderUtilization(struct nvml_device *device, unsigned int *percent,
+                                             unsigned int *period_us);
+NVML_API int nvmlDeviceGetDecoderUtilization(struct nvml_device *device, unsigned int *percent,
+                                             unsigned int *period_us);
 NVML_API int nvmlDeviceGetPowerUsage(struct nvml_device *device, unsigned int *mw);
 NVML_API int nvmlDeviceGetTotalEnergyConsumption(struct nvml_device *device, unsigned long long *mj);
 NVML_API int nvmlDeviceGetPowerManagementMode(struct nvml_device *device, unsigned int *mode);

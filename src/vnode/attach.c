@@ -99,8 +99,7 @@ int attach_begin(struct attachment *attachment, struct node *node, const struct 
     bank->slots[i].pid = getpid();
     bank->slots[i].start_ticks = self.start_ticks;
     bank->slots[i].phase = wanted->work_ns > 0 ? NODE_SLOT_LOADING : NODE_SLOT_ATTACHED;
-    *attachment =
-        (struct attachment){.node = node, .slot = i, .pid = getpid(), .start_ticks = self.start_ticks};
+    *attachment = (struct attachment){.node = node, .slot = i, .pid = getpid(), .start_ticks = self.start_ticks};
     physics_advance(node->file, bank, bank->updated_ns); /* a train_from_ns that has passed counts at once */
     node_commit(node);
     return 0;
@@ -117,8 +116,7 @@ static struct node_slot *own_slot(const struct attachment *attachment, struct no
     return slot;
 }
 
-static int begin_own(struct attachment *attachment, struct node_bank **bank, struct node_slot **slot,
-                     struct error *err)
+static int begin_own(struct attachment *attachment, struct node_bank **bank, struct node_slot **slot, struct error *err)
 {
     int rc = begin(attachment->node, bank, err);
 

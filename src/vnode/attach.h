@@ -28,7 +28,7 @@ struct shortage {
 };
 
 /* The GPUs that a process may use by CUDA's rules: all where `visible` (of CUDA_VISIBLE_DEVICES) is NULL, else indices
- * or UUIDs or unique beginnings of UUIDs, separated by commas; whatever follows the first that is none does not count. */
+ * or UUIDs or unique beginnings of UUIDs, separated by commas; what follows the first that is none does not count. */
 uint32_t attach_visible_gpus(const struct node_file *file, const char *visible, uint32_t gpus[static NODE_MAX_GPUS]);
 
 /* Whether a CUDA process would come through MPS: the directory (of CUDA_MPS_PIPE_DIRECTORY) has the `control` pipe of

@@ -51,8 +51,8 @@ static int fill_identity(struct node_file *file)
         id[6] = (id[6] & 0x0f) | 0x40; /* RFC 9562: version 4, random */
         id[8] = (id[8] & 0x3f) | 0x80;
         snprintf(gpu->uuid, sizeof gpu->uuid,
-                 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", id[0], id[1], id[2],
-                 id[3], id[4], id[5], id[6], id[7], id[8], id[9], id[10], id[11], id[12], id[13], id[14], id[15]);
+                 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", id[0], id[1], id[2], id[3],
+                 id[4], id[5], id[6], id[7], id[8], id[9], id[10], id[11], id[12], id[13], id[14], id[15]);
         memcpy(&serial, id, sizeof serial);
         snprintf(gpu->serial, sizeof gpu->serial, "1%012llu", (unsigned long long)(serial % 1000000000000u));
     }

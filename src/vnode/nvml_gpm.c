@@ -49,8 +49,7 @@ int nvmlGpmSampleGet(struct nvml_device *device, struct nvml_gpm_sample *sample)
     rc = nvml_begin(device, &gpu, &bank);
     if (rc != NVML_SUCCESS)
         return rc;
-    *sample = (struct nvml_gpm_sample){
-        .device = device, .at_ns = bank->updated_ns, .now = bank->gpus[device->index]};
+    *sample = (struct nvml_gpm_sample){.device = device, .at_ns = bank->updated_ns, .now = bank->gpus[device->index]};
     nvml_end();
     return NVML_SUCCESS;
 }

@@ -119,8 +119,7 @@ int nvmlDeviceGetCudaComputeCapability(struct nvml_device *device, int *major, i
     return NVML_SUCCESS;
 }
 
-int nvmlDeviceGetPowerManagementLimitConstraints(struct nvml_device *device, unsigned int *min_mw,
-                                                 unsigned int *max_mw)
+int nvmlDeviceGetPowerManagementLimitConstraints(struct nvml_device *device, unsigned int *min_mw, unsigned int *max_mw)
 {
     const struct node_gpu *gpu;
     int rc = nvml_gpu(device, &gpu);

@@ -24,9 +24,13 @@ static const struct key {
     int64_t low, high; /* of numbers, in the profile's unit */
 } keys[] = {
 #define NODE_KEY(name, kind, member, low, high)                                                                        \
-    {"node", name, kind, offsetof(struct node_file, member), sizeof((struct node_file *)0)->member, low, high}
+    {                                                                                                                  \
+        "node", name, kind, offsetof(struct node_file, member), sizeof((struct node_file *)0)->member, low, high       \
+    }
 #define GPU_KEY(name, kind, member, low, high)                                                                         \
-    {"gpu", name, kind, offsetof(struct node_gpu, member), sizeof((struct node_gpu *)0)->member, low, high}
+    {                                                                                                                  \
+        "gpu", name, kind, offsetof(struct node_gpu, member), sizeof((struct node_gpu *)0)->member, low, high          \
+    }
     NODE_KEY("name", KIND_TEXT, profile, 0, 0),
     NODE_KEY("gpus", KIND_U32, gpu_count, 1, NODE_MAX_GPUS),
     NODE_KEY("driver_version", KIND_TEXT, driver_version, 0, 0),

@@ -14,7 +14,7 @@
 #include "base/units.h"
 
 /* A job holds nothing for LOAD_NS, then climbs to its need in CLIMB_STEPS steps (docs/contention.md). The last one
- * touches the peak, which falls to what stays after SETTLE_NS: long enough to be real, too short to meet a neighbour's. */
+ * touches the peak, which falls to what stays after SETTLE_NS: long enough to be seen, too short to meet another's. */
 #define LOAD_NS     (12 * NS_PER_SEC)
 #define STEP_NS     (3 * NS_PER_SEC)
 #define CLIMB_STEPS 5

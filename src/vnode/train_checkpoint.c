@@ -25,8 +25,8 @@ static char *checkpoint_path(void)
 int checkpoint_write(const struct train_plan *plan, double done_ns, struct error *err)
 {
     CLEANUP(free_ptr) char *path = checkpoint_path();
-    CLEANUP(free_ptr) char *text =
-        xasprintf("carma-train checkpoint 1\nwork_ns %.0f\ndone_ns %.0f\n", plan->work_ns, done_ns);
+    CLEANUP(free_ptr)
+    char *text = xasprintf("carma-train checkpoint 1\nwork_ns %.0f\ndone_ns %.0f\n", plan->work_ns, done_ns);
 
     return file_write_atomic(path, text, strlen(text), 0666, err);
 }

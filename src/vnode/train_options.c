@@ -132,8 +132,7 @@ static double jitter_factor(double jitter, int64_t seed)
 
 static int plan_workload(const struct options *o, struct train_plan *plan, struct error *err)
 {
-    CLEANUP(free_ptr) char *path =
-        o->workloads ? xstrdup(o->workloads) : install_path("share/carma/workloads.csv");
+    CLEANUP(free_ptr) char *path = o->workloads ? xstrdup(o->workloads) : install_path("share/carma/workloads.csv");
     struct workloads workloads;
     const struct workload *w;
     int rc = workloads_read(&workloads, path, err);

@@ -71,10 +71,13 @@ expect 1 "was made under CARMA_TIME_SCALE=480" env CARMA_TIME_SCALE=3 "$PROGRAMS
 CARMA_TIME_SCALE=480 "$PROGRAMS/carma-train" --workload "$workload" --workloads "$SOURCE/data/workloads.csv" \
     >"$T/job" 2>&1 &
 job=$!
-sleep 0.3
+tries=0
+until "$vnode" show | grep -q training || [ $((tries += 1)) -gt 200 ]; do
+    sleep 0.01
+done
 expect 0 "training" "$vnode" show "$T/b"
 kill $job
-wait $job
+wait $job 2>/dev/null
 [ $? -eq 143 ] || { echo "FAILED: carma-train after SIGTERM: $(cat "$T/job")" >&2; failures=$((failures + 1)); }
 grep -qF "carma-train: $workload on 1 GPU, time sharing" "$T/job" ||
     { echo "FAILED: the job said: $(cat "$T/job")" >&2; failures=$((failures + 1)); }

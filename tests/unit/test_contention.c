@@ -26,8 +26,7 @@ static void rates_are(const struct contention_params *params, enum share_mode mo
         assert_near(rates[i], expected[i], 1e-9);
 }
 
-#define RATES(params, mode, a, ...)                                                                                    \
-    rates_are(params, mode, sizeof(a) / sizeof *(a), a, (const double[]){__VA_ARGS__})
+#define RATES(params, mode, a, ...) rates_are(params, mode, sizeof(a) / sizeof *(a), a, (const double[]){__VA_ARGS__})
 
 static void alone_runs_at_full_speed(void **state)
 {
@@ -87,7 +86,8 @@ static void variants(void **state)
     RATES(&params, SHARE_MPS, uneven, 0.174545454545, 0.436363636364, 0.785454545455);
     params.share_weight = 1.5;
     RATES(&params, SHARE_MPS, uneven, 0.331062140803, 0.523455205995, 0.702288854269);
-    params.share_weight = 2; /* the heavier one reaches full speed; what it leaves goes to the other: (0.6 - 0.5) / 0.2 */
+    params.share_weight = 2;
+    /* the heavier one reaches full speed; what it leaves goes to the other: (0.6 - 0.5) / 0.2 */
     RATES(&params, SHARE_MPS, light, 0.5, 1);
 }
 
@@ -120,10 +120,14 @@ static void power(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(alone_runs_at_full_speed), cmocka_unit_test(table_4_2),
-        cmocka_unit_test(many_small_ones),          cmocka_unit_test(streams_deliver_less),
-        cmocka_unit_test(variants),                 cmocka_unit_test(one_that_uses_nothing),
-        cmocka_unit_test(mig),                      cmocka_unit_test(power),
+        cmocka_unit_test(alone_runs_at_full_speed),
+        cmocka_unit_test(table_4_2),
+        cmocka_unit_test(many_small_ones),
+        cmocka_unit_test(streams_deliver_less),
+        cmocka_unit_test(variants),
+        cmocka_unit_test(one_that_uses_nothing),
+        cmocka_unit_test(mig),
+        cmocka_unit_test(power),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

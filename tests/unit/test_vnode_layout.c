@@ -11,8 +11,7 @@
 #include "vnode/layout.h"
 
 #define MEMBER(type, member)                                                                                           \
-    strbuf_printf(&text, "  %zu %s %zu\n", offsetof(struct type, member), #member,                                     \
-                  sizeof((struct type *)NULL)->member)
+    strbuf_printf(&text, "  %zu %s %zu\n", offsetof(struct type, member), #member, sizeof((struct type *)NULL)->member)
 #define TYPE(type) strbuf_printf(&text, "%s %zu\n", #type, sizeof(struct type))
 
 static void layout_is_golden(void **state)

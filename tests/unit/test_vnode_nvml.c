@@ -53,7 +53,10 @@ static struct nvml_device *gpu(unsigned int index)
 /* Puts this process on GPU `index`, training from now on, with `bytes` of memory. */
 static struct attachment train(uint32_t index, double activity, int64_t bytes, bool mps)
 {
-    struct node_slot wanted = {.use_count = 1, .mps = mps, .work_ns = 1e18, .train_from_ns = node_now_ns(&f.node),
+    struct node_slot wanted = {.use_count = 1,
+                               .mps = mps,
+                               .work_ns = 1e18,
+                               .train_from_ns = node_now_ns(&f.node),
                                .uses = {{.gpu = index, .activity = activity}}};
     static struct shortage shortage;
     struct attachment attachment;
@@ -139,8 +142,7 @@ static void memory_and_processes(void **state)
     v2.version = NVML_VERSION(struct nvml_memory_v2, 1);
     assert_int_equal(NVML(nvmlDeviceGetMemoryInfo_v2)(gpu(0), &v2), NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
 
-    assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(gpu(0), &count, NULL),
-                     NVML_ERROR_INSUFFICIENT_SIZE);
+    assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(gpu(0), &count, NULL), NVML_ERROR_INSUFFICIENT_SIZE);
     assert_int_equal(count, 1);
     count = 4;
     assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(gpu(0), &count, infos), NVML_SUCCESS);

@@ -31,8 +31,12 @@ static struct node_slot *job(uint32_t gpu, double activity, int64_t from_s, doub
 {
     struct node_slot *slot = &bank.slots[bank.slot_high++];
 
-    *slot = (struct node_slot){.phase = NODE_SLOT_LOADING, .pid = 1, .mps = mps, .use_count = 1,
-                               .train_from_ns = 1000 + from_s * NS_PER_SEC, .work_ns = work_s * SEC};
+    *slot = (struct node_slot){.phase = NODE_SLOT_LOADING,
+                               .pid = 1,
+                               .mps = mps,
+                               .use_count = 1,
+                               .train_from_ns = 1000 + from_s * NS_PER_SEC,
+                               .work_ns = work_s * SEC};
     slot->uses[0] = (struct node_use){.gpu = gpu, .activity = activity, .bytes = GIB};
     return slot;
 }
