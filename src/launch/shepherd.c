@@ -31,10 +31,11 @@
 #include "launch/tail.h"
 #include "launch/tree.h"
 
-#define POKE_WAIT_MS   1000 /* for a daemon whose socket is full; after that it must look at the file itself */
-#define EXEC_SETTLE_MS 200  /* "exec" was said, but somebody else holds the report pipe open */
-#define KILL_PAUSE_MS  20   /* between two rounds of SIGKILL */
-#define WRITE_PAUSE_S  1
+#define POKE_WAIT_MS      1000 /* for a daemon whose socket is full; after that it must look at the file itself */
+#define EXEC_SETTLE_MS    200  /* "exec" was said, but somebody else holds the report pipe open */
+#define KILL_PAUSE_MS     20   /* between two rounds of SIGKILL, at first */
+#define KILL_PAUSE_MAX_MS 1000 /* ... and after some: a process may hang in a driver for hours */
+#define WRITE_PAUSE_S     1
 
 struct shepherd {
     struct request request;
@@ -53,6 +54,7 @@ struct shepherd {
     int wait_status;
     int64_t running_at_ns; /* wall; when "exec" is believed; 0: not said */
     int64_t kill_at_ns;    /* wall; when SIGTERM's grace is over; 0: the tree was not asked to end */
+    int64_t kill_pause_ms;
     struct tree tree;
 };
 
@@ -282,7 +284,7 @@ static int wait_ms(const struct shepherd *s)
     if (s->running_at_ns)
         until_ns = s->running_at_ns;
     if (s->kill_at_ns && s->kill_at_ns < until_ns)
-        until_ns = s->kill_at_ns > now_ns ? s->kill_at_ns : now_ns + KILL_PAUSE_MS * NS_PER_MS;
+        until_ns = s->kill_at_ns > now_ns ? s->kill_at_ns : now_ns + s->kill_pause_ms * NS_PER_MS;
     if (until_ns == INT64_MAX)
         return -1;
     ms = until_ns <= now_ns ? 0 : (until_ns - now_ns) / NS_PER_MS + 1;
@@ -302,8 +304,10 @@ static void watch(struct shepherd *s)
         }
         if (s->running_at_ns && nodetime_monotonic_wall_ns() >= s->running_at_ns)
             now_running(s);
-        if (s->kill_at_ns && nodetime_monotonic_wall_ns() >= s->kill_at_ns)
+        if (s->kill_at_ns && nodetime_monotonic_wall_ns() >= s->kill_at_ns) {
             tree_signal(&s->tree, getpid(), SIGKILL);
+            s->kill_pause_ms = s->kill_pause_ms < KILL_PAUSE_MAX_MS ? 2 * s->kill_pause_ms : KILL_PAUSE_MAX_MS;
+        }
     } while (reap(s));
     read_report(s); /* what the child said with its last breath */
 }
@@ -384,7 +388,7 @@ static int shepherd_run(struct shepherd *s, struct error *err)
 
 int main(int argc, char **argv)
 {
-    static struct shepherd shepherd = {.report_fd = -1};
+    static struct shepherd shepherd = {.report_fd = -1, .kill_pause_ms = KILL_PAUSE_MS};
     struct error err;
     int code;
 

@@ -480,7 +480,8 @@ static void test_fork_chain(void **state)
 
     /* every process forks the next and ends: none lives long, and none hears SIGTERM */
     f->request.grace_ns = 50 * NS_PER_MS;
-    run(f, "echo 'trap \"\" TERM; sh hop & exit' >hop; sh hop; exit 0", LAUNCH_ENDED);
+    run(f, "echo 'trap \"\" TERM; sh hop & exit' >hop; for i in 1 2 3 4 5; do sh hop; done; exit 0",
+        LAUNCH_ENDED);
     assert_int_equal(f->status.cause, EXIT_COMPLETED);
 }
 
@@ -533,6 +534,25 @@ static void test_stop_the_deaf(void **state)
     await_end(f, LAUNCH_ENDED);
     assert_true(f->status.stopped);
     assert_int_equal(f->status.signal, SIGKILL);
+}
+
+static void test_stop_the_stopped(void **state)
+{
+    struct fixture *f = *state;
+    struct proc_stat stat = {0};
+
+    f->request.grace_ns = 60 * NS_PER_SEC;
+    command(f, "trap 'exit 7' TERM; kill -STOP $$");
+    start(f);
+    await_phase(f, LAUNCH_RUNNING);
+    for (int i = 0; i < 1000 && stat.state != 'T'; i++) {
+        assert_int_equal(proc_read_stat(f->status.process, &stat), 0);
+        pause_ms(2);
+    }
+    assert_int_equal(stat.state, 'T');
+    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
+    await_end(f, LAUNCH_ENDED);
+    assert_int_equal(f->status.exit_status, 7);
 }
 
 static void test_stop_at_once(void **state)
@@ -713,14 +733,18 @@ static void test_sweep(void **state)
 {
     struct fixture *f = *state;
     char path[200];
-    pid_t stray;
+    pid_t stray, bare;
     int left = 1;
 
-    snprintf(path, sizeof path, "%s/stray", f->work);
-    command(f, "(setsid sh -c 'echo $$ >stray; exec sleep 100' &) ; sleep 100");
+    /* one that left the session, one that dropped the environment */
+    command(f, "(setsid sh -c 'echo $$ >stray; exec sleep 100' &); (env -i sh -c 'echo $$ >bare; exec sleep 100' &);"
+               "sleep 100");
     start(f);
     await_phase(f, LAUNCH_RUNNING);
+    snprintf(path, sizeof path, "%s/stray", f->work);
     stray = pid_in(path);
+    snprintf(path, sizeof path, "%s/bare", f->work);
+    bare = pid_in(path);
     assert_int_equal(kill(f->shepherd, SIGKILL), 0);
     while (launch_alive(f->shepherd, f->ticks))
         pause_ms(2);
@@ -734,6 +758,30 @@ static void test_sweep(void **state)
         pause_ms(5);
     assert_int_equal(left, 0);
     assert_true(gone(stray));
+    assert_true(gone(bare));
+}
+
+/* The number of a session that has ended may lead another one by now. */
+static void test_sweep_spares_others(void **state)
+{
+    struct fixture *f = *state;
+    struct proc_stat stat = {0};
+    pid_t other = fork();
+
+    if (other == 0) {
+        setsid();
+        pause();
+        _exit(0);
+    }
+    while (stat.session != other)
+        assert_int_equal(proc_read_stat(other, &stat), 0);
+    f->status.process = other;
+    f->status.process_start_ticks = stat.start_ticks - 1;
+    assert_int_equal(launch_sweep("/nonexistent/run", &f->status, geteuid()), 0);
+    f->status.process_start_ticks = stat.start_ticks;
+    assert_int_equal(launch_sweep("/nonexistent/run", &f->status, geteuid() + 1), 0); /* another user's */
+    assert_int_equal(launch_sweep("/nonexistent/run", &f->status, geteuid()), 1);
+    assert_int_equal(waitpid(other, NULL, 0), other);
 }
 
 /* One of these lives as long as every job does. */
@@ -993,9 +1041,9 @@ int main(void)
         T(test_shared_output), T(test_first_truncates), T(test_environment), T(test_no_mps), T(test_clean_process),
         T(test_job_number_in_paths), T(test_failures_before_the_command), T(test_double_fork),
         T(test_descendant_ignores_sigterm), T(test_fork_chain), T(test_stop), T(test_stop_politely),
-        T(test_stop_the_deaf), T(test_stop_at_once),
+        T(test_stop_the_deaf), T(test_stop_the_stopped), T(test_stop_at_once),
         T(test_stop_before_the_command), T(test_last_status_is_retried), T(test_daemon_dies), T(test_settle), T(test_settle_race),
-        T(test_poke), T(test_poke_waits_for_a_busy_daemon), T(test_sweep), T(test_small),
+        T(test_poke), T(test_poke_waits_for_a_busy_daemon), T(test_sweep), T(test_sweep_spares_others), T(test_small),
         T(test_run_directory_must_be_new),
         T(test_bad_shepherd), T(test_other_user), T(test_never_half_written), T(test_conda), T(test_conda_runs),
         T(test_conda_failures), T(test_incomplete_request),
