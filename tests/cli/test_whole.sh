@@ -1,0 +1,103 @@
+#!/bin/sh
+# The whole thing on a virtual node: jobs through daemon, shepherd and GPUs, and a trace that is played while the daemon
+# is killed and started again. Usage: test_whole.sh CARMA SOURCE BUILD
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+BUILD=$(realpath "$3") || exit 99
+
+CARMA_PREFIX=$T/prefix
+CARMA_VNODE=$T/node
+CARMA_TIME_SCALE=480
+export CARMA_PREFIX CARMA_VNODE CARMA_TIME_SCALE
+mkdir -p "$T/prefix/bin" "$T/prefix/lib/carma/vnode" "$T/prefix/share"
+ln -s "$BUILD/src/vnode/carma-train" "$BUILD/src/daemon/carmad" "$T/prefix/bin/"
+ln -s "$BUILD/src/gpu/carma-monitor" "$BUILD/src/launch/carma-shepherd" "$T/prefix/lib/carma/"
+ln -s "$BUILD/src/vnode/libnvidia-ml.so.1" "$T/prefix/lib/carma/vnode/"
+ln -s "$SOURCE/data" "$T/prefix/share/carma"
+"$BUILD/src/vnode/carma-vnode" create "$CARMA_VNODE" --profile "$SOURCE/data/nodes/a100x4-40g.ini" || exit 99
+
+daemon=
+start_daemon() {
+    "$T/prefix/bin/carmad" --state "$T/state" --socket "$CARMA_SOCKET" \
+        --set nvml_library="$T/prefix/lib/carma/vnode/libnvidia-ml.so.1" >>"$T/log" 2>&1 &
+    daemon=$!
+    tries=100
+    until "$CARMA" gpus >"$T/gpus" 2>&1; do
+        tries=$((tries - 1))
+        if [ "$tries" -eq 0 ] || ! kill -0 "$daemon" 2>/dev/null; then
+            fail "carmad does not answer: $(cat "$T/log")"
+            finish
+        fi
+        sleep 0.05
+    done
+}
+start_daemon
+cd "$T" || exit 99
+
+# One job, from its submission to its end; and what became of others.
+# shellcheck disable=SC2016 # for the job's shell
+run submit -W -J first -o first.out -- sh -c 'echo "on $CUDA_VISIBLE_DEVICES"; exit 3'
+expect_status 3
+run logs @
+grep -q '^on GPU-' "$T/out" || fail "$said: $(cat "$T/out")"
+# shellcheck disable=SC2016 # for the job's shell
+run submit -W -- sh -c 'kill -KILL $$'
+expect_status 137
+run submit --parsable --hold -- true
+expect_output 3
+run explain @
+grep -q 'job 3 is HELD' "$T/out" || fail "$said: $(cat "$T/out")"
+run release 3
+expect_status 0
+run wait @
+expect_status 0
+run submit --parsable -- sleep 600
+run cancel 4
+expect_status 0
+run wait 1-4
+expect_status 3
+run queue --all
+[ "$(awk '{ printf "%s ", $4 }' "$T/out")" = 'ST F F CD CA ' ] || fail "$said: $(cat "$T/out")"
+expect_error 1 "the node has 4" submit -G 5 -- true
+expect_error 1 "39.6 GiB" submit --gpu-memory 100G -- true
+
+# Ten short jobs, two of them on two GPUs; the daemon is killed among them.
+grep -v '^#' "$SOURCE/data/workloads.csv" | awk -F, -v OFS=, '
+    NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i }
+    NR > 1 { $column["solo_runtime_s"] = 200 }
+    NR == 1 || $1 == "resnet" || $1 == "gpt2_large_2"' >workloads.csv
+{
+    echo arrival_s,workload
+    for second in 0 60 120 180 240 300 360 420; do
+        echo "$second,resnet"
+    done
+    echo 430,gpt2_large_2
+    echo 430,gpt2_large_2
+} >trace.csv
+"$CARMA" play trace.csv --workloads workloads.csv --output-dir jobs --json >report.json 2>messages &
+play=$!
+sleep 0.6
+kill -KILL "$daemon"
+wait "$daemon" 2>/dev/null
+sleep 0.2
+start_daemon
+wait "$play" || fail "play: status $?: $(cat messages)"
+python3 - report.json <<'PYTHON' || fail "play: $(cat report.json messages)"
+import json, sys
+report = json.load(open(sys.argv[1]))
+assert report["jobs"] == 10 and report["failed"] == 0 and report["time_scale"] == 480, report
+assert len(report["node"]) == 4 and report["energy_j"] > 0 and report["memory_mean_bytes"] > 0, report
+assert 600 < report["makespan_s"] and 200 <= report["execution_mean_s"] <= report["completion_mean_s"], report
+PYTHON
+grep -q 'waiting up to' messages || fail "play did not notice that the daemon was gone"
+run queue --all --json
+python3 - "$T/out" <<'PYTHON' || fail "some job was submitted or run twice: $(cat "$T/out")"
+import json, sys
+jobs = json.load(open(sys.argv[1]))["jobs"]
+names = [job["name"] for job in jobs[4:]]
+assert names == ["resnet"] * 8 + ["gpt2_large_2"] * 2, names
+assert all(job["launches"] == 1 + job["crashes"] for job in jobs[4:]), jobs
+PYTHON
+kill "$daemon"
+wait "$daemon" 2>/dev/null
+finish
