@@ -151,10 +151,12 @@ static void list_neighbours(const struct node_bank *bank, uint32_t gpu, const st
 
         if (slot == self || slot->phase == NODE_SLOT_FREE)
             continue;
-        for (uint32_t k = 0; k < slot->use_count; k++)
-            if (slot->uses[k].gpu == gpu && slot->uses[k].bytes > 0)
+        for (uint32_t k = 0; k < slot->use_count && k < NODE_MAX_GPUS; k++)
+            if (slot->uses[k].gpu == gpu && slot->uses[k].bytes > 0) {
                 shortage->neighbours[shortage->neighbour_count++] =
                     (struct neighbour){.pid = slot->pid, .bytes = slot->uses[k].bytes};
+                break;
+            }
     }
 }
 
