@@ -11,7 +11,7 @@
 #include "cli/session.h"
 #include "cli/view.h"
 
-#define BATCH_MAX   64 /* jobs of one request */
+#define BATCH_MAX   6 /* jobs of one request: even with an environment of 1 MiB each the daemon takes it */
 #define POLL_MS     200
 #define POLL_END_MS 50 /* when few jobs are left: what the GPUs draw after the last end is counted too */
 
