@@ -1,0 +1,22 @@
+/* The end of a job's output, whatever the job wrote there: a verdict within its bounds, and a status that keeps it. */
+#include <string.h>
+
+#include "fuzz.h"
+#include "launch/classify.h"
+#include "launch/status.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+    struct classify_verdict verdict;
+    struct launch_status status;
+
+    classify_output((const char *)bytes, length, &verdict);
+    require(memchr(verdict.line, '\0', sizeof verdict.line));
+    require(verdict.requested_bytes >= -1 && verdict.free_bytes >= -1);
+    require(verdict.gpu_oom || (verdict.requested_bytes == -1 && verdict.free_bytes == -1 && !verdict.line[0]));
+    status_set_message(&status, (const char *)bytes, length);
+    require(memchr(status.message, '\0', sizeof status.message) && !strpbrk(status.message, "\n\r\t\x1b"));
+    if (status_parse("status", (const char *)bytes, length, &status, NULL) == 0)
+        require((unsigned)status.phase < LAUNCH_PHASE_COUNT && (unsigned)status.cause < EXIT_CAUSE_COUNT);
+    return 0;
+}
