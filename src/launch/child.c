@@ -203,7 +203,7 @@ static void execute_in_conda(const struct request *request, const char *shepherd
                                     : "conda: cannot run bash");
 }
 
-void child_run(const struct request *request, const char *shepherd, int report_fd)
+void child_run(const struct request *request, const char *shepherd, pid_t parent, int report_fd)
 {
     struct strbuf *own;
     size_t own_count;
@@ -214,6 +214,8 @@ void child_run(const struct request *request, const char *shepherd, int report_f
         fail(report_fd, err.text);
     reset_signals();
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of user, which clears it: no shepherd, no job */
+    if (getppid() != parent)
+        _exit(EXIT_NOT_RUN); /* it was gone before we asked for that */
     if (chdir(request->directory) < 0) {
         error_set(&err, errno, "cannot enter the directory '%s': %s: make it, or submit from another",
                   request->directory, strerror(errno));

@@ -12,8 +12,10 @@
 /* Becomes the request's user for good, where root does a job of another user; does nothing else. */
 int child_become_user(const struct request *request, struct error *err);
 
-/* In the forked child: becomes the job, or reports why not and exits. `shepherd` is the path of this program. */
-void child_run(const struct request *request, const char *shepherd, int report_fd) __attribute__((noreturn));
+/* In the forked child: becomes the job, or reports why not and exits. `shepherd` is the path of this program, `parent`
+ * the process that runs it. */
+void child_run(const struct request *request, const char *shepherd, pid_t parent, int report_fd)
+    __attribute__((noreturn));
 
 /* The program's other face, `carma-shepherd exec REPORT_FD DIRECTORY COUNT NAME=VALUE... COMMAND...`: what the login
  * shell executes once the environment is active. Puts back what the profile may have changed, and runs the command. */

@@ -173,7 +173,7 @@ static int fork_job(struct shepherd *s)
         return -errno;
     s->process = fork();
     if (s->process == 0)
-        child_run(&s->request, s->program, fds[1]);
+        child_run(&s->request, s->program, s->status.shepherd, fds[1]);
     close(fds[1]);
     if (s->process < 0) {
         close(fds[0]);
