@@ -107,14 +107,16 @@ static void on_interrupt(int number)
     play_interrupted = number;
 }
 
-/* The first one stops the play in order; a second one kills. */
+/* The first one stops the play in order; a second one kills. What was ignored stays so: nohup, a shell's background. */
 static void catch_interrupts(void)
 {
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND}, old;
 
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    for (size_t i = 0; i < array_size(numbers); i++) {
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &action, NULL);
+    }
 }
 
 static int require_empty(const char *path, struct error *err)

@@ -54,6 +54,7 @@ expect_error 1 "is not empty" play --output-dir "$T" "$T/two.csv"
 
 run play --estimates --jitter 0.03 --seed 2 --output-dir "$T/out1" --json "$T/two.csv"
 expect_status 0
+expect_golden cli-play.json
 [ "$(wc -l <"$T/answers.json.posts")" -eq 3 ] || fail "$said: $(cat "$T/answers.json.posts") $(cat "$T/err")"
 python3 - "$T/out" "$T/answers.json.posts" "$T" <<'PYTHON' || fail "the report or the request is wrong"
 import json, sys

@@ -98,6 +98,23 @@ names = [job["name"] for job in jobs[4:]]
 assert names == ["resnet"] * 8 + ["gpt2_large_2"] * 2, names
 assert all(job["launches"] == 1 + job["crashes"] for job in jobs[4:]), jobs
 PYTHON
+
+# Stopped in the middle, it cancels what it has started, and only that.
+run submit --parsable --hold -- true
+expect_status 0
+"$CARMA" play "$SOURCE/data/traces/thesis_90.csv" --output-dir stopped 2>messages &
+play=$!
+sleep 0.5
+kill "$play"
+wait "$play"
+status=$?
+[ "$status" -eq 143 ] || fail "a stopped play: status $status: $(cat messages)"
+grep -q '^carma: stopped after [1-9][0-9]* of 90 jobs: [1-9][0-9]* unfinished ones cancelled$' messages ||
+    fail "a stopped play: $(cat messages)"
+run queue
+[ "$(awk 'NR > 1 && $4 != "CG" { print $4 }' "$T/out")" = H ] || fail "a stopped play left $(cat "$T/out")"
+run cancel 15
+expect_status 0
 kill "$daemon"
 wait "$daemon" 2>/dev/null
 finish
