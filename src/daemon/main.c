@@ -225,13 +225,6 @@ static void stop(struct daemon *daemon)
         daemon_log("stopped; %" PRIu32 " job%s on and will be found again", running, running == 1 ? " goes" : "s go");
 }
 
-static void close_any(uv_handle_t *handle, void *unused)
-{
-    (void)unused;
-    if (!uv_is_closing(handle))
-        uv_close(handle, NULL);
-}
-
 static int run(struct daemon *daemon, struct error *err)
 {
     uv_signal_t signals[2];
@@ -257,11 +250,12 @@ static int run(struct daemon *daemon, struct error *err)
         daemon_log("policy %s, memory view %s, listening on %s", daemon->config.core.policy,
                    memory_view_name(daemon->config.core.memory_view), daemon->config.socket);
         uv_run(&loop, UV_RUN_DEFAULT);
-        uv_poll_stop(&stored);
+        uv_close((uv_handle_t *)&stored, NULL);
+        for (int i = 0; i < 2; i++)
+            uv_close((uv_handle_t *)&signals[i], NULL);
     }
     stop(daemon);
-    uv_walk(&loop, close_any, NULL);
-    uv_run(&loop, UV_RUN_DEFAULT);
+    uv_run(&loop, UV_RUN_DEFAULT); /* until every room has closed what it had on the loop */
     uv_loop_close(&loop);
     return status;
 }

@@ -1,0 +1,91 @@
+# For tests of the whole system on a virtual node: sourced after lib.sh, with BUILD (the meson tree) as $3.
+# shellcheck shell=sh
+BUILD=$3
+PREFIX=$T/prefix
+mkdir -p "$PREFIX/bin" "$PREFIX/lib/carma/vnode" "$PREFIX/share/carma"
+ln -s "$BUILD/src/cli/carma" "$BUILD/src/daemon/carmad" "$BUILD/src/vnode/carma-train" "$BUILD/src/vnode/carma-vnode" \
+    "$PREFIX/bin"
+ln -s "$BUILD/src/gpu/carma-monitor" "$BUILD/src/launch/carma-shepherd" "$PREFIX/lib/carma"
+ln -s "$BUILD/src/vnode/libnvidia-ml.so.1" "$PREFIX/lib/carma/vnode"
+ln -s "$SOURCE/data/nodes" "$SOURCE/data/workloads.csv" "$SOURCE/data/traces" "$PREFIX/share/carma"
+CARMA_PREFIX=$PREFIX
+CARMA_VNODE=$T/node
+STATE=$T/state
+TRAIN=$PREFIX/bin/carma-train
+export CARMA_PREFIX CARMA_VNODE
+daemon=
+
+# start_node PROFILE TIME_SCALE
+start_node() {
+    CARMA_TIME_SCALE=$2
+    export CARMA_TIME_SCALE
+    "$PREFIX/bin/carma-vnode" create "$CARMA_VNODE" --profile "$1" >/dev/null || exit 99
+    mkdir -p "$T/mps"
+    [ -e "$T/mps/control" ] || mkfifo "$T/mps/control"
+}
+
+# start_daemon [ARGUMENT...]: and waits until it answers and sees its GPUs.
+start_daemon() {
+    "$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" --set mps_pipe_directory="$T/mps" --set grace=500ms \
+        --set nvml_library="$PREFIX/lib/carma/vnode/libnvidia-ml.so.1" "$@" 2>>"$T/daemon.log" &
+    daemon=$!
+    tries=0
+    until "$CARMA" gpus --json 2>/dev/null | grep -q '"observed_ns": [0-9]'; do
+        tries=$((tries + 1))
+        if [ "$tries" -gt 300 ] || ! kill -0 "$daemon" 2>/dev/null; then
+            fail "carmad does not answer: $(cat "$T/daemon.log")"
+            finish_node
+        fi
+        sleep 0.05
+    done
+}
+
+# stop_daemon [SIGNAL]
+stop_daemon() {
+    kill -"${1:-TERM}" "$daemon"
+    wait "$daemon" 2>/dev/null
+    daemon_status=$?
+    daemon=
+}
+
+# field ID NAME: of a job, by the daemon's JSON.
+field() {
+    "$CARMA" show --json "$1" | python3 -c 'import json, sys
+value = json.load(sys.stdin)
+for key in sys.argv[1].split("."):
+    value = value[int(key)] if key.isdigit() else value[key]
+print(value)' "$2"
+}
+
+expect_field() {
+    value=$(field "$1" "$2")
+    [ "$value" = "$3" ] || fail "job $1: $2 is '$value', not '$3'"
+}
+
+# until_field ID NAME VALUE: waits for it, at most 20 s.
+until_field() {
+    tries=0
+    while value=$(field "$1" "$2") && [ "$value" != "$3" ]; do
+        tries=$((tries + 1))
+        if [ "$tries" -gt 200 ]; then
+            fail "job $1: $2 stays '$value', never '$3'"
+            return 1
+        fi
+        sleep 0.1
+    done
+}
+
+# Nothing of this node may be left running, whatever the test did.
+finish_node() {
+    [ -z "$daemon" ] || stop_daemon KILL
+    for environment in /proc/[0-9]*/environ; do
+        if grep -qF "CARMA_VNODE=$CARMA_VNODE" "$environment" 2>/dev/null; then
+            pid=${environment#/proc/}
+            pid=${pid%/environ}
+            [ "$pid" = $$ ] || kill -KILL "$pid" 2>/dev/null
+        fi
+    done
+    [ "$failures" -eq 0 ] || cat "$T/daemon.log" >&2
+    finish
+}
+trap 'failures=$((failures + 1)); finish_node' INT TERM

@@ -1,0 +1,99 @@
+#!/bin/sh
+# Usage: test_node.sh CARMA SOURCE BUILD
+# The whole system on a virtual node: jobs run, share, crash and recover, are held and cancelled.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+start_node h200x1 300
+start_daemon --set policy=round-robin --set memory_view=monitor --set share=mps --set settle=1s --set decide_period=0s
+
+# A job runs in its directory with its environment on its GPU, and wait gives its status.
+# shellcheck disable=SC2016 # for the job's shell
+run submit --parsable -J shell -- sh -c 'pwd; echo "$CUDA_VISIBLE_DEVICES $CARMA_JOB_ID $MARK"; ls "$CUDA_MPS_PIPE_DIRECTORY"; exit 3'
+expect_output 1
+run wait 1
+expect_status 3
+run logs 1
+[ "$(sed -n 1p "$T/out")" = "$(pwd -P)" ] || fail "the job ran in $(sed -n 1p "$T/out")"
+sed -n 2p "$T/out" | grep -qE '^GPU-[0-9a-f-]{36} 1 $' || fail "the job's environment: $(sed -n 2p "$T/out")"
+[ "$(sed -n 3p "$T/out")" = control ] || fail "MPS was not announced"
+expect_field 1 state FAILED
+expect_field 1 exit_cause failed
+MARK=given "$CARMA" submit --parsable -W -- sh -c 'echo $MARK' >/dev/null
+run logs 2
+expect_output given
+expect_field 2 state COMPLETED
+
+# A signal, a command that is not there, a directory that is not there.
+run submit --parsable -W -- sh -c 'kill -9 $$'
+expect_status 137
+run submit --parsable -W -- "$T/no-such-program"
+expect_status 1
+expect_field 4 state FAILED
+field 4 message | grep -qF no-such-program || fail "job 4: $(field 4 message)"
+
+# An exclusive job is not announced MPS.
+# shellcheck disable=SC2016
+run submit --parsable -W --exclusive -- sh -c 'ls "$CUDA_MPS_PIPE_DIRECTORY" | wc -l'
+run logs 5
+expect_output 0
+
+# Two jobs whose memory does not fit together: the later one crashes, waits for an idle GPU and completes.
+run submit --parsable -J first -- "$TRAIN" --memory 80G --sm-activity 0.3 --seconds 600
+expect_output 6
+until_field 6 placements.0.observed_bytes $((80 << 30))
+run submit --parsable -J second -- "$TRAIN" --memory 70G --sm-activity 0.3 --seconds 100
+run submit --parsable -J third -- "$TRAIN" --memory 1G --sm-activity 0.3 --seconds 10
+until_field 7 crashes 1
+expect_field 7 state QUEUED
+expect_field 7 recovery True
+run explain 7
+grep -qF 'needs 1 GPU to itself, 0 are idle' "$T/out" || fail "explain 7: $(cat "$T/out")"
+run gpus
+grep -qF H200 "$T/out" || fail "gpus: $(cat "$T/out")"
+run wait 6 7 8
+expect_status 0
+expect_field 7 launches 2
+expect_field 7 crashes 1
+expect_field 8 crashes 0
+[ "$(grep -c 'CUDA out of memory' carma-7.out)" -eq 1 ] || fail "job 7 wrote: $(cat carma-7.out)"
+
+# Hold, release, cancel; the tree of a job that ignores SIGTERM goes all the same.
+run submit --parsable -H -- true
+expect_output 9
+expect_field 9 state HELD
+run explain 9
+grep -qF "held: 'carma release' lets it run" "$T/out" || fail "explain 9: $(cat "$T/out")"
+run release 9
+run wait 9
+expect_status 0
+expect_error 1 "already ended" hold 9
+run submit --parsable -- sh -c 'trap "" TERM; sleep 300 & echo $!; wait; wait'
+until_field 10 state RUNNING
+until [ -s carma-10.out ]; do sleep 0.02; done
+run cancel 10
+expect_status 0
+run wait 10
+expect_field 10 state CANCELLED
+kill -0 "$(cat carma-10.out)" 2>/dev/null && fail "a cancelled job left a process"
+
+# What can never run is refused at once, and with it all that came in the same request.
+expect_error 1 "wants 2 GPUs, the node has 1" submit -G 2 -- true
+expect_error 1 "needs 1.0 TiB of GPU memory" submit --gpu-memory 1T -- true
+printf 'conda activate base\ntrue\nsummary.txt\nimagenet\n32\nexclusive\n1\n' >good.rad
+printf 'conda activate base\ntrue\nsummary.txt\nimagenet\n32\nexclusive\n9\n' >bad.rad
+echo 'Total params: 1' >summary.txt
+expect_error 1 "wants 9 GPUs" submit good.rad bad.rad
+run queue --all --json
+grep -q '"id": 11' "$T/out" && fail "something was half submitted"
+
+# One daemon per state.
+"$PREFIX/bin/carmad" --state "$STATE" --socket "$T/other" 2>"$T/err"
+status=$?
+[ "$status" -eq 1 ] && [ "$(wc -l <"$T/err")" -eq 1 ] && grep -qF "$STATE" "$T/err" ||
+    fail "a second daemon: status $status: $(cat "$T/err")"
+stop_daemon
+[ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
+expect_error 1 "$CARMA_SOCKET" queue
+finish_node

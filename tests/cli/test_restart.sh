@@ -1,0 +1,61 @@
+#!/bin/sh
+# Usage: test_restart.sh CARMA SOURCE BUILD
+# carmad dies by SIGKILL again and again while a trace plays: no job is lost, none runs twice.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+start_node a100x4-40g 600
+set -- --set policy=magm --set memory_view=monitor --set share=mps
+start_daemon "$@"
+
+# A job that ends while no daemon is there, and one that goes on.
+run submit --parsable -- sh -c 'sleep 0.5; exit 7'
+run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.5 --seconds 1200
+until_field 1 state RUNNING
+until_field 2 state RUNNING
+stop_daemon KILL
+sleep 0.8
+start_daemon "$@"
+expect_field 1 state FAILED
+expect_field 1 exit_status 7
+expect_field 2 state RUNNING
+run wait 2
+expect_status 0
+expect_field 2 launches 1
+
+# The jobs of a trace, each with a mark of its own in its output.
+sed -n '/^#/p' "$SOURCE/data/traces/thesis_90.csv" >trace.csv
+sed -n '/^[^#]/p' "$SOURCE/data/traces/thesis_90.csv" | head -25 >>trace.csv
+mkdir outputs
+"$CARMA" play trace.csv --output-dir "$T/outputs" --json >play.json 2>play.err &
+play=$!
+kills=0
+while kill -0 $play 2>/dev/null; do
+    # From 0.05 to 0.6 s apart, a different place in the work each time
+    sleep "0.$(printf '%02d' $((5 + kills * 17 % 55)))"
+    if kill -0 $play 2>/dev/null; then
+        stop_daemon KILL
+        start_daemon "$@"
+        kills=$((kills + 1))
+    fi
+done
+wait $play || fail "play: $(cat play.err)"
+[ "$kills" -ge 8 ] || fail "only $kills kills: too few to tell"
+"$CARMA" queue --all --json | python3 -c '
+import collections, json, os, sys
+jobs = [job for job in json.load(sys.stdin)["jobs"] if job["id"] > 2]
+assert len(jobs) == 24, "%d jobs instead of 24" % len(jobs)
+for job in jobs:
+    name = "job %d (%s)" % (job["id"], job["name"])
+    assert job["state"] == "COMPLETED", "%s is %s: %s" % (name, job["state"], job["message"])
+    assert job["launches"] == 1 + job["crashes"], "%s: %d launches, %d crashes" % (name, job["launches"], job["crashes"])
+print("24 jobs, each completed once")
+' || fail "jobs were lost or run twice"
+started=$(cat outputs/* | grep -c '^carma-train: .* on [12] GPU')
+crashed=$(cat outputs/* | grep -c 'CUDA out of memory')
+[ "$started" -eq $((24 + crashed)) ] || fail "$started starts and $crashed crashes of 24 jobs"
+echo "$kills kills"
+stop_daemon
+[ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
+finish_node
