@@ -275,12 +275,12 @@ static void drain(struct http_server *server)
 
 void http_server_free(struct http_server *server)
 {
-    uv_handle_t *handles[] = {(uv_handle_t *)&server->mhd_timer, (uv_handle_t *)&server->accept_timer,
-                              (uv_handle_t *)&server->listen_poll, (uv_handle_t *)&server->mhd_poll};
     unsigned count;
 
     if (!server)
         return;
+    uv_handle_t *handles[] = {(uv_handle_t *)&server->mhd_timer, (uv_handle_t *)&server->accept_timer,
+                              (uv_handle_t *)&server->listen_poll, (uv_handle_t *)&server->mhd_poll};
     count = server->open_handles;
     server->closing = true;
     if (server->listen_fd >= 0)
