@@ -18,7 +18,7 @@ ln -s "$SOURCE/data" "$T/prefix/share/carma"
 
 daemon=
 start_daemon() {
-    "$T/prefix/bin/carmad" --state "$T/state" --socket "$CARMA_SOCKET" \
+    "$T/prefix/bin/carmad" --config /dev/null --state "$T/state" --socket "$CARMA_SOCKET" \
         --set nvml_library="$T/prefix/lib/carma/vnode/libnvidia-ml.so.1" >>"$T/log" 2>&1 &
     daemon=$!
     tries=100
