@@ -93,7 +93,7 @@ static int submit_all(struct cli *cli, const struct submit_command *submit)
 
 int cmd_submit(struct cli *cli, int argc, char **argv)
 {
-    struct submit_command submit = {.options = SUBMIT_OPTIONS_NONE};
+    struct submit_command submit = {.options = submit_options_none};
     int status;
 
     if (cli_parse(cli, argc, argv, &submit, &status))

@@ -219,7 +219,8 @@ static int note_greatest_id(struct play *play, struct error *err)
     json_t *job;
     size_t at;
 
-    json_array_foreach(json_object_get(reply, "jobs"), at, job) {
+    json_array_foreach(json_object_get(reply, "jobs"), at, job)
+    {
         int64_t id = view_integer(job, "id", 0);
         if (id > 0 && (uint64_t)id > play->greatest_id)
             play->greatest_id = (uint64_t)id;

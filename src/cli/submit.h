@@ -10,11 +10,6 @@
 #include "base/error.h"
 
 /* What the command line says; it goes before what a job file says. NULL, 0, -1 and false: not said. */
-#define SUBMIT_OPTIONS_NONE                                                                                            \
-    {                                                                                                                  \
-        .gpu_memory_bytes = -1, .batch_size = -1                                                                       \
-    }
-
 struct submit_options {
     const char *name;
     const char *directory;
@@ -29,6 +24,8 @@ struct submit_options {
     bool hold;
 };
 
+extern const struct submit_options submit_options_none;
+
 /* The whole command line of `carma submit`. */
 struct submit_command {
     struct submit_options options;
@@ -42,13 +39,20 @@ struct submit_command {
     bool in_file; /* these are the options of a #CARMA line: not all are allowed there */
 };
 
-/* Each inits *spec and leaves it complete and checked, to be released by the caller in any case. A relative --chdir or
- * --model-summary of the command line is relative to the working directory; those that a file names, and the default
- * directory of its job, to the file's own; outputs to the job's directory. */
+/* Each inits *spec and leaves it complete and checked, to be released by the caller in any case. Relative paths are
+ * relative to the working directory; those that a .rad file names, and the default directory of its job, to the file's
+ * own; outputs to the job's directory. */
 int submit_from_command(struct job_spec *spec, char **argv, size_t argc, const struct submit_options *options,
                         struct error *err);
 
 /* A .rad file or a script with #CARMA lines; errors begin with FILE: or FILE:LINE:. */
 int submit_from_file(struct job_spec *spec, const char *path, const struct submit_options *options, struct error *err);
+
+/* Shared by the sources of the command: what the command line says goes first, then what the file has put into *spec,
+ * then the defaults. */
+int submit_complete(struct job_spec *spec, const char *default_name, const struct submit_options *options,
+                    struct error *err);
+const char *submit_base_name(const char *path);             /* borrowed from path */
+char *submit_join(const char *directory, const char *path); /* owned by the caller; path alone where it is absolute */
 
 #endif

@@ -10,6 +10,8 @@
 
 #define FILES_MAX 10000
 
+const struct submit_options submit_options_none = {.gpu_memory_bytes = -1, .batch_size = -1};
+
 enum { KEY_GPU_MEMORY = 0x200, KEY_EXCLUSIVE, KEY_CONDA, KEY_SUMMARY, KEY_BATCH_SIZE, KEY_PARSABLE };
 
 static const struct argp_option options[] = {
