@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -26,7 +27,12 @@ static int complete_directory(struct job_spec *spec, const struct submit_options
 {
     const char *wanted = options->directory ? options->directory : spec->directory ? spec->directory : ".";
     char *absolute = realpath(wanted, NULL);
+    struct stat st;
 
+    if (absolute && stat(absolute, &st) == 0 && !S_ISDIR(st.st_mode)) {
+        free_ptr(&absolute);
+        errno = ENOTDIR;
+    }
     if (!absolute)
         return error_set(err, errno, "directory '%.200s': %s", wanted, strerror(errno));
     replace(&spec->directory, absolute);

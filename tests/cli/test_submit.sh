@@ -102,6 +102,7 @@ expect_error 1 "unfinished.rad" submit unfinished.rad
 printf 'python train.py\nmodel: nowhere.txt\nbatch_size: 4\n' >nosummary.rad
 expect_error 1 "nowhere.txt" submit nosummary.rad
 expect_error 1 "directory '$T/nowhere'" submit -D "$T/nowhere" -- true
+expect_error 1 "directory 'bad.sh': Not a directory" submit -D bad.sh -- true
 run submit bad.sh unfinished.rad jobs/small.rad
 expect_status 1
 [ "$(grep -c '^carma: ' "$T/err")" -eq 3 ] || fail "$said: $(cat "$T/err")"
