@@ -13,6 +13,7 @@
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "client/http1.h"
+#include "config/config.h"
 
 #define SYSTEM_SOCKET   "/run/carma/carma.sock"
 #define CONNECT_STEP_MS 10
@@ -23,26 +24,20 @@ struct client {
     int64_t timeout_ms;
 };
 
-static int find_socket(char **path, struct error *err)
+/* Where the user's own carmad listens by default; or root's, where there is only that. */
+static char *find_socket(void)
 {
-    const char *chosen = getenv("CARMA_SOCKET"), *runtime = getenv("XDG_RUNTIME_DIR");
+    const char *chosen = getenv("CARMA_SOCKET");
+    char *path;
 
-    if (chosen && *chosen) {
-        *path = xstrdup(chosen);
-        return 0;
+    if (chosen && *chosen)
+        return xstrdup(chosen);
+    path = config_default_socket();
+    if (access(path, F_OK) != 0 && access(SYSTEM_SOCKET, F_OK) == 0) {
+        free(path);
+        path = xstrdup(SYSTEM_SOCKET);
     }
-    if (geteuid() != 0 && runtime && *runtime) {
-        *path = xasprintf("%s/carma/carma.sock", runtime);
-        if (access(*path, F_OK) == 0 || access(SYSTEM_SOCKET, F_OK) != 0)
-            return 0;
-        free(*path);
-    } else if (geteuid() != 0 && access(SYSTEM_SOCKET, F_OK) != 0) {
-        return error_set(err, ENOENT,
-                         "no daemon at %s, and XDG_RUNTIME_DIR is not set: name carmad's socket in CARMA_SOCKET",
-                         SYSTEM_SOCKET);
-    }
-    *path = xstrdup(SYSTEM_SOCKET);
-    return 0;
+    return path;
 }
 
 static void disconnect(struct client *client)
@@ -115,16 +110,12 @@ static int64_t deadline_of(const struct client *client)
 int client_open(const char *socket_path, struct client **opened, struct error *err)
 {
     struct client *client = xcalloc(1, sizeof *client);
-    int rc = 0;
+    int rc;
 
     client->fd = -1;
     client->timeout_ms = CLIENT_TIMEOUT_MS;
-    if (socket_path)
-        client->socket_path = xstrdup(socket_path);
-    else
-        rc = find_socket(&client->socket_path, err);
-    if (!rc)
-        rc = connect_socket(client, deadline_of(client), err);
+    client->socket_path = socket_path ? xstrdup(socket_path) : find_socket();
+    rc = connect_socket(client, deadline_of(client), err);
     if (rc)
         client_free(client);
     else

@@ -13,8 +13,8 @@ struct client;
 #define CLIENT_TIMEOUT_MS        60000
 #define CLIENT_REPLY_LIMIT_BYTES (256 << 20)
 
-/* Connects. NULL: $CARMA_SOCKET, else for root /run/carma/carma.sock; for others $XDG_RUNTIME_DIR/carma/carma.sock, and
- * where that is not there, but the system's is, that of root. -ECONNREFUSED: no daemon listens there. */
+/* Connects. NULL: $CARMA_SOCKET, else where the user's own carmad listens by default (config_default_socket), else, where
+ * only that is there, /run/carma/carma.sock. -ECONNREFUSED: no daemon listens there. */
 int client_open(const char *socket_path, struct client **client, struct error *err);
 void client_free(struct client *client);
 

@@ -207,15 +207,17 @@ static void gpu_comes_or_goes(struct node *node, uint32_t number, const struct g
 static void take_reading(struct node *node, const struct gpu_reading *reading, int64_t at_ns)
 {
     uint32_t number = number_of(node->daemon->core, reading->uuid);
-    bool usable = reading->error == 0 && (reading->valid & GPU_HAS_MEMORY);
+    bool known = number < core_gpu_count(node->daemon->core), measured = reading->valid & GPU_HAS_MEMORY;
     struct node_gpu *entry;
 
-    if (number == core_gpu_count(node->daemon->core) && !usable)
+    if (!known && (reading->error || !measured))
         return;
     entry = entry_of(node, number);
-    entry->there = usable;
-    gpu_comes_or_goes(node, number, reading, usable);
-    if (!usable)
+    entry->there = reading->error == 0;
+    if (entry->there && !measured) /* a call that failed once is no lost GPU: only the device's own error says that */
+        return;
+    gpu_comes_or_goes(node, number, reading, entry->there);
+    if (!entry->there)
         return;
     integrate(entry, at_ns);
     entry->reading = *reading;
