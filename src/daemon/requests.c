@@ -228,7 +228,7 @@ static void handle_job(struct daemon *daemon, struct http_request *request, cons
     id = *rest >= '0' && *rest <= '9' ? strtoull(rest, &end, 10) : 0;
     view = id && errno == 0 ? views_find(&daemon->views, id) : NULL;
     if (!view || view->state == JOB_STATE_COUNT) {
-        http_reply_error(request, 404, "there is no job '%.20s'", rest);
+        http_reply_error(request, 404, "there is no job '%.*s'", (int)strcspn(rest, "/"), rest);
         return;
     }
     if (*end == '\0' || strcmp(end, "/explain") == 0) {

@@ -29,7 +29,7 @@ struct run {
     uint64_t start_ticks;
     uint32_t uid;
     bool started; /* the core knows that it runs */
-    bool lost;    /* the shepherd died; its tree is being killed */
+    bool over;    /* the core knows that it has ended; the shepherd has still to be reaped */
     struct run *next;
 };
 
@@ -89,10 +89,11 @@ static struct run *run_add(struct runs *runs, const struct job_view *view, const
     return run;
 }
 
+/* The launch of the job that is under way. */
 static struct run *run_of(const struct runs *runs, uint64_t job)
 {
     for (struct run *run = runs->first; run; run = run->next)
-        if (run->job == job)
+        if (run->job == job && !run->over)
             return run;
     return NULL;
 }
@@ -159,7 +160,7 @@ static void feed_launch_failed(struct runs *runs, uint64_t job, const char *mess
     input(runs, &(struct record){.type = RECORD_LAUNCH_FAILED, .at_ns = nodetime_now_ns(), .job = job});
 }
 
-/* Takes in a launch's status; true when the launch is over and the run is gone. */
+/* Takes in a launch's status; true when the launch is over. */
 static bool take_status(struct runs *runs, struct run *run, const struct launch_status *status)
 {
     switch (status->phase) {
@@ -175,7 +176,7 @@ static bool take_status(struct runs *runs, struct run *run, const struct launch_
     default:
         return false;
     }
-    run_remove(runs, run);
+    run->over = true;
     return true;
 }
 
@@ -192,7 +193,7 @@ static void bury(struct runs *runs, struct run *run)
     }
     set_message(runs, run->job, "its shepherd died, so its processes were killed");
     input(runs, &(struct record){.type = RECORD_LOST, .at_ns = nodetime_now_ns(), .job = run->job});
-    run_remove(runs, run);
+    run->over = true;
 }
 
 static void look_at(struct runs *runs, struct run *run)
@@ -200,7 +201,7 @@ static void look_at(struct runs *runs, struct run *run)
     bool alive = launch_alive(run->shepherd, run->start_ticks); /* before the status: it may write one and exit */
     struct launch_status status;
 
-    if (launch_read_status(run->directory, &status, NULL) == 0 && take_status(runs, run, &status))
+    if (run->over || (launch_read_status(run->directory, &status, NULL) == 0 && take_status(runs, run, &status)))
         return;
     if (!alive)
         bury(runs, run);
@@ -213,6 +214,8 @@ static void on_look(uv_timer_t *timer)
     for (struct run *run = runs->first, *next; run; run = next) {
         next = run->next;
         look_at(runs, run);
+        if (run->over && !launch_alive(run->shepherd, run->start_ticks))
+            run_remove(runs, run);
     }
     engine_turn(runs->daemon->engine);
 }
@@ -319,7 +322,7 @@ uint32_t runs_count(const struct runs *runs)
     uint32_t count = 0;
 
     for (const struct run *run = runs->first; run; run = run->next)
-        count++;
+        count += !run->over;
     return count;
 }
 

@@ -19,6 +19,6 @@ void runs_stop(struct runs *runs, uint64_t job);
 /* The job whose process this is; 0: nobody's of ours. */
 uint64_t runs_owner_of(const struct runs *runs, pid_t pid);
 
-uint32_t runs_count(const struct runs *runs);
+uint32_t runs_count(const struct runs *runs); /* that are under way */
 
 #endif
