@@ -1,38 +1,12 @@
 #!/bin/sh
 # The whole thing on a virtual node: jobs through daemon, shepherd and GPUs, and a trace that is played while the daemon
 # is killed and started again. Usage: test_whole.sh CARMA SOURCE BUILD
-# shellcheck source=tests/cli/lib.sh
+# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
-BUILD=$(realpath "$3") || exit 99
-
-CARMA_PREFIX=$T/prefix
-CARMA_VNODE=$T/node
-CARMA_TIME_SCALE=480
-export CARMA_PREFIX CARMA_VNODE CARMA_TIME_SCALE
-mkdir -p "$T/prefix/bin" "$T/prefix/lib/carma/vnode" "$T/prefix/share"
-ln -s "$BUILD/src/vnode/carma-train" "$BUILD/src/daemon/carmad" "$T/prefix/bin/"
-ln -s "$BUILD/src/gpu/carma-monitor" "$BUILD/src/launch/carma-shepherd" "$T/prefix/lib/carma/"
-ln -s "$BUILD/src/vnode/libnvidia-ml.so.1" "$T/prefix/lib/carma/vnode/"
-ln -s "$SOURCE/data" "$T/prefix/share/carma"
-"$BUILD/src/vnode/carma-vnode" create "$CARMA_VNODE" --profile "$SOURCE/data/nodes/a100x4-40g.ini" || exit 99
-
-daemon=
-start_daemon() {
-    "$T/prefix/bin/carmad" --config /dev/null --state "$T/state" --socket "$CARMA_SOCKET" \
-        --set nvml_library="$T/prefix/lib/carma/vnode/libnvidia-ml.so.1" >>"$T/log" 2>&1 &
-    daemon=$!
-    tries=100
-    until "$CARMA" gpus >"$T/gpus" 2>&1; do
-        tries=$((tries - 1))
-        if [ "$tries" -eq 0 ] || ! kill -0 "$daemon" 2>/dev/null; then
-            fail "carmad does not answer: $(cat "$T/log")"
-            finish
-        fi
-        sleep 0.05
-    done
-}
-start_daemon
+. "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
+start_node a100x4-40g 480
+start_daemon --config /dev/null
 
 # One job, from its submission to its end; and what became of others.
 # shellcheck disable=SC2016 # for the job's shell
@@ -77,10 +51,9 @@ grep -v '^#' "$SOURCE/data/workloads.csv" | awk -F, -v OFS=, '
 "$CARMA" play trace.csv --workloads workloads.csv --output-dir jobs --json >report.json 2>messages &
 play=$!
 sleep 0.6
-kill -KILL "$daemon"
-wait "$daemon" 2>/dev/null
+stop_daemon KILL
 sleep 0.2
-start_daemon
+start_daemon --config /dev/null
 wait "$play" || fail "play: status $?: $(cat messages)"
 python3 - report.json <<'PYTHON' || fail "play: $(cat report.json messages)"
 import json, sys
@@ -115,6 +88,6 @@ run queue
 [ "$(awk 'NR > 1 && $4 != "CG" { print $4 }' "$T/out")" = H ] || fail "a stopped play left $(cat "$T/out")"
 run cancel 15
 expect_status 0
-kill "$daemon"
-wait "$daemon" 2>/dev/null
-finish
+stop_daemon
+[ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
+finish_node
