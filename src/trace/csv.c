@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/units.h"
+#include "trace/gunzip.h"
 
 int csv_error(const struct csv *csv, struct error *err, const char *format, ...)
 {
@@ -91,23 +92,20 @@ static int split(const struct csv *csv, char *line, char *fields[static CSV_MAX_
     }
 }
 
-static int read_header(struct csv *csv, struct error *err)
+/* The file's kind, by the marks that its header has. */
+static size_t find_table(const struct csv_table *tables, size_t table_count, char *const *fields, int count)
+{
+    for (size_t table = 1; table < table_count; table++)
+        for (int i = 0; i < count; i++)
+            if (strcmp(tables[table].columns[0].name, fields[i]) == 0)
+                return table;
+    return 0;
+}
+
+static int map_columns(struct csv *csv, char *const *fields, int count, struct error *err)
 {
     bool seen[CSV_MAX_COLUMNS] = {false};
-    char *fields[CSV_MAX_COLUMNS], *line;
-    int count;
 
-    do {
-        count = next_line(csv, &line, err);
-        if (count < 0)
-            return count;
-        if (count == 0)
-            return error_set(err, EINVAL, "%s: no header line: the first line names the columns, e.g. %s", csv->path,
-                             csv->columns[0].name);
-    } while (!is_data(line));
-    count = split(csv, line, fields, err);
-    if (count < 0)
-        return count;
     for (int i = 0; i < count; i++) {
         size_t column = 0;
         while (column < csv->column_count && strcmp(csv->columns[column].name, fields[i]) != 0)
@@ -126,30 +124,53 @@ static int read_header(struct csv *csv, struct error *err)
     return 0;
 }
 
+static int read_header(struct csv *csv, const struct csv_table *tables, size_t table_count, struct error *err)
+{
+    char *fields[CSV_MAX_COLUMNS], *line;
+    int count;
+
+    do {
+        count = next_line(csv, &line, err);
+        if (count < 0)
+            return count;
+        if (count == 0)
+            return error_set(err, EINVAL, "%s: no header line: the first line names the columns, e.g. %s", csv->path,
+                             tables[0].columns[0].name);
+    } while (!is_data(line));
+    count = split(csv, line, fields, err);
+    if (count < 0)
+        return count;
+    csv->table = find_table(tables, table_count, fields, count);
+    csv->columns = tables[csv->table].columns;
+    csv->column_count = tables[csv->table].count;
+    return map_columns(csv, fields, count, err);
+}
+
 /* Takes ownership of text. */
-static int begin(struct csv *csv, const char *path, char *text, size_t length, const struct csv_column *columns,
-                 size_t column_count, struct error *err)
+static int begin(struct csv *csv, const char *path, char *text, size_t length, const struct csv_table *tables,
+                 size_t table_count, struct error *err)
 {
     int rc;
 
-    *csv = (struct csv){
-        .path = path,
-        .text = text,
-        .next = text,
-        .end = text + length,
-        .columns = columns,
-        .column_count = column_count,
-    };
-    if (length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+    *csv = (struct csv){.path = path, .text = text};
+    if (gunzip_is_packed(text, length)) {
+        char *packed = steal_ptr(&csv->text);
+        rc = gunzip(path, packed, length, CSV_MAX_TEXT, &csv->text, &length, err);
+        free(packed);
+        if (rc)
+            return rc;
+    }
+    csv->next = csv->text;
+    csv->end = csv->text + length;
+    if (length >= 3 && memcmp(csv->text, "\xef\xbb\xbf", 3) == 0)
         csv->next += 3;
-    rc = read_header(csv, err);
+    rc = read_header(csv, tables, table_count, err);
     if (rc)
         csv_release(csv);
     return rc;
 }
 
-int csv_open(struct csv *csv, const char *path, const struct csv_column *columns, size_t column_count,
-             struct error *err)
+int csv_open(struct csv *csv, const char *path, const struct csv_table *tables, size_t table_count, struct error *err)
 {
     char *text;
     size_t length;
@@ -159,18 +180,18 @@ int csv_open(struct csv *csv, const char *path, const struct csv_column *columns
         *csv = (struct csv){.path = path};
         return rc;
     }
-    return begin(csv, path, text, length, columns, column_count, err);
+    return begin(csv, path, text, length, tables, table_count, err);
 }
 
-int csv_open_text(struct csv *csv, const char *path, const char *text, size_t length, const struct csv_column *columns,
-                  size_t column_count, struct error *err)
+int csv_open_text(struct csv *csv, const char *path, const char *text, size_t length, const struct csv_table *tables,
+                  size_t table_count, struct error *err)
 {
     char *copy = xmalloc(length + 1);
 
     if (length)
         memcpy(copy, text, length);
     copy[length] = '\0';
-    return begin(csv, path, copy, length, columns, column_count, err);
+    return begin(csv, path, copy, length, tables, table_count, err);
 }
 
 int csv_next(struct csv *csv, struct error *err)

@@ -1,5 +1,5 @@
-/* Bounded reading of the project's CSV files: lines of RFC 4180 fields (quotes, no line breaks inside them), `#`
- * comment lines, blank lines ignored, a header line of known columns. A hostile file is refused in bounded time and
+/* Bounded reading of CSV files: lines of RFC 4180 fields (quotes, no line breaks inside them), `#` comment lines, blank
+ * lines ignored, a header line of known columns; packed by gzip or not. A hostile file is refused in bounded time and
  * memory with one line "FILE:LINE: ...". */
 #ifndef CARMA_TRACE_CSV_H
 #define CARMA_TRACE_CSV_H
@@ -10,7 +10,8 @@
 
 #include "base/error.h"
 
-#define CSV_MAX_BYTES   ((size_t)64 << 20)
+#define CSV_MAX_BYTES   ((size_t)64 << 20)  /* of the file as it lies */
+#define CSV_MAX_TEXT    ((size_t)256 << 20) /* of what a gzip file unpacks to */
 #define CSV_MAX_LINE    ((size_t)64 << 10)
 #define CSV_MAX_ROWS    1000000
 #define CSV_MAX_COLUMNS 64
@@ -20,7 +21,14 @@ struct csv_column {
     bool required; /* else the column, or a row's value, may be missing */
 };
 
+/* One kind of file. */
+struct csv_table {
+    const struct csv_column *columns;
+    size_t count;
+};
+
 struct csv {
+    size_t table;     /* which of the tables this file has */
     const char *path; /* borrowed; for messages */
     char *text;       /* owned */
     char *next;       /* the rest of text */
@@ -34,13 +42,13 @@ struct csv {
     const char *values[CSV_MAX_COLUMNS]; /* the row's value of each of `columns`; "" where missing */
 };
 
-/* Reads the file and its header; the columns may come in any order. path and columns must outlive csv. */
-int csv_open(struct csv *csv, const char *path, const struct csv_column *columns, size_t column_count,
-             struct error *err);
+/* Reads the file and its header; the columns may come in any order. A file is of the first table unless its header has
+ * the first column of a later one, its mark. path and the tables' columns must outlive csv. */
+int csv_open(struct csv *csv, const char *path, const struct csv_table *tables, size_t table_count, struct error *err);
 
 /* The same on a copy of `length` bytes that the caller has; `path` is the name in messages. */
-int csv_open_text(struct csv *csv, const char *path, const char *text, size_t length, const struct csv_column *columns,
-                  size_t column_count, struct error *err);
+int csv_open_text(struct csv *csv, const char *path, const char *text, size_t length, const struct csv_table *tables,
+                  size_t table_count, struct error *err);
 
 /* 1: csv->values hold the next row (until the next call); 0: no more; or a negative errno. */
 int csv_next(struct csv *csv, struct error *err);

@@ -2,75 +2,125 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
-#include "trace/csv.h"
+#include "trace/rows.h"
 
-enum { ARRIVAL, WORKLOAD, COLUMN_COUNT };
-
-static const struct csv_column columns[COLUMN_COUNT] = {
-    [ARRIVAL] = {"arrival_s", true},
-    [WORKLOAD] = {"workload", true},
-};
-
-#define MAX_ARRIVAL_S 1e9 /* thirty years: keeps sums of nanoseconds far from 2^63 */
-
-static int read_rows(struct trace *trace, struct csv *csv, const struct workloads *workloads, struct error *err)
+static int compare_arrivals(const void *left, const void *right)
 {
-    int64_t before_ns = 0;
+    const struct trace_job *a = left, *b = right;
+
+    if (a->arrival_ns != b->arrival_ns)
+        return a->arrival_ns < b->arrival_ns ? -1 : 1;
+    return (a->line > b->line) - (a->line < b->line);
+}
+
+/* Whether the row at hand is of the virtual cluster that is asked for. */
+static bool is_wanted(const struct csv *csv, const char *vc)
+{
+    return !vc || strcmp(csv->values[TRACE_VC_COLUMN], vc) == 0;
+}
+
+static int add_row(struct trace *trace, size_t *capacity, const struct csv *csv,
+                   const struct trace_load_options *options, struct error *err)
+{
+    struct trace_job job = {.duration_ns = -1, .gpus = 1, .gpu_permille = 1000, .line = csv->line};
+    const struct trace_rows *rows = &trace_rows[csv->table];
+    int rc = rows->read(csv, options, &job, err);
+
+    if (rc < 0)
+        return rc;
+    if (rc == 0) {
+        trace->left_out++;
+        return 0;
+    }
+    if (rows->sorted && trace->count && job.arrival_ns < trace->items[trace->count - 1].arrival_ns)
+        return csv_error(csv, err, "%s %.40s is earlier than the row before it: sort the rows by %s",
+                         csv->columns[0].name, csv->values[0], csv->columns[0].name);
+    array_reserve(trace->items, *capacity, trace->count + 1);
+    trace->items[trace->count++] = job;
+    return 0;
+}
+
+static int read_rows(struct trace *trace, struct csv *csv, const struct trace_load_options *options, struct error *err)
+{
     size_t capacity = 0;
     int rc;
 
-    while ((rc = csv_next(csv, err)) > 0) {
-        struct trace_job job = {.line = csv->line};
+    trace->format = (enum trace_format)csv->table;
+    if (options->vc && trace->format != TRACE_PHILLY_VC)
+        return error_set(err, EINVAL, "%s: it has no virtual clusters: leave out the choice of '%.40s'", csv->path,
+                         options->vc);
+    while ((rc = csv_next(csv, err)) > 0)
+        if (is_wanted(csv, options->vc) && (rc = add_row(trace, &capacity, csv, options, err)) < 0)
+            return rc;
+    if (rc < 0)
+        return rc;
+    if (trace->count == 0 && options->vc)
+        return error_set(err, EINVAL, "%s: no jobs of a virtual cluster '%.40s': name one of its column %s", csv->path,
+                         options->vc, csv->columns[TRACE_VC_COLUMN].name);
+    if (trace->count == 0)
+        return error_set(err, EINVAL, "%s: no jobs: add a row such as 0,resnet after the header", csv->path);
+    if (!trace_rows[trace->format].sorted)
+        qsort(trace->items, trace->count, sizeof *trace->items, compare_arrivals);
+    return 0;
+}
 
-        rc = csv_number(csv, ARRIVAL, 0, MAX_ARRIVAL_S, 1e9, -1, &job.arrival_ns, err);
-        if (rc)
-            break;
-        if (job.arrival_ns < before_ns) {
-            rc = csv_error(csv, err, "arrival_s %.40s is earlier than the row before it: sort the rows by arrival_s",
-                           csv->values[ARRIVAL]);
-            break;
-        }
-        job.workload = workloads_find(workloads, csv->values[WORKLOAD]);
-        if (!job.workload) {
-            rc = csv_error(csv, err, "unknown workload '%.63s': use an id of the workloads file or add it there",
-                           csv->values[WORKLOAD]);
-            break;
-        }
-        before_ns = job.arrival_ns;
-        array_reserve(trace->items, capacity, trace->count + 1);
-        trace->items[trace->count++] = job;
-    }
-    if (!rc && trace->count == 0)
-        rc = error_set(err, EINVAL, "%s: no jobs: add a row such as 0,resnet after the header", csv->path);
+static int finish(struct trace *trace, struct csv *csv, const struct trace_load_options *options, struct error *err)
+{
+    static const struct trace_load_options none = {0};
+    int rc = read_rows(trace, csv, options ? options : &none, err);
+
     csv_release(csv);
     if (rc)
         trace_release(trace);
     return rc;
 }
 
-int trace_read(struct trace *trace, const char *path, const struct workloads *workloads, struct error *err)
+int trace_load(struct trace *trace, const char *path, const struct trace_load_options *options, struct error *err)
 {
     struct csv csv;
-    int rc = csv_open(&csv, path, columns, COLUMN_COUNT, err);
+    int rc = csv_open(&csv, path, trace_tables, TRACE_FORMAT_COUNT, err);
 
     *trace = (struct trace){0};
-    return rc ? rc : read_rows(trace, &csv, workloads, err);
+    return rc ? rc : finish(trace, &csv, options, err);
 }
 
-int trace_read_text(struct trace *trace, const char *path, const char *text, size_t length,
-                    const struct workloads *workloads, struct error *err)
+int trace_load_text(struct trace *trace, const char *path, const char *text, size_t length,
+                    const struct trace_load_options *options, struct error *err)
 {
     struct csv csv;
-    int rc = csv_open_text(&csv, path, text, length, columns, COLUMN_COUNT, err);
+    int rc = csv_open_text(&csv, path, text, length, trace_tables, TRACE_FORMAT_COUNT, err);
 
     *trace = (struct trace){0};
-    return rc ? rc : read_rows(trace, &csv, workloads, err);
+    return rc ? rc : finish(trace, &csv, options, err);
+}
+
+int trace_read(struct trace *trace, const char *path, const struct workloads *workloads, struct error *err)
+{
+    int rc = trace_load(trace, path, &(struct trace_load_options){.workloads = workloads}, err);
+
+    if (rc || trace->items[0].workload)
+        return rc;
+    trace_release(trace);
+    return error_set(err, EINVAL, "%s: its jobs have no workloads: give them some with carma trace build", path);
 }
 
 void trace_release(struct trace *trace)
 {
     free(trace->items);
     *trace = (struct trace){0};
+}
+
+const char *trace_format_name(enum trace_format format)
+{
+    return trace_rows[format].name;
+}
+
+int64_t trace_job_duration_ns(const struct trace_job *job)
+{
+    if (job->duration_ns >= 0)
+        return job->duration_ns;
+    return job->workload ? job->workload->solo_runtime_ns : -1;
 }

@@ -51,6 +51,8 @@ static const struct csv_column columns[COLUMN_COUNT] = {
     [BASIS] = {"basis", false},
 };
 
+static const struct csv_table tables[] = {{columns, COLUMN_COUNT}};
+
 /* Beyond any GPU and any training run; keeps every product below 2^62. */
 #define MAX_MIB       16777216.0 /* 16 TiB */
 #define MAX_RUNTIME_S 1e8        /* three years */
@@ -156,7 +158,7 @@ static int read_rows(struct workloads *workloads, struct csv *csv, struct error 
 int workloads_read(struct workloads *workloads, const char *path, struct error *err)
 {
     struct csv csv;
-    int rc = csv_open(&csv, path, columns, COLUMN_COUNT, err);
+    int rc = csv_open(&csv, path, tables, array_size(tables), err);
 
     *workloads = (struct workloads){0};
     return rc ? rc : read_rows(workloads, &csv, err);
@@ -166,7 +168,7 @@ int workloads_read_text(struct workloads *workloads, const char *path, const cha
                         struct error *err)
 {
     struct csv csv;
-    int rc = csv_open_text(&csv, path, text, length, columns, COLUMN_COUNT, err);
+    int rc = csv_open_text(&csv, path, text, length, tables, array_size(tables), err);
 
     *workloads = (struct workloads){0};
     return rc ? rc : read_rows(workloads, &csv, err);

@@ -31,11 +31,12 @@ static void check_workloads(const char *text, size_t length)
 static void check_trace(const char *text, size_t length)
 {
     struct workloads workloads;
+    struct trace_load_options options = {.workloads = &workloads, .run_times = true};
     struct trace trace;
     struct error err = {{0}};
 
     require(workloads_read_text(&workloads, "w.csv", some_workloads, sizeof some_workloads - 1, NULL) == 0);
-    if (trace_read_text(&trace, "f.csv", text, length, &workloads, &err)) {
+    if (trace_load_text(&trace, "f.csv", text, length, &options, &err)) {
         require_message(&err);
         require(strncmp(err.text, "f.csv:", 6) == 0 && !trace.items);
     } else {

@@ -52,10 +52,11 @@ static void refuse_workloads(const char *text, const char *expected)
 static void refuse_trace_bytes(const char *text, size_t length, const char *expected)
 {
     struct workloads workloads = parse_workloads(WORKLOADS);
+    struct trace_load_options options = {.workloads = &workloads};
     struct trace trace;
     struct error err = {{0}};
 
-    assert_true(trace_read_text(&trace, "t.csv", text, length, &workloads, &err) < 0);
+    assert_true(trace_load_text(&trace, "t.csv", text, length, &options, &err) < 0);
     assert_string_equal(err.text, expected);
     assert_int_equal(trace.count, 0);
     workloads_release(&workloads);
@@ -215,9 +216,10 @@ static void test_equal_times(void **state)
 {
     static const char text[] = "workload,arrival_s\nsmall,1.5\nsmall,1.5\n";
     struct workloads workloads = parse_workloads(WORKLOADS);
+    struct trace_load_options options = {.workloads = &workloads};
     struct trace trace;
 
-    assert_int_equal(trace_read_text(&trace, "t.csv", text, sizeof text - 1, &workloads, NULL), 0);
+    assert_int_equal(trace_load_text(&trace, "t.csv", text, sizeof text - 1, &options, NULL), 0);
     assert_int_equal(trace.count, 2);
     assert_true(trace.items[1].arrival_ns == 1500 * NS_PER_MS);
     assert_int_equal(trace.items[1].line, 3);
