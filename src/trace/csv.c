@@ -101,7 +101,7 @@ static size_t find_table(const struct csv_table *tables, size_t table_count, cha
 {
     for (size_t table = 1; table < table_count; table++)
         for (int i = 0; i < count; i++)
-            if (strcmp(tables[table].columns[0].name, fields[i]) == 0)
+            if (strcmp(tables[table].columns[tables[table].mark].name, fields[i]) == 0)
                 return table;
     return 0;
 }
