@@ -15,6 +15,7 @@ const struct command commands[] = {
     {"gpus", "list the GPUs: memory, activity, power, jobs", &gpus_argp, cmd_gpus},
     {"play", "submit a trace's jobs at their times and report on them", &play_argp, cmd_play},
     {"compare", "print the reports of several plays side by side", &compare_argp, cmd_compare},
+    {"simulate", "run a trace on a virtual clock under one policy or several", &simulate_argp, cmd_simulate},
     {"help", "explain a command", &help_argp, cmd_help},
 };
 const size_t command_count = sizeof commands / sizeof *commands;

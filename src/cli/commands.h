@@ -22,7 +22,7 @@ const struct command *command_find(const char *name); /* NULL: there is none */
 
 /* One per file, cmd_NAME.c. */
 extern const struct argp submit_argp, queue_argp, show_argp, explain_argp, cancel_argp, hold_argp, release_argp,
-    logs_argp, wait_argp, gpus_argp, play_argp, compare_argp, help_argp;
+    logs_argp, wait_argp, gpus_argp, play_argp, compare_argp, simulate_argp, help_argp;
 int cmd_submit(struct cli *cli, int argc, char **argv);
 int cmd_queue(struct cli *cli, int argc, char **argv);
 int cmd_show(struct cli *cli, int argc, char **argv);
@@ -35,6 +35,7 @@ int cmd_wait(struct cli *cli, int argc, char **argv);
 int cmd_gpus(struct cli *cli, int argc, char **argv);
 int cmd_play(struct cli *cli, int argc, char **argv);
 int cmd_compare(struct cli *cli, int argc, char **argv);
+int cmd_simulate(struct cli *cli, int argc, char **argv);
 int cmd_help(struct cli *cli, int argc, char **argv);
 
 #endif

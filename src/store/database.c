@@ -112,7 +112,7 @@ static int migrate(sqlite3 *db, const char *path, int64_t version, struct error 
     return rc;
 }
 
-static int check_form(sqlite3 *db, const char *path, struct error *err)
+static int check_form(sqlite3 *db, const char *path, bool only_read, struct error *err)
 {
     int64_t application = 0, version = 0, objects = 0;
     int rc = pragma_value(db, path, "application_id", &application, err);
@@ -130,7 +130,12 @@ static int check_form(sqlite3 *db, const char *path, struct error *err)
         return error_set(err, ENOTSUP,
                          "%s: has form %" PRId64 ", this carma knows up to %zu: use the newer carma that made it", path,
                          version, array_size(migrations));
-    return version < (int64_t)array_size(migrations) ? migrate(db, path, version, err) : 0;
+    if (version == (int64_t)array_size(migrations))
+        return 0;
+    if (only_read)
+        return error_set(err, ENOTSUP, "%s: has form %" PRId64 ", this carma reads %zu: start carmad on it once", path,
+                         version, array_size(migrations));
+    return migrate(db, path, version, err);
 }
 
 /* SQLite gives its log and its shared memory the mode of the database; so the database must have the right one before
@@ -159,7 +164,28 @@ int store_database_open(const char *path, sqlite3 **opened, struct error *err)
                      "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF;", err);
     }
     if (!rc)
-        rc = check_form(db, path, err);
+        rc = check_form(db, path, false, err);
+    if (rc) {
+        sqlite3_close(db);
+        return rc;
+    }
+    *opened = db;
+    return 0;
+}
+
+int store_database_open_to_read(const char *path, sqlite3 **opened, struct error *err)
+{
+    sqlite3 *db = NULL;
+    int rc;
+
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_FULLMUTEX, NULL) != SQLITE_OK) {
+        rc = db ? store_sqlite_error(db, path, "be opened", err) : error_set(err, ENOMEM, "%s: out of memory", path);
+    } else {
+        sqlite3_busy_timeout(db, BUSY_TIMEOUT_MS);
+        rc = execute(db, path, "be opened", "PRAGMA trusted_schema = OFF;", err);
+    }
+    if (!rc)
+        rc = check_form(db, path, true, err);
     if (rc) {
         sqlite3_close(db);
         return rc;

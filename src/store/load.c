@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/record_json.h"
+#include "base/memory.h"
 #include "store/store_internal.h"
 
 static const char *text_column(sqlite3_stmt *row, int column)
@@ -34,7 +35,7 @@ static int load_specs(struct store *store, sqlite3_stmt *row,
 }
 
 /* seq has no gaps: a row that is missing would silently give another state. */
-static int load_record(struct store *store, sqlite3_stmt *row, uint64_t expected, struct record *record,
+static int load_record(const struct store *store, sqlite3_stmt *row, uint64_t expected, struct record *record,
                        struct error *err)
 {
     sqlite3_int64 seq = sqlite3_column_int64(row, 0);
@@ -55,7 +56,7 @@ static int load_record(struct store *store, sqlite3_stmt *row, uint64_t expected
     return 0;
 }
 
-static int load_records(struct store *store, sqlite3_stmt *row,
+static int load_records(const struct store *store, sqlite3_stmt *row,
                         int (*on_record)(uint64_t seq, const struct record *record, void *user), void *user,
                         struct error *err)
 {
@@ -78,6 +79,8 @@ static int load_records(struct store *store, sqlite3_stmt *row,
     return rc == SQLITE_DONE ? 0 : store_sqlite_error(store->db, store->path, "be read", err);
 }
 
+#define SELECT_RECORDS "SELECT seq, at_ns, type, job, body FROM record ORDER BY seq"
+
 int store_load(struct store *store, int (*on_record)(uint64_t seq, const struct record *record, void *user),
                int (*on_spec)(uint64_t job, const char *json, void *user), void *user, struct error *err)
 {
@@ -87,8 +90,7 @@ int store_load(struct store *store, int (*on_record)(uint64_t seq, const struct 
     if (store->committed)
         return error_set(err, EBUSY, "%s: is in use: it can be loaded only before the first commit", store->path);
     if (sqlite3_prepare_v2(store->db, "SELECT job, body FROM spec ORDER BY job", -1, &specs, NULL) != SQLITE_OK ||
-        sqlite3_prepare_v2(store->db, "SELECT seq, at_ns, type, job, body FROM record ORDER BY seq", -1, &records,
-                           NULL) != SQLITE_OK)
+        sqlite3_prepare_v2(store->db, SELECT_RECORDS, -1, &records, NULL) != SQLITE_OK)
         rc = store_sqlite_error(store->db, store->path, "be read", err);
     if (!rc)
         rc = load_specs(store, specs, on_spec, user, err);
@@ -96,5 +98,24 @@ int store_load(struct store *store, int (*on_record)(uint64_t seq, const struct 
         rc = load_records(store, records, on_record, user, err);
     sqlite3_finalize(specs);
     sqlite3_finalize(records);
+    return rc;
+}
+
+int store_read(const char *directory, int (*on_record)(uint64_t seq, const struct record *record, void *user),
+               void *user, struct error *err)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/store.db", directory);
+    struct store store = {.path = path};
+    sqlite3_stmt *records = NULL;
+    int rc = store_database_open_to_read(path, &store.db, err);
+
+    if (rc)
+        return rc;
+    if (sqlite3_prepare_v2(store.db, SELECT_RECORDS, -1, &records, NULL) != SQLITE_OK)
+        rc = store_sqlite_error(store.db, path, "be read", err);
+    else
+        rc = load_records(&store, records, on_record, user, err);
+    sqlite3_finalize(records);
+    sqlite3_close(store.db);
     return rc;
 }

@@ -26,6 +26,11 @@ int store_open(const char *directory, struct store **store, struct error *err);
 int store_load(struct store *store, int (*on_record)(uint64_t seq, const struct record *record, void *user),
                int (*on_spec)(uint64_t job, const char *json, void *user), void *user, struct error *err);
 
+/* Hands out the records of the store in `directory` as store_load does, to somebody who only looks: it is not locked, not
+ * made, not brought up to date, and a daemon may be using it meanwhile. */
+int store_read(const char *directory, int (*on_record)(uint64_t seq, const struct record *record, void *user),
+               void *user, struct error *err);
+
 /* What belongs together. What cannot be encoded (record_json.h) makes the commit of the whole batch fail. */
 struct store_batch *store_batch_new(void);
 void store_batch_free(struct store_batch *batch); /* one that is not committed */

@@ -62,6 +62,7 @@ int store_lock(const char *directory, int *fd, struct error *err);
 
 /* database.c */
 int store_database_open(const char *path, sqlite3 **db, struct error *err);
+int store_database_open_to_read(const char *path, sqlite3 **db, struct error *err);
 int store_sqlite_error(sqlite3 *db, const char *path, const char *doing, struct error *err);
 
 /* writer.c */

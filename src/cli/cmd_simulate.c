@@ -1,0 +1,450 @@
+/* carma simulate: a trace under one policy or several, on a virtual clock, by the core that carmad runs. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/simulate.h"
+#include "cli/term.h"
+#include "cli/view.h"
+#include "config/config.h"
+#include "trace/profile.h"
+
+#define POLICIES_MAX 32
+#define SEEDS_MAX    10000
+#define GPUS_MAX     4096
+#define JITTER_MAX   0.3
+
+struct simulate_options {
+    struct simulate_source source;
+    const char *profile;
+    int64_t gpus;              /* 0: the profile's */
+    int64_t gpu_memory_bytes;  /* 0: the profile's */
+    struct config config;      /* what --policy, --set and --share have set */
+    int64_t mig_slices;        /* 0: whole GPUs */
+    struct simulate_estimator estimator;
+    bool estimator_given;
+    int64_t seeds;
+    double jitter;
+    struct contention_params contention;
+    char *compare;             /* owned: the list, cut at its commas */
+    const char *policies[POLICIES_MAX];
+    size_t policy_count;       /* 0: the one that is configured */
+    const char *timeline;
+    const char *plot;
+    const char *replay;
+    bool json;
+};
+
+enum {
+    KEY_TRACE = 0x200,
+    KEY_WORKLOADS,
+    KEY_VC,
+    KEY_NODE,
+    KEY_GPUS,
+    KEY_GPU_MEMORY,
+    KEY_POLICY,
+    KEY_SET,
+    KEY_COMPARE,
+    KEY_SHARE,
+    KEY_ESTIMATOR,
+    KEY_SEEDS,
+    KEY_JITTER,
+    KEY_CAPACITY,
+    KEY_U_EXPONENT,
+    KEY_SHARE_WEIGHT,
+    KEY_TIMELINE,
+    KEY_PLOT,
+    KEY_REPLAY,
+};
+
+static const struct argp_option options[] = {
+    {NULL, 0, NULL, 0, "What is run:", 1},
+    {"trace", KEY_TRACE, "FILE", 0, "the jobs: carma's format or a published one (carma help trace)", 1},
+    {"workloads", KEY_WORKLOADS, "FILE", 0, "what the trace's workloads need (default: the installed ones)", 1},
+    {"vc", KEY_VC, "NAME", 0, "only this virtual cluster of a trace that has several", 1},
+    {"node", KEY_NODE, "PROFILE", 0, "the server: a name of share/carma/nodes, or a file (default: a100x4-40g)", 1},
+    {"gpus", KEY_GPUS, "N", 0, "so many GPUs instead of the profile's", 1},
+    {"gpu-memory", KEY_GPU_MEMORY, "SIZE", 0, "so much usable memory of each instead of the profile's", 1},
+    {NULL, 0, NULL, 0, "How it is decided:", 2},
+    {"policy", KEY_POLICY, "NAME", 0, "as the setting `policy`", 2},
+    {"compare", KEY_COMPARE, "P1,P2,...", 0, "these policies in one table, with the change against the first", 2},
+    {"set", KEY_SET, "KEY=VALUE", 0, "a setting of carmad (carmad --settings lists them)", 2},
+    {"estimator", KEY_ESTIMATOR, "NAME", 0, "what a job says it needs: oracle, declared (nothing) or recorded:COLUMN "
+     "(measured, horus, faketensor, gpumemnet)", 2},
+    {NULL, 0, NULL, 0, "What the world is like:", 3},
+    {"share", KEY_SHARE, "MODE", 0, "how jobs share a GPU: streams, mps (default), mig or mig:SLICES of 7", 3},
+    {"seeds", KEY_SEEDS, "N", 0, "run so many times, with seeds 1 to N (default 1)", 3},
+    {"jitter", KEY_JITTER, "F", 0, "vary run times by a normal factor with this standard deviation, e.g. 0.03", 3},
+    {"capacity", KEY_CAPACITY, "F", 0, "what a GPU delivers when shared, in saturated GPUs (default 1)", 3},
+    {"u-exponent", KEY_U_EXPONENT, "F", 0, "exponent of the shared utilisation (default 1)", 3},
+    {"share-weight", KEY_SHARE_WEIGHT, "F", 0, "above 1, busier jobs are slowed less (default 1)", 3},
+    {NULL, 0, NULL, 0, "What is told:", 4},
+    {"json", CLI_JSON_KEY, NULL, 0, "print the figures as JSON (docs/formats/simulate.md)", 4},
+    {"timeline", KEY_TIMELINE, "FILE", 0, "write what each GPU did over time, under the first seed, as CSV", 4},
+    {"plot", KEY_PLOT, "DIR", 0, "draw the comparison and each policy's time line as SVG", 4},
+    {"replay", KEY_REPLAY, "DIR", 0, "instead: decide afresh what the carmad with this state directory has decided, "
+     "and compare", 4},
+    {0},
+};
+
+/* ---- The command line ---- */
+
+static error_t take_number(double *value, const char *name, const char *arg, double low, double high,
+                           struct argp_state *state)
+{
+    char *end;
+
+    *value = strtod(arg, &end);
+    if (end == arg || *end || !(*value >= low && *value <= high))
+        return cli_bad_usage(state, "%s '%.40s' is not a number from %g to %g", name, arg, low, high);
+    return 0;
+}
+
+static error_t take_count(int64_t *value, const char *name, const char *arg, int64_t high, struct argp_state *state)
+{
+    struct error err;
+
+    return parse_integer(arg, 1, high, value, &err) ? cli_bad_usage(state, "%s: %s", name, err.text) : 0;
+}
+
+static error_t take_setting(struct simulate_options *wanted, const char *key, const char *value,
+                            struct argp_state *state)
+{
+    struct error err;
+
+    return config_set(&wanted->config, key, value, &err) ? cli_bad_usage(state, "%s", err.text) : 0;
+}
+
+static error_t take_share(struct simulate_options *wanted, const char *arg, struct argp_state *state)
+{
+    struct error err;
+
+    wanted->mig_slices = 0;
+    if (strncmp(arg, "mig", 3) != 0)
+        return take_setting(wanted, "share", arg, state);
+    wanted->config.share = SHARE_STREAMS; /* within an instance */
+    wanted->mig_slices = 3;
+    if (!arg[3])
+        return 0;
+    if (arg[3] != ':' || parse_integer(arg + 4, 1, 7, &wanted->mig_slices, &err) ||
+        !sim_mig_instances((uint32_t)wanted->mig_slices))
+        return cli_bad_usage(state, "share '%.40s': a MIG instance has 1, 2, 3, 4 or 7 slices", arg);
+    return 0;
+}
+
+static error_t take_compare(struct simulate_options *wanted, const char *arg, struct argp_state *state)
+{
+    char *next = NULL;
+
+    free_ptr(&wanted->compare);
+    wanted->compare = xstrdup(arg);
+    wanted->policy_count = 0;
+    for (char *name = strtok_r(wanted->compare, ",", &next); name; name = strtok_r(NULL, ",", &next)) {
+        if (wanted->policy_count == POLICIES_MAX)
+            return cli_bad_usage(state, "at most %d policies at a time", POLICIES_MAX);
+        wanted->policies[wanted->policy_count++] = name;
+    }
+    return wanted->policy_count < 2 ? cli_bad_usage(state, "compare at least two policies: '%.40s'", arg) : 0;
+}
+
+static error_t check_usage(const struct simulate_options *wanted, struct argp_state *state)
+{
+    if (wanted->replay)
+        return wanted->source.trace ? cli_bad_usage(state, "--replay takes the jobs from the store: leave --trace out")
+                                    : 0;
+    if (!wanted->source.trace)
+        return cli_bad_usage(state, "which trace? name its file by --trace");
+    if (wanted->timeline && wanted->policy_count)
+        return cli_bad_usage(state, "--timeline shows one policy: leave --compare out");
+    return 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct simulate_options *wanted = state->input;
+    struct error err;
+
+    switch (key) {
+    case KEY_TRACE:
+        wanted->source.trace = arg;
+        return 0;
+    case KEY_WORKLOADS:
+        wanted->source.workloads = arg;
+        return 0;
+    case KEY_VC:
+        wanted->source.vc = arg;
+        return 0;
+    case KEY_NODE:
+        wanted->profile = arg;
+        return 0;
+    case KEY_GPUS:
+        return take_count(&wanted->gpus, "gpus", arg, GPUS_MAX, state);
+    case KEY_GPU_MEMORY:
+        if (parse_size(arg, &wanted->gpu_memory_bytes, &err) || wanted->gpu_memory_bytes == 0)
+            return cli_bad_usage(state, "gpu-memory '%.40s' is no size such as 40G", arg);
+        return 0;
+    case KEY_POLICY:
+        return take_setting(wanted, "policy", arg, state);
+    case KEY_SET:
+        return config_set_pair(&wanted->config, arg, &err) ? cli_bad_usage(state, "%s", err.text) : 0;
+    case KEY_COMPARE:
+        return take_compare(wanted, arg, state);
+    case KEY_SHARE:
+        return take_share(wanted, arg, state);
+    case KEY_ESTIMATOR:
+        wanted->estimator_given = true;
+        return simulate_estimator_parse(arg, &wanted->estimator, &err) ? cli_bad_usage(state, "%s", err.text) : 0;
+    case KEY_SEEDS:
+        return take_count(&wanted->seeds, "seeds", arg, SEEDS_MAX, state);
+    case KEY_JITTER:
+        return take_number(&wanted->jitter, "jitter", arg, 0, JITTER_MAX, state);
+    case KEY_CAPACITY:
+        return take_number(&wanted->contention.capacity, "capacity", arg, 0.1, 10, state);
+    case KEY_U_EXPONENT:
+        return take_number(&wanted->contention.union_exponent, "u-exponent", arg, 0.1, 10, state);
+    case KEY_SHARE_WEIGHT:
+        return take_number(&wanted->contention.share_weight, "share-weight", arg, 0.1, 10, state);
+    case KEY_TIMELINE:
+        wanted->timeline = arg;
+        return 0;
+    case KEY_PLOT:
+        wanted->plot = arg;
+        return 0;
+    case KEY_REPLAY:
+        wanted->replay = arg;
+        return 0;
+    case CLI_JSON_KEY:
+        wanted->json = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        return cli_bad_usage(state, "'%.40s' is one argument too many: a trace is named by --trace", arg);
+    case ARGP_KEY_END:
+        return check_usage(wanted, state);
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp simulate_argp = {
+    .options = options,
+    .parser = parse,
+    .doc = "Run a trace's jobs on a virtual clock, decided by the core that carmad runs, and print total, waiting and "
+           "completion times, out-of-memory crashes, energy and slowdowns."
+           "\vJobs share GPUs as docs/contention.md models it: calibrated on published measurements, not validated. "
+           "Runs with the same seeds give the same figures.",
+};
+
+/* ---- Progress ---- */
+
+#define PROGRESS_AFTER_NS (500 * NS_PER_MS) /* short runs show none */
+#define PROGRESS_EVERY_NS (100 * NS_PER_MS)
+#define PROGRESS_WIDTH    30
+
+struct progress {
+    int64_t next_wall_ns;
+    const char *policy;
+    size_t run, run_count;
+    bool interactive;
+};
+
+static void show_progress(void *user, size_t ended, size_t count)
+{
+    struct progress *progress = user;
+    int64_t now_ns;
+    double done;
+
+    if (!progress->interactive || (now_ns = nodetime_monotonic_wall_ns()) < progress->next_wall_ns)
+        return;
+    progress->next_wall_ns = now_ns + PROGRESS_EVERY_NS;
+    done = ((double)progress->run + (double)ended / (double)count) / (double)progress->run_count;
+    CLEANUP(free_ptr) char *bar = term_bar(done, 1, PROGRESS_WIDTH);
+    fprintf(stderr, TERM_LINE_CLEAR "%s %3.0f%%  %s, run %zu of %zu", bar, done * 100, progress->policy,
+            progress->run + 1, progress->run_count);
+    fflush(stderr);
+    cli_progress_shown = true;
+}
+
+static void end_progress(void)
+{
+    if (cli_progress_shown)
+        fputs(TERM_LINE_CLEAR, stderr);
+    cli_progress_shown = false;
+}
+
+/* ---- Runs ---- */
+
+struct simulation {
+    const struct simulate_options *wanted;
+    struct sim_node node;
+    struct simulate_jobs jobs;
+    struct sim_options options;
+    struct progress progress;
+};
+
+static int find_node(const struct simulate_options *wanted, struct sim_node *node, struct error *err)
+{
+    struct node_profile profile;
+    int rc = node_profile_read(wanted->profile, &profile, err);
+
+    if (rc)
+        return rc;
+    *node = (struct sim_node){
+        .gpu_count = wanted->gpus ? (uint32_t)wanted->gpus : profile.gpu_count,
+        .total_bytes =
+            wanted->gpu_memory_bytes ? wanted->gpu_memory_bytes : profile.total_bytes - profile.reserved_bytes,
+        .idle_w = profile.idle_w,
+        .full_w = profile.full_w,
+    };
+    return 0;
+}
+
+/* The setting `estimator`, unless --estimator says otherwise. */
+static struct simulate_estimator find_estimator(const struct simulate_options *wanted)
+{
+    if (wanted->estimator_given || wanted->config.estimator == ESTIMATOR_DECLARED)
+        return wanted->estimator;
+    return (struct simulate_estimator){.kind = CLAIM_COLUMN,
+                                       .column = (enum workload_recorded)(wanted->config.estimator -
+                                                                          ESTIMATOR_MEASURED)};
+}
+
+static void fill_options(const struct simulate_options *wanted, struct sim_options *filled)
+{
+    sim_options_default(filled);
+    filled->core = wanted->config.core;
+    filled->share = wanted->config.share;
+    filled->mig_slices = (uint32_t)wanted->mig_slices;
+    filled->contention = wanted->contention;
+    filled->sample_period_ns = wanted->config.sample_period_ns;
+    filled->window_ns = wanted->config.window_ns;
+    filled->jitter = wanted->jitter;
+}
+
+static int run_policy(struct simulation *simulation, struct simulate_outcome *outcome, struct timeline *timeline,
+                      struct error *err)
+{
+    struct sim_observer observer = {.user = &simulation->progress, .on_ended = show_progress};
+    int rc = 0;
+
+    simulation->progress.policy = outcome->policy;
+    for (size_t seed = 0; rc == 0 && seed < outcome->seeds; seed++) {
+        struct sim_result result;
+        if (seed == 0 && timeline)
+            observer = (struct sim_observer){.user = timeline, .on_gpu = timeline_add};
+        else
+            observer = (struct sim_observer){.user = &simulation->progress, .on_ended = show_progress};
+        simulation->options.seed = seed + 1;
+        rc = sim_run(simulation->jobs.items, simulation->jobs.count, &simulation->node, &simulation->options, &observer,
+                     &result, err);
+        if (rc == 0) {
+            simulate_outcome_add(outcome, seed, &result);
+            sim_result_release(&result);
+        }
+        simulation->progress.run++;
+    }
+    return rc;
+}
+
+/* The core's settings under this policy's name. */
+static int choose_policy(struct simulation *simulation, const char *policy, struct error *err)
+{
+    struct config config = simulation->wanted->config;
+    int rc = config_set(&config, "policy", policy, err);
+
+    simulation->options.core = config.core;
+    return rc;
+}
+
+static int run_one(struct simulation *simulation, struct simulate_outcome *outcome, struct error *err)
+{
+    const struct simulate_options *wanted = simulation->wanted;
+    struct timeline timeline = {0};
+    bool wants_timeline = wanted->timeline || wanted->plot;
+    int rc = choose_policy(simulation, outcome->policy, err);
+
+    if (rc)
+        return rc;
+    if (wants_timeline)
+        timeline_init(&timeline, simulation->node.gpu_count);
+    rc = run_policy(simulation, outcome, wants_timeline ? &timeline : NULL, err);
+    if (rc == 0 && wanted->timeline)
+        rc = timeline_write_csv(&timeline, wanted->timeline, err);
+    if (rc == 0 && wanted->plot)
+        rc = simulate_plot_timeline(wanted->plot, outcome->policy, &timeline, &simulation->node, err);
+    timeline_release(&timeline);
+    return rc;
+}
+
+static void print(const struct simulate_options *wanted, const struct simulate_outcome *outcomes, size_t count)
+{
+    CLEANUP(strbuf_release) struct strbuf out = {0};
+
+    if (wanted->json) {
+        CLEANUP(json_release) json_t *json = simulate_to_json(outcomes, count);
+        cli_print_json(json);
+        return;
+    }
+    simulate_format(outcomes, count, term_width(stdout), term_colour(stdout), &out);
+    fputs(out.text, stdout);
+}
+
+static int simulate(const struct simulate_options *wanted)
+{
+    struct simulation simulation = {.wanted = wanted};
+    const char *single = wanted->config.core.policy;
+    const char *const *policies = wanted->policy_count ? wanted->policies : &single;
+    size_t count = wanted->policy_count ? wanted->policy_count : 1, ready = 0;
+    struct simulate_estimator estimator = find_estimator(wanted);
+    struct simulate_outcome outcomes[POLICIES_MAX];
+    uint32_t instances = wanted->mig_slices ? sim_mig_instances((uint32_t)wanted->mig_slices) : 1;
+    struct error err;
+    int rc = config_check(&wanted->config, &err);
+
+    if (rc == 0)
+        rc = find_node(wanted, &simulation.node, &err);
+    if (rc == 0)
+        rc = simulate_jobs_load(&simulation.jobs, &wanted->source, &estimator, simulation.node.gpu_count * instances,
+                                &err);
+    if (rc == 0 && wanted->plot)
+        rc = file_make_dirs(wanted->plot, 0755, &err);
+    fill_options(wanted, &simulation.options);
+    simulation.progress = (struct progress){.next_wall_ns = nodetime_monotonic_wall_ns() + PROGRESS_AFTER_NS,
+                                            .run_count = count * (size_t)wanted->seeds,
+                                            .interactive = isatty(STDERR_FILENO)};
+    for (; rc == 0 && ready < count; ready++) {
+        simulate_outcome_init(&outcomes[ready], policies[ready], (size_t)wanted->seeds);
+        rc = run_one(&simulation, &outcomes[ready], &err);
+    }
+    end_progress();
+    if (rc == 0 && wanted->plot && count > 1)
+        rc = simulate_plot_outcomes(wanted->plot, outcomes, count, &err);
+    if (rc == 0)
+        print(wanted, outcomes, count);
+    for (size_t i = 0; i < ready; i++)
+        simulate_outcome_release(&outcomes[i]);
+    simulate_jobs_release(&simulation.jobs);
+    return rc ? cli_fail("%s", err.text) : CLI_OK;
+}
+
+int cmd_simulate(struct cli *cli, int argc, char **argv)
+{
+    struct simulate_options wanted = {.profile = "a100x4-40g", .seeds = 1, .contention = contention_default};
+    int status;
+
+    config_init_default(&wanted.config);
+    wanted.config.share = SHARE_MPS;
+    if (cli_parse(cli, argc, argv, &wanted, &status))
+        status = wanted.replay ? simulate_replay(wanted.replay) : simulate(&wanted);
+    config_release(&wanted.config);
+    free(wanted.compare);
+    return status;
+}

@@ -1,0 +1,128 @@
+/* carma simulate: what is run, and what is made of it. */
+#ifndef CARMA_CLI_SIMULATE_H
+#define CARMA_CLI_SIMULATE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "sim/sim.h"
+#include "trace/trace.h"
+
+/* ---- The jobs (simulate_jobs.c) ---- */
+
+enum simulate_claim { CLAIM_NONE, CLAIM_ORACLE, CLAIM_COLUMN };
+
+/* Where a job's memory claim comes from. */
+struct simulate_estimator {
+    enum simulate_claim kind;
+    enum workload_recorded column; /* of CLAIM_COLUMN */
+};
+
+/* "oracle", "declared", "recorded:COLUMN". */
+int simulate_estimator_parse(const char *text, struct simulate_estimator *estimator, struct error *err);
+
+struct simulate_jobs {
+    struct sim_job *items; /* owned */
+    size_t count;
+    struct sim_use *uses; /* owned: WORKLOAD_PROFILED_GPUS of each workload */
+    struct workloads workloads;
+    struct trace trace;
+};
+
+struct simulate_source {
+    const char *trace;
+    const char *workloads; /* NULL: the installed ones */
+    const char *vc;        /* NULL: all virtual clusters */
+};
+
+/* Reads the trace and makes jobs of it; gpu_count is what the node offers. */
+int simulate_jobs_load(struct simulate_jobs *jobs, const struct simulate_source *source,
+                       const struct simulate_estimator *estimator, uint32_t gpu_count, struct error *err);
+void simulate_jobs_release(struct simulate_jobs *jobs);
+
+/* ---- What came out (simulate_report.c) ---- */
+
+enum simulate_figure {
+    SIM_MAKESPAN,
+    SIM_WAIT,
+    SIM_EXECUTION,
+    SIM_JCT,
+    SIM_JCT_P95,
+    SIM_WAIT_P95,
+    SIM_ENERGY,
+    SIM_OOM,
+    SIM_SLOWDOWN_MEAN,
+    SIM_SLOWDOWN_MAX,
+    SIM_PREDICTED_MAX,
+    SIM_ACTIVITY,
+    SIM_FIGURE_COUNT
+};
+
+/* One policy's runs. Figures are NAN where a run has none. */
+struct simulate_outcome {
+    const char *policy; /* borrowed */
+    size_t seeds;
+    size_t jobs;
+    double failed;                    /* mean number of jobs that did not complete */
+    double *values[SIM_FIGURE_COUNT]; /* owned: of each seed */
+};
+
+void simulate_outcome_init(struct simulate_outcome *outcome, const char *policy, size_t seeds);
+void simulate_outcome_add(struct simulate_outcome *outcome, size_t seed, const struct sim_result *result);
+void simulate_outcome_release(struct simulate_outcome *outcome);
+double simulate_mean(const struct simulate_outcome *outcome, enum simulate_figure figure);
+double simulate_sd(const struct simulate_outcome *outcome, enum simulate_figure figure); /* sample s.d.; 0 of one */
+
+json_t *simulate_to_json(const struct simulate_outcome *outcomes, size_t count);
+void simulate_format(const struct simulate_outcome *outcomes, size_t count, int width, bool colour,
+                     struct strbuf *out);
+
+/* ---- What the GPUs did over time (simulate_timeline.c) ---- */
+
+struct timeline_point {
+    int64_t at_ns;
+    uint32_t gpu;
+    int64_t used_bytes;
+    double activity;
+    double power_w;
+    size_t job_first, job_count; /* in timeline.jobs */
+};
+
+/* Collects what an observer of a simulation is shown; changes within one turn are one point. */
+struct timeline {
+    struct timeline_point *points; /* owned */
+    size_t count, capacity;
+    uint64_t *jobs; /* owned */
+    size_t job_count, job_capacity;
+    size_t *last; /* owned: per GPU, its latest point, plus one */
+    uint32_t gpu_count;
+    int64_t begin_ns, end_ns;
+};
+
+void timeline_init(struct timeline *timeline, uint32_t gpu_count);
+void timeline_release(struct timeline *timeline);
+void timeline_add(void *timeline, int64_t at_ns, const struct sim_gpu_view *view); /* as sim_observer.on_gpu */
+
+/* Format: docs/formats/simulate.md. */
+int timeline_write_csv(const struct timeline *timeline, const char *path, struct error *err);
+
+/* ---- Pictures (simulate_plot.c) ---- */
+
+/* DIR/compare.svg: total time, waiting, completion and energy of each policy as bars. */
+int simulate_plot_outcomes(const char *directory, const struct simulate_outcome *outcomes, size_t count,
+                           struct error *err);
+
+/* DIR/timeline-POLICY.svg: memory, SM activity and power of the GPUs. */
+int simulate_plot_timeline(const char *directory, const char *policy, const struct timeline *timeline,
+                           const struct sim_node *node, struct error *err);
+
+/* ---- Replay (simulate_replay.c) ---- */
+
+/* Decides afresh what the store in the directory holds; prints the verdict. Returns an exit status. */
+int simulate_replay(const char *directory);
+
+#endif

@@ -1,0 +1,137 @@
+/* A trace's rows as jobs of the simulator. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/install.h"
+#include "base/memory.h"
+#include "cli/simulate.h"
+#include "sim/random.h"
+
+static const char *const columns[WORKLOAD_RECORDED_COUNT] = {"measured", "horus", "faketensor", "gpumemnet"};
+
+int simulate_estimator_parse(const char *text, struct simulate_estimator *estimator, struct error *err)
+{
+    const char *column = strncmp(text, "recorded:", 9) == 0 ? text + 9 : NULL;
+
+    *estimator = (struct simulate_estimator){0};
+    if (strcmp(text, "declared") == 0)
+        return 0;
+    if (strcmp(text, "oracle") == 0) {
+        estimator->kind = CLAIM_ORACLE;
+        return 0;
+    }
+    if (!column)
+        return error_set(err, EINVAL, "estimator '%.40s' is none of oracle, declared and recorded:COLUMN", text);
+    for (size_t i = 0; i < array_size(columns); i++)
+        if (strcmp(columns[i], column) == 0) {
+            *estimator = (struct simulate_estimator){.kind = CLAIM_COLUMN, .column = (enum workload_recorded)i};
+            return 0;
+        }
+    return error_set(err, EINVAL, "column '%.40s' is none of measured, horus, faketensor and gpumemnet", column);
+}
+
+static void fill_uses(struct simulate_jobs *jobs)
+{
+    jobs->uses = xcalloc(jobs->workloads.count * WORKLOAD_PROFILED_GPUS, sizeof *jobs->uses);
+    for (size_t i = 0; i < jobs->workloads.count; i++)
+        for (uint32_t k = 0; k < WORKLOAD_PROFILED_GPUS; k++)
+            jobs->uses[i * WORKLOAD_PROFILED_GPUS + k] =
+                (struct sim_use){.activity = workload_smact_permille(&jobs->workloads.items[i], k) / 1000.0,
+                                 .resident_bytes = workload_resident_bytes(&jobs->workloads.items[i], k),
+                                 .need_bytes = workload_need_bytes(&jobs->workloads.items[i], k)};
+}
+
+/* A trace that names no workloads gets one of one GPU for each row: the same for the same row, whatever the seed of the
+ * run. */
+#define DRAW_SEED 1
+
+static const struct workload *draw_workload(const struct workloads *workloads, size_t row)
+{
+    uint64_t state = DRAW_SEED + row;
+    size_t singles = 0, drawn;
+
+    for (size_t i = 0; i < workloads->count; i++)
+        singles += workloads->items[i].gpus == 1;
+    if (singles == 0)
+        return NULL;
+    drawn = (size_t)(random_next(&state) % singles);
+    for (size_t i = 0;; i++)
+        if (workloads->items[i].gpus == 1 && drawn-- == 0)
+            return &workloads->items[i];
+}
+
+static void claim(struct sim_job *job, const struct workload *workload, const struct simulate_estimator *estimator)
+{
+    job->claim_bytes = -1;
+    job->claim_source = CLAIM_UNKNOWN;
+    if (estimator->kind == CLAIM_ORACLE) {
+        for (uint32_t k = 0; k < job->use_count; k++)
+            if (job->uses[k].need_bytes > job->claim_bytes)
+                job->claim_bytes = job->uses[k].need_bytes;
+        job->claim_source = CLAIM_DECLARED;
+    } else if (estimator->kind == CLAIM_COLUMN) {
+        job->claim_bytes = workload->recorded_bytes[estimator->column];
+        job->claim_source = job->claim_bytes < 0 ? CLAIM_UNKNOWN : CLAIM_RECORDED;
+    }
+}
+
+static int fill_job(struct simulate_jobs *jobs, const char *path, size_t row,
+                    const struct simulate_estimator *estimator, uint32_t gpu_count, struct error *err)
+{
+    const struct trace_job *from = &jobs->trace.items[row];
+    const struct workload *workload = from->workload ? from->workload : draw_workload(&jobs->workloads, row);
+    struct sim_job *job = &jobs->items[row];
+
+    if (!workload)
+        return error_set(err, EINVAL, "%s:%u: names no workload, and no workload of one GPU is there to draw from: give "
+                         "--workloads", path, from->line);
+    if (from->gpus > gpu_count || from->gpus > RECORD_MAX_GPUS)
+        return error_set(err, EINVAL, "%s:%u: a job wants %" PRIu32 " GPUs, the node has %" PRIu32
+                         " and a job at most %d: give --gpus or a larger --node", path, from->line, from->gpus,
+                         gpu_count, RECORD_MAX_GPUS);
+    *job = (struct sim_job){
+        .arrival_ns = from->arrival_ns,
+        .work_ns = from->duration_ns >= 0 ? from->duration_ns : workload->solo_runtime_ns,
+        .gpus = from->gpus,
+        .use_count = from->gpus < WORKLOAD_PROFILED_GPUS ? from->gpus : WORKLOAD_PROFILED_GPUS,
+        .uses = &jobs->uses[(size_t)(workload - jobs->workloads.items) * WORKLOAD_PROFILED_GPUS],
+        .workload = workload->id,
+    };
+    if (job->work_ns <= 0)
+        return error_set(err, EINVAL, "%s:%u: a job runs for no time at all: remove the row", path, from->line);
+    claim(job, workload, estimator);
+    return 0;
+}
+
+int simulate_jobs_load(struct simulate_jobs *jobs, const struct simulate_source *source,
+                       const struct simulate_estimator *estimator, uint32_t gpu_count, struct error *err)
+{
+    CLEANUP(free_ptr) char *installed = install_path("share/carma/workloads.csv");
+    struct trace_load_options options = {.workloads = &jobs->workloads, .vc = source->vc};
+    int rc;
+
+    *jobs = (struct simulate_jobs){0};
+    rc = workloads_read(&jobs->workloads, source->workloads ? source->workloads : installed, err);
+    if (rc == 0)
+        rc = trace_load(&jobs->trace, source->trace, &options, err);
+    if (rc == 0) {
+        fill_uses(jobs);
+        jobs->count = jobs->trace.count;
+        jobs->items = xcalloc(jobs->count, sizeof *jobs->items);
+        for (size_t i = 0; rc == 0 && i < jobs->count; i++)
+            rc = fill_job(jobs, source->trace, i, estimator, gpu_count, err);
+    }
+    if (rc)
+        simulate_jobs_release(jobs);
+    return rc;
+}
+
+void simulate_jobs_release(struct simulate_jobs *jobs)
+{
+    free(jobs->items);
+    free(jobs->uses);
+    trace_release(&jobs->trace);
+    workloads_release(&jobs->workloads);
+    *jobs = (struct simulate_jobs){0};
+}
