@@ -171,7 +171,7 @@ static struct node_gpu *entry_of(struct node *node, uint32_t number)
     while (node->count <= number) {
         array_reserve(node->gpus, node->capacity, node->count + 1);
         memset(&node->gpus[node->count], 0, sizeof node->gpus[node->count]);
-        gpu_window_init(&node->gpus[node->count].window, node->daemon->config.window_ns);
+        gpu_window_init(&node->gpus[node->count].window, node->daemon->config.core.window_ns);
         node->count++;
     }
     return &node->gpus[number];
