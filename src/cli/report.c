@@ -8,8 +8,8 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/stats.h"
 #include "base/units.h"
-#include "cli/stats.h"
 #include "cli/table.h"
 #include "cli/view.h"
 

@@ -5,16 +5,12 @@
 
 #include "base/hash.h"
 #include "base/nodetime.h"
-#include "base/units.h"
 #include "core/ledger.h"
+#include "core/quantum.h"
 #include "daemon/engine.h"
 #include "daemon/runs.h"
 #include "gpu/monitor.h"
 #include "gpu/window.h"
-
-/* Readings are rounded before they reach the core, so that noise makes no records. */
-#define MEMORY_QUANTUM_BYTES (16 * MIB)
-#define ACTIVITY_QUANTUM_PERMILLE 5
 
 /* A GPU process seen before; whose it is does not change. */
 struct seen_process {
@@ -32,8 +28,6 @@ struct node_gpu {
     bool there;
     int64_t foreign_bytes;
     int32_t smact_permille; /* window mean */
-    struct record_sample fed; /* what the core has */
-    bool was_fed;
     double memory_byte_seconds;
     double sm_activity_seconds;
 };
@@ -102,11 +96,6 @@ static void forget_processes(struct node *node)
     }
 }
 
-static int64_t round_up(int64_t bytes)
-{
-    return (bytes + MEMORY_QUANTUM_BYTES - 1) / MEMORY_QUANTUM_BYTES * MEMORY_QUANTUM_BYTES;
-}
-
 /* What the resident holds now; -1 where the driver does not say. */
 static int64_t held_by(struct node *node, const struct gpu_reading *reading, uint64_t job)
 {
@@ -127,7 +116,7 @@ static void feed_memory(struct node *node, const struct gpu *gpu, const struct j
     const struct job_placement *placement = job_placement_of(job, gpu->number);
     struct record input = {.at_ns = nodetime_now_ns(), .job = job->id};
 
-    input.memory = (struct record_memory){.gpu = gpu->number, .bytes = round_up(held)};
+    input.memory = (struct record_memory){.gpu = gpu->number, .bytes = quantum_memory(held)};
     if (input.memory.bytes <= placement->observed_bytes)
         return;
     input.type = placement->observed_bytes ? RECORD_OBSERVED : RECORD_FIRST_USE;
@@ -261,12 +250,6 @@ void node_watch(struct node *node)
     node->monitor = gpu_monitor_new(node->daemon->loop, &options);
 }
 
-static bool same_sample(const struct record_sample *a, const struct record_sample *b)
-{
-    return a->used_bytes == b->used_bytes && a->foreign_bytes == b->foreign_bytes &&
-           a->smact_permille == b->smact_permille;
-}
-
 void node_feed_samples(struct node *node)
 {
     for (uint32_t i = 0; i < node->count; i++) {
@@ -274,18 +257,12 @@ void node_feed_samples(struct node *node)
         struct record input = {.type = RECORD_SAMPLE, .at_ns = nodetime_now_ns()};
         if (!entry->there)
             continue;
-        input.sample.gpu = i;
-        input.sample.used_bytes = round_up(entry->reading.used_bytes);
-        input.sample.foreign_bytes = entry->foreign_bytes < 0 ? -1 : round_up(entry->foreign_bytes);
-        input.sample.smact_permille = entry->smact_permille < 0
-                                          ? -1
-                                          : entry->smact_permille / ACTIVITY_QUANTUM_PERMILLE * ACTIVITY_QUANTUM_PERMILLE;
-        if (entry->was_fed && same_sample(&entry->fed, &input.sample))
-            continue;
-        if (engine_input(node->daemon->engine, &input, NULL) == 0) {
-            entry->fed = input.sample;
-            entry->was_fed = true;
-        }
+        input.sample = (struct record_sample){.gpu = i,
+                                              .used_bytes = quantum_memory(entry->reading.used_bytes),
+                                              .foreign_bytes = quantum_memory(entry->foreign_bytes),
+                                              .smact_permille = quantum_activity(entry->smact_permille)};
+        if (sample_is_news(core_gpu(node->daemon->core, i), &input.sample))
+            engine_input(node->daemon->engine, &input, NULL);
     }
 }
 

@@ -44,6 +44,10 @@ static int next_line(struct csv *csv, char **line, struct error *err)
     (*line)[length] = '\0';
     if (length && (*line)[length - 1] == '\r')
         (*line)[--length] = '\0';
+    if (length >= 2 && memcmp(*line + length - 2, "\r\"", 2) == 0) { /* some tools put a line's end inside its quotes */
+        (*line)[length - 2] = '"';
+        (*line)[--length] = '\0';
+    }
     for (size_t i = 0; i < length; i++) {
         unsigned char byte = (unsigned char)(*line)[i];
         if ((byte < 0x20 && byte != '\t') || byte == 0x7f)
@@ -97,7 +101,7 @@ static size_t find_table(const struct csv_table *tables, size_t table_count, cha
 {
     for (size_t table = 1; table < table_count; table++)
         for (int i = 0; i < count; i++)
-            if (strcmp(tables[table].columns[0].name, fields[i]) == 0)
+            if (strcmp(tables[table].columns[tables[table].mark].name, fields[i]) == 0)
                 return table;
     return 0;
 }

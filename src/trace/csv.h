@@ -25,6 +25,7 @@ struct csv_column {
 struct csv_table {
     const struct csv_column *columns;
     size_t count;
+    size_t mark; /* its column by which the kind is known */
 };
 
 struct csv {
@@ -43,7 +44,7 @@ struct csv {
 };
 
 /* Reads the file and its header; the columns may come in any order. A file is of the first table unless its header has
- * the first column of a later one, its mark. path and the tables' columns must outlive csv. */
+ * the mark of a later one. path and the tables' columns must outlive csv. */
 int csv_open(struct csv *csv, const char *path, const struct csv_table *tables, size_t table_count, struct error *err);
 
 /* The same on a copy of `length` bytes that the caller has; `path` is the name in messages. */

@@ -7,8 +7,7 @@
 #define MAX_ARRIVAL_S  1e9 /* thirty years: keeps sums of nanoseconds far from 2^63 */
 #define MAX_DURATION_S 1e8 /* three years, as for workloads */
 
-/* The first column of each is the mark by which its files are known (csv.h). Columns that are only listed are known to
- * occur and mean nothing here. */
+/* The first column of each is its mark (csv.h). Columns that are only listed are known to occur and mean nothing here. */
 enum { ARRIVAL, WORKLOAD, GPUS, DURATION };
 static const struct csv_column carma_columns[] = {
     [ARRIVAL] = {"arrival_s", true},
@@ -59,7 +58,7 @@ static const struct csv_column tiresias_columns[] = {
 
 static const struct csv_column run_time_columns[] = {{"runtime_s", true}};
 
-#define TABLE(columns) {columns, array_size(columns)}
+#define TABLE(columns) {columns, array_size(columns), 0}
 const struct csv_table trace_tables[TRACE_FORMAT_COUNT] = {
     [TRACE_CARMA] = TABLE(carma_columns),       [TRACE_THESIS] = TABLE(thesis_columns),
     [TRACE_PHILLY_VC] = TABLE(philly_columns),  [TRACE_PODS] = TABLE(pods_columns),

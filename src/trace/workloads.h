@@ -33,6 +33,8 @@ struct workload {
     int64_t resident_bytes[WORKLOAD_PROFILED_GPUS];  /* steady memory */
     int64_t solo_runtime_ns;                         /* alone on its GPUs */
     int32_t smact_permille[WORKLOAD_PROFILED_GPUS];  /* mean SM activity alone */
+    int32_t smocc_permille;                          /* mean SM occupancy alone; -1 = not said */
+    int32_t dram_permille;                           /* mean DRAM activity alone; -1 = not said */
     int64_t power_mw;                                /* mean draw of its GPU alone, idle draw included; -1 = not said */
     int64_t recorded_bytes[WORKLOAD_RECORDED_COUNT]; /* as published, even where no estimate; -1 = none */
     char *basis;                                     /* "peak=table resident=figure ...": where they come from */
@@ -45,7 +47,7 @@ struct workloads {
     struct workload **by_id; /* owned; sorted */
 };
 
-/* Reads a file; on an error *workloads is empty and the text says FILE:LINE, the value and the remedy. */
+/* Reads a file of our own format or of the published one; on an error *workloads is empty and the text says FILE:LINE, the value and the remedy. */
 int workloads_read(struct workloads *workloads, const char *path, struct error *err);
 int workloads_read_text(struct workloads *workloads, const char *path, const char *text, size_t length,
                         struct error *err);
@@ -56,6 +58,11 @@ const struct workload *workloads_find(const struct workloads *workloads, const c
 /* Of the job's k-th GPU, k = 0, 1, ... */
 int64_t workload_resident_bytes(const struct workload *workload, uint32_t k);
 int32_t workload_smact_permille(const struct workload *workload, uint32_t k);
+
+/* Light, medium and heavy, as the thesis mixes them (6.3.2); the rule is ours (docs/formats/workloads.md). */
+enum workload_class { WORKLOAD_LIGHT, WORKLOAD_MEDIUM, WORKLOAD_HEAVY, WORKLOAD_CLASS_COUNT };
+enum workload_class workload_class(const struct workload *workload);
+const char *workload_class_name(enum workload_class class);
 
 /* What must be free there for the job not to run out of memory: max(resident, peak). */
 int64_t workload_need_bytes(const struct workload *workload, uint32_t k);

@@ -1,163 +1,50 @@
 #include "vnode/profile.h"
 
-#include <errno.h>
-#include <ini.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/install.h"
-#include "base/memory.h"
-#include "base/units.h"
+#include "trace/profile.h"
 
-#define PROFILE_LIMIT 65536
+static_assert(PROFILE_MAX_GPUS <= NODE_MAX_GPUS, "a profile's GPUs have to fit");
+static_assert(sizeof((struct node_profile *)0)->name <= sizeof((struct node_file *)0)->profile &&
+                  sizeof((struct node_profile *)0)->driver_version <= sizeof((struct node_file *)0)->driver_version &&
+                  sizeof((struct node_profile *)0)->gpu_name <= sizeof((struct node_gpu *)0)->name,
+              "a profile's texts have to fit");
 
-enum kind { KIND_TEXT, KIND_U32, KIND_WATTS, KIND_MILLIWATTS, KIND_MIB, KIND_VERSION };
-
-/* Every key of a profile; all are required. Keys of [gpu] fill the first GPU, the others are copies of it. */
-static const struct key {
-    const char *section, *name;
-    enum kind kind;
-    size_t offset, room;
-    int64_t low, high; /* of numbers, in the profile's unit */
-} keys[] = {
-#define NODE_KEY(name, kind, member, low, high)                                                                        \
-    {                                                                                                                  \
-        "node", name, kind, offsetof(struct node_file, member), sizeof((struct node_file *)0)->member, low, high       \
-    }
-#define GPU_KEY(name, kind, member, low, high)                                                                         \
-    {                                                                                                                  \
-        "gpu", name, kind, offsetof(struct node_gpu, member), sizeof((struct node_gpu *)0)->member, low, high          \
-    }
-    NODE_KEY("name", KIND_TEXT, profile, 0, 0),
-    NODE_KEY("gpus", KIND_U32, gpu_count, 1, NODE_MAX_GPUS),
-    NODE_KEY("driver_version", KIND_TEXT, driver_version, 0, 0),
-    NODE_KEY("cuda_version", KIND_VERSION, cuda_version, 1, 1000),
-    GPU_KEY("name", KIND_TEXT, name, 0, 0),
-    GPU_KEY("memory_mib", KIND_MIB, total_bytes, 1, 16 * 1024 * 1024),
-    GPU_KEY("reserved_mib", KIND_MIB, reserved_bytes, 0, 16 * 1024 * 1024),
-    GPU_KEY("idle_w", KIND_WATTS, idle_w, 0, 10000),
-    GPU_KEY("full_w", KIND_WATTS, full_w, 1, 10000),
-    GPU_KEY("power_limit_w", KIND_MILLIWATTS, power_limit_mw, 1, 10000),
-    GPU_KEY("power_limit_min_w", KIND_MILLIWATTS, power_limit_min_mw, 1, 10000),
-    GPU_KEY("compute_major", KIND_U32, compute_major, 1, 99),
-    GPU_KEY("compute_minor", KIND_U32, compute_minor, 0, 9),
-    GPU_KEY("architecture", KIND_U32, architecture, 1, 99),
-    GPU_KEY("cores", KIND_U32, cores, 1, 1000000),
-    GPU_KEY("clock_idle_mhz", KIND_U32, clock_idle_mhz, 1, 10000),
-    GPU_KEY("clock_max_mhz", KIND_U32, clock_max_mhz, 1, 10000),
-    GPU_KEY("clock_memory_mhz", KIND_U32, clock_memory_mhz, 1, 10000),
-    GPU_KEY("pci_device_id", KIND_U32, pci_device_id, 1, 0xffff),
-    GPU_KEY("pcie_generation", KIND_U32, pcie_generation, 1, 9),
-};
-
-struct parse {
-    struct node_file *file;
-    const char *path;
-    bool seen[array_size(keys)];
-    struct error *err;
-    bool failed;
-};
-
-/* inih goes on after a key that was refused and at the end returns the first such line: only that one's text counts. */
-static int fail(struct parse *parse, const char *name, const char *value, const char *should)
+static void fill_gpu(struct node_gpu *gpu, const struct node_profile *profile, uint32_t index)
 {
-    if (!parse->failed)
-        error_set(parse->err, EINVAL, "%.40s = '%.40s' should be %s", name, value, should);
-    parse->failed = true;
-    return 0;
-}
-
-static int set_number(struct parse *parse, const struct key *key, char *at, const char *value)
-{
-    char should[64], *end;
-    double number = key->kind == KIND_U32 ? (double)strtoull(value, &end, 0) : strtod(value, &end);
-
-    if (end == value || *end || !(number >= (double)key->low && number <= (double)key->high)) {
-        snprintf(should, sizeof should, "a number from %lld to %lld", (long long)key->low, (long long)key->high);
-        return fail(parse, key->name, value, should);
-    }
-    if (key->kind == KIND_WATTS)
-        *(double *)(void *)at = number;
-    else if (key->kind == KIND_MIB)
-        *(int64_t *)(void *)at = (int64_t)number * MIB;
-    else if (key->kind == KIND_MILLIWATTS)
-        *(uint32_t *)(void *)at = (uint32_t)(number * 1000);
-    else if (key->kind == KIND_VERSION) /* 12.4 -> 12040 */
-        *(int32_t *)(void *)at = (int32_t)number * 1000 + (int32_t)(number * 10 + 0.5) % 10 * 10;
-    else
-        *(uint32_t *)(void *)at = (uint32_t)number;
-    return 1;
-}
-
-static int on_key(void *user, const char *section, const char *name, const char *value)
-{
-    struct parse *parse = user;
-
-    for (size_t i = 0; i < array_size(keys); i++) {
-        const struct key *key = &keys[i];
-        char *base = (char *)(strcmp(section, "node") == 0 ? (void *)parse->file : (void *)&parse->file->gpus[0]);
-
-        if (strcmp(section, key->section) != 0 || strcmp(name, key->name) != 0)
-            continue;
-        if (parse->seen[i])
-            return fail(parse, name, value, "given once only");
-        parse->seen[i] = true;
-        if (key->kind != KIND_TEXT)
-            return set_number(parse, key, base + key->offset, value);
-        if (!*value || strlen(value) >= key->room)
-            return fail(parse, name, value, "a short text");
-        memset(base + key->offset, 0, key->room);
-        memcpy(base + key->offset, value, strlen(value));
-        return 1;
-    }
-    return fail(parse, name, value, "left out: there is no such key here");
-}
-
-static int check(struct parse *parse)
-{
-    const struct node_gpu *gpu = &parse->file->gpus[0];
-
-    for (size_t i = 0; i < array_size(keys); i++)
-        if (!parse->seen[i])
-            return error_set(parse->err, EINVAL, "%s: '%s' of section [%s] is missing", parse->path, keys[i].name,
-                             keys[i].section);
-    if (gpu->reserved_bytes >= gpu->total_bytes)
-        return error_set(parse->err, EINVAL, "%s: reserved_mib leaves nothing of memory_mib", parse->path);
-    if (gpu->idle_w >= gpu->full_w)
-        return error_set(parse->err, EINVAL, "%s: idle_w should be less than full_w", parse->path);
-    return 0;
+    *gpu = (struct node_gpu){
+        .total_bytes = profile->total_bytes,
+        .reserved_bytes = profile->reserved_bytes,
+        .idle_w = profile->idle_w,
+        .full_w = profile->full_w,
+        .power_limit_mw = profile->power_limit_mw,
+        .power_limit_min_mw = profile->power_limit_min_mw,
+        .compute_major = profile->compute_major,
+        .compute_minor = profile->compute_minor,
+        .architecture = profile->architecture,
+        .cores = profile->cores,
+        .clock_idle_mhz = profile->clock_idle_mhz,
+        .clock_max_mhz = profile->clock_max_mhz,
+        .clock_memory_mhz = profile->clock_memory_mhz,
+        .pci_bus = 1 + 8 * index,
+        .pci_device_id = profile->pci_device_id,
+        .pcie_generation = profile->pcie_generation,
+    };
+    strcpy(gpu->name, profile->gpu_name);
 }
 
 int profile_read(const char *name, struct node_file *file, struct error *err)
 {
-    CLEANUP(free_ptr) char *relative = xasprintf("share/carma/nodes/%s.ini", name);
-    CLEANUP(free_ptr) char *path = strchr(name, '/') || strstr(name, ".ini") ? xstrdup(name) : install_path(relative);
-    CLEANUP(free_ptr) char *text = NULL;
-    struct parse parse = {.file = file, .path = path, .err = err};
-    size_t length;
-    int rc = file_read(path, PROFILE_LIMIT, &text, &length, err);
+    struct node_profile profile;
+    int rc = node_profile_read(name, &profile, err);
 
-    if (rc < 0) {
-        error_prefix(err, "node profile '%.60s'", name);
-        return rc;
-    }
-    *file = (struct node_file){0};
-    rc = ini_parse_string(text, on_key, &parse);
-    if (rc != 0) {
-        if (!parse.failed)
-            error_set(err, EINVAL, "this is neither 'key = value' nor a [section]");
-        error_prefix(err, "%s:%d", path, rc);
-        return -EINVAL;
-    }
-    rc = check(&parse);
     if (rc < 0)
         return rc;
-    for (uint32_t g = 0; g < file->gpu_count; g++) {
-        file->gpus[g] = file->gpus[0];
-        file->gpus[g].pci_bus = 1 + 8 * g;
-    }
+    *file = (struct node_file){.gpu_count = profile.gpu_count, .cuda_version = profile.cuda_version};
+    strcpy(file->profile, profile.name);
+    strcpy(file->driver_version, profile.driver_version);
+    for (uint32_t g = 0; g < file->gpu_count; g++)
+        fill_gpu(&file->gpus[g], &profile, g);
     return 0;
 }

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "cli/report.h"
-#include "cli/stats.h"
+#include "base/stats.h"
 #include "cli/term.h"
 #include "cli/usage.h"
 #include "cli/view.h"

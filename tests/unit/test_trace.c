@@ -87,6 +87,8 @@ static void test_shipped_workloads(void **state)
     assert_true(w->solo_runtime_ns == 4051 * NS_PER_SEC);
     assert_int_equal(workload_smact_permille(w, 0), 806);
     assert_int_equal(workload_smact_permille(w, 1), 827);
+    assert_int_equal(w->smocc_permille, 269);
+    assert_int_equal(w->dram_permille, 214);
     assert_true(w->power_mw == 251300);
     assert_true(w->recorded_bytes[WORKLOAD_MEASURED] == 28356 * MIB);
     assert_true(w->recorded_bytes[WORKLOAD_HORUS] == 40000 * MIB);
@@ -99,8 +101,12 @@ static void test_shipped_workloads(void **state)
                        "resnet18_cifar100_50e_3"); /* thesis memory, and the epochs that its job file runs */
     assert_true(workload_resident_bytes(w, 0) == 2006 * MIB && workload_resident_bytes(w, 3) == 2006 * MIB);
     assert_int_equal(w->epochs, 20);
-    assert_string_equal(w->basis, "peak=table resident=table runtime=derived activity=later power=model");
+    assert_string_equal(w->basis, "peak=table resident=table runtime=derived activity=later "
+                                  "occupancy=later dram=later power=model");
     assert_int_equal(workload_smact_permille(w, 1), 185);
+
+    w = workloads_find(&workloads, "BERT_base"); /* not published */
+    assert_true(w->smocc_permille == -1 && w->dram_permille == -1);
 
     assert_null(workloads_find(&workloads, "gpt2"));
     assert_null(workloads_find(&workloads, ""));

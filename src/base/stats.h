@@ -1,6 +1,6 @@
 /* Means and percentiles of small samples. */
-#ifndef CARMA_CLI_STATS_H
-#define CARMA_CLI_STATS_H
+#ifndef CARMA_BASE_STATS_H
+#define CARMA_BASE_STATS_H
 
 #include <stddef.h>
 

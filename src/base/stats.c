@@ -1,4 +1,4 @@
-#include "cli/stats.h"
+#include "base/stats.h"
 
 #include <stdlib.h>
 

@@ -1,0 +1,424 @@
+/* The driver: a batch of inputs at one virtual time, one decision, what was decided is done, on to the next time. */
+#include "sim/sim.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "core/ledger.h"
+#include "core/quantum.h"
+#include "sim/random.h"
+#include "sim/sim_internal.h"
+
+/* A job's memory grows in steps; what an allocation that fails asks for is the next one (as in carma-train). */
+#define CLIMB_STEPS 5
+
+#define JITTER_LEAST 0.1 /* of its work stays, however unlikely the draw (as in carma-train) */
+
+void sim_options_default(struct sim_options *options)
+{
+    *options = (struct sim_options){
+        .share = SHARE_MPS,
+        .contention = contention_default,
+        .load_ns = 12 * NS_PER_SEC,
+        .climb_ns = 15 * NS_PER_SEC,
+        .sample_period_ns = NS_PER_SEC,
+        .window_ns = 90 * NS_PER_SEC,
+    };
+    core_config_default(&options->core);
+}
+
+/* ---- Records ---- */
+
+static void observe(struct sim *sim, const struct record *record)
+{
+    if (sim->observer && sim->observer->on_record)
+        sim->observer->on_record(sim->observer->user, record);
+}
+
+static int feed(struct sim *sim, struct record *record, struct error *err)
+{
+    int rc;
+
+    record->at_ns = sim->now_ns;
+    rc = core_apply(sim->core, record, err);
+    if (rc == 0) {
+        sim->inputs++;
+        observe(sim, record);
+    }
+    return rc;
+}
+
+/* What the simulated world says of GPUs and of jobs that have some: the core refuses it only where one of the two is
+ * wrong, and that ends the simulation. */
+static void tell(struct sim *sim, struct record *record)
+{
+    struct error err;
+
+    if (sim->trouble_rc == 0 && feed(sim, record, &err) != 0)
+        sim->trouble_rc = error_set(&sim->trouble, EPROTO, "the simulator and the core disagree: %s", err.text);
+}
+
+static void job_ended(struct sim *sim, size_t job, uint32_t state)
+{
+    sim->rows[job].state = state;
+    sim->rows[job].ended_ns = sim->now_ns;
+    sim->ended++;
+    if (sim->observer && sim->observer->on_ended)
+        sim->observer->on_ended(sim->observer->user, sim->ended, sim->count);
+}
+
+/* ---- Runs ---- */
+
+void run_schedule(struct sim *sim, struct sim_run *run)
+{
+    int64_t loaded_ns = run->launched_ns + sim->options->load_ns, settled_ns = loaded_ns + sim->options->climb_ns;
+    double left_ns = (double)sim->rows[run->job].work_ns - run->done_ns;
+
+    if (run->phase == SIM_LOADING) {
+        run->event_ns = loaded_ns;
+        return;
+    }
+    left_ns = left_ns > 0 ? ceil(left_ns / run->rate) : 0;
+    run->event_ns = left_ns < 4e18 - (double)run->updated_ns ? run->updated_ns + (int64_t)left_ns : INT64_MAX;
+    if (run->phase == SIM_CLIMBING && settled_ns < run->event_ns)
+        run->event_ns = settled_ns;
+}
+
+void run_set_rate(struct sim *sim, struct sim_run *run, double rate)
+{
+    run->done_ns += run->rate * (double)(sim->now_ns - run->updated_ns);
+    run->updated_ns = sim->now_ns;
+    run->rate = rate;
+    run_schedule(sim, run);
+    heap_moved(&sim->heap, run);
+}
+
+static void launch(struct sim *sim, const struct record *placed)
+{
+    size_t job = placed->job - 1;
+    uint32_t count = placed->placed.count;
+    struct sim_run *run = xcalloc(1, sizeof *run + count * sizeof *run->sides);
+
+    *run = (struct sim_run){.job = job, .launched_ns = sim->now_ns, .updated_ns = sim->now_ns, .gpu_count = count};
+    for (uint32_t k = 0; k < count; k++)
+        run->sides[k] = (struct sim_side){.gpu = placed->placed.gpus[k], .rate = 1};
+    if (sim->rows[job].first_launch_ns < 0)
+        sim->rows[job].first_launch_ns = sim->now_ns;
+    sim->rows[job].last_launch_ns = sim->now_ns;
+    sim->runs[job] = run;
+    run_schedule(sim, run);
+    heap_add(&sim->heap, run);
+    gpus_add(sim, run);
+    tell(sim, &(struct record){.type = RECORD_STARTED, .job = placed->job});
+}
+
+static void leave(struct sim *sim, struct sim_run *run)
+{
+    heap_remove(&sim->heap, run);
+    gpus_remove(sim, run);
+    sim->runs[run->job] = NULL;
+    free(run);
+}
+
+static void complete(struct sim *sim, struct sim_run *run)
+{
+    size_t job = run->job;
+
+    leave(sim, run);
+    tell(sim, &(struct record){.type = RECORD_EXITED,
+                               .job = job + 1,
+                               .exited = {.cause = EXIT_COMPLETED, .requested_bytes = -1, .free_bytes = -1}});
+    job_ended(sim, job, JOB_COMPLETED);
+}
+
+/* As the monitor would tell it: memory that is seen for the first time, or that has grown. */
+static void tell_memory(struct sim *sim, const struct sim_run *run, uint32_t side, int64_t *seen_bytes, int64_t bytes)
+{
+    bytes = quantum_memory(bytes);
+    if (bytes <= *seen_bytes)
+        return;
+    tell(sim, &(struct record){.type = *seen_bytes ? RECORD_OBSERVED : RECORD_FIRST_USE,
+                               .job = run->job + 1,
+                               .memory = {.gpu = run->sides[side].gpu, .bytes = bytes}});
+    *seen_bytes = bytes;
+}
+
+/* The GPU does not have what the job needs: it held what it had climbed to, and asked for the next step. */
+static void crash(struct sim *sim, struct sim_run *run, uint32_t side)
+{
+    const struct sim_use *use = sim_use_of(&sim->jobs[run->job], side);
+    int64_t free_bytes = gpus_free_bytes(sim, run->sides[side].gpu), held = 0, next = use->need_bytes, seen = 0;
+    struct record record = {.type = RECORD_EXITED, .job = run->job + 1};
+
+    for (int64_t step = 1; step < CLIMB_STEPS; step++) {
+        int64_t level = use->resident_bytes / CLIMB_STEPS * step;
+        if (level > free_bytes) {
+            next = level;
+            break;
+        }
+        held = level;
+    }
+    tell_memory(sim, run, side, &seen, held);
+    record.exited = (struct record_exited){
+        .cause = EXIT_GPU_OOM, .status = 1, .requested_bytes = next - held, .free_bytes = free_bytes - held};
+    sim->rows[run->job].crashes++;
+    sim->oom++;
+    leave(sim, run);
+    tell(sim, &record);
+}
+
+/* The job's memory is there, or it is not. */
+static void climbed(struct sim *sim, struct sim_run *run)
+{
+    for (uint32_t k = 0; k < run->gpu_count; k++)
+        if (sim_use_of(&sim->jobs[run->job], k)->need_bytes > gpus_free_bytes(sim, run->sides[k].gpu)) {
+            crash(sim, run, k);
+            return;
+        }
+    gpus_hold(sim, run);
+    for (uint32_t k = 0; k < run->gpu_count; k++) {
+        const struct sim_use *use = sim_use_of(&sim->jobs[run->job], k);
+        int64_t seen = 0;
+        tell_memory(sim, run, k, &seen, use->resident_bytes);
+        tell_memory(sim, run, k, &seen, use->need_bytes);
+    }
+    run_schedule(sim, run);
+    heap_moved(&sim->heap, run);
+}
+
+static void pass_event(struct sim *sim, struct sim_run *run)
+{
+    double done_ns = run->done_ns + run->rate * (double)(sim->now_ns - run->updated_ns);
+
+    if (run->phase == SIM_LOADING)
+        gpus_train(sim, run);
+    else if (done_ns >= (double)sim->rows[run->job].work_ns - 0.5)
+        complete(sim, run);
+    else
+        climbed(sim, run);
+}
+
+/* ---- Turns ---- */
+
+static int submit(struct sim *sim, size_t job, struct error *err)
+{
+    const struct sim_job *wanted = &sim->jobs[job];
+    struct record record = {.type = RECORD_SUBMITTED, .job = job + 1};
+
+    record.submitted = (struct record_submitted){.gpus = wanted->gpus,
+                                                 .claim_bytes = wanted->claim_bytes,
+                                                 .claim_source = wanted->claim_source,
+                                                 .smact_permille = -1,
+                                                 .exclusive = wanted->exclusive};
+    snprintf(record.submitted.workload, sizeof record.submitted.workload, "%s", wanted->workload);
+    return feed(sim, &record, err);
+}
+
+/* Samples matter to the core while something waits; at other times it is not told. */
+static void feed_samples(struct sim *sim)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < sim->unsettled_count; i++) {
+        uint32_t gpu = sim->unsettled[i];
+        struct record record = {.type = RECORD_SAMPLE};
+        gpus_sample(sim, gpu, &record.sample);
+        if (sample_is_news(core_gpu(sim->core, gpu), &record.sample))
+            tell(sim, &record);
+        if (gpus_settled(sim, gpu))
+            sim->gpus[gpu].unsettled = false;
+        else
+            sim->unsettled[kept++] = gpu;
+    }
+    sim->unsettled_count = kept;
+}
+
+static void act(struct sim *sim, const struct record *decision)
+{
+    if (decision->type == RECORD_PLACED)
+        launch(sim, decision);
+    else if (decision->type == RECORD_GAVE_UP)
+        job_ended(sim, decision->job - 1, JOB_GPU_OOM);
+    else if (decision->type == RECORD_REFUSED)
+        job_ended(sim, decision->job - 1, JOB_REFUSED);
+}
+
+static void decide(struct sim *sim, struct record_list *decisions)
+{
+    decisions->count = 0;
+    if (core_waiting_count(sim->core))
+        feed_samples(sim);
+    core_decide(sim->core, sim->now_ns, decisions);
+    sim->decisions += decisions->count;
+    for (size_t i = 0; i < decisions->count; i++)
+        observe(sim, &decisions->items[i]);
+    for (size_t i = 0; i < decisions->count; i++)
+        act(sim, &decisions->items[i]);
+}
+
+/* When something happens next; INT64_MAX: never. */
+static int64_t next_time(const struct sim *sim)
+{
+    const struct sim_run *run = heap_first(&sim->heap);
+    int64_t period_ns = sim->options->sample_period_ns, next_ns = core_next_wake_ns(sim->core, sim->now_ns), tick_ns;
+
+    if (run && run->event_ns < next_ns)
+        next_ns = run->event_ns;
+    if (sim->arrived < sim->count && sim->jobs[sim->arrived].arrival_ns < next_ns)
+        next_ns = sim->jobs[sim->arrived].arrival_ns;
+    if (sim->unsettled_count && core_waiting_count(sim->core)) {
+        tick_ns = (sim->now_ns / period_ns + 1) * period_ns;
+        if (tick_ns < next_ns)
+            next_ns = tick_ns;
+    }
+    return next_ns;
+}
+
+static int stuck(const struct sim *sim, struct error *err)
+{
+    char why[REASON_TEXT];
+
+    for (size_t i = 0; i < sim->count; i++) {
+        struct reason reason = core_reason(sim->core, i + 1, sim->now_ns);
+        if (core_find_job(sim->core, i + 1))
+            return error_set(err, EDEADLK, "job %zu would wait forever: %s", i + 1,
+                             reason_format(&reason, sim->now_ns, why));
+    }
+    return error_set(err, EDEADLK, "the jobs would wait forever");
+}
+
+static int turns(struct sim *sim, struct error *err)
+{
+    struct record_list decisions = {0};
+    int rc = 0;
+
+    while (rc == 0 && sim->ended < sim->count) {
+        struct sim_run *run;
+        int64_t next_ns = next_time(sim);
+        if (next_ns == INT64_MAX) {
+            rc = stuck(sim, err);
+            break;
+        }
+        sim->now_ns = next_ns > sim->now_ns ? next_ns : sim->now_ns;
+        while ((run = heap_first(&sim->heap)) && run->event_ns <= sim->now_ns)
+            pass_event(sim, run);
+        while (rc == 0 && sim->arrived < sim->count && sim->jobs[sim->arrived].arrival_ns <= sim->now_ns)
+            rc = submit(sim, sim->arrived++, err);
+        if (rc == 0)
+            decide(sim, &decisions);
+        if (rc == 0 && sim->trouble_rc) {
+            *err = sim->trouble;
+            rc = sim->trouble_rc;
+        }
+    }
+    record_list_release(&decisions);
+    return rc;
+}
+
+/* ---- Begin and end ---- */
+
+static int check_job(const struct sim *sim, size_t i, struct error *err)
+{
+    const struct sim_job *job = &sim->jobs[i];
+
+    if (job->arrival_ns < (i ? sim->jobs[i - 1].arrival_ns : 0))
+        return error_set(err, EINVAL, "job %zu arrives at %" PRId64 " ns, before %s: sort jobs by arrival", i + 1,
+                         job->arrival_ns, i ? "the job ahead of it" : "time 0");
+    if (job->work_ns <= 0)
+        return error_set(err, EINVAL, "job %zu has %" PRId64 " ns of work: give it some", i + 1, job->work_ns);
+    if (job->gpus == 0 || job->gpus > sim->gpu_count)
+        return error_set(err, EINVAL, "job %zu wants %" PRIu32 " GPUs, the node has %" PRIu32, i + 1, job->gpus,
+                         sim->gpu_count);
+    for (uint32_t k = 0; k < job->use_count; k++)
+        if (!(job->uses[k].activity >= 0 && job->uses[k].activity <= 1) || job->uses[k].resident_bytes < 0 ||
+            job->uses[k].need_bytes < job->uses[k].resident_bytes)
+            return error_set(err, EINVAL, "job %zu does something on GPU %" PRIu32 " that no job can do", i + 1, k);
+    return job->use_count ? 0 : error_set(err, EINVAL, "job %zu does nothing on its GPUs", i + 1);
+}
+
+static int check(struct sim *sim, struct error *err)
+{
+    const struct sim_options *options = sim->options;
+    int rc = 0;
+
+    if (sim->count == 0)
+        return error_set(err, EINVAL, "there are no jobs to simulate");
+    if (options->mig_slices && !sim_mig_instances(options->mig_slices))
+        return error_set(err, EINVAL, "no MIG instance has %" PRIu32 " slices: 1, 2, 3, 4 or 7", options->mig_slices);
+    if (sim->node->gpu_count == 0 || sim->node->total_bytes <= 0 || options->sample_period_ns <= 0 ||
+        options->window_ns <= 0 || options->load_ns < 0 || options->climb_ns < 0 || !(options->jitter >= 0))
+        return error_set(err, EINVAL, "the node or an option of the simulation is out of range");
+    for (size_t i = 0; rc == 0 && i < sim->count; i++)
+        rc = check_job(sim, i, err);
+    return rc;
+}
+
+static int begin(struct sim *sim, struct error *err)
+{
+    int rc = feed(sim, &(struct record){.type = RECORD_RECONFIGURED, .config = sim->options->core}, err);
+
+    for (uint32_t i = 0; rc == 0 && i < sim->gpu_count; i++) {
+        struct record record = {.type = RECORD_GPU_BACK, .gpu = {.gpu = i, .total_bytes = sim->gpu_bytes}};
+        snprintf(record.gpu.uuid, sizeof record.gpu.uuid, "GPU-simulated-%" PRIu32, i);
+        rc = feed(sim, &record, err);
+    }
+    return rc;
+}
+
+static void draw_jobs(struct sim *sim)
+{
+    sim->rows = xcalloc(sim->count, sizeof *sim->rows);
+    sim->runs = xcalloc(sim->count, sizeof *sim->runs);
+    for (size_t i = 0; i < sim->count; i++) {
+        double factor = 1;
+        if (sim->options->jitter > 0)
+            factor = fmax(JITTER_LEAST, 1 + sim->options->jitter * random_normal(sim->options->seed, i));
+        sim->rows[i] = (struct sim_row){.first_launch_ns = -1,
+                                        .last_launch_ns = -1,
+                                        .work_ns = (int64_t)fmax(1, (double)sim->jobs[i].work_ns * factor)};
+    }
+}
+
+static void release(struct sim *sim)
+{
+    for (size_t i = 0; i < sim->count && sim->runs; i++)
+        free(sim->runs[i]);
+    free(sim->runs);
+    heap_release(&sim->heap);
+    gpus_release(sim);
+    core_free(sim->core);
+}
+
+int sim_run(const struct sim_job *jobs, size_t count, const struct sim_node *node, const struct sim_options *options,
+            const struct sim_observer *observer, struct sim_result *result, struct error *err)
+{
+    struct sim sim = {.jobs = jobs, .count = count, .node = node, .options = options, .observer = observer};
+    int rc;
+
+    sim.instances = options->mig_slices ? sim_mig_instances(options->mig_slices) : 1;
+    sim.gpu_count = node->gpu_count * sim.instances;
+    sim.gpu_bytes = options->mig_slices ? sim_mig_bytes(node->total_bytes, options->mig_slices) : node->total_bytes;
+    rc = check(&sim, err);
+    if (rc)
+        return rc;
+    sim.begin_ns = sim.now_ns = jobs[0].arrival_ns;
+    sim.core = core_new();
+    gpus_init(&sim);
+    draw_jobs(&sim);
+    rc = begin(&sim, err);
+    if (rc == 0)
+        rc = turns(&sim, err);
+    if (rc == 0) {
+        gpus_finish(&sim);
+        result_fill(&sim, result);
+    } else {
+        free(sim.rows);
+    }
+    release(&sim);
+    return rc;
+}

@@ -1,0 +1,118 @@
+/* What the files of this room share. */
+#ifndef CARMA_SIM_SIM_INTERNAL_H
+#define CARMA_SIM_SIM_INTERNAL_H
+
+#include "core/core.h"
+#include "sim/heap.h"
+#include "sim/sim.h"
+
+enum sim_phase { SIM_LOADING, SIM_CLIMBING, SIM_SETTLED };
+
+/* One launch of a job. */
+struct sim_run {
+    size_t job; /* index */
+    size_t heap_at;
+    int64_t event_ns;    /* what happens to it next by itself */
+    int64_t launched_ns;
+    int64_t updated_ns;  /* done_ns is as of then */
+    double done_ns;
+    double rate; /* of its solo speed; 0 while it loads */
+    enum sim_phase phase;
+    uint32_t gpu_count;
+    struct sim_side {
+        uint32_t gpu;
+        double rate; /* that this GPU alone would allow */
+    } sides[];
+};
+
+struct sim_resident {
+    struct sim_run *run;
+    uint32_t side;
+};
+
+/* Activity since at_ns, and its integral until then. */
+struct sim_change {
+    int64_t at_ns;
+    double activity;
+    double integral_ns;
+};
+
+/* A physical GPU: what draws power. */
+struct sim_board {
+    int64_t updated_ns;
+    double activity;
+    int64_t used_bytes;
+    double energy_j;
+    double activity_ns;
+    double byte_seconds;
+};
+
+/* What the core takes for a GPU: a physical one, or a MIG instance. */
+struct sim_gpu {
+    struct sim_resident *residents; /* owned */
+    uint32_t resident_count;
+    size_t resident_capacity;
+    double activity;    /* of itself, 0 to 1 */
+    int64_t used_bytes;
+    struct sim_change *changes; /* owned: those that the window may still reach */
+    size_t change_first, change_count, change_capacity;
+    bool unsettled; /* in the list of those whose sample may be news */
+};
+
+struct sim {
+    const struct sim_job *jobs;
+    size_t count;
+    const struct sim_node *node;
+    const struct sim_options *options;
+    const struct sim_observer *observer;
+    struct core *core;
+    int64_t now_ns;
+    int64_t begin_ns;
+    struct sim_board *boards; /* owned */
+    struct sim_gpu *gpus;     /* owned */
+    uint32_t gpu_count;
+    uint32_t instances;  /* GPUs of the core per board */
+    int64_t gpu_bytes;   /* of one GPU of the core */
+    uint32_t *unsettled; /* owned: GPUs whose sample may be news */
+    uint32_t unsettled_count;
+    uint32_t *touched; /* owned: GPUs whose activity is to be summed up again */
+    uint32_t touched_count;
+    bool *is_touched; /* owned */
+    double *activities, *rates; /* owned, for contention_rates */
+    size_t scratch_capacity;
+    struct sim_heap heap;
+    struct sim_run **runs; /* owned array of owned runs, by job; NULL: has no GPUs */
+    struct sim_row *rows;
+    size_t arrived;
+    size_t ended;
+    uint64_t oom;
+    uint64_t inputs;
+    uint64_t decisions;
+    struct error trouble;
+    int trouble_rc; /* negative: the core did not take what the simulator said; trouble says why */
+};
+
+const struct sim_use *sim_use_of(const struct sim_job *job, uint32_t side);
+
+/* gpus.c: the truth of the GPUs. */
+void gpus_init(struct sim *sim);
+void gpus_release(struct sim *sim);
+void gpus_add(struct sim *sim, struct sim_run *run);    /* loading: holds nothing yet */
+void gpus_remove(struct sim *sim, struct sim_run *run); /* its memory too */
+void gpus_train(struct sim *sim, struct sim_run *run);  /* it loads no longer */
+void gpus_hold(struct sim *sim, struct sim_run *run);   /* its resident memory is there */
+int64_t gpus_free_bytes(const struct sim *sim, uint32_t gpu);
+void gpus_finish(struct sim *sim); /* integrals up to now */
+
+/* What the monitor would say now. */
+void gpus_sample(struct sim *sim, uint32_t gpu, struct record_sample *sample);
+bool gpus_settled(const struct sim *sim, uint32_t gpu); /* nothing within the window has changed */
+
+/* jobs.c: when the run's next event is, from its phase, rate and progress. */
+void run_schedule(struct sim *sim, struct sim_run *run);
+void run_set_rate(struct sim *sim, struct sim_run *run, double rate);
+
+/* result.c */
+void result_fill(const struct sim *sim, struct sim_result *result);
+
+#endif

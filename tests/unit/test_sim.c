@@ -1,0 +1,482 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "core/job.h"
+#include "sim/random.h"
+#include "sim/sim.h"
+
+#define SECONDS(n) ((int64_t)((n) * 1e9))
+
+static const struct sim_node two_gpus = {.gpu_count = 2, .total_bytes = 40 * GIB, .idle_w = 50, .full_w = 250};
+static const struct sim_node one_gpu = {.gpu_count = 1, .total_bytes = 40 * GIB, .idle_w = 50, .full_w = 250};
+static const struct sim_use half = {.activity = 0.5, .resident_bytes = 10 * GIB, .need_bytes = 10 * GIB};
+static const struct sim_use large = {.activity = 0.5, .resident_bytes = 25 * GIB, .need_bytes = 30 * GIB};
+
+static struct sim_job job_of(const struct sim_use *use, double arrival_s, double work_s)
+{
+    return (struct sim_job){.arrival_ns = SECONDS(arrival_s),
+                            .work_ns = SECONDS(work_s),
+                            .gpus = 1,
+                            .use_count = 1,
+                            .uses = use,
+                            .workload = "",
+                            .claim_bytes = -1};
+}
+
+/* A core that shares at once: no periods, no cap, no floor. */
+static struct sim_options eager(const char *policy)
+{
+    struct sim_options options;
+
+    sim_options_default(&options);
+    strcpy(options.core.policy, policy);
+    options.core.memory_view = MEMORY_MONITOR;
+    options.core.floor_bytes = 0;
+    options.core.smact_cap_permille = 1000;
+    options.core.decide_period_ns = 0;
+    options.core.settle_ns = 0;
+    return options;
+}
+
+static struct sim_result simulate(const struct sim_job *jobs, size_t count, const struct sim_node *node,
+                                  const struct sim_options *options)
+{
+    struct sim_result result;
+    struct error err;
+
+    if (sim_run(jobs, count, node, options, NULL, &result, &err) != 0)
+        fail_msg("%s", err.text);
+    return result;
+}
+
+static void near(double value, double wanted, double tolerance)
+{
+    if (!(fabs(value - wanted) <= tolerance))
+        fail_msg("%.9g instead of %.9g", value, wanted);
+}
+
+static void one_job_alone(void **state)
+{
+    struct sim_job job = job_of(&half, 5, 1000);
+    struct sim_options options = eager("magm");
+    struct sim_result result = simulate(&job, 1, &one_gpu, &options);
+    double idle_j = 12 * 50.0, busy_j = 1000 * contention_power_w(0.5, 50, 250);
+
+    near(result.makespan_s, 1012, 1e-6);
+    near(result.wait.mean_s, 0, 1e-9);
+    near(result.execution.mean_s, 1012, 1e-6);
+    near(result.completion.p95_s, 1012, 1e-6);
+    near(result.slowdown_max, 1.012, 1e-9);
+    near(result.energy_j, idle_j + busy_j, 1e-3);
+    near(result.activity_mean, 0.5 * 1000 / 1012, 1e-9);
+    near(result.memory_mean_bytes, 10.0 * GIB * (1012 - 27) / 1012, 1);
+    assert_int_equal(result.completed, 1);
+    assert_int_equal(result.oom, 0);
+    assert_int_equal(result.rows[0].first_launch_ns, SECONDS(5));
+    assert_int_equal(result.rows[0].state, JOB_COMPLETED);
+    sim_result_release(&result);
+}
+
+/* Two that both fill half of a GPU deliver 0.75 together: each runs at 0.75 of its solo speed while both train. */
+static void two_jobs_share(void **state)
+{
+    struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 100, 1000)};
+    struct sim_options options = eager("magm");
+    struct sim_result result = simulate(jobs, 2, &one_gpu, &options);
+    /* The first trains alone from 12 to 112 (100 done), then shares: 900 / 0.75 = 1200 more seconds. By then the second
+     * has done 900 of its 1000, and goes on alone. */
+    double first_end = 112 + 1200, second_end = first_end + 100;
+
+    near((double)result.rows[0].ended_ns / 1e9, first_end, 1e-6);
+    near((double)result.rows[1].ended_ns / 1e9, second_end, 1e-6);
+    near(result.makespan_s, second_end, 1e-6);
+    near(result.energy_j,
+         12 * 50 + 200 * contention_power_w(0.5, 50, 250) + 1200 * contention_power_w(0.75, 50, 250), 1e-3);
+    near(result.slowdown_max, (first_end - 0) / 1000, 1e-9);
+    near(result.slowdown_mean, (first_end + second_end - 100) / 2000, 1e-9);
+    sim_result_release(&result);
+
+    options.share = SHARE_STREAMS;
+    result = simulate(jobs, 2, &one_gpu, &options);
+    double g = pow(0.5, 0.4), rate = (1 - (1 - g) * (1 - g)) / (2 * g) * 0.85;
+    near((double)result.rows[0].ended_ns / 1e9, 112 + 900 / rate, 1e-6);
+    sim_result_release(&result);
+
+    options.share = SHARE_MPS;
+    options.contention.capacity = 1.25; /* 0.9375 together */
+    result = simulate(jobs, 2, &one_gpu, &options);
+    near((double)result.rows[0].ended_ns / 1e9, 112 + 900 / 0.9375, 1e-6);
+    sim_result_release(&result);
+}
+
+/* A job on two GPUs runs at its slowest side, and keeps its other GPU less busy for it. */
+static void slowest_side(void **state)
+{
+    struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 1, 1000)};
+    struct sim_options options = eager("magm");
+    struct sim_result result;
+
+    jobs[0].gpus = 2;
+    jobs[1].work_ns = SECONDS(300);
+    result = simulate(jobs, 2, &two_gpus, &options);
+    /* The second trains from 13 at 0.75 for 400 s; the first did 1 s before, 300 meanwhile, 699 after. */
+    near((double)result.rows[1].ended_ns / 1e9, 13 + 400, 1e-6);
+    near((double)result.rows[0].ended_ns / 1e9, 413 + 699, 1e-6);
+    near(result.activity_mean * 2 * result.makespan_s, 2 * 0.5 * 1000 + 0.5 * 300, 1e-3);
+    sim_result_release(&result);
+}
+
+static void late_joiner_crashes_and_recovers(void **state)
+{
+    struct sim_job jobs[] = {job_of(&large, 0, 1000), job_of(&large, 10, 1000)};
+    struct sim_options options = eager("round-robin");
+    struct sim_result result = simulate(jobs, 2, &one_gpu, &options);
+
+    assert_int_equal(result.oom, 1);
+    assert_int_equal(result.rows[0].crashes, 0);
+    assert_int_equal(result.rows[1].crashes, 1);
+    /* It trained from 22 until its memory was due at 37, so the first lost a quarter of that. */
+    near((double)result.rows[0].ended_ns / 1e9, 1012 + 15 * 0.25, 1e-6);
+    /* Then it waits for an idle GPU and begins anew. */
+    assert_int_equal(result.rows[1].first_launch_ns, SECONDS(10));
+    near((double)(result.rows[1].last_launch_ns - result.rows[0].ended_ns), 0, 1);
+    near((double)result.rows[1].ended_ns / 1e9, 1015.75 + 1012, 1e-6);
+    near(result.wait.mean_s, 0, 1e-9);
+    assert_int_equal(result.completed, 2);
+    sim_result_release(&result);
+}
+
+static void what_never_fits_is_given_up(void **state)
+{
+    static const struct sim_use giant = {.activity = 0.5, .resident_bytes = 39 * GIB, .need_bytes = 41 * GIB};
+    struct sim_job job = job_of(&giant, 0, 1000);
+    struct sim_options options = eager("magm");
+    struct sim_result result = simulate(&job, 1, &one_gpu, &options);
+
+    assert_int_equal(result.completed, 0);
+    assert_int_equal(result.rows[0].state, JOB_GPU_OOM);
+    assert_int_equal(result.oom, 2); /* once with the benefit of the doubt, once alone in recovery */
+    near(result.makespan_s, 2 * 27, 1e-6);
+    near(result.slowdown_max, 0, 0);
+    sim_result_release(&result);
+    job.claim_bytes = 41 * GIB;
+    result = simulate(&job, 1, &one_gpu, &options);
+    assert_int_equal(result.rows[0].state, JOB_REFUSED);
+    assert_int_equal(result.rows[0].first_launch_ns, -1);
+    sim_result_release(&result);
+}
+
+/* What the core is told: in the daemon's quanta, and only while something waits. */
+struct told {
+    int64_t last_sample_ns;
+    int32_t last_permille;
+    int64_t first_use_bytes, observed_bytes, requested_bytes, free_bytes;
+    size_t samples, placed, requeued;
+};
+
+static void on_record(void *user, const struct record *record)
+{
+    struct told *told = user;
+
+    told->placed += record->type == RECORD_PLACED;
+    told->requeued += record->type == RECORD_REQUEUED;
+    if (record->type == RECORD_SAMPLE) {
+        told->samples++;
+        told->last_sample_ns = record->at_ns;
+        told->last_permille = record->sample.smact_permille;
+        assert_int_equal(record->sample.used_bytes % (16 * MIB), 0);
+        assert_int_equal(record->sample.smact_permille % 5, 0);
+    }
+    if (record->type == RECORD_FIRST_USE)
+        told->first_use_bytes = record->memory.bytes;
+    if (record->type == RECORD_OBSERVED)
+        told->observed_bytes = record->memory.bytes;
+    if (record->type == RECORD_EXITED && record->exited.cause == EXIT_GPU_OOM) {
+        told->requested_bytes = record->exited.requested_bytes;
+        told->free_bytes = record->exited.free_bytes;
+    }
+}
+
+static void samples_reach_the_core(void **state)
+{
+    struct sim_job jobs[] = {job_of(&half, 0, 500), job_of(&half, 100, 10)};
+    struct sim_options options = eager("exclusive");
+    struct told told = {0};
+    struct sim_observer observer = {.user = &told, .on_record = on_record};
+    struct sim_result result;
+
+    assert_int_equal(sim_run(jobs, 2, &one_gpu, &options, &observer, &result, NULL), 0);
+    /* From 12 on it is half busy: the mean over 90 s says so from 102 on, and never changes after that. */
+    assert_int_equal(told.placed, 2);
+    assert_int_equal(told.first_use_bytes, 10 * GIB);
+    assert_int_equal(told.observed_bytes, 0);
+    assert_int_equal(told.last_permille, 500);
+    /* The second job's first sample is due when it waits; the last one when the first job has left. */
+    assert_int_equal(told.last_sample_ns, SECONDS(102));
+    assert_in_range(told.samples, 3, 8);
+    sim_result_release(&result);
+}
+
+static void a_crash_says_what_it_asked_for(void **state)
+{
+    struct sim_job jobs[] = {job_of(&large, 0, 1000), job_of(&large, 10, 1000)};
+    struct sim_options options = eager("round-robin");
+    struct told told = {0};
+    struct sim_observer observer = {.user = &told, .on_record = on_record};
+    struct sim_result result;
+
+    assert_int_equal(sim_run(jobs, 2, &one_gpu, &options, &observer, &result, NULL), 0);
+    /* 15 GiB are free. In steps of 5 GiB it got three, and asked for the fourth. */
+    assert_int_equal(told.requested_bytes, 5 * GIB);
+    assert_int_equal(told.free_bytes, 0);
+    assert_int_equal(told.observed_bytes, 30 * GIB);
+    assert_int_equal(told.requeued, 1);
+    sim_result_release(&result);
+}
+
+static void mig_instances(void **state)
+{
+    struct sim_job jobs[] = {job_of(&half, 0, 700), job_of(&half, 0, 700), job_of(&half, 0, 700)};
+    struct sim_options options = eager("exclusive");
+    struct sim_result result;
+
+    assert_int_equal(sim_mig_instances(3), 2);
+    assert_int_equal(sim_mig_instances(5), 0);
+    assert_int_equal(sim_mig_bytes(40 * GIB, 3), 20 * GIB);
+    options.mig_slices = 3;
+    result = simulate(jobs, 3, &one_gpu, &options);
+    /* 3 of 7 slices for a job that keeps half of the GPU busy: 6/7 of its speed, and no further contention. */
+    near((double)result.rows[0].ended_ns / 1e9, 12 + 700 * 7 / 6.0, 1e-6);
+    near((double)result.rows[1].ended_ns / 1e9, 12 + 700 * 7 / 6.0, 1e-6);
+    near(result.makespan_s, 2 * (12 + 700 * 7 / 6.0), 1e-6);
+    near(result.activity_mean * result.makespan_s, 3 * 0.5 * 700, 1e-3);
+    sim_result_release(&result);
+}
+
+static void refused(const struct sim_job *jobs, size_t count, const struct sim_options *options, const char *complaint)
+{
+    struct sim_result result;
+    struct error err;
+
+    assert_true(sim_run(jobs, count, &one_gpu, options, NULL, &result, &err) < 0);
+    if (!strstr(err.text, complaint))
+        fail_msg("'%s' does not say '%s'", err.text, complaint);
+}
+
+static void bad_input(void **state)
+{
+    struct sim_job jobs[] = {job_of(&half, 10, 100), job_of(&half, 5, 100)};
+    struct sim_options options = eager("magm");
+
+    refused(jobs, 2, &options, "job 2 arrives at 5000000000 ns");
+    jobs[0].arrival_ns = -1;
+    refused(jobs, 1, &options, "before time 0");
+    jobs[0].arrival_ns = 0;
+    jobs[1].gpus = 2;
+    refused(jobs, 2, &options, "job 2 wants 2 GPUs, the node has 1");
+    jobs[1].gpus = 1;
+    jobs[1].work_ns = 0;
+    refused(jobs, 2, &options, "job 2 has 0 ns of work");
+    refused(jobs, 0, &options, "no jobs");
+    strcpy(options.core.policy, "none");
+    refused(jobs, 1, &options, "there is no policy 'none'");
+    strcpy(options.core.policy, "magm");
+    options.mig_slices = 5;
+    refused(jobs, 1, &options, "no MIG instance has 5 slices");
+}
+
+/* ---- Random worlds ---- */
+
+struct world {
+    struct sim_use uses[8];
+    struct sim_job jobs[60];
+    struct sim_node node;
+    struct sim_options options;
+};
+
+static uint64_t below(uint64_t *state, uint64_t limit)
+{
+    return random_next(state) % limit;
+}
+
+static void draw_world(struct world *world, uint64_t seed)
+{
+    static const char *const names[] = {"exclusive", "round-robin", "magm", "lug", "mug"};
+    uint64_t state = seed;
+    int64_t arrival_ns = 0;
+
+    world->node = (struct sim_node){.gpu_count = 1 + (uint32_t)below(&state, 6), .total_bytes = 40 * GIB, .idle_w = 50,
+                                    .full_w = 250};
+    for (size_t i = 0; i < array_size(world->uses); i++) {
+        int64_t resident = (int64_t)below(&state, 30) * GIB;
+        world->uses[i] = (struct sim_use){.activity = (double)below(&state, 101) / 100,
+                                          .resident_bytes = resident,
+                                          .need_bytes = resident + (int64_t)below(&state, 11) * GIB};
+    }
+    for (size_t i = 0; i < array_size(world->jobs); i++) {
+        const struct sim_use *use = &world->uses[below(&state, array_size(world->uses))];
+        arrival_ns += (int64_t)below(&state, 300) * NS_PER_SEC;
+        world->jobs[i] = job_of(use, 0, 1 + (double)below(&state, 2000));
+        world->jobs[i].arrival_ns = arrival_ns;
+        world->jobs[i].gpus = 1 + (uint32_t)below(&state, world->node.gpu_count);
+        world->jobs[i].exclusive = below(&state, 10) == 0;
+        if (below(&state, 2))
+            world->jobs[i].claim_bytes = use->need_bytes;
+    }
+    sim_options_default(&world->options);
+    strcpy(world->options.core.policy, names[below(&state, array_size(names))]);
+    world->options.core.memory_view = (uint32_t)below(&state, 2);
+    world->options.share = below(&state, 2) ? SHARE_MPS : SHARE_STREAMS;
+    world->options.jitter = below(&state, 2) ? 0.03 : 0;
+    world->options.seed = seed;
+    world->options.contention.share_weight = below(&state, 3) == 0 ? 2 : 1;
+}
+
+struct ledger {
+    const struct world *world;
+    size_t ended[60];
+    uint32_t free_of[60]; /* GPUs that a job holds */
+    uint64_t hash;
+};
+
+static void keep_ledger(void *user, const struct record *record)
+{
+    struct ledger *ledger = user;
+    size_t job = (size_t)record->job - 1;
+
+    ledger->hash = (ledger->hash ^ (uint64_t)record->at_ns ^ record->type << 8 ^ record->job) * UINT64_C(0x100000001b3);
+    switch (record->type) {
+    case RECORD_PLACED:
+        assert_int_equal(ledger->free_of[job], 0);
+        assert_int_equal(ledger->ended[job], 0);
+        ledger->free_of[job] = record->placed.count;
+        break;
+    case RECORD_EXITED:
+        assert_int_equal(ledger->free_of[job], ledger->world->jobs[job].gpus);
+        ledger->free_of[job] = 0;
+        ledger->ended[job] += record->exited.cause == EXIT_COMPLETED;
+        break;
+    case RECORD_GAVE_UP:
+    case RECORD_REFUSED:
+        ledger->ended[job]++;
+        break;
+    default:
+        break;
+    }
+}
+
+/* Memory that is in use on a GPU never exceeds what it has. */
+static void never_too_much(void *user, int64_t at_ns, const struct sim_gpu_view *view)
+{
+    const struct ledger *ledger = user;
+
+    assert_in_range(view->used_bytes, 0, ledger->world->node.total_bytes);
+    assert_true(view->activity >= 0 && view->activity <= 1);
+    assert_true(view->power_w >= 50 && view->power_w <= 250.0001);
+}
+
+static void check_world(const struct world *world, const struct sim_result *result)
+{
+    double work_s = 0, least_s = 0;
+
+    for (size_t i = 0; i < array_size(world->jobs); i++) {
+        const struct sim_row *row = &result->rows[i];
+        double alone_s = (double)row->work_ns / 1e9 + 12;
+        if (row->state != JOB_COMPLETED)
+            continue;
+        assert_true(row->first_launch_ns >= world->jobs[i].arrival_ns);
+        assert_true((double)(row->ended_ns - row->last_launch_ns) / 1e9 >= alone_s - 1e-6);
+        work_s += (double)row->work_ns / 1e9 * world->jobs[i].uses->activity * world->jobs[i].gpus;
+        least_s = fmax(least_s, (double)(world->jobs[i].arrival_ns - world->jobs[0].arrival_ns) / 1e9 + alone_s);
+    }
+    /* No GPU does more than itself, and no job is quicker than alone. */
+    assert_true(result->makespan_s >= least_s - 1e-6);
+    assert_true(result->makespan_s * world->node.gpu_count >= work_s * (1 - 1e-9));
+    assert_true(result->activity_mean * result->makespan_s * world->node.gpu_count >= work_s * (1 - 1e-9));
+}
+
+static void random_worlds(void **state)
+{
+    static struct world world;
+
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct ledger ledger = {.world = &world}, again = {.world = &world};
+        struct sim_observer observer = {.user = &ledger, .on_record = keep_ledger, .on_gpu = never_too_much};
+        struct sim_result result, second;
+        struct error err;
+        draw_world(&world, seed);
+        if (sim_run(world.jobs, array_size(world.jobs), &world.node, &world.options, &observer, &result, &err) != 0)
+            fail_msg("seed %d: %s", (int)seed, err.text);
+        for (size_t i = 0; i < array_size(world.jobs); i++)
+            assert_int_equal(ledger.ended[i], 1);
+        check_world(&world, &result);
+        observer.user = &again;
+        assert_int_equal(
+            sim_run(world.jobs, array_size(world.jobs), &world.node, &world.options, &observer, &second, &err), 0);
+        assert_true(ledger.hash == again.hash);
+        assert_memory_equal(result.rows, second.rows, array_size(world.jobs) * sizeof *result.rows);
+        sim_result_release(&result);
+        sim_result_release(&second);
+    }
+}
+
+static void jitter_is_of_the_seed_and_the_job(void **state)
+{
+    double sum = 0, squares = 0;
+
+    for (uint64_t i = 0; i < 20000; i++) {
+        double x = random_normal(7, i);
+        sum += x;
+        squares += x * x;
+    }
+    near(sum / 20000, 0, 0.02);
+    near(squares / 20000, 1, 0.03);
+    assert_true(random_normal(1, 5) == random_normal(1, 5));
+    assert_true(random_normal(1, 5) != random_normal(2, 5));
+    assert_true(random_normal(1, 5) != random_normal(1, 6));
+
+    struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 0, 1000)};
+    struct sim_options options = eager("magm");
+    options.jitter = 0.03;
+    options.seed = 1;
+    struct sim_result one = simulate(jobs, 2, &two_gpus, &options);
+    strcpy(options.core.policy, "exclusive");
+    struct sim_result other = simulate(jobs, 2, &two_gpus, &options);
+    options.seed = 2;
+    struct sim_result third = simulate(jobs, 2, &two_gpus, &options);
+    assert_int_equal(one.rows[1].work_ns, other.rows[1].work_ns);
+    assert_int_not_equal(one.rows[1].work_ns, third.rows[1].work_ns);
+    assert_int_not_equal(one.rows[1].work_ns, one.rows[0].work_ns);
+    near((double)one.rows[0].work_ns / 1e12, 1 + 0.03 * random_normal(1, 0), 1e-9);
+    sim_result_release(&one);
+    sim_result_release(&other);
+    sim_result_release(&third);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_job_alone),
+        cmocka_unit_test(two_jobs_share),
+        cmocka_unit_test(slowest_side),
+        cmocka_unit_test(late_joiner_crashes_and_recovers),
+        cmocka_unit_test(what_never_fits_is_given_up),
+        cmocka_unit_test(samples_reach_the_core),
+        cmocka_unit_test(a_crash_says_what_it_asked_for),
+        cmocka_unit_test(mig_instances),
+        cmocka_unit_test(bad_input),
+        cmocka_unit_test(random_worlds),
+        cmocka_unit_test(jitter_is_of_the_seed_and_the_job),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
