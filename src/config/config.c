@@ -166,8 +166,11 @@ static char *number_text(const struct key *key, int64_t value, char text[static 
 
 static void describe_policies(struct strbuf *out)
 {
+    for (const struct preset *preset = presets; preset->name; preset++)
+        strbuf_printf(out, "%s, ", preset->name);
     for (size_t i = 0; policies[i]; i++)
-        strbuf_printf(out, "%s%s", i == 0 ? "" : policies[i + 1] ? ", " : " or ", policies[i]->name);
+        if (!preset_find(policies[i]->name))
+            strbuf_printf(out, "%s%s", policies[i]->name, policies[i + 1] ? ", " : "; joined by +");
 }
 
 static void describe_choices(const char *const *choices, struct strbuf *out)
@@ -183,10 +186,7 @@ static void describe_allowed(const struct key *key, struct strbuf *out)
 
     switch (key->kind) {
     case POLICY:
-        for (const struct preset *preset = presets; preset->name; preset++)
-            strbuf_printf(out, "%s, ", preset->name);
         describe_policies(out);
-        strbuf_puts(out, ", joined by +");
         break;
     case CHOICE:
         describe_choices(key->choices, out);

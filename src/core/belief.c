@@ -12,8 +12,8 @@
 #define LEAST_VARIANCE (20 * 20)
 #define READING_VARIANCE (30 * 30)
 
-/* Loading jobs use no SM: a reading tells of a resident only so long after it came. */
-#define LOADING_NS (60 * NS_PER_SEC)
+/* Readings of the same residents say much the same: one in ten minutes is enough. */
+#define LEARNING_PAUSE_NS (600 * NS_PER_SEC)
 
 struct history *belief_history(struct core *core, const char *workload)
 {
@@ -121,13 +121,18 @@ static int32_t clamp_activity(int64_t permille)
     return permille < 10 ? 10 : permille > 990 ? 990 : (int32_t)permille;
 }
 
+bool belief_sample_is_due(const struct core *core, const struct gpu *gpu, int64_t at_ns)
+{
+    return core->config.learn && gpu->foreign_bytes <= GPU_IDLE_FOREIGN_BYTES &&
+           at_ns - gpu->changed_ns >= core->config.window_ns + BELIEF_LOADING_NS &&
+           at_ns - gpu->learned_ns >= core->config.window_ns + LEARNING_PAUSE_NS && can_tell(core, gpu);
+}
+
 void belief_learn_activity(struct core *core, struct gpu *gpu, const struct record *record)
 {
-    int64_t stable_ns = record->at_ns - gpu->changed_ns, innovation, spread = READING_VARIANCE;
+    int64_t innovation, spread = READING_VARIANCE;
 
-    if (!core->config.learn || record->sample.smact_permille < 0 || gpu->foreign_bytes > GPU_IDLE_FOREIGN_BYTES ||
-        stable_ns < core->config.window_ns + LOADING_NS || record->at_ns - gpu->learned_ns < core->config.window_ns ||
-        !can_tell(core, gpu))
+    if (record->sample.smact_permille < 0 || !belief_sample_is_due(core, gpu, record->at_ns))
         return;
     innovation = record->sample.smact_permille - belief_delivered_ppm(gpu) / 1000;
     for (uint32_t i = 0; i < gpu->resident_count; i++) {

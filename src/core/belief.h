@@ -17,6 +17,9 @@ struct job;
 
 #define BELIEF_PRIOR_PERMILLE 600 /* of a workload never seen: about the mean of the thesis's workloads */
 
+/* Loading jobs use no SM: a reading tells of a resident only so long after it came. */
+#define BELIEF_LOADING_NS (60 * INT64_C(1000000000))
+
 /* What is known of a workload: jobs with the same key share it. */
 struct history {
     char workload[RECORD_WORKLOAD_SIZE];
@@ -42,9 +45,11 @@ int64_t belief_claim(const struct core *core, const struct job *job, uint32_t *s
 int64_t belief_delivered_ppm(const struct gpu *gpu);
 int32_t belief_slowdown_permille(const struct gpu *gpu, const struct job *joining);
 
+/* Whether a sample of the GPU at at_ns would teach anything: not where residents came or went within the window. */
+bool belief_sample_is_due(const struct core *core, const struct gpu *gpu, int64_t at_ns);
+
 /* What a sample of a GPU teaches about its residents' activities: measured directly when a job was alone, else by
- * regression (one step of a Kalman filter with independent beliefs). Nothing where residents came or went within the
- * window. */
+ * regression (one step of a Kalman filter with independent beliefs). */
 void belief_learn_activity(struct core *core, struct gpu *gpu, const struct record *sample);
 
 /* What a completed run, or a crash that needed at least so much, teaches about memory. */

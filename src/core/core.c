@@ -77,6 +77,34 @@ uint64_t core_job_count(const struct core *core)
     return HASH_COUNT(core->jobs);
 }
 
+bool core_sample_is_due(const struct core *core, const struct record *record)
+{
+    const struct record_sample *sample = &record->sample;
+    const struct gpu *gpu = core_gpu(core, sample->gpu);
+    bool news;
+
+    if (!gpu)
+        return false;
+    /* Compared with what the core has now, not with what it was last told: the core itself takes the memory of a job
+     * that has ended off what is used. */
+    news = !gpu->measured || gpu->used_bytes != sample->used_bytes || gpu->foreign_bytes != sample->foreign_bytes ||
+           gpu->smact_permille != sample->smact_permille || gpu->smocc_permille != sample->smocc_permille ||
+           gpu->dram_permille != sample->dram_permille;
+    if (!core_watches_load(core) && gpu->foreign_bytes >= 0)
+        news = !gpu->measured || gpu->foreign_bytes != sample->foreign_bytes;
+    return (news && (!gpu->measured || core_head(core))) || belief_sample_is_due(core, gpu, record->at_ns);
+}
+
+bool core_watches_load(const struct core *core)
+{
+    return !core->policy->predicts;
+}
+
+int64_t core_learning_delay_ns(const struct core *core)
+{
+    return core->config.window_ns + BELIEF_LOADING_NS;
+}
+
 /* ---- What each record changes beyond the job's state ---- */
 
 static bool is_permille(int32_t value)

@@ -260,8 +260,10 @@ void node_feed_samples(struct node *node)
         input.sample = (struct record_sample){.gpu = i,
                                               .used_bytes = quantum_memory(entry->reading.used_bytes),
                                               .foreign_bytes = quantum_memory(entry->foreign_bytes),
-                                              .smact_permille = quantum_activity(entry->smact_permille)};
-        if (sample_is_news(core_gpu(node->daemon->core, i), &input.sample))
+                                              .smact_permille = quantum_activity(entry->smact_permille),
+                                              .smocc_permille = -1, /* not read yet */
+                                              .dram_permille = -1};
+        if (core_sample_is_due(node->daemon->core, &input))
             engine_input(node->daemon->engine, &input, NULL);
     }
 }
