@@ -11,20 +11,26 @@
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "config/paths.h"
+#include "config/presets.h"
 #include "core/policy/policy.h"
 
 enum key_kind {
-    POLICY,   /* a name of the core's table */
+    POLICY,   /* names of presets and of the core's table, joined by '+' */
     CHOICE,   /* one of `choices`, kept as its index */
     SIZE,     /* bytes */
     DURATION, /* nanoseconds */
     SHARE,    /* a part of one, kept in permille */
+    RATIO,    /* a factor of at least 1, kept in permille; 0: none */
     COUNT,
+    SWITCH,   /* yes or no */
     PATH,   /* absolute */
     LIBRARY /* absolute, or a bare name that the loader looks up; empty: not set */
 };
 
 static const char *const memory_views[] = {"monitor", "reserve", NULL};
+static const char *const statistics[] = {"mean", "median", "p95", "ema", "risk", NULL};
+static const char *const recoveries[] = {"exclusive", "step", "informed", NULL};
+static const char *const switches[] = {"no", "yes", NULL};
 static const char *const share_modes[] = {"streams", "mps", NULL};
 static const char *const estimators[] = {"declared", "measured", "horus", "faketensor", "gpumemnet", NULL};
 
@@ -40,7 +46,8 @@ static const struct key {
     const char *const *choices;
     const char *help;
 } keys[] = {
-    {"policy", POLICY, offsetof(struct config, core.policy), 0, 0, NULL, "which GPU the next job gets"},
+    {"policy", POLICY, offsetof(struct config, core.policy), 0, 0, NULL,
+     "which GPU the next job gets; a preset sets other keys with it"},
     {"memory_view", CHOICE, offsetof(struct config, core.memory_view), 0, 0, memory_views,
      "how free memory is counted: what the monitor saw, or what jobs have reserved"},
     {"memory_floor", SIZE, offsetof(struct config, core.floor_bytes), 0, 64 * TIB, NULL,
@@ -49,14 +56,38 @@ static const struct key {
      "memory kept free beyond what jobs claim"},
     {"sm_activity_cap", SHARE, offsetof(struct config, core.smact_cap_permille), 0, 1000, NULL,
      "a GPU that is busier gets no further job"},
+    {"sm_occupancy_cap", SHARE, offsetof(struct config, core.smocc_cap_permille), 0, 1000, NULL,
+     "the same for SM occupancy"},
+    {"dram_activity_cap", SHARE, offsetof(struct config, core.dram_cap_permille), 0, 1000, NULL,
+     "the same for DRAM activity"},
+    {"caps_together", SWITCH, offsetof(struct config, core.caps_together), 0, 0, NULL,
+     "close a GPU only when SM activity and one of the other two are over"},
+    {"statistic", CHOICE, offsetof(struct config, core.statistic), 0, 0, statistics,
+     "what of the window is compared with the caps"},
     {"decide_period", DURATION, offsetof(struct config, core.decide_period_ns), 0, MINUTES(60), NULL,
      "least time between two placements"},
+    {"collocate_extra", DURATION, offsetof(struct config, core.collocate_extra_ns), 0, MINUTES(60), NULL,
+     "and so much more after one beside other jobs"},
+    {"paced", SWITCH, offsetof(struct config, core.paced), 0, 0, NULL,
+     "a decision that places nothing takes its period too"},
     {"settle", DURATION, offsetof(struct config, core.settle_ns), 0, MINUTES(60), NULL,
      "how long a new job's memory is watched before its GPU gets another"},
+    {"recovery", CHOICE, offsetof(struct config, core.recovery), 0, 0, recoveries,
+     "how a job that ran out of GPU memory is tried again"},
     {"max_recoveries", COUNT, offsetof(struct config, core.max_recoveries), 0, 1000, NULL,
      "out-of-memory crashes after which a job is given up"},
     {"max_jobs_per_gpu", COUNT, offsetof(struct config, core.max_jobs_per_gpu), 1, 48, NULL,
      "most jobs that share a GPU"},
+    {"backfill", COUNT, offsetof(struct config, core.backfill), 0, 100000, NULL,
+     "how many jobs behind one that has to wait may go before it"},
+    {"patience", DURATION, offsetof(struct config, core.patience_ns), 0, MINUTES(43200), NULL,
+     "how long the first of the queue lets others go before it"},
+    {"max_slowdown", RATIO, offsetof(struct config, core.max_slowdown_permille), 0, 1000000, NULL,
+     "how many times slower sharing may be predicted to make a job (0: any)"},
+    {"learn", SWITCH, offsetof(struct config, core.learn), 0, 0, NULL,
+     "take memory and SM activity from earlier runs of the same command"},
+    {"trim", DURATION, offsetof(struct config, core.trim_ns), 0, MINUTES(1440), NULL,
+     "when a claim falls to what its job was seen to hold and a seventh more (0s: never)"},
     {"share", CHOICE, offsetof(struct config, share), 0, 0, share_modes, "how jobs share a GPU"},
     {"mps_pipe_directory", PATH, offsetof(struct config, mps_pipe_directory), 0, 4000, NULL,
      "where the MPS control daemon has its pipes (share = mps)"},
@@ -64,7 +95,7 @@ static const struct key {
      "which recorded figure is a job's memory when it declares none"},
     {"sample_period", DURATION, offsetof(struct config, sample_period_ns), 10 * NS_PER_MS, MINUTES(1), NULL,
      "how often the GPUs are read"},
-    {"window", DURATION, offsetof(struct config, window_ns), 10 * NS_PER_MS, MINUTES(60), NULL,
+    {"window", DURATION, offsetof(struct config, core.window_ns), 10 * NS_PER_MS, MINUTES(60), NULL,
      "over how long SM activity is averaged"},
     {"grace", DURATION, offsetof(struct config, grace_ns), 0, MINUTES(60), NULL,
      "time between asking a job to stop and killing it"},
@@ -96,7 +127,6 @@ void config_init_default(struct config *config)
         .share = SHARE_STREAMS,
         .estimator = ESTIMATOR_DECLARED,
         .sample_period_ns = NS_PER_SEC, /* thesis 6.2.1: every second over a 90 s window */
-        .window_ns = 90 * NS_PER_SEC,
         .grace_ns = 10 * NS_PER_SEC,
         .mps_pipe_directory = xstrdup("/tmp/nvidia-mps"), /* CUDA's own default */
         .state_directory = config_default_state_directory(),
@@ -122,6 +152,9 @@ static char *number_text(const struct key *key, int64_t value, char text[static 
     case DURATION:
         snprintf(text, UNITS_TEXT, "%gs", (double)value / NS_PER_SEC);
         return text;
+    case RATIO:
+        snprintf(text, UNITS_TEXT, "%g", (double)value / 1000);
+        return text;
     case SHARE:
         snprintf(text, UNITS_TEXT, "%g%%", (double)value / 10);
         return text;
@@ -131,6 +164,21 @@ static char *number_text(const struct key *key, int64_t value, char text[static 
     }
 }
 
+static void describe_policies(struct strbuf *out)
+{
+    for (const struct preset *preset = presets; preset->name; preset++)
+        strbuf_printf(out, "%s, ", preset->name);
+    for (size_t i = 0; policies[i]; i++)
+        if (!preset_find(policies[i]->name))
+            strbuf_printf(out, "%s%s", policies[i]->name, policies[i + 1] ? ", " : "; joined by +");
+}
+
+static void describe_choices(const char *const *choices, struct strbuf *out)
+{
+    for (size_t i = 0; choices[i]; i++)
+        strbuf_printf(out, "%s%s", i == 0 ? "" : choices[i + 1] ? ", " : " or ", choices[i]);
+}
+
 /* "monitor or reserve", "0% to 100%", "an absolute path": what the key takes. */
 static void describe_allowed(const struct key *key, struct strbuf *out)
 {
@@ -138,12 +186,13 @@ static void describe_allowed(const struct key *key, struct strbuf *out)
 
     switch (key->kind) {
     case POLICY:
-        for (size_t i = 0; policies[i]; i++)
-            strbuf_printf(out, "%s%s", i == 0 ? "" : policies[i + 1] ? ", " : " or ", policies[i]->name);
+        describe_policies(out);
         break;
     case CHOICE:
-        for (size_t i = 0; key->choices[i]; i++)
-            strbuf_printf(out, "%s%s", i == 0 ? "" : key->choices[i + 1] ? ", " : " or ", key->choices[i]);
+        describe_choices(key->choices, out);
+        break;
+    case SWITCH:
+        describe_choices(switches, out);
         break;
     case PATH:
         strbuf_printf(out, "an absolute path of at most %" PRId64 " bytes", key->high);
@@ -175,6 +224,21 @@ static int parse_share(const char *text, int64_t *permille)
     return 0;
 }
 
+/* "2.5": at least 1, or 0 for none. */
+static int parse_ratio(const char *text, int64_t *permille)
+{
+    char *end;
+    double value;
+
+    if (strspn(text, "0123456789.") != strlen(text) || strspn(text, ".") == strlen(text))
+        return -EINVAL;
+    value = strtod(text, &end);
+    if (*end || value > 1000 || (value != 0 && value < 1))
+        return -ERANGE;
+    *permille = (int64_t)(value * 1000 + 0.5);
+    return 0;
+}
+
 /* A bare number would be minutes to parse_duration; here nearly everybody would mean seconds. */
 static int parse_period(const char *text, int64_t *ns)
 {
@@ -195,6 +259,9 @@ static int parse_number(const struct key *key, const char *text, int64_t *value)
     case SHARE:
         rc = parse_share(text, value);
         break;
+    case RATIO:
+        rc = parse_ratio(text, value);
+        break;
     default:
         rc = parse_integer(text, key->low, key->high, value, NULL);
         break;
@@ -210,6 +277,28 @@ static int find_choice(const char *const *choices, const char *value, int64_t *i
     return -EINVAL;
 }
 
+/* Each name in turn, once all of them are known: a preset's settings, or just the core's policy. */
+static int set_policy(struct config *config, const char *names)
+{
+    CLEANUP(free_ptr) char *known = xstrdup(names), *wanted = xstrdup(names);
+    char *rest = NULL;
+
+    if (!*names || names[strlen(names) - 1] == '+' || *names == '+' || strstr(names, "++"))
+        return -EINVAL;
+    for (char *name = strtok_r(known, "+", &rest); name; name = strtok_r(NULL, "+", &rest))
+        if (!preset_find(name) && !policy_find(name))
+            return -EINVAL;
+    for (char *name = strtok_r(wanted, "+", &rest); name; name = strtok_r(NULL, "+", &rest)) {
+        const struct preset *preset = preset_find(name);
+        CLEANUP(free_ptr) char *settings = preset ? xstrdup(preset->settings) : NULL;
+        char *next = NULL;
+        snprintf(config->core.policy, sizeof config->core.policy, "%s", preset ? preset->policy : name);
+        for (char *pair = settings ? strtok_r(settings, " ", &next) : NULL; pair; pair = strtok_r(NULL, " ", &next))
+            config_set_pair(config, pair, NULL);
+    }
+    return 0;
+}
+
 static int set_key(struct config *config, const struct key *key, const char *value)
 {
     void *at = key_at(config, key);
@@ -218,10 +307,12 @@ static int set_key(struct config *config, const struct key *key, const char *val
 
     switch (key->kind) {
     case POLICY:
-        if (!policy_find(value) || strlen(value) >= CORE_POLICY_NAME_SIZE)
-            return -EINVAL;
-        strcpy(at, value);
-        return 0;
+        return set_policy(config, value);
+    case SWITCH:
+        rc = find_choice(switches, value, &number);
+        if (!rc)
+            *(bool *)at = number;
+        return rc;
     case CHOICE:
         rc = find_choice(key->choices, value, &number);
         if (!rc)
@@ -240,7 +331,7 @@ static int set_key(struct config *config, const struct key *key, const char *val
     rc = parse_number(key, value, &number);
     if (rc)
         return rc;
-    if (key->kind == SHARE)
+    if (key->kind == SHARE || key->kind == RATIO)
         *(int32_t *)at = (int32_t)number;
     else if (key->kind == COUNT)
         *(uint32_t *)at = (uint32_t)number;
@@ -279,9 +370,9 @@ int config_set_pair(struct config *config, const char *pair, struct error *err)
 
 int config_check(const struct config *config, struct error *err)
 {
-    if (config->window_ns < config->sample_period_ns)
+    if (config->core.window_ns < config->sample_period_ns)
         return error_set(err, EINVAL, "window %gs is shorter than sample_period %gs: lengthen it",
-                         (double)config->window_ns / NS_PER_SEC, (double)config->sample_period_ns / NS_PER_SEC);
+                         (double)config->core.window_ns / NS_PER_SEC, (double)config->sample_period_ns / NS_PER_SEC);
     if (strlen(config->socket) > MAX_SOCKET) /* a default made of environment variables was not checked yet */
         return error_set(err, EINVAL, "socket '%.200s' is too long: at most %zu bytes; set `socket` to a shorter path",
                          config->socket, MAX_SOCKET);
@@ -297,10 +388,13 @@ static const char *value_text(const struct config *config, const struct key *key
         return at;
     case CHOICE:
         return key->choices[*(const uint32_t *)at];
+    case SWITCH:
+        return switches[*(const bool *)at];
     case PATH:
     case LIBRARY:
         return *(char *const *)at ? *(char *const *)at : "none";
     case SHARE:
+    case RATIO:
         return number_text(key, *(const int32_t *)at, text);
     case COUNT:
         return number_text(key, *(const uint32_t *)at, text);

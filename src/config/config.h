@@ -19,7 +19,6 @@ struct config {
     enum share_mode share;
     enum estimator estimator;
     int64_t sample_period_ns; /* node time */
-    int64_t window_ns;        /* node time */
     int64_t grace_ns;         /* wall time: between asking a job to stop and killing it */
     char *nvml_library;       /* owned; NULL: the system's libnvidia-ml.so.1 */
     char *mps_pipe_directory; /* owned; announced to jobs that share by MPS */

@@ -10,10 +10,16 @@ void core_config_default(struct core_config *config)
         .floor_bytes = 5 * GIB,
         .margin_bytes = 1 * GIB,
         .smact_cap_permille = 800,
+        .smocc_cap_permille = 1000,
+        .dram_cap_permille = 1000,
+        .statistic = STATISTIC_MEAN,
+        .window_ns = 90 * NS_PER_SEC,
         .decide_period_ns = 1 * NS_PER_SEC,
         .settle_ns = 30 * NS_PER_SEC,
+        .recovery = RECOVERY_EXCLUSIVE,
         .max_recoveries = 3,
         .max_jobs_per_gpu = 16,
+        .patience_ns = 3600 * NS_PER_SEC,
     };
 }
 

@@ -11,17 +11,39 @@
  * max(claim, observed) - margin, so that launches never race while a job still loads. */
 enum memory_view { MEMORY_MONITOR, MEMORY_RESERVE };
 
+/* Which statistic of the monitor's window a sample's activity is. RISK is the weighted sum of the thesis's public code,
+ * 0.2 mean + 0.2 median + 0.3 p95 + 0.1 p50 + 0.2 EMA. Drivers compute it; the core only records which one it was. */
+enum window_statistic { STATISTIC_MEAN, STATISTIC_MEDIAN, STATISTIC_P95, STATISTIC_EMA, STATISTIC_RISK };
+
+/* How a job that ran out of GPU memory is tried again. EXCLUSIVE (thesis 6.2.3): on idle GPUs. STEP (thesis 7.2): by the
+ * policy, with a claim of what it could have had plus 5 GiB. INFORMED: by the policy, with a claim of what it was seen to
+ * hold plus what its message says it asked for. The last two end with an idle GPU too. */
+enum recovery_mode { RECOVERY_EXCLUSIVE, RECOVERY_STEP, RECOVERY_INFORMED };
+
 struct core_config {
     char policy[CORE_POLICY_NAME_SIZE];
     uint32_t memory_view;     /* enum memory_view */
     int64_t floor_bytes;      /* free memory that a GPU with residents needs for a job without a claim (thesis 6.2.2: 5 GB) */
     int64_t margin_bytes;     /* kept free beyond a claim */
     int32_t smact_cap_permille; /* a GPU with residents must not be busier (thesis 6.2.2: 800) */
+    int32_t smocc_cap_permille; /* 1000: any */
+    int32_t dram_cap_permille;  /* 1000: any */
+    bool caps_together;       /* true: only SM activity together with one of the other two closes a GPU (the 2025 code) */
+    uint32_t statistic;       /* enum window_statistic */
+    int64_t window_ns;        /* of the samples; also how long residents must be the same to learn from one */
     int64_t decide_period_ns; /* at least this long between two placements */
+    int64_t collocate_extra_ns; /* and so much longer after one beside residents */
+    bool paced;               /* decisions that place nothing take their period too (the thesis's loop) */
     int64_t settle_ns;        /* a GPU stays closed until a new job's memory has been seen for this long (monitor view,
-                                 and after a recovering job under both) */
+                                 and after a recovering job alone on it under both) */
+    uint32_t recovery;        /* enum recovery_mode */
     uint32_t max_recoveries;  /* out-of-memory crashes after which a job is given up */
     uint32_t max_jobs_per_gpu;
+    uint32_t backfill;        /* how many jobs behind a blocked head are looked at; 0: none (FIFO) */
+    int64_t patience_ns;      /* a head that has been passed by for so long is passed by no more */
+    int32_t max_slowdown_permille; /* predicted slowdown that a placement may cause, e.g. 2500; 0: any */
+    bool learn;               /* claims and activities from earlier runs of the same workload */
+    int64_t trim_ns;          /* a claim falls to what its job was seen to hold, plus a seventh, after so long; 0: never */
 };
 
 /* The defaults: MAGM with the thesis's preconditions on reservations. */

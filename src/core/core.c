@@ -16,6 +16,7 @@ struct core *core_new(void)
 
 void core_free(struct core *core)
 {
+    struct history *history, *other;
     struct job *job, *next;
 
     if (!core)
@@ -25,8 +26,15 @@ void core_free(struct core *core)
         HASH_DEL(core->jobs, job);
         free(job);
     }
-    for (uint32_t i = 0; i < core->gpu_count; i++)
-        free(core->gpus[i].residents);
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
+        free(core->gpus[i]->residents);
+        free(core->gpus[i]);
+    }
+    HASH_ITER(hh, core->histories, history, other)
+    {
+        HASH_DEL(core->histories, history);
+        free(history);
+    }
     free(core->gpus);
     free(core);
 }
@@ -46,7 +54,7 @@ const struct job *core_find_job(const struct core *core, uint64_t id)
 
 const struct gpu *core_gpu(const struct core *core, uint32_t gpu)
 {
-    return gpu < core->gpu_count ? &core->gpus[gpu] : NULL;
+    return gpu < core->gpu_count ? core->gpus[gpu] : NULL;
 }
 
 uint32_t core_gpu_count(const struct core *core)
@@ -69,7 +77,51 @@ uint64_t core_job_count(const struct core *core)
     return HASH_COUNT(core->jobs);
 }
 
+bool core_sample_is_due(const struct core *core, const struct record *record)
+{
+    const struct record_sample *sample = &record->sample;
+    const struct gpu *gpu = core_gpu(core, sample->gpu);
+    bool news;
+
+    if (!gpu)
+        return false;
+    /* Compared with what the core has now, not with what it was last told: the core itself takes the memory of a job
+     * that has ended off what is used. */
+    news = !gpu->measured || gpu->used_bytes != sample->used_bytes || gpu->foreign_bytes != sample->foreign_bytes ||
+           gpu->smact_permille != sample->smact_permille || gpu->smocc_permille != sample->smocc_permille ||
+           gpu->dram_permille != sample->dram_permille;
+    if (!core_watches_load(core) && gpu->foreign_bytes >= 0)
+        news = !gpu->measured || gpu->foreign_bytes != sample->foreign_bytes;
+    return (news && (!gpu->measured || core_head(core))) || belief_sample_is_due(core, gpu, record->at_ns);
+}
+
+bool core_watches_load(const struct core *core)
+{
+    return !core->policy->predicts;
+}
+
+int64_t core_learning_delay_ns(const struct core *core)
+{
+    return core->config.window_ns + BELIEF_LOADING_NS;
+}
+
 /* ---- What each record changes beyond the job's state ---- */
+
+static bool is_permille(int32_t value)
+{
+    return value >= 0 && value <= 1000;
+}
+
+/* 0: no bound. A bound of 1 or less would forbid every placement. */
+static bool is_slowdown(int32_t permille)
+{
+    return permille == 0 || permille >= 1000;
+}
+
+static bool is_interval(int64_t ns)
+{
+    return ns >= 0 && ns <= INT64_C(30) * 86400 * NS_PER_SEC;
+}
 
 static int apply_reconfigured(struct core *core, const struct core_config *config, struct error *err)
 {
@@ -78,11 +130,17 @@ static int apply_reconfigured(struct core *core, const struct core_config *confi
     if (!memchr(config->policy, '\0', sizeof config->policy) || !(policy = policy_find(config->policy)))
         return error_set(err, EINVAL, "there is no policy '%.*s'", CORE_POLICY_NAME_SIZE, config->policy);
     if (config->memory_view > MEMORY_RESERVE || config->floor_bytes < 0 || config->margin_bytes < 0 ||
-        config->smact_cap_permille < 0 || config->smact_cap_permille > 1000 || config->decide_period_ns < 0 ||
-        config->settle_ns < 0 || config->settle_ns > INT64_C(86400) * NS_PER_SEC || config->max_jobs_per_gpu == 0)
+        !is_permille(config->smact_cap_permille) || !is_permille(config->smocc_cap_permille) ||
+        !is_permille(config->dram_cap_permille) || config->statistic > STATISTIC_RISK ||
+        !is_interval(config->window_ns) || !is_interval(config->decide_period_ns) ||
+        !is_interval(config->collocate_extra_ns) || !is_interval(config->settle_ns) ||
+        config->recovery > RECOVERY_INFORMED || config->max_jobs_per_gpu == 0 || !is_interval(config->patience_ns) ||
+        !is_slowdown(config->max_slowdown_permille) || !is_interval(config->trim_ns))
         return error_set(err, EINVAL, "a value of the configuration is out of range");
     core->config = *config;
     core->policy = policy;
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        gpu_opens(core, core->gpus[i]);
     return 0;
 }
 
@@ -96,29 +154,47 @@ static int apply_gpu_back(struct core *core, const struct record_gpu *record, st
                          record->total_bytes);
     if (record->gpu == core->gpu_count) {
         array_reserve(core->gpus, core->gpu_capacity, core->gpu_count + 1);
-        core->gpus[core->gpu_count++] = (struct gpu){.number = record->gpu, .foreign_bytes = -1, .smact_permille = -1};
+        core->gpus[core->gpu_count] = xcalloc(1, sizeof *gpu);
+        *core->gpus[core->gpu_count++] =
+            (struct gpu){.number = record->gpu, .foreign_bytes = -1, .smact_permille = -1, .smocc_permille = -1, .dram_permille = -1};
     }
-    gpu = &core->gpus[record->gpu];
+    gpu = core->gpus[record->gpu];
     memcpy(gpu->uuid, record->uuid, sizeof gpu->uuid);
     gpu->total_bytes = record->total_bytes;
     gpu->lost = false;
+    gpu_opens(core, gpu);
     return 0;
 }
 
-static int apply_sample(struct core *core, const struct record_sample *sample, struct error *err)
+static bool is_reading(int32_t permille)
 {
+    return permille >= -1 && permille <= 1000;
+}
+
+static int apply_sample(struct core *core, const struct record *record, struct error *err)
+{
+    const struct record_sample *sample = &record->sample;
     struct gpu *gpu;
+    bool opens;
 
     if (sample->gpu >= core->gpu_count)
         return error_set(err, ENOENT, "there is no GPU %" PRIu32, sample->gpu);
-    if (sample->used_bytes < 0 || sample->foreign_bytes < -1 || sample->smact_permille < -1 ||
-        sample->smact_permille > 1000)
+    if (sample->used_bytes < 0 || sample->foreign_bytes < -1 || !is_reading(sample->smact_permille) ||
+        !is_reading(sample->smocc_permille) || !is_reading(sample->dram_permille))
         return error_set(err, EINVAL, "the sample of GPU %" PRIu32 " is out of range", sample->gpu);
-    gpu = &core->gpus[sample->gpu];
+    gpu = core->gpus[sample->gpu];
+    /* Policies that predict look at neither use nor activity, so that most samples open nothing for them. */
+    opens = !gpu->measured || !core->policy->predicts || gpu->foreign_bytes != sample->foreign_bytes ||
+            (sample->foreign_bytes < 0 && gpu->used_bytes != sample->used_bytes);
     gpu->measured = true;
     gpu->used_bytes = sample->used_bytes;
     gpu->foreign_bytes = sample->foreign_bytes;
     gpu->smact_permille = sample->smact_permille;
+    gpu->smocc_permille = sample->smocc_permille;
+    gpu->dram_permille = sample->dram_permille;
+    if (opens)
+        gpu_opens(core, gpu);
+    belief_learn_activity(core, gpu, record);
     return 0;
 }
 
@@ -128,7 +204,8 @@ static int apply_submitted(struct core *core, const struct record *record, struc
     struct job *job;
 
     if (record->job == 0 || wants->gpus == 0 || wants->gpus > RECORD_MAX_GPUS || wants->claim_bytes < -1 ||
-        wants->smact_permille < -1 || wants->smact_permille > 1000 || wants->claim_source >= CLAIM_SOURCE_COUNT ||
+        !is_reading(wants->smact_permille) || !is_slowdown(wants->max_slowdown_permille) ||
+        wants->claim_source >= CLAIM_LEARNED ||
         !memchr(wants->workload, '\0', sizeof wants->workload))
         return error_set(err, EINVAL, "job %" PRIu64 " asks for something that does not exist", record->job);
     if (find(core, record->job))
@@ -138,6 +215,9 @@ static int apply_submitted(struct core *core, const struct record *record, struc
     job->wants = *wants;
     job->claim_bytes = wants->claim_bytes;
     job->submitted_ns = record->at_ns;
+    job->history = belief_history(core, wants->workload);
+    if (core->config.paced && !core_head(core) && core->next_decision_ns < record->at_ns + core->config.decide_period_ns)
+        core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
     job->state = job_state_after(JOB_STATE_COUNT, record);
     HASH_ADD(hh, core->jobs, id, sizeof job->id, job);
     queue_insert_by_id(job->state == JOB_HELD ? &core->held : &core->waiting, job);
@@ -160,10 +240,12 @@ static int check_placed(const struct core *core, const struct job *job, const st
     return 0;
 }
 
-/* Until a new job's memory shows, the monitor would offer it again; and who crashed before shall first have settled. */
+/* Until a new job's memory shows, the monitor would offer it again; and who crashed and is tried alone shall first have
+ * settled. */
 static bool closes_gpu(const struct core *core, const struct record_placed *placed)
 {
-    return core->config.memory_view == MEMORY_MONITOR || placed->recovery;
+    return core->config.settle_ns > 0 &&
+           (core->config.memory_view == MEMORY_MONITOR || (placed->recovery && !placed->shared));
 }
 
 static void apply_placed(struct core *core, struct job *job, const struct record *record)
@@ -173,18 +255,30 @@ static void apply_placed(struct core *core, struct job *job, const struct record
     job->placed_ns = record->at_ns;
     job->recovery = placed->recovery;
     job->claim_bytes = placed->claim_bytes;
+    job->first_use_ns = 0;
+    job->headed_ns = 0;
     job->placement_count = placed->count;
     for (uint32_t i = 0; i < placed->count; i++) {
-        struct gpu *gpu = &core->gpus[placed->gpus[i]];
+        struct gpu *gpu = core->gpus[placed->gpus[i]];
         job->placements[i] = (struct job_placement){.gpu = placed->gpus[i]};
-        gpu_add_resident(gpu, job);
+        gpu_add_resident(gpu, job, record->at_ns);
         if (closes_gpu(core, placed)) {
             gpu->settling_job = job->id;
             gpu->closed_until_ns = record->at_ns + GPU_SETTLE_LIMIT * core->config.settle_ns;
         }
     }
     core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
+    if (placed->shared)
+        core->next_decision_ns += core->config.collocate_extra_ns;
     core->round_robin_next = (placed->gpus[placed->count - 1] + 1) % core->gpu_count;
+}
+
+static bool seen_everywhere(const struct job *job)
+{
+    for (uint32_t i = 0; i < job->placement_count; i++)
+        if (job->placements[i].observed_bytes == 0)
+            return false;
+    return true;
 }
 
 static int apply_memory(struct core *core, struct job *job, const struct record *record, struct error *err)
@@ -194,57 +288,73 @@ static int apply_memory(struct core *core, struct job *job, const struct record 
 
     if (!placement || record->memory.bytes < 0)
         return error_set(err, EINVAL, "job %" PRIu64 " holds no memory on GPU %" PRIu32, job->id, record->memory.gpu);
-    gpu = &core->gpus[record->memory.gpu];
+    gpu = core->gpus[record->memory.gpu];
     if (record->memory.bytes > placement->observed_bytes)
         placement->observed_bytes = record->memory.bytes;
     if (record->type == RECORD_FIRST_USE && gpu->settling_job == job->id)
         gpu->closed_until_ns = record->at_ns + core->config.settle_ns;
+    if (job->first_use_ns == 0 && seen_everywhere(job)) {
+        job->first_use_ns = record->at_ns;
+        if (core->config.trim_ns > 0 && job->claim_bytes >= 0 && !job->queue)
+            queue_push(&core->trimming, job);
+    }
     return 0;
 }
 
-static int64_t largest_gpu_bytes(const struct core *core)
+/* The most that a run was seen to hold on one of its GPUs. */
+static int64_t peak_of(const struct job *job)
 {
-    int64_t largest = 0;
+    int64_t peak = 0;
 
-    for (uint32_t i = 0; i < core->gpu_count; i++)
-        if (core->gpus[i].total_bytes > largest)
-            largest = core->gpus[i].total_bytes;
-    return largest;
-}
-
-/* What the crash taught: nobody to blame when the job was alone, and how much more it needs at least. */
-static void learn_from_crash(const struct core *core, struct job *job, const struct record_exited *exited)
-{
-    int64_t peak = 0, needed;
-
-    job->crashed_alone = true;
-    for (uint32_t i = 0; i < job->placement_count; i++) {
-        const struct gpu *gpu = &core->gpus[job->placements[i].gpu];
-        if (gpu->resident_count > 1 || gpu->foreign_bytes > GPU_IDLE_FOREIGN_BYTES)
-            job->crashed_alone = false;
+    for (uint32_t i = 0; i < job->placement_count; i++)
         if (job->placements[i].observed_bytes > peak)
             peak = job->placements[i].observed_bytes;
-    }
-    if (job->claim_bytes < 0 || exited->requested_bytes < 0 || exited->requested_bytes > INT64_MAX - peak)
-        return;
-    needed = peak + exited->requested_bytes;
-    if (needed > largest_gpu_bytes(core))
-        needed = largest_gpu_bytes(core);
-    if (needed > job->claim_bytes)
-        job->claim_bytes = needed;
+    return peak;
 }
 
-static void leave_gpus(struct core *core, struct job *job)
+/* What the residents but `job` were seen to hold. */
+static int64_t held_by_others(const struct gpu *gpu, const struct job *job)
+{
+    int64_t held = 0;
+
+    for (uint32_t i = 0; i < gpu->resident_count; i++)
+        if (gpu->residents[i] != job)
+            held += job_placement_of(gpu->residents[i], gpu->number)->observed_bytes;
+    return held;
+}
+
+/* The facts of a crash, for the verdict on it. */
+static void note_crash(const struct core *core, struct job *job, const struct record_exited *exited)
+{
+    int64_t peak = peak_of(job);
+
+    job->crashes++;
+    job->crashed_alone = true;
+    job->crash_available_bytes = INT64_MAX;
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        const struct gpu *gpu = core->gpus[job->placements[i].gpu];
+        int64_t available = gpu_idle_bytes(gpu) - held_by_others(gpu, job);
+        if (gpu->resident_count > 1 || gpu->foreign_bytes > GPU_IDLE_FOREIGN_BYTES)
+            job->crashed_alone = false;
+        if (available < job->crash_available_bytes)
+            job->crash_available_bytes = available > 0 ? available : 0;
+    }
+    job->crash_needed_bytes =
+        exited->requested_bytes < 0 || exited->requested_bytes > INT64_MAX - peak ? -1 : peak + exited->requested_bytes;
+}
+
+static void leave_gpus(struct core *core, struct job *job, int64_t at_ns)
 {
     for (uint32_t i = 0; i < job->placement_count; i++)
-        gpu_remove_resident(&core->gpus[job->placements[i].gpu], job);
+        gpu_remove_resident(core, core->gpus[job->placements[i].gpu], job, at_ns);
     job->placement_count = 0;
 }
 
 /* Puts the job where its new state belongs. */
-static void enter_state(struct core *core, struct job *job, uint32_t state)
+static void enter_state(struct core *core, struct job *job, uint32_t state, int64_t at_ns)
 {
-    queue_remove(job);
+    if (state != JOB_RUNNING) /* which may be known only after its memory, for which it waits to be trimmed */
+        queue_remove(job);
     job->state = state;
     switch (state) {
     case JOB_HELD:
@@ -267,7 +377,7 @@ static void enter_state(struct core *core, struct job *job, uint32_t state)
         break;
     }
     if (state == JOB_CRASHED || job_state_ended(state))
-        leave_gpus(core, job);
+        leave_gpus(core, job, at_ns);
     if (job_state_ended(state)) {
         HASH_DEL(core->jobs, job);
         free(job);
@@ -304,12 +414,21 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         if (record->exited.cause >= EXIT_CAUSE_COUNT)
             return error_set(err, EINVAL, "exit cause %" PRIu32 " does not exist", record->exited.cause);
         if (state == JOB_CRASHED) {
-            job->crashes++;
-            learn_from_crash(core, job, &record->exited);
+            note_crash(core, job, &record->exited);
+            belief_learn_memory(core, job, job->crash_needed_bytes, false);
+        } else if (state == JOB_COMPLETED) {
+            belief_learn_memory(core, job, peak_of(job), true);
         }
         break;
     case RECORD_REQUEUED:
         job->recovery = record->requeued.recovery;
+        job->claim_bytes = record->requeued.claim_bytes;
+        break;
+    case RECORD_TRIMMED:
+        job->claim_bytes = record->trimmed.claim_bytes;
+        queue_remove(job);
+        for (uint32_t i = 0; i < job->placement_count; i++)
+            gpu_opens(core, core->gpus[job->placements[i].gpu]);
         break;
     case RECORD_SIGNALLED:
         job->signalled = true;
@@ -325,11 +444,11 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         break;
     }
     if (status == 0 && state != job->state)
-        enter_state(core, job, state);
+        enter_state(core, job, state, record->at_ns);
     return status;
 }
 
-int core_apply(struct core *core, const struct record *record, struct error *err)
+static int apply(struct core *core, const struct record *record, struct error *err)
 {
     switch (record->type) {
     case RECORD_RECONFIGURED:
@@ -339,18 +458,31 @@ int core_apply(struct core *core, const struct record *record, struct error *err
     case RECORD_GPU_LOST:
         if (record->gpu.gpu >= core->gpu_count)
             return error_set(err, ENOENT, "there is no GPU %" PRIu32, record->gpu.gpu);
-        core->gpus[record->gpu.gpu].lost = true;
-        core->gpus[record->gpu.gpu].measured = false;
+        core->gpus[record->gpu.gpu]->lost = true;
+        core->gpus[record->gpu.gpu]->measured = false;
         return 0;
     case RECORD_SAMPLE:
-        return apply_sample(core, &record->sample, err);
+        return apply_sample(core, record, err);
     case RECORD_SUBMITTED:
         return apply_submitted(core, record, err);
     case RECORD_TIMER:
+        return 0;
+    case RECORD_WAITED:
+        core->next_decision_ns = record->waited.until_ns;
         return 0;
     default:
         if (record->type == RECORD_NONE || record->type >= RECORD_TYPE_COUNT)
             return error_set(err, EINVAL, "record type %" PRIu32 " does not exist", record->type);
         return apply_to_job(core, record, err);
     }
+}
+
+int core_apply(struct core *core, const struct record *record, struct error *err)
+{
+    int status = apply(core, record, err);
+    const struct job *head = core_head(core);
+
+    if (status == 0 && head && head->headed_ns == 0)
+        find(core, head->id)->headed_ns = record->at_ns;
+    return status;
 }

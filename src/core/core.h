@@ -36,6 +36,16 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out);
 /* The next time after now_ns at which core_decide may decide something though nothing has happened; INT64_MAX: none. */
 int64_t core_next_wake_ns(const struct core *core, int64_t now_ns);
 
+/* Whether the core wants this SAMPLE: while something waits, each that differs from what it has; at other times only one
+ * that it can learn from. Drivers need not feed, and so not store, any other. */
+bool core_sample_is_due(const struct core *core, const struct record *sample);
+
+/* Whether decisions depend on measured activity and use, so that a driver has to watch them while something waits. */
+bool core_watches_load(const struct core *core);
+
+/* For how long a GPU's residents must have been the same before a sample teaches anything about them. */
+int64_t core_learning_delay_ns(const struct core *core);
+
 /* Whether such a submission could ever run on this node as it is configured now; if not, *why says why not. While no
  * GPU is known yet, everything could. */
 bool core_could_ever_run(const struct core *core, const struct record_submitted *submitted, struct reason *why);

@@ -2,6 +2,7 @@
 #ifndef CARMA_CORE_CORE_INTERNAL_H
 #define CARMA_CORE_CORE_INTERNAL_H
 
+#include "core/belief.h"
 #include "core/core.h"
 #include "core/ledger.h"
 #include "core/policy/policy.h"
@@ -10,31 +11,46 @@
 struct core {
     struct core_config config;
     const struct policy *policy; /* of config.policy */
-    struct gpu *gpus;            /* owned */
+    struct gpu **gpus;           /* owned, each by itself: they stand in a list */
     uint32_t gpu_count;
     size_t gpu_capacity;
-    struct job *jobs;         /* uthash by id, owned: all that have not ended */
-    struct queue waiting;     /* QUEUED, in the order of ids */
-    struct queue recovering;  /* QUEUED after a crash, in the order of crashes */
-    struct queue held;        /* HELD */
-    struct queue undecided;   /* CRASHED, or STOPPING and not signalled yet */
-    int64_t next_decision_ns; /* no placement before */
+    struct job *jobs;          /* uthash by id, owned: all that have not ended */
+    struct history *histories; /* uthash by workload, owned */
+    struct queue waiting;      /* QUEUED, in the order of ids */
+    struct queue recovering;   /* QUEUED after a crash, in the order of crashes */
+    struct queue held;         /* HELD */
+    struct queue undecided;    /* CRASHED, or STOPPING and not signalled yet */
+    struct queue trimming;     /* RUNNING with a claim that may be trimmed, in the order of first use */
+    int64_t next_decision_ns;  /* no placement before */
     uint32_t round_robin_next;
+    /* Caches, not state: what opened since a job was last examined decides whether it is worth another look. */
+    uint64_t openings;
+    struct gpu *last_opened;
 };
 
 /* The job that is to be placed next, or NULL. */
 const struct job *core_head(const struct core *core);
 
-/* Whether `job`, the head, wants GPUs without residents. */
+/* The k-th job behind the head (0: the head itself) in the order in which they are looked at; job->next or the next
+ * queue's head. NULL after the last. */
+const struct job *core_behind(const struct core *core, const struct job *job);
+
+/* How many jobs may be looked at: 1, and the backfill window where the head still has patience. */
+uint64_t core_reach(const struct core *core, int64_t now_ns);
+
+/* Whether the job wants GPUs without residents. */
 bool job_wants_idle(const struct core *core, const struct job *job);
 
 /* Free memory that a GPU must have to take the job beside others. */
 int64_t job_needed_bytes(const struct core *core, const struct job *job);
 
-/* Why the GPU cannot take the head at now_ns beside its residents: REASON_NONE if it can. */
+/* Why the GPU cannot take the job at now_ns beside its residents: REASON_NONE if it can. */
 uint32_t gpu_verdict(const struct core *core, const struct job *job, const struct gpu *gpu, int64_t now_ns);
 
 /* Whether the GPU is idle and has the memory that is known to be needed. */
-bool gpu_fits_idle(const struct job *job, const struct gpu *gpu);
+bool gpu_fits_idle(const struct core *core, const struct job *job, const struct gpu *gpu);
+
+/* The slowdown that the job's coming may cause on the GPU: the least bound of all concerned; 0: any. */
+int32_t gpu_slowdown_bound(const struct core *core, const struct job *job, const struct gpu *gpu);
 
 #endif

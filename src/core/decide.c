@@ -1,35 +1,114 @@
-/* What follows from the state: verdicts on crashed jobs, signals, and placements in FIFO order. */
+/* What follows from the state: verdicts on crashed jobs, signals, trimmed claims, and placements in FIFO order, with
+ * backfill where the policy is configured for it. */
 #include <string.h>
 
+#include "base/units.h"
 #include "core/core_internal.h"
+
+/* ---- Who is next ---- */
 
 const struct job *core_head(const struct core *core)
 {
-    /* Thesis 6.2.3: a waiting recovery job goes before the main queue, and blocks it. */
+    /* Thesis 6.2.3: a waiting recovery job goes before the main queue, and blocks it unless there is backfill. */
     return core->recovering.head ? core->recovering.head : core->waiting.head;
 }
+
+const struct job *core_behind(const struct core *core, const struct job *job)
+{
+    if (job->next || job->queue == &core->waiting)
+        return job->next;
+    return core->waiting.head;
+}
+
+uint64_t core_reach(const struct core *core, int64_t now_ns)
+{
+    const struct job *head = core_head(core);
+
+    if (head && core->config.backfill && now_ns - head->headed_ns < core->config.patience_ns)
+        return 1 + (uint64_t)core->config.backfill;
+    return 1;
+}
+
+/* ---- Which GPU qualifies ---- */
 
 bool job_wants_idle(const struct core *core, const struct job *job)
 {
     /* Under reservations a job whose need nobody knows can only be given a whole GPU. */
-    bool unknown = core->config.memory_view == MEMORY_RESERVE && job->claim_bytes < 0;
+    bool unknown = core->config.memory_view == MEMORY_RESERVE && belief_claim(core, job, NULL) < 0;
+    /* The thesis recovers on idle GPUs; the other ways come to that when another guess was wrong too. */
+    bool alone = job->recovery && (core->config.recovery == RECOVERY_EXCLUSIVE || job->crashes > 1);
 
-    return job->wants.exclusive || job->recovery || !core->policy->shares || unknown;
+    return job->wants.exclusive || alone || !core->policy->shares || unknown;
 }
 
-bool gpu_fits_idle(const struct job *job, const struct gpu *gpu)
+bool gpu_fits_idle(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    return gpu_idle(gpu) && job->claim_bytes <= gpu_idle_bytes(gpu);
+    uint32_t source;
+    int64_t claim;
+
+    if (!gpu_idle(gpu))
+        return false;
+    claim = belief_claim(core, job, &source);
+    if (source == CLAIM_LEARNED) /* its margin may say more than the card has: the run itself fitted */
+        claim = job->history->peak_bytes;
+    return claim <= gpu_idle_bytes(gpu);
 }
 
 int64_t job_needed_bytes(const struct core *core, const struct job *job)
 {
+    int64_t claim = belief_claim(core, job, NULL);
+
     if (core->policy->waives_load && core->config.memory_view == MEMORY_MONITOR)
         return 0;
-    if (job->claim_bytes < 0) /* thesis 6.2.2: the floor stands in for an estimate */
+    if (claim < 0) /* thesis 6.2.2: the floor stands in for an estimate */
         return core->config.floor_bytes;
     /* gpu_free_bytes has taken the margin off already under reservations */
-    return job->claim_bytes + (core->config.memory_view == MEMORY_MONITOR ? core->config.margin_bytes : 0);
+    return claim + (core->config.memory_view == MEMORY_MONITOR ? core->config.margin_bytes : 0);
+}
+
+static int32_t bound_of(const struct core *core, const struct job *job)
+{
+    return job->wants.max_slowdown_permille ? job->wants.max_slowdown_permille : core->config.max_slowdown_permille;
+}
+
+int32_t gpu_slowdown_bound(const struct core *core, const struct job *job, const struct gpu *gpu)
+{
+    int32_t least = bound_of(core, job);
+
+    for (uint32_t i = 0; i < gpu->resident_count; i++) {
+        int32_t bound = bound_of(core, gpu->residents[i]);
+        if (bound && (!least || bound < least))
+            least = bound;
+    }
+    return least;
+}
+
+static bool over(int32_t reading_permille, int32_t cap_permille)
+{
+    return cap_permille < 1000 && reading_permille > cap_permille;
+}
+
+/* What was measured closes the GPU (thesis 6.2.2; several caps: its public code). */
+static uint32_t load_verdict(const struct core *core, const struct gpu *gpu)
+{
+    const struct core_config *config = &core->config;
+    bool busy = over(gpu->smact_permille, config->smact_cap_permille);
+    bool others = over(gpu->smocc_permille, config->smocc_cap_permille) || over(gpu->dram_permille, config->dram_cap_permille);
+    /* Where neither of the others is measured, SM activity has to decide by itself. */
+    bool alone = gpu->smocc_permille < 0 && gpu->dram_permille < 0;
+
+    if (config->smact_cap_permille < 1000 && gpu->smact_permille < 0)
+        return REASON_NOT_MEASURED;
+    if (config->caps_together)
+        return busy && (others || alone) ? REASON_SM_ACTIVITY : REASON_NONE;
+    return busy || others ? REASON_SM_ACTIVITY : REASON_NONE;
+}
+
+static uint32_t prediction_verdict(const struct core *core, const struct job *job, const struct gpu *gpu)
+{
+    int32_t bound = gpu_slowdown_bound(core, job, gpu);
+
+    return bound && belief_slowdown_permille(gpu, job) > bound ? REASON_SLOWDOWN : REASON_NONE;
 }
 
 uint32_t gpu_verdict(const struct core *core, const struct job *job, const struct gpu *gpu, int64_t now_ns)
@@ -38,7 +117,7 @@ uint32_t gpu_verdict(const struct core *core, const struct job *job, const struc
         return REASON_GPUS_LOST;
     if (!gpu->measured)
         return REASON_NOT_MEASURED;
-    if (gpu_fits_idle(job, gpu))
+    if (gpu_fits_idle(core, job, gpu))
         return REASON_NONE;
     if (gpu_exclusive_resident(gpu))
         return REASON_EXCLUSIVE;
@@ -48,19 +127,19 @@ uint32_t gpu_verdict(const struct core *core, const struct job *job, const struc
         return REASON_SETTLING;
     if (gpu_free_bytes(core, gpu) < job_needed_bytes(core, job))
         return REASON_MEMORY;
-    if (core->policy->waives_load || core->config.smact_cap_permille >= 1000)
+    if (core->policy->waives_load)
         return REASON_NONE;
-    if (gpu->smact_permille < 0)
-        return REASON_NOT_MEASURED;
-    return gpu->smact_permille <= core->config.smact_cap_permille ? REASON_NONE : REASON_SM_ACTIVITY;
+    return core->policy->predicts ? prediction_verdict(core, job, gpu) : load_verdict(core, gpu);
 }
+
+/* ---- Choosing GPUs ---- */
 
 /* The first `wanted` GPUs that are idle, in index order; false when there are fewer. */
 static bool choose_idle(const struct core *core, const struct job *job, struct record_placed *placed)
 {
     placed->count = 0;
     for (uint32_t i = 0; i < core->gpu_count && placed->count < job->wants.gpus; i++)
-        if (gpu_fits_idle(job, &core->gpus[i]))
+        if (gpu_fits_idle(core, job, core->gpus[i]))
             placed->gpus[placed->count++] = i;
     return placed->count == job->wants.gpus;
 }
@@ -74,9 +153,9 @@ static bool choose_shared(const struct core *core, const struct job *job, int64_
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         uint32_t at;
         int64_t rank;
-        if (gpu_verdict(core, job, &core->gpus[i], now_ns) != REASON_NONE)
+        if (gpu_verdict(core, job, core->gpus[i], now_ns) != REASON_NONE)
             continue;
-        rank = core->policy->rank(core, &core->gpus[i]);
+        rank = core->policy->rank(core, core->gpus[i]);
         if (placed->count == job->wants.gpus && rank >= ranks[placed->count - 1])
             continue;
         if (placed->count < job->wants.gpus)
@@ -100,6 +179,20 @@ static bool choose_gpus(const struct core *core, const struct job *job, int64_t 
     return !idle_only && choose_shared(core, job, now_ns, placed);
 }
 
+/* Whether anything has changed for the better since the job was last found not to fit: without that, looking again is
+ * in vain. With a long queue and many GPUs this is what keeps decisions cheap. */
+static bool worth_another_look(const struct core *core, const struct job *job, int64_t now_ns)
+{
+    if (job->examined == 0 || (job->history && job->history->changed > job->examined))
+        return true;
+    for (const struct gpu *gpu = core->last_opened; gpu && gpu->opened > job->examined; gpu = gpu->opened_before)
+        if (gpu_verdict(core, job, gpu, now_ns) == REASON_NONE)
+            return true;
+    return false;
+}
+
+/* ---- Deciding ---- */
+
 /* A decision is a record like any other: it changes the state only by being applied. */
 static bool decide(struct core *core, struct record_list *out, const struct record *decision)
 {
@@ -107,6 +200,32 @@ static bool decide(struct core *core, struct record_list *out, const struct reco
         return false;
     record_list_add(out, decision);
     return true;
+}
+
+static int64_t largest_gpu_bytes(const struct core *core)
+{
+    int64_t largest = 0;
+
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        if (core->gpus[i]->total_bytes > largest)
+            largest = core->gpus[i]->total_bytes;
+    return largest;
+}
+
+#define RECOVERY_STEP_BYTES (5 * GIB) /* thesis 7.2 */
+
+/* What to book for the next try: a crash is the proof that the claim was too small. */
+static int64_t claim_after_crash(const struct core *core, const struct job *job)
+{
+    int64_t claim = job->claim_bytes, largest = largest_gpu_bytes(core), learned = job->crash_needed_bytes;
+
+    if (core->config.recovery == RECOVERY_STEP || (core->config.recovery == RECOVERY_INFORMED && learned < 0))
+        learned = job->crash_available_bytes + RECOVERY_STEP_BYTES;
+    else if (core->config.recovery == RECOVERY_EXCLUSIVE && claim < 0)
+        return claim;
+    if (learned > largest)
+        learned = largest;
+    return learned > claim ? learned : claim;
 }
 
 static void judge_crash(struct core *core, const struct job *job, int64_t now_ns, struct record_list *out)
@@ -120,7 +239,8 @@ static void judge_crash(struct core *core, const struct job *job, int64_t now_ns
         verdict.type = RECORD_GAVE_UP;
     } else {
         verdict.type = RECORD_REQUEUED;
-        verdict.requeued = (struct record_requeued){.recovery = true, .crashes = job->crashes};
+        verdict.requeued = (struct record_requeued){
+            .recovery = true, .crashes = job->crashes, .claim_bytes = claim_after_crash(core, job)};
     }
     decide(core, out, &verdict);
 }
@@ -138,34 +258,110 @@ static void decide_undecided(struct core *core, int64_t now_ns, struct record_li
     }
 }
 
-static bool place_head(struct core *core, int64_t now_ns, struct record_list *out)
+static void trim_claims(struct core *core, int64_t now_ns, struct record_list *out)
 {
-    const struct job *job = core_head(core);
-    struct record decision = {.type = RECORD_PLACED, .at_ns = now_ns};
+    struct job *job;
+
+    while ((job = core->trimming.head) && now_ns - job->first_use_ns >= core->config.trim_ns) {
+        struct record trimmed = {.type = RECORD_TRIMMED, .at_ns = now_ns, .job = job->id};
+        int64_t peak = 0;
+        for (uint32_t i = 0; i < job->placement_count; i++)
+            if (job->placements[i].observed_bytes > peak)
+                peak = job->placements[i].observed_bytes;
+        trimmed.trimmed.claim_bytes = peak + peak / 7;
+        if (trimmed.trimmed.claim_bytes >= job->claim_bytes || core->config.trim_ns == 0)
+            queue_remove(job);
+        else if (!decide(core, out, &trimmed))
+            return;
+    }
+}
+
+static int32_t predicted_slowdown(const struct core *core, const struct job *job, const struct record_placed *placed)
+{
+    int32_t worst = 1000;
+
+    for (uint32_t i = 0; i < placed->count; i++) {
+        int32_t slowdown = belief_slowdown_permille(core->gpus[placed->gpus[i]], job);
+        if (slowdown > worst)
+            worst = slowdown;
+    }
+    return worst;
+}
+
+static bool place(struct core *core, struct job *job, int64_t now_ns, struct record_list *out)
+{
+    struct record decision = {.type = RECORD_PLACED, .at_ns = now_ns, .job = job->id};
     struct record_placed *placed = &decision.placed;
     struct reason why;
 
-    if (!job)
-        return false;
-    decision.job = job->id;
     if (!core_could_ever_run(core, &job->wants, &why)) {
         decision.type = RECORD_REFUSED;
         return decide(core, out, &decision);
     }
-    if (now_ns < core->next_decision_ns || !choose_gpus(core, job, now_ns, placed))
+    if (!worth_another_look(core, job, now_ns))
         return false;
-    placed->claim_bytes = job->claim_bytes;
+    if (!choose_gpus(core, job, now_ns, placed)) {
+        job->examined = core->openings;
+        return false;
+    }
+    job->examined = 0;
+    placed->claim_bytes = belief_claim(core, job, NULL);
     placed->recovery = job->recovery;
-    for (uint32_t i = 0; i < placed->count; i++)
-        placed->shared |= core->gpus[placed->gpus[i]].resident_count > 0;
+    placed->slowdown_permille = predicted_slowdown(core, job, placed);
+    for (uint32_t i = 0; i < placed->count; i++) {
+        const struct gpu *gpu = core->gpus[placed->gpus[i]];
+        placed->shared |= gpu->resident_count > 0;
+        if (placed->claim_bytes > gpu_idle_bytes(gpu)) /* a learned margin beyond the card */
+            placed->claim_bytes = gpu_idle_bytes(gpu);
+    }
     return decide(core, out, &decision);
+}
+
+/* GPUs whose new job has settled are open again, though no record said so. */
+static void open_settled(struct core *core, int64_t now_ns)
+{
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
+        struct gpu *gpu = core->gpus[i];
+        if (gpu->settling_job && gpu->closed_until_ns <= now_ns && gpu->opened_settled_ns != gpu->closed_until_ns) {
+            gpu->opened_settled_ns = gpu->closed_until_ns;
+            gpu_opens(core, gpu);
+        }
+    }
+}
+
+static void place_jobs(struct core *core, int64_t now_ns, struct record_list *out)
+{
+    struct job *job = (struct job *)core_head(core), *next;
+    uint64_t reach = core_reach(core, now_ns);
+    size_t before = out->count;
+
+    for (uint64_t looked = 0; job && looked < reach && now_ns >= core->next_decision_ns; job = next) {
+        next = (struct job *)core_behind(core, job);
+        if (!place(core, job, now_ns, out)) {
+            looked++;
+            /* Without backfill nobody passes the head; and a head gets its patience anew. */
+        } else if (looked == 0) {
+            reach = core_reach(core, now_ns);
+        }
+    }
+    job = (struct job *)core_head(core);
+    if (core->config.paced && job && out->count == before && now_ns >= core->next_decision_ns) {
+        struct record waited = {.type = RECORD_WAITED, .at_ns = now_ns};
+        waited.waited.until_ns = now_ns + core->config.decide_period_ns +
+                                 (job_wants_idle(core, job) ? 0 : core->config.collocate_extra_ns);
+        decide(core, out, &waited);
+    }
 }
 
 void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
 {
     decide_undecided(core, now_ns, out);
-    while (place_head(core, now_ns, out)) {
-    }
+    trim_claims(core, now_ns, out);
+    if (!core_head(core))
+        return;
+    if (core->config.settle_ns > 0)
+        open_settled(core, now_ns);
+    place_jobs(core, now_ns, out);
 }
 
 static void earlier(int64_t *wake_ns, int64_t candidate_ns, int64_t now_ns)
@@ -183,8 +379,10 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
     if (!core_head(core))
         return wake_ns;
     earlier(&wake_ns, core->next_decision_ns, now_ns);
-    for (uint32_t i = 0; i < core->gpu_count; i++)
-        if (core->gpus[i].settling_job)
-            earlier(&wake_ns, core->gpus[i].closed_until_ns, now_ns);
+    if (core->trimming.head)
+        earlier(&wake_ns, core->trimming.head->first_use_ns + core->config.trim_ns, now_ns);
+    for (uint32_t i = 0; i < core->gpu_count && core->config.settle_ns > 0; i++)
+        if (core->gpus[i]->settling_job)
+            earlier(&wake_ns, core->gpus[i]->closed_until_ns, now_ns);
     return wake_ns;
 }

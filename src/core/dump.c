@@ -8,11 +8,13 @@ static void dump_job(struct strbuf *text, const struct job *job)
     strbuf_printf(text,
                   "job %" PRIu64 " %s uid=%" PRIu32 " gpus=%" PRIu32 " wants=%" PRId64 "/%s/%" PRId32
                   " exclusive=%d workload=%s submitted=%" PRId64 " placed=%" PRId64 " recovery=%d signalled=%d"
-                  " crashes=%" PRIu32 " alone=%d retry=%" PRId64 " claim=%" PRId64,
+                  " crashes=%" PRIu32 " alone=%d needed=%" PRId64 " available=%" PRId64 " retry=%" PRId64 " claim=%" PRId64
+                  " used=%" PRId64 " headed=%" PRId64 " bound=%" PRId32,
                   job->id, job_state_name(job->state), job->wants.uid, job->wants.gpus, job->wants.claim_bytes,
                   claim_source_name(job->wants.claim_source), job->wants.smact_permille, job->wants.exclusive,
                   job->wants.workload, job->submitted_ns, job->placed_ns, job->recovery, job->signalled, job->crashes,
-                  job->crashed_alone, job->signal_retry_ns, job->claim_bytes);
+                  job->crashed_alone, job->crash_needed_bytes, job->crash_available_bytes, job->signal_retry_ns,
+                  job->claim_bytes, job->first_use_ns, job->headed_ns, job->wants.max_slowdown_permille);
     for (uint32_t i = 0; i < job->placement_count; i++)
         strbuf_printf(text, " on=%" PRIu32 ":%" PRId64, job->placements[i].gpu, job->placements[i].observed_bytes);
     strbuf_puts(text, "\n");
@@ -22,9 +24,11 @@ static void dump_gpu(struct strbuf *text, const struct gpu *gpu)
 {
     strbuf_printf(text,
                   "gpu %" PRIu32 " %s total=%" PRId64 " lost=%d measured=%d used=%" PRId64 " foreign=%" PRId64
-                  " smact=%" PRId32 " settling=%" PRIu64 " until=%" PRId64 " residents=",
+                  " smact=%" PRId32 "/%" PRId32 "/%" PRId32 " settling=%" PRIu64 " until=%" PRId64 " changed=%" PRId64
+                  " learned=%" PRId64 " residents=",
                   gpu->number, gpu->uuid, gpu->total_bytes, gpu->lost, gpu->measured, gpu->used_bytes,
-                  gpu->foreign_bytes, gpu->smact_permille, gpu->settling_job, gpu->settling_job ? gpu->closed_until_ns : 0);
+                  gpu->foreign_bytes, gpu->smact_permille, gpu->smocc_permille, gpu->dram_permille, gpu->settling_job,
+                  gpu->settling_job ? gpu->closed_until_ns : 0, gpu->changed_ns, gpu->learned_ns);
     for (uint32_t i = 0; i < gpu->resident_count; i++)
         strbuf_printf(text, "%" PRIu64 ",", gpu->residents[i]->id);
     strbuf_puts(text, "\n");
@@ -45,18 +49,27 @@ char *core_dump(const struct core *core)
 
     strbuf_printf(&text,
                   "config policy=%s view=%s floor=%" PRId64 " margin=%" PRId64 " cap=%" PRId32 " period=%" PRId64
-                  " settle=%" PRId64 " recoveries=%" PRIu32 " per_gpu=%" PRIu32 "\n",
+                  " settle=%" PRId64 " recoveries=%" PRIu32 " per_gpu=%" PRIu32 " caps=%" PRId32 "/%" PRId32 "/%d"
+                  " statistic=%" PRIu32 " window=%" PRId64 " extra=%" PRId64 " paced=%d recovery=%" PRIu32
+                  " backfill=%" PRIu32 " patience=%" PRId64 " slowdown=%" PRId32 " learn=%d trim=%" PRId64 "\n",
                   config->policy, memory_view_name(config->memory_view), config->floor_bytes, config->margin_bytes,
                   config->smact_cap_permille, config->decide_period_ns, config->settle_ns, config->max_recoveries,
-                  config->max_jobs_per_gpu);
+                  config->max_jobs_per_gpu, config->smocc_cap_permille, config->dram_cap_permille,
+                  config->caps_together, config->statistic, config->window_ns, config->collocate_extra_ns,
+                  config->paced, config->recovery, config->backfill, config->patience_ns,
+                  config->max_slowdown_permille, config->learn, config->trim_ns);
     strbuf_printf(&text, "next_decision=%" PRId64 " round_robin_next=%" PRIu32 "\n", core->next_decision_ns,
                   core->round_robin_next);
     for (uint32_t i = 0; i < core->gpu_count; i++)
-        dump_gpu(&text, &core->gpus[i]);
+        dump_gpu(&text, core->gpus[i]);
     dump_queue(&text, "waiting", &core->waiting);
     dump_queue(&text, "recovering", &core->recovering);
     dump_queue(&text, "held", &core->held);
     dump_queue(&text, "undecided", &core->undecided);
+    for (const struct history *history = core->histories; history; history = history->hh.next)
+        strbuf_printf(&text, "history %s runs=%" PRIu32 " peak=%" PRId64 " activity=%" PRId32 " variance=%" PRId64 "\n",
+                      history->workload, history->runs, history->peak_bytes, history->activity_permille,
+                      history->variance);
     for (const struct job *job = core->jobs; job; job = job->hh.next)
         dump_job(&text, job);
     return strbuf_steal(&text);

@@ -9,6 +9,7 @@
 
 #include "core/record.h"
 
+struct history;
 struct queue;
 
 enum job_state {
@@ -52,10 +53,17 @@ struct job {
     bool signalled;          /* STOPPING: the signal was decided */
     uint32_t crashes;        /* by GPU memory */
     bool crashed_alone;      /* CRASHED: nobody else had memory on its GPUs, so another try cannot help */
+    int64_t crash_needed_bytes;    /* CRASHED: seen to hold and asked for, in sum; -1: its message does not say */
+    int64_t crash_available_bytes; /* CRASHED: the least that it could have had on one of its GPUs */
     int64_t signal_retry_ns; /* STOPPING: a signal that failed is not tried again before */
     int64_t claim_bytes;     /* memory per GPU; -1: not known (the reserve view books the whole GPU for it) */
+    int64_t first_use_ns;    /* its memory was seen on all its GPUs then; 0: not yet */
+    int64_t headed_ns;       /* since when it has been the first to be placed; 0: never */
     uint32_t placement_count; /* GPUs held now */
     struct job_placement placements[RECORD_MAX_GPUS];
+    struct history *history; /* of its workload; borrowed; NULL: it has no key */
+    uint64_t examined;       /* core.openings when it was last found not to fit anywhere: a cache, not state */
+    int32_t sensitivity_permille; /* of a reading to its activity: scratch of belief_learn_activity */
     struct queue *queue;  /* the one it stands in, or NULL */
     struct job *previous;
     struct job *next;

@@ -77,13 +77,30 @@ bool gpu_settling(const struct gpu *gpu, int64_t now_ns)
     return gpu->settling_job != 0 && now_ns < gpu->closed_until_ns;
 }
 
-void gpu_add_resident(struct gpu *gpu, struct job *job)
+void gpu_opens(struct core *core, struct gpu *gpu)
 {
+    gpu->opened = ++core->openings;
+    if (core->last_opened == gpu)
+        return;
+    if (gpu->opened_before)
+        gpu->opened_before->opened_after = gpu->opened_after;
+    if (gpu->opened_after)
+        gpu->opened_after->opened_before = gpu->opened_before;
+    gpu->opened_after = NULL;
+    gpu->opened_before = core->last_opened;
+    if (core->last_opened)
+        core->last_opened->opened_after = gpu;
+    core->last_opened = gpu;
+}
+
+void gpu_add_resident(struct gpu *gpu, struct job *job, int64_t at_ns)
+{
+    gpu->changed_ns = at_ns;
     array_reserve(gpu->residents, gpu->resident_capacity, gpu->resident_count + 1);
     gpu->residents[gpu->resident_count++] = job;
 }
 
-void gpu_remove_resident(struct gpu *gpu, struct job *job)
+void gpu_remove_resident(struct core *core, struct gpu *gpu, struct job *job, int64_t at_ns)
 {
     uint32_t kept = 0;
     int64_t observed = job_placement_of(job, gpu->number)->observed_bytes;
@@ -92,6 +109,8 @@ void gpu_remove_resident(struct gpu *gpu, struct job *job)
         if (gpu->residents[i] != job)
             gpu->residents[kept++] = gpu->residents[i];
     gpu->resident_count = kept;
+    gpu->changed_ns = at_ns;
+    gpu_opens(core, gpu);
     if (gpu->settling_job == job->id)
         gpu->settling_job = 0;
     /* Its tree has ended, so its memory is free; the next sample will say the same. */

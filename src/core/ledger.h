@@ -24,8 +24,16 @@ struct gpu {
     int64_t used_bytes;     /* by anybody */
     int64_t foreign_bytes;  /* of it by nobody of ours; -1: the driver cannot attribute memory */
     int32_t smact_permille; /* -1: not measured */
+    int32_t smocc_permille; /* the same */
+    int32_t dram_permille;  /* the same */
     uint64_t settling_job;  /* whose memory is not settled yet; 0: none */
     int64_t closed_until_ns;
+    int64_t changed_ns;     /* when a resident last came or went */
+    int64_t learned_ns;     /* when a sample last taught something about the residents */
+    /* Caches, not state: a list by `opened`, latest first, of what may have room that it had not before. */
+    uint64_t opened;        /* core.openings then */
+    int64_t opened_settled_ns; /* the closed_until_ns whose passing has been noted */
+    struct gpu *opened_before, *opened_after;
     struct job **residents; /* owned array of borrowed jobs, in the order of arrival */
     uint32_t resident_count;
     size_t resident_capacity;
@@ -51,8 +59,11 @@ const struct job *gpu_exclusive_resident(const struct gpu *gpu);
 /* A new job's memory is still to be seen or to settle at now_ns. */
 bool gpu_settling(const struct gpu *gpu, int64_t now_ns);
 
-void gpu_add_resident(struct gpu *gpu, struct job *job);
-void gpu_remove_resident(struct gpu *gpu, struct job *job);
+void gpu_add_resident(struct gpu *gpu, struct job *job, int64_t at_ns);
+void gpu_remove_resident(struct core *core, struct gpu *gpu, struct job *job, int64_t at_ns);
+
+/* Notes that the GPU may now take a job that it could not take before. */
+void gpu_opens(struct core *core, struct gpu *gpu);
 
 struct job_placement *job_placement_on(struct job *job, uint32_t gpu); /* NULL: it is not there */
 const struct job_placement *job_placement_of(const struct job *job, uint32_t gpu);

@@ -16,6 +16,7 @@ const char *reason_name(uint32_t code)
         [REASON_RECOVERY_FIRST] = "recovery-first",
         [REASON_MEMORY] = "memory",
         [REASON_SM_ACTIVITY] = "sm-activity",
+        [REASON_SLOWDOWN] = "slowdown",
         [REASON_NO_IDLE_GPU] = "no-idle-gpu",
         [REASON_EXCLUSIVE] = "exclusive",
         [REASON_FULL] = "full",
@@ -62,6 +63,12 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
                  "GPUs with enough memory are too busy: SM activity %d.%d%% on GPU %" PRIu32 ", at most %d.%d%% is shared",
                  reason->best_permille / 10, reason->best_permille % 10, reason->gpu, reason->cap_permille / 10,
                  reason->cap_permille % 10);
+        break;
+    case REASON_SLOWDOWN:
+        snprintf(text, REASON_TEXT,
+                 "sharing would slow a job down %d.%02d times at least (GPU %" PRIu32 "), at most %d.%02d is allowed",
+                 reason->best_permille / 1000, reason->best_permille % 1000 / 10, reason->gpu,
+                 reason->cap_permille / 1000, reason->cap_permille % 1000 / 10);
         break;
     case REASON_NO_IDLE_GPU:
         snprintf(text, REASON_TEXT, "needs %" PRIu32 " GPU%s to itself, %" PRIu32 " %s idle", reason->wanted,
@@ -112,7 +119,7 @@ bool core_could_ever_run(const struct core *core, const struct record_submitted 
     if (core->gpu_count == 0)
         return true;
     for (uint32_t i = 0; i < core->gpu_count; i++) {
-        int64_t total = core->gpus[i].total_bytes;
+        int64_t total = core->gpus[i]->total_bytes;
         if (total >= submitted->claim_bytes)
             large_enough++;
         if (total > largest)
@@ -133,7 +140,7 @@ bool core_could_ever_run(const struct core *core, const struct record_submitted 
 static int nearness(uint32_t code)
 {
     static const uint32_t order[] = {REASON_GPUS_LOST, REASON_NOT_MEASURED, REASON_EXCLUSIVE, REASON_FULL,
-                                     REASON_MEMORY,    REASON_SETTLING,     REASON_SM_ACTIVITY};
+                                     REASON_MEMORY,    REASON_SETTLING,     REASON_SM_ACTIVITY, REASON_SLOWDOWN};
 
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
         if (order[i] == code)
@@ -142,7 +149,7 @@ static int nearness(uint32_t code)
 }
 
 /* Keeps the numbers of the GPU that came nearest, within one verdict. */
-static void note_gpu(const struct core *core, const struct gpu *gpu, struct reason *reason)
+static void note_gpu(const struct core *core, const struct job *job, const struct gpu *gpu, struct reason *reason)
 {
     int64_t free_bytes = gpu_free_bytes(core, gpu);
     bool first = reason->gpu == UINT32_MAX;
@@ -157,6 +164,12 @@ static void note_gpu(const struct core *core, const struct gpu *gpu, struct reas
         if (!first && gpu->smact_permille >= reason->best_permille)
             return;
         reason->best_permille = gpu->smact_permille;
+        break;
+    case REASON_SLOWDOWN:
+        if (!first && belief_slowdown_permille(gpu, job) >= reason->best_permille)
+            return;
+        reason->best_permille = belief_slowdown_permille(gpu, job);
+        reason->cap_permille = gpu_slowdown_bound(core, job, gpu);
         break;
     case REASON_SETTLING:
         if (!first && gpu->closed_until_ns >= reason->until_ns)
@@ -183,8 +196,8 @@ static struct reason reason_of_idle_seeker(const struct core *core, const struct
     uint32_t there = 0;
 
     for (uint32_t i = 0; i < core->gpu_count; i++) {
-        there += !core->gpus[i].lost;
-        reason.qualified += gpu_fits_idle(job, &core->gpus[i]);
+        there += !core->gpus[i]->lost;
+        reason.qualified += gpu_fits_idle(core, job, core->gpus[i]);
     }
     if (there < job->wants.gpus) {
         reason.code = REASON_GPUS_LOST;
@@ -202,7 +215,7 @@ static struct reason reason_of_sharer(const struct core *core, const struct job 
 
     reason.code = REASON_GPUS_LOST;
     for (uint32_t i = 0; i < core->gpu_count; i++) {
-        uint32_t verdict = gpu_verdict(core, job, &core->gpus[i], now_ns);
+        uint32_t verdict = gpu_verdict(core, job, core->gpus[i], now_ns);
         there += verdict != REASON_GPUS_LOST;
         qualified += verdict == REASON_NONE;
         if (nearness(verdict) > nearness(reason.code))
@@ -211,8 +224,8 @@ static struct reason reason_of_sharer(const struct core *core, const struct job 
     reason.qualified = reason.code == REASON_GPUS_LOST ? there : qualified;
     reason.gpu = UINT32_MAX;
     for (uint32_t i = 0; i < core->gpu_count; i++)
-        if (gpu_verdict(core, job, &core->gpus[i], now_ns) == reason.code)
-            note_gpu(core, &core->gpus[i], &reason);
+        if (gpu_verdict(core, job, core->gpus[i], now_ns) == reason.code)
+            note_gpu(core, job, core->gpus[i], &reason);
     if (reason.gpu == UINT32_MAX)
         reason.gpu = 0;
     return reason;
@@ -227,11 +240,11 @@ struct reason core_gpu_reason(const struct core *core, uint64_t id, uint32_t num
     if (!job || !gpu || (job->state != JOB_QUEUED && job->state != JOB_HELD))
         return reason;
     reason.code = gpu_verdict(core, job, gpu, now_ns);
-    if (reason.code != REASON_GPUS_LOST && job_wants_idle(core, job) && !gpu_fits_idle(job, gpu))
+    if (reason.code != REASON_GPUS_LOST && job_wants_idle(core, job) && !gpu_fits_idle(core, job, gpu))
         reason.code = REASON_NO_IDLE_GPU;
     reason.needed_bytes = job_needed_bytes(core, job);
     reason.cap_permille = core->config.smact_cap_permille;
-    note_gpu(core, gpu, &reason);
+    note_gpu(core, job, gpu, &reason);
     reason.gpu = number;
     return reason;
 }
@@ -246,6 +259,17 @@ static uint64_t ahead_of(const struct job *job)
     return ahead;
 }
 
+/* Whether decisions look at the job: it is the head, or in the backfill window behind it. */
+static bool within_reach(const struct core *core, const struct job *job, int64_t now_ns)
+{
+    const struct job *at = core_head(core);
+
+    for (uint64_t i = core_reach(core, now_ns); i && at; i--, at = core_behind(core, at))
+        if (at == job)
+            return true;
+    return false;
+}
+
 struct reason core_reason(const struct core *core, uint64_t id, int64_t now_ns)
 {
     const struct job *job = core_find_job(core, id);
@@ -257,10 +281,11 @@ struct reason core_reason(const struct core *core, uint64_t id, int64_t now_ns)
         return (struct reason){.code = REASON_HELD};
     if (job->state != JOB_QUEUED)
         return (struct reason){.code = REASON_NONE};
-    if (!job->recovery && core->recovering.head)
-        return (struct reason){.code = REASON_RECOVERY_FIRST, .other = core->recovering.head->id};
-    if (job != head)
+    if (!within_reach(core, job, now_ns)) {
+        if (!job->recovery && core->recovering.head)
+            return (struct reason){.code = REASON_RECOVERY_FIRST, .other = core->recovering.head->id};
         return (struct reason){.code = REASON_BEHIND, .ahead = ahead_of(job), .other = head->id};
+    }
     if (now_ns < core->next_decision_ns)
         return (struct reason){.code = REASON_PERIOD, .until_ns = core->next_decision_ns};
     return job_wants_idle(core, job) ? reason_of_idle_seeker(core, job) : reason_of_sharer(core, job, now_ns);

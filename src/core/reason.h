@@ -12,6 +12,7 @@ enum reason_code {
     REASON_RECOVERY_FIRST, /* `other`, a recovering job, goes first */
     REASON_MEMORY,         /* needs needed_bytes on each of `wanted` GPUs; the best open GPU has best_bytes free */
     REASON_SM_ACTIVITY,    /* enough memory, but every such GPU is busier than cap_permille; the least has best_permille */
+    REASON_SLOWDOWN,       /* sharing would slow a job down by best_permille at least, cap_permille is allowed */
     REASON_NO_IDLE_GPU,    /* wants idle GPUs: `qualified` of `wanted` are */
     REASON_EXCLUSIVE,      /* the GPUs left are held by exclusive jobs, e.g. `other` */
     REASON_FULL,           /* the GPUs left run max_jobs_per_gpu jobs */

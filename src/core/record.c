@@ -12,10 +12,23 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_RECONFIGURED, "floor_bytes", FIELD_I64, config.floor_bytes),
     MEMBER(RECORD_RECONFIGURED, "margin_bytes", FIELD_I64, config.margin_bytes),
     MEMBER(RECORD_RECONFIGURED, "smact_cap_permille", FIELD_I32, config.smact_cap_permille),
+    MEMBER(RECORD_RECONFIGURED, "smocc_cap_permille", FIELD_I32, config.smocc_cap_permille),
+    MEMBER(RECORD_RECONFIGURED, "dram_cap_permille", FIELD_I32, config.dram_cap_permille),
+    MEMBER(RECORD_RECONFIGURED, "caps_together", FIELD_BOOL, config.caps_together),
+    MEMBER(RECORD_RECONFIGURED, "statistic", FIELD_U32, config.statistic),
+    MEMBER(RECORD_RECONFIGURED, "window_ns", FIELD_I64, config.window_ns),
     MEMBER(RECORD_RECONFIGURED, "decide_period_ns", FIELD_I64, config.decide_period_ns),
+    MEMBER(RECORD_RECONFIGURED, "collocate_extra_ns", FIELD_I64, config.collocate_extra_ns),
+    MEMBER(RECORD_RECONFIGURED, "paced", FIELD_BOOL, config.paced),
     MEMBER(RECORD_RECONFIGURED, "settle_ns", FIELD_I64, config.settle_ns),
+    MEMBER(RECORD_RECONFIGURED, "recovery", FIELD_U32, config.recovery),
     MEMBER(RECORD_RECONFIGURED, "max_recoveries", FIELD_U32, config.max_recoveries),
     MEMBER(RECORD_RECONFIGURED, "max_jobs_per_gpu", FIELD_U32, config.max_jobs_per_gpu),
+    MEMBER(RECORD_RECONFIGURED, "backfill", FIELD_U32, config.backfill),
+    MEMBER(RECORD_RECONFIGURED, "patience_ns", FIELD_I64, config.patience_ns),
+    MEMBER(RECORD_RECONFIGURED, "max_slowdown_permille", FIELD_I32, config.max_slowdown_permille),
+    MEMBER(RECORD_RECONFIGURED, "learn", FIELD_BOOL, config.learn),
+    MEMBER(RECORD_RECONFIGURED, "trim_ns", FIELD_I64, config.trim_ns),
     MEMBER(RECORD_GPU_BACK, "gpu", FIELD_U32, gpu.gpu),
     TEXT(RECORD_GPU_BACK, "uuid", gpu.uuid),
     MEMBER(RECORD_GPU_BACK, "total_bytes", FIELD_I64, gpu.total_bytes),
@@ -27,6 +40,7 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_SUBMITTED, "claim_bytes", FIELD_I64, submitted.claim_bytes),
     MEMBER(RECORD_SUBMITTED, "claim_source", FIELD_U32, submitted.claim_source),
     MEMBER(RECORD_SUBMITTED, "smact_permille", FIELD_I32, submitted.smact_permille),
+    MEMBER(RECORD_SUBMITTED, "max_slowdown_permille", FIELD_I32, submitted.max_slowdown_permille),
     MEMBER(RECORD_SUBMITTED, "exclusive", FIELD_BOOL, submitted.exclusive),
     MEMBER(RECORD_SUBMITTED, "held", FIELD_BOOL, submitted.held),
     TEXT(RECORD_SUBMITTED, "workload", submitted.workload),
@@ -34,6 +48,8 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_SAMPLE, "used_bytes", FIELD_I64, sample.used_bytes),
     MEMBER(RECORD_SAMPLE, "foreign_bytes", FIELD_I64, sample.foreign_bytes),
     MEMBER(RECORD_SAMPLE, "smact_permille", FIELD_I32, sample.smact_permille),
+    MEMBER(RECORD_SAMPLE, "smocc_permille", FIELD_I32, sample.smocc_permille),
+    MEMBER(RECORD_SAMPLE, "dram_permille", FIELD_I32, sample.dram_permille),
     MEMBER(RECORD_FIRST_USE, "gpu", FIELD_U32, memory.gpu),
     MEMBER(RECORD_FIRST_USE, "bytes", FIELD_I64, memory.bytes),
     MEMBER(RECORD_OBSERVED, "gpu", FIELD_U32, memory.gpu),
@@ -45,10 +61,14 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_PLACED, "count", FIELD_U32, placed.count),
     {RECORD_PLACED, "gpus", FIELD_U32_ARRAY, offsetof(struct record, placed.gpus), RECORD_MAX_GPUS},
     MEMBER(RECORD_PLACED, "claim_bytes", FIELD_I64, placed.claim_bytes),
+    MEMBER(RECORD_PLACED, "slowdown_permille", FIELD_I32, placed.slowdown_permille),
     MEMBER(RECORD_PLACED, "shared", FIELD_BOOL, placed.shared),
     MEMBER(RECORD_PLACED, "recovery", FIELD_BOOL, placed.recovery),
     MEMBER(RECORD_REQUEUED, "recovery", FIELD_BOOL, requeued.recovery),
     MEMBER(RECORD_REQUEUED, "crashes", FIELD_U32, requeued.crashes),
+    MEMBER(RECORD_REQUEUED, "claim_bytes", FIELD_I64, requeued.claim_bytes),
+    MEMBER(RECORD_TRIMMED, "claim_bytes", FIELD_I64, trimmed.claim_bytes),
+    MEMBER(RECORD_WAITED, "until_ns", FIELD_I64, waited.until_ns),
 };
 const size_t record_field_count = array_size(record_fields);
 
@@ -78,6 +98,8 @@ const char *record_type_name(uint32_t type)
         [RECORD_GAVE_UP] = "gave_up",
         [RECORD_REFUSED] = "refused",
         [RECORD_SIGNALLED] = "signalled",
+        [RECORD_TRIMMED] = "trimmed",
+        [RECORD_WAITED] = "waited",
     };
 
     return type < RECORD_TYPE_COUNT ? names[type] : "unknown";
@@ -92,7 +114,7 @@ const char *exit_cause_name(uint32_t cause)
 
 const char *claim_source_name(uint32_t source)
 {
-    static const char *const names[CLAIM_SOURCE_COUNT] = {"unknown", "declared", "recorded", "estimated"};
+    static const char *const names[CLAIM_SOURCE_COUNT] = {"unknown", "declared", "recorded", "estimated", "learned"};
 
     return source < CLAIM_SOURCE_COUNT ? names[source] : "unknown";
 }

@@ -44,6 +44,8 @@ enum record_type {
     RECORD_GAVE_UP,   /* the crashed job is not tried again */
     RECORD_REFUSED,   /* the waiting job can never run here */
     RECORD_SIGNALLED, /* ask the job's process tree to stop */
+    RECORD_TRIMMED,   /* the running job's claim is now this: it was seen to need less than was booked */
+    RECORD_WAITED,    /* nothing could be placed; the next attempt is not before then (paced loops) */
     RECORD_TYPE_COUNT
 };
 
@@ -62,6 +64,7 @@ enum claim_source {
     CLAIM_DECLARED, /* the submitter's --gpu-memory */
     CLAIM_RECORDED, /* a figure recorded with the job (a .rad file's measured or estimated column) */
     CLAIM_ESTIMATED,
+    CLAIM_LEARNED,  /* earlier runs of the same workload (decided at placement, never submitted) */
     CLAIM_SOURCE_COUNT
 };
 
@@ -77,6 +80,7 @@ struct record_submitted {
     int64_t claim_bytes;  /* memory per GPU, or -1 */
     uint32_t claim_source;
     int32_t smact_permille; /* expected solo SM activity, or -1 */
+    int32_t max_slowdown_permille; /* the most that its user accepts; 0: the configuration's */
     bool exclusive;       /* alone on its GPUs until it ends */
     bool held;
     char workload[RECORD_WORKLOAD_SIZE];
@@ -86,7 +90,9 @@ struct record_sample {
     uint32_t gpu;
     int64_t used_bytes;      /* of total_bytes, by anybody, in the window's last sample */
     int64_t foreign_bytes;   /* of used_bytes, by processes that are no job's; -1: the driver cannot attribute memory */
-    int32_t smact_permille;  /* window mean, or -1: not measured */
+    int32_t smact_permille;  /* the configured statistic of the window, or -1: not measured */
+    int32_t smocc_permille;  /* SM occupancy, the same */
+    int32_t dram_permille;   /* DRAM activity, the same */
 };
 
 struct record_exited {
@@ -105,13 +111,23 @@ struct record_placed {
     uint32_t count;
     uint32_t gpus[RECORD_MAX_GPUS];
     int64_t claim_bytes; /* booked on each GPU; -1: not known (the reserve view books the whole GPU) */
+    int32_t slowdown_permille; /* as predicted for the worst of the jobs concerned; 1000: none */
     bool shared;         /* some GPU had a resident before */
     bool recovery;       /* comes from the recovery queue */
 };
 
 struct record_requeued {
     bool recovery;
-    uint32_t crashes; /* out-of-memory crashes so far */
+    uint32_t crashes;    /* out-of-memory crashes so far */
+    int64_t claim_bytes; /* from now on */
+};
+
+struct record_trimmed {
+    int64_t claim_bytes;
+};
+
+struct record_waited {
+    int64_t until_ns;
 };
 
 struct record {
@@ -127,6 +143,8 @@ struct record {
         struct record_exited exited;
         struct record_placed placed;
         struct record_requeued requeued;
+        struct record_trimmed trimmed;
+        struct record_waited waited;
     };
 };
 

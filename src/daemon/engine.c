@@ -250,9 +250,7 @@ void engine_turn(struct engine *engine)
     int64_t now_ns = nodetime_now_ns();
     struct record_list decisions = {0};
 
-    /* Samples matter to the core while something waits; at other times they are not worth storing. */
-    if (core_waiting_count(daemon->core))
-        node_feed_samples(daemon->node);
+    node_feed_samples(daemon->node);
     if (turn->records.count == 0) {
         /* Time has passed, which may be an input of its own. */
         struct record timer = {.type = RECORD_TIMER, .at_ns = now_ns};

@@ -160,7 +160,7 @@ static struct node_gpu *entry_of(struct node *node, uint32_t number)
     while (node->count <= number) {
         array_reserve(node->gpus, node->capacity, node->count + 1);
         memset(&node->gpus[node->count], 0, sizeof node->gpus[node->count]);
-        gpu_window_init(&node->gpus[node->count].window, node->daemon->config.window_ns);
+        gpu_window_init(&node->gpus[node->count].window, node->daemon->config.core.window_ns);
         node->count++;
     }
     return &node->gpus[number];
@@ -260,8 +260,10 @@ void node_feed_samples(struct node *node)
         input.sample = (struct record_sample){.gpu = i,
                                               .used_bytes = quantum_memory(entry->reading.used_bytes),
                                               .foreign_bytes = quantum_memory(entry->foreign_bytes),
-                                              .smact_permille = quantum_activity(entry->smact_permille)};
-        if (sample_is_news(core_gpu(node->daemon->core, i), &input.sample))
+                                              .smact_permille = quantum_activity(entry->smact_permille),
+                                              .smocc_permille = -1, /* not read yet */
+                                              .dram_permille = -1};
+        if (core_sample_is_due(node->daemon->core, &input))
             engine_input(node->daemon->engine, &input, NULL);
     }
 }

@@ -10,7 +10,7 @@ void node_free(struct node *node);
 /* Starts carma-monitor; what it reads becomes inputs. */
 void node_watch(struct node *node);
 
-/* Feeds the core the readings it has not seen, as inputs of the engine's current turn. */
+/* Feeds the core the readings that it wants, as inputs of the engine's current turn. */
 void node_feed_samples(struct node *node);
 
 json_t *node_to_json(const struct node *node); /* docs/formats/http.md, GET /v1/gpus */

@@ -165,6 +165,8 @@ void gpus_sample(struct sim *sim, uint32_t gpu, struct record_sample *sample)
         .gpu = gpu,
         .used_bytes = quantum_memory(sim->gpus[gpu].used_bytes),
         .smact_permille = quantum_activity((int32_t)lround(window_mean(sim, &sim->gpus[gpu]) * 1000)),
+        .smocc_permille = -1,
+        .dram_permille = -1,
     };
 }
 
@@ -318,6 +320,7 @@ void gpus_release(struct sim *sim)
     free(sim->boards);
     free(sim->gpus);
     free(sim->unsettled);
+    free(sim->dues);
     free(sim->touched);
     free(sim->is_touched);
     free(sim->activities);

@@ -98,6 +98,22 @@ void run_set_rate(struct sim *sim, struct sim_run *run, double rate)
     heap_moved(&sim->heap, run);
 }
 
+/* The residents of the run's GPUs have changed: once they have been the same for long enough, the core can learn. */
+static void expect_learning(struct sim *sim, const struct sim_run *run)
+{
+    if (!core_configuration(sim->core)->learn)
+        return;
+    if (sim->due_first > sim->due_count / 2) {
+        memmove(sim->dues, sim->dues + sim->due_first, (sim->due_count - sim->due_first) * sizeof *sim->dues);
+        sim->due_count -= sim->due_first;
+        sim->due_first = 0;
+    }
+    array_reserve(sim->dues, sim->due_capacity, sim->due_count + run->gpu_count);
+    for (uint32_t k = 0; k < run->gpu_count; k++)
+        sim->dues[sim->due_count++] = (struct sim_due){
+            .gpu = run->sides[k].gpu, .due_ns = sim->now_ns + core_learning_delay_ns(sim->core)};
+}
+
 static void launch(struct sim *sim, const struct record *placed)
 {
     size_t job = placed->job - 1;
@@ -114,6 +130,7 @@ static void launch(struct sim *sim, const struct record *placed)
     run_schedule(sim, run);
     heap_add(&sim->heap, run);
     gpus_add(sim, run);
+    expect_learning(sim, run);
     tell(sim, &(struct record){.type = RECORD_STARTED, .job = placed->job});
 }
 
@@ -121,6 +138,7 @@ static void leave(struct sim *sim, struct sim_run *run)
 {
     heap_remove(&sim->heap, run);
     gpus_remove(sim, run);
+    expect_learning(sim, run);
     sim->runs[run->job] = NULL;
     free(run);
 }
@@ -214,22 +232,39 @@ static int submit(struct sim *sim, size_t job, struct error *err)
                                                  .claim_bytes = wanted->claim_bytes,
                                                  .claim_source = wanted->claim_source,
                                                  .smact_permille = -1,
+                                                 .max_slowdown_permille = wanted->max_slowdown_permille,
                                                  .exclusive = wanted->exclusive};
     snprintf(record.submitted.workload, sizeof record.submitted.workload, "%s", wanted->workload);
     return feed(sim, &record, err);
 }
 
-/* Samples matter to the core while something waits; at other times it is not told. */
+static void offer_sample(struct sim *sim, uint32_t gpu)
+{
+    struct record record = {.type = RECORD_SAMPLE, .at_ns = sim->now_ns};
+
+    gpus_sample(sim, gpu, &record.sample);
+    if (core_sample_is_due(sim->core, &record))
+        tell(sim, &record);
+}
+
+/* Whether decisions wait for what the monitor sees to change. */
+static bool watches_load(const struct sim *sim)
+{
+    return core_waiting_count(sim->core) && core_watches_load(sim->core);
+}
+
 static void feed_samples(struct sim *sim)
 {
     uint32_t kept = 0;
 
+    for (; sim->due_first < sim->due_count && sim->dues[sim->due_first].due_ns <= sim->now_ns; sim->due_first++)
+        offer_sample(sim, sim->dues[sim->due_first].gpu);
+    if (!watches_load(sim) && sim->fed_once)
+        return;
+    sim->fed_once = true; /* a GPU that was never measured is given to nobody */
     for (uint32_t i = 0; i < sim->unsettled_count; i++) {
         uint32_t gpu = sim->unsettled[i];
-        struct record record = {.type = RECORD_SAMPLE};
-        gpus_sample(sim, gpu, &record.sample);
-        if (sample_is_news(core_gpu(sim->core, gpu), &record.sample))
-            tell(sim, &record);
+        offer_sample(sim, gpu);
         if (gpus_settled(sim, gpu))
             sim->gpus[gpu].unsettled = false;
         else
@@ -251,8 +286,7 @@ static void act(struct sim *sim, const struct record *decision)
 static void decide(struct sim *sim, struct record_list *decisions)
 {
     decisions->count = 0;
-    if (core_waiting_count(sim->core))
-        feed_samples(sim);
+    feed_samples(sim);
     core_decide(sim->core, sim->now_ns, decisions);
     sim->decisions += decisions->count;
     for (size_t i = 0; i < decisions->count; i++)
@@ -271,7 +305,9 @@ static int64_t next_time(const struct sim *sim)
         next_ns = run->event_ns;
     if (sim->arrived < sim->count && sim->jobs[sim->arrived].arrival_ns < next_ns)
         next_ns = sim->jobs[sim->arrived].arrival_ns;
-    if (sim->unsettled_count && core_waiting_count(sim->core)) {
+    if (sim->due_first < sim->due_count && sim->dues[sim->due_first].due_ns < next_ns)
+        next_ns = sim->dues[sim->due_first].due_ns;
+    if (sim->unsettled_count && watches_load(sim)) {
         tick_ns = (sim->now_ns / period_ns + 1) * period_ns;
         if (tick_ns < next_ns)
             next_ns = tick_ns;

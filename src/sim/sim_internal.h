@@ -75,11 +75,17 @@ struct sim {
     int64_t gpu_bytes;   /* of one GPU of the core */
     uint32_t *unsettled; /* owned: GPUs whose sample may be news */
     uint32_t unsettled_count;
+    bool fed_once;
     uint32_t *touched; /* owned: GPUs whose activity is to be summed up again */
     uint32_t touched_count;
     bool *is_touched; /* owned */
     double *activities, *rates; /* owned, for contention_rates */
     size_t scratch_capacity;
+    struct sim_due { /* when the core may learn from a GPU whose residents have not changed since: in order of due_ns */
+        uint32_t gpu;
+        int64_t due_ns;
+    } *dues; /* owned */
+    size_t due_first, due_count, due_capacity;
     struct sim_heap heap;
     struct sim_run **runs; /* owned array of owned runs, by job; NULL: has no GPUs */
     struct sim_row *rows;

@@ -93,6 +93,15 @@ static void on_decision(struct world *world, const struct record *record)
         if (!job->running || !job->asked_to_stop)
             fail(world, "job %" PRIu64 " was signalled though nobody asked", record->job);
         break;
+    case RECORD_TRIMMED:
+        for (uint32_t i = 0; i < job->gpu_count; i++)
+            if (!job->running || record->trimmed.claim_bytes < job->seen_bytes[i])
+                fail(world, "job %" PRIu64 " was trimmed below what it holds", record->job);
+        break;
+    case RECORD_WAITED:
+        if (record->waited.until_ns <= world->now_ns)
+            fail(world, "a wait that is over");
+        break;
     default:
         fail(world, "'%s' is no decision", record_type_name(record->type));
     }
@@ -168,18 +177,45 @@ static void check_jobs(const struct world *world)
              core_waiting_count(world->core));
 }
 
-/* The head is placed in the very decision in which GPUs suffice: a waiting head and free idle GPUs exclude another. */
-static void check_head_not_starved(const struct world *world)
+/* Work conservation: a job that is looked at is placed in the very decision in which enough GPUs are idle; and the
+ * shortcut by which decisions skip jobs (decide.c, worth_another_look) never skips one that fits. */
+static void check_nobody_waits_in_vain(const struct world *world)
 {
-    const struct job *head = core_head(world->core);
-    uint32_t idle = 0;
+    const struct core *core = world->core;
+    const struct job *job = core_head(core);
 
-    if (!head || world->now_ns < world->core->next_decision_ns)
+    if (!job || world->now_ns < core->next_decision_ns)
         return;
-    for (uint32_t g = 0; g < core_gpu_count(world->core); g++)
-        idle += gpu_fits_idle(head, core_gpu(world->core, g));
-    if (idle >= head->wants.gpus)
-        fail(world, "job %" PRIu64 " waits though %" PRIu32 " GPUs are idle", head->id, idle);
+    for (uint64_t reach = core_reach(core, world->now_ns); reach && job; reach--, job = core_behind(core, job)) {
+        uint32_t idle = 0, open = 0;
+        for (uint32_t g = 0; g < core_gpu_count(core); g++) {
+            idle += gpu_fits_idle(core, job, core_gpu(core, g));
+            open += gpu_verdict(core, job, core_gpu(core, g), world->now_ns) == REASON_NONE;
+        }
+        if (idle >= job->wants.gpus || (!job_wants_idle(core, job) && open >= job->wants.gpus))
+            fail(world, "job %" PRIu64 " waits though %" PRIu32 " GPUs are idle and %" PRIu32 " open", job->id, idle,
+                 open);
+    }
+}
+
+/* A shared placement slows nobody down, by the core's belief, beyond what anybody on that GPU accepts. */
+static void check_slowdowns(const struct world *world)
+{
+    const struct core *core = world->core;
+
+    for (size_t i = 0; i < world->decisions_of_step.count && core->policy->predicts; i++) {
+        const struct record *record = &world->decisions_of_step.items[i];
+        for (uint32_t k = 0; record->type == RECORD_PLACED && k < record->placed.count; k++) {
+            const struct gpu *gpu = core_gpu(core, record->placed.gpus[k]);
+            int32_t slowdown = belief_slowdown_permille(gpu, NULL);
+            for (uint32_t j = 0; j < gpu->resident_count && gpu->resident_count > 1; j++) {
+                int32_t own = gpu->residents[j]->wants.max_slowdown_permille;
+                int32_t bound = own ? own : core_configuration(core)->max_slowdown_permille;
+                if (bound && slowdown > bound)
+                    fail(world, "job %" PRIu64 " accepts %d, is at %d", gpu->residents[j]->id, bound, slowdown);
+            }
+        }
+    }
 }
 
 /* ---- Inputs ---- */
@@ -217,7 +253,11 @@ static void submit(struct world *world)
     wants->gpus = (uint32_t)(random_range(r, 0, 3) ? 1 : random_range(r, 1, 4));
     wants->claim_bytes = random_range(r, 0, 3) ? random_range(r, 1, 44) * GIB : -1;
     wants->claim_source = wants->claim_bytes < 0 ? CLAIM_UNKNOWN : CLAIM_DECLARED;
-    wants->smact_permille = -1;
+    wants->smact_permille = random_range(r, 0, 1) ? -1 : (int32_t)random_range(r, 0, 1000);
+    wants->max_slowdown_permille = random_range(r, 0, 3) ? 0 : (int32_t)random_range(r, 1000, 3000);
+    snprintf(wants->workload, sizeof wants->workload, "%s", random_range(r, 0, 4) ? "" : "w");
+    if (random_range(r, 0, 3))
+        snprintf(wants->workload, sizeof wants->workload, "w%d", (int)random_range(r, 0, 5));
     wants->exclusive = random_range(r, 0, 5) == 0;
     wants->held = random_range(r, 0, 9) == 0;
     if (!feed(world, &input))
@@ -320,6 +360,8 @@ static void sample_gpu(struct world *world, uint32_t g)
     if (core_gpu(world->core, g)->resident_count == 0 && random_range(r, 0, 3))
         input.sample.used_bytes = 0;
     input.sample.smact_permille = (int32_t)random_range(r, -1, 1000);
+    input.sample.smocc_permille = (int32_t)random_range(r, -1, 1000);
+    input.sample.dram_permille = (int32_t)random_range(r, -1, 1000);
     if (!feed(world, &input))
         fail(world, "a good sample was refused");
 }
@@ -349,7 +391,8 @@ static void garbage(struct world *world)
     input.type = (uint32_t)random_range(&world->random, 0, RECORD_TYPE_COUNT + 2);
     input.job = (uint64_t)random_range(&world->random, 0, (int64_t)world->next_job + 3);
     if (input.type == RECORD_SUBMITTED || input.type == RECORD_GPU_BACK || input.type == RECORD_TIMER ||
-        input.type == RECORD_SAMPLE || input.type == RECORD_GPU_LOST || world->jobs[input.job].submitted)
+        input.type == RECORD_SAMPLE || input.type == RECORD_GPU_LOST || input.type == RECORD_WAITED ||
+        world->jobs[input.job].submitted)
         return; /* might make sense */
     if (core_apply(world->core, &input, &err) == 0)
         fail(world, "garbage was taken for '%s'", record_type_name(input.type));
@@ -375,6 +418,19 @@ static struct core_config random_config(struct random *r)
     config.settle_ns = random_range(r, 0, 1) * 30 * NS_PER_SEC;
     config.max_recoveries = (uint32_t)random_range(r, 0, 4);
     config.max_jobs_per_gpu = (uint32_t)random_range(r, 1, 8);
+    config.smocc_cap_permille = random_range(r, 0, 1) ? 1000 : (int32_t)random_range(r, 0, 1000);
+    config.dram_cap_permille = random_range(r, 0, 1) ? 1000 : (int32_t)random_range(r, 0, 1000);
+    config.caps_together = random_range(r, 0, 1);
+    config.window_ns = random_range(r, 0, 30) * NS_PER_SEC;
+    config.paced = random_range(r, 0, 3) == 0;
+    config.decide_period_ns += config.paced ? NS_PER_SEC : 0;
+    config.collocate_extra_ns = random_range(r, 0, 1) * 30 * NS_PER_SEC;
+    config.recovery = (uint32_t)random_range(r, 0, RECOVERY_INFORMED);
+    config.backfill = random_range(r, 0, 1) ? 0 : (uint32_t)random_range(r, 1, 8);
+    config.patience_ns = random_range(r, 0, 1000) * NS_PER_SEC;
+    config.max_slowdown_permille = random_range(r, 0, 1) ? 0 : (int32_t)random_range(r, 1000, 4000);
+    config.learn = random_range(r, 0, 1);
+    config.trim_ns = random_range(r, 0, 1) * random_range(r, 1, 100) * NS_PER_SEC;
     return config;
 }
 
@@ -470,7 +526,8 @@ static void step(struct world *world)
     decide(world);
     check_gpus(world);
     check_jobs(world);
-    check_head_not_starved(world);
+    check_nobody_waits_in_vain(world);
+    check_slowdowns(world);
 }
 
 static struct world *world_new(uint64_t seed)

@@ -148,7 +148,7 @@ static void test_golden(void **state)
 
 #define PLACED(count, gpus, claim, shared, more)                                                                       \
     "{\"type\":\"placed\",\"at_ns\":5,\"job\":1,\"count\":" count ",\"gpus\":" gpus ",\"claim_bytes\":" claim          \
-    ",\"shared\":" shared ",\"recovery\":false" more "}"
+    ",\"slowdown_permille\":1000,\"shared\":" shared ",\"recovery\":false" more "}"
 #define BACK(uuid) "{\"type\":\"gpu_back\",\"at_ns\":5,\"job\":0,\"gpu\":0,\"uuid\":" uuid ",\"total_bytes\":9}"
 
 static void test_reading_is_strict(void **state)

@@ -61,7 +61,7 @@ static void sample(struct fixture *f, uint32_t gpu, int64_t used, int64_t foreig
 {
     struct record record = {.type = RECORD_SAMPLE};
 
-    record.sample = (struct record_sample){gpu, used, foreign, smact};
+    record.sample = (struct record_sample){gpu, used, foreign, smact, -1, -1};
     apply(f, record);
 }
 

@@ -17,6 +17,7 @@ struct policy {
     bool shares;          /* may put a job on a GPU that has residents */
     bool idle_first;      /* takes idle GPUs, in index order, while there are enough of them */
     bool waives_load;     /* does not ask for the free-memory floor or the SM activity cap */
+    bool predicts;        /* goes by predicted slowdown (core/belief.h) instead of measured activity */
     /* Smaller is better; equal ranks go by index. Never called when `shares` is false. */
     int64_t (*rank)(const struct core *core, const struct gpu *gpu);
 };
@@ -26,6 +27,9 @@ extern const struct policy policy_round_robin;
 extern const struct policy policy_magm;
 extern const struct policy policy_lug;
 extern const struct policy policy_mug;
+extern const struct policy policy_first_fit;
+extern const struct policy policy_best_fit;
+extern const struct policy policy_carma;
 
 extern const struct policy *const policies[]; /* NULL-terminated */
 

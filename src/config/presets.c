@@ -1,0 +1,52 @@
+#include "config/presets.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define NOTHING_OF_CARMA " backfill=0 max_slowdown=0 learn=no trim=0s recovery=exclusive"
+
+/* The loop of the thesis's system (6.2) as its first public code runs it: 30 s a decision, 30 s more before collocating,
+ * what the monitor shows, 2000 MB beyond an estimate, 5 GB without one. */
+#define THESIS                                                                                                         \
+    "memory_view=monitor memory_floor=5G memory_margin=0 sm_activity_cap=80% statistic=mean window=50s "                \
+    "decide_period=30s collocate_extra=30s paced=yes settle=0s max_jobs_per_gpu=48" NOTHING_OF_CARMA
+
+#define ORACLE THESIS " memory_margin=2000M"
+
+#define CARMA                                                                                                          \
+    "memory_view=reserve memory_margin=1G decide_period=0s collocate_extra=0s paced=no settle=30s recovery=informed "   \
+    "max_jobs_per_gpu=16 backfill=64 patience=4h max_slowdown=2.5 learn=yes trim=60s"
+
+const struct preset presets[] = {
+    {"carma", "carma",
+     "carma's own: reservations, backfill, predicted slowdown, claims learned from earlier runs, informed recovery",
+     CARMA},
+    {"default", "carma", "the same as carma", CARMA},
+    {"thesis", "magm", "the thesis's loop and preconditions; add a policy: thesis+lug", THESIS},
+    {"code-2025", "magm",
+     "the loop of the thesis's public code of 2025: 1 s, a GPU closed until a new job was seen for 30 s; add a policy",
+     "memory_view=monitor memory_floor=5G memory_margin=2560M sm_activity_cap=79.9% sm_occupancy_cap=44.9% "
+     "dram_activity_cap=39.9% caps_together=yes statistic=risk window=30s decide_period=1s collocate_extra=0s "
+     "paced=no settle=30s max_jobs_per_gpu=48" NOTHING_OF_CARMA},
+    {"off", "first-fit", "oracle first fit (thesis 6.3.3); use with exact memory", ORACLE},
+    {"obf", "best-fit", "oracle best fit (thesis 6.3.3); use with exact memory", ORACLE},
+    {"owf", "magm", "oracle worst fit (thesis 6.3.3); use with exact memory", ORACLE},
+    {"olug", "lug", "oracle least utilized GPU (thesis 6.3.3); use with exact memory", ORACLE},
+    {"horus", "lug",
+     "Horus-style, from its description in thesis 5.3.1: Horus's memory formula, least utilized GPU first",
+     "memory_view=reserve memory_margin=0 estimator=horus sm_activity_cap=100% decide_period=1s collocate_extra=0s "
+     "paced=no settle=30s max_jobs_per_gpu=48" NOTHING_OF_CARMA},
+    {"lucid", "carma",
+     "Lucid-style, from its public description: at most two jobs on a GPU, and only where little is lost by it",
+     "memory_view=reserve memory_margin=1G decide_period=1s collocate_extra=0s paced=no settle=30s "
+     "recovery=exclusive max_jobs_per_gpu=2 backfill=64 patience=4h max_slowdown=1.15 learn=yes trim=0s"},
+    {NULL, NULL, NULL, NULL},
+};
+
+const struct preset *preset_find(const char *name)
+{
+    for (const struct preset *preset = presets; preset->name; preset++)
+        if (strcmp(preset->name, name) == 0)
+            return preset;
+    return NULL;
+}

@@ -1,0 +1,16 @@
+/* Policies as people ask for them: a name that sets several keys at once, so that variants are data and not code. */
+#ifndef CARMA_CONFIG_PRESETS_H
+#define CARMA_CONFIG_PRESETS_H
+
+struct preset {
+    const char *name;
+    const char *policy;   /* of the core's table */
+    const char *summary;  /* what it is, and from which description it was re-implemented */
+    const char *settings; /* "key=value key=value ...", applied in order */
+};
+
+extern const struct preset presets[]; /* ends with a NULL name */
+
+const struct preset *preset_find(const char *name); /* NULL: there is none of that name */
+
+#endif

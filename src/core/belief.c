@@ -1,0 +1,172 @@
+#include "core/belief.h"
+
+#include <string.h>
+
+#include "base/units.h"
+#include "core/core_internal.h"
+
+#define PPM INT64_C(1000000)
+
+/* Of a first belief: one that may be anywhere; and what no amount of readings gets below, since runs differ. */
+#define PRIOR_VARIANCE (250 * 250)
+#define LEAST_VARIANCE (20 * 20)
+#define READING_VARIANCE (30 * 30)
+
+/* Readings of the same residents say much the same: one in ten minutes is enough. */
+#define LEARNING_PAUSE_NS (600 * NS_PER_SEC)
+
+struct history *belief_history(struct core *core, const char *workload)
+{
+    struct history *history;
+
+    if (!*workload)
+        return NULL;
+    HASH_FIND_STR(core->histories, workload, history);
+    if (!history) {
+        history = xcalloc(1, sizeof *history);
+        memcpy(history->workload, workload, strlen(workload) + 1);
+        history->activity_permille = BELIEF_PRIOR_PERMILLE;
+        history->variance = PRIOR_VARIANCE;
+        HASH_ADD_STR(core->histories, workload, history);
+    }
+    return history;
+}
+
+int32_t belief_activity(const struct job *job)
+{
+    const struct history *history = job->history;
+
+    if (history && history->variance < PRIOR_VARIANCE)
+        return history->activity_permille;
+    return job->wants.smact_permille >= 0 ? job->wants.smact_permille : BELIEF_PRIOR_PERMILLE;
+}
+
+/* Runs of one workload differ a little (cuDNN's choice of algorithms, fragmentation): an eighth more than the most
+ * that was seen, a sixteenth once there were several to see. */
+static int64_t with_learned_margin(const struct history *history)
+{
+    return history->peak_bytes + history->peak_bytes / (history->runs < 3 ? 8 : 16);
+}
+
+int64_t belief_claim(const struct core *core, const struct job *job, uint32_t *source)
+{
+    const struct history *history = job->history;
+    uint32_t ignored;
+
+    source = source ? source : &ignored;
+    *source = job->wants.claim_source;
+    if (!core->config.learn || !history || job->wants.claim_source == CLAIM_DECLARED)
+        return job->claim_bytes;
+    if (history->runs && job->crashes == 0) {
+        *source = CLAIM_LEARNED;
+        return with_learned_margin(history);
+    }
+    return job->claim_bytes >= 0 && history->peak_bytes > job->claim_bytes ? history->peak_bytes : job->claim_bytes;
+}
+
+int64_t belief_delivered_ppm(const struct gpu *gpu)
+{
+    int64_t idle = PPM;
+
+    for (uint32_t i = 0; i < gpu->resident_count; i++)
+        idle = idle * (1000 - belief_activity(gpu->residents[i])) / 1000;
+    return PPM - idle;
+}
+
+int32_t belief_slowdown_permille(const struct gpu *gpu, const struct job *joining)
+{
+    int64_t idle = PPM, sum = 0, slowdown;
+
+    for (uint32_t i = 0; i < gpu->resident_count; i++) {
+        int32_t activity = belief_activity(gpu->residents[i]);
+        idle = idle * (1000 - activity) / 1000;
+        sum += activity;
+    }
+    if (joining) {
+        idle = idle * (1000 - belief_activity(joining)) / 1000;
+        sum += belief_activity(joining);
+    }
+    if (gpu->resident_count + (joining != NULL) < 2 || idle == PPM)
+        return 1000;
+    slowdown = sum * PPM / (PPM - idle);
+    return slowdown < 1000 ? 1000 : slowdown > INT32_MAX ? INT32_MAX : (int32_t)slowdown;
+}
+
+/* ---- Learning ---- */
+
+static bool alone_everywhere(const struct core *core, const struct job *job)
+{
+    for (uint32_t i = 0; i < job->placement_count; i++)
+        if (core->gpus[job->placements[i].gpu]->resident_count > 1)
+            return false;
+    return true;
+}
+
+/* A job on several GPUs runs at the pace of its slowest: what it leaves of the others tells little, unless it is alone. */
+static bool can_tell(const struct core *core, const struct gpu *gpu)
+{
+    for (uint32_t i = 0; i < gpu->resident_count; i++) {
+        const struct job *job = gpu->residents[i];
+        if (!job->history || (job->placement_count > 1 && !alone_everywhere(core, job)))
+            return false;
+        for (uint32_t k = 0; k < i; k++)
+            if (gpu->residents[k]->history == job->history)
+                return false; /* two of a kind: their beliefs are not independent */
+    }
+    return gpu->resident_count > 0;
+}
+
+static int32_t clamp_activity(int64_t permille)
+{
+    return permille < 10 ? 10 : permille > 990 ? 990 : (int32_t)permille;
+}
+
+bool belief_sample_is_due(const struct core *core, const struct gpu *gpu, int64_t at_ns)
+{
+    return core->config.learn && gpu->foreign_bytes <= GPU_IDLE_FOREIGN_BYTES &&
+           at_ns - gpu->changed_ns >= core->config.window_ns + BELIEF_LOADING_NS &&
+           at_ns - gpu->learned_ns >= core->config.window_ns + LEARNING_PAUSE_NS && can_tell(core, gpu);
+}
+
+void belief_learn_activity(struct core *core, struct gpu *gpu, const struct record *record)
+{
+    int64_t innovation, spread = READING_VARIANCE;
+
+    if (record->sample.smact_permille < 0 || !belief_sample_is_due(core, gpu, record->at_ns))
+        return;
+    innovation = record->sample.smact_permille - belief_delivered_ppm(gpu) / 1000;
+    for (uint32_t i = 0; i < gpu->resident_count; i++) {
+        int64_t others_idle = PPM;
+        for (uint32_t k = 0; k < gpu->resident_count; k++)
+            if (k != i)
+                others_idle = others_idle * (1000 - belief_activity(gpu->residents[k])) / 1000;
+        gpu->residents[i]->sensitivity_permille = (int32_t)(others_idle / 1000);
+        spread += gpu->residents[i]->history->variance * (others_idle / 1000) / 1000 * (others_idle / 1000) / 1000;
+    }
+    core->openings++;
+    for (uint32_t i = 0; i < gpu->resident_count; i++) {
+        struct job *job = gpu->residents[i];
+        struct history *history = job->history;
+        int64_t covariance = history->variance * job->sensitivity_permille / 1000;
+        history->activity_permille = clamp_activity(belief_activity(job) + covariance * innovation / spread);
+        history->variance -= covariance * covariance / spread;
+        if (history->variance < LEAST_VARIANCE)
+            history->variance = LEAST_VARIANCE;
+        history->changed = core->openings;
+    }
+    gpu->learned_ns = record->at_ns;
+    gpu_opens(core, gpu);
+}
+
+void belief_learn_memory(struct core *core, struct job *job, int64_t bytes, bool completed)
+{
+    struct history *history = job->history;
+
+    if (!core->config.learn || !history || bytes <= 0)
+        return;
+    if (completed)
+        history->runs++;
+    if (bytes > history->peak_bytes)
+        history->peak_bytes = bytes;
+    history->changed = ++core->openings;
+}

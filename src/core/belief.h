@@ -1,0 +1,58 @@
+/* What the core believes: how jobs slow one another, and what earlier runs of a workload taught. Integers only.
+ *
+ * The model is fixed, and separate from the simulator's truth (src/contention): residents with solo SM activities a_i
+ * together deliver U = 1 - prod(1 - a_i), and each is slowed down by sum(a_i) / U. */
+#ifndef CARMA_CORE_BELIEF_H
+#define CARMA_CORE_BELIEF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "core/record.h"
+
+struct core;
+struct gpu;
+struct job;
+
+#define BELIEF_PRIOR_PERMILLE 600 /* of a workload never seen: about the mean of the thesis's workloads */
+
+/* Loading jobs use no SM: a reading tells of a resident only so long after it came. */
+#define BELIEF_LOADING_NS (60 * INT64_C(1000000000))
+
+/* What is known of a workload: jobs with the same key share it. */
+struct history {
+    char workload[RECORD_WORKLOAD_SIZE];
+    uint32_t runs;             /* that completed */
+    int64_t peak_bytes;        /* the most that any of them was seen to hold on a GPU, or needed at least when it crashed */
+    int32_t activity_permille; /* solo SM activity */
+    int64_t variance;          /* of that belief, permille squared */
+    uint64_t changed;          /* core.openings when it last changed: not part of the state */
+    UT_hash_handle hh;
+};
+
+/* The history of a workload, made where there is none; NULL for the empty key. */
+struct history *belief_history(struct core *core, const char *workload);
+
+/* Solo SM activity that the job is believed to have. */
+int32_t belief_activity(const struct job *job);
+
+/* The memory per GPU to book for the job, and where that figure comes from; -1: nobody knows. */
+int64_t belief_claim(const struct core *core, const struct job *job, uint32_t *source);
+
+/* U of the residents in parts per million; how much each of them is slowed down, in permille, were `joining` (may be
+ * NULL) there too. */
+int64_t belief_delivered_ppm(const struct gpu *gpu);
+int32_t belief_slowdown_permille(const struct gpu *gpu, const struct job *joining);
+
+/* Whether a sample of the GPU at at_ns would teach anything: not where residents came or went within the window. */
+bool belief_sample_is_due(const struct core *core, const struct gpu *gpu, int64_t at_ns);
+
+/* What a sample of a GPU teaches about its residents' activities: measured directly when a job was alone, else by
+ * regression (one step of a Kalman filter with independent beliefs). */
+void belief_learn_activity(struct core *core, struct gpu *gpu, const struct record *sample);
+
+/* What a completed run, or a crash that needed at least so much, teaches about memory. */
+void belief_learn_memory(struct core *core, struct job *job, int64_t bytes, bool completed);
+
+#endif

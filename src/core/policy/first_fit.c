@@ -1,0 +1,17 @@
+/* Thesis 6.3.3 (its oracle is first fit with exact memory): the first GPU, in index order, that qualifies. */
+#include "core/core_internal.h"
+#include "core/policy/policy.h"
+
+static int64_t rank(const struct core *core, const struct gpu *gpu)
+{
+    (void)core;
+    return gpu->number;
+}
+
+const struct policy policy_first_fit = {
+    .name = "first-fit",
+    .summary = "the first GPU that qualifies",
+    .shares = true,
+    .idle_first = true,
+    .rank = rank,
+};
