@@ -28,7 +28,10 @@ struct simulate_options {
     const char *profile;
     int64_t gpus;              /* 0: the profile's */
     int64_t gpu_memory_bytes;  /* 0: the profile's */
-    struct config config;      /* what --policy, --set and --share have set */
+    struct config config;      /* what --policy, --set and --share have set, in this order */
+    const char *policy;        /* NAME[@ESTIMATOR]; NULL: the configuration's default */
+    const char **settings;     /* owned: the --set arguments, in their order */
+    size_t setting_count, setting_capacity;
     int64_t mig_slices;        /* 0: whole GPUs */
     struct simulate_estimator estimator;
     bool estimator_given;
@@ -75,7 +78,7 @@ static const struct argp_option options[] = {
     {"gpus", KEY_GPUS, "N", 0, "so many GPUs instead of the profile's", 1},
     {"gpu-memory", KEY_GPU_MEMORY, "SIZE", 0, "so much usable memory of each instead of the profile's", 1},
     {NULL, 0, NULL, 0, "How it is decided:", 2},
-    {"policy", KEY_POLICY, "NAME", 0, "as the setting `policy`", 2},
+    {"policy", KEY_POLICY, "NAME", 0, "as the setting `policy`; NAME@ESTIMATOR gives it an estimator of its own", 2},
     {"compare", KEY_COMPARE, "P1,P2,...", 0, "these policies in one table, with the change against the first", 2},
     {"set", KEY_SET, "KEY=VALUE", 0, "a setting of carmad (carmad --settings lists them)", 2},
     {"estimator", KEY_ESTIMATOR, "NAME", 0, "what a job says it needs: oracle, declared (nothing) or recorded:COLUMN "
@@ -193,8 +196,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             return cli_bad_usage(state, "gpu-memory '%.40s' is no size such as 40G", arg);
         return 0;
     case KEY_POLICY:
-        return take_setting(wanted, "policy", arg, state);
+        wanted->policy = arg;
+        return 0;
     case KEY_SET:
+        array_reserve(wanted->settings, wanted->setting_capacity, wanted->setting_count + 1);
+        wanted->settings[wanted->setting_count++] = arg;
         return config_set_pair(&wanted->config, arg, &err) ? cli_bad_usage(state, "%s", err.text) : 0;
     case KEY_COMPARE:
         return take_compare(wanted, arg, state);
@@ -307,25 +313,12 @@ static int find_node(const struct simulate_options *wanted, struct sim_node *nod
     return 0;
 }
 
-/* The setting `estimator`, unless --estimator says otherwise. */
-static struct simulate_estimator find_estimator(const struct simulate_options *wanted)
-{
-    if (wanted->estimator_given || wanted->config.estimator == ESTIMATOR_DECLARED)
-        return wanted->estimator;
-    return (struct simulate_estimator){.kind = CLAIM_COLUMN,
-                                       .column = (enum workload_recorded)(wanted->config.estimator -
-                                                                          ESTIMATOR_MEASURED)};
-}
-
 static void fill_options(const struct simulate_options *wanted, struct sim_options *filled)
 {
     sim_options_default(filled);
-    filled->core = wanted->config.core;
     filled->share = wanted->config.share;
     filled->mig_slices = (uint32_t)wanted->mig_slices;
     filled->contention = wanted->contention;
-    filled->sample_period_ns = wanted->config.sample_period_ns;
-    filled->window_ns = wanted->config.window_ns;
     filled->jitter = wanted->jitter;
 }
 
@@ -354,13 +347,35 @@ static int run_policy(struct simulation *simulation, struct simulate_outcome *ou
     return rc;
 }
 
-/* The core's settings under this policy's name. */
-static int choose_policy(struct simulation *simulation, const char *policy, struct error *err)
+/* The settings under NAME[@ESTIMATOR]: the policy's or preset's own, then every --set. */
+static int choose_policy(struct simulation *simulation, const char *wanted_policy, struct error *err)
 {
-    struct config config = simulation->wanted->config;
-    int rc = config_set(&config, "policy", policy, err);
+    const struct simulate_options *wanted = simulation->wanted;
+    CLEANUP(free_ptr) char *name = xstrdup(wanted_policy);
+    char *at = strchr(name, '@');
+    struct simulate_estimator estimator = wanted->estimator;
+    struct config config;
+    int rc;
 
-    simulation->options.core = config.core;
+    if (at)
+        *at = '\0';
+    config_init_default(&config);
+    rc = config_set(&config, "policy", name, err);
+    for (size_t i = 0; rc == 0 && i < wanted->setting_count; i++)
+        rc = config_set_pair(&config, wanted->settings[i], err);
+    if (rc == 0 && at)
+        rc = simulate_estimator_parse(at + 1, &estimator, err);
+    else if (rc == 0 && !wanted->estimator_given && config.estimator != ESTIMATOR_DECLARED)
+        estimator = (struct simulate_estimator){.kind = CLAIM_COLUMN,
+                                                .column = (enum workload_recorded)(config.estimator -
+                                                                                   ESTIMATOR_MEASURED)};
+    if (rc == 0) {
+        simulate_jobs_claim(&simulation->jobs, &estimator);
+        simulation->options.core = config.core;
+        simulation->options.window_ns = config.core.window_ns;
+        simulation->options.sample_period_ns = config.sample_period_ns;
+    }
+    config_release(&config);
     return rc;
 }
 
@@ -400,10 +415,9 @@ static void print(const struct simulate_options *wanted, const struct simulate_o
 static int simulate(const struct simulate_options *wanted)
 {
     struct simulation simulation = {.wanted = wanted};
-    const char *single = wanted->config.core.policy;
+    const char *single = wanted->policy ? wanted->policy : wanted->config.core.policy;
     const char *const *policies = wanted->policy_count ? wanted->policies : &single;
     size_t count = wanted->policy_count ? wanted->policy_count : 1, ready = 0;
-    struct simulate_estimator estimator = find_estimator(wanted);
     struct simulate_outcome outcomes[POLICIES_MAX];
     uint32_t instances = wanted->mig_slices ? sim_mig_instances((uint32_t)wanted->mig_slices) : 1;
     struct error err;
@@ -412,8 +426,7 @@ static int simulate(const struct simulate_options *wanted)
     if (rc == 0)
         rc = find_node(wanted, &simulation.node, &err);
     if (rc == 0)
-        rc = simulate_jobs_load(&simulation.jobs, &wanted->source, &estimator, simulation.node.gpu_count * instances,
-                                &err);
+        rc = simulate_jobs_load(&simulation.jobs, &wanted->source, simulation.node.gpu_count * instances, &err);
     if (rc == 0 && wanted->plot)
         rc = file_make_dirs(wanted->plot, 0755, &err);
     fill_options(wanted, &simulation.options);
@@ -446,5 +459,6 @@ int cmd_simulate(struct cli *cli, int argc, char **argv)
         status = wanted.replay ? simulate_replay(wanted.replay) : simulate(&wanted);
     config_release(&wanted.config);
     free(wanted.compare);
+    free(wanted.settings);
     return status;
 }

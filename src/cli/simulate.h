@@ -39,9 +39,12 @@ struct simulate_source {
     const char *vc;        /* NULL: all virtual clusters */
 };
 
-/* Reads the trace and makes jobs of it; gpu_count is what the node offers. */
-int simulate_jobs_load(struct simulate_jobs *jobs, const struct simulate_source *source,
-                       const struct simulate_estimator *estimator, uint32_t gpu_count, struct error *err);
+/* Reads the trace and makes jobs of it that claim nothing; gpu_count is what the node offers. */
+int simulate_jobs_load(struct simulate_jobs *jobs, const struct simulate_source *source, uint32_t gpu_count,
+                       struct error *err);
+
+/* Gives every job the claim that the estimator would. */
+void simulate_jobs_claim(struct simulate_jobs *jobs, const struct simulate_estimator *estimator);
 void simulate_jobs_release(struct simulate_jobs *jobs);
 
 /* ---- What came out (simulate_report.c) ---- */

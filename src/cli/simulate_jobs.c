@@ -76,8 +76,13 @@ static void claim(struct sim_job *job, const struct workload *workload, const st
     }
 }
 
-static int fill_job(struct simulate_jobs *jobs, const char *path, size_t row,
-                    const struct simulate_estimator *estimator, uint32_t gpu_count, struct error *err)
+void simulate_jobs_claim(struct simulate_jobs *jobs, const struct simulate_estimator *estimator)
+{
+    for (size_t i = 0; i < jobs->count; i++)
+        claim(&jobs->items[i], workloads_find(&jobs->workloads, jobs->items[i].workload), estimator);
+}
+
+static int fill_job(struct simulate_jobs *jobs, const char *path, size_t row, uint32_t gpu_count, struct error *err)
 {
     const struct trace_job *from = &jobs->trace.items[row];
     const struct workload *workload = from->workload ? from->workload : draw_workload(&jobs->workloads, row);
@@ -97,15 +102,15 @@ static int fill_job(struct simulate_jobs *jobs, const char *path, size_t row,
         .use_count = from->gpus < WORKLOAD_PROFILED_GPUS ? from->gpus : WORKLOAD_PROFILED_GPUS,
         .uses = &jobs->uses[(size_t)(workload - jobs->workloads.items) * WORKLOAD_PROFILED_GPUS],
         .workload = workload->id,
+        .claim_bytes = -1,
     };
     if (job->work_ns <= 0)
         return error_set(err, EINVAL, "%s:%u: a job runs for no time at all: remove the row", path, from->line);
-    claim(job, workload, estimator);
     return 0;
 }
 
-int simulate_jobs_load(struct simulate_jobs *jobs, const struct simulate_source *source,
-                       const struct simulate_estimator *estimator, uint32_t gpu_count, struct error *err)
+int simulate_jobs_load(struct simulate_jobs *jobs, const struct simulate_source *source, uint32_t gpu_count,
+                       struct error *err)
 {
     CLEANUP(free_ptr) char *installed = install_path("share/carma/workloads.csv");
     struct trace_load_options options = {.workloads = &jobs->workloads, .vc = source->vc};
@@ -120,7 +125,7 @@ int simulate_jobs_load(struct simulate_jobs *jobs, const struct simulate_source 
         jobs->count = jobs->trace.count;
         jobs->items = xcalloc(jobs->count, sizeof *jobs->items);
         for (size_t i = 0; rc == 0 && i < jobs->count; i++)
-            rc = fill_job(jobs, source->trace, i, estimator, gpu_count, err);
+            rc = fill_job(jobs, source->trace, i, gpu_count, err);
     }
     if (rc)
         simulate_jobs_release(jobs);
