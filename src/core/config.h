@@ -40,7 +40,7 @@ struct core_config {
     uint32_t max_recoveries;  /* out-of-memory crashes after which a job is given up */
     uint32_t max_jobs_per_gpu;
     uint32_t backfill;        /* how many jobs behind a blocked head are looked at; 0: none (FIFO) */
-    int64_t patience_ns;      /* a head that has been passed by for so long is passed by no more */
+    int64_t patience_ns;      /* with backfill: GPUs are reserved for a head that has waited for so long */
     int32_t max_slowdown_permille; /* predicted slowdown that a placement may cause, e.g. 2500; 0: any */
     bool learn;               /* claims and activities from earlier runs of the same workload */
     int64_t trim_ns;          /* a claim falls to what its job was seen to hold, plus a seventh, after so long; 0: never */

@@ -97,7 +97,7 @@ bool core_sample_is_due(const struct core *core, const struct record *record)
 
 bool core_watches_load(const struct core *core)
 {
-    return !core->policy->predicts;
+    return !core->policy->predicts || core->config.memory_view == MEMORY_MONITOR;
 }
 
 int64_t core_learning_delay_ns(const struct core *core)
@@ -183,8 +183,8 @@ static int apply_sample(struct core *core, const struct record *record, struct e
         !is_reading(sample->smocc_permille) || !is_reading(sample->dram_permille))
         return error_set(err, EINVAL, "the sample of GPU %" PRIu32 " is out of range", sample->gpu);
     gpu = core->gpus[sample->gpu];
-    /* Policies that predict look at neither use nor activity, so that most samples open nothing for them. */
-    opens = !gpu->measured || !core->policy->predicts || gpu->foreign_bytes != sample->foreign_bytes ||
+    /* Most samples open nothing where use and activity are not looked at. */
+    opens = !gpu->measured || core_watches_load(core) || gpu->foreign_bytes != sample->foreign_bytes ||
             (sample->foreign_bytes < 0 && gpu->used_bytes != sample->used_bytes);
     gpu->measured = true;
     gpu->used_bytes = sample->used_bytes;
@@ -224,20 +224,41 @@ static int apply_submitted(struct core *core, const struct record *record, struc
     return 0;
 }
 
-static int check_placed(const struct core *core, const struct job *job, const struct record_placed *placed,
-                        struct error *err)
+static int check_gpus(const struct core *core, const struct job *job, uint32_t count, const uint32_t *gpus,
+                      struct error *err)
 {
-    if (placed->count != job->wants.gpus)
+    if (count != job->wants.gpus)
         return error_set(err, EINVAL, "job %" PRIu64 " wants %" PRIu32 " GPUs, not %" PRIu32, job->id, job->wants.gpus,
-                         placed->count);
-    for (uint32_t i = 0; i < placed->count; i++) {
-        if (placed->gpus[i] >= core->gpu_count)
-            return error_set(err, ENOENT, "there is no GPU %" PRIu32, placed->gpus[i]);
+                         count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (gpus[i] >= core->gpu_count)
+            return error_set(err, ENOENT, "there is no GPU %" PRIu32, gpus[i]);
         for (uint32_t k = 0; k < i; k++)
-            if (placed->gpus[k] == placed->gpus[i])
-                return error_set(err, EINVAL, "GPU %" PRIu32 " is named twice", placed->gpus[i]);
+            if (gpus[k] == gpus[i])
+                return error_set(err, EINVAL, "GPU %" PRIu32 " is named twice", gpus[i]);
     }
     return 0;
+}
+
+static void end_reservation(struct core *core, struct job *job)
+{
+    for (uint32_t i = 0; i < core->gpu_count && job->reserved; i++)
+        if (core->gpus[i]->reserved_for == job->id) {
+            core->gpus[i]->reserved_for = 0;
+            gpu_opens(core, core->gpus[i]);
+        }
+    job->reserved = false;
+}
+
+/* One job at a time has GPUs reserved: the head of the moment. */
+static void apply_reserved(struct core *core, struct job *job, const struct record_reserved *reserved)
+{
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        if (core->gpus[i]->reserved_for)
+            end_reservation(core, find(core, core->gpus[i]->reserved_for));
+    for (uint32_t i = 0; i < reserved->count; i++)
+        core->gpus[reserved->gpus[i]]->reserved_for = job->id;
+    job->reserved = true;
 }
 
 /* Until a new job's memory shows, the monitor would offer it again; and who crashed and is tried alone shall first have
@@ -353,6 +374,8 @@ static void leave_gpus(struct core *core, struct job *job, int64_t at_ns)
 /* Puts the job where its new state belongs. */
 static void enter_state(struct core *core, struct job *job, uint32_t state, int64_t at_ns)
 {
+    if (state != JOB_QUEUED)
+        end_reservation(core, job);
     if (state != JOB_RUNNING) /* which may be known only after its memory, for which it waits to be trimmed */
         queue_remove(job);
     job->state = state;
@@ -402,9 +425,14 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
 
     switch (record->type) {
     case RECORD_PLACED:
-        status = check_placed(core, job, &record->placed, err);
+        status = check_gpus(core, job, record->placed.count, record->placed.gpus, err);
         if (status == 0)
             apply_placed(core, job, record);
+        break;
+    case RECORD_RESERVED:
+        status = check_gpus(core, job, record->reserved.count, record->reserved.gpus, err);
+        if (status == 0)
+            apply_reserved(core, job, &record->reserved);
         break;
     case RECORD_FIRST_USE:
     case RECORD_OBSERVED:

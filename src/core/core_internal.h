@@ -35,8 +35,8 @@ const struct job *core_head(const struct core *core);
  * queue's head. NULL after the last. */
 const struct job *core_behind(const struct core *core, const struct job *job);
 
-/* How many jobs may be looked at: 1, and the backfill window where the head still has patience. */
-uint64_t core_reach(const struct core *core, int64_t now_ns);
+/* How many jobs are looked at: the head, and the backfill window behind it. */
+uint64_t core_reach(const struct core *core);
 
 /* Whether the job wants GPUs without residents. */
 bool job_wants_idle(const struct core *core, const struct job *job);

@@ -20,13 +20,11 @@ const struct job *core_behind(const struct core *core, const struct job *job)
     return core->waiting.head;
 }
 
-uint64_t core_reach(const struct core *core, int64_t now_ns)
+uint64_t core_reach(const struct core *core)
 {
     const struct job *head = core_head(core);
 
-    if (head && core->config.backfill && now_ns - head->headed_ns < core->config.patience_ns)
-        return 1 + (uint64_t)core->config.backfill;
-    return 1;
+    return head ? 1 + (uint64_t)core->config.backfill : 0;
 }
 
 /* ---- Which GPU qualifies ---- */
@@ -46,7 +44,7 @@ bool gpu_fits_idle(const struct core *core, const struct job *job, const struct 
     uint32_t source;
     int64_t claim;
 
-    if (!gpu_idle(gpu))
+    if (!gpu_idle(gpu) || (gpu->reserved_for && gpu->reserved_for != job->id))
         return false;
     claim = belief_claim(core, job, &source);
     if (source == CLAIM_LEARNED) /* its margin may say more than the card has: the run itself fitted */
@@ -119,6 +117,8 @@ uint32_t gpu_verdict(const struct core *core, const struct job *job, const struc
         return REASON_NOT_MEASURED;
     if (gpu_fits_idle(core, job, gpu))
         return REASON_NONE;
+    if (gpu->reserved_for && gpu->reserved_for != job->id)
+        return REASON_RESERVED;
     if (gpu_exclusive_resident(gpu))
         return REASON_EXCLUSIVE;
     if (gpu->resident_count >= core->config.max_jobs_per_gpu)
@@ -329,20 +329,61 @@ static void open_settled(struct core *core, int64_t now_ns)
     }
 }
 
+/* The GPUs that are likely to be free for the job first: those with the fewest residents, of these the ones that have
+ * had no newcomer for longest. False when the node has too few that could ever take it. */
+static bool choose_reserved(const struct core *core, const struct job *job, struct record_reserved *reserved)
+{
+    const struct gpu *chosen[RECORD_MAX_GPUS];
+
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
+        const struct gpu *gpu = core->gpus[i];
+        uint32_t at;
+        if (gpu->lost || gpu->total_bytes < job->wants.claim_bytes)
+            continue;
+        for (at = reserved->count; at > 0; at--) {
+            const struct gpu *other = chosen[at - 1];
+            if (other->resident_count < gpu->resident_count ||
+                (other->resident_count == gpu->resident_count && other->changed_ns <= gpu->changed_ns))
+                break;
+            if (at < job->wants.gpus)
+                chosen[at] = other;
+        }
+        if (at < job->wants.gpus)
+            chosen[at] = gpu;
+        if (reserved->count < job->wants.gpus)
+            reserved->count++;
+    }
+    for (uint32_t i = 0; i < reserved->count; i++)
+        reserved->gpus[i] = chosen[i]->number;
+    return reserved->count == job->wants.gpus;
+}
+
+/* With backfill a head that needs much could wait for ever. Once its patience is at an end, nobody else is put on the
+ * GPUs reserved for it: it starts at the latest when those end who run there now. */
+static void reserve_for_head(struct core *core, int64_t now_ns, struct record_list *out)
+{
+    struct job *head = (struct job *)core_head(core);
+    struct record decision = {.type = RECORD_RESERVED, .at_ns = now_ns};
+
+    if (!head || head->reserved || !core->config.backfill || now_ns - head->headed_ns < core->config.patience_ns)
+        return;
+    decision.job = head->id;
+    if (choose_reserved(core, head, &decision.reserved) && decide(core, out, &decision))
+        place(core, head, now_ns, out); /* what was reserved for another may be free */
+}
+
 static void place_jobs(struct core *core, int64_t now_ns, struct record_list *out)
 {
     struct job *job = (struct job *)core_head(core), *next;
-    uint64_t reach = core_reach(core, now_ns);
+    uint64_t reach = core_reach(core);
     size_t before = out->count;
 
     for (uint64_t looked = 0; job && looked < reach && now_ns >= core->next_decision_ns; job = next) {
         next = (struct job *)core_behind(core, job);
-        if (!place(core, job, now_ns, out)) {
+        if (!place(core, job, now_ns, out))
             looked++;
-            /* Without backfill nobody passes the head; and a head gets its patience anew. */
-        } else if (looked == 0) {
-            reach = core_reach(core, now_ns);
-        }
+        if (looked == 1)
+            reserve_for_head(core, now_ns, out);
     }
     job = (struct job *)core_head(core);
     if (core->config.paced && job && out->count == before && now_ns >= core->next_decision_ns) {
@@ -379,6 +420,8 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
     if (!core_head(core))
         return wake_ns;
     earlier(&wake_ns, core->next_decision_ns, now_ns);
+    if (core->config.backfill && !core_head(core)->reserved)
+        earlier(&wake_ns, core_head(core)->headed_ns + core->config.patience_ns, now_ns);
     if (core->trimming.head)
         earlier(&wake_ns, core->trimming.head->first_use_ns + core->config.trim_ns, now_ns);
     for (uint32_t i = 0; i < core->gpu_count && core->config.settle_ns > 0; i++)

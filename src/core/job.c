@@ -116,6 +116,8 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
     case RECORD_GAVE_UP:
         to = JOB_GPU_OOM;
         break;
+    case RECORD_RESERVED:
+        return from == JOB_QUEUED ? from : JOB_STATE_COUNT;
     case RECORD_REFUSED:
         to = JOB_REFUSED;
         break;

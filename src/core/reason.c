@@ -18,6 +18,7 @@ const char *reason_name(uint32_t code)
         [REASON_SM_ACTIVITY] = "sm-activity",
         [REASON_SLOWDOWN] = "slowdown",
         [REASON_NO_IDLE_GPU] = "no-idle-gpu",
+        [REASON_RESERVED] = "reserved",
         [REASON_EXCLUSIVE] = "exclusive",
         [REASON_FULL] = "full",
         [REASON_SETTLING] = "settling",
@@ -73,6 +74,10 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
     case REASON_NO_IDLE_GPU:
         snprintf(text, REASON_TEXT, "needs %" PRIu32 " GPU%s to itself, %" PRIu32 " %s idle", reason->wanted,
                  plural(reason->wanted), reason->qualified, reason->qualified == 1 ? "is" : "are");
+        break;
+    case REASON_RESERVED:
+        snprintf(text, REASON_TEXT, "the GPUs left are kept for job %" PRIu64 ", which has waited long enough",
+                 reason->other);
         break;
     case REASON_EXCLUSIVE:
         snprintf(text, REASON_TEXT, "the GPUs left are held by exclusive jobs (job %" PRIu64 " on GPU %" PRIu32 ")",
@@ -139,7 +144,7 @@ bool core_could_ever_run(const struct core *core, const struct record_submitted 
 /* Of several GPUs that say no for several reasons, the reason nearest to a yes is the one to tell. */
 static int nearness(uint32_t code)
 {
-    static const uint32_t order[] = {REASON_GPUS_LOST, REASON_NOT_MEASURED, REASON_EXCLUSIVE, REASON_FULL,
+    static const uint32_t order[] = {REASON_GPUS_LOST, REASON_NOT_MEASURED, REASON_EXCLUSIVE, REASON_FULL,     REASON_RESERVED,
                                      REASON_MEMORY,    REASON_SETTLING,     REASON_SM_ACTIVITY, REASON_SLOWDOWN};
 
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
@@ -176,6 +181,11 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
             return;
         reason->until_ns = gpu->closed_until_ns;
         reason->other = gpu->settling_job;
+        break;
+    case REASON_RESERVED:
+        if (!first)
+            return;
+        reason->other = gpu->reserved_for;
         break;
     case REASON_EXCLUSIVE:
         if (!first)
@@ -260,11 +270,11 @@ static uint64_t ahead_of(const struct job *job)
 }
 
 /* Whether decisions look at the job: it is the head, or in the backfill window behind it. */
-static bool within_reach(const struct core *core, const struct job *job, int64_t now_ns)
+static bool within_reach(const struct core *core, const struct job *job)
 {
     const struct job *at = core_head(core);
 
-    for (uint64_t i = core_reach(core, now_ns); i && at; i--, at = core_behind(core, at))
+    for (uint64_t i = core_reach(core); i && at; i--, at = core_behind(core, at))
         if (at == job)
             return true;
     return false;
@@ -281,7 +291,7 @@ struct reason core_reason(const struct core *core, uint64_t id, int64_t now_ns)
         return (struct reason){.code = REASON_HELD};
     if (job->state != JOB_QUEUED)
         return (struct reason){.code = REASON_NONE};
-    if (!within_reach(core, job, now_ns)) {
+    if (!within_reach(core, job)) {
         if (!job->recovery && core->recovering.head)
             return (struct reason){.code = REASON_RECOVERY_FIRST, .other = core->recovering.head->id};
         return (struct reason){.code = REASON_BEHIND, .ahead = ahead_of(job), .other = head->id};

@@ -14,6 +14,7 @@ enum reason_code {
     REASON_SM_ACTIVITY,    /* enough memory, but every such GPU is busier than cap_permille; the least has best_permille */
     REASON_SLOWDOWN,       /* sharing would slow a job down by best_permille at least, cap_permille is allowed */
     REASON_NO_IDLE_GPU,    /* wants idle GPUs: `qualified` of `wanted` are */
+    REASON_RESERVED,       /* the GPUs left are kept for `other`, which has waited long enough */
     REASON_EXCLUSIVE,      /* the GPUs left are held by exclusive jobs, e.g. `other` */
     REASON_FULL,           /* the GPUs left run max_jobs_per_gpu jobs */
     REASON_SETTLING,       /* the GPUs left were given a job whose memory is not settled yet; until_ns where known */

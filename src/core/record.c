@@ -68,6 +68,8 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_REQUEUED, "crashes", FIELD_U32, requeued.crashes),
     MEMBER(RECORD_REQUEUED, "claim_bytes", FIELD_I64, requeued.claim_bytes),
     MEMBER(RECORD_TRIMMED, "claim_bytes", FIELD_I64, trimmed.claim_bytes),
+    MEMBER(RECORD_RESERVED, "count", FIELD_U32, reserved.count),
+    {RECORD_RESERVED, "gpus", FIELD_U32_ARRAY, offsetof(struct record, reserved.gpus), RECORD_MAX_GPUS},
     MEMBER(RECORD_WAITED, "until_ns", FIELD_I64, waited.until_ns),
 };
 const size_t record_field_count = array_size(record_fields);
@@ -99,6 +101,7 @@ const char *record_type_name(uint32_t type)
         [RECORD_REFUSED] = "refused",
         [RECORD_SIGNALLED] = "signalled",
         [RECORD_TRIMMED] = "trimmed",
+        [RECORD_RESERVED] = "reserved",
         [RECORD_WAITED] = "waited",
     };
 

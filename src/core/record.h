@@ -45,6 +45,7 @@ enum record_type {
     RECORD_REFUSED,   /* the waiting job can never run here */
     RECORD_SIGNALLED, /* ask the job's process tree to stop */
     RECORD_TRIMMED,   /* the running job's claim is now this: it was seen to need less than was booked */
+    RECORD_RESERVED,  /* these GPUs are kept for the job, which has let others pass for too long */
     RECORD_WAITED,    /* nothing could be placed; the next attempt is not before then (paced loops) */
     RECORD_TYPE_COUNT
 };
@@ -116,6 +117,11 @@ struct record_placed {
     bool recovery;       /* comes from the recovery queue */
 };
 
+struct record_reserved {
+    uint32_t count;
+    uint32_t gpus[RECORD_MAX_GPUS];
+};
+
 struct record_requeued {
     bool recovery;
     uint32_t crashes;    /* out-of-memory crashes so far */
@@ -143,6 +149,7 @@ struct record {
         struct record_exited exited;
         struct record_placed placed;
         struct record_requeued requeued;
+        struct record_reserved reserved;
         struct record_trimmed trimmed;
         struct record_waited waited;
     };

@@ -98,6 +98,10 @@ static void on_decision(struct world *world, const struct record *record)
             if (!job->running || record->trimmed.claim_bytes < job->seen_bytes[i])
                 fail(world, "job %" PRIu64 " was trimmed below what it holds", record->job);
         break;
+    case RECORD_RESERVED:
+        if (job->ended || job->running || record->reserved.count != job->wants.gpus)
+            fail(world, "GPUs were reserved for job %" PRIu64 ", which does not wait for them", record->job);
+        break;
     case RECORD_WAITED:
         if (record->waited.until_ns <= world->now_ns)
             fail(world, "a wait that is over");
@@ -186,7 +190,7 @@ static void check_nobody_waits_in_vain(const struct world *world)
 
     if (!job || world->now_ns < core->next_decision_ns)
         return;
-    for (uint64_t reach = core_reach(core, world->now_ns); reach && job; reach--, job = core_behind(core, job)) {
+    for (uint64_t reach = core_reach(core); reach && job; reach--, job = core_behind(core, job)) {
         uint32_t idle = 0, open = 0;
         for (uint32_t g = 0; g < core_gpu_count(core); g++) {
             idle += gpu_fits_idle(core, job, core_gpu(core, g));
