@@ -41,11 +41,11 @@ int32_t belief_activity(const struct job *job)
     return job->wants.smact_permille >= 0 ? job->wants.smact_permille : BELIEF_PRIOR_PERMILLE;
 }
 
-/* Runs of one workload differ a little (cuDNN's choice of algorithms, fragmentation): an eighth more than the most
- * that was seen, a sixteenth once there were several to see. */
+/* Runs of one workload differ a little (cuDNN's choice of algorithms, fragmentation): a sixteenth more than the most that
+ * was seen, half of that once there were several to see. */
 static int64_t with_learned_margin(const struct history *history)
 {
-    return history->peak_bytes + history->peak_bytes / (history->runs < 3 ? 8 : 16);
+    return history->peak_bytes + history->peak_bytes / (history->runs < 3 ? 16 : 32);
 }
 
 int64_t belief_claim(const struct core *core, const struct job *job, uint32_t *source)

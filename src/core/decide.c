@@ -268,7 +268,7 @@ static void trim_claims(struct core *core, int64_t now_ns, struct record_list *o
         for (uint32_t i = 0; i < job->placement_count; i++)
             if (job->placements[i].observed_bytes > peak)
                 peak = job->placements[i].observed_bytes;
-        trimmed.trimmed.claim_bytes = peak + peak / 7;
+        trimmed.trimmed.claim_bytes = peak + peak / 10;
         if (trimmed.trimmed.claim_bytes >= job->claim_bytes || core->config.trim_ns == 0)
             queue_remove(job);
         else if (!decide(core, out, &trimmed))
@@ -329,8 +329,8 @@ static void open_settled(struct core *core, int64_t now_ns)
     }
 }
 
-/* The GPUs that are likely to be free for the job first: those with the fewest residents, of these the ones that have
- * had no newcomer for longest. False when the node has too few that could ever take it. */
+/* The GPUs that are likely to have room for the job first: those with the most free memory. False when the node has too
+ * few that could ever take it. */
 static bool choose_reserved(const struct core *core, const struct job *job, struct record_reserved *reserved)
 {
     const struct gpu *chosen[RECORD_MAX_GPUS];
@@ -342,8 +342,7 @@ static bool choose_reserved(const struct core *core, const struct job *job, stru
             continue;
         for (at = reserved->count; at > 0; at--) {
             const struct gpu *other = chosen[at - 1];
-            if (other->resident_count < gpu->resident_count ||
-                (other->resident_count == gpu->resident_count && other->changed_ns <= gpu->changed_ns))
+            if (gpu_free_bytes(core, other) >= gpu_free_bytes(core, gpu))
                 break;
             if (at < job->wants.gpus)
                 chosen[at] = other;
