@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/help.h"
@@ -12,8 +13,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
     if (key != ARGP_KEY_ARG)
         return ARGP_ERR_UNKNOWN;
-    if (*name)
-        return cli_bad_usage(state, "one command at a time: '%.40s' is too much", arg);
+    if (*name) { /* a command's own command has two words */
+        CLEANUP(free_ptr) char *words = xasprintf("%s %s", *name, arg);
+        const struct command *command = command_find(words);
+        if (!command)
+            return cli_bad_usage(state, "one command at a time: '%.40s' is too much", arg);
+        *name = command->name;
+        return 0;
+    }
     *name = arg;
     return 0;
 }

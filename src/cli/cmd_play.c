@@ -167,10 +167,10 @@ static int check_gpus(const char *path, const struct trace *trace, int64_t node_
 {
     for (size_t i = 0; i < trace->count; i++) {
         const struct trace_job *job = &trace->items[i];
-        if (job->workload->gpus > node_gpus)
+        if (job->gpus > node_gpus)
             return error_set(err, EINVAL,
                              "%s:%u: workload '%s' needs %u GPUs, the node has %" PRId64 ": play it on a larger node",
-                             path, job->line, job->workload->id, job->workload->gpus, node_gpus);
+                             path, job->line, job->workload->id, job->gpus, node_gpus);
     }
     return 0;
 }

@@ -28,10 +28,10 @@ struct simulate_options {
     const char *profile;
     int64_t gpus;              /* 0: the profile's */
     int64_t gpu_memory_bytes;  /* 0: the profile's */
-    struct config config;      /* what --policy, --set and --share have set, in this order */
-    const char *policy;        /* NAME[@ESTIMATOR]; NULL: the configuration's default */
-    const char **settings;     /* owned: the --set arguments, in their order */
+    const char *policy;        /* NAME[@ESTIMATOR] */
+    char **settings;           /* owned: "key=value", applied in their order on top of each policy's own */
     size_t setting_count, setting_capacity;
+    enum share_mode share;
     int64_t mig_slices;        /* 0: whole GPUs */
     struct simulate_estimator estimator;
     bool estimator_given;
@@ -40,7 +40,7 @@ struct simulate_options {
     struct contention_params contention;
     char *compare;             /* owned: the list, cut at its commas */
     const char *policies[POLICIES_MAX];
-    size_t policy_count;       /* 0: the one that is configured */
+    size_t policy_count;       /* 0: there is nothing to compare */
     const char *timeline;
     const char *plot;
     const char *replay;
@@ -59,6 +59,8 @@ enum {
     KEY_COMPARE,
     KEY_SHARE,
     KEY_ESTIMATOR,
+    KEY_RECOVERY,
+    KEY_MAX_SLOWDOWN,
     KEY_SEEDS,
     KEY_JITTER,
     KEY_CAPACITY,
@@ -78,11 +80,13 @@ static const struct argp_option options[] = {
     {"gpus", KEY_GPUS, "N", 0, "so many GPUs instead of the profile's", 1},
     {"gpu-memory", KEY_GPU_MEMORY, "SIZE", 0, "so much usable memory of each instead of the profile's", 1},
     {NULL, 0, NULL, 0, "How it is decided:", 2},
-    {"policy", KEY_POLICY, "NAME", 0, "as the setting `policy`; NAME@ESTIMATOR gives it an estimator of its own", 2},
+    {"policy", KEY_POLICY, "NAME", 0, "a policy or preset, as the setting `policy`; NAME@ESTIMATOR gives it an estimator of its own", 2},
     {"compare", KEY_COMPARE, "P1,P2,...", 0, "these policies in one table, with the change against the first", 2},
-    {"set", KEY_SET, "KEY=VALUE", 0, "a setting of carmad (carmad --settings lists them)", 2},
+    {"set", KEY_SET, "KEY=VALUE", 0, "a setting of carmad, on top of each policy's own (carmad --settings lists them)", 2},
     {"estimator", KEY_ESTIMATOR, "NAME", 0, "what a job says it needs: oracle, declared (nothing) or recorded:COLUMN "
      "(measured, horus, faketensor, gpumemnet)", 2},
+    {"recovery", KEY_RECOVERY, "MODE", 0, "as the setting `recovery`", 2},
+    {"max-slowdown", KEY_MAX_SLOWDOWN, "F", 0, "as the setting `max_slowdown`", 2},
     {NULL, 0, NULL, 0, "What the world is like:", 3},
     {"share", KEY_SHARE, "MODE", 0, "how jobs share a GPU: streams, mps (default), mig or mig:SLICES of 7", 3},
     {"seeds", KEY_SEEDS, "N", 0, "run so many times, with seeds 1 to N (default 1)", 3},
@@ -119,29 +123,62 @@ static error_t take_count(int64_t *value, const char *name, const char *arg, int
     return parse_integer(arg, 1, high, value, &err) ? cli_bad_usage(state, "%s: %s", name, err.text) : 0;
 }
 
-static error_t take_setting(struct simulate_options *wanted, const char *key, const char *value,
-                            struct argp_state *state)
+/* Takes over `pair`. It is applied later, on top of each policy's own settings; where it is wrong is told of now. */
+static error_t take_setting(struct simulate_options *wanted, char *pair, struct argp_state *state)
 {
+    struct config scratch;
     struct error err;
+    int rc;
 
-    return config_set(&wanted->config, key, value, &err) ? cli_bad_usage(state, "%s", err.text) : 0;
+    array_reserve(wanted->settings, wanted->setting_capacity, wanted->setting_count + 1);
+    wanted->settings[wanted->setting_count++] = pair;
+    config_init_default(&scratch);
+    rc = config_set_pair(&scratch, pair, &err);
+    config_release(&scratch);
+    if (rc == 0 && strncmp(pair, "policy=", 7) == 0)
+        rc = error_set(&err, EINVAL, "'%.40s': name the policy by --policy or --compare", pair);
+    else if (rc == 0 && strncmp(pair, "share=", 6) == 0)
+        rc = error_set(&err, EINVAL, "'%.40s': say so by --share", pair);
+    return rc ? cli_bad_usage(state, "%s", err.text) : 0;
 }
 
 static error_t take_share(struct simulate_options *wanted, const char *arg, struct argp_state *state)
 {
-    struct error err;
-
     wanted->mig_slices = 0;
-    if (strncmp(arg, "mig", 3) != 0)
-        return take_setting(wanted, "share", arg, state);
-    wanted->config.share = SHARE_STREAMS; /* within an instance */
-    wanted->mig_slices = 3;
-    if (!arg[3])
+    wanted->share = strcmp(arg, "mps") == 0 ? SHARE_MPS : SHARE_STREAMS; /* streams within a MIG instance, too */
+    if (strcmp(arg, "mps") == 0 || strcmp(arg, "streams") == 0)
         return 0;
-    if (arg[3] != ':' || parse_integer(arg + 4, 1, 7, &wanted->mig_slices, &err) ||
-        !sim_mig_instances((uint32_t)wanted->mig_slices))
+    if (strcmp(arg, "mig") != 0 && strncmp(arg, "mig:", 4) != 0)
+        return cli_bad_usage(state, "share '%.40s' is none of streams, mps, mig and mig:SLICES", arg);
+    wanted->mig_slices = 3;
+    if (arg[3] && (parse_integer(arg + 4, 1, 7, &wanted->mig_slices, NULL) ||
+                   !sim_mig_instances((uint32_t)wanted->mig_slices)))
         return cli_bad_usage(state, "share '%.40s': a MIG instance has 1, 2, 3, 4 or 7 slices", arg);
     return 0;
+}
+
+/* NAME[@ESTIMATOR]: sets the policy in *config, and *estimator where one is named. */
+static int set_policy(const char *wanted, struct config *config, struct simulate_estimator *estimator,
+                      struct error *err)
+{
+    const char *at = strchr(wanted, '@');
+    CLEANUP(free_ptr) char *name = at ? xstrndup(wanted, (size_t)(at - wanted)) : xstrdup(wanted);
+    int rc = config_set(config, "policy", name, err);
+
+    return rc == 0 && at ? simulate_estimator_parse(at + 1, estimator, err) : rc;
+}
+
+static error_t check_policy(const char *wanted, struct argp_state *state)
+{
+    struct simulate_estimator estimator;
+    struct config scratch;
+    struct error err;
+    int rc;
+
+    config_init_default(&scratch);
+    rc = set_policy(wanted, &scratch, &estimator, &err);
+    config_release(&scratch);
+    return rc ? cli_bad_usage(state, "%s", err.text) : 0;
 }
 
 static error_t take_compare(struct simulate_options *wanted, const char *arg, struct argp_state *state)
@@ -154,6 +191,8 @@ static error_t take_compare(struct simulate_options *wanted, const char *arg, st
     for (char *name = strtok_r(wanted->compare, ",", &next); name; name = strtok_r(NULL, ",", &next)) {
         if (wanted->policy_count == POLICIES_MAX)
             return cli_bad_usage(state, "at most %d policies at a time", POLICIES_MAX);
+        if (check_policy(name, state))
+            return ECANCELED;
         wanted->policies[wanted->policy_count++] = name;
     }
     return wanted->policy_count < 2 ? cli_bad_usage(state, "compare at least two policies: '%.40s'", arg) : 0;
@@ -197,11 +236,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_POLICY:
         wanted->policy = arg;
-        return 0;
+        return check_policy(arg, state);
     case KEY_SET:
-        array_reserve(wanted->settings, wanted->setting_capacity, wanted->setting_count + 1);
-        wanted->settings[wanted->setting_count++] = arg;
-        return config_set_pair(&wanted->config, arg, &err) ? cli_bad_usage(state, "%s", err.text) : 0;
+        return take_setting(wanted, xstrdup(arg), state);
+    case KEY_RECOVERY:
+        return take_setting(wanted, xasprintf("recovery=%s", arg), state);
+    case KEY_MAX_SLOWDOWN:
+        return take_setting(wanted, xasprintf("max_slowdown=%s", arg), state);
     case KEY_COMPARE:
         return take_compare(wanted, arg, state);
     case KEY_SHARE:
@@ -316,7 +357,7 @@ static int find_node(const struct simulate_options *wanted, struct sim_node *nod
 static void fill_options(const struct simulate_options *wanted, struct sim_options *filled)
 {
     sim_options_default(filled);
-    filled->share = wanted->config.share;
+    filled->share = wanted->share;
     filled->mig_slices = (uint32_t)wanted->mig_slices;
     filled->contention = wanted->contention;
     filled->jitter = wanted->jitter;
@@ -347,34 +388,27 @@ static int run_policy(struct simulation *simulation, struct simulate_outcome *ou
     return rc;
 }
 
-/* The settings under NAME[@ESTIMATOR]: the policy's or preset's own, then every --set. */
-static int choose_policy(struct simulation *simulation, const char *wanted_policy, struct error *err)
+/* What is to be run under this policy: its own settings, then the user's. */
+static int choose_policy(struct simulation *simulation, const char *policy, struct error *err)
 {
     const struct simulate_options *wanted = simulation->wanted;
-    CLEANUP(free_ptr) char *name = xstrdup(wanted_policy);
-    char *at = strchr(name, '@');
     struct simulate_estimator estimator = wanted->estimator;
     struct config config;
     int rc;
 
-    if (at)
-        *at = '\0';
     config_init_default(&config);
-    rc = config_set(&config, "policy", name, err);
+    rc = set_policy(policy, &config, &estimator, err);
     for (size_t i = 0; rc == 0 && i < wanted->setting_count; i++)
         rc = config_set_pair(&config, wanted->settings[i], err);
-    if (rc == 0 && at)
-        rc = simulate_estimator_parse(at + 1, &estimator, err);
-    else if (rc == 0 && !wanted->estimator_given && config.estimator != ESTIMATOR_DECLARED)
+    if (rc == 0)
+        rc = config_check(&config, err);
+    if (!wanted->estimator_given && !strchr(policy, '@') && config.estimator != ESTIMATOR_DECLARED)
         estimator = (struct simulate_estimator){.kind = CLAIM_COLUMN,
-                                                .column = (enum workload_recorded)(config.estimator -
-                                                                                   ESTIMATOR_MEASURED)};
-    if (rc == 0) {
-        simulate_jobs_claim(&simulation->jobs, &estimator);
-        simulation->options.core = config.core;
-        simulation->options.window_ns = config.core.window_ns;
-        simulation->options.sample_period_ns = config.sample_period_ns;
-    }
+                                                .column =
+                                                    (enum workload_recorded)(config.estimator - ESTIMATOR_MEASURED)};
+    simulate_jobs_claim(&simulation->jobs, &estimator);
+    simulation->options.core = config.core;
+    simulation->options.sample_period_ns = config.sample_period_ns;
     config_release(&config);
     return rc;
 }
@@ -415,16 +449,13 @@ static void print(const struct simulate_options *wanted, const struct simulate_o
 static int simulate(const struct simulate_options *wanted)
 {
     struct simulation simulation = {.wanted = wanted};
-    const char *single = wanted->policy ? wanted->policy : wanted->config.core.policy;
-    const char *const *policies = wanted->policy_count ? wanted->policies : &single;
+    const char *const *policies = wanted->policy_count ? wanted->policies : &wanted->policy;
     size_t count = wanted->policy_count ? wanted->policy_count : 1, ready = 0;
     struct simulate_outcome outcomes[POLICIES_MAX];
     uint32_t instances = wanted->mig_slices ? sim_mig_instances((uint32_t)wanted->mig_slices) : 1;
     struct error err;
-    int rc = config_check(&wanted->config, &err);
+    int rc = find_node(wanted, &simulation.node, &err);
 
-    if (rc == 0)
-        rc = find_node(wanted, &simulation.node, &err);
     if (rc == 0)
         rc = simulate_jobs_load(&simulation.jobs, &wanted->source, simulation.node.gpu_count * instances, &err);
     if (rc == 0 && wanted->plot)
@@ -450,15 +481,18 @@ static int simulate(const struct simulate_options *wanted)
 
 int cmd_simulate(struct cli *cli, int argc, char **argv)
 {
-    struct simulate_options wanted = {.profile = "a100x4-40g", .seeds = 1, .contention = contention_default};
+    struct simulate_options wanted = {.profile = "a100x4-40g",
+                                      .policy = "default",
+                                      .share = SHARE_MPS,
+                                      .seeds = 1,
+                                      .contention = contention_default};
     int status;
 
-    config_init_default(&wanted.config);
-    wanted.config.share = SHARE_MPS;
     if (cli_parse(cli, argc, argv, &wanted, &status))
         status = wanted.replay ? simulate_replay(wanted.replay) : simulate(&wanted);
-    config_release(&wanted.config);
-    free(wanted.compare);
+    for (size_t i = 0; i < wanted.setting_count; i++)
+        free(wanted.settings[i]);
     free(wanted.settings);
+    free(wanted.compare);
     return status;
 }

@@ -16,15 +16,26 @@ const struct command commands[] = {
     {"play", "submit a trace's jobs at their times and report on them", &play_argp, cmd_play},
     {"compare", "print the reports of several plays side by side", &compare_argp, cmd_compare},
     {"simulate", "run a trace on a virtual clock under one policy or several", &simulate_argp, cmd_simulate},
+    {"trace", "build workload traces from published ones; show what is in one", &trace_argp, cmd_trace},
     {"help", "explain a command", &help_argp, cmd_help},
 };
 const size_t command_count = sizeof commands / sizeof *commands;
+
+/* Those of `carma trace`, which calls them with argv[0] as it stands here. */
+static const struct command subcommands[] = {
+    {"trace build", "make a trace for a server from a published one", &trace_build_argp, cmd_trace_build},
+    {"trace show", "show what a trace asks for", &trace_show_argp, cmd_trace_show},
+};
 
 const struct command *command_find(const char *name)
 {
     for (size_t i = 0; i < command_count; i++) {
         if (strcmp(commands[i].name, name) == 0)
             return &commands[i];
+    }
+    for (size_t i = 0; i < sizeof subcommands / sizeof *subcommands; i++) {
+        if (strcmp(subcommands[i].name, name) == 0)
+            return &subcommands[i];
     }
     return NULL;
 }

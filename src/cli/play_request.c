@@ -32,15 +32,26 @@ static void fill_environment(struct job_spec *spec, double scale)
 
 static void fill_command(struct job_spec *spec, const struct play *play, size_t row)
 {
+    const struct trace_job *job = play->items[row].job;
+    CLEANUP(free_ptr) char *gpus = xasprintf("%" PRIu32, job->gpus);
+    CLEANUP(free_ptr) char *seconds = xasprintf("%.12g", (double)job->duration_ns / 1e9);
     CLEANUP(free_ptr) char *jitter = xasprintf("%.17g", play->jitter);
     CLEANUP(free_ptr) char *seed = xasprintf("%" PRId64, play->seed * SEEDS_PER_PLAY + (int64_t)row);
 
     spec_strings_add(&spec->command, play->train);
     spec_strings_add(&spec->command, "--workload");
-    spec_strings_add(&spec->command, play->items[row].job->workload->id);
+    spec_strings_add(&spec->command, job->workload->id);
     if (play->workloads) {
         spec_strings_add(&spec->command, "--workloads");
         spec_strings_add(&spec->command, play->workloads);
+    }
+    if (job->gpus != job->workload->gpus) {
+        spec_strings_add(&spec->command, "--gpus");
+        spec_strings_add(&spec->command, gpus);
+    }
+    if (job->duration_ns >= 0) {
+        spec_strings_add(&spec->command, "--seconds");
+        spec_strings_add(&spec->command, seconds);
     }
     if (play->jitter > 0) {
         spec_strings_add(&spec->command, "--jitter");
@@ -62,7 +73,7 @@ static json_t *item_request(const struct play *play, size_t row)
     fill_environment(&spec, play->scale);
     spec.directory = xstrdup(play->directory);
     spec.output = xstrdup(item->output);
-    spec.gpus = workload->gpus;
+    spec.gpus = item->job->gpus;
     if (play->estimates)
         spec.gpu_memory_bytes = workload->recorded_bytes[WORKLOAD_GPUMEMNET];
     if (*workload->dataset)

@@ -31,6 +31,12 @@ int simulate_estimator_parse(const char *text, struct simulate_estimator *estima
     return error_set(err, EINVAL, "column '%.40s' is none of measured, horus, faketensor and gpumemnet", column);
 }
 
+/* What nobody has measured counts as nothing. */
+static double known_part(int32_t permille)
+{
+    return permille > 0 ? permille / 1000.0 : 0;
+}
+
 static void fill_uses(struct simulate_jobs *jobs)
 {
     jobs->uses = xcalloc(jobs->workloads.count * WORKLOAD_PROFILED_GPUS, sizeof *jobs->uses);
@@ -38,6 +44,8 @@ static void fill_uses(struct simulate_jobs *jobs)
         for (uint32_t k = 0; k < WORKLOAD_PROFILED_GPUS; k++)
             jobs->uses[i * WORKLOAD_PROFILED_GPUS + k] =
                 (struct sim_use){.activity = workload_smact_permille(&jobs->workloads.items[i], k) / 1000.0,
+                                 .occupancy = known_part(jobs->workloads.items[i].smocc_permille),
+                                 .dram = known_part(jobs->workloads.items[i].dram_permille),
                                  .resident_bytes = workload_resident_bytes(&jobs->workloads.items[i], k),
                                  .need_bytes = workload_need_bytes(&jobs->workloads.items[i], k)};
 }
@@ -61,27 +69,6 @@ static const struct workload *draw_workload(const struct workloads *workloads, s
             return &workloads->items[i];
 }
 
-static void claim(struct sim_job *job, const struct workload *workload, const struct simulate_estimator *estimator)
-{
-    job->claim_bytes = -1;
-    job->claim_source = CLAIM_UNKNOWN;
-    if (estimator->kind == CLAIM_ORACLE) {
-        for (uint32_t k = 0; k < job->use_count; k++)
-            if (job->uses[k].need_bytes > job->claim_bytes)
-                job->claim_bytes = job->uses[k].need_bytes;
-        job->claim_source = CLAIM_DECLARED;
-    } else if (estimator->kind == CLAIM_COLUMN) {
-        job->claim_bytes = workload->recorded_bytes[estimator->column];
-        job->claim_source = job->claim_bytes < 0 ? CLAIM_UNKNOWN : CLAIM_RECORDED;
-    }
-}
-
-void simulate_jobs_claim(struct simulate_jobs *jobs, const struct simulate_estimator *estimator)
-{
-    for (size_t i = 0; i < jobs->count; i++)
-        claim(&jobs->items[i], workloads_find(&jobs->workloads, jobs->items[i].workload), estimator);
-}
-
 static int fill_job(struct simulate_jobs *jobs, const char *path, size_t row, uint32_t gpu_count, struct error *err)
 {
     const struct trace_job *from = &jobs->trace.items[row];
@@ -91,10 +78,12 @@ static int fill_job(struct simulate_jobs *jobs, const char *path, size_t row, ui
     if (!workload)
         return error_set(err, EINVAL, "%s:%u: names no workload, and no workload of one GPU is there to draw from: give "
                          "--workloads", path, from->line);
-    if (from->gpus > gpu_count || from->gpus > RECORD_MAX_GPUS)
+    if (from->gpus > gpu_count)
         return error_set(err, EINVAL, "%s:%u: a job wants %" PRIu32 " GPUs, the node has %" PRIu32
-                         " and a job at most %d: give --gpus or a larger --node", path, from->line, from->gpus,
-                         gpu_count, RECORD_MAX_GPUS);
+                         ": give --gpus or a larger --node", path, from->line, from->gpus, gpu_count);
+    if (from->gpus > RECORD_MAX_GPUS)
+        return error_set(err, EINVAL, "%s:%u: a job wants %" PRIu32 " GPUs, carma gives a job at most %d: leave the row out",
+                         path, from->line, from->gpus, RECORD_MAX_GPUS);
     *job = (struct sim_job){
         .arrival_ns = from->arrival_ns,
         .work_ns = from->duration_ns >= 0 ? from->duration_ns : workload->solo_runtime_ns,
@@ -130,6 +119,28 @@ int simulate_jobs_load(struct simulate_jobs *jobs, const struct simulate_source 
     if (rc)
         simulate_jobs_release(jobs);
     return rc;
+}
+
+static void claim(struct sim_job *job, const struct workload *workload, const struct simulate_estimator *estimator)
+{
+    job->claim_bytes = -1;
+    job->claim_source = CLAIM_UNKNOWN;
+    if (estimator->kind == CLAIM_ORACLE) {
+        for (uint32_t k = 0; k < job->use_count; k++)
+            if (job->uses[k].need_bytes > job->claim_bytes)
+                job->claim_bytes = job->uses[k].need_bytes;
+        job->claim_source = CLAIM_DECLARED;
+    } else if (estimator->kind == CLAIM_COLUMN) {
+        job->claim_bytes = workload->recorded_bytes[estimator->column];
+        job->claim_source = job->claim_bytes < 0 ? CLAIM_UNKNOWN : CLAIM_RECORDED;
+    }
+}
+
+void simulate_jobs_claim(struct simulate_jobs *jobs, const struct simulate_estimator *estimator)
+{
+    for (size_t i = 0; i < jobs->count; i++)
+        claim(&jobs->items[i], &jobs->workloads.items[(jobs->items[i].uses - jobs->uses) / WORKLOAD_PROFILED_GPUS],
+              estimator);
 }
 
 void simulate_jobs_release(struct simulate_jobs *jobs)

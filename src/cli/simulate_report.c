@@ -52,7 +52,7 @@ void simulate_outcome_add(struct simulate_outcome *outcome, size_t seed, const s
         [SIM_OOM] = (double)result->oom,
         [SIM_SLOWDOWN_MEAN] = result->slowdown_mean,
         [SIM_SLOWDOWN_MAX] = result->slowdown_max,
-        [SIM_PREDICTED_MAX] = NAN,
+        [SIM_PREDICTED_MAX] = result->predicted_slowdown_max,
         [SIM_ACTIVITY] = result->activity_mean,
     };
 

@@ -218,8 +218,9 @@ void svg_axes(struct svg *svg, struct svg_panel *panel)
         svg_text(svg, panel->left + panel->width / 2, bottom + 34, SVG_MIDDLE, TEXT_SIZE, panel->x_label);
     if (panel->y_label) {
         double x = panel->left - 52, y = panel->top + panel->height / 2;
-        strbuf_printf(&svg->out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" transform=\"rotate(-90 %.1f %.1f)\">",
-                      x, y, x, y);
+        strbuf_printf(&svg->out,
+                      "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" transform=\"rotate(-90 %.1f %.1f)\">", x, y,
+                      x, y);
         put_escaped(svg, panel->y_label);
         strbuf_puts(&svg->out, "</text>\n");
     }

@@ -1,8 +1,10 @@
-/* Small plots as SVG: panels with axes, lines, steps, stacked areas, bars, boxes and a legend, on a light background, in
- * colours that people who are colour-blind tell apart (the palette of Okabe and Ito, "Color Universal Design", 2008).
+/* Small plots as SVG: panels with axes, lines, steps, stacked areas, bars, boxes and a legend, on a light background,
+ * in colours that people who are colour-blind tell apart (the palette of Okabe and Ito, "Color Universal Design",
+ * 2008).
  *
- * Places on the canvas are in pixels from its top left; data is in the units of the panel's axes. Texts are taken as they
- * are: what is special in XML is escaped here. Lines and areas of many points are thinned to what a pixel can show. */
+ * Places on the canvas are in pixels from its top left; data is in the units of the panel's axes. Texts are taken as
+ * they are: what is special in XML is escaped here. Lines and areas of many points are thinned to what a pixel can
+ * show. */
 #ifndef CARMA_CLI_SVG_H
 #define CARMA_CLI_SVG_H
 
@@ -47,7 +49,8 @@ void svg_axes(struct svg *svg, struct svg_panel *panel);
 /* The round number at or above `value` (above 0) at which an axis from 0 ends well. */
 double svg_round_up(double value);
 
-/* For an axis of times: in what to divide seconds, and its name ("s", "min", "h", "days"), for a span of that length. */
+/* For an axis of times: in what to divide seconds, and its name ("s", "min", "h", "days"), for a span of that length.
+ */
 double svg_time_unit(double span_s, const char **name);
 
 /* ys[i] belongs to xs[i], which do not decrease; `count` of each. What lies outside the panel is cut off. */
@@ -59,7 +62,8 @@ void svg_steps(struct svg *svg, const struct svg_panel *panel, const double *xs,
 /* The same as areas on one another, the first lowest, in the palette's colours: ys[s * count + i] is of the s-th. */
 void svg_stack(struct svg *svg, const struct svg_panel *panel, const double *xs, const double *ys, size_t count,
                size_t series);
-/* A filled box from (x0, y0) to (x1, y1): a bar, or a job on a time line. `tip` shows under the pointer; may be NULL. */
+/* A filled box from (x0, y0) to (x1, y1): a bar, or a job on a time line. `tip` shows under the pointer; may be NULL.
+ */
 void svg_box(struct svg *svg, const struct svg_panel *panel, double x0, double y0, double x1, double y1,
              const char *colour, const char *tip);
 

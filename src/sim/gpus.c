@@ -99,64 +99,9 @@ static void set_memory(struct sim *sim, uint32_t gpu, int64_t change)
     unsettle(sim, gpu);
 }
 
-/* ---- The window ---- */
-
-static const struct sim_change *change_at(const struct sim_gpu *gpu, size_t i)
+static int32_t permille_of(struct sim *sim, uint32_t gpu, enum sim_signal signal)
 {
-    return &gpu->changes[gpu->change_first + i];
-}
-
-static double integral_at(const struct sim_change *change, int64_t at_ns)
-{
-    return change->integral_ns + change->activity * (double)(at_ns - change->at_ns);
-}
-
-static void note_activity(struct sim *sim, struct sim_gpu *gpu)
-{
-    struct sim_change change = {.at_ns = sim->now_ns, .activity = gpu->activity};
-
-    if (gpu->change_count) {
-        struct sim_change *last = &gpu->changes[gpu->change_first + gpu->change_count - 1];
-        if (last->at_ns == sim->now_ns) {
-            last->activity = gpu->activity;
-            return;
-        }
-        change.integral_ns = integral_at(last, sim->now_ns);
-    }
-    if (gpu->change_first + gpu->change_count == gpu->change_capacity) {
-        if (gpu->change_first > 0 && gpu->change_first >= gpu->change_count) { /* half of it is past: move instead of growing */
-            memmove(gpu->changes, gpu->changes + gpu->change_first, gpu->change_count * sizeof *gpu->changes);
-            gpu->change_first = 0;
-        } else {
-            array_reserve(gpu->changes, gpu->change_capacity, gpu->change_capacity + 1);
-        }
-    }
-    gpu->changes[gpu->change_first + gpu->change_count++] = change;
-}
-
-/* The mean over the window that ends now; what lies before the begin counts as idle. */
-static double window_mean(struct sim *sim, struct sim_gpu *gpu)
-{
-    int64_t from_ns = sim->now_ns - sim->options->window_ns;
-    double before;
-
-    if (gpu->change_count == 0)
-        return 0;
-    while (gpu->change_count > 1 && change_at(gpu, 1)->at_ns <= from_ns) {
-        gpu->change_first++;
-        gpu->change_count--;
-    }
-    before = from_ns >= change_at(gpu, 0)->at_ns ? integral_at(change_at(gpu, 0), from_ns) : 0;
-    return (integral_at(change_at(gpu, gpu->change_count - 1), sim->now_ns) - before) /
-           (double)sim->options->window_ns;
-}
-
-bool gpus_settled(const struct sim *sim, uint32_t gpu)
-{
-    const struct sim_gpu *entry = &sim->gpus[gpu];
-
-    return entry->change_count == 0 ||
-           change_at(entry, entry->change_count - 1)->at_ns <= sim->now_ns - sim->options->window_ns;
+    return quantum_activity((int32_t)lround(window_statistic(sim, &sim->gpus[gpu], signal) * 1000));
 }
 
 void gpus_sample(struct sim *sim, uint32_t gpu, struct record_sample *sample)
@@ -164,9 +109,9 @@ void gpus_sample(struct sim *sim, uint32_t gpu, struct record_sample *sample)
     *sample = (struct record_sample){
         .gpu = gpu,
         .used_bytes = quantum_memory(sim->gpus[gpu].used_bytes),
-        .smact_permille = quantum_activity((int32_t)lround(window_mean(sim, &sim->gpus[gpu]) * 1000)),
-        .smocc_permille = -1,
-        .dram_permille = -1,
+        .smact_permille = permille_of(sim, gpu, SIGNAL_ACTIVITY),
+        .smocc_permille = permille_of(sim, gpu, SIGNAL_OCCUPANCY),
+        .dram_permille = permille_of(sim, gpu, SIGNAL_DRAM),
     };
 }
 
@@ -214,29 +159,45 @@ static void share_gpu(struct sim *sim, uint32_t number)
     }
 }
 
-/* Sums up anew what the touched GPUs do. */
-static void settle_activity(struct sim *sim)
+/* What the GPU does now is the sum of what its jobs do at their rates. */
+static void sum_up(struct sim *sim, struct sim_gpu *gpu, double levels[SIGNAL_COUNT])
+{
+    for (uint32_t i = 0; i < gpu->resident_count; i++) {
+        const struct sim_run *run = gpu->residents[i].run;
+        const struct sim_use *use = sim_use_of(&sim->jobs[run->job], gpu->residents[i].side);
+        levels[SIGNAL_ACTIVITY] += use->activity * run->rate;
+        levels[SIGNAL_OCCUPANCY] += use->occupancy * run->rate;
+        levels[SIGNAL_DRAM] += use->dram * run->rate;
+    }
+    for (enum sim_signal s = 0; s < SIGNAL_COUNT; s++)
+        levels[s] = fmin(1, levels[s] / part(sim));
+}
+
+static void set_levels(struct sim *sim, uint32_t number, const double levels[SIGNAL_COUNT])
+{
+    struct sim_gpu *gpu = &sim->gpus[number];
+    struct sim_board *board = board_of(sim, number);
+    const struct sim_gpu *first = &sim->gpus[number / sim->instances * sim->instances];
+    double total = 0;
+
+    memcpy(gpu->levels, levels, sizeof gpu->levels);
+    window_note(sim, gpu);
+    unsettle(sim, number);
+    integrate(sim, board);
+    for (uint32_t i = 0; i < sim->instances; i++)
+        total += first[i].levels[SIGNAL_ACTIVITY] * part(sim);
+    board->activity = fmin(1, total);
+}
+
+static void settle_touched(struct sim *sim)
 {
     for (uint32_t t = 0; t < sim->touched_count; t++) {
         uint32_t number = sim->touched[t];
-        struct sim_gpu *gpu = &sim->gpus[number];
-        struct sim_board *board = board_of(sim, number);
-        double activity = 0, total = 0;
-
+        double levels[SIGNAL_COUNT] = {0};
         sim->is_touched[number] = false;
-        for (uint32_t i = 0; i < gpu->resident_count; i++)
-            activity += sim_use_of(&sim->jobs[gpu->residents[i].run->job], gpu->residents[i].side)->activity *
-                        gpu->residents[i].run->rate;
-        activity = fmin(1, activity / part(sim));
-        if (activity != gpu->activity) {
-            gpu->activity = activity;
-            note_activity(sim, gpu);
-            unsettle(sim, number);
-            integrate(sim, board);
-            for (uint32_t g = 0; g < sim->instances; g++)
-                total += sim->gpus[number / sim->instances * sim->instances + g].activity * part(sim);
-            board->activity = fmin(1, total);
-        }
+        sum_up(sim, &sim->gpus[number], levels);
+        if (memcmp(levels, sim->gpus[number].levels, sizeof levels) != 0)
+            set_levels(sim, number, levels);
         show(sim, number);
     }
     sim->touched_count = 0;
@@ -246,7 +207,7 @@ static void share_gpus_of(struct sim *sim, const struct sim_run *run)
 {
     for (uint32_t k = 0; k < run->gpu_count; k++)
         share_gpu(sim, run->sides[k].gpu);
-    settle_activity(sim);
+    settle_touched(sim);
 }
 
 /* ---- Coming and going ---- */
@@ -325,6 +286,7 @@ void gpus_release(struct sim *sim)
     free(sim->is_touched);
     free(sim->activities);
     free(sim->rates);
+    free(sim->parts);
 }
 
 void gpus_finish(struct sim *sim)

@@ -58,6 +58,7 @@ void result_fill(const struct sim *sim, struct sim_result *result)
                                   .inputs = sim->inputs,
                                   .decisions = sim->decisions,
                                   .rows = sim->rows,
+                                  .predicted_slowdown_max = sim->predicted_permille / 1000.0,
                                   .makespan_s = (double)(sim->now_ns - sim->begin_ns) / 1e9};
     fill_times(sim, result);
     fill_slowdowns(sim, result);

@@ -27,7 +27,6 @@ void sim_options_default(struct sim_options *options)
         .load_ns = 12 * NS_PER_SEC,
         .climb_ns = 15 * NS_PER_SEC,
         .sample_period_ns = NS_PER_SEC,
-        .window_ns = 90 * NS_PER_SEC,
     };
     core_config_default(&options->core);
 }
@@ -265,7 +264,7 @@ static void feed_samples(struct sim *sim)
     for (uint32_t i = 0; i < sim->unsettled_count; i++) {
         uint32_t gpu = sim->unsettled[i];
         offer_sample(sim, gpu);
-        if (gpus_settled(sim, gpu))
+        if (window_settled(sim, &sim->gpus[gpu]))
             sim->gpus[gpu].unsettled = false;
         else
             sim->unsettled[kept++] = gpu;
@@ -275,12 +274,15 @@ static void feed_samples(struct sim *sim)
 
 static void act(struct sim *sim, const struct record *decision)
 {
-    if (decision->type == RECORD_PLACED)
+    if (decision->type == RECORD_PLACED) {
+        if (decision->placed.slowdown_permille > sim->predicted_permille)
+            sim->predicted_permille = decision->placed.slowdown_permille;
         launch(sim, decision);
-    else if (decision->type == RECORD_GAVE_UP)
+    } else if (decision->type == RECORD_GAVE_UP) {
         job_ended(sim, decision->job - 1, JOB_GPU_OOM);
-    else if (decision->type == RECORD_REFUSED)
+    } else if (decision->type == RECORD_REFUSED) {
         job_ended(sim, decision->job - 1, JOB_REFUSED);
+    }
 }
 
 static void decide(struct sim *sim, struct record_list *decisions)
@@ -358,6 +360,11 @@ static int turns(struct sim *sim, struct error *err)
 
 /* ---- Begin and end ---- */
 
+static bool is_part(double value)
+{
+    return value >= 0 && value <= 1;
+}
+
 static int check_job(const struct sim *sim, size_t i, struct error *err)
 {
     const struct sim_job *job = &sim->jobs[i];
@@ -371,7 +378,7 @@ static int check_job(const struct sim *sim, size_t i, struct error *err)
         return error_set(err, EINVAL, "job %zu wants %" PRIu32 " GPUs, the node has %" PRIu32, i + 1, job->gpus,
                          sim->gpu_count);
     for (uint32_t k = 0; k < job->use_count; k++)
-        if (!(job->uses[k].activity >= 0 && job->uses[k].activity <= 1) || job->uses[k].resident_bytes < 0 ||
+        if (!is_part(job->uses[k].activity) || !is_part(job->uses[k].occupancy) || !is_part(job->uses[k].dram) || job->uses[k].resident_bytes < 0 ||
             job->uses[k].need_bytes < job->uses[k].resident_bytes)
             return error_set(err, EINVAL, "job %zu does something on GPU %" PRIu32 " that no job can do", i + 1, k);
     return job->use_count ? 0 : error_set(err, EINVAL, "job %zu does nothing on its GPUs", i + 1);
@@ -387,7 +394,7 @@ static int check(struct sim *sim, struct error *err)
     if (options->mig_slices && !sim_mig_instances(options->mig_slices))
         return error_set(err, EINVAL, "no MIG instance has %" PRIu32 " slices: 1, 2, 3, 4 or 7", options->mig_slices);
     if (sim->node->gpu_count == 0 || sim->node->total_bytes <= 0 || options->sample_period_ns <= 0 ||
-        options->window_ns <= 0 || options->load_ns < 0 || options->climb_ns < 0 || !(options->jitter >= 0))
+        options->core.window_ns <= 0 || options->load_ns < 0 || options->climb_ns < 0 || !(options->jitter >= 0))
         return error_set(err, EINVAL, "the node or an option of the simulation is out of range");
     for (size_t i = 0; rc == 0 && i < sim->count; i++)
         rc = check_job(sim, i, err);

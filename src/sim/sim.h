@@ -19,6 +19,8 @@
 /* What a job does on one of its GPUs. */
 struct sim_use {
     double activity;        /* SM activity when alone, 0 to 1 */
+    double occupancy;       /* SM occupancy, the same */
+    double dram;            /* DRAM activity, the same */
     int64_t resident_bytes; /* what it holds while it trains */
     int64_t need_bytes;     /* what must be free once for it not to run out of memory; at least resident_bytes */
 };
@@ -50,8 +52,7 @@ struct sim_options {
     struct contention_params contention;
     int64_t load_ns;
     int64_t climb_ns;
-    int64_t sample_period_ns;
-    int64_t window_ns;
+    int64_t sample_period_ns; /* the window and its statistic are settings of the core */
     double jitter; /* standard deviation of the normal factor on each job's work */
     uint64_t seed; /* of the jitter */
 };
@@ -86,6 +87,7 @@ struct sim_result {
     uint64_t oom;                /* launches that ran out of memory */
     double slowdown_mean;        /* (end - last launch) / work, of the jobs that completed; 0 of none */
     double slowdown_max;
+    double predicted_slowdown_max; /* of what the core predicted at any placement */
     double activity_mean;     /* SM activity, of a GPU, over the makespan */
     double memory_mean_bytes; /* in use, of a GPU, over the makespan */
     uint64_t inputs;          /* records fed to the core */

@@ -30,11 +30,14 @@ struct sim_resident {
     uint32_t side;
 };
 
-/* Activity since at_ns, and its integral until then. */
+/* What the monitor reads of a GPU: parts of one. */
+enum sim_signal { SIGNAL_ACTIVITY, SIGNAL_OCCUPANCY, SIGNAL_DRAM, SIGNAL_COUNT };
+
+/* Levels since at_ns, and their integrals until then. */
 struct sim_change {
     int64_t at_ns;
-    double activity;
-    double integral_ns;
+    double levels[SIGNAL_COUNT];
+    double integrals_ns[SIGNAL_COUNT];
 };
 
 /* A physical GPU: what draws power. */
@@ -52,7 +55,7 @@ struct sim_gpu {
     struct sim_resident *residents; /* owned */
     uint32_t resident_count;
     size_t resident_capacity;
-    double activity;    /* of itself, 0 to 1 */
+    double levels[SIGNAL_COUNT];
     int64_t used_bytes;
     struct sim_change *changes; /* owned: those that the window may still reach */
     size_t change_first, change_count, change_capacity;
@@ -81,6 +84,8 @@ struct sim {
     bool *is_touched; /* owned */
     double *activities, *rates; /* owned, for contention_rates */
     size_t scratch_capacity;
+    struct window_part *parts; /* owned, for percentiles */
+    size_t part_capacity;
     struct sim_due { /* when the core may learn from a GPU whose residents have not changed since: in order of due_ns */
         uint32_t gpu;
         int64_t due_ns;
@@ -94,6 +99,7 @@ struct sim {
     uint64_t oom;
     uint64_t inputs;
     uint64_t decisions;
+    int32_t predicted_permille; /* the greatest slowdown that the core predicted */
     struct error trouble;
     int trouble_rc; /* negative: the core did not take what the simulator said; trouble says why */
 };
@@ -112,9 +118,13 @@ void gpus_finish(struct sim *sim); /* integrals up to now */
 
 /* What the monitor would say now. */
 void gpus_sample(struct sim *sim, uint32_t gpu, struct record_sample *sample);
-bool gpus_settled(const struct sim *sim, uint32_t gpu); /* nothing within the window has changed */
 
-/* jobs.c: when the run's next event is, from its phase, rate and progress. */
+/* window.c: what the monitor's window shows. */
+void window_note(const struct sim *sim, struct sim_gpu *gpu);
+double window_statistic(struct sim *sim, struct sim_gpu *gpu, enum sim_signal signal);
+bool window_settled(const struct sim *sim, const struct sim_gpu *gpu); /* nothing within it has changed */
+
+/* sim.c: when the run's next event is, from its phase, rate and progress. */
 void run_schedule(struct sim *sim, struct sim_run *run);
 void run_set_rate(struct sim *sim, struct sim_run *run, double rate);
 

@@ -7,7 +7,8 @@
 #define MAX_ARRIVAL_S  1e9 /* thirty years: keeps sums of nanoseconds far from 2^63 */
 #define MAX_DURATION_S 1e8 /* three years, as for workloads */
 
-/* The first column of each is its mark (csv.h). Columns that are only listed are known to occur and mean nothing here. */
+/* The first column of each is its mark (csv.h). Columns that are only listed are known to occur and mean nothing here.
+ */
 enum { ARRIVAL, WORKLOAD, GPUS, DURATION };
 static const struct csv_column carma_columns[] = {
     [ARRIVAL] = {"arrival_s", true},
@@ -58,7 +59,10 @@ static const struct csv_column tiresias_columns[] = {
 
 static const struct csv_column run_time_columns[] = {{"runtime_s", true}};
 
-#define TABLE(columns) {columns, array_size(columns), 0}
+#define TABLE(columns)                                                                                                 \
+    {                                                                                                                  \
+        columns, array_size(columns), 0                                                                                \
+    }
 const struct csv_table trace_tables[TRACE_FORMAT_COUNT] = {
     [TRACE_CARMA] = TABLE(carma_columns),       [TRACE_THESIS] = TABLE(thesis_columns),
     [TRACE_PHILLY_VC] = TABLE(philly_columns),  [TRACE_PODS] = TABLE(pods_columns),
@@ -162,13 +166,12 @@ static int read_run_time(const struct csv *csv, const struct trace_load_options 
                          struct error *err)
 {
     if (!options->run_times)
-        return csv_error(csv, err, "%s alone: these are run times without arrivals, no trace",
-                         csv->columns[0].name);
+        return csv_error(csv, err, "%s alone: these are run times without arrivals, no trace", csv->columns[0].name);
     return take_measured(csv, 0, job, err);
 }
 
 const struct trace_rows trace_rows[TRACE_FORMAT_COUNT] = {
-    [TRACE_CARMA] = {"carma", true, read_carma},          [TRACE_THESIS] = {"thesis", true, read_thesis},
+    [TRACE_CARMA] = {"carma", true, read_carma},           [TRACE_THESIS] = {"thesis", true, read_thesis},
     [TRACE_PHILLY_VC] = {"philly-vc", false, read_philly}, [TRACE_PODS] = {"pods", false, read_pods},
     [TRACE_TIRESIAS] = {"tiresias", false, read_tiresias}, [TRACE_RUN_TIMES] = {"run-times", false, read_run_time},
 };

@@ -15,8 +15,8 @@ enum { OPT_WORKLOADS = 256, OPT_MEMORY, OPT_PEAK, OPT_ACTIVITY, OPT_SECONDS, OPT
 
 struct options {
     const char *workload, *workloads;
-    int64_t memory_bytes, peak_bytes, gpus, seed;
-    double activity, seconds, jitter;
+    int64_t memory_bytes, peak_bytes, gpus, seed; /* -1: not said */
+    double activity, seconds, jitter;             /* seconds -1: not said */
     bool checkpoint;
 };
 
@@ -26,8 +26,8 @@ static const struct argp_option option_table[] = {
     {"memory", OPT_MEMORY, "SIZE", 0, "GPU memory to hold, per GPU (instead of --workload)", 1},
     {"peak", OPT_PEAK, "SIZE", 0, "GPU memory to need once, at the end of the climb (the same)", 1},
     {"sm-activity", OPT_ACTIVITY, "SHARE", 0, "SM activity when alone, 0 to 1 (0.5)", 1},
-    {"seconds", OPT_SECONDS, "SECONDS", 0, "Training time when alone, in node time (60)", 1},
-    {"gpus", OPT_GPUS, "N", 0, "How many of the visible GPUs to use (1)", 1},
+    {"seconds", OPT_SECONDS, "SECONDS", 0, "Training time when alone, in node time (the workload's, or 60)", 1},
+    {"gpus", OPT_GPUS, "N", 0, "How many of the visible GPUs to use (the workload's, or 1)", 1},
     {"jitter", OPT_JITTER, "FRACTION", 0, "Standard deviation of the training time, 0 to 0.3 (0)", 2},
     {"seed", OPT_SEED, "N", 0, "Of the jitter: the same seed gives the same time (1)", 2},
     {"checkpoint", OPT_CKPT, NULL, 0, "Write a checkpoint on SIGUSR1; go on from one that is there", 2},
@@ -85,7 +85,7 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
         o->activity = number(state, "--sm-activity", arg, 0, 1);
         return 0;
     case OPT_SECONDS:
-        o->seconds = number(state, "--seconds", arg, 0.001, 3e6);
+        o->seconds = number(state, "--seconds", arg, 0.001, 1e8);
         return 0;
     case OPT_GPUS:
         o->gpus = integer(state, "--gpus", arg, 1, NODE_MAX_GPUS);
@@ -144,9 +144,9 @@ static int plan_workload(const struct options *o, struct train_plan *plan, struc
         rc = error_set(err, ENOENT, "'%s' has no workload '%.60s'", path, o->workload);
     } else {
         snprintf(plan->id, sizeof plan->id, "%s", w->id);
-        plan->gpus = w->gpus;
-        plan->work_ns = (double)w->solo_runtime_ns;
-        for (uint32_t k = 0; k < w->gpus; k++) {
+        plan->gpus = o->gpus > 0 ? (uint32_t)o->gpus : w->gpus;
+        plan->work_ns = o->seconds > 0 ? o->seconds * 1e9 : (double)w->solo_runtime_ns;
+        for (uint32_t k = 0; k < plan->gpus; k++) {
             plan->resident_bytes[k] = workload_resident_bytes(w, k);
             plan->peak_bytes[k] = workload_need_bytes(w, k);
             plan->activity[k] = workload_smact_permille(w, k) / 1000.0;
@@ -166,7 +166,7 @@ int train_options(int argc, char **argv, struct train_plan *plan, struct error *
                "Uses the GPUs of CUDA_VISIBLE_DEVICES on the node of CARMA_VNODE; through MPS where "
                "CUDA_MPS_PIPE_DIRECTORY has an MPS daemon's control pipe in it. See docs/vnode.md.",
     };
-    struct options o = {.memory_bytes = -1, .peak_bytes = -1, .gpus = 1, .seed = 1, .activity = 0.5, .seconds = 60};
+    struct options o = {.memory_bytes = -1, .peak_bytes = -1, .gpus = -1, .seed = 1, .activity = 0.5, .seconds = -1};
 
     argp_err_exit_status = 2;
     argp_parse(&argp, argc, argv, 0, NULL, &o);
@@ -177,8 +177,8 @@ int train_options(int argc, char **argv, struct train_plan *plan, struct error *
         if (rc < 0)
             return rc;
     } else {
-        plan->gpus = (uint32_t)o.gpus;
-        plan->work_ns = o.seconds * 1e9;
+        plan->gpus = o.gpus > 0 ? (uint32_t)o.gpus : 1;
+        plan->work_ns = (o.seconds > 0 ? o.seconds : 60) * 1e9;
         for (uint32_t k = 0; k < plan->gpus; k++) {
             plan->resident_bytes[k] = o.memory_bytes;
             plan->peak_bytes[k] = o.peak_bytes >= 0 ? o.peak_bytes : o.memory_bytes;

@@ -11,7 +11,7 @@ printf '#!/bin/sh\n' >"$T/prefix/bin/carma-train"
 chmod +x "$T/prefix/bin/carma-train"
 cp "$SOURCE/data/workloads.csv" "$T/prefix/share/carma/workloads.csv"
 header=$(grep -v '^#' "$SOURCE/data/traces/thesis_90.csv" | head -n 1)
-printf '%s\n0,gpt2_large_2\n3600,resnet18_cifar100_20e_3\n' "$header" >"$T/two.csv"
+printf '%s,gpus,duration_s\n0,gpt2_large_2,,\n3600,resnet18_cifar100_20e_3,2,500.5\n' "$header" >"$T/two.csv"
 printf '%s\n0,gpt2_large_2\n3600,nonesuch\n' "$header" >"$T/unknown.csv"
 printf '%s\n5,gpt2_large_2\n4,gpt2_large_2\n' "$header" >"$T/unordered.csv"
 
@@ -49,6 +49,10 @@ sed '/^gpt2_large_2,/s/,[12],/,8,/' "$SOURCE/data/workloads.csv" >"$T/wide.csv"
 cmp -s "$T/wide.csv" "$SOURCE/data/workloads.csv" && fail "no workload was widened"
 expect_error 1 "two.csv:2: workload 'gpt2_large_2' needs 8 GPUs, the node has 2" \
     play --workloads "$T/wide.csv" "$T/two.csv"
+printf '%s,gpus\n0,resnet,3\n' "$header" >"$T/large.csv"
+expect_error 1 "large.csv:2: workload 'resnet' needs 3 GPUs, the node has 2" play "$T/large.csv"
+printf 'vc,submit_s,gpus,duration_s_v100\na,0,1,60\n' >"$T/philly.csv"
+expect_error 1 "philly.csv: its jobs have no workloads: give them some with carma trace build" play "$T/philly.csv"
 expect_error 1 "is not empty" play --output-dir "$T" "$T/two.csv"
 [ -e "$T/answers.json.posts" ] && fail "something was submitted before all was checked"
 
@@ -73,6 +77,7 @@ assert job["command"] == [sys.argv[3] + "/prefix/bin/carma-train", "--workload",
 assert job["name"] == "gpt2_large_2" and job["directory"] == sys.argv[3] + "/out1"
 assert job["output"] == sys.argv[3] + "/out1/0001-gpt2_large_2.out"
 assert job["gpus"] == 2 and "CARMA_TIME_SCALE=10000" in job["environment"]
+assert posts[1][0]["gpus"] == 2 and posts[1][0]["command"][3:7] == ["--gpus", "2", "--seconds", "500.5"], posts[1]
 assert job["gpu_memory_bytes"] == job["recorded_bytes"]["gpumemnet"] and job["recorded_bytes"]["horus"], job
 PYTHON
 

@@ -248,6 +248,19 @@ static void several_gpus(void **state)
     finish(&job, NULL, NULL);
 }
 
+/* A trace's row may say other GPUs and another run time than its workload does. */
+static void workload_on_more_gpus(void **state)
+{
+    struct job job = start("a", "0,1", "--workload resnet --workloads " CARMA_SOURCE "/data/workloads.csv --gpus 2 "
+                                       "--seconds 100");
+
+    wait_for_memory(0, 4783 * MIB);
+    wait_for_memory(1, 4783 * MIB);
+    assert_int_equal(finish(&job, NULL, NULL), 0);
+    assert_near(activity_seconds(0), 62.2, 0.01);
+    assert_near(activity_seconds(1), 62.2, 0.01);
+}
+
 static void refused(const char *gpus, const char *options, int expected, const char *complaint)
 {
     struct job job = start("a", gpus, options);
@@ -281,7 +294,8 @@ int main(void)
         TEST(alone_takes_its_time), TEST(two_on_mps),
         TEST(two_on_streams),       TEST(slowdown_is_seen_from_outside),
         TEST(out_of_memory),        TEST(checkpoint_is_gone_on_from),
-        TEST(several_gpus),         TEST(bad_requests),
+        TEST(several_gpus),         TEST(workload_on_more_gpus),
+        TEST(bad_requests),
     };
     char scale[16];
 

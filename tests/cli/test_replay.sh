@@ -1,0 +1,64 @@
+#!/bin/sh
+# What carmad decided, the core decides again, byte for byte; and a store that was tampered with is told.
+# Usage: test_replay.sh CARMA SOURCE BUILD
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+start_node a100x4-40g 480
+start_daemon --config /dev/null --set policy=round-robin --set memory_view=monitor --set settle=0s --set share=mps
+
+# Two of these do not fit on one GPU: some crash, and recover.
+jobs=0
+while [ $jobs -lt 9 ]; do
+    run submit --parsable -- "$TRAIN" --memory 22G --sm-activity 0.4 --seconds 90
+    jobs=$((jobs + 1))
+done
+run submit --parsable --gpus 4 --exclusive -- "$TRAIN" --gpus 4 --memory 10G --seconds 30
+run submit --parsable -- sh -c 'exit 3'
+run submit --parsable -- "$TRAIN" --memory 10G --seconds 36000
+run wait 1-11
+until_field 12 state RUNNING
+run cancel 12
+run wait 12
+crashes=$("$CARMA" queue --all --json | python3 -c '
+import json, sys
+print(sum(job["crashes"] for job in json.load(sys.stdin)["jobs"]))')
+[ "$crashes" -gt 0 ] || fail "no job crashed: too little to tell"
+
+# Beside the daemon, and after it.
+run simulate --replay "$STATE"
+expect_status 0
+stop_daemon
+run simulate --replay "$STATE"
+expect_status 0
+grep -q '^[0-9]* records, [0-9]* decisions: every decision reproduced$' "$T/out" || fail "$said: $(cat "$T/out")"
+cat "$T/out"
+
+# tampered NAME STATEMENT...: the store after these statements is told to be another's.
+tampered() {
+    name=$1
+    shift
+    cp -R "$STATE" "$T/$name"
+    python3 -c 'import sqlite3, sys
+database = sqlite3.connect(sys.argv[1])
+changed = sum(database.execute(statement).rowcount for statement in sys.argv[2:])
+assert changed, "nothing was changed"
+database.commit()' "$T/$name/store.db" "$@" || fail "$name: cannot be tampered with"
+    run simulate --replay "$T/$name"
+    expect_status 1
+}
+tampered config "UPDATE record SET body = replace(body, '\"round-robin\"', '\"exclusive\"') WHERE type = 'reconfigured'"
+grep -q 'is decided otherwise' "$T/out" || fail "config: $(cat "$T/out" "$T/err")"
+tampered placement "UPDATE record SET body = replace(body, '\"gpus\":[0]', '\"gpus\":[3]') WHERE seq =
+    (SELECT min(seq) FROM record WHERE type = 'placed' AND body LIKE '%\"gpus\":[0]%')"
+grep -q 'is decided otherwise' "$T/out" || fail "placement: $(cat "$T/out" "$T/err")"
+tampered missing "UPDATE record SET type = 'timer', job = 0,
+    body = printf('{\"type\":\"timer\",\"at_ns\":%d,\"job\":0}', at_ns)
+    WHERE seq = (SELECT min(seq) FROM record WHERE type = 'placed')"
+# Which of the two depends on what happened next.
+cat "$T/out" "$T/err" | grep -q -e "is decided otherwise" -e "'started' does not apply" ||
+    fail "missing: $(cat "$T/out" "$T/err")"
+tampered damaged "DELETE FROM record WHERE seq = 5"
+grep -q 'record 5 is missing' "$T/err" || fail "damaged: $(cat "$T/err")"
+finish_node

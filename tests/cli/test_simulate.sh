@@ -1,0 +1,98 @@
+#!/bin/sh
+# carma simulate: golden runs of every policy, its JSON and its time line, seeds, and what is refused.
+# Usage: test_simulate.sh CARMA SOURCE
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+CARMA_PREFIX=$T/prefix
+export CARMA_PREFIX
+mkdir -p "$T/prefix/share"
+ln -s "$SOURCE/data" "$T/prefix/share/carma"
+cd "$T" || exit 99
+cp "$SOURCE/data/traces/thesis_60.csv" "$SOURCE/data/traces/thesis_90.csv" .
+printf 'arrival_s,workload\n0,gpt2_large_2\n5,resnet\n10,vgg3\n15,vgg3\n' >four.csv
+
+# Golden runs: what any policy does may change only knowingly.
+plain=exclusive,round-robin,magm,lug,mug,first-fit,best-fit
+presets=exclusive,thesis,thesis+lug,thesis+round-robin,code-2025,off@oracle,obf@oracle,owf@oracle,olug@oracle,horus,lucid,carma
+for trace in 60 90; do
+    run simulate --trace thesis_$trace.csv --seeds 3 --jitter 0.03 --estimator recorded:gpumemnet --compare $plain
+    expect_status 0
+    expect_golden simulate-policies-$trace.txt
+    run simulate --trace thesis_$trace.csv --seeds 3 --jitter 0.03 --compare $presets
+    expect_status 0
+    expect_golden simulate-presets-$trace.txt
+done
+run simulate --trace thesis_60.csv --share streams --policy owf@oracle
+expect_golden simulate-streams.txt
+run simulate --trace thesis_60.csv --share mig:4 --policy exclusive --estimator oracle
+expect_golden simulate-mig.txt
+
+# The formats.
+run simulate --trace four.csv --policy thesis --seeds 2 --jitter 0.01 --json --timeline four-timeline.csv
+expect_status 0
+python3 -c 'import json, sys
+def rounded(value):
+    if isinstance(value, dict):
+        return {key: rounded(inner) for key, inner in value.items()}
+    return float("%.9g" % value) if isinstance(value, float) else value
+for policy in json.load(open(sys.argv[1])):
+    print(json.dumps(rounded(policy), indent=1))' "$T/out" >"$T/rounded"
+mv "$T/rounded" "$T/out"
+expect_golden simulate.json
+mv four-timeline.csv "$T/out"
+expect_golden simulate-timeline.csv
+
+# The same seeds give the same figures, others do not; one seed has no spread.
+run simulate --trace thesis_60.csv --seeds 2 --jitter 0.03 --json
+mv "$T/out" first.json
+run simulate --trace thesis_60.csv --seeds 2 --jitter 0.03 --json
+cmp -s first.json "$T/out" || fail "$said: another result under the same seeds"
+run simulate --trace thesis_60.csv --jitter 0.03 --json
+python3 -c 'import json, sys
+one, two = (json.load(open(path))[0] for path in sys.argv[1:])
+assert one["seeds"] == 1 and two["seeds"] == 2
+assert all(value["sd"] == 0 for value in one.values() if isinstance(value, dict))
+assert two["makespan_s"]["sd"] > 0 and two["makespan_s"]["mean"] != one["makespan_s"]["mean"]
+assert set(one) == set("policy seeds makespan_s wait_s execution_s jct_s jct_p95_s wait_p95_s energy_j oom "
+    "slowdown_mean slowdown_max predicted_slowdown_max smact_mean".split()), sorted(one)' "$T/out" first.json ||
+    fail "$said: seeds"
+
+# Settings stand above a preset's own.
+run simulate --trace thesis_60.csv --policy thesis --set sm_activity_cap=10% --json
+mv "$T/out" capped.json
+run simulate --trace thesis_60.csv --policy thesis --json
+cmp -s capped.json "$T/out" && fail "$said: --set did nothing"
+
+# Pictures.
+run simulate --trace four.csv --compare exclusive,thesis --plot pictures
+expect_status 0
+for name in compare timeline-exclusive timeline-thesis; do
+    python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' pictures/$name.svg ||
+        fail "$said: $name.svg is no XML"
+done
+
+# What is refused: one line with the file, the line and the value where there are such.
+printf 'arrival_s,workload\n-1,resnet\n' >negative.csv
+printf 'arrival_s,workload,gpus\n0,resnet,2\n1,resnet,5\n' >wide.csv
+printf 'arrival_s,workload,colour\n0,resnet,red\n' >column.csv
+printf 'arrival_s,workload,gpus,duration_s\n0,resnet,1,0\n' >nothing.csv
+expect_error 1 "negative.csv:2: arrival_s -1" simulate --trace negative.csv
+expect_error 1 "wide.csv:3: a job wants 5 GPUs, the node has 4" simulate --trace wide.csv
+expect_error 1 "column.csv" simulate --trace column.csv
+expect_error 1 "nonesuch.csv" simulate --trace nonesuch.csv
+expect_error 1 "node profile 'nonesuch'" simulate --trace four.csv --node nonesuch
+expect_error 2 "column 'nonesuch' is none of measured" simulate --trace four.csv --estimator recorded:nonesuch
+expect_error 2 "estimator 'nonesuch' is none of" simulate --trace four.csv --estimator nonesuch
+expect_error 2 "policy 'nonesuch'" simulate --trace four.csv --policy nonesuch
+expect_error 2 "policy 'nonesuch'" simulate --trace four.csv --compare magm,nonesuch
+expect_error 2 "column 'x' is none" simulate --trace four.csv --compare magm,thesis@recorded:x
+expect_error 2 "at least two" simulate --trace four.csv --compare magm
+expect_error 2 "'policy=lug': name the policy" simulate --trace four.csv --set policy=lug
+expect_error 2 "share 'mig:5'" simulate --trace four.csv --share mig:5
+expect_error 2 "share 'nonesuch'" simulate --trace four.csv --share nonesuch
+expect_error 2 "jitter '1'" simulate --trace four.csv --jitter 1
+expect_error 2 "which trace" simulate --policy magm
+expect_error 2 "leave --compare out" simulate --trace four.csv --compare magm,lug --timeline x.csv
+expect_error 1 "store.db" simulate --replay "$T"
+finish
