@@ -128,6 +128,19 @@ bool belief_sample_is_due(const struct core *core, const struct gpu *gpu, int64_
            at_ns - gpu->learned_ns >= core->config.window_ns + LEARNING_PAUSE_NS && can_tell(core, gpu);
 }
 
+/* What was learned holds for every GPU on which such a job runs. */
+static void open_where_believed(struct core *core, uint64_t changed)
+{
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        for (uint32_t k = 0; k < core->gpus[i]->resident_count; k++) {
+            const struct history *history = core->gpus[i]->residents[k]->history;
+            if (history && history->changed >= changed) {
+                gpu_opens(core, core->gpus[i]);
+                break;
+            }
+        }
+}
+
 void belief_learn_activity(struct core *core, struct gpu *gpu, const struct record *record)
 {
     int64_t innovation, spread = READING_VARIANCE;
@@ -155,7 +168,7 @@ void belief_learn_activity(struct core *core, struct gpu *gpu, const struct reco
         history->changed = core->openings;
     }
     gpu->learned_ns = record->at_ns;
-    gpu_opens(core, gpu);
+    open_where_believed(core, core->openings);
 }
 
 void belief_learn_memory(struct core *core, struct job *job, int64_t bytes, bool completed)

@@ -284,7 +284,7 @@ static void apply_placed(struct core *core, struct job *job, const struct record
         job->placements[i] = (struct job_placement){.gpu = placed->gpus[i]};
         gpu_add_resident(gpu, job, record->at_ns);
         if (closes_gpu(core, placed)) {
-            gpu->settling_job = job->id;
+            gpu_set_settling(core, gpu, job->id);
             gpu->closed_until_ns = record->at_ns + GPU_SETTLE_LIMIT * core->config.settle_ns;
         }
     }

@@ -371,11 +371,11 @@ static void reserve_for_head(struct core *core, int64_t now_ns, struct record_li
         place(core, head, now_ns, out); /* what was reserved for another may be free */
 }
 
+/* One pass over the head and its backfill window. */
 static void place_jobs(struct core *core, int64_t now_ns, struct record_list *out)
 {
     struct job *job = (struct job *)core_head(core), *next;
     uint64_t reach = core_reach(core);
-    size_t before = out->count;
 
     for (uint64_t looked = 0; job && looked < reach && now_ns >= core->next_decision_ns; job = next) {
         next = (struct job *)core_behind(core, job);
@@ -384,24 +384,37 @@ static void place_jobs(struct core *core, int64_t now_ns, struct record_list *ou
         if (looked == 1)
             reserve_for_head(core, now_ns, out);
     }
-    job = (struct job *)core_head(core);
-    if (core->config.paced && job && out->count == before && now_ns >= core->next_decision_ns) {
-        struct record waited = {.type = RECORD_WAITED, .at_ns = now_ns};
-        waited.waited.until_ns = now_ns + core->config.decide_period_ns +
-                                 (job_wants_idle(core, job) ? 0 : core->config.collocate_extra_ns);
+}
+
+/* The thesis's loop takes its time over a decision that places nothing, too. */
+static void wait_for_next(struct core *core, int64_t now_ns, struct record_list *out)
+{
+    const struct job *head = core_head(core);
+    struct record waited = {.type = RECORD_WAITED, .at_ns = now_ns};
+
+    if (!core->config.paced || !head || now_ns < core->next_decision_ns)
+        return;
+    waited.waited.until_ns = now_ns + core->config.decide_period_ns +
+                             (job_wants_idle(core, head) ? 0 : core->config.collocate_extra_ns);
+    if (waited.waited.until_ns > now_ns)
         decide(core, out, &waited);
-    }
 }
 
 void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
 {
+    uint64_t openings;
+
     decide_undecided(core, now_ns, out);
     trim_claims(core, now_ns, out);
     if (!core_head(core))
         return;
-    if (core->config.settle_ns > 0)
+    if (core->settling_count)
         open_settled(core, now_ns);
-    place_jobs(core, now_ns, out);
+    do { /* a placement that ends a reservation makes room for who was looked at before */
+        openings = core->openings;
+        place_jobs(core, now_ns, out);
+    } while (core->openings != openings);
+    wait_for_next(core, now_ns, out);
 }
 
 static void earlier(int64_t *wake_ns, int64_t candidate_ns, int64_t now_ns)
@@ -423,7 +436,7 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
         earlier(&wake_ns, core_head(core)->headed_ns + core->config.patience_ns, now_ns);
     if (core->trimming.head)
         earlier(&wake_ns, core->trimming.head->first_use_ns + core->config.trim_ns, now_ns);
-    for (uint32_t i = 0; i < core->gpu_count && core->config.settle_ns > 0; i++)
+    for (uint32_t i = 0; i < core->gpu_count && core->settling_count; i++)
         if (core->gpus[i]->settling_job)
             earlier(&wake_ns, core->gpus[i]->closed_until_ns, now_ns);
     return wake_ns;

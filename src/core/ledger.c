@@ -93,6 +93,12 @@ void gpu_opens(struct core *core, struct gpu *gpu)
     core->last_opened = gpu;
 }
 
+void gpu_set_settling(struct core *core, struct gpu *gpu, uint64_t job)
+{
+    core->settling_count += (job != 0) - (gpu->settling_job != 0);
+    gpu->settling_job = job;
+}
+
 void gpu_add_resident(struct gpu *gpu, struct job *job, int64_t at_ns)
 {
     gpu->changed_ns = at_ns;
@@ -112,7 +118,7 @@ void gpu_remove_resident(struct core *core, struct gpu *gpu, struct job *job, in
     gpu->changed_ns = at_ns;
     gpu_opens(core, gpu);
     if (gpu->settling_job == job->id)
-        gpu->settling_job = 0;
+        gpu_set_settling(core, gpu, 0);
     /* Its tree has ended, so its memory is free; the next sample will say the same. */
     if (gpu->resident_count == 0)
         gpu->used_bytes = at_least_zero(gpu->foreign_bytes);

@@ -63,6 +63,9 @@ bool gpu_settling(const struct gpu *gpu, int64_t now_ns);
 void gpu_add_resident(struct gpu *gpu, struct job *job, int64_t at_ns);
 void gpu_remove_resident(struct core *core, struct gpu *gpu, struct job *job, int64_t at_ns);
 
+/* The job whose memory is to settle there; 0: none. */
+void gpu_set_settling(struct core *core, struct gpu *gpu, uint64_t job);
+
 /* Notes that the GPU may now take a job that it could not take before. */
 void gpu_opens(struct core *core, struct gpu *gpu);
 
