@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/strbuf.h"
+#include "config/config.h"
 #include "sim/sim.h"
 #include "trace/trace.h"
 
@@ -47,6 +48,38 @@ int simulate_jobs_load(struct simulate_jobs *jobs, const struct simulate_source 
 void simulate_jobs_claim(struct simulate_jobs *jobs, const struct simulate_estimator *estimator);
 void simulate_jobs_release(struct simulate_jobs *jobs);
 
+/* ---- The command line (simulate_options.c) ---- */
+
+#define SIMULATE_POLICIES_MAX 32
+
+struct simulate_options {
+    struct simulate_source source;
+    const char *profile;
+    int64_t gpus;             /* 0: the profile's */
+    int64_t gpu_memory_bytes; /* 0: the profile's */
+    const char *policy;       /* NAME[@ESTIMATOR] */
+    char **settings;          /* owned: "key=value", applied in their order on top of each policy's own */
+    size_t setting_count, setting_capacity;
+    enum share_mode share;
+    int64_t mig_slices; /* 0: whole GPUs */
+    struct simulate_estimator estimator;
+    bool estimator_given;
+    int64_t seeds;
+    double jitter;
+    struct contention_params contention;
+    char *compare; /* owned: the list, cut at its commas */
+    const char *policies[SIMULATE_POLICIES_MAX];
+    size_t policy_count; /* 0: there is nothing to compare */
+    const char *timeline;
+    const char *plot;
+    const char *replay;
+    bool json;
+};
+
+/* NAME[@ESTIMATOR]: sets the policy in *config, and *estimator where one is named. */
+int simulate_set_policy(const char *wanted, struct config *config, struct simulate_estimator *estimator,
+                        struct error *err);
+
 /* ---- What came out (simulate_report.c) ---- */
 
 enum simulate_figure {
@@ -81,8 +114,7 @@ double simulate_mean(const struct simulate_outcome *outcome, enum simulate_figur
 double simulate_sd(const struct simulate_outcome *outcome, enum simulate_figure figure); /* sample s.d.; 0 of one */
 
 json_t *simulate_to_json(const struct simulate_outcome *outcomes, size_t count);
-void simulate_format(const struct simulate_outcome *outcomes, size_t count, int width, bool colour,
-                     struct strbuf *out);
+void simulate_format(const struct simulate_outcome *outcomes, size_t count, int width, bool colour, struct strbuf *out);
 
 /* ---- What the GPUs did over time (simulate_timeline.c) ---- */
 

@@ -76,14 +76,19 @@ static int fill_job(struct simulate_jobs *jobs, const char *path, size_t row, ui
     struct sim_job *job = &jobs->items[row];
 
     if (!workload)
-        return error_set(err, EINVAL, "%s:%u: names no workload, and no workload of one GPU is there to draw from: give "
-                         "--workloads", path, from->line);
+        return error_set(err, EINVAL,
+                         "%s:%u: names no workload, and no workload of one GPU is there to draw from: give "
+                         "--workloads",
+                         path, from->line);
     if (from->gpus > gpu_count)
-        return error_set(err, EINVAL, "%s:%u: a job wants %" PRIu32 " GPUs, the node has %" PRIu32
-                         ": give --gpus or a larger --node", path, from->line, from->gpus, gpu_count);
+        return error_set(err, EINVAL,
+                         "%s:%u: a job wants %" PRIu32 " GPUs, the node has %" PRIu32
+                         ": give --gpus or a larger --node",
+                         path, from->line, from->gpus, gpu_count);
     if (from->gpus > RECORD_MAX_GPUS)
-        return error_set(err, EINVAL, "%s:%u: a job wants %" PRIu32 " GPUs, carma gives a job at most %d: leave the row out",
-                         path, from->line, from->gpus, RECORD_MAX_GPUS);
+        return error_set(err, EINVAL,
+                         "%s:%u: a job wants %" PRIu32 " GPUs, carma gives a job at most %d: leave the row out", path,
+                         from->line, from->gpus, RECORD_MAX_GPUS);
     *job = (struct sim_job){
         .arrival_ns = from->arrival_ns,
         .work_ns = from->duration_ns >= 0 ? from->duration_ns : workload->solo_runtime_ns,

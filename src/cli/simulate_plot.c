@@ -10,15 +10,20 @@
 
 /* ---- Bars ---- */
 
-#define BAR_PANEL_PX 210.0
+#define BAR_PANEL_PX  210.0
 #define BAR_MARGIN_PX 70.0
 
 static void draw_bars(struct svg *svg, const struct simulate_outcome *outcomes, size_t count,
                       enum simulate_figure figure, const char *title, double unit, const char *unit_name, double left,
                       double top, double width)
 {
-    struct svg_panel panel = {.left = left, .top = top, .width = width, .height = BAR_PANEL_PX, .x_high = (double)count,
-                              .title = title, .y_label = unit_name};
+    struct svg_panel panel = {.left = left,
+                              .top = top,
+                              .width = width,
+                              .height = BAR_PANEL_PX,
+                              .x_high = (double)count,
+                              .title = title,
+                              .y_label = unit_name};
     CLEANUP(free_ptr) const char **names = xcalloc(count, sizeof *names);
     double highest = 0;
 
@@ -68,7 +73,7 @@ int simulate_plot_outcomes(const char *directory, const struct simulate_outcome 
 
 /* ---- Time lines ---- */
 
-#define LINE_WIDTH_PX 900.0
+#define LINE_WIDTH_PX  900.0
 #define LINE_HEIGHT_PX 170.0
 
 enum quantity { MEMORY, ACTIVITY, POWER, QUANTITY_COUNT };

@@ -16,7 +16,8 @@ const struct sim_use *sim_use_of(const struct sim_job *job, uint32_t side)
 
 int64_t sim_mig_bytes(int64_t total_bytes, uint32_t slices)
 {
-    static const int eighths[] = {0, 1, 2, 4, 4, 0, 0, 8}; /* MIG's profiles: 1g.5gb, 2g.10gb, 3g.20gb, 4g.20gb, 7g.40gb */
+    static const int eighths[] = {0, 1, 2, 4,
+                                  4, 0, 0, 8}; /* MIG's profiles: 1g.5gb, 2g.10gb, 3g.20gb, 4g.20gb, 7g.40gb */
 
     return slices < array_size(eighths) ? total_bytes / 8 * eighths[slices] : 0;
 }
@@ -146,9 +147,8 @@ static void share_gpu(struct sim *sim, uint32_t number)
         if (run->phase == SIM_LOADING)
             continue;
         run->sides[gpu->residents[i].side].rate =
-            sim->rates[next++] * (sim->options->mig_slices
-                                      ? contention_mig_rate(use->activity, (int)sim->options->mig_slices)
-                                      : 1);
+            sim->rates[next++] *
+            (sim->options->mig_slices ? contention_mig_rate(use->activity, (int)sim->options->mig_slices) : 1);
         for (uint32_t k = 0; k < run->gpu_count; k++)
             rate = fmin(rate, run->sides[k].rate);
         if (rate == run->rate)

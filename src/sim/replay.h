@@ -1,9 +1,9 @@
-/* Deciding afresh what a daemon has decided: its stored inputs are fed to a core, and what that decides is compared with
- * what is stored, byte for byte (api/record_json.h).
+/* Deciding afresh what a daemon has decided: its stored inputs are fed to a core, and what that decides is compared
+ * with what is stored, byte for byte (api/record_json.h).
  *
- * A group is the inputs up to the next stored decision, and the decisions that follow. The time of a decision is that of
- * the group's first stored one. Inputs after which the daemon decided nothing become part of the next group: a decision
- * that yields nothing changes nothing. */
+ * A group is the inputs up to the next stored decision, and the decisions that follow. The time of a decision is that
+ * of the group's first stored one. Inputs after which the daemon decided nothing become part of the next group: a
+ * decision that yields nothing changes nothing. */
 #ifndef CARMA_SIM_REPLAY_H
 #define CARMA_SIM_REPLAY_H
 

@@ -109,8 +109,8 @@ static void expect_learning(struct sim *sim, const struct sim_run *run)
     }
     array_reserve(sim->dues, sim->due_capacity, sim->due_count + run->gpu_count);
     for (uint32_t k = 0; k < run->gpu_count; k++)
-        sim->dues[sim->due_count++] = (struct sim_due){
-            .gpu = run->sides[k].gpu, .due_ns = sim->now_ns + core_learning_delay_ns(sim->core)};
+        sim->dues[sim->due_count++] =
+            (struct sim_due){.gpu = run->sides[k].gpu, .due_ns = sim->now_ns + core_learning_delay_ns(sim->core)};
 }
 
 static void launch(struct sim *sim, const struct record *placed)
@@ -378,8 +378,8 @@ static int check_job(const struct sim *sim, size_t i, struct error *err)
         return error_set(err, EINVAL, "job %zu wants %" PRIu32 " GPUs, the node has %" PRIu32, i + 1, job->gpus,
                          sim->gpu_count);
     for (uint32_t k = 0; k < job->use_count; k++)
-        if (!is_part(job->uses[k].activity) || !is_part(job->uses[k].occupancy) || !is_part(job->uses[k].dram) || job->uses[k].resident_bytes < 0 ||
-            job->uses[k].need_bytes < job->uses[k].resident_bytes)
+        if (!is_part(job->uses[k].activity) || !is_part(job->uses[k].occupancy) || !is_part(job->uses[k].dram) ||
+            job->uses[k].resident_bytes < 0 || job->uses[k].need_bytes < job->uses[k].resident_bytes)
             return error_set(err, EINVAL, "job %zu does something on GPU %" PRIu32 " that no job can do", i + 1, k);
     return job->use_count ? 0 : error_set(err, EINVAL, "job %zu does nothing on its GPUs", i + 1);
 }

@@ -29,11 +29,11 @@ struct sim_job {
     int64_t arrival_ns; /* never less than the job before */
     int64_t work_ns;    /* training time alone on its GPUs, without loading */
     uint32_t gpus;
-    uint32_t use_count;         /* of `uses`, at least 1: GPUs beyond the last are used like it */
-    const struct sim_use *uses; /* borrowed */
-    const char *workload;       /* borrowed; the same text means the same workload; "" where there is none to name */
-    int64_t claim_bytes;        /* per GPU; -1: not known */
-    uint32_t claim_source;      /* enum claim_source */
+    uint32_t use_count;            /* of `uses`, at least 1: GPUs beyond the last are used like it */
+    const struct sim_use *uses;    /* borrowed */
+    const char *workload;          /* borrowed; the same text means the same workload; "" where there is none to name */
+    int64_t claim_bytes;           /* per GPU; -1: not known */
+    uint32_t claim_source;         /* enum claim_source */
     int32_t max_slowdown_permille; /* 0: the configuration's */
     bool exclusive;
 };
@@ -53,8 +53,8 @@ struct sim_options {
     int64_t load_ns;
     int64_t climb_ns;
     int64_t sample_period_ns; /* the window and its statistic are settings of the core */
-    double jitter; /* standard deviation of the normal factor on each job's work */
-    uint64_t seed; /* of the jitter */
+    double jitter;            /* standard deviation of the normal factor on each job's work */
+    uint64_t seed;            /* of the jitter */
 };
 
 /* The daemon's defaults, jobs that share by MPS, 12 s and 15 s, no jitter. */
@@ -75,7 +75,8 @@ struct sim_times {
     double p95_s;
 };
 
-/* As `carma play` reports them (thesis 6.3.4): times are of the jobs that were launched, from the first submission on. */
+/* As `carma play` reports them (thesis 6.3.4): times are of the jobs that were launched, from the first submission on.
+ */
 struct sim_result {
     size_t jobs;
     size_t completed;
@@ -88,9 +89,9 @@ struct sim_result {
     double slowdown_mean;        /* (end - last launch) / work, of the jobs that completed; 0 of none */
     double slowdown_max;
     double predicted_slowdown_max; /* of what the core predicted at any placement */
-    double activity_mean;     /* SM activity, of a GPU, over the makespan */
-    double memory_mean_bytes; /* in use, of a GPU, over the makespan */
-    uint64_t inputs;          /* records fed to the core */
+    double activity_mean;          /* SM activity, of a GPU, over the makespan */
+    double memory_mean_bytes;      /* in use, of a GPU, over the makespan */
+    uint64_t inputs;               /* records fed to the core */
     uint64_t decisions;
     struct sim_row *rows; /* owned; one per job */
 };
@@ -112,7 +113,7 @@ struct sim_observer {
     void *user;
     void (*on_record)(void *user, const struct record *record); /* inputs and decisions, in their order */
     void (*on_gpu)(void *user, int64_t at_ns, const struct sim_gpu_view *view); /* something about it has changed */
-    void (*on_ended)(void *user, size_t ended, size_t count); /* a job has: progress */
+    void (*on_ended)(void *user, size_t ended, size_t count);                   /* a job has: progress */
 };
 
 /* Runs the jobs until all have ended. observer may be NULL. -EINVAL: what is wrong with which job or option;

@@ -12,9 +12,9 @@ enum sim_phase { SIM_LOADING, SIM_CLIMBING, SIM_SETTLED };
 struct sim_run {
     size_t job; /* index */
     size_t heap_at;
-    int64_t event_ns;    /* what happens to it next by itself */
+    int64_t event_ns; /* what happens to it next by itself */
     int64_t launched_ns;
-    int64_t updated_ns;  /* done_ns is as of then */
+    int64_t updated_ns; /* done_ns is as of then */
     double done_ns;
     double rate; /* of its solo speed; 0 while it loads */
     enum sim_phase phase;
@@ -81,7 +81,7 @@ struct sim {
     bool fed_once;
     uint32_t *touched; /* owned: GPUs whose activity is to be summed up again */
     uint32_t touched_count;
-    bool *is_touched; /* owned */
+    bool *is_touched;           /* owned */
     double *activities, *rates; /* owned, for contention_rates */
     size_t scratch_capacity;
     struct window_part *parts; /* owned, for percentiles */
@@ -89,7 +89,7 @@ struct sim {
     struct sim_due { /* when the core may learn from a GPU whose residents have not changed since: in order of due_ns */
         uint32_t gpu;
         int64_t due_ns;
-    } *dues; /* owned */
+    } * dues; /* owned */
     size_t due_first, due_count, due_capacity;
     struct sim_heap heap;
     struct sim_run **runs; /* owned array of owned runs, by job; NULL: has no GPUs */

@@ -14,7 +14,7 @@
 #include "sim/random.h"
 #include "sim/sim.h"
 
-#define SECONDS(n) ((int64_t)((n) * 1e9))
+#define SECONDS(n) ((int64_t)((n)*1e9))
 
 static const struct sim_node two_gpus = {.gpu_count = 2, .total_bytes = 40 * GIB, .idle_w = 50, .full_w = 250};
 static const struct sim_node one_gpu = {.gpu_count = 1, .total_bytes = 40 * GIB, .idle_w = 50, .full_w = 250};
@@ -99,8 +99,8 @@ static void two_jobs_share(void **state)
     near((double)result.rows[0].ended_ns / 1e9, first_end, 1e-6);
     near((double)result.rows[1].ended_ns / 1e9, second_end, 1e-6);
     near(result.makespan_s, second_end, 1e-6);
-    near(result.energy_j,
-         12 * 50 + 200 * contention_power_w(0.5, 50, 250) + 1200 * contention_power_w(0.75, 50, 250), 1e-3);
+    near(result.energy_j, 12 * 50 + 200 * contention_power_w(0.5, 50, 250) + 1200 * contention_power_w(0.75, 50, 250),
+         1e-3);
     near(result.slowdown_max, (first_end - 0) / 1000, 1e-9);
     near(result.slowdown_mean, (first_end + second_end - 100) / 2000, 1e-9);
     sim_result_release(&result);
@@ -314,8 +314,8 @@ static void draw_world(struct world *world, uint64_t seed)
     uint64_t state = seed;
     int64_t arrival_ns = 0;
 
-    world->node = (struct sim_node){.gpu_count = 1 + (uint32_t)below(&state, 6), .total_bytes = 40 * GIB, .idle_w = 50,
-                                    .full_w = 250};
+    world->node = (struct sim_node){
+        .gpu_count = 1 + (uint32_t)below(&state, 6), .total_bytes = 40 * GIB, .idle_w = 50, .full_w = 250};
     for (size_t i = 0; i < array_size(world->uses); i++) {
         int64_t resident = (int64_t)below(&state, 30) * GIB;
         world->uses[i] = (struct sim_use){.activity = (double)below(&state, 101) / 100,

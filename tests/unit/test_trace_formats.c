@@ -1,0 +1,375 @@
+/* Traces as others have published them: each format's rows become the jobs they mean; what is malformed, packed badly
+ * or insane is refused in one line. The files are made for this test, with numbers of its own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/memory.h"
+#include "base/strbuf.h"
+#include "base/units.h"
+#include "trace/csv.h"
+#include "trace/trace.h"
+
+#define FILES CARMA_FAKES "/traces/"
+
+static struct workloads workloads;
+static struct trace_load_options options = {.workloads = &workloads};
+
+static struct trace load(const char *path, const struct trace_load_options *how)
+{
+    struct trace trace;
+    struct error err = {{0}};
+
+    if (trace_load(&trace, path, how, &err))
+        fail_msg("%s", err.text);
+    return trace;
+}
+
+static void refuse_text(const char *text, size_t length, const struct trace_load_options *how, const char *expected)
+{
+    struct trace trace;
+    struct error err = {{0}};
+
+    assert_true(trace_load_text(&trace, "t.csv", text, length, how, &err) < 0);
+    assert_string_equal(err.text, expected);
+    assert_null(trace.items);
+}
+
+static void refuse(const char *text, const char *expected)
+{
+    refuse_text(text, strlen(text), &options, expected);
+}
+
+static void check_job(const struct trace_job *job, double arrival_s, uint32_t gpus, double duration_s, unsigned line)
+{
+    assert_true(job->arrival_ns == (int64_t)(arrival_s * 1e9));
+    assert_int_equal(job->gpus, gpus);
+    assert_true(trace_job_duration_ns(job) == (int64_t)(duration_s * 1e9));
+    assert_int_equal(job->line, line);
+}
+
+static void test_philly(void **state)
+{
+    struct trace trace = load(FILES "philly_vc.csv", &options);
+
+    assert_int_equal(trace.format, TRACE_PHILLY_VC);
+    assert_int_equal(trace.count, 4);
+    assert_int_equal(trace.left_out, 1);          /* the row without a run time */
+    check_job(&trace.items[0], 20, 16, 36000, 5); /* sorted by arrival over the virtual clusters */
+    check_job(&trace.items[1], 100, 1, 1800.5, 2);
+    check_job(&trace.items[2], 160, 4, 7200, 3);
+    check_job(&trace.items[3], 4000, 2, 59.25, 6);
+    for (size_t i = 0; i < trace.count; i++)
+        assert_true(!trace.items[i].workload && trace.items[i].gpu_permille == 1000);
+    trace_release(&trace);
+}
+
+static void test_virtual_cluster(void **state)
+{
+    struct trace trace = load(FILES "philly_vc.csv", &(struct trace_load_options){.vc = "ab12"});
+    struct error err;
+
+    assert_int_equal(trace.count, 2);
+    assert_int_equal(trace.left_out, 1);
+    check_job(&trace.items[0], 100, 1, 1800.5, 2);
+    trace_release(&trace);
+    assert_int_equal(trace_load(&trace, FILES "philly_vc.csv", &(struct trace_load_options){.vc = "ab1"}, &err),
+                     -EINVAL);
+    assert_non_null(strstr(err.text, "no jobs of a virtual cluster 'ab1': name one of its column vc"));
+    assert_int_equal(trace_load(&trace, FILES "pods.csv", &(struct trace_load_options){.vc = "ab12"}, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "pods.csv: it has no virtual clusters: leave out the choice of 'ab12'"));
+}
+
+static void test_pods(void **state)
+{
+    struct trace trace = load(FILES "pods.csv", NULL);
+
+    assert_int_equal(trace.format, TRACE_PODS);
+    assert_int_equal(trace.count, 3);
+    assert_int_equal(trace.left_out, 1);
+    check_job(&trace.items[0], 0, 1, 3600, 2);
+    check_job(&trace.items[1], 30, 1, 600, 3);
+    check_job(&trace.items[2], 30, 8, 7200, 4);
+    assert_int_equal(trace.items[1].gpu_permille, 250);
+    assert_int_equal(trace.items[2].gpu_permille, 1000);
+    trace_release(&trace);
+}
+
+static void test_thesis(void **state)
+{
+    struct trace trace = load(FILES "thesis.csv", &options);
+
+    assert_int_equal(trace.format, TRACE_THESIS);
+    assert_int_equal(trace.count, 3);
+    check_job(&trace.items[0], 0, 1, 2255, 2);
+    check_job(&trace.items[2], 75, 2, 4051, 4);
+    assert_ptr_equal(trace.items[2].workload, workloads_find(&workloads, "gpt2_large_2"));
+    assert_true(trace.items[2].duration_ns == -1);
+    trace_release(&trace);
+}
+
+static void test_tiresias(void **state)
+{
+    struct trace trace = load(FILES "tiresias.csv", NULL); /* with carriage returns inside its quotes */
+
+    assert_int_equal(trace.format, TRACE_TIRESIAS);
+    assert_int_equal(trace.count, 2);
+    check_job(&trace.items[0], 0, 1, 90, 2);
+    check_job(&trace.items[1], 30, 8, 45, 3);
+    trace_release(&trace);
+}
+
+static void test_run_times(void **state)
+{
+    struct trace trace = load(FILES "run_times.csv", &(struct trace_load_options){.run_times = true});
+    struct error err;
+
+    assert_int_equal(trace.format, TRACE_RUN_TIMES);
+    assert_int_equal(trace.count, 3);
+    assert_int_equal(trace.left_out, 1);
+    check_job(&trace.items[2], 0, 1, 7200, 5);
+    trace_release(&trace);
+    assert_int_equal(trace_load(&trace, FILES "run_times.csv", NULL, &err), -EINVAL);
+    assert_non_null(
+        strstr(err.text, "run_times.csv:2: runtime_s alone: these are run times without arrivals, no trace"));
+}
+
+static void test_own_columns(void **state)
+{
+    static const char text[] = "duration_s,arrival_s,gpus,workload\n"
+                               ",0,,gpt2_large_2\n"
+                               "12.345,1,4,resnet\n"
+                               ",1,1,gpt2_large_2\n";
+    struct trace trace;
+
+    assert_int_equal(trace_load_text(&trace, "t.csv", text, sizeof text - 1, &options, NULL), 0);
+    assert_int_equal(trace.format, TRACE_CARMA);
+    check_job(&trace.items[0], 0, 2, 4051, 2);
+    check_job(&trace.items[1], 1, 4, 12.345, 3);
+    check_job(&trace.items[2], 1, 1, 4051, 4);
+    assert_true(trace.items[0].duration_ns == -1);
+    trace_release(&trace);
+}
+
+static void test_insane_rows(void **state)
+{
+#define OWN    "arrival_s,workload,gpus,duration_s\n"
+#define PHILLY "vc,submit_s,gpus,duration_s_v100\n"
+#define PODS   "submit_s,gpus,gpu_milli,duration_s\n"
+    refuse(OWN "0,resnet,0,\n", "t.csv:2: gpus: 0 is out of range: 1 to 4096");
+    refuse(OWN "0,resnet,4097,\n", "t.csv:2: gpus: 4097 is out of range: 1 to 4096");
+    refuse(OWN "0,resnet,-1,\n", "t.csv:2: gpus: -1 is out of range: 1 to 4096");
+    refuse(OWN "0,resnet,1,0\n", "t.csv:2: duration_s 0 is out of range: 0.001 to 100000000");
+    refuse(OWN "0,resnet,1,1e9\n", "t.csv:2: duration_s 1e9 is out of range: 0.001 to 100000000");
+    refuse("arrival_offset_s,workload_id\n5,resnet\n4,resnet\n",
+           "t.csv:3: arrival_offset_s 4 is earlier than the row before it: sort the rows by arrival_offset_s");
+    refuse("arrival_offset_s,workload_id\n0,nonesuch\n",
+           "t.csv:2: unknown workload 'nonesuch': use an id of the workloads file or add it there");
+    refuse_text("arrival_offset_s,workload_id\n0,resnet\n", 38, NULL,
+                "t.csv:2: the trace names workloads ('resnet'): say which file describes them");
+    refuse(PHILLY "a,-1,1,60\n", "t.csv:2: submit_s -1 is out of range: 0 to 1000000000");
+    refuse(PHILLY "a,0,5000,60\n", "t.csv:2: gpus: 5000 is out of range: 1 to 4096");
+    refuse(PHILLY "a,0,1,-60\n", "t.csv:2: duration_s_v100 -60 is out of range: 0 to 100000000");
+    refuse(PHILLY "a,0,1,\n", "t.csv:2: no value for 'duration_s_v100': fill it in");
+    refuse(PHILLY "a,0,1,0\n", "t.csv: no jobs: add a row such as 0,resnet after the header");
+    refuse("vc,submit_s,gpus,user\n", "t.csv:1: unknown column 'user': remove it or correct its name");
+    refuse("vc,submit_s,gpus\n", "t.csv:1: no column 'duration_s_v100': add it to the header and every row");
+    refuse(PODS "0,1,0,60\n", "t.csv:2: gpu_milli: 0 is out of range: 1 to 1000");
+    refuse(PODS "0,1,2000,60\n", "t.csv:2: gpu_milli: 2000 is out of range: 1 to 1000");
+    refuse("job_id,num_gpu,submit_time,duration\n0,0,0,1\n", "t.csv:2: num_gpu: 0 is out of range: 1 to 4096");
+    refuse("runtime\n1\n", "t.csv:1: unknown column 'runtime': remove it or correct its name");
+}
+
+/* gzip data of `length` zlib-made bytes; owned by the caller. */
+static char *pack(const char *text, size_t length, size_t *packed_length)
+{
+    z_stream stream = {.next_in = (Bytef *)(uintptr_t)text, .avail_in = (uInt)length};
+    size_t room = length + length / 1000 + 1024;
+    char *packed = xmalloc(room);
+
+    assert_int_equal(deflateInit2(&stream, 9, Z_DEFLATED, MAX_WBITS + 16, 9, Z_DEFAULT_STRATEGY), Z_OK);
+    stream.next_out = (Bytef *)packed;
+    stream.avail_out = (uInt)room;
+    assert_int_equal(deflate(&stream, Z_FINISH), Z_STREAM_END);
+    *packed_length = room - stream.avail_out;
+    deflateEnd(&stream);
+    return packed;
+}
+
+static void test_packed(void **state)
+{
+    struct trace plain = load(FILES "philly_vc.csv", NULL), packed = load(FILES "philly_vc.csv.gz", NULL);
+
+    assert_int_equal(plain.count, packed.count);
+    for (size_t i = 0; i < plain.count; i++)
+        assert_memory_equal(&plain.items[i], &packed.items[i], sizeof plain.items[i]);
+    trace_release(&plain);
+    trace_release(&packed);
+}
+
+static void test_members_are_one_text(void **state)
+{
+    static const char first[] = "arrival_s,workload\n0,res", second[] = "net\n1,vgg\n";
+    size_t first_length, second_length;
+    CLEANUP(free_ptr) char *one = pack(first, sizeof first - 1, &first_length);
+    CLEANUP(free_ptr) char *two = pack(second, sizeof second - 1, &second_length);
+    CLEANUP(strbuf_release) struct strbuf both = {0};
+    struct trace trace;
+
+    strbuf_append(&both, one, first_length);
+    strbuf_append(&both, two, second_length);
+    assert_int_equal(trace_load_text(&trace, "t.gz", both.text, both.length, &options, NULL), 0);
+    assert_int_equal(trace.count, 2);
+    trace_release(&trace);
+}
+
+static void refuse_packed(const char *bytes, size_t length, const char *expected)
+{
+    struct trace trace;
+    struct error err = {{0}};
+
+    assert_true(trace_load_text(&trace, "t.gz", bytes, length, &options, &err) < 0);
+    if (!strstr(err.text, expected) || strncmp(err.text, "t.gz: ", 6) != 0)
+        fail_msg("'%s' does not say '%s'", err.text, expected);
+    assert_null(trace.items);
+}
+
+static void test_damaged_gzip(void **state)
+{
+    static const char text[] = "arrival_s,workload\n0,resnet\n1,resnet\n2,resnet\n";
+    size_t length;
+    CLEANUP(free_ptr) char *good = pack(text, sizeof text - 1, &length);
+    CLEANUP(strbuf_release) struct strbuf bad = {0};
+
+    refuse_packed("\x1f\x8b", 2, "damaged gzip data at byte 2 (it ends too early)");
+    refuse_packed("\x1f\x8b\x08garbage, not data", 20, "damaged gzip data");
+    for (size_t cut = 2; cut < length; cut++)
+        refuse_packed(good, cut, "damaged gzip data");
+    strbuf_append(&bad, good, length);
+    strbuf_puts(&bad, "more");
+    refuse_packed(bad.text, bad.length, "damaged gzip data");
+    for (size_t i = length - 8; i < length; i++) { /* its checksum and length */
+        strbuf_clear(&bad);
+        strbuf_append(&bad, good, length);
+        bad.text[i] ^= 1;
+        refuse_packed(bad.text, bad.length, "damaged gzip data");
+    }
+}
+
+/* A few hundred KiB that would unpack to more than memory is meant for. */
+static void test_gzip_bomb(void **state)
+{
+    z_stream stream = {0};
+    CLEANUP(free_ptr) char *zeros = xcalloc(1, (size_t)1 << 20);
+    CLEANUP(strbuf_release) struct strbuf packed = {0};
+    static Bytef out[1 << 16];
+
+    assert_int_equal(deflateInit2(&stream, 1, Z_DEFLATED, MAX_WBITS + 16, 9, Z_DEFAULT_STRATEGY), Z_OK);
+    for (size_t mib = 0; mib <= (CSV_MAX_TEXT >> 20); mib++) {
+        stream.next_in = (Bytef *)zeros;
+        stream.avail_in = 1 << 20;
+        do {
+            stream.next_out = out;
+            stream.avail_out = sizeof out;
+            deflate(&stream, mib == CSV_MAX_TEXT >> 20 ? Z_FINISH : Z_NO_FLUSH);
+            strbuf_append(&packed, out, sizeof out - stream.avail_out);
+        } while (stream.avail_out == 0);
+    }
+    deflateEnd(&stream);
+    assert_true(packed.length < (size_t)8 << 20);
+    refuse_packed(packed.text, packed.length, "it unpacks to more than 256 MiB: split the file");
+}
+
+static void test_collected_workloads(void **state)
+{
+    struct workloads collected;
+    struct error err = {{0}};
+    const struct workload *w;
+
+    if (workloads_read(&collected, FILES "workloads_collected.csv", &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(collected.count, 2);
+    w = workloads_find(&collected, "wide");
+    assert_true(w->peak_bytes == 9000 * MIB && w->resident_bytes[0] == 9500 * MIB &&
+                w->resident_bytes[1] == 8000 * MIB);
+    assert_true(w->solo_runtime_ns == 1900 * NS_PER_SEC && w->power_mw == 220500 && w->epochs == 3);
+    assert_int_equal(w->smact_permille[0], 700);
+    assert_int_equal(w->smact_permille[1], 600);
+    assert_int_equal(w->smocc_permille, 250);
+    assert_int_equal(w->dram_permille, 350);
+    assert_true(w->recorded_bytes[WORKLOAD_MEASURED] == 8800 * MIB);
+    assert_true(w->recorded_bytes[WORKLOAD_GPUMEMNET] == 16000 * MIB);
+    w = workloads_find(&collected, "small"); /* the thesis's memory, not the later stack's */
+    assert_true(w->resident_bytes[0] == 1900 * MIB && w->resident_bytes[1] == 1900 * MIB);
+    assert_int_equal(w->epochs, 20);
+    assert_true(w->smocc_permille == -1 && w->dram_permille == -1 && w->power_mw == -1);
+    workloads_release(&collected);
+}
+
+static void check_class(const char *figures, enum workload_class expected)
+{
+    CLEANUP(free_ptr)
+    char *text = xasprintf("id,gpus,peak_mib,resident_mib,solo_runtime_s,sm_activity\nw,%s\n", figures);
+    struct workloads one;
+
+    assert_int_equal(workloads_read_text(&one, "w.csv", text, strlen(text), NULL), 0);
+    assert_string_equal(workload_class_name(workload_class(&one.items[0])), workload_class_name(expected));
+    workloads_release(&one);
+}
+
+static void test_classes(void **state)
+{
+    size_t counts[WORKLOAD_CLASS_COUNT] = {0};
+
+    check_class("1,4095,4095,60,0.299", WORKLOAD_LIGHT);
+    check_class("1,4095,4096,60,0.299", WORKLOAD_MEDIUM);
+    check_class("1,4095,4095,60,0.3", WORKLOAD_MEDIUM);
+    check_class("1,24575,10,60,0.899", WORKLOAD_MEDIUM);
+    check_class("1,24576,10,60,0.1", WORKLOAD_HEAVY);
+    check_class("1,10,10,60,0.9", WORKLOAD_HEAVY);
+    check_class("2,10,10,60,0.1", WORKLOAD_HEAVY);
+    for (size_t i = 0; i < workloads.count; i++)
+        counts[workload_class(&workloads.items[i])]++;
+    assert_int_equal(counts[WORKLOAD_LIGHT], 26);
+    assert_int_equal(counts[WORKLOAD_MEDIUM], 19);
+    assert_int_equal(counts[WORKLOAD_HEAVY], 6);
+}
+
+static int setup(void **state)
+{
+    return workloads_read(&workloads, CARMA_DATA "/workloads.csv", NULL);
+}
+
+static int teardown(void **state)
+{
+    workloads_release(&workloads);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_philly),
+        cmocka_unit_test(test_virtual_cluster),
+        cmocka_unit_test(test_pods),
+        cmocka_unit_test(test_thesis),
+        cmocka_unit_test(test_tiresias),
+        cmocka_unit_test(test_run_times),
+        cmocka_unit_test(test_own_columns),
+        cmocka_unit_test(test_insane_rows),
+        cmocka_unit_test(test_packed),
+        cmocka_unit_test(test_members_are_one_text),
+        cmocka_unit_test(test_damaged_gzip),
+        cmocka_unit_test(test_gzip_bomb),
+        cmocka_unit_test(test_collected_workloads),
+        cmocka_unit_test(test_classes),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
