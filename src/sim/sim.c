@@ -287,12 +287,21 @@ static void act(struct sim *sim, const struct record *decision)
 
 static void decide(struct sim *sim, struct record_list *decisions)
 {
+    struct record timer = {.type = RECORD_TIMER, .at_ns = sim->now_ns};
+    bool only_time;
+
     decisions->count = 0;
     feed_samples(sim);
+    only_time = sim->inputs == sim->decided_inputs; /* time has passed, which may be an input of its own */
+    if (only_time)
+        core_apply(sim->core, &timer, NULL);
     core_decide(sim->core, sim->now_ns, decisions);
     sim->decisions += decisions->count;
+    if (only_time && decisions->count)
+        observe(sim, &timer);
     for (size_t i = 0; i < decisions->count; i++)
         observe(sim, &decisions->items[i]);
+    sim->decided_inputs = sim->inputs;
     for (size_t i = 0; i < decisions->count; i++)
         act(sim, &decisions->items[i]);
 }

@@ -98,6 +98,7 @@ struct sim {
     size_t ended;
     uint64_t oom;
     uint64_t inputs;
+    uint64_t decided_inputs; /* those that the last decision knew of */
     uint64_t decisions;
     int32_t predicted_permille; /* the greatest slowdown that the core predicted */
     struct error trouble;

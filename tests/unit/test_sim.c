@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "core/job.h"
 #include "sim/random.h"
+#include "sim/replay.h"
 #include "sim/sim.h"
 
 #define SECONDS(n) ((int64_t)((n)*1e9))
@@ -179,6 +180,8 @@ static void what_never_fits_is_given_up(void **state)
 struct told {
     int64_t last_sample_ns;
     int32_t last_permille;
+    int64_t look_ns; /* the sample of GPU 0 then */
+    struct record_sample seen;
     int64_t first_use_bytes, observed_bytes, requested_bytes, free_bytes;
     size_t samples, placed, requeued;
 };
@@ -193,6 +196,8 @@ static void on_record(void *user, const struct record *record)
         told->samples++;
         told->last_sample_ns = record->at_ns;
         told->last_permille = record->sample.smact_permille;
+        if (record->at_ns == told->look_ns && record->sample.gpu == 0)
+            told->seen = record->sample;
         assert_int_equal(record->sample.used_bytes % (16 * MIB), 0);
         assert_int_equal(record->sample.smact_permille % 5, 0);
     }
@@ -224,6 +229,40 @@ static void samples_reach_the_core(void **state)
     assert_int_equal(told.last_sample_ns, SECONDS(102));
     assert_in_range(told.samples, 3, 8);
     sim_result_release(&result);
+}
+
+/* What the monitor says of a GPU that has been idle for half of the window and then half busy. */
+static struct record_sample sample_of(uint32_t statistic)
+{
+    static const struct sim_use use = {
+        .activity = 0.5, .occupancy = 0.2, .dram = 0.3, .resident_bytes = 10 * GIB, .need_bytes = 12 * GIB};
+    struct sim_job jobs[] = {job_of(&use, 0, 500), job_of(&use, 12 + 46, 10)};
+    struct sim_options options = eager("exclusive");
+    struct told told = {.look_ns = SECONDS(12 + 46)};
+    struct sim_observer observer = {.user = &told, .on_record = on_record};
+    struct sim_result result;
+
+    options.core.statistic = statistic;
+    options.core.window_ns = SECONDS(92);
+    assert_int_equal(sim_run(jobs, 2, &one_gpu, &options, &observer, &result, NULL), 0);
+    sim_result_release(&result);
+    return told.seen;
+}
+
+static void statistics_of_the_window(void **state)
+{
+    struct record_sample sample = sample_of(STATISTIC_MEAN);
+    double average = 500 * (1 - pow(1 - 2.0 / 93, 46));
+
+    assert_int_equal(sample.smact_permille, 250);
+    assert_int_equal(sample.smocc_permille, 100);
+    assert_int_equal(sample.dram_permille, 150);
+    assert_int_equal(sample.used_bytes, 10 * GIB);
+    assert_int_equal(sample.foreign_bytes, 0);
+    assert_int_equal(sample_of(STATISTIC_MEDIAN).smact_permille, 0);
+    assert_int_equal(sample_of(STATISTIC_P95).smact_permille, 500);
+    assert_int_equal(sample_of(STATISTIC_EMA).smact_permille, (int)average / 5 * 5);
+    assert_int_equal(sample_of(STATISTIC_RISK).smact_permille, (int)(0.2 * 250 + 0.3 * 500 + 0.2 * average) / 5 * 5);
 }
 
 static void a_crash_says_what_it_asked_for(void **state)
@@ -310,7 +349,9 @@ static uint64_t below(uint64_t *state, uint64_t limit)
 
 static void draw_world(struct world *world, uint64_t seed)
 {
-    static const char *const names[] = {"exclusive", "round-robin", "magm", "lug", "mug"};
+    static const char *const names[] = {"exclusive", "round-robin", "magm",     "lug",
+                                        "mug",       "first-fit",   "best-fit", "carma"};
+    static const char *const workloads[] = {"a", "b", "c", "d", "e", "f", "", ""};
     uint64_t state = seed;
     int64_t arrival_ns = 0;
 
@@ -329,12 +370,22 @@ static void draw_world(struct world *world, uint64_t seed)
         world->jobs[i].arrival_ns = arrival_ns;
         world->jobs[i].gpus = 1 + (uint32_t)below(&state, world->node.gpu_count);
         world->jobs[i].exclusive = below(&state, 10) == 0;
+        world->jobs[i].workload = workloads[use - world->uses];
         if (below(&state, 2))
             world->jobs[i].claim_bytes = use->need_bytes;
     }
     sim_options_default(&world->options);
     strcpy(world->options.core.policy, names[below(&state, array_size(names))]);
     world->options.core.memory_view = (uint32_t)below(&state, 2);
+    world->options.core.recovery = (uint32_t)below(&state, 3);
+    world->options.core.statistic = (uint32_t)below(&state, 5);
+    world->options.core.backfill = below(&state, 2) ? 16 : 0;
+    world->options.core.learn = below(&state, 2);
+    world->options.core.paced = below(&state, 4) == 0;
+    if (world->options.core.paced)
+        world->options.core.decide_period_ns = 30 * NS_PER_SEC;
+    world->options.core.trim_ns = below(&state, 2) ? 60 * NS_PER_SEC : 0;
+    world->options.core.max_slowdown_permille = below(&state, 2) ? 2500 : 0;
     world->options.share = below(&state, 2) ? SHARE_MPS : SHARE_STREAMS;
     world->options.jitter = below(&state, 2) ? 0.03 : 0;
     world->options.seed = seed;
@@ -344,8 +395,9 @@ static void draw_world(struct world *world, uint64_t seed)
 struct ledger {
     const struct world *world;
     size_t ended[60];
-    uint32_t free_of[60]; /* GPUs that a job holds */
+    uint32_t held[60]; /* GPUs that a job has */
     uint64_t hash;
+    struct record_list records;
 };
 
 static void keep_ledger(void *user, const struct record *record)
@@ -354,15 +406,16 @@ static void keep_ledger(void *user, const struct record *record)
     size_t job = (size_t)record->job - 1;
 
     ledger->hash = (ledger->hash ^ (uint64_t)record->at_ns ^ record->type << 8 ^ record->job) * UINT64_C(0x100000001b3);
+    record_list_add(&ledger->records, record);
     switch (record->type) {
     case RECORD_PLACED:
-        assert_int_equal(ledger->free_of[job], 0);
+        assert_int_equal(ledger->held[job], 0);
         assert_int_equal(ledger->ended[job], 0);
-        ledger->free_of[job] = record->placed.count;
+        ledger->held[job] = record->placed.count;
         break;
     case RECORD_EXITED:
-        assert_int_equal(ledger->free_of[job], ledger->world->jobs[job].gpus);
-        ledger->free_of[job] = 0;
+        assert_int_equal(ledger->held[job], ledger->world->jobs[job].gpus);
+        ledger->held[job] = 0;
         ledger->ended[job] += record->exited.cause == EXIT_COMPLETED;
         break;
     case RECORD_GAVE_UP:
@@ -404,11 +457,58 @@ static void check_world(const struct world *world, const struct sim_result *resu
     assert_true(result->activity_mean * result->makespan_s * world->node.gpu_count >= work_s * (1 - 1e-9));
 }
 
+/* Feeds what the simulation has told to a fresh core: returns whether that decides the same. */
+static bool same_again(const struct record_list *records)
+{
+    struct replay *replay = replay_new();
+    uint64_t decisions = 0;
+    struct error err;
+    bool same;
+
+    for (size_t i = 0; i < records->count; i++) {
+        decisions += record_is_decision(records->items[i].type);
+        if (replay_record(replay, i + 1, &records->items[i], &err) != 0) {
+            replay_free(replay);
+            return false;
+        }
+    }
+    replay_finish(replay);
+    same = !replay_difference(replay);
+    if (same) {
+        assert_int_equal(replay_records(replay), records->count);
+        assert_int_equal(replay_decisions(replay), decisions);
+    }
+    replay_free(replay);
+    return same;
+}
+
+/* A decision less, one more, or another one. */
+static void check_replay(struct record_list *records, uint64_t seed)
+{
+    uint64_t state = seed;
+    size_t at = (size_t)below(&state, records->count);
+    struct record original;
+
+    assert_true(same_again(records));
+    if (seed > 5)
+        return;
+    while (records->items[at].type != RECORD_PLACED)
+        at = (at + 1) % records->count;
+    original = records->items[at];
+    records->items[at].placed.slowdown_permille++;
+    assert_false(same_again(records));
+    records->items[at] = (struct record){.type = RECORD_TIMER, .at_ns = original.at_ns};
+    assert_false(same_again(records));
+    records->items[at] = original;
+    records->items[records->count - 1] = original; /* nobody would decide that at the end */
+    assert_false(same_again(records));
+}
+
 static void random_worlds(void **state)
 {
     static struct world world;
 
-    for (uint64_t seed = 1; seed <= 60; seed++) {
+    for (uint64_t seed = 1; seed <= 20; seed++) {
         struct ledger ledger = {.world = &world}, again = {.world = &world};
         struct sim_observer observer = {.user = &ledger, .on_record = keep_ledger, .on_gpu = never_too_much};
         struct sim_result result, second;
@@ -423,6 +523,9 @@ static void random_worlds(void **state)
         assert_int_equal(
             sim_run(world.jobs, array_size(world.jobs), &world.node, &world.options, &observer, &second, &err), 0);
         assert_true(ledger.hash == again.hash);
+        check_replay(&ledger.records, seed);
+        record_list_release(&ledger.records);
+        record_list_release(&again.records);
         assert_memory_equal(result.rows, second.rows, array_size(world.jobs) * sizeof *result.rows);
         sim_result_release(&result);
         sim_result_release(&second);
@@ -471,6 +574,7 @@ int main(void)
         cmocka_unit_test(late_joiner_crashes_and_recovers),
         cmocka_unit_test(what_never_fits_is_given_up),
         cmocka_unit_test(samples_reach_the_core),
+        cmocka_unit_test(statistics_of_the_window),
         cmocka_unit_test(a_crash_says_what_it_asked_for),
         cmocka_unit_test(mig_instances),
         cmocka_unit_test(bad_input),
