@@ -23,6 +23,9 @@ for trace in 60 90; do
     expect_status 0
     expect_golden simulate-presets-$trace.txt
 done
+run simulate --trace thesis_60.csv \
+    --compare magm,magm@oracle,magm@recorded:measured,magm@recorded:horus,magm@recorded:faketensor,magm@recorded:gpumemnet
+expect_golden simulate-estimators.txt
 run simulate --trace thesis_60.csv --share streams --policy owf@oracle
 expect_golden simulate-streams.txt
 run simulate --trace thesis_60.csv --share mig:4 --policy exclusive --estimator oracle

@@ -156,6 +156,18 @@ static void late_joiner_crashes_and_recovers(void **state)
     sim_result_release(&result);
 }
 
+static void what_just_fits_runs(void **state)
+{
+    static const struct sim_use exact = {.activity = 0.1, .resident_bytes = 20 * GIB, .need_bytes = 20 * GIB};
+    struct sim_job jobs[] = {job_of(&exact, 0, 1000), job_of(&exact, 10, 1000)};
+    struct sim_options options = eager("round-robin");
+    struct sim_result result = simulate(jobs, 2, &one_gpu, &options);
+
+    assert_int_equal(result.oom, 0);
+    assert_int_equal(result.completed, 2);
+    sim_result_release(&result);
+}
+
 static void what_never_fits_is_given_up(void **state)
 {
     static const struct sim_use giant = {.activity = 0.5, .resident_bytes = 39 * GIB, .need_bytes = 41 * GIB};
@@ -504,6 +516,36 @@ static void check_replay(struct record_list *records, uint64_t seed)
     assert_false(same_again(records));
 }
 
+static void collect(void *user, const struct record *record)
+{
+    record_list_add(user, record);
+}
+
+/* A store that ends in the midst of a turn: the rest of it would have been decided too. */
+static void a_turn_that_was_cut_off(void **state)
+{
+    struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 0, 1000)};
+    struct sim_options options = eager("exclusive");
+    struct record_list records = {0};
+    struct sim_observer observer = {.user = &records, .on_record = collect};
+    struct sim_result result;
+    size_t first = 0;
+
+    assert_int_equal(sim_run(jobs, 2, &two_gpus, &options, &observer, &result, NULL), 0);
+    sim_result_release(&result);
+    while (records.items[first].type != RECORD_PLACED)
+        first++;
+    assert_int_equal(records.items[first + 1].type, RECORD_PLACED);
+    assert_true(same_again(&records));
+    records.count = first + 2;
+    assert_true(same_again(&records));
+    records.count = first + 1;
+    assert_false(same_again(&records));
+    records.count = first; /* what followed from the inputs was not decided yet */
+    assert_true(same_again(&records));
+    record_list_release(&records);
+}
+
 static void random_worlds(void **state)
 {
     static struct world world;
@@ -572,12 +614,14 @@ int main(void)
         cmocka_unit_test(two_jobs_share),
         cmocka_unit_test(slowest_side),
         cmocka_unit_test(late_joiner_crashes_and_recovers),
+        cmocka_unit_test(what_just_fits_runs),
         cmocka_unit_test(what_never_fits_is_given_up),
         cmocka_unit_test(samples_reach_the_core),
         cmocka_unit_test(statistics_of_the_window),
         cmocka_unit_test(a_crash_says_what_it_asked_for),
         cmocka_unit_test(mig_instances),
         cmocka_unit_test(bad_input),
+        cmocka_unit_test(a_turn_that_was_cut_off),
         cmocka_unit_test(random_worlds),
         cmocka_unit_test(jitter_is_of_the_seed_and_the_job),
     };
