@@ -3,8 +3,8 @@
  * 2008).
  *
  * Places on the canvas are in pixels from its top left; data is in the units of the panel's axes. Texts are taken as
- * they are: what is special in XML is escaped here. Lines and areas of many points are thinned to what a pixel can
- * show. */
+ * they are: what is special in XML is escaped here. Lines of many points are thinned to the extremes that a pixel
+ * can show, areas to the last value of each. */
 #ifndef CARMA_CLI_SVG_H
 #define CARMA_CLI_SVG_H
 

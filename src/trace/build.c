@@ -125,10 +125,7 @@ static int64_t kept_duration_ns(const struct trace_job *job, const struct trace_
 
     if (plan->max_duration_ns && ns > plan->max_duration_ns)
         ns = plan->max_duration_ns;
-    if (ns < plan->min_duration_ns)
-        ns = plan->min_duration_ns;
-    ns = to_whole_ms((double)ns);
-    return ns > 0 ? ns : NS_PER_MS;
+    return ns < plan->min_duration_ns ? plan->min_duration_ns : ns;
 }
 
 static int map_job(struct trace_job *job, enum workload_class class, const struct pool *pool,
@@ -225,8 +222,13 @@ int trace_build(struct trace *built, const struct trace *source, const struct tr
         trace_release(built);
         return rc;
     }
-    for (size_t i = 0; i < built->count; i++)
-        report->class_jobs[workload_class(built->items[i].workload)]++;
+    for (size_t i = 0; i < built->count; i++) {
+        struct trace_job *job = &built->items[i];
+
+        if (job->duration_ns >= 0)
+            job->duration_ns = job->duration_ns < NS_PER_MS ? NS_PER_MS : to_whole_ms((double)job->duration_ns);
+        report->class_jobs[workload_class(job->workload)]++;
+    }
     return 0;
 }
 

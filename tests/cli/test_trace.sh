@@ -1,0 +1,135 @@
+#!/bin/sh
+# carma trace: what is in a trace, and traces built from published ones. Usage: test_trace.sh CARMA SOURCE
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+CARMA_PREFIX=$T/prefix
+export CARMA_PREFIX
+mkdir -p "$T/prefix/share"
+ln -s "$SOURCE/data" "$T/prefix/share/carma"
+cp "$SOURCE/tests/fakes/traces/"* "$T"
+cp "$SOURCE/data/traces/thesis_90.csv" "$T"
+cd "$T" || exit 99 # files are named as a user would: the reports repeat the name
+
+# Showing: tables, JSON, the plot.
+COLUMNS=80 run trace show thesis_90.csv
+expect_status 0
+expect_golden cli-trace-show.txt
+run trace show philly_vc.csv --vc ab12
+expect_status 0
+grep -q '^Jobs         2 (philly-vc); left out: 1 that never ran$' "$T/out" || fail "$said: $(cat "$T/out")"
+run trace show run_times.csv
+expect_status 0
+grep -q 'ARRIVALS' "$T/out" && fail "$said: arrivals of run times: $(cat "$T/out")"
+run trace show pods.csv --bin 20s --json
+expect_status 0
+expect_golden cli-trace-show.json
+run trace show philly_vc.csv.gz --json
+cp "$T/out" "$T/packed"
+run trace show philly_vc.csv --json
+sed 's/philly_vc.csv.gz/philly_vc.csv/' "$T/packed" | cmp -s - "$T/out" || fail "packed and plain differ"
+for trace in thesis_90.csv philly_vc.csv.gz pods.csv run_times.csv; do
+    run trace show "$trace" --plot "$T/plot.svg"
+    expect_status 0
+    cp "$T/plot.svg" "$T/again.svg"
+    run trace show "$trace" --plot "$T/plot.svg"
+    cmp -s "$T/plot.svg" "$T/again.svg" || fail "$said: two plots of one trace differ"
+    python3 - "$T/plot.svg" "$trace" <<'PYTHON' || fail "$said: not the plot that was asked for"
+import sys, xml.etree.ElementTree as tree
+root = tree.parse(sys.argv[1]).getroot()
+width, height = float(root.get("width")), float(root.get("height"))
+texts = [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
+assert sys.argv[2] in texts and "run times" in texts, texts
+timeless = sys.argv[2] == "run_times.csv"
+assert any(t.startswith("arrivals per ") for t in texts) != timeless, texts
+assert ("workloads" in texts) == sys.argv[2].startswith("thesis"), texts
+boxes = list(root.iter("{http://www.w3.org/2000/svg}rect"))
+assert len(boxes) > 6, boxes
+for box in boxes:
+    x, y = float(box.get("x", 0)), float(box.get("y", 0))
+    assert 0 <= x <= x + float(box.get("width")) <= width, box.attrib
+    assert 0 <= y <= y + float(box.get("height")) <= height, box.attrib
+PYTHON
+done
+
+# Building.
+run trace build philly_vc.csv --max-gpus 4 --keep gpus,durations --min-duration 60s --mix 1/1/0 --load 0.5 --seed 7
+expect_status 0
+expect_golden cli-trace-build.csv
+cp "$T/out" "$T/first.csv"
+run trace build philly_vc.csv.gz --max-gpus 4 --keep gpus,durations --min-duration 60s --mix 1/1/0 --load 0.5 --seed 7 \
+    -o "$T/second.csv"
+expect_status 0
+expect_output "$T/second.csv: 3 jobs over 4:16:00; light 2, medium 1, heavy 0"
+sed 's/philly_vc.csv.gz/philly_vc.csv/' "$T/second.csv" | cmp -s - "$T/first.csv" || fail "-o writes another trace"
+run trace show "$T/second.csv"
+expect_status 0
+run trace build thesis_90.csv --jobs 45 --window 2h --mix 0/83/17
+expect_status 0
+grep -q '^# Jobs that are light, medium, heavy: 0, 37, 8\.$' "$T/out" || fail "$said: $(cat "$T/out")"
+run trace build thesis_90.csv
+expect_status 0
+grep -v '^#' "$SOURCE/data/traces/thesis_90.csv" >"$T/rows"
+grep -v '^#' "$T/out" | cmp -s - "$T/rows" || fail "$said: a trace that is not to change does"
+printf 'arrival_s,workload\n0,small\n' >"$T/collected.csv"
+run trace show "$T/collected.csv" --workloads workloads_collected.csv
+expect_status 0
+
+# Bad usage.
+expect_error 2 "which of build and show" trace
+expect_error 2 "no 'trace paint'" trace paint
+for command in build show; do
+    expect_error 2 "trace $command: which trace" trace "$command"
+    expect_error 2 "one trace at a time" trace "$command" a.csv b.csv
+    expect_error 2 "trace $command: unknown option '--frob'" trace "$command" --frob
+    expect_error 1 "none.csv" trace "$command" none.csv
+    run help trace "$command"
+    expect_status 0
+    grep -q "^Usage: carma trace $command" "$T/out" || fail "$said: no usage"
+done
+expect_error 2 "one command at a time" help trace paint
+expect_error 2 "bin '0s' is out of range" trace show --bin 0s pods.csv
+expect_error 1 "pods.csv: it has no virtual clusters" trace show --vc ab12 pods.csv
+expect_error 1 "nowhere" trace show --plot "$T/nowhere/plot.svg" pods.csv
+for mix in 65/27 65/27/8/1 a/b/c 0/0/0 -1/1/1 1//1 99999999/1/1; do
+    expect_error 2 "mix '$mix' is not three shares" trace build "--mix=$mix" pods.csv
+done
+expect_error 2 "--to is not after --from" trace build --from 2h --to 1h pods.csv
+expect_error 2 "--to or --window, not both" trace build --window 2h --to 3h pods.csv
+expect_error 2 "--stretch or --load, not both" trace build --stretch 2 --load 0.9 pods.csv
+expect_error 2 "stretch 'nan' is not" trace build --stretch nan pods.csv
+expect_error 2 "load '0' is not" trace build --load 0 pods.csv
+expect_error 2 "keep 'time' is not" trace build --keep gpus,time pods.csv
+expect_error 2 "are for --keep durations" trace build --max-duration 1h pods.csv
+expect_error 2 "shorter than" trace build --keep durations --max-duration 1h --min-duration 2h pods.csv
+expect_error 2 "jobs: 0 is out of range" trace build --jobs 0 pods.csv
+expect_error 2 "seed: -1" trace build --seed -1 pods.csv
+expect_error 1 "pods.csv: 5 jobs are asked for and the window has 3" trace build --jobs 5 pods.csv
+expect_error 1 "pods.csv: no job arrives in that window: they arrive from 0 s to 30 s" trace build --from 1h pods.csv
+expect_error 1 "run_times.csv:2: runtime_s alone" trace build run_times.csv
+
+# Bad files: FILE:LINE: value: remedy, in one line, however bad.
+printf 'vc,submit_s,gpus,duration_s_v100\na,0,1,60\na,-3,1,60\n' >negative.csv
+expect_error 1 "negative.csv:3: submit_s -3 is out of range: 0 to 1000000000" trace show negative.csv
+printf 'arrival_s,workload,gpus\n0,resnet,5000\n' >large.csv
+expect_error 1 "large.csv:2: gpus: 5000 is out of range: 1 to 4096" trace show large.csv
+printf 'arrival_s,workload,color\n0,resnet,red\n' >column.csv
+expect_error 1 "column.csv:1: unknown column 'color': remove it" trace show column.csv
+awk 'BEGIN { for (i = 0; i < 1000000; i++) printf "arrival_s,"; print "" }' >million.csv
+expect_error 1 "million.csv:1: the line is longer than 65536 bytes" trace show million.csv
+{ echo arrival_s,workload && awk 'BEGIN { for (i = 0; i < 1000000; i++) printf "1,"; print "" }'; } >row.csv
+expect_error 1 "row.csv:2: the line is longer than 65536 bytes" trace show row.csv
+printf '\037\213\010\000garbage' >garbage.gz
+expect_error 1 "garbage.gz: damaged gzip data at byte" trace show garbage.gz
+head -c 100 philly_vc.csv.gz >cut.gz
+expect_error 1 "cut.gz: damaged gzip data at byte 100 (it ends too early)" trace show cut.gz
+printf 'arrival_s,workload\n0,\033[2Jresnet\n' >escape.csv
+expect_error 1 "escape.csv:2: byte 0x1b at column 3" trace show escape.csv
+# A name that would make lines of its own in a comment of the trace that is built.
+cp thesis.csv "a
+0,vgg"
+run trace build "a
+0,vgg"
+expect_status 0
+[ "$(grep -vc '^#' "$T/out")" -eq 4 ] || fail "$said: a file name made a row: $(cat "$T/out")"
+finish
