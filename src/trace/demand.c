@@ -62,13 +62,9 @@ static int make_bins(struct trace_demand *demand, const struct trace *trace, int
     return 0;
 }
 
-/* `gpus` are wanted from one time to the other: adds them to each bin they touch. */
+/* `gpus` are wanted from one time to the other, within the bins: adds them to each that they touch. */
 static void add_to_bins(struct trace_demand *demand, int64_t from_ns, int64_t to_ns, double gpus)
 {
-    int64_t bins_end_ns = demand->first_ns + (int64_t)demand->bin_count * demand->bin_ns;
-
-    if (to_ns > bins_end_ns)
-        to_ns = bins_end_ns;
     while (from_ns < to_ns) {
         int64_t bin = (from_ns - demand->first_ns) / demand->bin_ns;
         int64_t end_ns = demand->first_ns + (bin + 1) * demand->bin_ns;
@@ -80,11 +76,23 @@ static void add_to_bins(struct trace_demand *demand, int64_t from_ns, int64_t to
     }
 }
 
+/* The last bin is a mean until the last arrival, which may be its first moment: then it is what is wanted there. */
+static void finish_last_bin(struct trace_demand *demand, double gpus_at_last)
+{
+    struct demand_bin *bin = &demand->bins[demand->bin_count - 1];
+    int64_t covered_ns = (demand->last_ns - demand->first_ns) % demand->bin_ns;
+
+    if (covered_ns > 0)
+        bin->gpus_wanted *= (double)demand->bin_ns / (double)covered_ns;
+    else
+        bin->gpus_wanted = gpus_at_last;
+}
+
 static void sweep(struct trace_demand *demand, const struct trace *trace)
 {
     CLEANUP(free_ptr) struct change *changes = xcalloc(2 * trace->count, sizeof *changes);
     int64_t span_ns = demand->last_ns - demand->first_ns;
-    double gpus = 0, gpu_ns = 0;
+    double gpus = 0, gpus_at_last = 0, gpu_ns = 0;
 
     for (size_t i = 0; i < trace->count; i++) {
         const struct trace_job *job = &trace->items[i];
@@ -98,10 +106,15 @@ static void sweep(struct trace_demand *demand, const struct trace *trace)
 
         gpus += changes[i].gpus;
         demand->gpus_wanted_max = fmax(demand->gpus_wanted_max, gpus);
+        if (from_ns > demand->last_ns)
+            continue;
+        if (to_ns > demand->last_ns)
+            to_ns = demand->last_ns;
+        gpus_at_last = gpus;
+        gpu_ns += gpus * (double)(to_ns - from_ns);
         add_to_bins(demand, from_ns, to_ns, gpus);
-        if (from_ns < demand->last_ns)
-            gpu_ns += gpus * (double)((to_ns < demand->last_ns ? to_ns : demand->last_ns) - from_ns);
     }
+    finish_last_bin(demand, gpus_at_last);
     demand->gpus_wanted_mean = span_ns > 0 ? gpu_ns / (double)span_ns : 0;
 }
 

@@ -16,7 +16,7 @@ extern const double demand_percents[DEMAND_QUANTILES];
 
 struct demand_bin {
     size_t arrivals;
-    double gpus_wanted; /* mean over the bin */
+    double gpus_wanted; /* mean over the bin; over the last, until the last arrival */
 };
 
 struct demand_width {

@@ -47,7 +47,7 @@ static void test_by_hand(void **state)
     assert_int_equal(demand.bins[0].arrivals, 2);
     assert_int_equal(demand.bins[1].arrivals, 1);
     assert_near(demand.bins[0].gpus_wanted, 0.5 + 2 * 10 / 20.0);
-    assert_near(demand.bins[1].gpus_wanted, 0.5 + (2 * 10 + 1 * 10) / 20.0);
+    assert_near(demand.bins[1].gpus_wanted, 2.5); /* until the last arrival */
     assert_near(demand.gpus_wanted_max, 2.5);
     assert_near(demand.gpus_wanted_mean, 0.5 + 2 * 20 / 30.0);
     assert_near(demand.gpu_seconds, 50 + 40 + 10);
@@ -60,6 +60,20 @@ static void test_by_hand(void **state)
     assert_true(demand.widths[1].gpus == 2 && demand.widths[1].jobs == 1);
     for (size_t c = 0; c < WORKLOAD_CLASS_COUNT; c++)
         assert_int_equal(demand.class_jobs[c], 0);
+    trace_demand_release(&demand);
+    trace_release(&trace);
+}
+
+/* The last arrival is the first moment of its bin: the bin is what is wanted then. */
+static void test_last_moment(void **state)
+{
+    struct trace trace = parse(THREE_JOBS);
+    struct trace_demand demand;
+
+    assert_int_equal(trace_demand(&demand, &trace, 15 * NS_PER_SEC, NULL), 0);
+    assert_int_equal(demand.bin_count, 3);
+    assert_near(demand.bins[1].gpus_wanted, 2.5);
+    assert_near(demand.bins[2].gpus_wanted, 1.5);
     trace_demand_release(&demand);
     trace_release(&trace);
 }
@@ -107,7 +121,7 @@ static void test_one_job(void **state)
 
     assert_int_equal(trace_demand(&demand, &trace, 0, NULL), 0);
     assert_int_equal(demand.bin_count, 1);
-    assert_near(demand.bins[0].gpus_wanted, 1.5);
+    assert_near(demand.bins[0].gpus_wanted, 3);
     assert_near(demand.gpus_wanted_mean, 0);
     assert_near(demand.gpus_wanted_max, 3);
     trace_demand_release(&demand);
@@ -118,6 +132,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(test_last_moment),
         cmocka_unit_test(test_bins_by_themselves),
         cmocka_unit_test(test_too_many_bins),
         cmocka_unit_test(test_one_job),
