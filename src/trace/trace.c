@@ -57,11 +57,13 @@ static int read_rows(struct trace *trace, struct csv *csv, const struct trace_lo
             return rc;
     if (rc < 0)
         return rc;
-    if (trace->count == 0 && options->vc)
+    if (trace->count == 0 && trace->left_out == 0 && options->vc)
         return error_set(err, EINVAL, "%s: no jobs of a virtual cluster '%.40s': name one of its column %s", csv->path,
                          options->vc, csv->columns[TRACE_VC_COLUMN].name);
+    if (trace->count == 0 && trace->left_out)
+        return error_set(err, EINVAL, "%s: no jobs: none of its %zu ever ran", csv->path, trace->left_out);
     if (trace->count == 0)
-        return error_set(err, EINVAL, "%s: no jobs: add a row such as 0,resnet after the header", csv->path);
+        return error_set(err, EINVAL, "%s: no jobs: add a row after the header", csv->path);
     if (!trace_rows[trace->format].sorted)
         qsort(trace->items, trace->count, sizeof *trace->items, compare_arrivals);
     return 0;

@@ -201,7 +201,7 @@ static void test_bad_workloads(void **state)
 
 static void test_bad_traces(void **state)
 {
-    refuse_trace("arrival_s,workload\n", "t.csv: no jobs: add a row such as 0,resnet after the header");
+    refuse_trace("arrival_s,workload\n", "t.csv: no jobs: add a row after the header");
     refuse_trace("arrival_s,workload\n0,huge\n",
                  "t.csv:2: unknown workload 'huge': use an id of the workloads file or add it there");
     refuse_trace("arrival_s,workload\n5,small\n4.999,small\n",
