@@ -115,6 +115,43 @@ static void a_pipe_is_read_up_to_the_limit(void **state)
     }
 }
 
+static void a_fifo_without_a_writer_is_not_waited_for(void **state)
+{
+    CLEANUP(free_ptr) char *path = in_folder("fifo"), *text = NULL;
+    size_t length = 77;
+
+    assert_int_equal(mkfifo(path, 0600), 0);
+    alarm(5); /* ends this program where it is */
+    assert_int_equal(file_read(path, 10, &text, &length, NULL), 0);
+    alarm(0);
+    assert_int_equal(length, 0);
+}
+
+/* It is opened without waiting, but what its writer takes its time for is not lost. */
+static void a_slow_pipe_is_read_to_its_end(void **state)
+{
+    static const struct timespec pause = {.tv_nsec = 50000000};
+    CLEANUP(free_ptr) char *text = NULL;
+    char path[64];
+    size_t length;
+    int ends[2];
+    pid_t writer;
+
+    assert_int_equal(pipe(ends), 0);
+    writer = fork();
+    assert_true(writer >= 0);
+    if (writer == 0) {
+        nanosleep(&pause, NULL);
+        _exit(write(ends[1], "12345", 5) != 5);
+    }
+    close(ends[1]);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", ends[0]);
+    assert_int_equal(file_read(path, 5, &text, &length, NULL), 0);
+    assert_string_equal(text, "12345");
+    close(ends[0]);
+    assert_int_equal(waitpid(writer, NULL, 0), writer);
+}
+
 static void an_empty_file_is_an_empty_text(void **state)
 {
     CLEANUP(free_ptr) char *text = NULL;
@@ -293,6 +330,8 @@ int main(void)
         cmocka_unit_test(a_file_beyond_the_limit_is_refused),
         cmocka_unit_test(an_endless_file_is_refused),
         cmocka_unit_test(a_pipe_is_read_up_to_the_limit),
+        cmocka_unit_test(a_fifo_without_a_writer_is_not_waited_for),
+        cmocka_unit_test(a_slow_pipe_is_read_to_its_end),
         cmocka_unit_test(an_empty_file_is_an_empty_text),
         cmocka_unit_test(what_cannot_be_read_is_named),
         cmocka_unit_test(a_failed_write_leaves_nothing),

@@ -1,0 +1,182 @@
+/* A node of four 40 GiB GPUs on which tests of the core play the driver. */
+#ifndef CARMA_TESTS_CORE_FIXTURE_H
+#define CARMA_TESTS_CORE_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "core/core_internal.h"
+
+#define GPUS 4
+#define TOTAL (40 * GIB)
+#define SECONDS(n) ((int64_t)(n) * NS_PER_SEC)
+
+struct fixture {
+    struct core *core;
+    struct record_list decisions;
+    int64_t now_ns;
+    uint64_t last_job;
+};
+
+static inline void apply(struct fixture *f, struct record record)
+{
+    struct error err = {{0}};
+
+    record.at_ns = f->now_ns;
+    if (core_apply(f->core, &record, &err) != 0)
+        fail_msg("%s does not apply: %s", record_type_name(record.type), err.text);
+}
+
+static inline void decide(struct fixture *f)
+{
+    f->decisions.count = 0;
+    core_decide(f->core, f->now_ns, &f->decisions);
+}
+
+static inline void configure(struct fixture *f, const char *policy, uint32_t view)
+{
+    struct record record = {.type = RECORD_RECONFIGURED};
+
+    core_config_default(&record.config);
+    snprintf(record.config.policy, sizeof record.config.policy, "%s", policy);
+    record.config.memory_view = view;
+    record.config.decide_period_ns = 0;
+    apply(f, record);
+}
+
+static inline void reconfigure(struct fixture *f, const struct core_config *config)
+{
+    struct record record = {.type = RECORD_RECONFIGURED};
+
+    record.config = *config;
+    apply(f, record);
+}
+
+static inline void sample(struct fixture *f, uint32_t gpu, int64_t used, int64_t foreign, int32_t smact)
+{
+    struct record record = {.type = RECORD_SAMPLE};
+
+    record.sample = (struct record_sample){gpu, used, foreign, smact, -1, -1};
+    apply(f, record);
+}
+
+static inline struct record wants(uint32_t gpus, int64_t claim)
+{
+    struct record record = {.type = RECORD_SUBMITTED};
+
+    record.submitted = (struct record_submitted){
+        .gpus = gpus, .claim_bytes = claim, .claim_source = claim < 0 ? CLAIM_UNKNOWN : CLAIM_DECLARED, .smact_permille = -1};
+    return record;
+}
+
+static inline uint64_t submit_record(struct fixture *f, struct record record)
+{
+    record.job = ++f->last_job;
+    apply(f, record);
+    return record.job;
+}
+
+static inline uint64_t submit(struct fixture *f, uint32_t gpus, int64_t claim)
+{
+    return submit_record(f, wants(gpus, claim));
+}
+
+static inline void job_event(struct fixture *f, uint32_t type, uint64_t job)
+{
+    apply(f, (struct record){.type = type, .job = job});
+}
+
+static inline void memory_seen(struct fixture *f, uint64_t job, uint32_t gpu, int64_t bytes)
+{
+    struct record record = {.type = RECORD_FIRST_USE, .job = job};
+
+    record.memory = (struct record_memory){gpu, bytes};
+    apply(f, record);
+}
+
+static inline void exits(struct fixture *f, uint64_t job, uint32_t cause, int64_t requested)
+{
+    struct record record = {.type = RECORD_EXITED, .job = job};
+
+    record.exited = (struct record_exited){cause, cause != EXIT_COMPLETED, requested, -1};
+    apply(f, record);
+}
+
+/* Where the last decisions put the job: "0", "1,3", or "" when they did not place it. */
+static inline const char *placed_on(const struct fixture *f, uint64_t job)
+{
+    static char text[64];
+
+    text[0] = '\0';
+    for (size_t i = 0; i < f->decisions.count; i++) {
+        const struct record *record = &f->decisions.items[i];
+        if (record->type != RECORD_PLACED || record->job != job)
+            continue;
+        for (uint32_t k = 0; k < record->placed.count; k++)
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%u", k ? "," : "", record->placed.gpus[k]);
+    }
+    return text;
+}
+
+static inline void assert_reason(const struct fixture *f, uint64_t job, const char *expected)
+{
+    struct reason reason = core_reason(f->core, job, f->now_ns);
+    char text[REASON_TEXT];
+
+    assert_string_equal(reason_format(&reason, f->now_ns, text), expected);
+}
+
+static inline int setup(void **state)
+{
+    struct fixture *f = xcalloc(1, sizeof *f);
+
+    f->core = core_new();
+    f->now_ns = SECONDS(1000);
+    configure(f, "magm", MEMORY_RESERVE);
+    for (uint32_t i = 0; i < GPUS; i++) {
+        struct record record = {.type = RECORD_GPU_BACK};
+        record.gpu = (struct record_gpu){.gpu = i, .total_bytes = TOTAL};
+        snprintf(record.gpu.uuid, sizeof record.gpu.uuid, "GPU-%u", i);
+        apply(f, record);
+        sample(f, i, 0, 0, 0);
+    }
+    *state = f;
+    return 0;
+}
+
+static inline int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    core_free(f->core);
+    record_list_release(&f->decisions);
+    free(f);
+    return 0;
+}
+
+/* Gives every GPU one resident with `claim`, SM activity and memory use as given, settled. */
+static inline void occupy(struct fixture *f, const int64_t used[GPUS], const int32_t smact[GPUS])
+{
+    for (uint32_t i = 0; i < GPUS; i++) {
+        uint64_t job = submit(f, 1, used[i]);
+        decide(f);
+        assert_string_not_equal(placed_on(f, job), "");
+    }
+    for (uint32_t i = 0; i < GPUS; i++) {
+        memory_seen(f, i + 1, i, used[i]);
+        sample(f, i, used[i], 0, smact[i]);
+    }
+    f->now_ns += SECONDS(31);
+}
+
+#define CASE(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+#endif

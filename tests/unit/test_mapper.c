@@ -1,0 +1,545 @@
+/* carma's own mapper, rule by rule: predicted slowdown, learned claims and activities, trimming, backfill with a bounded
+ * delay of the head, informed recovery; and the other variants that configuration makes of the same code. */
+#include "core_fixture.h"
+
+static struct core_config carma_config(void)
+{
+    struct core_config config;
+
+    core_config_default(&config);
+    snprintf(config.policy, sizeof config.policy, "carma");
+    config.memory_view = MEMORY_RESERVE;
+    config.margin_bytes = GIB;
+    config.decide_period_ns = 0;
+    config.recovery = RECOVERY_INFORMED;
+    config.backfill = 4;
+    config.patience_ns = SECONDS(3600);
+    config.max_slowdown_permille = 2000;
+    config.learn = true;
+    config.trim_ns = SECONDS(60);
+    return config;
+}
+
+static void use_carma(struct fixture *f)
+{
+    struct core_config config = carma_config();
+
+    reconfigure(f, &config);
+}
+
+static void keep_gpus(struct fixture *f, uint32_t count)
+{
+    for (uint32_t g = count; g < GPUS; g++) {
+        struct record lost = {.type = RECORD_GPU_LOST};
+        lost.gpu.gpu = g;
+        apply(f, lost);
+    }
+}
+
+static uint64_t submit_workload(struct fixture *f, const char *workload, uint32_t gpus, int64_t claim, int32_t activity)
+{
+    struct record record = wants(gpus, claim);
+
+    if (claim >= 0)
+        record.submitted.claim_source = CLAIM_RECORDED;
+    record.submitted.smact_permille = activity;
+    snprintf(record.submitted.workload, sizeof record.submitted.workload, "%s", workload);
+    return submit_record(f, record);
+}
+
+static const struct record *decision(const struct fixture *f, uint32_t type)
+{
+    for (size_t i = 0; i < f->decisions.count; i++)
+        if (f->decisions.items[i].type == type)
+            return &f->decisions.items[i];
+    return NULL;
+}
+
+/* ---- Belief ---- */
+
+static void test_slowdown_is_sum_over_union(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    keep_gpus(f, 1);
+    submit_workload(f, "", 1, GIB, 600);
+    submit_workload(f, "", 1, GIB, 600);
+    decide(f); /* U = 1 - 0.4^2 = 0.84; (0.6 + 0.6) / 0.84 = 1.428 */
+    assert_int_equal(f->decisions.count, 2);
+    assert_int_equal(f->decisions.items[0].placed.slowdown_permille, 1000);
+    assert_int_equal(f->decisions.items[1].placed.slowdown_permille, 1428);
+    assert_int_equal(belief_delivered_ppm(core_gpu(f->core, 0)), 840000);
+}
+
+static void test_bound_is_that_of_whoever_accepts_least(void **state)
+{
+    struct fixture *f = *state;
+    struct record careful = wants(1, GIB);
+
+    use_carma(f);
+    keep_gpus(f, 1);
+    careful.submitted.smact_permille = 600;
+    careful.submitted.max_slowdown_permille = 1428;
+    submit_record(f, careful);
+    submit_workload(f, "", 1, GIB, 600);
+    submit_workload(f, "", 1, GIB, 10);
+    decide(f); /* exactly at the bound is within it; a third is too much for the first */
+    assert_string_equal(placed_on(f, 2), "0");
+    assert_string_equal(placed_on(f, 3), "");
+    assert_reason(f, 3, "sharing would slow a job down 1.43 times at least (GPU 0), at most 1.42 is allowed");
+    exits(f, 1, EXIT_COMPLETED, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, 3), "0");
+}
+
+static void test_goes_where_least_is_delivered(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    for (uint32_t g = 0; g < GPUS; g++)
+        submit_workload(f, "", 1, GIB, (int32_t[]){500, 300, 200, 700}[g]);
+    decide(f);
+    submit_workload(f, "", 1, GIB, 100);
+    decide(f);
+    assert_string_equal(placed_on(f, 5), "2");
+}
+
+static void test_of_equals_the_one_with_most_memory(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    for (uint32_t g = 0; g < GPUS; g++)
+        submit_workload(f, "", 1, g == 2 ? GIB : 4 * GIB, 300);
+    decide(f);
+    submit_workload(f, "", 1, GIB, 100);
+    decide(f);
+    assert_string_equal(placed_on(f, 5), "2");
+}
+
+/* ---- Learning ---- */
+
+static void run_once(struct fixture *f, const char *workload, int64_t claim, int64_t peak)
+{
+    uint64_t job = submit_workload(f, workload, 1, claim, -1);
+
+    decide(f);
+    memory_seen(f, job, 0, peak);
+    exits(f, job, EXIT_COMPLETED, -1);
+}
+
+static void test_memory_is_learned_with_a_margin(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    run_once(f, "w", 30 * GIB, 16 * GIB);
+    submit_workload(f, "w", 1, 30 * GIB, -1);
+    submit_workload(f, "other", 1, 30 * GIB, -1);
+    decide(f);
+    assert_int_equal(f->decisions.items[0].placed.claim_bytes, 17 * GIB); /* and a sixteenth */
+    assert_int_equal(f->decisions.items[1].placed.claim_bytes, 30 * GIB);
+    exits(f, 2, EXIT_COMPLETED, -1);
+    exits(f, 3, EXIT_COMPLETED, -1);
+    for (int i = 0; i < 2; i++)
+        run_once(f, "w", 30 * GIB, 8 * GIB);
+    submit_workload(f, "w", 1, -1, -1);
+    decide(f);
+    assert_int_equal(f->decisions.items[0].placed.claim_bytes, 16 * GIB + GIB / 2); /* the most of all; a 32nd */
+}
+
+static void test_what_is_declared_is_believed(void **state)
+{
+    struct fixture *f = *state;
+    struct record record = wants(1, 20 * GIB);
+
+    use_carma(f);
+    run_once(f, "w", 30 * GIB, 16 * GIB);
+    snprintf(record.submitted.workload, sizeof record.submitted.workload, "w");
+    submit_record(f, record);
+    decide(f);
+    assert_int_equal(f->decisions.items[0].placed.claim_bytes, 20 * GIB);
+}
+
+static void test_nothing_is_learned_where_that_is_off(void **state)
+{
+    struct fixture *f = *state;
+    struct core_config config = carma_config();
+
+    config.learn = false;
+    reconfigure(f, &config);
+    run_once(f, "w", 30 * GIB, 16 * GIB);
+    submit_workload(f, "w", 1, 30 * GIB, -1);
+    decide(f);
+    assert_int_equal(f->decisions.items[0].placed.claim_bytes, 30 * GIB);
+}
+
+static void settle_and_sample(struct fixture *f, int32_t activity)
+{
+    f->now_ns += SECONDS(700);
+    sample(f, 0, GIB, 0, activity);
+}
+
+static void test_activity_is_learned_alone(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    submit_workload(f, "w", 1, GIB, -1);
+    decide(f);
+    assert_int_equal(belief_activity(core_find_job(f->core, 1)), BELIEF_PRIOR_PERMILLE);
+    f->now_ns += SECONDS(149); /* window 90 s, loading 60 s */
+    sample(f, 0, GIB, 0, 200);
+    assert_int_equal(belief_activity(core_find_job(f->core, 1)), BELIEF_PRIOR_PERMILLE);
+    for (int i = 0; i < 8; i++)
+        settle_and_sample(f, 200);
+    assert_in_range(belief_activity(core_find_job(f->core, 1)), 198, 210);
+}
+
+static void test_activity_is_learned_by_regression(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    keep_gpus(f, 1);
+    submit_workload(f, "known", 1, GIB, -1);
+    decide(f);
+    for (int i = 0; i < 8; i++)
+        settle_and_sample(f, 300);
+    submit_workload(f, "new", 1, GIB, -1);
+    decide(f);
+    for (int i = 0; i < 8; i++)
+        settle_and_sample(f, 370); /* 1 - 0.7 x 0.9 */
+    assert_in_range(belief_activity(core_find_job(f->core, 1)), 270, 330);
+    assert_in_range(belief_activity(core_find_job(f->core, 2)), 70, 140);
+}
+
+static void test_a_sample_is_due_when_it_can_teach(void **state)
+{
+    struct fixture *f = *state;
+    struct record due = {.type = RECORD_SAMPLE};
+
+    use_carma(f);
+    submit_workload(f, "w", 1, GIB, -1);
+    decide(f);
+    due.sample = (struct record_sample){0, GIB, 0, 200, -1, -1};
+    due.at_ns = f->now_ns + core_learning_delay_ns(f->core) - 1;
+    assert_false(core_sample_is_due(f->core, &due)); /* nothing waits, nothing to learn yet */
+    due.at_ns++;
+    assert_true(core_sample_is_due(f->core, &due));
+}
+
+/* ---- Trimming ---- */
+
+static void test_claims_are_trimmed_to_what_was_seen(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    keep_gpus(f, 1);
+    submit_workload(f, "", 1, 39 * GIB, 100);
+    submit_workload(f, "", 1, 25 * GIB, 100);
+    decide(f);
+    memory_seen(f, 1, 0, 10 * GIB);
+    f->now_ns += SECONDS(60) - 1;
+    decide(f);
+    assert_int_equal(f->decisions.count, 0);
+    assert_int_equal(core_next_wake_ns(f->core, f->now_ns), f->now_ns + 1);
+    f->now_ns += 1;
+    decide(f);
+    assert_int_equal(decision(f, RECORD_TRIMMED)->trimmed.claim_bytes, 11 * GIB);
+    assert_string_equal(placed_on(f, 2), "0");
+}
+
+/* ---- Backfill ---- */
+
+static void test_backfill_passes_a_blocked_head(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t jobs[6];
+
+    use_carma(f);
+    submit_workload(f, "", 1, 10 * GIB, 100);
+    decide(f);
+    jobs[0] = submit_workload(f, "", 4, 35 * GIB, 100);
+    for (int i = 1; i < 6; i++) /* the window is 4: those behind it do not come to be looked at */
+        jobs[i] = submit_workload(f, "", 1, i == 5 ? GIB : 40 * GIB, 100);
+    decide(f);
+    for (int i = 1; i < 4; i++)
+        assert_string_not_equal(placed_on(f, jobs[i]), "");
+    assert_string_equal(placed_on(f, jobs[0]), "");
+    assert_string_equal(placed_on(f, jobs[4]), "");
+    assert_string_equal(placed_on(f, jobs[5]), "0");
+}
+
+static void test_backfill_window_ends(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    keep_gpus(f, 1);
+    submit_workload(f, "", 1, 30 * GIB, 100);
+    decide(f);
+    for (int i = 0; i < 5; i++) /* the head and four behind it do not fit */
+        submit_workload(f, "", 1, 35 * GIB, 100);
+    submit_workload(f, "", 1, GIB, 100);
+    decide(f);
+    assert_int_equal(f->decisions.count, 0);
+    assert_reason(f, 7, "5 jobs before it in the queue, first of them job 2");
+    job_event(f, RECORD_CANCELLED, 3);
+    decide(f);
+    assert_string_equal(placed_on(f, 7), "0");
+}
+
+static void test_the_head_has_gpus_reserved_in_the_end(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    keep_gpus(f, 2);
+    submit_workload(f, "", 1, 10 * GIB, 100);
+    submit_workload(f, "", 1, 5 * GIB, 100);
+    decide(f);
+    submit_workload(f, "", 1, 39 * GIB, 100); /* the head: 1 GiB of margin short of any GPU */
+    decide(f);
+    submit_workload(f, "", 1, GIB, 100);
+    decide(f);
+    assert_string_equal(placed_on(f, 4), "1"); /* passes it */
+    f->now_ns += SECONDS(3600) - 1;
+    decide(f);
+    assert_null(decision(f, RECORD_RESERVED));
+    assert_int_equal(core_next_wake_ns(f->core, f->now_ns), f->now_ns + 1);
+    f->now_ns += 1;
+    decide(f);
+    assert_non_null(decision(f, RECORD_RESERVED));
+    assert_int_equal(decision(f, RECORD_RESERVED)->reserved.count, 1);
+    assert_int_equal(decision(f, RECORD_RESERVED)->reserved.gpus[0], 1); /* has more free memory */
+    submit_workload(f, "", 1, GIB, 100);
+    submit_workload(f, "", 1, 39 * GIB, 100);
+    decide(f);
+    assert_string_equal(placed_on(f, 5), "0");
+    exits(f, 2, EXIT_COMPLETED, -1);
+    exits(f, 4, EXIT_COMPLETED, -1);
+    decide(f); /* free, and nobody else's */
+    assert_string_equal(placed_on(f, 3), "1");
+    assert_int_equal(core_gpu(f->core, 1)->reserved_for, 0);
+}
+
+static void test_a_reservation_ends_with_its_job(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    keep_gpus(f, 1);
+    submit_workload(f, "", 1, 10 * GIB, 100);
+    decide(f);
+    submit_workload(f, "", 1, 39 * GIB, 100);
+    submit_workload(f, "", 1, 30 * GIB, 100);
+    decide(f);
+    f->now_ns += SECONDS(3600);
+    decide(f);
+    assert_int_equal(core_gpu(f->core, 0)->reserved_for, 2);
+    assert_reason(f, 3, "the GPUs left are kept for job 2, which has waited long enough");
+    job_event(f, RECORD_CANCELLED, 2);
+    assert_int_equal(core_gpu(f->core, 0)->reserved_for, 0);
+}
+
+/* ---- Recovery ---- */
+
+static void crash_beside(struct fixture *f, uint32_t recovery, int64_t requested)
+{
+    struct core_config config = carma_config();
+
+    config.recovery = recovery;
+    reconfigure(f, &config);
+    submit_workload(f, "", 1, 20 * GIB, 100);
+    for (uint32_t g = 1; g < GPUS; g++)
+        submit_workload(f, "", 1, 38 * GIB, 100);
+    decide(f);
+    memory_seen(f, 1, 0, 20 * GIB);
+    submit_workload(f, "", 1, 10 * GIB, 100); /* joins the first */
+    decide(f);
+    assert_string_equal(placed_on(f, 5), "0");
+    memory_seen(f, 5, 0, 12 * GIB);
+    exits(f, 5, EXIT_GPU_OOM, requested);
+    decide(f);
+}
+
+static void test_informed_recovery_books_what_the_message_says(void **state)
+{
+    struct fixture *f = *state;
+
+    crash_beside(f, RECOVERY_INFORMED, 3 * GIB);
+    assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.claim_bytes, 15 * GIB);
+    assert_string_equal(placed_on(f, 5), "0"); /* fits beside the first again, with what it needs booked */
+}
+
+static void test_recovery_by_steps(void **state)
+{
+    struct fixture *f = *state;
+
+    crash_beside(f, RECOVERY_STEP, 3 * GIB); /* it could have had 40 - 20 */
+    assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.claim_bytes, 25 * GIB);
+    assert_string_equal(placed_on(f, 5), "");
+}
+
+static void test_informed_recovery_without_a_figure_takes_a_step(void **state)
+{
+    struct fixture *f = *state;
+
+    crash_beside(f, RECOVERY_INFORMED, -1);
+    assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.claim_bytes, 25 * GIB);
+}
+
+static void test_the_second_crash_goes_to_an_idle_gpu(void **state)
+{
+    struct fixture *f = *state;
+
+    crash_beside(f, RECOVERY_INFORMED, 3 * GIB);
+    memory_seen(f, 5, 0, 15 * GIB);
+    exits(f, 5, EXIT_GPU_OOM, GIB);
+    decide(f);
+    assert_string_equal(placed_on(f, 5), "");
+    assert_reason(f, 5, "needs 1 GPU to itself, 0 are idle");
+    submit_workload(f, "", 1, GIB, 100);
+    decide(f); /* others are placed around it */
+    assert_string_not_equal(placed_on(f, 6), "");
+}
+
+/* ---- Other variants ---- */
+
+static void share_after_sample(struct fixture *f, const struct core_config *config, int32_t smact, int32_t smocc,
+                               int32_t dram, bool placed)
+{
+    struct record record = {.type = RECORD_SAMPLE};
+
+    reconfigure(f, config);
+    keep_gpus(f, 1);
+    submit(f, 1, GIB);
+    decide(f);
+    record.sample = (struct record_sample){0, GIB, 0, smact, smocc, dram};
+    apply(f, record);
+    submit(f, 1, GIB);
+    decide(f);
+    assert_string_equal(placed_on(f, 2), placed ? "0" : "");
+}
+
+static void caps(struct fixture *f, bool together, int32_t smact, int32_t smocc, int32_t dram, bool placed)
+{
+    struct core_config config = *core_configuration(f->core);
+
+    config.smact_cap_permille = 800;
+    config.smocc_cap_permille = 450;
+    config.dram_cap_permille = 400;
+    config.caps_together = together;
+    share_after_sample(f, &config, smact, smocc, dram, placed);
+}
+
+#define CAPS_TEST(name, ...)                                                                                           \
+    static void name(void **state)                                                                                     \
+    {                                                                                                                  \
+        caps(*state, __VA_ARGS__);                                                                                     \
+    }
+
+CAPS_TEST(test_each_cap_alone_occupancy, false, 500, 451, 0, false)
+CAPS_TEST(test_each_cap_alone_dram, false, 500, 0, 401, false)
+CAPS_TEST(test_each_cap_alone_all_at_the_cap, false, 800, 450, 400, true)
+CAPS_TEST(test_together_busy_but_light, true, 900, 450, 400, true)
+CAPS_TEST(test_together_busy_and_occupied, true, 900, 451, 0, false)
+CAPS_TEST(test_together_busy_and_memory_bound, true, 900, 0, 401, false)
+CAPS_TEST(test_together_idle_but_occupied, true, 500, 900, 900, true)
+CAPS_TEST(test_together_nothing_else_measured, true, 900, -1, -1, false)
+
+static void test_paced_loop_takes_its_time(void **state)
+{
+    struct fixture *f = *state;
+    struct core_config config = *core_configuration(f->core);
+
+    config.memory_view = MEMORY_MONITOR;
+    config.decide_period_ns = SECONDS(30);
+    config.collocate_extra_ns = SECONDS(30);
+    config.paced = true;
+    config.settle_ns = 0;
+    reconfigure(f, &config);
+    keep_gpus(f, 1);
+    submit(f, 1, -1);
+    decide(f); /* thesis: the first look at a queue that was empty comes a period later */
+    assert_int_equal(f->decisions.count, 0);
+    assert_int_equal(core_next_wake_ns(f->core, f->now_ns), f->now_ns + SECONDS(30));
+    f->now_ns += SECONDS(30);
+    decide(f);
+    assert_string_equal(placed_on(f, 1), "0");
+    sample(f, 0, 39 * GIB, 0, 0);
+    submit(f, 1, -1);
+    f->now_ns += SECONDS(30);
+    decide(f);
+    assert_int_equal(decision(f, RECORD_WAITED)->waited.until_ns, f->now_ns + SECONDS(60));
+    sample(f, 0, GIB, 0, 0);
+    decide(f);
+    assert_int_equal(f->decisions.count, 0);
+    f->now_ns += SECONDS(60);
+    decide(f);
+    assert_string_equal(placed_on(f, 2), "0");
+    assert_int_equal(f->core->next_decision_ns, f->now_ns + SECONDS(60));
+}
+
+static void fit(struct fixture *f, const char *policy, const char *expected)
+{
+    uint64_t job;
+
+    configure(f, policy, MEMORY_MONITOR);
+    occupy(f, (int64_t[]){39 * GIB, 10 * GIB, 30 * GIB, 5 * GIB}, (int32_t[]){0, 0, 0, 0});
+    job = submit(f, 1, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, job), expected);
+}
+
+static void test_first_fit(void **state)
+{
+    fit(*state, "first-fit", "1");
+}
+
+static void test_best_fit(void **state)
+{
+    fit(*state, "best-fit", "2");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_slowdown_is_sum_over_union),
+        CASE(test_bound_is_that_of_whoever_accepts_least),
+        CASE(test_goes_where_least_is_delivered),
+        CASE(test_of_equals_the_one_with_most_memory),
+        CASE(test_memory_is_learned_with_a_margin),
+        CASE(test_what_is_declared_is_believed),
+        CASE(test_nothing_is_learned_where_that_is_off),
+        CASE(test_activity_is_learned_alone),
+        CASE(test_activity_is_learned_by_regression),
+        CASE(test_a_sample_is_due_when_it_can_teach),
+        CASE(test_claims_are_trimmed_to_what_was_seen),
+        CASE(test_backfill_passes_a_blocked_head),
+        CASE(test_backfill_window_ends),
+        CASE(test_the_head_has_gpus_reserved_in_the_end),
+        CASE(test_a_reservation_ends_with_its_job),
+        CASE(test_informed_recovery_books_what_the_message_says),
+        CASE(test_recovery_by_steps),
+        CASE(test_informed_recovery_without_a_figure_takes_a_step),
+        CASE(test_the_second_crash_goes_to_an_idle_gpu),
+        CASE(test_each_cap_alone_occupancy),
+        CASE(test_each_cap_alone_dram),
+        CASE(test_each_cap_alone_all_at_the_cap),
+        CASE(test_together_busy_but_light),
+        CASE(test_together_busy_and_occupied),
+        CASE(test_together_busy_and_memory_bound),
+        CASE(test_together_idle_but_occupied),
+        CASE(test_together_nothing_else_measured),
+        CASE(test_paced_loop_takes_its_time),
+        CASE(test_first_fit),
+        CASE(test_best_fit),
+    };
+
+    return cmocka_run_group_tests_name("mapper", tests, NULL, NULL);
+}

@@ -1,0 +1,178 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "sim/history.h"
+
+#define SECONDS(n) ((int64_t)((n)*1e9))
+
+static const struct sim_node node = {.gpu_count = 2, .total_bytes = 40 * GIB, .idle_w = 50, .full_w = 250};
+static const struct sim_use half = {.activity = 0.5, .resident_bytes = 10 * GIB, .need_bytes = 12 * GIB};
+static const struct sim_use large = {.activity = 0.8, .resident_bytes = 30 * GIB, .need_bytes = 30 * GIB};
+static const struct sim_use small = {.activity = 0.2, .resident_bytes = 1 * GIB, .need_bytes = 1 * GIB};
+
+static struct sim_job job_of(const struct sim_use *use, const char *workload, double arrival_s, double work_s)
+{
+    return (struct sim_job){.arrival_ns = SECONDS(arrival_s),
+                            .work_ns = SECONDS(work_s),
+                            .gpus = 1,
+                            .use_count = 1,
+                            .uses = use,
+                            .workload = workload,
+                            .claim_bytes = -1};
+}
+
+static void take(void *history, const struct record *record)
+{
+    history_record(history, record);
+}
+
+/* A core that shares at once, and that wants the samples from which it could learn. */
+static struct sim_options eager(void)
+{
+    struct sim_options options;
+
+    sim_options_default(&options);
+    strcpy(options.core.policy, "round-robin");
+    options.core.memory_view = MEMORY_MONITOR;
+    options.core.decide_period_ns = 0;
+    options.core.settle_ns = 0;
+    options.core.learn = true;
+    return options;
+}
+
+static struct history *past_of(const struct sim_job *jobs, size_t count, struct history_jobs *past)
+{
+    struct sim_options options = eager();
+    struct history *history = history_new();
+    struct sim_observer observer = {.user = history, .on_record = take};
+    struct sim_result result;
+    struct error err;
+
+    if (sim_run(jobs, count, &node, &options, &observer, &result, &err) != 0)
+        fail_msg("%s", err.text);
+    sim_result_release(&result);
+    history_finish(history, SHARE_MPS, &contention_default, options.load_ns, past);
+    return history;
+}
+
+static void near(double value, double wanted, double tolerance)
+{
+    if (!(fabs(value - wanted) <= tolerance))
+        fail_msg("%.9g instead of %.9g", value, wanted);
+}
+
+/* What jobs did comes out of the records again, though they shared their GPUs for a part of it. */
+static void jobs_come_back(void **state)
+{
+    struct sim_job jobs[] = {job_of(&half, "a", 100, 2000), job_of(&small, "b", 100, 2000),
+                             job_of(&half, "a", 700, 1000), job_of(&small, "b", 800, 500)};
+    struct history_jobs past;
+    struct history *history;
+
+    jobs[3].claim_bytes = 3 * GIB;
+    jobs[3].claim_source = CLAIM_DECLARED;
+    jobs[3].exclusive = false;
+    history = past_of(jobs, 4, &past);
+    assert_int_equal(past.count, 4);
+    assert_int_equal(past.left_out, 0);
+    assert_int_equal(past.gpu_count, 2);
+    assert_int_equal(past.total_bytes, 40 * GIB);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(past.items[i].arrival_ns, jobs[i].arrival_ns - jobs[0].arrival_ns);
+        assert_string_equal(past.items[i].workload, jobs[i].workload);
+        assert_int_equal(past.items[i].claim_bytes, jobs[i].claim_bytes);
+        near(past.items[i].uses[0].activity, jobs[i].uses[0].activity, 0.005);
+        assert_int_equal(past.items[i].uses[0].need_bytes, jobs[i].uses[0].need_bytes);
+        near((double)past.items[i].work_ns / 1e9, (double)jobs[i].work_ns / 1e9, 5);
+    }
+    /* The last two never had a GPU for themselves for long enough: theirs is what their workload's others had. */
+    assert_int_equal(past.inferred, 2);
+    history_free(history);
+}
+
+/* A job on two GPUs, slowed on one of them. */
+static void the_slowest_side_counts(void **state)
+{
+    struct sim_job jobs[] = {job_of(&half, "a", 0, 2000), job_of(&half, "b", 500, 1000)};
+    struct history_jobs past;
+    struct history *history;
+
+    jobs[0].gpus = 2;
+    history = past_of(jobs, 2, &past);
+    near((double)past.items[0].work_ns / 1e9, 2000, 5);
+    near((double)past.items[1].work_ns / 1e9, 1000, 5);
+    assert_int_equal(past.items[0].gpus, 2);
+    history_free(history);
+}
+
+/* A run that crashed is no run to the end, but it slowed others; what counts is the last. */
+static void crashed_runs(void **state)
+{
+    struct sim_job jobs[] = {job_of(&large, "a", 0, 1000), job_of(&large, "b", 1, 1000), job_of(&large, "c", 2, 1000)};
+    struct history_jobs past;
+    struct history *history = past_of(jobs, 3, &past);
+
+    assert_int_equal(past.count, 3);
+    for (size_t i = 0; i < 3; i++)
+        near((double)past.items[i].work_ns / 1e9, 1000, 5);
+    assert_int_equal(past.items[2].uses[0].need_bytes, 30 * GIB);
+    history_free(history);
+}
+
+/* By hand: what is still there, never ran, was lost, or never used its GPU. */
+static void what_is_left_out(void **state)
+{
+    struct history *history = history_new();
+    struct history_jobs past;
+    struct record record = {.type = RECORD_GPU_BACK, .gpu = {.gpu = 0, .total_bytes = 8 * GIB}};
+
+    history_record(history, &record);
+    for (uint64_t job = 1; job <= 5; job++) {
+        record = (struct record){.type = RECORD_SUBMITTED, .at_ns = SECONDS(10 * job), .job = job};
+        record.submitted.gpus = 1;
+        record.submitted.claim_bytes = -1;
+        history_record(history, &record);
+    }
+    for (uint64_t job = 1; job <= 4; job++) {
+        record = (struct record){.type = RECORD_PLACED, .at_ns = SECONDS(100), .job = job, .placed = {.count = 1}};
+        history_record(history, &record);
+    }
+    record = (struct record){.type = RECORD_EXITED, .at_ns = SECONDS(105), .job = 2};
+    record.exited.cause = EXIT_FAILED;
+    history_record(history, &record);
+    record = (struct record){.type = RECORD_LOST, .at_ns = SECONDS(200), .job = 3};
+    history_record(history, &record);
+    record = (struct record){.type = RECORD_EXITED, .at_ns = SECONDS(212), .job = 4};
+    record.exited.cause = EXIT_COMPLETED;
+    history_record(history, &record);
+    history_finish(history, SHARE_MPS, &contention_default, SECONDS(12), &past);
+    assert_int_equal(past.count, 2); /* 2 and 4 */
+    assert_int_equal(past.left_out, 3);
+    assert_int_equal(past.inferred, 2);
+    assert_int_equal(past.items[0].arrival_ns, 0);
+    assert_int_equal(past.items[1].arrival_ns, SECONDS(20));
+    assert_int_equal(past.items[0].work_ns, NS_PER_MS);
+    near(past.items[1].uses[0].activity, HISTORY_ACTIVITY_ASSUMED, 0);
+    /* From 112 to 200 three of activity 0.5 deliver 0.875, then two 0.75. */
+    near((double)past.items[1].work_ns / 1e9, 88 * 0.875 / 1.5 + 12 * 0.75, 1e-6);
+    history_free(history);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(jobs_come_back),
+        cmocka_unit_test(the_slowest_side_counts),
+        cmocka_unit_test(crashed_runs),
+        cmocka_unit_test(what_is_left_out),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
