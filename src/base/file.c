@@ -11,7 +11,8 @@
 
 int file_read(const char *path, size_t limit, char **text, size_t *length, struct error *err)
 {
-    CLEANUP(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* Without O_NONBLOCK the opening of a FIFO that nobody writes would never return. */
+    CLEANUP(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     CLEANUP(free_ptr) char *buffer = NULL;
     size_t used = 0, capacity = 0;
     struct stat st;
@@ -20,6 +21,8 @@ int file_read(const char *path, size_t limit, char **text, size_t *length, struc
         return error_set(err, errno, "cannot read '%s': %s", path, strerror(errno));
     if (S_ISDIR(st.st_mode))
         return error_set(err, EISDIR, "cannot read '%s': it is a directory", path);
+    if (fcntl(fd, F_SETFL, O_RDONLY) < 0) /* but what a pipe's writer has yet to write is waited for */
+        return error_set(err, errno, "cannot read '%s': %s", path, strerror(errno));
     if (S_ISREG(st.st_mode) && (size_t)st.st_size > limit)
         return error_set(err, EFBIG, "'%s' is too large: %lld bytes, at most %zu are read", path,
                          (long long)st.st_size, limit);

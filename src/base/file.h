@@ -7,7 +7,8 @@
 #include "base/error.h"
 
 /* Reads a regular file (or pipe) of at most `limit` bytes into *text (owned by the caller, NUL-terminated; *length
- * excludes the NUL). -EFBIG when there is more; never reads further than limit + 1 bytes. */
+ * excludes the NUL). -EFBIG when there is more; never reads further than limit + 1 bytes. A FIFO that nobody has open
+ * for writing is read as empty: it is not waited for. */
 int file_read(const char *path, size_t limit, char **text, size_t *length, struct error *err);
 
 /* Writes via a temporary file beside it, fsync and rename: a reader sees the old or the new content, never a part. */
