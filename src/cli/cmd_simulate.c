@@ -62,7 +62,9 @@ struct simulation {
     struct progress progress;
 };
 
-static int find_node(const struct simulate_options *wanted, struct sim_node *node, struct error *err)
+/* The profile's, but for what the jobs' own past or the command line says. */
+static int find_node(const struct simulate_options *wanted, const struct simulate_jobs *jobs, struct sim_node *node,
+                     struct error *err)
 {
     struct node_profile profile;
     int rc = node_profile_read(wanted->profile, &profile, err);
@@ -70,12 +72,15 @@ static int find_node(const struct simulate_options *wanted, struct sim_node *nod
     if (rc)
         return rc;
     *node = (struct sim_node){
-        .gpu_count = wanted->gpus ? (uint32_t)wanted->gpus : profile.gpu_count,
-        .total_bytes =
-            wanted->gpu_memory_bytes ? wanted->gpu_memory_bytes : profile.total_bytes - profile.reserved_bytes,
+        .gpu_count = jobs->gpu_count ? jobs->gpu_count : profile.gpu_count,
+        .total_bytes = jobs->gpu_bytes ? jobs->gpu_bytes : profile.total_bytes - profile.reserved_bytes,
         .idle_w = profile.idle_w,
         .full_w = profile.full_w,
     };
+    if (wanted->gpus)
+        node->gpu_count = (uint32_t)wanted->gpus;
+    if (wanted->gpu_memory_bytes)
+        node->total_bytes = wanted->gpu_memory_bytes;
     return 0;
 }
 
@@ -91,16 +96,14 @@ static void fill_options(const struct simulate_options *wanted, struct sim_optio
 static int run_policy(struct simulation *simulation, struct simulate_outcome *outcome, struct timeline *timeline,
                       struct error *err)
 {
-    struct sim_observer observer = {.user = &simulation->progress, .on_ended = show_progress};
     int rc = 0;
 
     simulation->progress.policy = outcome->policy;
     for (size_t seed = 0; rc == 0 && seed < outcome->seeds; seed++) {
+        struct sim_observer observer = {.user = &simulation->progress, .on_ended = show_progress};
         struct sim_result result;
         if (seed == 0 && timeline)
             observer = (struct sim_observer){.user = timeline, .on_gpu = timeline_add};
-        else
-            observer = (struct sim_observer){.user = &simulation->progress, .on_ended = show_progress};
         simulation->options.seed = seed + 1;
         rc = sim_run(simulation->jobs.items, simulation->jobs.count, &simulation->node, &simulation->options, &observer,
                      &result, err);
@@ -178,10 +181,12 @@ static int simulate(const struct simulate_options *wanted)
     struct simulate_outcome outcomes[SIMULATE_POLICIES_MAX];
     uint32_t instances = wanted->mig_slices ? sim_mig_instances((uint32_t)wanted->mig_slices) : 1;
     struct error err;
-    int rc = find_node(wanted, &simulation.node, &err);
+    int rc = simulate_jobs_load(&simulation.jobs, &wanted->source, wanted->share, &wanted->contention, &err);
 
     if (rc == 0)
-        rc = simulate_jobs_load(&simulation.jobs, &wanted->source, simulation.node.gpu_count * instances, &err);
+        rc = find_node(wanted, &simulation.jobs, &simulation.node, &err);
+    if (rc == 0)
+        rc = simulate_jobs_check(&simulation.jobs, wanted->source.trace, simulation.node.gpu_count * instances, &err);
     if (rc == 0 && wanted->plot)
         rc = file_make_dirs(wanted->plot, 0755, &err);
     fill_options(wanted, &simulation.options);

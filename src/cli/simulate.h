@@ -29,24 +29,40 @@ int simulate_estimator_parse(const char *text, struct simulate_estimator *estima
 struct simulate_jobs {
     struct sim_job *items; /* owned */
     size_t count;
+    struct simulate_origin {
+        const struct workload *workload; /* borrowed; NULL: a daemon's job */
+        int64_t claim_bytes;             /* what the job itself said */
+        uint32_t claim_source;
+        uint64_t line;    /* in the trace; of a daemon's job, its number */
+    } * origins;          /* owned, one per job */
     struct sim_use *uses; /* owned: WORKLOAD_PROFILED_GPUS of each workload */
     struct workloads workloads;
     struct trace trace;
+    struct history *history; /* owned; NULL: not from a daemon's store */
+    uint32_t gpu_count;      /* of the node that the jobs ran on; 0: not said */
+    int64_t gpu_bytes;
 };
 
 struct simulate_source {
-    const char *trace;
+    const char *trace;     /* a file; or a daemon's state directory */
     const char *workloads; /* NULL: the installed ones */
     const char *vc;        /* NULL: all virtual clusters */
 };
 
-/* Reads the trace and makes jobs of it that claim nothing; gpu_count is what the node offers. */
-int simulate_jobs_load(struct simulate_jobs *jobs, const struct simulate_source *source, uint32_t gpu_count,
-                       struct error *err);
+/* Reads the trace and makes jobs of it that claim nothing. */
+int simulate_jobs_load(struct simulate_jobs *jobs, const struct simulate_source *source, enum share_mode share,
+                       const struct contention_params *contention, struct error *err);
+
+/* Whether a node with so many GPUs could run them all. */
+int simulate_jobs_check(const struct simulate_jobs *jobs, const char *path, uint32_t gpu_count, struct error *err);
 
 /* Gives every job the claim that the estimator would. */
 void simulate_jobs_claim(struct simulate_jobs *jobs, const struct simulate_estimator *estimator);
 void simulate_jobs_release(struct simulate_jobs *jobs);
+
+/* The same from the state directory of a daemon (simulate_store.c); says on stderr what was left out. */
+int simulate_jobs_load_store(struct simulate_jobs *jobs, const char *directory, enum share_mode share,
+                             const struct contention_params *contention, struct error *err);
 
 /* ---- The command line (simulate_options.c) ---- */
 

@@ -2,10 +2,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/install.h"
 #include "base/memory.h"
 #include "cli/simulate.h"
+#include "sim/history.h"
 #include "sim/random.h"
 
 static const char *const columns[WORKLOAD_RECORDED_COUNT] = {"measured", "horus", "faketensor", "gpumemnet"};
@@ -69,7 +71,7 @@ static const struct workload *draw_workload(const struct workloads *workloads, s
             return &workloads->items[i];
 }
 
-static int fill_job(struct simulate_jobs *jobs, const char *path, size_t row, uint32_t gpu_count, struct error *err)
+static int fill_job(struct simulate_jobs *jobs, const char *path, size_t row, struct error *err)
 {
     const struct trace_job *from = &jobs->trace.items[row];
     const struct workload *workload = from->workload ? from->workload : draw_workload(&jobs->workloads, row);
@@ -80,15 +82,6 @@ static int fill_job(struct simulate_jobs *jobs, const char *path, size_t row, ui
                          "%s:%u: names no workload, and no workload of one GPU is there to draw from: give "
                          "--workloads",
                          path, from->line);
-    if (from->gpus > gpu_count)
-        return error_set(err, EINVAL,
-                         "%s:%u: a job wants %" PRIu32 " GPUs, the node has %" PRIu32
-                         ": give --gpus or a larger --node",
-                         path, from->line, from->gpus, gpu_count);
-    if (from->gpus > RECORD_MAX_GPUS)
-        return error_set(err, EINVAL,
-                         "%s:%u: a job wants %" PRIu32 " GPUs, carma gives a job at most %d: leave the row out", path,
-                         from->line, from->gpus, RECORD_MAX_GPUS);
     *job = (struct sim_job){
         .arrival_ns = from->arrival_ns,
         .work_ns = from->duration_ns >= 0 ? from->duration_ns : workload->solo_runtime_ns,
@@ -96,47 +89,84 @@ static int fill_job(struct simulate_jobs *jobs, const char *path, size_t row, ui
         .use_count = from->gpus < WORKLOAD_PROFILED_GPUS ? from->gpus : WORKLOAD_PROFILED_GPUS,
         .uses = &jobs->uses[(size_t)(workload - jobs->workloads.items) * WORKLOAD_PROFILED_GPUS],
         .workload = workload->id,
-        .claim_bytes = -1,
     };
+    jobs->origins[row] = (struct simulate_origin){.workload = workload, .claim_bytes = -1, .line = from->line};
     if (job->work_ns <= 0)
         return error_set(err, EINVAL, "%s:%u: a job runs for no time at all: remove the row", path, from->line);
     return 0;
 }
 
-int simulate_jobs_load(struct simulate_jobs *jobs, const struct simulate_source *source, uint32_t gpu_count,
-                       struct error *err)
+static int load_trace(struct simulate_jobs *jobs, const struct simulate_source *source, struct error *err)
 {
     CLEANUP(free_ptr) char *installed = install_path("share/carma/workloads.csv");
     struct trace_load_options options = {.workloads = &jobs->workloads, .vc = source->vc};
+    int rc = workloads_read(&jobs->workloads, source->workloads ? source->workloads : installed, err);
+
+    if (rc == 0)
+        rc = trace_load(&jobs->trace, source->trace, &options, err);
+    if (rc)
+        return rc;
+    fill_uses(jobs);
+    jobs->count = jobs->trace.count;
+    jobs->items = xcalloc(jobs->count, sizeof *jobs->items);
+    jobs->origins = xcalloc(jobs->count, sizeof *jobs->origins);
+    for (size_t i = 0; rc == 0 && i < jobs->count; i++)
+        rc = fill_job(jobs, source->trace, i, err);
+    return rc;
+}
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+int simulate_jobs_load(struct simulate_jobs *jobs, const struct simulate_source *source, enum share_mode share,
+                       const struct contention_params *contention, struct error *err)
+{
     int rc;
 
     *jobs = (struct simulate_jobs){0};
-    rc = workloads_read(&jobs->workloads, source->workloads ? source->workloads : installed, err);
-    if (rc == 0)
-        rc = trace_load(&jobs->trace, source->trace, &options, err);
-    if (rc == 0) {
-        fill_uses(jobs);
-        jobs->count = jobs->trace.count;
-        jobs->items = xcalloc(jobs->count, sizeof *jobs->items);
-        for (size_t i = 0; rc == 0 && i < jobs->count; i++)
-            rc = fill_job(jobs, source->trace, i, gpu_count, err);
-    }
+    if (is_directory(source->trace))
+        rc = simulate_jobs_load_store(jobs, source->trace, share, contention, err);
+    else
+        rc = load_trace(jobs, source, err);
     if (rc)
         simulate_jobs_release(jobs);
     return rc;
 }
 
-static void claim(struct sim_job *job, const struct workload *workload, const struct simulate_estimator *estimator)
+int simulate_jobs_check(const struct simulate_jobs *jobs, const char *path, uint32_t gpu_count, struct error *err)
 {
-    job->claim_bytes = -1;
-    job->claim_source = CLAIM_UNKNOWN;
+    for (size_t i = 0; i < jobs->count; i++) {
+        uint32_t gpus = jobs->items[i].gpus;
+        if (gpus > gpu_count)
+            return error_set(err, EINVAL,
+                             "%s:%" PRIu64 ": a job wants %" PRIu32 " GPUs, the node has %" PRIu32
+                             ": give --gpus or a larger --node",
+                             path, jobs->origins[i].line, gpus, gpu_count);
+        if (gpus > RECORD_MAX_GPUS)
+            return error_set(err, EINVAL,
+                             "%s:%" PRIu64 ": a job wants %" PRIu32
+                             " GPUs, carma gives a job at most %d: leave the row "
+                             "out",
+                             path, jobs->origins[i].line, gpus, RECORD_MAX_GPUS);
+    }
+    return 0;
+}
+
+static void claim(struct sim_job *job, const struct simulate_origin *origin, const struct simulate_estimator *estimator)
+{
+    job->claim_bytes = origin->claim_bytes;
+    job->claim_source = origin->claim_source;
     if (estimator->kind == CLAIM_ORACLE) {
         for (uint32_t k = 0; k < job->use_count; k++)
-            if (job->uses[k].need_bytes > job->claim_bytes)
+            if (k == 0 || job->uses[k].need_bytes > job->claim_bytes)
                 job->claim_bytes = job->uses[k].need_bytes;
         job->claim_source = CLAIM_DECLARED;
-    } else if (estimator->kind == CLAIM_COLUMN) {
-        job->claim_bytes = workload->recorded_bytes[estimator->column];
+    } else if (estimator->kind == CLAIM_COLUMN && origin->workload) {
+        job->claim_bytes = origin->workload->recorded_bytes[estimator->column];
         job->claim_source = job->claim_bytes < 0 ? CLAIM_UNKNOWN : CLAIM_RECORDED;
     }
 }
@@ -144,14 +174,15 @@ static void claim(struct sim_job *job, const struct workload *workload, const st
 void simulate_jobs_claim(struct simulate_jobs *jobs, const struct simulate_estimator *estimator)
 {
     for (size_t i = 0; i < jobs->count; i++)
-        claim(&jobs->items[i], &jobs->workloads.items[(jobs->items[i].uses - jobs->uses) / WORKLOAD_PROFILED_GPUS],
-              estimator);
+        claim(&jobs->items[i], &jobs->origins[i], estimator);
 }
 
 void simulate_jobs_release(struct simulate_jobs *jobs)
 {
     free(jobs->items);
+    free(jobs->origins);
     free(jobs->uses);
+    history_free(jobs->history);
     trace_release(&jobs->trace);
     workloads_release(&jobs->workloads);
     *jobs = (struct simulate_jobs){0};

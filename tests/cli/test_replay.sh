@@ -35,6 +35,15 @@ expect_status 0
 grep -q '^[0-9]* records, [0-9]* decisions: every decision reproduced$' "$T/out" || fail "$said: $(cat "$T/out")"
 cat "$T/out"
 
+# The past as a trace: what another policy would have made of it.
+run simulate --trace "$STATE" --compare round-robin,exclusive --json
+expect_status 0
+grep -q '^10 jobs of the past\|^1[0-9] jobs of the past' "$T/err" || fail "$said: $(cat "$T/err")"
+python3 -c 'import json, sys
+shared, exclusive = json.load(open(sys.argv[1]))
+assert 90 < shared["makespan_s"]["mean"] < 36000, shared
+assert exclusive["oom"]["mean"] == 0' "$T/out" || fail "$said: $(cat "$T/out")"
+
 # tampered NAME STATEMENT...: the store after these statements is told to be another's.
 tampered() {
     name=$1

@@ -165,13 +165,52 @@ static void what_is_left_out(void **state)
     history_free(history);
 }
 
+static void sample(struct history *history, double at_s, int32_t permille)
+{
+    history_record(history, &(struct record){.type = RECORD_SAMPLE,
+                                             .at_ns = SECONDS(at_s),
+                                             .sample = {.gpu = 0, .smact_permille = permille}});
+}
+
+/* Only what a whole window shows of a job that was alone all the while is its own. */
+static void samples_that_tell(void **state)
+{
+    struct history *history = history_new();
+    struct history_jobs past;
+    struct record record = {.type = RECORD_RECONFIGURED, .config = {.window_ns = SECONDS(90)}};
+
+    history_record(history, &record);
+    for (uint64_t job = 1; job <= 2; job++) {
+        record = (struct record){.type = RECORD_SUBMITTED, .job = job, .submitted = {.gpus = 1, .claim_bytes = -1}};
+        history_record(history, &record);
+    }
+    sample(history, 0, 900); /* nobody is there */
+    history_record(history, &(struct record){.type = RECORD_PLACED, .job = 1, .placed = {.count = 1}});
+    sample(history, 100, 100);
+    sample(history, 130, 700);
+    sample(history, 140, -1); /* not measured */
+    record = (struct record){.type = RECORD_PLACED, .at_ns = SECONDS(200), .job = 2, .placed = {.count = 1}};
+    history_record(history, &record);
+    sample(history, 400, 900); /* together */
+    record = (struct record){.type = RECORD_EXITED, .at_ns = SECONDS(410), .job = 2};
+    history_record(history, &record);
+    sample(history, 450, 900); /* the window still shows the other one */
+    sample(history, 600, 720);
+    record = (struct record){.type = RECORD_EXITED, .at_ns = SECONDS(700), .job = 1};
+    history_record(history, &record);
+    history_finish(history, SHARE_MPS, &contention_default, SECONDS(12), &past);
+    assert_int_equal(past.count, 2);
+    near(past.items[0].uses[0].activity, 0.71, 1e-9);
+    assert_int_equal(past.inferred, 1);
+    near(past.items[1].uses[0].activity, 0.71, 1e-9);
+    history_free(history);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jobs_come_back),
-        cmocka_unit_test(the_slowest_side_counts),
-        cmocka_unit_test(crashed_runs),
-        cmocka_unit_test(what_is_left_out),
+        cmocka_unit_test(jobs_come_back),   cmocka_unit_test(the_slowest_side_counts), cmocka_unit_test(crashed_runs),
+        cmocka_unit_test(what_is_left_out), cmocka_unit_test(samples_that_tell),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

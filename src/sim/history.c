@@ -1,0 +1,430 @@
+#include "sim/history.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/units.h"
+
+#define LEAST_WORK_NS NS_PER_MS /* of a job that ended before it trained */
+
+/* How long a job may take to load, where samples are concerned: no record says it. */
+#define SAMPLE_LOAD_NS (30 * NS_PER_SEC)
+
+struct past_job {
+    uint64_t id;
+    struct record_submitted wants;
+    int64_t submitted_ns;
+    int64_t peak_bytes;
+    int64_t activity_permille; /* sum of samples */
+    int64_t samples;
+    struct past_run *open;  /* where it is now; NULL: nowhere */
+    struct past_run *final; /* that ended by itself; NULL: none */
+    struct sim_use use;
+    UT_hash_handle hh;
+};
+
+struct past_run {
+    struct past_job *job;
+    int64_t begin_ns, end_ns;
+    int64_t updated_ns;
+    double done_ns, rate;
+    uint32_t gpu_count;
+    struct past_side {
+        uint32_t gpu;
+        double rate;
+    } sides[RECORD_MAX_GPUS];
+};
+
+/* Runs that are on a GPU: while records come, those that hold it; later, those that train. */
+struct past_gpu {
+    int64_t total_bytes;
+    struct past_run **runs; /* owned array of borrowed runs */
+    size_t count, capacity;
+    int64_t changed_ns;
+};
+
+struct history {
+    struct past_job *by_id;
+    struct past_job **jobs; /* owned, in the order of submission */
+    size_t job_count, job_capacity;
+    struct past_run **runs; /* owned, in the order of placement */
+    size_t run_count, run_capacity;
+    struct past_gpu *gpus; /* owned */
+    size_t gpu_count, gpu_capacity;
+    int64_t window_ns;
+    int64_t last_ns;       /* of all records */
+    struct sim_job *items; /* owned */
+};
+
+struct history *history_new(void)
+{
+    return xcalloc(1, sizeof(struct history));
+}
+
+void history_free(struct history *history)
+{
+    if (!history)
+        return;
+    HASH_CLEAR(hh, history->by_id);
+    for (size_t i = 0; i < history->job_count; i++)
+        free(history->jobs[i]);
+    for (size_t i = 0; i < history->run_count; i++)
+        free(history->runs[i]);
+    for (size_t i = 0; i < history->gpu_count; i++)
+        free(history->gpus[i].runs);
+    free(history->jobs);
+    free(history->runs);
+    free(history->gpus);
+    free(history->items);
+    free(history);
+}
+
+/* ---- Records ---- */
+
+static struct past_job *find(const struct history *history, uint64_t id)
+{
+    struct past_job *job;
+
+    HASH_FIND(hh, history->by_id, &id, sizeof id, job);
+    return job;
+}
+
+static struct past_gpu *gpu_at(struct history *history, uint32_t number)
+{
+    while (history->gpu_count <= number) {
+        array_reserve(history->gpus, history->gpu_capacity, history->gpu_count + 1);
+        history->gpus[history->gpu_count++] = (struct past_gpu){0};
+    }
+    return &history->gpus[number];
+}
+
+static void gpu_add(struct past_gpu *gpu, struct past_run *run)
+{
+    array_reserve(gpu->runs, gpu->capacity, gpu->count + 1);
+    gpu->runs[gpu->count++] = run;
+}
+
+static void gpu_remove(struct past_gpu *gpu, const struct past_run *run)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < gpu->count; i++)
+        if (gpu->runs[i] != run)
+            gpu->runs[kept++] = gpu->runs[i];
+    gpu->count = kept;
+}
+
+static void take_submitted(struct history *history, const struct record *record)
+{
+    struct past_job *job = xcalloc(1, sizeof *job);
+
+    job->id = record->job;
+    job->wants = record->submitted;
+    job->submitted_ns = record->at_ns;
+    array_reserve(history->jobs, history->job_capacity, history->job_count + 1);
+    history->jobs[history->job_count++] = job;
+    HASH_ADD(hh, history->by_id, id, sizeof job->id, job);
+}
+
+static void take_placed(struct history *history, struct past_job *job, const struct record *record)
+{
+    struct past_run *run = xcalloc(1, sizeof *run);
+
+    run->job = job;
+    run->begin_ns = record->at_ns;
+    run->gpu_count = record->placed.count;
+    for (uint32_t k = 0; k < run->gpu_count; k++) {
+        struct past_gpu *gpu = gpu_at(history, record->placed.gpus[k]);
+        run->sides[k].gpu = record->placed.gpus[k];
+        gpu_add(gpu, run);
+        gpu->changed_ns = record->at_ns;
+    }
+    array_reserve(history->runs, history->run_capacity, history->run_count + 1);
+    history->runs[history->run_count++] = run;
+    job->open = run;
+}
+
+static void take_end(struct history *history, struct past_job *job, const struct record *record)
+{
+    struct past_run *run = job->open;
+
+    if (!run)
+        return;
+    run->end_ns = record->at_ns;
+    for (uint32_t k = 0; k < run->gpu_count; k++) {
+        struct past_gpu *gpu = gpu_at(history, run->sides[k].gpu);
+        gpu_remove(gpu, run);
+        gpu->changed_ns = record->at_ns;
+    }
+    if (record->type == RECORD_EXITED && record->exited.cause != EXIT_GPU_OOM)
+        job->final = run;
+    job->open = NULL;
+}
+
+/* What the window shows of a GPU that one job has had for itself all the while is that job's own. */
+static void take_sample(struct history *history, const struct record *record)
+{
+    struct past_gpu *gpu = gpu_at(history, record->sample.gpu);
+
+    if (gpu->count != 1 || record->sample.smact_permille < 0 ||
+        record->at_ns < gpu->changed_ns + history->window_ns + SAMPLE_LOAD_NS)
+        return;
+    gpu->runs[0]->job->activity_permille += record->sample.smact_permille;
+    gpu->runs[0]->job->samples++;
+}
+
+static void take_job(struct history *history, const struct record *record)
+{
+    struct past_job *job = find(history, record->job);
+
+    if (!job)
+        return;
+    switch (record->type) {
+    case RECORD_PLACED:
+        take_placed(history, job, record);
+        break;
+    case RECORD_STARTED:
+        if (job->open)
+            job->open->begin_ns = record->at_ns;
+        break;
+    case RECORD_FIRST_USE:
+    case RECORD_OBSERVED:
+        if (record->memory.bytes > job->peak_bytes)
+            job->peak_bytes = record->memory.bytes;
+        break;
+    case RECORD_EXITED:
+    case RECORD_LAUNCH_FAILED:
+    case RECORD_LOST:
+        take_end(history, job, record);
+        break;
+    default:
+        break;
+    }
+}
+
+void history_record(struct history *history, const struct record *record)
+{
+    history->last_ns = record->at_ns;
+    switch (record->type) {
+    case RECORD_RECONFIGURED:
+        history->window_ns = record->config.window_ns;
+        break;
+    case RECORD_GPU_BACK:
+        gpu_at(history, record->gpu.gpu)->total_bytes = record->gpu.total_bytes;
+        break;
+    case RECORD_SUBMITTED:
+        take_submitted(history, record);
+        break;
+    case RECORD_SAMPLE:
+        take_sample(history, record);
+        break;
+    default:
+        take_job(history, record);
+        break;
+    }
+}
+
+/* ---- SM activity ---- */
+
+struct mean {
+    const char *workload;
+    double sum;
+    size_t count;
+    UT_hash_handle hh;
+};
+
+static double own_activity(const struct past_job *job)
+{
+    return fmin(1, (double)job->activity_permille / (double)job->samples / 1000);
+}
+
+static void add_to_mean(struct mean **means, const char *workload, double activity)
+{
+    struct mean *mean;
+
+    HASH_FIND_STR(*means, workload, mean);
+    if (!mean) {
+        mean = xcalloc(1, sizeof *mean);
+        mean->workload = workload;
+        HASH_ADD_KEYPTR(hh, *means, mean->workload, strlen(mean->workload), mean);
+    }
+    mean->sum += activity;
+    mean->count++;
+}
+
+static double inferred_activity(struct mean *means, const char *workload, double sum, size_t count)
+{
+    struct mean *mean = NULL;
+
+    if (*workload)
+        HASH_FIND_STR(means, workload, mean);
+    if (mean)
+        return mean->sum / (double)mean->count;
+    return count ? sum / (double)count : HISTORY_ACTIVITY_ASSUMED;
+}
+
+static void find_activities(struct history *history)
+{
+    struct mean *means = NULL, *mean, *next;
+    size_t known = 0;
+    double sum = 0;
+
+    for (size_t i = 0; i < history->job_count; i++) {
+        const struct past_job *job = history->jobs[i];
+        if (!job->samples)
+            continue;
+        add_to_mean(&means, job->wants.workload, own_activity(job));
+        sum += own_activity(job);
+        known++;
+    }
+    for (size_t i = 0; i < history->job_count; i++) {
+        struct past_job *job = history->jobs[i];
+        job->use.activity =
+            job->samples ? own_activity(job) : inferred_activity(means, job->wants.workload, sum, known);
+        job->use.resident_bytes = job->use.need_bytes = job->peak_bytes;
+    }
+    HASH_ITER(hh, means, mean, next)
+    {
+        HASH_DEL(means, mean);
+        free(mean);
+    }
+}
+
+/* ---- Work ---- */
+
+struct moment {
+    int64_t at_ns;
+    bool ends;
+    struct past_run *run;
+};
+
+static int compare_moments(const void *left, const void *right)
+{
+    const struct moment *a = left, *b = right;
+
+    if (a->at_ns != b->at_ns)
+        return a->at_ns < b->at_ns ? -1 : 1;
+    return a->ends != b->ends ? (a->ends ? -1 : 1)
+                              : (a->run->job->id > b->run->job->id) - (a->run->job->id < b->run->job->id);
+}
+
+static void set_rate(struct past_run *run, int64_t now_ns)
+{
+    double rate = 1;
+
+    for (uint32_t k = 0; k < run->gpu_count; k++)
+        rate = fmin(rate, run->sides[k].rate);
+    run->done_ns += run->rate * (double)(now_ns - run->updated_ns);
+    run->updated_ns = now_ns;
+    run->rate = rate;
+}
+
+static struct past_side *side_on(struct past_run *run, const struct history *history, const struct past_gpu *gpu)
+{
+    uint32_t k = 0;
+
+    while (&history->gpus[run->sides[k].gpu] != gpu)
+        k++;
+    return &run->sides[k];
+}
+
+static void share(const struct history *history, struct past_gpu *gpu, enum share_mode mode,
+                  const struct contention_params *contention, int64_t now_ns)
+{
+    CLEANUP(free_ptr) double *activities = xcalloc(gpu->count + 1, sizeof *activities);
+    CLEANUP(free_ptr) double *rates = xcalloc(gpu->count + 1, sizeof *rates);
+
+    for (size_t i = 0; i < gpu->count; i++)
+        activities[i] = gpu->runs[i]->job->use.activity;
+    contention_rates(contention, mode, gpu->count, activities, rates);
+    for (size_t i = 0; i < gpu->count; i++) {
+        side_on(gpu->runs[i], history, gpu)->rate = rates[i];
+        set_rate(gpu->runs[i], now_ns);
+    }
+}
+
+/* Goes through the past once more, counting what each run did. */
+static void count_work(struct history *history, enum share_mode mode, const struct contention_params *contention,
+                       int64_t load_ns)
+{
+    CLEANUP(free_ptr) struct moment *moments = xcalloc(2 * history->run_count + 1, sizeof *moments);
+    size_t count = 0;
+
+    for (size_t i = 0; i < history->gpu_count; i++)
+        history->gpus[i].count = 0;
+    for (size_t i = 0; i < history->run_count; i++) {
+        struct past_run *run = history->runs[i];
+        if (run == run->job->open)
+            run->end_ns = history->last_ns; /* it runs still, beside others */
+        if (run->end_ns <= run->begin_ns + load_ns)
+            continue; /* it never trained */
+        run->updated_ns = run->begin_ns + load_ns;
+        moments[count++] = (struct moment){.at_ns = run->updated_ns, .run = run};
+        moments[count++] = (struct moment){.at_ns = run->end_ns, .ends = true, .run = run};
+    }
+    qsort(moments, count, sizeof *moments, compare_moments);
+    for (size_t i = 0; i < count; i++) {
+        struct past_run *run = moments[i].run;
+        if (moments[i].ends)
+            set_rate(run, moments[i].at_ns);
+        for (uint32_t k = 0; k < run->gpu_count; k++) {
+            struct past_gpu *gpu = &history->gpus[run->sides[k].gpu];
+            if (moments[i].ends)
+                gpu_remove(gpu, run);
+            else
+                gpu_add(gpu, run);
+            run->sides[k].rate = 1;
+        }
+        for (uint32_t k = 0; k < run->gpu_count; k++)
+            share(history, &history->gpus[run->sides[k].gpu], mode, contention, moments[i].at_ns);
+    }
+}
+
+/* ---- Jobs ---- */
+
+static void fill_job(struct sim_job *item, const struct past_job *job, int64_t first_ns)
+{
+    *item = (struct sim_job){
+        .arrival_ns = job->submitted_ns - first_ns,
+        .work_ns = job->final->done_ns > LEAST_WORK_NS ? (int64_t)job->final->done_ns : LEAST_WORK_NS,
+        .gpus = job->wants.gpus,
+        .use_count = 1,
+        .uses = &job->use,
+        .workload = job->wants.workload,
+        .claim_bytes = job->wants.claim_bytes,
+        .claim_source = job->wants.claim_source,
+        .max_slowdown_permille = job->wants.max_slowdown_permille,
+        .exclusive = job->wants.exclusive,
+    };
+}
+
+void history_finish(struct history *history, enum share_mode mode, const struct contention_params *contention,
+                    int64_t load_ns, struct history_jobs *jobs)
+{
+    int64_t first_ns = INT64_MAX;
+
+    *jobs = (struct history_jobs){.gpu_count = (uint32_t)history->gpu_count};
+    for (size_t i = 0; i < history->gpu_count; i++)
+        if (history->gpus[i].total_bytes > jobs->total_bytes)
+            jobs->total_bytes = history->gpus[i].total_bytes;
+    find_activities(history);
+    count_work(history, mode, contention, load_ns);
+    history->items = xcalloc(history->job_count + 1, sizeof *history->items);
+    for (size_t i = 0; i < history->job_count; i++) {
+        struct past_job *job = history->jobs[i];
+        if (!job->final) {
+            jobs->left_out++;
+            continue;
+        }
+        first_ns = job->submitted_ns < first_ns ? job->submitted_ns : first_ns;
+        jobs->inferred += job->samples == 0;
+        fill_job(&history->items[jobs->count], job, first_ns);
+        if (jobs->count && history->items[jobs->count].arrival_ns < history->items[jobs->count - 1].arrival_ns)
+            history->items[jobs->count].arrival_ns = history->items[jobs->count - 1].arrival_ns; /* a clock was set */
+        jobs->count++;
+    }
+    jobs->items = history->items;
+}

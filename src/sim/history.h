@@ -1,0 +1,42 @@
+/* The jobs of a daemon's own past, as jobs of the simulator: what its records tell of arrivals, GPUs, memory and run
+ * times. So a site sees what another policy would have made of its own days.
+ *
+ * What a record cannot tell is inferred. A job's SM activity: from samples of its GPUs while it had been alone there
+ * for a whole window; else the mean of its workload's other runs; else of all; else ACTIVITY_ASSUMED. Its work: the
+ * time it trained, each moment counted at the rate that `contention` gives it beside the jobs it shared its GPUs with.
+ * Its need: the most that was seen. Pure: no input or output. */
+#ifndef CARMA_SIM_HISTORY_H
+#define CARMA_SIM_HISTORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/record.h"
+#include "sim/sim.h"
+
+#define HISTORY_ACTIVITY_ASSUMED 0.5
+
+struct history;
+
+struct history *history_new(void);
+void history_free(struct history *history);
+
+/* The next stored record. */
+void history_record(struct history *history, const struct record *record);
+
+/* What the records told, jobs in the order of submission, the first arriving at 0. Only jobs whose last run ended by
+ * itself: completed, failed, or killed. Owned by the history. */
+struct history_jobs {
+    const struct sim_job *items;
+    size_t count;
+    size_t left_out;     /* never ran to an end of their own */
+    size_t inferred;     /* whose SM activity was never seen alone */
+    uint32_t gpu_count;  /* of the node */
+    int64_t total_bytes; /* of its largest GPU */
+};
+
+/* After the last record: works the jobs out, as they shared GPUs by `share`. load_ns: as in sim_options. */
+void history_finish(struct history *history, enum share_mode share, const struct contention_params *contention,
+                    int64_t load_ns, struct history_jobs *jobs);
+
+#endif
