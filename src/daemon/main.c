@@ -10,8 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "api/record_json.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
+#include "base/strbuf.h"
 #include "daemon/daemon.h"
 #include "daemon/engine.h"
 #include "daemon/node.h"
@@ -144,12 +146,16 @@ static int load_record(uint64_t seq, const struct record *record, void *user)
     return 0;
 }
 
+/* By their records, so that a setting cannot be forgotten here. */
 static bool same_config(const struct core_config *a, const struct core_config *b)
 {
-    return strcmp(a->policy, b->policy) == 0 && a->memory_view == b->memory_view && a->floor_bytes == b->floor_bytes &&
-           a->margin_bytes == b->margin_bytes && a->smact_cap_permille == b->smact_cap_permille &&
-           a->decide_period_ns == b->decide_period_ns && a->settle_ns == b->settle_ns &&
-           a->max_recoveries == b->max_recoveries && a->max_jobs_per_gpu == b->max_jobs_per_gpu;
+    CLEANUP(strbuf_release) struct strbuf one = {0};
+    CLEANUP(strbuf_release) struct strbuf other = {0};
+    struct error err;
+
+    return record_json_write(&(struct record){.type = RECORD_RECONFIGURED, .config = *a}, &one, &err) == 0 &&
+           record_json_write(&(struct record){.type = RECORD_RECONFIGURED, .config = *b}, &other, &err) == 0 &&
+           strcmp(one.text, other.text) == 0;
 }
 
 static int load(struct daemon *daemon, struct error *err)

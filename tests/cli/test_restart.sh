@@ -58,4 +58,19 @@ crashed=$(cat outputs/* | grep -c 'CUDA out of memory')
 echo "$kills kills"
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
+
+# Settings that a restart changes are decided by; those that it does not change are not stored again.
+reconfigured() {
+    python3 -c 'import sqlite3, sys
+print(*sqlite3.connect(sys.argv[1]).execute("SELECT count(*) FROM record WHERE type = ?", ("reconfigured",)).fetchone())
+' "$STATE/store.db"
+}
+[ "$(reconfigured)" -eq 1 ] || fail "the same settings were stored $(reconfigured) times"
+for setting in backfill=3 recovery=step learn=yes max_slowdown=2.5; do
+    set -- "$@" --set "$setting"
+    before=$(reconfigured)
+    start_daemon "$@"
+    stop_daemon
+    [ "$(reconfigured)" -eq $((before + 1)) ] || fail "a restart with $setting goes on with the old settings"
+done
 finish_node
