@@ -216,6 +216,26 @@ static void test_activity_is_learned_by_regression(void **state)
     assert_in_range(belief_activity(core_find_job(f->core, 2)), 70, 140);
 }
 
+static void test_what_is_learned_on_one_gpu_opens_another(void **state)
+{
+    struct fixture *f = *state;
+    struct core_config config = carma_config();
+
+    config.max_slowdown_permille = 1500;
+    reconfigure(f, &config);
+    keep_gpus(f, 2);
+    submit_workload(f, "w", 1, 39 * GIB, -1);
+    submit_workload(f, "w", 1, GIB, -1);
+    submit_workload(f, "", 1, GIB, 900);
+    decide(f); /* (0.6 + 0.9) / 0.96 = 1.56 */
+    assert_string_equal(placed_on(f, 2), "1");
+    assert_string_equal(placed_on(f, 3), "");
+    for (int i = 0; i < 8; i++)
+        settle_and_sample(f, 200); /* of GPU 0 */
+    decide(f); /* (0.2 + 0.9) / 0.92 = 1.20 */
+    assert_string_equal(placed_on(f, 3), "1");
+}
+
 static void test_a_sample_is_due_when_it_can_teach(void **state)
 {
     struct fixture *f = *state;
@@ -344,6 +364,27 @@ static void test_a_reservation_ends_with_its_job(void **state)
     assert_reason(f, 3, "the GPUs left are kept for job 2, which has waited long enough");
     job_event(f, RECORD_CANCELLED, 2);
     assert_int_equal(core_gpu(f->core, 0)->reserved_for, 0);
+}
+
+static void test_an_idle_gpu_that_is_reserved_stays_idle(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    keep_gpus(f, 2);
+    submit_workload(f, "", 1, 10 * GIB, 100);
+    decide(f);
+    submit_workload(f, "", 2, 39 * GIB, 100);
+    decide(f);
+    f->now_ns += SECONDS(3600);
+    decide(f);
+    assert_int_equal(core_gpu(f->core, 1)->reserved_for, 2);
+    submit_workload(f, "", 1, GIB, 100);
+    decide(f);
+    assert_string_equal(placed_on(f, 3), "");
+    exits(f, 1, EXIT_COMPLETED, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, 2), "0,1");
 }
 
 /* ---- Recovery ---- */
@@ -518,12 +559,14 @@ int main(void)
         CASE(test_nothing_is_learned_where_that_is_off),
         CASE(test_activity_is_learned_alone),
         CASE(test_activity_is_learned_by_regression),
+        CASE(test_what_is_learned_on_one_gpu_opens_another),
         CASE(test_a_sample_is_due_when_it_can_teach),
         CASE(test_claims_are_trimmed_to_what_was_seen),
         CASE(test_backfill_passes_a_blocked_head),
         CASE(test_backfill_window_ends),
         CASE(test_the_head_has_gpus_reserved_in_the_end),
         CASE(test_a_reservation_ends_with_its_job),
+        CASE(test_an_idle_gpu_that_is_reserved_stays_idle),
         CASE(test_informed_recovery_books_what_the_message_says),
         CASE(test_recovery_by_steps),
         CASE(test_informed_recovery_without_a_figure_takes_a_step),
