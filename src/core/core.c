@@ -161,6 +161,10 @@ static int apply_gpu_back(struct core *core, const struct record_gpu *record, st
     gpu = core->gpus[record->gpu];
     memcpy(gpu->uuid, record->uuid, sizeof gpu->uuid);
     gpu->total_bytes = record->total_bytes;
+    core->smallest_gpu_bytes = record->total_bytes;
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        if (core->gpus[i]->total_bytes < core->smallest_gpu_bytes)
+            core->smallest_gpu_bytes = core->gpus[i]->total_bytes;
     gpu->lost = false;
     gpu_opens(core, gpu);
     return 0;
@@ -310,8 +314,10 @@ static int apply_memory(struct core *core, struct job *job, const struct record 
     if (!placement || record->memory.bytes < 0)
         return error_set(err, EINVAL, "job %" PRIu64 " holds no memory on GPU %" PRIu32, job->id, record->memory.gpu);
     gpu = core->gpus[record->memory.gpu];
-    if (record->memory.bytes > placement->observed_bytes)
+    if (record->memory.bytes > placement->observed_bytes) {
         placement->observed_bytes = record->memory.bytes;
+        gpu_rebook(gpu);
+    }
     if (record->type == RECORD_FIRST_USE && gpu->settling_job == job->id)
         gpu->closed_until_ns = record->at_ns + core->config.settle_ns;
     if (job->first_use_ns == 0 && seen_everywhere(job)) {
@@ -455,8 +461,10 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
     case RECORD_TRIMMED:
         job->claim_bytes = record->trimmed.claim_bytes;
         queue_remove(job);
-        for (uint32_t i = 0; i < job->placement_count; i++)
+        for (uint32_t i = 0; i < job->placement_count; i++) {
+            gpu_rebook(core->gpus[job->placements[i].gpu]);
             gpu_opens(core, core->gpus[job->placements[i].gpu]);
+        }
         break;
     case RECORD_SIGNALLED:
         job->signalled = true;

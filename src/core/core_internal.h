@@ -24,6 +24,7 @@ struct core {
     int64_t next_decision_ns;  /* no placement before */
     uint32_t round_robin_next;
     uint32_t settling_count;   /* of the GPUs with a settling_job */
+    int64_t smallest_gpu_bytes; /* total, of the GPUs: a cache */
     /* Caches, not state: what opened since a job was last examined decides whether it is worth another look. */
     uint64_t openings;
     struct gpu *last_opened;

@@ -183,11 +183,17 @@ static bool choose_gpus(const struct core *core, const struct job *job, int64_t 
  * in vain. With a long queue and many GPUs this is what keeps decisions cheap. */
 static bool worth_another_look(const struct core *core, const struct job *job, int64_t now_ns)
 {
+    int64_t needed_bytes;
+
     if (job->examined == 0 || (job->history && job->history->changed > job->examined))
         return true;
-    for (const struct gpu *gpu = core->last_opened; gpu && gpu->opened > job->examined; gpu = gpu->opened_before)
+    needed_bytes = job_needed_bytes(core, job);
+    for (const struct gpu *gpu = core->last_opened; gpu && gpu->opened > job->examined; gpu = gpu->opened_before) {
+        if (gpu->resident_count && gpu_free_bytes(core, gpu) < needed_bytes)
+            continue; /* the verdict would be no, but at greater cost */
         if (gpu_verdict(core, job, gpu, now_ns) == REASON_NONE)
             return true;
+    }
     return false;
 }
 

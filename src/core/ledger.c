@@ -24,18 +24,24 @@ static int64_t at_least_zero(int64_t value)
     return value > 0 ? value : 0;
 }
 
-int64_t gpu_booked_bytes(const struct gpu *gpu)
+/* Every waiting job asks what is booked on every GPU: that is summed up when it changes instead. */
+void gpu_rebook(struct gpu *gpu)
 {
-    int64_t booked = 0;
-
+    gpu->booked_bytes = 0;
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         const struct job *job = gpu->residents[i];
         int64_t observed = job_placement_of(job, gpu->number)->observed_bytes;
-        if (job->claim_bytes < 0)
-            return gpu->total_bytes;
-        booked += job->claim_bytes > observed ? job->claim_bytes : observed;
+        if (job->claim_bytes < 0) {
+            gpu->booked_bytes = -1;
+            return;
+        }
+        gpu->booked_bytes += job->claim_bytes > observed ? job->claim_bytes : observed;
     }
-    return booked;
+}
+
+int64_t gpu_booked_bytes(const struct gpu *gpu)
+{
+    return gpu->booked_bytes < 0 ? gpu->total_bytes : gpu->booked_bytes;
 }
 
 int64_t gpu_idle_bytes(const struct gpu *gpu)
@@ -66,10 +72,7 @@ bool gpu_idle(const struct gpu *gpu)
 
 const struct job *gpu_exclusive_resident(const struct gpu *gpu)
 {
-    for (uint32_t i = 0; i < gpu->resident_count; i++)
-        if (gpu->residents[i]->wants.exclusive)
-            return gpu->residents[i];
-    return NULL;
+    return gpu->exclusive_job;
 }
 
 bool gpu_settling(const struct gpu *gpu, int64_t now_ns)
@@ -104,6 +107,9 @@ void gpu_add_resident(struct gpu *gpu, struct job *job, int64_t at_ns)
     gpu->changed_ns = at_ns;
     array_reserve(gpu->residents, gpu->resident_capacity, gpu->resident_count + 1);
     gpu->residents[gpu->resident_count++] = job;
+    if (job->wants.exclusive && !gpu->exclusive_job)
+        gpu->exclusive_job = job;
+    gpu_rebook(gpu);
 }
 
 void gpu_remove_resident(struct core *core, struct gpu *gpu, struct job *job, int64_t at_ns)
@@ -111,10 +117,16 @@ void gpu_remove_resident(struct core *core, struct gpu *gpu, struct job *job, in
     uint32_t kept = 0;
     int64_t observed = job_placement_of(job, gpu->number)->observed_bytes;
 
-    for (uint32_t i = 0; i < gpu->resident_count; i++)
-        if (gpu->residents[i] != job)
-            gpu->residents[kept++] = gpu->residents[i];
+    gpu->exclusive_job = NULL;
+    for (uint32_t i = 0; i < gpu->resident_count; i++) {
+        if (gpu->residents[i] == job)
+            continue;
+        if (gpu->residents[i]->wants.exclusive && !gpu->exclusive_job)
+            gpu->exclusive_job = gpu->residents[i];
+        gpu->residents[kept++] = gpu->residents[i];
+    }
     gpu->resident_count = kept;
+    gpu_rebook(gpu);
     gpu->changed_ns = at_ns;
     gpu_opens(core, gpu);
     if (gpu->settling_job == job->id)

@@ -35,6 +35,8 @@ struct gpu {
     uint64_t opened;        /* core.openings then */
     int64_t opened_settled_ns; /* the closed_until_ns whose passing has been noted */
     struct gpu *opened_before, *opened_after;
+    int64_t booked_bytes;             /* by the residents; -1: one of them has an unknown claim */
+    const struct job *exclusive_job;  /* the resident that holds it alone, or NULL */
     struct job **residents; /* owned array of borrowed jobs, in the order of arrival */
     uint32_t resident_count;
     size_t resident_capacity;
@@ -62,6 +64,9 @@ bool gpu_settling(const struct gpu *gpu, int64_t now_ns);
 
 void gpu_add_resident(struct gpu *gpu, struct job *job, int64_t at_ns);
 void gpu_remove_resident(struct core *core, struct gpu *gpu, struct job *job, int64_t at_ns);
+
+/* A resident's claim, or what was seen of it, has changed. */
+void gpu_rebook(struct gpu *gpu);
 
 /* The job whose memory is to settle there; 0: none. */
 void gpu_set_settling(struct core *core, struct gpu *gpu, uint64_t job);

@@ -121,7 +121,8 @@ bool core_could_ever_run(const struct core *core, const struct record_submitted 
     int64_t largest = 0;
 
     *why = (struct reason){.wanted = submitted->gpus, .needed_bytes = submitted->claim_bytes};
-    if (core->gpu_count == 0)
+    if (core->gpu_count == 0 ||
+        (submitted->gpus <= core->gpu_count && submitted->claim_bytes <= core->smallest_gpu_bytes))
         return true;
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         int64_t total = core->gpus[i]->total_bytes;
