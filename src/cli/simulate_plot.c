@@ -11,6 +11,9 @@
 /* ---- Bars ---- */
 
 #define BAR_PANEL_PX  210.0
+#define BAR_LEAST_PX  300.0 /* wide */
+#define BAR_WIDE_PX   800.0 /* from here on, panels stand below one another */
+#define LETTER_PX     7.2
 #define BAR_MARGIN_PX 70.0
 
 static void draw_bars(struct svg *svg, const struct simulate_outcome *outcomes, size_t count,
@@ -42,6 +45,16 @@ static void draw_bars(struct svg *svg, const struct simulate_outcome *outcomes, 
     }
 }
 
+/* Room for each policy's name below its bar. */
+static double panel_width(const struct simulate_outcome *outcomes, size_t count)
+{
+    size_t longest = 0;
+
+    for (size_t i = 0; i < count; i++)
+        longest = strlen(outcomes[i].policy) > longest ? strlen(outcomes[i].policy) : longest;
+    return fmax(BAR_LEAST_PX, (double)count * (LETTER_PX * (double)longest + 16));
+}
+
 int simulate_plot_outcomes(const char *directory, const struct simulate_outcome *outcomes, size_t count,
                            struct error *err)
 {
@@ -53,8 +66,11 @@ int simulate_plot_outcomes(const char *directory, const struct simulate_outcome 
                  {SIM_JCT, "completion, mean of the jobs"},
                  {SIM_ENERGY, "energy"}};
     CLEANUP(free_ptr) char *path = xasprintf("%s/compare.svg", directory);
-    double width = fmax(300, 100 * (double)count), step_x = width + BAR_MARGIN_PX + 20, step_y = BAR_PANEL_PX + 70;
-    CLEANUP(svg_free_at) struct svg *svg = svg_new(2 * step_x + 20, 2 * step_y + 40, "Policies compared (simulated)");
+    double width = panel_width(outcomes, count), step_x = width + BAR_MARGIN_PX + 20, step_y = BAR_PANEL_PX + 70;
+    size_t across = width < BAR_WIDE_PX ? 2 : 1, down = array_size(plots) / across;
+    CLEANUP(svg_free_at)
+    struct svg *svg =
+        svg_new((double)across * step_x + 20, (double)down * step_y + 40, "Policies compared (simulated)");
 
     for (size_t i = 0; i < array_size(plots); i++) {
         const char *unit_name = "MJ";
@@ -66,7 +82,7 @@ int simulate_plot_outcomes(const char *directory, const struct simulate_outcome 
             unit = svg_time_unit(highest, &unit_name);
         }
         draw_bars(svg, outcomes, count, plots[i].figure, plots[i].title, unit, unit_name,
-                  BAR_MARGIN_PX + (double)(i % 2) * step_x, 70 + (double)(i / 2) * step_y, width);
+                  BAR_MARGIN_PX + (double)(i % across) * step_x, 70 + (double)(i / across) * step_y, width);
     }
     return svg_write(svg, path, err);
 }
@@ -156,7 +172,8 @@ int simulate_plot_timeline(const char *directory, const char *policy, const stru
     const double highest[QUANTITY_COUNT] = {(double)node->total_bytes / (double)GIB, 100, node->full_w};
     CLEANUP(free_ptr) char *path = xasprintf("%s/timeline-%s.svg", directory, policy);
     CLEANUP(free_ptr) char *title = xasprintf("%s (simulated)", policy);
-    double step = LINE_HEIGHT_PX + 62, span_s = (double)(timeline->end_ns - timeline->begin_ns) / 1e9, unit_s;
+    double step = LINE_HEIGHT_PX + 62,
+           span_s = timeline->count ? (double)(timeline->end_ns - timeline->begin_ns) / 1e9 : 0, unit_s;
     CLEANUP(svg_free_at)
     struct svg *svg = svg_new(LINE_WIDTH_PX + BAR_MARGIN_PX + 30, 90 + QUANTITY_COUNT * step, title);
     const char *unit_name;

@@ -75,6 +75,11 @@ for name in compare timeline-exclusive timeline-thesis; do
         fail "$said: $name.svg is no XML"
 done
 
+# Jobs that are all refused make an empty picture.
+run simulate --trace four.csv --gpu-memory 1G --estimator oracle --plot pictures --json
+expect_status 0
+grep -q . pictures/timeline-default.svg || fail "$said: no picture"
+
 # What is refused: one line with the file, the line and the value where there are such.
 printf 'arrival_s,workload\n-1,resnet\n' >negative.csv
 printf 'arrival_s,workload,gpus\n0,resnet,2\n1,resnet,5\n' >wide.csv
