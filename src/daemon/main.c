@@ -275,6 +275,7 @@ int main(int argc, char **argv)
 
     argp_err_exit_status = EXIT_USAGE;
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a store that may not grow is told like a full disk */
     config_init_default(&daemon.config);
     argp_parse(&argp, argc, argv, 0, NULL, &options);
     if (options.help_settings) {

@@ -20,6 +20,7 @@ struct pending_answer {
     struct http_request *request;
     int status;
     json_t *body;
+    const char *otherwise; /* what becomes of the request when it cannot be stored now */
 };
 
 static void on_stored(int status, const char *error, void *user)
@@ -30,16 +31,18 @@ static void on_stored(int status, const char *error, void *user)
         http_reply(answer->request, answer->status, answer->body);
     } else {
         json_decref(answer->body);
-        http_reply_error(answer->request, 503, "cannot store it now: %s; try again later", error);
+        http_reply_error(answer->request, 503, "cannot store it now: %s; %s", error, answer->otherwise);
     }
     free(answer);
 }
 
-static void reply_once_stored(struct daemon *daemon, struct http_request *request, int status, json_t *body)
+static void reply_once_stored(struct daemon *daemon, struct http_request *request, int status, json_t *body,
+                              const char *otherwise)
 {
     struct pending_answer *answer = xmalloc(sizeof *answer);
 
-    *answer = (struct pending_answer){.request = request, .status = status, .body = body};
+    *answer = (struct pending_answer){
+        .request = request, .status = status, .body = body, .otherwise = otherwise};
     engine_on_stored(daemon->engine, on_stored, answer);
 }
 
@@ -175,7 +178,7 @@ static void post_jobs(struct daemon *daemon, struct http_request *request)
         http_reply_error(request, status, "%s", err.text);
         return;
     }
-    reply_once_stored(daemon, request, 201, json_pack("{s:o}", "jobs", ids));
+    reply_once_stored(daemon, request, 201, json_pack("{s:o}", "jobs", ids), "try again later");
     engine_turn(daemon->engine);
 }
 
@@ -198,7 +201,8 @@ static void post_action(struct daemon *daemon, struct http_request *request, con
         return;
     }
     reply_once_stored(daemon, request, 200,
-                      json_pack("{s:I, s:s}", "id", (json_int_t)view->id, "state", job_state_name(view->state)));
+                      json_pack("{s:I, s:s}", "id", (json_int_t)view->id, "state", job_state_name(view->state)),
+                      "it takes effect once that works, unless carmad ends before");
     engine_turn(daemon->engine);
 }
 
