@@ -54,7 +54,7 @@ int file_write_atomic(const char *path, const void *bytes, size_t length, int mo
     size_t left = length;
 
     if (fd < 0)
-        return error_set(err, errno, "cannot write '%s': %s", temporary, strerror(errno));
+        return error_set(err, errno, "cannot write '%s': %s", path, strerror(errno));
     while (left) {
         ssize_t count = write(fd, next, left);
         if (count < 0 && errno == EINTR)
