@@ -112,21 +112,30 @@ int cli_resolve_ids(struct cli *cli, struct id_list *list, struct error *err)
     return 0;
 }
 
-int cli_post_each(struct cli *cli, struct id_list *list, const char *verb)
+int cli_post_each(struct cli *cli, int argc, char **argv)
 {
-    int status = CLI_OK;
+    CLEANUP(cli_jobs_release) struct cli_jobs jobs = {0};
+    CLEANUP(json_release) json_t *replies = json_array();
     struct error err;
+    int status;
 
-    if (cli_resolve_ids(cli, list, &err))
+    if (!cli_parse(cli, argc, argv, &jobs, &status))
+        return status;
+    if (cli_resolve_ids(cli, &jobs.list, &err))
         return cli_fail("%s", err.text);
-    for (size_t i = 0; i < list->count; i++) {
-        CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64 "/%s", list->items[i], verb);
-        int rc = cli_call(cli, "POST", path, NULL, NULL, &err);
+    for (size_t i = 0; i < jobs.list.count; i++) {
+        CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64 "/%s", jobs.list.items[i], argv[0]);
+        json_t *reply = NULL;
+        int rc = cli_call(cli, "POST", path, NULL, &reply, &err);
         if (rc)
             status = cli_fail("%s", err.text); /* the daemon names the job */
+        else
+            json_array_append_new(replies, reply);
         if (rc == -CLI_NO_DAEMON || rc == -CLI_NO_ANSWER)
             break;
     }
+    if (jobs.json)
+        cli_print_jobs(replies);
     return status;
 }
 
@@ -134,6 +143,13 @@ void cli_print_json(const json_t *json)
 {
     json_dumpf(json, stdout, JSON_INDENT(2));
     putchar('\n');
+}
+
+void cli_print_jobs(json_t *jobs)
+{
+    CLEANUP(json_release) json_t *whole = json_pack("{s:O}", "jobs", jobs);
+
+    cli_print_json(whole);
 }
 
 int cli_watch(struct cli *cli, bool watch, int (*draw)(struct cli *cli, void *input), void *input)

@@ -54,26 +54,26 @@ error_t cli_take_one_id(struct id_list *list, int key, char *arg, struct argp_st
 /* GET /v1/jobs/ID and `suffix` for the one id of the list. CLI_OK, or complains and returns CLI_FAILURE. */
 int cli_get_job(struct cli *cli, struct id_list *list, const char *suffix, json_t **reply);
 
-/* What the commands that look at one job take: ID and --json. */
-struct cli_one_job {
+/* What the commands on jobs take: ids and --json. */
+struct cli_jobs {
     struct id_list list;
     bool json;
 };
-extern const struct argp_option cli_one_job_options[];
-error_t cli_parse_one_job(int key, char *arg, struct argp_state *state); /* input: struct cli_one_job */
-void cli_one_job_release(struct cli_one_job *one);
+extern const struct argp_option cli_jobs_options[];
+error_t cli_parse_one_job(int key, char *arg, struct argp_state *state); /* ID; input: struct cli_jobs */
+error_t cli_parse_jobs(int key, char *arg, struct argp_state *state);    /* IDS...; input: struct cli_jobs */
+void cli_jobs_release(struct cli_jobs *jobs);
 
 /* Prints JSON, indented, on stdout. */
 void cli_print_json(const json_t *json);
+void cli_print_jobs(json_t *jobs); /* as {"jobs": jobs} */
 
 /* Runs `draw` once, or with watch again every two seconds (wall) on a cleared screen until it fails. */
 int cli_watch(struct cli *cli, bool watch, int (*draw)(struct cli *cli, void *input), void *input);
 
-/* A POST of `verb` for each job of the list, complaining about each that is refused. */
-int cli_post_each(struct cli *cli, struct id_list *list, const char *verb);
-
-/* The parser of the commands whose only arguments are lists of ids; input is a struct id_list. */
-error_t cli_parse_ids(int key, char *arg, struct argp_state *state);
+/* The commands that ask the same of each of their jobs: a POST of the command's name for each, complaining about each
+ * that is refused; with --json the answers of the others are printed as {"jobs": [...]}. */
+int cli_post_each(struct cli *cli, int argc, char **argv);
 
 #define CLI_JSON_KEY  0x1000
 #define CLI_WATCH_KEY 0x1001

@@ -144,21 +144,6 @@ bool cli_parse(struct cli *cli, int argc, char **argv, void *input, int *status)
     return rc == 0;
 }
 
-error_t cli_parse_ids(int key, char *arg, struct argp_state *state)
-{
-    struct id_list *list = state->input;
-    struct error err;
-
-    switch (key) {
-    case ARGP_KEY_ARG:
-        return id_list_parse(list, arg, &err) ? cli_bad_usage(state, "%s", err.text) : 0;
-    case ARGP_KEY_NO_ARGS:
-        return cli_bad_usage(state, "which job? name its id");
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
 error_t cli_take_one_id(struct id_list *list, int key, char *arg, struct argp_state *state)
 {
     struct error err;
@@ -177,20 +162,38 @@ error_t cli_take_one_id(struct id_list *list, int key, char *arg, struct argp_st
     }
 }
 
-const struct argp_option cli_one_job_options[] = {CLI_OPTION_JSON, {0}};
+const struct argp_option cli_jobs_options[] = {CLI_OPTION_JSON, {0}};
 
 error_t cli_parse_one_job(int key, char *arg, struct argp_state *state)
 {
-    struct cli_one_job *one = state->input;
+    struct cli_jobs *jobs = state->input;
 
     if (key == CLI_JSON_KEY) {
-        one->json = true;
+        jobs->json = true;
         return 0;
     }
-    return cli_take_one_id(&one->list, key, arg, state);
+    return cli_take_one_id(&jobs->list, key, arg, state);
 }
 
-void cli_one_job_release(struct cli_one_job *one)
+error_t cli_parse_jobs(int key, char *arg, struct argp_state *state)
 {
-    id_list_release(&one->list);
+    struct cli_jobs *jobs = state->input;
+    struct error err;
+
+    switch (key) {
+    case CLI_JSON_KEY:
+        jobs->json = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        return id_list_parse(&jobs->list, arg, &err) ? cli_bad_usage(state, "%s", err.text) : 0;
+    case ARGP_KEY_NO_ARGS:
+        return cli_bad_usage(state, "which job? name its id");
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+void cli_jobs_release(struct cli_jobs *jobs)
+{
+    id_list_release(&jobs->list);
 }

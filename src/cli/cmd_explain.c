@@ -10,7 +10,7 @@
 #include "cli/view.h"
 
 const struct argp explain_argp = {
-    .options = cli_one_job_options,
+    .options = cli_jobs_options,
     .parser = cli_parse_one_job,
     .args_doc = "ID",
     .doc = "Say why a job waits, and what stands against it on each GPU.\vID is like 7, or @ for your last job.",
@@ -67,7 +67,7 @@ static void print_explanation(const json_t *reply)
 
 int cmd_explain(struct cli *cli, int argc, char **argv)
 {
-    CLEANUP(cli_one_job_release) struct cli_one_job one = {0};
+    CLEANUP(cli_jobs_release) struct cli_jobs one = {0};
     CLEANUP(json_release) json_t *job = NULL;
     int status;
 

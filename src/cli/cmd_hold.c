@@ -1,20 +1,15 @@
 /* carma hold */
-#include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 
 const struct argp hold_argp = {
-    .parser = cli_parse_ids,
+    .options = cli_jobs_options,
+    .parser = cli_parse_jobs,
     .args_doc = "IDS...",
     .doc = "Keep waiting jobs from being started until they are released.\vIDS are like 7, 1,3-5 or @ (your last job).",
 };
 
 int cmd_hold(struct cli *cli, int argc, char **argv)
 {
-    CLEANUP(id_list_release) struct id_list list = {0};
-    int status;
-
-    if (!cli_parse(cli, argc, argv, &list, &status))
-        return status;
-    return cli_post_each(cli, &list, "hold");
+    return cli_post_each(cli, argc, argv);
 }

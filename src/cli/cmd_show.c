@@ -13,7 +13,7 @@
 #include "cli/view.h"
 
 const struct argp show_argp = {
-    .options = cli_one_job_options,
+    .options = cli_jobs_options,
     .parser = cli_parse_one_job,
     .args_doc = "ID",
     .doc = "Show everything about a job.\vID is like 7, or @ for your last job.",
@@ -148,7 +148,7 @@ static void print_job(const json_t *job)
 
 int cmd_show(struct cli *cli, int argc, char **argv)
 {
-    CLEANUP(cli_one_job_release) struct cli_one_job one = {0};
+    CLEANUP(cli_jobs_release) struct cli_jobs one = {0};
     CLEANUP(json_release) json_t *job = NULL;
     int status;
 

@@ -70,7 +70,7 @@ static int wait_for_submitted(struct cli *cli, const json_t *reply)
 
     fflush(stdout);
     json_array_foreach(json_object_get(reply, "jobs"), i, job) id_list_add(&list, (uint64_t)view_integer(job, "id", 0));
-    return wait_for_jobs(cli, &list);
+    return wait_for_jobs(cli, &list, NULL);
 }
 
 static int submit_all(struct cli *cli, const struct submit_command *submit)

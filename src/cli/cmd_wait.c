@@ -10,7 +10,8 @@
 #include "cli/wait.h"
 
 const struct argp wait_argp = {
-    .parser = cli_parse_ids,
+    .options = cli_jobs_options,
+    .parser = cli_parse_jobs,
     .args_doc = "IDS...",
     .doc = "Wait until all these jobs have ended.\vThe exit status is that of the first of them (in the order named) "
            "that did "
@@ -30,7 +31,7 @@ static int job_status(const json_t *job)
 }
 
 /* Polls often at first, so that short jobs are not waited for longer than they take, then once a second. */
-static int wait_for_one(struct cli *cli, uint64_t id, int *status)
+static int wait_for_one(struct cli *cli, uint64_t id, int *status, json_t *ended)
 {
     CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64, id);
     int64_t pause_ms = 50;
@@ -44,6 +45,8 @@ static int wait_for_one(struct cli *cli, uint64_t id, int *status)
         }
         if (view_job_ended(job)) {
             *status = job_status(job);
+            if (ended)
+                json_array_append(ended, job);
             return 0;
         }
         session_sleep_ms(pause_ms);
@@ -51,13 +54,13 @@ static int wait_for_one(struct cli *cli, uint64_t id, int *status)
     }
 }
 
-int wait_for_jobs(struct cli *cli, const struct id_list *list)
+int wait_for_jobs(struct cli *cli, const struct id_list *list, json_t *ended)
 {
     int result = CLI_OK;
 
     for (size_t i = 0; i < list->count; i++) {
         int status;
-        if (wait_for_one(cli, list->items[i], &status))
+        if (wait_for_one(cli, list->items[i], &status, ended))
             return CLI_FAILURE;
         if (result == CLI_OK)
             result = status;
@@ -67,13 +70,17 @@ int wait_for_jobs(struct cli *cli, const struct id_list *list)
 
 int cmd_wait(struct cli *cli, int argc, char **argv)
 {
-    CLEANUP(id_list_release) struct id_list list = {0};
+    CLEANUP(cli_jobs_release) struct cli_jobs jobs = {0};
+    CLEANUP(json_release) json_t *ended = json_array();
     struct error err;
     int status;
 
-    if (!cli_parse(cli, argc, argv, &list, &status))
+    if (!cli_parse(cli, argc, argv, &jobs, &status))
         return status;
-    if (cli_resolve_ids(cli, &list, &err))
+    if (cli_resolve_ids(cli, &jobs.list, &err))
         return cli_fail("%s", err.text);
-    return wait_for_jobs(cli, &list);
+    status = wait_for_jobs(cli, &jobs.list, ended);
+    if (jobs.json)
+        cli_print_jobs(ended);
+    return status;
 }

@@ -4,7 +4,8 @@
 
 #include "cli/cli.h"
 
-/* Until all have ended; the exit status that `carma wait` documents. */
-int wait_for_jobs(struct cli *cli, const struct id_list *list);
+/* Until all have ended; the exit status that `carma wait` documents. The ended jobs are appended to the array `ended`,
+ * unless that is NULL. */
+int wait_for_jobs(struct cli *cli, const struct id_list *list, json_t *ended);
 
 #endif

@@ -51,6 +51,16 @@ expect_status 0
 posts '["/v1/jobs/8/hold", null]
 ["/v1/jobs/8/release", null]'
 
+# As JSON: what became of those that were not refused.
+run cancel --json 1-3
+expect_status 1
+[ "$(tr -d ' \n' <"$T/out")" = '{"jobs":[{"id":1,"state":"CANCELLED"},{"id":3,"state":"STOPPING"}]}' ] ||
+    fail "$said: printed $(cat "$T/out")"
+run wait --json 1-2
+expect_status 7
+python3 -c 'import json, sys
+assert [job["id"] for job in json.load(sys.stdin)["jobs"]] == [1, 2]' <"$T/out" || fail "$said: printed $(cat "$T/out")"
+
 # The exit status of wait is the job's.
 for pair in 1:0 2:7 3:137 4:1 1,3,2:137 1-2:7 6:1; do
     run wait "${pair%:*}"
