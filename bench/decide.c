@@ -1,7 +1,7 @@
 /* bench-decide: how long one decision takes, and what a waiting job costs in memory, against the queue's length.
  *
- * Each turn a running job ends, the core decides, what it placed begins to run, and new jobs bring the queue back to its
- * length. Timed is core_decide alone, which applies what it decides. */
+ * Each turn a running job ends, the core decides, what it placed begins to run, and new jobs bring the queue back to
+ * its length. Timed is core_decide alone, which applies what it decides. */
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -53,7 +53,9 @@ static void submit(struct bench *bench)
     struct record record = {.type = RECORD_SUBMITTED, .job = bench->next_job++};
     uint32_t width = (uint32_t)draw(bench, 10);
 
-    record.submitted = (struct record_submitted){.gpus = width < 8 ? 1 : width < 9 ? 2 : 4,
+    record.submitted = (struct record_submitted){.gpus = width < 8   ? 1
+                                                         : width < 9 ? 2
+                                                                     : 4,
                                                  .claim_bytes = GIB + (int64_t)draw(bench, 39) * CLAIM_STEP,
                                                  .claim_source = CLAIM_DECLARED,
                                                  .smact_permille = 100 + (int32_t)draw(bench, 900)};
@@ -70,9 +72,10 @@ static void act(struct bench *bench, const struct record_list *decisions)
             continue;
         feed(bench, (struct record){.type = RECORD_STARTED, .job = placed->job});
         for (uint32_t k = 0; k < placed->placed.count; k++)
-            feed(bench, (struct record){.type = RECORD_FIRST_USE,
-                                        .job = placed->job,
-                                        .memory = {.gpu = placed->placed.gpus[k], .bytes = placed->placed.claim_bytes}});
+            feed(bench,
+                 (struct record){.type = RECORD_FIRST_USE,
+                                 .job = placed->job,
+                                 .memory = {.gpu = placed->placed.gpus[k], .bytes = placed->placed.claim_bytes}});
         bench->running[(bench->first + bench->count++) % bench->capacity] = placed->job;
     }
 }
