@@ -182,4 +182,9 @@ void belief_learn_memory(struct core *core, struct job *job, int64_t bytes, bool
     if (bytes > history->peak_bytes)
         history->peak_bytes = bytes;
     history->changed = ++core->openings;
+    /* What the job needs that has GPUs reserved says how much of them is left for others. */
+    if (core->reserved_job && core_find_job(core, core->reserved_job)->history == history)
+        for (uint32_t i = 0; i < core->gpu_count; i++)
+            if (core->gpus[i]->reserved_for)
+                gpu_opens(core, core->gpus[i]);
 }
