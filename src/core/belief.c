@@ -61,7 +61,10 @@ int64_t belief_claim(const struct core *core, const struct job *job, uint32_t *s
         *source = CLAIM_LEARNED;
         return with_learned_margin(history);
     }
-    return job->claim_bytes >= 0 && history->peak_bytes > job->claim_bytes ? history->peak_bytes : job->claim_bytes;
+    if (job->claim_bytes < 0 || history->peak_bytes <= job->claim_bytes)
+        return job->claim_bytes;
+    /* It is known from a crash alone. More than any GPU has would mean to wait for ever: let it be seen. */
+    return history->peak_bytes < core->largest_gpu_bytes ? history->peak_bytes : core->largest_gpu_bytes;
 }
 
 int64_t belief_delivered_ppm(const struct gpu *gpu)

@@ -161,10 +161,13 @@ static int apply_gpu_back(struct core *core, const struct record_gpu *record, st
     gpu = core->gpus[record->gpu];
     memcpy(gpu->uuid, record->uuid, sizeof gpu->uuid);
     gpu->total_bytes = record->total_bytes;
-    core->smallest_gpu_bytes = record->total_bytes;
-    for (uint32_t i = 0; i < core->gpu_count; i++)
+    core->smallest_gpu_bytes = core->largest_gpu_bytes = record->total_bytes;
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
         if (core->gpus[i]->total_bytes < core->smallest_gpu_bytes)
             core->smallest_gpu_bytes = core->gpus[i]->total_bytes;
+        if (core->gpus[i]->total_bytes > core->largest_gpu_bytes)
+            core->largest_gpu_bytes = core->gpus[i]->total_bytes;
+    }
     gpu->lost = false;
     gpu_opens(core, gpu);
     return 0;
@@ -299,7 +302,8 @@ static void apply_placed(struct core *core, struct job *job, const struct record
     core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
     if (placed->shared)
         core->next_decision_ns += core->config.collocate_extra_ns;
-    core->round_robin_next = (placed->gpus[placed->count - 1] + 1) % core->gpu_count;
+    if (placed->shared) /* the cycle is that of collocations (thesis 6.2.2) */
+        core->round_robin_next = (placed->gpus[placed->count - 1] + 1) % core->gpu_count;
 }
 
 static bool seen_everywhere(const struct job *job)

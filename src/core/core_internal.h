@@ -13,6 +13,7 @@ struct core {
     const struct policy *policy; /* of config.policy */
     struct gpu **gpus;           /* owned, each by itself: they stand in a list */
     uint32_t gpu_count;
+    int64_t largest_gpu_bytes;   /* of their totals */
     size_t gpu_capacity;
     struct job *jobs;          /* uthash by id, owned: all that have not ended */
     struct history *histories; /* uthash by workload, owned */

@@ -238,22 +238,12 @@ static bool decide(struct core *core, struct record_list *out, const struct reco
     return true;
 }
 
-static int64_t largest_gpu_bytes(const struct core *core)
-{
-    int64_t largest = 0;
-
-    for (uint32_t i = 0; i < core->gpu_count; i++)
-        if (core->gpus[i]->total_bytes > largest)
-            largest = core->gpus[i]->total_bytes;
-    return largest;
-}
-
 #define RECOVERY_STEP_BYTES (5 * GIB) /* thesis 7.2 */
 
 /* What to book for the next try: a crash is the proof that the claim was too small. */
 static int64_t claim_after_crash(const struct core *core, const struct job *job)
 {
-    int64_t claim = job->claim_bytes, largest = largest_gpu_bytes(core), learned = job->crash_needed_bytes;
+    int64_t claim = job->claim_bytes, largest = core->largest_gpu_bytes, learned = job->crash_needed_bytes;
 
     if (core->config.recovery == RECOVERY_STEP || (core->config.recovery == RECOVERY_INFORMED && learned < 0))
         learned = job->crash_available_bytes + RECOVERY_STEP_BYTES;
@@ -266,9 +256,10 @@ static int64_t claim_after_crash(const struct core *core, const struct job *job)
 
 static void judge_crash(struct core *core, const struct job *job, int64_t now_ns, struct record_list *out)
 {
-    /* Alone on its GPUs and crashed all the same: that run was the proof that it does not fit. The first time it
-     * gets the benefit of the doubt, since memory of an earlier job may have been on its way out. */
-    bool hopeless = job->crashed_alone && job->recovery;
+    /* Needs more than any GPU has; or was alone on its GPUs and crashed all the same: that run was the proof that it does
+     * not fit. The first time it gets the benefit of the doubt, since memory of an earlier job may have been on its way
+     * out. */
+    bool hopeless = job->crash_needed_bytes > core->largest_gpu_bytes || (job->crashed_alone && job->recovery);
     struct record verdict = {.at_ns = now_ns, .job = job->id};
 
     if (hopeless || job->crashes > core->config.max_recoveries) {
