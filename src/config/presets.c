@@ -14,8 +14,8 @@
 #define ORACLE THESIS " memory_margin=2000M"
 
 #define CARMA                                                                                                          \
-    "memory_view=reserve memory_margin=1G decide_period=0s collocate_extra=0s paced=no settle=30s recovery=informed "   \
-    "max_jobs_per_gpu=16 backfill=64 patience=2h max_slowdown=2.3 learn=yes trim=60s"
+    "memory_view=reserve memory_margin=256M decide_period=0s collocate_extra=0s paced=no settle=30s recovery=informed "   \
+    "max_jobs_per_gpu=16 backfill=64 patience=30m max_slowdown=2.3 learn=yes trim=60s"
 
 const struct preset presets[] = {
     {"carma", "carma",

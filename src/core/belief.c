@@ -61,7 +61,10 @@ int64_t belief_claim(const struct core *core, const struct job *job, uint32_t *s
         *source = CLAIM_LEARNED;
         return with_learned_margin(history);
     }
-    return job->claim_bytes >= 0 && history->peak_bytes > job->claim_bytes ? history->peak_bytes : job->claim_bytes;
+    if (job->claim_bytes < 0 || history->peak_bytes <= job->claim_bytes)
+        return job->claim_bytes;
+    /* It is known from a crash alone. More than any GPU has would mean to wait for ever: let it be seen. */
+    return history->peak_bytes < core->largest_gpu_bytes ? history->peak_bytes : core->largest_gpu_bytes;
 }
 
 int64_t belief_delivered_ppm(const struct gpu *gpu)
@@ -182,4 +185,9 @@ void belief_learn_memory(struct core *core, struct job *job, int64_t bytes, bool
     if (bytes > history->peak_bytes)
         history->peak_bytes = bytes;
     history->changed = ++core->openings;
+    /* What the job needs that has GPUs reserved says how much of them is left for others. */
+    if (core->reserved_job && core_find_job(core, core->reserved_job)->history == history)
+        for (uint32_t i = 0; i < core->gpu_count; i++)
+            if (core->gpus[i]->reserved_for)
+                gpu_opens(core, core->gpus[i]);
 }

@@ -161,10 +161,13 @@ static int apply_gpu_back(struct core *core, const struct record_gpu *record, st
     gpu = core->gpus[record->gpu];
     memcpy(gpu->uuid, record->uuid, sizeof gpu->uuid);
     gpu->total_bytes = record->total_bytes;
-    core->smallest_gpu_bytes = record->total_bytes;
-    for (uint32_t i = 0; i < core->gpu_count; i++)
+    core->smallest_gpu_bytes = core->largest_gpu_bytes = record->total_bytes;
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
         if (core->gpus[i]->total_bytes < core->smallest_gpu_bytes)
             core->smallest_gpu_bytes = core->gpus[i]->total_bytes;
+        if (core->gpus[i]->total_bytes > core->largest_gpu_bytes)
+            core->largest_gpu_bytes = core->gpus[i]->total_bytes;
+    }
     gpu->lost = false;
     gpu_opens(core, gpu);
     return 0;
@@ -246,23 +249,27 @@ static int check_gpus(const struct core *core, const struct job *job, uint32_t c
 
 static void end_reservation(struct core *core, struct job *job)
 {
-    for (uint32_t i = 0; i < core->gpu_count && job->reserved; i++)
+    for (uint32_t i = 0; i < core->gpu_count && core->reserved_job == job->id; i++)
         if (core->gpus[i]->reserved_for == job->id) {
             core->gpus[i]->reserved_for = 0;
             gpu_opens(core, core->gpus[i]);
         }
-    job->reserved = false;
+    if (core->reserved_job == job->id)
+        core->reserved_job = 0;
 }
 
 /* One job at a time has GPUs reserved: the head of the moment. */
-static void apply_reserved(struct core *core, struct job *job, const struct record_reserved *reserved)
+static void apply_reserved(struct core *core, struct job *job, const struct record_reserved *reserved,
+                           int64_t at_ns)
 {
-    for (uint32_t i = 0; i < core->gpu_count; i++)
-        if (core->gpus[i]->reserved_for)
-            end_reservation(core, find(core, core->gpus[i]->reserved_for));
-    for (uint32_t i = 0; i < reserved->count; i++)
-        core->gpus[reserved->gpus[i]]->reserved_for = job->id;
-    job->reserved = true;
+    if (core->reserved_job)
+        end_reservation(core, find(core, core->reserved_job));
+    for (uint32_t i = 0; i < reserved->count; i++) {
+        struct gpu *gpu = core->gpus[reserved->gpus[i]];
+        gpu->reserved_for = job->id;
+        gpu->reserved_ns = at_ns;
+    }
+    core->reserved_job = job->id;
 }
 
 /* Until a new job's memory shows, the monitor would offer it again; and who crashed and is tried alone shall first have
@@ -295,7 +302,8 @@ static void apply_placed(struct core *core, struct job *job, const struct record
     core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
     if (placed->shared)
         core->next_decision_ns += core->config.collocate_extra_ns;
-    core->round_robin_next = (placed->gpus[placed->count - 1] + 1) % core->gpu_count;
+    if (placed->shared) /* the cycle is that of collocations (thesis 6.2.2) */
+        core->round_robin_next = (placed->gpus[placed->count - 1] + 1) % core->gpu_count;
 }
 
 static bool seen_everywhere(const struct job *job)
@@ -438,7 +446,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
     case RECORD_RESERVED:
         status = check_gpus(core, job, record->reserved.count, record->reserved.gpus, err);
         if (status == 0)
-            apply_reserved(core, job, &record->reserved);
+            apply_reserved(core, job, &record->reserved, record->at_ns);
         break;
     case RECORD_FIRST_USE:
     case RECORD_OBSERVED:

@@ -13,6 +13,7 @@ struct core {
     const struct policy *policy; /* of config.policy */
     struct gpu **gpus;           /* owned, each by itself: they stand in a list */
     uint32_t gpu_count;
+    int64_t largest_gpu_bytes;   /* of their totals */
     size_t gpu_capacity;
     struct job *jobs;          /* uthash by id, owned: all that have not ended */
     struct history *histories; /* uthash by workload, owned */
@@ -23,6 +24,7 @@ struct core {
     struct queue trimming;     /* RUNNING with a claim that may be trimmed, in the order of first use */
     int64_t next_decision_ns;  /* no placement before */
     uint32_t round_robin_next;
+    uint64_t reserved_job;     /* the one that has GPUs reserved; 0: none */
     uint32_t settling_count;   /* of the GPUs with a settling_job */
     int64_t smallest_gpu_bytes; /* total, of the GPUs: a cache */
     /* Caches, not state: what opened since a job was last examined decides whether it is worth another look. */

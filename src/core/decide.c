@@ -2,6 +2,7 @@
  * backfill where the policy is configured for it. */
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/units.h"
 #include "core/core_internal.h"
 
@@ -39,12 +40,65 @@ bool job_wants_idle(const struct core *core, const struct job *job)
     return job->wants.exclusive || alone || !core->policy->shares || unknown;
 }
 
+static int32_t bound_of(const struct core *core, const struct job *job)
+{
+    return job->wants.max_slowdown_permille ? job->wants.max_slowdown_permille : core->config.max_slowdown_permille;
+}
+
+int32_t gpu_slowdown_bound(const struct core *core, const struct job *job, const struct gpu *gpu)
+{
+    int32_t least = bound_of(core, job);
+
+    for (uint32_t i = 0; i < gpu->resident_count; i++) {
+        int32_t bound = bound_of(core, gpu->residents[i]);
+        if (bound && (!least || bound < least))
+            least = bound;
+    }
+    return least;
+}
+
+static uint32_t prediction_verdict(const struct core *core, const struct job *job, const struct gpu *gpu)
+{
+    int32_t bound = gpu_slowdown_bound(core, job, gpu);
+
+    return bound && belief_slowdown_permille(gpu, job) > bound ? REASON_SLOWDOWN : REASON_NONE;
+}
+
+#define COMPANY_MAX 64
+
+/* Who comes after a reservation must fit beside the job that has it, in memory and slowdown, once those who were there
+ * before have gone: so that it starts then at the latest, and the GPU is used until then. */
+static bool gpu_leaves_room_for_reserved(const struct core *core, const struct job *job, const struct gpu *gpu)
+{
+    const struct job *head;
+    struct job *company[COMPANY_MAX];
+    struct gpu later = {.residents = company, .total_bytes = gpu->total_bytes};
+    int64_t booked = 0, claim = belief_claim(core, job, NULL), reserved;
+
+    if (!gpu->reserved_for || gpu->reserved_for == job->id)
+        return true;
+    head = core_find_job(core, gpu->reserved_for);
+    reserved = belief_claim(core, head, NULL);
+    if (claim < 0 || reserved < 0 || job->wants.exclusive || job_wants_idle(core, head) || !core->policy->predicts)
+        return false;
+    for (uint32_t i = 0; i < gpu->resident_count; i++)
+        if (gpu->residents[i]->placed_ns >= gpu->reserved_ns) {
+            if (later.resident_count + 1 >= array_size(company))
+                return false;
+            company[later.resident_count++] = gpu->residents[i];
+            booked += gpu->residents[i]->claim_bytes;
+        }
+    company[later.resident_count++] = (struct job *)head;
+    return booked + claim + reserved <= gpu_idle_bytes(gpu) - core->config.margin_bytes &&
+           prediction_verdict(core, job, &later) == REASON_NONE;
+}
+
 bool gpu_fits_idle(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     uint32_t source;
     int64_t claim;
 
-    if (!gpu_idle(gpu) || (gpu->reserved_for && gpu->reserved_for != job->id))
+    if (!gpu_idle(gpu) || !gpu_leaves_room_for_reserved(core, job, gpu))
         return false;
     claim = belief_claim(core, job, &source);
     if (source == CLAIM_LEARNED) /* its margin may say more than the card has: the run itself fitted */
@@ -62,23 +116,6 @@ int64_t job_needed_bytes(const struct core *core, const struct job *job)
         return core->config.floor_bytes;
     /* gpu_free_bytes has taken the margin off already under reservations */
     return claim + (core->config.memory_view == MEMORY_MONITOR ? core->config.margin_bytes : 0);
-}
-
-static int32_t bound_of(const struct core *core, const struct job *job)
-{
-    return job->wants.max_slowdown_permille ? job->wants.max_slowdown_permille : core->config.max_slowdown_permille;
-}
-
-int32_t gpu_slowdown_bound(const struct core *core, const struct job *job, const struct gpu *gpu)
-{
-    int32_t least = bound_of(core, job);
-
-    for (uint32_t i = 0; i < gpu->resident_count; i++) {
-        int32_t bound = bound_of(core, gpu->residents[i]);
-        if (bound && (!least || bound < least))
-            least = bound;
-    }
-    return least;
 }
 
 static bool over(int32_t reading_permille, int32_t cap_permille)
@@ -102,13 +139,6 @@ static uint32_t load_verdict(const struct core *core, const struct gpu *gpu)
     return busy || others ? REASON_SM_ACTIVITY : REASON_NONE;
 }
 
-static uint32_t prediction_verdict(const struct core *core, const struct job *job, const struct gpu *gpu)
-{
-    int32_t bound = gpu_slowdown_bound(core, job, gpu);
-
-    return bound && belief_slowdown_permille(gpu, job) > bound ? REASON_SLOWDOWN : REASON_NONE;
-}
-
 uint32_t gpu_verdict(const struct core *core, const struct job *job, const struct gpu *gpu, int64_t now_ns)
 {
     if (gpu->lost)
@@ -117,7 +147,7 @@ uint32_t gpu_verdict(const struct core *core, const struct job *job, const struc
         return REASON_NOT_MEASURED;
     if (gpu_fits_idle(core, job, gpu))
         return REASON_NONE;
-    if (gpu->reserved_for && gpu->reserved_for != job->id)
+    if (!gpu_leaves_room_for_reserved(core, job, gpu))
         return REASON_RESERVED;
     if (gpu_exclusive_resident(gpu))
         return REASON_EXCLUSIVE;
@@ -208,22 +238,12 @@ static bool decide(struct core *core, struct record_list *out, const struct reco
     return true;
 }
 
-static int64_t largest_gpu_bytes(const struct core *core)
-{
-    int64_t largest = 0;
-
-    for (uint32_t i = 0; i < core->gpu_count; i++)
-        if (core->gpus[i]->total_bytes > largest)
-            largest = core->gpus[i]->total_bytes;
-    return largest;
-}
-
 #define RECOVERY_STEP_BYTES (5 * GIB) /* thesis 7.2 */
 
 /* What to book for the next try: a crash is the proof that the claim was too small. */
 static int64_t claim_after_crash(const struct core *core, const struct job *job)
 {
-    int64_t claim = job->claim_bytes, largest = largest_gpu_bytes(core), learned = job->crash_needed_bytes;
+    int64_t claim = job->claim_bytes, largest = core->largest_gpu_bytes, learned = job->crash_needed_bytes;
 
     if (core->config.recovery == RECOVERY_STEP || (core->config.recovery == RECOVERY_INFORMED && learned < 0))
         learned = job->crash_available_bytes + RECOVERY_STEP_BYTES;
@@ -236,9 +256,10 @@ static int64_t claim_after_crash(const struct core *core, const struct job *job)
 
 static void judge_crash(struct core *core, const struct job *job, int64_t now_ns, struct record_list *out)
 {
-    /* Alone on its GPUs and crashed all the same: that run was the proof that it does not fit. The first time it
-     * gets the benefit of the doubt, since memory of an earlier job may have been on its way out. */
-    bool hopeless = job->crashed_alone && job->recovery;
+    /* Needs more than any GPU has; or was alone on its GPUs and crashed all the same: that run was the proof that it does
+     * not fit. The first time it gets the benefit of the doubt, since memory of an earlier job may have been on its way
+     * out. */
+    bool hopeless = job->crash_needed_bytes > core->largest_gpu_bytes || (job->crashed_alone && job->recovery);
     struct record verdict = {.at_ns = now_ns, .job = job->id};
 
     if (hopeless || job->crashes > core->config.max_recoveries) {
@@ -370,7 +391,7 @@ static void reserve_for_head(struct core *core, int64_t now_ns, struct record_li
     struct job *head = (struct job *)core_head(core);
     struct record decision = {.type = RECORD_RESERVED, .at_ns = now_ns};
 
-    if (!head || head->reserved || !core->config.backfill || now_ns - head->headed_ns < core->config.patience_ns)
+    if (!head || core->reserved_job == head->id || !core->config.backfill || now_ns - head->headed_ns < core->config.patience_ns)
         return;
     decision.job = head->id;
     if (choose_reserved(core, head, &decision.reserved) && decide(core, out, &decision))
@@ -438,7 +459,7 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
     if (!core_head(core))
         return wake_ns;
     earlier(&wake_ns, core->next_decision_ns, now_ns);
-    if (core->config.backfill && !core_head(core)->reserved)
+    if (core->config.backfill && core->reserved_job != core_head(core)->id)
         earlier(&wake_ns, core_head(core)->headed_ns + core->config.patience_ns, now_ns);
     if (core->trimming.head)
         earlier(&wake_ns, core->trimming.head->first_use_ns + core->config.trim_ns, now_ns);

@@ -24,10 +24,10 @@ static void dump_gpu(struct strbuf *text, const struct gpu *gpu)
 {
     strbuf_printf(text,
                   "gpu %" PRIu32 " %s total=%" PRId64 " lost=%d measured=%d used=%" PRId64 " foreign=%" PRId64
-                  " smact=%" PRId32 "/%" PRId32 "/%" PRId32 " reserved=%" PRIu64 " settling=%" PRIu64 " until=%" PRId64 " changed=%" PRId64
+                  " smact=%" PRId32 "/%" PRId32 "/%" PRId32 " reserved=%" PRIu64 "/%" PRId64 " settling=%" PRIu64 " until=%" PRId64 " changed=%" PRId64
                   " learned=%" PRId64 " residents=",
                   gpu->number, gpu->uuid, gpu->total_bytes, gpu->lost, gpu->measured, gpu->used_bytes,
-                  gpu->foreign_bytes, gpu->smact_permille, gpu->smocc_permille, gpu->dram_permille, gpu->reserved_for, gpu->settling_job,
+                  gpu->foreign_bytes, gpu->smact_permille, gpu->smocc_permille, gpu->dram_permille, gpu->reserved_for, gpu->reserved_for ? gpu->reserved_ns : 0, gpu->settling_job,
                   gpu->settling_job ? gpu->closed_until_ns : 0, gpu->changed_ns, gpu->learned_ns);
     for (uint32_t i = 0; i < gpu->resident_count; i++)
         strbuf_printf(text, "%" PRIu64 ",", gpu->residents[i]->id);

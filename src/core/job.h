@@ -59,7 +59,6 @@ struct job {
     int64_t claim_bytes;     /* memory per GPU; -1: not known (the reserve view books the whole GPU for it) */
     int64_t first_use_ns;    /* its memory was seen on all its GPUs then; 0: not yet */
     int64_t headed_ns;       /* since when it has been the first to be placed; 0: never */
-    bool reserved;           /* GPUs are reserved for it */
     uint32_t placement_count; /* GPUs held now */
     struct job_placement placements[RECORD_MAX_GPUS];
     struct history *history; /* of its workload; borrowed; NULL: it has no key */

@@ -26,7 +26,8 @@ struct gpu {
     int32_t smact_permille; /* -1: not measured */
     int32_t smocc_permille; /* the same */
     int32_t dram_permille;  /* the same */
-    uint64_t reserved_for;  /* the job that alone may come now; 0: any */
+    uint64_t reserved_for;  /* the job that has it reserved; 0: none */
+    int64_t reserved_ns;    /* since when */
     uint64_t settling_job;  /* whose memory is not settled yet; 0: none */
     int64_t closed_until_ns;
     int64_t changed_ns;     /* when a resident last came or went */

@@ -366,6 +366,47 @@ static void test_a_reservation_ends_with_its_job(void **state)
     assert_int_equal(core_gpu(f->core, 0)->reserved_for, 0);
 }
 
+static void test_others_use_what_a_reservation_leaves(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    keep_gpus(f, 1);
+    submit_workload(f, "", 1, 10 * GIB, 100);
+    decide(f);
+    submit_workload(f, "", 1, 30 * GIB, 100);
+    decide(f);
+    f->now_ns += SECONDS(3600);
+    decide(f);
+    submit_workload(f, "", 1, 6 * GIB, 100);
+    submit_workload(f, "", 1, 4 * GIB, 100); /* with the third no longer beside the second: 30 + 6 + 4 > 39 */
+    submit_workload(f, "", 1, 3 * GIB, 100);
+    decide(f);
+    assert_string_equal(placed_on(f, 3), "0");
+    assert_string_equal(placed_on(f, 4), "");
+    assert_string_equal(placed_on(f, 5), "0");
+    exits(f, 1, EXIT_COMPLETED, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, 2), "0");
+}
+
+static void test_needs_more_than_any_gpu(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    submit_workload(f, "w", 1, 20 * GIB, 100);
+    submit_workload(f, "", 1, GIB, 100);
+    decide(f);
+    memory_seen(f, 1, 0, 38 * GIB);
+    exits(f, 1, EXIT_GPU_OOM, 2 * GIB + 1);
+    decide(f);
+    assert_non_null(decision(f, RECORD_GAVE_UP));
+    submit_workload(f, "w", 1, 20 * GIB, 100); /* of the same kind: gets a whole GPU to try */
+    decide(f);
+    assert_int_equal(decision(f, RECORD_PLACED)->placed.claim_bytes, TOTAL);
+}
+
 static void test_an_idle_gpu_that_is_reserved_stays_idle(void **state)
 {
     struct fixture *f = *state;
@@ -566,6 +607,8 @@ int main(void)
         CASE(test_backfill_window_ends),
         CASE(test_the_head_has_gpus_reserved_in_the_end),
         CASE(test_a_reservation_ends_with_its_job),
+        CASE(test_others_use_what_a_reservation_leaves),
+        CASE(test_needs_more_than_any_gpu),
         CASE(test_an_idle_gpu_that_is_reserved_stays_idle),
         CASE(test_informed_recovery_books_what_the_message_says),
         CASE(test_recovery_by_steps),
