@@ -14,16 +14,13 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/strbuf.h"
+#include "base/usage.h"
 #include "daemon/daemon.h"
 #include "daemon/engine.h"
 #include "daemon/node.h"
 #include "daemon/requests.h"
 #include "daemon/runs.h"
 #include "store/store.h"
-
-#define EXIT_USAGE 2
-
-const char *argp_program_version = "carmad " CARMA_VERSION;
 
 void daemon_log(const char *format, ...)
 {
@@ -84,8 +81,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         options->help_settings = true;
         return 0;
     case ARGP_KEY_ARG:
-        argp_error(state, "'%s' is not expected here: carmad takes options only", argument);
-        return EINVAL;
+        usage_error(state, "'%s' is not expected here: carmad takes options only", argument);
     default:
         return ARGP_ERR_UNKNOWN;
     }
@@ -97,20 +93,24 @@ static const struct argp argp = {
     .doc = "The carma daemon: shares this server's GPUs among training jobs. Runs in the foreground.",
 };
 
+/* What is wrong in the file is a failure like any other; in an option, wrong usage. Returns the exit status. */
 static int read_config(const struct options *options, struct config *config, struct error *err)
 {
     CLEANUP(free_ptr) char *default_path = config_default_path();
     int status = config_read_file(config, options->file ? options->file : default_path, err);
 
-    if (status == -ENOENT && !options->file)
-        status = 0;
+    if (status != 0 && !(status == -ENOENT && !options->file))
+        return EXIT_FAILURE;
+    status = 0;
     for (size_t i = 0; i < options->setting_count && status == 0; i++)
         status = config_set_pair(config, options->settings[i], err);
     if (status == 0 && options->state)
         status = config_set(config, "state_directory", options->state, err);
     if (status == 0 && options->socket)
         status = config_set(config, "socket", options->socket, err);
-    return status ? status : config_check(config, err);
+    if (status == 0)
+        status = config_check(config, err);
+    return status == 0 ? EXIT_SUCCESS : EXIT_USAGE;
 }
 
 /* ---- Starting: apply what is stored, then see what is really there ---- */
@@ -273,22 +273,19 @@ int main(int argc, char **argv)
     struct error err;
     int status;
 
-    argp_err_exit_status = EXIT_USAGE;
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a store that may not grow is told like a full disk */
     config_init_default(&daemon.config);
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    argp_program_version = "carmad " CARMA_VERSION; /* defined here it would be hidden from the C library */
+    usage_parse(&argp, argc, argv, &options);
     if (options.help_settings) {
         config_help(stdout);
         status = 0;
-    } else if (nodetime_init(&err) != 0 || read_config(&options, &daemon.config, &err) != 0) {
-        fprintf(stderr, "carmad: %s\n", err.text);
-        status = EXIT_USAGE;
-    } else if (run(&daemon, &err) != 0) {
-        fprintf(stderr, "carmad: %s\n", err.text);
-        status = 1;
     } else {
-        status = 0;
+        status = nodetime_init(&err) == 0 ? read_config(&options, &daemon.config, &err) : EXIT_FAILURE;
+        if (status == 0 && run(&daemon, &err) != 0)
+            status = EXIT_FAILURE;
+        if (status != 0)
+            fprintf(stderr, "carmad: %s\n", err.text);
     }
     free(options.settings);
     config_release(&daemon.config);

@@ -7,6 +7,7 @@
 
 #include "base/nodetime.h"
 #include "base/units.h"
+#include "base/usage.h"
 #include "contention/contention.h"
 #include "vnode/node.h"
 #include "vnode/physics.h"
@@ -37,7 +38,7 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
     case OPT_MODE:
         options->mode = (int)strtol(arg, &end, 8);
         if (*end || end == arg || options->mode < 0600 || options->mode > 0777)
-            argp_error(state, "--mode '%s' is not an octal mode from 0600 to 0777", arg);
+            usage_error(state, "--mode '%s' is not an octal mode from 0600 to 0777", arg);
         return 0;
     case ARGP_KEY_ARG:
         if (state->arg_num == 0)
@@ -45,13 +46,13 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
         else if (state->arg_num == 1)
             options->state = arg;
         else
-            argp_error(state, "'%s' is one argument too many", arg);
+            usage_error(state, "'%s' is one argument too many", arg);
         return 0;
     case ARGP_KEY_END:
         if (!options->command || (strcmp(options->command, "create") != 0 && strcmp(options->command, "show") != 0))
-            argp_error(state, "say 'create' or 'show'");
+            usage_error(state, "say 'create' or 'show'");
         if (strcmp(options->command, "create") == 0 && !options->state)
-            argp_error(state, "say which file shall hold the node's state");
+            usage_error(state, "say which file shall hold the node's state");
         return 0;
     }
     return ARGP_ERR_UNKNOWN;
@@ -132,8 +133,7 @@ int main(int argc, char **argv)
     struct error err;
     int rc;
 
-    argp_err_exit_status = 2;
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    usage_parse(&argp, argc, argv, &options);
     rc = nodetime_init(&err);
     if (rc == 0)
         rc = strcmp(options.command, "create") == 0 ? create(&options, &err) : show(&options, &err);

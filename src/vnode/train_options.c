@@ -8,6 +8,7 @@
 #include "base/install.h"
 #include "base/memory.h"
 #include "base/units.h"
+#include "base/usage.h"
 #include "trace/workloads.h"
 #include "vnode/train.h"
 
@@ -40,7 +41,7 @@ static double number(struct argp_state *state, const char *name, const char *tex
     double value = strtod(text, &end);
 
     if (end == text || *end || !(value >= low && value <= high))
-        argp_error(state, "%s '%s' is not a number from %g to %g", name, text, low, high);
+        usage_error(state, "%s '%s' is not a number from %g to %g", name, text, low, high);
     return value;
 }
 
@@ -50,7 +51,7 @@ static int64_t integer(struct argp_state *state, const char *name, const char *t
     int64_t value = low;
 
     if (parse_integer(text, low, high, &value, &err) < 0)
-        argp_error(state, "%s: %s", name, err.text);
+        usage_error(state, "%s: %s", name, err.text);
     return value;
 }
 
@@ -60,7 +61,7 @@ static int64_t size(struct argp_state *state, const char *name, const char *text
     int64_t bytes = 0;
 
     if (parse_size(text, &bytes, &err) < 0)
-        argp_error(state, "%s: %s", name, err.text);
+        usage_error(state, "%s: %s", name, err.text);
     return bytes;
 }
 
@@ -100,13 +101,13 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
         o->checkpoint = true;
         return 0;
     case ARGP_KEY_ARG:
-        argp_error(state, "'%s' is not an option", arg);
+        usage_error(state, "'%s' is not an option", arg);
         return 0;
     case ARGP_KEY_END:
         if (!o->workload == (o->memory_bytes < 0))
-            argp_error(state, "say either --workload or --memory");
+            usage_error(state, "say either --workload or --memory");
         if (o->peak_bytes >= 0 && o->peak_bytes < o->memory_bytes)
-            argp_error(state, "--peak is less than --memory");
+            usage_error(state, "--peak is less than --memory");
         return 0;
     }
     return ARGP_ERR_UNKNOWN;
@@ -168,8 +169,7 @@ int train_options(int argc, char **argv, struct train_plan *plan, struct error *
     };
     struct options o = {.memory_bytes = -1, .peak_bytes = -1, .gpus = -1, .seed = 1, .activity = 0.5, .seconds = -1};
 
-    argp_err_exit_status = 2;
-    argp_parse(&argp, argc, argv, 0, NULL, &o);
+    usage_parse(&argp, argc, argv, &o);
     *plan = (struct train_plan){.checkpoint = o.checkpoint};
     if (o.workload) {
         int rc = plan_workload(&o, plan, err);

@@ -88,6 +88,30 @@ expect_error 1 "wants 9 GPUs" submit good.rad bad.rad
 run queue --all --json
 grep -q '"id": 11' "$T/out" && fail "something was half submitted"
 
+# Wrong usage is status 2, a wrong file or environment 1; each is told in one line.
+tells() {
+    wanted=$1
+    text=$2
+    shift 2
+    "$@" >"$T/out" 2>"$T/err" </dev/null
+    status=$?
+    [ "$status" -eq "$wanted" ] && [ "$(wc -l <"$T/err")" -eq 1 ] && grep -qF -e "$text" "$T/err" ||
+        fail "$*: status $status: $(cat "$T/err")"
+}
+printf 'policy = magm\nfoo = 1\n' >wrong.conf
+for program in carmad carma-vnode carma-train; do
+    tells 2 "unrecognized option '--foo'" "$PREFIX/bin/$program" --foo
+done
+tells 2 "'foo' is not expected here" "$PREFIX/bin/carmad" foo
+tells 2 "option '--state' requires an argument" "$PREFIX/bin/carmad" --state
+tells 2 "unknown key 'foo'" "$PREFIX/bin/carmad" --set foo=1
+tells 1 "wrong.conf:2: unknown key 'foo'" "$PREFIX/bin/carmad" --config wrong.conf
+tells 1 "CARMA_TIME_SCALE 'x'" env CARMA_TIME_SCALE=x "$PREFIX/bin/carmad"
+tells 2 "say 'create' or 'show'" "$PREFIX/bin/carma-vnode" mend
+tells 2 "--seconds 'nan' is not a number" "$PREFIX/bin/carma-train" --seconds nan
+
+"$PREFIX/bin/carmad" --version | grep -qx "carmad $("$CARMA" --version | sed 's/.* //')" || fail "carmad --version"
+
 # One daemon per state.
 "$PREFIX/bin/carmad" --state "$STATE" --socket "$T/other" 2>"$T/err"
 status=$?

@@ -1,0 +1,16 @@
+/* Wrong usage is told in one line, also by the programs whose command line argp parses: argp itself would take two. */
+#ifndef CARMA_BASE_USAGE_H
+#define CARMA_BASE_USAGE_H
+
+#include <argp.h>
+
+#define EXIT_USAGE 2
+
+/* argp_parse; ends the program with EXIT_USAGE where an option is not known or lacks its argument. */
+void usage_parse(const struct argp *argp, int argc, char **argv, void *input);
+
+/* For the parser: prints "PROGRAM: ... (see: PROGRAM --help)" on stderr and ends the program with EXIT_USAGE. */
+void usage_error(const struct argp_state *state, const char *format, ...)
+    __attribute__((format(printf, 2, 3), noreturn));
+
+#endif
