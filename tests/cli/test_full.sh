@@ -1,8 +1,6 @@
 #!/bin/sh
 # Usage: test_full.sh CARMA SOURCE BUILD
 # A store that may not grow: new jobs are refused, running ones go on, and what was asked for meanwhile is done after.
-# SIGXFSZ, which a shell cannot set back where it was ignored, must be carmad's own affair.
-[ "${XFSZ-}" = default ] || XFSZ=default exec env --default-signal=XFSZ sh "$0" "$@"
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
