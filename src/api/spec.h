@@ -27,6 +27,7 @@ struct job_spec {
     char *conda_environment;     /* NULL = none */
     uint32_t gpus;               /* >= 1 */
     int64_t gpu_memory_bytes;    /* per GPU, declared; -1 = not */
+    int64_t max_slowdown_permille; /* by sharing, at the most, as predicted; -1 = the daemon's default */
     bool exclusive;
     bool held;
     char *policy_word;           /* as written in a positional .rad file; kept, not enforced; may be NULL */
@@ -54,6 +55,7 @@ void spec_strings_release(struct spec_strings *strings);
 #define SPEC_MAX_ENVIRONMENT 8192
 #define SPEC_MAX_TEXT (1 << 20)      /* bytes of command, of environment, each in all */
 #define SPEC_MAX_SUMMARY (1 << 20)   /* bytes */
+#define SPEC_MAX_SLOWDOWN 1000000    /* permille */
 #define SPEC_MAX_GPU_MEMORY (INT64_C(1) << 50)
 
 #endif

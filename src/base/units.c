@@ -50,6 +50,19 @@ int parse_size(const char *text, int64_t *bytes, struct error *err)
     return error_set(err, EINVAL, "'%.40s' is not a size: write it like 12G, 512M or 1.5GiB", text);
 }
 
+int parse_ratio(const char *text, int64_t *permille, struct error *err)
+{
+    const char *rest;
+    double value;
+
+    if (parse_decimal(text, &value, &rest) != 0 || *rest)
+        return error_set(err, EINVAL, "'%.40s' is not a factor: write it like 1.5", text);
+    if (value > 1000 || (value != 0 && value < 1))
+        return error_set(err, ERANGE, "%.40s is out of range: 1 to 1000, or 0 for none", text);
+    *permille = (int64_t)(value * 1000 + 0.5);
+    return 0;
+}
+
 int parse_integer(const char *text, int64_t low, int64_t high, int64_t *value, struct error *err)
 {
     char *end;

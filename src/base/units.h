@@ -25,6 +25,9 @@ int parse_size(const char *text, int64_t *bytes, struct error *err);
 /* Slurm's times, MM, MM:SS, HH:MM:SS, D-HH, D-HH:MM, D-HH:MM:SS, and a number with ms, s, m, h or d. */
 int parse_duration(const char *text, int64_t *ns, struct error *err);
 
+/* A factor such as "2.5", in permille: from 1 to 1000, or 0 for none. */
+int parse_ratio(const char *text, int64_t *permille, struct error *err);
+
 /* A whole decimal number in [low, high], nothing before or after it. */
 int parse_integer(const char *text, int64_t low, int64_t high, int64_t *value, struct error *err);
 

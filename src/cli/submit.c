@@ -98,6 +98,8 @@ int submit_complete(struct job_spec *spec, const char *default_name, const struc
         spec->gpus = (uint32_t)options->gpus;
     if (options->gpu_memory_bytes >= 0)
         spec->gpu_memory_bytes = options->gpu_memory_bytes;
+    if (options->max_slowdown_permille >= 0)
+        spec->max_slowdown_permille = options->max_slowdown_permille;
     if (options->batch_size >= 0)
         spec->batch_size = options->batch_size;
     spec->exclusive |= options->exclusive;

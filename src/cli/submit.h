@@ -19,6 +19,7 @@ struct submit_options {
     const char *summary;
     int64_t gpus;
     int64_t gpu_memory_bytes;
+    int64_t max_slowdown_permille;
     int64_t batch_size;
     bool exclusive;
     bool hold;

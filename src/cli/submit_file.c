@@ -107,6 +107,8 @@ static void overlay(struct submit_options *under, const struct submit_options *o
     under->summary = over->summary ? over->summary : under->summary;
     under->gpus = over->gpus ? over->gpus : under->gpus;
     under->gpu_memory_bytes = over->gpu_memory_bytes >= 0 ? over->gpu_memory_bytes : under->gpu_memory_bytes;
+    under->max_slowdown_permille =
+        over->max_slowdown_permille >= 0 ? over->max_slowdown_permille : under->max_slowdown_permille;
     under->batch_size = over->batch_size >= 0 ? over->batch_size : under->batch_size;
     under->exclusive |= over->exclusive;
     under->hold |= over->hold;

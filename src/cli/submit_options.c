@@ -10,14 +10,17 @@
 
 #define FILES_MAX 10000
 
-const struct submit_options submit_options_none = {.gpu_memory_bytes = -1, .batch_size = -1};
+const struct submit_options submit_options_none = {
+    .gpu_memory_bytes = -1, .max_slowdown_permille = -1, .batch_size = -1};
 
-enum { KEY_GPU_MEMORY = 0x200, KEY_EXCLUSIVE, KEY_CONDA, KEY_SUMMARY, KEY_BATCH_SIZE, KEY_PARSABLE };
+enum { KEY_GPU_MEMORY = 0x200, KEY_MAX_SLOWDOWN, KEY_EXCLUSIVE, KEY_CONDA, KEY_SUMMARY, KEY_BATCH_SIZE, KEY_PARSABLE };
 
 static const struct argp_option options[] = {
     {"job-name", 'J', "NAME", 0, "what the queue calls it (default: the file's or the program's name)", 1},
     {"gpus", 'G', "N", 0, "how many GPUs it needs at once (default 1)", 1},
     {"gpu-memory", KEY_GPU_MEMORY, "SIZE", 0, "memory it needs on each of them, e.g. 12G (default: estimated)", 1},
+    {"max-slowdown", KEY_MAX_SLOWDOWN, "FACTOR", 0,
+     "how much slower than alone it may be predicted to run, e.g. 1.5 (default: as configured)", 1},
     {"exclusive", KEY_EXCLUSIVE, NULL, 0, "alone on its GPUs until it ends", 1},
     {"hold", 'H', NULL, 0, "do not start it before carma release", 1},
     {"chdir", 'D', "DIR", 0, "directory to run in (default: this one)", 2},
@@ -85,6 +88,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct submit_command *submit = state->input;
     struct submit_options *wanted = &submit->options;
+    struct error err;
 
     if (submit->in_file && (key == ARGP_KEY_ARG || key == KEY_PARSABLE || key == CLI_JSON_KEY || key == 'W'))
         return cli_bad_usage(state, "'%.40s' belongs on the command line, not into a #CARMA line",
@@ -97,6 +101,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return take_number("--gpus", arg, RECORD_MAX_GPUS, &wanted->gpus, state);
     case KEY_GPU_MEMORY:
         return take_memory(wanted, arg, state);
+    case KEY_MAX_SLOWDOWN:
+        if (parse_ratio(arg, &wanted->max_slowdown_permille, &err) || wanted->max_slowdown_permille == 0)
+            return cli_bad_usage(state, "--max-slowdown '%.40s' is no factor of at least 1, such as 1.5", arg);
+        return 0;
     case KEY_EXCLUSIVE:
         wanted->exclusive = true;
         return 0;

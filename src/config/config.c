@@ -121,6 +121,8 @@ const char *estimator_name(enum estimator estimator)
     return estimators[estimator];
 }
 
+static int set_policy(struct config *config, const char *names);
+
 void config_init_default(struct config *config)
 {
     *config = (struct config){
@@ -133,6 +135,7 @@ void config_init_default(struct config *config)
         .socket = config_default_socket(),
     };
     core_config_default(&config->core);
+    set_policy(config, "default");
 }
 
 void config_release(struct config *config)
@@ -224,21 +227,6 @@ static int parse_share(const char *text, int64_t *permille)
     return 0;
 }
 
-/* "2.5": at least 1, or 0 for none. */
-static int parse_ratio(const char *text, int64_t *permille)
-{
-    char *end;
-    double value;
-
-    if (strspn(text, "0123456789.") != strlen(text) || strspn(text, ".") == strlen(text))
-        return -EINVAL;
-    value = strtod(text, &end);
-    if (*end || value > 1000 || (value != 0 && value < 1))
-        return -ERANGE;
-    *permille = (int64_t)(value * 1000 + 0.5);
-    return 0;
-}
-
 /* A bare number would be minutes to parse_duration; here nearly everybody would mean seconds. */
 static int parse_period(const char *text, int64_t *ns)
 {
@@ -260,7 +248,7 @@ static int parse_number(const struct key *key, const char *text, int64_t *value)
         rc = parse_share(text, value);
         break;
     case RATIO:
-        rc = parse_ratio(text, value);
+        rc = parse_ratio(text, value, NULL);
         break;
     default:
         rc = parse_integer(text, key->low, key->high, value, NULL);
@@ -290,6 +278,8 @@ static int set_policy(struct config *config, const char *names)
             return -EINVAL;
     for (char *name = strtok_r(wanted, "+", &rest); name; name = strtok_r(NULL, "+", &rest)) {
         const struct preset *preset = preset_find(name);
+        if (!preset && name == wanted) /* by itself, and not upon a preset: the plain policy of the thesis's text */
+            core_config_default(&config->core);
         CLEANUP(free_ptr) char *settings = preset ? xstrdup(preset->settings) : NULL;
         char *next = NULL;
         snprintf(config->core.policy, sizeof config->core.policy, "%s", preset ? preset->policy : name);

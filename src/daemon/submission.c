@@ -50,6 +50,8 @@ static void set_wants(const struct daemon *daemon, const struct job_spec *spec, 
     *wants = (struct record_submitted){.uid = uid,
                                        .gpus = spec->gpus,
                                        .smact_permille = -1,
+                                       .max_slowdown_permille =
+                                           spec->max_slowdown_permille < 0 ? 0 : (int32_t)spec->max_slowdown_permille,
                                        .exclusive = spec->exclusive,
                                        .held = spec->held};
     set_claim(&daemon->config, spec, wants);

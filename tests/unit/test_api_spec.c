@@ -60,6 +60,7 @@ static void fill(struct job_spec *spec)
     spec->summary_name = xstrdup("resnet.txt");
     spec->summary = xstrdup("Layer (type)\n");
     spec->dataset = xstrdup("imagenet");
+    spec->max_slowdown_permille = 1500;
     spec->batch_size = 128;
     spec->recorded_bytes[SPEC_MEASURED] = 13236 * MIB;
     spec->recorded_bytes[SPEC_FAKETENSOR] = 11184100000;
@@ -106,7 +107,7 @@ static void test_defaults(void **state)
     if (parse("{" MINIMAL ",\"error\":null,\"gpu_memory_bytes\":null}", &spec, &err))
         fail_msg("%s", err.text);
     assert_int_equal(spec.gpus, 1);
-    assert_true(spec.gpu_memory_bytes == -1 && spec.batch_size == -1 && spec.recorded_bytes[SPEC_MEASURED] == -1);
+    assert_true(spec.gpu_memory_bytes == -1 && spec.max_slowdown_permille == -1 && spec.batch_size == -1 && spec.recorded_bytes[SPEC_MEASURED] == -1);
     assert_false(spec.exclusive || spec.held);
     assert_null(spec.error);
     assert_null(spec.summary);
@@ -148,6 +149,7 @@ static void test_refused(void **state)
     refuse("{" MINIMAL ",\"gpu_memory_bytes\":-1}", "gpu_memory_bytes -1 is negative: leave it out if it is not known");
     refuse("{" MINIMAL ",\"gpu_memory_bytes\":1125899906842625}",
            "gpu_memory_bytes 1125899906842625 is out of range: 1 to 1125899906842624");
+    refuse("{" MINIMAL ",\"max_slowdown_permille\":999}", "max_slowdown_permille 999 is out of range: 1000 to 1000000");
     refuse("{" MINIMAL ",\"batch_size\":0}", "batch_size 0 is out of range: 1 to 1099511627776");
     refuse("{" MINIMAL ",\"exclusive\":1}", "exclusive is neither true nor false");
     refuse("{" MINIMAL ",\"recorded_bytes\":[]}", "recorded_bytes is not an object");

@@ -17,6 +17,7 @@
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "config/config.h"
+#include "config/presets.h"
 
 static char directory[] = "/tmp/carma-config-XXXXXX";
 static char *path;
@@ -65,13 +66,45 @@ static void test_defaults(void **state)
     struct config config;
 
     config_init_default(&config);
-    assert_string_equal(config.core.policy, "magm");
+    assert_string_equal(config.core.policy, "carma");
+    assert_true(config.core.backfill > 0 && config.core.learn && config.core.recovery == RECOVERY_INFORMED);
     assert_int_equal(config.share, SHARE_STREAMS);
     assert_int_equal(config.estimator, ESTIMATOR_DECLARED);
     assert_true(config.sample_period_ns == NS_PER_SEC && config.core.window_ns == 90 * NS_PER_SEC);
     assert_true(config.grace_ns == 10 * NS_PER_SEC);
     assert_null(config.nvml_library);
     assert_int_equal(config_check(&config, NULL), 0);
+    config_release(&config);
+}
+
+/* A plain policy is the thesis's, without what carma's own has besides; upon a preset it only ranks. */
+static void test_policies(void **state)
+{
+    struct core_config plain;
+    struct config config;
+    struct error err;
+
+    config_init_default(&config);
+    assert_int_equal(config_set(&config, "policy", "lug", &err), 0);
+    core_config_default(&plain);
+    strcpy(plain.policy, "lug");
+    assert_memory_equal(&config.core, &plain, sizeof plain);
+    assert_int_equal(config_set(&config, "policy", "thesis+lug", &err), 0);
+    assert_string_equal(config.core.policy, "lug");
+    assert_true(config.core.paced && config.core.memory_view == MEMORY_MONITOR);
+    assert_int_equal(config_set(&config, "policy", "default", &err), 0);
+    assert_string_equal(config.core.policy, "carma");
+    assert_false(config.core.paced);
+    assert_int_equal(config_set(&config, "policy", "thesis+", &err), -EINVAL);
+    assert_int_equal(config_set(&config, "policy", "thesis+none", &err), -EINVAL);
+    assert_string_equal(config.core.policy, "carma");
+    for (const struct preset *preset = presets; preset->name; preset++) { /* every setting of every preset is a good one */
+        CLEANUP(free_ptr) char *settings = xstrdup(preset->settings);
+        char *rest;
+        for (char *pair = strtok_r(settings, " ", &rest); pair; pair = strtok_r(NULL, " ", &rest))
+            if (config_set_pair(&config, pair, &err) != 0)
+                fail_msg("preset %s: %s", preset->name, err.text);
+    }
     config_release(&config);
 }
 
@@ -330,7 +363,8 @@ static void test_page(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults), cmocka_unit_test(test_file),  cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_policies), cmocka_unit_test(test_file),  cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_ranges),   cmocka_unit_test(test_forms), cmocka_unit_test(test_directories),
         cmocka_unit_test(test_help),     cmocka_unit_test(test_page),
     };
