@@ -30,6 +30,7 @@ struct daemon {
     struct node *node;
     struct runs *runs;
     struct http_server *http;
+    int64_t stored_ns; /* node time of the latest record that was loaded */
     bool stopping;
 };
 

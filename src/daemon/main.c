@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/strbuf.h"
+#include "base/units.h"
 #include "base/usage.h"
 #include "daemon/daemon.h"
 #include "daemon/engine.h"
@@ -143,6 +144,26 @@ static int load_record(uint64_t seq, const struct record *record, void *user)
         return -EBADMSG;
     }
     views_fold(&daemon->views, record);
+    if (record->at_ns > daemon->stored_ns)
+        daemon->stored_ns = record->at_ns;
+    return 0;
+}
+
+/* The core waits until the times that it has noted. A virtual node's time begins with the machine's and runs at its
+ * scale: a store from before a reboot, or of a larger scale, lies in a future that may be months away. A real node's is
+ * the wall clock, which somebody may have set back. */
+static int check_clock(const struct daemon *daemon, int64_t now_ns, struct error *err)
+{
+    int64_t ahead_ns = daemon->stored_ns - now_ns;
+
+    if (ahead_ns > 0 && nodetime_scale() != 1)
+        return error_set(err, EINVAL,
+                         "%s: its last record lies %" PRId64 " s of node time ahead: it is of another CARMA_TIME_SCALE "
+                         "or from before a reboot; give carmad another --state",
+                         daemon->config.state_directory, ahead_ns / NS_PER_SEC);
+    if (ahead_ns > NS_PER_SEC)
+        daemon_log("the clock was set back: nothing is placed for up to %" PRId64 " s, until it has caught up",
+                   ahead_ns / NS_PER_SEC);
     return 0;
 }
 
@@ -164,6 +185,8 @@ static int load(struct daemon *daemon, struct error *err)
     bool fresh;
     int status = store_load(daemon->store, load_record, load_spec, daemon, err);
 
+    if (status == 0)
+        status = check_clock(daemon, input.at_ns, err);
     if (status != 0)
         return status;
     fresh = core_gpu_count(daemon->core) == 0;

@@ -120,4 +120,6 @@ status=$?
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
 expect_error 1 "$CARMA_SOCKET" queue
+tells 1 "$STATE: its last record lies" env CARMA_TIME_SCALE=2 timeout 5 "$PREFIX/bin/carmad" --state "$STATE" \
+    --socket "$T/other"
 finish_node
