@@ -62,6 +62,8 @@ static int complete_summary(struct job_spec *spec, const struct submit_options *
         error_prefix(err, "model summary");
         return rc;
     }
+    if (length == 0)
+        return error_set(err, EINVAL, "model summary '%.200s' is empty: fill it in or leave it out", options->summary);
     if (strlen(spec->summary) != length)
         return error_set(err, EINVAL, "model summary '%.200s' is not text: give what the framework has printed",
                          options->summary);

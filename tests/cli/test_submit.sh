@@ -83,6 +83,8 @@ expect_error 1 "not known" submit -- true # the answer did not come
 
 # What is wrong is told with its file and line, all of it at once, and nothing is sent.
 expect_error 1 "$T/none.rad: no such file" submit "$T/none.rad"
+: >empty.txt
+expect_error 1 "model summary 'empty.txt' is empty" submit --model-summary empty.txt -- true
 printf '#!/bin/sh\n\n#CARMA --gpus two\n' >bad.sh
 expect_error 1 "bad.sh:3: --gpus: 'two'" submit bad.sh
 printf '#!/bin/sh\n#CARMA -J x\n#CARMA --frob\n' >bad.sh
