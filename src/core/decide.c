@@ -68,17 +68,13 @@ static uint32_t prediction_verdict(const struct core *core, const struct job *jo
 
 /* Who comes after a reservation must fit beside the job that has it, in memory and slowdown, once those who were there
  * before have gone: so that it starts then at the latest, and the GPU is used until then. */
-static bool gpu_leaves_room_for_reserved(const struct core *core, const struct job *job, const struct gpu *gpu)
+static bool fits_beside_reserved(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    const struct job *head;
+    const struct job *head = core_find_job(core, gpu->reserved_for);
     struct job *company[COMPANY_MAX];
     struct gpu later = {.residents = company, .total_bytes = gpu->total_bytes};
-    int64_t booked = 0, claim = belief_claim(core, job, NULL), reserved;
+    int64_t booked = 0, claim = belief_claim(core, job, NULL), reserved = belief_claim(core, head, NULL);
 
-    if (!gpu->reserved_for || gpu->reserved_for == job->id)
-        return true;
-    head = core_find_job(core, gpu->reserved_for);
-    reserved = belief_claim(core, head, NULL);
     if (claim < 0 || reserved < 0 || job->wants.exclusive || job_wants_idle(core, head) || !core->policy->predicts)
         return false;
     for (uint32_t i = 0; i < gpu->resident_count; i++)
@@ -91,6 +87,11 @@ static bool gpu_leaves_room_for_reserved(const struct core *core, const struct j
     company[later.resident_count++] = (struct job *)head;
     return booked + claim + reserved <= gpu_idle_bytes(gpu) - core->config.margin_bytes &&
            prediction_verdict(core, job, &later) == REASON_NONE;
+}
+
+static bool gpu_leaves_room_for_reserved(const struct core *core, const struct job *job, const struct gpu *gpu)
+{
+    return !gpu->reserved_for || gpu->reserved_for == job->id || fits_beside_reserved(core, job, gpu);
 }
 
 bool gpu_fits_idle(const struct core *core, const struct job *job, const struct gpu *gpu)
@@ -183,10 +184,10 @@ static bool choose_shared(const struct core *core, const struct job *job, int64_
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         uint32_t at;
         int64_t rank;
-        if (gpu_verdict(core, job, core->gpus[i], now_ns) != REASON_NONE)
-            continue;
-        rank = core->policy->rank(core, core->gpus[i]);
+        rank = core->policy->rank(core, core->gpus[i]); /* first: it costs less than the verdict */
         if (placed->count == job->wants.gpus && rank >= ranks[placed->count - 1])
+            continue;
+        if (gpu_verdict(core, job, core->gpus[i], now_ns) != REASON_NONE)
             continue;
         if (placed->count < job->wants.gpus)
             placed->count++;
