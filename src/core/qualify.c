@@ -1,0 +1,137 @@
+/* Which GPU qualifies for a job: idle ones, and those that it may share, by memory, measured load or predicted slowdown.
+ * What is common to all policies; a policy says what of it is waived, and ranks the rest (core/policy/policy.h). */
+#include "base/memory.h"
+#include "core/core_internal.h"
+
+bool job_wants_idle(const struct core *core, const struct job *job)
+{
+    /* Under reservations a job whose need nobody knows can only be given a whole GPU. */
+    bool unknown = core->config.memory_view == MEMORY_RESERVE && belief_claim(core, job, NULL) < 0;
+    /* The thesis recovers on idle GPUs; the other ways come to that when another guess was wrong too. */
+    bool alone = job->recovery && (core->config.recovery == RECOVERY_EXCLUSIVE || job->crashes > 1);
+
+    return job->wants.exclusive || alone || !core->policy->shares || unknown;
+}
+
+static int32_t bound_of(const struct core *core, const struct job *job)
+{
+    return job->wants.max_slowdown_permille ? job->wants.max_slowdown_permille : core->config.max_slowdown_permille;
+}
+
+int32_t gpu_slowdown_bound(const struct core *core, const struct job *job, const struct gpu *gpu)
+{
+    int32_t least = bound_of(core, job);
+
+    for (uint32_t i = 0; i < gpu->resident_count; i++) {
+        int32_t bound = bound_of(core, gpu->residents[i]);
+        if (bound && (!least || bound < least))
+            least = bound;
+    }
+    return least;
+}
+
+static uint32_t prediction_verdict(const struct core *core, const struct job *job, const struct gpu *gpu)
+{
+    int32_t bound = gpu_slowdown_bound(core, job, gpu);
+
+    return bound && belief_slowdown_permille(gpu, job) > bound ? REASON_SLOWDOWN : REASON_NONE;
+}
+
+#define COMPANY_MAX 64
+
+/* Who comes after a reservation must fit beside the job that has it, in memory and slowdown, once those who were there
+ * before have gone: so that it starts then at the latest, and the GPU is used until then. */
+static bool fits_beside_reserved(const struct core *core, const struct job *job, const struct gpu *gpu)
+{
+    const struct job *head = core_find_job(core, gpu->reserved_for);
+    struct job *company[COMPANY_MAX];
+    struct gpu later = {.residents = company, .total_bytes = gpu->total_bytes};
+    int64_t booked = 0, claim = belief_claim(core, job, NULL), reserved = belief_claim(core, head, NULL);
+
+    if (claim < 0 || reserved < 0 || job->wants.exclusive || job_wants_idle(core, head) || !core->policy->predicts)
+        return false;
+    for (uint32_t i = 0; i < gpu->resident_count; i++)
+        if (gpu->residents[i]->placed_ns >= gpu->reserved_ns) {
+            if (later.resident_count + 1 >= array_size(company))
+                return false;
+            company[later.resident_count++] = gpu->residents[i];
+            booked += gpu->residents[i]->claim_bytes;
+        }
+    company[later.resident_count++] = (struct job *)head;
+    return booked + claim + reserved <= gpu_idle_bytes(gpu) - core->config.margin_bytes &&
+           prediction_verdict(core, job, &later) == REASON_NONE;
+}
+
+static bool gpu_leaves_room_for_reserved(const struct core *core, const struct job *job, const struct gpu *gpu)
+{
+    return !gpu->reserved_for || gpu->reserved_for == job->id || fits_beside_reserved(core, job, gpu);
+}
+
+bool gpu_fits_idle(const struct core *core, const struct job *job, const struct gpu *gpu)
+{
+    uint32_t source;
+    int64_t claim;
+
+    if (!gpu_idle(gpu) || !gpu_leaves_room_for_reserved(core, job, gpu))
+        return false;
+    claim = belief_claim(core, job, &source);
+    if (source == CLAIM_LEARNED) /* its margin may say more than the card has: the run itself fitted */
+        claim = job->history->peak_bytes;
+    return claim <= gpu_idle_bytes(gpu);
+}
+
+int64_t job_needed_bytes(const struct core *core, const struct job *job)
+{
+    int64_t claim = belief_claim(core, job, NULL);
+
+    if (core->policy->waives_load && core->config.memory_view == MEMORY_MONITOR)
+        return 0;
+    if (claim < 0) /* thesis 6.2.2: the floor stands in for an estimate */
+        return core->config.floor_bytes;
+    /* gpu_free_bytes has taken the margin off already under reservations */
+    return claim + (core->config.memory_view == MEMORY_MONITOR ? core->config.margin_bytes : 0);
+}
+
+static bool over(int32_t reading_permille, int32_t cap_permille)
+{
+    return cap_permille < 1000 && reading_permille > cap_permille;
+}
+
+/* What was measured closes the GPU (thesis 6.2.2; several caps: its public code). */
+static uint32_t load_verdict(const struct core *core, const struct gpu *gpu)
+{
+    const struct core_config *config = &core->config;
+    bool busy = over(gpu->smact_permille, config->smact_cap_permille);
+    bool others = over(gpu->smocc_permille, config->smocc_cap_permille) || over(gpu->dram_permille, config->dram_cap_permille);
+    /* Where neither of the others is measured, SM activity has to decide by itself. */
+    bool alone = gpu->smocc_permille < 0 && gpu->dram_permille < 0;
+
+    if (config->smact_cap_permille < 1000 && gpu->smact_permille < 0)
+        return REASON_NOT_MEASURED;
+    if (config->caps_together)
+        return busy && (others || alone) ? REASON_SM_ACTIVITY : REASON_NONE;
+    return busy || others ? REASON_SM_ACTIVITY : REASON_NONE;
+}
+
+uint32_t gpu_verdict(const struct core *core, const struct job *job, const struct gpu *gpu, int64_t now_ns)
+{
+    if (gpu->lost)
+        return REASON_GPUS_LOST;
+    if (!gpu->measured)
+        return REASON_NOT_MEASURED;
+    if (gpu_fits_idle(core, job, gpu))
+        return REASON_NONE;
+    if (!gpu_leaves_room_for_reserved(core, job, gpu))
+        return REASON_RESERVED;
+    if (gpu_exclusive_resident(gpu))
+        return REASON_EXCLUSIVE;
+    if (gpu->resident_count >= core->config.max_jobs_per_gpu)
+        return REASON_FULL;
+    if (gpu_settling(gpu, now_ns))
+        return REASON_SETTLING;
+    if (gpu_free_bytes(core, gpu) < job_needed_bytes(core, job))
+        return REASON_MEMORY;
+    if (core->policy->waives_load)
+        return REASON_NONE;
+    return core->policy->predicts ? prediction_verdict(core, job, gpu) : load_verdict(core, gpu);
+}
