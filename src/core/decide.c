@@ -39,16 +39,24 @@ static bool choose_idle(const struct core *core, const struct job *job, struct r
     return placed->count == job->wants.gpus;
 }
 
+/* A GPU with residents and less memory cannot qualify: the verdict would be no, at greater cost. */
+static bool may_qualify(const struct core *core, const struct gpu *gpu, int64_t needed_bytes)
+{
+    return gpu->resident_count == 0 || gpu_free_bytes(core, gpu) >= needed_bytes;
+}
+
 /* The best `wanted` of the GPUs that qualify, best first: all must qualify at once. */
 static bool choose_shared(const struct core *core, const struct job *job, int64_t now_ns, struct record_placed *placed)
 {
-    int64_t ranks[RECORD_MAX_GPUS];
+    int64_t ranks[RECORD_MAX_GPUS], needed_bytes = job_needed_bytes(core, job);
 
     placed->count = 0;
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         uint32_t at;
         int64_t rank;
-        rank = core->policy->rank(core, core->gpus[i]); /* first: it costs less than the verdict */
+        if (!may_qualify(core, core->gpus[i], needed_bytes))
+            continue;
+        rank = core->policy->rank(core, core->gpus[i]); /* costs less than the verdict */
         if (placed->count == job->wants.gpus && rank >= ranks[placed->count - 1])
             continue;
         if (gpu_verdict(core, job, core->gpus[i], now_ns) != REASON_NONE)
@@ -83,12 +91,9 @@ static bool worth_another_look(const struct core *core, const struct job *job, i
     if (job->examined == 0 || (job->history && job->history->changed > job->examined))
         return true;
     needed_bytes = job_needed_bytes(core, job);
-    for (const struct gpu *gpu = core->last_opened; gpu && gpu->opened > job->examined; gpu = gpu->opened_before) {
-        if (gpu->resident_count && gpu_free_bytes(core, gpu) < needed_bytes)
-            continue; /* the verdict would be no, but at greater cost */
-        if (gpu_verdict(core, job, gpu, now_ns) == REASON_NONE)
+    for (const struct gpu *gpu = core->last_opened; gpu && gpu->opened > job->examined; gpu = gpu->opened_before)
+        if (may_qualify(core, gpu, needed_bytes) && gpu_verdict(core, job, gpu, now_ns) == REASON_NONE)
             return true;
-    }
     return false;
 }
 
