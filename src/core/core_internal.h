@@ -39,6 +39,9 @@ const struct job *core_head(const struct core *core);
  * queue's head. NULL after the last. */
 const struct job *core_behind(const struct core *core, const struct job *job);
 
+/* Whether something may be placed already. */
+bool core_decision_due(const struct core *core, int64_t now_ns);
+
 /* How many jobs are looked at: the head, and the backfill window behind it. */
 uint64_t core_reach(const struct core *core);
 

@@ -268,13 +268,21 @@ static void reserve_for_head(struct core *core, int64_t now_ns, struct record_li
         place(core, head, now_ns, out); /* what was reserved for another may be free */
 }
 
+bool core_decision_due(const struct core *core, int64_t now_ns)
+{
+    /* Further off than any decision puts the next one: the clock was set back since. */
+    int64_t off_ns = core->next_decision_ns - now_ns;
+
+    return off_ns <= 0 || off_ns > core->config.decide_period_ns + core->config.collocate_extra_ns;
+}
+
 /* One pass over the head and its backfill window. */
 static void place_jobs(struct core *core, int64_t now_ns, struct record_list *out)
 {
     struct job *job = (struct job *)core_head(core), *next;
     uint64_t reach = core_reach(core);
 
-    for (uint64_t looked = 0; job && looked < reach && now_ns >= core->next_decision_ns; job = next) {
+    for (uint64_t looked = 0; job && looked < reach && core_decision_due(core, now_ns); job = next) {
         next = (struct job *)core_behind(core, job);
         if (!place(core, job, now_ns, out))
             looked++;
@@ -289,7 +297,7 @@ static void wait_for_next(struct core *core, int64_t now_ns, struct record_list 
     const struct job *head = core_head(core);
     struct record waited = {.type = RECORD_WAITED, .at_ns = now_ns};
 
-    if (!core->config.paced || !head || now_ns < core->next_decision_ns)
+    if (!core->config.paced || !head || !core_decision_due(core, now_ns))
         return;
     waited.waited.until_ns = now_ns + core->config.decide_period_ns +
                              (job_wants_idle(core, head) ? 0 : core->config.collocate_extra_ns);

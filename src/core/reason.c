@@ -56,8 +56,14 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
         snprintf(text, REASON_TEXT, "job %" PRIu64 ", which ran out of GPU memory, goes first", reason->other);
         break;
     case REASON_MEMORY:
-        snprintf(text, REASON_TEXT, "needs %s on each of %" PRIu32 " GPU%s, the best open one (GPU %" PRIu32 ") has %s free",
-                 needed, reason->wanted, plural(reason->wanted), reason->gpu, best);
+        if (reason->wanted == 0)
+            snprintf(text, REASON_TEXT, "has %s free, %s is needed", best, needed);
+        else if (reason->wanted == 1)
+            snprintf(text, REASON_TEXT, "needs %s, the best open GPU (%" PRIu32 ") has %s free", needed, reason->gpu, best);
+        else
+            snprintf(text, REASON_TEXT,
+                     "needs %s on each of %" PRIu32 " GPUs, the best open one (GPU %" PRIu32 ") has %s free", needed,
+                     reason->wanted, reason->gpu, best);
         break;
     case REASON_SM_ACTIVITY:
         snprintf(text, REASON_TEXT,
@@ -72,7 +78,10 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
                  reason->cap_permille / 1000, reason->cap_permille % 1000 / 10);
         break;
     case REASON_NO_IDLE_GPU:
-        snprintf(text, REASON_TEXT, "needs %" PRIu32 " GPU%s to itself, %" PRIu32 " %s idle", reason->wanted,
+        if (reason->wanted == 0)
+            snprintf(text, REASON_TEXT, "is not idle, and the job wants GPUs to itself");
+        else
+            snprintf(text, REASON_TEXT, "needs %" PRIu32 " GPU%s to itself, %" PRIu32 " %s idle", reason->wanted,
                  plural(reason->wanted), reason->qualified, reason->qualified == 1 ? "is" : "are");
         break;
     case REASON_RESERVED:
@@ -98,15 +107,20 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
                  plural(reason->wanted), reason->qualified, reason->qualified == 1 ? "is" : "are");
         break;
     case REASON_PERIOD:
-        snprintf(text, REASON_TEXT, "next decision in %s", wait);
+        if (reason->until_ns - now_ns < NS_PER_SEC)
+            snprintf(text, REASON_TEXT, "next decision in less than a second");
+        else
+            snprintf(text, REASON_TEXT, "next decision in %s", wait);
         break;
     case REASON_TOO_MANY_GPUS:
         snprintf(text, REASON_TEXT, "wants %" PRIu32 " GPUs, the node has %" PRIu32, reason->wanted, reason->qualified);
         break;
     case REASON_NEVER_FITS:
-        snprintf(text, REASON_TEXT, "needs %s of GPU memory on %" PRIu32 " GPU%s, only %" PRIu32 " ha%s that much (largest: %s)",
-                 needed, reason->wanted, plural(reason->wanted), reason->qualified,
-                 reason->qualified == 1 ? "s" : "ve", best);
+        if (reason->qualified == 0)
+            snprintf(text, REASON_TEXT, "needs %s of GPU memory, no GPU has that much (largest: %s)", needed, best);
+        else
+            snprintf(text, REASON_TEXT, "needs %s of GPU memory on %" PRIu32 " GPUs, only %" PRIu32 " ha%s that much",
+                     needed, reason->wanted, reason->qualified, reason->qualified == 1 ? "s" : "ve");
         break;
     default:
         snprintf(text, REASON_TEXT, "does not wait");
@@ -246,7 +260,7 @@ struct reason core_gpu_reason(const struct core *core, uint64_t id, uint32_t num
 {
     const struct job *job = core_find_job(core, id);
     const struct gpu *gpu = core_gpu(core, number);
-    struct reason reason = {.code = REASON_NONE, .wanted = 1, .gpu = UINT32_MAX};
+    struct reason reason = {.code = REASON_NONE, .gpu = UINT32_MAX};
 
     if (!job || !gpu || (job->state != JOB_QUEUED && job->state != JOB_HELD))
         return reason;
@@ -297,7 +311,7 @@ struct reason core_reason(const struct core *core, uint64_t id, int64_t now_ns)
             return (struct reason){.code = REASON_RECOVERY_FIRST, .other = core->recovering.head->id};
         return (struct reason){.code = REASON_BEHIND, .ahead = ahead_of(job), .other = head->id};
     }
-    if (now_ns < core->next_decision_ns)
+    if (!core_decision_due(core, now_ns))
         return (struct reason){.code = REASON_PERIOD, .until_ns = core->next_decision_ns};
     return job_wants_idle(core, job) ? reason_of_idle_seeker(core, job) : reason_of_sharer(core, job, now_ns);
 }

@@ -28,7 +28,7 @@ enum reason_code {
 
 struct reason {
     uint32_t code; /* enum reason_code */
-    uint32_t wanted;
+    uint32_t wanted;    /* GPUs; 0: the reason is about one GPU */
     uint32_t qualified;
     uint32_t gpu; /* the GPU that best_* speaks of */
     uint64_t ahead;

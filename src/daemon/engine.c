@@ -162,9 +162,9 @@ static void on_retry(uv_timer_t *timer)
 {
     struct engine *engine = timer->data;
 
-    /* Those committed after the first that failed have failed with it: all go again, in order. */
-    for (struct turn *turn = engine->first; turn; turn = turn->next)
-        commit(engine, turn);
+    /* One tries for all: with a full disk they may be many. */
+    if (engine->first)
+        commit(engine, engine->first);
 }
 
 /* The submitter is told that nothing was accepted, so the job must not run once the disk has space again. */
@@ -175,16 +175,22 @@ static void withdraw_submissions(struct engine *engine, struct turn *turn)
                                               .job = turn->specs[i].job}, NULL);
 }
 
+/* Nobody is kept waiting until the disk has space. */
+static void disappoint(struct engine *engine, struct turn *turn, const char *error)
+{
+    if (turn->waiter_count) {
+        tell_waiters(turn, -EIO, error);
+        withdraw_submissions(engine, turn);
+    }
+}
+
 static void on_failed(struct engine *engine, struct turn *turn, const char *error)
 {
     if (!engine->trouble) {
         daemon_log("cannot store: %s; new jobs are refused and nothing is started until it can", error);
         engine->trouble = xstrdup(error);
     }
-    if (turn->waiter_count) {
-        tell_waiters(turn, -EIO, error);
-        withdraw_submissions(engine, turn);
-    }
+    disappoint(engine, turn, error);
     uv_timer_start(engine->retry, on_retry, RETRY_WALL_MS, 0);
 }
 
@@ -210,9 +216,11 @@ static void on_stored(int status, const char *error, void *user)
     engine->first = turn->next;
     if (!engine->first)
         engine->last = NULL;
-    if (engine->trouble && !engine->first) {
+    if (engine->trouble) {
         daemon_log("storing works again");
         free_ptr(&engine->trouble);
+        for (struct turn *waiting = engine->first; waiting; waiting = waiting->next)
+            commit(engine, waiting);
     }
     /* Once stopping, what was decided is left to the next start, which finds it in the store. */
     for (size_t i = turn->input_count; i < turn->records.count && !daemon->stopping; i++)
@@ -250,7 +258,8 @@ void engine_turn(struct engine *engine)
     int64_t now_ns = nodetime_now_ns();
     struct record_list decisions = {0};
 
-    node_feed_samples(daemon->node);
+    if (!engine->trouble) /* which nothing could be started for, and which would only pile up */
+        node_feed_samples(daemon->node);
     if (turn->records.count == 0) {
         /* Time has passed, which may be an input of its own. */
         struct record timer = {.type = RECORD_TIMER, .at_ns = now_ns};
@@ -274,6 +283,8 @@ void engine_turn(struct engine *engine)
     else
         engine->first = turn;
     engine->last = turn;
-    if (!uv_is_active((uv_handle_t *)engine->retry))
+    if (engine->trouble)
+        disappoint(engine, turn, engine->trouble);
+    else
         commit(engine, turn);
 }

@@ -128,7 +128,7 @@ static void test_floor_is_missed_below(void **state)
     struct fixture *f = *state;
 
     one_gpu_left(f, 35 * GIB + 1, 0, "");
-    assert_reason(f, f->last_job, "needs 5.0 GiB on each of 1 GPU, the best open one (GPU 2) has 5.0 GiB free");
+    assert_reason(f, f->last_job, "needs 5.0 GiB, the best open GPU (2) has 5.0 GiB free");
 }
 
 static void test_cap_is_met_at_800(void **state)
@@ -225,10 +225,20 @@ static void test_decision_period(void **state)
     assert_string_equal(placed_on(f, 1), "0");
     assert_string_equal(placed_on(f, 2), "");
     assert_reason(f, 2, "next decision in 0:30");
+    f->now_ns -= SECONDS(3600); /* the clock is set back: nobody waits an hour for it */
+    decide(f);
+    assert_string_equal(placed_on(f, 2), "1");
+    exits(f, 2, EXIT_COMPLETED, -1);
+    submit(f, 1, GIB);
+    f->now_ns += SECONDS(1);
+    decide(f);
+    assert_string_equal(placed_on(f, 3), "");
+    assert_reason(f, 3, "next decision in 0:29");
+    f->now_ns -= SECONDS(1);
     assert_int_equal(core_next_wake_ns(f->core, f->now_ns), f->now_ns + SECONDS(30));
     f->now_ns += SECONDS(30);
     decide(f);
-    assert_string_equal(placed_on(f, 2), "1");
+    assert_string_equal(placed_on(f, 3), "1");
 }
 
 /* ---- Reservations ---- */
@@ -244,7 +254,7 @@ static void test_reservations_do_not_race(void **state)
     decide(f);
     assert_string_equal(placed_on(f, 5), "0");
     assert_string_equal(placed_on(f, 6), "");
-    assert_reason(f, 6, "needs 20.0 GiB on each of 1 GPU, the best open one (GPU 1) has 19.0 GiB free");
+    assert_reason(f, 6, "needs 20.0 GiB, the best open GPU (1) has 19.0 GiB free");
 }
 
 static void test_observed_memory_beyond_the_claim_counts(void **state)
@@ -384,7 +394,7 @@ static void test_what_can_never_run(void **state)
     assert_string_equal(reason_format(&why, 0, text), "wants 5 GPUs, the node has 4");
     assert_false(core_could_ever_run(f->core, &too_large, &why));
     assert_string_equal(reason_format(&why, 0, text),
-                        "needs 40.0 GiB of GPU memory on 2 GPUs, only 0 have that much (largest: 40.0 GiB)");
+                        "needs 40.0 GiB of GPU memory, no GPU has that much (largest: 40.0 GiB)");
     submit(f, 5, -1);
     decide(f);
     assert_int_equal(f->decisions.items[0].type, RECORD_REFUSED);
