@@ -254,6 +254,14 @@ static void stop(struct daemon *daemon)
         daemon_log("stopped; %" PRIu32 " job%s on and will be found again", running, running == 1 ? " goes" : "s go");
 }
 
+/* Settings that policies of the simulator go by, and that no reading here answers yet. */
+static void tell_what_is_not_measured(const struct core_config *config)
+{
+    if (config->statistic != STATISTIC_MEAN || config->smocc_cap_permille < 1000 || config->dram_cap_permille < 1000)
+        daemon_log("only the mean of SM activity is measured so far: the settings statistic, sm_occupancy_cap and "
+                   "dram_activity_cap have no effect");
+}
+
 static int run(struct daemon *daemon, struct error *err)
 {
     uv_signal_t signals[2];
@@ -276,6 +284,7 @@ static int run(struct daemon *daemon, struct error *err)
         runs_reconcile(daemon->runs);
         engine_turn(daemon->engine);
         node_watch(daemon->node);
+        tell_what_is_not_measured(&daemon->config.core);
         daemon_log("policy %s, memory view %s, listening on %s", daemon->config.core.policy,
                    memory_view_name(daemon->config.core.memory_view), daemon->config.socket);
         uv_run(&loop, UV_RUN_DEFAULT);
