@@ -4,6 +4,7 @@
  *   - no job is lost or run twice: what the world knows of each job and what the core knows agree
  *   - an exclusive job is alone on its GPUs until it ends, under every policy
  *   - every waiting job has a reason with a sentence; no other job has one
+ *   - a head for which GPUs are reserved starts at the latest when those have ended who ran there at that moment
  *   - the same inputs give the same decisions, and applying the stored records gives the same state
  *
  * The world is a mock driver: it launches what is placed, sees memory, ends jobs in every way, restarts. The seed of a
@@ -34,7 +35,16 @@ struct world_job {
     int64_t seen_bytes[RECORD_MAX_GPUS];
 };
 
+/* A reservation, and who was in its way when it was made. */
+struct reservation {
+    uint64_t job; /* 0: none */
+    uint32_t count;
+    uint32_t gpus[RECORD_MAX_GPUS];
+    int64_t at_ns;
+};
+
 struct world {
+    struct reservation reservation;
     struct random random;
     uint64_t seed;
     struct core *core;
@@ -101,6 +111,9 @@ static void on_decision(struct world *world, const struct record *record)
     case RECORD_RESERVED:
         if (job->ended || job->running || record->reserved.count != job->wants.gpus)
             fail(world, "GPUs were reserved for job %" PRIu64 ", which does not wait for them", record->job);
+        world->reservation = (struct reservation){
+            .job = record->job, .count = record->reserved.count, .at_ns = record->at_ns};
+        memcpy(world->reservation.gpus, record->reserved.gpus, sizeof world->reservation.gpus);
         break;
     case RECORD_WAITED:
         if (record->waited.until_ns <= world->now_ns)
@@ -220,6 +233,41 @@ static void check_slowdowns(const struct world *world)
             }
         }
     }
+}
+
+/* What the promise to the head takes for granted: a GPU that is there and measured, has no foreign memory, and whose
+ * jobs hold no more than they claimed. */
+static bool keeps_its_word(const struct gpu *gpu)
+{
+    for (uint32_t i = 0; i < gpu->resident_count; i++)
+        if (job_placement_of(gpu->residents[i], gpu->number)->observed_bytes > gpu->residents[i]->claim_bytes)
+            return false;
+    return !gpu->lost && gpu->measured && gpu->foreign_bytes == 0;
+}
+
+static void check_reserved_head_starts(const struct world *world)
+{
+    const struct core *core = world->core;
+    const struct reservation *reservation = &world->reservation;
+    const struct job *head = core_head(core);
+
+    if (!head || head->id != reservation->job || core->reserved_job != head->id || core->config.learn ||
+        world->now_ns < core->next_decision_ns || core->config.memory_view != MEMORY_RESERVE)
+        return;
+    for (uint32_t i = 0; i < reservation->count; i++) {
+        const struct gpu *gpu = core_gpu(core, reservation->gpus[i]);
+        if (!keeps_its_word(gpu) || gpu_settling(gpu, world->now_ns) || gpu->total_bytes < head->claim_bytes)
+            return;
+        for (uint32_t k = 0; k < gpu->resident_count; k++)
+            if (gpu->residents[k]->placed_ns <= reservation->at_ns || gpu->residents[k]->wants.exclusive)
+                return; /* was there before */
+        if (gpu->resident_count && gpu->resident_count >= core->config.max_jobs_per_gpu)
+            return;
+        if (gpu->resident_count && !core->policy->waives_load && !core->policy->predicts)
+            return; /* by measured load the GPU may be closed to anybody */
+    }
+    fail(world, "the GPUs reserved for job %" PRIu64 " at %" PRId64 " are free of those who were there, and it waits",
+         head->id, reservation->at_ns);
 }
 
 /* ---- Inputs ---- */
@@ -532,6 +580,7 @@ static void step(struct world *world)
     check_jobs(world);
     check_nobody_waits_in_vain(world);
     check_slowdowns(world);
+    check_reserved_head_starts(world);
 }
 
 static struct world *world_new(uint64_t seed)
