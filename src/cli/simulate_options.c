@@ -251,6 +251,22 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
+/* The policies are a table elsewhere: the help's last part is made from it. Owned by argp. */
+static char *add_policies(int key, const char *text, void *input)
+{
+    char *help = NULL;
+    size_t length;
+    FILE *out;
+
+    (void)input;
+    if (key != ARGP_KEY_HELP_POST_DOC || !(out = open_memstream(&help, &length)))
+        return (char *)text;
+    fprintf(out, "%s\n\nPolicies, and presets (to which a policy may be added: thesis+lug):\n", text);
+    config_policies_help(out);
+    fclose(out);
+    return help;
+}
+
 const struct argp simulate_argp = {
     .options = options,
     .parser = parse,
@@ -258,4 +274,5 @@ const struct argp simulate_argp = {
            "completion times, out-of-memory crashes, energy and slowdowns."
            "\vJobs share GPUs as docs/contention.md models it: calibrated on published measurements, not validated. "
            "Runs with the same seeds give the same figures.",
+    .help_filter = add_policies,
 };

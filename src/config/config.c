@@ -409,3 +409,31 @@ void config_help(FILE *out)
     }
     config_release(&defaults);
 }
+
+#define HELP_WIDTH  78
+#define HELP_INDENT 15
+
+/* "  name         text", broken between words, every line under the text's begin. */
+static void print_entry(FILE *out, const char *name, const char *text)
+{
+    int column = fprintf(out, "  %-*s", HELP_INDENT - 2, name);
+
+    while (*text) {
+        int length = (int)strcspn(text, " ");
+        if (column + 1 + length > HELP_WIDTH)
+            column = fprintf(out, "\n%*s", HELP_INDENT, "") - 1;
+        column += fprintf(out, "%s%.*s", column > HELP_INDENT ? " " : "", length, text);
+        text += length;
+        text += strspn(text, " ");
+    }
+    fputc('\n', out);
+}
+
+void config_policies_help(FILE *out)
+{
+    for (const struct preset *preset = presets; preset->name; preset++)
+        print_entry(out, preset->name, preset->summary);
+    for (size_t i = 0; policies[i]; i++)
+        if (!preset_find(policies[i]->name))
+            print_entry(out, policies[i]->name, policies[i]->summary);
+}

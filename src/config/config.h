@@ -55,6 +55,9 @@ int config_check(const struct config *config, struct error *err);
 /* The table: each key with what it takes, its default and a line of text. */
 void config_help(FILE *out);
 
+/* What `policy` takes: each preset and each plain policy with a line that says what it is, and where it is from. */
+void config_policies_help(FILE *out);
+
 const char *share_mode_name(enum share_mode share);   /* "streams", "mps" */
 const char *estimator_name(enum estimator estimator); /* "declared", "measured", ... */
 

@@ -311,6 +311,8 @@ int main(int argc, char **argv)
     usage_parse(&argp, argc, argv, &options);
     if (options.help_settings) {
         config_help(stdout);
+        printf("\nWhat `policy` takes (NAME, or a preset and a plain policy: thesis+lug):\n");
+        config_policies_help(stdout);
         status = 0;
     } else {
         status = nodetime_init(&err) == 0 ? read_config(&options, &daemon.config, &err) : EXIT_FAILURE;
