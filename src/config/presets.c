@@ -15,7 +15,7 @@
 
 #define CARMA                                                                                                          \
     "memory_view=reserve memory_margin=256M decide_period=0s collocate_extra=0s paced=no settle=30s recovery=informed "   \
-    "max_jobs_per_gpu=16 backfill=64 patience=30m max_slowdown=2.3 learn=yes trim=60s"
+    "max_jobs_per_gpu=16 backfill=64 patience=30m max_slowdown=2.3 learn=yes trim=5m"
 
 const struct preset presets[] = {
     {"carma", "carma",

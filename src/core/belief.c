@@ -42,10 +42,10 @@ int32_t belief_activity(const struct job *job)
 }
 
 /* Runs of one workload differ a little (cuDNN's choice of algorithms, fragmentation): a sixteenth more than the most that
- * was seen, half of that once there were several to see. */
+ * was seen, half of that once there were several to see; a quarter while the only run to go by has not ended. */
 static int64_t with_learned_margin(const struct history *history)
 {
-    return history->peak_bytes + history->peak_bytes / (history->runs < 3 ? 16 : 32);
+    return history->peak_bytes + history->peak_bytes / (history->runs == 0 ? 4 : history->runs < 3 ? 16 : 32);
 }
 
 int64_t belief_claim(const struct core *core, const struct job *job, uint32_t *source)
@@ -57,7 +57,7 @@ int64_t belief_claim(const struct core *core, const struct job *job, uint32_t *s
     *source = job->wants.claim_source;
     if (!core->config.learn || !history || job->wants.claim_source == CLAIM_DECLARED)
         return job->claim_bytes;
-    if (history->runs && job->crashes == 0) {
+    if (job->crashes == 0 && (history->runs || (history->peak_bytes && job->wants.claim_bytes < 0))) {
         *source = CLAIM_LEARNED;
         return with_learned_margin(history);
     }

@@ -52,7 +52,7 @@ bool belief_sample_is_due(const struct core *core, const struct gpu *gpu, int64_
  * regression (one step of a Kalman filter with independent beliefs). */
 void belief_learn_activity(struct core *core, struct gpu *gpu, const struct record *sample);
 
-/* What a completed run, or a crash that needed at least so much, teaches about memory. */
+/* What a completed run, one that was seen to settle, or a crash that needed at least so much, teaches about memory. */
 void belief_learn_memory(struct core *core, struct job *job, int64_t bytes, bool completed);
 
 #endif

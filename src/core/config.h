@@ -43,7 +43,8 @@ struct core_config {
     int64_t patience_ns;      /* with backfill: GPUs are reserved for a head that has waited for so long */
     int32_t max_slowdown_permille; /* predicted slowdown that a placement may cause, e.g. 2500; 0: any */
     bool learn;               /* claims and activities from earlier runs of the same workload */
-    int64_t trim_ns;          /* a claim falls to what its job was seen to hold, plus a tenth, after so long; 0: never */
+    int64_t trim_ns;          /* a claim falls to what its job was seen to hold and a tenth more (a quarter, where none was
+                                 made) so long after its memory appeared; 0: never */
 };
 
 /* The defaults: MAGM with the thesis's preconditions on reservations. */

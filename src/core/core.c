@@ -330,7 +330,7 @@ static int apply_memory(struct core *core, struct job *job, const struct record 
         gpu->closed_until_ns = record->at_ns + core->config.settle_ns;
     if (job->first_use_ns == 0 && seen_everywhere(job)) {
         job->first_use_ns = record->at_ns;
-        if (core->config.trim_ns > 0 && job->claim_bytes >= 0 && !job->queue)
+        if (core->config.trim_ns > 0 && !job->wants.exclusive && !job->queue)
             queue_push(&core->trimming, job);
     }
     return 0;
@@ -468,6 +468,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         break;
     case RECORD_TRIMMED:
         job->claim_bytes = record->trimmed.claim_bytes;
+        belief_learn_memory(core, job, peak_of(job), false);
         queue_remove(job);
         for (uint32_t i = 0; i < job->placement_count; i++) {
             gpu_rebook(core->gpus[job->placements[i].gpu]);

@@ -165,8 +165,9 @@ static void trim_claims(struct core *core, int64_t now_ns, struct record_list *o
         for (uint32_t i = 0; i < job->placement_count; i++)
             if (job->placements[i].observed_bytes > peak)
                 peak = job->placements[i].observed_bytes;
-        trimmed.trimmed.claim_bytes = peak + peak / 10;
-        if (trimmed.trimmed.claim_bytes >= job->claim_bytes || core->config.trim_ns == 0)
+        /* Where nobody said what it needs, there is less to go by. */
+        trimmed.trimmed.claim_bytes = job->claim_bytes < 0 ? peak + peak / 4 : peak + peak / 10;
+        if ((job->claim_bytes >= 0 && trimmed.trimmed.claim_bytes >= job->claim_bytes) || core->config.trim_ns == 0)
             queue_remove(job);
         else if (!decide(core, out, &trimmed))
             return;

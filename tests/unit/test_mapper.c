@@ -273,6 +273,39 @@ static void test_claims_are_trimmed_to_what_was_seen(void **state)
     assert_string_equal(placed_on(f, 2), "0");
 }
 
+static void test_a_whole_gpu_is_given_back_once_the_need_is_seen(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    keep_gpus(f, 1);
+    submit_workload(f, "w", 1, -1, 100);
+    submit_workload(f, "w", 1, -1, 100);
+    decide(f);
+    assert_int_equal(decision(f, RECORD_PLACED)->placed.claim_bytes, -1);
+    memory_seen(f, 1, 0, 8 * GIB);
+    f->now_ns += SECONDS(60);
+    decide(f); /* a quarter more: the first run's claim, and what the second is given by what the first taught */
+    assert_int_equal(decision(f, RECORD_TRIMMED)->trimmed.claim_bytes, 10 * GIB);
+    assert_int_equal(decision(f, RECORD_PLACED)->placed.claim_bytes, 10 * GIB);
+    assert_string_equal(placed_on(f, 2), "0");
+}
+
+static void test_an_exclusive_job_gives_nothing_back(void **state)
+{
+    struct fixture *f = *state;
+    struct record record = wants(1, -1);
+
+    use_carma(f);
+    record.submitted.exclusive = true;
+    submit_record(f, record);
+    decide(f);
+    memory_seen(f, 1, 0, 8 * GIB);
+    f->now_ns += SECONDS(60);
+    decide(f);
+    assert_int_equal(f->decisions.count, 0);
+}
+
 /* ---- Backfill ---- */
 
 static void test_backfill_passes_a_blocked_head(void **state)
@@ -603,6 +636,8 @@ int main(void)
         CASE(test_what_is_learned_on_one_gpu_opens_another),
         CASE(test_a_sample_is_due_when_it_can_teach),
         CASE(test_claims_are_trimmed_to_what_was_seen),
+        CASE(test_a_whole_gpu_is_given_back_once_the_need_is_seen),
+        CASE(test_an_exclusive_job_gives_nothing_back),
         CASE(test_backfill_passes_a_blocked_head),
         CASE(test_backfill_window_ends),
         CASE(test_the_head_has_gpus_reserved_in_the_end),
