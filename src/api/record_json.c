@@ -202,7 +202,7 @@ static int get_integer(const json_t *value, const char *type, const char *name, 
 static int get_array(const json_t *value, const char *type, const struct record_field *field, uint32_t count,
                      uint32_t *elements, struct error *err)
 {
-    int64_t number;
+    int64_t number = 0;
     size_t i;
     int rc;
 
@@ -294,7 +294,7 @@ int record_json_read(const char *text, size_t length, struct record *record, str
     json_error_t where;
     size_t i, members = COMMON_MEMBERS;
     uint32_t type, previous = 0;
-    int64_t number;
+    int64_t number = 0;
     int rc;
 
     memset(record, 0, sizeof *record);

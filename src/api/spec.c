@@ -294,7 +294,7 @@ static int member_from_json(const struct member *member, const json_t *json, str
 {
     void *at = member_at(spec, member);
     const char *text;
-    int64_t number;
+    int64_t number = 0;
     int rc;
 
     switch (member->kind) {

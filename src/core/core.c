@@ -14,6 +14,12 @@ struct core *core_new(void)
     return core;
 }
 
+static void job_free(struct job *job)
+{
+    free(job->placements);
+    free(job);
+}
+
 void core_free(struct core *core)
 {
     struct history *history, *other;
@@ -24,7 +30,7 @@ void core_free(struct core *core)
     HASH_ITER(hh, core->jobs, job, next)
     {
         HASH_DEL(core->jobs, job);
-        free(job);
+        job_free(job);
     }
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         free(core->gpus[i]->residents);
@@ -290,6 +296,7 @@ static void apply_placed(struct core *core, struct job *job, const struct record
     job->first_use_ns = 0;
     job->headed_ns = 0;
     job->placement_count = placed->count;
+    job->placements = xcalloc(placed->count, sizeof *job->placements);
     for (uint32_t i = 0; i < placed->count; i++) {
         struct gpu *gpu = core->gpus[placed->gpus[i]];
         job->placements[i] = (struct job_placement){.gpu = placed->gpus[i]};
@@ -383,6 +390,7 @@ static void leave_gpus(struct core *core, struct job *job, int64_t at_ns)
     for (uint32_t i = 0; i < job->placement_count; i++)
         gpu_remove_resident(core, core->gpus[job->placements[i].gpu], job, at_ns);
     job->placement_count = 0;
+    free_ptr(&job->placements);
 }
 
 /* Puts the job where its new state belongs. */
@@ -417,7 +425,7 @@ static void enter_state(struct core *core, struct job *job, uint32_t state, int6
         leave_gpus(core, job, at_ns);
     if (job_state_ended(state)) {
         HASH_DEL(core->jobs, job);
-        free(job);
+        job_free(job);
     }
 }
 

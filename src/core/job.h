@@ -60,7 +60,7 @@ struct job {
     int64_t first_use_ns;    /* its memory was seen on all its GPUs then; 0: not yet */
     int64_t headed_ns;       /* since when it has been the first to be placed; 0: never */
     uint32_t placement_count; /* GPUs held now */
-    struct job_placement placements[RECORD_MAX_GPUS];
+    struct job_placement *placements; /* owned; NULL while it holds none */
     struct history *history; /* of its workload; borrowed; NULL: it has no key */
     uint64_t examined;       /* core.openings when it was last found not to fit anywhere: a cache, not state */
     int32_t sensitivity_permille; /* of a reading to its activity: scratch of belief_learn_activity */

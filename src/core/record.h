@@ -14,7 +14,7 @@
 
 #include "core/config.h"
 
-#define RECORD_MAX_GPUS 16      /* GPUs of one job */
+#define RECORD_MAX_GPUS 64      /* GPUs of one job: the most of any in the public traces */
 #define RECORD_UUID_SIZE 48     /* "GPU-" or "MIG-" and a UUID, NUL included */
 #define RECORD_WORKLOAD_SIZE 64 /* what identifies runs of "the same" job, NUL included */
 

@@ -10,6 +10,7 @@ static void job_view_free(struct job_view *view)
 {
     job_spec_release(&view->spec);
     free(view->user);
+    free(view->placements);
     free(view->message);
     free(view);
 }
@@ -78,6 +79,7 @@ static void fold_placed(struct job_view *view, const struct record_placed *place
     view->claim_bytes = placed->claim_bytes;
     view->started_ns = -1;
     view->placement_count = placed->count;
+    view->placements = xrealloc(view->placements, placed->count, sizeof *view->placements);
     for (uint32_t i = 0; i < placed->count; i++)
         view->placements[i] = (struct job_placement){.gpu = placed->gpus[i]};
 }

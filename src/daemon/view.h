@@ -29,7 +29,7 @@ struct job_view {
     struct record_exited exit;
     char *message;            /* owned; of the last failure; may be NULL */
     uint32_t placement_count; /* of the last or current launch */
-    struct job_placement placements[RECORD_MAX_GPUS];
+    struct job_placement *placements; /* owned */
     UT_hash_handle hh;
 };
 

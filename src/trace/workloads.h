@@ -10,7 +10,7 @@
 
 #define WORKLOADS_MAX          100000
 #define WORKLOAD_PROFILED_GPUS 2 /* a job's first GPU, and each of its others */
-#define WORKLOAD_MAX_GPUS      16
+#define WORKLOAD_MAX_GPUS      64
 #define WORKLOAD_ID_SIZE       64 /* NUL included */
 
 /* Memory figures that are recorded with a workload, in the order of the .rad file's columns. */

@@ -34,7 +34,7 @@ expect_error 2 "'--output' needs an argument, FILE" submit --output
 expect_error 2 "not a whole number" submit -G two -- true
 expect_error 2 "out of range" submit -G 0 -- true
 expect_error 2 "out of range" submit -G -1 -- true
-expect_error 2 "out of range" submit -G 17 -- true
+expect_error 2 "out of range" submit -G 65 -- true
 expect_error 2 "not a size" submit --gpu-memory=-1G -- true
 expect_error 2 "out of range" submit --gpu-memory 0 -- true
 expect_error 2 "out of range" submit --gpu-memory 99999T -- true

@@ -120,8 +120,8 @@ static void test_bad_keyed(void **state)
     refuse("./a\nbatch_size: -1\n", "j.rad:2: batch size: -1 is out of range: 1 to 1099511627776");
     refuse("./a\npolicy: exclusive/ collocation\n",
            "j.rad:2: policy 'exclusive/ collocation': write exclusive or collocation");
-    refuse("./a\ngpus: 0\n", "j.rad:2: number of GPUs: 0 is out of range: 1 to 16");
-    refuse("./a\ngpus: 17\n", "j.rad:2: number of GPUs: 17 is out of range: 1 to 16");
+    refuse("./a\ngpus: 0\n", "j.rad:2: number of GPUs: 0 is out of range: 1 to 64");
+    refuse("./a\ngpus: 65\n", "j.rad:2: number of GPUs: 65 is out of range: 1 to 64");
     refuse("./a\ngpu_memory: -5G\n", "j.rad:2: gpu_memory: '-5G' is not a size: write it like 12G, 512M or 1.5GiB");
     refuse("./a\ngpu_memory: 0\n", "j.rad:2: gpu_memory '0' is out of range: more than 0, at most 1024T");
     refuse("./a\ngpu_memory: 2000T\n", "j.rad:2: gpu_memory '2000T' is out of range: more than 0, at most 1024T");

@@ -141,9 +141,9 @@ static void test_refused(void **state)
            "environment entry 1 is not of the form NAME=value: correct or remove it");
     refuse("{" MINIMAL ",\"conda_environment\":\"--help\"}",
            "conda_environment '--help' is not an environment: it begins with -");
-    refuse("{" MINIMAL ",\"gpus\":0}", "gpus 0 is out of range: 1 to 16");
-    refuse("{" MINIMAL ",\"gpus\":17}", "gpus 17 is out of range: 1 to 16");
-    refuse("{" MINIMAL ",\"gpus\":4294967297}", "gpus 4294967297 is out of range: 1 to 16");
+    refuse("{" MINIMAL ",\"gpus\":0}", "gpus 0 is out of range: 1 to 64");
+    refuse("{" MINIMAL ",\"gpus\":65}", "gpus 65 is out of range: 1 to 64");
+    refuse("{" MINIMAL ",\"gpus\":4294967297}", "gpus 4294967297 is out of range: 1 to 64");
     refuse("{" MINIMAL ",\"gpus\":1.0}", "gpus is not a whole number");
     refuse("{" MINIMAL ",\"gpu_memory_bytes\":0}", "gpu_memory_bytes 0 is out of range: 1 to 1125899906842624");
     refuse("{" MINIMAL ",\"gpu_memory_bytes\":-1}", "gpu_memory_bytes -1 is negative: leave it out if it is not known");

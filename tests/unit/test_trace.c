@@ -177,8 +177,8 @@ static void test_bad_workloads(void **state)
     refuse_workloads("id,gpus,peak_mib\n", "w.csv:1: no column 'resident_mib': add it to the header and every row");
     refuse_workloads(WORKLOADS_HEADER "a,1,1\n", "w.csv:2: 3 fields where the header names 6: complete the row");
     refuse_workloads(WORKLOADS_HEADER "a,1,,1,1,1\n", "w.csv:2: no value for 'peak_mib': fill it in");
-    refuse_workloads(WORKLOADS_HEADER "a,0,1,1,1,1\n", "w.csv:2: gpus: 0 is out of range: 1 to 16");
-    refuse_workloads(WORKLOADS_HEADER "a,17,1,1,1,1\n", "w.csv:2: gpus: 17 is out of range: 1 to 16");
+    refuse_workloads(WORKLOADS_HEADER "a,0,1,1,1,1\n", "w.csv:2: gpus: 0 is out of range: 1 to 64");
+    refuse_workloads(WORKLOADS_HEADER "a,65,1,1,1,1\n", "w.csv:2: gpus: 65 is out of range: 1 to 64");
     refuse_workloads(WORKLOADS_HEADER "a,1,-1,1,1,1\n", "w.csv:2: peak_mib -1 is out of range: 0 to 16777216");
     refuse_workloads(WORKLOADS_HEADER "a,1,1e9,1,1,1\n", "w.csv:2: peak_mib 1e9 is out of range: 0 to 16777216");
     refuse_workloads(WORKLOADS_HEADER "a,1,nan,1,1,1\n", "w.csv:2: peak_mib 'nan' is not a number");
