@@ -67,24 +67,28 @@ int64_t belief_claim(const struct core *core, const struct job *job, uint32_t *s
     return history->peak_bytes < core->largest_gpu_bytes ? history->peak_bytes : core->largest_gpu_bytes;
 }
 
-int64_t belief_delivered_ppm(const struct gpu *gpu)
+/* What the residents but `without` (may be NULL) leave idle: prod(1 - a_i). */
+static int64_t idle_ppm(const struct gpu *gpu, const struct job *without)
 {
     int64_t idle = PPM;
 
     for (uint32_t i = 0; i < gpu->resident_count; i++)
-        idle = idle * (1000 - belief_activity(gpu->residents[i])) / 1000;
-    return PPM - idle;
+        if (gpu->residents[i] != without)
+            idle = idle * (1000 - belief_activity(gpu->residents[i])) / 1000;
+    return idle;
+}
+
+int64_t belief_delivered_ppm(const struct gpu *gpu)
+{
+    return PPM - idle_ppm(gpu, NULL);
 }
 
 int32_t belief_slowdown_permille(const struct gpu *gpu, const struct job *joining)
 {
-    int64_t idle = PPM, sum = 0, slowdown;
+    int64_t idle = idle_ppm(gpu, NULL), sum = 0, slowdown;
 
-    for (uint32_t i = 0; i < gpu->resident_count; i++) {
-        int32_t activity = belief_activity(gpu->residents[i]);
-        idle = idle * (1000 - activity) / 1000;
-        sum += activity;
-    }
+    for (uint32_t i = 0; i < gpu->resident_count; i++)
+        sum += belief_activity(gpu->residents[i]);
     if (joining) {
         idle = idle * (1000 - belief_activity(joining)) / 1000;
         sum += belief_activity(joining);
@@ -127,7 +131,7 @@ static int32_t clamp_activity(int64_t permille)
 bool belief_sample_is_due(const struct core *core, const struct gpu *gpu, int64_t at_ns)
 {
     return core->config.learn && gpu->foreign_bytes <= GPU_IDLE_FOREIGN_BYTES &&
-           at_ns - gpu->changed_ns >= core->config.window_ns + BELIEF_LOADING_NS &&
+           at_ns - gpu->changed_ns >= core_learning_delay_ns(core) &&
            at_ns - gpu->learned_ns >= core->config.window_ns + LEARNING_PAUSE_NS && can_tell(core, gpu);
 }
 
@@ -146,24 +150,22 @@ static void open_where_believed(struct core *core, uint64_t changed)
 
 void belief_learn_activity(struct core *core, struct gpu *gpu, const struct record *record)
 {
+    CLEANUP(free_ptr) int64_t *sensitivities = NULL; /* of the reading to each activity, in permille */
     int64_t innovation, spread = READING_VARIANCE;
 
     if (record->sample.smact_permille < 0 || !belief_sample_is_due(core, gpu, record->at_ns))
         return;
     innovation = record->sample.smact_permille - belief_delivered_ppm(gpu) / 1000;
+    sensitivities = xcalloc(gpu->resident_count, sizeof *sensitivities);
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
-        int64_t others_idle = PPM;
-        for (uint32_t k = 0; k < gpu->resident_count; k++)
-            if (k != i)
-                others_idle = others_idle * (1000 - belief_activity(gpu->residents[k])) / 1000;
-        gpu->residents[i]->sensitivity_permille = (int32_t)(others_idle / 1000);
-        spread += gpu->residents[i]->history->variance * (others_idle / 1000) / 1000 * (others_idle / 1000) / 1000;
+        sensitivities[i] = idle_ppm(gpu, gpu->residents[i]) / 1000;
+        spread += gpu->residents[i]->history->variance * sensitivities[i] / 1000 * sensitivities[i] / 1000;
     }
     core->openings++;
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         struct job *job = gpu->residents[i];
         struct history *history = job->history;
-        int64_t covariance = history->variance * job->sensitivity_permille / 1000;
+        int64_t covariance = history->variance * sensitivities[i] / 1000;
         history->activity_permille = clamp_activity(belief_activity(job) + covariance * innovation / spread);
         history->variance -= covariance * covariance / spread;
         if (history->variance < LEAST_VARIANCE)

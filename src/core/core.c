@@ -255,13 +255,14 @@ static int check_gpus(const struct core *core, const struct job *job, uint32_t c
 
 static void end_reservation(struct core *core, struct job *job)
 {
-    for (uint32_t i = 0; i < core->gpu_count && core->reserved_job == job->id; i++)
+    if (core->reserved_job != job->id)
+        return;
+    for (uint32_t i = 0; i < core->gpu_count; i++)
         if (core->gpus[i]->reserved_for == job->id) {
             core->gpus[i]->reserved_for = 0;
             gpu_opens(core, core->gpus[i]);
         }
-    if (core->reserved_job == job->id)
-        core->reserved_job = 0;
+    core->reserved_job = 0;
 }
 
 /* One job at a time has GPUs reserved: the head of the moment. */
@@ -307,10 +308,11 @@ static void apply_placed(struct core *core, struct job *job, const struct record
         }
     }
     core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
-    if (placed->shared)
+    if (placed->shared) {
         core->next_decision_ns += core->config.collocate_extra_ns;
-    if (placed->shared) /* the cycle is that of collocations (thesis 6.2.2) */
+        /* the cycle is that of collocations (thesis 6.2.2) */
         core->round_robin_next = (placed->gpus[placed->count - 1] + 1) % core->gpu_count;
+    }
 }
 
 static bool seen_everywhere(const struct job *job)
@@ -343,17 +345,6 @@ static int apply_memory(struct core *core, struct job *job, const struct record 
     return 0;
 }
 
-/* The most that a run was seen to hold on one of its GPUs. */
-static int64_t peak_of(const struct job *job)
-{
-    int64_t peak = 0;
-
-    for (uint32_t i = 0; i < job->placement_count; i++)
-        if (job->placements[i].observed_bytes > peak)
-            peak = job->placements[i].observed_bytes;
-    return peak;
-}
-
 /* What the residents but `job` were seen to hold. */
 static int64_t held_by_others(const struct gpu *gpu, const struct job *job)
 {
@@ -361,14 +352,14 @@ static int64_t held_by_others(const struct gpu *gpu, const struct job *job)
 
     for (uint32_t i = 0; i < gpu->resident_count; i++)
         if (gpu->residents[i] != job)
-            held += job_placement_of(gpu->residents[i], gpu->number)->observed_bytes;
+            held += job_placement_on(gpu->residents[i], gpu->number)->observed_bytes;
     return held;
 }
 
 /* The facts of a crash, for the verdict on it. */
 static void note_crash(const struct core *core, struct job *job, const struct record_exited *exited)
 {
-    int64_t peak = peak_of(job);
+    int64_t peak = job_peak_bytes(job);
 
     job->crashes++;
     job->crashed_alone = true;
@@ -467,7 +458,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
             note_crash(core, job, &record->exited);
             belief_learn_memory(core, job, job->crash_needed_bytes, false);
         } else if (state == JOB_COMPLETED) {
-            belief_learn_memory(core, job, peak_of(job), true);
+            belief_learn_memory(core, job, job_peak_bytes(job), true);
         }
         break;
     case RECORD_REQUEUED:
@@ -476,7 +467,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         break;
     case RECORD_TRIMMED:
         job->claim_bytes = record->trimmed.claim_bytes;
-        belief_learn_memory(core, job, peak_of(job), false);
+        belief_learn_memory(core, job, job_peak_bytes(job), false);
         queue_remove(job);
         for (uint32_t i = 0; i < job->placement_count; i++) {
             gpu_rebook(core->gpus[job->placements[i].gpu]);
@@ -533,9 +524,9 @@ static int apply(struct core *core, const struct record *record, struct error *e
 int core_apply(struct core *core, const struct record *record, struct error *err)
 {
     int status = apply(core, record, err);
-    const struct job *head = core_head(core);
+    struct job *head = core_head(core);
 
     if (status == 0 && head && head->headed_ns == 0)
-        find(core, head->id)->headed_ns = record->at_ns;
+        head->headed_ns = record->at_ns;
     return status;
 }

@@ -33,11 +33,10 @@ struct core {
 };
 
 /* The job that is to be placed next, or NULL. */
-const struct job *core_head(const struct core *core);
+struct job *core_head(const struct core *core);
 
-/* The k-th job behind the head (0: the head itself) in the order in which they are looked at; job->next or the next
- * queue's head. NULL after the last. */
-const struct job *core_behind(const struct core *core, const struct job *job);
+/* Whom decisions look at after the job: the next of its queue, or the first of the main queue. NULL after the last. */
+struct job *core_behind(const struct core *core, const struct job *job);
 
 /* Whether something may be placed already. */
 bool core_decision_due(const struct core *core, int64_t now_ns);

@@ -7,13 +7,13 @@
 
 /* ---- Who is next ---- */
 
-const struct job *core_head(const struct core *core)
+struct job *core_head(const struct core *core)
 {
     /* Thesis 6.2.3: a waiting recovery job goes before the main queue, and blocks it unless there is backfill. */
     return core->recovering.head ? core->recovering.head : core->waiting.head;
 }
 
-const struct job *core_behind(const struct core *core, const struct job *job)
+struct job *core_behind(const struct core *core, const struct job *job)
 {
     if (job->next || job->queue == &core->waiting)
         return job->next;
@@ -161,10 +161,7 @@ static void trim_claims(struct core *core, int64_t now_ns, struct record_list *o
 
     while ((job = core->trimming.head) && now_ns - job->first_use_ns >= core->config.trim_ns) {
         struct record trimmed = {.type = RECORD_TRIMMED, .at_ns = now_ns, .job = job->id};
-        int64_t peak = 0;
-        for (uint32_t i = 0; i < job->placement_count; i++)
-            if (job->placements[i].observed_bytes > peak)
-                peak = job->placements[i].observed_bytes;
+        int64_t peak = job_peak_bytes(job);
         /* Where nobody said what it needs, there is less to go by. */
         trimmed.trimmed.claim_bytes = job->claim_bytes < 0 ? peak + peak / 4 : peak + peak / 10;
         if ((job->claim_bytes >= 0 && trimmed.trimmed.claim_bytes >= job->claim_bytes) || core->config.trim_ns == 0)
@@ -255,11 +252,11 @@ static bool choose_reserved(const struct core *core, const struct job *job, stru
     return reserved->count == job->wants.gpus;
 }
 
-/* With backfill a head that needs much could wait for ever. Once its patience is at an end, nobody else is put on the
- * GPUs reserved for it: it starts at the latest when those end who run there now. */
+/* With backfill a head that needs much could wait for ever. Once its patience is at an end, only who fits beside it is
+ * put on the GPUs reserved for it: it starts at the latest when those end who run there now. */
 static void reserve_for_head(struct core *core, int64_t now_ns, struct record_list *out)
 {
-    struct job *head = (struct job *)core_head(core);
+    struct job *head = core_head(core);
     struct record decision = {.type = RECORD_RESERVED, .at_ns = now_ns};
 
     if (!head || core->reserved_job == head->id || !core->config.backfill || now_ns - head->headed_ns < core->config.patience_ns)
@@ -280,11 +277,11 @@ bool core_decision_due(const struct core *core, int64_t now_ns)
 /* One pass over the head and its backfill window. */
 static void place_jobs(struct core *core, int64_t now_ns, struct record_list *out)
 {
-    struct job *job = (struct job *)core_head(core), *next;
+    struct job *job = core_head(core), *next;
     uint64_t reach = core_reach(core);
 
     for (uint64_t looked = 0; job && looked < reach && core_decision_due(core, now_ns); job = next) {
-        next = (struct job *)core_behind(core, job);
+        next = core_behind(core, job);
         if (!place(core, job, now_ns, out))
             looked++;
         if (looked == 1)

@@ -63,7 +63,6 @@ struct job {
     struct job_placement *placements; /* owned; NULL while it holds none */
     struct history *history; /* of its workload; borrowed; NULL: it has no key */
     uint64_t examined;       /* core.openings when it was last found not to fit anywhere: a cache, not state */
-    int32_t sensitivity_permille; /* of a reading to its activity: scratch of belief_learn_activity */
     struct queue *queue;  /* the one it stands in, or NULL */
     struct job *previous;
     struct job *next;

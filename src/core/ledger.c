@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "core/core_internal.h"
 
-struct job_placement *job_placement_on(struct job *job, uint32_t gpu)
+struct job_placement *job_placement_on(const struct job *job, uint32_t gpu)
 {
     for (uint32_t i = 0; i < job->placement_count; i++)
         if (job->placements[i].gpu == gpu)
@@ -11,12 +11,14 @@ struct job_placement *job_placement_on(struct job *job, uint32_t gpu)
     return NULL;
 }
 
-const struct job_placement *job_placement_of(const struct job *job, uint32_t gpu)
+int64_t job_peak_bytes(const struct job *job)
 {
+    int64_t peak = 0;
+
     for (uint32_t i = 0; i < job->placement_count; i++)
-        if (job->placements[i].gpu == gpu)
-            return &job->placements[i];
-    return NULL;
+        if (job->placements[i].observed_bytes > peak)
+            peak = job->placements[i].observed_bytes;
+    return peak;
 }
 
 static int64_t at_least_zero(int64_t value)
@@ -30,7 +32,7 @@ void gpu_rebook(struct gpu *gpu)
     gpu->booked_bytes = 0;
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         const struct job *job = gpu->residents[i];
-        int64_t observed = job_placement_of(job, gpu->number)->observed_bytes;
+        int64_t observed = job_placement_on(job, gpu->number)->observed_bytes;
         if (job->claim_bytes < 0) {
             gpu->booked_bytes = -1;
             return;
@@ -115,7 +117,7 @@ void gpu_add_resident(struct gpu *gpu, struct job *job, int64_t at_ns)
 void gpu_remove_resident(struct core *core, struct gpu *gpu, struct job *job, int64_t at_ns)
 {
     uint32_t kept = 0;
-    int64_t observed = job_placement_of(job, gpu->number)->observed_bytes;
+    int64_t observed = job_placement_on(job, gpu->number)->observed_bytes;
 
     gpu->exclusive_job = NULL;
     for (uint32_t i = 0; i < gpu->resident_count; i++) {

@@ -75,7 +75,9 @@ void gpu_set_settling(struct core *core, struct gpu *gpu, uint64_t job);
 /* Notes that the GPU may now take a job that it could not take before. */
 void gpu_opens(struct core *core, struct gpu *gpu);
 
-struct job_placement *job_placement_on(struct job *job, uint32_t gpu); /* NULL: it is not there */
-const struct job_placement *job_placement_of(const struct job *job, uint32_t gpu);
+struct job_placement *job_placement_on(const struct job *job, uint32_t gpu); /* NULL: it is not there */
+
+/* The most that the job was seen to hold, in this run, on one of its GPUs. */
+int64_t job_peak_bytes(const struct job *job);
 
 #endif

@@ -162,7 +162,7 @@ static void on_retry(uv_timer_t *timer)
 {
     struct engine *engine = timer->data;
 
-    /* One tries for all: with a full disk they may be many. */
+    /* The first tries for all: with a full disk they may be many. */
     if (engine->first)
         commit(engine, engine->first);
 }

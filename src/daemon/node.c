@@ -113,7 +113,7 @@ static int64_t held_by(struct node *node, const struct gpu_reading *reading, uin
 
 static void feed_memory(struct node *node, const struct gpu *gpu, const struct job *job, int64_t held)
 {
-    const struct job_placement *placement = job_placement_of(job, gpu->number);
+    const struct job_placement *placement = job_placement_on(job, gpu->number);
     struct record input = {.at_ns = nodetime_now_ns(), .job = job->id};
 
     input.memory = (struct record_memory){.gpu = gpu->number, .bytes = quantum_memory(held)};

@@ -285,15 +285,18 @@ static void start(struct runs *runs, const struct job_view *view)
         run_add(runs, view, directory, shepherd, start_ticks);
 }
 
-void runs_start(struct runs *runs, const struct record *placed)
+/* A job that was cancelled while its placement was being stored, or its daemon away, is not begun: nothing would stop it. */
+static void start_unless_cancelled(struct runs *runs, const struct job_view *view)
 {
-    struct job_view *view = views_find(&runs->daemon->views, placed->job);
-
-    /* Cancelled while the placement was being stored: the signal that was decided on finds nothing to stop. */
     if (view->state == JOB_STOPPING)
         feed_launch_failed(runs, view->id, "cancelled before it was started");
     else
         start(runs, view);
+}
+
+void runs_start(struct runs *runs, const struct record *placed)
+{
+    start_unless_cancelled(runs, views_find(&runs->daemon->views, placed->job));
 }
 
 void runs_stop(struct runs *runs, uint64_t job)
@@ -337,10 +340,7 @@ static void reconcile(struct runs *runs, struct job_view *view)
     struct run *run;
 
     if (tries == 0) {
-        if (view->state == JOB_STOPPING)
-            feed_launch_failed(runs, view->id, "cancelled before it was started");
-        else
-            start(runs, view);
+        start_unless_cancelled(runs, view);
         return;
     }
     if (launch_settle(directory, &status, &err) != 0) {
@@ -348,10 +348,7 @@ static void reconcile(struct runs *runs, struct job_view *view)
         status = (struct launch_status){.phase = LAUNCH_STARTING};
     }
     if (status.phase == LAUNCH_FAILED && status.shepherd == 0) { /* the daemon died before the shepherd began */
-        if (view->state == JOB_STOPPING)
-            feed_launch_failed(runs, view->id, "cancelled before it was started");
-        else
-            start(runs, view);
+        start_unless_cancelled(runs, view);
         return;
     }
     run = run_add(runs, view, directory, status.shepherd, status.shepherd_start_ticks);

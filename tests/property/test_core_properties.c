@@ -240,7 +240,7 @@ static void check_slowdowns(const struct world *world)
 static bool keeps_its_word(const struct gpu *gpu)
 {
     for (uint32_t i = 0; i < gpu->resident_count; i++)
-        if (job_placement_of(gpu->residents[i], gpu->number)->observed_bytes > gpu->residents[i]->claim_bytes)
+        if (job_placement_on(gpu->residents[i], gpu->number)->observed_bytes > gpu->residents[i]->claim_bytes)
             return false;
     return !gpu->lost && gpu->measured && gpu->foreign_bytes == 0;
 }
