@@ -11,7 +11,7 @@ LEVELS = [
     ["base"],
     ["core", "contention", "estimate"],
     ["api", "config", "trace"],
-    ["gpu", "launch", "store", "http", "client", "sim"],
+    ["gpu", "launch", "store", "http", "client", "evaluation", "sim"],
     ["daemon", "cli", "vnode"],
 ]
 LEVEL_OF = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}

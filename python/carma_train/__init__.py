@@ -1,0 +1,1 @@
+"""Trains carma's estimators on measured runs; writes data/models. Not needed to run carma."""

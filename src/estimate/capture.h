@@ -1,0 +1,28 @@
+/* Reads an operator trace (docs/formats/capture.md; python/carma writes it) into a program. Pure: text in memory. */
+#ifndef CARMA_ESTIMATE_CAPTURE_H
+#define CARMA_ESTIMATE_CAPTURE_H
+
+#include "base/error.h"
+#include "estimate/lower.h"
+#include "estimate/program.h"
+
+#define CAPTURE_MAX_BYTES ((size_t)64 << 20)
+
+struct capture {
+    struct program program;
+    char torch[32];       /* version */
+    char model[128];      /* "" = not said */
+    int64_t batch_size;   /* the program's */
+    bool scales;          /* the batch size may be chosen: each size was recorded as base + slope * batch */
+    enum optimizer optimizer;
+    bool optimizer_known; /* false: one that has no name here */
+    enum precision precision;
+    char mapping[64];     /* "cuda" as recorded, or "cpu": which CPU operators were mapped to CUDA's */
+};
+
+/* Inits *capture. batch_size <= 0: the recorded one. -EINVAL with one line "FILE:LINE: ..."; *capture is then empty. */
+int capture_read(struct capture *capture, const char *name, const char *text, size_t length, int64_t batch_size,
+                 struct error *err);
+void capture_release(struct capture *capture);
+
+#endif

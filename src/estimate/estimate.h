@@ -1,0 +1,69 @@
+/* How much GPU memory a job will need and how busy it will keep the SMs, before it starts. One vtable per estimator. */
+#ifndef CARMA_ESTIMATE_ESTIMATE_H
+#define CARMA_ESTIMATE_ESTIMATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "estimate/capture.h"
+#include "estimate/layers.h"
+#include "estimate/lower.h"
+#include "estimate/profile.h"
+#include "estimate/replay.h"
+
+/* Earlier finished runs of the same job key. */
+struct estimate_history {
+    const int64_t *peak_bytes; /* borrowed; per GPU */
+    const int32_t *smact_permille; /* borrowed; -1 = not known; may be NULL */
+    size_t count;
+};
+
+/* What there is to estimate from; any part may be missing. */
+struct estimate_question {
+    const struct layer_list *layers; /* complete (layers_complete) or NULL */
+    const struct capture *capture;   /* or NULL */
+    struct training training;
+    const struct machine_profile *profile; /* never NULL */
+    int64_t declared_bytes;                /* -1 = not */
+    struct estimate_history history;
+    int32_t quantile_permille; /* the answer should be enough with this probability; 500 = the median */
+    int32_t fold;              /* -1; else answer with the models that have not seen this fold (evaluation) */
+};
+
+struct estimate {
+    int64_t bytes;           /* per GPU, as nvidia-smi would show it: context included; at the quantile asked for */
+    int64_t median_bytes;    /* the best guess without margin */
+    int32_t smact_permille;  /* SM activity while it runs alone, on the profile's GPU; -1: not known */
+    int32_t smocc_permille;  /* SM occupancy; -1: not known */
+    int32_t confidence_permille; /* 1000 = measured on just this; low: unknown layers, missing shapes, an untested kind */
+    const char *source;      /* the estimator's name; of `auto` the one that answered */
+    bool exceeds_gpu;        /* more than the profile's GPU has */
+    /* What the bytes are (replay only; has_parts). Sum = median_bytes. */
+    bool has_parts;
+    int64_t parts[MEMORY_CATEGORY_COUNT];
+    int64_t fragmentation_bytes, context_bytes, correction_bytes; /* correction: the trained model's, may be negative */
+    char warning[160]; /* "" = none */
+};
+
+struct estimator {
+    const char *name, *text; /* one line of text, with where it is published */
+    /* 0; -ENOTSUP: this question has not what it needs (one line says what); other negative: bad input. */
+    int (*answer)(const struct estimate_question *question, struct estimate *estimate, struct error *err);
+};
+
+extern const struct estimator *const estimators[]; /* NULL last: auto history replay gpumemnet horus faketensor deepspeed declared */
+const struct estimator *estimator_find(const char *name);
+
+/* One per file. */
+extern const struct estimator estimator_auto, estimator_history, estimator_replay, estimator_gpumemnet, estimator_horus,
+    estimator_faketensor, estimator_deepspeed, estimator_declared;
+
+/* With memory allocated inside and given back before the return: pure. */
+int estimate(const struct estimator *estimator, const struct estimate_question *question, struct estimate *result,
+             struct error *err);
+
+/* SM activity and occupancy from the program's features; what `carma estimate` reports whichever estimator gives memory. */
+void estimate_utilisation(const struct estimate_question *question, const struct program *program, struct estimate *result);
+
+#endif

@@ -1,0 +1,35 @@
+/* A layer list -> the program of a few training steps: PyTorch's eager autograd, what each layer saves for backward, when
+ * gradients come and go, what the optimizer keeps. */
+#ifndef CARMA_ESTIMATE_LOWER_H
+#define CARMA_ESTIMATE_LOWER_H
+
+#include "base/error.h"
+#include "estimate/layers.h"
+#include "estimate/program.h"
+
+enum optimizer { OPTIMIZER_SGD, OPTIMIZER_MOMENTUM, OPTIMIZER_ADAM, OPTIMIZER_ADAMW, OPTIMIZER_ADAFACTOR, OPTIMIZER_COUNT };
+enum precision { PRECISION_FP32, PRECISION_TF32, PRECISION_AMP, PRECISION_COUNT };
+const char *optimizer_name(enum optimizer optimizer); /* "sgd", "momentum", "adam", "adamw", "adafactor" */
+const char *precision_name(enum precision precision); /* "fp32", "tf32", "amp" */
+int optimizer_parse(const char *text, enum optimizer *optimizer, struct error *err);
+int precision_parse(const char *text, enum precision *precision, struct error *err);
+
+struct training {
+    int64_t batch_size; /* >= 1 */
+    enum optimizer optimizer;
+    enum precision precision;
+    int64_t samples; /* of the data set: the last batch of an epoch is samples % batch_size; <= 0: not known, no last batch */
+    bool summary_pass; /* the model's summary was made on the GPU before the training, as torchsummary does */
+    int64_t summary_batch; /* of that pass: torchsummary takes 2 */
+};
+
+void training_default(struct training *training); /* Adam, fp32 (TF32 takes the same), batch 32 */
+
+/* Works out what the list leaves open and is certain enough: in_channels, kernels, strides and groups from shapes and
+ * parameter counts; where layers get their input when the summary does not say (chains, shortcuts, concatenations). */
+void layers_complete(struct layer_list *list);
+
+/* Inits *program. -EINVAL when nothing can be built (no layer with a shape): one line. The list must be complete. */
+int program_lower(struct program *program, const struct layer_list *list, const struct training *training, struct error *err);
+
+#endif

@@ -1,0 +1,35 @@
+/* Replays a program through PyTorch's caching allocator (CUDACachingAllocator): sizes round up to 512 B; requests up to
+ * 1 MiB come from 2 MiB segments, under 10 MiB from 20 MiB segments, larger ones get a segment of their own, rounded up to
+ * 2 MiB; best fit by (size, address); a block splits when the rest is >= 512 B (small) or > 1 MiB (large); neighbours
+ * merge; where the GPU is full the free cached segments are released and the request retried. */
+#ifndef CARMA_ESTIMATE_REPLAY_H
+#define CARMA_ESTIMATE_REPLAY_H
+
+#include <stdbool.h>
+
+#include "estimate/program.h"
+
+/* How large a convolution's workspace is in each of its passes (workspace.h says what the letters stand for). */
+struct workspace_rule {
+    uint8_t algorithm[3]; /* enum workspace_algorithm by enum conv_pass */
+};
+
+struct replay_options {
+    struct workspace_rule rule;
+    int64_t limit_bytes; /* what the GPU has for the allocator's segments; <= 0: no limit */
+};
+
+struct replay_result {
+    int64_t peak_reserved_bytes;
+    int64_t peak_allocated_bytes;
+    bool out_of_memory;
+    uint64_t segments_released; /* cached segments given back because the GPU was full */
+    /* When reserved first reached its peak: what was allocated, by category; the rest of the peak is fragmentation
+     * (cached, unused). */
+    int64_t at_peak[MEMORY_CATEGORY_COUNT];
+    uint32_t peak_event;
+};
+
+void program_replay(const struct program *program, const struct replay_options *options, struct replay_result *result);
+
+#endif
