@@ -25,7 +25,8 @@ struct dataset_row {
 struct dataset {
     enum dataset_kind kind;
     struct dataset_row *rows; /* owned */
-    size_t count;
+    size_t count, capacity;
+    size_t left_out; /* rows of the file that are no question: no layer list or capture, no measurement of this machine */
     const struct machine_profile *profile; /* of the machine they were measured on */
 };
 

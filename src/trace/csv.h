@@ -36,6 +36,7 @@ struct csv {
     char *end;
     unsigned line;                    /* of the row at hand, from 1 */
     size_t rows;                      /* data rows so far */
+    uint64_t row_hash;                /* of the row's bytes without its line end: FNV-1a, 64 bits */
     const struct csv_column *columns; /* borrowed */
     size_t column_count;
     size_t field_count;                  /* in the file's header */

@@ -1,0 +1,159 @@
+/* Multi-layer perceptrons (thesis 5.4.2): hidden layers of an activation each, with batch norm and dropout as the row
+ * has them, and a softmax. The generator's four shapes are the thesis's Table 5.2 as its published rows show them. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "evaluation/network.h"
+#include "evaluation/rows.h"
+
+enum column {
+    ARCH,
+    INPUT_SIZE,
+    OUTPUT_SIZE,
+    HIDDEN_DEPTH,
+    BATCH_SIZE,
+    ACTIVATION,
+    DROPOUT_RATE,
+    USE_DROPOUT,
+    USE_BATCHNORM,
+    LINEAR_LAYERS,
+    BATCHNORM_LAYERS,
+    DROPOUT_LAYERS,
+    TOTAL_ACTIVATIONS,
+    TOTAL_PARAMS,
+    LAYERS,
+    MEASURED,
+    GPUTL,
+    GRACT,
+    SMACT,
+    SMOCC,
+    FP32A
+};
+
+static const struct csv_column columns[] = {
+    [ARCH] = {"arch", true},
+    [INPUT_SIZE] = {"input_size", true},
+    [OUTPUT_SIZE] = {"output_size", true},
+    [HIDDEN_DEPTH] = {"hidden_depth", true},
+    [BATCH_SIZE] = {"batch_size", true},
+    [ACTIVATION] = {"activation", true},
+    [DROPOUT_RATE] = {"dropout_rate", false},
+    [USE_DROPOUT] = {"use_dropout", true},
+    [USE_BATCHNORM] = {"use_batchnorm", true},
+    [LINEAR_LAYERS] = {"linear_layers", false},
+    [BATCHNORM_LAYERS] = {"batchnorm_layers", false},
+    [DROPOUT_LAYERS] = {"dropout_layers", false},
+    [TOTAL_ACTIVATIONS] = {"total_activations", false},
+    [TOTAL_PARAMS] = {"total_params", true},
+    [LAYERS] = {"layers", true},
+    [MEASURED] = {"max_gpu_memory_mib", true},
+    [GPUTL] = {"avg_gputl", false},
+    [GRACT] = {"avg_gract", false},
+    [SMACT] = {"avg_smact", false},
+    [SMOCC] = {"avg_smocc", false},
+    [FP32A] = {"avg_fp32a", false},
+};
+
+#define SAMPLES       4096 /* of every run's data set */
+#define SUMMARY_BATCH 2    /* torchsummary's own */
+#define MAX_WIDTH     (INT64_C(1) << 20)
+#define MAX_DEPTH     256
+
+struct mlp {
+    int64_t input, output, depth, batch;
+    const struct network_activation *activation;
+    bool dropout, batch_norm;
+};
+
+/* A hidden layer of `width` with what follows it. */
+static int32_t add_hidden(struct network *network, const struct mlp *mlp, int32_t from, int64_t width)
+{
+    from = network_linear(network, from, width);
+    if (mlp->batch_norm)
+        from = network_batch_norm(network, from);
+    from = network_activation(network, from, mlp->activation);
+    return mlp->dropout ? network_dropout(network, from) : from;
+}
+
+/* Widths: "pyramid" halves from layer to layer but not below the output; "bottleneck" is the same with one layer more;
+ * "uniform" keeps the input's; "gradual" goes down to the output in equal steps. */
+static int32_t add_all_hidden(struct network *network, const struct mlp *mlp, const char *arch, int32_t at)
+{
+    int64_t width = mlp->input, step = (mlp->input - mlp->output) / mlp->depth;
+    int64_t layers = mlp->depth + (strcmp(arch, "bottleneck") == 0);
+
+    /* rounded down, as Python's // does */
+    if (step * mlp->depth > mlp->input - mlp->output)
+        step--;
+    for (int64_t i = 0; i < layers; i++) {
+        if (strcmp(arch, "gradual") == 0)
+            width -= step;
+        else if (strcmp(arch, "uniform") != 0)
+            width /= 2;
+        if (width < mlp->output && strcmp(arch, "uniform") != 0)
+            width = mlp->output;
+        at = add_hidden(network, mlp, at, width);
+    }
+    return at;
+}
+
+static int build(const struct csv *csv, const struct mlp *mlp, struct layer_list *list, struct error *err)
+{
+    static const char *const archs[] = {"pyramid", "bottleneck", "uniform", "gradual"};
+    const char *arch = csv->values[ARCH];
+    const int64_t input[] = {mlp->input};
+    char type[LAYER_NAME_SIZE];
+    struct network network;
+    int64_t parameters;
+    size_t known = 0;
+    int32_t at;
+
+    while (known < array_size(archs) && strcmp(archs[known], arch) != 0)
+        known++;
+    if (known == array_size(archs))
+        return csv_error(csv, err, "arch '%.40s' is none that is known: pyramid, bottleneck, uniform, gradual", arch);
+    if (csv_integer(csv, TOTAL_PARAMS, 1, LAYER_MAX_PARAMETERS, 0, &parameters, err))
+        return -EINVAL;
+    network_begin(&network, list, csv, csv->values[LAYERS], input, 1, err);
+    at = add_all_hidden(&network, mlp, arch, NETWORK_INPUT);
+    at = network_linear(&network, at, mlp->output);
+    /* A single output has no softmax: a sigmoid or nothing, which no column but the list says. */
+    network_next_type(&network, type);
+    if (mlp->output > 1)
+        network_softmax(&network, at);
+    else
+        network_activation(&network, at,
+                           network_activation_named(strcmp(type, "Sigmoid") == 0 ? "sigmoid" : "identity"));
+    return network_finish(&network, parameters);
+}
+
+static int read_row(const struct csv *csv, struct dataset_row *row, struct error *err)
+{
+    int64_t use_dropout, use_batch_norm;
+    struct mlp mlp;
+
+    if (csv_integer(csv, INPUT_SIZE, 1, MAX_WIDTH, 0, &mlp.input, err) ||
+        csv_integer(csv, OUTPUT_SIZE, 1, MAX_WIDTH, 0, &mlp.output, err) ||
+        csv_integer(csv, HIDDEN_DEPTH, 1, MAX_DEPTH, 0, &mlp.depth, err) ||
+        csv_integer(csv, BATCH_SIZE, 1, DATASET_MAX_BATCH, 0, &mlp.batch, err) ||
+        csv_integer(csv, USE_DROPOUT, 0, 1, 0, &use_dropout, err) ||
+        csv_integer(csv, USE_BATCHNORM, 0, 1, 0, &use_batch_norm, err) ||
+        network_activation_find(csv, ACTIVATION, &mlp.activation, err) ||
+        dataset_mib(csv, MEASURED, &row->measured_bytes, err) ||
+        dataset_permille(csv, SMACT, &row->smact_permille, err) ||
+        dataset_permille(csv, SMOCC, &row->smocc_permille, err))
+        return -EINVAL;
+    mlp.dropout = use_dropout;
+    mlp.batch_norm = use_batch_norm;
+    row->training.batch_size = mlp.batch;
+    row->training.samples = SAMPLES;
+    row->training.summary_pass = true;
+    row->training.summary_batch = SUMMARY_BATCH;
+    snprintf(row->group, sizeof row->group, "%s", csv->values[ARCH]);
+    row->has_layers = build(csv, &mlp, &row->layers, err) == 0;
+    return row->has_layers ? 0 : -EINVAL;
+}
+
+const struct dataset_rows dataset_mlp_rows = {{columns, array_size(columns), 0}, read_row};
