@@ -47,7 +47,7 @@ int layer_counts_of(const struct estimate_question *question, struct layer_count
     }
     if (!question->capture)
         return error_set(err, ENOTSUP, "there is no model to count: give its summary");
-    counts->parameters = (double)question->capture->program.parameter_bytes / 4;
+    counts->parameters = (double)question->capture->program.parameter_bytes / 4; /* stored as fp32, with AMP too */
     return 0;
 }
 

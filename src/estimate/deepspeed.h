@@ -1,16 +1,17 @@
-/* DeepSpeed's published formulas for what ZeRO keeps on a GPU: model states (parameters, gradients, optimizer states of
- * Adam in mixed precision), neither activations nor context (deepspeed.readthedocs.io, "Memory Requirements"). */
+/* DeepSpeed's published formulas for what ZeRO keeps on the GPU: model states (parameters, gradients, optimizer states
+ * of Adam in mixed precision), neither activations nor context. */
 #ifndef CARMA_ESTIMATE_DEEPSPEED_H
 #define CARMA_ESTIMATE_DEEPSPEED_H
 
-#include <stdint.h>
+#include "base/error.h"
+#include "estimate/estimate.h"
 
-#define DEEPSPEED_STAGES 4
+enum { DEEPSPEED_STAGE_COUNT = 4 };
 
-/* Bytes on each of `gpus` GPUs without offloading. stage 0 (nothing is split) and 1 (optimizer states are): 2 bytes a
- * parameter, 2 its gradient, 12 for the optimizer's copy and two states (ZeRO, Rajbhandari et al., 2020, section 3.1);
- * stage 2: 2 + 18/gpus; stage 3: 18/gpus and 4 bytes for each parameter of the largest layer, as
- * estimate_zero{2,3}_model_states_mem_needs have them. */
-double deepspeed_model_states_bytes(int stage, double parameters, double largest_layer, int32_t gpus);
+/* Bytes on the GPU by ZeRO stage, for one GPU and without offloading. Stages 0 and 1 (Rajbhandari et al., "ZeRO", 2020,
+ * section 3.1): 16 a parameter, namely 2 for it, 2 for its gradient, 12 for the optimizer's copy and two states. Stage 2
+ * (estimate_zero2_model_states_mem_needs): 20 a parameter. Stage 3 (estimate_zero3_model_states_mem_needs): 18 a
+ * parameter, and 4 for each of the largest layer's. -ENOTSUP: there is no model to count. */
+int deepspeed_stages(const struct estimate_question *question, int64_t bytes[DEEPSPEED_STAGE_COUNT], struct error *err);
 
 #endif

@@ -12,6 +12,8 @@
 #include "estimate/profile.h"
 #include "estimate/replay.h"
 
+#define ESTIMATE_QUANTILE_PERMILLE 980 /* asked for where nobody says otherwise: too little for one job in fifty */
+
 /* Earlier finished runs of the same job key. */
 struct estimate_history {
     const int64_t *peak_bytes; /* borrowed; per GPU */
@@ -43,6 +45,7 @@ struct estimate {
     bool has_parts;
     int64_t parts[MEMORY_CATEGORY_COUNT];
     int64_t fragmentation_bytes, context_bytes, correction_bytes; /* correction: the trained model's, may be negative */
+    uint32_t peak_event; /* of the program: parts are what is allocated then */
     char warning[160]; /* "" = none */
 };
 

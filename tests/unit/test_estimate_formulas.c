@@ -1,0 +1,236 @@
+/* The estimators that are formulas, and the choice among all. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "estimate/deepspeed.h"
+#include "estimate/estimate.h"
+
+static struct estimate_question question_of(const struct layer_list *layers, int64_t batch_size)
+{
+    return (struct estimate_question){.layers = layers,
+                                      .training = {.batch_size = batch_size, .optimizer = OPTIMIZER_ADAM},
+                                      .profile = machine_profile_builtin(0),
+                                      .declared_bytes = -1,
+                                      .quantile_permille = ESTIMATE_QUANTILE_PERMILLE,
+                                      .fold = -1};
+}
+
+static struct layer *add_layer(struct layer_list *list, enum layer_kind kind, int64_t c, int64_t h, int64_t w,
+                               int64_t parameters)
+{
+    struct layer *layer = layer_list_add(list, kind);
+
+    layer->shape_known = true;
+    layer->rank = h ? 3 : 1;
+    layer->shape[0] = c;
+    layer->shape[1] = h;
+    layer->shape[2] = w;
+    layer->parameters = parameters;
+    return layer;
+}
+
+/* VGG-16 as its authors have it (Simonyan and Zisserman, 2015, configuration D), as torchsummary would list it. */
+static void build_vgg16(struct layer_list *list)
+{
+    static const int plan[] = {64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512, 0};
+    static const int dense[][2] = {{512 * 7 * 7, 4096}, {4096, 4096}, {4096, 1000}};
+    int64_t channels = 3, side = 224;
+
+    layer_list_init(list);
+    for (size_t i = 0; i < array_size(plan); i++) {
+        if (!plan[i]) {
+            side /= 2;
+            add_layer(list, LAYER_MAX_POOL, channels, side, side, 0);
+            continue;
+        }
+        add_layer(list, LAYER_CONV, plan[i], side, side, channels * plan[i] * 9 + plan[i]);
+        channels = plan[i];
+        add_layer(list, LAYER_ACTIVATION, channels, side, side, 0);
+    }
+    add_layer(list, LAYER_AVG_POOL, channels, 7, 7, 0);
+    for (size_t i = 0; i < array_size(dense); i++) {
+        add_layer(list, LAYER_LINEAR, dense[i][1], 0, 0, (int64_t)dense[i][0] * dense[i][1] + dense[i][1]);
+        if (i == 2)
+            break;
+        add_layer(list, LAYER_ACTIVATION, dense[i][1], 0, 0, 0);
+        add_layer(list, LAYER_DROPOUT, dense[i][1], 0, 0, 0);
+    }
+}
+
+/* `horus_mb` of real_models.csv for vgg16 on ImageNet. */
+static void horus_gives_what_was_published(void **state)
+{
+    static const struct {
+        int64_t batch_size;
+        double published_mib;
+    } cases[] = {{32, 21525.8}, {64, 41700.0}, {128, 82120.0}};
+    struct layer_list list;
+
+    (void)state;
+    build_vgg16(&list);
+    for (size_t i = 0; i < array_size(cases); i++) {
+        struct estimate_question question = question_of(&list, cases[i].batch_size);
+        struct estimate result;
+        struct error err;
+        assert_int_equal(estimate(estimator_find("horus"), &question, &result, &err), 0);
+        double mib = (double)result.bytes / MIB;
+        assert_true(fabs(mib / cases[i].published_mib - 1) < 0.001);
+        assert_int_equal(result.median_bytes, result.bytes);
+        assert_string_equal(result.source, "horus");
+        assert_int_equal(result.exceeds_gpu, cases[i].batch_size > 32);
+    }
+    layer_list_release(&list);
+}
+
+static void containers_are_not_counted_twice(void **state)
+{
+    struct layer_list list;
+    struct estimate before, after;
+    struct estimate_question question;
+    struct error err;
+
+    (void)state;
+    build_vgg16(&list);
+    question = question_of(&list, 32);
+    assert_int_equal(estimate(&estimator_horus, &question, &before, &err), 0);
+    add_layer(&list, LAYER_CONV, 512, 7, 7, 1000000)->container = true;
+    add_layer(&list, LAYER_IDENTITY, 512, 7, 7, 0);
+    assert_int_equal(estimate(&estimator_horus, &question, &after, &err), 0);
+    assert_int_equal(after.bytes, before.bytes);
+    layer_list_release(&list);
+}
+
+/* Transformers' documentation prints DeepSpeed's own answer for bigscience/T0_3B on one GPU without offloading: 2783M
+ * parameters, 65M in the largest layer, 46.91 GB (of 2^30). The ZeRO paper: 120 GB for 7.5G parameters. */
+static void deepspeed_gives_what_was_published(void **state)
+{
+    struct layer_list list;
+    int64_t bytes[DEEPSPEED_STAGE_COUNT];
+    struct estimate_question question;
+    struct error err;
+
+    (void)state;
+    layer_list_init(&list);
+    add_layer(&list, LAYER_LINEAR, 1, 0, 0, 65000000);
+    for (int i = 0; i < 100; i++)
+        add_layer(&list, LAYER_LINEAR, 1, 0, 0, (2783000000 - 65000000) / 100);
+    question = question_of(&list, 1);
+    assert_int_equal(deepspeed_stages(&question, bytes, &err), 0);
+    assert_true(fabs((double)bytes[3] / (double)GIB - 46.91) < 0.02);
+    add_layer(&list, LAYER_LINEAR, 1, 0, 0, 7500000000 - 2783000000);
+    assert_int_equal(deepspeed_stages(&question, bytes, &err), 0);
+    assert_int_equal(bytes[0], INT64_C(120000000000));
+    assert_int_equal(bytes[1], bytes[0]);
+    assert_int_equal(bytes[2], INT64_C(150000000000));
+    layer_list_release(&list);
+}
+
+static void deepspeed_counts_parameters_alone(void **state)
+{
+    struct layer_list list;
+    struct estimate_question question;
+    struct estimate result;
+    struct error err;
+
+    (void)state;
+    build_vgg16(&list);
+    question = question_of(&list, 1000000);
+    assert_int_equal(estimate(estimator_find("deepspeed"), &question, &result, &err), 0);
+    assert_int_equal(result.bytes, INT64_C(20) * 138357544);
+    layer_list_release(&list);
+    question.layers = NULL;
+    assert_int_equal(estimate(&estimator_deepspeed, &question, &result, &err), -ENOTSUP);
+    assert_int_equal(estimate(&estimator_horus, &question, &result, &err), -ENOTSUP);
+}
+
+static void absurd_models_are_refused(void **state)
+{
+    struct layer_list list;
+    struct estimate_question question;
+    struct estimate result;
+    struct error err;
+
+    (void)state;
+    layer_list_init(&list);
+    add_layer(&list, LAYER_CONV, LAYER_MAX_DIMENSION, LAYER_MAX_DIMENSION, LAYER_MAX_DIMENSION, 0);
+    question = question_of(&list, INT32_MAX);
+    assert_int_equal(estimate(&estimator_horus, &question, &result, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "too large"));
+    layer_list_release(&list);
+}
+
+static void a_declared_size_is_taken_at_its_word(void **state)
+{
+    struct estimate_question question = question_of(NULL, 1);
+    struct estimate result;
+    struct error err;
+
+    (void)state;
+    assert_int_equal(estimate(&estimator_declared, &question, &result, &err), -ENOTSUP);
+    assert_int_equal(estimate(&estimator_auto, &question, &result, &err), -ENOTSUP);
+    assert_non_null(strstr(err.text, "nothing to estimate from"));
+    question.declared_bytes = 5 * GIB;
+    assert_int_equal(estimate(&estimator_auto, &question, &result, &err), 0);
+    assert_int_equal(result.bytes, 5 * GIB);
+    assert_int_equal(result.median_bytes, 5 * GIB);
+    assert_string_equal(result.source, "declared");
+    assert_int_equal(result.smact_permille, -1);
+    assert_false(result.exceeds_gpu);
+    question.declared_bytes = question.profile->memory_bytes + 1;
+    assert_int_equal(estimate(&estimator_auto, &question, &result, &err), 0);
+    assert_true(result.exceeds_gpu);
+    question.declared_bytes--;
+    assert_int_equal(estimate(&estimator_auto, &question, &result, &err), 0);
+    assert_false(result.exceeds_gpu);
+}
+
+static void a_quantile_is_between_0_and_1(void **state)
+{
+    static const int32_t wrong[] = {-1, 0, 1000, 1001};
+    struct estimate_question question = question_of(NULL, 1);
+    struct estimate result;
+    struct error err;
+
+    (void)state;
+    question.declared_bytes = GIB;
+    for (size_t i = 0; i < array_size(wrong); i++) {
+        question.quantile_permille = wrong[i];
+        assert_int_equal(estimate(&estimator_declared, &question, &result, &err), -EINVAL);
+    }
+}
+
+static void every_estimator_has_its_name(void **state)
+{
+    size_t count = 0;
+
+    (void)state;
+    for (const struct estimator *const *e = estimators; *e; e++, count++) {
+        assert_ptr_equal(estimator_find((*e)->name), *e);
+        assert_true(strlen((*e)->text) > 10);
+    }
+    assert_true(count >= 4);
+    assert_ptr_equal(estimators[0], &estimator_auto);
+    assert_null(estimator_find("oracle"));
+    assert_null(estimator_find(""));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(horus_gives_what_was_published),     cmocka_unit_test(containers_are_not_counted_twice),
+        cmocka_unit_test(deepspeed_gives_what_was_published), cmocka_unit_test(deepspeed_counts_parameters_alone),
+        cmocka_unit_test(absurd_models_are_refused),          cmocka_unit_test(a_declared_size_is_taken_at_its_word),
+        cmocka_unit_test(a_quantile_is_between_0_and_1),      cmocka_unit_test(every_estimator_has_its_name),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

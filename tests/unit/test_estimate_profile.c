@@ -1,0 +1,172 @@
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "estimate/profile.h"
+
+static void built_in_profiles_are_found_by_either_name(void **state)
+{
+    (void)state;
+    assert_ptr_equal(machine_profile_find("a100-40g-thesis"), machine_profile_builtin(0));
+    assert_ptr_equal(machine_profile_find("A100-40G-Later"), machine_profile_builtin(1));
+    assert_ptr_equal(machine_profile_find("NVIDIA A100-SXM4-40GB"), machine_profile_builtin(0));
+    assert_string_equal(machine_profile_find("h200")->gpu, "NVIDIA H200");
+    assert_string_equal(machine_profile_find("nvidia h200")->name, "h200");
+    assert_string_equal(machine_profile_find("Tesla T4")->name, "t4");
+    assert_string_equal(machine_profile_find("RTX 4090")->name, "rtx-4090");
+    assert_null(machine_profile_find("h20"));
+    assert_null(machine_profile_find("h2000"));
+    assert_null(machine_profile_find(""));
+}
+
+/* The figures that the thesis's data show, and each card's own within reason: a wrong unit would be far off. */
+static void built_in_profiles_are_plausible(void **state)
+{
+    const struct machine_profile *p;
+
+    (void)state;
+    p = machine_profile_find(MACHINE_PROFILE_DEFAULT);
+    assert_int_equal(p->context_bytes, 1440 * MIB);
+    assert_int_equal(p->cudnn_bytes, 250 * MIB);
+    assert_int_equal(p->cublas_workspace_bytes, 8 * MIB + 128 * KIB);
+    assert_int_equal(p->memory_bytes, 40400 * MIB);
+    assert_int_equal(p->sm_count, 108);
+    for (size_t i = 0; (p = machine_profile_builtin(i)); i++) {
+        assert_ptr_equal(machine_profile_find(p->name), p);
+        assert_non_null(machine_profile_find(p->gpu));
+        assert_int_equal(strncmp(p->gpu, "NVIDIA ", 7), 0);
+        assert_true(p->context_bytes >= 200 * MIB && p->context_bytes <= 2 * GIB);
+        assert_true(p->cudnn_bytes >= 0 && p->cudnn_bytes <= GIB);
+        assert_true(p->memory_bytes >= 14 * GIB && p->memory_bytes <= 150 * GIB);
+        assert_true(p->sm_count >= 40 && p->sm_count <= 144);
+        assert_true(p->sm_clock_mhz >= 1400 && p->sm_clock_mhz <= 2600);
+        assert_true(p->bandwidth_gbps >= 300 && p->bandwidth_gbps <= 5000);
+        assert_true(*p->source);
+        /* only the A100's context was measured: the others say so */
+        assert_true(strstr(p->source, "measured") || strstr(p->source, "assumed"));
+        assert_int_equal(strstr(p->source, "measured") != NULL, strncmp(p->name, "a100-40g-", 9) == 0);
+    }
+}
+
+static int read_text(struct machine_profile *profile, const char *text, struct error *err)
+{
+    return machine_profile_read(profile, "dir/box.profile", text, strlen(text), err);
+}
+
+static void a_written_profile_is_read_back(void **state)
+{
+    struct machine_profile odd = {.name = "odd",
+                                  .gpu = "A GPU = of its own",
+                                  .source = "tests",
+                                  .context_bytes = 1440 * MIB + 512 * KIB,
+                                  .cudnn_bytes = 12345677,
+                                  .cublas_workspace_bytes = 0,
+                                  .memory_bytes = 40 * GIB,
+                                  .sm_count = 7,
+                                  .sm_clock_mhz = 1000,
+                                  .bandwidth_gbps = 100};
+
+    (void)state;
+    for (size_t i = 0; i <= 20; i++) {
+        const struct machine_profile *profile = i < 20 ? machine_profile_builtin(i) : &odd;
+        CLEANUP(strbuf_release) struct strbuf out = {0};
+        struct machine_profile again;
+        struct error err;
+        if (!profile)
+            continue;
+        machine_profile_format(profile, &out);
+        assert_int_equal(read_text(&again, out.text, &err), 0);
+        assert_memory_equal(&again, profile, sizeof again);
+    }
+}
+
+static void what_a_file_leaves_out_is_the_gpus(void **state)
+{
+    struct machine_profile profile;
+    struct error err;
+
+    (void)state;
+    assert_int_equal(read_text(&profile,
+                               "# measured\n\n ; too\n\tgpu=NVIDIA H200\ncontext =  700 MiB\r\n"
+                               "cudnn = 0\nmemory = 140G",
+                               &err),
+                     0);
+    assert_string_equal(profile.name, "box");
+    assert_string_equal(profile.gpu, "NVIDIA H200");
+    assert_int_equal(profile.context_bytes, 700 * MIB);
+    assert_int_equal(profile.cudnn_bytes, 0);
+    assert_int_equal(profile.memory_bytes, 140 * GIB);
+    assert_int_equal(profile.sm_count, 132);
+    assert_int_equal(profile.bandwidth_gbps, 4800);
+    assert_int_equal(profile.cublas_workspace_bytes, 32 * MIB);
+    assert_int_equal(read_text(&profile, "gpu=X\ncontext=1M\ncudnn=1M\nmemory=1G\n", &err), 0);
+    assert_int_equal(profile.sm_count, 0);
+    assert_int_equal(profile.cublas_workspace_bytes, 8320 * KIB);
+}
+
+static void wrong_files_are_told_with_their_line(void **state)
+{
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        {"", "box.profile:0: the file ends without 'gpu'"},
+        {"gpu = X\ncontext = 1M\ncudnn = 1M\n", "box.profile:3: the file ends without 'memory'"},
+        {"gpu = X\nfoo = 1\n", "box.profile:2: unknown key 'foo'"},
+        {"gpu = X\ngpu = Y\n", "box.profile:2: gpu is set twice"},
+        {"context\n", "box.profile:1: neither"},
+        {"context = much\n", "box.profile:1: context: 'much' is not a size"},
+        {"context = -1\n", "box.profile:1: context: '-1' is not a size"},
+        {"context = 65G\n", "box.profile:1: context: '65G' is out of range: 0 B to 64.0 GiB"},
+        {"memory = 1M\n", "box.profile:1: memory: '1M' is out of range"},
+        {"sm_count = 0\n", "box.profile:1: sm_count: "},
+        {"sm_count = 1.5\n", "box.profile:1: sm_count: "},
+        {"gpu =\n", "box.profile:1: gpu: 0 characters: give 1 to 63"},
+        {"gpu = \x1b[31m\n", "box.profile:1: a character that is no plain text"},
+        {"gpu = X\ncontext = 1G\ncudnn = 1G\nmemory = 2G\n", "leave nothing of memory"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < array_size(cases); i++) {
+        struct machine_profile profile;
+        struct error err = {0};
+        assert_int_equal(read_text(&profile, cases[i].text, &err), -EINVAL);
+        if (!strstr(err.text, cases[i].says))
+            fail_msg("'%s' lacks '%s'", err.text, cases[i].says);
+    }
+}
+
+static void large_files_are_refused(void **state)
+{
+    CLEANUP(free_ptr) char *text = xmalloc(MACHINE_PROFILE_MAX_BYTES + 1);
+    struct machine_profile profile;
+    struct error err;
+
+    (void)state;
+    memset(text, '#', MACHINE_PROFILE_MAX_BYTES + 1);
+    assert_int_equal(machine_profile_read(&profile, "f", text, 301, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "longer than 300"));
+    memset(text, '\n', MACHINE_PROFILE_MAX_BYTES + 1);
+    assert_int_equal(machine_profile_read(&profile, "f", text, MACHINE_PROFILE_MAX_BYTES + 1, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "more than"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(built_in_profiles_are_found_by_either_name),
+        cmocka_unit_test(built_in_profiles_are_plausible),
+        cmocka_unit_test(a_written_profile_is_read_back),
+        cmocka_unit_test(what_a_file_leaves_out_is_the_gpus),
+        cmocka_unit_test(wrong_files_are_told_with_their_line),
+        cmocka_unit_test(large_files_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
