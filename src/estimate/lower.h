@@ -19,17 +19,32 @@ struct training {
     enum optimizer optimizer;
     enum precision precision;
     int64_t samples; /* of the data set: the last batch of an epoch is samples % batch_size; <= 0: not known, no last batch */
-    bool summary_pass; /* the model's summary was made on the GPU before the training, as torchsummary does */
-    int64_t summary_batch; /* of that pass: torchsummary takes 2 */
+    /* The model's summary was made on the GPU before the training: a forward pass over a batch of its own, whose blocks
+     * stay cached. torchsummary takes 2 samples, in training mode; torchinfo the whole batch, in evaluation mode without
+     * gradients. */
+    bool summary_pass, summary_gradients;
+    int64_t summary_batch;
+    int64_t cublas_workspace_bytes; /* taken at the first matrix product and kept */
 };
 
-void training_default(struct training *training); /* Adam, fp32 (TF32 takes the same), batch 32 */
+#define CUBLAS_WORKSPACE_BYTES INT64_C(8519680) /* of Ampere: 8.125 MiB (a machine profile knows better) */
+
+/* Adam, fp32 (TF32 takes the same), batch 32, no summary, CUBLAS_WORKSPACE_BYTES. */
+void training_default(struct training *training);
 
 /* Works out what the list leaves open and is certain enough: in_channels, kernels, strides and groups from shapes and
  * parameter counts; where layers get their input when the summary does not say (chains, shortcuts, concatenations). */
 void layers_complete(struct layer_list *list);
 
-/* Inits *program. -EINVAL when nothing can be built (no layer with a shape): one line. The list must be complete. */
+/* The training steps are: two whole batches, the last of an epoch where samples says it is smaller, and a whole one
+ * again; of fewer samples than a batch, all of them three times. An input goes before the next comes; an output when the
+ * next is there; gradients before a step's forward pass (set_to_none).
+ *
+ * Layers in order of execution. A container that stands before its children, with `depth` smaller than theirs, holds
+ * what goes into it until all of them have run, as Python's call of a module does. The last layer that is no container
+ * gives the output; its loss is the cross entropy. LAYER_ADD with in_place is `x += y`.
+ *
+ * Inits *program. -EINVAL when nothing can be built (no layer with a shape): one line. The list must be complete. */
 int program_lower(struct program *program, const struct layer_list *list, const struct training *training, struct error *err);
 
 #endif

@@ -55,6 +55,8 @@ struct program {
     size_t conv_count, conv_capacity;
     char **labels; /* owned; [0] = "" */
     size_t label_count, label_capacity;
+    uint32_t *label_slots; /* owned: a hash table of numbers of labels, 0 = free; a power of two of them */
+    size_t label_slot_count;
     uint32_t tensor_count;
     int64_t batch_size;
     int64_t parameter_bytes;
@@ -65,12 +67,17 @@ struct program {
 };
 
 #define PROGRAM_MAX_EVENTS 4000000
+#define PROGRAM_MAX_BYTES (INT64_C(1) << 40) /* of a tensor; program_alloc() makes larger ones this large, negative ones 0 */
 
+/* A program is built with the functions below alone: they never fail, and what they built can be replayed whatever it
+ * says: what refers to no tensor, or is no convolution, is left out. Whoever builds one from others' data watches
+ * event_count against PROGRAM_MAX_EVENTS. */
 void program_init(struct program *program);
 void program_release(struct program *program);
 uint32_t program_label(struct program *program, const char *text); /* the same number for the same text */
 uint32_t program_alloc(struct program *program, struct program_event event); /* fills op and tensor; returns the tensor */
 void program_free(struct program *program, uint32_t tensor, struct program_event event); /* of event: phase, step, label */
+/* After the allocation of the pass's result, as PyTorch does it. Of event: phase, step, label. */
 void program_conv(struct program *program, const struct program_conv *conv, struct program_event event);
 
 #endif

@@ -24,12 +24,14 @@ struct replay_result {
     int64_t peak_allocated_bytes;
     bool out_of_memory;
     uint64_t segments_released; /* cached segments given back because the GPU was full */
-    /* When reserved first reached its peak: what was allocated, by category; the rest of the peak is fragmentation
-     * (cached, unused). */
+    /* When reserved first reached its peak: what was allocated, by category, in bytes as they were asked for; the rest of
+     * the peak is fragmentation (rounding, and blocks cached but unused). */
     int64_t at_peak[MEMORY_CATEGORY_COUNT];
     uint32_t peak_event;
 };
 
+/* Out of memory, it goes on as if the GPU were larger, so that the peak says how much is missing: the peak is then more
+ * than the limit. */
 void program_replay(const struct program *program, const struct replay_options *options, struct replay_result *result);
 
 #endif

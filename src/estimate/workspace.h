@@ -9,12 +9,16 @@
 
 enum workspace_algorithm {
     WORKSPACE_NONE,
-    WORKSPACE_WINOGRAD, /* F(4x4,3x3): 4*36*(B*ceil(H/4)*ceil(W/4)*(Ci+Co)+Ci*Co) bytes; only 3x3, stride 1 */
-    WORKSPACE_WINOGRAD_SMALL, /* F(2x2,3x3) */
-    WORKSPACE_COPY,     /* input, output and weights, for another layout (channels padded to 4) */
+    /* Winograd's F(4x4,3x3), Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016: tiles of 4 x 4
+     * outputs are 6 x 6 numbers once transformed, so e*36*(B*ceil(H/4)*ceil(W/4)*(Ci+Co) + Ci*Co) bytes with elements of
+     * e bytes and an output of H x W. Only two-dimensional 3x3 of stride 1 and one group; 0 otherwise. */
+    WORKSPACE_WINOGRAD,
+    WORKSPACE_WINOGRAD_SMALL, /* F(2x2,3x3): tiles of 2 x 2, 16 numbers */
+    WORKSPACE_COPY, /* input, output and weights, for another layout; channels of the first two padded to a multiple of 4 */
     WORKSPACE_ALGORITHM_COUNT
 };
 
+/* 0 for depthwise convolutions: PyTorch computes them without cuDNN. */
 int64_t conv_workspace_bytes(const struct program_conv *conv, enum workspace_algorithm algorithm);
 
 #endif

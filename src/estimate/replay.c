@@ -1,0 +1,72 @@
+#include "estimate/replay.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "estimate/allocator.h"
+#include "estimate/workspace.h"
+
+struct replay {
+    struct allocator allocator;
+    struct tensor {
+        uint32_t block; /* ALLOCATOR_NO_BLOCK: not allocated, or empty */
+        uint8_t category;
+        int64_t bytes;
+    } *tensors;
+    int64_t allocated[MEMORY_CATEGORY_COUNT];
+    int64_t peak_bytes;
+    struct replay_result *result;
+};
+
+static uint32_t take(struct replay *replay, int64_t bytes, uint8_t category, size_t event)
+{
+    uint32_t block = allocator_take(&replay->allocator, bytes);
+
+    replay->allocated[category] += bytes;
+    if (replay->allocator.peak_reserved_bytes > replay->peak_bytes) {
+        replay->peak_bytes = replay->allocator.peak_reserved_bytes;
+        memcpy(replay->result->at_peak, replay->allocated, sizeof replay->allocated);
+        replay->result->peak_event = (uint32_t)event;
+    }
+    return block;
+}
+
+static void step(struct replay *replay, const struct program *program, const struct workspace_rule *rule, size_t i)
+{
+    const struct program_event *event = &program->events[i];
+    struct tensor *tensor = &replay->tensors[event->op == PROGRAM_CONV ? 0 : event->tensor];
+
+    if (event->op == PROGRAM_ALLOC && event->bytes > 0) {
+        *tensor = (struct tensor){take(replay, event->bytes, event->category, i), event->category, event->bytes};
+    } else if (event->op == PROGRAM_FREE && tensor->block != ALLOCATOR_NO_BLOCK) {
+        allocator_give(&replay->allocator, tensor->block);
+        replay->allocated[tensor->category] -= tensor->bytes;
+        tensor->block = ALLOCATOR_NO_BLOCK;
+    } else if (event->op == PROGRAM_CONV) {
+        const struct program_conv *conv = &program->convs[event->tensor];
+        int64_t bytes = conv_workspace_bytes(conv, rule->algorithm[conv->pass]);
+        if (bytes > 0) {
+            allocator_give(&replay->allocator, take(replay, bytes, MEMORY_WORKSPACE, i));
+            replay->allocated[MEMORY_WORKSPACE] -= bytes;
+        }
+    }
+}
+
+void program_replay(const struct program *program, const struct replay_options *options, struct replay_result *result)
+{
+    struct replay replay = {.result = result};
+
+    *result = (struct replay_result){0};
+    allocator_init(&replay.allocator, options->limit_bytes);
+    replay.tensors = xcalloc((size_t)program->tensor_count + 1, sizeof *replay.tensors);
+    for (size_t i = 0; i < program->tensor_count; i++)
+        replay.tensors[i].block = ALLOCATOR_NO_BLOCK;
+    for (size_t i = 0; i < program->event_count; i++)
+        step(&replay, program, &options->rule, i);
+    result->peak_reserved_bytes = replay.allocator.peak_reserved_bytes;
+    result->peak_allocated_bytes = replay.allocator.peak_allocated_bytes;
+    result->out_of_memory = replay.allocator.out_of_memory;
+    result->segments_released = replay.allocator.segments_released;
+    free(replay.tensors);
+    allocator_release(&replay.allocator);
+}

@@ -1,0 +1,318 @@
+#include "estimate/tape.h"
+
+#include "base/memory.h"
+
+#define HALF_BYTES 2
+#define FULL_BYTES 4
+
+struct tape_edge {
+    int32_t node; /* that gets the gradient, or TAPE_NONE */
+    bool own;     /* TAPE_VIEW: the gradient is a new tensor all the same */
+    int64_t bytes;
+};
+
+/* Its lists are slices of the tape's edges and numbers; the numbers stand as saved, parameters, scratch. */
+struct tape_node {
+    uint8_t kind; /* enum tape_kind */
+    uint32_t label;
+    int32_t gradient; /* of its result: a tensor, or TAPE_NONE */
+    uint32_t first_edge, edge_count;
+    uint32_t first_number, saved_count, parameter_count, scratch_count;
+    int32_t conv; /* TAPE_CONV: which of the program's convs its forward pass was */
+};
+
+void tape_init(struct tape *tape, struct program *program)
+{
+    *tape = (struct tape){.program = program, .recording = true};
+}
+
+void tape_release(struct tape *tape)
+{
+    free(tape->references);
+    free(tape->parameters);
+    free(tape->nodes);
+    free(tape->edges);
+    free(tape->numbers);
+    *tape = (struct tape){0};
+}
+
+uint32_t tape_alloc(struct tape *tape, int64_t bytes, enum memory_category category)
+{
+    struct program_event event = tape->at;
+    uint32_t tensor;
+
+    event.category = (uint8_t)category;
+    event.bytes = bytes;
+    tensor = program_alloc(tape->program, event);
+    array_reserve(tape->references, tape->reference_capacity, (size_t)tensor + 1);
+    tape->references[tensor] = 1;
+    return tensor;
+}
+
+void tape_hold(struct tape *tape, uint32_t tensor)
+{
+    tape->references[tensor]++;
+}
+
+void tape_drop(struct tape *tape, uint32_t tensor)
+{
+    if (--tape->references[tensor] == 0)
+        program_free(tape->program, tensor, tape->at);
+}
+
+int32_t tape_add_parameter(struct tape *tape, struct tape_parameter parameter)
+{
+    parameter.label = tape->at.label;
+    parameter.gradient = parameter.half = TAPE_NONE;
+    parameter.tensor = tape_alloc(tape, parameter.elements * FULL_BYTES, MEMORY_PARAMETER);
+    array_reserve(tape->parameters, tape->parameter_capacity, tape->parameter_count + 1);
+    tape->parameters[tape->parameter_count] = parameter;
+    return (int32_t)tape->parameter_count++;
+}
+
+bool tape_needs_gradient(const struct tape *tape, const struct tape_op *op)
+{
+    if (!tape->recording)
+        return false;
+    for (uint32_t i = 0; i < op->input_count; i++)
+        if (op->inputs[i].node != TAPE_NONE)
+            return true;
+    for (uint32_t i = 0; i < op->parameter_count; i++)
+        if (!tape->parameters[op->parameters[i]].frozen)
+            return true;
+    return false;
+}
+
+static void push_number(struct tape *tape, int64_t number)
+{
+    array_reserve(tape->numbers, tape->number_capacity, tape->number_count + 1);
+    tape->numbers[tape->number_count++] = number;
+}
+
+int32_t tape_record(struct tape *tape, const struct tape_op *op, const struct tape_value *result)
+{
+    struct tape_node node = {.kind = (uint8_t)op->kind,
+                             .label = tape->at.label,
+                             .gradient = TAPE_NONE,
+                             .first_edge = (uint32_t)tape->edge_count,
+                             .edge_count = op->input_count,
+                             .first_number = (uint32_t)tape->number_count,
+                             .saved_count = op->saved_count,
+                             .scratch_count = op->scratch_count,
+                             .conv = TAPE_NONE};
+
+    if (!tape_needs_gradient(tape, op))
+        return TAPE_NONE;
+    array_reserve(tape->edges, tape->edge_capacity, tape->edge_count + op->input_count);
+    for (uint32_t i = 0; i < op->input_count; i++) {
+        const struct tape_value *input = &op->inputs[i];
+        tape->edges[tape->edge_count++] =
+            (struct tape_edge){input->node, op->reduces && input->elements != result->elements, tape_bytes(input)};
+    }
+    for (uint32_t i = 0; i < op->saved_count; i++) {
+        tape_hold(tape, op->saved[i]);
+        push_number(tape, op->saved[i]);
+    }
+    for (uint32_t i = 0; i < op->parameter_count; i++) {
+        if (tape->parameters[op->parameters[i]].frozen)
+            continue;
+        push_number(tape, op->parameters[i]);
+        node.parameter_count++;
+    }
+    for (uint32_t i = 0; i < op->scratch_count; i++)
+        push_number(tape, op->scratch[i]);
+    if (op->kind == TAPE_CONV)
+        node.conv = (int32_t)tape->program->conv_count - 1;
+    array_reserve(tape->nodes, tape->node_capacity, tape->node_count + 1);
+    tape->nodes[tape->node_count] = node;
+    return (int32_t)tape->node_count++;
+}
+
+static void convolve(struct tape *tape, const struct tape_node *node, enum conv_pass pass)
+{
+    struct program_conv conv;
+
+    if (node->conv == TAPE_NONE)
+        return;
+    conv = tape->program->convs[node->conv];
+    conv.pass = (uint8_t)pass;
+    program_conv(tape->program, &conv, tape->at);
+}
+
+/* Gradients of the operator's inputs; TAPE_NONE where none is wanted. */
+static void make_input_gradients(struct tape *tape, const struct tape_node *node)
+{
+    for (uint32_t i = 0; i < node->edge_count; i++) {
+        const struct tape_edge *edge = &tape->edges[node->first_edge + i];
+        int32_t gradient = TAPE_NONE;
+        if (edge->node != TAPE_NONE && node->kind == TAPE_VIEW && !edge->own) {
+            gradient = node->gradient;
+            tape_hold(tape, (uint32_t)gradient);
+        } else if (edge->node != TAPE_NONE) {
+            gradient = (int32_t)tape_alloc(tape, edge->bytes, MEMORY_TEMPORARY);
+            if (node->kind == TAPE_CONV)
+                convolve(tape, node, CONV_BACKWARD_DATA);
+        }
+        push_number(tape, gradient);
+    }
+}
+
+static void accumulate(struct tape *tape, int32_t *gradient, uint32_t tensor)
+{
+    if (*gradient == TAPE_NONE)
+        *gradient = (int32_t)tensor;
+    else
+        tape_drop(tape, tensor);
+}
+
+static struct tape_parameter *parameter_of(const struct tape *tape, const struct tape_node *node, uint32_t i)
+{
+    return &tape->parameters[tape->numbers[node->first_number + node->saved_count + i]];
+}
+
+/* Of a parameter that autocast had copied the gradient is in half precision first: its tensors become numbers. */
+static void make_parameter_gradients(struct tape *tape, const struct tape_node *node)
+{
+    for (uint32_t i = 0; i < node->parameter_count; i++) {
+        struct tape_parameter *parameter = parameter_of(tape, node, i);
+        uint32_t gradient = tape_alloc(tape, parameter->elements * (parameter->cast ? HALF_BYTES : FULL_BYTES),
+                                       parameter->cast ? MEMORY_TEMPORARY : MEMORY_GRADIENT);
+        if (i == 0 && node->kind == TAPE_CONV)
+            convolve(tape, node, CONV_BACKWARD_WEIGHT);
+        if (parameter->cast)
+            push_number(tape, gradient);
+        else
+            accumulate(tape, &parameter->gradient, gradient);
+    }
+}
+
+static void widen_parameter_gradients(struct tape *tape, const struct tape_node *node, size_t first)
+{
+    for (uint32_t i = 0; i < node->parameter_count; i++) {
+        struct tape_parameter *parameter = parameter_of(tape, node, i);
+        if (!parameter->cast)
+            continue;
+        accumulate(tape, &parameter->gradient, tape_alloc(tape, parameter->elements * FULL_BYTES, MEMORY_GRADIENT));
+        tape_drop(tape, (uint32_t)tape->numbers[first++]);
+    }
+}
+
+/* A gradient arrives where another may be: added to it in place if nobody else has that, else into a new tensor. */
+static void deliver(struct tape *tape, const struct tape_edge *edge, uint32_t gradient)
+{
+    struct tape_node *source = &tape->nodes[edge->node];
+    uint32_t sum;
+
+    if (source->gradient == TAPE_NONE) {
+        source->gradient = (int32_t)gradient;
+    } else if (tape->references[source->gradient] == 1) {
+        tape_drop(tape, gradient);
+    } else {
+        sum = tape_alloc(tape, edge->bytes, MEMORY_TEMPORARY);
+        tape_drop(tape, (uint32_t)source->gradient);
+        tape_drop(tape, gradient);
+        source->gradient = (int32_t)sum;
+    }
+}
+
+static void drop_saved(struct tape *tape, const struct tape_node *node)
+{
+    for (uint32_t i = 0; i < node->saved_count; i++)
+        tape_drop(tape, (uint32_t)tape->numbers[node->first_number + i]);
+}
+
+/* What is alive of it stands in TAPE_OP_SCRATCH numbers from `first`. */
+static void make_scratch(struct tape *tape, const struct tape_node *node, size_t first)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < TAPE_OP_SCRATCH; i++)
+        push_number(tape, TAPE_NONE);
+    for (uint32_t i = 0; i < node->scratch_count; i++) {
+        int64_t bytes = tape->numbers[node->first_number + node->saved_count + node->parameter_count + i];
+        if (bytes >= 0) {
+            tape->numbers[first + count++] = tape_alloc(tape, bytes, MEMORY_TEMPORARY);
+        } else {
+            int64_t *entry = &tape->numbers[first + (size_t)(-bytes - 1)];
+            tape_drop(tape, (uint32_t)*entry);
+            *entry = TAPE_NONE;
+        }
+    }
+}
+
+static void run_node(struct tape *tape, struct tape_node *node)
+{
+    size_t scratch = tape->number_count, inputs = scratch + TAPE_OP_SCRATCH, narrow = inputs + node->edge_count;
+
+    tape->at.label = node->label;
+    make_scratch(tape, node, scratch);
+    make_input_gradients(tape, node);
+    make_parameter_gradients(tape, node);
+    for (size_t i = scratch; i < inputs; i++)
+        if (tape->numbers[i] != TAPE_NONE)
+            tape_drop(tape, (uint32_t)tape->numbers[i]);
+    drop_saved(tape, node);
+    tape_drop(tape, (uint32_t)node->gradient);
+    for (uint32_t i = 0; i < node->edge_count; i++)
+        if (tape->numbers[inputs + i] != TAPE_NONE)
+            deliver(tape, &tape->edges[node->first_edge + i], (uint32_t)tape->numbers[inputs + i]);
+    widen_parameter_gradients(tape, node, narrow);
+    tape->number_count = scratch;
+}
+
+static void empty(struct tape *tape)
+{
+    tape->node_count = tape->edge_count = tape->number_count = 0;
+}
+
+void tape_backward(struct tape *tape, int32_t node, int64_t gradient_bytes)
+{
+    if (node != TAPE_NONE)
+        tape->nodes[node].gradient = (int32_t)tape_alloc(tape, gradient_bytes, MEMORY_TEMPORARY);
+    for (size_t i = tape->node_count; i-- > 0;) {
+        if (tape->nodes[i].gradient != TAPE_NONE)
+            run_node(tape, &tape->nodes[i]);
+        else
+            drop_saved(tape, &tape->nodes[i]); /* nothing of the loss comes from there */
+    }
+    empty(tape);
+}
+
+void tape_forget(struct tape *tape)
+{
+    for (size_t i = 0; i < tape->node_count; i++)
+        drop_saved(tape, &tape->nodes[i]);
+    empty(tape);
+}
+
+void tape_zero_gradients(struct tape *tape)
+{
+    for (size_t i = 0; i < tape->parameter_count; i++) {
+        struct tape_parameter *parameter = &tape->parameters[i];
+        if (parameter->gradient == TAPE_NONE)
+            continue;
+        tape_drop(tape, (uint32_t)parameter->gradient);
+        parameter->gradient = TAPE_NONE;
+    }
+}
+
+uint32_t tape_cast_parameter(struct tape *tape, int32_t number)
+{
+    struct tape_parameter *parameter = &tape->parameters[number];
+
+    if (parameter->half == TAPE_NONE)
+        parameter->half = (int32_t)tape_alloc(tape, parameter->elements * HALF_BYTES, MEMORY_TEMPORARY);
+    parameter->cast = true;
+    return (uint32_t)parameter->half;
+}
+
+void tape_end_autocast(struct tape *tape)
+{
+    for (size_t i = 0; i < tape->parameter_count; i++) {
+        struct tape_parameter *parameter = &tape->parameters[i];
+        if (parameter->half == TAPE_NONE)
+            continue;
+        tape_drop(tape, (uint32_t)parameter->half);
+        parameter->half = TAPE_NONE;
+    }
+}
