@@ -4,7 +4,7 @@
 #include <string.h>
 
 const struct estimator *const estimators[] = {
-    &estimator_auto, &estimator_horus, &estimator_deepspeed, &estimator_declared, NULL,
+    &estimator_auto, &estimator_horus, &estimator_faketensor, &estimator_deepspeed, &estimator_declared, NULL,
 };
 
 const struct estimator *estimator_find(const char *name)
