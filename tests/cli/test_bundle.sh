@@ -1,0 +1,44 @@
+#!/bin/sh
+# The archive of script/bundle, unpacked under another name: each file finds its libraries inside, and a job runs on a
+# virtual node. Arguments: what lib.sh and node.sh take, and what script/build made.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+
+if ! command -v patchelf >/dev/null; then
+    echo "SKIP: no patchelf here: script/packages bundle installs it"
+    rm -rf "$T"
+    exit 77
+fi
+
+archive=$("$SOURCE/script/bundle" "$T/made" "$4" 2>"$T/err") || fail "script/bundle: $(cat "$T/err")"
+[ -f "$archive" ] || fail "script/bundle printed '$archive', which is no file"
+mkdir "$T/unpacked"
+tar -C "$T/unpacked" -xzf "$archive"
+mv "$T"/unpacked/carma-* "$T/elsewhere"
+rm -rf "$T/made"
+
+# Only glibc comes from the machine.
+for file in "$T"/elsewhere/bin/* "$T"/elsewhere/lib/carma/carma-* "$T"/elsewhere/lib/carma/*/*.so*; do
+    foreign=$(ldd "$file" | grep -v -e "=> $T/elsewhere/" -e 'linux-vdso' -e 'ld-linux' \
+        -e 'lib\(c\|m\|dl\|pthread\|rt\|resolv\)\.so\.' -e 'statically linked')
+    [ -z "$foreign" ] || fail "${file#"$T/"}: takes from the machine: $foreign"
+done
+[ -s "$T/elsewhere/licenses/carma" ] || fail "carma's own licence is not in the archive"
+for library in "$T"/elsewhere/lib/carma/lib/*; do
+    [ -f "$library" ] || fail "no libraries in the archive"
+done
+[ "$(find "$T/elsewhere/licenses" -type f -size +0 | wc -l)" -gt 5 ] || fail "the libraries' licences are missing"
+
+unset CARMA_PREFIX
+PREFIX=$T/elsewhere
+CARMA=$PREFIX/bin/carma
+TRAIN=$PREFIX/bin/carma-train
+start_node h200x1 50
+start_daemon
+cd "$T" || exit 99
+run submit -- "$TRAIN" --memory 1G --sm-activity 0.3 --seconds 20
+expect_status 0
+run wait 1
+expect_status 0
+expect_field 1 state COMPLETED
+finish_node
