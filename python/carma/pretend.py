@@ -1,0 +1,196 @@
+"""Makes PyTorch train on a GPU that is not there, with fake tensors: what it would allocate is seen, nothing is.
+
+On releases that let fake tensors claim a CUDA device, the operators are CUDA's (mapping "cuda"). On 1.13 they are the
+CPU's, and where CUDA's allocate otherwise they are replaced (mapping "cpu"). MAPPINGS says what is replaced on which."""
+
+import contextlib
+import functools
+import importlib
+import types
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+from carma import attention
+from carma.errors import CaptureError
+from carma.versions import torch_version
+
+_registered = False
+
+
+def mapping():
+    """"cuda" or "cpu"; a CaptureError where this PyTorch can be neither."""
+    if torch_version() == (1, 13):
+        return "cpu"
+    if hasattr(getattr(torch._C, "_acc", None), "register_python_privateuseone_hook"):
+        if torch.cuda.is_available():
+            raise CaptureError(
+                "a GPU is visible to this process, and a capture must not touch it: run it with CUDA_VISIBLE_DEVICES="
+            )
+        return "cuda"
+    raise CaptureError(
+        f"torch {torch.__version__} cannot be recorded: 1.13 can, and releases whose fake tensors may claim a CUDA "
+        "device without one (2.10 and later)"
+    )
+
+
+def _register_absent_accelerator():
+    """Autograd's engine synchronises the accelerator's streams. With an accelerator that has no context, no module and
+    no device, there is nothing to synchronise."""
+    global _registered
+    if _registered:
+        return
+
+    class Hook(torch._C._acc.PrivateUse1Hooks):
+        def is_available(self):
+            return False
+
+        def is_built(self):
+            return False
+
+        def has_primary_context(self, device_index):
+            return False
+
+    torch._C._ensureCUDADeviceGuardSet()
+    module = types.ModuleType("carma_absent")
+    module.is_available = lambda: False
+    module.device_count = lambda: 0
+    torch._C._rename_privateuse1_backend("carma_absent")
+    torch._register_device_module("carma_absent", module)
+    torch._C._acc.register_python_privateuseone_hook(Hook())
+    _registered = True
+
+
+# Operators whose CPU or traced form allocates otherwise than on CUDA
+
+
+def _dropout(original):
+    """CUDA's fused kernel gives the output and a mask of one byte per element; the CPU's makes a mask of the input's
+    type and multiplies."""
+
+    def dropout(source, p, train):
+        if not train or p <= 0 or p >= 1 or source.numel() == 0:
+            return original(source, p, train)
+        return torch.native_dropout(source, p, True)[0]
+
+    return dropout
+
+
+def _refused(name):
+    def refuse(original):
+        def call(*args, **kwargs):
+            raise CaptureError(f"{name} runs inside cuDNN on a GPU, with memory that only cuDNN knows: cannot be recorded")
+
+        return call
+
+    return refuse
+
+
+# (what for, mappings, modules and names that are replaced, replacement of the original).
+MAPPINGS = (
+    ("dropout", ("cpu",), ((torch._VF, "dropout"), (torch, "dropout")), _dropout),
+    *((name, ("cpu", "cuda"), ((torch._VF, name), (torch, name)), _refused(name))
+      for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")),
+    ("attention", ("cuda",), ((torch.nn.functional, "scaled_dot_product_attention"),
+                              (torch._C._nn, "scaled_dot_product_attention")), attention.as_on_cuda),
+)  # fmt: skip
+
+
+def _replace(stack, module, name, value):
+    missing = object()
+    old = module.__dict__.get(name, missing)
+    setattr(module, name, value)
+    stack.callback(lambda: delattr(module, name) if old is missing else setattr(module, name, old))
+
+
+def _mapped(stack, device):
+    for _, devices, places, replacement in MAPPINGS:
+        if device not in devices:
+            continue
+        for module, name in places:
+            _replace(stack, module, name, replacement(getattr(module, name)))
+
+
+def _follow_modules(stack, recorder, names):
+    """Labels: the path of the module that runs. names: module id -> path, filled from the outermost module."""
+    original = torch.nn.Module.__call__
+
+    def call(module, *args, **kwargs):
+        if id(module) not in names and not recorder.labels:
+            for name, child in module.named_modules():
+                names.setdefault(id(child), name)
+        recorder.labels.append(names.get(id(module), recorder.label))
+        try:
+            out = original(module, *args, **kwargs)
+        finally:
+            recorder.labels.pop()
+        if recorder.counting and torch.is_grad_enabled() and recorder.phase == "forward":
+            if next(module.children(), None) is None:
+                recorder.counts.layer([out] if isinstance(out, torch.Tensor) else [])
+        return out
+
+    _replace(stack, torch.nn.Module, "__call__", call)
+
+
+def _follow_engine(stack, recorder):
+    """Tells the recorder when autograd's engine is entered, and that it is the backward pass."""
+    original = torch.autograd._engine_run_backward
+
+    @functools.wraps(original)
+    def run_backward(*args, **kwargs):
+        outer, recorder.engine = recorder.engine, True
+        try:
+            with recorder.during("backward"):
+                return original(*args, **kwargs)
+        finally:
+            recorder.engine = outer
+
+    _replace(stack, torch.autograd, "_engine_run_backward", run_backward)
+    _replace(stack, torch.autograd.graph, "_engine_run_backward", run_backward)
+
+
+def _follow_backward(stack, recorder):
+    """1.13: the engine is reached through these two."""
+    for name in ("backward", "grad"):
+        original = getattr(torch.autograd, name)
+
+        def run(*args, original=original, **kwargs):
+            with recorder.during("backward"):
+                return original(*args, **kwargs)
+
+        _replace(stack, torch.autograd, name, functools.wraps(original)(run))
+
+
+def _as_if_cuda(stack):
+    """Lets autocast and the optimizers' multi-tensor forms take fake CUDA tensors for what they stand for."""
+    from torch.utils import _foreach_utils
+
+    _replace(stack, torch.cuda.amp.common, "amp_definitely_not_available", lambda: False)
+    optimizers = importlib.import_module("torch.optim.optimizer")  # torch.optim hides it
+    for types_ in (optimizers._foreach_supported_types, _foreach_utils._foreach_supported_types):
+        types_.append(FakeTensor)
+        stack.callback(types_.remove, FakeTensor)
+    stack.enter_context(torch.autograd.set_multithreading_enabled(False))
+
+
+@contextlib.contextmanager
+def gpu(make_recorder):
+    """Within it tensors are fake and watched by make_recorder(mapping, fake_mode, names)'s recorder, which is given."""
+    device = mapping()
+    with contextlib.ExitStack() as stack:
+        fake_mode = FakeTensorMode()
+        names = {}
+        recorder = make_recorder(device, fake_mode)
+        if device == "cuda":
+            _register_absent_accelerator()
+            _as_if_cuda(stack)
+            _follow_engine(stack, recorder)
+        else:
+            _follow_backward(stack, recorder)
+            # Its operators want a real handle, which a fake mode does not give: Optimizer.step would fail.
+            _replace(stack, torch.autograd.profiler, "record_function", lambda name: contextlib.nullcontext())
+        _follow_modules(stack, recorder, names)
+        _mapped(stack, device)
+        stack.enter_context(fake_mode)
+        stack.enter_context(recorder)
+        yield recorder
