@@ -9,7 +9,7 @@
 struct replay {
     struct allocator allocator;
     struct tensor {
-        uint32_t block; /* ALLOCATOR_NO_BLOCK: not allocated, or empty */
+        uint32_t block; /* NO_BLOCK: it has none */
         uint8_t category;
         int64_t bytes;
     } *tensors;
@@ -20,8 +20,10 @@ struct replay {
 
 static uint32_t take(struct replay *replay, int64_t bytes, uint8_t category, size_t event)
 {
-    uint32_t block = allocator_take(&replay->allocator, bytes);
+    uint32_t block = bytes > 0 ? allocator_take(&replay->allocator, bytes) : NO_BLOCK;
 
+    if (block == NO_BLOCK)
+        return block;
     replay->allocated[category] += bytes;
     if (replay->allocator.peak_reserved_bytes > replay->peak_bytes) {
         replay->peak_bytes = replay->allocator.peak_reserved_bytes;
@@ -31,24 +33,29 @@ static uint32_t take(struct replay *replay, int64_t bytes, uint8_t category, siz
     return block;
 }
 
+static void give(struct replay *replay, uint32_t block, int64_t bytes, uint8_t category)
+{
+    if (block == NO_BLOCK)
+        return;
+    allocator_give(&replay->allocator, block);
+    replay->allocated[category] -= bytes;
+}
+
 static void step(struct replay *replay, const struct program *program, const struct workspace_rule *rule, size_t i)
 {
     const struct program_event *event = &program->events[i];
-    struct tensor *tensor = &replay->tensors[event->op == PROGRAM_CONV ? 0 : event->tensor];
 
-    if (event->op == PROGRAM_ALLOC && event->bytes > 0) {
-        *tensor = (struct tensor){take(replay, event->bytes, event->category, i), event->category, event->bytes};
-    } else if (event->op == PROGRAM_FREE && tensor->block != ALLOCATOR_NO_BLOCK) {
-        allocator_give(&replay->allocator, tensor->block);
-        replay->allocated[tensor->category] -= tensor->bytes;
-        tensor->block = ALLOCATOR_NO_BLOCK;
-    } else if (event->op == PROGRAM_CONV) {
+    if (event->op == PROGRAM_ALLOC) {
+        replay->tensors[event->tensor] = (struct tensor){take(replay, event->bytes, event->category, i),
+                                                         event->category, event->bytes};
+    } else if (event->op == PROGRAM_FREE) {
+        struct tensor *tensor = &replay->tensors[event->tensor];
+        give(replay, tensor->block, tensor->bytes, tensor->category);
+        tensor->block = NO_BLOCK;
+    } else {
         const struct program_conv *conv = &program->convs[event->tensor];
         int64_t bytes = conv_workspace_bytes(conv, rule->algorithm[conv->pass]);
-        if (bytes > 0) {
-            allocator_give(&replay->allocator, take(replay, bytes, MEMORY_WORKSPACE, i));
-            replay->allocated[MEMORY_WORKSPACE] -= bytes;
-        }
+        give(replay, take(replay, bytes, MEMORY_WORKSPACE, i), bytes, MEMORY_WORKSPACE);
     }
 }
 
@@ -58,9 +65,9 @@ void program_replay(const struct program *program, const struct replay_options *
 
     *result = (struct replay_result){0};
     allocator_init(&replay.allocator, options->limit_bytes);
-    replay.tensors = xcalloc((size_t)program->tensor_count + 1, sizeof *replay.tensors);
+    replay.tensors = xcalloc(program->tensor_count, sizeof *replay.tensors);
     for (size_t i = 0; i < program->tensor_count; i++)
-        replay.tensors[i].block = ALLOCATOR_NO_BLOCK;
+        replay.tensors[i].block = NO_BLOCK;
     for (size_t i = 0; i < program->event_count; i++)
         step(&replay, program, &options->rule, i);
     result->peak_reserved_bytes = replay.allocator.peak_reserved_bytes;

@@ -30,8 +30,8 @@ struct replay_result {
     uint32_t peak_event;
 };
 
-/* Out of memory, it goes on as if the GPU were larger, so that the peak says how much is missing: the peak is then more
- * than the limit. */
+/* Out of memory, it goes on as if the GPU were larger, so that the peak says how much is missing: it is then more than the
+ * limit. A program that needs terabytes has requests beyond BLOCK_ADDRESSES_BYTES, which are left out: also out of memory. */
 void program_replay(const struct program *program, const struct replay_options *options, struct replay_result *result);
 
 #endif
