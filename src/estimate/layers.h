@@ -96,6 +96,7 @@ struct layer_list {
     bool connected;                /* every layer that is no container has its inputs */
     uint32_t unknown;              /* layers of LAYER_UNKNOWN that are no container */
     uint32_t shapeless;            /* layers, not containers, whose shape is not known */
+    uint32_t guessed;              /* layers for which nothing before has a shape that fits: their input is a guess */
 };
 
 void layer_list_init(struct layer_list *list);
@@ -112,6 +113,9 @@ const char *activation_name(enum activation activation);
 /* The kind (and activation) that a type name of PyTorch or Keras stands for: "Conv2d", "BatchNormalization", "GELU".
  * LAYER_UNKNOWN where there is none. */
 enum layer_kind layer_kind_of_type(const char *type, enum activation *activation);
+
+/* The same of a type's beginning ("GlobalAveragePooli"), where all that begin so are of one kind. */
+enum layer_kind layer_kind_of_cut_type(const char *beginning, enum activation *activation);
 
 /* True: backward needs its output (ReLU, Tanh, Sigmoid, softmax); false: its input. PyTorch's derivatives.yaml. */
 bool activation_saves_output(enum activation activation);

@@ -1,0 +1,93 @@
+/* timm's models (package timm), each trained for a few steps: measured memory and what fake tensors gave. Layers come
+ * from captures that were made of the same models, a file each. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "evaluation/rows.h"
+
+enum column { MODEL, BATCH_SIZE, MEASURED, FT_FORWARD, FT_BACKWARD, FT_LAST };
+
+static const struct csv_column columns[] = {
+    [MODEL] = {"model", true},
+    [BATCH_SIZE] = {"batch_size", true},
+    [MEASURED] = {"max_gpu_memory_mib", true},
+    [FT_FORWARD] = {"ft_forward_mb", false},
+    [FT_BACKWARD] = {"ft_backward_mb", false},
+    [FT_LAST] = {"ft_last_mb", false},
+};
+
+/* A name that is no file's, and nothing else than a file's. */
+static int check_name(const struct csv *csv, struct error *err)
+{
+    const char *name = csv->values[MODEL];
+
+    if (strlen(name) > 90 || *name == '.' ||
+        strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                     "0123456789_.-") != strlen(name))
+        return csv_error(csv, err, "model '%.40s' is no name of letters, digits, '_', '-' and '.'", name);
+    return 0;
+}
+
+/* 1: read; 0: there is none of this model. */
+static int read_capture(struct dataset_row *row, const char *folder, const char *model, struct error *err)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/%s.capture", folder, model);
+    CLEANUP(free_ptr) char *text = NULL;
+    struct capture *capture;
+    size_t length;
+    int rc;
+
+    if (access(path, F_OK) != 0)
+        return 0;
+    rc = file_read(path, CAPTURE_MAX_BYTES, &text, &length, err);
+    if (rc)
+        return rc;
+    capture = xcalloc(1, sizeof *capture);
+    rc = capture_read(capture, path, text, length, row->training.batch_size, err);
+    if (rc) {
+        free(capture);
+        return rc;
+    }
+    row->capture = capture;
+    if (capture->optimizer_known)
+        row->training.optimizer = capture->optimizer;
+    row->training.precision = capture->precision;
+    return 1;
+}
+
+/* 1, or 0: this row is left out. */
+static int read_row(const struct csv *csv, struct dataset_row *row, const char *captures, struct error *err)
+{
+    const char *model = csv->values[MODEL];
+
+    if (check_name(csv, err) || csv_integer(csv, BATCH_SIZE, 1, DATASET_MAX_BATCH, 0, &row->training.batch_size, err) ||
+        dataset_mib(csv, MEASURED, &row->measured_bytes, err) || dataset_mib(csv, FT_LAST, &row->published[1], err))
+        return -EINVAL;
+    snprintf(row->name, sizeof row->name, "%s %" PRId64, model, row->training.batch_size);
+    snprintf(row->group, sizeof row->group, "%.*s", (int)strcspn(model, "_"), model);
+    return captures ? read_capture(row, captures, model, err) : 1;
+}
+
+int dataset_read_timm(struct dataset *dataset, const char *path, const char *captures, struct error *err)
+{
+    static const struct csv_table table = {columns, array_size(columns), 0};
+    struct csv csv;
+    int rc = csv_open(&csv, path, &table, 1, err);
+
+    while (rc == 0 && (rc = csv_next(&csv, err)) == 1) {
+        rc = read_row(&csv, dataset_add(dataset, &csv), captures, err);
+        if (rc == 0) {
+            dataset_drop(dataset);
+            dataset->left_out++;
+        }
+        rc = rc > 0 ? 0 : rc;
+    }
+    csv_release(&csv);
+    return rc;
+}
