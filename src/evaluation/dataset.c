@@ -33,6 +33,11 @@ int dataset_mib(const struct csv *csv, size_t column, int64_t *bytes, struct err
     return csv_number(csv, column, 0, MAX_MIB, (double)MIB, -1, bytes, err);
 }
 
+int dataset_measured(const struct csv *csv, struct dataset_row *row, size_t column, struct error *err)
+{
+    return csv_number(csv, column, 1, MAX_MIB, (double)MIB, -1, &row->measured_bytes, err);
+}
+
 int dataset_status(const struct csv *csv, size_t column, struct dataset_row *row, struct error *err)
 {
     row->out_of_memory = strcmp(csv->values[column], "OOM_CRASH") == 0;

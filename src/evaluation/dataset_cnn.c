@@ -243,8 +243,7 @@ static int read_row(const struct csv *csv, struct dataset_row *row, struct error
         csv_integer(csv, DENSE_POOL_INTERVAL, 0, MAX_DEPTH, 0, &cnn.pool_interval, err) ||
         csv_integer(csv, USE_DROPOUT, 0, 1, 0, &use_dropout, err) ||
         csv_integer(csv, USE_BATCHNORM, 0, 1, 0, &use_batch_norm, err) ||
-        network_activation_find(csv, ACTIVATION, &cnn.activation, err) ||
-        dataset_mib(csv, MEASURED, &row->measured_bytes, err) ||
+        network_activation_find(csv, ACTIVATION, &cnn.activation, err) || dataset_measured(csv, row, MEASURED, err) ||
         dataset_permille(csv, SMACT, &row->smact_permille, err) ||
         dataset_permille(csv, SMOCC, &row->smocc_permille, err) || dataset_status(csv, STATUS, row, err))
         return -EINVAL;

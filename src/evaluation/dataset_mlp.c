@@ -140,8 +140,7 @@ static int read_row(const struct csv *csv, struct dataset_row *row, struct error
         csv_integer(csv, BATCH_SIZE, 1, DATASET_MAX_BATCH, 0, &mlp.batch, err) ||
         csv_integer(csv, USE_DROPOUT, 0, 1, 0, &use_dropout, err) ||
         csv_integer(csv, USE_BATCHNORM, 0, 1, 0, &use_batch_norm, err) ||
-        network_activation_find(csv, ACTIVATION, &mlp.activation, err) ||
-        dataset_mib(csv, MEASURED, &row->measured_bytes, err) ||
+        network_activation_find(csv, ACTIVATION, &mlp.activation, err) || dataset_measured(csv, row, MEASURED, err) ||
         dataset_permille(csv, SMACT, &row->smact_permille, err) ||
         dataset_permille(csv, SMOCC, &row->smocc_permille, err))
         return -EINVAL;
@@ -149,7 +148,7 @@ static int read_row(const struct csv *csv, struct dataset_row *row, struct error
     mlp.batch_norm = use_batch_norm;
     row->training.batch_size = mlp.batch;
     row->training.samples = SAMPLES;
-    row->training.summary_pass = true;
+    row->training.summary_pass = row->training.summary_gradients = true;
     row->training.summary_batch = SUMMARY_BATCH;
     snprintf(row->group, sizeof row->group, "%s", csv->values[ARCH]);
     row->has_layers = build(csv, &mlp, &row->layers, err) == 0;

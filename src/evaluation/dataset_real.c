@@ -193,7 +193,7 @@ static int read_row(const struct csv *csv, struct dataset_row *row, struct summa
     int64_t gpus;
 
     if (csv_integer(csv, BATCH_SIZE, 1, DATASET_MAX_BATCH, 0, &row->training.batch_size, err) ||
-        csv_integer(csv, GPUS, 1, 64, 0, &gpus, err) || dataset_mib(csv, MEASURED, &row->measured_bytes, err) ||
+        csv_integer(csv, GPUS, 1, 64, 0, &gpus, err) || dataset_measured(csv, row, MEASURED, err) ||
         dataset_mib(csv, HORUS, &row->published[0], err) || dataset_mib(csv, FAKETENSOR, &row->published[1], err) ||
         dataset_mib(csv, GPUMEMNET, &row->published[2], err))
         return -EINVAL;

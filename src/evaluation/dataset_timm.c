@@ -67,7 +67,7 @@ static int read_row(const struct csv *csv, struct dataset_row *row, const char *
     const char *model = csv->values[MODEL];
 
     if (check_name(csv, err) || csv_integer(csv, BATCH_SIZE, 1, DATASET_MAX_BATCH, 0, &row->training.batch_size, err) ||
-        dataset_mib(csv, MEASURED, &row->measured_bytes, err) || dataset_mib(csv, FT_LAST, &row->published[1], err))
+        dataset_measured(csv, row, MEASURED, err) || dataset_mib(csv, FT_LAST, &row->published[1], err))
         return -EINVAL;
     snprintf(row->name, sizeof row->name, "%s %" PRId64, model, row->training.batch_size);
     snprintf(row->group, sizeof row->group, "%.*s", (int)strcspn(model, "_"), model);

@@ -105,12 +105,13 @@ static int read_row(const struct csv *csv, struct dataset_row *row, struct error
         csv_integer(csv, VOCAB_SIZE, 1, 1 << 22, 0, &encoder.words, err) ||
         csv_integer(csv, NUM_SAMPLES, 1, INT32_MAX, 0, &row->training.samples, err) ||
         csv_integer(csv, BATCH_SIZE, 1, DATASET_MAX_BATCH, 0, &row->training.batch_size, err) ||
-        dataset_mib(csv, MEASURED, &row->measured_bytes, err) || dataset_status(csv, STATUS, row, err))
+        dataset_measured(csv, row, MEASURED, err) || dataset_status(csv, STATUS, row, err))
         return -EINVAL;
     if (encoder.width % encoder.heads)
         return csv_error(csv, err, "embedding_size %s does not divide among %s heads", csv->values[EMBEDDING_SIZE],
                          csv->values[NUM_HEADS]);
-    row->training.summary_pass = true; /* the script tried the model on a whole batch first */
+    row->training.summary_pass = row->training.summary_gradients =
+        true; /* the script tried the model on a whole batch first */
     row->training.summary_batch = row->training.batch_size;
     build(csv, &encoder, &row->layers, err);
     row->has_layers = true;

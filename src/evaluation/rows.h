@@ -31,6 +31,7 @@ void dataset_drop(struct dataset *dataset);
 /* Columns that several files share: a fraction 0 to 1 as permille, MiB as bytes; -1 where empty. */
 int dataset_permille(const struct csv *csv, size_t column, int32_t *permille, struct error *err);
 int dataset_mib(const struct csv *csv, size_t column, int64_t *bytes, struct error *err);
+int dataset_measured(const struct csv *csv, struct dataset_row *row, size_t column, struct error *err); /* >= 1 MiB */
 /* SUCCESSFUL or OOM_CRASH. */
 int dataset_status(const struct csv *csv, size_t column, struct dataset_row *row, struct error *err);
 
