@@ -28,3 +28,19 @@ def write(path, arrays):
         offset += len(data)
     with open(path, "wb") as file:
         file.write(b"".join(header + body))
+
+
+def read(path):
+    """name -> numpy array, as write() was given them."""
+    with open(path, "rb") as file:
+        data = file.read()
+    if data[:len(MAGIC)] != MAGIC:
+        raise ValueError(f"{path}: not a table of models")
+    names = {number: name for name, number in TYPES.items()}
+    arrays = {}
+    for index in range(struct.unpack_from("<I", data, len(MAGIC))[0]):
+        name, kind, rank, *dims, offset = ENTRY.unpack_from(data, len(MAGIC) + 8 + index * ENTRY.size)
+        shape = tuple(dims[:rank])
+        array = numpy.frombuffer(data, numpy.dtype(names[kind]).newbyteorder("<"), int(numpy.prod(shape)), offset)
+        arrays[name.rstrip(b"\0").decode("ascii")] = array.astype(names[kind]).reshape(shape)
+    return arrays

@@ -20,7 +20,7 @@ TEXT = """
     error_set error_prefix parse_integer parse_size format_bytes format_duration
     strbuf_append strbuf_puts strbuf_printf strbuf_clear strbuf_release strbuf_steal
 """
-MATH = "cbrt exp exp2 expm1 fabs floor ceil fmax fmin log log1p log2 pow round sqrt"
+MATH = "cbrt ceil erfc exp exp2 expf expm1 fabs floor fmax fmin log log1p log2 pow round sqrt sqrtf"
 
 ALLOWED = {
     "core": (PURE + TEXT).split(),
