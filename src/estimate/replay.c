@@ -4,7 +4,6 @@
 
 #include "base/memory.h"
 #include "estimate/allocator.h"
-#include "estimate/workspace.h"
 
 struct replay {
     struct allocator allocator;
@@ -54,7 +53,7 @@ static void step(struct replay *replay, const struct program *program, const str
         tensor->block = NO_BLOCK;
     } else {
         const struct program_conv *conv = &program->convs[event->tensor];
-        int64_t bytes = conv_workspace_bytes(conv, rule->algorithm[conv->pass]);
+        int64_t bytes = conv_workspace_bytes(conv, rule->algorithm[conv->pass][conv_workspace_class(conv)]);
         give(replay, take(replay, bytes, MEMORY_WORKSPACE, i), bytes, MEMORY_WORKSPACE);
     }
 }

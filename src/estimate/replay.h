@@ -8,11 +8,7 @@
 #include <stdbool.h>
 
 #include "estimate/program.h"
-
-/* How large a convolution's workspace is in each of its passes (workspace.h says what the letters stand for). */
-struct workspace_rule {
-    uint8_t algorithm[3]; /* enum workspace_algorithm by enum conv_pass */
-};
+#include "estimate/workspace.h"
 
 struct replay_options {
     struct workspace_rule rule;

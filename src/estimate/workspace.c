@@ -1,8 +1,13 @@
 #include "estimate/workspace.h"
 
 #include <math.h>
+#include <stdbool.h>
 
-#define CHANNELS_TOGETHER 4 /* an access of 16 bytes in fp32 */
+#define ACCESS_BYTES 16 /* of one load: channels are padded to as many as fit */
+
+/* Up to so many channels, input and output together, of the classes from 1 on; where one-architecture runs were seen to
+ * change: networks of one width up to 40 fit copies, wider ones Winograd's algorithm, up to about 275. */
+static const double class_limits[WORKSPACE_CLASSES - 2] = {84, 160, 275, 420, 700};
 
 /* The figures are products of what others wrote: worked out in floating point, which does not overflow, and cut where no
  * GPU has that much. Up to 2^53 they are exact. */
@@ -11,9 +16,21 @@ static int64_t bounded(double bytes)
     return bytes < (double)PROGRAM_MAX_BYTES ? (int64_t)bytes : PROGRAM_MAX_BYTES;
 }
 
-static double padded(int64_t channels)
+static int64_t channels_together(const struct program_conv *conv)
 {
-    return ceil((double)channels / CHANNELS_TOGETHER) * CHANNELS_TOGETHER;
+    return conv->element_bytes && conv->element_bytes < ACCESS_BYTES ? ACCESS_BYTES / conv->element_bytes : 1;
+}
+
+static bool is_aligned(const struct program_conv *conv, int64_t channels)
+{
+    return channels % channels_together(conv) == 0;
+}
+
+static double padded(const struct program_conv *conv, int64_t channels)
+{
+    double together = (double)channels_together(conv);
+
+    return ceil((double)channels / together) * together;
 }
 
 static double volume(const struct program_conv *conv, const int32_t size[3])
@@ -25,28 +42,79 @@ static double volume(const struct program_conv *conv, const int32_t size[3])
     return product;
 }
 
+static bool is_winograd(const struct program_conv *conv)
+{
+    return conv->rank == 2 && conv->groups <= 1 && conv->kernel[0] == 3 && conv->kernel[1] == 3 && conv->stride[0] == 1 &&
+           conv->stride[1] == 1;
+}
+
 static int64_t winograd(const struct program_conv *conv, double tile)
 {
     double tiles = (double)conv->batch, in = (double)conv->in_channels, out = (double)conv->out_channels;
 
-    if (conv->rank != 2 || conv->groups > 1)
+    if (!is_winograd(conv))
         return 0;
-    for (uint8_t i = 0; i < conv->rank; i++) {
-        if (conv->kernel[i] != 3 || conv->stride[i] != 1)
-            return 0;
+    for (uint8_t i = 0; i < conv->rank; i++)
         tiles *= ceil(conv->out[i] / tile);
-    }
     return bounded(conv->element_bytes * (tile + 2) * (tile + 2) * (tiles * (in + out) + in * out));
 }
 
-static int64_t copy(const struct program_conv *conv)
+/* One channel lies the same in both layouts. */
+static double copy_bytes(const struct program_conv *conv, int64_t channels, const int32_t size[3])
 {
-    double batch = (double)conv->batch, weights = (double)conv->in_channels * (double)conv->out_channels;
-    double groups = conv->groups > 1 ? (double)conv->groups : 1;
+    if (channels <= 1)
+        return 0;
+    return (double)conv->element_bytes * (double)conv->batch * padded(conv, channels) * volume(conv, size);
+}
 
-    return bounded(conv->element_bytes * (batch * padded(conv->in_channels) * volume(conv, conv->in) +
-                                          batch * padded(conv->out_channels) * volume(conv, conv->out) +
-                                          weights / groups * volume(conv, conv->kernel)));
+static int64_t copy(const struct program_conv *conv, bool in, bool out)
+{
+    double groups = conv->groups > 1 ? (double)conv->groups : 1;
+    double weights = padded(conv, conv->in_channels) * padded(conv, conv->out_channels) / groups;
+
+    return bounded((in ? copy_bytes(conv, conv->in_channels, conv->in) : 0) +
+                   (out ? copy_bytes(conv, conv->out_channels, conv->out) : 0) +
+                   conv->element_bytes * weights * volume(conv, conv->kernel));
+}
+
+static int64_t copy_read(const struct program_conv *conv)
+{
+    return copy(conv, conv->pass != CONV_BACKWARD_DATA || !is_aligned(conv, conv->in_channels),
+                conv->pass != CONV_FORWARD || !is_aligned(conv, conv->out_channels));
+}
+
+uint32_t conv_workspace_class(const struct program_conv *conv)
+{
+    double channels = (double)conv->in_channels + (double)conv->out_channels;
+    uint32_t class = 1;
+
+    if (!is_winograd(conv))
+        return 0;
+    while (class < WORKSPACE_CLASSES - 1 && channels > class_limits[class - 1])
+        class++;
+    return class;
+}
+
+struct workspace_rule workspace_rule_by_pass(enum workspace_algorithm forward, enum workspace_algorithm backward_data,
+                                             enum workspace_algorithm backward_weight)
+{
+    struct workspace_rule rule;
+
+    for (uint32_t class = 0; class < WORKSPACE_CLASSES; class++) {
+        rule.algorithm[CONV_FORWARD][class] = (uint8_t)forward;
+        rule.algorithm[CONV_BACKWARD_DATA][class] = (uint8_t)backward_data;
+        rule.algorithm[CONV_BACKWARD_WEIGHT][class] = (uint8_t)backward_weight;
+    }
+    return rule;
+}
+
+struct workspace_rule workspace_rule_default(void)
+{
+    struct workspace_rule rule = workspace_rule_by_pass(WORKSPACE_COPY_READ, WORKSPACE_COPY_READ, WORKSPACE_COPY);
+
+    rule.algorithm[CONV_FORWARD][1] = WORKSPACE_NONE;
+    rule.algorithm[CONV_BACKWARD_DATA][2] = rule.algorithm[CONV_BACKWARD_DATA][3] = WORKSPACE_WINOGRAD;
+    return rule;
 }
 
 int64_t conv_workspace_bytes(const struct program_conv *conv, enum workspace_algorithm algorithm)
@@ -59,7 +127,9 @@ int64_t conv_workspace_bytes(const struct program_conv *conv, enum workspace_alg
     case WORKSPACE_WINOGRAD_SMALL:
         return winograd(conv, 2);
     case WORKSPACE_COPY:
-        return copy(conv);
+        return copy(conv, true, true);
+    case WORKSPACE_COPY_READ:
+        return copy_read(conv);
     case WORKSPACE_NONE:
     case WORKSPACE_ALGORITHM_COUNT:
         break;

@@ -15,8 +15,27 @@ enum workspace_algorithm {
     WORKSPACE_WINOGRAD,
     WORKSPACE_WINOGRAD_SMALL, /* F(2x2,3x3): tiles of 2 x 2, 16 numbers */
     WORKSPACE_COPY, /* input, output and weights, for another layout; channels of the first two padded to a multiple of 4 */
+    /* The same without what the pass writes (output, gradient of the input), which is written in place where its channels
+     * are a multiple of 4: this is what the one-convolution networks of the measured runs show of forward passes. */
+    WORKSPACE_COPY_READ,
     WORKSPACE_ALGORITHM_COUNT
 };
+
+/* Classes of convolutions, where cuDNN's choice was seen to change: those that Winograd's algorithm can do, by the sum of
+ * their input and output channels, and the others. Limits: workspace.c. */
+#define WORKSPACE_CLASSES 7
+
+struct workspace_rule {
+    uint8_t algorithm[3][WORKSPACE_CLASSES]; /* enum workspace_algorithm, by enum conv_pass and conv_workspace_class() */
+};
+
+/* One algorithm for each pass, whatever the class. */
+struct workspace_rule workspace_rule_by_pass(enum workspace_algorithm forward, enum workspace_algorithm backward_data,
+                                             enum workspace_algorithm backward_weight);
+/* What fits the measured runs best without a trained correction. */
+struct workspace_rule workspace_rule_default(void);
+
+uint32_t conv_workspace_class(const struct program_conv *conv); /* 0 = not one for Winograd; else by channels */
 
 /* 0 for depthwise convolutions: PyTorch computes them without cuDNN. */
 int64_t conv_workspace_bytes(const struct program_conv *conv, enum workspace_algorithm algorithm);

@@ -70,6 +70,9 @@ static const struct csv_column columns[] = {
 #define GROWTH       32   /* channels that a convolution of a dense block adds ... */
 #define DENSE_CONVS  4    /* ... and how many it has */
 #define MAX_DEPTH    1000
+/* torchsummary's own: of the passes before the training that were tried (none, this, a whole batch), the only one with
+ * which runs of one convolution come out as measured. */
+#define SUMMARY_BATCH 2
 #define MAX_SIZE     8192
 
 struct cnn {
@@ -250,8 +253,8 @@ static int read_row(const struct csv *csv, struct dataset_row *row, struct error
     cnn.dropout = use_dropout;
     cnn.batch_norm = use_batch_norm;
     row->training.batch_size = cnn.batch;
-    row->training.summary_pass = true;
-    row->training.summary_batch = cnn.batch;
+    row->training.summary_pass = row->training.summary_gradients = true;
+    row->training.summary_batch = SUMMARY_BATCH;
     snprintf(row->group, sizeof row->group, "%s", csv->values[ARCH]);
     row->has_layers = build(csv, &cnn, &row->layers, err) == 0;
     return row->has_layers ? 0 : -EINVAL;

@@ -1,0 +1,226 @@
+#include "estimate/features.h"
+
+#include <math.h>
+
+#include "base/units.h"
+#include "estimate/workspace.h"
+
+const char *const feature_names[FEATURE_COUNT] = {
+#define X(NAME) #NAME,
+    FEATURES(X)
+#undef X
+};
+
+/* Of the convolutions' forward passes in one step. Bytes are doubles: exact up to 2^53, and they do not overflow. */
+struct geometry {
+    double count, batch, flops;
+    double output_max, output_sum, copy_max, winograd_max, winograd_last, weight_max;
+    double channels_max, channels_min, channels_sum, sum_max, sum_min, growth_max, pixels_max;
+    double largest_out, largest_in, largest_height, winograd_out, winograd_in, winograd_height;
+    double aligned_in, aligned_out, aligned_both, aligned_twice, pointwise, strided, grouped;
+    double class_output[WORKSPACE_CLASSES], class_winograd[WORKSPACE_CLASSES];
+};
+
+static double volume(const struct program_conv *conv, const int32_t size[3])
+{
+    double product = 1;
+
+    for (uint8_t i = 0; i < conv->rank; i++)
+        product *= size[i];
+    return product;
+}
+
+static void keep_extremes(struct geometry *geometry, const struct program_conv *conv, double output, double winograd)
+{
+    double in = (double)conv->in_channels, out = (double)conv->out_channels;
+
+    if (output > geometry->output_max) {
+        geometry->output_max = output;
+        geometry->largest_out = out;
+        geometry->largest_in = in;
+        geometry->largest_height = conv->out[0];
+        geometry->pixels_max = (double)conv->batch * volume(conv, conv->out);
+    }
+    if (winograd > geometry->winograd_max) {
+        geometry->winograd_max = winograd;
+        geometry->winograd_out = out;
+        geometry->winograd_in = in;
+        geometry->winograd_height = conv->out[0];
+    }
+    geometry->batch = fmax(geometry->batch, (double)conv->batch);
+    geometry->channels_max = fmax(geometry->channels_max, out);
+    geometry->channels_min = geometry->count ? fmin(geometry->channels_min, out) : out;
+    geometry->sum_max = fmax(geometry->sum_max, in + out);
+    /* The first convolution reads the image, whose few channels say nothing. */
+    if (geometry->count) {
+        geometry->sum_min = geometry->count > 1 ? fmin(geometry->sum_min, in + out) : in + out;
+        geometry->growth_max = fmax(geometry->growth_max, out / fmax(in, 1));
+    }
+}
+
+static void add(struct geometry *geometry, const struct program_conv *conv)
+{
+    double in = (double)conv->in_channels, out = (double)conv->out_channels, kernel = volume(conv, conv->kernel);
+    double groups = conv->groups > 1 ? (double)conv->groups : 1;
+    double weights = conv->element_bytes * in * out / groups * kernel;
+    double output = conv->element_bytes * (double)conv->batch * out * volume(conv, conv->out);
+    double winograd = (double)conv_workspace_bytes(conv, WORKSPACE_WINOGRAD);
+    uint32_t class = conv_workspace_class(conv);
+
+    keep_extremes(geometry, conv, output, winograd);
+    geometry->count++;
+    geometry->flops += 2 * weights / fmax(conv->element_bytes, 1) * (double)conv->batch * volume(conv, conv->out);
+    geometry->output_sum += output;
+    geometry->copy_max = fmax(geometry->copy_max, (double)conv_workspace_bytes(conv, WORKSPACE_COPY));
+    geometry->weight_max = fmax(geometry->weight_max, weights);
+    geometry->winograd_last = winograd;
+    geometry->channels_sum += out;
+    geometry->aligned_in += conv->in_channels % 4 == 0;
+    geometry->aligned_out += conv->out_channels % 4 == 0;
+    geometry->aligned_both += conv->in_channels % 4 == 0 && conv->out_channels % 4 == 0;
+    geometry->aligned_twice += conv->in_channels % 8 == 0 && conv->out_channels % 8 == 0;
+    geometry->pointwise += kernel == 1;
+    geometry->strided += conv->stride[0] > 1;
+    geometry->grouped += groups > 1;
+    geometry->class_output[class] += output;
+    geometry->class_winograd[class] = fmax(geometry->class_winograd[class], winograd);
+}
+
+/* The first step that has convolutions; a pass before the training (step 0) only where there is nothing else. */
+static void measure(struct geometry *geometry, const struct program *program)
+{
+    uint8_t step = 0;
+
+    *geometry = (struct geometry){0};
+    for (size_t i = 0; i < program->conv_count && !step; i++)
+        if (program->convs[i].pass == CONV_FORWARD)
+            step = program->convs[i].step;
+    for (size_t i = 0; i < program->conv_count; i++)
+        if (program->convs[i].pass == CONV_FORWARD && program->convs[i].step == step)
+            add(geometry, &program->convs[i]);
+}
+
+static double log1(double number)
+{
+    return log(fmax(number, 1));
+}
+
+static void set_geometry(float *values, const struct geometry *geometry, double base)
+{
+    double count = fmax(geometry->count, 1), output = fmax(geometry->output_sum, 1);
+
+    values[FEATURE_BATCH] = (float)geometry->batch;
+    values[FEATURE_CONVOLUTIONS] = (float)geometry->count;
+    values[FEATURE_FLOPS] = (float)log1(geometry->flops);
+    values[FEATURE_OUTPUT_MAX] = (float)(geometry->output_max / base);
+    values[FEATURE_OUTPUT_SUM] = (float)(geometry->output_sum / base);
+    values[FEATURE_COPY_MAX] = (float)(geometry->copy_max / base);
+    values[FEATURE_WINOGRAD_MAX] = (float)(geometry->winograd_max / base);
+    values[FEATURE_WEIGHT_MAX] = (float)(geometry->weight_max / base);
+    values[FEATURE_WINOGRAD_LAST] = (float)(geometry->winograd_last / base);
+    values[FEATURE_CHANNELS_MAX] = (float)geometry->channels_max;
+    values[FEATURE_CHANNELS_MIN] = (float)geometry->channels_min;
+    values[FEATURE_CHANNELS_MEAN] = (float)(geometry->channels_sum / count);
+    values[FEATURE_SUM_MAX] = (float)geometry->sum_max;
+    values[FEATURE_SUM_MIN] = (float)geometry->sum_min;
+    values[FEATURE_GROWTH_MAX] = (float)geometry->growth_max;
+    values[FEATURE_LARGEST_OUT] = (float)geometry->largest_out;
+    values[FEATURE_LARGEST_IN] = (float)geometry->largest_in;
+    values[FEATURE_LARGEST_HEIGHT] = (float)geometry->largest_height;
+    values[FEATURE_WINOGRAD_OUT] = (float)geometry->winograd_out;
+    values[FEATURE_WINOGRAD_IN] = (float)geometry->winograd_in;
+    values[FEATURE_WINOGRAD_HEIGHT] = (float)geometry->winograd_height;
+    values[FEATURE_PIXELS_MAX] = (float)log1(geometry->pixels_max);
+    values[FEATURE_ALIGNED_IN] = (float)(geometry->aligned_in / count);
+    values[FEATURE_ALIGNED_OUT] = (float)(geometry->aligned_out / count);
+    values[FEATURE_ALIGNED_BOTH] = (float)(geometry->aligned_both / count);
+    values[FEATURE_ALIGNED_TWICE] = (float)(geometry->aligned_twice / count);
+    values[FEATURE_POINTWISE] = (float)(geometry->pointwise / count);
+    values[FEATURE_STRIDED] = (float)(geometry->strided / count);
+    values[FEATURE_GROUPED] = (float)(geometry->grouped / count);
+    for (uint32_t i = 0; i < WORKSPACE_CLASSES; i++)
+        values[FEATURE_CLASS0 + i] = (float)(geometry->class_output[i] / output);
+    for (uint32_t i = 1; i < WORKSPACE_CLASSES; i++)
+        values[FEATURE_WINOGRAD1 + i - 1] = (float)(geometry->class_winograd[i] / base);
+}
+
+/* workspace_rule_default(), but Winograd's in one pass for the classes from `first` on. */
+static struct workspace_rule with_winograd(enum conv_pass pass, uint32_t first)
+{
+    struct workspace_rule rule = workspace_rule_default();
+
+    for (uint32_t class = first; class < WORKSPACE_CLASSES; class++)
+        rule.algorithm[pass][class] = WORKSPACE_WINOGRAD;
+    return rule;
+}
+
+static void replay_all(struct features *features, const struct program *program)
+{
+    const struct workspace_rule rules[REPLAY_COUNT] = {
+        [REPLAY_MAIN] = workspace_rule_default(),
+        [REPLAY_NONE] = workspace_rule_by_pass(WORKSPACE_NONE, WORKSPACE_NONE, WORKSPACE_NONE),
+        [REPLAY_COPY] = workspace_rule_by_pass(WORKSPACE_COPY, WORKSPACE_COPY, WORKSPACE_COPY),
+        [REPLAY_DATA] = with_winograd(CONV_BACKWARD_DATA, 2),
+        [REPLAY_FORWARD] = with_winograd(CONV_FORWARD, 2),
+        [REPLAY_WEIGHT] = with_winograd(CONV_BACKWARD_WEIGHT, 2),
+    };
+
+    for (uint32_t i = 0; i < REPLAY_COUNT; i++) {
+        struct replay_options options = {.rule = rules[i]};
+        if (i > 0 && program->conv_count == 0)
+            features->replays[i] = features->replays[REPLAY_MAIN];
+        else
+            program_replay(program, &options, &features->replays[i]);
+    }
+}
+
+static double input_bytes(const struct program *program)
+{
+    double bytes = 0;
+
+    for (size_t i = 0; i < program->event_count; i++)
+        if (program->events[i].op == PROGRAM_ALLOC && program->events[i].category == MEMORY_INPUT)
+            bytes = fmax(bytes, (double)program->events[i].bytes);
+    return bytes;
+}
+
+double features_base_bytes(const struct features *features)
+{
+    return (double)features->replays[REPLAY_MAIN].peak_reserved_bytes + (double)FEATURES_CONTEXT_BYTES;
+}
+
+static void set_replays(struct features *features, double base)
+{
+    static const enum feature of[REPLAY_COUNT] = {
+        [REPLAY_NONE] = FEATURE_NONE,       [REPLAY_COPY] = FEATURE_COPY,     [REPLAY_DATA] = FEATURE_DATA,
+        [REPLAY_FORWARD] = FEATURE_FORWARD, [REPLAY_WEIGHT] = FEATURE_WEIGHT,
+    };
+    const struct replay_result *main = &features->replays[REPLAY_MAIN];
+
+    for (uint32_t i = REPLAY_MAIN + 1; i < REPLAY_COUNT; i++) {
+        double bytes = (double)features->replays[i].peak_reserved_bytes + (double)FEATURES_CONTEXT_BYTES;
+        features->values[of[i]] = (float)log(bytes / base);
+    }
+    features->values[FEATURE_PEAK] = (float)log(((double)main->peak_allocated_bytes + (double)FEATURES_CONTEXT_BYTES) / base);
+    features->values[FEATURE_BASE] = (float)log(base / (double)MIB);
+}
+
+void features_compute(struct features *features, const struct program *program)
+{
+    struct geometry geometry;
+    double base, convolutions;
+
+    replay_all(features, program);
+    measure(&geometry, program);
+    base = features_base_bytes(features);
+    convolutions = fmax(geometry.count, 1);
+    set_replays(features, base);
+    set_geometry(features->values, &geometry, base);
+    features->values[FEATURE_PARAMETERS] = (float)((double)program->parameter_bytes / base);
+    features->values[FEATURE_INPUT] = (float)(input_bytes(program) / base);
+    features->values[FEATURE_ACTIVATIONS] =
+        (float)(4.0 * (double)program->activation_elements * (double)program->batch_size / base);
+    features->values[FEATURE_LAYERS] = (float)program->layers;
+    features->values[FEATURE_NORMS] = (float)(program->norms / convolutions);
+    features->values[FEATURE_DROPOUTS] = (float)(program->dropouts / convolutions);
+}

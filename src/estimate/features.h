@@ -1,0 +1,102 @@
+/* What the trained corrections see of a program: how the replays under several rules for cuDNN's workspace differ, where
+ * the memory is, and the geometry of the convolutions. The same code prints them for training (bench/features.c) and
+ * computes them for an answer. */
+#ifndef CARMA_ESTIMATE_FEATURES_H
+#define CARMA_ESTIMATE_FEATURES_H
+
+#include "estimate/program.h"
+#include "estimate/replay.h"
+
+/* The replays; REPLAY_MAIN's answer is what the correction corrects. */
+enum features_replay {
+    REPLAY_MAIN,    /* workspace_rule_default() */
+    REPLAY_NONE,    /* no workspaces */
+    REPLAY_COPY,    /* copies for another layout in every pass */
+    REPLAY_DATA,    /* as main, but Winograd's for every gradient of an input that it can do */
+    REPLAY_FORWARD, /* the same for forward passes */
+    REPLAY_WEIGHT,  /* the same for gradients of weights */
+    REPLAY_COUNT
+};
+
+/* In this order in the trees (python/carma_train checks the names that bench-features prints). Sizes are relative to the
+ * base: what REPLAY_MAIN reserves and the context of the machine that the trees were trained on. */
+#define FEATURES(X)                                                                                                    \
+    X(NONE)           /* ln of the other replays' reserved bytes and context over the base */                          \
+    X(COPY)                                                                                                            \
+    X(DATA)                                                                                                            \
+    X(FORWARD)                                                                                                         \
+    X(WEIGHT)                                                                                                          \
+    X(PEAK)           /* ln of the most that is allocated at once */                                                   \
+    X(BASE)           /* ln of the base in MiB */                                                                      \
+    X(PARAMETERS)     /* bytes over base */                                                                            \
+    X(INPUT)                                                                                                           \
+    X(ACTIVATIONS)    /* outputs of all layers */                                                                      \
+    X(BATCH)                                                                                                           \
+    X(LAYERS)                                                                                                          \
+    X(CONVOLUTIONS)   /* counts */                                                                                     \
+    X(NORMS)          /* per convolution */                                                                            \
+    X(DROPOUTS)                                                                                                        \
+    X(FLOPS)          /* ln of the forward pass's floating-point operations */                                         \
+    X(OUTPUT_MAX)     /* of the convolutions' forward passes: the largest output and the sum, over base */             \
+    X(OUTPUT_SUM)                                                                                                      \
+    X(COPY_MAX)       /* largest copies, Winograd workspace and weights, over base */                                  \
+    X(WINOGRAD_MAX)                                                                                                    \
+    X(WEIGHT_MAX)                                                                                                      \
+    X(WINOGRAD_LAST)  /* of the last convolution */                                                                    \
+    X(CHANNELS_MAX)   /* output channels */                                                                            \
+    X(CHANNELS_MIN)                                                                                                    \
+    X(CHANNELS_MEAN)                                                                                                   \
+    X(SUM_MAX)        /* input and output channels together */                                                         \
+    X(SUM_MIN)                                                                                                         \
+    X(GROWTH_MAX)     /* output over input channels, all but the first */                                              \
+    X(LARGEST_OUT)    /* the convolution with the largest output: its channels and height */                           \
+    X(LARGEST_IN)                                                                                                      \
+    X(LARGEST_HEIGHT)                                                                                                  \
+    X(WINOGRAD_OUT)   /* that with the largest Winograd workspace */                                                   \
+    X(WINOGRAD_IN)                                                                                                     \
+    X(WINOGRAD_HEIGHT)                                                                                                 \
+    X(PIXELS_MAX)     /* ln of batch * height * width of the largest output */                                         \
+    X(ALIGNED_IN)     /* share of the convolutions whose channels fit 16-byte accesses */                              \
+    X(ALIGNED_OUT)                                                                                                     \
+    X(ALIGNED_BOTH)                                                                                                    \
+    X(ALIGNED_TWICE)  /* to 32 bytes */                                                                                \
+    X(POINTWISE)      /* share of 1x1, of strided and of grouped ones */                                               \
+    X(STRIDED)                                                                                                         \
+    X(GROUPED)                                                                                                         \
+    X(CLASS0)         /* share of the output bytes by conv_workspace_class() */                                        \
+    X(CLASS1)                                                                                                          \
+    X(CLASS2)                                                                                                          \
+    X(CLASS3)                                                                                                          \
+    X(CLASS4)                                                                                                          \
+    X(CLASS5)                                                                                                          \
+    X(CLASS6)                                                                                                          \
+    X(WINOGRAD1)      /* largest Winograd workspace of the class, over base */                                         \
+    X(WINOGRAD2)                                                                                                       \
+    X(WINOGRAD3)                                                                                                       \
+    X(WINOGRAD4)                                                                                                       \
+    X(WINOGRAD5)                                                                                                       \
+    X(WINOGRAD6)
+
+enum feature {
+#define X(NAME) FEATURE_##NAME,
+    FEATURES(X)
+#undef X
+    FEATURE_COUNT
+};
+extern const char *const feature_names[FEATURE_COUNT];
+
+/* The context of the runs that the trees learned from (data/models/replay.md), part of the base whatever the machine. */
+#define FEATURES_CONTEXT_BYTES (INT64_C(1690) << 20)
+
+struct features {
+    float values[FEATURE_COUNT]; /* all finite */
+    struct replay_result replays[REPLAY_COUNT];
+};
+
+/* Without convolutions only REPLAY_MAIN is replayed and the others are its copies. */
+void features_compute(struct features *features, const struct program *program);
+
+/* ln of the base of these features in bytes; the trees' answer is ln(need / base). */
+double features_base_bytes(const struct features *features);
+
+#endif
