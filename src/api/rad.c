@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "core/record.h"
+#include "estimate/lower.h"
 
 #define MAX_BATCH_SIZE (INT64_C(1) << 40)
 
@@ -35,6 +36,36 @@ static int set_model(struct rad *rad, const char *value)
     if (!*value)
         return lines_error(&rad->lines, rad->err, "model: name the model summary file");
     rad->spec->summary_name = xstrdup(value);
+    return 0;
+}
+
+static int set_capture(struct rad *rad, const char *value)
+{
+    if (!*value)
+        return lines_error(&rad->lines, rad->err, "capture: name the file that carma.capture wrote");
+    rad->spec->capture_name = xstrdup(value);
+    return 0;
+}
+
+static int set_optimizer(struct rad *rad, const char *value)
+{
+    enum optimizer ignored;
+    struct error inner;
+
+    if (optimizer_parse(value, &ignored, &inner))
+        return lines_error(&rad->lines, rad->err, "%s", inner.text);
+    rad->spec->optimizer = xstrdup(value);
+    return 0;
+}
+
+static int set_precision(struct rad *rad, const char *value)
+{
+    enum precision ignored;
+    struct error inner;
+
+    if (precision_parse(value, &ignored, &inner))
+        return lines_error(&rad->lines, rad->err, "%s", inner.text);
+    rad->spec->precision = xstrdup(value);
     return 0;
 }
 
@@ -99,8 +130,9 @@ static const struct {
     const char *name;
     set_value *set;
 } keys[] = {
-    {"model", set_model}, {"batch_size", set_batch_size}, {"policy", set_policy},
-    {"gpus", set_gpus},   {"gpu_memory", set_gpu_memory},
+    {"model", set_model},           {"capture", set_capture}, {"batch_size", set_batch_size},
+    {"optimizer", set_optimizer},   {"precision", set_precision}, {"policy", set_policy},
+    {"gpus", set_gpus},             {"gpu_memory", set_gpu_memory},
 };
 
 enum { KEY_NONE = -1, KEY_UNKNOWN = -2 };
@@ -178,7 +210,8 @@ static int parse_keyed(struct rad *rad)
         rad->lines.line = rad->items[i].number;
         if (key == KEY_UNKNOWN)
             return lines_error(&rad->lines, rad->err,
-                               "unknown key '%.*s': write model, batch_size, policy, gpus or gpu_memory",
+                               "unknown key '%.*s': write model, capture, batch_size, optimizer, precision, policy, "
+                               "gpus or gpu_memory",
                                (int)strcspn(line, ":") < 40 ? (int)strcspn(line, ":") : 40, line);
         if (key >= 0) {
             if (seen[key])

@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "core/record.h"
+#include "estimate/lower.h"
 
 const char *const spec_recorded_names[SPEC_RECORDED_COUNT] = {"measured", "horus", "faketensor", "gpumemnet"};
 
@@ -47,8 +48,12 @@ static const struct member {
     {"policy_word", TEXT, offsetof(struct job_spec, policy_word), LINE, 0, MAX_SHORT_TEXT},
     {"summary_name", TEXT, offsetof(struct job_spec, summary_name), LINE, 0, PATH_MAX - 1},
     {"summary", TEXT, offsetof(struct job_spec, summary), 0, 0, SPEC_MAX_SUMMARY},
+    {"capture_name", TEXT, offsetof(struct job_spec, capture_name), LINE, 0, PATH_MAX - 1},
+    {"capture", TEXT, offsetof(struct job_spec, capture), 0, 0, SPEC_MAX_CAPTURE},
     {"dataset", TEXT, offsetof(struct job_spec, dataset), LINE, 0, MAX_SHORT_TEXT},
     {"batch_size", I64, offsetof(struct job_spec, batch_size), 0, 1, MAX_BATCH_SIZE},
+    {"optimizer", TEXT, offsetof(struct job_spec, optimizer), LINE, 0, MAX_SHORT_TEXT},
+    {"precision", TEXT, offsetof(struct job_spec, precision), LINE, 0, MAX_SHORT_TEXT},
 };
 
 static void *member_at(const struct job_spec *spec, const struct member *member)
@@ -172,6 +177,35 @@ static int check_member(const struct member *member, const struct job_spec *spec
     return 0;
 }
 
+/* One large text is all right, several at once would not be: what one job may make others carry is bounded. */
+static int check_packed(const struct job_spec *spec, struct error *err)
+{
+    size_t total = 0;
+
+    for (size_t i = 0; i < array_size(members); i++) {
+        const void *at = member_at(spec, &members[i]);
+        const struct spec_strings *strings = at;
+        if (members[i].kind == TEXT && *(char *const *)at)
+            total += strlen(*(char *const *)at);
+        for (size_t k = 0; members[i].kind == STRINGS && k < strings->count; k++)
+            total += strlen(strings->items[k]);
+    }
+    if (total > SPEC_MAX_PACKED)
+        return error_set(err, EINVAL, "the job's texts are too long: %zu bytes, at most %d in all: send a smaller %s",
+                         total, SPEC_MAX_PACKED, spec->capture ? "capture" : "summary or environment");
+    return 0;
+}
+
+/* What a person wrote; the estimators know no other words. */
+static int check_training(const struct job_spec *spec, struct error *err)
+{
+    enum optimizer optimizer;
+    enum precision precision;
+    int rc = spec->optimizer ? optimizer_parse(spec->optimizer, &optimizer, err) : 0;
+
+    return rc == 0 && spec->precision ? precision_parse(spec->precision, &precision, err) : rc;
+}
+
 int job_spec_check(const struct job_spec *spec, struct error *err)
 {
     int rc;
@@ -179,6 +213,8 @@ int job_spec_check(const struct job_spec *spec, struct error *err)
     for (size_t i = 0; i < array_size(members); i++)
         if ((rc = check_member(&members[i], spec, err)))
             return rc;
+    if ((rc = check_packed(spec, err)) || (rc = check_training(spec, err)))
+        return rc;
     if (!*spec->command.items[0])
         return error_set(err, EINVAL, "command is empty: say what to run");
     for (size_t i = 0; i < spec->environment.count; i++) {

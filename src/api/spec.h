@@ -33,8 +33,12 @@ struct job_spec {
     char *policy_word;           /* as written in a positional .rad file; kept, not enforced; may be NULL */
     char *summary_name;          /* file name of the model summary, or NULL */
     char *summary;               /* its contents, or NULL */
+    char *capture_name;          /* file name of the operator trace (docs/formats/capture.md), or NULL */
+    char *capture;               /* its contents, or NULL */
     char *dataset;               /* may be NULL */
-    int64_t batch_size;          /* -1 = not said */
+    int64_t batch_size;          /* on each GPU; -1 = not said */
+    char *optimizer;             /* a word of estimate/lower.h; NULL = not said */
+    char *precision;             /* the same */
     int64_t recorded_bytes[SPEC_RECORDED_COUNT];
 };
 
@@ -54,7 +58,9 @@ void spec_strings_release(struct spec_strings *strings);
 #define SPEC_MAX_ARGUMENTS 4096
 #define SPEC_MAX_ENVIRONMENT 8192
 #define SPEC_MAX_TEXT (1 << 20)      /* bytes of command, of environment, each in all */
-#define SPEC_MAX_SUMMARY (1 << 20)   /* bytes */
+#define SPEC_MAX_SUMMARY (8 << 20)   /* bytes */
+#define SPEC_MAX_CAPTURE (8 << 20)   /* bytes */
+#define SPEC_MAX_PACKED (8 << 20)    /* bytes of all its texts together */
 #define SPEC_MAX_SLOWDOWN 1000000    /* permille */
 #define SPEC_MAX_GPU_MEMORY (INT64_C(1) << 50)
 

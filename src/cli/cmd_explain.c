@@ -52,10 +52,19 @@ static void print_explanation(const json_t *reply)
     CLEANUP(free_ptr) char *text = view_safe_text(reply, "text");
     CLEANUP(strbuf_release) struct strbuf out = {0};
     const json_t *gpus = json_object_get(reply, "gpus");
-    json_t *gpu;
+    json_t *gpu, *warning;
     size_t i;
 
     printf("job %" PRId64 " is %s: %s\n", view_integer(reply, "id", 0), state, text);
+    if (view_text(reply, "memory")) {
+        CLEANUP(free_ptr) char *memory = view_safe_text(reply, "memory");
+        printf("memory: %s\n", memory);
+    }
+    json_array_foreach(json_object_get(json_object_get(reply, "estimate"), "warnings"), i, warning)
+    {
+        CLEANUP(free_ptr) char *safe = term_escape(json_string_value(warning));
+        printf("warning: %s\n", safe);
+    }
     if (!json_array_size(gpus))
         return;
     struct table *table = table_new(columns, array_size(columns));

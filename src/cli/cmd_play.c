@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/spec.h"
 #include "base/file.h"
 #include "base/install.h"
 #include "base/memory.h"
@@ -154,11 +155,10 @@ static int make_directory(const char *given, char **directory, struct error *err
     return *directory ? 0 : error_set(err, errno, "%s: %s", given, strerror(errno));
 }
 
-static int read_trace(const struct play_options *wanted, struct workloads *workloads, struct trace *trace,
-                      struct error *err)
+static int read_trace(const struct play_options *wanted, const char *path, struct workloads *workloads,
+                      struct trace *trace, struct error *err)
 {
-    CLEANUP(free_ptr) char *installed = install_path("share/carma/workloads.csv");
-    int rc = workloads_read(workloads, wanted->workloads ? wanted->workloads : installed, err);
+    int rc = workloads_read(workloads, path, err);
 
     return rc ? rc : trace_read(trace, wanted->trace, workloads, err);
 }
@@ -175,6 +175,25 @@ static int check_gpus(const char *path, const struct trace *trace, int64_t node_
     return 0;
 }
 
+/* Each summary is read once, before anything is submitted. */
+static int read_summaries(struct play *play, const char *path, const struct workloads *workloads,
+                          const struct trace *trace, struct error *err)
+{
+    int rc = 0;
+
+    play->first_workload = workloads->items;
+    play->summaries = xcalloc(workloads->count, sizeof *play->summaries);
+    for (size_t i = 0; rc == 0 && i < trace->count; i++) {
+        const struct workload *workload = trace->items[i].workload;
+        char **to = &play->summaries[workload - workloads->items];
+        CLEANUP(free_ptr) char *file = workload_summary_path(workload, path);
+        size_t length;
+        if (file && !*to)
+            rc = file_read(file, SPEC_MAX_SUMMARY, to, &length, err);
+    }
+    return rc;
+}
+
 static void make_items(struct play *play, const struct trace *trace)
 {
     play->count = trace->count;
@@ -185,13 +204,16 @@ static void make_items(struct play *play, const struct trace *trace)
     }
 }
 
-static void release_items(struct play *play)
+static void release_items(struct play *play, size_t workload_count)
 {
     for (size_t i = 0; i < play->count; i++) {
         free(play->items[i].output);
         json_decref(play->items[i].ended);
     }
     free(play->items);
+    for (size_t i = 0; i < workload_count; i++)
+        free(play->summaries[i]);
+    free(play->summaries);
     usage_release(&play->usage);
 }
 
@@ -244,7 +266,8 @@ static int stop(struct play *play, int rc, const struct error *err)
     return rc == -EINTR ? 128 + (int)play_interrupted : CLI_FAILURE;
 }
 
-static int play_trace(struct cli *cli, const struct play_options *wanted, const struct trace *trace)
+static int play_trace(struct cli *cli, const struct play_options *wanted, const char *path,
+                      const struct workloads *known, const struct trace *trace)
 {
     CLEANUP(json_release) json_t *status = NULL;
     CLEANUP(free_ptr) char *directory = NULL;
@@ -268,18 +291,24 @@ static int play_trace(struct cli *cli, const struct play_options *wanted, const 
     play.workloads = workloads;
     play.scale = view_number(status, "time_scale", 1);
     usage_init(&play.usage);
-    make_items(&play, trace);
-    fprintf(stderr, "playing %zu jobs; their output goes to %s\n", play.count, directory);
-    catch_interrupts();
-    int rc = play_run(&play, &err);
-    result = rc ? stop(&play, rc, &err) : finish(&play, wanted, status);
-    release_items(&play);
+    int rc = read_summaries(&play, path, known, trace, &err);
+    if (rc) {
+        result = cli_fail("%s", err.text);
+    } else {
+        make_items(&play, trace);
+        fprintf(stderr, "playing %zu jobs; their output goes to %s\n", play.count, directory);
+        catch_interrupts();
+        rc = play_run(&play, &err);
+        result = rc ? stop(&play, rc, &err) : finish(&play, wanted, status);
+    }
+    release_items(&play, known->count);
     return result;
 }
 
 int cmd_play(struct cli *cli, int argc, char **argv)
 {
     struct play_options play = {.seed = 1};
+    CLEANUP(free_ptr) char *installed = install_path("share/carma/workloads.csv");
     struct workloads workloads = {0};
     struct trace trace = {0};
     struct error err;
@@ -287,10 +316,11 @@ int cmd_play(struct cli *cli, int argc, char **argv)
 
     if (!cli_parse(cli, argc, argv, &play, &status))
         return status;
-    if (read_trace(&play, &workloads, &trace, &err))
+    const char *path = play.workloads ? play.workloads : installed;
+    if (read_trace(&play, path, &workloads, &trace, &err))
         status = cli_fail("%s", err.text);
     else
-        status = play_trace(cli, &play, &trace);
+        status = play_trace(cli, &play, path, &workloads, &trace);
     trace_release(&trace);
     workloads_release(&workloads);
     return status;

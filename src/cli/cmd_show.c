@@ -110,6 +110,19 @@ static void print_placements(const json_t *job)
     }
 }
 
+static void print_estimate(const json_t *estimate)
+{
+    json_t *warning;
+    size_t i;
+
+    line_of(estimate, "Estimate", "text");
+    json_array_foreach(json_object_get(estimate, "warnings"), i, warning)
+    {
+        CLEANUP(free_ptr) char *safe = term_escape(json_string_value(warning));
+        line("Warning", "%s", safe);
+    }
+}
+
 static void print_job(const json_t *job)
 {
     CLEANUP(free_ptr) char *memory = view_bytes(job, "claim_bytes");
@@ -128,6 +141,7 @@ static void print_job(const json_t *job)
         line("Memory", "%s on each GPU (%s)", memory, source);
     else
         line("Memory", "not known");
+    print_estimate(json_object_get(job, "estimate"));
     print_placements(job);
     line_of_time(job, "Submitted", "submitted_ns");
     if (view_integer(job, "first_started_ns", 0) != started)

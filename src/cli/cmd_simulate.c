@@ -57,20 +57,41 @@ static void end_progress(void)
 struct simulation {
     const struct simulate_options *wanted;
     struct sim_node node;
+    char gpu_name[sizeof((struct node_profile *)NULL)->gpu_name];
     struct simulate_jobs jobs;
     struct sim_options options;
     struct progress progress;
 };
 
-/* The profile's, but for what the jobs' own past or the command line says. */
-static int find_node(const struct simulate_options *wanted, const struct simulate_jobs *jobs, struct sim_node *node,
-                     struct error *err)
+/* What an estimator is to know of the GPUs: as configured, else by their name, else the default. */
+static int find_machine(const struct simulation *simulation, const struct config *config, struct machine_profile *machine,
+                        struct error *err)
 {
+    const struct machine_profile *known = machine_profile_find(simulation->gpu_name);
+    int rc = config_machine_profile(config, machine, err);
+
+    if (rc)
+        return rc;
+    if (!*machine->name)
+        *machine = known ? *known : *machine_profile_builtin(0);
+    machine->memory_bytes = simulation->options.mig_slices
+                                ? sim_mig_bytes(simulation->node.total_bytes, simulation->options.mig_slices)
+                                : simulation->node.total_bytes;
+    return 0;
+}
+
+/* The profile's, but for what the jobs' own past or the command line says. */
+static int find_node(struct simulation *simulation, struct error *err)
+{
+    const struct simulate_options *wanted = simulation->wanted;
+    const struct simulate_jobs *jobs = &simulation->jobs;
+    struct sim_node *node = &simulation->node;
     struct node_profile profile;
     int rc = node_profile_read(wanted->profile, &profile, err);
 
     if (rc)
         return rc;
+    memcpy(simulation->gpu_name, profile.gpu_name, sizeof simulation->gpu_name);
     *node = (struct sim_node){
         .gpu_count = jobs->gpu_count ? jobs->gpu_count : profile.gpu_count,
         .total_bytes = jobs->gpu_bytes ? jobs->gpu_bytes : profile.total_bytes - profile.reserved_bytes,
@@ -117,10 +138,12 @@ static int run_policy(struct simulation *simulation, struct simulate_outcome *ou
 }
 
 /* What is to be run under this policy: its own settings, then the user's. */
-static int choose_policy(struct simulation *simulation, const char *policy, struct error *err)
+static int choose_policy(struct simulation *simulation, struct simulate_outcome *outcome, struct error *err)
 {
+    const char *policy = outcome->policy;
     const struct simulate_options *wanted = simulation->wanted;
     struct simulate_estimator estimator = wanted->estimator;
+    struct machine_profile machine;
     struct config config;
     int rc;
 
@@ -130,10 +153,13 @@ static int choose_policy(struct simulation *simulation, const char *policy, stru
         rc = config_set_pair(&config, wanted->settings[i], err);
     if (rc == 0)
         rc = config_check(&config, err);
-    if (!wanted->estimator_given && !strchr(policy, '@') && config.estimator != ESTIMATOR_DECLARED)
-        estimator = (struct simulate_estimator){
-            .kind = CLAIM_COLUMN, .column = (enum workload_recorded)(config.estimator - ESTIMATOR_MEASURED)};
-    simulate_jobs_claim(&simulation->jobs, &estimator);
+    if (!wanted->estimator_given && !strchr(policy, '@'))
+        estimator = simulate_estimator_of(config.estimator);
+    if (rc == 0)
+        rc = find_machine(simulation, &config, &machine, err);
+    if (rc == 0)
+        rc = simulate_jobs_claim(&simulation->jobs, &estimator, &machine, config.estimate_quantile_permille,
+                                 &outcome->claims, err);
     simulation->options.core = config.core;
     simulation->options.sample_period_ns = config.sample_period_ns;
     config_release(&config);
@@ -145,7 +171,7 @@ static int run_one(struct simulation *simulation, struct simulate_outcome *outco
     const struct simulate_options *wanted = simulation->wanted;
     struct timeline timeline = {0};
     bool wants_timeline = wanted->timeline || wanted->plot;
-    int rc = choose_policy(simulation, outcome->policy, err);
+    int rc = choose_policy(simulation, outcome, err);
 
     if (rc)
         return rc;
@@ -184,7 +210,7 @@ static int simulate(const struct simulate_options *wanted)
     int rc = simulate_jobs_load(&simulation.jobs, &wanted->source, wanted->share, &wanted->contention, &err);
 
     if (rc == 0)
-        rc = find_node(wanted, &simulation.jobs, &simulation.node, &err);
+        rc = find_node(&simulation, &err);
     if (rc == 0)
         rc = simulate_jobs_check(&simulation.jobs, wanted->source.trace, simulation.node.gpu_count * instances, &err);
     if (rc == 0 && wanted->plot)
@@ -211,7 +237,8 @@ static int simulate(const struct simulate_options *wanted)
 int cmd_simulate(struct cli *cli, int argc, char **argv)
 {
     struct simulate_options wanted = {
-        .profile = "a100x4-40g", .policy = "default", .share = SHARE_MPS, .seeds = 1, .contention = contention_default};
+        .profile = "a100x4-40g", .policy = "default", .share = SHARE_MPS, .seeds = 1, .contention = contention_default,
+        .estimator = {.column = -1}};
     int status;
 
     if (cli_parse(cli, argc, argv, &wanted, &status))

@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/submit.h"
+#include "cli/term.h"
 #include "cli/view.h"
 #include "cli/wait.h"
 
@@ -42,6 +43,20 @@ static json_t *make_request(const struct submit_command *submit)
     return specs ? json_pack("{s:o}", "jobs", specs) : NULL;
 }
 
+/* What the daemon has found odd about the model; on stderr, as the job was accepted all the same. */
+static void warn_of(const char *name, const json_t *estimate)
+{
+    const json_t *warnings = json_object_get(estimate, "warnings");
+    json_t *warning;
+    size_t i;
+
+    json_array_foreach(warnings, i, warning)
+    {
+        CLEANUP(free_ptr) char *text = term_escape(json_string_value(warning));
+        fprintf(stderr, "carma: %s: warning: %s\n", name, text);
+    }
+}
+
 static void print_submitted(const struct submit_command *submit, const json_t *request, const json_t *reply)
 {
     const json_t *specs = json_object_get(request, "jobs");
@@ -55,6 +70,7 @@ static void print_submitted(const struct submit_command *submit, const json_t *r
     json_array_foreach(json_object_get(reply, "jobs"), i, job)
     {
         CLEANUP(free_ptr) char *name = view_safe_text(json_array_get(specs, i), "name");
+        warn_of(name, json_object_get(job, "estimate"));
         if (submit->parsable)
             printf("%" PRId64 "\n", view_integer(job, "id", 0));
         else

@@ -30,6 +30,8 @@ struct play {
     const char *workloads; /* the file that the jobs look their workload up in; NULL: the installed one */
     double jitter;         /* standard deviation of the factor on run times */
     int64_t seed;          /* of the jitter */
+    char **summaries;      /* owned array of owned texts, one per workload known; NULL: it has none */
+    const struct workload *first_workload; /* of that array */
     bool estimates;        /* declare the recorded estimate as the job's GPU memory */
     double scale;          /* node time runs this much faster than the wall clock */
     struct play_item *items;

@@ -79,6 +79,10 @@ static json_t *item_request(const struct play *play, size_t row)
     if (*workload->dataset)
         spec.dataset = xstrdup(workload->dataset);
     spec.batch_size = workload->batch_size;
+    if (play->summaries[workload - play->first_workload]) {
+        spec.summary = xstrdup(play->summaries[workload - play->first_workload]);
+        spec.summary_name = xstrdup(workload->summary);
+    }
     fill_recorded(&spec, workload);
     return job_spec_to_json(&spec);
 }

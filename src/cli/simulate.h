@@ -10,21 +10,27 @@
 #include "base/error.h"
 #include "base/strbuf.h"
 #include "config/config.h"
+#include "estimate/estimate.h"
 #include "sim/sim.h"
 #include "trace/trace.h"
 
 /* ---- The jobs (simulate_jobs.c) ---- */
 
-enum simulate_claim { CLAIM_NONE, CLAIM_ORACLE, CLAIM_COLUMN };
-
-/* Where a job's memory claim comes from. */
+/* Where a job's memory claim comes from: exactly what it needs; else a recorded figure, where there is one; else what an
+ * estimator computes from the workload's summary, where there is one. */
 struct simulate_estimator {
-    enum simulate_claim kind;
-    enum workload_recorded column; /* of CLAIM_COLUMN */
+    bool oracle;
+    int column;                        /* enum workload_recorded; -1: none */
+    const struct estimator *estimator; /* NULL: none */
 };
 
-/* "oracle", "declared", "recorded:COLUMN". */
+extern const struct simulate_estimator simulate_estimator_none;
+
+/* "oracle", "declared", "history" (none: the core learns), "recorded:COLUMN", or the name of an estimator. */
 int simulate_estimator_parse(const char *text, struct simulate_estimator *estimator, struct error *err);
+
+/* What a carmad with this setting would go by. */
+struct simulate_estimator simulate_estimator_of(enum estimator_choice choice);
 
 struct simulate_jobs {
     struct sim_job *items; /* owned */
@@ -33,12 +39,14 @@ struct simulate_jobs {
         const struct workload *workload; /* borrowed; NULL: a daemon's job */
         int64_t claim_bytes;             /* what the job itself said */
         uint32_t claim_source;
+        int32_t expected_permille;       /* as sim_job's */
         uint64_t line;    /* in the trace; of a daemon's job, its number */
     } * origins;          /* owned, one per job */
     struct sim_use *uses; /* owned: WORKLOAD_PROFILED_GPUS of each workload */
     struct workloads workloads;
     struct trace trace;
     struct history *history; /* owned; NULL: not from a daemon's store */
+    char *workloads_path;    /* owned */
     uint32_t gpu_count;      /* of the node that the jobs ran on; 0: not said */
     int64_t gpu_bytes;
 };
@@ -56,13 +64,37 @@ int simulate_jobs_load(struct simulate_jobs *jobs, const struct simulate_source 
 /* Whether a node with so many GPUs could run them all. */
 int simulate_jobs_check(const struct simulate_jobs *jobs, const char *path, uint32_t gpu_count, struct error *err);
 
-/* Gives every job the claim that the estimator would. */
-void simulate_jobs_claim(struct simulate_jobs *jobs, const struct simulate_estimator *estimator);
 void simulate_jobs_release(struct simulate_jobs *jobs);
 
 /* The same from the state directory of a daemon (simulate_store.c); says on stderr what was left out. */
 int simulate_jobs_load_store(struct simulate_jobs *jobs, const char *directory, enum share_mode share,
                              const struct contention_params *contention, struct error *err);
+
+/* ---- What they say they need (simulate_claims.c) ---- */
+
+#define SIMULATE_SOURCES_MAX 16
+
+/* How the claims that were not exact compare with what the jobs need. */
+struct simulate_claims {
+    size_t jobs;
+    size_t claimed;
+    struct {
+        const char *name; /* an estimator, or a recorded column */
+        size_t jobs;
+    } sources[SIMULATE_SOURCES_MAX];
+    size_t source_count;
+    size_t over, under;         /* claims of at least, and of less than, what is needed */
+    double over_sum, under_sum; /* of claim / need - 1, and of 1 - claim / need */
+};
+
+/* Gives every job the claim that the estimator would, for a GPU that is as the profile says. An error names a summary's
+ * file and line. */
+int simulate_jobs_claim(struct simulate_jobs *jobs, const struct simulate_estimator *estimator,
+                        const struct machine_profile *profile, int32_t quantile_permille,
+                        struct simulate_claims *claims, struct error *err);
+
+json_t *simulate_claims_to_json(const struct simulate_claims *claims); /* null where there was nothing to compare */
+void simulate_claims_format(const struct simulate_claims *claims, struct strbuf *out); /* a line; or nothing */
 
 /* ---- The command line (simulate_options.c) ---- */
 
@@ -119,6 +151,7 @@ struct simulate_outcome {
     const char *policy; /* borrowed */
     size_t seeds;
     size_t jobs;
+    struct simulate_claims claims;
     double failed;                    /* mean number of jobs that did not complete */
     double *values[SIM_FIGURE_COUNT]; /* owned: of each seed */
 };

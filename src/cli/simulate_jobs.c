@@ -10,29 +10,6 @@
 #include "sim/history.h"
 #include "sim/random.h"
 
-static const char *const columns[WORKLOAD_RECORDED_COUNT] = {"measured", "horus", "faketensor", "gpumemnet"};
-
-int simulate_estimator_parse(const char *text, struct simulate_estimator *estimator, struct error *err)
-{
-    const char *column = strncmp(text, "recorded:", 9) == 0 ? text + 9 : NULL;
-
-    *estimator = (struct simulate_estimator){0};
-    if (strcmp(text, "declared") == 0)
-        return 0;
-    if (strcmp(text, "oracle") == 0) {
-        estimator->kind = CLAIM_ORACLE;
-        return 0;
-    }
-    if (!column)
-        return error_set(err, EINVAL, "estimator '%.40s' is none of oracle, declared and recorded:COLUMN", text);
-    for (size_t i = 0; i < array_size(columns); i++)
-        if (strcmp(columns[i], column) == 0) {
-            *estimator = (struct simulate_estimator){.kind = CLAIM_COLUMN, .column = (enum workload_recorded)i};
-            return 0;
-        }
-    return error_set(err, EINVAL, "column '%.40s' is none of measured, horus, faketensor and gpumemnet", column);
-}
-
 /* What nobody has measured counts as nothing. */
 static double known_part(int32_t permille)
 {
@@ -98,10 +75,12 @@ static int fill_job(struct simulate_jobs *jobs, const char *path, size_t row, st
 
 static int load_trace(struct simulate_jobs *jobs, const struct simulate_source *source, struct error *err)
 {
-    CLEANUP(free_ptr) char *installed = install_path("share/carma/workloads.csv");
     struct trace_load_options options = {.workloads = &jobs->workloads, .vc = source->vc};
-    int rc = workloads_read(&jobs->workloads, source->workloads ? source->workloads : installed, err);
+    int rc;
 
+    jobs->workloads_path =
+        source->workloads ? xstrdup(source->workloads) : install_path("share/carma/workloads.csv");
+    rc = workloads_read(&jobs->workloads, jobs->workloads_path, err);
     if (rc == 0)
         rc = trace_load(&jobs->trace, source->trace, &options, err);
     if (rc)
@@ -156,32 +135,12 @@ int simulate_jobs_check(const struct simulate_jobs *jobs, const char *path, uint
     return 0;
 }
 
-static void claim(struct sim_job *job, const struct simulate_origin *origin, const struct simulate_estimator *estimator)
-{
-    job->claim_bytes = origin->claim_bytes;
-    job->claim_source = origin->claim_source;
-    if (estimator->kind == CLAIM_ORACLE) {
-        for (uint32_t k = 0; k < job->use_count; k++)
-            if (k == 0 || job->uses[k].need_bytes > job->claim_bytes)
-                job->claim_bytes = job->uses[k].need_bytes;
-        job->claim_source = CLAIM_DECLARED;
-    } else if (estimator->kind == CLAIM_COLUMN && origin->workload) {
-        job->claim_bytes = origin->workload->recorded_bytes[estimator->column];
-        job->claim_source = job->claim_bytes < 0 ? CLAIM_UNKNOWN : CLAIM_RECORDED;
-    }
-}
-
-void simulate_jobs_claim(struct simulate_jobs *jobs, const struct simulate_estimator *estimator)
-{
-    for (size_t i = 0; i < jobs->count; i++)
-        claim(&jobs->items[i], &jobs->origins[i], estimator);
-}
-
 void simulate_jobs_release(struct simulate_jobs *jobs)
 {
     free(jobs->items);
     free(jobs->origins);
     free(jobs->uses);
+    free(jobs->workloads_path);
     history_free(jobs->history);
     trace_release(&jobs->trace);
     workloads_release(&jobs->workloads);

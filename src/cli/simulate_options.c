@@ -53,8 +53,9 @@ static const struct argp_option options[] = {
     {"set", KEY_SET, "KEY=VALUE", 0, "a setting of carmad, on top of each policy's own (carmad --settings lists them)",
      2},
     {"estimator", KEY_ESTIMATOR, "NAME", 0,
-     "what a job says it needs: oracle, declared (nothing) or recorded:COLUMN "
-     "(measured, horus, faketensor, gpumemnet)",
+     "what a job says it needs: oracle, declared (nothing), recorded:COLUMN (measured, horus, faketensor, gpumemnet), "
+     "or what is estimated from its workload's summary: auto, replay, gpumemnet, horus, faketensor, deepspeed "
+     "(default: as the policy's setting `estimator`)",
      2},
     {"recovery", KEY_RECOVERY, "MODE", 0, "as the setting `recovery`", 2},
     {"max-slowdown", KEY_MAX_SLOWDOWN, "F", 0, "as the setting `max_slowdown`", 2},

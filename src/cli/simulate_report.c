@@ -1,6 +1,7 @@
 /* Figures of several runs of each policy: their mean and spread, as JSON and as tables. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/stats.h"
@@ -100,6 +101,7 @@ json_t *simulate_to_json(const struct simulate_outcome *outcomes, size_t count)
             json_object_set_new(object, figures[f].member,
                                 json_pack("{s:o, s:o}", "mean", known(simulate_mean(&outcomes[i], f)), "sd",
                                           known(simulate_sd(&outcomes[i], f))));
+        json_object_set_new(object, "claims", simulate_claims_to_json(&outcomes[i].claims));
         json_array_append_new(list, object);
     }
     return list;
@@ -215,10 +217,32 @@ static void format_several(const struct simulate_outcome *outcomes, size_t count
     }
 }
 
+/* A line for each way of claiming, after the policies that have it. */
+static void format_claims(const struct simulate_outcome *outcomes, size_t count, struct strbuf *out)
+{
+    CLEANUP(free_ptr) struct strbuf *lines = xcalloc(count, sizeof *lines);
+
+    for (size_t i = 0; i < count; i++)
+        simulate_claims_format(&outcomes[i].claims, &lines[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (!lines[i].text)
+            continue;
+        strbuf_puts(out, outcomes[i].policy);
+        for (size_t k = i + 1; k < count; k++)
+            if (lines[k].text && strcmp(lines[k].text, lines[i].text) == 0) {
+                strbuf_printf(out, ", %s", outcomes[k].policy);
+                strbuf_release(&lines[k]);
+            }
+        strbuf_printf(out, ": %s", lines[i].text);
+        strbuf_release(&lines[i]);
+    }
+}
+
 void simulate_format(const struct simulate_outcome *outcomes, size_t count, int width, bool colour, struct strbuf *out)
 {
     if (count == 1)
         format_one(outcomes, width, colour, out);
     else
         format_several(outcomes, count, width, colour, out);
+    format_claims(outcomes, count, out);
 }

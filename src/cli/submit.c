@@ -49,25 +49,29 @@ static void complete_outputs(struct job_spec *spec, const struct submit_options 
         replace(&spec->error, submit_join(spec->directory, error));
 }
 
-static int complete_summary(struct job_spec *spec, const struct submit_options *options, struct error *err)
+/* The daemon opens no path of a user's: what it is to go by is sent. */
+static int take_file(const char *what, const char *path, size_t limit, const char *remedy, char **text, char **name,
+                     struct error *err)
 {
     size_t length;
     int rc;
 
-    if (!options->summary)
+    if (!path)
         return 0;
-    free_ptr(&spec->summary);
-    rc = file_read(options->summary, SPEC_MAX_SUMMARY, &spec->summary, &length, err);
+    free_ptr(text);
+    rc = file_read(path, limit, text, &length, err);
+    if (rc == -EFBIG)
+        return error_set(err, EFBIG, "%s '%.200s' is too large: at most %zu MiB can be submitted", what, path,
+                         limit >> 20);
     if (rc) {
-        error_prefix(err, "model summary");
+        error_prefix(err, "%s", what);
         return rc;
     }
     if (length == 0)
-        return error_set(err, EINVAL, "model summary '%.200s' is empty: fill it in or leave it out", options->summary);
-    if (strlen(spec->summary) != length)
-        return error_set(err, EINVAL, "model summary '%.200s' is not text: give what the framework has printed",
-                         options->summary);
-    replace(&spec->summary_name, xstrdup(submit_base_name(options->summary)));
+        return error_set(err, EINVAL, "%s '%.200s' is empty: fill it in or leave it out", what, path);
+    if (strlen(*text) != length)
+        return error_set(err, EINVAL, "%s '%.200s' is not text: %s", what, path, remedy);
+    replace(name, xstrdup(submit_base_name(path)));
     return 0;
 }
 
@@ -86,7 +90,11 @@ int submit_complete(struct job_spec *spec, const char *default_name, const struc
     int rc = complete_directory(spec, options, err);
 
     if (rc == 0)
-        rc = complete_summary(spec, options, err);
+        rc = take_file("model summary", options->summary, SPEC_MAX_SUMMARY, "give what the framework has printed",
+                       &spec->summary, &spec->summary_name, err);
+    if (rc == 0)
+        rc = take_file("capture", options->capture, SPEC_MAX_CAPTURE, "give what carma.capture has written",
+                       &spec->capture, &spec->capture_name, err);
     if (rc)
         return rc;
     complete_outputs(spec, options);
@@ -104,6 +112,10 @@ int submit_complete(struct job_spec *spec, const char *default_name, const struc
         spec->max_slowdown_permille = options->max_slowdown_permille;
     if (options->batch_size >= 0)
         spec->batch_size = options->batch_size;
+    if (options->optimizer)
+        replace(&spec->optimizer, xstrdup(options->optimizer));
+    if (options->precision)
+        replace(&spec->precision, xstrdup(options->precision));
     spec->exclusive |= options->exclusive;
     spec->held |= options->hold;
     return job_spec_check(spec, err);

@@ -17,6 +17,9 @@ struct submit_options {
     const char *error;
     const char *conda;
     const char *summary;
+    const char *capture;
+    const char *optimizer;
+    const char *precision;
     int64_t gpus;
     int64_t gpu_memory_bytes;
     int64_t max_slowdown_permille;

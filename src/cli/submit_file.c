@@ -28,6 +28,7 @@ static int from_rad(struct job_spec *spec, const char *path, const char *text, s
     struct submit_options merged = *options;
     CLEANUP(free_ptr) char *directory = NULL;
     CLEANUP(free_ptr) char *summary = NULL;
+    CLEANUP(free_ptr) char *capture = NULL;
     int rc = rad_parse(path, text, length, spec, err);
 
     if (rc)
@@ -37,6 +38,8 @@ static int from_rad(struct job_spec *spec, const char *path, const char *text, s
         merged.directory = directory;
     if (spec->summary_name && !options->summary)
         merged.summary = summary = submit_join(directory, spec->summary_name);
+    if (spec->capture_name && !options->capture)
+        merged.capture = capture = submit_join(directory, spec->capture_name);
     rc = submit_complete(spec, submit_base_name(path), &merged, err);
     if (rc)
         error_prefix(err, "%s", path);
@@ -105,6 +108,9 @@ static void overlay(struct submit_options *under, const struct submit_options *o
     under->error = over->error ? over->error : under->error;
     under->conda = over->conda ? over->conda : under->conda;
     under->summary = over->summary ? over->summary : under->summary;
+    under->capture = over->capture ? over->capture : under->capture;
+    under->optimizer = over->optimizer ? over->optimizer : under->optimizer;
+    under->precision = over->precision ? over->precision : under->precision;
     under->gpus = over->gpus ? over->gpus : under->gpus;
     under->gpu_memory_bytes = over->gpu_memory_bytes >= 0 ? over->gpu_memory_bytes : under->gpu_memory_bytes;
     under->max_slowdown_permille =

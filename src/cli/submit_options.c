@@ -7,13 +7,25 @@
 #include "cli/commands.h"
 #include "cli/submit.h"
 #include "core/record.h"
+#include "estimate/lower.h"
 
 #define FILES_MAX 10000
 
 const struct submit_options submit_options_none = {
     .gpu_memory_bytes = -1, .max_slowdown_permille = -1, .batch_size = -1};
 
-enum { KEY_GPU_MEMORY = 0x200, KEY_MAX_SLOWDOWN, KEY_EXCLUSIVE, KEY_CONDA, KEY_SUMMARY, KEY_BATCH_SIZE, KEY_PARSABLE };
+enum {
+    KEY_GPU_MEMORY = 0x200,
+    KEY_MAX_SLOWDOWN,
+    KEY_EXCLUSIVE,
+    KEY_CONDA,
+    KEY_SUMMARY,
+    KEY_CAPTURE,
+    KEY_BATCH_SIZE,
+    KEY_OPTIMIZER,
+    KEY_PRECISION,
+    KEY_PARSABLE
+};
 
 static const struct argp_option options[] = {
     {"job-name", 'J', "NAME", 0, "what the queue calls it (default: the file's or the program's name)", 1},
@@ -27,8 +39,12 @@ static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "its standard output; %j is the job's id (default: carma-%j.out)", 2},
     {"error", 'e', "FILE", 0, "its standard error (default: into the output)", 2},
     {"conda", KEY_CONDA, "ENV", 0, "activate this conda environment first", 2},
-    {"model-summary", KEY_SUMMARY, "FILE", 0, "the model's printed summary, to estimate its memory from", 3},
-    {"batch-size", KEY_BATCH_SIZE, "N", 0, "its batch size, for the same purpose", 3},
+    {"summary", KEY_SUMMARY, "FILE", 0, "the model's printed summary, to estimate its memory from", 3},
+    {"model-summary", KEY_SUMMARY, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 3}, /* its name in earlier versions */
+    {"capture", KEY_CAPTURE, "FILE", 0, "what carma.capture recorded of a training step, for the same: goes before it", 3},
+    {"batch-size", KEY_BATCH_SIZE, "N", 0, "its batch size on each GPU (default: the summary's or the capture's own)", 3},
+    {"optimizer", KEY_OPTIMIZER, "NAME", 0, "sgd, momentum, adam, adamw or adafactor (default: as captured; adam)", 3},
+    {"precision", KEY_PRECISION, "NAME", 0, "fp32, tf32 or amp (default: as captured; fp32)", 3},
     {"wait", 'W', NULL, 0, "wait until it has ended, and exit as it did", 4},
     {"parsable", KEY_PARSABLE, NULL, 0, "print the job's id and nothing else", 4},
     {"json", CLI_JSON_KEY, NULL, 0, "print JSON as the daemon gives it", 4},
@@ -88,6 +104,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct submit_command *submit = state->input;
     struct submit_options *wanted = &submit->options;
+    enum optimizer optimizer;
+    enum precision precision;
     struct error err;
 
     if (submit->in_file && (key == ARGP_KEY_ARG || key == KEY_PARSABLE || key == CLI_JSON_KEY || key == 'W'))
@@ -126,6 +144,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_SUMMARY:
         wanted->summary = arg;
         return 0;
+    case KEY_CAPTURE:
+        wanted->capture = arg;
+        return 0;
+    case KEY_OPTIMIZER:
+        wanted->optimizer = arg;
+        return optimizer_parse(arg, &optimizer, &err) ? cli_bad_usage(state, "--optimizer: %s", err.text) : 0;
+    case KEY_PRECISION:
+        wanted->precision = arg;
+        return precision_parse(arg, &precision, &err) ? cli_bad_usage(state, "--precision: %s", err.text) : 0;
     case KEY_BATCH_SIZE:
         return take_number("--batch-size", arg, INT32_MAX, &wanted->batch_size, state);
     case KEY_PARSABLE:

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
@@ -24,7 +25,8 @@ enum key_kind {
     COUNT,
     SWITCH,   /* yes or no */
     PATH,   /* absolute */
-    LIBRARY /* absolute, or a bare name that the loader looks up; empty: not set */
+    LIBRARY, /* absolute, or a bare name that the loader looks up; empty: not set */
+    PROFILE  /* absolute, or the name of a built-in machine profile; empty: not set */
 };
 
 static const char *const memory_views[] = {"monitor", "reserve", NULL};
@@ -32,7 +34,8 @@ static const char *const statistics[] = {"mean", "median", "p95", "ema", "risk",
 static const char *const recoveries[] = {"exclusive", "step", "informed", NULL};
 static const char *const switches[] = {"no", "yes", NULL};
 static const char *const share_modes[] = {"streams", "mps", NULL};
-static const char *const estimators[] = {"declared", "measured", "horus", "faketensor", "gpumemnet", NULL};
+static const char *const estimator_names[] = {"auto",      "declared", "measured",  "horus",   "faketensor",
+                                              "gpumemnet", "replay",   "deepspeed", "history", NULL};
 
 #define MAX_SOCKET (sizeof((struct sockaddr_un *)NULL)->sun_path - 1)
 #define MINUTES(n) ((n)*60 * NS_PER_SEC)
@@ -91,8 +94,12 @@ static const struct key {
     {"share", CHOICE, offsetof(struct config, share), 0, 0, share_modes, "how jobs share a GPU"},
     {"mps_pipe_directory", PATH, offsetof(struct config, mps_pipe_directory), 0, 4000, NULL,
      "where the MPS control daemon has its pipes (share = mps)"},
-    {"estimator", CHOICE, offsetof(struct config, estimator), 0, 0, estimators,
-     "which recorded figure is a job's memory when it declares none"},
+    {"estimator", CHOICE, offsetof(struct config, estimator), 0, 0, estimator_names,
+     "what a job's memory is when it declares none: a figure recorded by that name, else estimated"},
+    {"estimate_quantile", SHARE, offsetof(struct config, estimate_quantile_permille), 500, 999, NULL,
+     "how likely an estimate is to be enough"},
+    {"machine_profile", PROFILE, offsetof(struct config, machine_profile), 0, 4000, NULL,
+     "what the machine adds to a job's memory, e.g. a file of carma calibrate (none: by its GPUs)"},
     {"sample_period", DURATION, offsetof(struct config, sample_period_ns), 10 * NS_PER_MS, MINUTES(1), NULL,
      "how often the GPUs are read"},
     {"window", DURATION, offsetof(struct config, core.window_ns), 10 * NS_PER_MS, MINUTES(60), NULL,
@@ -116,9 +123,14 @@ const char *share_mode_name(enum share_mode share)
     return share_modes[share];
 }
 
-const char *estimator_name(enum estimator estimator)
+const char *estimator_name(enum estimator_choice estimator)
 {
-    return estimators[estimator];
+    return estimator_names[estimator];
+}
+
+bool estimator_computes(enum estimator_choice estimator)
+{
+    return estimator != ESTIMATOR_DECLARED && estimator != ESTIMATOR_MEASURED && estimator != ESTIMATOR_HISTORY;
 }
 
 static int set_policy(struct config *config, const char *names);
@@ -127,7 +139,7 @@ void config_init_default(struct config *config)
 {
     *config = (struct config){
         .share = SHARE_STREAMS,
-        .estimator = ESTIMATOR_DECLARED,
+        .estimate_quantile_permille = 980,
         .sample_period_ns = NS_PER_SEC, /* thesis 6.2.1: every second over a 90 s window */
         .grace_ns = 10 * NS_PER_SEC,
         .mps_pipe_directory = xstrdup("/tmp/nvidia-mps"), /* CUDA's own default */
@@ -140,6 +152,7 @@ void config_init_default(struct config *config)
 
 void config_release(struct config *config)
 {
+    free(config->machine_profile);
     free(config->nvml_library);
     free(config->mps_pipe_directory);
     free(config->state_directory);
@@ -203,6 +216,9 @@ static void describe_allowed(const struct key *key, struct strbuf *out)
     case LIBRARY:
         strbuf_puts(out, "an absolute path or a file name");
         break;
+    case PROFILE:
+        strbuf_puts(out, "an absolute path or the name of a built-in machine profile");
+        break;
     default:
         strbuf_printf(out, "%s to %s", number_text(key, key->low, low), number_text(key, key->high, high));
         break;
@@ -265,6 +281,12 @@ static int find_choice(const char *const *choices, const char *value, int64_t *i
     return -EINVAL;
 }
 
+static void set_plain(struct config *config)
+{
+    core_config_default(&config->core);
+    config->estimator = ESTIMATOR_DECLARED;
+}
+
 /* Each name in turn, once all of them are known: a preset's settings, or just the core's policy. */
 static int set_policy(struct config *config, const char *names)
 {
@@ -279,7 +301,7 @@ static int set_policy(struct config *config, const char *names)
     for (char *name = strtok_r(wanted, "+", &rest); name; name = strtok_r(NULL, "+", &rest)) {
         const struct preset *preset = preset_find(name);
         if (!preset && name == wanted) /* by itself, and not upon a preset: the plain policy of the thesis's text */
-            core_config_default(&config->core);
+            set_plain(config);
         CLEANUP(free_ptr) char *settings = preset ? xstrdup(preset->settings) : NULL;
         char *next = NULL;
         snprintf(config->core.policy, sizeof config->core.policy, "%s", preset ? preset->policy : name);
@@ -308,9 +330,13 @@ static int set_key(struct config *config, const struct key *key, const char *val
         if (!rc)
             *(uint32_t *)at = (uint32_t)number;
         return rc;
+    case PROFILE:
+        if (*value && *value != '/' && !machine_profile_find(value))
+            return -EINVAL;
+        __attribute__((fallthrough));
     case PATH:
     case LIBRARY:
-        if (strlen(value) > (size_t)key->high || (*value != '/' && (key->kind == PATH || strchr(value, '/'))))
+        if (strlen(value) > (size_t)key->high || (*value != '/' && (key->kind == PATH || (key->kind == LIBRARY && strchr(value, '/')))))
             return -EINVAL;
         free_ptr(at);
         *(char **)at = *value ? xstrdup(value) : NULL;
@@ -369,6 +395,24 @@ int config_check(const struct config *config, struct error *err)
     return 0;
 }
 
+int config_machine_profile(const struct config *config, struct machine_profile *profile, struct error *err)
+{
+    const char *name = config->machine_profile;
+    CLEANUP(free_ptr) char *text = NULL;
+    size_t length;
+    int rc;
+
+    *profile = (struct machine_profile){0};
+    if (!name)
+        return 0;
+    if (*name != '/') {
+        *profile = *machine_profile_find(name); /* set_key has looked */
+        return 0;
+    }
+    rc = file_read(name, MACHINE_PROFILE_MAX_BYTES, &text, &length, err);
+    return rc ? rc : machine_profile_read(profile, name, text, length, err);
+}
+
 static const char *value_text(const struct config *config, const struct key *key, char text[static UNITS_TEXT])
 {
     const void *at = key_at(config, key);
@@ -382,6 +426,7 @@ static const char *value_text(const struct config *config, const struct key *key
         return switches[*(const bool *)at];
     case PATH:
     case LIBRARY:
+    case PROFILE:
         return *(char *const *)at ? *(char *const *)at : "none";
     case SHARE:
     case RATIO:

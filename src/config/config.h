@@ -4,20 +4,36 @@
 #ifndef CARMA_CONFIG_CONFIG_H
 #define CARMA_CONFIG_CONFIG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
 #include "base/error.h"
 #include "contention/contention.h"
 #include "core/config.h"
+#include "estimate/profile.h"
 
-/* Which figure becomes a job's memory claim when none is declared. ESTIMATOR_DECLARED: none does. */
-enum estimator { ESTIMATOR_DECLARED, ESTIMATOR_MEASURED, ESTIMATOR_HORUS, ESTIMATOR_FAKETENSOR, ESTIMATOR_GPUMEMNET };
+/* Which figure becomes a job's memory claim when none is declared: one recorded with the job under that name, else what
+ * the estimator of that name computes from the job's summary or capture. DECLARED: none. MEASURED: only a recorded one.
+ * HISTORY: only what the core has learned of earlier runs (core.learn), which under every choice goes before the rest. */
+enum estimator_choice {
+    ESTIMATOR_AUTO,
+    ESTIMATOR_DECLARED,
+    ESTIMATOR_MEASURED,
+    ESTIMATOR_HORUS,
+    ESTIMATOR_FAKETENSOR,
+    ESTIMATOR_GPUMEMNET,
+    ESTIMATOR_REPLAY,
+    ESTIMATOR_DEEPSPEED,
+    ESTIMATOR_HISTORY
+};
 
 struct config {
     struct core_config core;
     enum share_mode share;
-    enum estimator estimator;
+    enum estimator_choice estimator;
+    int32_t estimate_quantile_permille;
+    char *machine_profile; /* owned; a built-in name or an absolute path; NULL: that of the node's GPUs */
     int64_t sample_period_ns; /* node time */
     int64_t grace_ns;         /* wall time: between asking a job to stop and killing it */
     char *nvml_library;       /* owned; NULL: the system's libnvidia-ml.so.1 */
@@ -58,7 +74,11 @@ void config_help(FILE *out);
 /* What `policy` takes: each preset and each plain policy with a line that says what it is, and where it is from. */
 void config_policies_help(FILE *out);
 
+/* The machine profile that is set: built in, or read from its file; its name is "" where none is set. */
+int config_machine_profile(const struct config *config, struct machine_profile *profile, struct error *err);
+
 const char *share_mode_name(enum share_mode share);   /* "streams", "mps" */
-const char *estimator_name(enum estimator estimator); /* "declared", "measured", ... */
+const char *estimator_name(enum estimator_choice estimator); /* "auto", "declared", ... */
+bool estimator_computes(enum estimator_choice estimator); /* goes by summaries and captures */
 
 #endif

@@ -9,13 +9,13 @@
  * what the monitor shows, 2000 MB beyond an estimate, 5 GB without one. */
 #define THESIS                                                                                                         \
     "memory_view=monitor memory_floor=5G memory_margin=0 sm_activity_cap=80% statistic=mean window=50s "                \
-    "decide_period=30s collocate_extra=30s paced=yes settle=0s max_jobs_per_gpu=48" NOTHING_OF_CARMA
+    "decide_period=30s collocate_extra=30s paced=yes settle=0s max_jobs_per_gpu=48 estimator=declared" NOTHING_OF_CARMA
 
 #define ORACLE THESIS " memory_margin=2000M"
 
 #define CARMA                                                                                                          \
     "memory_view=reserve memory_margin=256M decide_period=0s collocate_extra=0s paced=no settle=30s recovery=informed "   \
-    "max_jobs_per_gpu=16 backfill=64 patience=30m max_slowdown=2.3 learn=yes trim=5m"
+    "max_jobs_per_gpu=16 backfill=64 patience=30m max_slowdown=2.3 learn=yes trim=5m estimator=auto"
 
 const struct preset presets[] = {
     {"carma", "carma",
@@ -27,7 +27,7 @@ const struct preset presets[] = {
      "the loop of the thesis's public code of 2025: 1 s, a GPU closed until a new job was seen for 30 s; add a policy",
      "memory_view=monitor memory_floor=5G memory_margin=2560M sm_activity_cap=79.9% sm_occupancy_cap=44.9% "
      "dram_activity_cap=39.9% caps_together=yes statistic=risk window=30s decide_period=1s collocate_extra=0s "
-     "paced=no settle=30s max_jobs_per_gpu=48" NOTHING_OF_CARMA},
+     "paced=no settle=30s max_jobs_per_gpu=48 estimator=declared" NOTHING_OF_CARMA},
     {"off", "first-fit", "oracle first fit (thesis 6.3.3); use with exact memory", ORACLE},
     {"obf", "best-fit", "oracle best fit (thesis 6.3.3); use with exact memory", ORACLE},
     {"owf", "magm", "oracle worst fit (thesis 6.3.3); use with exact memory", ORACLE},
@@ -39,7 +39,7 @@ const struct preset presets[] = {
     {"lucid", "carma",
      "Lucid-style, from its public description: at most two jobs on a GPU, and only where little is lost by it",
      "memory_view=reserve memory_margin=1G decide_period=1s collocate_extra=0s paced=no settle=30s "
-     "recovery=exclusive max_jobs_per_gpu=2 backfill=64 patience=4h max_slowdown=1.15 learn=yes trim=0s"},
+     "recovery=exclusive max_jobs_per_gpu=2 backfill=64 patience=4h max_slowdown=1.15 learn=yes trim=0s estimator=declared"},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -24,6 +24,9 @@ struct job;
 struct history {
     char workload[RECORD_WORKLOAD_SIZE];
     uint32_t runs;             /* that completed */
+    int64_t first_bytes;       /* what the first of them held; the others' distances from it, in parts of 10,000 of it: */
+    int64_t distance_sum;
+    int64_t distance_squares;
     int64_t peak_bytes;        /* the most that any of them was seen to hold on a GPU, or needed at least when it crashed */
     int32_t activity_permille; /* solo SM activity */
     int64_t variance;          /* of that belief, permille squared */

@@ -53,6 +53,11 @@ static struct job *find(const struct core *core, uint64_t id)
     return job;
 }
 
+int64_t core_claim(const struct core *core, const struct job *job, uint32_t *source)
+{
+    return belief_claim(core, job, source);
+}
+
 const struct job *core_find_job(const struct core *core, uint64_t id)
 {
     return find(core, id);

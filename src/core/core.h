@@ -18,7 +18,7 @@
 #include "core/reason.h"
 #include "core/record.h"
 
-#define CORE_VERSION 1 /* raised whenever the same inputs may yield other decisions */
+#define CORE_VERSION 2 /* raised whenever the same inputs may yield other decisions */
 
 struct core;
 struct gpu;
@@ -55,6 +55,10 @@ struct reason core_reason(const struct core *core, uint64_t job, int64_t now_ns)
 
 /* Why one GPU would not take the waiting job now, were it the head (REASON_NONE: it would). */
 struct reason core_gpu_reason(const struct core *core, uint64_t job, uint32_t gpu, int64_t now_ns);
+
+/* The memory per GPU that would be booked for the waiting job if it were placed now (-1: nobody knows), and where that
+ * figure comes from (enum claim_source; may be NULL). */
+int64_t core_claim(const struct core *core, const struct job *job, uint32_t *source);
 
 /* Looking at the state. Ended jobs are forgotten: find gives NULL for them. */
 const struct job *core_find_job(const struct core *core, uint64_t id);

@@ -67,8 +67,11 @@ char *core_dump(const struct core *core)
     dump_queue(&text, "held", &core->held);
     dump_queue(&text, "undecided", &core->undecided);
     for (const struct history *history = core->histories; history; history = history->hh.next)
-        strbuf_printf(&text, "history %s runs=%" PRIu32 " peak=%" PRId64 " activity=%" PRId32 " variance=%" PRId64 "\n",
-                      history->workload, history->runs, history->peak_bytes, history->activity_permille,
+        strbuf_printf(&text,
+                      "history %s runs=%" PRIu32 " first=%" PRId64 " sum=%" PRId64 " squares=%" PRId64 " peak=%" PRId64
+                      " activity=%" PRId32 " variance=%" PRId64 "\n",
+                      history->workload, history->runs, history->first_bytes, history->distance_sum,
+                      history->distance_squares, history->peak_bytes, history->activity_permille,
                       history->variance);
     for (const struct job *job = core->jobs; job; job = job->hh.next)
         dump_job(&text, job);

@@ -13,6 +13,7 @@
 #include "config/config.h"
 #include "core/core.h"
 #include "daemon/view.h"
+#include "estimate/profile.h"
 
 struct engine;
 struct node;
@@ -23,6 +24,7 @@ struct http_server;
 struct daemon {
     uv_loop_t *loop;
     struct config config;
+    struct machine_profile profile; /* of config.machine_profile; its name is "" where the GPUs say which it is */
     struct core *core;
     struct views views;
     struct store *store;

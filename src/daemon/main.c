@@ -21,6 +21,7 @@
 #include "daemon/node.h"
 #include "daemon/requests.h"
 #include "daemon/runs.h"
+#include "daemon/submission.h"
 #include "store/store.h"
 
 void daemon_log(const char *format, ...)
@@ -119,17 +120,15 @@ static int read_config(const struct options *options, struct config *config, str
 static int load_spec(uint64_t job, const char *json, void *user)
 {
     struct daemon *daemon = user;
-    struct job_spec spec;
-    json_t *parsed = json_loads(json, 0, NULL);
+    CLEANUP(job_spec_release) struct job_spec spec;
+    CLEANUP(job_estimate_release) struct job_estimate estimate;
     struct error err;
-    int status = parsed ? job_spec_from_json(parsed, &spec, &err) : -EBADMSG;
 
-    json_decref(parsed);
-    if (status != 0) {
-        daemon_log("the stored description of job %" PRIu64 " cannot be read", job);
+    if (submission_from_text(json, &spec, &estimate, &err) != 0) {
+        daemon_log("the stored description of job %" PRIu64 " cannot be read: %s", job, err.text);
         return -EBADMSG;
     }
-    views_add(&daemon->views, job, &spec);
+    views_add(&daemon->views, job, &spec, &estimate);
     return 0;
 }
 
@@ -222,6 +221,9 @@ static int start(struct daemon *daemon, struct error *err)
     int status;
 
     daemon->core = core_new();
+    status = config_machine_profile(&daemon->config, &daemon->profile, err);
+    if (status != 0)
+        return status;
     status = store_open(daemon->config.state_directory, &daemon->store, err);
     if (status != 0)
         return status;

@@ -40,6 +40,7 @@ struct node {
     size_t capacity;
     struct seen_process *processes;
     uint64_t readings;
+    bool told_of_profile;
 };
 
 struct node *node_new(struct daemon *daemon)
@@ -268,7 +269,37 @@ void node_feed_samples(struct node *node)
     }
 }
 
-/* ---- What people are shown ---- */
+/* ---- What people and estimators are told ---- */
+
+static const struct machine_profile *profile_by_name(struct node *node)
+{
+    const struct machine_profile *found = NULL;
+
+    for (uint32_t i = 0; i < node->count && !found; i++)
+        if (*node->gpus[i].reading.name)
+            found = machine_profile_find(node->gpus[i].reading.name);
+    if (found)
+        return found;
+    if (node->count && !node->told_of_profile) {
+        node->told_of_profile = true;
+        daemon_log("no machine profile is known for GPU '%s': jobs are estimated as on %s; `carma calibrate` makes one",
+                   node->gpus[0].reading.name, machine_profile_builtin(0)->name);
+    }
+    return machine_profile_builtin(0);
+}
+
+void node_machine_profile(struct node *node, struct machine_profile *profile)
+{
+    const struct daemon *daemon = node->daemon;
+    int64_t largest_bytes = 0;
+
+    *profile = *daemon->profile.name ? daemon->profile : *profile_by_name(node);
+    for (uint32_t i = 0; i < core_gpu_count(daemon->core); i++)
+        if (core_gpu(daemon->core, i)->total_bytes > largest_bytes)
+            largest_bytes = core_gpu(daemon->core, i)->total_bytes;
+    if (largest_bytes)
+        profile->memory_bytes = largest_bytes;
+}
 
 static json_t *known(int64_t value, bool is_known)
 {

@@ -13,6 +13,10 @@ void node_watch(struct node *node);
 /* Feeds the core the readings that it wants, as inputs of the engine's current turn. */
 void node_feed_samples(struct node *node);
 
+/* What jobs are estimated for: the configured machine profile, else that of the node's first GPU that has one, else the
+ * default; with the memory that the node's largest GPU has. */
+void node_machine_profile(struct node *node, struct machine_profile *profile);
+
 json_t *node_to_json(const struct node *node); /* docs/formats/http.md, GET /v1/gpus */
 
 #endif

@@ -97,7 +97,10 @@ static void get_job(struct daemon *daemon, struct http_request *request, const s
 {
     bool detailed = may_act_for(request->uid, view->wants.uid);
 
-    http_reply(request, 200, job_view_to_json(view, daemon->core, nodetime_now_ns(), detailed));
+    json_t *json = job_view_to_json(view, daemon->core, nodetime_now_ns(), detailed);
+
+    json_object_set_new(json, "estimate", job_view_estimate_to_json(view));
+    http_reply(request, 200, json);
 }
 
 static json_t *explain_gpu(const struct daemon *daemon, const struct job_view *view, uint32_t number, int64_t now_ns)
@@ -148,6 +151,7 @@ static void get_explanation(struct daemon *daemon, struct http_request *request,
     int64_t now_ns = nodetime_now_ns();
     struct reason reason = core_reason(daemon->core, view->id, now_ns);
     CLEANUP(free_ptr) char *sentence = NULL;
+    CLEANUP(free_ptr) char *memory = job_view_memory_text(view, daemon->core);
     char text[REASON_TEXT];
     json_t *gpus = json_array();
 
@@ -156,30 +160,43 @@ static void get_explanation(struct daemon *daemon, struct http_request *request,
     for (uint32_t i = 0; reason.code != REASON_NONE && i < core_gpu_count(daemon->core); i++)
         json_array_append_new(gpus, explain_gpu(daemon, view, i, now_ns));
     http_reply(request, 200,
-               json_pack("{s:I, s:s, s:o, s:s, s:o}", "id", (json_int_t)view->id, "state",
+               json_pack("{s:I, s:s, s:o, s:s, s:s, s:o, s:o}", "id", (json_int_t)view->id, "state",
                          job_state_name(view->state), "reason", reason_to_json(&reason, now_ns), "text",
-                         sentence ? sentence : reason_format(&reason, now_ns, text), "gpus", gpus));
+                         sentence ? sentence : reason_format(&reason, now_ns, text), "memory", memory, "estimate",
+                         job_view_estimate_to_json(view), "gpus", gpus));
 }
 
 /* ---- Acting ---- */
 
+struct submitting {
+    struct daemon *daemon;
+    struct http_request *request;
+};
+
+static void on_submission(void *user, int status, json_t *jobs, const struct error *err)
+{
+    struct submitting submitting = *(struct submitting *)user;
+
+    free(user);
+    if (status != 201) {
+        http_reply_error(submitting.request, status, "%s", err->text);
+        return;
+    }
+    reply_once_stored(submitting.daemon, submitting.request, 201, json_pack("{s:o}", "jobs", jobs), "try again later");
+    engine_turn(submitting.daemon->engine);
+}
+
 static void post_jobs(struct daemon *daemon, struct http_request *request)
 {
-    struct error err;
-    json_t *ids = NULL;
-    int status;
+    struct submitting *submitting;
 
     if (engine_trouble(daemon->engine)) {
         http_reply_error(request, 503, "cannot store jobs now: %s; try again later", engine_trouble(daemon->engine));
         return;
     }
-    status = submission_accept(daemon, request->uid, request->body, request->body_length, &ids, &err);
-    if (status != 201) {
-        http_reply_error(request, status, "%s", err.text);
-        return;
-    }
-    reply_once_stored(daemon, request, 201, json_pack("{s:o}", "jobs", ids), "try again later");
-    engine_turn(daemon->engine);
+    submitting = xmalloc(sizeof *submitting);
+    *submitting = (struct submitting){daemon, request};
+    submission_start(daemon, request->uid, request->body, request->body_length, on_submission, submitting);
 }
 
 static void post_action(struct daemon *daemon, struct http_request *request, const struct job_view *view, uint32_t type)

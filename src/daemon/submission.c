@@ -7,140 +7,304 @@
 
 #include "base/memory.h"
 #include "base/nodetime.h"
+#include "base/units.h"
 #include "daemon/engine.h"
+#include "daemon/node.h"
 
-/* The claim: what was declared, else the recorded figure that the configuration trusts, else unknown. */
-static void set_claim(const struct config *config, const struct job_spec *spec, struct record_submitted *wants)
+/* A job of a request. */
+struct applicant {
+    struct job_spec spec;
+    struct job_estimate estimate;
+    struct record_submitted wants;
+};
+
+struct submission {
+    uv_work_t work;
+    struct daemon *daemon;
+    uid_t uid;
+    const char *body;
+    size_t length;
+    submission_done *done;
+    void *user;
+    /* What the thread may look at: nothing of it changes meanwhile. */
+    const struct config *config;
+    struct machine_profile profile;
+    /* What it finds. */
+    struct applicant *applicants; /* owned */
+    size_t count;                 /* of those that are to be released */
+    int status;
+    struct error err;
+};
+
+/* The recorded figure that goes by the estimator's name; -1: there is none such. */
+static int64_t recorded_figure(const struct config *config, const struct job_spec *spec)
 {
-    static const int columns[] = {[ESTIMATOR_DECLARED] = -1,
-                                  [ESTIMATOR_MEASURED] = SPEC_MEASURED,
-                                  [ESTIMATOR_HORUS] = SPEC_HORUS,
-                                  [ESTIMATOR_FAKETENSOR] = SPEC_FAKETENSOR,
-                                  [ESTIMATOR_GPUMEMNET] = SPEC_GPUMEMNET};
-    int column = columns[config->estimator];
+    const char *name = estimator_name(config->estimator);
+
+    for (size_t i = 0; i < SPEC_RECORDED_COUNT; i++)
+        if (strcmp(spec_recorded_names[i], name) == 0)
+            return spec->recorded_bytes[i];
+    return -1;
+}
+
+/* What was declared, else the recorded figure that the configuration trusts, else the estimate, else unknown. */
+static void set_claim(const struct config *config, const struct job_spec *spec, const struct job_estimate *estimate,
+                      struct record_submitted *wants)
+{
+    int64_t recorded = recorded_figure(config, spec);
 
     wants->claim_bytes = -1;
     wants->claim_source = CLAIM_UNKNOWN;
     if (spec->gpu_memory_bytes >= 0) {
         wants->claim_bytes = spec->gpu_memory_bytes;
         wants->claim_source = CLAIM_DECLARED;
-    } else if (column >= 0 && spec->recorded_bytes[column] >= 0) {
-        wants->claim_bytes = spec->recorded_bytes[column];
+    } else if (recorded >= 0) {
+        wants->claim_bytes = recorded;
         wants->claim_source = CLAIM_RECORDED;
+    } else if (estimate->bytes >= 0) {
+        wants->claim_bytes = estimate->bytes;
+        wants->claim_source = CLAIM_ESTIMATED;
     }
 }
 
-/* Two submissions with the same key are runs of the same thing: same user, command and batch size. */
+/* FNV-1a, the text's end included. */
+static uint64_t mix(uint64_t hash, const char *text)
+{
+    do
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+    while (*text++);
+    return hash;
+}
+
+/* Two submissions with the same key are runs of the same thing: same user, command, batch size, model and training. */
 static void set_workload(const struct job_spec *spec, uid_t uid, char workload[static RECORD_WORKLOAD_SIZE])
 {
-    uint64_t hash = UINT64_C(14695981039346656037) ^ uid ^ ((uint64_t)spec->batch_size << 32); /* FNV-1a */
+    const char *const model[] = {spec->summary, spec->capture, spec->optimizer, spec->precision};
+    uint64_t hash = UINT64_C(14695981039346656037) ^ uid ^ ((uint64_t)spec->batch_size << 32);
 
     for (size_t i = 0; i < spec->command.count; i++)
-        for (const char *c = spec->command.items[i];; c++) {
-            hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
-            if (!*c)
-                break;
-        }
+        hash = mix(hash, spec->command.items[i]);
+    for (size_t i = 0; i < array_size(model); i++)
+        if (model[i])
+            hash = mix(hash ^ (i + 1), model[i]);
     snprintf(workload, RECORD_WORKLOAD_SIZE, "%016" PRIx64, hash);
 }
 
-static void set_wants(const struct daemon *daemon, const struct job_spec *spec, uid_t uid,
-                      struct record_submitted *wants)
+static void set_wants(const struct config *config, const struct job_spec *spec, const struct job_estimate *estimate,
+                      uid_t uid, struct record_submitted *wants)
 {
     *wants = (struct record_submitted){.uid = uid,
                                        .gpus = spec->gpus,
-                                       .smact_permille = -1,
+                                       .smact_permille = estimate->smact_permille,
                                        .max_slowdown_permille =
                                            spec->max_slowdown_permille < 0 ? 0 : (int32_t)spec->max_slowdown_permille,
                                        .exclusive = spec->exclusive,
                                        .held = spec->held};
-    set_claim(&daemon->config, spec, wants);
+    set_claim(config, spec, estimate, wants);
     set_workload(spec, uid, wants->workload);
 }
 
-/* The recorded figure 40000 MiB means "fills the GPU": more than the largest GPU has is then the whole of it. */
-static void fit_recorded_claim(const struct daemon *daemon, struct record_submitted *wants)
-{
-    struct reason why;
+/* ---- On a thread of the pool ---- */
 
-    if (wants->claim_source == CLAIM_RECORDED && !core_could_ever_run(daemon->core, wants, &why) &&
-        why.code == REASON_NEVER_FITS && why.best_bytes > 0)
-        wants->claim_bytes = why.best_bytes;
+/* A person who declares less than even the best guess should know. */
+static void compare_with_declared(const struct job_spec *spec, struct job_estimate *estimate)
+{
+    char declared[UNITS_TEXT], median[UNITS_TEXT];
+
+    if (estimate->median_bytes < 0 || spec->gpu_memory_bytes < 0 || spec->gpu_memory_bytes >= estimate->median_bytes)
+        return;
+    CLEANUP(free_ptr)
+    char *text = xasprintf("the declared %s is less than the %s that it is estimated to need",
+                           format_bytes(spec->gpu_memory_bytes, declared), format_bytes(estimate->median_bytes, median));
+    spec_strings_add(&estimate->warnings, text);
 }
 
-static int parse_spec(struct daemon *daemon, uid_t uid, size_t index, const json_t *json, struct job_spec *spec,
-                      struct record_submitted *wants, struct error *err)
+static int read_applicant(struct submission *submission, const json_t *json, struct applicant *applicant)
 {
-    struct reason why;
-    char text[REASON_TEXT];
+    const struct config *config = submission->config;
+    struct job_spec *spec = &applicant->spec;
+    struct error *err = &submission->err;
 
-    if (job_spec_from_json(json, spec, err) != 0) {
-        error_prefix(err, "job %zu of the request", index + 1);
+    if (job_spec_from_json(json, spec, err) != 0)
+        return 400;
+    if (estimator_computes(config->estimator)) {
+        if (job_estimate_make(&applicant->estimate, spec, estimator_find(estimator_name(config->estimator)),
+                              &submission->profile, config->estimate_quantile_permille, err) != 0)
+            return 400;
+        compare_with_declared(spec, &applicant->estimate);
+    }
+    set_wants(config, spec, &applicant->estimate, submission->uid, &applicant->wants);
+    /* What they said is in the estimate and the key: nobody asks for the texts again. */
+    free_ptr(&spec->summary);
+    free_ptr(&spec->capture);
+    return 201;
+}
+
+static int read_applicants(struct submission *submission, const json_t *jobs)
+{
+    size_t count = json_array_size(jobs);
+
+    if (!json_is_array(jobs) || count == 0) {
+        error_set(&submission->err, EINVAL, "the request is not {\"jobs\": [at least one]}");
         return 400;
     }
-    set_wants(daemon, spec, uid, wants);
-    fit_recorded_claim(daemon, wants);
-    if (!core_could_ever_run(daemon->core, wants, &why)) {
-        error_set(err, EINVAL, "job '%s' can never run here: it %s", spec->name,
-                  reason_format(&why, nodetime_now_ns(), text));
-        return 422;
+    if (count > SUBMISSION_MAX_JOBS) {
+        error_set(&submission->err, EINVAL, "%zu jobs at once are too many: submit at most %d", count,
+                  SUBMISSION_MAX_JOBS);
+        return 413;
+    }
+    submission->applicants = xcalloc(count, sizeof *submission->applicants);
+    while (submission->count < count) {
+        struct applicant *applicant = &submission->applicants[submission->count++];
+        int status;
+        job_spec_init(&applicant->spec);
+        job_estimate_init(&applicant->estimate);
+        status = read_applicant(submission, json_array_get(jobs, submission->count - 1), applicant);
+        if (status != 201) {
+            error_prefix(&submission->err, "job %zu of the request", submission->count);
+            return status;
+        }
     }
     return 201;
 }
 
-static json_t *take_in(struct daemon *daemon, struct job_spec *specs, const struct record_submitted *wants, size_t count)
+static void work(uv_work_t *work)
 {
-    json_t *ids = json_array();
+    struct submission *submission = work->data;
+    json_error_t at;
+    json_t *request = json_loadb(submission->body, submission->length, JSON_REJECT_DUPLICATES, &at), *jobs = NULL;
 
-    for (size_t i = 0; i < count; i++) {
-        struct record input = {.type = RECORD_SUBMITTED, .at_ns = nodetime_now_ns(), .job = daemon->views.last_id + 1};
-        json_t *json = job_spec_to_json(&specs[i]);
-        CLEANUP(free_ptr) char *text = json_dumps(json, JSON_COMPACT);
-        json_decref(json);
-        input.submitted = wants[i];
-        views_add(&daemon->views, input.job, &specs[i]);
-        engine_store_spec(daemon->engine, input.job, text);
-        engine_input(daemon->engine, &input, NULL);
-        json_array_append_new(ids, json_pack("{s:I}", "id", (json_int_t)input.job));
-    }
-    return ids;
+    submission->status = 400;
+    if (!request)
+        error_set(&submission->err, EINVAL, "the request is not JSON: %s (line %d)", at.text, at.line);
+    else if (json_unpack_ex(request, &at, JSON_STRICT, "{s:o}", "jobs", &jobs) != 0)
+        error_set(&submission->err, EINVAL, "the request is not {\"jobs\": [at least one]}");
+    else
+        submission->status = read_applicants(submission, jobs);
+    json_decref(request);
 }
 
-int submission_accept(struct daemon *daemon, uid_t uid, const char *body, size_t length, json_t **ids,
-                      struct error *err)
-{
-    CLEANUP(free_ptr) struct record_submitted *wants = NULL;
-    struct job_spec *specs = NULL;
-    json_error_t at;
-    json_t *request = json_loadb(body, length, JSON_REJECT_DUPLICATES, &at), *jobs = NULL;
-    size_t count, parsed = 0;
-    int status = 201;
+/* ---- On the loop ---- */
 
-    if (!request) {
-        error_set(err, EINVAL, "the request is not JSON: %s (line %d)", at.text, at.line);
-        return 400;
+/* More than the largest GPU has is then the whole of it: the recorded figure 40000 MiB means "fills the GPU", and an
+ * estimate with its margin is no reason to refuse a job. What a person declares is. */
+static void fit_claim(const struct daemon *daemon, struct record_submitted *wants)
+{
+    struct reason why;
+
+    if ((wants->claim_source == CLAIM_RECORDED || wants->claim_source == CLAIM_ESTIMATED) &&
+        !core_could_ever_run(daemon->core, wants, &why) && why.code == REASON_NEVER_FITS && why.best_bytes > 0)
+        wants->claim_bytes = why.best_bytes;
+}
+
+static int check_applicants(struct submission *submission)
+{
+    struct reason why;
+    char text[REASON_TEXT];
+
+    for (size_t i = 0; i < submission->count; i++) {
+        struct applicant *applicant = &submission->applicants[i];
+        fit_claim(submission->daemon, &applicant->wants);
+        if (!core_could_ever_run(submission->daemon->core, &applicant->wants, &why)) {
+            error_set(&submission->err, EINVAL, "job '%s' can never run here: it %s", applicant->spec.name,
+                      reason_format(&why, nodetime_now_ns(), text));
+            return 422;
+        }
     }
-    if (json_unpack_ex(request, &at, JSON_STRICT, "{s:o}", "jobs", &jobs) != 0 || !json_is_array(jobs) ||
-        json_array_size(jobs) == 0) {
-        error_set(err, EINVAL, "the request is not {\"jobs\": [at least one]}");
-        json_decref(request);
-        return 400;
+    return 201;
+}
+
+static json_t *take_in(struct submission *submission)
+{
+    struct daemon *daemon = submission->daemon;
+    json_t *jobs = json_array();
+
+    for (size_t i = 0; i < submission->count; i++) {
+        struct applicant *applicant = &submission->applicants[i];
+        struct record input = {.type = RECORD_SUBMITTED, .at_ns = nodetime_now_ns(), .job = daemon->views.last_id + 1};
+        CLEANUP(free_ptr) char *text = submission_to_text(&applicant->spec, &applicant->estimate);
+        struct job_view *view = views_add(&daemon->views, input.job, &applicant->spec, &applicant->estimate);
+        input.submitted = applicant->wants;
+        engine_store_spec(daemon->engine, input.job, text);
+        engine_input(daemon->engine, &input, NULL);
+        json_array_append_new(
+            jobs, json_pack("{s:I, s:o}", "id", (json_int_t)input.job, "estimate", job_view_estimate_to_json(view)));
     }
-    count = json_array_size(jobs);
-    if (count > SUBMISSION_MAX_JOBS) {
-        error_set(err, EINVAL, "%zu jobs at once are too many: submit at most %d", count, SUBMISSION_MAX_JOBS);
-        json_decref(request);
-        return 413;
+    return jobs;
+}
+
+static void after(uv_work_t *work, int canceled)
+{
+    struct submission *submission = work->data;
+    json_t *jobs = NULL;
+
+    (void)canceled; /* nobody does */
+    if (submission->daemon->stopping) {
+        submission->status = 503;
+        error_set(&submission->err, ESHUTDOWN, "carmad is stopping: submit again once it is back");
     }
-    specs = xcalloc(count, sizeof *specs);
-    wants = xcalloc(count, sizeof *wants);
-    for (; parsed < count && status == 201; parsed++)
-        status = parse_spec(daemon, uid, parsed, json_array_get(jobs, parsed), &specs[parsed], &wants[parsed], err);
-    if (status == 201)
-        *ids = take_in(daemon, specs, wants, count);
-    for (size_t i = 0; i < parsed; i++)
-        job_spec_release(&specs[i]);
-    free(specs);
-    json_decref(request);
-    return status;
+    if (submission->status == 201)
+        submission->status = check_applicants(submission);
+    if (submission->status == 201)
+        jobs = take_in(submission);
+    submission->done(submission->user, submission->status, jobs, &submission->err);
+    for (size_t i = 0; i < submission->count; i++) {
+        job_spec_release(&submission->applicants[i].spec);
+        job_estimate_release(&submission->applicants[i].estimate);
+    }
+    free(submission->applicants);
+    free(submission);
+}
+
+void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t length, submission_done *done, void *user)
+{
+    struct submission *submission = xcalloc(1, sizeof *submission);
+
+    *submission = (struct submission){.work.data = submission,
+                                      .daemon = daemon,
+                                      .uid = uid,
+                                      .body = body,
+                                      .length = length,
+                                      .done = done,
+                                      .user = user,
+                                      .config = &daemon->config};
+    node_machine_profile(daemon->node, &submission->profile);
+    uv_queue_work(daemon->loop, &submission->work, work, after);
+}
+
+/* ---- As it is stored ---- */
+
+/* What the form of the store has beside the members of the specification. */
+#define ESTIMATE_MEMBER "estimate"
+
+char *submission_to_text(const struct job_spec *spec, const struct job_estimate *estimate)
+{
+    json_t *json = job_spec_to_json(spec);
+    char *text;
+
+    json_object_set_new(json, ESTIMATE_MEMBER, job_estimate_to_json(estimate));
+    text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    return text;
+}
+
+int submission_from_text(const char *text, struct job_spec *spec, struct job_estimate *estimate, struct error *err)
+{
+    json_error_t at;
+    json_t *json = json_loads(text, 0, &at), *estimated = json ? json_object_get(json, ESTIMATE_MEMBER) : NULL;
+    int rc = 0;
+
+    job_spec_init(spec);
+    job_estimate_init(estimate);
+    if (!json)
+        return error_set(err, EINVAL, "not JSON: %s", at.text);
+    if (estimated) { /* a store of the first form has none */
+        rc = job_estimate_from_json(estimated, estimate, err);
+        json_object_del(json, ESTIMATE_MEMBER);
+    }
+    if (rc == 0)
+        rc = job_spec_from_json(json, spec, err);
+    json_decref(json);
+    free_ptr(&spec->summary); /* the first form kept it */
+    return rc;
 }

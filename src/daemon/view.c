@@ -3,12 +3,15 @@
 #include <pwd.h>
 #include <string.h>
 
+#include "base/strbuf.h"
+#include "base/units.h"
 #include "core/ledger.h"
 #include "launch/launch.h"
 
 static void job_view_free(struct job_view *view)
 {
     job_spec_release(&view->spec);
+    job_estimate_release(&view->estimate);
     free(view->user);
     free(view->placements);
     free(view->message);
@@ -44,19 +47,22 @@ static char *user_name(uint32_t uid)
     return xasprintf("%u", (unsigned)uid);
 }
 
-void views_add(struct views *views, uint64_t id, struct job_spec *spec)
+struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *spec, struct job_estimate *estimate)
 {
     struct job_view *view = xcalloc(1, sizeof *view);
 
     view->id = id;
     view->state = JOB_STATE_COUNT;
     view->spec = *spec;
+    view->estimate = *estimate;
     job_spec_init(spec);
+    job_estimate_init(estimate);
     view->first_started_ns = view->started_ns = view->ended_ns = -1;
     view->claim_bytes = -1;
     HASH_ADD(hh, views->jobs, id, sizeof view->id, view);
     if (id > views->last_id)
         views->last_id = id;
+    return view;
 }
 
 void job_view_set_message(struct job_view *view, const char *message)
@@ -124,7 +130,6 @@ struct job_view *views_fold(struct views *views, const struct record *record)
     if (state != view->state && job_state_ended(state)) {
         view->ended_ns = record->at_ns;
         spec_strings_release(&view->spec.environment);
-        free_ptr(&view->spec.summary);
     }
     view->state = state;
     return view;
@@ -151,6 +156,54 @@ json_t *reason_to_json(const struct reason *reason, int64_t now_ns)
     if (reason->code == REASON_NONE)
         return json_null();
     return json_pack("{s:s, s:s}", "code", reason_name(reason->code), "text", reason_format(reason, now_ns, text));
+}
+
+/* A placement's claim that is not what was submitted was learned, where no crash has raised it. */
+int64_t job_view_claim(const struct job_view *view, const struct core *core, uint32_t *source)
+{
+    const struct job *job = job_state_ended(view->state) ? NULL : core_find_job(core, view->id);
+
+    if (job && job->placement_count == 0)
+        return core_claim(core, job, source);
+    *source = view->launches && view->crashes == 0 && view->claim_bytes != view->wants.claim_bytes
+                  ? CLAIM_LEARNED
+                  : view->wants.claim_source;
+    return view->claim_bytes;
+}
+
+char *job_view_memory_text(const struct job_view *view, const struct core *core)
+{
+    static const char *const sources[CLAIM_SOURCE_COUNT] = {
+        [CLAIM_DECLARED] = ", declared",
+        [CLAIM_RECORDED] = ", recorded with it",
+        [CLAIM_LEARNED] = ", learned from earlier runs",
+    };
+    CLEANUP(free_ptr) char *estimated = job_estimate_text(&view->estimate);
+    uint32_t source;
+    int64_t claim_bytes = job_view_claim(view, core, &source);
+    struct strbuf out = {0};
+    char bytes[UNITS_TEXT];
+
+    if (claim_bytes >= 0)
+        strbuf_printf(&out, "%s on each GPU%s", format_bytes(claim_bytes, bytes),
+                      source < CLAIM_SOURCE_COUNT && sources[source] ? sources[source] : "");
+    else
+        strbuf_puts(&out, "not known");
+    if (estimated)
+        strbuf_printf(&out, ": %s", estimated);
+    return strbuf_steal(&out);
+}
+
+json_t *job_view_estimate_to_json(const struct job_view *view)
+{
+    CLEANUP(free_ptr) char *text = job_estimate_text(&view->estimate);
+    json_t *json;
+
+    if (!text && view->estimate.warnings.count == 0)
+        return json_null();
+    json = job_estimate_to_json(&view->estimate);
+    json_object_set_new(json, "text", text_or_null(text));
+    return json;
 }
 
 static json_t *placements_to_json(const struct job_view *view, const struct core *core)
@@ -184,6 +237,8 @@ static void add_details(const struct job_view *view, json_t *json)
 json_t *job_view_to_json(const struct job_view *view, const struct core *core, int64_t now_ns, bool detailed)
 {
     struct reason reason = core_reason(core, view->id, now_ns);
+    uint32_t claim_source;
+    int64_t claim_bytes = job_view_claim(view, core, &claim_source);
     json_t *json = json_object();
 
     json_object_set_new(json, "id", json_integer((json_int_t)view->id));
@@ -193,8 +248,8 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "state", json_string(job_state_name(view->state)));
     json_object_set_new(json, "letter", json_string(job_state_letter(view->state)));
     json_object_set_new(json, "gpus", json_integer(view->wants.gpus));
-    json_object_set_new(json, "claim_bytes", known(view->claim_bytes, view->claim_bytes >= 0));
-    json_object_set_new(json, "claim_source", json_string(claim_source_name(view->wants.claim_source)));
+    json_object_set_new(json, "claim_bytes", known(claim_bytes, claim_bytes >= 0));
+    json_object_set_new(json, "claim_source", json_string(claim_source_name(claim_source)));
     json_object_set_new(json, "exclusive", json_boolean(view->wants.exclusive));
     json_object_set_new(json, "recovery", json_boolean(view->recovery));
     json_object_set_new(json, "crashes", json_integer(view->crashes));

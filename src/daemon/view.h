@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "api/spec.h"
+#include "api/spec_estimate.h"
 #include "base/hash.h"
 #include "core/core.h"
 
@@ -15,7 +16,8 @@ struct job_view {
     uint64_t id;
     uint32_t state; /* enum job_state */
     struct record_submitted wants;
-    struct job_spec spec;   /* environment and summary are dropped once the job has ended */
+    struct job_spec spec;   /* without summary and capture; the environment is dropped once the job has ended */
+    struct job_estimate estimate;
     char *user;             /* owned */
     bool recovery;
     uint32_t crashes;
@@ -41,8 +43,8 @@ struct views {
 void views_release(struct views *views);
 struct job_view *views_find(const struct views *views, uint64_t id);
 
-/* A submission's spec, taken over; before its SUBMITTED record is folded. */
-void views_add(struct views *views, uint64_t id, struct job_spec *spec);
+/* A submission's spec and estimate, taken over; before its SUBMITTED record is folded. */
+struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *spec, struct job_estimate *estimate);
 
 /* Folds a record that the core has taken. Returns the job's view, or NULL where it concerns none. */
 struct job_view *views_fold(struct views *views, const struct record *record);
@@ -51,6 +53,14 @@ void job_view_set_message(struct job_view *view, const char *message);
 
 /* As docs/formats/http.md has it; a new reference. `detailed`: with command, directory and output paths. */
 json_t *job_view_to_json(const struct job_view *view, const struct core *core, int64_t now_ns, bool detailed);
+
+/* What is booked for the job on each GPU, or would be if it were placed now; -1: not known. */
+int64_t job_view_claim(const struct job_view *view, const struct core *core, uint32_t *source);
+
+/* "8.4 GiB on each GPU: estimated 8.4 GiB by replay (...) from ..."; owned by the caller. */
+char *job_view_memory_text(const struct job_view *view, const struct core *core);
+
+json_t *job_view_estimate_to_json(const struct job_view *view); /* with its text; null where nothing was estimated */
 
 json_t *reason_to_json(const struct reason *reason, int64_t now_ns); /* null for REASON_NONE */
 

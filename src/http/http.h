@@ -27,12 +27,12 @@ struct http_request {
     pid_t pid;
 };
 
-#define HTTP_BODY_LIMIT_BYTES        (8 << 20)
+#define HTTP_BODY_LIMIT_BYTES        (32 << 20) /* a thousand jobs with their summaries */
 #define HTTP_HEADER_LIMIT_BYTES      (64 << 10)
 #define HTTP_IDLE_TIMEOUT_S          30
 #define HTTP_MAX_CONNECTIONS         1024
 #define HTTP_MAX_CONNECTIONS_PER_UID 256
-#define HTTP_BODIES_PER_UID          8 /* full-sized bodies that one uid may have under way */
+#define HTTP_BODIES_PER_UID          4 /* full-sized bodies that one uid may have under way */
 
 /* A zero means the default above. */
 struct http_options {

@@ -395,6 +395,7 @@ static void fill_job(struct sim_job *item, const struct past_job *job, int64_t f
         .uses = &job->use,
         .workload = job->wants.workload,
         .claim_bytes = job->wants.claim_bytes,
+        .expected_permille = job->wants.smact_permille,
         .claim_source = job->wants.claim_source,
         .max_slowdown_permille = job->wants.max_slowdown_permille,
         .exclusive = job->wants.exclusive,

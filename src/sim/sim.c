@@ -230,7 +230,8 @@ static int submit(struct sim *sim, size_t job, struct error *err)
     record.submitted = (struct record_submitted){.gpus = wanted->gpus,
                                                  .claim_bytes = wanted->claim_bytes,
                                                  .claim_source = wanted->claim_source,
-                                                 .smact_permille = -1,
+                                                 .smact_permille =
+                                                     wanted->expected_permille > 0 ? wanted->expected_permille : -1,
                                                  .max_slowdown_permille = wanted->max_slowdown_permille,
                                                  .exclusive = wanted->exclusive};
     snprintf(record.submitted.workload, sizeof record.submitted.workload, "%s", wanted->workload);

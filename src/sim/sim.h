@@ -34,6 +34,7 @@ struct sim_job {
     const char *workload;          /* borrowed; the same text means the same workload; "" where there is none to name */
     int64_t claim_bytes;           /* per GPU; -1: not known */
     uint32_t claim_source;         /* enum claim_source */
+    int32_t expected_permille;     /* SM activity that is estimated for it; 0: not known */
     int32_t max_slowdown_permille; /* 0: the configuration's */
     bool exclusive;
 };

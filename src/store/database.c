@@ -22,6 +22,8 @@ static const char *const migrations[] = {
     " body TEXT NOT NULL) STRICT;"
     "CREATE TABLE spec (job INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;"
     "INSERT INTO meta VALUES ('created_unix_s', strftime('%s', 'now'));",
+    /* From here on a submission may have the member `estimate`, which an earlier carma would not read. */
+    "",
 };
 
 static int errno_of(sqlite3 *db)

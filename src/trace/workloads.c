@@ -28,6 +28,7 @@ enum {
     HORUS,
     FAKETENSOR,
     GPUMEMNET,
+    SUMMARY,
     BASIS,
     COLUMN_COUNT
 };
@@ -52,6 +53,7 @@ static const struct csv_column columns[COLUMN_COUNT] = {
     [HORUS] = {"horus_mib", false},
     [FAKETENSOR] = {"faketensor_mib", false},
     [GPUMEMNET] = {"gpumemnet_mib", false},
+    [SUMMARY] = {"summary", false},
     [BASIS] = {"basis", false},
 };
 
@@ -76,6 +78,7 @@ static const struct csv_column collected_columns[] = {
     [HORUS] = {"horus_mb", false},
     [FAKETENSOR] = {"faketensor_mb", false},
     [GPUMEMNET] = {"gpumemnet_mb", false},
+    [SUMMARY] = {"summary", false},
     [BASIS] = {"source", true},
     /* known to occur, not used */
     {"epochs", false},
@@ -155,6 +158,7 @@ static int read_row(const struct csv *csv, struct workload *workload, struct err
             return rc;
     workload->model = xstrdup(csv->values[MODEL]);
     workload->dataset = xstrdup(csv->values[DATASET]);
+    workload->summary = xstrdup(csv->values[SUMMARY]);
     workload->basis = xstrdup(csv->values[BASIS]);
     workload->line = csv->line;
     if (csv->table == COLLECTED)
@@ -233,6 +237,7 @@ void workloads_release(struct workloads *workloads)
     for (size_t i = 0; i < workloads->count; i++) {
         free(workloads->items[i].model);
         free(workloads->items[i].dataset);
+        free(workloads->items[i].summary);
         free(workloads->items[i].basis);
     }
     free(workloads->items);
@@ -255,6 +260,17 @@ const struct workload *workloads_find(const struct workloads *workloads, const c
             low = middle + 1;
     }
     return NULL;
+}
+
+char *workload_summary_path(const struct workload *workload, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    if (!*workload->summary)
+        return NULL;
+    if (*workload->summary == '/' || !slash)
+        return xstrdup(workload->summary);
+    return xasprintf("%.*s/%s", (int)(slash - path), path, workload->summary);
 }
 
 int64_t workload_resident_bytes(const struct workload *workload, uint32_t k)

@@ -37,6 +37,7 @@ struct workload {
     int32_t dram_permille;                           /* mean DRAM activity alone; -1 = not said */
     int64_t power_mw;                                /* mean draw of its GPU alone, idle draw included; -1 = not said */
     int64_t recorded_bytes[WORKLOAD_RECORDED_COUNT]; /* as published, even where no estimate; -1 = none */
+    char *summary;                                   /* path of its model's summary beside this file; "" = none */
     char *basis;                                     /* "peak=table resident=figure ...": where they come from */
     unsigned line;
 };
@@ -53,6 +54,9 @@ int workloads_read(struct workloads *workloads, const char *path, struct error *
 int workloads_read_text(struct workloads *workloads, const char *path, const char *text, size_t length,
                         struct error *err);
 void workloads_release(struct workloads *workloads);
+
+/* The path of the workload's summary, of a workload of the file `path`; NULL: it names none. Owned by the caller. */
+char *workload_summary_path(const struct workload *workload, const char *path);
 
 const struct workload *workloads_find(const struct workloads *workloads, const char *id); /* NULL: none such */
 

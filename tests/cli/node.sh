@@ -7,7 +7,8 @@ ln -s "$BUILD/src/cli/carma" "$BUILD/src/daemon/carmad" "$BUILD/src/vnode/carma-
     "$PREFIX/bin"
 ln -s "$BUILD/src/gpu/carma-monitor" "$BUILD/src/launch/carma-shepherd" "$PREFIX/lib/carma"
 ln -s "$BUILD/src/vnode/libnvidia-ml.so.1" "$PREFIX/lib/carma/vnode"
-ln -s "$SOURCE/data/nodes" "$SOURCE/data/workloads.csv" "$SOURCE/data/traces" "$PREFIX/share/carma"
+ln -s "$SOURCE/data/nodes" "$SOURCE/data/workloads.csv" "$SOURCE/data/summaries" \
+    "$SOURCE/data/traces" "$PREFIX/share/carma"
 CARMA_PREFIX=$PREFIX
 CARMA_VNODE=$T/node
 STATE=$T/state

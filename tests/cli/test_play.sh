@@ -10,6 +10,8 @@ mkdir -p "$T/prefix/bin" "$T/prefix/share/carma"
 printf '#!/bin/sh\n' >"$T/prefix/bin/carma-train"
 chmod +x "$T/prefix/bin/carma-train"
 cp "$SOURCE/data/workloads.csv" "$T/prefix/share/carma/workloads.csv"
+ln -s "$SOURCE/data/summaries" "$T/prefix/share/carma"
+ln -s "$SOURCE/data/summaries" "$T"
 header=$(grep -v '^#' "$SOURCE/data/traces/thesis_90.csv" | head -n 1)
 printf '%s,gpus,duration_s\n0,gpt2_large_2,,\n3600,resnet18_cifar100_20e_3,2,500.5\n' "$header" >"$T/two.csv"
 printf '%s\n0,gpt2_large_2\n3600,nonesuch\n' "$header" >"$T/unknown.csv"

@@ -5,6 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
+ln -s "$SOURCE/data/summaries" .
 start_node a100x4-40g 480
 start_daemon --config /dev/null
 

@@ -83,6 +83,24 @@ static void test_keyed(void **state)
     job_spec_release(&spec);
 }
 
+/* What an estimator goes by. */
+static void test_keyed_training(void **state)
+{
+    struct job_spec spec = parse("python train.py\n"
+                                 "capture: step.capture\n"
+                                 "optimizer: momentum # with a comment\n"
+                                 "precision: amp\n");
+
+    assert_string_equal(spec.capture_name, "step.capture");
+    assert_string_equal(spec.optimizer, "momentum");
+    assert_string_equal(spec.precision, "amp");
+    assert_null(spec.summary_name);
+    job_spec_release(&spec);
+    refuse("./a\ncapture:\n", "j.rad:2: capture: name the file that carma.capture wrote");
+    refuse("./a\n\nprecision: fp8\n", "j.rad:3: precision 'fp8' is not known: fp32, tf32 or amp");
+    refuse("./a\noptimizer: adam\noptimizer: sgd\n", "j.rad:3: optimizer is already given on line 2: remove one");
+}
+
 static void test_positional(void **state)
 {
     struct job_spec spec = parse("# a comment\n" POSITIONAL "2\n11760\n40000\n5379.029213\n16000");
@@ -126,7 +144,8 @@ static void test_bad_keyed(void **state)
     refuse("./a\ngpu_memory: 0\n", "j.rad:2: gpu_memory '0' is out of range: more than 0, at most 1024T");
     refuse("./a\ngpu_memory: 2000T\n", "j.rad:2: gpu_memory '2000T' is out of range: more than 0, at most 1024T");
     refuse("./a\nbatchsize: 4\n",
-           "j.rad:2: unknown key 'batchsize': write model, batch_size, policy, gpus or gpu_memory");
+           "j.rad:2: unknown key 'batchsize': write model, capture, batch_size, optimizer, precision, "
+           "policy, gpus or gpu_memory");
     refuse("./a\ngpus: 1\n\ngpus: 1\n", "j.rad:4: gpus is already given on line 2: remove one");
     refuse("gpus: 1\n./a\n./b\n", "j.rad:3: a second command line: join them with && or remove one");
     refuse("gpus: 1\nconda activate\n./a\n",
@@ -244,7 +263,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_keyed),           cmocka_unit_test(test_positional),  cmocka_unit_test(test_bad_keyed),
         cmocka_unit_test(test_bad_positional),  cmocka_unit_test(test_hostile_rad), cmocka_unit_test(test_directives),
-        cmocka_unit_test(test_many_directives),
+        cmocka_unit_test(test_many_directives), cmocka_unit_test(test_keyed_training),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

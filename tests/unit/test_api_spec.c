@@ -59,6 +59,10 @@ static void fill(struct job_spec *spec)
     spec->policy_word = xstrdup("exclusive");
     spec->summary_name = xstrdup("resnet.txt");
     spec->summary = xstrdup("Layer (type)\n");
+    spec->capture_name = xstrdup("resnet.capture");
+    spec->capture = xstrdup("{\"carma-capture\": 1}\n");
+    spec->optimizer = xstrdup("momentum");
+    spec->precision = xstrdup("amp");
     spec->dataset = xstrdup("imagenet");
     spec->max_slowdown_permille = 1500;
     spec->batch_size = 128;
@@ -151,6 +155,9 @@ static void test_refused(void **state)
            "gpu_memory_bytes 1125899906842625 is out of range: 1 to 1125899906842624");
     refuse("{" MINIMAL ",\"max_slowdown_permille\":999}", "max_slowdown_permille 999 is out of range: 1000 to 1000000");
     refuse("{" MINIMAL ",\"batch_size\":0}", "batch_size 0 is out of range: 1 to 1099511627776");
+    refuse("{" MINIMAL ",\"precision\":\"fp8\"}", "precision 'fp8' is not known: fp32, tf32 or amp");
+    refuse("{" MINIMAL ",\"optimizer\":\"lion\"}",
+           "optimizer 'lion' is not known: sgd, momentum, adam, adamw or adafactor");
     refuse("{" MINIMAL ",\"exclusive\":1}", "exclusive is neither true nor false");
     refuse("{" MINIMAL ",\"recorded_bytes\":[]}", "recorded_bytes is not an object");
     refuse("{" MINIMAL ",\"recorded_bytes\":{\"guess\":1}}",
@@ -171,6 +178,7 @@ static void test_limits(void **state)
 {
     struct job_spec spec;
     struct strbuf text = {0};
+    struct error err;
 
     fill(&spec);
     assert_int_equal(job_spec_check(&spec, NULL), 0);
@@ -204,6 +212,19 @@ static void test_limits(void **state)
         strbuf_puts(&text, "0123456789abcdef");
     spec_strings_add(&spec.command, text.text);
     refuse_spec(&spec, "command is too long: more than 1048576 bytes in all");
+    spec_strings_release(&spec.command);
+    spec_strings_add(&spec.command, "true");
+
+    /* Each within its own bound, but not all of them together. */
+    while (text.length < SPEC_MAX_SUMMARY - 100000)
+        strbuf_puts(&text, "0123456789abcdef");
+    free(spec.summary);
+    spec.summary = xstrdup(text.text);
+    assert_int_equal(job_spec_check(&spec, NULL), 0);
+    free(spec.capture);
+    spec.capture = xstrdup(text.text);
+    assert_int_equal(job_spec_check(&spec, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "at most 8388608 in all: send a smaller capture"));
     strbuf_release(&text);
     job_spec_release(&spec);
     refuse_spec(&spec, "name is missing: say what it is");

@@ -69,7 +69,9 @@ static void test_defaults(void **state)
     assert_string_equal(config.core.policy, "carma");
     assert_true(config.core.backfill > 0 && config.core.learn && config.core.recovery == RECOVERY_INFORMED);
     assert_int_equal(config.share, SHARE_STREAMS);
-    assert_int_equal(config.estimator, ESTIMATOR_DECLARED);
+    assert_int_equal(config.estimator, ESTIMATOR_AUTO);
+    assert_int_equal(config.estimate_quantile_permille, 980);
+    assert_null(config.machine_profile);
     assert_true(config.sample_period_ns == NS_PER_SEC && config.core.window_ns == 90 * NS_PER_SEC);
     assert_true(config.grace_ns == 10 * NS_PER_SEC);
     assert_null(config.nvml_library);

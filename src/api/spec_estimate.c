@@ -1,0 +1,110 @@
+#include "api/spec_estimate.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/strbuf.h"
+#include "base/units.h"
+
+void job_estimate_init(struct job_estimate *estimate)
+{
+    *estimate = (struct job_estimate){.bytes = -1, .median_bytes = -1, .smact_permille = -1};
+}
+
+void job_estimate_release(struct job_estimate *estimate)
+{
+    free(estimate->source);
+    free(estimate->from);
+    free(estimate->profile);
+    spec_strings_release(&estimate->warnings);
+    job_estimate_init(estimate);
+}
+
+static json_t *known(int64_t value)
+{
+    return value < 0 ? json_null() : json_integer(value);
+}
+
+static json_t *text_or_null(const char *text)
+{
+    json_t *json = text ? json_string(text) : NULL;
+
+    return json ? json : json_null(); /* what is no UTF-8 is not worth losing the rest for */
+}
+
+json_t *job_estimate_to_json(const struct job_estimate *estimate)
+{
+    json_t *warnings = json_array();
+
+    for (size_t i = 0; i < estimate->warnings.count; i++)
+        json_array_append_new(warnings, text_or_null(estimate->warnings.items[i]));
+    return json_pack("{s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "bytes", known(estimate->bytes), "median_bytes",
+                     known(estimate->median_bytes), "quantile_permille", (int)estimate->quantile_permille,
+                     "confidence_permille", (int)estimate->confidence_permille, "sm_activity_permille",
+                     known(estimate->smact_permille), "source", text_or_null(estimate->source), "from",
+                     text_or_null(estimate->from), "machine_profile", text_or_null(estimate->profile), "warnings",
+                     warnings);
+}
+
+static int64_t integer_of(const json_t *json)
+{
+    return json_is_integer(json) ? json_integer_value(json) : -1;
+}
+
+static char *text_of(const json_t *json)
+{
+    return xstrdup(json_string_value(json));
+}
+
+int job_estimate_from_json(const json_t *json, struct job_estimate *estimate, struct error *err)
+{
+    const json_t *bytes, *median, *quantile, *confidence, *smact, *source, *from, *profile, *warnings, *warning;
+    json_error_t at;
+    size_t i;
+
+    job_estimate_init(estimate);
+    if (json_unpack_ex((json_t *)json, &at, JSON_STRICT, "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "bytes", &bytes,
+                       "median_bytes", &median, "quantile_permille", &quantile, "confidence_permille", &confidence,
+                       "sm_activity_permille", &smact, "source", &source, "from", &from, "machine_profile", &profile,
+                       "warnings", &warnings) != 0)
+        return error_set(err, EINVAL, "the estimate cannot be read: %s", at.text);
+    estimate->bytes = integer_of(bytes);
+    estimate->median_bytes = integer_of(median);
+    estimate->quantile_permille = (int32_t)integer_of(quantile);
+    estimate->confidence_permille = (int32_t)integer_of(confidence);
+    estimate->smact_permille = (int32_t)integer_of(smact);
+    estimate->source = text_of(source);
+    estimate->from = text_of(from);
+    estimate->profile = text_of(profile);
+    json_array_foreach((json_t *)warnings, i, warning)
+        if (json_is_string(warning))
+            spec_strings_add(&estimate->warnings, json_string_value(warning));
+    return 0;
+}
+
+/* 930 as "0.93". */
+static void put_part(struct strbuf *out, int32_t permille)
+{
+    if (permille % 10)
+        strbuf_printf(out, "%.3f", permille / 1000.0);
+    else
+        strbuf_printf(out, "%.2f", permille / 1000.0);
+}
+
+char *job_estimate_text(const struct job_estimate *estimate)
+{
+    struct strbuf out = {0};
+    char bytes[UNITS_TEXT];
+
+    if (estimate->bytes < 0 || !estimate->source)
+        return NULL;
+    strbuf_printf(&out, "estimated %s by %s (confidence ", format_bytes(estimate->bytes, bytes), estimate->source);
+    put_part(&out, estimate->confidence_permille);
+    strbuf_puts(&out, ", at quantile ");
+    put_part(&out, estimate->quantile_permille);
+    strbuf_puts(&out, ")");
+    if (estimate->from)
+        strbuf_printf(&out, " from %s", estimate->from);
+    return strbuf_steal(&out);
+}

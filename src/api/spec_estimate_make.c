@@ -1,0 +1,157 @@
+/* From a submission to an estimator's question, and its answer in words. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/spec_estimate.h"
+#include "base/memory.h"
+#include "base/units.h"
+#include "estimate/read.h"
+
+struct asking {
+    const struct job_spec *spec;
+    const struct estimator *estimator;
+    struct estimate_question question;
+    struct job_estimate *to;
+};
+
+static void warn(struct job_estimate *estimate, const char *text)
+{
+    if (*text)
+        spec_strings_add(&estimate->warnings, text);
+}
+
+static void fill(struct asking *asking, const struct estimate *answer, const char *from)
+{
+    struct job_estimate *to = asking->to;
+    char bytes[UNITS_TEXT], most[UNITS_TEXT];
+
+    to->bytes = answer->bytes;
+    to->median_bytes = answer->median_bytes;
+    to->confidence_permille = answer->confidence_permille;
+    to->smact_permille = answer->smact_permille;
+    to->source = xstrdup(answer->source);
+    to->from = xstrdup(from);
+    to->profile = xstrdup(asking->question.profile->name);
+    warn(to, answer->warning);
+    if (answer->exceeds_gpu) {
+        CLEANUP(free_ptr)
+        char *text = xasprintf("the estimate of %s is more than a GPU has (%s): the job is given a whole one",
+                               format_bytes(answer->bytes, bytes),
+                               format_bytes(asking->question.profile->memory_bytes, most));
+        warn(to, text);
+    }
+}
+
+static int ask(struct asking *asking, const char *from, struct error *err)
+{
+    struct estimate answer;
+    int rc = estimate(asking->estimator, &asking->question, &answer, err);
+
+    if (rc == 0)
+        fill(asking, &answer, from);
+    return rc;
+}
+
+/* The words were checked with the rest of the specification. */
+static void set_training(const struct job_spec *spec, struct training *training)
+{
+    training_default(training);
+    if (spec->optimizer)
+        optimizer_parse(spec->optimizer, &training->optimizer, NULL);
+    if (spec->precision)
+        precision_parse(spec->precision, &training->precision, NULL);
+}
+
+static void warn_of_other(struct job_estimate *to, const char *what, const char *said, const char *recorded)
+{
+    CLEANUP(free_ptr)
+    char *text = xasprintf("the capture was recorded with %s: the job's %s %s changes nothing", recorded, what, said);
+
+    if (strcmp(said, recorded) != 0)
+        warn(to, text);
+}
+
+static int ask_capture(struct asking *asking, struct error *err)
+{
+    const struct job_spec *spec = asking->spec;
+    struct training *training = &asking->question.training;
+    const char *name = spec->capture_name ? spec->capture_name : "the capture";
+    struct capture capture;
+    int rc = capture_read(&capture, name, spec->capture, strlen(spec->capture), spec->batch_size, err);
+
+    if (rc)
+        return rc;
+    set_training(spec, training);
+    training->batch_size = capture.batch_size;
+    if (capture.optimizer_known) {
+        training->optimizer = capture.optimizer;
+        if (spec->optimizer)
+            warn_of_other(asking->to, "optimizer", spec->optimizer, optimizer_name(capture.optimizer));
+    }
+    training->precision = capture.precision;
+    if (spec->precision)
+        warn_of_other(asking->to, "precision", spec->precision, precision_name(capture.precision));
+    asking->question.capture = &capture;
+    rc = ask(asking, name, err);
+    asking->question.capture = NULL;
+    capture_release(&capture);
+    return rc;
+}
+
+static int ask_summary(struct asking *asking, struct error *err)
+{
+    const struct job_spec *spec = asking->spec;
+    const char *name = spec->summary_name ? spec->summary_name : "the summary";
+    struct summary summary;
+    int64_t batch_size;
+    int rc = summary_read(&summary, name, spec->summary, strlen(spec->summary), err);
+
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < summary.warning_count && i < SUMMARY_MAX_WARNINGS; i++)
+        warn(asking->to, summary.warnings[i]);
+    batch_size = spec->batch_size > 0 ? spec->batch_size : summary.layers.batch_size;
+    if (batch_size <= 0) {
+        /* Any guess would be wrong by factors. */
+        rc = error_set(err, ENOTSUP, "%s: no batch size, so nothing is estimated: give --batch-size", name);
+    } else {
+        set_training(spec, &asking->question.training);
+        asking->question.training.batch_size = batch_size;
+        layers_complete(&summary.layers);
+        asking->question.layers = &summary.layers;
+        rc = ask(asking, name, err);
+        asking->question.layers = NULL;
+    }
+    summary_release(&summary);
+    return rc;
+}
+
+int job_estimate_make(struct job_estimate *estimate, const struct job_spec *spec, const struct estimator *estimator,
+                      const struct machine_profile *profile, int32_t quantile_permille, struct error *err)
+{
+    struct asking asking = {
+        .spec = spec,
+        .estimator = estimator,
+        .question = {.profile = profile, .declared_bytes = -1, .quantile_permille = quantile_permille, .fold = -1},
+        .to = estimate,
+    };
+    struct error why = {{0}};
+    int rc = 0;
+
+    job_estimate_init(estimate);
+    estimate->quantile_permille = quantile_permille;
+    if (spec->capture)
+        rc = ask_capture(&asking, &why);
+    if (spec->summary && (!spec->capture || rc == -ENOTSUP))
+        rc = ask_summary(&asking, &why);
+    if (rc == -ENOTSUP) {
+        warn(estimate, why.text);
+        rc = 0;
+    }
+    if (rc) {
+        job_estimate_release(estimate);
+        error_set(err, -rc, "%s", why.text);
+    }
+    return rc;
+}

@@ -1,0 +1,143 @@
+#!/bin/sh
+# Usage: test_submit_estimate.sh CARMA SOURCE BUILD
+# What a model's summary is good for: the job's memory is estimated when it is submitted, told with where it is from,
+# kept over a restart, replaced by what its runs teach; what cannot be read is refused.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+start_node a100x4-40g 120
+start_daemon --config /dev/null
+cp "$SOURCE/data/summaries/resnet50-224.txt" resnet50.summary
+
+# The estimate is the claim; show, explain and the API say the same sentence.
+run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- "$TRAIN" --workload resnet
+expect_status 0
+expect_output 1
+[ -s "$T/err" ] && fail "$said: complained: $(cat "$T/err")"
+"$CARMA" show --json 1 >first.json
+python3 - first.json <<'PYTHON' || fail "the estimate is not as it should be: $(cat first.json)"
+import json, sys
+job = json.load(open(sys.argv[1]))
+estimate = job["estimate"]
+assert job["claim_source"] == "estimated" and job["claim_bytes"] == estimate["bytes"], job
+assert 3e9 < estimate["median_bytes"] <= estimate["bytes"] < 9e9, estimate
+assert estimate["quantile_permille"] == 980 and 0 < estimate["confidence_permille"] <= 1000, estimate
+assert estimate["source"] == "replay" and estimate["from"] == "resnet50.summary", estimate
+assert estimate["machine_profile"] == "a100-40g-thesis" and estimate["warnings"] == [], estimate
+assert 100 <= estimate["sm_activity_permille"] <= 1000, estimate
+print(estimate["text"])
+PYTHON
+sentence=$(field 1 estimate.text)
+case $sentence in
+"estimated "*" GiB by replay (confidence 0."*", at quantile 0.98) from resnet50.summary") ;;
+*) fail "the sentence is: $sentence" ;;
+esac
+run explain 1
+grep -qxF "memory: ${sentence#estimated }" "$T/out" || grep -qF "on each GPU: $sentence" "$T/out" ||
+    fail "$said: $(cat "$T/out")"
+run show 1
+grep -qxF "Estimate   $sentence" "$T/out" || fail "$said: $(cat "$T/out")"
+
+# More to train with needs more; what is declared stands, with a warning where it is less than the best guess.
+run submit --parsable --hold --summary resnet50.summary --batch-size 64 --optimizer sgd --precision amp -- true
+expect_status 0
+run submit --parsable --hold --summary resnet50.summary --batch-size 64 -- true
+run submit --parsable --hold --gpu-memory 2G --summary resnet50.summary --batch-size 64 -- true
+expect_status 0
+grep -q "^carma: true: warning: the declared 2.0 GiB is less than the [0-9.]* GiB that it is estimated to need$" "$T/err" ||
+    fail "$said: $(cat "$T/err")"
+[ "$(field 3 claim_bytes)" -gt "$(field 1 claim_bytes)" ] || fail "batch 64 does not need more than 32"
+[ "$(field 2 claim_bytes)" -lt "$(field 3 claim_bytes)" ] || fail "SGD and AMP do not need less than Adam and fp32"
+expect_field 4 claim_source declared
+expect_field 4 claim_bytes 2147483648
+expect_field 4 estimate.source replay
+run explain 4
+grep -q "^memory: 2.0 GiB on each GPU, declared: estimated " "$T/out" || fail "$said: $(cat "$T/out")"
+
+# What cannot be said is not guessed; unknown layers are told, and the job is taken.
+run submit --parsable --hold --summary resnet50.summary -- true
+expect_status 0
+grep -q "warning: resnet50.summary: no batch size, so nothing is estimated: give --batch-size$" "$T/err" ||
+    fail "$said: $(cat "$T/err")"
+expect_field 5 claim_source unknown
+sed 's/ Linear-/  Quark-/' resnet50.summary >quark.summary
+run submit --parsable --hold --summary quark.summary --batch-size 32 -- true
+expect_status 0
+grep -q "warning: .*Quark" "$T/err" || fail "$said: $(cat "$T/err")"
+[ "$(field 6 estimate.confidence_permille)" -lt "$(field 1 estimate.confidence_permille)" ] ||
+    fail "an unknown layer costs no confidence"
+run show 6
+grep -q "^Warning    .*Quark" "$T/out" || fail "$said: $(cat "$T/out")"
+
+# What is no summary, or a cut one, is refused in one line, with all that came with it.
+echo 'Total params: 1' >nonsense.txt
+head -n 40 resnet50.summary >cut.summary
+sed 's/9,408/9,409/' resnet50.summary >other.summary
+expect_error 1 "nonsense.txt" submit --summary nonsense.txt --batch-size 8 -- true
+expect_error 1 "cut.summary:" submit --summary cut.summary --batch-size 8 -- true
+expect_error 1 "other.summary:" submit --summary other.summary --batch-size 8 -- true
+expect_error 1 "nonsense.txt" submit --capture nonsense.txt --batch-size 8 -- true
+expect_error 2 "optimizer" submit --optimizer lion -- true
+expect_error 2 "precision" submit --precision fp8 -- true
+cat >good.rad <<'JOB'
+true
+model: resnet50.summary
+batch_size: 8
+optimizer: momentum
+JOB
+sed 's/resnet50/cut/' good.rad >bad.rad
+expect_error 1 "job 2 of the request: cut.summary:" submit good.rad bad.rad
+run queue --all --json
+[ "$(grep -c '"id"' "$T/out")" -eq 6 ] || fail "a refused job was taken: $(cat "$T/out")"
+
+# A restart keeps it to the letter, and makes nothing anew.
+stop_daemon
+start_daemon --config /dev/null
+"$CARMA" show --json 1 >again.json
+cmp -s first.json again.json || fail "a restart changed it: $(diff first.json again.json)"
+# The texts themselves are not kept.
+python3 -c 'import sqlite3, sys
+rows = sqlite3.connect(sys.argv[1]).execute("SELECT body FROM spec").fetchall()
+assert len(rows) == 6 and not any("Conv2d" in body for body, in rows), rows' "$STATE/store.db" ||
+    fail "the store holds the summaries"
+
+# The job runs within what was estimated, and the next of its kind goes by what it held.
+run release 1
+run wait 1
+expect_status 0
+expect_field 1 crashes 0
+[ "$(field 1 placements.0.observed_bytes)" -le "$(field 1 estimate.bytes)" ] || fail "it held more than was estimated"
+run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- "$TRAIN" --workload resnet
+expect_field 7 claim_source learned
+expect_field 7 estimate.source replay
+run explain 7
+grep -q "on each GPU, learned from earlier runs: estimated " "$T/out" || fail "$said: $(cat "$T/out")"
+run submit --parsable --hold --summary quark.summary --batch-size 32 -- "$TRAIN" --workload resnet
+expect_field 8 claim_source estimated # another model: not the same job
+
+# Other settings: a recorded figure of the estimator's name goes before what it would compute; none computes nothing.
+stop_daemon
+start_daemon --config /dev/null --set estimator=horus --set estimate_quantile=90% --set machine_profile=a100-40g-later
+printf 'conda activate base\ntrue\nresnet50.summary\nimagenet\n32\nexclusive\n1\n5000\n4000\n' >recorded.rad
+run submit --parsable --hold recorded.rad
+expect_field 9 claim_source recorded
+expect_field 9 claim_bytes 4194304000
+expect_field 9 estimate.source horus
+run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- true
+expect_field 10 claim_source estimated
+expect_field 10 estimate.machine_profile a100-40g-later
+expect_field 10 estimate.quantile_permille 900
+stop_daemon
+start_daemon --config /dev/null --set policy=thesis
+run submit --parsable --hold --summary nonsense.txt --batch-size 8 -- true
+expect_status 0
+expect_field 11 claim_source unknown
+expect_field 11 estimate None
+
+# What was decided follows from what is stored.
+stop_daemon
+run simulate --replay "$STATE"
+expect_status 0
+grep -q "every decision reproduced" "$T/out" || fail "$said: $(cat "$T/out")"
+finish_node
