@@ -303,12 +303,13 @@ int program_lower(struct program *program, const struct layer_list *list, const 
     struct lowering lowering = {.list = list, .training = training};
     int rc;
 
-    program_init(program);
+    *program = (struct program){0};
     if (!shape_is_known(list))
         return error_set(err, EINVAL, "no layer of the model has a known shape: give a summary with output shapes");
     if (training->batch_size < 1 || training->batch_size > LAYER_MAX_DIMENSION)
         return error_set(err, EINVAL, "a batch size of %lld cannot be: give one of 1 or more",
                          (long long)training->batch_size);
+    program_init(program);
     lowering.layers = xcalloc(list->count, sizeof *lowering.layers);
     program->batch_size = training->batch_size;
     tape_init(&lowering.tape, program);
@@ -317,6 +318,8 @@ int program_lower(struct program *program, const struct layer_list *list, const 
     if (training->summary_pass)
         summarise(&lowering);
     rc = train(&lowering, err);
+    if (rc)
+        program_release(program);
     tape_release(&lowering.tape);
     free(lowering.layers);
     return rc;

@@ -44,7 +44,8 @@ void layers_complete(struct layer_list *list);
  * what goes into it until all of them have run, as Python's call of a module does. The last layer that is no container
  * gives the output; its loss is the cross entropy. LAYER_ADD with in_place is `x += y`.
  *
- * Inits *program. -EINVAL when nothing can be built (no layer with a shape): one line. The list must be complete. */
+ * The list must be complete. Inits *program. -EINVAL when nothing can be built (no layer with a shape): one line; *program
+ * is then empty. */
 int program_lower(struct program *program, const struct layer_list *list, const struct training *training, struct error *err);
 
 #endif

@@ -125,6 +125,19 @@ static int64_t elements_of(const struct lowering *lowering, size_t number, const
     return elements < PROGRAM_MAX_BYTES ? elements : PROGRAM_MAX_BYTES;
 }
 
+static int32_t narrow(int64_t size)
+{
+    return size < INT32_MAX ? (int32_t)size : INT32_MAX;
+}
+
+/* So much that `to` places of the kernel, `stride` apart, cover `from`. */
+static int32_t padding_for(int64_t from, int64_t to, int32_t kernel, int32_t stride)
+{
+    int64_t missing = (to - 1) * stride + kernel - from;
+
+    return missing > 0 ? narrow((missing + 1) / 2) : 0;
+}
+
 static struct program_conv geometry(const struct lowering *lowering, size_t number)
 {
     const struct layer *layer = &lowering->list->items[number];
@@ -141,15 +154,13 @@ static struct program_conv geometry(const struct lowering *lowering, size_t numb
     if (conv.in_channels <= 0 && from.rank)
         conv.in_channels = from.sizes[0];
     for (uint8_t i = 0; i < conv.rank; i++) {
-        int64_t reach;
-        conv.out[i] = i + 1 < layer->rank ? (int32_t)layer->shape[i + 1] : 1;
-        conv.in[i] = i + 1 < from.rank ? (int32_t)from.sizes[i + 1] : conv.out[i];
+        conv.out[i] = i + 1 < layer->rank ? narrow(layer->shape[i + 1]) : 1;
+        conv.in[i] = i + 1 < from.rank ? narrow(from.sizes[i + 1]) : conv.out[i];
         conv.kernel[i] = layer->kernel[i] > 0 ? layer->kernel[i] : 1;
         conv.stride[i] = layer->stride[i] > 0 ? layer->stride[i] : 1;
         conv.dilation[i] = 1;
-        reach = conv.transposed ? (int64_t)(conv.in[i] - 1) * conv.stride[i] + conv.kernel[i] - conv.out[i]
-                                : (int64_t)(conv.out[i] - 1) * conv.stride[i] + conv.kernel[i] - conv.in[i];
-        conv.padding[i] = reach > 0 && reach < INT32_MAX ? (int32_t)((reach + 1) / 2) : 0;
+        conv.padding[i] = conv.transposed ? padding_for(conv.out[i], conv.in[i], conv.kernel[i], conv.stride[i])
+                                          : padding_for(conv.in[i], conv.out[i], conv.kernel[i], conv.stride[i]);
     }
     return conv;
 }

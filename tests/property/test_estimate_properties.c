@@ -1,0 +1,269 @@
+/* The caching allocator against a slow and obvious one: random requests get the same blocks at the same addresses. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "estimate/allocator.h"
+#include "random.h"
+
+/* All memory as a list of pieces in order of address; everything is found by looking at all of it. */
+struct piece {
+    int64_t address, bytes, segment; /* segment: where it begins */
+    bool used;
+};
+
+struct slow {
+    struct piece pieces[6000];
+    size_t count;
+    int64_t limit_bytes, end, reserved, segment_bytes[6000]; /* segment_bytes by piece, only of the first of a segment */
+    bool out_of_memory;
+};
+
+static void insert_piece(struct slow *slow, size_t at, struct piece piece)
+{
+    assert_true(slow->count < array_size(slow->pieces));
+    memmove(slow->pieces + at + 1, slow->pieces + at, (slow->count - at) * sizeof piece);
+    slow->pieces[at] = piece;
+    slow->count++;
+}
+
+static void remove_piece(struct slow *slow, size_t at)
+{
+    slow->count--;
+    memmove(slow->pieces + at, slow->pieces + at + 1, (slow->count - at) * sizeof *slow->pieces);
+}
+
+static bool whole_segment(const struct slow *slow, size_t i)
+{
+    const struct piece *piece = &slow->pieces[i];
+
+    return piece->address == piece->segment && (i + 1 == slow->count || slow->pieces[i + 1].segment != piece->segment);
+}
+
+/* Segments of 2 MiB hold small blocks and nothing else: a large one has 20 MiB, or more than 10. */
+static bool holds_small(const struct slow *slow, int64_t segment)
+{
+    int64_t bytes = 0;
+
+    for (size_t i = 0; i < slow->count; i++)
+        bytes += slow->pieces[i].segment == segment ? slow->pieces[i].bytes : 0;
+    return bytes == 2 * MIB;
+}
+
+static size_t best_piece(const struct slow *slow, int64_t bytes, bool small)
+{
+    size_t best = slow->count;
+
+    for (size_t i = 0; i < slow->count; i++) {
+        const struct piece *piece = &slow->pieces[i];
+        if (piece->used || piece->bytes < bytes || (best < slow->count && piece->bytes >= slow->pieces[best].bytes))
+            continue;
+        if (holds_small(slow, piece->segment) == small)
+            best = i;
+    }
+    return best;
+}
+
+static void grow(struct slow *slow, int64_t bytes)
+{
+    int64_t segment = bytes <= MIB ? 2 * MIB : bytes < 10 * MIB ? 20 * MIB : (bytes + 2 * MIB - 1) / (2 * MIB) * (2 * MIB);
+
+    if (slow->limit_bytes && slow->reserved + segment > slow->limit_bytes)
+        for (size_t i = slow->count; i-- > 0;)
+            if (!slow->pieces[i].used && whole_segment(slow, i)) {
+                slow->reserved -= slow->pieces[i].bytes;
+                remove_piece(slow, i);
+            }
+    if (slow->limit_bytes && slow->reserved + segment > slow->limit_bytes)
+        slow->out_of_memory = true;
+    insert_piece(slow, slow->count, (struct piece){slow->end, segment, slow->end, false});
+    slow->end += segment;
+    slow->reserved += segment;
+}
+
+static int64_t slow_take(struct slow *slow, int64_t bytes)
+{
+    int64_t rest;
+    size_t at;
+
+    bytes = (bytes + 511) / 512 * 512;
+    at = best_piece(slow, bytes, bytes <= MIB);
+    if (at == slow->count) {
+        grow(slow, bytes);
+        at = slow->count - 1;
+    }
+    rest = slow->pieces[at].bytes - bytes;
+    if (rest >= 512 && (bytes <= MIB || rest > MIB)) {
+        struct piece piece = {slow->pieces[at].address + bytes, rest, slow->pieces[at].segment, false};
+        slow->pieces[at].bytes = bytes;
+        insert_piece(slow, at + 1, piece);
+    }
+    slow->pieces[at].used = true;
+    return slow->pieces[at].address;
+}
+
+static void slow_give(struct slow *slow, int64_t address)
+{
+    for (size_t i = 0; i < slow->count; i++)
+        if (slow->pieces[i].address == address)
+            slow->pieces[i].used = false;
+    for (size_t i = slow->count - 1; i > 0; i--) {
+        struct piece *piece = &slow->pieces[i], *before = piece - 1;
+        if (piece->used || before->used || piece->segment != before->segment)
+            continue;
+        before->bytes += piece->bytes;
+        remove_piece(slow, i);
+    }
+}
+
+static int64_t draw_bytes(struct random *random, int kind)
+{
+    static const int64_t edges[] = {1, 511, 512, 513, MIB - 512, MIB, MIB + 1, 2 * MIB, 10 * MIB - 512, 10 * MIB - 1,
+                                    10 * MIB, 10 * MIB + 1, 20 * MIB, 20 * MIB + 1, 19 * MIB, 19 * MIB - 512};
+
+    switch (kind) {
+    case 0: /* of one size: many equal blocks */
+        return 512 * random_range(random, 1, 2);
+    case 1:
+        return random_range(random, 1, 2 * MIB);
+    case 2:
+        return random_range(random, 1, 64) * 700 * KIB;
+    case 3:
+        return INT64_C(1) << random_range(random, 0, 30);
+    default:
+        return edges[random_range(random, 0, array_size(edges) - 1)];
+    }
+}
+
+/* What is in use overlaps nothing, and lies within what is reserved. */
+static void assert_sound(const struct allocator *allocator, const struct slow *slow)
+{
+    int64_t bytes = 0, allocated = 0;
+
+    for (size_t i = 0; i < slow->count; i++) {
+        bytes += slow->pieces[i].bytes;
+        allocated += slow->pieces[i].used ? slow->pieces[i].bytes : 0;
+        if (i)
+            assert_true(slow->pieces[i - 1].address + slow->pieces[i - 1].bytes <= slow->pieces[i].address);
+    }
+    assert_int_equal(allocator->reserved_bytes, bytes);
+    assert_int_equal(allocator->reserved_bytes, slow->reserved);
+    assert_int_equal(allocator->allocated_bytes, allocated);
+    assert_true(allocator->peak_reserved_bytes >= allocator->reserved_bytes);
+    assert_true(allocator->peak_allocated_bytes >= allocator->allocated_bytes);
+    assert_true(allocator->reserved_bytes >= allocator->allocated_bytes);
+}
+
+struct world {
+    struct random random;
+    struct allocator allocator;
+    struct slow slow;
+    uint32_t live[1500];
+    size_t count;
+};
+
+static void take_one(struct world *world, int64_t bytes)
+{
+    uint32_t block = allocator_take(&world->allocator, bytes);
+
+    assert_int_equal(world->allocator.blocks[block].address, slow_take(&world->slow, bytes));
+    assert_true(world->allocator.blocks[block].bytes >= bytes);
+    world->live[world->count++] = block;
+}
+
+static void give_one(struct world *world, size_t which)
+{
+    uint32_t block = world->live[which];
+
+    slow_give(&world->slow, world->allocator.blocks[block].address);
+    allocator_give(&world->allocator, block);
+    world->live[which] = world->live[--world->count];
+}
+
+/* The numbers are left to right: how many are taken, then turns, what sizes. */
+static uint32_t play(uint64_t seed, int64_t limit_bytes, size_t most, int turns, int kind)
+{
+    struct world *world = xcalloc(1, sizeof *world);
+    int64_t peak = 0;
+    uint32_t leaves;
+
+    world->random.state = seed;
+    world->slow.limit_bytes = limit_bytes;
+    allocator_init(&world->allocator, limit_bytes);
+    for (int turn = 0; turn < turns; turn++) {
+        bool take = !world->count || (world->count < most && random_range(&world->random, 0, 1));
+        if (take)
+            take_one(world, draw_bytes(&world->random, kind < 0 ? (int)random_range(&world->random, 0, 4) : kind));
+        else
+            give_one(world, (size_t)random_range(&world->random, 0, (int64_t)world->count - 1));
+        assert_sound(&world->allocator, &world->slow);
+        assert_true(world->allocator.peak_reserved_bytes >= peak);
+        peak = world->allocator.peak_reserved_bytes;
+    }
+    assert_int_equal(world->allocator.out_of_memory, world->slow.out_of_memory);
+    while (world->count)
+        give_one(world, world->count - 1);
+    assert_int_equal(world->allocator.allocated_bytes, 0);
+    assert_int_equal(world->allocator.segments, world->slow.count); /* all have merged: a block is a segment */
+    assert_int_equal(world->allocator.idle_count, world->slow.count);
+    leaves = world->allocator.free[true].leaf_count;
+    allocator_release(&world->allocator);
+    free(world);
+    return leaves;
+}
+
+static void gives_the_blocks_of_the_slow_one(void **state)
+{
+    for (uint64_t seed = 1; seed <= 60; seed++)
+        play(seed, 0, 40 + seed, 400, (int)(seed % 6) - 1);
+}
+
+static void releases_segments_at_the_limit(void **state)
+{
+    for (uint64_t seed = 1; seed <= 60; seed++)
+        play(seed, 200 * MIB, 60, 400, (int)(seed % 6) - 1);
+}
+
+/* A thousand free blocks of one size: more than a bin takes, and more than a leaf. */
+static void many_equal_blocks_spill(void **state)
+{
+    struct world *world = xcalloc(1, sizeof *world);
+    uint32_t most = 0;
+
+    world->random.state = 7;
+    allocator_init(&world->allocator, 0);
+    while (world->count < 1400)
+        take_one(world, 512);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 700 - 100 * round; i++)
+            give_one(world, (size_t)random_range(&world->random, 0, (int64_t)world->count - 1));
+        most = world->allocator.free[true].leaf_count > most ? world->allocator.free[true].leaf_count : most;
+        while (world->count < 1300)
+            take_one(world, draw_bytes(&world->random, 0));
+        assert_sound(&world->allocator, &world->slow);
+    }
+    while (world->count)
+        give_one(world, (size_t)random_range(&world->random, 0, (int64_t)world->count - 1));
+    assert_true(most > 3);
+    assert_int_equal(world->allocator.segments, world->slow.count);
+    assert_int_equal(world->allocator.free[true].order_count, 0);
+    allocator_release(&world->allocator);
+    free(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gives_the_blocks_of_the_slow_one),
+        cmocka_unit_test(releases_segments_at_the_limit),
+        cmocka_unit_test(many_equal_blocks_spill),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

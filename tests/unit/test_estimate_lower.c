@@ -1,0 +1,636 @@
+/* From a layer list to a program: what each layer saves, when what comes and goes, and peaks worked out elsewhere. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "estimate_fixture.h"
+
+#define WIDTH 1000
+#define BATCH 100
+#define BYTES (INT64_C(4) * WIDTH * BATCH) /* of an activation */
+
+/* Two linear layers with the layer in question between them, so that it has a gradient to pass on. */
+static struct layer *between(struct model *model, enum layer_kind kind, int64_t parameters)
+{
+    struct layer *layer;
+
+    model_init(model, WIDTH, BATCH);
+    model_add(model, LAYER_LINEAR, WIDTH, WIDTH * WIDTH + WIDTH, -1);
+    layer = model_add(model, kind, WIDTH, parameters, BEFORE);
+    snprintf(layer->name, sizeof layer->name, "it");
+    return layer;
+}
+
+static void finish(struct model *model)
+{
+    model_add(model, LAYER_LINEAR, 10, 10 * WIDTH + 10, BEFORE);
+    assert_int_equal(model_lower(model), 0);
+}
+
+/* Of one step's allocations for the layer in question: those that are freed while the layer runs, in forward's course
+ * after it, or in backward only. */
+static int64_t saved_bytes(const struct model *model)
+{
+    const struct program *program = &model->program;
+    CLEANUP(free_ptr) int64_t *bytes = xcalloc(program->tensor_count, sizeof *bytes);
+    int64_t saved = 0;
+
+    for (size_t i = 0; i < program->event_count; i++) {
+        const struct program_event *event = &program->events[i];
+        if (event->step != 1 || event->op == PROGRAM_CONV)
+            continue;
+        if (event->op == PROGRAM_ALLOC && event->phase == PHASE_FORWARD)
+            bytes[event->tensor] = event->category == MEMORY_ACTIVATION ? event->bytes : 0;
+        if (event->op == PROGRAM_FREE && event->phase == PHASE_BACKWARD)
+            saved += bytes[event->tensor];
+    }
+    return saved;
+}
+
+/* Bytes kept from forward to backward: what the linear layers do not keep anyway, which are the input of the first, the
+ * layer's result (input of the second), the loss's logarithms, the loss itself. */
+static void layer_saves(enum layer_kind kind, enum activation activation, bool in_place, int64_t parameters, int64_t more)
+{
+    int64_t without = BYTES + 4 * 10 * BATCH + 4;
+    struct model model;
+    struct layer *layer = between(&model, kind, parameters);
+
+    layer->activation = (uint8_t)activation;
+    layer->in_place = in_place;
+    finish(&model);
+    assert_int_equal(saved_bytes(&model) - without, more);
+    model_release(&model);
+}
+
+static void layers_save_what_their_derivatives_need(void **state)
+{
+    layer_saves(LAYER_IDENTITY, ACTIVATION_NONE, false, 0, 0);
+    layer_saves(LAYER_RESHAPE, ACTIVATION_NONE, false, 0, 0);
+    layer_saves(LAYER_ACTIVATION, ACTIVATION_RELU, false, 0, 0); /* its result is saved already */
+    layer_saves(LAYER_ACTIVATION, ACTIVATION_TANH, false, 0, 0);
+    layer_saves(LAYER_ACTIVATION, ACTIVATION_SIGMOID, false, 0, 0);
+    layer_saves(LAYER_ACTIVATION, ACTIVATION_RELU, true, 0, 0);
+    layer_saves(LAYER_ACTIVATION, ACTIVATION_GELU, false, 0, BYTES); /* its input */
+    layer_saves(LAYER_ACTIVATION, ACTIVATION_SILU, false, 0, BYTES);
+    layer_saves(LAYER_ACTIVATION, ACTIVATION_SILU, true, 0, BYTES); /* in place needs a copy */
+    layer_saves(LAYER_ACTIVATION, ACTIVATION_ELU, false, 0, BYTES);
+    layer_saves(LAYER_ACTIVATION, ACTIVATION_LEAKY_RELU, false, 0, BYTES);
+    layer_saves(LAYER_ACTIVATION, ACTIVATION_LEAKY_RELU, true, 0, 0);
+    layer_saves(LAYER_ACTIVATION, ACTIVATION_PRELU, false, 1, BYTES);
+    layer_saves(LAYER_SOFTMAX, ACTIVATION_NONE, false, 0, 0);
+    layer_saves(LAYER_DROPOUT, ACTIVATION_NONE, false, 0, BYTES / 4);           /* a mask of bytes */
+    layer_saves(LAYER_MAX_POOL, ACTIVATION_NONE, false, 0, BYTES + 2 * BYTES); /* its input, places as int64 */
+    layer_saves(LAYER_AVG_POOL, ACTIVATION_NONE, false, 0, 0);                 /* a mean */
+    layer_saves(LAYER_BATCH_NORM, ACTIVATION_NONE, false, 2 * WIDTH, BYTES + 2 * 4 * WIDTH);
+    layer_saves(LAYER_LAYER_NORM, ACTIVATION_NONE, false, 2 * WIDTH, BYTES + 2 * 4 * BATCH);
+    layer_saves(LAYER_LINEAR, ACTIVATION_NONE, false, WIDTH * WIDTH, BYTES);
+    layer_saves(LAYER_CONV1D_LINEAR, ACTIVATION_NONE, false, WIDTH * WIDTH + WIDTH, BYTES);
+    layer_saves(LAYER_UNKNOWN, ACTIVATION_NONE, false, 0, 0);
+}
+
+static void in_place_takes_nothing(void **state)
+{
+    struct model model;
+
+    between(&model, LAYER_ACTIVATION, 0)->activation = ACTIVATION_RELU;
+    finish(&model);
+    assert_int_equal(taken(&model, 1, "it", PHASE_FORWARD, MEMORY_ACTIVATION), BYTES);
+    model.list.items[1].in_place = true;
+    assert_int_equal(model_lower(&model), 0);
+    assert_int_equal(taken(&model, 1, "it", PHASE_FORWARD, MEMORY_ACTIVATION), 0);
+    assert_int_equal(taken(&model, 1, "it", PHASE_BACKWARD, MEMORY_TEMPORARY), BYTES); /* the gradient is new all the same */
+    model_release(&model);
+}
+
+/* A shortcut over a linear layer: an addition hands its gradient to both, and where they meet it is summed up in place. */
+static void addition_passes_its_gradient_on(void **state)
+{
+    struct model model;
+
+    model_init(&model, WIDTH, BATCH);
+    model_add(&model, LAYER_LINEAR, WIDTH, WIDTH * WIDTH, -1);
+    model_add(&model, LAYER_LINEAR, WIDTH, WIDTH * WIDTH, 0);
+    layer_add_input(model_add(&model, LAYER_ADD, WIDTH, 0, 1), 0);
+    finish(&model);
+    assert_int_equal(taken(&model, 1, "add-2", PHASE_FORWARD, MEMORY_ACTIVATION), BYTES);
+    assert_int_equal(taken(&model, 1, "add-2", PHASE_BACKWARD, MEMORY_TEMPORARY), 0);
+    assert_int_equal(taken(&model, 1, "linear-1", PHASE_BACKWARD, MEMORY_TEMPORARY), BYTES);
+    assert_int_equal(taken(&model, 1, "linear-0", PHASE_BACKWARD, MEMORY_TEMPORARY), 0); /* the input needs none */
+    model.list.items[2].in_place = true;
+    assert_int_equal(model_lower(&model), 0);
+    assert_int_equal(taken(&model, 1, "add-2", PHASE_FORWARD, MEMORY_ACTIVATION), 0);
+    model_release(&model);
+}
+
+/* Both branches' gradients are needed when they meet: a third tensor. */
+static void meeting_gradients_that_are_shared_take_a_new_tensor(void **state)
+{
+    struct model model;
+
+    model_init(&model, WIDTH, BATCH);
+    model_add(&model, LAYER_LINEAR, WIDTH, WIDTH * WIDTH, -1);
+    layer_add_input(model_add(&model, LAYER_ADD, WIDTH, 0, 0), 0); /* x + x */
+    finish(&model);
+    assert_int_equal(taken(&model, 1, "add-1", PHASE_BACKWARD, MEMORY_TEMPORARY), BYTES);
+    model_release(&model);
+}
+
+static void parameters_and_buffers_come_first(void **state)
+{
+    struct model model;
+
+    between(&model, LAYER_BATCH_NORM, 2 * WIDTH);
+    finish(&model);
+    assert_int_equal(taken(&model, 0, "it", PHASE_SETUP, MEMORY_PARAMETER), 4 * 2 * WIDTH);
+    assert_int_equal(taken(&model, 0, "it", PHASE_SETUP, MEMORY_BUFFER), 4 * 2 * WIDTH + 8);
+    assert_int_equal(model.program.parameter_bytes, 4 * (WIDTH * WIDTH + WIDTH + 2 * WIDTH + 10 * WIDTH + 10));
+    assert_int_equal(taken(&model, -1, NULL, PHASE_SETUP, MEMORY_PARAMETER), model.program.parameter_bytes);
+    assert_int_equal(taken(&model, 1, NULL, PHASE_BACKWARD, MEMORY_GRADIENT), model.program.parameter_bytes);
+    assert_int_equal(taken(&model, 2, NULL, PHASE_BACKWARD, MEMORY_GRADIENT), model.program.parameter_bytes);
+    model_release(&model);
+}
+
+static void frozen_layers_have_neither_gradients_nor_state(void **state)
+{
+    struct model model;
+
+    between(&model, LAYER_LINEAR, WIDTH * WIDTH);
+    model.training.optimizer = OPTIMIZER_ADAM;
+    model.list.items[0].frozen = true;
+    model.list.items[1].frozen = true;
+    finish(&model);
+    assert_int_equal(taken(&model, -1, "linear-0", PHASE_BACKWARD, MEMORY_GRADIENT), 0);
+    assert_int_equal(taken(&model, -1, "it", PHASE_BACKWARD, MEMORY_TEMPORARY), 0);
+    assert_int_equal(taken(&model, 1, NULL, PHASE_OPTIMIZER, MEMORY_OPTIMIZER), 2 * 4 * (10 * WIDTH + 10));
+    assert_int_equal(saved_bytes(&model), BYTES + 4 * 10 * BATCH + 4); /* the last layer's input alone */
+    model.list.items[0].frozen = false; /* the frozen one passes a gradient on */
+    assert_int_equal(model_lower(&model), 0);
+    assert_int_equal(taken(&model, 1, "it", PHASE_BACKWARD, MEMORY_TEMPORARY), BYTES);
+    assert_int_equal(taken(&model, 1, "it", PHASE_BACKWARD, MEMORY_GRADIENT), 0);
+    model_release(&model);
+}
+
+static void optimizers_keep_what_they_keep(void **state)
+{
+    static const struct {
+        enum optimizer optimizer;
+        int64_t state, scratch; /* elements of one linear layer of 300 x 200 with bias */
+    } cases[] = {
+        {OPTIMIZER_SGD, 0, 0},
+        {OPTIMIZER_MOMENTUM, 60200, 0},
+        {OPTIMIZER_ADAM, 2 * 60200, 60200},
+        {OPTIMIZER_ADAMW, 2 * 60200, 60200},
+        {OPTIMIZER_ADAFACTOR, 300 + 200 + 200, 60200},
+    };
+
+    for (size_t i = 0; i < array_size(cases); i++) {
+        struct model model;
+        enum optimizer optimizer;
+        model_init(&model, 300, 7);
+        model_add(&model, LAYER_LINEAR, 200, 60200, -1);
+        model.training.optimizer = cases[i].optimizer;
+        assert_int_equal(model_lower(&model), 0);
+        assert_int_equal(taken(&model, 1, NULL, PHASE_OPTIMIZER, MEMORY_OPTIMIZER), 4 * cases[i].state);
+        assert_int_equal(taken(&model, 2, NULL, PHASE_OPTIMIZER, MEMORY_OPTIMIZER), 0);
+        assert_int_equal(taken(&model, 2, NULL, PHASE_OPTIMIZER, MEMORY_TEMPORARY), 4 * cases[i].scratch);
+        assert_int_equal(optimizer_parse(optimizer_name(cases[i].optimizer), &optimizer, NULL), 0);
+        assert_int_equal(optimizer, cases[i].optimizer);
+        model_release(&model);
+    }
+}
+
+static void adafactor_factors_convolutions_by_their_kernels(void **state)
+{
+    struct model model;
+    struct layer *layer;
+
+    model_init(&model, 3, 4);
+    model.list.input[1] = model.list.input[2] = 8;
+    model.list.input_rank = 3;
+    model.training.optimizer = OPTIMIZER_ADAFACTOR;
+    layer = model_add(&model, LAYER_CONV, 16, 16 * 3 * 15, -1);
+    layer->shape[1] = layer->shape[2] = 8;
+    layer->rank = 3;
+    layer->kernel[0] = 3;
+    layer->kernel[1] = 5;
+    layer->in_channels = 3;
+    assert_int_equal(model_lower(&model), 0);
+    assert_int_equal(taken(&model, 1, NULL, PHASE_OPTIMIZER, MEMORY_OPTIMIZER), 4 * (16 * 3 * 3 + 16 * 3 * 5));
+    assert_int_equal(model.program.convs[0].kernel[1], 5);
+    assert_int_equal(model.program.convs[0].padding[0], 1);
+    assert_int_equal(model.program.convs[0].padding[1], 2);
+    assert_int_equal(model.program.flops, 2 * 4 * 16 * 3 * 15 * 64);
+    model_release(&model);
+}
+
+static void steps_are_those_of_an_epoch(void **state)
+{
+    static const struct {
+        int64_t samples;
+        int64_t batches[5];
+    } cases[] = {
+        {0, {32, 32}}, {-1, {32, 32}}, {100, {32, 32, 4, 32}}, {96, {32, 32, 32}}, {31, {31, 31, 31}}, {32, {32, 32, 32}},
+    };
+    struct model model;
+
+    model_init(&model, 50, 32);
+    model_add(&model, LAYER_LINEAR, 20, 1000, -1);
+    for (size_t i = 0; i < array_size(cases); i++) {
+        model.training.samples = cases[i].samples;
+        assert_int_equal(model_lower(&model), 0);
+        for (int step = 0; step < 5; step++)
+            assert_int_equal(taken(&model, step + 1, NULL, PHASE_FORWARD, MEMORY_INPUT), 4 * 50 * cases[i].batches[step]);
+    }
+    model_release(&model);
+}
+
+/* An input before the next, an output after the next forward pass, gradients before it. */
+static void what_is_kept_between_steps(void **state)
+{
+    struct model model;
+    const struct program *program = &model.program;
+    uint32_t input = UINT32_MAX, output = UINT32_MAX, gradient = UINT32_MAX;
+    size_t order[4] = {0}; /* of step 2: input freed, gradient freed, input taken, first output freed */
+
+    model_init(&model, 50, 32);
+    model_add(&model, LAYER_LINEAR, 20, 1000, -1);
+    assert_int_equal(model_lower(&model), 0);
+    for (size_t i = 0; i < program->event_count; i++) {
+        const struct program_event *event = &program->events[i];
+        if (event->step == 1 && event->op == PROGRAM_ALLOC) {
+            if (event->category == MEMORY_INPUT)
+                input = event->tensor;
+            else if (event->category == MEMORY_GRADIENT)
+                gradient = event->tensor;
+            else if (event->category == MEMORY_ACTIVATION && output == UINT32_MAX)
+                output = event->tensor;
+        } else if (event->op == PROGRAM_FREE) {
+            size_t which = event->tensor == input ? 0 : event->tensor == gradient ? 1 : event->tensor == output ? 3 : 4;
+            if (which < 4) {
+                assert_int_equal(event->step, 2);
+                order[which] = i;
+            }
+        } else if (event->step == 2 && event->op == PROGRAM_ALLOC && event->category == MEMORY_INPUT) {
+            order[2] = i;
+        }
+    }
+    for (int i = 0; i < 3; i++)
+        assert_true(order[i] && order[i] < order[i + 1]);
+    model_release(&model);
+}
+
+static void summary_runs_before_the_training(void **state)
+{
+    struct model model;
+
+    between(&model, LAYER_DROPOUT, 0);
+    finish(&model);
+    assert_int_equal(taken(&model, 0, NULL, PHASE_SETUP, MEMORY_INPUT), 0);
+    model.training.summary_pass = true;
+    model.training.summary_gradients = true;
+    model.training.summary_batch = 2;
+    assert_int_equal(model_lower(&model), 0);
+    assert_int_equal(taken(&model, 0, NULL, PHASE_SETUP, MEMORY_INPUT), 4 * 2 * WIDTH);
+    assert_int_equal(taken(&model, 0, "it", PHASE_SETUP, MEMORY_ACTIVATION), (4 + 1) * 2 * WIDTH);
+    model.training.summary_gradients = false; /* evaluation mode: dropout does nothing */
+    assert_int_equal(model_lower(&model), 0);
+    assert_int_equal(taken(&model, 0, "it", PHASE_SETUP, MEMORY_ACTIVATION), 0);
+    assert_int_equal(taken(&model, -1, NULL, PHASE_SETUP, MEMORY_GRADIENT), 0);
+    model_release(&model);
+}
+
+static void cublas_takes_its_workspace_once(void **state)
+{
+    struct model model;
+    int64_t bytes = 0;
+
+    between(&model, LAYER_LINEAR, WIDTH * WIDTH);
+    finish(&model);
+    for (size_t i = 0; i < model.program.event_count; i++)
+        bytes += model.program.events[i].category == MEMORY_WORKSPACE ? model.program.events[i].bytes : 0;
+    assert_int_equal(bytes, CUBLAS_WORKSPACE_BYTES);
+    assert_int_equal(taken(&model, 1, "linear-0", PHASE_FORWARD, MEMORY_WORKSPACE), CUBLAS_WORKSPACE_BYTES);
+    model.training.cublas_workspace_bytes = 0;
+    assert_int_equal(model_lower(&model), 0);
+    assert_int_equal(taken(&model, -1, NULL, PHASE_FORWARD, MEMORY_WORKSPACE), 0);
+    model_release(&model);
+}
+
+/* Autocast: halves of inputs, weights and results of a product; norms, softmax and loss in full; gradients in full. */
+static void amp_halves_matrix_products(void **state)
+{
+    struct model model;
+
+    between(&model, LAYER_LAYER_NORM, 2 * WIDTH);
+    model.training.precision = PRECISION_AMP;
+    finish(&model);
+    assert_int_equal(taken(&model, 1, "linear-0", PHASE_FORWARD, MEMORY_ACTIVATION), BYTES / 2 + BYTES / 2);
+    assert_int_equal(taken(&model, 1, "linear-0", PHASE_FORWARD, MEMORY_TEMPORARY), 2 * (WIDTH * WIDTH + WIDTH));
+    assert_int_equal(taken(&model, 1, "it", PHASE_FORWARD, MEMORY_ACTIVATION), BYTES + BYTES + 2 * 4 * BATCH);
+    assert_int_equal(taken(&model, 1, "linear-2", PHASE_FORWARD, MEMORY_ACTIVATION), BYTES / 2 + 2 * 10 * BATCH);
+    assert_int_equal(taken(&model, 1, NULL, PHASE_BACKWARD, MEMORY_GRADIENT), model.program.parameter_bytes);
+    assert_int_equal(model.program.parameter_bytes, 4 * (WIDTH * WIDTH + WIDTH + 2 * WIDTH + 10 * WIDTH + 10));
+    model.training.precision = PRECISION_TF32;
+    assert_int_equal(model_lower(&model), 0);
+    assert_int_equal(taken(&model, 1, "linear-0", PHASE_FORWARD, MEMORY_ACTIVATION), BYTES);
+    assert_int_equal(taken(&model, 1, "linear-0", PHASE_FORWARD, MEMORY_TEMPORARY), 0);
+    model_release(&model);
+}
+
+/* Every tensor but parameters, buffers, state, gradients and what the last step holds is freed, and once. */
+static void nothing_leaks(void **state)
+{
+    for (int precision = 0; precision < PRECISION_COUNT; precision++) {
+        for (int kind = 1; kind < LAYER_KIND_COUNT; kind++) {
+            struct model model;
+            struct layer *layer = between(&model, (enum layer_kind)kind, kind == LAYER_PARAMETER ? WIDTH : 0);
+            CLEANUP(free_ptr) uint8_t *alive = NULL;
+            int64_t left = 0;
+            layer->heads = 4;
+            layer->parameters = kind == LAYER_ATTENTION ? 4 * WIDTH * WIDTH + 4 * WIDTH : layer->parameters;
+            if (kind == LAYER_ADD || kind == LAYER_CONCAT || kind == LAYER_MULTIPLY)
+                layer_add_input(layer, -1);
+            model.training.precision = (enum precision)precision;
+            model.training.samples = BATCH + 1;
+            model.training.summary_pass = model.training.summary_gradients = kind % 2;
+            finish(&model);
+            alive = xcalloc(model.program.tensor_count, 1);
+            for (size_t i = 0; i < model.program.event_count; i++) {
+                const struct program_event *event = &model.program.events[i];
+                bool passing = event->category == MEMORY_ACTIVATION || event->category == MEMORY_TEMPORARY;
+                if (event->op == PROGRAM_ALLOC)
+                    alive[event->tensor] = passing ? 2 : 1;
+                else if (event->op == PROGRAM_FREE) {
+                    assert_int_not_equal(alive[event->tensor], 0);
+                    alive[event->tensor] = 0;
+                }
+            }
+            for (uint32_t i = 0; i < model.program.tensor_count; i++)
+                left += alive[i] == 2;
+            assert_int_equal(left, 1); /* the last output */
+            model_release(&model);
+        }
+    }
+}
+
+/* A container that stands before its children holds its input while they run. */
+static void containers_hold_their_input(void **state)
+{
+    struct model model;
+    const struct program *program = &model.program;
+
+    for (int held = 0; held < 2; held++) {
+        uint32_t second = UINT32_MAX;
+        int64_t label = -1;
+        model_init(&model, WIDTH, BATCH);
+        model_add(&model, LAYER_ACTIVATION, WIDTH, 0, -1)->activation = ACTIVATION_RELU;
+        if (held)
+            layer_list_add(&model.list, LAYER_UNKNOWN)->container = true;
+        model_add(&model, LAYER_ACTIVATION, WIDTH, 0, 0)->activation = ACTIVATION_RELU;
+        model_add(&model, LAYER_ACTIVATION, WIDTH, 0, BEFORE)->activation = ACTIVATION_RELU;
+        for (size_t i = 1 + (size_t)held; i < model.list.count; i++)
+            model.list.items[i].depth = 1;
+        model_add(&model, LAYER_LINEAR, 10, 10 * WIDTH, BEFORE);
+        assert_int_equal(model_lower(&model), 0);
+        for (size_t i = 0; i < program->event_count && label < 0; i++) {
+            const struct program_event *event = &program->events[i];
+            if (event->op == PROGRAM_ALLOC && event->category == MEMORY_ACTIVATION && second == UINT32_MAX)
+                second = event->tensor; /* the first layer's output: no gradient, so that nothing saves it */
+            else if (event->op == PROGRAM_FREE && event->tensor == second)
+                label = event->label;
+        }
+        assert_string_equal(program->labels[label], held ? "activation-3" : "activation-1");
+        model_release(&model);
+    }
+}
+
+static void figures_of_the_model(void **state)
+{
+    struct model model;
+    struct layer *layer;
+
+    model_init(&model, 3, 5);
+    model.list.input[1] = model.list.input[2] = 16;
+    model.list.input_rank = 3;
+    layer = model_add(&model, LAYER_CONV, 8, 8 * 3 * 9 + 8, -1);
+    layer->rank = 3;
+    layer->shape[1] = layer->shape[2] = 8;
+    layer->kernel[0] = layer->kernel[1] = 3;
+    layer->stride[0] = layer->stride[1] = 2;
+    layer->in_channels = 3;
+    model_add(&model, LAYER_AVG_POOL, 8, 0, BEFORE);
+    model_add(&model, LAYER_LINEAR, 4, 36, BEFORE);
+    assert_int_equal(model_lower(&model), 0);
+    assert_int_equal(model.program.layers, 3);
+    assert_int_equal(model.program.convolutions, 1);
+    assert_int_equal(model.program.linears, 1);
+    assert_int_equal(model.program.activation_elements, 8 * 64 + 8 + 4);
+    assert_int_equal(model.program.flops, 2 * 5 * (8 * 3 * 9 * 64 + 8 * 4));
+    assert_int_equal(model.program.batch_size, 5);
+    assert_int_equal(model.program.conv_count, 2 * 2); /* the image needs no gradient */
+    assert_int_equal(model.program.convs[0].pass, CONV_FORWARD);
+    assert_int_equal(model.program.convs[1].pass, CONV_BACKWARD_WEIGHT);
+    assert_int_equal(model.program.convs[1].in[0], 16);
+    assert_int_equal(model.program.convs[1].out[1], 8);
+    assert_int_equal(model.program.convs[1].stride[1], 2);
+    assert_int_equal(model.program.convs[1].batch, 5);
+    model_release(&model);
+}
+
+static void impossible_lists_are_refused_or_survived(void **state)
+{
+    struct model model;
+    struct error err;
+    struct layer *layer;
+
+    model_init(&model, 10, 0);
+    assert_int_equal(model_lower_or(&model, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "shape"));
+    layer = model_add(&model, LAYER_LINEAR, 10, 110, -1);
+    layer_add_input(layer, 0);  /* itself */
+    layer_add_input(layer, 99); /* nobody */
+    assert_int_equal(model_lower_or(&model, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "batch size of 0"));
+    model.training.batch_size = 3;
+    assert_int_equal(model_lower(&model), 0);
+    layer->shape[0] = LAYER_MAX_DIMENSION;
+    layer->parameters = LAYER_MAX_PARAMETERS;
+    model.training.batch_size = LAYER_MAX_DIMENSION;
+    model.list.input[0] = model.list.input[1] = model.list.input[2] = LAYER_MAX_DIMENSION;
+    model.list.input_rank = 3;
+    for (int kind = 0; kind < LAYER_KIND_COUNT; kind++) {
+        layer->kind = (uint8_t)kind;
+        assert_int_equal(model_lower(&model), 0);
+        assert_true(replay_with(&model.program, rule_of(1, 1, 1), 0).peak_reserved_bytes > 0);
+        layer->rank = (uint8_t)(kind % (LAYER_MAX_RANK + 1));
+    }
+    model_release(&model);
+}
+
+/* tests/golden/estimate-replay.txt */
+static void read_numbers(const char *text, int64_t *numbers, size_t *count)
+{
+    for (*count = 0; *text && *count < 8; text += *text == ',') {
+        char *end;
+        numbers[(*count)++] = strtoll(text, &end, 10);
+        assert_true(end != text);
+        text = end;
+    }
+}
+
+static enum layer_kind kind_named(const char *name)
+{
+    for (int kind = 0; kind < LAYER_KIND_COUNT; kind++)
+        if (strcmp(layer_kind_name((enum layer_kind)kind), name) == 0)
+            return (enum layer_kind)kind;
+    fail_msg("no layer '%s'", name);
+    return LAYER_UNKNOWN;
+}
+
+static enum activation activation_named(const char *name)
+{
+    for (int activation = 0; activation < ACTIVATION_COUNT; activation++)
+        if (strcmp(activation_name((enum activation)activation), name) == 0)
+            return (enum activation)activation;
+    fail_msg("no activation '%s'", name);
+    return ACTIVATION_NONE;
+}
+
+static void read_layer(struct model *model, const char *line)
+{
+    char kind[32], activation[32], shape[64], inputs[128], type[64];
+    int depth, kernel, stride;
+    long long parameters, in_channels;
+    int64_t numbers[8];
+    size_t count;
+    struct layer *layer;
+
+    assert_int_equal(sscanf(line, "layer %31s %31s %d %lld %d %d %lld %63s %127s %63s", kind, activation, &depth,
+                            &parameters, &kernel, &stride, &in_channels, shape, inputs, type),
+                     10);
+    layer = layer_list_add(&model->list, kind_named(kind));
+    layer->activation = (uint8_t)activation_named(activation);
+    layer->depth = (uint8_t)depth;
+    layer->parameters = parameters;
+    layer->kernel[0] = layer->kernel[1] = kernel;
+    layer->stride[0] = layer->stride[1] = stride;
+    layer->in_channels = in_channels;
+    snprintf(layer->type, sizeof layer->type, "%s", type);
+    read_numbers(shape, numbers, &count);
+    memcpy(layer->shape, numbers, count * sizeof *numbers);
+    layer->rank = (uint8_t)count;
+    layer->shape_known = true;
+    read_numbers(inputs, numbers, &count);
+    for (size_t i = 0; i < count; i++)
+        layer_add_input(layer, (int32_t)numbers[i]);
+}
+
+static void begin_model(struct model *model, const char *line, char name[64])
+{
+    char shape[64], mode[16];
+    long long batch, samples, summary;
+    size_t rank;
+
+    assert_int_equal(sscanf(line, "program %63s input %63s batch %lld samples %lld summary %lld %15s", name, shape, &batch,
+                            &samples, &summary, mode),
+                     6);
+    model_init(model, 0, batch);
+    read_numbers(shape, model->list.input, &rank);
+    model->list.input_rank = (uint8_t)rank;
+    model->training.optimizer = OPTIMIZER_ADAM;
+    model->training.samples = samples;
+    model->training.summary_pass = true;
+    model->training.summary_batch = summary;
+    model->training.summary_gradients = strcmp(mode, "train") == 0;
+}
+
+static uint8_t algorithm_named(char letter)
+{
+    return letter == 'W' ? WORKSPACE_WINOGRAD : letter == 'V' ? WORKSPACE_WINOGRAD_SMALL : WORKSPACE_NONE;
+}
+
+static int compare_peaks(const struct model *model, char *line, const char *name)
+{
+    long long parameters, allocated, wanted, limit;
+    int used, compared = 0;
+
+    assert_int_equal(sscanf(line, "peak parameters %lld allocated %lld reserved%n", &parameters, &allocated, &used), 2);
+    assert_int_equal(model->program.parameter_bytes, parameters);
+    for (char *word = strtok(line + used, " \n"); word; word = strtok(NULL, " \n")) {
+        struct replay_result result;
+        limit = word[3] == '/' ? strtoll(word + 4, NULL, 10) : 0;
+        wanted = strtoll(strchr(word, '=') + 1, NULL, 10);
+        result = replay_with(&model->program,
+                             rule_of(algorithm_named(word[0]), algorithm_named(word[1]), algorithm_named(word[2])),
+                             limit * MIB);
+        if (result.peak_reserved_bytes != wanted)
+            print_error("%s, %s: %lld\n", name, word, (long long)result.peak_reserved_bytes);
+        assert_int_equal(result.peak_reserved_bytes, wanted);
+        if (strncmp(word, "000=", 4) == 0)
+            assert_int_equal(result.peak_allocated_bytes, allocated);
+        compared++;
+    }
+    return compared;
+}
+
+static void peaks_are_those_of_another_model(void **state)
+{
+    FILE *file = fopen(CARMA_GOLDEN "/estimate-replay.txt", "r");
+    char line[512], name[64] = "";
+    struct model model;
+    int depth, programs = 0, compared = 0;
+
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        if (line[0] == '#')
+            continue;
+        if (strncmp(line, "program ", 8) == 0) {
+            begin_model(&model, line, name);
+        } else if (sscanf(line, "container %d", &depth) == 1) {
+            struct layer *layer = layer_list_add(&model.list, LAYER_UNKNOWN);
+            layer->container = true;
+            layer->depth = (uint8_t)depth;
+        } else if (strncmp(line, "layer ", 6) == 0) {
+            read_layer(&model, line);
+        } else {
+            assert_int_equal(model_lower(&model), 0);
+            compared += compare_peaks(&model, line, name);
+            model_release(&model);
+            programs++;
+        }
+    }
+    fclose(file);
+    assert_int_equal(programs, 32);
+    assert_true(compared > 150);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layers_save_what_their_derivatives_need),
+        cmocka_unit_test(in_place_takes_nothing),
+        cmocka_unit_test(addition_passes_its_gradient_on),
+        cmocka_unit_test(meeting_gradients_that_are_shared_take_a_new_tensor),
+        cmocka_unit_test(parameters_and_buffers_come_first),
+        cmocka_unit_test(frozen_layers_have_neither_gradients_nor_state),
+        cmocka_unit_test(optimizers_keep_what_they_keep),
+        cmocka_unit_test(adafactor_factors_convolutions_by_their_kernels),
+        cmocka_unit_test(steps_are_those_of_an_epoch),
+        cmocka_unit_test(what_is_kept_between_steps),
+        cmocka_unit_test(summary_runs_before_the_training),
+        cmocka_unit_test(cublas_takes_its_workspace_once),
+        cmocka_unit_test(amp_halves_matrix_products),
+        cmocka_unit_test(nothing_leaks),
+        cmocka_unit_test(containers_hold_their_input),
+        cmocka_unit_test(figures_of_the_model),
+        cmocka_unit_test(impossible_lists_are_refused_or_survived),
+        cmocka_unit_test(peaks_are_those_of_another_model),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

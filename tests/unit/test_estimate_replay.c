@@ -1,0 +1,202 @@
+/* Programs, their replay and the rules for workspaces. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "estimate_fixture.h"
+
+static const struct workspace_rule no_workspace = {0};
+
+static uint32_t take(struct program *program, int64_t bytes, enum memory_category category)
+{
+    return program_alloc(program, (struct program_event){.bytes = bytes, .category = (uint8_t)category});
+}
+
+static void give(struct program *program, uint32_t tensor)
+{
+    program_free(program, tensor, (struct program_event){0});
+}
+
+static void labels_have_one_number_each(void **state)
+{
+    struct program program;
+    char text[16];
+
+    program_init(&program);
+    assert_int_equal(program_label(&program, ""), 0);
+    for (int round = 0; round < 2; round++) {
+        for (uint32_t i = 1; i <= 1000; i++) {
+            snprintf(text, sizeof text, "layer %u", i);
+            assert_int_equal(program_label(&program, text), i);
+            assert_string_equal(program.labels[i], text);
+        }
+    }
+    assert_int_equal(program.label_count, 1001);
+    assert_int_equal(program_label(&program, ""), 0);
+    program_release(&program);
+}
+
+static void peak_is_of_reserved_and_names_what_was_there(void **state)
+{
+    struct program program;
+    struct replay_result result;
+    uint32_t weight, activation;
+
+    program_init(&program);
+    weight = take(&program, 3 * MIB, MEMORY_PARAMETER); /* of 20 MiB */
+    activation = take(&program, 100 * MIB, MEMORY_ACTIVATION);
+    give(&program, activation);
+    take(&program, 60 * MIB, MEMORY_GRADIENT);  /* 40 MiB of the 100 stay free */
+    take(&program, 30 * MIB, MEMORY_OPTIMIZER); /* from them */
+    take(&program, 41 * MIB, MEMORY_TEMPORARY); /* a segment of 42: the peak */
+    take(&program, 100, MEMORY_BUFFER);         /* and of 2 */
+    give(&program, weight);
+    take(&program, 5 * MIB, MEMORY_INPUT);
+    result = replay_with(&program, no_workspace, 0);
+    assert_int_equal(result.peak_reserved_bytes, (20 + 100 + 42 + 2) * MIB);
+    assert_int_equal(result.peak_event, 6);
+    assert_int_equal(result.at_peak[MEMORY_PARAMETER], 3 * MIB);
+    assert_int_equal(result.at_peak[MEMORY_ACTIVATION], 0);
+    assert_int_equal(result.at_peak[MEMORY_GRADIENT], 60 * MIB);
+    assert_int_equal(result.at_peak[MEMORY_OPTIMIZER], 30 * MIB);
+    assert_int_equal(result.at_peak[MEMORY_TEMPORARY], 41 * MIB);
+    assert_int_equal(result.at_peak[MEMORY_BUFFER], 100);
+    assert_int_equal(result.at_peak[MEMORY_INPUT], 0);
+    /* A rest of up to 1 MiB stays with a large block. */
+    assert_int_equal(result.peak_allocated_bytes, (3 + 60 + 30 + 42) * MIB + 512 + 2 * MIB);
+    assert_false(result.out_of_memory);
+    program_release(&program);
+}
+
+static void full_gpu_gives_cached_segments_back(void **state)
+{
+    struct program program;
+    struct replay_result result;
+
+    program_init(&program);
+    give(&program, take(&program, 64 * MIB, MEMORY_ACTIVATION));
+    give(&program, take(&program, 80 * MIB, MEMORY_ACTIVATION));
+    take(&program, 90 * MIB, MEMORY_ACTIVATION);
+    assert_int_equal(replay_with(&program, no_workspace, 0).peak_reserved_bytes, 234 * MIB);
+    result = replay_with(&program, no_workspace, 200 * MIB);
+    assert_int_equal(result.peak_reserved_bytes, 144 * MIB);
+    assert_int_equal(result.segments_released, 2);
+    assert_false(result.out_of_memory);
+    assert_false(replay_with(&program, no_workspace, 90 * MIB).out_of_memory);
+    result = replay_with(&program, no_workspace, 90 * MIB - 1);
+    assert_true(result.out_of_memory);
+    assert_int_equal(result.peak_reserved_bytes, 90 * MIB); /* more than there is: what it would have needed */
+    program_release(&program);
+}
+
+static struct program_conv conv_of(int64_t batch, int64_t in, int64_t out, int32_t size)
+{
+    return (struct program_conv){.element_bytes = 4, .rank = 2, .batch = batch, .in_channels = in, .out_channels = out,
+                                 .groups = 1, .in = {size, size}, .out = {size, size}, .kernel = {3, 3},
+                                 .stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}};
+}
+
+static void winograd_follows_its_formula(void **state)
+{
+    struct program_conv conv = conv_of(8, 3, 10, 15);
+
+    assert_int_equal(conv_workspace_bytes(&conv, WORKSPACE_NONE), 0);
+    assert_int_equal(conv_workspace_bytes(&conv, WORKSPACE_WINOGRAD), 4 * 36 * (8 * 4 * 4 * (3 + 10) + 3 * 10));
+    assert_int_equal(conv_workspace_bytes(&conv, WORKSPACE_WINOGRAD_SMALL), 4 * 16 * (8 * 8 * 8 * (3 + 10) + 3 * 10));
+    conv.stride[1] = 2;
+    assert_int_equal(conv_workspace_bytes(&conv, WORKSPACE_WINOGRAD), 0);
+    conv.stride[1] = 1;
+    conv.kernel[0] = 5;
+    assert_int_equal(conv_workspace_bytes(&conv, WORKSPACE_WINOGRAD), 0);
+    conv = conv_of(8, 12, 12, 15);
+    conv.groups = 3;
+    assert_int_equal(conv_workspace_bytes(&conv, WORKSPACE_WINOGRAD), 0);
+    conv.groups = 12; /* depthwise */
+    assert_int_equal(conv_workspace_bytes(&conv, WORKSPACE_COPY), 0);
+}
+
+static void workspace_comes_and_goes(void **state)
+{
+    struct program program;
+    struct program_conv conv = conv_of(16, 64, 64, 32);
+    struct replay_result result;
+    int64_t large = conv_workspace_bytes(&conv, WORKSPACE_WINOGRAD);
+    int64_t small = conv_workspace_bytes(&conv, WORKSPACE_WINOGRAD_SMALL);
+
+    program_init(&program);
+    program_conv(&program, &conv, (struct program_event){.step = 3});
+    conv.pass = CONV_BACKWARD_WEIGHT;
+    program_conv(&program, &conv, (struct program_event){0});
+    assert_int_equal(program.convs[0].step, 3);
+    result = replay_with(&program, rule_of(WORKSPACE_WINOGRAD, WORKSPACE_WINOGRAD_SMALL, WORKSPACE_NONE), 0);
+    assert_int_equal(result.peak_reserved_bytes, (large + 2 * MIB - 1) / (2 * MIB) * (2 * MIB));
+    assert_int_equal(result.at_peak[MEMORY_WORKSPACE], large);
+    assert_int_equal(result.peak_event, 0);
+    result = replay_with(&program, rule_of(WORKSPACE_NONE, WORKSPACE_WINOGRAD, WORKSPACE_WINOGRAD_SMALL), 0);
+    assert_int_equal(result.at_peak[MEMORY_WORKSPACE], small);
+    assert_int_equal(result.peak_event, 1);
+    program_release(&program);
+}
+
+/* What a capture of others may say. */
+static void nonsense_is_left_out(void **state)
+{
+    struct program program;
+    struct program_conv conv = conv_of(INT64_MAX, INT64_MAX, INT64_MAX, INT32_MAX);
+    struct replay_result result;
+    uint32_t tensor;
+
+    program_init(&program);
+    give(&program, 0); /* there is none */
+    tensor = take(&program, 512, MEMORY_BUFFER);
+    give(&program, tensor);
+    give(&program, tensor); /* once is enough */
+    give(&program, UINT32_MAX);
+    take(&program, -1, MEMORY_BUFFER);
+    take(&program, 0, 200);
+    assert_int_equal(replay_with(&program, no_workspace, 0).peak_reserved_bytes, 2 * MIB);
+    conv.rank = 4;
+    program_conv(&program, &conv, (struct program_event){0});
+    conv.rank = 3;
+    conv.pass = 3;
+    program_conv(&program, &conv, (struct program_event){0});
+    assert_int_equal(program.conv_count, 0);
+    conv.pass = CONV_FORWARD;
+    program_conv(&program, &conv, (struct program_event){0});
+    for (int i = 0; i < 20; i++)
+        take(&program, INT64_MAX, MEMORY_ACTIVATION);
+    assert_int_equal(program.events[program.event_count - 1].bytes, PROGRAM_MAX_BYTES);
+    result = replay_with(&program, rule_of(WORKSPACE_COPY, WORKSPACE_COPY, WORKSPACE_COPY), 0);
+    assert_true(result.out_of_memory); /* beyond all addresses */
+    assert_true(result.peak_reserved_bytes > 3 * PROGRAM_MAX_BYTES);
+    program_release(&program);
+}
+
+static void empty_program_needs_nothing(void **state)
+{
+    struct program program;
+    struct replay_result result;
+
+    program_init(&program);
+    result = replay_with(&program, no_workspace, 0);
+    assert_int_equal(result.peak_reserved_bytes, 0);
+    assert_int_equal(result.peak_allocated_bytes, 0);
+    program_release(&program);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(labels_have_one_number_each),
+        cmocka_unit_test(peak_is_of_reserved_and_names_what_was_there),
+        cmocka_unit_test(full_gpu_gives_cached_segments_back),
+        cmocka_unit_test(winograd_follows_its_formula),
+        cmocka_unit_test(workspace_comes_and_goes),
+        cmocka_unit_test(nonsense_is_left_out),
+        cmocka_unit_test(empty_program_needs_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
