@@ -6,7 +6,7 @@ import math
 import torch
 
 from carma.errors import CaptureError
-from carma.versions import flatten
+from carma.versions import tensors_in, torch_version
 
 # cuBLAS takes its workspace from the caching allocator: 4096 KiB twice and 16 KiB eight times (CUBLAS_WORKSPACE_CONFIG's
 # default :4096:2:16:8 below Hopper, ATen/cuda/CublasHandlePool.cpp).
@@ -41,10 +41,35 @@ def name_of(func):
     return name
 
 
+def _convolution_backward(grad, source, weight, bias_sizes, *rest):
+    mask = rest[-1]
+    return (
+        torch.empty_like(source) if mask[0] else None,
+        torch.empty_like(weight) if mask[1] else None,
+        torch.empty(bias_sizes, dtype=grad.dtype, device=grad.device) if mask[2] else None,
+    )
+
+
+def _like_source(grad, source, *rest):
+    return torch.empty_like(source)
+
+
+# What 1.13 has no shapes for without running the operator.
+SHAPES = {
+    "convolution_backward": _convolution_backward,
+    "_adaptive_avg_pool2d_backward": _like_source,
+    "_adaptive_avg_pool3d_backward": _like_source,
+} if torch_version() == (1, 13) else {}  # fmt: skip
+
+
 def run(func, name, args, kwargs):
     """The operator on fakes; a CaptureError where its result's size depends on values, which fakes do not have."""
     try:
-        return func(*args, **kwargs)
+        return SHAPES.get(name, func)(*args, **kwargs)
+    except NotImplementedError:
+        raise CaptureError(
+            f"{name}: torch {torch.__version__} does not tell its result's size without running it; a newer release may"
+        ) from None
     except Exception as error:
         if type(error).__name__ in ("DynamicOutputShapeException", "DataDependentOutputException"):
             raise CaptureError(
@@ -168,8 +193,7 @@ class Counts:
 
     def operator(self, name, args, kwargs, outputs):
         if name in GEMMS:
-            weights = [value for value in flatten(args) if isinstance(value, torch.Tensor)]
-            self.flops += _gemm_flops(name, weights, outputs[0])
+            self.flops += _gemm_flops(name, tensors_in(args), outputs[0])
             self.linears += name in ("mm", "addmm", "mv", "addmv", "_addmm_activation")
         elif name == "convolution":
             source, weight, transposed = args[0], args[1], args[6]

@@ -5,6 +5,7 @@ CPU's, and where CUDA's allocate otherwise they are replaced (mapping "cpu"). MA
 
 import contextlib
 import functools
+import gc
 import importlib
 import types
 
@@ -173,12 +174,25 @@ def _as_if_cuda(stack):
     stack.enter_context(torch.autograd.set_multithreading_enabled(False))
 
 
+def _collect_by_hand(stack):
+    """When the collector breaks reference cycles depends on how many objects there are: it would free tensors at
+    another place for another batch size. The recorder calls it between steps instead."""
+    was_enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    gc.freeze()
+    stack.callback(gc.unfreeze)
+    if was_enabled:
+        stack.callback(gc.enable)
+
+
 @contextlib.contextmanager
 def gpu(make_recorder):
     """Within it tensors are fake and watched by make_recorder(mapping, fake_mode, names)'s recorder, which is given."""
     device = mapping()
     with contextlib.ExitStack() as stack:
-        fake_mode = FakeTensorMode()
+        _collect_by_hand(stack)
+        fake_mode = FakeTensorMode(allow_fallback_kernels=False)  # nothing is computed, not even small
         names = {}
         recorder = make_recorder(device, fake_mode)
         if device == "cuda":

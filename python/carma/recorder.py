@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from carma import operators
 from carma.errors import CaptureError
-from carma.versions import flatten, storage_of
+from carma.versions import storage_of, tensors_in
 
 ALLOC, FREE, CONV = "alloc", "free", "conv"
 SETUP, FORWARD, BACKWARD, OPTIMIZER = "setup", "forward", "backward", "optimizer"
@@ -173,19 +173,21 @@ class Recorder(TorchDispatchMode):
         if self.engine and torch._C._current_autograd_node() is not None:
             self.engine = False
         # torch.tensor() lifts the real tensor that it has just made: the fake mode keeps its value.
-        inputs = None if name.startswith("lift") else self._fake_inputs(args, kwargs)
-        if inputs is not None:
-            args, kwargs = inputs
+        inputs = tensors_in(kwargs, tensors_in(args))
+        replaced = None if name.startswith("lift") else self._fake_inputs(inputs, args, kwargs)
+        if replaced is not None:
+            args, kwargs = replaced
+            inputs = tensors_in(kwargs, tensors_in(args))
         if name == "_to_copy" and self._engine_asks() and operators.is_no_copy(args, kwargs):
             return torch.ops.aten.alias.default(args[0])
         self.reap()
-        label = self._label_of(args)
+        label = self._label_of(inputs)
         if label is not None:
             self.labels.append(label)
         try:
             out = operators.run(func, name, args, kwargs)
             if self.watching:
-                self._observe(name, args, kwargs, out)
+                self._observe(name, inputs, args, kwargs, tensors_in(out))
         finally:
             if label is not None:
                 self.labels.pop()
@@ -203,10 +205,10 @@ class Recorder(TorchDispatchMode):
             self.engine or torch._C._current_graph_task_id() != -1 and not torch.is_grad_enabled()
         )
 
-    def _fake_inputs(self, args, kwargs):
+    def _fake_inputs(self, inputs, args, kwargs):
         """Real tensors among the arguments (a batch that was loaded) become fakes; None: there are none."""
         fakes = {}
-        for tensor in flatten((args, kwargs)):
+        for tensor in inputs:
             if type(tensor) in (torch.Tensor, torch.nn.Parameter):
                 fakes[id(tensor)] = self.fake_mode.from_tensor(tensor)
         if not fakes:
@@ -215,13 +217,13 @@ class Recorder(TorchDispatchMode):
             lambda value: fakes.get(id(value), value) if isinstance(value, torch.Tensor) else value, (args, kwargs)
         )
 
-    def _label_of(self, args):
+    def _label_of(self, inputs):
         """In the backward pass no module runs: the label is that of what the operator reads from the forward pass,
         the parameter or the saved tensor that comes last. None: the running module's."""
         if self.phase != BACKWARD or torch.is_grad_enabled():
             return None
-        for tensor in reversed(flatten(args)):
-            block = self.block_of(tensor) if isinstance(tensor, torch.Tensor) else None
+        for tensor in reversed(inputs):
+            block = self.block_of(tensor)
             if block is not None and block.phase != BACKWARD and block.label:
                 return block.label
         return ""
@@ -235,9 +237,7 @@ class Recorder(TorchDispatchMode):
             return any(self._key_is_known(storage_of(value)._cdata) for value in inputs)
         return bool(self.labels) or self.phase in (BACKWARD, OPTIMIZER)
 
-    def _observe(self, name, args, kwargs, out):
-        inputs = [value for value in flatten((args, kwargs)) if isinstance(value, torch.Tensor)]
-        outputs = [value for value in flatten(out) if isinstance(value, torch.Tensor)]
+    def _observe(self, name, inputs, args, kwargs, outputs):
         if self.device == "cpu" and inputs and any(self._key_is_known(storage_of(v)._cdata) for v in inputs):
             for value in inputs:
                 if value.dim() > 0 and not self._key_is_known(storage_of(value)._cdata):

@@ -1,6 +1,7 @@
 """carma.capture(): the training loop of a model, recorded without allocating it."""
 
 import contextlib
+import gc
 import os
 
 import torch
@@ -154,6 +155,7 @@ class _Plan:
         scaler = torch.amp.GradScaler("cuda") if self.precision == "amp" else None
         model.train()
         for step in range(1, STEPS + 1):
+            gc.collect()
             recorder.step = step
             with recorder.during(FORWARD):
                 if optimizer is not None:

@@ -1,11 +1,20 @@
 """What differs between the releases of PyTorch that are supported: 1.13, and 2.x as far as it can pretend a GPU."""
 
 import torch
-from torch.utils._pytree import tree_flatten
 
 
-def flatten(value):
-    return tree_flatten(value)[0]
+def tensors_in(value, found=None):
+    """The tensors among an operator's arguments or results, in order."""
+    found = [] if found is None else found
+    if isinstance(value, torch.Tensor):
+        found.append(value)
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            tensors_in(item, found)
+    elif isinstance(value, dict):
+        for item in value.values():
+            tensors_in(item, found)
+    return found
 
 
 if hasattr(torch.Tensor, "untyped_storage"):
