@@ -1,0 +1,234 @@
+/* From a submission to what is estimated of it: which file is gone by, what is told, what is refused; and as JSON. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/spec_estimate.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/units.h"
+
+/* ---- An estimator that says what it was asked ---- */
+
+static struct estimate_question asked;
+static int answers_rc;
+static bool takes_captures = true;
+
+static int answer(const struct estimate_question *question, struct estimate *estimate, struct error *err)
+{
+    asked = *question;
+    if (answers_rc)
+        return error_set(err, -answers_rc, "the answer is no");
+    if (question->capture && !takes_captures)
+        return error_set(err, ENOTSUP, "needs a summary");
+    estimate->bytes = 5 * GIB;
+    estimate->median_bytes = 4 * GIB;
+    estimate->smact_permille = 620;
+    estimate->confidence_permille = 930;
+    strcpy(estimate->warning, question->capture ? "a capture" : "a summary");
+    return 0;
+}
+
+static const struct estimator parrot = {"parrot", "repeats", answer};
+static const struct machine_profile machine = {.name = "bench", .memory_bytes = 40 * GIB};
+
+static char *summary_text; /* of ResNet-18 for CIFAR */
+
+static int setup(void **state)
+{
+    size_t length;
+
+    (void)state;
+    answers_rc = 0;
+    takes_captures = true;
+    return file_read(CARMA_DATA "/summaries/resnet18-32.txt", 1 << 20, &summary_text, &length, NULL);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    free(summary_text);
+    return 0;
+}
+
+static void fill(struct job_spec *spec, bool summary)
+{
+    job_spec_init(spec);
+    if (summary) {
+        spec->summary = xstrdup(summary_text);
+        spec->summary_name = xstrdup("r18.txt");
+    }
+}
+
+static int make(struct job_estimate *estimate, const struct job_spec *spec, struct error *err)
+{
+    return job_estimate_make(estimate, spec, &parrot, &machine, 980, err);
+}
+
+static void test_nothing_to_go_by(void **state)
+{
+    struct job_estimate estimate;
+    struct job_spec spec;
+
+    (void)state;
+    fill(&spec, false);
+    spec.batch_size = 8;
+    assert_int_equal(make(&estimate, &spec, NULL), 0);
+    assert_true(estimate.bytes == -1 && estimate.smact_permille == -1 && estimate.warnings.count == 0);
+    assert_null(job_estimate_text(&estimate));
+    job_estimate_release(&estimate);
+}
+
+static void test_a_summary(void **state)
+{
+    struct job_estimate estimate;
+    struct job_spec spec;
+    struct error err;
+    char *text;
+
+    (void)state;
+    fill(&spec, true);
+    spec.batch_size = 48;
+    spec.optimizer = xstrdup("sgd");
+    spec.precision = xstrdup("amp");
+    if (make(&estimate, &spec, &err))
+        fail_msg("%s", err.text);
+    assert_true(asked.training.batch_size == 48 && asked.training.optimizer == OPTIMIZER_SGD &&
+                asked.training.precision == PRECISION_AMP);
+    assert_true(asked.declared_bytes == -1 && asked.fold == -1 && asked.quantile_permille == 980 &&
+                asked.history.count == 0);
+    assert_ptr_equal(asked.profile, &machine);
+    assert_true(estimate.bytes == 5 * GIB && estimate.median_bytes == 4 * GIB && estimate.smact_permille == 620);
+    assert_string_equal(estimate.from, "r18.txt");
+    assert_string_equal(estimate.profile, "bench");
+    assert_int_equal(estimate.warnings.count, 1);
+    assert_string_equal(estimate.warnings.items[0], "a summary");
+    text = job_estimate_text(&estimate);
+    assert_string_equal(text, "estimated 5.0 GiB by parrot (confidence 0.93, at quantile 0.98) from r18.txt");
+    free(text);
+    job_estimate_release(&estimate);
+
+    free_ptr(&spec.optimizer);
+    free_ptr(&spec.precision);
+    assert_int_equal(make(&estimate, &spec, NULL), 0);
+    assert_true(asked.training.optimizer == OPTIMIZER_ADAM && asked.training.precision == PRECISION_FP32);
+    job_estimate_release(&estimate);
+    job_spec_release(&spec);
+}
+
+static void test_no_batch_size(void **state)
+{
+    struct job_estimate estimate;
+    struct job_spec spec;
+
+    (void)state;
+    fill(&spec, true);
+    assert_int_equal(make(&estimate, &spec, NULL), 0);
+    assert_true(estimate.bytes == -1);
+    assert_null(estimate.source);
+    assert_int_equal(estimate.warnings.count, 1);
+    assert_string_equal(estimate.warnings.items[0],
+                        "r18.txt: no batch size, so nothing is estimated: give --batch-size");
+    job_estimate_release(&estimate);
+    job_spec_release(&spec);
+}
+
+/* Nothing to answer with is told and no reason to refuse; what is wrong is. */
+static void test_no_answer(void **state)
+{
+    struct job_estimate estimate;
+    struct job_spec spec;
+    struct error err;
+
+    (void)state;
+    fill(&spec, true);
+    spec.batch_size = 8;
+    answers_rc = -ENOTSUP;
+    assert_int_equal(make(&estimate, &spec, &err), 0);
+    assert_true(estimate.bytes == -1 && estimate.warnings.count == 1);
+    assert_string_equal(estimate.warnings.items[0], "the answer is no");
+    job_estimate_release(&estimate);
+    answers_rc = -EINVAL;
+    assert_int_equal(make(&estimate, &spec, &err), -EINVAL);
+    assert_string_equal(err.text, "the answer is no");
+    answers_rc = 0;
+    summary_text[1000] = '\0';
+    job_spec_release(&spec);
+    fill(&spec, true);
+    spec.batch_size = 8;
+    assert_int_equal(make(&estimate, &spec, &err), -EINVAL);
+    assert_memory_equal(err.text, "r18.txt:", 8);
+    assert_null(strchr(err.text, '\n'));
+    job_spec_release(&spec);
+}
+
+static void test_more_than_the_gpu_has(void **state)
+{
+    static const struct machine_profile small = {.name = "small", .memory_bytes = 2 * GIB};
+    struct job_estimate estimate;
+    struct job_spec spec;
+
+    (void)state;
+    fill(&spec, true);
+    spec.batch_size = 8;
+    assert_int_equal(job_estimate_make(&estimate, &spec, &parrot, &small, 980, NULL), 0);
+    assert_int_equal(estimate.warnings.count, 2);
+    assert_string_equal(estimate.warnings.items[1],
+                        "the estimate of 5.0 GiB is more than a GPU has (2.0 GiB): the job is given a whole one");
+    job_estimate_release(&estimate);
+    job_spec_release(&spec);
+}
+
+static void test_json(void **state)
+{
+    struct job_estimate estimate = {.bytes = 5, .median_bytes = 4, .quantile_permille = 980, .confidence_permille = 875,
+                                    .smact_permille = 620, .source = (char *)"replay", .from = (char *)"a.txt",
+                                    .profile = (char *)"p"};
+    struct job_estimate again;
+    struct error err;
+    json_t *json, *json_again;
+    char *text;
+
+    (void)state;
+    spec_strings_add(&estimate.warnings, "one");
+    spec_strings_add(&estimate.warnings, "two");
+    json = job_estimate_to_json(&estimate);
+    if (job_estimate_from_json(json, &again, &err))
+        fail_msg("%s", err.text);
+    json_again = job_estimate_to_json(&again);
+    assert_true(json_equal(json, json_again));
+    text = job_estimate_text(&again);
+    assert_string_equal(text, "estimated 5 B by replay (confidence 0.875, at quantile 0.98) from a.txt");
+    free(text);
+    job_estimate_release(&again);
+    json_decref(json_again);
+    json_object_set_new(json, "colour", json_true());
+    assert_int_equal(job_estimate_from_json(json, &again, &err), -EINVAL);
+    json_decref(json);
+    spec_strings_release(&estimate.warnings);
+
+    job_estimate_init(&again); /* nothing known */
+    json = job_estimate_to_json(&again);
+    assert_int_equal(job_estimate_from_json(json, &again, &err), 0);
+    assert_true(again.bytes == -1 && again.median_bytes == -1 && again.smact_permille == -1 && !again.source);
+    json_decref(json);
+    job_estimate_release(&again);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_nothing_to_go_by), CASE(test_a_summary),             CASE(test_no_batch_size),
+        CASE(test_no_answer),        CASE(test_more_than_the_gpu_has), CASE(test_json),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
