@@ -6,10 +6,17 @@
 #include "base/error.h"
 #include "estimate/layers.h"
 
-enum summary_format { SUMMARY_TORCHSUMMARY, SUMMARY_TORCHINFO, SUMMARY_KERAS2, SUMMARY_KERAS3, SUMMARY_TREE, SUMMARY_FORMAT_COUNT };
+enum summary_format {
+    SUMMARY_TORCHSUMMARY,
+    SUMMARY_TORCHINFO,
+    SUMMARY_KERAS2,
+    SUMMARY_KERAS3,
+    SUMMARY_TREE,
+    SUMMARY_FORMAT_COUNT
+};
 const char *summary_format_name(enum summary_format format);
 
-#define SUMMARY_MAX_BYTES ((size_t)8 << 20)
+#define SUMMARY_MAX_BYTES    ((size_t)8 << 20)
 #define SUMMARY_MAX_WARNINGS 8
 
 struct summary {

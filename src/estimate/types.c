@@ -393,3 +393,30 @@ enum layer_kind layer_kind_of_type(const char *type, enum activation *activation
         *activation = found->activation;
     return found->kind;
 }
+
+enum layer_kind layer_kind_of_cut_type(const char *beginning, enum activation *activation)
+{
+    char simple[LAYER_NAME_SIZE];
+    size_t length, first = 0, high = array_size(types);
+
+    if (activation)
+        *activation = ACTIVATION_NONE;
+    if (!simplify(beginning, simple))
+        return LAYER_UNKNOWN;
+    length = strlen(simple);
+    while (first < high) {
+        size_t middle = (first + high) / 2;
+        if (strcmp(types[middle].name, simple) < 0)
+            first = middle + 1;
+        else
+            high = middle;
+    }
+    if (first == array_size(types) || strncmp(types[first].name, simple, length) != 0)
+        return LAYER_UNKNOWN;
+    for (size_t i = first; i < array_size(types) && strncmp(types[i].name, simple, length) == 0; i++)
+        if (types[i].kind != types[first].kind || types[i].activation != types[first].activation)
+            return LAYER_UNKNOWN;
+    if (activation)
+        *activation = types[first].activation;
+    return types[first].kind;
+}

@@ -115,9 +115,9 @@ def make_keras3():
         x = layers.Conv2D(channels, 1, name=f"{name}_shortcut_conv")(x)
         return layers.Add(name=f"{name}_sum")([x, y])
 
-    def convolutions():
+    def convolutions(name):
         image = keras.Input((32, 32, 3), name="image")
-        x = block(image, 8, "a_block_with_a_long_name")
+        x = block(image, 8, name)
         x = layers.DepthwiseConv2D(3, padding="same")(x)
         x = layers.MaxPooling2D()(x)
         y = layers.Concatenate()([x, layers.LayerNormalization()(x)])
@@ -126,8 +126,10 @@ def make_keras3():
         return keras.Model(image, layers.Dense(10, activation="softmax")(y), name="convolutions")
 
     keras.utils.clear_session()
-    model = convolutions()
-    write("keras3-functional", text_of(model, line_length=110))
+    model = convolutions("block1")
+    write("keras3-functional", text_of(model, line_length=94))
+    write("keras3-cropped", text_of(model, line_length=104))  # wider than the terminal: its right end is lost
+    model = convolutions("a_block_with_a_long_name")
     write("keras3-narrow", text_of(model, line_length=74, show_trainable=True))
     whole = keras.Sequential([keras.Input((32, 32, 3)), model, layers.Dense(3)], name="whole")
     write("keras3-nested", text_of(whole, expand_nested=True))

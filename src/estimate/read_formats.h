@@ -1,0 +1,18 @@
+/* One reader per format. Each starts after the header line that read.c has found, fills reader->list and stops at the
+ * end of the summary; -EINVAL with err set. Internal to read*.c. */
+#ifndef CARMA_ESTIMATE_READ_FORMATS_H
+#define CARMA_ESTIMATE_READ_FORMATS_H
+
+#include "estimate/read_text.h"
+
+int read_torchsummary(struct reader *reader);
+int read_torchinfo(struct reader *reader);
+int read_keras2(struct reader *reader);
+int read_keras3(struct reader *reader);
+int read_tree(struct reader *reader);
+
+/* Gives an attention layer whose parameters are not shown those of four projections of its width, with biases:
+ * 4 E (E + 1). False: it has some, or its width is not known. */
+bool attention_fill(struct layer *layer);
+
+#endif
