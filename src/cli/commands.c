@@ -16,6 +16,8 @@ const struct command commands[] = {
     {"play", "submit a trace's jobs at their times and report on them", &play_argp, cmd_play},
     {"compare", "print the reports of several plays side by side", &compare_argp, cmd_compare},
     {"simulate", "run a trace on a virtual clock under one policy or several", &simulate_argp, cmd_simulate},
+    {"estimate", "say how much GPU memory a job will need, before it starts", &estimate_argp, cmd_estimate},
+    {"calibrate", "measure what this machine adds to a job's memory", &calibrate_argp, cmd_calibrate},
     {"evaluate", "hold an estimator against measured runs", &evaluate_argp, cmd_evaluate},
     {"trace", "build workload traces from published ones; show what is in one", &trace_argp, cmd_trace},
     {"help", "explain a command", &help_argp, cmd_help},

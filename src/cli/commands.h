@@ -22,7 +22,7 @@ extern const size_t command_count;
 const struct command *command_find(const char *name);
 
 /* One per file, cmd_NAME.c. */
-extern const struct argp submit_argp, queue_argp, show_argp, explain_argp, cancel_argp, hold_argp, release_argp,
+extern const struct argp calibrate_argp, estimate_argp, submit_argp, queue_argp, show_argp, explain_argp, cancel_argp, hold_argp, release_argp,
     logs_argp, wait_argp, gpus_argp, play_argp, compare_argp, simulate_argp, trace_argp, trace_build_argp,
     trace_show_argp, evaluate_argp, help_argp;
 int cmd_submit(struct cli *cli, int argc, char **argv);
@@ -41,6 +41,8 @@ int cmd_simulate(struct cli *cli, int argc, char **argv);
 int cmd_trace(struct cli *cli, int argc, char **argv);
 int cmd_trace_build(struct cli *cli, int argc, char **argv);
 int cmd_trace_show(struct cli *cli, int argc, char **argv);
+int cmd_estimate(struct cli *cli, int argc, char **argv);
+int cmd_calibrate(struct cli *cli, int argc, char **argv);
 int cmd_evaluate(struct cli *cli, int argc, char **argv);
 int cmd_help(struct cli *cli, int argc, char **argv);
 

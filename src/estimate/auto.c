@@ -22,23 +22,37 @@ static int64_t with_margin(const struct estimate *estimate)
     return estimate->bytes + estimate->bytes * missing / 2000;
 }
 
-static int answer(const struct estimate_question *question, struct estimate *estimate, struct error *err)
+/* What stands in the way of an estimate from the model is worth more to the user than that nothing is declared. */
+static int no_answer(const struct estimate_question *question, const struct error *why, struct error *err)
 {
-    for (size_t i = 0; i < array_size(order); i++) {
-        const struct estimator *estimator = estimator_find(order[i].name);
-        int rc;
-        if (!estimator)
-            continue;
-        estimate->source = estimator->name;
-        rc = estimator->answer(question, estimate, err);
-        if (rc == 0 && order[i].margin)
-            estimate->bytes = with_margin(estimate);
-        if (rc != -ENOTSUP)
-            return rc;
-    }
+    if (question->layers || question->capture)
+        return error_set(err, ENOTSUP, "%s", why->text);
     return error_set(err, ENOTSUP,
                      "nothing to estimate from: give the model's summary, a capture, or how much memory it needs");
 }
 
+static int answer(const struct estimate_question *question, struct estimate *estimate, struct error *err)
+{
+    struct error why = {"no estimator for models is linked in"};
+
+    for (size_t i = 0; i < array_size(order); i++) {
+        const struct estimator *estimator = estimator_find(order[i].name);
+        struct error inner;
+        int rc;
+        if (!estimator)
+            continue;
+        estimate->source = estimator->name;
+        rc = estimator->answer(question, estimate, &inner);
+        if (rc == 0 && order[i].margin)
+            estimate->bytes = with_margin(estimate);
+        if (rc != -ENOTSUP)
+            return rc ? error_set(err, -rc, "%s", inner.text) : 0;
+        if (order[i].margin)
+            why = inner;
+    }
+    return no_answer(question, &why, err);
+}
+
 const struct estimator estimator_auto = {
-    "auto", "the best there is: history, else replay, else gpumemnet, else what is declared", answer};
+    "auto", "history, else replay, else gpumemnet, else what is declared; with a margin where they know little",
+    answer};

@@ -4,7 +4,8 @@
 #include <string.h>
 
 const struct estimator *const estimators[] = {
-    &estimator_auto, &estimator_horus, &estimator_faketensor, &estimator_deepspeed, &estimator_declared, NULL,
+    &estimator_auto,       &estimator_history,   &estimator_gpumemnet, &estimator_horus,
+    &estimator_faketensor, &estimator_deepspeed, &estimator_declared,  NULL,
 };
 
 const struct estimator *estimator_find(const char *name)
@@ -18,12 +19,15 @@ const struct estimator *estimator_find(const char *name)
 int estimate(const struct estimator *estimator, const struct estimate_question *question, struct estimate *result,
              struct error *err)
 {
+    struct estimate_question asked = *question;
     int rc;
 
     *result = (struct estimate){.smact_permille = -1, .smocc_permille = -1, .source = estimator->name};
     if (question->quantile_permille < 1 || question->quantile_permille > 999)
         return error_set(err, EINVAL, "quantile %d permille is out of range: 1 to 999", question->quantile_permille);
-    rc = estimator->answer(question, result, err);
+    /* how the job is trained is the job's, what cuBLAS takes for it the machine's */
+    asked.training.cublas_workspace_bytes = question->profile->cublas_workspace_bytes;
+    rc = estimator->answer(&asked, result, err);
     if (rc)
         return rc;
     result->exceeds_gpu = result->bytes > question->profile->memory_bytes;

@@ -2,8 +2,8 @@
  * each as large as its elements, in forward and backward. Neither context, libraries and allocator, nor what was there
  * before the step: parameters, buffers and the optimizer's states.
  *
- * That is what the published `faketensor_mb` of real_models.csv turns out to be: it grows with the batch size by what is
- * saved for backward, and what remains for a batch of none is the classifier's gradient (4.9 MiB of EfficientNet-B0,
+ * That is what the published `faketensor_mb` of real_models.csv turns out to be: it grows with the batch size by what
+ * is saved for backward, and what remains for a batch of none is the classifier's gradient (4.9 MiB of EfficientNet-B0,
  * 7.8 of ResNet-50, twice 392 of VGG-16, whose gradient is copied when it is accumulated), not the parameters. */
 #include <errno.h>
 
@@ -53,4 +53,5 @@ static int answer(const struct estimate_question *question, struct estimate *est
 }
 
 const struct estimator estimator_faketensor = {
-    "faketensor", "the step's tensors alone, without context, parameters and allocator (PyTorch's fake tensors)", answer};
+    "faketensor", "the step's tensors alone, without context, parameters and allocator (PyTorch's fake tensors)",
+    answer};

@@ -23,11 +23,11 @@ static int answer(const struct estimate_question *question, struct estimate *est
         return error_set(err, ENOTSUP, "horus needs the model's summary: give --summary");
     if ((rc = layer_counts_of(question, &counts, err)))
         return rc;
-    return estimate_from_formula("horus",
-                                 ELEMENT_BYTES * (batch * counts.horus_activations + counts.parameters +
-                                                  batch * counts.parameters) +
-                                     (double)INITIAL_OVERHEAD,
-                                 estimate, err);
+    return estimate_from_formula(
+        "horus",
+        ELEMENT_BYTES * (batch * counts.horus_activations + counts.parameters + batch * counts.parameters) +
+            (double)INITIAL_OVERHEAD,
+        estimate, err);
 }
 
 const struct estimator estimator_horus = {

@@ -8,18 +8,18 @@
 
 /* GPU facts: the maker's data sheets (SMs, boost clock, bandwidth). Memory: what nvidia-smi calls the total, less the
  * 560 MiB that no job gets: on the A100 with 40960 MiB the measured runs end at about 40400 MiB. Contexts were measured
- * on that A100 alone (docs/estimates.md): with the thesis's software (PyTorch 2.4.1, CUDA 12.2), and with the later
- * software of CARMA's task files, where kernels are loaded when first used. */
+ * on that A100 alone (docs/formats/profile.md): with the thesis's software (PyTorch 2.4.1, CUDA 12.2), and with the
+ * later software of CARMA's task files, where kernels are loaded when first used. */
 #define LATER_CONTEXT_MIB 500
 #define LATER_CUDNN_MIB   25
 #define DATA_SHEET        "data sheet; context assumed as on an A100 with later software"
 #define NOT_FOR_JOBS_MIB  560
 
-#define GPU(NAME, MODEL, TOTAL_MIB, SMS, MHZ, GBPS, WORKSPACE_KIB)                                                       \
+#define GPU(NAME, MODEL, TOTAL_MIB, SMS, MHZ, GBPS, WORKSPACE_KIB)                                                     \
     {                                                                                                                  \
-        .name = NAME, .gpu = "NVIDIA " MODEL, .source = DATA_SHEET, .context_bytes = LATER_CONTEXT_MIB * MIB,           \
-        .cudnn_bytes = LATER_CUDNN_MIB * MIB, .cublas_workspace_bytes = (WORKSPACE_KIB)*KIB,                            \
-        .memory_bytes = ((TOTAL_MIB)-NOT_FOR_JOBS_MIB) * MIB, .sm_count = SMS, .sm_clock_mhz = MHZ,                     \
+        .name = NAME, .gpu = MODEL, .source = DATA_SHEET, .context_bytes = LATER_CONTEXT_MIB * MIB,                    \
+        .cudnn_bytes = LATER_CUDNN_MIB * MIB, .cublas_workspace_bytes = (WORKSPACE_KIB)*KIB,                           \
+        .memory_bytes = ((TOTAL_MIB)-NOT_FOR_JOBS_MIB) * MIB, .sm_count = SMS, .sm_clock_mhz = MHZ,                    \
         .bandwidth_gbps = GBPS                                                                                         \
     }
 
@@ -40,7 +40,8 @@ static const struct machine_profile builtin[] = {
      .bandwidth_gbps = 1555},
     {.name = "a100-40g-later",
      .gpu = "NVIDIA A100-SXM4-40GB",
-     .source = "measured: the same models in CARMA's task files (later software), as differences to the thesis's column",
+     .source =
+         "measured: the same models in CARMA's task files (later software), as differences to the thesis's column",
      .context_bytes = LATER_CONTEXT_MIB * MIB,
      .cudnn_bytes = LATER_CUDNN_MIB * MIB,
      .cublas_workspace_bytes = WORKSPACE_KIB * KIB,
@@ -48,20 +49,20 @@ static const struct machine_profile builtin[] = {
      .sm_count = 108,
      .sm_clock_mhz = 1410,
      .bandwidth_gbps = 1555},
-    GPU("a100-80g", "A100-SXM4-80GB", 81920, 108, 1410, 2039, WORKSPACE_KIB),
-    GPU("a100-80g-pcie", "A100 80GB PCIe", 81920, 108, 1410, 1935, WORKSPACE_KIB),
-    GPU("h100", "H100 80GB HBM3", 81559, 132, 1980, 3352, WORKSPACE_HOPPER_KIB),
-    GPU("h100-pcie", "H100 PCIe", 81559, 114, 1755, 2039, WORKSPACE_HOPPER_KIB),
-    GPU("h200", "H200", 143771, 132, 1980, 4800, WORKSPACE_HOPPER_KIB),
+    GPU("a100-80g", "NVIDIA A100-SXM4-80GB", 81920, 108, 1410, 2039, WORKSPACE_KIB),
+    GPU("a100-80g-pcie", "NVIDIA A100 80GB PCIe", 81920, 108, 1410, 1935, WORKSPACE_KIB),
+    GPU("h100", "NVIDIA H100 80GB HBM3", 81559, 132, 1980, 3352, WORKSPACE_HOPPER_KIB),
+    GPU("h100-pcie", "NVIDIA H100 PCIe", 81559, 114, 1755, 2039, WORKSPACE_HOPPER_KIB),
+    GPU("h200", "NVIDIA H200", 143771, 132, 1980, 4800, WORKSPACE_HOPPER_KIB),
     GPU("v100-16g", "Tesla V100-SXM2-16GB", 16384, 80, 1530, 900, WORKSPACE_KIB),
     GPU("v100-32g", "Tesla V100-SXM2-32GB", 32768, 80, 1530, 900, WORKSPACE_KIB),
-    GPU("a10", "A10", 23028, 72, 1695, 600, WORKSPACE_KIB),
-    GPU("a30", "A30", 24576, 56, 1440, 933, WORKSPACE_KIB),
-    GPU("l4", "L4", 23034, 58, 2040, 300, WORKSPACE_KIB),
-    GPU("l40s", "L40S", 46068, 142, 2520, 864, WORKSPACE_KIB),
+    GPU("a10", "NVIDIA A10", 23028, 72, 1695, 600, WORKSPACE_KIB),
+    GPU("a30", "NVIDIA A30", 24576, 56, 1440, 933, WORKSPACE_KIB),
+    GPU("l4", "NVIDIA L4", 23034, 58, 2040, 300, WORKSPACE_KIB),
+    GPU("l40s", "NVIDIA L40S", 46068, 142, 2520, 864, WORKSPACE_KIB),
     GPU("t4", "Tesla T4", 15360, 40, 1590, 320, WORKSPACE_KIB),
-    GPU("rtx-3090", "GeForce RTX 3090", 24576, 82, 1695, 936, WORKSPACE_KIB),
-    GPU("rtx-4090", "GeForce RTX 4090", 24564, 128, 2520, 1008, WORKSPACE_KIB),
+    GPU("rtx-3090", "NVIDIA GeForce RTX 3090", 24576, 82, 1695, 936, WORKSPACE_KIB),
+    GPU("rtx-4090", "NVIDIA GeForce RTX 4090", 24564, 128, 2520, 1008, WORKSPACE_KIB),
 };
 
 const struct machine_profile *machine_profile_builtin(size_t index)

@@ -1,0 +1,79 @@
+#!/bin/sh
+# Usage: test_calibrate.sh CARMA SOURCE BUILD FAKE_CUDA FAKE_STEP
+# carma calibrate on a virtual node, with a CUDA driver's library and a tiny step of the tests' own.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+BUILD=$3
+CARMA_CUDA_LIBRARY=$4
+CARMA_NVML_LIBRARY=$BUILD/src/vnode/libnvidia-ml.so.1
+CARMA_VNODE=$T/node
+export CARMA_CUDA_LIBRARY CARMA_NVML_LIBRARY CARMA_VNODE
+unset CUDA_VISIBLE_DEVICES FAKE_CUDA FAKE_STEP FAKE_CUDA_CONTEXT_MIB
+mkdir "$T/bin"
+ln -s "$5" "$T/bin/python3"
+PATH=$T/bin:$PATH
+
+# No GPU: one line, status 69.
+(CARMA_CUDA_LIBRARY=$T/none && export CARMA_CUDA_LIBRARY && expect_error 69 "no GPU is usable here" calibrate && exit "$failures")
+failures=$((failures + $?))
+expect_error 1 "cuInit: CUDA_ERROR_UNKNOWN (999)" calibrate
+
+"$BUILD/src/vnode/carma-vnode" create "$CARMA_VNODE" --profile "$SOURCE/data/nodes/a100x4-40g.ini" >/dev/null || exit 99
+(FAKE_CUDA=none && export FAKE_CUDA && expect_error 69 "finds none" calibrate && exit "$failures")
+failures=$((failures + $?))
+(FAKE_CUDA=broken && export FAKE_CUDA && expect_error 1 "cuDevicePrimaryCtxRetain: CUDA_ERROR_UNKNOWN" calibrate && exit "$failures")
+failures=$((failures + $?))
+(FAKE_STEP=fails && export FAKE_STEP && expect_error 1 "needs PyTorch with CUDA" calibrate && exit "$failures")
+failures=$((failures + $?))
+(FAKE_STEP=garbage && export FAKE_STEP && expect_error 1 "instead of its linear step" calibrate && exit "$failures")
+failures=$((failures + $?))
+
+# What it measures is what the fakes took: 1500 MiB of context, 260 more with cuDNN, what the allocator holds taken off.
+run calibrate
+expect_status 0
+[ -s "$T/err" ] && fail "$said: says '$(cat "$T/err")'"
+cat >"$T/wanted" <<'END'
+# Made by carma calibrate (docs/formats/profile.md).
+# An empty CUDA context takes 400 MiB of it.
+name = calibrated
+gpu = NVIDIA A100-SXM4-40GB
+source = measured by carma calibrate with PyTorch 2.4.1+cu121
+context = 1500MiB
+cudnn = 260MiB
+cublas_workspace = 8320KiB
+memory = 40536MiB
+sm_count = 108
+sm_clock_mhz = 1410
+bandwidth_gbps = 1555
+END
+diff "$T/wanted" "$T/out" >&2 || fail "$said: another profile"
+run calibrate --output "$T/box.profile"
+expect_status 0
+grep -q "context 1.5 GiB, with cuDNN 260 MiB more; written to $T/box.profile" "$T/out" || fail "$said: $(cat "$T/out")"
+sed 's/calibrated/box/' "$T/wanted" | diff - "$T/box.profile" >&2 || fail "$said: another file"
+expect_error 1 "No such file" calibrate --output "$T/no/where"
+
+# It is of use to carma estimate; what is wrong in it is told with its line.
+printf '#!/bin/sh\n#CARMA --gpu-memory 12G\ntrue\n' >"$T/job.sh"
+run estimate "$T/job.sh" --profile "$T/box.profile"
+expect_status 0
+grep -q 'GPU .*A100-SXM4-40GB (box): fits its 39.6 GiB' "$T/out" || fail "$said: $(cat "$T/out")"
+echo "cache = 1G" >>"$T/box.profile"
+expect_error 1 "box.profile:13: unknown key 'cache'" estimate "$T/job.sh" --profile "$T/box.profile"
+
+# Not on a GPU in use.
+mkfifo "$T/input" "$T/output"
+PYTHONPATH=$T "$5" -m carma.tiny_step <"$T/input" >"$T/output" &
+exec 8>"$T/input"
+read -r _ <"$T/output"
+expect_error 1 "in use, 1 of its processes" calibrate
+exec 8>&-
+wait
+
+run calibrate --list
+expect_status 0
+grep -q '^a100-40g-thesis  NVIDIA A100-SXM4-40GB ' "$T/out" || fail "$said: no thesis profile"
+grep -q '^h200 .* assumed ' "$T/out" || fail "$said: no H200"
+expect_error 2 "goes alone" calibrate --list --output x
+expect_error 2 "takes no arguments" calibrate x
+finish

@@ -1,0 +1,136 @@
+/* A CUDA driver's library of the tests' own, on a virtual node (CARMA_VNODE): its one GPU is the node's first. A
+ * primary context takes FAKE_CUDA_CONTEXT_MIB (default 400) of its memory, as NVML then shows. FAKE_CUDA=none: it finds
+ * no GPU; FAKE_CUDA=broken: contexts cannot be made. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "vnode/attach.h"
+
+enum { SUCCESS = 0, ERROR_UNKNOWN = 999 };
+
+#pragma GCC visibility push(default)
+int cuInit(unsigned int flags);
+int cuDeviceGetCount(int *count);
+int cuDeviceGet(int *device, int ordinal);
+int cuDeviceGetName(char *name, int length, int device);
+int cuDeviceGetUuid_v2(unsigned char uuid[16], int device);
+int cuDeviceGetAttribute(int *value, int attribute, int device);
+int cuDevicePrimaryCtxRetain(void **context, int device);
+int cuDevicePrimaryCtxRelease_v2(int device);
+int cuCtxSetCurrent(void *context);
+int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes);
+int cuGetErrorName(int code, const char **name);
+#pragma GCC visibility pop
+
+static struct node node;
+static struct attachment attachment;
+static int64_t context_bytes;
+
+static int is(const char *word)
+{
+    const char *fake = getenv("FAKE_CUDA");
+
+    return fake && strcmp(fake, word) == 0;
+}
+
+int cuInit(unsigned int flags)
+{
+    (void)flags;
+    return node.file || node_open(&node, NULL, NULL) == 0 ? SUCCESS : ERROR_UNKNOWN;
+}
+
+int cuDeviceGetCount(int *count)
+{
+    *count = !is("none");
+    return SUCCESS;
+}
+
+int cuDeviceGet(int *device, int ordinal)
+{
+    *device = 0;
+    return ordinal == 0 ? SUCCESS : ERROR_UNKNOWN;
+}
+
+int cuDeviceGetName(char *name, int length, int device)
+{
+    snprintf(name, (size_t)length, "%s", node.file->gpus[device].name);
+    return SUCCESS;
+}
+
+int cuDeviceGetUuid_v2(unsigned char uuid[16], int device)
+{
+    const char *at = node.file->gpus[device].uuid + strlen("GPU-");
+
+    for (int i = 0; i < 16; i++) {
+        unsigned int byte = 0;
+        at += *at == '-';
+        sscanf(at, "%2x", &byte);
+        uuid[i] = (unsigned char)byte;
+        at += 2;
+    }
+    return SUCCESS;
+}
+
+int cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+    (void)device;
+    switch (attribute) {
+    case 13: /* clock, kHz */
+        *value = 1410000;
+        return SUCCESS;
+    case 16: /* multiprocessors */
+        *value = 108;
+        return SUCCESS;
+    case 36: /* memory's clock, kHz */
+        *value = 1215000;
+        return SUCCESS;
+    case 37: /* bits of its bus */
+        *value = 5120;
+        return SUCCESS;
+    default:
+        return ERROR_UNKNOWN;
+    }
+}
+
+int cuDevicePrimaryCtxRetain(void **context, int device)
+{
+    const char *mib = getenv("FAKE_CUDA_CONTEXT_MIB");
+    struct node_slot wanted = {.use_count = 1, .uses = {{.gpu = (uint32_t)device}}};
+    int64_t bytes[NODE_MAX_GPUS] = {0};
+    struct shortage shortage;
+
+    if (is("broken") || attach_begin(&attachment, &node, &wanted, NULL))
+        return ERROR_UNKNOWN;
+    bytes[0] = context_bytes = (mib ? atoi(mib) : 400) * MIB;
+    *context = &attachment;
+    return attach_hold(&attachment, bytes, &shortage, NULL) ? ERROR_UNKNOWN : SUCCESS;
+}
+
+int cuDevicePrimaryCtxRelease_v2(int device)
+{
+    (void)device;
+    attach_end(&attachment);
+    return SUCCESS;
+}
+
+int cuCtxSetCurrent(void *context)
+{
+    return context == &attachment ? SUCCESS : ERROR_UNKNOWN;
+}
+
+int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
+{
+    const struct node_gpu *gpu = &node.file->gpus[0];
+
+    *total_bytes = (size_t)(gpu->total_bytes - gpu->reserved_bytes);
+    *free_bytes = *total_bytes - (size_t)context_bytes;
+    return SUCCESS;
+}
+
+int cuGetErrorName(int code, const char **name)
+{
+    *name = code == ERROR_UNKNOWN ? "CUDA_ERROR_UNKNOWN" : "CUDA_ERROR_OTHER";
+    return SUCCESS;
+}
