@@ -17,7 +17,6 @@ static bool horus_counts(enum layer_kind kind)
     case LAYER_GROUP_NORM:
     case LAYER_ACTIVATION:
     case LAYER_SOFTMAX:
-    case LAYER_DROPOUT:
     case LAYER_EMBEDDING:
     case LAYER_ATTENTION:
     case LAYER_RECURRENT:
@@ -40,9 +39,14 @@ int layer_counts_of(const struct estimate_question *question, struct layer_count
             counts->parameters += (double)layer->parameters;
             if ((double)layer->parameters > counts->largest_layer)
                 counts->largest_layer = (double)layer->parameters;
-            if (horus_counts(layer->kind))
-                counts->horus_activations += (double)layer_elements(layer);
+            if (!horus_counts(layer->kind))
+                continue;
+            counts->horus_activations += (double)layer_elements(layer);
+            counts->shapeless += !layer->shape_known;
         }
+        if (counts->parameters + counts->horus_activations == 0)
+            return error_set(err, ENOTSUP,
+                             "the summary shows neither parameters nor shapes: print it of a built model");
         return 0;
     }
     if (!question->capture)

@@ -2,10 +2,11 @@
  *
  * What A, G and d are is not printed. The `horus_mb` column published with the thesis's real models is reproduced with
  * 4 bytes an element, G = P (a sample's gradients as many as the parameters), A the outputs of convolutions, linear
- * layers, normalisations, activations and dropouts (neither of pooling nor of containers), and d = 800 MiB: within 0.1%
- * for 20 of the 21 configurations whose layers are known, within 2% for the other (EfficientNet-B0 on CIFAR-100, whose
+ * layers, normalisations and activations (neither of pooling and dropout nor of containers), and d = 800 MiB: within
+ * 0.1% for 20 of the 21 CNNs whose layers are known, within 2% for the other (EfficientNet-B0 on CIFAR-100, whose
  * BatchNormAct2d is two layers in one). So is what the thesis says of it: for large batches it is far too much. */
 #include <errno.h>
+#include <stdio.h>
 
 #include "base/units.h"
 #include "estimate/counts.h"
@@ -23,6 +24,9 @@ static int answer(const struct estimate_question *question, struct estimate *est
         return error_set(err, ENOTSUP, "horus needs the model's summary: give --summary");
     if ((rc = layer_counts_of(question, &counts, err)))
         return rc;
+    if (counts.shapeless)
+        snprintf(estimate->warning, sizeof estimate->warning, "horus: %zu layers without a shape count for nothing",
+                 counts.shapeless);
     return estimate_from_formula(
         "horus",
         ELEMENT_BYTES * (batch * counts.horus_activations + counts.parameters + batch * counts.parameters) +
