@@ -104,6 +104,13 @@ static void set_wants(const struct config *config, const struct job_spec *spec, 
     set_workload(spec, uid, wants->workload);
 }
 
+/* What they said is in the estimate and the key: nobody asks for them again. */
+static void drop_texts(struct job_spec *spec)
+{
+    free_ptr(&spec->summary);
+    free_ptr(&spec->capture);
+}
+
 /* ---- On a thread of the pool ---- */
 
 /* A person who declares less than even the best guess should know. */
@@ -134,9 +141,7 @@ static int read_applicant(struct submission *submission, const json_t *json, str
         compare_with_declared(spec, &applicant->estimate);
     }
     set_wants(config, spec, &applicant->estimate, submission->uid, &applicant->wants);
-    /* What they said is in the estimate and the key: nobody asks for the texts again. */
-    free_ptr(&spec->summary);
-    free_ptr(&spec->capture);
+    drop_texts(spec);
     return 201;
 }
 
@@ -305,6 +310,6 @@ int submission_from_text(const char *text, struct job_spec *spec, struct job_est
     if (rc == 0)
         rc = job_spec_from_json(json, spec, err);
     json_decref(json);
-    free_ptr(&spec->summary); /* the first form kept it */
+    drop_texts(spec); /* the first form kept the summary */
     return rc;
 }

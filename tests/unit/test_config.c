@@ -91,11 +91,17 @@ static void test_policies(void **state)
     core_config_default(&plain);
     strcpy(plain.policy, "lug");
     assert_memory_equal(&config.core, &plain, sizeof plain);
+    assert_int_equal(config.estimator, ESTIMATOR_DECLARED);
     assert_int_equal(config_set(&config, "policy", "thesis+lug", &err), 0);
     assert_string_equal(config.core.policy, "lug");
     assert_true(config.core.paced && config.core.memory_view == MEMORY_MONITOR);
+    assert_int_equal(config_set(&config, "estimator", "replay", &err), 0); /* a setting goes before its preset's */
+    assert_int_equal(config.estimator, ESTIMATOR_REPLAY);
+    assert_int_equal(config_set(&config, "policy", "thesis", &err), 0);
+    assert_int_equal(config.estimator, ESTIMATOR_DECLARED);
     assert_int_equal(config_set(&config, "policy", "default", &err), 0);
     assert_string_equal(config.core.policy, "carma");
+    assert_int_equal(config.estimator, ESTIMATOR_AUTO);
     assert_false(config.core.paced);
     assert_int_equal(config_set(&config, "policy", "thesis+", &err), -EINVAL);
     assert_int_equal(config_set(&config, "policy", "thesis+none", &err), -EINVAL);
@@ -231,6 +237,12 @@ static void test_ranges(void **state)
         "an absolute path of at most 107 bytes");
     refuse_set("socket", "", "an absolute path of at most 107 bytes");
     refuse_set("nvml_library", "lib/nvml.so", "an absolute path or a file name");
+    refuse_set("machine_profile", "a1000", "an absolute path or the name of a built-in machine profile");
+    refuse_set("machine_profile", "profiles/here.ini", "an absolute path or the name of a built-in machine profile");
+    refuse_set("estimate_quantile", "49%", "50% to 99.9%");
+    refuse_set("estimate_quantile", "1", "50% to 99.9%");
+    refuse_set("estimator", "oracle",
+               "auto, declared, measured, horus, faketensor, gpumemnet, replay, deepspeed or history");
 }
 
 static void test_forms(void **state)
@@ -256,6 +268,37 @@ static void test_forms(void **state)
     assert_int_equal(config_set(&config, "sample_period", "2s", &err), 0);
     assert_int_equal(config_check(&config, &err), -EINVAL);
     assert_string_equal(err.text, "window 1s is shorter than sample_period 2s: lengthen it");
+    config_release(&config);
+}
+
+/* Built in, from a file, or none: then the GPUs say. */
+static void test_machine_profile(void **state)
+{
+    static const char text[] = "gpu = Card\ncontext = 300M\ncudnn = 20M\nmemory = 16G\n";
+    struct machine_profile profile;
+    struct config config;
+    struct error err;
+
+    config_init_default(&config);
+    assert_int_equal(config_machine_profile(&config, &profile, &err), 0);
+    assert_string_equal(profile.name, "");
+    assert_int_equal(config_set(&config, "machine_profile", "a100-40g-thesis", &err), 0);
+    assert_int_equal(config_machine_profile(&config, &profile, &err), 0);
+    assert_string_equal(profile.gpu, "NVIDIA A100-SXM4-40GB");
+    assert_int_equal(config_set(&config, "machine_profile", "/nowhere/x", &err), 0);
+    assert_int_equal(config_machine_profile(&config, &profile, &err), -ENOENT);
+    assert_int_equal(file_write_atomic(path, text, sizeof text - 1, 0600, NULL), 0);
+    assert_int_equal(config_set(&config, "machine_profile", path, &err), 0);
+    if (config_machine_profile(&config, &profile, &err))
+        fail_msg("%s", err.text);
+    assert_string_equal(profile.gpu, "Card");
+    assert_true(profile.context_bytes == 300 * MIB && *profile.name);
+    assert_int_equal(file_write_atomic(path, "colour = red\n", 13, 0600, NULL), 0);
+    assert_int_equal(config_machine_profile(&config, &profile, &err), -EINVAL);
+    assert_memory_equal(err.text, path, strlen(path)); /* FILE:LINE: */
+    assert_int_equal(config_set(&config, "machine_profile", "", &err), 0);
+    assert_null(config.machine_profile);
+    unlink(path);
     config_release(&config);
 }
 
@@ -367,7 +410,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_policies), cmocka_unit_test(test_file),  cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_ranges),   cmocka_unit_test(test_forms), cmocka_unit_test(test_directories),
+        cmocka_unit_test(test_ranges),   cmocka_unit_test(test_forms), cmocka_unit_test(test_machine_profile), cmocka_unit_test(test_directories),
         cmocka_unit_test(test_help),     cmocka_unit_test(test_page),
     };
 
