@@ -42,7 +42,9 @@ void layers_complete(struct layer_list *list);
  *
  * Layers in order of execution. A container that stands before its children, with `depth` smaller than theirs, holds
  * what goes into it until all of them have run, as Python's call of a module does. The last layer that is no container
- * gives the output; its loss is the cross entropy. LAYER_ADD with in_place is `x += y`.
+ * gives the output; its loss is the cross entropy. LAYER_ADD with in_place is `x += y`. LAYER_ATTENTION without
+ * parameters is scaled_dot_product_attention alone: its inputs are queries, keys and values, or one tensor that holds all
+ * three.
  *
  * The list must be complete. Inits *program. -EINVAL when nothing can be built (no layer with a shape): one line; *program
  * is then empty. */

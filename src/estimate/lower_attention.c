@@ -2,7 +2,8 @@
 #include "estimate/lowering.h"
 
 /* nn.MultiheadAttention in training, as torch.nn.functional.multi_head_attention_forward computes it, with the
- * scaled_dot_product_attention of torch 2 that keeps no matrix of scores. */
+ * scaled_dot_product_attention of torch 2 that keeps no matrix of scores; and that alone, for models whose projections are
+ * layers of their own: a layer without parameters, of queries, keys and values, or of one tensor with all three. */
 
 #define ROWS_TOGETHER 32 /* the kernel's rows of log-sum-exp are padded to it */
 
@@ -36,50 +37,89 @@ static struct tape_value take_apart(struct lowering *lowering, struct tape_value
     return result;
 }
 
-/* Keeps q, k, v, its output and a log-sum-exp for each row and head. */
-static struct tape_value attend(struct lowering *lowering, struct tape_value qkv, const struct attention *attention)
+/* Keeps what it takes, its output and a log-sum-exp for each row and head. */
+static struct tape_value attend(struct lowering *lowering, const struct tape_value *inputs, uint32_t count,
+                                const struct attention *attention)
 {
     struct tape *tape = &lowering->tape;
-    struct tape_op op = {.inputs = &qkv, .input_count = 1};
+    struct tape_op op = {.inputs = inputs, .input_count = count};
     int64_t rows = lowering->batch * attention->heads;
     int64_t padded = (attention->length + ROWS_TOGETHER - 1) / ROWS_TOGETHER * ROWS_TOGETHER;
-    struct tape_value result = {.tensor = tape_alloc(tape, attention->tokens * attention->width * qkv.element_bytes,
-                                                     MEMORY_ACTIVATION),
-                                .node = TAPE_NONE,
+    struct tape_value result = {.node = TAPE_NONE,
                                 .parameter = TAPE_NONE,
-                                .element_bytes = qkv.element_bytes,
+                                .element_bytes = inputs->element_bytes,
                                 .elements = attention->tokens * attention->width};
-    uint32_t log_sums = tape_alloc(tape, rows * padded * FULL_BYTES, MEMORY_ACTIVATION);
+    uint32_t log_sums;
 
+    result.tensor = tape_alloc(tape, tape_bytes(&result), MEMORY_ACTIVATION);
+    log_sums = tape_alloc(tape, rows * padded * FULL_BYTES, MEMORY_ACTIVATION);
     op.scratch[op.scratch_count++] = rows * attention->length * FULL_BYTES;
-    lowering_save(&op, qkv.tensor);
+    for (uint32_t i = 0; i < count; i++)
+        lowering_save(&op, inputs[i].tensor);
     lowering_save(&op, result.tensor);
     lowering_save(&op, log_sums);
     result.node = tape_record(tape, &op, &result);
     tape_drop(tape, log_sums);
-    tape_drop(tape, qkv.tensor);
     return result;
 }
 
-struct tape_value lowering_attention(struct lowering *lowering, size_t number, struct tape_value input)
+/* Parts of one tensor: on the way back their gradients are put together in a new one. */
+static struct tape_value split(struct lowering *lowering, struct tape_value input)
 {
-    const struct layer *layer = &lowering->list->items[number];
-    const struct lowered *lowered = &lowering->layers[number];
-    uint32_t in_count = lowered->parameter_count > 2 ? 2 : lowered->parameter_count ? 1 : 0;
+    struct tape_op op = {.inputs = &input, .input_count = 1};
+    struct tape_value result = input;
+
+    result.node = tape_record(&lowering->tape, &op, &result);
+    return result;
+}
+
+static struct tape_value attend_alone(struct lowering *lowering, const struct tape_value *inputs, uint32_t count,
+                                      const struct attention *attention)
+{
+    struct tape_value parts[3] = {0}, result;
+
+    count = count < array_size(parts) ? count : array_size(parts);
+    for (uint32_t i = 0; i < count; i++)
+        parts[i] = lowering_to_half(lowering, &inputs[i]);
+    if (count == 1)
+        parts[0] = split(lowering, parts[0]);
+    result = attend(lowering, parts, count, attention);
+    for (uint32_t i = 0; i < count; i++)
+        tape_drop(&lowering->tape, parts[i].tensor);
+    return result;
+}
+
+static struct attention attention_of(const struct lowering *lowering, const struct layer *layer, int64_t elements)
+{
     struct attention attention = {.width = layer->rank ? layer->shape[layer->rank - 1] : 1,
                                   .heads = layer->heads > 0 ? layer->heads : 1};
-    struct tape_value value, projected;
 
     if (attention.width < 1)
         attention.width = 1;
-    attention.tokens = input.elements / attention.width;
+    attention.tokens = elements / attention.width;
     attention.length = attention.tokens / lowering->batch;
-    tape_hold(&lowering->tape, input.tensor);
-    value = copy(lowering, input, TAPE_VIEW); /* batch_first: to (length, batch, width) */
+    return attention;
+}
+
+struct tape_value lowering_attention(struct lowering *lowering, size_t number, const struct tape_value *inputs,
+                                     uint32_t count, int64_t elements)
+{
+    const struct layer *layer = &lowering->list->items[number];
+    const struct lowered *lowered = &lowering->layers[number];
+    uint32_t in_count = lowered->parameter_count > 2 ? 2 : 1;
+    struct attention attention = attention_of(lowering, layer, elements);
+    struct tape_value value, projected;
+
+    if (!lowered->parameter_count)
+        return attend_alone(lowering, inputs, count, &attention);
+    tape_hold(&lowering->tape, inputs->tensor);
+    value = copy(lowering, *inputs, TAPE_VIEW); /* batch_first: to (length, batch, width) */
     projected = lowering_matmul(lowering, &value, lowered->first_parameter, in_count, 3 * value.elements);
     tape_drop(&lowering->tape, value.tensor);
-    value = take_apart(lowering, copy(lowering, projected, TAPE_OP));
-    value = copy(lowering, attend(lowering, value, &attention), TAPE_VIEW);
+    projected = take_apart(lowering, copy(lowering, projected, TAPE_OP));
+    value = attend(lowering, &projected, 1, &attention);
+    tape_drop(&lowering->tape, projected.tensor);
+    value = copy(lowering, value, TAPE_VIEW);
     projected = lowering_matmul(lowering, &value, lowered->first_parameter + (int32_t)in_count,
                                 lowered->parameter_count - in_count, value.elements);
     tape_drop(&lowering->tape, value.tensor);

@@ -449,7 +449,7 @@ struct tape_value lowering_layer(struct lowering *lowering, size_t number, const
     case LAYER_EMBEDDING:
         return lower_embedding(lowering, number, inputs);
     case LAYER_ATTENTION:
-        return lowering_attention(lowering, number, inputs[0]);
+        return lowering_attention(lowering, number, inputs, input_count, elements_of(lowering, number, inputs));
     case LAYER_RECURRENT:
         return lower_recurrent(lowering, number, inputs);
     case LAYER_ADD:

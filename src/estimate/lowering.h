@@ -45,7 +45,9 @@ void lowering_count(struct lowering *lowering);
 /* A layer's forward pass (lower_layers.c): a value with a reference of its own. */
 struct tape_value lowering_layer(struct lowering *lowering, size_t layer, const struct tape_value *inputs,
                                  uint32_t input_count);
-struct tape_value lowering_attention(struct lowering *lowering, size_t layer, struct tape_value input); /* lower_attention.c */
+/* The same of LAYER_ATTENTION, with a result of `elements` (lower_attention.c). */
+struct tape_value lowering_attention(struct lowering *lowering, size_t layer, const struct tape_value *inputs,
+                                     uint32_t input_count, int64_t elements);
 
 /* Runs an operator whose result is a new tensor of `elements`; inputs and what it saves as op says. */
 struct tape_value lowering_run(struct lowering *lowering, struct tape_op *op, int64_t elements, uint8_t element_bytes);
