@@ -34,9 +34,7 @@ static int64_t median(struct constants *constants)
 
 static void add_row(struct constants *constants, const struct dataset_row *row, const struct machine_profile *profile)
 {
-    /* Of the simple rules the one that fits measured CNNs best. */
-    struct replay_options options = {.rule =
-                                         workspace_rule_by_pass(WORKSPACE_NONE, WORKSPACE_WINOGRAD, WORKSPACE_COPY)};
+    struct replay_options options = {.rule = workspace_rule_default()};
     struct replay_result result;
     struct program program;
 
@@ -51,61 +49,65 @@ static void add_row(struct constants *constants, const struct dataset_row *row, 
     program_release(&program);
 }
 
-/* The median of one file's runs. */
-static int constant_of(const char *file, const struct machine_profile **profile, enum dataset_kind *kind,
-                       int64_t *bytes, struct strbuf *notes, struct error *err)
+/* Adds one file's runs to those of its kind. */
+static int read_file(const char *file, struct constants *plain, struct constants *with_cudnn,
+                     const struct machine_profile **profile, struct strbuf *notes, struct error *err)
 {
-    struct constants constants = {0};
+    struct constants own = {0}, *all;
     struct dataset dataset;
-    char text[UNITS_TEXT];
     int rc = dataset_read(&dataset, file, NULL, err);
 
     if (rc)
         return rc;
-    *kind = dataset.kind;
     *profile = dataset.profile;
-    if (dataset.kind == DATASET_REAL || dataset.kind == DATASET_TIMM) {
-        dataset_release(&dataset);
-        return error_set(err, EINVAL, "--from-data '%.200s': models of all sorts; take mlp, transformer or cnn", file);
-    }
+    all = dataset.kind == DATASET_CNN ? with_cudnn : plain;
     for (size_t i = 0; i < dataset.count; i++)
-        add_row(&constants, &dataset.rows[i], dataset.profile);
-    if (constants.count) {
-        *bytes = median(&constants);
-        strbuf_printf(notes, "# %zu runs of %s: %s more than their replay reserves (median).\n", constants.count,
-                      dataset_kind_names[dataset.kind], format_bytes(*bytes, text));
-    } else {
+        add_row(&own, &dataset.rows[i], dataset.profile);
+    if (dataset.kind == DATASET_REAL || dataset.kind == DATASET_TIMM)
+        rc = error_set(err, EINVAL, "--from-data '%.200s': models of all sorts; take mlp, transformer or cnn", file);
+    else if (own.count == 0)
         rc = error_set(err, EINVAL, "%s: no run in it that completed and has a layer list", file);
+    if (rc == 0) {
+        strbuf_printf(notes, "# %zu runs of %s took %" PRId64 " MiB more than their replay reserves (median).\n",
+                      own.count, dataset_kind_names[dataset.kind], median(&own) / MIB);
+        array_reserve(all->bytes, all->capacity, all->count + own.count);
+        memcpy(all->bytes + all->count, own.bytes, own.count * sizeof *own.bytes);
+        all->count += own.count;
     }
-    free(constants.bytes);
+    free(own.bytes);
     dataset_release(&dataset);
     return rc;
+}
+
+static int take_medians(struct machine_profile *profile, const struct machine_profile *of, struct constants *plain,
+                        struct constants *with_cudnn, struct error *err)
+{
+    if (!plain->count)
+        return error_set(err, EINVAL,
+                         "--from-data: runs without cuDNN are needed too: give mlp:FILE or transformer:FILE");
+    *profile = *of;
+    profile->context_bytes = median(plain) / MIB * MIB;
+    if (with_cudnn->count) {
+        int64_t more = median(with_cudnn) / MIB * MIB - profile->context_bytes;
+        profile->cudnn_bytes = more > 0 ? more : 0;
+    }
+    snprintf(profile->source, sizeof profile->source, "taken from measured runs by carma calibrate%s",
+             with_cudnn->count ? "" : "; cuDNN as built in");
+    return 0;
 }
 
 int calibrate_by_data(struct machine_profile *profile, const char *const *files, size_t count, struct strbuf *notes,
                       struct error *err)
 {
+    struct constants plain = {0}, with_cudnn = {0};
     const struct machine_profile *of = NULL;
-    int64_t context_bytes = -1, with_cudnn_bytes = -1, bytes = 0;
-    enum dataset_kind kind = DATASET_MLP;
-    int rc;
+    int rc = 0;
 
-    for (size_t i = 0; i < count; i++) {
-        if ((rc = constant_of(files[i], &of, &kind, &bytes, notes, err)))
-            return rc;
-        if (kind == DATASET_CNN)
-            with_cudnn_bytes = bytes;
-        else
-            context_bytes = bytes;
-    }
-    if (context_bytes < 0)
-        return error_set(err, EINVAL,
-                         "--from-data: runs without cuDNN are needed too: give mlp:FILE or transformer:FILE");
-    *profile = *of;
-    profile->context_bytes = context_bytes;
-    if (with_cudnn_bytes >= 0)
-        profile->cudnn_bytes = with_cudnn_bytes > context_bytes ? with_cudnn_bytes - context_bytes : 0;
-    snprintf(profile->source, sizeof profile->source, "taken from measured runs by carma calibrate%s",
-             with_cudnn_bytes < 0 ? "; cuDNN assumed as built in" : "");
-    return 0;
+    for (size_t i = 0; i < count && rc == 0; i++)
+        rc = read_file(files[i], &plain, &with_cudnn, &of, notes, err);
+    if (rc == 0)
+        rc = take_medians(profile, of, &plain, &with_cudnn, err);
+    free(plain.bytes);
+    free(with_cudnn.bytes);
+    return rc;
 }
