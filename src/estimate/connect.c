@@ -404,7 +404,7 @@ static bool in_attention(const struct connect *c)
 
 static int32_t make_core(struct connect *c, const struct shape *shape)
 {
-    return make(c, LAYER_ATTENTION, c->scores ? "eager_attention" : "scaled_dot_product_attention", shape);
+    return make(c, LAYER_MULTIPLY, "scaled_dot_product_attention", shape);
 }
 
 /* What a module shows of the inside of its attention (a dropout of the scores, norms of heads) is not of its chain. */
@@ -958,6 +958,51 @@ static void walk(struct connect *c)
     close_shortcut(c, NULL);
 }
 
+/* Blocks of torchvision and timm: their ReLUs run in place, and some of their sums. */
+static bool find_published(const struct layer_list *list, bool *sums)
+{
+    static const struct {
+        const char *type;
+        bool sums;
+    } blocks[] = {
+        {"BasicBlock", true},   {"Bottleneck", true},        {"MBConv", true},
+        {"Block", true},        {"InvertedResidual", false}, {"Fire", false},
+        {"BasicConv2d", false}, {"_DenseLayer", false},      {"DepthwiseSeparableConv", false},
+    };
+    bool found = false;
+
+    *sums = false;
+    for (size_t i = 0; i < list->count; i++) {
+        for (size_t j = 0; j < array_size(blocks) && list->items[i].container; j++) {
+            if (strcmp(blocks[j].type, list->items[i].type) == 0) {
+                found = true;
+                *sums |= blocks[j].sums;
+            }
+        }
+    }
+    return found;
+}
+
+/* A summary does not say what runs in place. Only a ReLU in place takes less: the others then keep a copy of their
+ * input. */
+static void find_in_place(struct connect *c)
+{
+    bool sums, published = find_published(c->rows, &sums);
+
+    for (size_t i = 0; i < c->made.count; i++) {
+        struct layer *layer = &c->made.items[i];
+        const struct layer *from = layer->input_count ? layer_at(c, layer->inputs[0]) : NULL;
+        bool relu = layer->kind == LAYER_ACTIVATION && layer->activation == ACTIVATION_RELU;
+
+        if (!from || c->used[layer->inputs[0]] != 1)
+            continue;
+        if (from->kind != LAYER_BATCH_NORM && from->kind != LAYER_CONV && from->kind != LAYER_ADD)
+            continue;
+        if ((published && relu) || (sums && layer->kind == LAYER_ADD))
+            layer->in_place = true;
+    }
+}
+
 void layers_connect(struct layer_list *list)
 {
     struct connect c = {.rows = list, .prev = MODEL_INPUT, .budget = LOOK_BUDGET};
@@ -973,6 +1018,7 @@ void layers_connect(struct layer_list *list)
             c.attention[i] + (list->items[i].kind == LAYER_ATTENTION || type_is_attention(list->items[i].type));
     }
     walk(&c);
+    find_in_place(&c);
     old.guessed = list->guessed;
     free(list->items); /* their inputs have moved */
     *list = old;

@@ -73,7 +73,7 @@ static const struct csv_column columns[] = {
 /* torchsummary's own: of the passes before the training that were tried (none, this, a whole batch), the only one with
  * which runs of one convolution come out as measured. */
 #define SUMMARY_BATCH 2
-#define MAX_SIZE     8192
+#define MAX_SIZE      8192
 
 struct cnn {
     int64_t channels, classes, depth, base, batch, size, pool_interval;

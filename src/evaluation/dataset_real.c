@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "evaluation/language.h"
 #include "evaluation/rows.h"
 
 enum column {
@@ -49,6 +50,7 @@ static const struct csv_column columns[] = {
 };
 
 #define MAX_SUMMARIES 1000
+#define MAX_WIDTH     (1 << 18)
 
 enum line_column { LINE_MODEL, LINE_DATASET, LINE_IDX, LINE_TYPE, LINE_SHAPE, LINE_PARAMS };
 
@@ -186,6 +188,23 @@ static void take_layers(struct dataset_row *row, const struct summary_lines *lin
     row->has_layers = true;
 }
 
+static int read_language(const struct csv *csv, struct dataset_row *row, int64_t gpus, struct error *err)
+{
+    struct language_model language = {.gpus = gpus};
+
+    if (csv_number(csv, NUM_LAYERS, 1, 1000, 1, 0, &language.layers, err) ||
+        csv_number(csv, HIDDEN, 1, MAX_WIDTH, 1, 0, &language.width, err) ||
+        csv_number(csv, FF, 1, MAX_WIDTH, 1, 0, &language.inner, err) ||
+        csv_number(csv, HEADS, 1, 1024, 1, 0, &language.heads, err) ||
+        csv_number(csv, VOCAB, 1, 1 << 22, 1, 0, &language.words, err) ||
+        csv_number(csv, SEQ_LEN, 1, 1 << 20, 1, 0, &language.length, err))
+        return -EINVAL;
+    if (language.layers && language.width && language.inner && language.heads && language.words && language.length)
+        row->has_layers = language_build(&row->layers, csv->values[MODEL], &language, csv, err);
+    row->training.optimizer = OPTIMIZER_ADAMW;
+    return 0;
+}
+
 static int read_row(const struct csv *csv, struct dataset_row *row, struct summaries *summaries, struct error *err)
 {
     const char *model = csv->values[MODEL], *dataset = csv->values[DATASET];
@@ -197,10 +216,15 @@ static int read_row(const struct csv *csv, struct dataset_row *row, struct summa
         dataset_mib(csv, HORUS, &row->published[0], err) || dataset_mib(csv, FAKETENSOR, &row->published[1], err) ||
         dataset_mib(csv, GPUMEMNET, &row->published[2], err))
         return -EINVAL;
+    if (row->training.batch_size % gpus)
+        return csv_error(csv, err, "batch_size %s does not divide among %s GPUs", csv->values[BATCH_SIZE],
+                         csv->values[GPUS]);
     snprintf(row->name, sizeof row->name, "%.40s %.30s %" PRId64, model, dataset, row->training.batch_size);
     snprintf(row->group, sizeof row->group, "%.31s", model);
-    if (lines)
-        take_layers(row, lines);
+    row->training.batch_size /= gpus; /* DataParallel splits it */
+    if (!lines)
+        return read_language(csv, row, gpus, err);
+    take_layers(row, lines);
     return 0;
 }
 
