@@ -11,6 +11,7 @@ import types
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils import _python_dispatch as python_dispatch
 
 from carma import attention
 from carma.errors import CaptureError
@@ -97,7 +98,8 @@ MAPPINGS = (
 )  # fmt: skip
 
 
-def _replace(stack, module, name, value):
+def replace(stack, module, name, value):
+    """Sets an attribute until the stack is left."""
     missing = object()
     old = module.__dict__.get(name, missing)
     setattr(module, name, value)
@@ -109,7 +111,7 @@ def _mapped(stack, device):
         if device not in devices:
             continue
         for module, name in places:
-            _replace(stack, module, name, replacement(getattr(module, name)))
+            replace(stack, module, name, replacement(getattr(module, name)))
 
 
 def _follow_modules(stack, recorder, names):
@@ -117,6 +119,8 @@ def _follow_modules(stack, recorder, names):
     original = torch.nn.Module.__call__
 
     def call(module, *args, **kwargs):
+        if recorder.follower is not None and not recorder.labels:
+            recorder.follower.before_module(module, args, kwargs)
         if id(module) not in names and not recorder.labels:
             for name, child in module.named_modules():
                 names.setdefault(id(child), name)
@@ -130,43 +134,46 @@ def _follow_modules(stack, recorder, names):
                 recorder.counts.layer([out] if isinstance(out, torch.Tensor) else [])
         return out
 
-    _replace(stack, torch.nn.Module, "__call__", call)
+    replace(stack, torch.nn.Module, "__call__", call)
 
 
 def _follow_engine(stack, recorder):
-    """Tells the recorder when autograd's engine is entered, and that it is the backward pass."""
+    """Tells the recorder when autograd's engine is entered."""
     original = torch.autograd._engine_run_backward
 
     @functools.wraps(original)
     def run_backward(*args, **kwargs):
         outer, recorder.engine = recorder.engine, True
         try:
-            with recorder.during("backward"):
-                return original(*args, **kwargs)
+            return original(*args, **kwargs)
         finally:
             recorder.engine = outer
 
-    _replace(stack, torch.autograd, "_engine_run_backward", run_backward)
-    _replace(stack, torch.autograd.graph, "_engine_run_backward", run_backward)
+    replace(stack, torch.autograd, "_engine_run_backward", run_backward)
+    replace(stack, torch.autograd.graph, "_engine_run_backward", run_backward)
 
 
 def _follow_backward(stack, recorder):
-    """1.13: the engine is reached through these two."""
+    """The backward pass, from where the first gradient is made."""
     for name in ("backward", "grad"):
         original = getattr(torch.autograd, name)
 
         def run(*args, original=original, **kwargs):
+            if recorder.follower is not None:
+                recorder.follower.before_backward()
             with recorder.during("backward"):
                 return original(*args, **kwargs)
 
-        _replace(stack, torch.autograd, name, functools.wraps(original)(run))
+        replace(stack, torch.autograd, name, functools.wraps(original)(run))
 
 
 def _as_if_cuda(stack):
-    """Lets autocast and the optimizers' multi-tensor forms take fake CUDA tensors for what they stand for."""
+    """Lets autocast and the optimizers' multi-tensor forms take fake CUDA tensors for what they stand for, and a
+    gradient scaler find no overflow."""
     from torch.utils import _foreach_utils
 
-    _replace(stack, torch.cuda.amp.common, "amp_definitely_not_available", lambda: False)
+    replace(stack, torch.amp.GradScaler, "_maybe_opt_step", lambda scaler, optimizer, state, *args, **kwargs: optimizer.step(*args, **kwargs))
+    replace(stack, torch.cuda.amp.common, "amp_definitely_not_available", lambda: False)
     optimizers = importlib.import_module("torch.optim.optimizer")  # torch.optim hides it
     for types_ in (optimizers._foreach_supported_types, _foreach_utils._foreach_supported_types):
         types_.append(FakeTensor)
@@ -187,8 +194,21 @@ def _collect_by_hand(stack):
 
 
 @contextlib.contextmanager
+def really():
+    """Within it new tensors are real, and nothing is watched."""
+    if hasattr(python_dispatch, "_disable_current_modes"):
+        with python_dispatch._disable_current_modes():
+            yield
+    else:
+        with contextlib.ExitStack() as stack:
+            while python_dispatch._get_current_dispatch_mode() is not None:
+                stack.enter_context(python_dispatch._pop_mode_temporarily())
+            yield
+
+
+@contextlib.contextmanager
 def gpu(make_recorder):
-    """Within it tensors are fake and watched by make_recorder(mapping, fake_mode, names)'s recorder, which is given."""
+    """Within it tensors are fake and watched by make_recorder(mapping, fake_mode), which is given."""
     device = mapping()
     with contextlib.ExitStack() as stack:
         _collect_by_hand(stack)
@@ -200,9 +220,9 @@ def gpu(make_recorder):
             _as_if_cuda(stack)
             _follow_engine(stack, recorder)
         else:
-            _follow_backward(stack, recorder)
             # Its operators want a real handle, which a fake mode does not give: Optimizer.step would fail.
-            _replace(stack, torch.autograd.profiler, "record_function", lambda name: contextlib.nullcontext())
+            replace(stack, torch.autograd.profiler, "record_function", lambda name: contextlib.nullcontext())
+        _follow_backward(stack, recorder)
         _follow_modules(stack, recorder, names)
         _mapped(stack, device)
         stack.enter_context(fake_mode)

@@ -58,6 +58,7 @@ class Recorder(TorchDispatchMode):
         self.settled = {}  # the same, of what lives as long as the model: looked at only by settle()
         self.counts = operators.Counts()
         self.counting = False
+        self.follower = None  # of a script
         self.watching = True
         self.engine = False  # inside autograd's engine, not yet at its first node
         self._addition = None  # (old storage, new storage, event): a sum of gradients that may have been made in place
@@ -79,6 +80,13 @@ class Recorder(TorchDispatchMode):
         dead = [key for key in self.live if expired(key)]
         for key in dead:
             self._release(key, self.live.pop(key))
+
+    def name(self, tensor, category, label=None):
+        """Says what a tensor is that was allocated when nobody knew, and where it belongs."""
+        block = self.block_of(tensor)
+        if block is not None:
+            block.category = category
+            block.label = block.label if label is None else label
 
     def name_gradients(self, tensors):
         for tensor in tensors:

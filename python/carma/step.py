@@ -8,6 +8,7 @@ import torch
 
 from carma import pretend, writer
 from carma.errors import CaptureError
+from carma.optimizers import name_of_optimizer, states_of
 from carma.recorder import BACKWARD, FORWARD, OPTIMIZER, SETUP, Recorder
 
 STEPS = 2  # the first creates gradients and optimizer states, the second finds them there
@@ -117,12 +118,6 @@ def _batch_of(inputs):
     return found[0].shape[0]
 
 
-def _tensors(value):
-    found = []
-    _map(value, found.append, torch.Tensor)
-    return found
-
-
 class _Plan:
     def __init__(self, model, inputs, targets, found, loss, optimizer, precision, accumulate):
         self.model, self.inputs, self.targets, self.found = model, inputs, targets, found
@@ -151,7 +146,7 @@ class _Plan:
         if not trained:
             raise CaptureError("no parameter of the model is trained")
         optimizer = self._make_optimizer(trained)
-        self.optimizer_name = "none" if optimizer is None else type(optimizer).__name__.lower()
+        self.optimizer_name = "none" if optimizer is None else name_of_optimizer(optimizer)
         scaler = torch.amp.GradScaler("cuda") if self.precision == "amp" else None
         model.train()
         for step in range(1, STEPS + 1):
@@ -174,7 +169,7 @@ class _Plan:
                 elif optimizer is not None:
                     optimizer.step()
             if optimizer is not None:
-                recorder.settle(_states(optimizer), "optimizer")
+                recorder.settle(states_of(optimizer), "optimizer")
 
     def _make_optimizer(self, trained):
         if self.optimizer is None:
@@ -217,15 +212,6 @@ class _Plan:
             targets = torch.empty((output.shape[0], *output.shape[2:]), dtype=torch.long, device=device)
             recorder.adopt(targets, "input")
         return torch.nn.functional.cross_entropy(output, targets)
-
-
-def _states(optimizer):
-    return [
-        value
-        for state in optimizer.state.values()
-        for value in _tensors(state)
-        if value.dim() > 0 or value.device.type == "cuda"
-    ]
 
 
 @contextlib.contextmanager

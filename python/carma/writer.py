@@ -14,6 +14,7 @@ LETTERS = {
     "workspace": "w",
 }
 COUNTS = ("layers", "convolutions", "linears", "norms", "dropouts", "activations", "attentions")
+PADDING = 64  # bytes that a strided tensor's storage may end before the last row does: none of the allocator's sizes
 LINE = 100  # characters of events in one line, about
 
 
@@ -37,7 +38,7 @@ class Trace:
                 continue  # an empty tensor has no block
             elif event.kind == ALLOC:
                 numbers[id(event.block)] = len(numbers)
-                self._add((ALLOC, *place, event.label, LETTERS[_category(event.block)]), event.block.bytes)
+                self._add((ALLOC, *place, event.block.label, LETTERS[_category(event.block)]), event.block.bytes)
             else:
                 self._add((FREE, *place, "", numbers[id(event.block)]), 0)
         self.tensors = len(numbers)
@@ -75,6 +76,8 @@ def _size(batch, value, other_batch, other_value):
     """None: not linear, as far as two points and a base that is not negative can tell."""
     slope, rest = divmod(other_value - value, other_batch - batch)
     base = value - slope * batch
+    if -PADDING <= base < 0:
+        base = 0
     return None if rest or slope < 0 or base < 0 else Size(base, slope)
 
 

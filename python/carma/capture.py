@@ -1,0 +1,71 @@
+"""Usage: python -m carma.capture [OPTIONS] SCRIPT [ARGUMENT]...
+
+Runs a training script as it is, but with fake tensors: no GPU is needed and no model is allocated. Until its optimizers
+have made the wanted number of steps, every tensor that comes and goes on the GPU is noted; then the script is stopped
+and the notes are written to a file that `carma estimate --capture` reads (docs/capture.md)."""
+
+import argparse
+import os
+import sys
+
+
+def _arguments():
+    parser = argparse.ArgumentParser(
+        prog="python -m carma.capture", description=__doc__.split("\n\n", 1)[1], usage="%(prog)s [OPTIONS] SCRIPT [ARGUMENT]..."
+    )
+    parser.add_argument("-o", "--output", default="model.capture", metavar="FILE", help="default: %(default)s")
+    parser.add_argument("--steps", type=int, default=2, metavar="N", help="of optimizers; default: %(default)s")
+    parser.add_argument(
+        "--batch", metavar="N,M",
+        help="run the script once with {batch} in its arguments replaced by N and once by M: the capture then holds for "
+        "every batch size",
+    )  # fmt: skip
+    parser.add_argument("--name", help="of the model; default: its class")
+    parser.add_argument("script", metavar="SCRIPT")
+    parser.add_argument("arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="the script's own")
+    return parser.parse_args()
+
+
+def _batches(arguments):
+    """The script's arguments for each run."""
+    if arguments.batch is None:
+        return [arguments.arguments]
+    sizes = arguments.batch.split(",")
+    if not 1 <= len(sizes) <= 2 or not all(size.isdigit() and int(size) > 0 for size in sizes) or len(set(sizes)) < len(sizes):
+        sys.exit(f"carma.capture: --batch {arguments.batch}: one or two different batch sizes, as in 8,12")
+    if not any("{batch}" in argument for argument in arguments.arguments):
+        sys.exit("carma.capture: --batch: the script's arguments must say where it goes, as in `train.py --batch-size {batch}`")
+    return [[argument.replace("{batch}", size) for argument in arguments.arguments] for size in sizes]
+
+
+def main():
+    arguments = _arguments()
+    runs = _batches(arguments)
+    if arguments.steps < 1:
+        sys.exit(f"carma.capture: --steps {arguments.steps}: at least 1")
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before PyTorch looks
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        sys.exit(f"carma.capture: {error}: install PyTorch for {sys.executable}")
+    from carma import script, step, writer
+    from carma.errors import CaptureError
+
+    try:
+        recorded = [script.record(arguments.script, run, arguments.steps) for run in runs]
+        (trace, header), other = recorded[0], recorded[1][0] if len(recorded) > 1 else None
+        if other is not None and other.batch == trace.batch:
+            raise CaptureError(f"--batch {arguments.batch}: the script trained with {trace.batch} both times")
+        if arguments.name is not None:
+            header["model"] = arguments.name
+        text, reason = writer.text(trace, other, header)
+        step.write(arguments.output, text)
+    except (CaptureError, OSError) as error:
+        sys.exit(f"carma.capture: {error}")
+    scale = "for any batch size" if not reason else f"for this batch size alone ({reason})"
+    print(f"{arguments.output}: {header['model']}, batch size {trace.batch}, {header['optimizer']}, {header['precision']}, "
+          f"{len(trace.events)} events; {scale}", file=sys.stderr)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
