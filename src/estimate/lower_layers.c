@@ -353,10 +353,7 @@ static struct tape_value lower_joint(struct lowering *lowering, size_t number, c
     int64_t elements = elements_of(lowering, number, &inputs[0]);
 
     op.input_count = split_inputs(&op, inputs, count, left);
-    if (layer->kind == LAYER_ADD) {
-        op.kind = TAPE_VIEW;
-        op.reduces = true;
-    }
+    op.kind = layer->kind == LAYER_ADD ? TAPE_VIEW : layer->kind == LAYER_CONCAT ? TAPE_JOIN : TAPE_OP;
     if (layer->kind == LAYER_MULTIPLY) {
         for (uint32_t i = 0; i < op.input_count && op.saved_count < TAPE_OP_SAVED; i++) {
             lowering_save(&op, left[i].tensor);

@@ -15,7 +15,9 @@ struct tape_edge {
 struct tape_node {
     uint8_t kind; /* enum tape_kind */
     uint32_t label;
+    bool part;        /* its gradient is a part of that tensor: not dense, so that nothing is added to it in place */
     int32_t gradient; /* of its result: a tensor, or TAPE_NONE */
+    int64_t bytes;    /* of its result */
     uint32_t first_edge, edge_count;
     uint32_t first_number, saved_count, parameter_count, scratch_count;
     int32_t conv; /* TAPE_CONV: which of the program's convs its forward pass was */
@@ -89,11 +91,18 @@ static void push_number(struct tape *tape, int64_t number)
     tape->numbers[tape->number_count++] = number;
 }
 
+/* Whether the one's gradient can be the other's: else it is summed up (broadcasting) or converted. */
+static bool same_kind(const struct tape_value *input, const struct tape_value *result)
+{
+    return input->elements == result->elements && input->element_bytes == result->element_bytes;
+}
+
 int32_t tape_record(struct tape *tape, const struct tape_op *op, const struct tape_value *result)
 {
     struct tape_node node = {.kind = (uint8_t)op->kind,
                              .label = tape->at.label,
                              .gradient = TAPE_NONE,
+                             .bytes = tape_bytes(result),
                              .first_edge = (uint32_t)tape->edge_count,
                              .edge_count = op->input_count,
                              .first_number = (uint32_t)tape->number_count,
@@ -107,7 +116,7 @@ int32_t tape_record(struct tape *tape, const struct tape_op *op, const struct ta
     for (uint32_t i = 0; i < op->input_count; i++) {
         const struct tape_value *input = &op->inputs[i];
         tape->edges[tape->edge_count++] =
-            (struct tape_edge){input->node, op->reduces && input->elements != result->elements, tape_bytes(input)};
+            (struct tape_edge){input->node, op->kind == TAPE_VIEW && !same_kind(input, result), tape_bytes(input)};
     }
     for (uint32_t i = 0; i < op->saved_count; i++) {
         tape_hold(tape, op->saved[i]);
@@ -139,13 +148,18 @@ static void convolve(struct tape *tape, const struct tape_node *node, enum conv_
     program_conv(tape->program, &conv, tape->at);
 }
 
+static bool passes(const struct tape_node *node)
+{
+    return node->kind == TAPE_VIEW || node->kind == TAPE_JOIN;
+}
+
 /* Gradients of the operator's inputs; TAPE_NONE where none is wanted. */
 static void make_input_gradients(struct tape *tape, const struct tape_node *node)
 {
     for (uint32_t i = 0; i < node->edge_count; i++) {
         const struct tape_edge *edge = &tape->edges[node->first_edge + i];
         int32_t gradient = TAPE_NONE;
-        if (edge->node != TAPE_NONE && node->kind == TAPE_VIEW && !edge->own) {
+        if (edge->node != TAPE_NONE && passes(node) && !edge->own) {
             gradient = node->gradient;
             tape_hold(tape, (uint32_t)gradient);
         } else if (edge->node != TAPE_NONE) {
@@ -197,21 +211,24 @@ static void widen_parameter_gradients(struct tape *tape, const struct tape_node 
     }
 }
 
-/* A gradient arrives where another may be: added to it in place if nobody else has that, else into a new tensor. */
-static void deliver(struct tape *tape, const struct tape_edge *edge, uint32_t gradient)
+/* A gradient arrives where another may be: added to it in place if nobody else has that and it is a tensor of its own,
+ * else into a new one. */
+static void deliver(struct tape *tape, const struct tape_edge *edge, uint32_t gradient, bool part)
 {
     struct tape_node *source = &tape->nodes[edge->node];
     uint32_t sum;
 
     if (source->gradient == TAPE_NONE) {
         source->gradient = (int32_t)gradient;
-    } else if (tape->references[source->gradient] == 1) {
+        source->part = part;
+    } else if (tape->references[source->gradient] == 1 && !source->part) {
         tape_drop(tape, gradient);
     } else {
         sum = tape_alloc(tape, edge->bytes, MEMORY_TEMPORARY);
         tape_drop(tape, (uint32_t)source->gradient);
         tape_drop(tape, gradient);
         source->gradient = (int32_t)sum;
+        source->part = false;
     }
 }
 
@@ -246,6 +263,8 @@ static void run_node(struct tape *tape, struct tape_node *node)
 
     tape->at.label = node->label;
     make_scratch(tape, node, scratch);
+    if (node->kind == TAPE_CONV && node->part) /* cuDNN wants it dense */
+        tape->numbers[inputs - 1] = tape_alloc(tape, node->bytes, MEMORY_TEMPORARY);
     make_input_gradients(tape, node);
     make_parameter_gradients(tape, node);
     for (size_t i = scratch; i < inputs; i++)
@@ -253,9 +272,12 @@ static void run_node(struct tape *tape, struct tape_node *node)
             tape_drop(tape, (uint32_t)tape->numbers[i]);
     drop_saved(tape, node);
     tape_drop(tape, (uint32_t)node->gradient);
-    for (uint32_t i = 0; i < node->edge_count; i++)
+    for (uint32_t i = 0; i < node->edge_count; i++) {
+        const struct tape_edge *edge = &tape->edges[node->first_edge + i];
         if (tape->numbers[inputs + i] != TAPE_NONE)
-            deliver(tape, &tape->edges[node->first_edge + i], (uint32_t)tape->numbers[inputs + i]);
+            deliver(tape, edge, (uint32_t)tape->numbers[inputs + i],
+                    node->kind == TAPE_JOIN || (node->part && passes(node) && !edge->own));
+    }
     widen_parameter_gradients(tape, node, narrow);
     tape->number_count = scratch;
 }

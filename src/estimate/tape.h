@@ -34,7 +34,8 @@ struct tape_parameter {
 
 enum tape_kind {
     TAPE_OP,
-    TAPE_VIEW, /* its gradient passes through: no new tensor */
+    TAPE_VIEW, /* its gradient passes through: no new tensor, but where an input is smaller or of another width */
+    TAPE_JOIN, /* of its inputs: each gets a part of the gradient, which is no tensor of its own */
     TAPE_CONV  /* the program's last convolution is its forward pass */
 };
 
@@ -42,7 +43,6 @@ struct tape_op {
     enum tape_kind kind;
     const struct tape_value *inputs; /* borrowed */
     uint32_t input_count;
-    bool reduces; /* TAPE_VIEW: an input smaller than the result gets a gradient of its own (broadcasting) */
     uint32_t saved[TAPE_OP_SAVED]; /* tensors, which the tape then holds too */
     uint32_t saved_count;
     int32_t parameters[TAPE_OP_OWN];
