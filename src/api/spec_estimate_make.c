@@ -143,6 +143,8 @@ int job_estimate_make(struct job_estimate *estimate, const struct job_spec *spec
     estimate->quantile_permille = quantile_permille;
     if (spec->capture)
         rc = ask_capture(&asking, &why);
+    if (rc == -ENOTSUP && spec->summary)
+        spec_strings_release(&estimate->warnings); /* they were about the capture */
     if (spec->summary && (!spec->capture || rc == -ENOTSUP))
         rc = ask_summary(&asking, &why);
     if (rc == -ENOTSUP) {

@@ -168,6 +168,62 @@ static void test_no_answer(void **state)
     job_spec_release(&spec);
 }
 
+/* What carma.capture recorded of a small network: Adam, fp32, batch 16, for any other too. */
+static void take_capture(struct job_spec *spec)
+{
+    size_t length;
+
+    assert_int_equal(file_read(CARMA_FAKES "/mlp.capture", 1 << 20, &spec->capture, &length, NULL), 0);
+    spec->capture_name = xstrdup("mlp.capture");
+}
+
+static void test_a_capture(void **state)
+{
+    struct job_estimate estimate;
+    struct job_spec spec;
+    struct error err;
+
+    (void)state;
+    fill(&spec, true);
+    take_capture(&spec);
+    if (make(&estimate, &spec, &err))
+        fail_msg("%s", err.text);
+    assert_string_equal(estimate.from, "mlp.capture"); /* before the summary */
+    assert_null(asked.layers);
+    assert_true(asked.training.batch_size == 16 && asked.training.optimizer == OPTIMIZER_ADAM);
+    assert_int_equal(estimate.warnings.count, 1);
+    assert_string_equal(estimate.warnings.items[0], "a capture");
+    job_estimate_release(&estimate);
+
+    /* Another batch size is the job's to choose; how it was recorded is not. */
+    spec.batch_size = 64;
+    spec.optimizer = xstrdup("sgd");
+    spec.precision = xstrdup("amp");
+    assert_int_equal(make(&estimate, &spec, NULL), 0);
+    assert_true(asked.training.batch_size == 64 && asked.training.optimizer == OPTIMIZER_ADAM &&
+                asked.training.precision == PRECISION_FP32);
+    assert_int_equal(estimate.warnings.count, 3);
+    assert_string_equal(estimate.warnings.items[0],
+                        "the capture was recorded with adam: the job's optimizer sgd changes nothing");
+    assert_string_equal(estimate.warnings.items[1],
+                        "the capture was recorded with fp32: the job's precision amp changes nothing");
+    job_estimate_release(&estimate);
+
+    takes_captures = false;
+    assert_int_equal(make(&estimate, &spec, NULL), 0);
+    assert_string_equal(estimate.from, "r18.txt");
+    assert_true(asked.layers && !asked.capture && asked.training.optimizer == OPTIMIZER_SGD);
+    assert_int_equal(estimate.warnings.count, 1);
+    assert_string_equal(estimate.warnings.items[0], "a summary");
+    job_estimate_release(&estimate);
+
+    strcpy(strstr(spec.capture, "\nend"), "\n");
+    takes_captures = true;
+    assert_int_equal(make(&estimate, &spec, &err), -EINVAL);
+    assert_memory_equal(err.text, "mlp.capture:", 12);
+    job_spec_release(&spec);
+}
+
 static void test_more_than_the_gpu_has(void **state)
 {
     static const struct machine_profile small = {.name = "small", .memory_bytes = 2 * GIB};
@@ -228,6 +284,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_nothing_to_go_by), CASE(test_a_summary),             CASE(test_no_batch_size),
         CASE(test_no_answer),        CASE(test_more_than_the_gpu_has), CASE(test_json),
+        CASE(test_a_capture),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
