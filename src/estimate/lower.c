@@ -246,6 +246,7 @@ static int train(struct lowering *lowering, struct error *err)
         struct tape_value before = output;
         tape->at = (struct program_event){.step = (uint8_t)(i + 1), .phase = PHASE_FORWARD};
         lowering->batch = batches[i];
+        lowering->autocast = lowering->training->precision == PRECISION_AMP;
         if (i)
             tape_drop(tape, lowering->input.tensor);
         tape_zero_gradients(tape);

@@ -64,7 +64,7 @@ static struct tape_value cast(struct lowering *lowering, const struct tape_value
 
 struct tape_value lowering_to_half(struct lowering *lowering, const struct tape_value *value)
 {
-    return cast(lowering, value, lowering->training->precision == PRECISION_AMP ? HALF_BYTES : FULL_BYTES);
+    return cast(lowering, value, lowering->autocast ? HALF_BYTES : FULL_BYTES);
 }
 
 struct tape_value lowering_to_full(struct lowering *lowering, const struct tape_value *value)
@@ -81,7 +81,7 @@ static void take_parameters(struct tape_op *op, const struct lowered *lowered)
 /* Autocast's copies; the weight's is saved where the input needs a gradient. */
 static void cast_parameters(struct lowering *lowering, struct tape_op *op)
 {
-    if (lowering->training->precision != PRECISION_AMP)
+    if (!lowering->autocast)
         return;
     for (uint32_t i = 0; i < op->parameter_count; i++) {
         uint32_t half = tape_cast_parameter(&lowering->tape, op->parameters[i]);
@@ -223,27 +223,46 @@ static bool works_in_place(const struct layer *layer)
                                layer->activation == ACTIVATION_SELU);
 }
 
-static struct tape_value lower_activation(struct lowering *lowering, size_t number, const struct tape_value *input)
+static struct tape_value overwrite(struct lowering *lowering, struct tape_op *op, const struct tape_value *input)
+{
+    struct tape_value result = lowering_alias(lowering, input);
+
+    lowering_save(op, result.tensor);
+    result.node = tape_record(&lowering->tape, op, &result);
+    return result;
+}
+
+static struct tape_value activate(struct lowering *lowering, size_t number, const struct tape_value *input)
 {
     const struct layer *layer = &lowering->list->items[number];
     bool saves_output = activation_saves_output((enum activation)layer->activation);
     struct tape_op op = {.inputs = input, .input_count = 1};
-    struct tape_value result;
 
-    if (layer->activation == ACTIVATION_NONE)
-        return lowering_alias(lowering, input);
     take_parameters(&op, &lowering->layers[number]);
-    if (works_in_place(layer)) {
-        result = lowering_alias(lowering, input);
-        lowering_save(&op, result.tensor);
-        result.node = tape_record(&lowering->tape, &op, &result);
-        return result;
-    }
+    if (works_in_place(layer))
+        return overwrite(lowering, &op, input);
     if (!saves_output)
         lowering_save(&op, input->tensor);
     if (layer->activation == ACTIVATION_PRELU) /* the slope's gradient of every element, before it is summed up */
         op.scratch[op.scratch_count++] = tape_bytes(input);
     return run_saving(lowering, &op, input->elements, input->element_bytes, saves_output, NULL, 0);
+}
+
+static struct tape_value lower_activation(struct lowering *lowering, size_t number, const struct tape_value *input)
+{
+    struct tape_value from, result;
+
+    switch (lowering->list->items[number].activation) {
+    case ACTIVATION_NONE:
+        return lowering_alias(lowering, input);
+    case ACTIVATION_SOFTPLUS: /* in full precision under autocast */
+        from = lowering_to_full(lowering, input);
+        result = activate(lowering, number, &from);
+        tape_drop(&lowering->tape, from.tensor);
+        return result;
+    default:
+        return activate(lowering, number, input);
+    }
 }
 
 static struct tape_value lower_softmax(struct lowering *lowering, const struct tape_value *input)

@@ -26,6 +26,7 @@ struct lowering {
     struct tape_value input; /* of the model, of the pass in progress */
     int64_t batch;           /* of the pass in progress */
     bool cublas_taken;
+    bool autocast; /* the pass in progress runs under it: matrix products and convolutions in half precision */
 };
 
 /* The shape that goes into a layer: of its first input; the rank is 0 where it is not known. */
@@ -53,7 +54,7 @@ struct tape_value lowering_attention(struct lowering *lowering, size_t layer, co
 struct tape_value lowering_run(struct lowering *lowering, struct tape_op *op, int64_t elements, uint8_t element_bytes);
 /* Adds to what op saves. */
 void lowering_save(struct tape_op *op, uint32_t tensor);
-/* Takes part in autocast: a matrix product or convolution in half precision. Both give a value with its own reference. */
+/* What autocast casts an operator's input to. Both give a value with its own reference. */
 struct tape_value lowering_to_half(struct lowering *lowering, const struct tape_value *value);
 struct tape_value lowering_to_full(struct lowering *lowering, const struct tape_value *value);
 /* y = x W^T + b with parameters first to first + count - 1 of the tape. */

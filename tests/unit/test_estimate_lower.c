@@ -335,10 +335,30 @@ static void amp_halves_matrix_products(void **state)
     assert_int_equal(taken(&model, 1, "linear-2", PHASE_FORWARD, MEMORY_ACTIVATION), BYTES / 2 + 2 * 10 * BATCH);
     assert_int_equal(taken(&model, 1, NULL, PHASE_BACKWARD, MEMORY_GRADIENT), model.program.parameter_bytes);
     assert_int_equal(model.program.parameter_bytes, 4 * (WIDTH * WIDTH + WIDTH + 2 * WIDTH + 10 * WIDTH + 10));
+    model.training.summary_pass = model.training.summary_gradients = true; /* which knows no autocast */
+    model.training.summary_batch = 1;
+    assert_int_equal(model_lower(&model), 0);
+    assert_int_equal(taken(&model, 0, "linear-0", PHASE_SETUP, MEMORY_ACTIVATION), 4 * WIDTH);
+    assert_int_equal(taken(&model, 0, "linear-0", PHASE_SETUP, MEMORY_TEMPORARY), 0);
     model.training.precision = PRECISION_TF32;
     assert_int_equal(model_lower(&model), 0);
     assert_int_equal(taken(&model, 1, "linear-0", PHASE_FORWARD, MEMORY_ACTIVATION), BYTES);
     assert_int_equal(taken(&model, 1, "linear-0", PHASE_FORWARD, MEMORY_TEMPORARY), 0);
+    model_release(&model);
+}
+
+/* A sum of half and full precision is in full; the half's gradient is converted. */
+static void amp_converts_where_widths_meet(void **state)
+{
+    struct model model;
+
+    model_init(&model, WIDTH, BATCH);
+    model.training.precision = PRECISION_AMP;
+    model_add(&model, LAYER_LINEAR, WIDTH, WIDTH * WIDTH, -1);
+    layer_add_input(model_add(&model, LAYER_ADD, WIDTH, 0, 0), -1);
+    finish(&model);
+    assert_int_equal(taken(&model, 1, "add-1", PHASE_FORWARD, MEMORY_ACTIVATION), BYTES);
+    assert_int_equal(taken(&model, 1, "add-1", PHASE_BACKWARD, MEMORY_TEMPORARY), BYTES / 2);
     model_release(&model);
 }
 
@@ -660,6 +680,7 @@ int main(void)
         cmocka_unit_test(summary_runs_before_the_training),
         cmocka_unit_test(cublas_takes_its_workspace_once),
         cmocka_unit_test(amp_halves_matrix_products),
+        cmocka_unit_test(amp_converts_where_widths_meet),
         cmocka_unit_test(nothing_leaks),
         cmocka_unit_test(attention_keeps_no_scores),
         cmocka_unit_test(containers_hold_their_input),
