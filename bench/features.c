@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "estimate/features.h"
 #include "estimate/lower.h"
+#include "estimate/utilisation.h"
 #include "evaluation/dataset.h"
 
 static double now_us(void)
@@ -23,11 +24,13 @@ static double now_us(void)
 static void print_header(void)
 {
     printf("kind,key,fold,group,name,out_of_memory,measured_bytes,smact,smocc,context_bytes,cudnn_bytes,memory_bytes,"
-           "convolutions,flops,batch,peak_allocated_bytes");
+           "convolutions,flops,batch,base_bytes");
     for (int i = 0; i < REPLAY_COUNT; i++)
         printf(",reserved_bytes_%d", i);
     for (int i = 0; i < FEATURE_COUNT; i++)
         printf(",%s", feature_names[i]);
+    for (int i = 0; i < UTILISATION_COUNT; i++)
+        printf(",%s", utilisation_feature_names[i]);
     putchar('\n');
 }
 
@@ -35,17 +38,21 @@ static void print_row(const struct dataset *dataset, const struct dataset_row *r
                       const struct features *features)
 {
     const struct machine_profile *profile = dataset->profile;
+    float utilisation[UTILISATION_COUNT];
 
+    utilisation_features_compute(utilisation, program);
     printf("%s,%016" PRIx64 ",%d,%s,%s,%d,%" PRId64 ",%d,%d,%" PRId64 ",%" PRId64 ",%" PRId64 ",%zu,%" PRIu64 ",%" PRId64
-           ",%" PRId64,
+           ",%.0f",
            dataset_kind_names[dataset->kind], row->key, dataset_fold(row), row->group, row->name, row->out_of_memory,
            row->measured_bytes, (int)row->smact_permille, (int)row->smocc_permille, profile->context_bytes,
            profile->cudnn_bytes, profile->memory_bytes, program->conv_count, program->flops, program->batch_size,
-           features->replays[REPLAY_MAIN].peak_allocated_bytes);
+           features->base_bytes);
     for (int i = 0; i < REPLAY_COUNT; i++)
         printf(",%" PRId64, features->replays[i].peak_reserved_bytes);
     for (int i = 0; i < FEATURE_COUNT; i++)
         printf(",%.9g", (double)features->values[i]);
+    for (int i = 0; i < UTILISATION_COUNT; i++)
+        printf(",%.9g", (double)utilisation[i]);
     putchar('\n');
 }
 
@@ -69,7 +76,7 @@ static int print_dataset(const char *which, const char *captures, struct error *
                 fprintf(stderr, "bench-features: %s: left out: %s\n", row->name, err->text);
             continue;
         }
-        features_compute(&features, program);
+        features_compute(&features, program, dataset.profile);
         spent_us += now_us() - start;
         print_row(&dataset, row, program, &features);
         count++;

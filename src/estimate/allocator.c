@@ -82,7 +82,7 @@ static void release_segments(struct allocator *allocator)
 }
 
 /* Its one block, in no pool yet. */
-static uint32_t new_segment(struct allocator *allocator, int64_t bytes, bool small)
+static uint32_t new_segment(struct allocator *allocator, int64_t bytes, bool small, bool must)
 {
     int64_t segment_bytes = small                  ? SMALL_SEGMENT_BYTES
                             : bytes < MIDDLE_BYTES ? MIDDLE_SEGMENT_BYTES
@@ -95,8 +95,11 @@ static uint32_t new_segment(struct allocator *allocator, int64_t bytes, bool sma
 
     if (allocator->limit_bytes > 0 && allocator->reserved_bytes + segment_bytes > allocator->limit_bytes) {
         release_segments(allocator);
-        if (allocator->reserved_bytes + segment_bytes > allocator->limit_bytes)
+        if (allocator->reserved_bytes + segment_bytes > allocator->limit_bytes) {
+            if (!must)
+                return NO_BLOCK;
             allocator->out_of_memory = true;
+        }
     }
     if (segment_bytes > BLOCK_ADDRESSES_BYTES - allocator->next_address) {
         allocator->out_of_memory = true;
@@ -131,7 +134,7 @@ static void split_block(struct allocator *allocator, uint32_t number, int64_t by
     put_back(allocator, rest);
 }
 
-uint32_t allocator_take(struct allocator *allocator, int64_t bytes)
+static uint32_t take(struct allocator *allocator, int64_t bytes, bool must)
 {
     uint32_t number;
     bool small;
@@ -142,7 +145,7 @@ uint32_t allocator_take(struct allocator *allocator, int64_t bytes)
     if (number != NO_BLOCK)
         take_out(allocator, number);
     else
-        number = new_segment(allocator, bytes, small);
+        number = new_segment(allocator, bytes, small, must);
     if (number == NO_BLOCK)
         return NO_BLOCK;
     split_block(allocator, number, bytes);
@@ -151,6 +154,16 @@ uint32_t allocator_take(struct allocator *allocator, int64_t bytes)
     if (allocator->allocated_bytes > allocator->peak_allocated_bytes)
         allocator->peak_allocated_bytes = allocator->allocated_bytes;
     return number;
+}
+
+uint32_t allocator_take(struct allocator *allocator, int64_t bytes)
+{
+    return take(allocator, bytes, true);
+}
+
+uint32_t allocator_try(struct allocator *allocator, int64_t bytes)
+{
+    return take(allocator, bytes, false);
 }
 
 /* Takes the free block that follows into the one before it. */

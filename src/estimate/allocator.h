@@ -25,6 +25,8 @@ void allocator_release(struct allocator *allocator);
  * where that is not enough, out_of_memory is set and the segment taken all the same. NO_BLOCK: all addresses are used up;
  * out_of_memory is set. */
 uint32_t allocator_take(struct allocator *allocator, int64_t bytes);
+/* The same for what its user can do without: NO_BLOCK also where the limit does not allow it, and nothing is out of memory. */
+uint32_t allocator_try(struct allocator *allocator, int64_t bytes);
 void allocator_give(struct allocator *allocator, uint32_t block);
 
 #endif

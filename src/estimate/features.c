@@ -184,37 +184,71 @@ static double input_bytes(const struct program *program)
     return bytes;
 }
 
-double features_base_bytes(const struct features *features)
+static double with_context(int64_t reserved_bytes)
 {
-    return (double)features->replays[REPLAY_MAIN].peak_reserved_bytes + (double)FEATURES_CONTEXT_BYTES;
+    return (double)reserved_bytes + (double)FEATURES_CONTEXT_BYTES;
 }
 
-static void set_replays(struct features *features, double base)
+/* Only where the limit is in the way is there anything to replay again. */
+static bool is_out_of_memory(const struct features *features, const struct program *program, enum features_replay replay,
+                             const struct workspace_rule *rule, int64_t limit_bytes)
+{
+    struct replay_options options = {.rule = *rule, .limit_bytes = limit_bytes};
+    struct replay_result limited;
+
+    if (features->replays[replay].peak_reserved_bytes <= limit_bytes)
+        return false;
+    program_replay(program, &options, &limited);
+    return limited.out_of_memory;
+}
+
+static void set_limit(struct features *features, const struct program *program, int64_t limit_bytes)
+{
+    struct workspace_rule main_rule = workspace_rule_default();
+    struct workspace_rule none_rule = workspace_rule_by_pass(WORKSPACE_NONE, WORKSPACE_NONE, WORKSPACE_NONE);
+    double main_bytes = with_context(features->replays[REPLAY_MAIN].peak_reserved_bytes);
+    double none_bytes = with_context(features->replays[REPLAY_NONE].peak_reserved_bytes);
+    double most_bytes = with_context(limit_bytes > MIB ? limit_bytes : MIB);
+
+    features->base_bytes = fmin(main_bytes, most_bytes);
+    features->out_of_memory = is_out_of_memory(features, program, REPLAY_MAIN, &main_rule, limit_bytes);
+    features->values[FEATURE_BASE] = (float)log(features->base_bytes / (double)MIB);
+    features->values[FEATURE_FILLING] = (float)log(main_bytes / most_bytes);
+    features->values[FEATURE_FILLING_NONE] = (float)log(none_bytes / most_bytes);
+    features->values[FEATURE_OUT] = features->out_of_memory;
+    features->values[FEATURE_OUT_NONE] = is_out_of_memory(features, program, REPLAY_NONE, &none_rule, limit_bytes);
+}
+
+static void set_replays(struct features *features)
 {
     static const enum feature of[REPLAY_COUNT] = {
         [REPLAY_NONE] = FEATURE_NONE,       [REPLAY_COPY] = FEATURE_COPY,     [REPLAY_DATA] = FEATURE_DATA,
         [REPLAY_FORWARD] = FEATURE_FORWARD, [REPLAY_WEIGHT] = FEATURE_WEIGHT,
     };
-    const struct replay_result *main = &features->replays[REPLAY_MAIN];
+    double base = features->base_bytes;
 
-    for (uint32_t i = REPLAY_MAIN + 1; i < REPLAY_COUNT; i++) {
-        double bytes = (double)features->replays[i].peak_reserved_bytes + (double)FEATURES_CONTEXT_BYTES;
-        features->values[of[i]] = (float)log(bytes / base);
-    }
-    features->values[FEATURE_PEAK] = (float)log(((double)main->peak_allocated_bytes + (double)FEATURES_CONTEXT_BYTES) / base);
-    features->values[FEATURE_BASE] = (float)log(base / (double)MIB);
+    for (uint32_t i = REPLAY_MAIN + 1; i < REPLAY_COUNT; i++)
+        features->values[of[i]] = (float)log(with_context(features->replays[i].peak_reserved_bytes) / base);
+    features->values[FEATURE_PEAK] =
+        (float)log(with_context(features->replays[REPLAY_MAIN].peak_allocated_bytes) / base);
 }
 
-void features_compute(struct features *features, const struct program *program)
+int64_t features_context_bytes(const struct program *program, const struct machine_profile *profile)
+{
+    return profile->context_bytes + (program->conv_count ? profile->cudnn_bytes : 0);
+}
+
+void features_compute(struct features *features, const struct program *program, const struct machine_profile *profile)
 {
     struct geometry geometry;
     double base, convolutions;
 
     replay_all(features, program);
     measure(&geometry, program);
-    base = features_base_bytes(features);
+    set_limit(features, program, profile->memory_bytes - features_context_bytes(program, profile));
+    set_replays(features);
+    base = features->base_bytes;
     convolutions = fmax(geometry.count, 1);
-    set_replays(features, base);
     set_geometry(features->values, &geometry, base);
     features->values[FEATURE_PARAMETERS] = (float)((double)program->parameter_bytes / base);
     features->values[FEATURE_INPUT] = (float)(input_bytes(program) / base);

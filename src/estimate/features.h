@@ -4,6 +4,7 @@
 #ifndef CARMA_ESTIMATE_FEATURES_H
 #define CARMA_ESTIMATE_FEATURES_H
 
+#include "estimate/profile.h"
 #include "estimate/program.h"
 #include "estimate/replay.h"
 
@@ -19,7 +20,8 @@ enum features_replay {
 };
 
 /* In this order in the trees (python/carma_train checks the names that bench-features prints). Sizes are relative to the
- * base: what REPLAY_MAIN reserves and the context of the machine that the trees were trained on. */
+ * base: what REPLAY_MAIN reserves and the context of the machine that the trees were trained on, but no more than fits
+ * the GPU. */
 #define FEATURES(X)                                                                                                    \
     X(NONE)           /* ln of the other replays' reserved bytes and context over the base */                          \
     X(COPY)                                                                                                            \
@@ -28,6 +30,10 @@ enum features_replay {
     X(WEIGHT)                                                                                                          \
     X(PEAK)           /* ln of the most that is allocated at once */                                                   \
     X(BASE)           /* ln of the base in MiB */                                                                      \
+    X(FILLING)        /* ln of REPLAY_MAIN's over what fits, and REPLAY_NONE's */                                      \
+    X(FILLING_NONE)                                                                                                    \
+    X(OUT)            /* 1: REPLAY_MAIN, or REPLAY_NONE, is out of memory on this GPU, cached segments given back */   \
+    X(OUT_NONE)                                                                                                        \
     X(PARAMETERS)     /* bytes over base */                                                                            \
     X(INPUT)                                                                                                           \
     X(ACTIVATIONS)    /* outputs of all layers */                                                                      \
@@ -90,13 +96,15 @@ extern const char *const feature_names[FEATURE_COUNT];
 
 struct features {
     float values[FEATURE_COUNT]; /* all finite */
-    struct replay_result replays[REPLAY_COUNT];
+    struct replay_result replays[REPLAY_COUNT]; /* on a GPU without limit */
+    double base_bytes; /* the trees' answer is ln(need / base), with FEATURES_CONTEXT_BYTES as context */
+    bool out_of_memory; /* REPLAY_MAIN on this GPU */
 };
 
 /* Without convolutions only REPLAY_MAIN is replayed and the others are its copies. */
-void features_compute(struct features *features, const struct program *program);
+void features_compute(struct features *features, const struct program *program, const struct machine_profile *profile);
 
-/* ln of the base of these features in bytes; the trees' answer is ln(need / base). */
-double features_base_bytes(const struct features *features);
+/* What the machine adds to what the allocator reserves: the context, with cuDNN where there are convolutions. */
+int64_t features_context_bytes(const struct program *program, const struct machine_profile *profile);
 
 #endif

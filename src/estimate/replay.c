@@ -17,17 +17,21 @@ struct replay {
     struct replay_result *result;
 };
 
-static uint32_t take(struct replay *replay, int64_t bytes, uint8_t category, size_t event)
+/* PyTorch asks cuDNN for another plan where a workspace does not fit: that is no reason to stop. */
+static uint32_t take(struct replay *replay, const struct program_event *event, int64_t bytes, size_t number)
 {
-    uint32_t block = bytes > 0 ? allocator_take(&replay->allocator, bytes) : NO_BLOCK;
+    uint32_t block = NO_BLOCK;
 
+    if (bytes > 0)
+        block = event->op == PROGRAM_CONV ? allocator_try(&replay->allocator, bytes)
+                                          : allocator_take(&replay->allocator, bytes);
     if (block == NO_BLOCK)
         return block;
-    replay->allocated[category] += bytes;
+    replay->allocated[event->category] += bytes;
     if (replay->allocator.peak_reserved_bytes > replay->peak_bytes) {
         replay->peak_bytes = replay->allocator.peak_reserved_bytes;
         memcpy(replay->result->at_peak, replay->allocated, sizeof replay->allocated);
-        replay->result->peak_event = (uint32_t)event;
+        replay->result->peak_event = (uint32_t)number;
     }
     return block;
 }
@@ -45,7 +49,7 @@ static void step(struct replay *replay, const struct program *program, const str
     const struct program_event *event = &program->events[i];
 
     if (event->op == PROGRAM_ALLOC) {
-        replay->tensors[event->tensor] = (struct tensor){take(replay, event->bytes, event->category, i),
+        replay->tensors[event->tensor] = (struct tensor){take(replay, event, event->bytes, i),
                                                          event->category, event->bytes};
     } else if (event->op == PROGRAM_FREE) {
         struct tensor *tensor = &replay->tensors[event->tensor];
@@ -54,7 +58,7 @@ static void step(struct replay *replay, const struct program *program, const str
     } else {
         const struct program_conv *conv = &program->convs[event->tensor];
         int64_t bytes = conv_workspace_bytes(conv, rule->algorithm[conv->pass][conv_workspace_class(conv)]);
-        give(replay, take(replay, bytes, MEMORY_WORKSPACE, i), bytes, MEMORY_WORKSPACE);
+        give(replay, take(replay, event, bytes, i), bytes, MEMORY_WORKSPACE);
     }
 }
 

@@ -28,6 +28,21 @@ int trees_find(struct trees *trees, struct model model, const char *prefix)
     return 0;
 }
 
+bool trees_are_of(struct model model, const char *const names[], size_t count)
+{
+    struct model_array array = model_array(model, "features", MODEL_U64);
+    uint64_t hash = UINT64_C(14695981039346656037);
+
+    if (array.count != 1)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        for (const char *c = names[i]; *c; c++)
+            hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
+        hash = (hash ^ ',') * UINT64_C(1099511628211);
+    }
+    return *(const uint64_t *)array.data == hash;
+}
+
 /* Every step leads to a later node, so there are no more steps than nodes. */
 static double leaf_of(const struct trees *trees, int32_t root, const float *features, size_t count)
 {

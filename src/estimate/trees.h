@@ -9,6 +9,8 @@
 #ifndef CARMA_ESTIMATE_TREES_H
 #define CARMA_ESTIMATE_TREES_H
 
+#include <stdbool.h>
+
 #include "estimate/model.h"
 
 #define TREES_LEAF UINT16_MAX
@@ -23,6 +25,10 @@ struct trees {
 
 /* -ENOENT: no such trees in the table; -EINVAL: its arrays do not fit together. *trees borrows the table's memory. */
 int trees_find(struct trees *trees, struct model model, const char *prefix);
+
+/* Whether the table's trees were trained on features of these names in this order: its array "features" (u64 [1]) is the
+ * FNV-1a of the names, each with a comma after it. */
+bool trees_are_of(struct model model, const char *const names[], size_t count);
 
 /* Whatever the arrays say it ends, and reads only them and `features`: a node that leads out of them, or asks for a feature
  * beyond count, adds nothing. */

@@ -1,0 +1,31 @@
+/* The trained correction of the replay (data/models/replay.md): how much more or less than the replay's main rule says,
+ * and how sure that is. */
+#ifndef CARMA_ESTIMATE_CORRECTION_H
+#define CARMA_ESTIMATE_CORRECTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "estimate/features.h"
+
+/* What the runs that calibrated the quantiles were of. */
+enum correction_family { CORRECTION_MLP, CORRECTION_CNN, CORRECTION_TRANSFORMER, CORRECTION_OTHER, CORRECTION_FAMILY_COUNT };
+
+struct correction {
+    enum correction_family family;
+    bool trained;      /* false: no table, or one of other features; ln_ratio is 0 */
+    double ln_ratio;   /* ln(need / base_bytes of the features), within what the table allows */
+    double spread;     /* the scale of ln(need / estimate), about its mean size */
+    uint32_t outside;  /* features beyond what the training saw */
+};
+
+enum correction_family correction_family_of(const struct program *program);
+
+/* fold: -1, or that of the rows which the trees must not have seen. */
+void correction_compute(struct correction *correction, const struct program *program, const struct features *features,
+                        int32_t fold);
+
+/* What to multiply the median by so that it is enough with this probability. */
+double correction_quantile_factor(const struct correction *correction, int32_t quantile_permille, int32_t fold);
+
+#endif

@@ -1,0 +1,163 @@
+/* The replay as an estimator: what the training does to the caching allocator, corrected for cuDNN's choice of workspace
+ * by trees trained on measured runs, and the machine's context. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "estimate/correction.h"
+#include "estimate/counts.h"
+
+/* Permille. Understood in full, of a kind that was measured: 950. */
+#define SURE              950
+#define OUTSIDE_EACH      10  /* a feature beyond what the training saw */
+#define OUTSIDE_MOST      150
+#define MIXED_PRECISION   200 /* no run with autocast was measured */
+#define OTHER_OPTIMIZER   50  /* nor one with another optimizer than Adam: its states are known, its temporaries read */
+#define OTHER_FAMILY      150
+#define UNKNOWN_MOST      400 /* all layers unknown, or without shapes */
+#define STATES_ONLY       200
+#define LEAST             100
+
+static void fill_parts(struct estimate *estimate, const struct replay_result *replay, int64_t context_bytes)
+{
+    int64_t known = 0;
+
+    estimate->has_parts = true;
+    for (int i = 0; i < MEMORY_CATEGORY_COUNT; i++) {
+        estimate->parts[i] = replay->at_peak[i];
+        known += replay->at_peak[i];
+    }
+    estimate->fragmentation_bytes = replay->peak_reserved_bytes - known;
+    estimate->context_bytes = context_bytes;
+    estimate->correction_bytes = estimate->median_bytes - replay->peak_reserved_bytes - context_bytes;
+    estimate->peak_event = replay->peak_event;
+}
+
+/* What it needs on this GPU. Near its limit the allocator gives cached segments back and cuDNN does with less, so what
+ * fits at all fits in the GPU's memory. */
+static double median_of(const struct features *features, const struct correction *correction, double context_bytes,
+                        double memory_bytes)
+{
+    double reserved_bytes = (double)features->replays[REPLAY_MAIN].peak_reserved_bytes;
+    double corrected_bytes;
+
+    if (!correction->trained)
+        return features->out_of_memory ? fmax(reserved_bytes + context_bytes, memory_bytes + 1)
+                                       : fmin(reserved_bytes + context_bytes, memory_bytes);
+    corrected_bytes = features->base_bytes * exp(correction->ln_ratio) - (double)FEATURES_CONTEXT_BYTES + context_bytes;
+    if (corrected_bytes > memory_bytes)
+        return fmax(corrected_bytes, reserved_bytes + context_bytes);
+    return fmax(corrected_bytes, context_bytes);
+}
+
+static int32_t share_of(uint32_t count, size_t total, int32_t most)
+{
+    return total ? (int32_t)((uint64_t)count * (uint64_t)most / total) : 0;
+}
+
+static int32_t confidence_of(const struct estimate_question *question, const struct correction *correction)
+{
+    const struct training *training = &question->training;
+    int32_t outside = (int32_t)correction->outside * OUTSIDE_EACH, confidence = SURE;
+
+    confidence -= outside < OUTSIDE_MOST ? outside : OUTSIDE_MOST;
+    if (training->precision == PRECISION_AMP)
+        confidence -= MIXED_PRECISION;
+    if (training->optimizer != OPTIMIZER_ADAM && training->optimizer != OPTIMIZER_ADAMW)
+        confidence -= OTHER_OPTIMIZER;
+    if (correction->family == CORRECTION_OTHER || (correction->family == CORRECTION_CNN && !correction->trained))
+        confidence -= OTHER_FAMILY;
+    if (!question->capture) {
+        confidence -= share_of(question->layers->unknown, question->layers->count, UNKNOWN_MOST);
+        confidence -= share_of(question->layers->shapeless, question->layers->count, UNKNOWN_MOST);
+    }
+    return confidence > LEAST ? confidence : LEAST;
+}
+
+static int answer_program(const struct estimate_question *question, const struct program *program,
+                          struct estimate *estimate)
+{
+    const struct machine_profile *profile = question->profile;
+    int64_t context_bytes = features_context_bytes(program, profile);
+    struct features features;
+    struct correction correction;
+    double median_bytes, bytes;
+
+    features_compute(&features, program, profile);
+    correction_compute(&correction, program, &features, question->fold);
+    median_bytes = median_of(&features, &correction, (double)context_bytes, (double)profile->memory_bytes);
+    bytes = median_bytes * correction_quantile_factor(&correction, question->quantile_permille, question->fold);
+    /* The margin is for what the replay does not know; it does not drive a job that fits off the GPU. */
+    if (median_bytes <= (double)profile->memory_bytes)
+        bytes = fmin(bytes, (double)profile->memory_bytes);
+    estimate->median_bytes = (int64_t)median_bytes;
+    estimate->bytes = (int64_t)bytes;
+    estimate->confidence_permille = confidence_of(question, &correction);
+    fill_parts(estimate, &features.replays[REPLAY_MAIN], context_bytes);
+    estimate_utilisation(question, program, estimate);
+    return 0;
+}
+
+/* Of a summary without shapes there are the parameters, and so what parameters, gradients and optimizer take: less than
+ * the job needs. */
+static int answer_states(const struct estimate_question *question, struct estimate *estimate, struct error *err)
+{
+    static const double states[OPTIMIZER_COUNT] = {
+        /* states and foreach's temporaries, in copies of the parameters (optimizer.c) */
+        [OPTIMIZER_MOMENTUM] = 1, [OPTIMIZER_ADAM] = 3, [OPTIMIZER_ADAMW] = 3,
+    };
+    struct layer_counts counts;
+    double bytes;
+    int rc = layer_counts_of(question, &counts, err);
+
+    if (rc)
+        return rc;
+    if (counts.parameters <= 0)
+        return error_set(err, ENOTSUP, "replay: no layer of the summary has a shape or parameters: give a capture");
+    bytes = 4 * counts.parameters * (2 + states[question->training.optimizer]) + (double)question->profile->context_bytes;
+    rc = estimate_from_formula("replay", bytes, estimate, err);
+    if (rc)
+        return rc;
+    estimate->confidence_permille = STATES_ONLY;
+    snprintf(estimate->warning, sizeof estimate->warning,
+             "the summary has no shapes: parameters, gradients and optimizer alone; give a capture for the activations");
+    return 0;
+}
+
+static bool has_shapes(const struct layer_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (!list->items[i].container && list->items[i].shape_known)
+            return true;
+    return false;
+}
+
+static int answer(const struct estimate_question *question, struct estimate *estimate, struct error *err)
+{
+    CLEANUP(program_release) struct program program = {0};
+    int rc;
+
+    if (question->capture)
+        return answer_program(question, &question->capture->program, estimate);
+    if (!question->layers)
+        return error_set(err, ENOTSUP, "replay needs the model: give its summary or a capture");
+    if (!has_shapes(question->layers))
+        return answer_states(question, estimate, err);
+    rc = program_lower(&program, question->layers, &question->training, err);
+    if (rc)
+        return rc;
+    rc = answer_program(question, &program, estimate);
+    if (question->layers->unknown || question->layers->shapeless)
+        snprintf(estimate->warning, sizeof estimate->warning,
+                 "%" PRIu32 " layers of a type not known and %" PRIu32 " without a shape: the estimate may be too low",
+                 question->layers->unknown, question->layers->shapeless);
+    return rc;
+}
+
+const struct estimator estimator_replay = {
+    "replay", "a replay of the training's allocations, corrected for cuDNN's workspace by trees (data/models/replay.md)",
+    answer};
