@@ -1,0 +1,442 @@
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "estimate/estimate.h"
+#include "estimate/gpumemnet.h"
+#include "estimate/neural.h"
+
+#define TOLERANCE 1e-4
+
+static struct layer *add(struct layer_list *list, enum layer_kind kind, int64_t elements, int64_t parameters)
+{
+    struct layer *layer = layer_list_add(list, kind);
+
+    layer->shape_known = true;
+    layer->rank = 1;
+    layer->shape[0] = elements;
+    layer->parameters = parameters;
+    return layer;
+}
+
+static void add_activation(struct layer_list *list, enum activation activation, int64_t elements)
+{
+    add(list, LAYER_ACTIVATION, elements, 0)->activation = (uint8_t)activation;
+}
+
+/* An MLP like those of the training data. */
+static void fill_mlp(struct layer_list *list)
+{
+    layer_list_init(list);
+    for (int i = 0; i < 4; i++) {
+        add(list, LAYER_LINEAR, 2000, 2001 * 2000);
+        add_activation(list, ACTIVATION_RELU, 2000);
+    }
+    add(list, LAYER_LINEAR, 10, 20010);
+    add(list, LAYER_SOFTMAX, 10, 0);
+}
+
+static void fill_cnn(struct layer_list *list, int convolutions, int64_t elements)
+{
+    layer_list_init(list);
+    for (int i = 0; i < convolutions; i++) {
+        add(list, LAYER_CONV, elements, 36928);
+        add_activation(list, ACTIVATION_RELU, elements);
+    }
+    add(list, LAYER_LINEAR, 10, 650);
+}
+
+static struct estimate_question question_of(const struct layer_list *layers, int64_t batch_size)
+{
+    struct estimate_question question = {
+        .layers = layers,
+        .profile = machine_profile_find("a100-40g-thesis"),
+        .declared_bytes = -1,
+        .quantile_permille = 950,
+        .fold = -1,
+        .training = {.batch_size = batch_size, .optimizer = OPTIMIZER_ADAM, .precision = PRECISION_FP32},
+    };
+
+    return question;
+}
+
+/* "activation:relu", "conv", ... */
+static void add_named(struct layer_list *list, const char *name, int64_t elements, int64_t parameters)
+{
+    const char *colon = strchr(name, ':');
+    size_t length = colon ? (size_t)(colon - name) : strlen(name);
+    int kind = 0, activation = 0;
+
+    while (kind < LAYER_KIND_COUNT && (strlen(layer_kind_name(kind)) != length ||
+                                       strncmp(layer_kind_name(kind), name, length) != 0))
+        kind++;
+    assert_in_range(kind, 0, LAYER_KIND_COUNT - 1);
+    while (colon && strcmp(activation_name(activation), colon + 1) != 0)
+        assert_in_range(++activation, 0, ACTIVATION_COUNT - 1);
+    add(list, kind, elements, parameters)->activation = (uint8_t)activation;
+}
+
+static int compare_logits(const struct layer_list *list, int64_t batch_size, const char *line)
+{
+    CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
+    struct gpumemnet_classes classes;
+    float wanted[GPUMEMNET_MAX_CLASSES];
+    char kind[16];
+    int fold, used;
+    uint32_t count = 0, best = 0;
+    struct error err;
+
+    assert_int_equal(sscanf(line, "logits %15s %d%n", kind, &fold, &used), 2);
+    for (int step; sscanf(line + used, "%f%n", &wanted[count], &step) == 1; used += step) {
+        if (wanted[count] > wanted[best])
+            best = count;
+        assert_in_range(++count, 1, GPUMEMNET_MAX_CLASSES - 1);
+    }
+    assert_int_equal(gpumemnet_input_read(&input, list, batch_size, &err), 0);
+    assert_int_equal(gpumemnet_classify(&input, strcmp(kind, "encoder") == 0, fold, &classes, &err), 0);
+    assert_int_equal(classes.count, count);
+    for (uint32_t c = 0; c < count; c++)
+        if (fabsf(classes.logits[c] - wanted[c]) > TOLERANCE * fmaxf(1, fabsf(wanted[c])))
+            fail_msg("class %u of '%.40s': %f", c, line, (double)classes.logits[c]);
+    assert_int_equal(classes.best, best);
+    return 1;
+}
+
+/* What PyTorch makes of the same tables (python/carma_train/gpumemnet_golden.py). */
+static void logits_are_those_of_pytorch(void **state)
+{
+    CLEANUP(layer_list_release) struct layer_list list = {0};
+    FILE *file = fopen(CARMA_GOLDEN "/estimate-gpumemnet.txt", "r");
+    int networks = 0, compared = 0;
+    char line[512], name[64];
+    long long batch_size = 0, elements, parameters;
+
+    (void)state;
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        if (sscanf(line, "network %63s %lld", name, &batch_size) == 2) {
+            layer_list_release(&list);
+            networks++;
+        } else if (sscanf(line, "layer %63s %lld %lld", name, &elements, &parameters) == 3)
+            add_named(&list, name, elements, parameters);
+        else if (line[0] == 'l')
+            compared += compare_logits(&list, batch_size, line);
+    }
+    fclose(file);
+    assert_int_equal(networks, 36);
+    assert_int_equal(compared, 4 * networks);
+}
+
+static void halves_are_single_precision_numbers(void **state)
+{
+    static const uint16_t halves[] = {0x0000, 0x3c00, 0xc000, 0x3555, 0x7bff, 0x0001, 0x83ff, 0x0400};
+    static const float values[] = {0, 1, -2, 0x1.554p-2f, 65504, 0x1p-24f, -0x3ffp-24f, 0x1p-14f};
+    float found[array_size(halves)];
+
+    (void)state;
+    neural_from_halves(halves, array_size(halves), found);
+    for (size_t i = 0; i < array_size(halves); i++)
+        assert_true(found[i] == values[i]);
+}
+
+static void dense_layers_multiply_and_add(void **state)
+{
+    static const float weights[] = {1, 2, 3, 10, 20, 30, 100, 200, 300}; /* [2][3], then the bias */
+    static const float x[] = {1, 1, 0, -1};
+    static const float wanted[] = {111, 222, 333, 90, 180, 270};
+    const float *at = weights;
+    float y[6];
+
+    (void)state;
+    neural_dense(&at, 2, 2, 3, x, y);
+    assert_ptr_equal(at, weights + neural_dense_weights(2, 3));
+    assert_memory_equal(y, wanted, sizeof y);
+    neural_relu(4, (float *)memcpy(y, x, sizeof x));
+    assert_true(y[2] == 0 && y[3] == 0 && y[0] == 1);
+}
+
+static void softmax_stands_large_numbers(void **state)
+{
+    float x[] = {1000, 1000, -1000};
+
+    (void)state;
+    neural_softmax(3, x);
+    assert_true(x[0] == 0.5f && x[1] == 0.5f && x[2] == 0);
+}
+
+/* Pools, additions, containers and the like are no tuples; a PReLU's parameter is not counted, as in the data. */
+static void inputs_are_tuples_of_some_layers(void **state)
+{
+    CLEANUP(layer_list_release) struct layer_list list;
+    CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
+    struct error err;
+
+    (void)state;
+    layer_list_init(&list);
+    add(&list, LAYER_CONV, 1000, 50);
+    add_activation(&list, ACTIVATION_PRELU, 1000);
+    list.items[1].parameters = 1;
+    add(&list, LAYER_BATCH_NORM, 1000, 20);
+    add(&list, LAYER_MAX_POOL, 250, 0);
+    add(&list, LAYER_AVG_POOL, 10, 0);
+    add(&list, LAYER_ADD, 1000, 0);
+    add(&list, LAYER_CONCAT, 1000, 0);
+    add(&list, LAYER_RESHAPE, 1000, 0);
+    add(&list, LAYER_UNKNOWN, 5000, 900)->container = true;
+    add(&list, LAYER_LINEAR, 10, 30);
+    assert_int_equal(gpumemnet_input_read(&input, &list, 8, &err), 0);
+    assert_int_equal(input.family, GPUMEMNET_CNN);
+    assert_int_equal(input.count, 4);
+    assert_int_equal(input.foreign, 0);
+    assert_true(input.features[GPUMEMNET_DEPTH] == 4);
+    assert_true(input.features[GPUMEMNET_LINEAR] == 1 && input.features[GPUMEMNET_CONV] == 1);
+    assert_true(input.features[GPUMEMNET_NORM] == 1 && input.features[GPUMEMNET_DROPOUT] == 0);
+    assert_true(input.features[GPUMEMNET_BATCH] == log(8.0));
+    assert_true(input.features[GPUMEMNET_PARAMETERS] == log(100.0));
+    assert_true(input.features[GPUMEMNET_ACTIVATIONS] == log(3010.0));
+    assert_true(input.features[GPUMEMNET_ACTIVATIONS_BATCH] == log(8 * 3010.0));
+    /* PReLU is the fourth of eleven on the circle, identity the first. */
+    assert_true(fabs(input.features[GPUMEMNET_COS] - cos(2 * M_PI * 3 / 11)) < 1e-6);
+    assert_true(fabs(input.features[GPUMEMNET_SIN] - sin(2 * M_PI * 3 / 11)) < 1e-6);
+}
+
+static void layers_outside_the_data_are_counted(void **state)
+{
+    CLEANUP(layer_list_release) struct layer_list list;
+    CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
+    struct error err;
+
+    (void)state;
+    fill_cnn(&list, 3, 1000);
+    add(&list, LAYER_UNKNOWN, 1000, 7);
+    add(&list, LAYER_CONV, 1000, 70)->groups = 10;
+    add(&list, LAYER_CONV_TRANSPOSE, 1000, 70);
+    add(&list, LAYER_GROUP_NORM, 1000, 70);
+    add(&list, LAYER_LINEAR, 10, 30)->shape_known = false;
+    assert_int_equal(gpumemnet_input_read(&input, &list, 8, &err), 0);
+    assert_int_equal(input.foreign, 5);
+    assert_int_equal(input.count, 12);
+}
+
+/* The encoder sees a set: the order in which a summary lists branches is no part of the answer. */
+static void order_of_layers_does_not_matter(void **state)
+{
+    CLEANUP(layer_list_release) struct layer_list list;
+    CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
+    struct gpumemnet_classes forward, backward;
+    struct error err;
+
+    (void)state;
+    fill_cnn(&list, 9, 500000);
+    list.items[4].shape[0] = 2000000;
+    assert_int_equal(gpumemnet_input_read(&input, &list, 16, &err), 0);
+    assert_int_equal(gpumemnet_classify(&input, GPUMEMNET_ENCODER, -1, &forward, &err), 0);
+    for (size_t i = 0, j = input.count - 1; i < j; i++, j--) {
+        struct gpumemnet_tuple kept = input.tuples[i];
+        input.tuples[i] = input.tuples[j];
+        input.tuples[j] = kept;
+    }
+    assert_int_equal(gpumemnet_classify(&input, GPUMEMNET_ENCODER, -1, &backward, &err), 0);
+    for (uint32_t c = 0; c < forward.count; c++)
+        assert_true(fabsf(forward.logits[c] - backward.logits[c]) < 1e-3f);
+}
+
+static void answers_are_edges_of_classes(void **state)
+{
+    CLEANUP(layer_list_release) struct layer_list list;
+    CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
+    struct estimate_question question;
+    struct gpumemnet_classes classes;
+    struct estimate result;
+    struct error err;
+
+    (void)state;
+    fill_cnn(&list, 12, 2000000);
+    question = question_of(&list, 24);
+    assert_int_equal(gpumemnet_input_read(&input, &list, 24, &err), 0);
+    assert_int_equal(gpumemnet_classify(&input, gpumemnet_better_kind(GPUMEMNET_CNN), -1, &classes, &err), 0);
+    for (int32_t quantile = 1; quantile < 1000; quantile += 7) {
+        uint32_t enough = 0;
+        double sum = (double)classes.probabilities[0];
+
+        question.quantile_permille = quantile;
+        assert_int_equal(estimate(&estimator_gpumemnet, &question, &result, &err), 0);
+        while (enough + 1 < classes.count && (sum * 1000 < quantile || enough < classes.best))
+            sum += (double)classes.probabilities[++enough];
+        assert_int_equal(result.bytes, gpumemnet_class_upper_bytes(&classes, enough));
+        assert_int_equal(result.median_bytes, gpumemnet_class_centre_bytes(&classes, classes.best));
+        assert_true(result.bytes >= result.median_bytes);
+    }
+    assert_int_equal(result.confidence_permille, (int)(1000 * classes.probabilities[classes.best]));
+    assert_string_equal(result.warning, "");
+    assert_string_equal(result.source, "gpumemnet");
+}
+
+static void classes_are_a_thousand_or_eight_thousand_mib(void **state)
+{
+    struct gpumemnet_classes mlp = {.first = 1, .count = 4, .width_bytes = 1000 * MIB};
+    struct gpumemnet_classes cnn = {.count = 7, .width_bytes = 8000 * MIB, .out_of_memory_last = true};
+
+    (void)state;
+    assert_int_equal(gpumemnet_class_upper_bytes(&mlp, 0), 2000 * MIB);
+    assert_int_equal(gpumemnet_class_centre_bytes(&mlp, 0), 1500 * MIB);
+    assert_int_equal(gpumemnet_class_upper_bytes(&cnn, 0), 8000 * MIB);
+    assert_int_equal(gpumemnet_class_centre_bytes(&cnn, 2), 20000 * MIB);
+    assert_int_equal(gpumemnet_class_upper_bytes(&cnn, 6), 48000 * MIB);
+    assert_int_equal(gpumemnet_class_centre_bytes(&cnn, 6), 48000 * MIB);
+}
+
+static void what_the_data_do_not_have_halves_confidence(void **state)
+{
+    CLEANUP(layer_list_release) struct layer_list list;
+    struct estimate_question question;
+    struct estimate sure, doubtful;
+    struct error err;
+
+    (void)state;
+    fill_mlp(&list);
+    question = question_of(&list, 64);
+    assert_int_equal(estimate(&estimator_gpumemnet, &question, &sure, &err), 0);
+    assert_string_equal(sure.warning, "");
+    assert_true(sure.confidence_permille > 500);
+    question.training.optimizer = OPTIMIZER_SGD;
+    assert_int_equal(estimate(&estimator_gpumemnet, &question, &doubtful, &err), 0);
+    assert_int_equal(doubtful.confidence_permille, sure.confidence_permille / 2);
+    assert_non_null(strstr(doubtful.warning, "Adam"));
+    question.training.optimizer = OPTIMIZER_ADAMW;
+    question.training.precision = PRECISION_AMP;
+    assert_int_equal(estimate(&estimator_gpumemnet, &question, &doubtful, &err), 0);
+    assert_int_equal(doubtful.confidence_permille, sure.confidence_permille / 2);
+    question = question_of(&list, 100000);
+    assert_int_equal(estimate(&estimator_gpumemnet, &question, &doubtful, &err), 0);
+    assert_non_null(strstr(doubtful.warning, "larger or smaller"));
+}
+
+static void what_no_gpu_of_the_data_held_exceeds_it(void **state)
+{
+    CLEANUP(layer_list_release) struct layer_list list;
+    struct estimate_question question;
+    struct estimate result;
+    struct error err;
+
+    (void)state;
+    fill_cnn(&list, 25, 20000000);
+    question = question_of(&list, 60);
+    assert_int_equal(estimate(&estimator_gpumemnet, &question, &result, &err), 0);
+    assert_int_equal(result.median_bytes, 48000 * MIB);
+    assert_true(result.exceeds_gpu);
+    assert_non_null(strstr(result.warning, "more than the 40 GB"));
+}
+
+/* Long lists are the ensemble's: the encoder's time grows with the square. */
+static void long_lists_are_answered_without_the_encoder(void **state)
+{
+    CLEANUP(layer_list_release) struct layer_list list;
+    CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
+    struct estimate_question question;
+    struct gpumemnet_classes classes;
+    struct estimate result;
+    struct error err;
+
+    (void)state;
+    fill_cnn(&list, GPUMEMNET_MAX_TUPLES, 1000);
+    question = question_of(&list, 4);
+    assert_int_equal(estimate(&estimator_gpumemnet, &question, &result, &err), 0);
+    assert_int_equal(gpumemnet_input_read(&input, &list, 4, &err), 0);
+    assert_int_equal(gpumemnet_classify(&input, GPUMEMNET_ENCODER, -1, &classes, &err), -ENOTSUP);
+    assert_non_null(strstr(err.text, "1025"));
+}
+
+static void refuse(const struct estimate_question *question, int code, const char *text)
+{
+    struct estimate result;
+    struct error err = {""};
+
+    assert_int_equal(estimate(&estimator_gpumemnet, question, &result, &err), code);
+    if (!strstr(err.text, text))
+        fail_msg("'%s' does not say '%s'", err.text, text);
+}
+
+static void refusals_say_why(void **state)
+{
+    static const enum layer_kind others[] = {LAYER_ATTENTION, LAYER_EMBEDDING, LAYER_LAYER_NORM, LAYER_CONV1D_LINEAR,
+                                             LAYER_RECURRENT};
+    CLEANUP(layer_list_release) struct layer_list list;
+    struct estimate_question question = question_of(NULL, 8);
+
+    (void)state;
+    refuse(&question, -ENOTSUP, "give --summary");
+    layer_list_init(&list);
+    question.layers = &list;
+    refuse(&question, -ENOTSUP, "neither a linear layer nor a convolution");
+    add(&list, LAYER_LINEAR, 10, 110);
+    question.training.batch_size = 0;
+    refuse(&question, -EINVAL, "batch size 0");
+    question.training.batch_size = 8;
+    question.fold = 5;
+    refuse(&question, -EINVAL, "fold 5");
+    question.fold = -1;
+    add(&list, LAYER_EMBEDDING, 10, 110);
+    for (size_t i = 0; i < array_size(others); i++) {
+        list.items[1].kind = (uint8_t)others[i];
+        refuse(&question, -ENOTSUP, "not enough data");
+    }
+    list.items[1].container = true;
+    refuse(&question, 0, "");
+}
+
+/* The largest numbers that a summary may hold. */
+static void extremes_are_answered(void **state)
+{
+    CLEANUP(layer_list_release) struct layer_list list;
+    CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
+    struct gpumemnet_classes classes;
+    struct error err;
+
+    (void)state;
+    layer_list_init(&list);
+    for (int i = 0; i < 40; i++) {
+        struct layer *layer = add(&list, LAYER_CONV, LAYER_MAX_DIMENSION, LAYER_MAX_PARAMETERS);
+        layer->rank = LAYER_MAX_RANK;
+        for (int j = 0; j < LAYER_MAX_RANK; j++)
+            layer->shape[j] = LAYER_MAX_DIMENSION;
+    }
+    assert_int_equal(gpumemnet_input_read(&input, &list, INT64_MAX, &err), 0);
+    for (int kind = 0; kind < GPUMEMNET_KIND_COUNT; kind++) {
+        assert_int_equal(gpumemnet_classify(&input, kind, -1, &classes, &err), 0);
+        assert_true(classes.outside);
+        for (uint32_t c = 0; c < classes.count; c++)
+            assert_true(isfinite(classes.logits[c]) && isfinite(classes.probabilities[c]));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(logits_are_those_of_pytorch),
+        cmocka_unit_test(halves_are_single_precision_numbers),
+        cmocka_unit_test(dense_layers_multiply_and_add),
+        cmocka_unit_test(softmax_stands_large_numbers),
+        cmocka_unit_test(inputs_are_tuples_of_some_layers),
+        cmocka_unit_test(layers_outside_the_data_are_counted),
+        cmocka_unit_test(order_of_layers_does_not_matter),
+        cmocka_unit_test(answers_are_edges_of_classes),
+        cmocka_unit_test(classes_are_a_thousand_or_eight_thousand_mib),
+        cmocka_unit_test(what_the_data_do_not_have_halves_confidence),
+        cmocka_unit_test(what_no_gpu_of_the_data_held_exceeds_it),
+        cmocka_unit_test(long_lists_are_answered_without_the_encoder),
+        cmocka_unit_test(refusals_say_why),
+        cmocka_unit_test(extremes_are_answered),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
