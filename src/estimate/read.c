@@ -22,6 +22,11 @@ const char *summary_format_name(enum summary_format format)
     return (unsigned)format < SUMMARY_FORMAT_COUNT ? formats[format].name : "unknown";
 }
 
+bool is_plain_container(const char *type)
+{
+    return strcmp(type, "Sequential") == 0 || strcmp(type, "ModuleList") == 0 || strcmp(type, "ModuleDict") == 0;
+}
+
 bool attention_fill(struct layer *layer)
 {
     int64_t width = layer->rank > 0 ? layer->shape[layer->rank - 1] : 0;
@@ -150,15 +155,18 @@ static bool find_format(struct reader *reader, enum summary_format *format)
     return false;
 }
 
-/* A sequence of nothing, as some models have for a shortcut, hands its input on. */
+/* What would hold layers but shows none: a sequence of nothing, as some models have for a shortcut, hands its input on;
+ * timm's pooling does not print its parts. */
 static void settle_empty(struct layer_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
         struct layer *layer = &list->items[i];
-        if (layer->kind == LAYER_UNKNOWN && !layer->container && layer->parameters == 0 &&
-            (strcmp(layer->type, "Sequential") == 0 || strcmp(layer->type, "ModuleList") == 0 ||
-             strcmp(layer->type, "ModuleDict") == 0))
+        if (layer->kind != LAYER_UNKNOWN || layer->container || layer->parameters > 0)
+            continue;
+        if (is_plain_container(layer->type))
             layer->kind = LAYER_IDENTITY;
+        else if (strcmp(layer->type, "SelectAdaptivePool2d") == 0)
+            layer->kind = LAYER_AVG_POOL;
     }
 }
 

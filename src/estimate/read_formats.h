@@ -11,6 +11,9 @@ int read_keras2(struct reader *reader);
 int read_keras3(struct reader *reader);
 int read_tree(struct reader *reader);
 
+/* PyTorch's modules that do nothing but hold others. */
+bool is_plain_container(const char *type);
+
 /* Gives an attention layer whose parameters are not shown those of four projections of its width, with biases:
  * 4 E (E + 1). False: it has some, or its width is not known. */
 bool attention_fill(struct layer *layer);

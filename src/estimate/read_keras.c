@@ -172,7 +172,9 @@ static int read_footer(struct keras_table *table)
         if (counts[FOOTER_OPTIMIZER].line)
             break;
     } while (reader_next(reader));
-    if (!counts[FOOTER_NON_TRAINABLE].line)
+    if (!counts[FOOTER_NON_TRAINABLE].line ||
+        (reader->summary->format == SUMMARY_KERAS3 && reader->next == reader->end && !counts[FOOTER_OPTIMIZER].line &&
+         counts[FOOTER_TOTAL].value > counts[FOOTER_TRAINABLE].value + counts[FOOTER_NON_TRAINABLE].value))
         return reader_truncated(reader, "the end of its totals");
     return 0;
 }

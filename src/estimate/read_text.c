@@ -90,7 +90,7 @@ void copy_printable(char *to, size_t size, struct slice from)
 
     for (size_t i = 0; i < length; i++)
         to[i] = from.text[i] >= ' ' && from.text[i] <= '~' ? from.text[i] : '?';
-    to[length] = '\0';
+    memset(to + length, 0, size - length);
 }
 
 char *quote(char text[static QUOTE_SIZE], struct slice from)
@@ -122,7 +122,7 @@ struct slice join_path(char text[static LAYER_NAME_SIZE], const struct slice *pa
 struct layer *reader_add(struct reader *reader, enum layer_kind kind, struct slice type, struct slice name,
                          uint32_t line)
 {
-    struct layer *layer;
+    struct layer *layer, texts; /* type and name may lie in the list, which moves */
 
     if (reader->list->count >= LAYER_LIST_MAX) {
         reader_error_at(reader, line, "more than %d layers", LAYER_LIST_MAX);
@@ -130,11 +130,13 @@ struct layer *reader_add(struct reader *reader, enum layer_kind kind, struct sli
     }
     array_reserve(reader->lines, reader->line_capacity, reader->list->count + 1);
     reader->lines[reader->list->count] = line;
+    if (name.length >= sizeof texts.name)
+        name = slice_from(name, name.length - (sizeof texts.name - 1));
+    copy_printable(texts.type, sizeof texts.type, type);
+    copy_printable(texts.name, sizeof texts.name, name);
     layer = layer_list_add(reader->list, kind);
-    copy_printable(layer->type, sizeof layer->type, type);
-    if (name.length >= sizeof layer->name)
-        name = slice_from(name, name.length - (sizeof layer->name - 1));
-    copy_printable(layer->name, sizeof layer->name, name);
+    memcpy(layer->type, texts.type, sizeof layer->type);
+    memcpy(layer->name, texts.name, sizeof layer->name);
     return layer;
 }
 

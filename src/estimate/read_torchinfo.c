@@ -24,7 +24,8 @@ struct table {
     struct footer footer;
     enum column columns[COLUMN_COUNT]; /* from left to right */
     int column_count;
-    size_t name_width;  /* characters */
+    size_t indent;      /* blanks before every line */
+    size_t name_width;  /* characters after these */
     bool has_index;     /* names end in ": DEPTH-NUMBER" */
     bool old;           /* before 1.7: the model's own row has no shape */
     int64_t parameters; /* of all rows */
@@ -45,6 +46,9 @@ static bool read_header(const struct reader *reader, struct table *table)
     struct slice line = reader->line;
     size_t at[COLUMN_COUNT];
 
+    while (table->indent < line.length && line.text[table->indent] == ' ')
+        table->indent++;
+    line = slice_from(line, table->indent);
     table->has_index = slice_find(line, ":depth-idx") < line.length;
     for (int i = 0; i < COLUMN_COUNT; i++) {
         size_t found = slice_find(line, titles[i]);
@@ -117,10 +121,14 @@ static struct slice take_cell(struct slice *rest)
 static int split_row(const struct reader *reader, const struct table *table, struct row *row)
 {
     struct slice line = reader->line, rest;
-    size_t split = slice_column(line, table->name_width);
+    size_t blanks = 0, split;
     int cells = 0;
 
     *row = (struct row){0};
+    while (blanks < table->indent && blanks < line.length && line.text[blanks] == ' ')
+        blanks++;
+    line = slice_from(line, blanks);
+    split = slice_column(line, table->name_width);
     rest = slice_from(line, split);
     line = slice_to(line, split);
     row->depth = take_depth(&line);

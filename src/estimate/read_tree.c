@@ -267,7 +267,7 @@ static int open_module(struct tree *tree, struct slice name, struct slice text)
     if (ret)
         return ret;
     open = slice_find_char(text, '(');
-    if (open == 0 || open == text.length)
+    if (open == 0 || open == text.length || slice_find_char(text, ' ') < open)
         return reader_error(reader, "'%s' is no module: 'Type(...)' is expected", quote(quoted, text));
     tree->path[tree->depth] = name;
     layer = reader_add(reader, LAYER_UNKNOWN, slice_to(text, open), join_path(path, tree->path + 1, tree->depth),
@@ -349,6 +349,15 @@ static void settle_shapes(struct layer_list *list)
     }
 }
 
+/* Are there modules that may hold parameters besides their children's? */
+static bool has_own_classes(const struct layer_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].container && !is_plain_container(list->items[i].type))
+            return true;
+    return false;
+}
+
 int read_tree(struct reader *reader)
 {
     struct tree *tree = xcalloc(1, sizeof *tree);
@@ -373,6 +382,8 @@ int read_tree(struct reader *reader)
                             type, tree->open[tree->depth - 1].line);
     }
     reader->list->total_parameters = tree->annotated;
+    if (tree->annotated < 0 && has_own_classes(reader->list))
+        reader_warn(reader, reader->number, "print(model) does not show the parameters that a module holds itself");
     settle_shapes(reader->list);
     return 0;
 }

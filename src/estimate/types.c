@@ -305,6 +305,7 @@ static const struct type types[] = {
 /* Makers' own variants that differ by what stands before: "LlamaRMSNorm", "BartLearnedPositionalEmbedding". */
 static const struct type endings[] = {
     {"dropout", LAYER_DROPOUT, ACTIVATION_NONE},
+    {"droppath", LAYER_DROPOUT, ACTIVATION_NONE},
     {"layernorm", LAYER_LAYER_NORM, ACTIVATION_NONE},
     {"positionalembedding", LAYER_EMBEDDING, ACTIVATION_NONE},
     {"positionembedding", LAYER_EMBEDDING, ACTIVATION_NONE},

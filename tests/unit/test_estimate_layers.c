@@ -1,0 +1,178 @@
+/* Layer lists; what type names stand for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "estimate/layers.h"
+
+static void test_list(void **state)
+{
+    struct layer_list list;
+
+    layer_list_init(&list);
+    assert_int_equal(list.batch_size, -1);
+    assert_int_equal(list.total_parameters, -1);
+    assert_int_equal(list.trainable_parameters, -1);
+    for (int i = 0; i < 1000; i++) {
+        struct layer *layer = layer_list_add(&list, LAYER_CONV);
+        assert_int_equal(layer->kind, LAYER_CONV);
+        assert_int_equal(layer->parameters, 0);
+        assert_null(layer->inputs);
+        for (int j = 0; j < i % 20; j++)
+            layer_add_input(layer, j - 1);
+    }
+    assert_int_equal(list.count, 1000);
+    for (uint32_t i = 0; i < 1000; i++) {
+        assert_int_equal(list.items[i].input_count, i % 20);
+        for (uint32_t j = 0; j < list.items[i].input_count; j++)
+            assert_int_equal(list.items[i].inputs[j], (int32_t)j - 1);
+    }
+    layer_list_release(&list);
+    assert_null(list.items);
+    assert_int_equal(list.count, 0);
+}
+
+static void test_elements(void **state)
+{
+    struct layer layer = {.rank = 3, .shape = {3, 4, 5}};
+
+    assert_int_equal(layer_elements(&layer), 0);
+    layer.shape_known = true;
+    assert_int_equal(layer_elements(&layer), 60);
+    layer = (struct layer){.shape_known = true, .rank = 1, .shape = {1}};
+    assert_int_equal(layer_elements(&layer), 1);
+    layer = (struct layer){.shape_known = true, .rank = 3, .shape = {INT64_C(1) << 31, INT64_C(1) << 31, 4}};
+    assert_int_equal(layer_elements(&layer), INT64_MAX);
+}
+
+static void test_names(void **state)
+{
+    for (int i = 0; i < LAYER_KIND_COUNT; i++) {
+        assert_non_null(layer_kind_name(i));
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(layer_kind_name(i), layer_kind_name(j));
+    }
+    for (int i = 0; i < ACTIVATION_COUNT; i++) {
+        assert_non_null(activation_name(i));
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(activation_name(i), activation_name(j));
+    }
+    assert_string_equal(layer_kind_name(LAYER_KIND_COUNT), "unknown");
+    assert_string_equal(activation_name(ACTIVATION_COUNT), "none");
+}
+
+static const struct {
+    const char *types;
+    enum layer_kind kind;
+} kinds[] = {
+    {"InputLayer", LAYER_INPUT},
+    {"Conv1d Conv2d Conv3d Conv2D Conv3D DepthwiseConv2D SeparableConv2D Conv2dSame StdConv2d conv2d", LAYER_CONV},
+    {"ConvTranspose1d ConvTranspose2d ConvTranspose3d Conv2DTranspose", LAYER_CONV_TRANSPOSE},
+    {"Linear Dense Bilinear NonDynamicallyQuantizableLinear EinsumDense linear", LAYER_LINEAR},
+    {"Conv1D", LAYER_CONV1D_LINEAR},
+    {"BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm FrozenBatchNorm2d BatchNormalization BatchNormAct2d "
+     "batch_normalization batchnorm2d",
+     LAYER_BATCH_NORM},
+    {"LayerNorm LayerNorm2d RMSNorm LlamaRMSNorm T5LayerNorm LayerNormalization", LAYER_LAYER_NORM},
+    {"GroupNorm InstanceNorm2d GroupNormalization", LAYER_GROUP_NORM},
+    {"Softmax LogSoftmax Softmax2d", LAYER_SOFTMAX},
+    {"Dropout Dropout2d AlphaDropout SpatialDropout2D StochasticDepth DropPath StableDropout dropout", LAYER_DROPOUT},
+    {"MaxPool1d MaxPool2d AdaptiveMaxPool2d MaxPooling2D GlobalMaxPooling2D", LAYER_MAX_POOL},
+    {"AvgPool2d AdaptiveAvgPool2d AveragePooling2D GlobalAveragePooling2D adaptive_avg_pool2d", LAYER_AVG_POOL},
+    {"Embedding EmbeddingBag BartLearnedPositionalEmbedding", LAYER_EMBEDDING},
+    {"MultiheadAttention MultiHeadAttention", LAYER_ATTENTION},
+    {"RNN LSTM GRU SimpleRNN Bidirectional", LAYER_RECURRENT},
+    {"Add Subtract Rescaling", LAYER_ADD},
+    {"Multiply LayerScale", LAYER_MULTIPLY},
+    {"Concatenate", LAYER_CONCAT},
+    {"Flatten Unflatten Reshape Permute", LAYER_RESHAPE},
+    {"Upsample UpSampling2D PixelShuffle", LAYER_UPSAMPLE},
+    {"ZeroPad2d ZeroPadding2D ReflectionPad2d", LAYER_PADDING},
+    {"Identity LlamaRotaryEmbedding", LAYER_IDENTITY},
+    {"ParameterList", LAYER_PARAMETER},
+    {"BasicBlock ResNet Sequential BertLayer Activation Attention TFOpLambda Norm - ...", LAYER_UNKNOWN},
+};
+
+static const struct {
+    const char *types;
+    enum activation activation;
+} activations[] = {
+    {"ReLU relu ThresholdedReLU", ACTIVATION_RELU},
+    {"ReLU6 Hardtanh", ACTIVATION_RELU6},
+    {"LeakyReLU RReLU", ACTIVATION_LEAKY_RELU},
+    {"PReLU", ACTIVATION_PRELU},
+    {"ELU CELU", ACTIVATION_ELU},
+    {"SELU", ACTIVATION_SELU},
+    {"GELU GELUActivation NewGELUActivation FastGELUActivation QuickGELUActivation PytorchGELUTanh", ACTIVATION_GELU},
+    {"SiLU Swish SiLUActivation", ACTIVATION_SILU},
+    {"Mish", ACTIVATION_MISH},
+    {"Softplus", ACTIVATION_SOFTPLUS},
+    {"Tanh", ACTIVATION_TANH},
+    {"Sigmoid", ACTIVATION_SIGMOID},
+    {"Hardswish", ACTIVATION_HARDSWISH},
+    {"Hardsigmoid", ACTIVATION_HARDSIGMOID},
+};
+
+static void assert_types(const char *types, enum layer_kind kind, enum activation activation)
+{
+    CLEANUP(free_ptr) char *copy = xstrdup(types);
+    char *rest = NULL;
+
+    for (char *type = strtok_r(copy, " ", &rest); type; type = strtok_r(NULL, " ", &rest)) {
+        enum activation found;
+        if (layer_kind_of_type(type, &found) != kind || found != activation)
+            fail_msg("%s is %s:%s", type, layer_kind_name(layer_kind_of_type(type, NULL)), activation_name(found));
+    }
+}
+
+static void test_types(void **state)
+{
+    char longest[1000];
+
+    for (size_t i = 0; i < array_size(kinds); i++)
+        assert_types(kinds[i].types, kinds[i].kind, ACTIVATION_NONE);
+    for (size_t i = 0; i < array_size(activations); i++)
+        assert_types(activations[i].types, LAYER_ACTIVATION, activations[i].activation);
+    memset(longest, 'x', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    assert_int_equal(layer_kind_of_type(longest, NULL), LAYER_UNKNOWN);
+    assert_int_equal(layer_kind_of_type("", NULL), LAYER_UNKNOWN);
+}
+
+static void test_cut_types(void **state)
+{
+    enum activation activation;
+
+    assert_int_equal(layer_kind_of_cut_type("BatchNo", NULL), LAYER_BATCH_NORM);
+    assert_int_equal(layer_kind_of_cut_type("GlobalAveragePooli", NULL), LAYER_AVG_POOL);
+    assert_int_equal(layer_kind_of_cut_type("LeakyRe", &activation), LAYER_ACTIVATION);
+    assert_int_equal(activation, ACTIVATION_LEAKY_RELU);
+    assert_int_equal(layer_kind_of_cut_type("Global", NULL), LAYER_UNKNOWN); /* average or maximum */
+    assert_int_equal(layer_kind_of_cut_type("Max", NULL), LAYER_UNKNOWN);
+    assert_int_equal(layer_kind_of_cut_type("Nothing", NULL), LAYER_UNKNOWN);
+    assert_int_equal(layer_kind_of_cut_type("zzz", NULL), LAYER_UNKNOWN);
+    assert_int_equal(layer_kind_of_cut_type("", NULL), LAYER_UNKNOWN);
+}
+
+/* PyTorch's derivatives.yaml: relu, tanh, sigmoid are differentiated by their result, the others by their input. */
+static void test_what_activations_save(void **state)
+{
+    for (int i = 0; i < ACTIVATION_COUNT; i++)
+        assert_int_equal(activation_saves_output(i),
+                         i == ACTIVATION_RELU || i == ACTIVATION_TANH || i == ACTIVATION_SIGMOID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_list),  cmocka_unit_test(test_elements),  cmocka_unit_test(test_names),
+        cmocka_unit_test(test_types), cmocka_unit_test(test_cut_types), cmocka_unit_test(test_what_activations_save),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
