@@ -40,7 +40,7 @@ run logs 5
 expect_output 0
 
 # Two jobs whose memory does not fit together: the later one crashes, waits for an idle GPU and completes.
-run submit --parsable -J first -- "$TRAIN" --memory 80G --sm-activity 0.3 --seconds 600
+run submit --parsable -J first -- "$TRAIN" --memory 80G --sm-activity 0.3 --seconds 1200
 expect_output 6
 until_field 6 placements.0.observed_bytes $((80 << 30))
 run submit --parsable -J second -- "$TRAIN" --memory 70G --sm-activity 0.3 --seconds 100

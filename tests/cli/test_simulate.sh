@@ -14,7 +14,7 @@ printf 'arrival_s,workload\n0,gpt2_large_2\n5,resnet\n10,vgg3\n15,vgg3\n' >four.
 
 # Golden runs: what any policy does may change only knowingly.
 plain=exclusive,round-robin,magm,lug,mug,first-fit,best-fit
-presets=exclusive,thesis,thesis+lug,thesis+round-robin,code-2025,off@oracle,obf@oracle,owf@oracle,olug@oracle,horus,lucid,carma
+presets=exclusive,thesis,thesis+lug,thesis+round-robin,code-2025,off@oracle,obf@oracle,owf@oracle,olug@oracle,horus,lucid,carma@declared
 for trace in 60 90; do
     run simulate --trace thesis_$trace.csv --seeds 3 --jitter 0.03 --estimator recorded:gpumemnet --compare $plain
     expect_status 0
@@ -60,6 +60,39 @@ assert two["makespan_s"]["sd"] > 0 and two["makespan_s"]["mean"] != one["makespa
 assert set(one) == set("policy seeds makespan_s wait_s execution_s jct_s jct_p95_s wait_p95_s energy_j oom "
     "slowdown_mean slowdown_max predicted_slowdown_max smact_mean claims".split()), sorted(one)' "$T/out" first.json ||
     fail "$said: seeds"
+
+# What jobs say they need by each estimator, and how that compares with what they need: 44 of the trace's jobs have a
+# workload with a summary. By default it is as carmad would: recorded figures of the estimator's name, else computed.
+run simulate --trace thesis_60.csv --json --compare \
+    carma,carma@replay,carma@horus,carma@faketensor,carma@deepspeed,carma@gpumemnet,horus,carma@history,carma@oracle
+expect_status 0
+python3 - "$T/out" <<'PYTHON' || fail "$said: $(cat "$T/out")"
+import json, sys
+claims = {policy["policy"]: policy["claims"] for policy in json.load(open(sys.argv[1]))}
+assert claims["carma@history"] is None and claims["carma@oracle"] is None
+assert claims["horus"]["by"] == {"recorded:horus": 60}, claims["horus"]
+for name in "replay horus faketensor deepspeed gpumemnet".split():
+    one = claims["carma@" + name]
+    assert one["by"] == {name: 44} and one["jobs"] == one["over"] + one["under"] == 44, one
+assert claims["carma"]["by"] == {"replay": 44} and claims["carma"]["under"] == 0, claims["carma"]
+assert claims["carma"]["over_mean"] < 0.3 < claims["carma@gpumemnet"]["over_mean"], claims
+assert claims["carma@deepspeed"]["under"] == 44 and claims["carma@faketensor"]["under"] > 0, claims
+PYTHON
+run simulate --trace thesis_60.csv --compare carma@replay,magm@replay,lug@recorded:horus
+tail -n 2 "$T/out" >"$T/lines"
+mv "$T/lines" "$T/out"
+grep -q "^carma@replay, magm@replay: 44 of 60 jobs claim memory by replay; 44 enough, [0-9.]*% too much on average$" "$T/out" ||
+    fail "$said: $(cat "$T/out")"
+grep -q "^lug@recorded:horus: 60 of 60 jobs claim memory by recorded:horus; 24 enough, 89.1% too much on average; 36 not enough, 23.7% too little$" \
+    "$T/out" || fail "$said: $(cat "$T/out")"
+printf 'id,gpus,peak_mib,resident_mib,solo_runtime_s,sm_activity,batch_size,summary\na,1,4000,4000,60,0.5,8,bad.txt\n' >own.csv
+printf 'arrival_s,workload\n0,a\n' >own-trace.csv
+echo nonsense >bad.txt
+expect_error 1 "bad.txt:1:" simulate --trace own-trace.csv --workloads own.csv --estimator horus
+rm bad.txt
+expect_error 1 "bad.txt" simulate --trace own-trace.csv --workloads own.csv --estimator horus
+run simulate --trace own-trace.csv --workloads own.csv --estimator recorded:horus
+expect_status 0
 
 # Settings stand above a preset's own.
 run simulate --trace thesis_60.csv --policy thesis --set sm_activity_cap=10% --json
