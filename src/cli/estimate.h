@@ -66,6 +66,7 @@ struct estimate_part {
 struct estimate_parts {
     struct estimate_part *items;
     size_t count, capacity;
+    const char *when; /* the peak is: "in the backward pass" */
 };
 /* Inits *parts; empty where the estimator does not know. They add up to answer->estimate.bytes, layers apart. */
 void estimate_parts_of(struct estimate_parts *parts, const struct estimate_input *input,

@@ -200,9 +200,11 @@ int estimate_ask(const struct estimate_input *input, const struct estimator *est
     if (rc)
         return rc;
     answer->known = true;
-    answer->low_bytes = answer->estimate.bytes;
+    answer->low_bytes = answer->estimate.low_bytes;
     low.quantile_permille = 1000 - low.quantile_permille;
-    if (estimate(estimator, &low, &other, &answer->why_not) == 0 && other.bytes < answer->low_bytes)
+    if (!answer->low_bytes && estimate(estimator, &low, &other, &answer->why_not) == 0)
         answer->low_bytes = other.bytes;
+    if (!answer->low_bytes || answer->low_bytes > answer->estimate.bytes)
+        answer->low_bytes = answer->estimate.bytes;
     return 0;
 }

@@ -38,11 +38,19 @@ static int larger_first(const void *a, const void *b)
 /* The saved activations that are allocated at the peak, summed by label. */
 static void add_layers(struct estimate_parts *parts, const struct program *program, uint32_t peak_event)
 {
+    static const char *const phases[PHASE_COUNT] = {
+        [PHASE_SETUP] = "before the first step",
+        [PHASE_FORWARD] = "in the forward pass",
+        [PHASE_BACKWARD] = "in the backward pass",
+        [PHASE_OPTIMIZER] = "in the optimizer's step",
+    };
     CLEANUP(free_ptr) struct share *shares = xcalloc(program->label_count + 1, sizeof *shares);
     CLEANUP(free_ptr) uint32_t *born = xcalloc((size_t)program->tensor_count + 1, sizeof *born);
     int64_t others = 0;
     size_t count = 0;
 
+    if (peak_event < program->event_count)
+        parts->when = phases[program->events[peak_event].phase];
     for (size_t i = 0; i < program->label_count; i++)
         shares[i].label = program->labels[i];
     for (uint32_t i = 0; i <= peak_event && i < program->event_count; i++) {

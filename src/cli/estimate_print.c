@@ -12,13 +12,13 @@
 static void print_memory(const struct estimate_answer *answer, int32_t quantile_permille)
 {
     const struct estimate *e = &answer->estimate;
-    char bytes[UNITS_TEXT], median[UNITS_TEXT], low[UNITS_TEXT], high[UNITS_TEXT];
+    char bytes[UNITS_TEXT], median[UNITS_TEXT], low[UNITS_TEXT];
 
     printf("Memory       %s", format_bytes(e->bytes, bytes));
-    if (answer->low_bytes < e->bytes || e->median_bytes < e->bytes)
-        printf(" at quantile %.3g; median %s, range %s to %s", quantile_permille / 1000.0,
-               format_bytes(e->median_bytes, median), format_bytes(answer->low_bytes, low),
-               format_bytes(e->bytes, high));
+    if (e->median_bytes != e->bytes)
+        printf(" at quantile %.3g; median %s", quantile_permille / 1000.0, format_bytes(e->median_bytes, median));
+    if (answer->low_bytes < e->bytes)
+        printf(", range %s to %s", format_bytes(answer->low_bytes, low), bytes);
     putchar('\n');
 }
 
@@ -154,7 +154,7 @@ void estimate_print_parts(const struct estimate_parts *parts)
         table_cell(table, style, "%.1f%%", total ? 100.0 * (double)part->bytes / (double)total : 0);
         table_cell(table, part->layer ? STYLE_DIM : STYLE_BLUE, "%s", bar);
     }
-    putchar('\n');
+    printf("\nAt the peak, %s\n", parts->when ? parts->when : "with all that is allocated then");
     table_format(table, term_width(stdout), term_colour(stdout), &out);
     table_free(table);
     fputs(out.text, stdout);

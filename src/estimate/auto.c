@@ -10,14 +10,16 @@ static const struct {
     bool margin;
 } order[] = {{"history", false}, {"replay", true}, {"gpumemnet", true}, {"declared", false}};
 
-/* No margin from this confidence on; below, half a permille of the answer for each permille that is missing. */
-#define SURE_PERMILLE 900
+/* No margin from this confidence on; below, half a permille of the answer for each permille that is missing. Nor for
+ * who asks for the median or less. */
+#define SURE_PERMILLE   900
+#define MEDIAN_PERMILLE 500
 
-static int64_t with_margin(const struct estimate *estimate)
+static int64_t with_margin(const struct estimate *estimate, int32_t quantile_permille)
 {
     int32_t missing = SURE_PERMILLE - estimate->confidence_permille;
 
-    if (missing <= 0 || estimate->bytes > INT64_MAX / 2000)
+    if (missing <= 0 || quantile_permille <= MEDIAN_PERMILLE || estimate->bytes > INT64_MAX / 2000)
         return estimate->bytes;
     return estimate->bytes + estimate->bytes * missing / 2000;
 }
@@ -44,7 +46,7 @@ static int answer(const struct estimate_question *question, struct estimate *est
         estimate->source = estimator->name;
         rc = estimator->answer(question, estimate, &inner);
         if (rc == 0 && order[i].margin)
-            estimate->bytes = with_margin(estimate);
+            estimate->bytes = with_margin(estimate, question->quantile_permille);
         if (rc != -ENOTSUP)
             return rc ? error_set(err, -rc, "%s", inner.text) : 0;
         if (order[i].margin)

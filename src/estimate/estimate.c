@@ -4,8 +4,9 @@
 #include <string.h>
 
 const struct estimator *const estimators[] = {
-    &estimator_auto,       &estimator_history,   &estimator_gpumemnet, &estimator_horus,
-    &estimator_faketensor, &estimator_deepspeed, &estimator_declared,  NULL,
+    &estimator_auto,      &estimator_history,  &estimator_replay,
+    &estimator_gpumemnet, &estimator_horus,    &estimator_faketensor,
+    &estimator_deepspeed, &estimator_declared, NULL,
 };
 
 const struct estimator *estimator_find(const char *name)
@@ -14,6 +15,20 @@ const struct estimator *estimator_find(const char *name)
         if (strcmp((*e)->name, name) == 0)
             return *e;
     return NULL;
+}
+
+/* How busy it keeps the SMs follows from the model, whoever says how much memory it takes. */
+static void add_utilisation(const struct estimate_question *question, struct estimate *result)
+{
+    struct program program;
+
+    if (question->capture) {
+        estimate_utilisation(question, &question->capture->program, result);
+        return;
+    }
+    if (program_lower(&program, question->layers, &question->training, NULL) == 0)
+        estimate_utilisation(question, &program, result);
+    program_release(&program);
 }
 
 int estimate(const struct estimator *estimator, const struct estimate_question *question, struct estimate *result,
@@ -30,6 +45,8 @@ int estimate(const struct estimator *estimator, const struct estimate_question *
     rc = estimator->answer(&asked, result, err);
     if (rc)
         return rc;
+    if (result->smact_permille < 0 && (question->capture || question->layers))
+        add_utilisation(&asked, result);
     result->exceeds_gpu = result->bytes > question->profile->memory_bytes;
     return 0;
 }

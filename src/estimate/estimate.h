@@ -36,6 +36,7 @@ struct estimate_question {
 struct estimate {
     int64_t bytes;           /* per GPU, as nvidia-smi would show it: context included; at the quantile asked for */
     int64_t median_bytes;    /* the best guess without margin */
+    int64_t low_bytes;       /* the same at the quantile 1000 - that; 0: ask for that to know */
     int32_t smact_permille;  /* SM activity while it runs alone, on the profile's GPU; -1: not known */
     int32_t smocc_permille;  /* SM occupancy; -1: not known */
     int32_t confidence_permille; /* 1000 = measured on just this; low: unknown layers, missing shapes, an untested kind */
@@ -64,8 +65,8 @@ const struct estimator *estimator_find(const char *name);
  * `auto` asks history, replay, gpumemnet and declared in this order and takes the first that does not answer -ENOTSUP;
  * `source` says which it was. Each answers at the quantile asked for. Where the confidence is below 900 permille, auto
  * adds half a permille of the answer for each permille that is missing (600: 15%), as the quantiles were calibrated on
- * models that were understood in full. Neither history (measured on just this job) nor a declared size (the user's word)
- * gets any. */
+ * models that were understood in full; not for a quantile of 500 or less. Neither history (measured on just this job)
+ * nor a declared size (the user's word) gets any. */
 extern const struct estimator estimator_auto, estimator_history, estimator_replay, estimator_gpumemnet, estimator_horus,
     estimator_faketensor, estimator_deepspeed, estimator_declared;
 

@@ -1,5 +1,5 @@
-/* The replay as an estimator: what the training does to the caching allocator, corrected for cuDNN's choice of workspace
- * by trees trained on measured runs, and the machine's context. */
+/* The replay as an estimator: what the training does to the caching allocator, corrected for cuDNN's choice of
+ * workspace by trees trained on measured runs, and the machine's context. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -12,15 +12,15 @@
 #include "estimate/counts.h"
 
 /* Permille. Understood in full, of a kind that was measured: 950. */
-#define SURE              950
-#define OUTSIDE_EACH      10  /* a feature beyond what the training saw */
-#define OUTSIDE_MOST      150
-#define MIXED_PRECISION   200 /* no run with autocast was measured */
-#define OTHER_OPTIMIZER   50  /* nor one with another optimizer than Adam: its states are known, its temporaries read */
-#define OTHER_FAMILY      150
-#define UNKNOWN_MOST      400 /* all layers unknown, or without shapes */
-#define STATES_ONLY       200
-#define LEAST             100
+#define SURE            950
+#define OUTSIDE_EACH    10 /* a feature beyond what the training saw */
+#define OUTSIDE_MOST    150
+#define MIXED_PRECISION 200 /* no run with autocast was measured */
+#define OTHER_OPTIMIZER 50  /* nor one with another optimizer than Adam: its states are known, its temporaries read */
+#define OTHER_FAMILY    150
+#define UNKNOWN_MOST    400 /* all layers unknown, or without shapes */
+#define STATES_ONLY     200
+#define LEAST           100
 
 static void fill_parts(struct estimate *estimate, const struct replay_result *replay, int64_t context_bytes)
 {
@@ -96,6 +96,9 @@ static int answer_program(const struct estimate_question *question, const struct
         bytes = fmin(bytes, (double)profile->memory_bytes);
     estimate->median_bytes = (int64_t)median_bytes;
     estimate->bytes = (int64_t)bytes;
+    estimate->low_bytes =
+        (int64_t)(median_bytes *
+                  correction_quantile_factor(&correction, 1000 - question->quantile_permille, question->fold));
     estimate->confidence_permille = confidence_of(question, &correction);
     fill_parts(estimate, &features.replays[REPLAY_MAIN], context_bytes);
     estimate_utilisation(question, program, estimate);
@@ -108,7 +111,9 @@ static int answer_states(const struct estimate_question *question, struct estima
 {
     static const double states[OPTIMIZER_COUNT] = {
         /* states and foreach's temporaries, in copies of the parameters (optimizer.c) */
-        [OPTIMIZER_MOMENTUM] = 1, [OPTIMIZER_ADAM] = 3, [OPTIMIZER_ADAMW] = 3,
+        [OPTIMIZER_MOMENTUM] = 1,
+        [OPTIMIZER_ADAM] = 3,
+        [OPTIMIZER_ADAMW] = 3,
     };
     struct layer_counts counts;
     double bytes;
@@ -118,13 +123,15 @@ static int answer_states(const struct estimate_question *question, struct estima
         return rc;
     if (counts.parameters <= 0)
         return error_set(err, ENOTSUP, "replay: no layer of the summary has a shape or parameters: give a capture");
-    bytes = 4 * counts.parameters * (2 + states[question->training.optimizer]) + (double)question->profile->context_bytes;
+    bytes =
+        4 * counts.parameters * (2 + states[question->training.optimizer]) + (double)question->profile->context_bytes;
     rc = estimate_from_formula("replay", bytes, estimate, err);
     if (rc)
         return rc;
     estimate->confidence_permille = STATES_ONLY;
-    snprintf(estimate->warning, sizeof estimate->warning,
-             "the summary has no shapes: parameters, gradients and optimizer alone; give a capture for the activations");
+    snprintf(
+        estimate->warning, sizeof estimate->warning,
+        "the summary has no shapes: parameters, gradients and optimizer alone; give a capture for the activations");
     return 0;
 }
 
@@ -159,5 +166,5 @@ static int answer(const struct estimate_question *question, struct estimate *est
 }
 
 const struct estimator estimator_replay = {
-    "replay", "a replay of the training's allocations, corrected for cuDNN's workspace by trees (data/models/replay.md)",
-    answer};
+    "replay",
+    "a replay of the training's allocations, corrected for cuDNN's workspace by trees (data/models/replay.md)", answer};
