@@ -314,6 +314,7 @@ int program_lower(struct program *program, const struct layer_list *list, const 
     lowering.layers = xcalloc(list->count, sizeof *lowering.layers);
     program->batch_size = training->batch_size;
     tape_init(&lowering.tape, program);
+    lowering.tape.cublas_bytes = training->cublas_workspace_bytes;
     set_up(&lowering);
     lowering_count(&lowering);
     if (training->summary_pass)

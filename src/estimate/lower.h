@@ -24,7 +24,7 @@ struct training {
      * gradients. */
     bool summary_pass, summary_gradients;
     int64_t summary_batch;
-    int64_t cublas_workspace_bytes; /* taken at the first matrix product and kept */
+    int64_t cublas_workspace_bytes; /* taken at the first matrix product, and at the first of a backward pass; kept */
 };
 
 #define CUBLAS_WORKSPACE_BYTES INT64_C(8519680) /* of Ampere: 8.125 MiB (a machine profile knows better) */

@@ -90,27 +90,18 @@ static void cast_parameters(struct lowering *lowering, struct tape_op *op)
     }
 }
 
-static void take_cublas(struct lowering *lowering)
-{
-    if (lowering->cublas_taken)
-        return;
-    lowering->cublas_taken = true;
-    if (lowering->training->cublas_workspace_bytes > 0)
-        tape_alloc(&lowering->tape, lowering->training->cublas_workspace_bytes, MEMORY_WORKSPACE);
-}
-
 struct tape_value lowering_matmul(struct lowering *lowering, const struct tape_value *input, int32_t first,
                                   uint32_t count, int64_t elements)
 {
     struct tape_value from = lowering_to_half(lowering, input), result;
-    struct tape_op op = {.inputs = &from, .input_count = 1, .parameter_count = count};
+    struct tape_op op = {.kind = TAPE_PRODUCT, .inputs = &from, .input_count = 1, .parameter_count = count};
 
     for (uint32_t i = 0; i < count; i++)
         op.parameters[i] = first + (int32_t)i;
     cast_parameters(lowering, &op);
     lowering_save(&op, from.tensor);
     result = lowering_run(lowering, &op, elements, from.element_bytes == HALF_BYTES ? HALF_BYTES : FULL_BYTES);
-    take_cublas(lowering);
+    tape_take_cublas(&lowering->tape);
     tape_drop(&lowering->tape, from.tensor);
     return result;
 }

@@ -25,7 +25,6 @@ struct lowering {
     struct lowered *layers; /* as the list's */
     struct tape_value input; /* of the model, of the pass in progress */
     int64_t batch;           /* of the pass in progress */
-    bool cublas_taken;
     bool autocast; /* the pass in progress runs under it: matrix products and convolutions in half precision */
 };
 

@@ -85,6 +85,18 @@ bool tape_needs_gradient(const struct tape *tape, const struct tape_op *op)
     return false;
 }
 
+static void take_cublas(struct tape *tape, bool backward)
+{
+    if (!tape->cublas_taken[backward] && tape->cublas_bytes > 0)
+        tape_alloc(tape, tape->cublas_bytes, MEMORY_WORKSPACE);
+    tape->cublas_taken[backward] = true;
+}
+
+void tape_take_cublas(struct tape *tape)
+{
+    take_cublas(tape, false);
+}
+
 static void push_number(struct tape *tape, int64_t number)
 {
     array_reserve(tape->numbers, tape->number_capacity, tape->number_count + 1);
@@ -263,6 +275,8 @@ static void run_node(struct tape *tape, struct tape_node *node)
 
     tape->at.label = node->label;
     make_scratch(tape, node, scratch);
+    if (node->kind == TAPE_PRODUCT)
+        take_cublas(tape, true);
     if (node->kind == TAPE_CONV && node->part) /* cuDNN wants it dense */
         tape->numbers[inputs - 1] = tape_alloc(tape, node->bytes, MEMORY_TEMPORARY);
     make_input_gradients(tape, node);

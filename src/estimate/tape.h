@@ -36,7 +36,8 @@ enum tape_kind {
     TAPE_OP,
     TAPE_VIEW, /* its gradient passes through: no new tensor, but where an input is smaller or of another width */
     TAPE_JOIN, /* of its inputs: each gets a part of the gradient, which is no tensor of its own */
-    TAPE_CONV  /* the program's last convolution is its forward pass */
+    TAPE_CONV,   /* the program's last convolution is its forward pass */
+    TAPE_PRODUCT /* of matrices */
 };
 
 struct tape_op {
@@ -56,6 +57,8 @@ struct tape {
     struct program *program; /* borrowed */
     struct program_event at; /* step, phase and label of what comes next */
     bool recording;          /* gradients are wanted: training mode */
+    int64_t cublas_bytes;    /* of a workspace */
+    bool cublas_taken[2];    /* by the program's own thread, by autograd's: each has a handle with a workspace of its own */
     uint32_t *references;    /* owned; by tensor */
     size_t reference_capacity;
     struct tape_parameter *parameters; /* owned */
@@ -82,6 +85,9 @@ static inline int64_t tape_bytes(const struct tape_value *value)
 {
     return value->elements * value->element_bytes;
 }
+
+/* Before the first matrix product of the program's own thread. */
+void tape_take_cublas(struct tape *tape);
 
 /* Whether the operator would be recorded: anything that goes into it needs a gradient. */
 bool tape_needs_gradient(const struct tape *tape, const struct tape_op *op);
