@@ -1,6 +1,5 @@
 /* What an estimate's bytes are: the categories of the replay at its peak, the saved activations by layer. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "base/units.h"
@@ -24,7 +23,7 @@ void estimate_parts_release(struct estimate_parts *parts)
 }
 
 struct share {
-    const char *label;
+    size_t number; /* of its label: in the order of execution */
     int64_t bytes;
 };
 
@@ -32,7 +31,7 @@ static int larger_first(const void *a, const void *b)
 {
     const struct share *x = a, *y = b;
 
-    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : strcmp(x->label, y->label);
+    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : x->number < y->number ? -1 : 1;
 }
 
 /* The saved activations that are allocated at the peak, summed by label. */
@@ -52,7 +51,7 @@ static void add_layers(struct estimate_parts *parts, const struct program *progr
     if (peak_event < program->event_count)
         parts->when = phases[program->events[peak_event].phase];
     for (size_t i = 0; i < program->label_count; i++)
-        shares[i].label = program->labels[i];
+        shares[i].number = i;
     for (uint32_t i = 0; i <= peak_event && i < program->event_count; i++) {
         const struct program_event *event = &program->events[i];
         if (event->op == PROGRAM_ALLOC) {
@@ -67,8 +66,9 @@ static void add_layers(struct estimate_parts *parts, const struct program *progr
     while (count < program->label_count && shares[count].bytes > 0)
         count++;
     for (size_t i = 0; i < count; i++) {
+        const char *label = program->labels[shares[i].number];
         if (i < LAYERS_SHOWN)
-            add(parts, *shares[i].label ? shares[i].label : "(no name)", shares[i].bytes, true);
+            add(parts, *label ? label : "(of no layer)", shares[i].bytes, true);
         else
             others += shares[i].bytes;
     }

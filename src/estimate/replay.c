@@ -28,8 +28,8 @@ static uint32_t take(struct replay *replay, const struct program_event *event, i
     if (block == NO_BLOCK)
         return block;
     replay->allocated[event->category] += bytes;
-    if (replay->allocator.peak_reserved_bytes > replay->peak_bytes) {
-        replay->peak_bytes = replay->allocator.peak_reserved_bytes;
+    if (replay->allocator.peak_allocated_bytes > replay->peak_bytes) {
+        replay->peak_bytes = replay->allocator.peak_allocated_bytes;
         memcpy(replay->result->at_peak, replay->allocated, sizeof replay->allocated);
         replay->result->peak_event = (uint32_t)number;
     }

@@ -20,8 +20,8 @@ struct replay_result {
     int64_t peak_allocated_bytes;
     bool out_of_memory;
     uint64_t segments_released; /* cached segments given back because the GPU was full */
-    /* When reserved first reached its peak: what was allocated, by category, in bytes as they were asked for; the rest of
-     * the peak is fragmentation (rounding, and blocks cached but unused). */
+    /* When most was allocated: by category, in bytes as they were asked for. What more was reserved, then or later, is
+     * fragmentation: rounding, and cached blocks that did not fit what was asked for. */
     int64_t at_peak[MEMORY_CATEGORY_COUNT];
     uint32_t peak_event;
 };

@@ -4,13 +4,14 @@
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 BUILD=$3
-CARMA_CUDA_LIBRARY=$4
+STEP=$(realpath "$5") || exit 99
+CARMA_CUDA_LIBRARY=$(realpath "$4")
 CARMA_NVML_LIBRARY=$BUILD/src/vnode/libnvidia-ml.so.1
 CARMA_VNODE=$T/node
 export CARMA_CUDA_LIBRARY CARMA_NVML_LIBRARY CARMA_VNODE
 unset CUDA_VISIBLE_DEVICES FAKE_CUDA FAKE_STEP FAKE_CUDA_CONTEXT_MIB
 mkdir "$T/bin"
-ln -s "$5" "$T/bin/python3"
+ln -s "$STEP" "$T/bin/python3"
 PATH=$T/bin:$PATH
 
 # No GPU: one line, status 69.
@@ -63,7 +64,7 @@ expect_error 1 "box.profile:13: unknown key 'cache'" estimate "$T/job.sh" --prof
 
 # Not on a GPU in use.
 mkfifo "$T/input" "$T/output"
-PYTHONPATH=$T "$5" -m carma.tiny_step <"$T/input" >"$T/output" &
+PYTHONPATH=$T "$STEP" -m carma.tiny_step <"$T/input" >"$T/output" &
 exec 8>"$T/input"
 read -r _ <"$T/output"
 expect_error 1 "in use, 1 of its processes" calibrate

@@ -1,0 +1,140 @@
+#!/bin/sh
+# Usage: test_estimate.sh CARMA SOURCE
+# carma estimate on summaries, job files and what is declared.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+S=$SOURCE/tests/golden/summaries
+cp "$S/torchsummary-convolutions.txt" "$T/net.txt"
+cp "$S/torchsummary-perceptron.txt" "$S/torchinfo-1.8.0-plain.txt" "$S/tree-bert.txt" "$T"
+cd "$T" || exit 99
+
+# check CODE: Python on what was printed, as `said` (JSON).
+check() {
+    /usr/bin/python3 -c 'import json, sys
+said = json.load(open(sys.argv[1]))
+assert eval("(" + sys.argv[2] + ")"), said' out "$1" 2>"$T/why" || fail "$said: not $1: $(tail -1 "$T/why")"
+}
+
+# value CODE: of what was printed
+value() {
+    /usr/bin/python3 -c 'import json, sys
+said = json.load(open(sys.argv[1]))
+print(eval(sys.argv[2]))' out "$1"
+}
+
+# Wrong usage.
+expect_error 2 "of what?" estimate
+expect_error 2 "one of a job file, --summary and --capture" estimate a.rad --summary net.txt
+expect_error 2 "one job at a time" estimate a.rad b.rad
+expect_error 2 "no 'oracle'" estimate a.rad --estimator oracle
+expect_error 2 "no probability from 0.001 to 0.999" estimate a.rad --quantile 98%
+expect_error 2 "no probability" estimate a.rad --quantile 1
+expect_error 2 "no probability" estimate a.rad --quantile ""
+expect_error 2 "out of range" estimate a.rad --batch-size 0
+expect_error 2 "--optimizer: " estimate a.rad --optimizer magic
+expect_error 2 "--precision: " estimate a.rad --precision fp7
+expect_error 2 "not both" estimate a.rad --gpu h200 --profile x
+expect_error 2 "one estimator, not all" estimate a.rad --explain --estimator all
+
+# What is wrong in what is read: one line.
+expect_error 1 "net.txt does not say the batch size: give it with --batch-size" estimate --summary net.txt
+expect_error 1 "no GPU model 'z80' is known: see carma calibrate --list" estimate --summary net.txt --gpu z80
+expect_error 1 "No such file" estimate --summary nowhere.txt
+expect_error 1 "No such file" estimate --capture nowhere.capture
+expect_error 1 "no such file" estimate nowhere.rad
+expect_error 1 "No such file" estimate --summary net.txt --profile nowhere
+expect_error 1 "no earlier run of this job" estimate --summary net.txt --batch-size 8 --estimator history --json
+head -n 9 net.txt >cut.txt
+expect_error 1 "cut.txt:" estimate --summary cut.txt --batch-size 8
+echo "hello" >hello.txt
+expect_error 1 "hello.txt" estimate --summary hello.txt --batch-size 8
+head -c 9000000 /dev/zero | tr '\0' x >large.txt
+expect_error 1 "large.txt: too large for a model summary: at most 8 MiB" estimate --summary large.txt --batch-size 8
+
+# What is declared, by a script and by a .rad file, read as carma submit reads them.
+printf '#!/bin/sh\n#CARMA --gpu-memory 12G\ntrue\n' >job.sh
+run estimate job.sh
+expect_status 0
+expect_golden cli-estimate.txt
+run estimate job.sh --json
+expect_status 0
+expect_golden cli-estimate.json
+run estimate job.sh --gpu l4 --json
+check 'said["gpu"]["model"] == "NVIDIA L4" and not said["exceeds_gpu"]'
+run estimate job.sh --gpu nvidia\ l4
+expect_status 0
+sed -i 's/12G/22G/' job.sh
+run estimate job.sh --gpu l4
+expect_status 0
+grep -q "does not fit into the 21.9 GiB" out || fail "$said: $(cat out)"
+printf '#!/bin/sh\ntrue\n' >job.sh
+expect_error 1 "nothing to estimate from" estimate job.sh
+mkdir -p jobs
+cp net.txt jobs/net.model
+printf 'python3 train.py\nmodel: net.model\nbatch_size: 16\n' >jobs/net.rad
+run estimate jobs/net.rad --json
+expect_status 0
+check 'said["from"] == "net.model" and said["format"] == "torchsummary" and said["batch_size"] == 16'
+of_rad=$(value 'said["memory_bytes"]')
+run estimate --summary net.txt --batch-size 16 --json
+check "said['memory_bytes'] == $of_rad"
+run estimate jobs/net.rad --batch-size 64 --json
+check 'said["batch_size"] == 64'
+sed -i '/batch_size/d' jobs/net.rad
+expect_error 1 "jobs/net.rad: net.model does not say the batch size" estimate jobs/net.rad
+
+# A summary with a batch of its own needs no other; a larger one needs more memory.
+run estimate --summary torchinfo-1.8.0-plain.txt --json
+expect_status 0
+check 'said["batch_size"] > 0 and said["format"] == "torchinfo" and said["source"] == "replay"'
+before=0
+for batch in 8 512 4096; do
+    run estimate --summary net.txt --batch-size "$batch" --quantile 0.5 --json
+    expect_status 0
+    check "said['memory_bytes'] > $before and said['low_bytes'] <= said['memory_bytes']"
+    before=$(value 'said["memory_bytes"]')
+done
+fp32=$before
+run estimate --summary net.txt --batch-size 4096 --quantile 0.5 --optimizer sgd --json
+check "said['memory_bytes'] <= $fp32 and said['optimizer'] == 'sgd'"
+run estimate --summary net.txt --batch-size 4096 --quantile 0.98 --json
+check "said['memory_bytes'] > $fp32 and said['quantile'] == 0.98 and said['median_bytes'] <= said['memory_bytes']"
+
+# What the bytes are adds up, the layers to their part.
+run estimate --summary net.txt --batch-size 4096 --explain --json
+expect_status 0
+check 'sum(p["bytes"] for p in said["parts"] if not p["layer"]) == said["memory_bytes"]'
+check 'sum(p["bytes"] for p in said["parts"] if p["layer"]) ==
+    [p["bytes"] for p in said["parts"] if p["what"] == "saved activations"][0]'
+check '[p["bytes"] for p in said["parts"] if p["what"] == "context and libraries"][0] == (1440 + 250) << 20'
+check '[p["what"] for p in said["parts"] if not p["layer"]] == ["parameters", "gradients", "optimizer",
+    "saved activations", "input", "buffers", "temporary", "workspace", "fragmentation", "context and libraries",
+    "correction", "margin"]'
+run estimate --summary net.txt --batch-size 4096 --explain
+expect_status 0
+grep -q '^At the peak, in the ' out || fail "$said: $(cat out)"
+grep -q '^  Conv2d-1  *[0-9]' out || fail "$said: no layer: $(cat out)"
+run estimate --summary net.txt --batch-size 4096 --explain --estimator horus
+expect_status 1
+grep -q "horus gives one figure" err || fail "$said: $(cat err)"
+
+# Every estimator has its line; an unknown layer is told.
+run estimate --summary net.txt --batch-size 8 --estimator all --json
+expect_status 0
+check '[e["estimator"] for e in said["estimates"]] == ["auto", "history", "replay", "gpumemnet", "horus", "faketensor",
+    "deepspeed", "declared"]'
+check 'set(said["estimates"][1]) == {"estimator", "error"} and said["estimates"][0]["source"] == "replay"'
+check '[e["memory_bytes"] for e in said["estimates"] if e["estimator"] == "deepspeed"][0] % 20 == 0'
+run estimate --summary net.txt --batch-size 8 --estimator all
+expect_status 0
+grep -q '^auto .* by replay' out || fail "$said: $(cat out)"
+run estimate --summary tree-bert.txt --batch-size 8
+expect_status 0
+grep -q "^carma: warning: .*no shapes" err || fail "$said: says '$(cat err)'"
+
+# The GPU's own constants.
+run estimate --summary torchsummary-perceptron.txt --batch-size 8 --estimator replay --quantile 0.5 --json
+thesis=$(value 'said["memory_bytes"]')
+run estimate --summary torchsummary-perceptron.txt --batch-size 8 --estimator replay --quantile 0.5 --gpu a100-40g-later --json
+check "$thesis - said['memory_bytes'] == (1440 - 500) << 20"
+finish
