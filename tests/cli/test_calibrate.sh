@@ -58,7 +58,7 @@ expect_error 1 "No such file" calibrate --output "$T/no/where"
 printf '#!/bin/sh\n#CARMA --gpu-memory 12G\ntrue\n' >"$T/job.sh"
 run estimate "$T/job.sh" --profile "$T/box.profile"
 expect_status 0
-grep -q 'GPU .*A100-SXM4-40GB (box): fits its 39.6 GiB' "$T/out" || fail "$said: $(cat "$T/out")"
+grep -q '(box): fits into the 39.6 GiB that jobs' "$T/out" || fail "$said: $(cat "$T/out")"
 echo "cache = 1G" >>"$T/box.profile"
 expect_error 1 "box.profile:13: unknown key 'cache'" estimate "$T/job.sh" --profile "$T/box.profile"
 
