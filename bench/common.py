@@ -50,7 +50,7 @@ def simulate(build, trace, policies, *options, seeds=SEEDS, jitter=JITTER):
     run = subprocess.run(command, stdout=subprocess.PIPE, check=False)
     if run.returncode != 0:
         sys.exit(f"{sys.argv[0]}: this failed: {' '.join(command)}")
-    return {result["policy"]: {name: value["mean"] if isinstance(value, dict) else value
+    return {result["policy"]: {name: value["mean"] if isinstance(value, dict) and "mean" in value else value
                                for name, value in result.items()}
             for result in json.loads(run.stdout)}
 
