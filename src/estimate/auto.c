@@ -12,7 +12,7 @@ static const struct {
 
 /* No margin from this confidence on; below, half a permille of the answer for each permille that is missing. Nor for
  * who asks for the median or less. */
-#define SURE_PERMILLE   900
+#define SURE_PERMILLE   800
 #define MEDIAN_PERMILLE 500
 
 static int64_t with_margin(const struct estimate *estimate, int32_t quantile_permille)

@@ -208,6 +208,106 @@ static void a_quantile_is_between_0_and_1(void **state)
     }
 }
 
+static struct estimate ask(const struct estimator *estimator, const struct estimate_question *question)
+{
+    struct estimate result;
+    struct error err = {{0}};
+
+    if (estimate(estimator, question, &result, &err))
+        fail_msg("%s: %s", estimator->name, err.text);
+    return result;
+}
+
+static void auto_prefers_what_was_measured_to_what_is_computed(void **state)
+{
+    static const int64_t peaks[] = {9 * GIB, 9 * GIB, 9 * GIB, 9 * GIB, 9 * GIB, 9 * GIB};
+    struct estimate_question question;
+    struct layer_list list;
+
+    (void)state;
+    build_vgg16(&list);
+    layers_complete(&list);
+    question = question_of(&list, 32);
+    question.declared_bytes = GIB;
+    assert_string_equal(ask(&estimator_auto, &question).source, "replay");
+    question.history = (struct estimate_history){.peak_bytes = peaks, .count = array_size(peaks)};
+    assert_string_equal(ask(&estimator_auto, &question).source, "history");
+    question.layers = NULL;
+    question.history.count = 0;
+    assert_string_equal(ask(&estimator_auto, &question).source, "declared");
+    layer_list_release(&list);
+}
+
+/* Half a permille for each that is missing of 800. */
+static void auto_adds_a_margin_where_little_is_understood(void **state)
+{
+    struct estimate_question question;
+    struct estimate bare, with;
+    struct layer_list list;
+
+    (void)state;
+    build_vgg16(&list);
+    layers_complete(&list);
+    question = question_of(&list, 32);
+    bare = ask(&estimator_replay, &question);
+    with = ask(&estimator_auto, &question);
+    assert_true(bare.confidence_permille >= 800);
+    assert_int_equal(with.bytes, bare.bytes);
+    for (int i = 0; i < 100; i++)
+        add_layer(&list, LAYER_UNKNOWN, 8, 8, 8, 0);
+    list.unknown = 100;
+    bare = ask(&estimator_replay, &question);
+    with = ask(&estimator_auto, &question);
+    assert_true(bare.confidence_permille < 700);
+    assert_int_equal(with.confidence_permille, bare.confidence_permille);
+    assert_int_equal(with.bytes, bare.bytes + bare.bytes * (800 - bare.confidence_permille) / 2000);
+    assert_int_equal(with.median_bytes, bare.median_bytes);
+    question.quantile_permille = 500;
+    assert_int_equal(ask(&estimator_auto, &question).bytes, ask(&estimator_replay, &question).bytes);
+    layer_list_release(&list);
+}
+
+static void the_machine_adds_its_own(void **state)
+{
+    struct machine_profile profile = *machine_profile_builtin(0);
+    struct estimate_question question;
+    struct layer_list list;
+    int64_t before, more;
+
+    (void)state;
+    layer_list_init(&list);
+    add_layer(&list, LAYER_LINEAR, 512, 0, 0, 512 * 512 + 512);
+    add_layer(&list, LAYER_LINEAR, 512, 0, 0, 512 * 512 + 512);
+    list.input[0] = 512;
+    list.input_rank = 1;
+    layers_complete(&list);
+    question = question_of(&list, 32);
+    question.profile = &profile;
+    question.quantile_permille = 500;
+    before = ask(&estimator_replay, &question).bytes;
+    profile.context_bytes += 100 * MIB;
+    more = ask(&estimator_replay, &question).bytes;
+    assert_int_equal(more - before, 100 * MIB);
+    profile.cublas_workspace_bytes += 200 * MIB;
+    assert_true(ask(&estimator_replay, &question).bytes - more >= 199 * MIB);
+    layer_list_release(&list);
+}
+
+/* SM activity follows from the model, whoever answers; and without one it is not known. */
+static void the_activity_is_the_models(void **state)
+{
+    struct estimate_question question;
+    struct layer_list list;
+
+    (void)state;
+    build_vgg16(&list);
+    layers_complete(&list);
+    question = question_of(&list, 32);
+    assert_int_equal(ask(&estimator_horus, &question).smact_permille, ask(&estimator_replay, &question).smact_permille);
+    assert_true(ask(&estimator_horus, &question).smact_permille > 0);
+    layer_list_release(&list);
+}
+
 static void every_estimator_has_its_name(void **state)
 {
     size_t count = 0;
@@ -217,7 +317,7 @@ static void every_estimator_has_its_name(void **state)
         assert_ptr_equal(estimator_find((*e)->name), *e);
         assert_true(strlen((*e)->text) > 10);
     }
-    assert_true(count >= 4);
+    assert_int_equal(count, 8);
     assert_ptr_equal(estimators[0], &estimator_auto);
     assert_null(estimator_find("oracle"));
     assert_null(estimator_find(""));
@@ -226,10 +326,18 @@ static void every_estimator_has_its_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(horus_gives_what_was_published),     cmocka_unit_test(containers_are_not_counted_twice),
-        cmocka_unit_test(deepspeed_gives_what_was_published), cmocka_unit_test(deepspeed_counts_parameters_alone),
-        cmocka_unit_test(absurd_models_are_refused),          cmocka_unit_test(a_declared_size_is_taken_at_its_word),
-        cmocka_unit_test(a_quantile_is_between_0_and_1),      cmocka_unit_test(every_estimator_has_its_name),
+        cmocka_unit_test(horus_gives_what_was_published),
+        cmocka_unit_test(containers_are_not_counted_twice),
+        cmocka_unit_test(deepspeed_gives_what_was_published),
+        cmocka_unit_test(deepspeed_counts_parameters_alone),
+        cmocka_unit_test(absurd_models_are_refused),
+        cmocka_unit_test(a_declared_size_is_taken_at_its_word),
+        cmocka_unit_test(auto_prefers_what_was_measured_to_what_is_computed),
+        cmocka_unit_test(auto_adds_a_margin_where_little_is_understood),
+        cmocka_unit_test(the_machine_adds_its_own),
+        cmocka_unit_test(the_activity_is_the_models),
+        cmocka_unit_test(a_quantile_is_between_0_and_1),
+        cmocka_unit_test(every_estimator_has_its_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
