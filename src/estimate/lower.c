@@ -190,30 +190,39 @@ static void summarise(struct lowering *lowering)
     tape->recording = true;
 }
 
-/* Cross entropy: log_softmax, which saves its result, and nll_loss, which saves it too. */
-static void learn(struct lowering *lowering, const struct tape_value *output)
+/* One class for each row of the output. */
+static void take_targets(struct lowering *lowering)
+{
+    const struct layer *layer = &lowering->list->items[last_leaf(lowering->list)];
+    int64_t classes = layer->rank ? layer->shape[layer->rank - 1] : 1, rows;
+
+    if (__builtin_mul_overflow(layer_elements(layer) / (classes > 0 ? classes : 1), lowering->batch, &rows) ||
+        rows > PROGRAM_MAX_BYTES / INDEX_BYTES)
+        rows = PROGRAM_MAX_BYTES / INDEX_BYTES;
+    lowering->targets = tape_alloc(&lowering->tape, rows * INDEX_BYTES, MEMORY_INPUT);
+}
+
+/* Cross entropy: log_softmax, which saves its result, and nll_loss, which saves it and the weights' sum. The loss stays
+ * until the next. */
+static void learn(struct lowering *lowering, const struct tape_value *output, bool first)
 {
     struct tape *tape = &lowering->tape;
     struct tape_value logits = lowering_to_full(lowering, output), logarithms, loss;
     struct tape_op softmax = {.inputs = &logits, .input_count = 1};
     struct tape_op likelihood = {.inputs = &logarithms, .input_count = 1};
 
-    logarithms = (struct tape_value){.tensor = tape_alloc(tape, logits.elements * FULL_BYTES, MEMORY_ACTIVATION),
-                                     .node = TAPE_NONE,
-                                     .parameter = TAPE_NONE,
-                                     .element_bytes = FULL_BYTES,
-                                     .elements = logits.elements};
-    lowering_save(&softmax, logarithms.tensor);
-    logarithms.node = tape_record(tape, &softmax, &logarithms);
+    logarithms = lowering_run_saving(lowering, &softmax, logits.elements, FULL_BYTES, true, NULL, 0);
     lowering_save(&likelihood, logarithms.tensor);
-    loss = lowering_run(lowering, &likelihood, 1, LOSS_BYTES);
+    loss = lowering_run_saving(lowering, &likelihood, 1, LOSS_BYTES, false, (int64_t[]){LOSS_BYTES}, 1);
     tape_drop(tape, logits.tensor);
     tape_drop(tape, logarithms.tensor);
     tape_end_autocast(tape);
+    if (!first)
+        tape_drop(tape, lowering->loss);
+    lowering->loss = loss.tensor;
     tape->at.phase = PHASE_BACKWARD;
     tape_backward(tape, loss.node, LOSS_BYTES);
     tape->at.label = 0;
-    tape_drop(tape, loss.tensor);
 }
 
 static size_t batches_of(const struct training *training, int64_t batches[4])
@@ -247,15 +256,18 @@ static int train(struct lowering *lowering, struct error *err)
         tape->at = (struct program_event){.step = (uint8_t)(i + 1), .phase = PHASE_FORWARD};
         lowering->batch = batches[i];
         lowering->autocast = lowering->training->precision == PRECISION_AMP;
-        if (i)
+        if (i) {
             tape_drop(tape, lowering->input.tensor);
-        tape_zero_gradients(tape);
+            tape_drop(tape, lowering->targets);
+        }
         take_input(lowering);
+        take_targets(lowering);
+        tape_zero_gradients(tape);
         output = forward(lowering);
         if (i)
             tape_drop(tape, before.tensor);
         tape->at.label = 0;
-        learn(lowering, &output);
+        learn(lowering, &output, i == 0);
         optimizer_step(tape, lowering->training->optimizer, i == 0);
         if (tape->program->event_count > PROGRAM_MAX_EVENTS)
             return error_set(err, EINVAL, "the model's training step has more than %d events: too large a model",

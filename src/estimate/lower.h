@@ -37,8 +37,8 @@ void training_default(struct training *training);
 void layers_complete(struct layer_list *list);
 
 /* The training steps are: two whole batches, the last of an epoch where samples says it is smaller, and a whole one
- * again; of fewer samples than a batch, all of them three times. An input goes before the next comes; an output when the
- * next is there; gradients before a step's forward pass (set_to_none).
+ * again; of fewer samples than a batch, all of them three times. An input and its targets go before the next come; then
+ * gradients go (set_to_none); an output and a loss go when the next is there.
  *
  * Layers in order of execution. A container that stands before its children, with `depth` smaller than theirs, holds
  * what goes into it until all of them have run, as Python's call of a module does. The last layer that is no container

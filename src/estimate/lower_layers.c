@@ -32,9 +32,8 @@ struct tape_value lowering_run(struct lowering *lowering, struct tape_op *op, in
     return result;
 }
 
-/* As lowering_run(), saving the result and/or further tensors of these sizes, which are made after it. */
-static struct tape_value run_saving(struct lowering *lowering, struct tape_op *op, int64_t elements,
-                                    uint8_t element_bytes, bool save_result, const int64_t *more_bytes, uint32_t more)
+struct tape_value lowering_run_saving(struct lowering *lowering, struct tape_op *op, int64_t elements,
+                                      uint8_t element_bytes, bool save_result, const int64_t *more_bytes, uint32_t more)
 {
     struct tape *tape = &lowering->tape;
     struct tape_value result =
@@ -184,7 +183,7 @@ static struct tape_value lower_batch_norm(struct lowering *lowering, size_t numb
 
     take_parameters(&op, &lowering->layers[number]);
     lowering_save(&op, input->tensor);
-    return run_saving(lowering, &op, elements_of(lowering, number, input), input->element_bytes, false,
+    return lowering_run_saving(lowering, &op, elements_of(lowering, number, input), input->element_bytes, false,
                       (int64_t[]){channels, channels}, 2);
 }
 
@@ -199,7 +198,7 @@ static struct tape_value lower_norm(struct lowering *lowering, size_t number, co
 
     take_parameters(&op, &lowering->layers[number]);
     lowering_save(&op, from.tensor);
-    result = run_saving(lowering, &op, elements, FULL_BYTES, false,
+    result = lowering_run_saving(lowering, &op, elements, FULL_BYTES, false,
                         (int64_t[]){rows * FULL_BYTES, rows * FULL_BYTES}, 2);
     tape_drop(&lowering->tape, from.tensor);
     return result;
@@ -236,7 +235,7 @@ static struct tape_value activate(struct lowering *lowering, size_t number, cons
         lowering_save(&op, input->tensor);
     if (layer->activation == ACTIVATION_PRELU) /* the slope's gradient of every element, before it is summed up */
         op.scratch[op.scratch_count++] = tape_bytes(input);
-    return run_saving(lowering, &op, input->elements, input->element_bytes, saves_output, NULL, 0);
+    return lowering_run_saving(lowering, &op, input->elements, input->element_bytes, saves_output, NULL, 0);
 }
 
 static struct tape_value lower_activation(struct lowering *lowering, size_t number, const struct tape_value *input)
@@ -261,7 +260,7 @@ static struct tape_value lower_softmax(struct lowering *lowering, const struct t
     struct tape_value from = lowering_to_full(lowering, input), result;
     struct tape_op op = {.inputs = &from, .input_count = 1};
 
-    result = run_saving(lowering, &op, from.elements, FULL_BYTES, true, NULL, 0);
+    result = lowering_run_saving(lowering, &op, from.elements, FULL_BYTES, true, NULL, 0);
     tape_drop(&lowering->tape, from.tensor);
     return result;
 }
@@ -273,7 +272,7 @@ static struct tape_value lower_dropout(struct lowering *lowering, const struct t
 
     if (!lowering->tape.recording)
         return lowering_alias(lowering, input);
-    return run_saving(lowering, &op, input->elements, input->element_bytes, false, &input->elements, 1);
+    return lowering_run_saving(lowering, &op, input->elements, input->element_bytes, false, &input->elements, 1);
 }
 
 /* With the places of the maxima, as int64. */
@@ -283,7 +282,7 @@ static struct tape_value lower_max_pool(struct lowering *lowering, size_t number
     int64_t elements = elements_of(lowering, number, input), indices = elements * INDEX_BYTES;
 
     lowering_save(&op, input->tensor);
-    return run_saving(lowering, &op, elements, input->element_bytes, false, &indices, 1);
+    return lowering_run_saving(lowering, &op, elements, input->element_bytes, false, &indices, 1);
 }
 
 /* A mean over everything, as adaptive pooling to one element and global pooling are, saves nothing; the others their
@@ -323,7 +322,7 @@ static struct tape_value lower_recurrent(struct lowering *lowering, size_t numbe
 
     take_parameters(&op, &lowering->layers[number]);
     lowering_save(&op, input->tensor);
-    return run_saving(lowering, &op, elements, FULL_BYTES, true, &reserve, 1);
+    return lowering_run_saving(lowering, &op, elements, FULL_BYTES, true, &reserve, 1);
 }
 
 /* Bare parameters among the inputs become the operator's own. */
@@ -376,7 +375,7 @@ static struct tape_value lower_joint(struct lowering *lowering, size_t number, c
         result.node = tape_record(&lowering->tape, &op, &result);
         return result;
     }
-    return run_saving(lowering, &op, elements, element_bytes, layer->kind == LAYER_UNKNOWN, NULL, 0);
+    return lowering_run_saving(lowering, &op, elements, element_bytes, layer->kind == LAYER_UNKNOWN, NULL, 0);
 }
 
 /* What is not known more closely: a result of its shape, saved where `saves`. */
@@ -386,7 +385,7 @@ static struct tape_value lower_plain(struct lowering *lowering, size_t number, c
     struct tape_op op = {.inputs = input, .input_count = 1};
 
     take_parameters(&op, &lowering->layers[number]);
-    return run_saving(lowering, &op, elements_of(lowering, number, input),
+    return lowering_run_saving(lowering, &op, elements_of(lowering, number, input),
                       input->element_bytes == HALF_BYTES ? HALF_BYTES : FULL_BYTES, saves, NULL, 0);
 }
 

@@ -24,6 +24,7 @@ struct lowering {
     struct tape tape;
     struct lowered *layers; /* as the list's */
     struct tape_value input; /* of the model, of the pass in progress */
+    uint32_t targets, loss;  /* of the training step in progress */
     int64_t batch;           /* of the pass in progress */
     bool autocast; /* the pass in progress runs under it: matrix products and convolutions in half precision */
 };
@@ -51,6 +52,9 @@ struct tape_value lowering_attention(struct lowering *lowering, size_t layer, co
 
 /* Runs an operator whose result is a new tensor of `elements`; inputs and what it saves as op says. */
 struct tape_value lowering_run(struct lowering *lowering, struct tape_op *op, int64_t elements, uint8_t element_bytes);
+/* The same, saving the result and further tensors of these sizes, which are made after it. */
+struct tape_value lowering_run_saving(struct lowering *lowering, struct tape_op *op, int64_t elements,
+                                      uint8_t element_bytes, bool save_result, const int64_t *more_bytes, uint32_t more);
 /* Adds to what op saves. */
 void lowering_save(struct tape_op *op, uint32_t tensor);
 /* What autocast casts an operator's input to. Both give a value with its own reference. */

@@ -178,6 +178,8 @@ static void make_input_gradients(struct tape *tape, const struct tape_node *node
             gradient = (int32_t)tape_alloc(tape, edge->bytes, MEMORY_TEMPORARY);
             if (node->kind == TAPE_CONV)
                 convolve(tape, node, CONV_BACKWARD_DATA);
+            if (node->kind == TAPE_PRODUCT)
+                take_cublas(tape, true);
         }
         push_number(tape, gradient);
     }
@@ -205,6 +207,8 @@ static void make_parameter_gradients(struct tape *tape, const struct tape_node *
                                        parameter->cast ? MEMORY_TEMPORARY : MEMORY_GRADIENT);
         if (i == 0 && node->kind == TAPE_CONV)
             convolve(tape, node, CONV_BACKWARD_WEIGHT);
+        if (node->kind == TAPE_PRODUCT)
+            take_cublas(tape, true);
         if (parameter->cast)
             push_number(tape, gradient);
         else
@@ -275,8 +279,6 @@ static void run_node(struct tape *tape, struct tape_node *node)
 
     tape->at.label = node->label;
     make_scratch(tape, node, scratch);
-    if (node->kind == TAPE_PRODUCT)
-        take_cublas(tape, true);
     if (node->kind == TAPE_CONV && node->part) /* cuDNN wants it dense */
         tape->numbers[inputs - 1] = tape_alloc(tape, node->bytes, MEMORY_TEMPORARY);
     make_input_gradients(tape, node);

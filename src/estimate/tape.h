@@ -86,7 +86,7 @@ static inline int64_t tape_bytes(const struct tape_value *value)
     return value->elements * value->element_bytes;
 }
 
-/* Before the first matrix product of the program's own thread. */
+/* At a matrix product of the program's own thread, which has its result already. */
 void tape_take_cublas(struct tape *tape);
 
 /* Whether the operator would be recorded: anything that goes into it needs a gradient. */
