@@ -60,7 +60,9 @@ void keras_add_cell(struct keras_table *table, enum keras_column column, struct 
 
 static struct slice cell_of(const struct keras_table *table, enum keras_column column)
 {
-    return (struct slice){table->cells[column].text, table->cells[column].length};
+    const struct strbuf *cell = &table->cells[column];
+
+    return cell->length > 0 ? (struct slice){cell->text, cell->length} : SLICE("");
 }
 
 /* "0(unbuilt)", "0(unused)" and plain numbers */

@@ -100,8 +100,11 @@ static bool connect_layer(const struct search *search, uint32_t index)
     const struct keras_table *table = search->table;
     struct layer *layer = &table->reader->list->items[index];
     const struct keras_link *link = &table->links[index];
-    struct slice text = {table->connections.text + link->begin, link->end - link->begin};
+    struct slice text = {"", 0};
     char name[LAYER_NAME_SIZE];
+
+    if (link->end > link->begin)
+        text = (struct slice){table->connections.text + link->begin, link->end - link->begin};
 
     while (text.length > 0) {
         bool cut;

@@ -9,155 +9,37 @@
 #include "estimate/read_footer.h"
 #include "estimate/read_formats.h"
 #include "estimate/read_input.h"
+#include "estimate/read_torchinfo.h"
 
-#define MEGABYTE  1e6
-#define MAX_DEPTH 200
-
-enum column { KERNEL, INPUT, OUTPUT, PARAMETERS, PERCENT, OPERATIONS, TRAINABLE, COLUMN_COUNT };
-
-static const char *const titles[COLUMN_COUNT] = {
-    [KERNEL] = "Kernel Shape", [INPUT] = "Input Shape",    [OUTPUT] = "Output Shape", [PARAMETERS] = "Param #",
-    [PERCENT] = "Param %",     [OPERATIONS] = "Mult-Adds", [TRAINABLE] = "Trainable",
-};
+#define MEGABYTE 1e6
 
 struct table {
+    struct torchinfo_header header;
     struct footer footer;
-    enum column columns[COLUMN_COUNT]; /* from left to right */
-    int column_count;
-    size_t indent;      /* blanks before every line */
-    size_t name_width;  /* characters after these */
-    bool has_index;     /* names end in ": DEPTH-NUMBER" */
     bool old;           /* before 1.7: the model's own row has no shape */
     int64_t parameters; /* of all rows */
     int skip_below;     /* rows deeper than this belong to a layer already taken as a whole; -1: none do */
     int deepest;
-    struct slice path[MAX_DEPTH + 1]; /* variable names down to the row at hand */
+    struct slice path[TORCHINFO_MAX_DEPTH + 1]; /* variable names down to the row at hand */
 };
-
-struct row {
-    int depth;
-    struct slice type, variable, index;
-    struct slice cells[COLUMN_COUNT]; /* by enum column; empty where there is no such column */
-    bool inner;                       /* a parameter of the layer above, of verbose=2 */
-};
-
-static bool read_header(const struct reader *reader, struct table *table)
-{
-    struct slice line = reader->line;
-    size_t at[COLUMN_COUNT];
-
-    while (table->indent < line.length && line.text[table->indent] == ' ')
-        table->indent++;
-    line = slice_from(line, table->indent);
-    table->has_index = slice_find(line, ":depth-idx") < line.length;
-    for (int i = 0; i < COLUMN_COUNT; i++) {
-        size_t found = slice_find(line, titles[i]);
-        int place = table->column_count;
-        if (found == line.length)
-            continue;
-        for (; place > 0 && at[place - 1] > found; place--) {
-            at[place] = at[place - 1];
-            table->columns[place] = table->columns[place - 1];
-        }
-        at[place] = found;
-        table->columns[place] = (enum column)i;
-        table->column_count++;
-    }
-    table->name_width = table->column_count > 0 ? slice_columns(slice_to(line, at[0])) : SIZE_MAX;
-    return table->column_count > 0;
-}
-
-/* Takes the tree's lines off the row; -1: deeper than anything that is a model. */
-static int take_depth(struct slice *line)
-{
-    static const char *const pieces[] = {"│    ", "|    ", "├─", "└─", "+ "};
-    int depth = 0;
-
-    for (size_t i = 0; i < array_size(pieces);) {
-        if (!slice_starts(*line, pieces[i])) {
-            i++;
-            continue;
-        }
-        *line = slice_from(*line, strlen(pieces[i]));
-        if (++depth > MAX_DEPTH)
-            return -1;
-        i = 0;
-    }
-    return depth;
-}
-
-/* "Conv2d (conv1): 1-1" */
-static void split_name(struct slice text, struct row *row)
-{
-    size_t end = text.length;
-
-    while (end > 0 && ((text.text[end - 1] >= '0' && text.text[end - 1] <= '9') || text.text[end - 1] == '-'))
-        end--;
-    if (end >= 2 && end < text.length && memcmp(text.text + end - 2, ": ", 2) == 0) {
-        row->index = slice_from(text, end);
-        text = slice_trim(slice_to(text, end - 2));
-    }
-    end = slice_find(text, " (");
-    if (end < text.length && slice_ends(text, ")"))
-        row->variable = (struct slice){text.text + end + 2, text.length - end - 3};
-    row->type = slice_to(text, end);
-}
-
-/* A cell is a word, or brackets with all that is in them. */
-static struct slice take_cell(struct slice *rest)
-{
-    struct slice text = slice_trim(*rest);
-    size_t end = 0;
-    int brackets = 0;
-
-    for (; end < text.length && (brackets > 0 || text.text[end] != ' '); end++) {
-        brackets += text.text[end] == '[' || text.text[end] == '(';
-        brackets -= text.text[end] == ']' || text.text[end] == ')';
-    }
-    *rest = slice_from(text, end);
-    return slice_to(text, end);
-}
-
-static int split_row(const struct reader *reader, const struct table *table, struct row *row)
-{
-    struct slice line = reader->line, rest;
-    size_t blanks = 0, split;
-    int cells = 0;
-
-    *row = (struct row){0};
-    while (blanks < table->indent && blanks < line.length && line.text[blanks] == ' ')
-        blanks++;
-    line = slice_from(line, blanks);
-    split = slice_column(line, table->name_width);
-    rest = slice_from(line, split);
-    line = slice_to(line, split);
-    row->depth = take_depth(&line);
-    if (row->depth < 0)
-        return reader_error(reader, "modules nested more than %d deep", MAX_DEPTH);
-    /* the numbers of such a row hang on a tree of their own */
-    row->inner = slice_find(line, "├─") < line.length || slice_find(line, "└─") < line.length ||
-                 slice_find(rest, "├─") < rest.length || slice_find(rest, "└─") < rest.length;
-    split_name(slice_trim(line), row);
-    while (cells < table->column_count && slice_trim(rest).length > 0)
-        row->cells[table->columns[cells++]] = take_cell(&rest);
-    row->inner =
-        row->inner || cells < table->column_count || (table->has_index && row->depth > 0 && !row->index.length);
-    return 0;
-}
 
 static int read_kernel(const struct reader *reader, struct layer *layer, struct slice cell)
 {
     struct shape shape;
     int ret = parse_shape(reader, cell, &shape), spatial = layer->rank > 1 ? layer->rank - 1 : 0;
+    int64_t same;
 
-    if (ret || !shape.known || spatial > 3 ||
+    if (ret || spatial > 3 ||
         (layer->kind != LAYER_CONV && layer->kind != LAYER_CONV_TRANSPOSE && layer->kind != LAYER_MAX_POOL &&
          layer->kind != LAYER_AVG_POOL))
         return ret;
-    /* the last ones: early versions show the whole weight's shape */
-    for (int i = 0; i < spatial && i < shape.rank; i++) {
-        int64_t size = shape.dims[shape.rank - (spatial < shape.rank ? spatial : shape.rank) + i];
-        layer->kernel[i] = size > 0 && size < INT32_MAX ? (int32_t)size : 0;
+    if (!shape.known && parse_count(cell, &same) && same <= INT32_MAX)
+        for (int i = 0; i < spatial; i++)
+            layer->kernel[i] = (int32_t)same;
+    /* the last ones: a weight's own shape has the channels in front */
+    for (int i = 0; i < spatial && spatial <= shape.rank; i++) {
+        int64_t size = shape.dims[shape.rank - spatial + i];
+        layer->kernel[i] = size > 0 && size <= INT32_MAX ? (int32_t)size : 0;
     }
     return 0;
 }
@@ -201,11 +83,11 @@ static int read_output(struct reader *reader, struct layer *layer, struct slice 
     return layer_set_batched_shape(reader, layer, &shape, list->batch_size);
 }
 
-static int read_parameters(const struct reader *reader, struct layer *layer, const struct row *row)
+static int read_parameters(const struct reader *reader, struct layer *layer, const struct torchinfo_row *row)
 {
-    struct slice cell = row->cells[PARAMETERS];
+    struct slice cell = row->cells[TORCHINFO_PARAMETERS];
 
-    layer->frozen = slice_is(row->cells[TRAINABLE], "False");
+    layer->frozen = slice_is(row->cells[TORCHINFO_TRAINABLE], "False");
     if (cell.length == 0 || slice_is(cell, "--") || slice_is(cell, "(recursive)"))
         return 0;
     if (slice_starts(cell, "(") && slice_ends(cell, ")")) {
@@ -216,7 +98,7 @@ static int read_parameters(const struct reader *reader, struct layer *layer, con
 }
 
 /* "layer1.0.conv1" of the variables' names, or the summary's own number. */
-static struct slice row_name(struct table *table, const struct row *row, char text[static LAYER_NAME_SIZE])
+static struct slice row_name(struct table *table, const struct torchinfo_row *row, char text[static LAYER_NAME_SIZE])
 {
     table->path[row->depth] = row->variable;
     if (row->depth == 0 || row->variable.length == 0)
@@ -226,7 +108,7 @@ static struct slice row_name(struct table *table, const struct row *row, char te
 
 /* The layer before turns out to have children. What its type says it is, it stays, if it has parameters of its own or
  * they are only its projection; else it holds them, and what is left over is a bare parameter. */
-static int become_parent(struct reader *reader, struct table *table, size_t parent, const struct row *child)
+static int become_parent(struct reader *reader, struct table *table, size_t parent, const struct torchinfo_row *child)
 {
     struct layer *layer = &reader->list->items[parent], *rest;
     const bool projection = slice_is(child->type, "NonDynamicallyQuantizableLinear");
@@ -252,7 +134,7 @@ static int become_parent(struct reader *reader, struct table *table, size_t pare
     return 0;
 }
 
-static int add_layer(struct reader *reader, struct table *table, const struct row *row)
+static int add_layer(struct reader *reader, struct table *table, const struct torchinfo_row *row)
 {
     char text[LAYER_NAME_SIZE];
     enum activation activation;
@@ -266,11 +148,11 @@ static int add_layer(struct reader *reader, struct table *table, const struct ro
     layer->activation = (uint8_t)activation;
     ret = read_parameters(reader, layer, row);
     if (!ret)
-        ret = read_input(reader, layer, row->cells[INPUT]);
+        ret = read_input(reader, layer, row->cells[TORCHINFO_INPUT]);
     if (!ret)
-        ret = read_output(reader, layer, row->cells[OUTPUT]);
+        ret = read_output(reader, layer, row->cells[TORCHINFO_OUTPUT]);
     if (!ret)
-        ret = read_kernel(reader, layer, row->cells[KERNEL]);
+        ret = read_kernel(reader, layer, row->cells[TORCHINFO_KERNEL]);
     table->parameters += layer->parameters;
     return ret;
 }
@@ -279,8 +161,8 @@ static int read_row(struct reader *reader, struct table *table)
 {
     struct layer_list *list = reader->list;
     char quoted[QUOTE_SIZE];
-    struct row row;
-    int ret = split_row(reader, table, &row);
+    struct torchinfo_row row;
+    int ret = torchinfo_read_row(reader, &table->header, &row);
 
     if (ret || row.inner)
         return ret;
@@ -289,7 +171,7 @@ static int read_row(struct reader *reader, struct table *table)
     if (row.depth > table->deepest)
         table->deepest = row.depth;
     /* early versions list modules again that are called elsewhere */
-    if (slice_is(row.cells[PARAMETERS], "(recursive)") && slice_is(row.cells[OUTPUT], "--"))
+    if (slice_is(row.cells[TORCHINFO_PARAMETERS], "(recursive)") && slice_is(row.cells[TORCHINFO_OUTPUT], "--"))
         return 0;
     if (list->count > 0 && table->skip_below < 0 && row.depth > list->items[list->count - 1].depth) {
         ret = become_parent(reader, table, list->count - 1, &row);
@@ -357,8 +239,8 @@ static int check_rows(struct reader *reader, const struct table *table, bool hid
     const struct footer_value *total = &table->footer.counts[FOOTER_TOTAL];
     bool shown = false;
 
-    for (int i = 0; i < table->column_count; i++)
-        shown = shown || table->columns[i] == PARAMETERS;
+    for (int i = 0; i < table->header.column_count; i++)
+        shown = shown || table->header.columns[i] == TORCHINFO_PARAMETERS;
     if (!shown)
         return 0;
     /* modules used twice below the depth shown, and what early versions leave out of the total */
@@ -398,10 +280,10 @@ int read_torchinfo(struct reader *reader)
 {
     struct table table = {.skip_below = -1};
     bool counted = false;
-    int ret, rules = 0;
+    int ret = torchinfo_read_header(reader, &table.header), rules = 0;
 
-    if (!read_header(reader, &table))
-        return reader_error(reader, "the torchinfo summary has no columns: print it with output_size and num_params");
+    if (ret)
+        return ret;
     while (reader_next(reader)) {
         struct slice line = slice_trim(reader->line);
         if (line.length == 0)

@@ -315,37 +315,48 @@ static int read_line(struct tree *tree, struct slice line)
     return open_module(tree, line, rest);
 }
 
-/* A chain of linear layers, and what keeps their width, works on vectors: the widths are the shapes. */
+/* The width of a layer's output where `width` (0: any) goes in and layers work on vectors; -1: it does not. */
+static int64_t width_after(const struct layer *layer, int64_t width)
+{
+    if (layer->kind == LAYER_LINEAR && layer->rank == 1 && layer->in_channels > 0)
+        return width == 0 || width == layer->in_channels ? layer->shape[0] : -1;
+    if (layer->rank == 1 && width > 0 && layer->shape[0] != width)
+        return -1;
+    return layer->kind == LAYER_ACTIVATION || layer->kind == LAYER_DROPOUT || layer->kind == LAYER_SOFTMAX ||
+                   layer->kind == LAYER_IDENTITY || strcmp(layer->type, "BatchNorm1d") == 0 ||
+                   strcmp(layer->type, "LayerNorm") == 0 || strcmp(layer->type, "Flatten") == 0
+               ? width
+               : -1;
+}
+
+/* A chain of linear layers, and of what keeps their width, works on vectors: the widths are the shapes. */
 static void settle_shapes(struct layer_list *list)
 {
-    int64_t width = 0;
+    int64_t width = 0, input = 0;
 
-    for (int settle = 0; settle < 2; settle++) {
-        width = 0;
-        for (size_t i = 0; i < list->count; i++) {
-            struct layer *layer = &list->items[i];
-            if (layer->container)
-                continue;
-            if (layer->kind == LAYER_LINEAR && layer->rank == 1 && (width == 0 || layer->in_channels == width))
-                width = layer->shape[0];
-            else if (layer->kind != LAYER_ACTIVATION && layer->kind != LAYER_DROPOUT && layer->kind != LAYER_SOFTMAX &&
-                     layer->kind != LAYER_IDENTITY && strcmp(layer->type, "BatchNorm1d") != 0 &&
-                     strcmp(layer->type, "LayerNorm") != 0 && (strcmp(layer->type, "Flatten") != 0 || width > 0))
-                return;
-            else if (width > 0 && layer->rank == 1 && layer->shape[0] != width)
-                return;
-            if (!settle || width == 0)
-                continue;
-            if (list->input_rank == 0) {
-                list->input[0] = layer->in_channels;
-                list->input_rank = 1;
-            }
-            layer->rank = 1;
-            layer->shape[0] = width;
-            layer->shape_known = true;
-        }
-        if (width == 0)
+    for (size_t i = 0; i < list->count; i++) {
+        const struct layer *layer = &list->items[i];
+        if (layer->container)
+            continue;
+        if (width == 0 && layer->kind == LAYER_LINEAR)
+            input = layer->in_channels;
+        width = width_after(layer, width);
+        if (width < 0)
             return;
+    }
+    if (input < 1)
+        return;
+    list->input[0] = width = input;
+    list->input_rank = 1;
+    for (size_t i = 0; i < list->count; i++) {
+        struct layer *layer = &list->items[i];
+        if (layer->container)
+            continue;
+        if (layer->kind == LAYER_LINEAR)
+            width = layer->shape[0];
+        layer->rank = 1;
+        layer->shape[0] = width;
+        layer->shape_known = true;
     }
 }
 
