@@ -77,14 +77,15 @@ static void take_parameters(struct tape_op *op, const struct lowered *lowered)
         op->parameters[op->parameter_count++] = lowered->first_parameter + (int32_t)i;
 }
 
-/* Autocast's copies; the weight's is saved where the input needs a gradient. */
+/* Autocast's copies, in the order in which C++ works out the arguments; the weight's is saved where the input needs a
+ * gradient. */
 static void cast_parameters(struct lowering *lowering, struct tape_op *op)
 {
     if (!lowering->autocast)
         return;
-    for (uint32_t i = 0; i < op->parameter_count; i++) {
+    for (uint32_t i = op->parameter_count; i-- > 0;) {
         uint32_t half = tape_cast_parameter(&lowering->tape, op->parameters[i]);
-        if (i == 0 && op->inputs[0].node != TAPE_NONE)
+        if (i == 0 && op->inputs->node != TAPE_NONE)
             lowering_save(op, half);
     }
 }
@@ -92,14 +93,16 @@ static void cast_parameters(struct lowering *lowering, struct tape_op *op)
 struct tape_value lowering_matmul(struct lowering *lowering, const struct tape_value *input, int32_t first,
                                   uint32_t count, int64_t elements)
 {
-    struct tape_value from = lowering_to_half(lowering, input), result;
-    struct tape_op op = {.kind = TAPE_PRODUCT, .inputs = &from, .input_count = 1, .parameter_count = count};
+    struct tape_op op = {.kind = TAPE_PRODUCT, .inputs = input, .input_count = 1, .parameter_count = count};
+    struct tape_value from, result;
 
     for (uint32_t i = 0; i < count; i++)
         op.parameters[i] = first + (int32_t)i;
     cast_parameters(lowering, &op);
+    from = lowering_to_half(lowering, input);
+    op.inputs = &from;
     lowering_save(&op, from.tensor);
-    result = lowering_run(lowering, &op, elements, from.element_bytes == HALF_BYTES ? HALF_BYTES : FULL_BYTES);
+    result = lowering_run(lowering, &op, elements, lowering->autocast ? HALF_BYTES : FULL_BYTES);
     tape_take_cublas(&lowering->tape);
     tape_drop(&lowering->tape, from.tensor);
     return result;
@@ -158,15 +161,17 @@ static struct program_conv geometry(const struct lowering *lowering, size_t numb
 static struct tape_value lower_conv(struct lowering *lowering, size_t number, const struct tape_value *input)
 {
     struct tape *tape = &lowering->tape;
-    struct tape_value from = lowering_to_half(lowering, input), result;
-    struct tape_op op = {.kind = TAPE_CONV, .inputs = &from, .input_count = 1};
+    struct tape_op op = {.kind = TAPE_CONV, .inputs = input, .input_count = 1};
     struct program_conv conv = geometry(lowering, number);
     int64_t elements = elements_of(lowering, number, input);
+    struct tape_value from, result;
 
     take_parameters(&op, &lowering->layers[number]);
     cast_parameters(lowering, &op);
+    from = lowering_to_half(lowering, input);
+    op.inputs = &from;
     lowering_save(&op, from.tensor);
-    conv.element_bytes = from.element_bytes == HALF_BYTES ? HALF_BYTES : FULL_BYTES;
+    conv.element_bytes = lowering->autocast ? HALF_BYTES : FULL_BYTES;
     result = result_of(tape_alloc(tape, elements * conv.element_bytes, MEMORY_ACTIVATION), elements, conv.element_bytes);
     program_conv(tape->program, &conv, tape->at);
     result.node = tape_record(tape, &op, &result);

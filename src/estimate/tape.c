@@ -65,7 +65,7 @@ void tape_drop(struct tape *tape, uint32_t tensor)
 int32_t tape_add_parameter(struct tape *tape, struct tape_parameter parameter)
 {
     parameter.label = tape->at.label;
-    parameter.gradient = parameter.half = TAPE_NONE;
+    parameter.gradient = parameter.half = parameter.cast = TAPE_NONE;
     parameter.tensor = tape_alloc(tape, parameter.elements * FULL_BYTES, MEMORY_PARAMETER);
     array_reserve(tape->parameters, tape->parameter_capacity, tape->parameter_count + 1);
     tape->parameters[tape->parameter_count] = parameter;
@@ -198,32 +198,22 @@ static struct tape_parameter *parameter_of(const struct tape *tape, const struct
     return &tape->parameters[tape->numbers[node->first_number + node->saved_count + i]];
 }
 
-/* Of a parameter that autocast had copied the gradient is in half precision first: its tensors become numbers. */
+/* Of what autocast copied, the gradients are in half precision and become numbers: they go to the copies' nodes. */
 static void make_parameter_gradients(struct tape *tape, const struct tape_node *node)
 {
     for (uint32_t i = 0; i < node->parameter_count; i++) {
         struct tape_parameter *parameter = parameter_of(tape, node, i);
-        uint32_t gradient = tape_alloc(tape, parameter->elements * (parameter->cast ? HALF_BYTES : FULL_BYTES),
-                                       parameter->cast ? MEMORY_TEMPORARY : MEMORY_GRADIENT);
+        bool half = parameter->cast != TAPE_NONE && node->kind != TAPE_CAST;
+        uint32_t gradient = tape_alloc(tape, parameter->elements * (half ? HALF_BYTES : FULL_BYTES),
+                                       half ? MEMORY_TEMPORARY : MEMORY_GRADIENT);
         if (i == 0 && node->kind == TAPE_CONV)
             convolve(tape, node, CONV_BACKWARD_WEIGHT);
         if (node->kind == TAPE_PRODUCT)
             take_cublas(tape, true);
-        if (parameter->cast)
+        if (half)
             push_number(tape, gradient);
         else
             accumulate(tape, &parameter->gradient, gradient);
-    }
-}
-
-static void widen_parameter_gradients(struct tape *tape, const struct tape_node *node, size_t first)
-{
-    for (uint32_t i = 0; i < node->parameter_count; i++) {
-        struct tape_parameter *parameter = parameter_of(tape, node, i);
-        if (!parameter->cast)
-            continue;
-        accumulate(tape, &parameter->gradient, tape_alloc(tape, parameter->elements * FULL_BYTES, MEMORY_GRADIENT));
-        tape_drop(tape, (uint32_t)tape->numbers[first++]);
     }
 }
 
@@ -245,6 +235,18 @@ static void deliver(struct tape *tape, const struct tape_edge *edge, uint32_t gr
         tape_drop(tape, gradient);
         source->gradient = (int32_t)sum;
         source->part = false;
+    }
+}
+
+static void deliver_parameter_gradients(struct tape *tape, const struct tape_node *node, size_t first)
+{
+    if (node->kind == TAPE_CAST)
+        return;
+    for (uint32_t i = 0; i < node->parameter_count; i++) {
+        const struct tape_parameter *parameter = parameter_of(tape, node, i);
+        struct tape_edge edge = {.node = parameter->cast, .bytes = parameter->elements * HALF_BYTES};
+        if (parameter->cast != TAPE_NONE)
+            deliver(tape, &edge, (uint32_t)tape->numbers[first++], false);
     }
 }
 
@@ -275,7 +277,7 @@ static void make_scratch(struct tape *tape, const struct tape_node *node, size_t
 
 static void run_node(struct tape *tape, struct tape_node *node)
 {
-    size_t scratch = tape->number_count, inputs = scratch + TAPE_OP_SCRATCH, narrow = inputs + node->edge_count;
+    size_t scratch = tape->number_count, inputs = scratch + TAPE_OP_SCRATCH, halves = inputs + node->edge_count;
 
     tape->at.label = node->label;
     make_scratch(tape, node, scratch);
@@ -294,12 +296,14 @@ static void run_node(struct tape *tape, struct tape_node *node)
             deliver(tape, edge, (uint32_t)tape->numbers[inputs + i],
                     node->kind == TAPE_JOIN || (node->part && passes(node) && !edge->own));
     }
-    widen_parameter_gradients(tape, node, narrow);
+    deliver_parameter_gradients(tape, node, halves);
     tape->number_count = scratch;
 }
 
 static void empty(struct tape *tape)
 {
+    for (size_t i = 0; i < tape->parameter_count; i++)
+        tape->parameters[i].cast = TAPE_NONE;
     tape->node_count = tape->edge_count = tape->number_count = 0;
 }
 
@@ -337,10 +341,13 @@ void tape_zero_gradients(struct tape *tape)
 uint32_t tape_cast_parameter(struct tape *tape, int32_t number)
 {
     struct tape_parameter *parameter = &tape->parameters[number];
+    struct tape_op op = {.kind = TAPE_CAST, .parameters = {number}, .parameter_count = 1};
+    struct tape_value result = {.elements = parameter->elements, .element_bytes = HALF_BYTES};
 
-    if (parameter->half == TAPE_NONE)
-        parameter->half = (int32_t)tape_alloc(tape, parameter->elements * HALF_BYTES, MEMORY_TEMPORARY);
-    parameter->cast = true;
+    if (parameter->half == TAPE_NONE) {
+        parameter->half = (int32_t)tape_alloc(tape, tape_bytes(&result), MEMORY_TEMPORARY);
+        parameter->cast = tape_record(tape, &op, &result);
+    }
     return (uint32_t)parameter->half;
 }
 

@@ -26,7 +26,7 @@ struct tape_parameter {
     uint32_t tensor, label;
     int32_t gradient; /* a tensor, or TAPE_NONE */
     int32_t half;     /* autocast's copy of it in half precision, or TAPE_NONE */
-    bool cast;        /* autocast copies it: its gradient is in half precision first */
+    int32_t cast;     /* the node that made the copy, whose gradient is in half precision; or TAPE_NONE */
     int64_t elements;
     int64_t last, second_last; /* its last two dimensions; 0 where it has fewer than two */
     bool frozen;
@@ -37,7 +37,8 @@ enum tape_kind {
     TAPE_VIEW, /* its gradient passes through: no new tensor, but where an input is smaller or of another width */
     TAPE_JOIN, /* of its inputs: each gets a part of the gradient, which is no tensor of its own */
     TAPE_CONV,   /* the program's last convolution is its forward pass */
-    TAPE_PRODUCT /* of matrices */
+    TAPE_PRODUCT, /* of matrices */
+    TAPE_CAST     /* of a parameter, by autocast; the tape's own */
 };
 
 struct tape_op {
@@ -79,7 +80,7 @@ uint32_t tape_alloc(struct tape *tape, int64_t bytes, enum memory_category categ
 void tape_hold(struct tape *tape, uint32_t tensor);
 void tape_drop(struct tape *tape, uint32_t tensor);
 
-int32_t tape_add_parameter(struct tape *tape, struct tape_parameter parameter); /* fills tensor, gradient, half */
+int32_t tape_add_parameter(struct tape *tape, struct tape_parameter parameter); /* fills tensor and what follows */
 
 static inline int64_t tape_bytes(const struct tape_value *value)
 {
