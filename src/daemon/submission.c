@@ -126,6 +126,22 @@ static void compare_with_declared(const struct job_spec *spec, struct job_estima
     spec_strings_add(&estimate->warnings, text);
 }
 
+/* What cannot be read is refused, unless it is not needed: a job file by position has to name a summary. */
+static int estimate_applicant(struct submission *submission, struct applicant *applicant)
+{
+    const struct config *config = submission->config;
+    int rc = job_estimate_make(&applicant->estimate, &applicant->spec, estimator_find(estimator_name(config->estimator)),
+                               &submission->profile, config->estimate_quantile_permille, &submission->err);
+
+    if (rc != 0 && applicant->spec.gpu_memory_bytes < 0)
+        return rc;
+    if (rc != 0)
+        spec_strings_add(&applicant->estimate.warnings, submission->err.text);
+    else
+        compare_with_declared(&applicant->spec, &applicant->estimate);
+    return 0;
+}
+
 static int read_applicant(struct submission *submission, const json_t *json, struct applicant *applicant)
 {
     const struct config *config = submission->config;
@@ -134,12 +150,8 @@ static int read_applicant(struct submission *submission, const json_t *json, str
 
     if (job_spec_from_json(json, spec, err) != 0)
         return 400;
-    if (estimator_computes(config->estimator)) {
-        if (job_estimate_make(&applicant->estimate, spec, estimator_find(estimator_name(config->estimator)),
-                              &submission->profile, config->estimate_quantile_permille, err) != 0)
-            return 400;
-        compare_with_declared(spec, &applicant->estimate);
-    }
+    if (estimator_computes(config->estimator) && estimate_applicant(submission, applicant) != 0)
+        return 400;
     set_wants(config, spec, &applicant->estimate, submission->uid, &applicant->wants);
     drop_texts(spec);
     return 201;

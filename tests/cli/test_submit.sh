@@ -4,7 +4,8 @@
 . "$(dirname "$0")/lib.sh"
 
 cat >"$T/answers.json" <<'JSON'
-{"POST /v1/jobs": [[201, {"jobs": [{"id": 5}]}], [201, {"jobs": [{"id": 6}]}], [201, {"jobs": [{"id": 7}]}],
+{"POST /v1/jobs": [[201, {"jobs": [{"id": 5, "estimate": {"warnings": ["layer type 'Quark' is not known"]}}]}],
+   [201, {"jobs": [{"id": 6}]}], [201, {"jobs": [{"id": 7}]}],
    [201, {"jobs": [{"id": 8}, {"id": 9}]}], [422, {"error": "wants 3 GPUs, the node has 2: ask for fewer"}],
    [200, "close"]],
  "GET /v1/jobs/7": [200, {"id": 7, "state": "FAILED", "exit_status": 4}]}
@@ -17,18 +18,24 @@ cat >run.sh <<'SCRIPT'
 # a comment
 #CARMA -J "from the script" --gpus 2   # two
 #CARMA --gpu-memory 12G -o logs/%j.txt
+#CARMA --summary summary.txt --optimizer adamw --precision tf32 --batch-size 3
 
 echo "#CARMA --gpus 9"
 SCRIPT
+sed "s|--summary summary|--summary $T/jobs/summary|" run.sh >absolute.sh
+mv absolute.sh run.sh
 cat >small.rad <<'JOB'
 # job
 conda activate torch
 python train.py --lr 0.1
 model: summary.txt
 batch_size: 32
+capture: step.capture
+optimizer: adafactor
 policy: exclusive
 JOB
 printf 'Total params: 5\n' >summary.txt
+printf 'carma-capture 1\n' >step.capture
 
 # sent MEMBER...: these members of the specifications in the last request, one line each.
 sent() {
@@ -49,17 +56,20 @@ expect_sent() {
 
 # A command: everything behind the first -- is its own.
 MARK=here run submit -J "my job" -G 2 --gpu-memory 1.5G -D / -e err --exclusive -H --conda torch --batch-size 8 \
-    --model-summary summary.txt --parsable -- python -- --gpus 3
+    --summary summary.txt --capture step.capture --optimizer sgd --precision amp --parsable -- python -- --gpus 3
 expect_status 0
 expect_output 5
+[ "$(cat "$T/err")" = "carma: my job: warning: layer type 'Quark' is not known" ] || fail "$said: told $(cat "$T/err")"
 expect_sent '["my job", ["python", "--", "--gpus", "3"], 2, 1610612736, "/", "/carma-%j.out", "/err", true, true]' \
     name command gpus gpu_memory_bytes directory output error exclusive held
 expect_sent '["torch", 8, "summary.txt", "Total params: 5\n"]' conda_environment batch_size summary_name summary
+expect_sent '["step.capture", "carma-capture 1\n", "sgd", "amp"]' capture_name capture optimizer precision
 tail -n 1 "$T/answers.json.posts" | grep -q '"MARK=here"' || fail "the environment was not sent"
 
 # A script: its directives, under what the command line says.
-run submit -G 1 run.sh
+run submit -G 1 --optimizer momentum run.sh
 expect_status 0
+expect_sent '["summary.txt", null, "momentum", "tf32", 3]' summary_name capture_name optimizer precision batch_size
 expect_output 'submitted job 6 (from the script)'
 expect_sent "[[\"/bin/sh\", \"-eu\", \"$T/jobs/run.sh\"], \"$T/jobs/logs/%j.txt\"]" command output
 expect_sent '["from the script", 1, 12884901888]' name gpus gpu_memory_bytes
@@ -70,6 +80,7 @@ run submit -W jobs/small.rad
 expect_status 4
 expect_sent "[\"small\", \"torch\", \"$T/jobs\", \"summary.txt\", \"Total params: 5\\n\", 32, true]" \
     name conda_environment directory summary_name summary batch_size exclusive
+expect_sent '["step.capture", "carma-capture 1\n", "adafactor", null]' capture_name capture optimizer precision
 # Several files are one request.
 run submit --parsable jobs/small.rad jobs/run.sh
 expect_status 0
@@ -84,7 +95,16 @@ expect_error 1 "not known" submit -- true # the answer did not come
 # What is wrong is told with its file and line, all of it at once, and nothing is sent.
 expect_error 1 "$T/none.rad: no such file" submit "$T/none.rad"
 : >empty.txt
-expect_error 1 "model summary 'empty.txt' is empty" submit --model-summary empty.txt -- true
+expect_error 1 "model summary 'empty.txt' is empty" submit --model-summary empty.txt -- true # the option's former name
+expect_error 1 "capture 'empty.txt' is empty" submit --capture empty.txt -- true
+printf 'a\0b' >zero.txt
+expect_error 1 "capture 'zero.txt' is not text: give what carma.capture has written" submit --capture zero.txt -- true
+expect_error 1 "capture" submit --capture nowhere.capture -- true
+head -c 8388609 /dev/zero | tr '\0' x >large.txt
+expect_error 1 "model summary 'large.txt' is too large: at most 8 MiB" submit --summary large.txt -- true
+expect_error 1 "capture 'large.txt' is too large: at most 8 MiB" submit --capture large.txt -- true
+expect_error 2 "optimizer 'lion'" submit --optimizer lion -- true
+expect_error 2 "precision 'fp8'" submit --precision fp8 -- true
 printf '#!/bin/sh\n\n#CARMA --gpus two\n' >bad.sh
 expect_error 1 "bad.sh:3: --gpus: 'two'" submit bad.sh
 printf '#!/bin/sh\n#CARMA -J x\n#CARMA --frob\n' >bad.sh

@@ -21,6 +21,10 @@ expect_status 0
 expect_golden cli-show.txt
 run show 21
 expect_golden cli-show-ended.txt
+run show 12
+expect_golden cli-show-estimate.txt
+run explain 12
+expect_golden cli-explain-estimate.txt
 
 # Wherever it goes, nothing that a terminal would obey.
 run queue
