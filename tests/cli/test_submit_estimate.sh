@@ -11,7 +11,7 @@ start_daemon --config /dev/null
 cp "$SOURCE/data/summaries/resnet50-224.txt" resnet50.summary
 
 # The estimate is the claim; show, explain and the API say the same sentence.
-run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- "$TRAIN" --workload resnet
+run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- "$TRAIN" --workload resnet --seconds 240
 expect_status 0
 expect_output 1
 [ -s "$T/err" ] && fail "$said: complained: $(cat "$T/err")"
@@ -115,12 +115,12 @@ run wait 1
 expect_status 0
 expect_field 1 crashes 0
 [ "$(field 1 placements.0.observed_bytes)" -le "$(field 1 estimate.bytes)" ] || fail "it held more than was estimated"
-run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- "$TRAIN" --workload resnet
+run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- "$TRAIN" --workload resnet --seconds 240
 expect_field 8 claim_source learned
 expect_field 8 estimate.source replay
 run explain 8
 grep -q "on each GPU, learned from earlier runs: estimated " "$T/out" || fail "$said: $(cat "$T/out")"
-run submit --parsable --hold --summary quark.summary --batch-size 32 -- "$TRAIN" --workload resnet
+run submit --parsable --hold --summary quark.summary --batch-size 32 -- "$TRAIN" --workload resnet --seconds 240
 expect_field 9 claim_source estimated # another model: not the same job
 
 # Other settings: a recorded figure of the estimator's name goes before what it would compute; none computes nothing.
