@@ -46,6 +46,9 @@ static void build_vgg16(struct layer_list *list)
     int64_t channels = 3, side = 224;
 
     layer_list_init(list);
+    list->input_rank = 3;
+    list->input[0] = channels;
+    list->input[1] = list->input[2] = side;
     for (size_t i = 0; i < array_size(plan); i++) {
         if (!plan[i]) {
             side /= 2;
@@ -54,14 +57,14 @@ static void build_vgg16(struct layer_list *list)
         }
         add_layer(list, LAYER_CONV, plan[i], side, side, channels * plan[i] * 9 + plan[i]);
         channels = plan[i];
-        add_layer(list, LAYER_ACTIVATION, channels, side, side, 0);
+        add_layer(list, LAYER_ACTIVATION, channels, side, side, 0)->activation = ACTIVATION_RELU;
     }
     add_layer(list, LAYER_AVG_POOL, channels, 7, 7, 0);
     for (size_t i = 0; i < array_size(dense); i++) {
         add_layer(list, LAYER_LINEAR, dense[i][1], 0, 0, (int64_t)dense[i][0] * dense[i][1] + dense[i][1]);
         if (i == 2)
             break;
-        add_layer(list, LAYER_ACTIVATION, dense[i][1], 0, 0, 0);
+        add_layer(list, LAYER_ACTIVATION, dense[i][1], 0, 0, 0)->activation = ACTIVATION_RELU;
         add_layer(list, LAYER_DROPOUT, dense[i][1], 0, 0, 0);
     }
 }
@@ -87,6 +90,30 @@ static void horus_gives_what_was_published(void **state)
         assert_int_equal(result.median_bytes, result.bytes);
         assert_string_equal(result.source, "horus");
         assert_int_equal(result.exceeds_gpu, cases[i].batch_size > 32);
+    }
+    layer_list_release(&list);
+}
+
+/* `faketensor_mb` of the same. ReLUs are in place, the largest gradient is copied once. */
+static void faketensor_gives_what_was_published(void **state)
+{
+    static const struct {
+        int64_t batch_size;
+        double published_mib;
+    } cases[] = {{32, 3121}, {64, 5379}, {128, 9894}};
+    struct layer_list list;
+
+    (void)state;
+    build_vgg16(&list);
+    for (size_t i = 0; i < list.count; i++)
+        list.items[i].in_place = list.items[i].kind == LAYER_ACTIVATION;
+    layers_complete(&list);
+    for (size_t i = 0; i < array_size(cases); i++) {
+        struct estimate_question question = question_of(&list, cases[i].batch_size);
+        struct estimate result;
+        struct error err;
+        assert_int_equal(estimate(estimator_find("faketensor"), &question, &result, &err), 0);
+        assert_true(fabs((double)result.bytes / MIB / cases[i].published_mib - 1) < 0.02);
     }
     layer_list_release(&list);
 }
@@ -327,6 +354,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(horus_gives_what_was_published),
+        cmocka_unit_test(faketensor_gives_what_was_published),
         cmocka_unit_test(containers_are_not_counted_twice),
         cmocka_unit_test(deepspeed_gives_what_was_published),
         cmocka_unit_test(deepspeed_counts_parameters_alone),
