@@ -193,6 +193,29 @@ static size_t align_first(const struct levels *levels, const struct bodies *bodi
     return most ? best : from;
 }
 
+/* What stands between two blocks of a type (a pooling, a change of resolution) belongs to neither: a body that ends like
+ * the shortest of its type begins where that one would. */
+static void shorten(const struct levels *levels, struct bodies *bodies)
+{
+    const struct layer_list *list = levels->list;
+    CLEANUP(free_ptr) size_t *shortest = xcalloc(levels->types, sizeof *shortest); /* row + 1 */
+
+    for (size_t i = 0; i < list->count; i++) {
+        size_t *row = &shortest[levels->type[i]];
+        if (levels->type[i] && (*row == 0 || i - bodies->start[i] < *row - 1 - bodies->start[*row - 1]))
+            *row = i + 1;
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        size_t row = shortest[levels->type[i]], length;
+        if (!levels->type[i] || row - 1 == i)
+            continue;
+        length = row - 1 - bodies->start[row - 1];
+        if (length > 2 && length <= MAX_BODY && length < i - bodies->start[i] &&
+            alike(list, i - length, bodies->start[row - 1], length) == length)
+            bodies->start[i] = i - length;
+    }
+}
+
 static void find_without_tree(struct bodies *bodies, const struct layer_list *list)
 {
     struct levels levels = {
@@ -215,6 +238,7 @@ static void find_without_tree(struct bodies *bodies, const struct layer_list *li
     }
     for (uint32_t type = 1; type < levels.types && levels.types <= MAX_TYPES; type++)
         bodies->start[first[type] - 1] = align_first(&levels, bodies, first[type] - 1, bodies->start[first[type] - 1]);
+    shorten(&levels, bodies);
     free(levels.type);
     free(levels.level);
 }

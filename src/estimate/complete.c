@@ -1,4 +1,5 @@
 /* What a layer must be like, from its output's shape, its parameters, and the shape of what it takes. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -6,7 +7,9 @@
 #include "estimate/lower.h"
 
 /* What makes a fit odd. The order matters, not the numbers. */
-enum { COST_EVEN = 2, COST_GROUPS = 2, COST_NARROW = 3, COST_POINT_GROUPS = 6 };
+enum { COST_EVEN = 2, COST_GROUPS = 3, COST_NARROW = 3, COST_LARGE = 4, COST_POINT_GROUPS = 6 };
+
+#define LARGE_KERNEL 11
 
 struct shape layer_shape(const struct layer *layer)
 {
@@ -71,21 +74,36 @@ static int split_kernel(int64_t volume, int rank, int32_t kernel[static 3])
     return FIT_NONE;
 }
 
-/* The stride by which a kernel takes `in` elements to `out`, whatever its padding and dilation; 0: none does. */
+/* The stride by which a kernel takes `in` elements to `out`, padded on either side by `least` to `most`; of several the
+ * one nearest to their ratio. 0: none does. */
+static int64_t padded_stride(int64_t in, int64_t out, int64_t kernel, int64_t least, int64_t most)
+{
+    int64_t low = in > kernel ? (in - kernel) / out : 1, best = 0;
+
+    for (int64_t stride = low > 1 ? low : 1; stride <= in / out + 1; stride++) {
+        int64_t missing = (out - 1) * stride + kernel - in; /* without padding */
+        int64_t padding = missing > 2 * least ? (missing + 1) / 2 : least;
+
+        if (padding <= most && 2 * padding - missing < stride &&
+            (best == 0 || llabs(stride * out - in) < llabs(best * out - in)))
+            best = stride;
+    }
+    return best;
+}
+
 static int32_t stride_of(int64_t in, int64_t out, int32_t kernel)
 {
-    int64_t stride;
+    /* most often so that it would keep the size, or not at all */
+    const int64_t paddings[][2] = {{kernel / 2, kernel / 2}, {0, 0}, {0, kernel / 2}, {kernel / 2 + 1, kernel - 1}};
 
     if (out < 1 || in < 1)
         return 0;
-    if (out >= in) /* padded, and no more than by the kernel on either side */
-        return out - in <= 2 * (int64_t)kernel ? 1 : 0;
-    if (in - out < kernel) /* a border that was not padded */
-        return 1;
-    stride = (in + out - 1) / out;
-    if (in + 2 * (int64_t)kernel < stride * (out - 1) + 1)
-        stride = in / out;
-    return stride <= INT32_MAX ? (int32_t)stride : 0;
+    for (size_t i = kernel % 2 ? 0 : 1; i < array_size(paddings); i++) {
+        int64_t stride = padded_stride(in, out, kernel, paddings[i][0], paddings[i][1]);
+        if (stride)
+            return stride <= INT32_MAX ? (int32_t)stride : 0;
+    }
+    return in >= out && in - out <= 8 * (int64_t)(kernel - 1) ? 1 : 0; /* dilated */
 }
 
 static bool find_strides(const struct shape *in, const struct shape *out, bool transposed, struct fit *fit)
@@ -95,6 +113,7 @@ static bool find_strides(const struct shape *in, const struct shape *out, bool t
         fit->stride[i] = transposed ? stride_of(to, from, fit->kernel[i]) : stride_of(from, to, fit->kernel[i]);
         if (fit->stride[i] == 0 || (fit->stride[i] > 2 && fit->stride[i] > fit->kernel[i]))
             return false; /* it would pass by most of its input: a pooling stands before it */
+        fit->skips |= fit->stride[i] > fit->kernel[i];
     }
     return true;
 }
@@ -121,6 +140,7 @@ static int fit_weights(const struct layer *layer, const struct shape *in, const 
     if (in->size[0] % groups || out->size[0] % groups || channels == 0 || per_output % channels)
         return FIT_NONE;
     volume = per_output / channels;
+    fit->skips = false;
     fit->groups = groups;
     fit->in_channels = in->size[0];
     if (layer->kernel[0]) {
@@ -137,6 +157,12 @@ static int fit_weights(const struct layer *layer, const struct shape *in, const 
         return FIT_NONE;
     if (cost == COST_EVEN && is_patch(fit, rank))
         cost = 0;
+    else if (cost && groups > 1)
+        cost += COST_EVEN;
+    if (fit->kernel[0] > LARGE_KERNEL && !is_patch(fit, rank))
+        cost += COST_LARGE;
+    if (fit->skips)
+        cost += COST_SKIPS;
     if (groups == 1 || groups == in->size[0])
         return cost;
     return cost + (volume == 1 ? COST_POINT_GROUPS : COST_GROUPS);

@@ -12,6 +12,7 @@
 #define LOOK_BACK   256     /* layers, for a branch's source */
 #define LOOK_BUDGET 4000000 /* in all: a hostile list's time is bounded */
 #define MAX_MEMBERS 512     /* of a concatenation */
+#define SHORTCUT_LAYERS 3
 #define NOTHING     (-2)
 #define MODEL_INPUT (-1)
 
@@ -166,27 +167,42 @@ static struct frame *common_block(struct connect *c, int32_t tensor)
 
 /* --- Where a layer's input comes from ------------------------------------------------------------------------- */
 
-/* A tensor made before, other than the last, that the layer takes with nothing odd about it: what a block took, or any.
- */
+/* The cost of taking a tensor that is not the last; only what is not odd, or skips as shortcuts do. */
+static int branch_cost(const struct connect *c, const struct layer *layer, int32_t tensor, int penalty)
+{
+    struct shape shape = shape_at(c, tensor);
+    struct fit fit;
+    int cost = tensor == c->prev ? FIT_NONE : layer_fit(layer, &shape, &fit);
+    bool strides = cost == 0 && (fit.stride[0] > 1 || fit.stride[1] > 1 || fit.stride[2] > 1);
+
+    if ((cost == COST_SKIPS && fit.skips) || (cost == 0 && (penalty == COST_BLOCK_INPUT || !strides)))
+        return cost + penalty;
+    return FIT_NONE;
+}
+
+/* A tensor made before, other than the last, that the layer takes: what a block took, or any; of equal ones the latest.
+ * Returns the cost; *source is NOTHING where there is none. */
 static int find_earlier(struct connect *c, const struct layer *layer, int32_t *source)
 {
-    struct fit fit;
+    int best = FIT_NONE;
 
-    for (size_t i = c->frame_count; i-- > 0;) {
-        struct shape shape = shape_at(c, c->frames[i].input);
-        *source = c->frames[i].input;
-        if (*source != c->prev && layer_fit(layer, &shape, &fit) == 0)
-            return COST_BLOCK_INPUT;
-    }
-    for (int32_t i = (int32_t)c->made.count - 1, left = LOOK_BACK; i >= MODEL_INPUT && left > 0 && c->budget-- > 0;
-         i--, left--) {
-        struct shape shape = shape_at(c, i);
-        *source = i;
-        if (i != c->prev && layer_fit(layer, &shape, &fit) == 0)
-            return COST_EARLIER;
-    }
     *source = NOTHING;
-    return FIT_NONE;
+    for (size_t i = c->frame_count; i-- > 0;) {
+        int cost = branch_cost(c, layer, c->frames[i].input, COST_BLOCK_INPUT);
+        if (cost < best) {
+            best = cost;
+            *source = c->frames[i].input;
+        }
+    }
+    for (int32_t i = (int32_t)c->made.count - 1, left = LOOK_BACK;
+         best > COST_EARLIER && i >= MODEL_INPUT && left > 0 && c->budget-- > 0; i--, left--) {
+        int cost = branch_cost(c, layer, i, COST_EARLIER);
+        if (cost < best) {
+            best = cost;
+            *source = i;
+        }
+    }
+    return best;
 }
 
 /* Whether a 1x1 convolution that could go on from `main` is rather the shortcut of the block that `main` ends: it is
@@ -208,9 +224,10 @@ static bool find_shortcut(struct connect *c, const struct layer *layer, int32_t 
         return false;
     *source = block->input;
     given = shape_at(c, block->input);
-    if (shape_equal(&given, &out) || layer_fit(layer, &given, &fit) != 0 || fit.kernel[0] != 1 || fit.kernel[1] > 1)
+    if (shape_equal(&given, &out) || layer_fit(layer, &given, &fit) > COST_SKIPS || fit.kernel[0] != 1 ||
+        fit.kernel[1] > 1)
         return false;
-    if (main->kind == LAYER_CONV && !block->residual_type)
+    if (main->kind != LAYER_BATCH_NORM && main->kind != LAYER_GROUP_NORM && !block->residual_type)
         return false;
     block->main = c->prev;
     return true;
@@ -522,7 +539,7 @@ static int32_t find_input(struct connect *c, const struct layer *layer)
     if (cost == 0 || last.rank == 0) /* nothing to hold it against */
         return c->prev;
     other = find_earlier(c, layer, &source);
-    if (!keeps_shape(layer) && other < cost && other == COST_BLOCK_INPUT)
+    if (!keeps_shape(layer) && other < cost && (other == COST_BLOCK_INPUT || layer->kind == LAYER_CONV))
         return source;
     if (cost >= FIT_NONE && (scale_channels(c, layer) || reshape(c, layer) || pool_globally(c, layer)))
         return c->prev;
@@ -661,18 +678,31 @@ static bool ends_activated(const struct connect *c, const struct frame *frame)
     return false;
 }
 
+/* What a block adds to its main branch: what it took, or a shortcut's result that nothing else has taken. */
+static int32_t find_addend(const struct connect *c, const struct frame *frame)
+{
+    if (same_shape(c, frame->input, c->prev))
+        return frame->input == c->prev ? NOTHING : frame->input;
+    /* also one made just before the block: some make the shortcut first */
+    for (int32_t i = frame->first > SHORTCUT_LAYERS ? frame->first - SHORTCUT_LAYERS : 0, left = LOOK_BACK;
+         i < c->prev && left > 0; i++, left--)
+        if (!c->used[i] && same_shape(c, i, c->prev))
+            return i;
+    return NOTHING;
+}
+
 static void close_residual(struct connect *c, struct frame *frame)
 {
-    int32_t activation = c->prev;
+    int32_t activation = c->prev, addend = find_addend(c, frame);
 
-    if (!same_shape(c, frame->input, c->prev) || frame->input == c->prev)
+    if (addend == NOTHING)
         return;
     frame->added = true;
     if (!ends_activated(c, frame)) {
-        make_sum(c, c->prev, frame->input);
+        make_sum(c, c->prev, addend);
         return;
     }
-    make_sum(c, c->made.items[activation].inputs[0], frame->input);
+    make_sum(c, c->made.items[activation].inputs[0], addend);
     put_between(c, activation);
 }
 

@@ -18,10 +18,12 @@ struct fit {
     int64_t in_channels, groups;
     int32_t kernel[3], stride[3];
     bool bias_known, bias;
+    bool skips; /* its stride is larger than its kernel: some of the input is not looked at */
 };
 
 /* How odd the layer would be: 0 an everyday one, more for rarer geometry, FIT_NONE: it cannot take this input. */
 #define FIT_NONE 1000
+enum { COST_SKIPS = 2 }; /* what shortcuts do, and hardly anything else */
 int layer_fit(const struct layer *layer, const struct shape *in, struct fit *fit);
 /* Fills in what the layer does not say itself. */
 void fit_apply(struct layer *layer, const struct fit *fit);
