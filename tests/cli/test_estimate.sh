@@ -8,18 +8,19 @@ cp "$S/torchsummary-convolutions.txt" "$T/net.txt"
 cp "$S/torchsummary-perceptron.txt" "$S/torchinfo-1.8.0-plain.txt" "$S/tree-bert.txt" "$T"
 cd "$T" || exit 99
 
-# check CODE: Python on what was printed, as `said` (JSON).
+# check CODE...: Python on what was printed, as `said` (JSON).
 check() {
-    /usr/bin/python3 -c 'import json, sys
-said = json.load(open(sys.argv[1]))
-assert eval("(" + sys.argv[2] + ")"), said' out "$1" 2>"$T/why" || fail "$said: not $1: $(tail -1 "$T/why")"
+    /usr/bin/python3 -S -c 'import json, sys
+said = json.load(open("out"))
+for code in sys.argv[1:]:
+    assert eval("(" + code + ")"), f"not {code}: {said}"' "$@" 2>"$T/why" || fail "$said: $(tail -1 "$T/why")"
 }
 
 # value CODE: of what was printed
 value() {
-    /usr/bin/python3 -c 'import json, sys
-said = json.load(open(sys.argv[1]))
-print(eval(sys.argv[2]))' out "$1"
+    /usr/bin/python3 -S -c 'import json, sys
+said = json.load(open("out"))
+print(eval(sys.argv[1]))' "$1"
 }
 
 # Wrong usage.
@@ -103,11 +104,11 @@ check "said['memory_bytes'] > $fp32 and said['quantile'] == 0.98 and said['media
 # What the bytes are adds up, the layers to their part.
 run estimate --summary net.txt --batch-size 4096 --explain --json
 expect_status 0
-check 'sum(p["bytes"] for p in said["parts"] if not p["layer"]) == said["memory_bytes"]'
-check 'sum(p["bytes"] for p in said["parts"] if p["layer"]) ==
-    [p["bytes"] for p in said["parts"] if p["what"] == "saved activations"][0]'
-check '[p["bytes"] for p in said["parts"] if p["what"] == "context and libraries"][0] == (1440 + 250) << 20'
-check '[p["what"] for p in said["parts"] if not p["layer"]] == ["parameters", "gradients", "optimizer",
+check 'sum(p["bytes"] for p in said["parts"] if not p["layer"]) == said["memory_bytes"]' \
+    'sum(p["bytes"] for p in said["parts"] if p["layer"]) ==
+    [p["bytes"] for p in said["parts"] if p["what"] == "saved activations"][0]' \
+    '[p["bytes"] for p in said["parts"] if p["what"] == "context and libraries"][0] == (1440 + 250) << 20' \
+    '[p["what"] for p in said["parts"] if not p["layer"]] == ["parameters", "gradients", "optimizer",
     "saved activations", "input", "buffers", "temporary", "workspace", "fragmentation", "context and libraries",
     "correction", "margin"]'
 run estimate --summary net.txt --batch-size 4096 --explain
@@ -122,15 +123,32 @@ grep -q "horus gives one figure" err || fail "$said: $(cat err)"
 run estimate --summary net.txt --batch-size 8 --estimator all --json
 expect_status 0
 check '[e["estimator"] for e in said["estimates"]] == ["auto", "history", "replay", "gpumemnet", "horus", "faketensor",
-    "deepspeed", "declared"]'
-check 'set(said["estimates"][1]) == {"estimator", "error"} and said["estimates"][0]["source"] == "replay"'
-check '[e["memory_bytes"] for e in said["estimates"] if e["estimator"] == "deepspeed"][0] % 20 == 0'
+    "deepspeed", "declared"]' \
+    'set(said["estimates"][1]) == {"estimator", "error"} and said["estimates"][0]["source"] == "replay"' \
+    '[e["memory_bytes"] for e in said["estimates"] if e["estimator"] == "deepspeed"][0] % 20 == 0'
 run estimate --summary net.txt --batch-size 8 --estimator all
 expect_status 0
 grep -q '^auto .* by replay' out || fail "$said: $(cat out)"
 run estimate --summary tree-bert.txt --batch-size 8
 expect_status 0
 grep -q "^carma: warning: .*no shapes" err || fail "$said: says '$(cat err)'"
+
+# A capture: recorded with its optimizer and precision, which cannot be changed afterwards.
+C=$SOURCE/tests/golden/model.capture
+recorded=$(sed -n 's/^optimizer //p' "$C")
+other=sgd
+[ "$recorded" = sgd ] && other=adam
+run estimate --capture "$C" --json
+expect_status 0
+check "said['format'] == 'capture' and said['source'] == 'replay' and said['optimizer'] == '$recorded'"
+check 'said["batch_size"] > 0 and said["memory_bytes"] >= (1440 << 20)'
+run estimate --capture "$C" --explain --json
+check 'sum(p["bytes"] for p in said["parts"] if not p["layer"]) == said["memory_bytes"]'
+run estimate --capture "$C" --optimizer "$recorded" --estimator faketensor
+expect_status 0
+expect_error 1 "model.capture was recorded with $recorded, not $other: record it again" estimate --capture "$C" --optimizer $other
+head -n 20 "$C" >cut.capture
+expect_error 1 "cut.capture:" estimate --capture cut.capture
 
 # The GPU's own constants.
 run estimate --summary torchsummary-perceptron.txt --batch-size 8 --estimator replay --quantile 0.5 --json
