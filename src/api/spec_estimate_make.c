@@ -29,7 +29,7 @@ static void fill(struct asking *asking, const struct estimate *answer, const cha
     to->bytes = answer->bytes;
     to->median_bytes = answer->median_bytes;
     to->confidence_permille = answer->confidence_permille;
-    to->smact_permille = answer->smact_permille;
+    to->smact_permille = answer->smact_permille == 0 ? 1 : answer->smact_permille; /* what trains is not idle */
     to->source = xstrdup(answer->source);
     to->from = xstrdup(from);
     to->profile = xstrdup(asking->question.profile->name);

@@ -123,24 +123,42 @@ grep -q "on each GPU, learned from earlier runs: estimated " "$T/out" || fail "$
 run submit --parsable --hold --summary quark.summary --batch-size 32 -- "$TRAIN" --workload resnet --seconds 240
 expect_field 9 claim_source estimated # another model: not the same job
 
+# Eight jobs never seen before on four GPUs: by their estimates they share at once, and none runs out of memory.
+{
+    echo arrival_s,workload,duration_s
+    for workload in efficientNet3 mobilenet3 efficientNet3 mobilenet3 resnet2 efficientNet2 resnet2 efficientNet2; do
+        echo "0,$workload,240"
+    done
+} >eight.csv
+run play eight.csv --output-dir eight --json
+expect_status 0
+python3 - "$T/out" <<'PYTHON' || fail "$said: $(cat "$T/out")"
+import json, sys
+report = json.load(open(sys.argv[1]))
+assert report["jobs"] == 8 and report["failed"] == 0 and report["oom"] == 0, report
+assert report["wait_p95_s"] < 200, report # one after the other the last four would wait for 240 s at least
+PYTHON
+expect_field 17 estimate.from summaries/efficientnet_b0-224.txt
+expect_field 17 claim_source estimated
+
 # Other settings: a recorded figure of the estimator's name goes before what it would compute; none computes nothing.
 stop_daemon
 start_daemon --config /dev/null --set estimator=horus --set estimate_quantile=90% --set machine_profile=a100-40g-later
 printf 'conda activate base\ntrue\nresnet50.summary\nimagenet\n32\nexclusive\n1\n5000\n4000\n' >recorded.rad
 run submit --parsable --hold recorded.rad
-expect_field 10 claim_source recorded
-expect_field 10 claim_bytes 4194304000
-expect_field 10 estimate.source horus
+expect_field 18 claim_source recorded
+expect_field 18 claim_bytes 4194304000
+expect_field 18 estimate.source horus
 run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- true
-expect_field 11 claim_source estimated
-expect_field 11 estimate.machine_profile a100-40g-later
-expect_field 11 estimate.quantile_permille 900
+expect_field 19 claim_source estimated
+expect_field 19 estimate.machine_profile a100-40g-later
+expect_field 19 estimate.quantile_permille 900
 stop_daemon
 start_daemon --config /dev/null --set policy=thesis
 run submit --parsable --hold --summary nonsense.txt --batch-size 8 -- true
 expect_status 0
-expect_field 12 claim_source unknown
-expect_field 12 estimate None
+expect_field 20 claim_source unknown
+expect_field 20 estimate None
 
 # What was decided follows from what is stored.
 stop_daemon
