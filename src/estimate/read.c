@@ -197,6 +197,26 @@ static void warn_unknown(struct reader *reader)
     }
 }
 
+/* A language model's last layer often has its embedding's weights, which no summary of PyTorch shows. */
+static void warn_shared(struct reader *reader)
+{
+    const struct layer *embedding = NULL;
+
+    for (size_t i = 0; i < reader->list->count; i++) {
+        const struct layer *layer = &reader->list->items[i];
+        if (layer->kind == LAYER_EMBEDDING && (!embedding || layer->parameters > embedding->parameters))
+            embedding = layer;
+        if (layer->kind != LAYER_LINEAR || !embedding || layer->parameters < 1 ||
+            layer->parameters != embedding->parameters)
+            continue;
+        reader_warn(reader, reader->lines[i],
+                    "'%.24s' is as large as the embedding '%.24s': counted on its own, though "
+                    "many models share the two",
+                    layer->name, embedding->name);
+        return;
+    }
+}
+
 static void count_layers(struct layer_list *list)
 {
     list->connected = true;
@@ -236,6 +256,8 @@ static int read_text(struct reader *reader, const char *text, size_t length)
         return reader_error(reader, "the %s summary has no layers", formats[summary->format].name);
     settle_empty(reader->list);
     warn_unknown(reader);
+    if (summary->format == SUMMARY_TREE || summary->format == SUMMARY_TORCHINFO)
+        warn_shared(reader);
     count_layers(reader->list);
     return 0;
 }
