@@ -64,10 +64,10 @@ int job_estimate_from_json(const json_t *json, struct job_estimate *estimate, st
     size_t i;
 
     job_estimate_init(estimate);
-    if (json_unpack_ex((json_t *)json, &at, JSON_STRICT, "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "bytes", &bytes,
-                       "median_bytes", &median, "quantile_permille", &quantile, "confidence_permille", &confidence,
-                       "sm_activity_permille", &smact, "source", &source, "from", &from, "machine_profile", &profile,
-                       "warnings", &warnings) != 0)
+    if (json_unpack_ex((json_t *)json, &at, JSON_STRICT, "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "bytes",
+                       &bytes, "median_bytes", &median, "quantile_permille", &quantile, "confidence_permille",
+                       &confidence, "sm_activity_permille", &smact, "source", &source, "from", &from, "machine_profile",
+                       &profile, "warnings", &warnings) != 0)
         return error_set(err, EINVAL, "the estimate cannot be read: %s", at.text);
     estimate->bytes = integer_of(bytes);
     estimate->median_bytes = integer_of(median);
@@ -77,9 +77,8 @@ int job_estimate_from_json(const json_t *json, struct job_estimate *estimate, st
     estimate->source = text_of(source);
     estimate->from = text_of(from);
     estimate->profile = text_of(profile);
-    json_array_foreach((json_t *)warnings, i, warning)
-        if (json_is_string(warning))
-            spec_strings_add(&estimate->warnings, json_string_value(warning));
+    json_array_foreach((json_t *)warnings, i, warning) if (json_is_string(warning))
+        spec_strings_add(&estimate->warnings, json_string_value(warning));
     return 0;
 }
 

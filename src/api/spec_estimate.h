@@ -10,14 +10,14 @@
 #include "estimate/estimate.h"
 
 struct job_estimate {
-    int64_t bytes;               /* per GPU, at the quantile; -1: none could be made, the warnings say why */
-    int64_t median_bytes;        /* the best guess without margin; -1: none */
-    int32_t quantile_permille;   /* the probability with which `bytes` is to be enough */
-    int32_t confidence_permille; /* of the estimator in itself: estimate/estimate.h */
-    int32_t smact_permille;      /* expected SM activity alone on the GPU; -1: not known */
-    char *source;                /* owned: the estimator that answered; NULL: none */
-    char *from;                  /* owned: the file that it went by; NULL: none */
-    char *profile;               /* owned: the machine profile that it was made for; NULL: none */
+    int64_t bytes;                /* per GPU, at the quantile; -1: none could be made, the warnings say why */
+    int64_t median_bytes;         /* the best guess without margin; -1: none */
+    int32_t quantile_permille;    /* the probability with which `bytes` is to be enough */
+    int32_t confidence_permille;  /* of the estimator in itself: estimate/estimate.h */
+    int32_t smact_permille;       /* expected SM activity alone on the GPU; -1: not known */
+    char *source;                 /* owned: the estimator that answered; NULL: none */
+    char *from;                   /* owned: the file that it went by; NULL: none */
+    char *profile;                /* owned: the machine profile that it was made for; NULL: none */
     struct spec_strings warnings; /* one line each */
 };
 
@@ -25,13 +25,13 @@ void job_estimate_init(struct job_estimate *estimate); /* none could be made, no
 void job_estimate_release(struct job_estimate *estimate);
 
 /* What the estimator makes of the job's capture, else of its summary (of the capture first where both are there); inits
- * *estimate. Never looks at what is declared or recorded with the job. 0 also where the estimator has not what it needs:
- * bytes is then -1 and a warning says what is missing. -EINVAL: the summary or the capture is not what it should be, with
- * the parser's line. Touches nothing but its arguments: may run on any thread. */
+ * *estimate. Never looks at what is declared or recorded with the job. 0 also where the estimator has not what it
+ * needs: bytes is then -1 and a warning says what is missing. -EINVAL: the summary or the capture is not what it should
+ * be, with the parser's line. Touches nothing but its arguments: may run on any thread. */
 int job_estimate_make(struct job_estimate *estimate, const struct job_spec *spec, const struct estimator *estimator,
                       const struct machine_profile *profile, int32_t quantile_permille, struct error *err);
 
-json_t *job_estimate_to_json(const struct job_estimate *estimate);                             /* a new reference */
+json_t *job_estimate_to_json(const struct job_estimate *estimate);                                /* a new reference */
 int job_estimate_from_json(const json_t *json, struct job_estimate *estimate, struct error *err); /* inits; -EINVAL */
 
 /* "estimated 8.4 GiB by replay (confidence 0.93, at quantile 0.98) from resnet50.summary"; NULL where there is none.

@@ -36,9 +36,9 @@ static void fill(struct asking *asking, const struct estimate *answer, const cha
     warn(to, answer->warning);
     if (answer->exceeds_gpu) {
         CLEANUP(free_ptr)
-        char *text = xasprintf("the estimate of %s is more than a GPU has (%s): the job is given a whole one",
-                               format_bytes(answer->bytes, bytes),
-                               format_bytes(asking->question.profile->memory_bytes, most));
+        char *text =
+            xasprintf("the estimate of %s is more than a GPU has (%s): the job is given a whole one",
+                      format_bytes(answer->bytes, bytes), format_bytes(asking->question.profile->memory_bytes, most));
         warn(to, text);
     }
 }

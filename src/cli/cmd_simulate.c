@@ -64,8 +64,8 @@ struct simulation {
 };
 
 /* What an estimator is to know of the GPUs: as configured, else by their name, else the default. */
-static int find_machine(const struct simulation *simulation, const struct config *config, struct machine_profile *machine,
-                        struct error *err)
+static int find_machine(const struct simulation *simulation, const struct config *config,
+                        struct machine_profile *machine, struct error *err)
 {
     const struct machine_profile *known = machine_profile_find(simulation->gpu_name);
     int rc = config_machine_profile(config, machine, err);

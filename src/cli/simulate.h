@@ -16,8 +16,8 @@
 
 /* ---- The jobs (simulate_jobs.c) ---- */
 
-/* Where a job's memory claim comes from: exactly what it needs; else a recorded figure, where there is one; else what an
- * estimator computes from the workload's summary, where there is one. */
+/* Where a job's memory claim comes from: exactly what it needs; else a recorded figure, where there is one; else what
+ * an estimator computes from the workload's summary, where there is one. */
 struct simulate_estimator {
     bool oracle;
     int column;                        /* enum workload_recorded; -1: none */

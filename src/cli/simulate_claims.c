@@ -1,5 +1,5 @@
-/* What the jobs of a simulation say they need: exactly that, a figure recorded with their workload, or what an estimator
- * makes of the workload's model summary, by the same function as in carmad. */
+/* What the jobs of a simulation say they need: exactly that, a figure recorded with their workload, or what an
+ * estimator makes of the workload's model summary, by the same function as in carmad. */
 #include <errno.h>
 #include <string.h>
 
@@ -27,10 +27,10 @@ int simulate_estimator_parse(const char *text, struct simulate_estimator *estima
     *estimator = simulate_estimator_none;
     if (strncmp(text, "recorded:", 9) == 0) {
         estimator->column = find_column(text + 9);
-        return estimator->column >= 0 ? 0
-                                      : error_set(err, EINVAL,
-                                                  "column '%.40s' is none of measured, horus, faketensor and gpumemnet",
-                                                  text + 9);
+        return estimator->column >= 0
+                   ? 0
+                   : error_set(err, EINVAL, "column '%.40s' is none of measured, horus, faketensor and gpumemnet",
+                               text + 9);
     }
     if (strcmp(text, "declared") == 0 || strcmp(text, "history") == 0)
         return 0;
@@ -46,9 +46,9 @@ int simulate_estimator_parse(const char *text, struct simulate_estimator *estima
 
 struct simulate_estimator simulate_estimator_of(enum estimator_choice choice)
 {
-    return (struct simulate_estimator){
-        .column = find_column(estimator_name(choice)),
-        .estimator = estimator_computes(choice) ? estimator_find(estimator_name(choice)) : NULL};
+    return (struct simulate_estimator){.column = find_column(estimator_name(choice)),
+                                       .estimator =
+                                           estimator_computes(choice) ? estimator_find(estimator_name(choice)) : NULL};
 }
 
 /* ---- One workload's estimate ---- */
@@ -95,7 +95,8 @@ static int64_t needed_bytes(const struct sim_job *job)
 }
 
 /* As carmad does: an estimate that is more than the GPU has is the whole of it. */
-static void take_estimate(struct sim_job *job, const struct job_estimate *estimate, const struct machine_profile *profile)
+static void take_estimate(struct sim_job *job, const struct job_estimate *estimate,
+                          const struct machine_profile *profile)
 {
     job->expected_permille = estimate->smact_permille;
     if (estimate->bytes < 0)
@@ -125,8 +126,8 @@ static int claim(struct simulate_jobs *jobs, size_t row, struct claiming *claimi
         return 0;
     if (estimator->estimator) {
         if (!claiming->asked[number]) {
-            int rc = estimate_workload(claiming, origin->workload, jobs->workloads_path, &claiming->estimates[number],
-                                       err);
+            int rc =
+                estimate_workload(claiming, origin->workload, jobs->workloads_path, &claiming->estimates[number], err);
             if (rc)
                 return rc;
             claiming->asked[number] = true;

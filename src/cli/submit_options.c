@@ -42,7 +42,7 @@ static const struct argp_option options[] = {
     {"summary", KEY_SUMMARY, "FILE", 0, "the model's printed summary, to estimate its memory from", 3},
     {"model-summary", KEY_SUMMARY, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 3}, /* its name in earlier versions */
     {"capture", KEY_CAPTURE, "FILE", 0, "what carma.capture recorded of a training step: goes before a summary", 3},
-    {"batch-size", KEY_BATCH_SIZE, "N", 0, "its batch size on each GPU (default: the summary's or the capture's own)", 3},
+    {"batch-size", KEY_BATCH_SIZE, "N", 0, "its batch size on each GPU (default: the summary's or capture's own)", 3},
     {"optimizer", KEY_OPTIMIZER, "NAME", 0, "sgd, momentum, adam, adamw or adafactor (default: as captured; adam)", 3},
     {"precision", KEY_PRECISION, "NAME", 0, "fp32, tf32 or amp (default: as captured; fp32)", 3},
     {"wait", 'W', NULL, 0, "wait until it has ended, and exit as it did", 4},

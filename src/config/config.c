@@ -311,6 +311,14 @@ static int set_policy(struct config *config, const char *names)
     return 0;
 }
 
+/* What may stand where there is no absolute path. */
+static bool is_name(const struct key *key, const char *value)
+{
+    if (key->kind == PROFILE)
+        return !*value || machine_profile_find(value);
+    return key->kind == LIBRARY && !strchr(value, '/');
+}
+
 static int set_key(struct config *config, const struct key *key, const char *value)
 {
     void *at = key_at(config, key);
@@ -330,13 +338,10 @@ static int set_key(struct config *config, const struct key *key, const char *val
         if (!rc)
             *(uint32_t *)at = (uint32_t)number;
         return rc;
-    case PROFILE:
-        if (*value && *value != '/' && !machine_profile_find(value))
-            return -EINVAL;
-        __attribute__((fallthrough));
     case PATH:
     case LIBRARY:
-        if (strlen(value) > (size_t)key->high || (*value != '/' && (key->kind == PATH || (key->kind == LIBRARY && strchr(value, '/')))))
+    case PROFILE:
+        if (strlen(value) > (size_t)key->high || (*value != '/' && !is_name(key, value)))
             return -EINVAL;
         free_ptr(at);
         *(char **)at = *value ? xstrdup(value) : NULL;

@@ -15,7 +15,8 @@
 
 /* Which figure becomes a job's memory claim when none is declared: one recorded with the job under that name, else what
  * the estimator of that name computes from the job's summary or capture. DECLARED: none. MEASURED: only a recorded one.
- * HISTORY: only what the core has learned of earlier runs (core.learn), which under every choice goes before the rest. */
+ * HISTORY: only what the core has learned of earlier runs (core.learn), which under every choice goes before the rest.
+ */
 enum estimator_choice {
     ESTIMATOR_AUTO,
     ESTIMATOR_DECLARED,

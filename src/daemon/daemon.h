@@ -1,8 +1,8 @@
 /* carmad: the first driver of the core. The world becomes records (node.c, runs.c, requests.c), the engine feeds them
  * to the core, stores them with what was decided, and then the decisions become deeds (runs.c).
  *
- * One thread, one libuv loop; nothing on it waits. The store commits on its own thread, GPU readings come from
- * carma-monitor, jobs belong to their shepherds. */
+ * One thread, one libuv loop; nothing on it waits, and what takes long (submission.c) is done beside it. The store
+ * commits on its own thread, GPU readings come from carma-monitor, jobs belong to their shepherds. */
 #ifndef CARMA_DAEMON_DAEMON_H
 #define CARMA_DAEMON_DAEMON_H
 

@@ -121,8 +121,9 @@ static void compare_with_declared(const struct job_spec *spec, struct job_estima
     if (estimate->median_bytes < 0 || spec->gpu_memory_bytes < 0 || spec->gpu_memory_bytes >= estimate->median_bytes)
         return;
     CLEANUP(free_ptr)
-    char *text = xasprintf("the declared %s is less than the %s that it is estimated to need",
-                           format_bytes(spec->gpu_memory_bytes, declared), format_bytes(estimate->median_bytes, median));
+    char *text =
+        xasprintf("the declared %s is less than the %s that it is estimated to need",
+                  format_bytes(spec->gpu_memory_bytes, declared), format_bytes(estimate->median_bytes, median));
     spec_strings_add(&estimate->warnings, text);
 }
 
@@ -130,8 +131,9 @@ static void compare_with_declared(const struct job_spec *spec, struct job_estima
 static int estimate_applicant(struct submission *submission, struct applicant *applicant)
 {
     const struct config *config = submission->config;
-    int rc = job_estimate_make(&applicant->estimate, &applicant->spec, estimator_find(estimator_name(config->estimator)),
-                               &submission->profile, config->estimate_quantile_permille, &submission->err);
+    int rc =
+        job_estimate_make(&applicant->estimate, &applicant->spec, estimator_find(estimator_name(config->estimator)),
+                          &submission->profile, config->estimate_quantile_permille, &submission->err);
 
     if (rc != 0 && applicant->spec.gpu_memory_bytes < 0)
         return rc;
@@ -273,7 +275,8 @@ static void after(uv_work_t *work, int canceled)
     free(submission);
 }
 
-void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t length, submission_done *done, void *user)
+void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t length, submission_done *done,
+                      void *user)
 {
     struct submission *submission = xcalloc(1, sizeof *submission);
 

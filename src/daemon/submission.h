@@ -1,5 +1,6 @@
-/* Taking jobs in: all of a request or none. Reading it and estimating what its jobs need is work for a thread of libuv's
- * pool, since a thousand summaries take longer than the loop may stand still; what it comes to is decided on the loop. */
+/* Taking jobs in: all of a request or none. Reading it and estimating what its jobs need is work for a thread of
+ * libuv's pool, since a thousand summaries take longer than the loop may stand still; what it comes to is decided on
+ * the loop. */
 #ifndef CARMA_DAEMON_SUBMISSION_H
 #define CARMA_DAEMON_SUBMISSION_H
 
@@ -11,16 +12,18 @@
 
 #define SUBMISSION_MAX_JOBS 10000 /* of one request */
 
-/* Called on the loop. 201: the jobs are inputs of the engine's current turn, jobs is [{"id": n, "estimate": ...}, ...] (a
- * reference that is handed over); else the HTTP status of the refusal, jobs NULL, err saying why, and nothing was changed.
+/* Called on the loop. 201: the jobs are inputs of the engine's current turn, jobs is [{"id": n, "estimate": ...}, ...]
+ * (a reference that is handed over); else the HTTP status of the refusal, jobs NULL, err saying why, and nothing was
+ * changed.
  */
 typedef void submission_done(void *user, int status, json_t *jobs, const struct error *err);
 
 /* Body: {"jobs": [spec, ...]}, the caller's until `done`, which comes exactly once, in a later turn of the loop. */
-void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t length, submission_done *done, void *user);
+void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t length, submission_done *done,
+                      void *user);
 
-/* A submission as the store has it (docs/formats/store.md): its specification and what was estimated from it. The text is
- * the caller's to free; reading inits both. */
+/* A submission as the store has it (docs/formats/store.md): its specification and what was estimated from it. The text
+ * is the caller's to free; reading inits both. */
 char *submission_to_text(const struct job_spec *spec, const struct job_estimate *estimate);
 int submission_from_text(const char *text, struct job_spec *spec, struct job_estimate *estimate, struct error *err);
 

@@ -10,7 +10,8 @@
  * PRIOR_SPREAD is an assumption: no published data set repeats a run. With it two runs differ by 6% at the 98th
  * percentile, which leaves room for another choice of cuDNN's algorithms and for fragmentation.
  *
- * The daemon does not ask this: its core learns the same way, in integers, for each workload key (src/core/belief.c). */
+ * The daemon does not ask this: its core learns the same way, in integers, for each workload key (src/core/belief.c).
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -19,8 +20,8 @@
 #include "base/memory.h"
 #include "estimate/estimate.h"
 
-#define PRIOR_SPREAD 0.016
-#define PRIOR_RUNS   5
+#define PRIOR_SPREAD      0.016
+#define PRIOR_RUNS        5
 #define CONFIDENCE_OF_ONE 900 /* permille: from there to 1000 as runs come in */
 
 /* Where the normal distribution has so much below it, by bisection: erfc is all the C library has. */

@@ -243,8 +243,13 @@ static void test_more_than_the_gpu_has(void **state)
 
 static void test_json(void **state)
 {
-    struct job_estimate estimate = {.bytes = 5, .median_bytes = 4, .quantile_permille = 980, .confidence_permille = 875,
-                                    .smact_permille = 620, .source = (char *)"replay", .from = (char *)"a.txt",
+    struct job_estimate estimate = {.bytes = 5,
+                                    .median_bytes = 4,
+                                    .quantile_permille = 980,
+                                    .confidence_permille = 875,
+                                    .smact_permille = 620,
+                                    .source = (char *)"replay",
+                                    .from = (char *)"a.txt",
                                     .profile = (char *)"p"};
     struct job_estimate again;
     struct error err;
@@ -282,9 +287,8 @@ static void test_json(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_nothing_to_go_by), CASE(test_a_summary),             CASE(test_no_batch_size),
-        CASE(test_no_answer),        CASE(test_more_than_the_gpu_has), CASE(test_json),
-        CASE(test_a_capture),
+        CASE(test_nothing_to_go_by),      CASE(test_a_summary), CASE(test_no_batch_size), CASE(test_no_answer),
+        CASE(test_more_than_the_gpu_has), CASE(test_json),      CASE(test_a_capture),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

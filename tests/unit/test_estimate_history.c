@@ -131,7 +131,10 @@ static void test_what_else_it_says(void **state)
     static const int64_t peaks[] = {3 * GIB, GIB, 2 * GIB};
     static const int32_t activities[] = {300, -1, 500};
     const struct estimate_question question = {
-        .profile = &profile, .declared_bytes = -1, .quantile_permille = 980, .fold = -1,
+        .profile = &profile,
+        .declared_bytes = -1,
+        .quantile_permille = 980,
+        .fold = -1,
         .history = {.peak_bytes = peaks, .smact_permille = activities, .count = 3}};
     struct estimate result;
 
@@ -147,9 +150,8 @@ static void test_what_else_it_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_known), cmocka_unit_test(test_enough_runs),
-        cmocka_unit_test(test_few_runs),      cmocka_unit_test(test_coverage),
-        cmocka_unit_test(test_what_else_it_says),
+        cmocka_unit_test(test_nothing_known), cmocka_unit_test(test_enough_runs),       cmocka_unit_test(test_few_runs),
+        cmocka_unit_test(test_coverage),      cmocka_unit_test(test_what_else_it_says),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
