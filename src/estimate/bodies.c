@@ -193,8 +193,8 @@ static size_t align_first(const struct levels *levels, const struct bodies *bodi
     return most ? best : from;
 }
 
-/* What stands between two blocks of a type (a pooling, a change of resolution) belongs to neither: a body that ends like
- * the shortest of its type begins where that one would. */
+/* What stands between two blocks of a type (a pooling, a change of resolution) belongs to neither: a body that ends
+ * like the shortest of its type begins where that one would. */
 static void shorten(const struct levels *levels, struct bodies *bodies)
 {
     const struct layer_list *list = levels->list;

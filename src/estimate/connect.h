@@ -1,4 +1,4 @@
-/* How layers_complete() works things out; for complete.c, bodies.c and connect.c. */
+/* How layers_complete() works things out. Private to fit.c, bodies.c, connect*.c and complete.c. */
 #ifndef CARMA_ESTIMATE_CONNECT_H
 #define CARMA_ESTIMATE_CONNECT_H
 
