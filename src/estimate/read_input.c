@@ -144,6 +144,6 @@ void input_from_bytes(struct layer_list *list, double bytes, double slack)
         from_conv(list, layer, range);
     else if (layer->kind == LAYER_EMBEDDING)
         from_embedding(list, layer);
-    else if (inside(range, (double)layer_elements(layer)) && (isfinite(range.high) || keeps_size(layer->kind)))
+    else if (keeps_size(layer->kind) && inside(range, (double)layer_elements(layer)))
         set_input(list, layer->shape, layer->rank); /* flattened, padded, normalised: as many elements */
 }

@@ -449,6 +449,30 @@ static void test_long_names_keep_their_end(void **state)
     strbuf_release(&text);
 }
 
+/* What was not called when the rest was has no output: only its parameters are there. */
+static void test_uncalled_modules(void **state)
+{
+    char *text =
+             replaced("torchinfo-1.8.0-plain.txt", "[4, 10]                   330", "--                        330"),
+         *less;
+    struct summary summary;
+    size_t count;
+
+    read_ok(&summary, "m.txt", text, strlen(text));
+    count = summary.layers.count;
+    assert_int_equal(summary.layers.items[count - 1].kind, LAYER_PARAMETER);
+    assert_int_equal(summary.layers.items[count - 1].parameters, 330);
+    assert_int_equal(summary.layers.shapeless, 0);
+    summary_release(&summary);
+    free(text);
+    less = replaced("torchinfo-1.8.0-plain.txt", "[4, 32]                   --", "--                        --");
+    read_ok(&summary, "m.txt", less, strlen(less));
+    assert_int_equal(summary.layers.count, count - 1);
+    assert_int_equal(summary.layers.shapeless, 0);
+    summary_release(&summary);
+    free(less);
+}
+
 /* Freezing from the first layer on is found by the count; anything else is told. */
 static void test_frozen_by_the_totals(void **state)
 {
@@ -534,6 +558,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_warns_of_each_unknown_type_once),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_long_names_keep_their_end),
+        cmocka_unit_test(test_uncalled_modules),
         cmocka_unit_test(test_frozen_by_the_totals),
         cmocka_unit_test(test_input_by_its_size),
     };

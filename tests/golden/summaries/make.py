@@ -9,7 +9,7 @@ What makes which (the public packages print, the models are ours or torchvision'
   keras2         a writer of our own (there was no TensorFlow): the layout of TensorFlow 2.15's tf_keras ("new") and of
                  TensorFlow 2.4's Keras ("old")                       keras2-*.txt
   tree           print() of torch 1.13, and the same annotated by us  tree-*.txt
-  tree-bert      print() of transformers 5 on torch 2                 tree-bert.txt, tree-gpt2.txt
+  tree-others    print() of transformers 5, timm 1 on torch 2         tree-bert.txt, tree-gpt2*.txt, tree-timm.txt
 
 The files are committed; nothing runs this in a build."""
 
@@ -44,6 +44,7 @@ def make_torchsummary():
     save("batch", models.Convolutions(frozen=True), (3, 64, 64), batch_size=16)
     save("attentive", models.Attentive(), (3, 32, 32))
     save("perceptron", models.perceptron(), (64,))
+    save("series", models.Series(), (20, 6))
     save("resnet101", torchvision.models.resnet101(), (3, 64, 64))
 
 
@@ -73,6 +74,8 @@ def make_torchinfo():
     save("ascii", models.Convolutions(), input_size=picture, depth=4, row_settings=("ascii_only", "var_names"))
     save("bare", models.perceptron(), input_size=(8, 64), row_settings=())
     save("no-input", models.Convolutions(), depth=4)
+    save("attentive-no-input", models.Attentive())
+    save("series", models.Series(), input_size=(5, 20, 6), col_names=("input_size", "output_size", "num_params"))
     save("depth", models.Convolutions(), input_size=picture, depth=2)
     save("verbose", models.Attentive(), input_size=(2, 3, 32, 32),
          col_names=("kernel_size", "output_size", "num_params"))
@@ -313,7 +316,9 @@ def make_tree():
     write("tree-odds", str(odds))
 
 
-def make_tree_bert():
+def make_tree_others():
+    import timm
+    import torch
     import transformers
 
     sizes = dict(vocab_size=100, hidden_size=24, num_hidden_layers=2, num_attention_heads=2, intermediate_size=48,
@@ -321,6 +326,9 @@ def make_tree_bert():
     write("tree-bert", str(transformers.BertModel(transformers.BertConfig(**sizes))))
     config = transformers.GPT2Config(vocab_size=100, n_embd=24, n_layer=3, n_head=2, n_positions=32)
     write("tree-gpt2", str(transformers.GPT2LMHeadModel(config)))
+    write("tree-timm", str(torch.nn.Sequential(
+        timm.layers.BatchNormAct2d(8), timm.layers.SelectAdaptivePool2d(flatten=True), timm.layers.DropPath(0.1),
+        timm.layers.LayerNorm2d(8), timm.layers.Conv2dSame(8, 4, 3))))
     write("tree-gpt2-annotated", annotated(transformers.GPT2Model(config))[0])
 
 

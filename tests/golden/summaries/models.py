@@ -76,6 +76,18 @@ class Swish2(nn.Module):
         return x * torch.sigmoid(self.weight * x)
 
 
+class Series(nn.Module):
+    """A recurrent layer: several outputs, parameters by other names."""
+
+    def __init__(self):
+        super().__init__()
+        self.gru = nn.GRU(6, 12, batch_first=True)
+        self.head = nn.Linear(12, 2)
+
+    def forward(self, x):
+        return self.head(self.gru(x)[0][:, -1])
+
+
 def perceptron():
     return nn.Sequential(nn.Linear(64, 48), nn.BatchNorm1d(48), nn.ReLU(), nn.Dropout(0.3), nn.Linear(48, 24),
                          Swish2(), nn.Linear(24, 10), nn.Softmax(dim=1))
