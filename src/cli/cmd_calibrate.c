@@ -76,7 +76,7 @@ static int list_profiles(void)
     static const struct table_column columns[] = {
         {"PROFILE", false, 0, 0}, {"GPU", false, 0, 0},      {"FOR JOBS", true, 0, 0},
         {"CONTEXT", true, 0, 0},  {"CUDNN", true, 0, 0},     {"SMS", true, 0, 3},
-        {"CLOCK", true, 0, 4},    {"BANDWIDTH", true, 0, 5}, {"SOURCE", false, 20, 6, false},
+        {"CLOCK", true, 0, 4},    {"BANDWIDTH", true, 0, 5}, {"SOURCE", false, 16, 2, false},
     };
     struct table *table = table_new(columns, array_size(columns));
     CLEANUP(strbuf_release) struct strbuf out = {0};
@@ -84,11 +84,12 @@ static int list_profiles(void)
     char text[UNITS_TEXT];
 
     for (size_t i = 0; (p = machine_profile_builtin(i)); i++) {
+        const char *mark = strstr(p->source, "assumed") ? "~" : "";
         table_cell(table, STYLE_NONE, "%s", p->name);
         table_cell(table, STYLE_NONE, "%s", p->gpu);
         table_cell(table, STYLE_NONE, "%s", format_bytes(p->memory_bytes, text));
-        table_cell(table, STYLE_NONE, "%s", format_bytes(p->context_bytes, text));
-        table_cell(table, STYLE_NONE, "%s", format_bytes(p->cudnn_bytes, text));
+        table_cell(table, STYLE_NONE, "%s%" PRId64 " MiB", mark, p->context_bytes / MIB);
+        table_cell(table, STYLE_NONE, "%s%" PRId64 " MiB", mark, p->cudnn_bytes / MIB);
         table_cell(table, STYLE_NONE, "%" PRId32, p->sm_count);
         table_cell(table, STYLE_NONE, "%" PRId32 " MHz", p->sm_clock_mhz);
         table_cell(table, STYLE_NONE, "%" PRId32 " GB/s", p->bandwidth_gbps);
@@ -97,6 +98,7 @@ static int list_profiles(void)
     table_format(table, term_width(stdout), term_colour(stdout), &out);
     table_free(table);
     fputs(out.text, stdout);
+    puts("\n~ assumed, not measured on that GPU: carma calibrate measures yours");
     return CLI_OK;
 }
 

@@ -1,5 +1,6 @@
 /* What an estimate's bytes are: the categories of the replay at its peak, the saved activations by layer. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/units.h"
@@ -34,8 +35,22 @@ static int larger_first(const void *a, const void *b)
     return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : x->number < y->number ? -1 : 1;
 }
 
+/* What people find in their summary: "1-3 (LSTM)"; torchsummary's "Conv2d-1" has its type in the name. */
+static char *layer_title(const struct layer_list *layers, const char *label)
+{
+    if (!*label)
+        return xstrdup("(of no layer)");
+    for (size_t i = 0; layers && i < layers->count; i++) {
+        const struct layer *layer = &layers->items[i];
+        if (strcmp(layer->name, label) == 0 && *layer->type && strncmp(label, layer->type, strlen(layer->type)) != 0)
+            return xasprintf("%s (%s)", label, layer->type);
+    }
+    return xstrdup(label);
+}
+
 /* The saved activations that are allocated at the peak, summed by label. */
-static void add_layers(struct estimate_parts *parts, const struct program *program, uint32_t peak_event)
+static void add_layers(struct estimate_parts *parts, const struct program *program, uint32_t peak_event,
+                       const struct layer_list *layers)
 {
     static const char *const phases[PHASE_COUNT] = {
         [PHASE_SETUP] = "before the first step",
@@ -66,11 +81,13 @@ static void add_layers(struct estimate_parts *parts, const struct program *progr
     while (count < program->label_count && shares[count].bytes > 0)
         count++;
     for (size_t i = 0; i < count; i++) {
-        const char *label = program->labels[shares[i].number];
-        if (i < LAYERS_SHOWN)
-            add(parts, *label ? label : "(of no layer)", shares[i].bytes, true);
-        else
+        CLEANUP(free_ptr) char *title = NULL;
+        if (i >= LAYERS_SHOWN) {
             others += shares[i].bytes;
+            continue;
+        }
+        title = layer_title(layers, program->labels[shares[i].number]);
+        add(parts, title, shares[i].bytes, true);
     }
     if (count > LAYERS_SHOWN) {
         CLEANUP(free_ptr) char *name = xasprintf("%zu others", count - LAYERS_SHOWN);
@@ -86,11 +103,11 @@ static void add_activations(struct estimate_parts *parts, const struct estimate_
 
     add(parts, "saved activations", estimate->parts[MEMORY_ACTIVATION], false);
     if (input->has_capture) {
-        add_layers(parts, &input->capture.program, estimate->peak_event);
+        add_layers(parts, &input->capture.program, estimate->peak_event, NULL);
         return;
     }
     if (program_lower(&program, &input->summary.layers, &input->question.training, &err) == 0)
-        add_layers(parts, &program, estimate->peak_event);
+        add_layers(parts, &program, estimate->peak_event, &input->summary.layers);
     program_release(&program);
 }
 

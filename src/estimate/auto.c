@@ -14,6 +14,7 @@ static const struct {
  * who asks for the median or less. */
 #define SURE_PERMILLE   800
 #define MEDIAN_PERMILLE 500
+#define GUESS_PERMILLE  250 /* below this the user's word is better */
 
 static int64_t with_margin(const struct estimate *estimate, int32_t quantile_permille)
 {
@@ -33,6 +34,11 @@ static int no_answer(const struct estimate_question *question, const struct erro
                      "nothing to estimate from: give the model's summary, a capture, or how much memory it needs");
 }
 
+static void clear(struct estimate *estimate)
+{
+    *estimate = (struct estimate){.smact_permille = -1, .smocc_permille = -1};
+}
+
 static int answer(const struct estimate_question *question, struct estimate *estimate, struct error *err)
 {
     struct error why = {"no estimator for models is linked in"};
@@ -43,8 +49,13 @@ static int answer(const struct estimate_question *question, struct estimate *est
         int rc;
         if (!estimator)
             continue;
-        estimate->source = estimator->name;
         rc = estimator->answer(question, estimate, &inner);
+        if (rc == 0 && order[i].margin && question->declared_bytes >= 0 &&
+            estimate->confidence_permille < GUESS_PERMILLE) {
+            clear(estimate);
+            continue;
+        }
+        estimate->source = estimator->name;
         if (rc == 0 && order[i].margin)
             estimate->bytes = with_margin(estimate, question->quantile_permille);
         if (rc != -ENOTSUP)

@@ -63,7 +63,8 @@ const struct estimator *estimator_find(const char *name);
 /* One per file.
  *
  * `auto` asks history, replay, gpumemnet and declared in this order and takes the first that does not answer -ENOTSUP;
- * `source` says which it was. Each answers at the quantile asked for. Where the confidence is below 800 permille, auto
+ * `source` says which it was; where a size is declared, one whose confidence is below 250 permille is passed over. Each
+ * answers at the quantile asked for. Where the confidence is below 800 permille, auto
  * adds half a permille of the answer for each permille that is missing (600: 10%), as the quantiles were calibrated on
  * models that were understood in full; not for a quantile of 500 or less. Neither history (measured on just this job)
  * nor a declared size (the user's word) gets any. */

@@ -320,6 +320,31 @@ static void the_machine_adds_its_own(void **state)
     layer_list_release(&list);
 }
 
+/* Parameters without shapes: the replay knows a part of the need only, and says so. */
+static void a_guess_gives_way_to_what_is_declared(void **state)
+{
+    struct estimate_question question;
+    struct layer_list list;
+    struct estimate guess;
+
+    (void)state;
+    layer_list_init(&list);
+    layer_list_add(&list, LAYER_LINEAR)->parameters = 1000000;
+    list.shapeless = 1;
+    question = question_of(&list, 32);
+    guess = ask(&estimator_auto, &question);
+    assert_string_equal(guess.source, "replay");
+    assert_true(guess.confidence_permille < 250);
+    assert_true(*guess.warning);
+    question.declared_bytes = 7 * GIB;
+    guess = ask(&estimator_auto, &question);
+    assert_string_equal(guess.source, "declared");
+    assert_int_equal(guess.bytes, 7 * GIB);
+    assert_false(guess.has_parts);
+    assert_string_equal(guess.warning, "");
+    layer_list_release(&list);
+}
+
 /* SM activity follows from the model, whoever answers; and without one it is not known. */
 static void the_activity_is_the_models(void **state)
 {
@@ -362,6 +387,7 @@ int main(void)
         cmocka_unit_test(a_declared_size_is_taken_at_its_word),
         cmocka_unit_test(auto_prefers_what_was_measured_to_what_is_computed),
         cmocka_unit_test(auto_adds_a_margin_where_little_is_understood),
+        cmocka_unit_test(a_guess_gives_way_to_what_is_declared),
         cmocka_unit_test(the_machine_adds_its_own),
         cmocka_unit_test(the_activity_is_the_models),
         cmocka_unit_test(a_quantile_is_between_0_and_1),
