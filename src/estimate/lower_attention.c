@@ -22,18 +22,15 @@ static struct tape_value copy(struct lowering *lowering, struct tape_value input
     return result;
 }
 
-/* q, k and v are taken out of one tensor: on the way back each gradient is put into zeros of the whole tensor's size,
- * and the three are summed up. */
-static struct tape_value take_apart(struct lowering *lowering, struct tape_value input)
+/* Another look at the same tensor (elements of it), whose gradient is a new one: in another order, or within zeros. Takes
+ * over the input's reference. */
+static struct tape_value look(struct lowering *lowering, struct tape_value input, int64_t elements)
 {
     struct tape_op op = {.inputs = &input, .input_count = 1};
-    int64_t bytes = tape_bytes(&input);
-    const int64_t scratch[] = {bytes, bytes, bytes, -1, -2, bytes};
     struct tape_value result = input;
 
-    for (size_t i = 0; i < array_size(scratch); i++)
-        op.scratch[op.scratch_count++] = scratch[i];
-    result.node = tape_record(&lowering->tape, &op, &result); /* shares input's tensor, and takes its reference over */
+    result.elements = elements;
+    result.node = tape_record(&lowering->tape, &op, &result);
     return result;
 }
 
@@ -53,6 +50,7 @@ static struct tape_value attend(struct lowering *lowering, const struct tape_val
 
     result.tensor = tape_alloc(tape, tape_bytes(&result), MEMORY_ACTIVATION);
     log_sums = tape_alloc(tape, rows * padded * FULL_BYTES, MEMORY_ACTIVATION);
+    op.scratch[op.scratch_count++] = tape_bytes(&result); /* the gradient in the kernel's order */
     op.scratch[op.scratch_count++] = rows * attention->length * FULL_BYTES;
     for (uint32_t i = 0; i < count; i++)
         lowering_save(&op, inputs[i].tensor);
@@ -60,16 +58,6 @@ static struct tape_value attend(struct lowering *lowering, const struct tape_val
     lowering_save(&op, log_sums);
     result.node = tape_record(tape, &op, &result);
     tape_drop(tape, log_sums);
-    return result;
-}
-
-/* Parts of one tensor: on the way back their gradients are put together in a new one. */
-static struct tape_value split(struct lowering *lowering, struct tape_value input)
-{
-    struct tape_op op = {.inputs = &input, .input_count = 1};
-    struct tape_value result = input;
-
-    result.node = tape_record(&lowering->tape, &op, &result);
     return result;
 }
 
@@ -82,9 +70,28 @@ static struct tape_value attend_alone(struct lowering *lowering, const struct ta
     for (uint32_t i = 0; i < count; i++)
         parts[i] = lowering_to_half(lowering, &inputs[i]);
     if (count == 1)
-        parts[0] = split(lowering, parts[0]);
+        parts[0] = look(lowering, parts[0], parts[0].elements); /* the parts' gradients are put together */
     result = attend(lowering, parts, count, attention);
     for (uint32_t i = 0; i < count; i++)
+        tape_drop(&lowering->tape, parts[i].tensor);
+    return result;
+}
+
+/* Queries, keys and values are taken out of one tensor: on the way back each gradient is copied twice into the other
+ * order of dimensions, and put into zeros of the whole tensor's size, which are summed up. */
+static struct tape_value attend_packed(struct lowering *lowering, struct tape_value packed,
+                                       const struct attention *attention)
+{
+    struct tape_value parts[3], result;
+    int64_t elements = attention->tokens * attention->width;
+
+    for (size_t i = 0; i < array_size(parts); i++)
+        parts[i] = look(lowering, lowering_alias(lowering, &packed), elements);
+    for (size_t i = 0; i < 2 * array_size(parts); i++)
+        parts[i % array_size(parts)] = look(lowering, parts[i % array_size(parts)], elements);
+    tape_drop(&lowering->tape, packed.tensor);
+    result = attend(lowering, parts, array_size(parts), attention);
+    for (size_t i = 0; i < array_size(parts); i++)
         tape_drop(&lowering->tape, parts[i].tensor);
     return result;
 }
@@ -114,14 +121,12 @@ struct tape_value lowering_attention(struct lowering *lowering, size_t number, c
         return attend_alone(lowering, inputs, count, &attention);
     tape_hold(&lowering->tape, inputs->tensor);
     value = copy(lowering, *inputs, TAPE_VIEW); /* batch_first: to (length, batch, width) */
-    projected = lowering_matmul(lowering, &value, lowered->first_parameter, in_count, 3 * value.elements);
+    projected = lowering_matmul(lowering, &value, lowered->first_parameter, in_count, 3 * value.elements, true);
     tape_drop(&lowering->tape, value.tensor);
-    projected = take_apart(lowering, copy(lowering, projected, TAPE_OP));
-    value = attend(lowering, &projected, 1, &attention);
-    tape_drop(&lowering->tape, projected.tensor);
+    value = attend_packed(lowering, copy(lowering, projected, TAPE_OP), &attention);
     value = copy(lowering, value, TAPE_VIEW);
     projected = lowering_matmul(lowering, &value, lowered->first_parameter + (int32_t)in_count,
-                                lowered->parameter_count - in_count, value.elements);
+                                lowered->parameter_count - in_count, value.elements, false);
     tape_drop(&lowering->tape, value.tensor);
-    return projected;
+    return look(lowering, projected, projected.elements); /* back to (batch, length, width) */
 }

@@ -91,7 +91,7 @@ static void cast_parameters(struct lowering *lowering, struct tape_op *op)
 }
 
 struct tape_value lowering_matmul(struct lowering *lowering, const struct tape_value *input, int32_t first,
-                                  uint32_t count, int64_t elements)
+                                  uint32_t count, int64_t elements, bool apart)
 {
     struct tape_op op = {.kind = TAPE_PRODUCT, .inputs = input, .input_count = 1, .parameter_count = count};
     struct tape_value from, result;
@@ -99,6 +99,9 @@ struct tape_value lowering_matmul(struct lowering *lowering, const struct tape_v
     for (uint32_t i = 0; i < count; i++)
         op.parameters[i] = first + (int32_t)i;
     cast_parameters(lowering, &op);
+    op.parameters_first = apart;
+    for (uint32_t i = 0; i < count && apart; i++)
+        op.parameters[i] = first + (int32_t)(count - 1 - i);
     from = lowering_to_half(lowering, input);
     op.inputs = &from;
     lowering_save(&op, from.tensor);
@@ -309,12 +312,31 @@ static struct tape_value lower_avg_pool(struct lowering *lowering, size_t number
     return lowering_run(lowering, &op, elements_of(lowering, number, input), input->element_bytes);
 }
 
+/* Backward of more than 3,072 tokens sorts them, and sums up runs of up to 10 of the same before it writes the gradient
+ * (ATen's Embedding.cu and EmbeddingBackwardKernel.cu). */
+static void embed_backward(const struct lowering *lowering, size_t number, const struct tape_value *tokens,
+                           struct tape_op *op)
+{
+    const struct layer *layer = &lowering->list->items[number];
+    int64_t width = layer->rank ? layer->shape[layer->rank - 1] : 1, words, runs;
+
+    if (tokens->elements <= 3072 || width < 1)
+        return;
+    words = lowering_weights(lowering, number) / width;
+    runs = tokens->elements / 10 + (words < tokens->elements ? words : tokens->elements);
+    for (int i = 0; i < 2; i++) /* sorted, and where they stood */
+        op->scratch[op->scratch_count++] = tokens->elements * INDEX_BYTES;
+    if (__builtin_mul_overflow(runs, width * FULL_BYTES, &op->late_scratch))
+        op->late_scratch = PROGRAM_MAX_BYTES;
+}
+
 static struct tape_value lower_embedding(struct lowering *lowering, size_t number, const struct tape_value *input)
 {
     struct tape_op op = {.inputs = input, .input_count = 1};
 
     take_parameters(&op, &lowering->layers[number]);
     lowering_save(&op, input->tensor);
+    embed_backward(lowering, number, input, &op);
     return lowering_run(lowering, &op, elements_of(lowering, number, input), FULL_BYTES);
 }
 
@@ -441,7 +463,7 @@ struct tape_value lowering_layer(struct lowering *lowering, size_t number, const
     case LAYER_LINEAR:
     case LAYER_CONV1D_LINEAR:
         return lowering_matmul(lowering, inputs, lowering->layers[number].first_parameter,
-                               lowering->layers[number].parameter_count, elements_of(lowering, number, inputs));
+                               lowering->layers[number].parameter_count, elements_of(lowering, number, inputs), false);
     case LAYER_BATCH_NORM:
         return lower_batch_norm(lowering, number, inputs);
     case LAYER_LAYER_NORM:

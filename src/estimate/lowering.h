@@ -60,9 +60,10 @@ void lowering_save(struct tape_op *op, uint32_t tensor);
 /* What autocast casts an operator's input to. Both give a value with its own reference. */
 struct tape_value lowering_to_half(struct lowering *lowering, const struct tape_value *value);
 struct tape_value lowering_to_full(struct lowering *lowering, const struct tape_value *value);
-/* y = x W^T + b with parameters first to first + count - 1 of the tape. */
+/* y = x W^T + b with parameters first to first + count - 1 of the tape; `apart`: the bias is added by an operator of its
+ * own, as torch.nn.functional.linear does where the input is not contiguous. */
 struct tape_value lowering_matmul(struct lowering *lowering, const struct tape_value *input, int32_t first,
-                                  uint32_t count, int64_t elements);
+                                  uint32_t count, int64_t elements, bool apart);
 struct tape_value lowering_alias(struct lowering *lowering, const struct tape_value *value);
 
 /* optimizer.c: one step; `first` of the training: its state comes to be. */

@@ -14,10 +14,12 @@ struct tape_edge {
 /* Its lists are slices of the tape's edges and numbers; the numbers stand as saved, parameters, scratch. */
 struct tape_node {
     uint8_t kind; /* enum tape_kind */
+    bool parameters_first;
     uint32_t label;
     bool part;        /* its gradient is a part of that tensor: not dense, so that nothing is added to it in place */
     int32_t gradient; /* of its result: a tensor, or TAPE_NONE */
     int64_t bytes;    /* of its result */
+    int64_t late_scratch;
     uint32_t first_edge, edge_count;
     uint32_t first_number, saved_count, parameter_count, scratch_count;
     int32_t conv; /* TAPE_CONV: which of the program's convs its forward pass was */
@@ -112,6 +114,7 @@ static bool same_kind(const struct tape_value *input, const struct tape_value *r
 int32_t tape_record(struct tape *tape, const struct tape_op *op, const struct tape_value *result)
 {
     struct tape_node node = {.kind = (uint8_t)op->kind,
+                             .parameters_first = op->parameters_first,
                              .label = tape->at.label,
                              .gradient = TAPE_NONE,
                              .bytes = tape_bytes(result),
@@ -120,6 +123,7 @@ int32_t tape_record(struct tape *tape, const struct tape_op *op, const struct ta
                              .first_number = (uint32_t)tape->number_count,
                              .saved_count = op->saved_count,
                              .scratch_count = op->scratch_count,
+                             .late_scratch = op->late_scratch,
                              .conv = TAPE_NONE};
 
     if (!tape_needs_gradient(tape, op))
@@ -166,7 +170,7 @@ static bool passes(const struct tape_node *node)
 }
 
 /* Gradients of the operator's inputs; TAPE_NONE where none is wanted. */
-static void make_input_gradients(struct tape *tape, const struct tape_node *node)
+static void make_input_gradients(struct tape *tape, const struct tape_node *node, size_t first)
 {
     for (uint32_t i = 0; i < node->edge_count; i++) {
         const struct tape_edge *edge = &tape->edges[node->first_edge + i];
@@ -181,7 +185,7 @@ static void make_input_gradients(struct tape *tape, const struct tape_node *node
             if (node->kind == TAPE_PRODUCT)
                 take_cublas(tape, true);
         }
-        push_number(tape, gradient);
+        tape->numbers[first + i] = gradient;
     }
 }
 
@@ -199,7 +203,7 @@ static struct tape_parameter *parameter_of(const struct tape *tape, const struct
 }
 
 /* Of what autocast copied, the gradients are in half precision and become numbers: they go to the copies' nodes. */
-static void make_parameter_gradients(struct tape *tape, const struct tape_node *node)
+static void make_parameter_gradients(struct tape *tape, const struct tape_node *node, size_t first)
 {
     for (uint32_t i = 0; i < node->parameter_count; i++) {
         struct tape_parameter *parameter = parameter_of(tape, node, i);
@@ -211,7 +215,7 @@ static void make_parameter_gradients(struct tape *tape, const struct tape_node *
         if (node->kind == TAPE_PRODUCT)
             take_cublas(tape, true);
         if (half)
-            push_number(tape, gradient);
+            tape->numbers[first++] = gradient;
         else
             accumulate(tape, &parameter->gradient, gradient);
     }
@@ -261,8 +265,6 @@ static void make_scratch(struct tape *tape, const struct tape_node *node, size_t
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < TAPE_OP_SCRATCH; i++)
-        push_number(tape, TAPE_NONE);
     for (uint32_t i = 0; i < node->scratch_count; i++) {
         int64_t bytes = tape->numbers[node->first_number + node->saved_count + node->parameter_count + i];
         if (bytes >= 0) {
@@ -280,11 +282,18 @@ static void run_node(struct tape *tape, struct tape_node *node)
     size_t scratch = tape->number_count, inputs = scratch + TAPE_OP_SCRATCH, halves = inputs + node->edge_count;
 
     tape->at.label = node->label;
+    while (tape->number_count < halves + node->parameter_count)
+        push_number(tape, TAPE_NONE);
     make_scratch(tape, node, scratch);
     if (node->kind == TAPE_CONV && node->part) /* cuDNN wants it dense */
         tape->numbers[inputs - 1] = tape_alloc(tape, node->bytes, MEMORY_TEMPORARY);
-    make_input_gradients(tape, node);
-    make_parameter_gradients(tape, node);
+    if (node->parameters_first)
+        make_parameter_gradients(tape, node, halves);
+    make_input_gradients(tape, node, inputs);
+    if (!node->parameters_first)
+        make_parameter_gradients(tape, node, halves);
+    if (node->late_scratch > 0)
+        tape->numbers[inputs - 1] = tape_alloc(tape, node->late_scratch, MEMORY_TEMPORARY);
     for (size_t i = scratch; i < inputs; i++)
         if (tape->numbers[i] != TAPE_NONE)
             tape_drop(tape, (uint32_t)tape->numbers[i]);

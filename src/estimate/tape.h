@@ -49,9 +49,11 @@ struct tape_op {
     uint32_t saved_count;
     int32_t parameters[TAPE_OP_OWN];
     uint32_t parameter_count;
+    bool parameters_first; /* backward makes their gradients before those of the inputs */
     /* What backward allocates before the gradients, freed after them; a negative number n frees the entry -n - 1. */
     int64_t scratch[TAPE_OP_SCRATCH];
     uint32_t scratch_count;
+    int64_t late_scratch; /* a last one, allocated after the gradients; 0 = none */
 };
 
 struct tape {

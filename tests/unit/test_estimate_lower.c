@@ -401,6 +401,47 @@ static void nothing_leaks(void **state)
     }
 }
 
+/* Backward of many tokens needs room to sort them and to sum up. */
+static void embedding_sorts_many_tokens(void **state)
+{
+    const int64_t words = 500, width = 40, length = 80;
+
+    for (int64_t batch = 38; batch <= 39; batch++) { /* 3,040 and 3,120 tokens */
+        int64_t tokens = batch * length, room = 2 * 8 * tokens + 4 * width * (tokens / 10 + words);
+        struct model model;
+        struct layer *layer;
+        model_init(&model, length, batch);
+        model.list.input_is_index = true;
+        layer = model_add(&model, LAYER_EMBEDDING, length, words * width, -1);
+        layer->rank = 2;
+        layer->shape[1] = width;
+        assert_int_equal(model_lower(&model), 0);
+        assert_int_equal(taken(&model, 1, "embedding-0", PHASE_BACKWARD, MEMORY_TEMPORARY), tokens > 3072 ? room : 0);
+        assert_int_equal(taken(&model, 1, "embedding-0", PHASE_BACKWARD, MEMORY_GRADIENT), 4 * words * width);
+        model_release(&model);
+    }
+}
+
+/* A concatenation gives parts of its gradient: a convolution copies one, and it cannot be added to in place. */
+static void concatenation_gives_parts_of_its_gradient(void **state)
+{
+    struct model model;
+
+    model_init(&model, WIDTH, BATCH);
+    model_add(&model, LAYER_LINEAR, WIDTH, WIDTH * WIDTH, -1);
+    model_add(&model, LAYER_CONV, WIDTH, WIDTH, 0);
+    model_add(&model, LAYER_LINEAR, WIDTH, WIDTH * WIDTH, 1);
+    layer_add_input(model_add(&model, LAYER_CONCAT, 2 * WIDTH, 0, 1), 2);
+    finish(&model);
+    assert_int_equal(taken(&model, 1, "concat-3", PHASE_BACKWARD, MEMORY_TEMPORARY), 0);
+    assert_int_equal(taken(&model, 1, "linear-2", PHASE_BACKWARD, MEMORY_TEMPORARY), 2 * BYTES); /* its own, and the sum */
+    assert_int_equal(taken(&model, 1, "conv-1", PHASE_BACKWARD, MEMORY_TEMPORARY), BYTES); /* the sum is dense */
+    model.list.items[2].inputs[0] = 0; /* now the convolution gets a part alone */
+    assert_int_equal(model_lower(&model), 0);
+    assert_int_equal(taken(&model, 1, "conv-1", PHASE_BACKWARD, MEMORY_TEMPORARY), 2 * BYTES);
+    model_release(&model);
+}
+
 /* scaled_dot_product_attention of three tensors, and of one that holds all three. */
 static void attention_keeps_no_scores(void **state)
 {
@@ -428,7 +469,7 @@ static void attention_keeps_no_scores(void **state)
         assert_int_equal(model_lower(&model), 0);
         assert_int_equal(saved_bytes(&model), 3 * part + part + log_sums + 4 * batch * length * 10 + 4);
         assert_int_equal(taken(&model, 1, packed ? "attention-1" : "attention-3", PHASE_BACKWARD, MEMORY_TEMPORARY),
-                         (packed ? 6 : 3) * part + 4 * batch * heads * length);
+                         (packed ? 7 : 4) * part + 4 * batch * heads * length);
         assert_int_equal(model.program.attentions, 1);
         model_release(&model);
     }
@@ -685,6 +726,8 @@ int main(void)
         cmocka_unit_test(amp_halves_matrix_products),
         cmocka_unit_test(amp_converts_where_widths_meet),
         cmocka_unit_test(nothing_leaks),
+        cmocka_unit_test(embedding_sorts_many_tokens),
+        cmocka_unit_test(concatenation_gives_parts_of_its_gradient),
         cmocka_unit_test(attention_keeps_no_scores),
         cmocka_unit_test(containers_hold_their_input),
         cmocka_unit_test(figures_of_the_model),
