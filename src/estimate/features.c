@@ -140,16 +140,16 @@ static void set_geometry(float *values, const struct geometry *geometry, double 
     values[FEATURE_GROUPED] = (float)(geometry->grouped / count);
     for (uint32_t i = 0; i < WORKSPACE_CLASSES; i++)
         values[FEATURE_CLASS0 + i] = (float)(geometry->class_output[i] / output);
-    for (uint32_t i = 1; i < WORKSPACE_CLASSES; i++)
-        values[FEATURE_WINOGRAD1 + i - 1] = (float)(geometry->class_winograd[i] / base);
+    for (uint32_t i = WORKSPACE_NARROWING; i < WORKSPACE_CLASSES; i++)
+        values[FEATURE_WINOGRAD2 + i - WORKSPACE_NARROWING] = (float)(geometry->class_winograd[i] / base);
 }
 
-/* workspace_rule_default(), but Winograd's in one pass for the classes from `first` on. */
+/* workspace_rule_default(), but Winograd's in one pass for the classes by channels from `first` on. */
 static struct workspace_rule with_winograd(enum conv_pass pass, uint32_t first)
 {
     struct workspace_rule rule = workspace_rule_default();
 
-    for (uint32_t class = first; class < WORKSPACE_CLASSES; class++)
+    for (uint32_t class = WORKSPACE_BY_CHANNELS + first; class < WORKSPACE_CLASSES; class++)
         rule.algorithm[pass][class] = WORKSPACE_WINOGRAD;
     return rule;
 }
@@ -160,9 +160,9 @@ static void replay_all(struct features *features, const struct program *program)
         [REPLAY_MAIN] = workspace_rule_default(),
         [REPLAY_NONE] = workspace_rule_by_pass(WORKSPACE_NONE, WORKSPACE_NONE, WORKSPACE_NONE),
         [REPLAY_COPY] = workspace_rule_by_pass(WORKSPACE_COPY, WORKSPACE_COPY, WORKSPACE_COPY),
-        [REPLAY_DATA] = with_winograd(CONV_BACKWARD_DATA, 2),
-        [REPLAY_FORWARD] = with_winograd(CONV_FORWARD, 2),
-        [REPLAY_WEIGHT] = with_winograd(CONV_BACKWARD_WEIGHT, 2),
+        [REPLAY_DATA] = with_winograd(CONV_BACKWARD_DATA, 1),
+        [REPLAY_FORWARD] = with_winograd(CONV_FORWARD, 1),
+        [REPLAY_WEIGHT] = with_winograd(CONV_BACKWARD_WEIGHT, 1),
     };
 
     for (uint32_t i = 0; i < REPLAY_COUNT; i++) {

@@ -76,12 +76,15 @@ enum features_replay {
     X(CLASS4)                                                                                                          \
     X(CLASS5)                                                                                                          \
     X(CLASS6)                                                                                                          \
-    X(WINOGRAD1)      /* largest Winograd workspace of the class, over base */                                         \
-    X(WINOGRAD2)                                                                                                       \
+    X(CLASS7)                                                                                                          \
+    X(CLASS8)                                                                                                          \
+    X(WINOGRAD2)      /* largest Winograd workspace of the class, over base */                                         \
     X(WINOGRAD3)                                                                                                       \
     X(WINOGRAD4)                                                                                                       \
     X(WINOGRAD5)                                                                                                       \
-    X(WINOGRAD6)
+    X(WINOGRAD6)                                                                                                       \
+    X(WINOGRAD7)                                                                                                       \
+    X(WINOGRAD8)
 
 enum feature {
 #define X(NAME) FEATURE_##NAME,

@@ -5,9 +5,11 @@
 
 #define ACCESS_BYTES 16 /* of one load: channels are padded to as many as fit */
 
-/* Up to so many channels, input and output together, of the classes from 1 on; where one-architecture runs were seen to
- * change: networks of one width up to 40 fit copies, wider ones Winograd's algorithm, up to about 275. */
-static const double class_limits[WORKSPACE_CLASSES - 2] = {84, 160, 275, 420, 700};
+/* Up to so many channels, input and output together, of the classes by channels: networks of one width up to 40 fit
+ * copies, wider ones Winograd's algorithm, up to about 275. */
+static const double class_limits[] = {84, 160, 275, 420, 700};
+
+#define NARROWING 4
 
 /* The figures are products of what others wrote: worked out in floating point, which does not overflow, and cut where no
  * GPU has that much. Up to 2^53 they are exact. */
@@ -83,16 +85,28 @@ static int64_t copy_read(const struct program_conv *conv)
                 conv->pass != CONV_FORWARD || !is_aligned(conv, conv->out_channels));
 }
 
+static bool is_pointwise(const struct program_conv *conv)
+{
+    for (uint8_t i = 0; i < conv->rank; i++)
+        if (conv->kernel[i] != 1 || conv->stride[i] != 1)
+            return false;
+    return conv->groups <= 1;
+}
+
 uint32_t conv_workspace_class(const struct program_conv *conv)
 {
     double channels = (double)conv->in_channels + (double)conv->out_channels;
-    uint32_t class = 1;
+    uint32_t size = 0;
 
+    if (is_pointwise(conv))
+        return WORKSPACE_POINTWISE;
     if (!is_winograd(conv))
-        return 0;
-    while (class < WORKSPACE_CLASSES - 1 && channels > class_limits[class - 1])
-        class++;
-    return class;
+        return WORKSPACE_OTHER;
+    if (conv->in_channels / NARROWING >= conv->out_channels)
+        return WORKSPACE_NARROWING;
+    while (size < sizeof class_limits / sizeof *class_limits && channels > class_limits[size])
+        size++;
+    return WORKSPACE_BY_CHANNELS + size;
 }
 
 struct workspace_rule workspace_rule_by_pass(enum workspace_algorithm forward, enum workspace_algorithm backward_data,
@@ -112,8 +126,14 @@ struct workspace_rule workspace_rule_default(void)
 {
     struct workspace_rule rule = workspace_rule_by_pass(WORKSPACE_COPY_READ, WORKSPACE_COPY_READ, WORKSPACE_COPY);
 
-    rule.algorithm[CONV_FORWARD][1] = WORKSPACE_NONE;
-    rule.algorithm[CONV_BACKWARD_DATA][2] = rule.algorithm[CONV_BACKWARD_DATA][3] = WORKSPACE_WINOGRAD;
+    for (uint32_t pass = CONV_FORWARD; pass <= CONV_BACKWARD_WEIGHT; pass++)
+        rule.algorithm[pass][WORKSPACE_POINTWISE] = WORKSPACE_NONE;
+    rule.algorithm[CONV_FORWARD][WORKSPACE_OTHER] = WORKSPACE_NONE;
+    rule.algorithm[CONV_FORWARD][WORKSPACE_NARROWING] = WORKSPACE_NONE;
+    rule.algorithm[CONV_FORWARD][WORKSPACE_BY_CHANNELS] = WORKSPACE_NONE;
+    rule.algorithm[CONV_BACKWARD_DATA][WORKSPACE_NARROWING] = WORKSPACE_COPY_INPUT;
+    rule.algorithm[CONV_BACKWARD_DATA][WORKSPACE_BY_CHANNELS + 1] = WORKSPACE_WINOGRAD;
+    rule.algorithm[CONV_BACKWARD_DATA][WORKSPACE_BY_CHANNELS + 2] = WORKSPACE_WINOGRAD;
     return rule;
 }
 
@@ -130,6 +150,8 @@ int64_t conv_workspace_bytes(const struct program_conv *conv, enum workspace_alg
         return copy(conv, true, true);
     case WORKSPACE_COPY_READ:
         return copy_read(conv);
+    case WORKSPACE_COPY_INPUT:
+        return copy(conv, true, false);
     case WORKSPACE_NONE:
     case WORKSPACE_ALGORITHM_COUNT:
         break;

@@ -18,12 +18,19 @@ enum workspace_algorithm {
     /* The same without what the pass writes (output, gradient of the input), which is written in place where its channels
      * are a multiple of 4: this is what the one-convolution networks of the measured runs show of forward passes. */
     WORKSPACE_COPY_READ,
+    WORKSPACE_COPY_INPUT, /* the input (or its gradient) and the weights */
     WORKSPACE_ALGORITHM_COUNT
 };
 
-/* Classes of convolutions, where cuDNN's choice was seen to change: those that Winograd's algorithm can do, by the sum of
- * their input and output channels, and the others. Limits: workspace.c. */
-#define WORKSPACE_CLASSES 7
+/* Classes of convolutions, where cuDNN's choice was seen to change in the measured runs. From WORKSPACE_BY_CHANNELS on: 3x3
+ * ones of stride 1, by the sum of their input and output channels (workspace.c has the limits). */
+enum workspace_class {
+    WORKSPACE_POINTWISE, /* 1x1 of stride 1: a matrix product */
+    WORKSPACE_OTHER,     /* strided, larger kernels, grouped, not of two dimensions */
+    WORKSPACE_NARROWING, /* 3x3 of stride 1 with a quarter of its input's channels, or fewer */
+    WORKSPACE_BY_CHANNELS,
+    WORKSPACE_CLASSES = WORKSPACE_BY_CHANNELS + 6
+};
 
 struct workspace_rule {
     uint8_t algorithm[3][WORKSPACE_CLASSES]; /* enum workspace_algorithm, by enum conv_pass and conv_workspace_class() */
@@ -35,7 +42,7 @@ struct workspace_rule workspace_rule_by_pass(enum workspace_algorithm forward, e
 /* What fits the measured runs best without a trained correction. */
 struct workspace_rule workspace_rule_default(void);
 
-uint32_t conv_workspace_class(const struct program_conv *conv); /* 0 = not one for Winograd; else by channels */
+uint32_t conv_workspace_class(const struct program_conv *conv); /* enum workspace_class, or beyond its third */
 
 /* 0 for depthwise convolutions: PyTorch computes them without cuDNN. */
 int64_t conv_workspace_bytes(const struct program_conv *conv, enum workspace_algorithm algorithm);
