@@ -88,7 +88,8 @@ static struct slice peek(const struct reader *reader)
     return (struct slice){0};
 }
 
-/* "ResNet(" over "(conv1): ...", or a model of one layer in one line. */
+/* "ResNet(" over "(conv1): ...", or a model of one layer in one line. Training arguments and the like print as
+ * "Type(" over something else. */
 static bool begins_tree(const struct reader *reader, struct slice line)
 {
     struct slice name = slice_to(line, slice_find_char(line, '(')), next;
@@ -98,7 +99,7 @@ static bool begins_tree(const struct reader *reader, struct slice line)
         return false;
     if (name.length + 1 == line.length) {
         next = peek(reader);
-        return is_class_name(name) || (slice_starts(next, "(") && slice_find(next, "): ") < next.length);
+        return slice_starts(next, "(") && slice_find(next, "): ") < next.length;
     }
     copy_printable(type, sizeof type, name);
     return is_class_name(name) && layer_kind_of_type(type, NULL) != LAYER_UNKNOWN &&

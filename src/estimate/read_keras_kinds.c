@@ -127,7 +127,7 @@ static bool channels_first(const struct layer_list *list)
     for (size_t i = 0; i < list->count; i++) {
         const struct layer *layer = &list->items[i];
         if (layer->kind == LAYER_INPUT && layer->shape_known && layer->rank >= 3)
-            return layer->shape[0] <= 4 && layer->shape[layer->rank - 1] > 4;
+            return (layer->shape[0] == 1 || layer->shape[0] == 3) && layer->shape[layer->rank - 1] > 4;
     }
     return false;
 }

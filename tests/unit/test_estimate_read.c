@@ -344,6 +344,7 @@ static void test_no_summary(void **state)
     assert_refused("", 0, "m.txt:1: no model summary: print it with torchsummary, torchinfo, Keras'");
     assert_refused("\n\nhello\n", 8, "m.txt:1: no model summary");
     assert_refused("import torch\nprint(model)\n", 26, "m.txt:1: no model summary");
+    assert_refused("TrainingArguments(\nadam_beta1=0.9,\n)\n", 36, "m.txt:1: no model summary");
     assert_refused(binary, sizeof binary - 1, "m.txt:2: a zero byte");
     memset(large, 'x', size);
     assert_refused(large, size, "m.txt:1: a model summary has at most 8 MiB");
@@ -362,7 +363,9 @@ static void test_surroundings(void **state)
         size_t length;
         char *text = load(names[i], &length);
 
-        strbuf_puts(&dressed, "\xef\xbb\xbf$ python train.py\r\n\x1b[1mUsing cuda\x1b[0m (A100)\r\n\r\n");
+        strbuf_puts(
+            &dressed,
+            "\xef\xbb\xbf$ python train.py\nArguments(\nseed=(1),\n)\r\n\x1b[1mUsing cuda\x1b[0m (A100)\r\n\r\n");
         for (size_t j = 0; j < length; j++) {
             if (j == 0 || text[j - 1] == '\n')
                 strbuf_puts(&dressed, "    \x1b[38;5;34m");
@@ -413,6 +416,11 @@ static void test_limits(void **state)
     for (int i = 0; i < 250; i++)
         strbuf_printf(&text, "(%d): Sequential(\n", i);
     assert_refused(text.text, text.length, "m.txt:201: modules nested more than 200 deep");
+    strbuf_clear(&text);
+    strbuf_puts(&text, "Model(\n");
+    for (int i = 0; i < 100000; i++)
+        strbuf_puts(&text, "(0): ReLU()\n");
+    assert_refused(text.text, text.length, "m.txt:100001: more than 100000 layers");
     strbuf_clear(&text);
     strbuf_puts(&text, "Model(\n(0-99998): 99999 x ReLU()\n)\n");
     read_ok(&summary, "m.txt", text.text, text.length);
