@@ -5,8 +5,9 @@ repository), one torchsummary text per model and input size, with the batch size
     python3 python/make_workload_summaries.py [DIRECTORY]
 
 Needs what requirements-summaries.txt lists; no GPU, no weights are loaded. The models are the public ones of torchvision
-and timm by name; which input size a workload's published memory goes with is told below and checked by the first layer's
-shape in the tests. The text is the package torchsummary's own output, without the blanks at the ends of its lines."""
+and timm by name, with the input sizes that the published summaries of the same workloads show
+(python/tests/test_workload_summaries.py). The text is the package torchsummary's own output, without the blanks at the
+ends of its lines."""
 
 import contextlib
 import io
