@@ -1,11 +1,14 @@
-"""Trains GPUMemNet's classifiers (thesis 5.4.4) with clean folds: python3 -m carma_train.gpumemnet --data DIR --out FILE
+"""Trains GPUMemNet's classifiers (thesis 5.4.4) with clean folds.
+
+    python3 -m carma_train.gpumemnet --data DIR --out FILE
 
 Of every family and kind six models are trained from scratch: one for each fold, on the other four folds, and one on all
-rows. A tenth of a model's rows is held back to stop early and is not trained on. DIR has mlp.csv and cnn.csv; families are
-trained side by side with --family into files of their own, which --join puts together.
+rows. A tenth of a model's rows is held back to stop early and is not trained on. DIR has mlp.csv and cnn.csv; families
+are trained side by side with --family into files of their own, which --join puts together.
 """
 
 import argparse
+import dataclasses
 import pathlib
 import sys
 
@@ -18,7 +21,7 @@ from carma_train import gpumemnet_data as data
 from carma_train import gpumemnet_nets as nets
 from carma_train.gpumemnet_models import ALL, KINDS
 
-SMOOTHING = 0.02
+SMOOTHING = 0.02  # of labels; what reads the probabilities takes it off again
 RECIPES = {  # epochs, rows of a batch, highest learning rate, weight decay
     "ensemble": (60, 64, 0.01, 1e-3),
     "encoder": (40, 32, 0.004, 1e-2),
@@ -86,18 +89,19 @@ def train_kind(kind, family, rows, fold, names):
 
 def train_family(family, rows):
     """name -> array, as they are stored."""
-    prefix, hits = family.name, {}
+    prefix = family.name
     arrays = {
         f"{prefix}/classes": numpy.array([family.first, family.count, family.width_mib, family.oom], dtype=numpy.int32),
         f"{prefix}/ensemble/members": numpy.array(nets.MEMBERS, dtype=numpy.int32),
         f"{prefix}/encoder/shape": numpy.array([nets.WIDTH, nets.HEADS, nets.FORWARD, nets.LAYERS, nets.HEAD],
                                                dtype=numpy.int32),
+        f"{prefix}/kind": numpy.array([KINDS.index(family.answers)], dtype=numpy.int32),
         f"rows/{prefix}": numpy.sort(rows.keys),
     }
     for kind in KINDS:
         names = getattr(family, kind)
         columns = [data.FEATURES.index(name) for name in names]
-        scales, weights, hits[kind] = [], [], 0
+        scales, weights, hits = [], [], 0
         for fold in range(data.FOLDS + 1):
             net, scale = train_kind(kind, family, rows, fold, names)
             scales.append(scale.array)
@@ -105,19 +109,35 @@ def train_family(family, rows):
             if fold == ALL:
                 break
             tested = numpy.flatnonzero(rows.folds == fold)
-            logits = nets.logits_of(nets.unpack(net, weights[-1]), nets.Batch.of(names, scale, rows.features, rows.tuples),
-                                    tested)
+            batch = nets.Batch.of(names, scale, rows.features, rows.tuples)
+            logits = nets.logits_of(nets.unpack(net, weights[-1]), batch, tested)
             right = int((logits.argmax(1) == rows.classes[tested]).sum())
-            hits[kind] += right
+            hits += right
             print(f"{prefix} {kind} fold {fold}: {right / len(tested):.4f} of {len(tested)}", flush=True)
-        print(f"{prefix} {kind}: {hits[kind] / len(rows):.4f} of {len(rows)}", flush=True)
+        print(f"{prefix} {kind}: {hits / len(rows):.4f} of {len(rows)}", flush=True)
         arrays[f"{prefix}/{kind}/features"] = numpy.array(columns, dtype=numpy.int32)
         arrays[f"{prefix}/{kind}/range"] = numpy.stack(
             [rows.features[:, columns].min(0), rows.features[:, columns].max(0)]).astype(numpy.float32)
         arrays[f"{prefix}/{kind}/scale"] = numpy.stack(scales)
         arrays[f"{prefix}/{kind}/weights"] = numpy.stack(weights)
-    arrays[f"{prefix}/kind"] = numpy.array([max(range(len(KINDS)), key=lambda kind: hits[KINDS[kind]])], dtype=numpy.int32)
     return arrays
+
+
+def leave_out_shapes(family, rows):
+    """How the kinds do on a shape of network that they were not trained on."""
+    shapes = sorted(set(rows.shapes))
+    rows = dataclasses.replace(rows, folds=numpy.array([shapes.index(shape) for shape in rows.shapes]))
+    for kind in KINDS:
+        hits, names = 0, getattr(family, kind)
+        for number, shape in enumerate(shapes):
+            net, scale = train_kind(kind, family, rows, number, names)
+            tested = numpy.flatnonzero(rows.folds == number)
+            net = nets.unpack(net, nets.pack(net))
+            logits = nets.logits_of(net, nets.Batch.of(names, scale, rows.features, rows.tuples), tested)
+            right = int((logits.argmax(1) == rows.classes[tested]).sum())
+            hits += right
+            print(f"{family.name} {kind} without {shape}: {right / len(tested):.4f} of {len(tested)}", flush=True)
+        print(f"{family.name} {kind}, one shape left out: {hits / len(rows):.4f} of {len(rows)}", flush=True)
 
 
 def main(arguments):
@@ -125,19 +145,28 @@ def main(arguments):
     parser.add_argument("--data", type=pathlib.Path, help="directory with mlp.csv and cnn.csv")
     parser.add_argument("--family", choices=tuple(data.FAMILIES), help="train this one only")
     parser.add_argument("--join", type=pathlib.Path, nargs="+", help="files of families trained before")
-    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--leave-out-shapes", action="store_true",
+                        help="only print how the kinds do on shapes of network that they were not trained on")
+    parser.add_argument("--out", type=pathlib.Path)
     options = parser.parse_args(arguments)
     if (options.data is None) == (options.join is None):
         parser.error("give --data DIR to train, or --join FILE... to put trained families together")
-    arrays = {"activations": data.angles()}
+    if (options.out is None) != options.leave_out_shapes:
+        parser.error("give --out FILE, or --leave-out-shapes")
+    arrays = {"activations": data.angles(), "smoothing": numpy.array([SMOOTHING], dtype=numpy.float32)}
     for path in options.join or []:
         arrays.update(blob.read(path))
     if options.data:
         torch.set_num_threads(1)  # sums in one order: the same weights every time
         for name, family in data.FAMILIES.items():
             if options.family in (None, name):
-                arrays.update(train_family(family, data.read(options.data / f"{name}.csv", family)))
-    blob.write(options.out, arrays)
+                rows = data.read(options.data / f"{name}.csv", family)
+                if options.leave_out_shapes:
+                    leave_out_shapes(family, rows)
+                else:
+                    arrays.update(train_family(family, rows))
+    if options.out:
+        blob.write(options.out, arrays)
     return 0
 
 

@@ -1,7 +1,8 @@
 """The measured runs as GPUMemNet sees them: layer tuples, summary features, memory classes, folds (thesis 5.4.4).
 
-Everything comes from a row's `layers` and `batch_size`, the measured memory apart, because that is what carma knows of a
-job: src/estimate/gpumemnet.c makes the same of a model's summary. A pooling, addition or concatenation is no tuple.
+Everything comes from a row's `layers` and `batch_size`, the measured memory apart, because that is what carma knows of
+a job: src/estimate/gpumemnet_input.c makes the same of a model's summary. A pooling, addition or concatenation
+is no tuple.
 """
 
 import collections
@@ -12,8 +13,8 @@ import math
 import numpy
 
 # A tuple's layer type. A sigmoid, which the data hold in the last layer of ten rows only, stands with tanh.
-TYPES = ("linear", "conv", "norm", "dropout", "softmax", "identity", "relu", "leakyrelu", "prelu", "elu", "selu", "gelu",
-         "silu", "mish", "softplus", "tanh")
+TYPES = ("linear", "conv", "norm", "dropout", "softmax", "identity", "relu", "leakyrelu", "prelu", "elu", "selu",
+         "gelu", "silu", "mish", "softplus", "tanh")
 FIRST_ACTIVATION = TYPES.index("identity")
 ACTIVATIONS = len(TYPES) - FIRST_ACTIVATION
 ALIASES = {"conv2d": "conv", "batchnorm2d": "norm", "batch_normalization": "norm", "sigmoid": "tanh"}
@@ -34,17 +35,18 @@ class Family:
     oom: bool
     ensemble: tuple  # features, as the thesis lists them for the ensemble
     encoder: tuple   # ... and for the transformer, beside the tuples
+    answers: str     # the kind whose class is carma's answer: data/models/gpumemnet.md says why
 
 
 FAMILIES = {
     "mlp": Family("mlp", 1000, 1, 4, False,
                   ("linear", "norm", "dropout", "batch", "parameters", "activations", "cos", "sin"),
-                  ("linear", "parameters", "activations", "batch", "activations*batch")),
+                  ("linear", "parameters", "activations", "batch", "activations*batch"), "ensemble"),
     "cnn": Family("cnn", 8000, 0, 7, True,
                   ("depth", "conv", "norm", "dropout", "batch", "parameters", "activations", "cos", "sin",
                    "activations*batch"),
                   ("depth", "conv", "norm", "dropout", "batch", "parameters", "activations", "cos", "sin",
-                   "activations*batch")),
+                   "activations*batch"), "ensemble"),
 }
 FOLDS = 5
 
@@ -100,6 +102,7 @@ class Rows:
     memory_mib: numpy.ndarray
     oom: numpy.ndarray
     classes: numpy.ndarray   # index: 0 .. count - 1
+    shapes: list             # "pyramid", "residual", ...
 
     def __len__(self):
         return len(self.keys)
@@ -116,7 +119,7 @@ def read(path, family):
     with open(path, "rb") as file:
         lines = [line for line in file.read().split(b"\n") if line]
     header = next(csv.reader([lines[0].decode("ascii")]))
-    keys, features, tuples, memory, ooms = [], [], [], [], []
+    keys, features, tuples, memory, ooms, shapes = [], [], [], [], [], []
     for line in lines[1:]:
         row = dict(zip(header, next(csv.reader([line.decode("ascii")]))))
         keys.append(key_of(line))
@@ -124,6 +127,7 @@ def read(path, family):
         features.append(features_of(tuples[-1], int(row["batch_size"])))
         memory.append(int(row["max_gpu_memory_mib"]))
         ooms.append(row.get("status", "SUCCESSFUL") != "SUCCESSFUL")
+        shapes.append(row["arch"])
     keys = numpy.array(keys, dtype=numpy.uint64)
     return Rows(keys, (keys % numpy.uint64(FOLDS)).astype(int), numpy.array(features), tuples, numpy.array(memory),
-                numpy.array(ooms), numpy.array([class_of(family, m, o) for m, o in zip(memory, ooms)]))
+                numpy.array(ooms), numpy.array([class_of(family, m, o) for m, o in zip(memory, ooms)]), shapes)

@@ -1,6 +1,6 @@
 """Writes tests/golden/estimate-gpumemnet.txt: python3 -m carma_train.gpumemnet_golden --model FILE --out FILE
 
-Networks of carma's own making, drawn at random, with what PyTorch makes of the tables: carma's C must come to the same."""
+Networks of carma's own making, drawn at random, with what PyTorch makes of the tables: C must come to the same."""
 
 import argparse
 import pathlib
@@ -15,9 +15,9 @@ from carma_train import gpumemnet_models as models
 
 NETWORKS = 18  # of each family
 HEADER = """\
-# Networks drawn at random, as `network FAMILY BATCH` and `layer KIND[:ACTIVATION] ACTIVATIONS PARAMETERS` (per sample, as
-# in struct layer), and PyTorch's `logits CLASSIFIER MODEL LOGIT...` for them by data/models/gpumemnet.bin; MODEL is a
-# fold, or -1 for the model of all rows. Written by python/carma_train/gpumemnet_golden.py; test_estimate_gpumemnet.c
+# Networks drawn at random, as `network FAMILY BATCH` and `layer KIND[:ACTIVATION] ACTIVATIONS PARAMETERS` (per sample,
+# as in struct layer), and PyTorch's `logits CLASSIFIER MODEL LOGIT...` for them by data/models/gpumemnet.bin; MODEL is
+# a fold, or -1 for the model of all rows. Written by python/carma_train/gpumemnet_golden.py; test_estimate_gpumemnet.c
 # reads it.
 """
 # carma's kinds and activations -> the tuple's type
@@ -62,7 +62,7 @@ def write(file, tables):
         for number in range(NETWORKS):
             layers = (draw_mlp if name == "mlp" else draw_cnn)(draw)
             batch = draw.choice([1, 2, 7, 16, 32, 64, 128, 500]) if name == "mlp" else draw.randint(1, 64)
-            tuples = [(data.TYPES.index(LAYERS[kind]), activations, parameters) for kind, activations, parameters in layers]
+            tuples = [(data.TYPES.index(LAYERS[kind]), *sizes) for kind, *sizes in layers]
             file.write(f"network {name} {batch}\n")
             for kind, activations, parameters in layers:
                 file.write(f"layer {kind} {activations} {parameters}\n")

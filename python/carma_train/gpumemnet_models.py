@@ -35,6 +35,9 @@ class Models:
         batch = nets.Batch.of(getattr(family, kind), scale, features, tuples)
         return nets.logits_of(self._built[place], batch, numpy.arange(len(tuples)))
 
+    def probabilities(self, logits):
+        return sharpen(softmax(logits), float(self.arrays["smoothing"][0]))
+
     def logits_of_folds(self, family, kind, rows):
         """[row][class], every row by the model that has not seen it."""
         logits = numpy.zeros((len(rows), family.count), dtype=numpy.float32)
@@ -47,6 +50,13 @@ class Models:
 def softmax(logits):
     powers = numpy.exp(logits - logits.max(1, keepdims=True))
     return powers / powers.sum(1, keepdims=True)
+
+
+def sharpen(votes, smoothing):
+    """What a net that was trained on smoothed labels believes: the part that the smoothing gave every class is taken
+    off again."""
+    votes = numpy.maximum(votes - smoothing / votes.shape[1], 0)
+    return votes / votes.sum(1, keepdims=True)
 
 
 Scores = collections.namedtuple("Scores", "rows accuracy precision recall f1 below")
@@ -64,4 +74,5 @@ def scores(predicted, actual):
         total["precision"] += weight * precision
         total["recall"] += weight * recall
         total["f1"] += weight * (2 * precision * recall / (precision + recall) if hit else 0.0)
-    return Scores(len(actual), float(numpy.mean(predicted == actual)), below=float(numpy.mean(predicted < actual)), **total)
+    return Scores(len(actual), float(numpy.mean(predicted == actual)), below=float(numpy.mean(predicted < actual)),
+                  **total)

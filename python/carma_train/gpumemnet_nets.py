@@ -1,7 +1,7 @@
 """GPUMemNet's two kinds of network (thesis 5.4.4, figure 5.7), and how their weights lie in data/models/gpumemnet.bin.
 
-Weights are half-precision numbers in the order of weights_of(); a dense layer's matrix is [input][output], then its bias.
-src/estimate/gpumemnet.c reads them in the same order.
+Weights are half-precision numbers in the order of weights_of(); a dense layer's matrix is [input][output], then its
+bias. src/estimate/gpumemnet_classify.c reads them in the same order.
 """
 
 import math
@@ -75,7 +75,8 @@ def _dense(layer):
 def weights_of(net):
     """Tensors that share the net's memory, in the order of the file."""
     if isinstance(net, Ensemble):
-        return [tensor for net_ in net.members for layer in net_ if isinstance(layer, nn.Linear) for tensor in _dense(layer)]
+        layers = [layer for one in net.members for layer in one if isinstance(layer, nn.Linear)]
+        return [tensor for layer in layers for tensor in _dense(layer)]
     tensors = [net.kinds.weight, *_dense(net.sizes), *_dense(net.summary)]
     for layer in net.layers:
         tensors += [layer.self_attn.in_proj_weight.T, layer.self_attn.in_proj_bias, *_dense(layer.self_attn.out_proj),
@@ -123,7 +124,8 @@ class Scale:
         return self._apply(values, slice(0, -2))
 
     def sizes(self, tuples):
-        return self._apply(numpy.log1p(numpy.array([layer[1:] for layer in tuples], dtype=numpy.float64)), slice(-2, None))
+        sizes = numpy.array([layer[1:] for layer in tuples], dtype=numpy.float64)
+        return self._apply(numpy.log1p(sizes), slice(-2, None))
 
 
 class Batch:

@@ -14,6 +14,7 @@ from carma_train import gpumemnet_data as data
 from carma_train import gpumemnet_models as models
 
 TOLERANCE = 1e-3  # of a logit
+QUANTILES = (0.5, 0.9, 0.95, 0.98, 0.99)
 
 
 def print_scores(label, predicted, actual):
@@ -36,21 +37,23 @@ def print_family(family, rows, tables):
             print_scores(f"{kind}, without out-of-memory rows", predicted[~rows.oom], rows.classes[~rows.oom])
         else:  # class pairs: the thesis's 2 GB
             pairs = numpy.arange(family.count) + family.first
-            votes = models.softmax(logits)
+            votes = tables.probabilities(logits)
             wide = numpy.stack([votes[:, pairs // 2 == pair].sum(1) for pair in numpy.unique(pairs // 2)], 1)
             print_scores(f"{kind}, as classes of {2 * family.width_mib} MiB", wide.argmax(1),
                          (rows.classes + family.first) // 2 - family.first // 2)
-        print_coverage(kind, models.softmax(logits), rows.classes)
+    print_coverage(family, rows, tables)
 
 
-def print_coverage(kind, probabilities, actual):
-    sums = probabilities.cumsum(1)
-    best = probabilities.argmax(1)
-    parts = []
-    for wanted in (0.5, 0.9, 0.95, 0.98, 0.99):
-        enough = numpy.maximum(numpy.minimum((sums < wanted).sum(1), probabilities.shape[1] - 1), best)
-        parts.append(f"{wanted:.2f}: {numpy.mean(enough >= actual):.3f}")
-    print(f"| {kind}, rows whose class is enough at quantile | " + ", ".join(parts) + " | | | | | |")
+def print_coverage(family, rows, tables):
+    """How often the class at a quantile, which is never below the likeliest one, was enough."""
+    print(f"\n| {family.name}, class at quantile | " + " | ".join(str(wanted) for wanted in QUANTILES) + " |")
+    print("|---" * (len(QUANTILES) + 1) + "|")
+    for kind in models.KINDS:
+        probabilities = tables.probabilities(tables.logits_of_folds(family, kind, rows))
+        sums, best = probabilities.cumsum(1), probabilities.argmax(1)
+        found = [numpy.maximum(numpy.minimum((sums < wanted).sum(1), family.count - 1), best) for wanted in QUANTILES]
+        rates = (f"{numpy.mean(enough >= rows.classes):.3f}" for enough in found)
+        print(f"| {kind}: enough for | " + " | ".join(rates) + " |")
 
 
 def read_classes(path):

@@ -23,10 +23,10 @@ try:
 except ImportError:
     torch = None
 
-CSV = """batch_size,layers,max_gpu_memory_mib,status
-4,conv2d:200:50|PReLU:200:0|batchnorm2d:200:20|adaptive_avg_pool2d:10:0|linear:10:110|softmax:10:0,15999,SUCCESSFUL
-8,conv2d:100:50|ReLU:100:0|linear:10:110,16000,SUCCESSFUL
-8,conv2d:100:50|ReLU:100:0|linear:10:110,3,OOM_CRASH
+CSV = """arch,batch_size,layers,max_gpu_memory_mib,status
+uniform,4,conv2d:200:50|PReLU:200:0|batchnorm2d:200:20|adaptive_avg_pool2d:10:0|linear:10:110|softmax:10:0,15999,SUCCESSFUL
+dense,8,conv2d:100:50|ReLU:100:0|linear:10:110,16000,SUCCESSFUL
+dense,8,conv2d:100:50|ReLU:100:0|linear:10:110,3,OOM_CRASH
 """
 
 
@@ -112,6 +112,10 @@ class Networks(unittest.TestCase):
             both = nets.logits_of(net, self.batch(family, kind, [short[::-1], long]), numpy.array([1, 0]))
             self.assertLess(numpy.abs(both[1] - alone).max(), 1e-5)
             self.assertGreater(numpy.abs(both[0] - alone).max(), 1e-4)
+
+    def test_smoothing_is_taken_off(self):
+        truth = numpy.array([[0.7, 0.3, 0.0, 0.0]])
+        self.assertLess(numpy.abs(models.sharpen(truth * 0.98 + 0.02 / 4, 0.02) - truth).max(), 1e-9)
 
     def test_scores(self):
         found = models.scores(numpy.array([0, 0, 1, 1]), numpy.array([0, 1, 1, 1]))

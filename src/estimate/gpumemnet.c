@@ -54,7 +54,7 @@ static void doubt_input(const struct estimate_question *question, const struct g
     char text[sizeof estimate->warning];
 
     if (is_open_ended(classes, classes->best))
-        doubt(estimate, "gpumemnet: likely more than the 40 GB of the GPU it was trained on; how much more it cannot say");
+        doubt(estimate, "gpumemnet: likely more than the 40 GB of the GPU it was trained on; by how much is not known");
     if (input->foreign) {
         snprintf(text, sizeof text, "gpumemnet: %" PRIu32 " layers of kinds that its training data do not have",
                  input->foreign);
@@ -71,7 +71,6 @@ static int answer(const struct estimate_question *question, struct estimate *est
 {
     CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
     struct gpumemnet_classes classes;
-    enum gpumemnet_kind kind;
     int rc;
 
     if (!question->layers)
@@ -79,10 +78,7 @@ static int answer(const struct estimate_question *question, struct estimate *est
     rc = gpumemnet_input_read(&input, question->layers, question->training.batch_size, err);
     if (rc)
         return rc;
-    kind = gpumemnet_better_kind(input.family);
-    if (input.count > GPUMEMNET_MAX_TUPLES)
-        kind = GPUMEMNET_ENSEMBLE;
-    rc = gpumemnet_classify(&input, kind, question->fold, &classes, err);
+    rc = gpumemnet_classify(&input, gpumemnet_answering_kind(input.family), question->fold, &classes, err);
     if (rc)
         return rc;
     estimate->source = "gpumemnet";

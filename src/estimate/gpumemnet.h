@@ -68,11 +68,12 @@ struct gpumemnet_classes {
 int64_t gpumemnet_class_upper_bytes(const struct gpumemnet_classes *classes, uint32_t index);
 int64_t gpumemnet_class_centre_bytes(const struct gpumemnet_classes *classes, uint32_t index);
 
-/* fold: -1, or 0 to 4: the model that has not seen the rows of that fold. -ENOTSUP: more tuples than the encoder takes. */
+/* fold: -1, or 0 to 4: the model that has not seen the rows of that fold. -ENOTSUP: more tuples than the encoder takes.
+ */
 int gpumemnet_classify(const struct gpumemnet_input *input, enum gpumemnet_kind kind, int32_t fold,
                        struct gpumemnet_classes *classes, struct error *err);
 
-/* The kind that had more rows of clean folds right. */
-enum gpumemnet_kind gpumemnet_better_kind(enum gpumemnet_family family);
+/* The kind whose class is the estimator's answer (data/models/gpumemnet.md says why). */
+enum gpumemnet_kind gpumemnet_answering_kind(enum gpumemnet_family family);
 
 #endif

@@ -1,12 +1,13 @@
 /* The classifiers on their tables. Arrays of data/models/gpumemnet.bin, F being "mlp" or "cnn", K a kind:
  *   F/classes           i32: first, count, width in MiB, 1 where the last is out of memory
- *   F/kind              i32: the better kind
+ *   F/kind              i32: the kind that answers
  *   F/ensemble/members  i32 [member]: hidden layers, neurons in each
  *   F/encoder/shape     i32: width, heads, neurons of the dense layer, layers, neurons of the last hidden layer
  *   F/K/features        i32: those of enum gpumemnet_feature that it takes
  *   F/K/range           f32 [2][feature]: the least and the most of the training data
  *   F/K/scale           f32 [model][2][feature and log(1 + x) of a tuple's two sizes]: mean, inverse deviation
  *   F/K/weights         u16 [model][weight]: half-precision numbers
+ *   smoothing           f32: what part of a label was spread over all classes while training
  * Models: one for each fold, then that of all rows. */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,15 +21,15 @@
 #include "estimate/model.h"
 #include "estimate/neural.h"
 
-#define FOLDS           5
-#define MODELS          (FOLDS + 1)
-#define MAX_WIDTH       256 /* neurons of any layer */
-#define MAX_MEMBERS     32
-#define MAX_DEPTH       16
-#define LIMIT           10.0 /* a standardised feature's largest absolute value */
-#define LEAST           1e-30f /* of a probability, before its logarithm */
-#define SIZES           2      /* numbers of a tuple */
-#define MAX_HIDDEN      (2 * MAX_WIDTH + GPUMEMNET_FEATURE_COUNT)
+#define FOLDS       5
+#define MODELS      (FOLDS + 1)
+#define MAX_WIDTH   256 /* neurons of any layer */
+#define MAX_MEMBERS 32
+#define MAX_DEPTH   16
+#define LIMIT       10.0   /* a standardised feature's largest absolute value */
+#define LEAST       1e-30f /* of a probability, before its logarithm */
+#define SIZES       2      /* numbers of a tuple */
+#define MAX_HIDDEN  (2 * MAX_WIDTH + GPUMEMNET_FEATURE_COUNT)
 
 struct tables {
     const int32_t *features;
@@ -266,6 +267,32 @@ static bool find_classes(enum gpumemnet_family family, struct gpumemnet_classes 
     return true;
 }
 
+/* Takes off what label smoothing gave every class: a net trained with it settles on (1 - s) * p + s / count. */
+static bool sharpen(uint32_t count, float *probabilities)
+{
+    struct model_array array = model_array(model_find("gpumemnet"), "smoothing", MODEL_F32);
+    float smoothing, sum = 0;
+
+    if (!array.data || array.count != 1)
+        return false;
+    smoothing = *(const float *)array.data;
+    if (!(smoothing >= 0 && smoothing < 1))
+        return false;
+    for (uint32_t c = 0; c < count; c++) {
+        probabilities[c] = (float)fmax(probabilities[c] - smoothing / (float)count, 0);
+        sum += probabilities[c];
+    }
+    for (uint32_t c = 0; c < count; c++)
+        probabilities[c] /= sum;
+    return true;
+}
+
+static int refuse_tables(enum gpumemnet_family family, struct error *err)
+{
+    return error_set(err, EINVAL, "gpumemnet's tables for %s are damaged: train data/models/gpumemnet.bin again",
+                     gpumemnet_family_names[family]);
+}
+
 int gpumemnet_classify(const struct gpumemnet_input *input, enum gpumemnet_kind kind, int32_t fold,
                        struct gpumemnet_classes *classes, struct error *err)
 {
@@ -287,8 +314,7 @@ int gpumemnet_classify(const struct gpumemnet_input *input, enum gpumemnet_kind 
         wanted = kind == GPUMEMNET_ENSEMBLE ? ensemble_weights(&tables, classes->count)
                                             : encoder_weights(&tables, classes->count);
     if (wanted == 0 || wanted != tables.weight_count)
-        return error_set(err, EINVAL, "gpumemnet's tables for %s are damaged: train data/models/gpumemnet.bin again",
-                         gpumemnet_family_names[input->family]);
+        return refuse_tables(input->family, err);
     weights = xmalloc(wanted * sizeof *weights);
     neural_from_halves(tables.weights, wanted, weights);
     classes->outside = select_features(&tables, input, features);
@@ -298,16 +324,18 @@ int gpumemnet_classify(const struct gpumemnet_input *input, enum gpumemnet_kind 
         run_encoder(&tables, weights, input, features, classes->count, classes->logits);
     memcpy(classes->probabilities, classes->logits, sizeof classes->logits);
     neural_softmax(classes->count, classes->probabilities);
+    if (!sharpen(classes->count, classes->probabilities))
+        return refuse_tables(input->family, err);
     for (uint32_t c = 1; c < classes->count; c++)
         if (classes->logits[c] > classes->logits[classes->best])
             classes->best = c;
     return 0;
 }
 
-enum gpumemnet_kind gpumemnet_better_kind(enum gpumemnet_family family)
+enum gpumemnet_kind gpumemnet_answering_kind(enum gpumemnet_family family)
 {
     struct model_array array = find(family, "kind", MODEL_I32);
 
     return array.data && array.count == 1 && *(const int32_t *)array.data == GPUMEMNET_ENCODER ? GPUMEMNET_ENCODER
-                                                                                              : GPUMEMNET_ENSEMBLE;
+                                                                                               : GPUMEMNET_ENSEMBLE;
 }

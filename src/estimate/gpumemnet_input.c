@@ -35,20 +35,13 @@ const char *const gpumemnet_kind_names[] = {[GPUMEMNET_ENSEMBLE] = "ensemble", [
 
 /* Activations that the training data do not have (or hardly) stand with the nearest that they have. */
 static const uint8_t activation_types[ACTIVATION_COUNT] = {
-    [ACTIVATION_NONE] = TYPE_IDENTITY,
-    [ACTIVATION_RELU] = TYPE_RELU,
-    [ACTIVATION_RELU6] = TYPE_RELU,
-    [ACTIVATION_LEAKY_RELU] = TYPE_LEAKY_RELU,
-    [ACTIVATION_PRELU] = TYPE_PRELU,
-    [ACTIVATION_ELU] = TYPE_ELU,
-    [ACTIVATION_SELU] = TYPE_SELU,
-    [ACTIVATION_GELU] = TYPE_GELU,
-    [ACTIVATION_SILU] = TYPE_SILU,
-    [ACTIVATION_MISH] = TYPE_MISH,
-    [ACTIVATION_SOFTPLUS] = TYPE_SOFTPLUS,
-    [ACTIVATION_TANH] = TYPE_TANH,
-    [ACTIVATION_SIGMOID] = TYPE_TANH,
-    [ACTIVATION_HARDSWISH] = TYPE_SILU,
+    [ACTIVATION_NONE] = TYPE_IDENTITY,     [ACTIVATION_RELU] = TYPE_RELU,
+    [ACTIVATION_RELU6] = TYPE_RELU,        [ACTIVATION_LEAKY_RELU] = TYPE_LEAKY_RELU,
+    [ACTIVATION_PRELU] = TYPE_PRELU,       [ACTIVATION_ELU] = TYPE_ELU,
+    [ACTIVATION_SELU] = TYPE_SELU,         [ACTIVATION_GELU] = TYPE_GELU,
+    [ACTIVATION_SILU] = TYPE_SILU,         [ACTIVATION_MISH] = TYPE_MISH,
+    [ACTIVATION_SOFTPLUS] = TYPE_SOFTPLUS, [ACTIVATION_TANH] = TYPE_TANH,
+    [ACTIVATION_SIGMOID] = TYPE_TANH,      [ACTIVATION_HARDSWISH] = TYPE_SILU,
     [ACTIVATION_HARDSIGMOID] = TYPE_TANH,
 };
 
@@ -131,7 +124,8 @@ static int fill_features(struct gpumemnet_input *input, int64_t batch_size, stru
     int most = TYPE_IDENTITY;
 
     if (!circle.data || circle.count != 2 * ACTIVATION_TYPES)
-        return error_set(err, ENOTSUP, "gpumemnet has no trained tables in this build: train data/models/gpumemnet.bin");
+        return error_set(err, ENOTSUP,
+                         "gpumemnet has no trained tables in this build: train data/models/gpumemnet.bin");
     for (size_t i = 0; i < input->count; i++) {
         counts[input->tuples[i].type]++;
         activations += input->tuples[i].activations;

@@ -22,8 +22,8 @@ struct neural_encoder {
     size_t width, heads, forward; /* heads divides width */
 };
 
-/* One encoder layer over `rows` tokens, in place: attention, residual, norm, two dense layers, residual, norm. `scratch`
- * has room for neural_encoder_scratch() floats. */
+/* One encoder layer over `rows` tokens, in place: attention, residual, norm, two dense layers, residual, norm.
+ * `scratch` has room for neural_encoder_scratch() floats. */
 void neural_encoder_layer(const struct neural_encoder *encoder, const float **weights, size_t rows, float *x,
                           float *scratch);
 size_t neural_encoder_weights(const struct neural_encoder *encoder);

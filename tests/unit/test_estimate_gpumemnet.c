@@ -76,8 +76,8 @@ static void add_named(struct layer_list *list, const char *name, int64_t element
     size_t length = colon ? (size_t)(colon - name) : strlen(name);
     int kind = 0, activation = 0;
 
-    while (kind < LAYER_KIND_COUNT && (strlen(layer_kind_name(kind)) != length ||
-                                       strncmp(layer_kind_name(kind), name, length) != 0))
+    while (kind < LAYER_KIND_COUNT &&
+           (strlen(layer_kind_name(kind)) != length || strncmp(layer_kind_name(kind), name, length) != 0))
         kind++;
     assert_in_range(kind, 0, LAYER_KIND_COUNT - 1);
     while (colon && strcmp(activation_name(activation), colon + 1) != 0)
@@ -250,6 +250,29 @@ static void order_of_layers_does_not_matter(void **state)
         assert_true(fabsf(forward.logits[c] - backward.logits[c]) < 1e-3f);
 }
 
+/* Trained on labels of which 2% are spread over all classes. */
+static void smoothing_is_taken_off_probabilities(void **state)
+{
+    CLEANUP(layer_list_release) struct layer_list list;
+    CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
+    struct gpumemnet_classes classes;
+    double votes[GPUMEMNET_MAX_CLASSES], sum = 0, left = 0;
+    struct error err;
+
+    (void)state;
+    fill_cnn(&list, 12, 2000000);
+    assert_int_equal(gpumemnet_input_read(&input, &list, 24, &err), 0);
+    assert_int_equal(gpumemnet_classify(&input, GPUMEMNET_ENSEMBLE, -1, &classes, &err), 0);
+    for (uint32_t c = 0; c < classes.count; c++)
+        sum += votes[c] = exp((double)classes.logits[c]);
+    assert_true(fabs(sum - 1) < 1e-5);
+    for (uint32_t c = 0; c < classes.count; c++)
+        left += votes[c] = fmax(votes[c] - 0.02 / classes.count, 0);
+    assert_true(left < 0.99);
+    for (uint32_t c = 0; c < classes.count; c++)
+        assert_true(fabs((double)classes.probabilities[c] - votes[c] / left) < 1e-5);
+}
+
 static void answers_are_edges_of_classes(void **state)
 {
     CLEANUP(layer_list_release) struct layer_list list;
@@ -263,7 +286,7 @@ static void answers_are_edges_of_classes(void **state)
     fill_cnn(&list, 12, 2000000);
     question = question_of(&list, 24);
     assert_int_equal(gpumemnet_input_read(&input, &list, 24, &err), 0);
-    assert_int_equal(gpumemnet_classify(&input, gpumemnet_better_kind(GPUMEMNET_CNN), -1, &classes, &err), 0);
+    assert_int_equal(gpumemnet_classify(&input, gpumemnet_answering_kind(GPUMEMNET_CNN), -1, &classes, &err), 0);
     for (int32_t quantile = 1; quantile < 1000; quantile += 7) {
         uint32_t enough = 0;
         double sum = (double)classes.probabilities[0];
@@ -337,8 +360,8 @@ static void what_no_gpu_of_the_data_held_exceeds_it(void **state)
     assert_non_null(strstr(result.warning, "more than the 40 GB"));
 }
 
-/* Long lists are the ensemble's: the encoder's time grows with the square. */
-static void long_lists_are_answered_without_the_encoder(void **state)
+/* The encoder's time grows with the square of the list. */
+static void long_lists_are_too_much_for_the_encoder(void **state)
 {
     CLEANUP(layer_list_release) struct layer_list list;
     CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
@@ -429,11 +452,12 @@ int main(void)
         cmocka_unit_test(inputs_are_tuples_of_some_layers),
         cmocka_unit_test(layers_outside_the_data_are_counted),
         cmocka_unit_test(order_of_layers_does_not_matter),
+        cmocka_unit_test(smoothing_is_taken_off_probabilities),
         cmocka_unit_test(answers_are_edges_of_classes),
         cmocka_unit_test(classes_are_a_thousand_or_eight_thousand_mib),
         cmocka_unit_test(what_the_data_do_not_have_halves_confidence),
         cmocka_unit_test(what_no_gpu_of_the_data_held_exceeds_it),
-        cmocka_unit_test(long_lists_are_answered_without_the_encoder),
+        cmocka_unit_test(long_lists_are_too_much_for_the_encoder),
         cmocka_unit_test(refusals_say_why),
         cmocka_unit_test(extremes_are_answered),
     };
