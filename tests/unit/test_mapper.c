@@ -184,6 +184,10 @@ static void test_the_margin_falls_with_the_runs(void **state)
         exits(f, job, EXIT_FAILED, -1);
     }
     assert_true(before_bytes < 16 * GIB + 16 * GIB / 50);
+    run_once(f, "w", 30 * GIB, 24 * GIB);
+    submit_workload(f, "w", 1, 30 * GIB, -1);
+    decide(f);
+    assert_int_equal(f->decisions.items[0].placed.claim_bytes, 24 * GIB); /* one of 31, but it was seen */
 }
 
 /* Normal runs of the assumed spread, and of three times as much: what is claimed is enough for 98% (and not for nearly
