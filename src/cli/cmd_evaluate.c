@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/estimate.h"
 #include "cli/evaluate.h"
 #include "cli/term.h"
 #include "cli/view.h"
@@ -19,12 +20,14 @@
 #define BINS_MIN_GB  0.01
 #define BINS_MAX_GB  1000
 
-enum { KEY_DATASET = 0x200, KEY_CAPTURES, KEY_ESTIMATOR, KEY_BINS, KEY_QUANTILE, KEY_FOLDS, KEY_ROWS };
+enum { KEY_DATASET = 0x200, KEY_CAPTURES, KEY_PROFILE, KEY_ESTIMATOR, KEY_BINS, KEY_QUANTILE, KEY_FOLDS, KEY_ROWS };
 
 static const struct argp_option options[] = {
     {"dataset", KEY_DATASET, "KIND:FILE", 0,
      "measured runs; KIND is mlp, cnn, transformer, real (real:FILE,LAYERS) or timm", 1},
     {"captures", KEY_CAPTURES, "DIR", 0, "of timm's models, NAME.capture each", 1},
+    {"profile", KEY_PROFILE, "FILE", 0,
+     "the machine they were measured on, as carma calibrate writes it (default: that of the published runs)", 1},
     {"estimator", KEY_ESTIMATOR, "NAME", 0, "the one to ask, as carma estimate has it (default: auto)", 2},
     {"quantile", KEY_QUANTILE, "Q", 0, "the probability with which an answer is to be enough (default: 0.98)", 2},
     {"folds", KEY_FOLDS, NULL, 0, "ask about each row that was trained on the cross-validation's models without it", 2},
@@ -54,6 +57,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_CAPTURES:
         wanted->captures = arg;
+        return 0;
+    case KEY_PROFILE:
+        wanted->profile = arg;
         return 0;
     case KEY_ESTIMATOR:
         wanted->estimator = estimator_find(arg);
@@ -166,14 +172,19 @@ static int run(struct evaluate_options *wanted, const struct dataset *dataset)
 int cmd_evaluate(struct cli *cli, int argc, char **argv)
 {
     struct evaluate_options wanted = {.estimator = &estimator_auto, .quantile_permille = ESTIMATE_QUANTILE_PERMILLE};
+    struct machine_profile profile;
     struct dataset dataset;
     struct error err;
     int status;
 
     if (!cli_parse(cli, argc, argv, &wanted, &status))
         return status;
+    if (wanted.profile && estimate_read_profile(&profile, wanted.profile, &err))
+        return cli_fail("%s", err.text);
     if (dataset_read(&dataset, wanted.dataset, wanted.captures, &err))
         return cli_fail("%s", err.text);
+    if (wanted.profile)
+        dataset.profile = &profile;
     status = run(&wanted, &dataset);
     dataset_release(&dataset);
     return status;

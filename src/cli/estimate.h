@@ -21,6 +21,9 @@ struct estimate_options {
     bool explain, json;
 };
 
+/* A file as carma calibrate writes it; one line names file and line. */
+int estimate_read_profile(struct machine_profile *profile, const char *path, struct error *err);
+
 /* What is known of the job. Released in any case once inited. */
 struct estimate_input {
     struct summary summary; /* where has_summary */

@@ -29,7 +29,7 @@ static int read_text(const char *what, const char *path, size_t limit, char **te
     int rc = file_read(path, limit, text, length, err);
 
     if (rc == -EFBIG)
-        return error_set(err, EFBIG, "%s: too large for a %s: at most %zu MiB", path, what, limit >> 20);
+        return error_set(err, EFBIG, "%s: too large for a %s: at most %zu KiB", path, what, limit >> 10);
     if (rc)
         error_prefix(err, "%s", what);
     return rc;
@@ -154,18 +154,22 @@ static int read_job(struct estimate_input *input, const struct estimate_options 
     return rc;
 }
 
+int estimate_read_profile(struct machine_profile *profile, const char *path, struct error *err)
+{
+    CLEANUP(free_ptr) char *text = NULL;
+    size_t length;
+    int rc = read_text("machine profile", path, MACHINE_PROFILE_MAX_BYTES, &text, &length, err);
+
+    return rc ? rc : machine_profile_read(profile, path, text, length, err);
+}
+
 static int find_profile(struct estimate_input *input, const struct estimate_options *options, struct error *err)
 {
     const char *name = options->gpu ? options->gpu : MACHINE_PROFILE_DEFAULT;
     const struct machine_profile *profile = machine_profile_find(name);
-    CLEANUP(free_ptr) char *text = NULL;
-    size_t length;
-    int rc;
 
-    if (options->profile) {
-        rc = read_text("machine profile", options->profile, MACHINE_PROFILE_MAX_BYTES, &text, &length, err);
-        return rc ? rc : machine_profile_read(&input->profile, options->profile, text, length, err);
-    }
+    if (options->profile)
+        return estimate_read_profile(&input->profile, options->profile, err);
     if (!profile)
         return error_set(err, EINVAL, "no GPU model '%.60s' is known: see carma calibrate --list, or measure yours",
                          name);

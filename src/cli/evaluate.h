@@ -10,6 +10,7 @@
 struct evaluate_options {
     const char *dataset;  /* KIND:FILE */
     const char *captures; /* a folder, or NULL */
+    const char *profile;  /* a file; NULL: the dataset's own */
     const struct estimator *estimator;
     double bins_gb; /* 0: the kind's own */
     int32_t quantile_permille;

@@ -50,7 +50,7 @@ expect_error 1 "cut.txt:" estimate --summary cut.txt --batch-size 8
 echo "hello" >hello.txt
 expect_error 1 "hello.txt" estimate --summary hello.txt --batch-size 8
 head -c 9000000 /dev/zero | tr '\0' x >large.txt
-expect_error 1 "large.txt: too large for a model summary: at most 8 MiB" estimate --summary large.txt --batch-size 8
+expect_error 1 "large.txt: too large for a model summary: at most 8192 KiB" estimate --summary large.txt --batch-size 8
 
 # What is declared, by a script and by a .rad file, read as carma submit reads them.
 printf '#!/bin/sh\n#CARMA --gpu-memory 12G\ntrue\n' >job.sh
