@@ -7,6 +7,17 @@
 
 #define ROWS_TOGETHER 32 /* the kernel's rows of log-sum-exp are padded to it */
 
+/* Bytes of so many numbers for each row and head; as many as a tensor can have where that is too large a number. */
+static int64_t row_bytes(const struct lowering *lowering, int64_t heads, int64_t rows)
+{
+    int64_t bytes;
+
+    if (__builtin_mul_overflow(lowering->batch * FULL_BYTES, heads, &bytes) ||
+        __builtin_mul_overflow(bytes, rows, &bytes))
+        return PROGRAM_MAX_BYTES;
+    return bytes;
+}
+
 struct attention {
     int64_t tokens, length; /* of the batch, of a sample */
     int64_t width, heads;
@@ -40,18 +51,15 @@ static struct tape_value attend(struct lowering *lowering, const struct tape_val
 {
     struct tape *tape = &lowering->tape;
     struct tape_op op = {.inputs = inputs, .input_count = count};
-    int64_t rows = lowering->batch * attention->heads;
-    int64_t padded = (attention->length + ROWS_TOGETHER - 1) / ROWS_TOGETHER * ROWS_TOGETHER;
-    struct tape_value result = {.node = TAPE_NONE,
-                                .parameter = TAPE_NONE,
-                                .element_bytes = inputs->element_bytes,
-                                .elements = attention->tokens * attention->width};
-    uint32_t log_sums;
+    int64_t elements = attention->tokens * attention->width, length = attention->length;
+    int64_t padded = (length + ROWS_TOGETHER - 1) / ROWS_TOGETHER * ROWS_TOGETHER;
+    struct tape_value result =
+        lowering_value(tape_alloc(tape, elements * inputs->element_bytes, MEMORY_ACTIVATION), elements,
+                       inputs->element_bytes);
+    uint32_t log_sums = tape_alloc(tape, row_bytes(lowering, attention->heads, padded), MEMORY_ACTIVATION);
 
-    result.tensor = tape_alloc(tape, tape_bytes(&result), MEMORY_ACTIVATION);
-    log_sums = tape_alloc(tape, rows * padded * FULL_BYTES, MEMORY_ACTIVATION);
     op.scratch[op.scratch_count++] = tape_bytes(&result); /* the gradient in the kernel's order */
-    op.scratch[op.scratch_count++] = rows * attention->length * FULL_BYTES;
+    op.scratch[op.scratch_count++] = row_bytes(lowering, attention->heads, length);
     for (uint32_t i = 0; i < count; i++)
         lowering_save(&op, inputs[i].tensor);
     lowering_save(&op, result.tensor);

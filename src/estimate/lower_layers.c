@@ -3,114 +3,6 @@
 #include "base/memory.h"
 #include "estimate/lowering.h"
 
-void lowering_save(struct tape_op *op, uint32_t tensor)
-{
-    op->saved[op->saved_count++] = tensor;
-}
-
-struct tape_value lowering_alias(struct lowering *lowering, const struct tape_value *value)
-{
-    tape_hold(&lowering->tape, value->tensor);
-    return *value;
-}
-
-static struct tape_value result_of(uint32_t tensor, int64_t elements, uint8_t element_bytes)
-{
-    return (struct tape_value){.tensor = tensor,
-                               .node = TAPE_NONE,
-                               .parameter = TAPE_NONE,
-                               .elements = elements,
-                               .element_bytes = element_bytes};
-}
-
-struct tape_value lowering_run(struct lowering *lowering, struct tape_op *op, int64_t elements, uint8_t element_bytes)
-{
-    struct tape_value result =
-        result_of(tape_alloc(&lowering->tape, elements * element_bytes, MEMORY_ACTIVATION), elements, element_bytes);
-
-    result.node = tape_record(&lowering->tape, op, &result);
-    return result;
-}
-
-struct tape_value lowering_run_saving(struct lowering *lowering, struct tape_op *op, int64_t elements,
-                                      uint8_t element_bytes, bool save_result, const int64_t *more_bytes, uint32_t more)
-{
-    struct tape *tape = &lowering->tape;
-    struct tape_value result =
-        result_of(tape_alloc(tape, elements * element_bytes, MEMORY_ACTIVATION), elements, element_bytes);
-    uint32_t first = op->saved_count;
-
-    if (!tape_needs_gradient(tape, op))
-        return result;
-    for (uint32_t i = 0; i < more; i++)
-        lowering_save(op, tape_alloc(tape, more_bytes[i], MEMORY_ACTIVATION));
-    if (save_result)
-        lowering_save(op, result.tensor);
-    result.node = tape_record(tape, op, &result);
-    for (uint32_t i = 0; i < more; i++)
-        tape_drop(tape, op->saved[first + i]); /* the tape's alone from now on */
-    return result;
-}
-
-static struct tape_value cast(struct lowering *lowering, const struct tape_value *value, uint8_t element_bytes)
-{
-    struct tape_op op = {.inputs = value, .input_count = 1};
-
-    if (value->element_bytes == element_bytes || value->element_bytes == INDEX_BYTES)
-        return lowering_alias(lowering, value);
-    return lowering_run(lowering, &op, value->elements, element_bytes);
-}
-
-struct tape_value lowering_to_half(struct lowering *lowering, const struct tape_value *value)
-{
-    return cast(lowering, value, lowering->autocast ? HALF_BYTES : FULL_BYTES);
-}
-
-struct tape_value lowering_to_full(struct lowering *lowering, const struct tape_value *value)
-{
-    return cast(lowering, value, FULL_BYTES);
-}
-
-static void take_parameters(struct tape_op *op, const struct lowered *lowered)
-{
-    for (uint32_t i = 0; i < lowered->parameter_count && i < TAPE_OP_OWN; i++)
-        op->parameters[op->parameter_count++] = lowered->first_parameter + (int32_t)i;
-}
-
-/* Autocast's copies, in the order in which C++ works out the arguments; the weight's is saved where the input needs a
- * gradient. */
-static void cast_parameters(struct lowering *lowering, struct tape_op *op)
-{
-    if (!lowering->autocast)
-        return;
-    for (uint32_t i = op->parameter_count; i-- > 0;) {
-        uint32_t half = tape_cast_parameter(&lowering->tape, op->parameters[i]);
-        if (i == 0 && op->inputs->node != TAPE_NONE)
-            lowering_save(op, half);
-    }
-}
-
-struct tape_value lowering_matmul(struct lowering *lowering, const struct tape_value *input, int32_t first,
-                                  uint32_t count, int64_t elements, bool apart)
-{
-    struct tape_op op = {.kind = TAPE_PRODUCT, .inputs = input, .input_count = 1, .parameter_count = count};
-    struct tape_value from, result;
-
-    for (uint32_t i = 0; i < count; i++)
-        op.parameters[i] = first + (int32_t)i;
-    cast_parameters(lowering, &op);
-    op.parameters_first = apart;
-    for (uint32_t i = 0; i < count && apart; i++)
-        op.parameters[i] = first + (int32_t)(count - 1 - i);
-    from = lowering_to_half(lowering, input);
-    op.inputs = &from;
-    lowering_save(&op, from.tensor);
-    result = lowering_run(lowering, &op, elements, lowering->autocast ? HALF_BYTES : FULL_BYTES);
-    tape_take_cublas(&lowering->tape);
-    tape_drop(&lowering->tape, from.tensor);
-    return result;
-}
-
 static int64_t elements_of(const struct lowering *lowering, size_t number, const struct tape_value *input)
 {
     const struct layer *layer = &lowering->list->items[number];
@@ -169,13 +61,13 @@ static struct tape_value lower_conv(struct lowering *lowering, size_t number, co
     int64_t elements = elements_of(lowering, number, input);
     struct tape_value from, result;
 
-    take_parameters(&op, &lowering->layers[number]);
-    cast_parameters(lowering, &op);
+    lowering_take_parameters(&op, &lowering->layers[number]);
+    lowering_cast_parameters(lowering, &op);
     from = lowering_to_half(lowering, input);
     op.inputs = &from;
     lowering_save(&op, from.tensor);
     conv.element_bytes = lowering->autocast ? HALF_BYTES : FULL_BYTES;
-    result = result_of(tape_alloc(tape, elements * conv.element_bytes, MEMORY_ACTIVATION), elements, conv.element_bytes);
+    result = lowering_value(tape_alloc(tape, elements * conv.element_bytes, MEMORY_ACTIVATION), elements, conv.element_bytes);
     program_conv(tape->program, &conv, tape->at);
     result.node = tape_record(tape, &op, &result);
     tape_drop(tape, from.tensor);
@@ -189,7 +81,7 @@ static struct tape_value lower_batch_norm(struct lowering *lowering, size_t numb
     struct tape_op op = {.inputs = input, .input_count = 1};
     int64_t channels = (layer->rank ? layer->shape[0] : layer->parameters / 2) * FULL_BYTES;
 
-    take_parameters(&op, &lowering->layers[number]);
+    lowering_take_parameters(&op, &lowering->layers[number]);
     lowering_save(&op, input->tensor);
     return lowering_run_saving(lowering, &op, elements_of(lowering, number, input), input->element_bytes, false,
                       (int64_t[]){channels, channels}, 2);
@@ -204,7 +96,7 @@ static struct tape_value lower_norm(struct lowering *lowering, size_t number, co
     int64_t elements = elements_of(lowering, number, input), row = layer->rank ? layer->shape[layer->rank - 1] : 1;
     int64_t rows = layer->kind == LAYER_LAYER_NORM ? elements / (row > 0 ? row : 1) : lowering->batch * 32;
 
-    take_parameters(&op, &lowering->layers[number]);
+    lowering_take_parameters(&op, &lowering->layers[number]);
     lowering_save(&op, from.tensor);
     result = lowering_run_saving(lowering, &op, elements, FULL_BYTES, false,
                         (int64_t[]){rows * FULL_BYTES, rows * FULL_BYTES}, 2);
@@ -236,7 +128,7 @@ static struct tape_value activate(struct lowering *lowering, size_t number, cons
     bool saves_output = activation_saves_output((enum activation)layer->activation);
     struct tape_op op = {.inputs = input, .input_count = 1};
 
-    take_parameters(&op, &lowering->layers[number]);
+    lowering_take_parameters(&op, &lowering->layers[number]);
     if (works_in_place(layer))
         return overwrite(lowering, &op, input);
     if (!saves_output)
@@ -334,7 +226,7 @@ static struct tape_value lower_embedding(struct lowering *lowering, size_t numbe
 {
     struct tape_op op = {.inputs = input, .input_count = 1};
 
-    take_parameters(&op, &lowering->layers[number]);
+    lowering_take_parameters(&op, &lowering->layers[number]);
     lowering_save(&op, input->tensor);
     embed_backward(lowering, number, input, &op);
     return lowering_run(lowering, &op, elements_of(lowering, number, input), FULL_BYTES);
@@ -347,7 +239,7 @@ static struct tape_value lower_recurrent(struct lowering *lowering, size_t numbe
     struct tape_op op = {.inputs = input, .input_count = 1};
     int64_t elements = elements_of(lowering, number, input), reserve = 4 * elements * FULL_BYTES;
 
-    take_parameters(&op, &lowering->layers[number]);
+    lowering_take_parameters(&op, &lowering->layers[number]);
     lowering_save(&op, input->tensor);
     return lowering_run_saving(lowering, &op, elements, FULL_BYTES, true, &reserve, 1);
 }
@@ -411,7 +303,7 @@ static struct tape_value lower_plain(struct lowering *lowering, size_t number, c
 {
     struct tape_op op = {.inputs = input, .input_count = 1};
 
-    take_parameters(&op, &lowering->layers[number]);
+    lowering_take_parameters(&op, &lowering->layers[number]);
     return lowering_run_saving(lowering, &op, elements_of(lowering, number, input),
                       input->element_bytes == HALF_BYTES ? HALF_BYTES : FULL_BYTES, saves, NULL, 0);
 }
@@ -430,7 +322,7 @@ static struct tape_value lower_parameter(struct lowering *lowering, size_t numbe
 {
     const struct lowered *lowered = &lowering->layers[number];
     const struct tape_parameter *parameter = &lowering->tape.parameters[lowered->first_parameter];
-    struct tape_value result = result_of(parameter->tensor, parameter->elements, FULL_BYTES);
+    struct tape_value result = lowering_value(parameter->tensor, parameter->elements, FULL_BYTES);
 
     tape_hold(&lowering->tape, result.tensor);
     result.parameter = lowered->first_parameter;
@@ -445,7 +337,7 @@ static struct tape_value lower_input(struct lowering *lowering, size_t number)
 
     for (size_t i = 0; i < number; i++)
         if (lowering->list->items[i].kind == LAYER_INPUT && !lowering->list->items[i].container && layer->shape_known)
-            return result_of(tape_alloc(&lowering->tape, elements * FULL_BYTES, MEMORY_INPUT), elements, FULL_BYTES);
+            return lowering_value(tape_alloc(&lowering->tape, elements * FULL_BYTES, MEMORY_INPUT), elements, FULL_BYTES);
     return lowering_alias(lowering, &lowering->input);
 }
 

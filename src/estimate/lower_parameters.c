@@ -20,13 +20,14 @@ static int64_t last_size(const struct layer *layer)
     return layer->rank ? layer->shape[layer->rank - 1] : 0;
 }
 
+/* 0 where that is more than a number holds. */
 static int64_t kernel_elements(const struct layer *layer)
 {
     int64_t product = 1;
 
     for (int i = 0; i < 3; i++)
-        if (layer->kernel[i] > 0)
-            product *= layer->kernel[i];
+        if (layer->kernel[i] > 0 && __builtin_mul_overflow(product, layer->kernel[i], &product))
+            return 0;
     return product;
 }
 

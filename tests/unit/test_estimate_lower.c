@@ -560,8 +560,11 @@ static void impossible_lists_are_refused_or_survived(void **state)
     model.training.batch_size = LAYER_MAX_DIMENSION;
     model.list.input[0] = model.list.input[1] = model.list.input[2] = LAYER_MAX_DIMENSION;
     model.list.input_rank = 3;
+    layer->heads = layer->kernel[0] = layer->kernel[1] = layer->kernel[2] = INT32_MAX;
+    layer->stride[0] = INT32_MAX;
     for (int kind = 0; kind < LAYER_KIND_COUNT; kind++) {
         layer->kind = (uint8_t)kind;
+        layer->in_channels = layer->groups = kind % 2 ? LAYER_MAX_DIMENSION : 0;
         assert_int_equal(model_lower(&model), 0);
         assert_true(replay_with(&model.program, rule_of(1, 1, 1), 0).peak_reserved_bytes > 0);
         layer->rank = (uint8_t)(kind % (LAYER_MAX_RANK + 1));
