@@ -201,6 +201,7 @@ static void drop_uncalled(struct reader *reader)
             if (layer->parameters == 0)
                 continue;
             layer->kind = LAYER_PARAMETER;
+            layer->activation = ACTIVATION_NONE;
         }
         reader->lines[kept] = reader->lines[i];
         list->items[kept++] = *layer;

@@ -457,6 +457,19 @@ static void test_long_names_keep_their_end(void **state)
     strbuf_release(&text);
 }
 
+static const char uncalled[] = "=================================================\n"
+                               "Layer (type:depth-idx)   Output Shape   Param #\n"
+                               "=================================================\n"
+                               "Model                    [2, 3]         --\n"
+                               "├─Linear: 1-1            [2, 3]         12\n"
+                               "├─PReLU: 1-2             --             1\n"
+                               "=================================================\n"
+                               "Total params: 13\nTrainable params: 13\nNon-trainable params: 0\n"
+                               "Total mult-adds (M): 0.00\n"
+                               "=================================================\n"
+                               "Input size (MB): 0.00\nForward/backward pass size (MB): 0.00\n"
+                               "Params size (MB): 0.00\nEstimated Total Size (MB): 0.00\n";
+
 /* What was not called when the rest was has no output: only its parameters are there. */
 static void test_uncalled_modules(void **state)
 {
@@ -479,6 +492,11 @@ static void test_uncalled_modules(void **state)
     assert_int_equal(summary.layers.shapeless, 0);
     summary_release(&summary);
     free(less);
+    read_ok(&summary, "m.txt", uncalled, strlen(uncalled));
+    assert_int_equal(summary.layers.count, 3);
+    assert_int_equal(summary.layers.items[2].kind, LAYER_PARAMETER);
+    assert_int_equal(summary.layers.items[2].activation, ACTIVATION_NONE);
+    summary_release(&summary);
 }
 
 /* Freezing from the first layer on is found by the count; anything else is told. */
