@@ -33,8 +33,8 @@ static void built_in_profiles_are_plausible(void **state)
 
     (void)state;
     p = machine_profile_find(MACHINE_PROFILE_DEFAULT);
-    assert_int_equal(p->context_bytes, 1440 * MIB);
-    assert_int_equal(p->cudnn_bytes, 250 * MIB);
+    assert_int_equal(p->context_bytes, 1429 * MIB);
+    assert_int_equal(p->cudnn_bytes, 258 * MIB);
     assert_int_equal(p->cublas_workspace_bytes, 8 * MIB + 128 * KIB);
     assert_int_equal(p->memory_bytes, 40400 * MIB);
     assert_int_equal(p->sm_count, 108);
