@@ -77,7 +77,7 @@ static void fill_in(struct layer_list *list)
         if (layer->container)
             continue;
         list->unknown += layer->kind == LAYER_UNKNOWN;
-        list->shapeless += !layer->shape_known;
+        list->shapeless += !layer->shape_known && layer->kind != LAYER_PARAMETER;
         list->connected &= layer->input_count > 0 || !needs_input(layer);
         in = input_shape(list, layer);
         if (layer_fit(layer, &in, &fit) < FIT_NONE)

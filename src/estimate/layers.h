@@ -95,7 +95,7 @@ struct layer_list {
     int64_t trainable_parameters;  /* the same */
     bool connected;                /* every layer that is no container has its inputs */
     uint32_t unknown;              /* layers of LAYER_UNKNOWN that are no container */
-    uint32_t shapeless;            /* layers, not containers, whose shape is not known */
+    uint32_t shapeless;            /* layers, no containers or bare parameters, whose shape is not known */
     uint32_t guessed;              /* layers for which nothing before has a shape that fits: their input is a guess */
 };
 

@@ -60,7 +60,7 @@ static int side_cost(int64_t in, int64_t out, int64_t window)
 {
     const int64_t paddings[] = {window / 2, 0, 1, 2, 3};
 
-    if (window > 4 && in / window == out && in % window == 0)
+    if (window > 1 && in / window == out && in % window == 0)
         return 0; /* patches side by side */
     for (int64_t step = 1; step <= 4; step++)
         for (int i = 0; i < 5; i++)

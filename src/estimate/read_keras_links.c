@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "estimate/read_keras.h"
 
-#define NEAR 256 /* how far back a name that is not whole is looked for */
+#define NEAR 64 /* how far back a name that is not whole is looked for */
 
 struct named {
     const char *name; /* borrowed: of a layer */

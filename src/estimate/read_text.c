@@ -166,8 +166,11 @@ bool slice_is(struct slice slice, const char *text)
 
 bool slice_starts(struct slice slice, const char *text)
 {
-    size_t length = strlen(text);
+    size_t length;
 
+    if (slice.length == 0 || *slice.text != *text)
+        return false;
+    length = strlen(text);
     return slice.length >= length && memcmp(slice.text, text, length) == 0;
 }
 
@@ -180,11 +183,17 @@ bool slice_ends(struct slice slice, const char *text)
 
 size_t slice_find(struct slice slice, const char *text)
 {
-    size_t length = strlen(text);
+    size_t length = strlen(text), at = 0;
 
-    for (size_t i = 0; i + length <= slice.length; i++)
-        if (memcmp(slice.text + i, text, length) == 0)
-            return i;
+    while (at + length <= slice.length) {
+        const char *first = memchr(slice.text + at, *text, slice.length - length + 1 - at);
+        if (!first)
+            break;
+        at = (size_t)(first - slice.text);
+        if (memcmp(first, text, length) == 0)
+            return at;
+        at++;
+    }
     return slice.length;
 }
 

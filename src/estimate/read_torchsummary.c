@@ -60,14 +60,18 @@ static void note_batch(struct reader *reader, struct slice shape_text, const str
         reader->list->batch_size = shape->dims[0];
 }
 
+/* torch's and torchvision's own attention never calls its projections; others are made of Linear, which have rows. */
+static bool is_whole_attention(const char *type)
+{
+    return strcmp(type, "MultiheadAttention") == 0 || strncmp(type, "ShiftedWindowAttention", 22) == 0;
+}
+
 /* A module that has no weight of its own and whose type is not a layer's holds other layers, which stand before it. */
 static bool is_container(const struct layer *layer, size_t before)
 {
     if (layer->parameters > 0 || before == 0)
         return false;
-    /* torch's own is MultiheadAttention, whose projection is never called; others are made of Linear */
-    return layer->kind == LAYER_UNKNOWN ||
-           (layer->kind == LAYER_ATTENTION && strcmp(layer->type, "MultiheadAttention") != 0);
+    return layer->kind == LAYER_UNKNOWN || (layer->kind == LAYER_ATTENTION && !is_whole_attention(layer->type));
 }
 
 static int read_row(struct reader *reader, struct table *table)

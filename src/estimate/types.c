@@ -248,6 +248,8 @@ static const struct type types[] = {
     {"selu", LAYER_ACTIVATION, ACTIVATION_SELU},
     {"separableconv1d", LAYER_CONV, ACTIVATION_NONE},
     {"separableconv2d", LAYER_CONV, ACTIVATION_NONE},
+    {"shiftedwindowattention", LAYER_ATTENTION, ACTIVATION_NONE},
+    {"shiftedwindowattentionv2", LAYER_ATTENTION, ACTIVATION_NONE},
     {"sigmoid", LAYER_ACTIVATION, ACTIVATION_SIGMOID},
     {"silu", LAYER_ACTIVATION, ACTIVATION_SILU},
     {"simplenorm", LAYER_LAYER_NORM, ACTIVATION_NONE},

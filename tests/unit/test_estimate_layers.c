@@ -85,7 +85,7 @@ static const struct {
     {"MaxPool1d MaxPool2d AdaptiveMaxPool2d MaxPooling2D GlobalMaxPooling2D", LAYER_MAX_POOL},
     {"AvgPool2d AdaptiveAvgPool2d AveragePooling2D GlobalAveragePooling2D adaptive_avg_pool2d", LAYER_AVG_POOL},
     {"Embedding EmbeddingBag BartLearnedPositionalEmbedding", LAYER_EMBEDDING},
-    {"MultiheadAttention MultiHeadAttention", LAYER_ATTENTION},
+    {"MultiheadAttention MultiHeadAttention ShiftedWindowAttention", LAYER_ATTENTION},
     {"RNN LSTM GRU SimpleRNN Bidirectional", LAYER_RECURRENT},
     {"Add Subtract Rescaling", LAYER_ADD},
     {"Multiply LayerScale", LAYER_MULTIPLY},
