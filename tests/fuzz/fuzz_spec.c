@@ -1,6 +1,27 @@
-/* A job's JSON: refused in one line, or equal to what it is written back as. */
-#include "api/spec.h"
+/* A job's JSON, and that of its estimate: refused in one line, or equal to what it is written back as. */
+#include "api/spec_estimate.h"
 #include "fuzz.h"
+
+static void read_estimate(const json_t *json)
+{
+    struct job_estimate estimate;
+    struct error err = {{0}};
+    json_t *once, *twice;
+
+    if (job_estimate_from_json(json, &estimate, &err)) {
+        require_message(&err);
+        return;
+    }
+    free(job_estimate_text(&estimate));
+    once = job_estimate_to_json(&estimate);
+    job_estimate_release(&estimate);
+    require(job_estimate_from_json(once, &estimate, NULL) == 0);
+    twice = job_estimate_to_json(&estimate);
+    require(json_equal(once, twice));
+    json_decref(once);
+    json_decref(twice);
+    job_estimate_release(&estimate);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
@@ -10,6 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 
     if (!json)
         return 0;
+    read_estimate(json);
     if (job_spec_from_json(json, &spec, &err)) {
         require_message(&err);
         require(!spec.name && !spec.command.items);

@@ -254,12 +254,19 @@ static void test_json(void **state)
     struct job_estimate again;
     struct error err;
     json_t *json, *json_again;
-    char *text;
+    char *text, *golden;
+    size_t length;
 
     (void)state;
     spec_strings_add(&estimate.warnings, "one");
     spec_strings_add(&estimate.warnings, "two");
     json = job_estimate_to_json(&estimate);
+    text = json_dumps(json, JSON_INDENT(2));
+    assert_int_equal(file_read(CARMA_GOLDEN "/spec-estimate.json", 1 << 20, &golden, &length, NULL), 0);
+    golden[length - 1] = '\0'; /* the file ends its last line */
+    assert_string_equal(text, golden);
+    free(text);
+    free(golden);
     if (job_estimate_from_json(json, &again, &err))
         fail_msg("%s", err.text);
     json_again = job_estimate_to_json(&again);
