@@ -3,22 +3,31 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/memory.h"
+#include "base/units.h"
 #include "estimate/trees.h"
 
 #define FOLDS        5
 #define PERMILLE_MID 500
+#define OUTSIDE_HALF 4.0 /* features outside the training's range that halve the correction */
 
 /* Where a family has no table: ln of the factor at the 98th percentile is two of these, and in proportion below. */
 #define SPREAD_WITHOUT_TABLE 0.1
 
 static const char *const families[CORRECTION_FAMILY_COUNT] = {"mlp", "cnn", "transformer", "other"};
 
+static bool has_buffers(const struct program *program)
+{
+    for (size_t i = 0; i < program->event_count; i++)
+        if (program->events[i].op == PROGRAM_ALLOC && program->events[i].category == MEMORY_BUFFER)
+            return true;
+    return false;
+}
+
 enum correction_family correction_family_of(const struct program *program)
 {
     if (program->conv_count)
         return CORRECTION_CNN;
-    if (program->attentions)
+    if (program->attentions || (program->norms && program->linears && !has_buffers(program)))
         return CORRECTION_TRANSFORMER;
     return program->linears ? CORRECTION_MLP : CORRECTION_OTHER;
 }
@@ -49,6 +58,22 @@ static uint32_t count_outside(struct model model, const struct features *feature
     return outside;
 }
 
+static size_t row_of(int32_t fold)
+{
+    return fold < 0 ? 0 : (size_t)(fold % FOLDS) + 1;
+}
+
+/* "offset/FAMILY": KiB, a number for all and one for each fold without its own rows. */
+static int64_t offset_of(struct model model, enum correction_family family, int32_t fold)
+{
+    struct model_array array;
+    char name[32];
+
+    snprintf(name, sizeof name, "offset/%s", families[family]);
+    array = model_array(model, name, MODEL_I32);
+    return array.count == FOLDS + 1 ? ((const int32_t *)array.data)[row_of(fold)] * KIB : 0;
+}
+
 void correction_compute(struct correction *correction, const struct program *program, const struct features *features,
                         int32_t fold)
 {
@@ -59,14 +84,16 @@ void correction_compute(struct correction *correction, const struct program *pro
     char name[24];
 
     *correction = (struct correction){.family = correction_family_of(program)};
+    correction->offset_bytes = offset_of(model, correction->family, fold);
     if (correction->family != CORRECTION_CNN || !trees_are_of(model, feature_names, FEATURE_COUNT) || bounds.count != 4 ||
         trees_find(&ratio, model, part_of(name, sizeof name, fold, "ratio")) ||
         trees_find(&spread, model, part_of(name, sizeof name, fold, "spread")))
         return;
     correction->trained = true;
-    correction->ln_ratio = limited(trees_sum(&ratio, features->values, FEATURE_COUNT), bound[0], bound[1]);
-    correction->spread = exp(limited(trees_sum(&spread, features->values, FEATURE_COUNT), bound[2], bound[3]));
     correction->outside = count_outside(model, features);
+    correction->ln_ratio = limited(trees_sum(&ratio, features->values, FEATURE_COUNT), bound[0], bound[1]) /
+                           (1 + correction->outside / OUTSIDE_HALF);
+    correction->spread = exp(limited(trees_sum(&spread, features->values, FEATURE_COUNT), bound[2], bound[3]));
 }
 
 /* "quantile/FAMILY": a row for all, and one for each fold without its own rows; a column for each of "quantile/levels":
@@ -86,7 +113,7 @@ double correction_quantile_factor(const struct correction *correction, int32_t q
     if ((correction->family == CORRECTION_CNN && !correction->trained) || levels.count < 2 ||
         table.count != (FOLDS + 1) * levels.count)
         return exp(2 * SPREAD_WITHOUT_TABLE * (quantile_permille - PERMILLE_MID) / (980.0 - PERMILLE_MID));
-    row = (const float *)table.data + (fold < 0 ? 0 : (size_t)(fold % FOLDS) + 1) * levels.count;
+    row = (const float *)table.data + row_of(fold) * levels.count;
     while (right < levels.count - 1 && level[right] < quantile_permille)
         right++;
     share = limited((double)(quantile_permille - level[right - 1]) / (level[right] - level[right - 1]), 0, 1);

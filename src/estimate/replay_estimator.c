@@ -45,9 +45,10 @@ static double median_of(const struct features *features, const struct correction
     double reserved_bytes = (double)features->replays[REPLAY_MAIN].peak_reserved_bytes;
     double corrected_bytes;
 
-    if (!correction->trained)
-        return features->out_of_memory ? fmax(reserved_bytes + context_bytes, memory_bytes + 1)
-                                       : fmin(reserved_bytes + context_bytes, memory_bytes);
+    if (!correction->trained) {
+        corrected_bytes = fmax(reserved_bytes + context_bytes + (double)correction->offset_bytes, 0);
+        return features->out_of_memory ? fmax(corrected_bytes, memory_bytes + 1) : fmin(corrected_bytes, memory_bytes);
+    }
     corrected_bytes = features->base_bytes * exp(correction->ln_ratio) - (double)FEATURES_CONTEXT_BYTES + context_bytes;
     if (corrected_bytes > memory_bytes)
         return fmax(corrected_bytes, reserved_bytes + context_bytes);

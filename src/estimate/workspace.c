@@ -7,7 +7,7 @@
 
 /* Up to so many channels, input and output together, of the classes by channels: networks of one width up to 40 fit
  * copies, wider ones Winograd's algorithm, up to about 275. */
-static const double class_limits[] = {84, 160, 275, 420, 700};
+static const double class_limits[] = {84, 130, 275, 420, 700};
 
 #define NARROWING 4
 
@@ -131,6 +131,7 @@ struct workspace_rule workspace_rule_default(void)
     rule.algorithm[CONV_FORWARD][WORKSPACE_OTHER] = WORKSPACE_NONE;
     rule.algorithm[CONV_FORWARD][WORKSPACE_NARROWING] = WORKSPACE_NONE;
     rule.algorithm[CONV_FORWARD][WORKSPACE_BY_CHANNELS] = WORKSPACE_NONE;
+    rule.algorithm[CONV_FORWARD][WORKSPACE_BY_CHANNELS + 1] = WORKSPACE_COPY;
     rule.algorithm[CONV_BACKWARD_DATA][WORKSPACE_NARROWING] = WORKSPACE_COPY_INPUT;
     rule.algorithm[CONV_BACKWARD_DATA][WORKSPACE_BY_CHANNELS + 1] = WORKSPACE_WINOGRAD;
     rule.algorithm[CONV_BACKWARD_DATA][WORKSPACE_BY_CHANNELS + 2] = WORKSPACE_WINOGRAD;
