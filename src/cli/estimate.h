@@ -29,9 +29,9 @@ struct estimate_input {
     struct summary summary; /* where has_summary */
     struct capture capture; /* where has_capture */
     bool has_summary, has_capture;
-    char *from;                     /* owned: the file it went by; NULL: only what is declared */
+    char *from; /* owned: the file it went by; NULL: only what is declared */
     struct machine_profile profile;
-    struct spec_strings warnings;   /* of the summary */
+    struct spec_strings warnings;      /* of the summary */
     struct estimate_question question; /* points into the others */
 };
 

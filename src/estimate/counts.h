@@ -12,7 +12,8 @@ struct layer_counts {
     size_t shapeless;         /* of those, the layers whose shape is not known */
 };
 
-/* From the summary's layers; from the capture parameters alone. -ENOTSUP: there is neither, or no layer shows anything. */
+/* From the summary's layers; from the capture parameters alone. -ENOTSUP: there is neither, or no layer shows anything.
+ */
 int layer_counts_of(const struct estimate_question *question, struct layer_counts *counts, struct error *err);
 
 /* A formula's result in bytes as an answer; -EINVAL where it is no number below 2^62. */

@@ -16,7 +16,7 @@
 
 /* Earlier finished runs of the same job key. */
 struct estimate_history {
-    const int64_t *peak_bytes; /* borrowed; per GPU */
+    const int64_t *peak_bytes;     /* borrowed; per GPU */
     const int32_t *smact_permille; /* borrowed; -1 = not known; may be NULL */
     size_t count;
 };
@@ -34,20 +34,22 @@ struct estimate_question {
 };
 
 struct estimate {
-    int64_t bytes;           /* per GPU, as nvidia-smi would show it: context included; at the quantile asked for */
-    int64_t median_bytes;    /* the best guess without margin */
-    int64_t low_bytes;       /* the same at the quantile 1000 - that; 0: ask for that to know */
-    int32_t smact_permille;  /* SM activity while it runs alone, on the profile's GPU; -1: not known */
-    int32_t smocc_permille;  /* SM occupancy; -1: not known */
-    int32_t confidence_permille; /* 1000 = measured on just this; low: unknown layers, missing shapes, an untested kind */
-    const char *source;      /* the estimator's name; of `auto` the one that answered */
-    bool exceeds_gpu;        /* more than the profile's GPU has */
+    int64_t bytes;        /* per GPU, as nvidia-smi would show it: context included; at the quantile asked for */
+    int64_t median_bytes; /* the best guess without margin */
+    int64_t low_bytes;    /* the same at the quantile 1000 - that; 0: ask for that to know */
+    int32_t smact_permille; /* SM activity while it runs alone, on the profile's GPU; -1: not known */
+    int32_t smocc_permille; /* SM occupancy; -1: not known */
+    /* 1000: measured on just this. Low: unknown layers, missing shapes, an untested kind. */
+    int32_t confidence_permille;
+    const char *source; /* the estimator's name; of `auto` the one that answered */
+    bool exceeds_gpu;   /* more than the profile's GPU has */
     /* What the bytes are (replay only; has_parts). Sum = median_bytes. */
     bool has_parts;
-    int64_t parts[MEMORY_CATEGORY_COUNT];
-    int64_t fragmentation_bytes, context_bytes, correction_bytes; /* correction: the trained model's, may be negative */
-    uint32_t peak_event; /* of the program: parts are what is allocated then */
-    char warning[160]; /* "" = none */
+    int64_t parts[MEMORY_CATEGORY_COUNT]; /* what is allocated after event peak_event of the program */
+    uint32_t peak_event;
+    int64_t fragmentation_bytes, context_bytes;
+    int64_t correction_bytes; /* the trained model's, may be negative */
+    char warning[160];        /* "" = none */
 };
 
 struct estimator {
@@ -56,18 +58,18 @@ struct estimator {
     int (*answer)(const struct estimate_question *question, struct estimate *estimate, struct error *err);
 };
 
-extern const struct estimator *const estimators[]; /* NULL last; auto history replay gpumemnet horus faketensor deepspeed
-                                                    declared */
+extern const struct estimator *const estimators[]; /* NULL last; auto history replay gpumemnet horus faketensor
+                                                    deepspeed declared */
 const struct estimator *estimator_find(const char *name);
 
 /* One per file.
  *
  * `auto` asks history, replay, gpumemnet and declared in this order and takes the first that does not answer -ENOTSUP;
  * `source` says which it was; where a size is declared, one whose confidence is below 250 permille is passed over. Each
- * answers at the quantile asked for. Where the confidence is below 800 permille, auto
- * adds half a permille of the answer for each permille that is missing (600: 10%), as the quantiles were calibrated on
- * models that were understood in full; not for a quantile of 500 or less. Neither history (measured on just this job)
- * nor a declared size (the user's word) gets any. */
+ * answers at the quantile asked for. Where the confidence is below 800 permille, auto adds half a permille of the answer
+ * for each permille that is missing (600: 10%), as the quantiles were calibrated on models that were understood in full;
+ * not for a quantile of 500 or less. Neither history (measured on just this job) nor a declared size (the user's word)
+ * gets any. */
 extern const struct estimator estimator_auto, estimator_history, estimator_replay, estimator_gpumemnet, estimator_horus,
     estimator_faketensor, estimator_deepspeed, estimator_declared;
 
@@ -75,7 +77,9 @@ extern const struct estimator estimator_auto, estimator_history, estimator_repla
 int estimate(const struct estimator *estimator, const struct estimate_question *question, struct estimate *result,
              struct error *err);
 
-/* SM activity and occupancy from the program's features; what `carma estimate` reports whichever estimator gives memory. */
-void estimate_utilisation(const struct estimate_question *question, const struct program *program, struct estimate *result);
+/* SM activity and occupancy from the program's features; what `carma estimate` reports whichever estimator gives
+ * memory. */
+void estimate_utilisation(const struct estimate_question *question, const struct program *program,
+                          struct estimate *result);
 
 #endif

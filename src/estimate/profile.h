@@ -9,20 +9,20 @@
 #include "base/error.h"
 #include "base/strbuf.h"
 
-#define MACHINE_PROFILE_DEFAULT  "a100-40g-thesis"
+#define MACHINE_PROFILE_DEFAULT   "a100-40g-thesis"
 #define MACHINE_PROFILE_MAX_BYTES ((size_t)64 << 10)
 
 struct machine_profile {
-    char name[64];      /* "a100-40g-thesis" */
-    char gpu[64];       /* as NVML names it */
-    char source[160];   /* where its figures are from; says which are assumed */
-    int64_t context_bytes; /* CUDA context with the framework's kernels, after one tiny step without cuDNN */
-    int64_t cudnn_bytes;   /* more, once a convolution has run */
-    int64_t cublas_workspace_bytes; /* allocated through the caching allocator at the first matrix product: PyTorch takes
-                                       8.125 MiB, 32 MiB from Hopper on */
-    int64_t memory_bytes;  /* of the GPU that a job can have, context included */
+    char name[64];                  /* "a100-40g-thesis" */
+    char gpu[64];                   /* as NVML names it */
+    char source[160];               /* where its figures are from; says which are assumed */
+    int64_t context_bytes;          /* CUDA context with the framework's kernels, after one tiny step without cuDNN */
+    int64_t cudnn_bytes;            /* more, once a convolution has run */
+    int64_t cublas_workspace_bytes; /* allocated through the caching allocator at the first matrix product: PyTorch
+                                       takes 8.125 MiB, 32 MiB from Hopper on */
+    int64_t memory_bytes;           /* of the GPU that a job can have, context included */
     int32_t sm_count, sm_clock_mhz; /* maximum clock */
-    int32_t bandwidth_gbps; /* of memory, GB/s */
+    int32_t bandwidth_gbps;         /* of memory, GB/s */
 };
 
 /* The built-in ones. NULL: none of that name. A name matches by its own name or the GPU's (with or without "NVIDIA "),
@@ -30,10 +30,11 @@ struct machine_profile {
 const struct machine_profile *machine_profile_find(const char *name);
 const struct machine_profile *machine_profile_builtin(size_t index); /* NULL past the last; [0] is the default */
 
-/* -EINVAL: "FILE:LINE: ..." for an unknown or repeated key, a value out of range, a missing key. `name` is what messages
- * call the file; where it sets no `name` of its own, `name` without folders and ending is the profile's. A `gpu` that is
- * built in gives SMs, clock, bandwidth and cuBLAS's workspace where the file has none. */
-int machine_profile_read(struct machine_profile *profile, const char *name, const char *text, size_t length, struct error *err);
+/* -EINVAL: "FILE:LINE: ..." for an unknown or repeated key, a value out of range, a missing key. `name` is what
+ * messages call the file; where it sets no `name` of its own, `name` without folders and ending is the profile's. A
+ * `gpu` that is built in gives SMs, clock, bandwidth and cuBLAS's workspace where the file has none. */
+int machine_profile_read(struct machine_profile *profile, const char *name, const char *text, size_t length,
+                         struct error *err);
 
 /* Appends the file that machine_profile_read() reads back to the same. */
 void machine_profile_format(const struct machine_profile *profile, struct strbuf *out);

@@ -1,6 +1,7 @@
-/* What a GPU is and what an empty CUDA context costs on it, asked of the CUDA driver's library, loaded by dlopen: the one
- * that the environment variable CARMA_CUDA_LIBRARY names, else libcuda.so.1. For `carma calibrate`, which measures once;
- * the daemon never makes a context. Written against NVIDIA's public driver API reference; declarations are our own. */
+/* What a GPU is and what an empty CUDA context costs on it, asked of the CUDA driver's library, loaded by dlopen: the
+ * one that the environment variable CARMA_CUDA_LIBRARY names, else libcuda.so.1. For `carma calibrate`, which measures
+ * once; the daemon never makes a context. Written against NVIDIA's public driver API reference; declarations are our
+ * own. */
 #ifndef CARMA_GPU_CUDA_H
 #define CARMA_GPU_CUDA_H
 
@@ -12,7 +13,7 @@
 
 struct cuda_gpu {
     char name[96];
-    char uuid[48]; /* "GPU-...", as NVML has it; "" where the driver does not say */
+    char uuid[48];                  /* "GPU-...", as NVML has it; "" where the driver does not say */
     int32_t sm_count, sm_clock_mhz; /* maximum clock; 0 = not said */
     int32_t bandwidth_gbps;         /* of memory, from its maximum clock and its bus; 0 = not said */
 };
