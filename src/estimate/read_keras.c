@@ -132,7 +132,13 @@ static int read_shape(struct keras_table *table, struct layer *layer)
         return ret;
     if (shape.rank > 0 && shape.dims[0] > 0 && list->count == 1)
         list->batch_size = shape.dims[0];
-    return layer_set_shape(table->reader, layer, shape.dims + 1, shape.rank > 0 ? shape.rank - 1 : 0);
+    ret = layer_set_shape(table->reader, layer, shape.dims + 1, shape.rank > 0 ? shape.rank - 1 : 0);
+    /* a picture of any size: its channels at least */
+    if (!ret && !layer->shape_known && shape.dims[shape.rank - 1] > 0) {
+        layer->rank = 1;
+        layer->shape[0] = shape.dims[shape.rank - 1];
+    }
+    return ret;
 }
 
 int keras_end_row(struct keras_table *table)

@@ -166,7 +166,7 @@ int64_t keras_convert(struct layer_list *list)
         if (layer->container)
             continue;
         if (!layer->shape_known) {
-            statistics += take_statistics(layer, 0);
+            statistics += take_statistics(layer, layer->rank > 0 ? layer->shape[0] : 0);
             continue;
         }
         series = has_dimension(layer->type, '1') ? layer->kind != LAYER_DROPOUT || series
