@@ -10,6 +10,14 @@ static bool needs_input(const struct layer *layer)
     return !layer->container && layer->kind != LAYER_INPUT && layer->kind != LAYER_PARAMETER;
 }
 
+static bool is_torchsummary(const struct layer_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].depth > 0 || list->items[i].input_count > 0)
+            return false;
+    return true;
+}
+
 /* torchsummary shows a module when it has run. One that is made of others but is called as a layer is then known by
  * having no parameters of its own ("SeparableConv2d"); one that norms first and then runs its activation, by standing
  * behind the activation ("BatchNormAct2d"): they change places. */
@@ -21,8 +29,6 @@ static void order_rows(struct layer_list *list)
                            layer->kind == LAYER_LINEAR || layer->kind == LAYER_CONV1D_LINEAR;
         size_t first = i;
 
-        if (layer->depth > 0 || layer->input_count > 0)
-            return;
         if (has_weights && layer->parameters == 0)
             layer->container = true;
         if (!strstr(layer->type, "NormAct"))
@@ -93,7 +99,8 @@ void layers_complete(struct layer_list *list)
 
     if (list->count == 0)
         return;
-    order_rows(list);
+    if (is_torchsummary(list))
+        order_rows(list);
     for (size_t i = 0; i < list->count && !open; i++)
         open = needs_input(&list->items[i]) && list->items[i].input_count == 0;
     if (open)

@@ -109,8 +109,8 @@ static void keep_inputs(struct connect *c, struct layer *layer)
 {
     for (uint32_t i = 0; i < layer->input_count; i++) {
         if (layer->inputs[i] >= 0)
-            layer->inputs[i] = c->tensor[layer->inputs[i]];
-        if (layer->inputs[i] >= 0)
+            layer->inputs[i] = (size_t)layer->inputs[i] < c->row ? c->tensor[layer->inputs[i]] : MODEL_INPUT;
+        if (layer->inputs[i] >= 0 && !layer->container)
             c->used[layer->inputs[i]]++;
     }
 }
@@ -156,6 +156,10 @@ static void add_row(struct connect *c, size_t row)
         connect_use(c, &c->made.items[c->tensor[row]], input);
     if (layer.kind == LAYER_PARAMETER)
         return;
+    if (said || !layer_is_linear(&layer))
+        c->projections = 0;
+    if (c->projections > 0)
+        c->projected[c->projections - 1] = c->tensor[row];
     begin_block(c, &layer, said ? c->made.items[c->tensor[row]].inputs[0] : input, c->tensor[row]);
     if (layer.kind == LAYER_DROPOUT && c->frame_count &&
         (strcmp(layer.type, "StochasticDepth") == 0 || strcmp(layer.type, "DropPath") == 0))
@@ -195,6 +199,7 @@ static void add_container(struct connect *c, size_t row)
     array_reserve(c->made.items, c->made.capacity, c->made.count + 1);
     array_reserve(c->used, c->used_capacity, c->made.count + 1);
     c->used[c->made.count] = 0;
+    keep_inputs(c, &c->rows->items[row]);
     c->made.items[c->made.count++] = c->rows->items[row];
     c->rows->items[row].inputs = NULL; /* moved */
 }

@@ -69,7 +69,7 @@ bool connect_is_inside(struct connect *c, const struct layer *layer)
 {
     struct shape last = connect_shape(c, c->prev), own = layer_shape(layer);
 
-    if (!in_attention(c) || shape_equal(&last, &own) || own.rank < 3)
+    if (!in_attention(c) || shape_equal(&last, &own) || own.rank < 3 || layer->parameters > 0)
         return false;
     if (layer->kind != LAYER_DROPOUT && layer->kind != LAYER_SOFTMAX && layer->kind != LAYER_IDENTITY)
         return false;
@@ -99,19 +99,19 @@ bool connect_is_projection(struct connect *c, const struct layer *layer)
 /* Query, key and value (packed, or the last three linear layers) become what the output projection takes. */
 void connect_attend(struct connect *c, const struct layer *layer)
 {
-    const int32_t parts[] = {c->prev - 2, c->prev - 1, c->prev};
     struct shape last = connect_shape(c, c->prev), core = last;
+    const int32_t last_layer = c->prev;
 
     if (!layer_is_linear(connect_layer(c, c->prev)) || last.rank < 2 || !in_attention(c) || c->used[c->prev])
         return;
     if (c->projections == 3) {
-        core = connect_shape(c, parts[0]);
-        make_core(c, parts, 3, &core);
+        core = connect_shape(c, c->projected[0]);
+        make_core(c, c->projected, 3, &core);
     } else {
         core.size[core.rank - 1] = last.size[last.rank - 1] / 3;
         if (!layer_is_linear(layer) || last.size[last.rank - 1] % 3 || !layer_takes(layer, &core))
             return;
-        make_core(c, parts + 2, 1, &core);
+        make_core(c, &last_layer, 1, &core);
     }
     c->scores.rank = 0;
     c->scores_dropped = false;

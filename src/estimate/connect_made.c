@@ -181,5 +181,5 @@ void connect_put_between(struct connect *c, int32_t layer)
     /* its reference to the one behind it becomes right by the move */
     move_last_to(c, layer);
     c->made.items[layer + 1].inputs[0] = layer;
-    c->prev = (int32_t)c->made.count - 1;
+    c->prev = layer + 1;
 }

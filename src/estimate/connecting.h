@@ -33,10 +33,11 @@ struct connect {
     struct layer_list made; /* the new list */
     uint32_t *used;         /* by its layers: how many take their output */
     size_t used_capacity;
-    int32_t prev;        /* what the last layer gave */
-    int64_t budget;      /* how often an earlier layer may still be tried */
-    int projections;     /* how many linear layers just before take the same */
-    struct shape scores; /* of the attention at hand, where it shows its matrix; else of rank 0 */
+    int32_t prev;         /* what the last layer gave */
+    int64_t budget;       /* how often an earlier layer may still be tried */
+    int projections;      /* how many linear layers just before take the same, at most 3 ... */
+    int32_t projected[3]; /* ... and which */
+    struct shape scores;  /* of the attention at hand, where it shows its matrix; else of rank 0 */
     bool scores_dropped;
 };
 
@@ -56,7 +57,7 @@ int32_t connect_make_of(struct connect *c, enum layer_kind kind, const char *typ
                         int32_t b); /* b may be NOTHING */
 int32_t connect_make_sum(struct connect *c, int32_t a, int32_t b);
 int32_t connect_make_concat(struct connect *c, const int32_t *parts, size_t count);
-/* Moves the last layer between a layer and its input; c->prev is then the last layer again. */
+/* Moves the last layer between a layer and its input; c->prev is then that layer. */
 void connect_put_between(struct connect *c, int32_t layer);
 
 /* connect_between.c: true where something was added after which the layer takes c->prev. */

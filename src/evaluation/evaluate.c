@@ -115,7 +115,7 @@ static void measure(struct evaluation *evaluation, const struct dataset *dataset
 
 static void compare_published(struct evaluation *evaluation, const char *estimator)
 {
-    static const char *const names[] = {"horus", "faketensor", "gpumemnet"};
+    static const char *const names[] = {"horus", "faketensor"}; /* gpumemnet's are edges of classes */
     size_t which = 0;
     double sum = 0;
 
@@ -169,6 +169,12 @@ int evaluate(struct evaluation *evaluation, const struct dataset *dataset, const
     evaluation->rows = xcalloc(dataset->count, sizeof *evaluation->rows);
     rc = ask_all(evaluation, dataset, options, err);
     if (rc) {
+        evaluation_release(evaluation);
+        return rc;
+    }
+    if (evaluation->unanswered == evaluation->count) {
+        rc = error_set(err, ENOTSUP, "%s answers none of the %zu rows: %s", options->estimator->name, evaluation->count,
+                       evaluation->why_unanswered);
         evaluation_release(evaluation);
         return rc;
     }

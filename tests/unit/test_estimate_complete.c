@@ -46,8 +46,8 @@ static void read_model(struct model *model, const char *name)
     layer_list_init(&model->list);
     model->list.input_rank = 3;
     line = strtok_r(text, "\n", &rest);
-    assert_int_equal(sscanf(line, "%*s %ld %ld %ld", &model->list.input[0], &model->list.input[1], &model->list.input[2]),
-                     3);
+    assert_int_equal(
+        sscanf(line, "%*s %ld %ld %ld", &model->list.input[0], &model->list.input[1], &model->list.input[2]), 3);
     while ((line = strtok_r(NULL, "\n", &rest))) {
         struct truth *truth = &model->truths[model->count++];
         char type[64], shape[64], kernel[16], stride[16];
@@ -149,12 +149,13 @@ static void test_published_models(void **state)
                 continue;
             wrong++;
             if (verbose)
-                print_message("%s: layer %s (%zu) %s: in %ld kernel %dx%d stride %dx%d groups %ld bias %d, not %ld %dx%d "
-                              "%dx%d %ld %d\n",
-                              expected[i].model, layer->name, j, layer->type, layer->in_channels, layer->kernel[0],
-                              layer->kernel[1], layer->stride[0], layer->stride[1], layer->groups, layer->bias,
-                              truth->in_channels, truth->kernel[0], truth->kernel[1], truth->stride[0],
-                              truth->stride[1], truth->groups, truth->bias);
+                print_message(
+                    "%s: layer %s (%zu) %s: in %ld kernel %dx%d stride %dx%d groups %ld bias %d, not %ld %dx%d "
+                    "%dx%d %ld %d\n",
+                    expected[i].model, layer->name, j, layer->type, layer->in_channels, layer->kernel[0],
+                    layer->kernel[1], layer->stride[0], layer->stride[1], layer->groups, layer->bias,
+                    truth->in_channels, truth->kernel[0], truth->kernel[1], truth->stride[0], truth->stride[1],
+                    truth->groups, truth->bias);
         }
         size_t sums = count_kind(&model->list, LAYER_ADD), products = count_kind(&model->list, LAYER_MULTIPLY);
         size_t joins = count_kind(&model->list, LAYER_CONCAT);
@@ -169,10 +170,242 @@ static void test_published_models(void **state)
     assert_false(failed);
 }
 
+/* --- Any list -------------------------------------------------------------------------------------------------- */
+
+static uint32_t next_random(uint32_t *random, uint32_t below)
+{
+    *random = *random * 1664525 + 1013904223;
+    return (*random >> 8) % below;
+}
+
+/* Layers of random kinds, shapes and parameters, as no network has them; some are containers, some say their inputs. */
+static void make_random(struct layer_list *list, uint32_t seed)
+{
+    static const char *const types[] = {"Conv2d",    "Block",     "BasicConv2d",    "SqueezeExcitation",
+                                        "Attention", "Inception", "BatchNormAct2d", "DropPath",
+                                        "Linear",    "Bottleneck"};
+    uint32_t random = seed, count = 1 + next_random(&random, 60), depth = 0;
+    bool tree = next_random(&random, 2), links = next_random(&random, 4) == 0;
+
+    layer_list_init(list);
+    list->input_rank = (uint8_t)next_random(&random, 4);
+    for (int i = 0; i < 3; i++)
+        list->input[i] = 1 + next_random(&random, 30);
+    for (uint32_t i = 0; i < count; i++) {
+        struct layer *layer = layer_list_add(list, (enum layer_kind)next_random(&random, LAYER_KIND_COUNT));
+        int64_t most = next_random(&random, 50) ? 9 : LAYER_MAX_DIMENSION;
+        snprintf(layer->type, sizeof layer->type, "%s", types[next_random(&random, array_size(types))]);
+        layer->container = next_random(&random, 4) == 0;
+        layer->shape_known = next_random(&random, 10) != 0;
+        layer->rank = layer->shape_known ? (uint8_t)next_random(&random, LAYER_MAX_RANK + 1) : 0;
+        for (int j = 0; j < layer->rank; j++)
+            layer->shape[j] = most == 9 ? 1 + next_random(&random, 9) : most;
+        layer->parameters = next_random(&random, 3) ? next_random(&random, 2000) : 0;
+        depth = tree ? next_random(&random, depth + 2) : 0;
+        layer->depth = (uint8_t)depth;
+        if (links && i > 0 && next_random(&random, 2))
+            layer_add_input(layer, (int32_t)next_random(&random, i + 1) - 1);
+    }
+    for (uint32_t i = 0; i < count; i++) /* readers do not link to containers */
+        for (uint32_t j = 0; j < list->items[i].input_count; j++)
+            if (list->items[i].inputs[j] >= 0 && list->items[list->items[i].inputs[j]].container)
+                list->items[i].inputs[j] = -1;
+}
+
+static int64_t sum_parameters(const struct layer_list *list)
+{
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < list->count; i++)
+        sum += list->items[i].parameters;
+    return sum;
+}
+
+/* Where the layer keeps its input's shape, the input has it, or the list says how often it does not. */
+static void test_random_lists(void **state)
+{
+    for (uint32_t seed = 1; seed <= 3000; seed++) {
+        struct layer_list list;
+        int64_t parameters;
+        size_t count, odd = 0;
+
+        make_random(&list, seed);
+        parameters = sum_parameters(&list);
+        count = list.count;
+        bool linked = false;
+        for (size_t i = 0; i < count; i++)
+            linked |= list.items[i].input_count > 0;
+        layers_complete(&list);
+        check_list(&list);
+        assert_int_equal(sum_parameters(&list), parameters);
+        for (size_t i = 0; i < list.count; i++) {
+            const struct layer *layer = &list.items[i], *from;
+            if (layer->container || layer->input_count != 1 || layer->inputs[0] < 0 || !layer->shape_known)
+                continue;
+            from = &list.items[layer->inputs[0]];
+            if (layer->kind == LAYER_BATCH_NORM && from->shape_known && from->rank && layer->rank)
+                odd += layer->rank != from->rank ||
+                       memcmp(layer->shape, from->shape, layer->rank * sizeof *layer->shape) != 0;
+        }
+        assert_true(linked || odd <= list.guessed);
+        layer_list_release(&list);
+    }
+}
+
+/* As long as lists may be, of what is the most work to connect: done in a moment. */
+static void test_longest_list(void **state)
+{
+    struct layer_list list;
+
+    layer_list_init(&list);
+    list.input_rank = 3;
+    list.input[0] = 3;
+    list.input[1] = list.input[2] = 224;
+    for (size_t i = 0; i < LAYER_LIST_MAX; i++) {
+        struct layer *layer = layer_list_add(&list, i % 7 == 6 ? LAYER_UNKNOWN : LAYER_CONV);
+        snprintf(layer->type, sizeof layer->type, i % 7 == 6 ? "Block%zu" : "Conv2d", i);
+        layer->container = layer->kind == LAYER_UNKNOWN;
+        layer->shape_known = true;
+        layer->rank = 3;
+        layer->shape[0] = 7 + (int64_t)(i % 13);
+        layer->shape[1] = layer->shape[2] = 5 + (int64_t)(i % 5);
+        layer->parameters = layer->container ? 0 : layer->shape[0] * (1 + (int64_t)(i % 101));
+    }
+    layers_complete(&list);
+    check_list(&list);
+    layer_list_release(&list);
+}
+
+/* --- What summaries leave out, in small ------------------------------------------------------------------------- */
+
+static struct layer *add(struct layer_list *list, const char *type, const char *shape, int64_t parameters)
+{
+    enum activation activation;
+    struct layer *layer = layer_list_add(list, layer_kind_of_type(type, &activation));
+    CLEANUP(free_ptr) char *sides = xstrdup(shape);
+
+    layer->activation = (uint8_t)activation;
+    snprintf(layer->type, sizeof layer->type, "%s", type);
+    layer->parameters = parameters;
+    layer->container = layer->kind == LAYER_UNKNOWN && parameters == 0;
+    layer->shape_known = true;
+    for (char *side, *more, *at = sides; (side = strtok_r(at, "x", &more)); at = NULL)
+        layer->shape[layer->rank++] = atol(side);
+    return layer;
+}
+
+static void begin(struct layer_list *list, int64_t channels, int64_t size)
+{
+    layer_list_init(list);
+    list->input_rank = 3;
+    list->input[0] = channels;
+    list->input[1] = list->input[2] = size;
+}
+
+/* "TYPE<-INPUT,INPUT" of every layer that is no container. */
+static void check_links(struct layer_list *list, const char *wanted)
+{
+    CLEANUP(free_ptr) char *links = xstrdup("");
+
+    layers_complete(list);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct layer *layer = &list->items[i];
+        char *longer =
+            layer->container ? xstrdup(links) : xasprintf("%s%s%zu:%s", links, *links ? " " : "", i, layer->type);
+        for (uint32_t j = 0; j < layer->input_count; j++) {
+            char *with = xasprintf("%s%s%d", longer, j ? "," : "<-", layer->inputs[j]);
+            free(longer);
+            longer = with;
+        }
+        free(links);
+        links = longer;
+    }
+    assert_string_equal(links, wanted);
+    layer_list_release(list);
+}
+
+static void test_norm_that_activates(void **state)
+{
+    struct layer_list list;
+
+    begin(&list, 3, 8);
+    add(&list, "Conv2d", "4x8x8", 108);
+    add(&list, "Identity", "4x8x8", 0);
+    add(&list, "SiLU", "4x8x8", 0);
+    add(&list, "BatchNormAct2d", "4x8x8", 8);
+    add(&list, "Linear", "5", 25);
+    check_links(&list, "0:Conv2d<--1 1:BatchNormAct2d<-0 2:Identity<-1 3:SiLU<-2 4:mean<-3 5:Linear<-4");
+}
+
+/* Query, key and value beside one another; with torch's fused attention, and with the matrix of scores shown. */
+static void test_attention(void **state)
+{
+    struct layer_list list;
+
+    for (int eager = 0; eager < 2; eager++) {
+        begin(&list, 3, 8);
+        list.input_rank = 2;
+        list.input[0] = 6;
+        list.input[1] = 8;
+        add(&list, "LayerNorm", "6x8", 16);
+        for (int i = 0; i < 3; i++)
+            add(&list, "Linear", "6x8", 72);
+        if (eager)
+            add(&list, "Dropout", "2x6x6", 0);
+        add(&list, "Linear", "6x8", 72);
+        add(&list, "SelfAttention", "6x8", 0)->container = true;
+        add(&list, "LayerNorm", "6x8", 16);
+        add(&list, "EncoderLayer", "6x8", 0);
+        check_links(&list, eager ? "0:LayerNorm<--1 1:Linear<-0 2:Linear<-0 3:Linear<-0 4:matmul<-1,2 5:softmax<-4 "
+                                   "6:dropout<-5 7:matmul<-6,3 8:Linear<-7 10:add<-8,-1 11:LayerNorm<-10 12:add<-11,10"
+                                 : "0:LayerNorm<--1 1:Linear<-0 2:Linear<-0 3:Linear<-0 "
+                                   "4:scaled_dot_product_attention<-1,2,3 5:Linear<-4 7:add<-5,-1 8:LayerNorm<-7 "
+                                   "9:add<-8,7");
+    }
+}
+
+/* Nothing that came before has 7 channels: told, and the last taken. */
+static void test_guess(void **state)
+{
+    struct layer_list list;
+
+    begin(&list, 3, 8);
+    add(&list, "Conv2d", "4x8x8", 108);
+    add(&list, "BatchNorm2d", "7x5x5", 14);
+    layers_complete(&list);
+    assert_int_equal(list.guessed, 1);
+    assert_int_equal(list.items[1].inputs[0], 0);
+    layer_list_release(&list);
+    begin(&list, 3, 8); /* what says its inputs is left as it is */
+    layer_add_input(add(&list, "Conv2d", "4x8x8", 108), -1);
+    layer_add_input(add(&list, "BatchNorm2d", "7x5x5", 14), 0);
+    layers_complete(&list);
+    assert_int_equal(list.guessed, 0);
+    assert_int_equal(list.items[0].in_channels, 3);
+    layer_list_release(&list);
+}
+
+static void test_nothing(void **state)
+{
+    struct layer_list list;
+
+    layer_list_init(&list);
+    layers_complete(&list);
+    assert_int_equal(list.count, 0);
+    add(&list, "Conv2d", "4x8x8", 108); /* the model's input is not known: an image in colour */
+    layers_complete(&list);
+    assert_int_equal(list.items[0].in_channels, 3);
+    assert_int_equal(list.items[0].kernel[1], 3);
+    layer_list_release(&list);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_published_models),
+        cmocka_unit_test(test_published_models), cmocka_unit_test(test_random_lists),
+        cmocka_unit_test(test_longest_list),     cmocka_unit_test(test_norm_that_activates),
+        cmocka_unit_test(test_attention),        cmocka_unit_test(test_guess),
+        cmocka_unit_test(test_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
