@@ -102,12 +102,15 @@ static int list_profiles(void)
     return CLI_OK;
 }
 
-/* Called after its file; "box.profile" is the profile box. */
+/* Called after its file, in the characters that a profile may have: "box 1.profile" is the profile box_1. */
 static void name_profile(struct machine_profile *profile, const char *output)
 {
     const char *base = output ? submit_base_name(output) : "calibrated", *dot = strrchr(base, '.');
 
     snprintf(profile->name, sizeof profile->name, "%.*s", (int)(dot && dot > base ? dot - base : 63), base);
+    for (char *c = profile->name; *c; c++)
+        if (*c <= ' ' || *c > '~')
+            *c = '_';
 }
 
 static int write_profile(const struct machine_profile *profile, const char *notes, const char *output)

@@ -8,6 +8,7 @@
 #include "cli/estimate.h"
 #include "cli/table.h"
 #include "cli/term.h"
+#include "estimate/deepspeed.h"
 
 static void print_memory(const struct estimate_answer *answer, int32_t quantile_permille)
 {
@@ -158,4 +159,18 @@ void estimate_print_parts(const struct estimate_parts *parts)
     table_format(table, term_width(stdout), term_colour(stdout), &out);
     table_free(table);
     fputs(out.text, stdout);
+}
+
+int estimate_print_stages(const struct estimate_input *input, struct error *err)
+{
+    int64_t bytes[DEEPSPEED_STAGE_COUNT];
+    char size[UNITS_TEXT];
+    int rc = deepspeed_stages(&input->question, bytes, err);
+
+    if (rc)
+        return rc;
+    puts("\nModel states by ZeRO stage, on one GPU");
+    for (int stage = 0; stage < DEEPSPEED_STAGE_COUNT; stage++)
+        printf("stage %d      %s\n", stage, format_bytes(bytes[stage], size));
+    return 0;
 }

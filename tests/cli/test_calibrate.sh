@@ -53,6 +53,9 @@ expect_status 0
 grep -q "context 1.5 GiB, with cuDNN 260 MiB more; written to $T/box.profile" "$T/out" || fail "$said: $(cat "$T/out")"
 sed 's/calibrated/box/' "$T/wanted" | diff - "$T/box.profile" >&2 || fail "$said: another file"
 expect_error 1 "No such file" calibrate --output "$T/no/where"
+run calibrate --output "$T/größer 2"
+expect_status 0
+grep -q '^name = gr__*er_2$' "$T/größer 2" || fail "$said: $(cat "$T/größer 2")"
 
 # It is of use to carma estimate; what is wrong in it is told with its line.
 printf '#!/bin/sh\n#CARMA --gpu-memory 12G\ntrue\n' >"$T/job.sh"

@@ -119,6 +119,10 @@ run estimate --summary net.txt --batch-size 4096 --explain --estimator horus
 expect_status 1
 grep -q "horus gives one figure" err || fail "$said: $(cat err)"
 
+run estimate --summary net.txt --batch-size 4096 --explain --estimator deepspeed
+expect_status 0
+[ "$(grep -c '^stage [0-3]  ' out)" -eq 4 ] || fail "$said: $(cat out)"
+
 # Every estimator has its line; an unknown layer is told.
 run estimate --summary net.txt --batch-size 8 --estimator all --json
 expect_status 0
