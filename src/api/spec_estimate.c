@@ -60,15 +60,14 @@ static char *text_of(const json_t *json)
 int job_estimate_from_json(const json_t *json, struct job_estimate *estimate, struct error *err)
 {
     const json_t *bytes, *median, *quantile, *confidence, *smact, *source, *from, *profile, *warnings, *warning;
-    json_error_t at;
     size_t i;
 
     job_estimate_init(estimate);
-    if (json_unpack_ex((json_t *)json, &at, JSON_STRICT, "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "bytes",
+    if (json_unpack_ex((json_t *)json, NULL, JSON_STRICT, "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "bytes",
                        &bytes, "median_bytes", &median, "quantile_permille", &quantile, "confidence_permille",
                        &confidence, "sm_activity_permille", &smact, "source", &source, "from", &from, "machine_profile",
                        &profile, "warnings", &warnings) != 0)
-        return error_set(err, EINVAL, "the estimate cannot be read: %s", at.text);
+        return error_set(err, EINVAL, "the estimate has other members than an estimate has");
     estimate->bytes = integer_of(bytes);
     estimate->median_bytes = integer_of(median);
     estimate->quantile_permille = (int32_t)integer_of(quantile);
