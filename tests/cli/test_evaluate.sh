@@ -1,0 +1,101 @@
+#!/bin/sh
+# Usage: test_evaluate.sh CARMA SOURCE
+# carma evaluate on small data sets: what it prints and refuses. How good the figures are is not its matter.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+D=$SOURCE/tests/fakes/datasets
+cp "$D"/*.csv "$SOURCE/tests/fakes/mlp.capture" "$T"
+cd "$T" || exit 99
+REAL=real:real_models.csv,real_model_layers.csv
+
+# check CODE...: Python on what was printed, as `said` (JSON).
+check() {
+    /usr/bin/python3 -S -c 'import json, sys
+said = json.load(open("out"))
+for code in sys.argv[1:]:
+    assert eval("(" + code + ")"), f"not {code}: {said}"' "$@" 2>"$T/why" || fail "$said: $(tail -1 "$T/why")"
+}
+
+# check_rows CODE...: the same on the rows of a CSV, as `rows` (dictionaries).
+check_rows() {
+    /usr/bin/python3 -S -c 'import csv, sys
+rows = list(csv.DictReader(open("out")))
+for code in sys.argv[1:]:
+    assert eval("(" + code + ")"), f"not {code}: {rows}"' "$@" 2>"$T/why" || fail "$said: $(tail -1 "$T/why")"
+}
+
+# Wrong usage.
+expect_error 2 "on what?" evaluate
+expect_error 2 "--estimator: there is no 'oracle'" evaluate --dataset mlp:mlp.csv --estimator oracle
+expect_error 2 "--quantile: '98'" evaluate --dataset mlp:mlp.csv --quantile 98
+expect_error 2 "--quantile: '0.5x'" evaluate --dataset mlp:mlp.csv --quantile 0.5x
+expect_error 2 "--bins: '0'" evaluate --dataset mlp:mlp.csv --bins 0
+expect_error 2 "--bins: ''" evaluate --dataset mlp:mlp.csv --bins ""
+expect_error 2 "--bins: '-1'" evaluate --dataset mlp:mlp.csv --bins=-1
+expect_error 2 "either --json or --rows" evaluate --dataset mlp:mlp.csv --json --rows
+expect_error 2 "takes no arguments: 'mlp.csv'" evaluate mlp.csv
+expect_error 2 "'--captures' needs an argument, DIR" evaluate --captures
+
+# Files that are not what they are said to be.
+expect_error 1 "no KIND:FILE" evaluate --dataset mlp.csv
+expect_error 1 "no KIND:FILE" evaluate --dataset tree:mlp.csv
+expect_error 1 "name two files" evaluate --dataset real:real_models.csv
+expect_error 1 "none.csv" evaluate --dataset mlp:none.csv
+expect_error 1 "cnn.csv:1: unknown column" evaluate --dataset mlp:cnn.csv
+sed 's/linear:25:1275/linear:25:1276/' mlp.csv >wrong.csv
+expect_error 1 "wrong.csv:2: layers: layer 5 is Linear:25:1276, but" evaluate --dataset mlp:wrong.csv
+head -1 mlp.csv >empty.csv
+expect_error 1 "no rows" evaluate --dataset mlp:empty.csv
+printf 'model,batch_size,max_gpu_memory_mib\nbroken,8,2000\n' >broken.csv
+echo 'no capture' >broken.capture
+expect_error 1 "./broken.capture:1:" evaluate --dataset timm:broken.csv --captures .
+expect_error 1 "answers none of the 2 rows" evaluate --dataset timm:timm.csv --estimator replay
+
+# The figures, in the order of docs/formats/cli.md.
+run evaluate --dataset mlp:mlp.csv --estimator horus --json
+expect_status 0
+check 'list(said)[:21] == ["dataset", "estimator", "quantile", "bins_gb", "folds", "in_sample", "rows",
+    "out_of_memory", "unanswered", "left_out", "bin_accuracy", "bin_below", "mae_mib", "mape", "median_ape", "worst_ape",
+    "precision", "recall", "f1", "underestimate_rate", "mean_overestimate"]' \
+    'said["dataset"] == "mlp:mlp.csv" and said["estimator"] == "horus" and said["quantile"] == 0.98' \
+    'said["rows"] == 4 and said["out_of_memory"] == said["unanswered"] == said["left_out"] == 0' \
+    'said["bins_gb"] == 1 and said["in_sample"] is False and said["folds"] is False' \
+    '0 < said["mape"] <= said["worst_ape"] and 0 <= said["underestimate_rate"] <= 1' \
+    'said["recall"] == said["bin_accuracy"]'
+run evaluate --dataset cnn:cnn.csv --estimator horus --json
+expect_status 0
+check 'said["bins_gb"] == 8 and said["rows"] == 7 and said["out_of_memory"] == 1'
+run evaluate --dataset cnn:cnn.csv --estimator horus --bins 0.5 --quantile 0.5 --json
+check 'said["bins_gb"] == 0.5 and said["quantile"] == 0.5'
+run evaluate --dataset transformer:transformer.csv --estimator replay --json
+expect_status 0
+check 'said["rows"] == 3 and said["out_of_memory"] == 1'
+
+# What there is no answer for is counted and told; published figures of the same estimator are held against its own.
+run evaluate --dataset "$REAL" --estimator horus --json
+expect_status 0
+check 'said["rows"] == 5 and said["unanswered"] == 1 and said["left_out"] == 1' 'said["published"]["rows"] == 1'
+run evaluate --dataset "$REAL" --estimator horus
+expect_status 0
+grep -q "^mape  .*%" "$T/out" || fail "$said: no figures: $(cat "$T/out")"
+grep -q "^Left out: 1 " "$T/out" || fail "$said: does not tell what was left out"
+grep -q "^Without an answer: 1 .*othernet" "$T/out" || fail "$said: does not tell what had no answer"
+[ -s "$T/err" ] && fail "$said: a progress bar where there is no terminal"
+
+# The rows themselves; a model's figure is in its row, whatever order the file has.
+run evaluate --dataset "$REAL" --estimator replay --rows
+expect_status 0
+check_rows 'len(rows) == 6 and rows[0]["name"] == "tinynet cifar100 32" and rows[0]["group"] == "tinynet"' \
+    'rows[0]["measured_mib"] == "1801.000" and rows[0]["faketensor_mib"] == "64.100"' \
+    'float(rows[0]["median_mib"]) <= float(rows[0]["quantile_mib"]) and rows[0]["source"] == "replay"' \
+    'rows[2]["median_mib"] == rows[2]["source"] == ""' 'all(row["seen"] == "0" for row in rows)'
+run evaluate --dataset timm:timm.csv --captures . --estimator replay --rows
+expect_status 0
+check_rows 'len(rows) == 1 and rows[0]["name"] == "mlp 32" and float(rows[0]["median_mib"]) > 100'
+
+# A row's key is the FNV-1a hash of its bytes; its fold that modulo 5.
+run evaluate --dataset mlp:mlp.csv --estimator horus --rows
+check_rows 'all(int(row["fold"]) == int(row["key"], 16) % 5 for row in rows)' \
+    '__import__("functools").reduce(lambda h, b: (h ^ b) * 1099511628211 % 2**64,
+        open("mlp.csv", "rb").read().split(b"\n")[1], 14695981039346656037) == int(rows[0]["key"], 16)'
+finish
