@@ -1,0 +1,501 @@
+/* Features of a program, the trained correction of its replay, and SM activity, on networks whose figures are known. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "estimate/correction.h"
+#include "estimate/estimate.h"
+#include "estimate/utilisation.h"
+
+static struct layer *add(struct layer_list *list, enum layer_kind kind, int64_t channels, int64_t side, int64_t parameters)
+{
+    struct layer *layer = layer_list_add(list, kind);
+
+    layer->shape_known = true;
+    layer->rank = side ? 3 : 1;
+    layer->shape[0] = channels;
+    layer->shape[1] = layer->shape[2] = side;
+    layer->parameters = parameters;
+    return layer;
+}
+
+static void add_relu(struct layer_list *list, int64_t channels, int64_t side)
+{
+    struct layer *layer = add(list, LAYER_ACTIVATION, channels, side, 0);
+
+    layer->activation = ACTIVATION_RELU;
+    layer->in_place = true;
+}
+
+static int64_t add_conv(struct layer_list *list, int64_t from, int64_t channels, int64_t side)
+{
+    add(list, LAYER_CONV, channels, side, from * channels * 9 + channels);
+    add_relu(list, channels, side);
+    return channels;
+}
+
+static void begin(struct layer_list *list, int64_t channels, int64_t side)
+{
+    layer_list_init(list);
+    list->input_rank = side ? 3 : 1;
+    list->input[0] = channels;
+    list->input[1] = list->input[2] = side;
+}
+
+/* VGG-16 (Simonyan and Zisserman, 2015, configuration D). */
+static void build_vgg16(struct layer_list *list)
+{
+    static const int plan[] = {64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512, 0};
+    int64_t channels = 3, side = 224;
+
+    begin(list, channels, side);
+    for (size_t i = 0; i < array_size(plan); i++) {
+        if (plan[i])
+            channels = add_conv(list, channels, plan[i], side);
+        else
+            add(list, LAYER_MAX_POOL, channels, side /= 2, 0);
+    }
+    add(list, LAYER_LINEAR, 4096, 0, (25088 + 1) * 4096);
+    add_relu(list, 4096, 0);
+    add(list, LAYER_DROPOUT, 4096, 0, 0);
+    add(list, LAYER_LINEAR, 4096, 0, (4096 + 1) * 4096);
+    add_relu(list, 4096, 0);
+    add(list, LAYER_DROPOUT, 4096, 0, 0);
+    add(list, LAYER_LINEAR, 1000, 0, (4096 + 1) * 1000);
+    layers_complete(list);
+}
+
+/* As many 3x3 convolutions of one width. */
+static void build_plain(struct layer_list *list, int count, int64_t width, int64_t side)
+{
+    int64_t channels = 3;
+
+    begin(list, channels, side);
+    for (int i = 0; i < count; i++)
+        channels = add_conv(list, channels, width, side);
+    add(list, LAYER_AVG_POOL, channels, 1, 0);
+    add(list, LAYER_LINEAR, 100, 0, (channels + 1) * 100);
+    layers_complete(list);
+}
+
+static void build_mlp(struct layer_list *list, int64_t width)
+{
+    begin(list, width, 0);
+    for (int i = 0; i < 4; i++) {
+        add(list, LAYER_LINEAR, width, 0, (width + 1) * width);
+        add_relu(list, width, 0);
+    }
+    layers_complete(list);
+}
+
+static struct estimate_question question_of(const struct layer_list *list, int64_t batch_size)
+{
+    struct estimate_question question = {.layers = list,
+                                         .profile = machine_profile_find("a100-40g-thesis"),
+                                         .declared_bytes = -1,
+                                         .quantile_permille = ESTIMATE_QUANTILE_PERMILLE,
+                                         .fold = -1};
+
+    training_default(&question.training);
+    question.training.batch_size = batch_size;
+    return question;
+}
+
+static struct estimate answer(const struct estimate_question *question)
+{
+    struct estimate result;
+    struct error err;
+
+    assert_int_equal(estimate(&estimator_replay, question, &result, &err), 0);
+    return result;
+}
+
+static void lower(struct program *program, const struct layer_list *list, int64_t batch_size)
+{
+    struct estimate_question question = question_of(list, batch_size);
+    struct error err;
+
+    assert_int_equal(program_lower(program, list, &question.training, &err), 0);
+}
+
+static void assert_near(double value, double expected, double tolerance)
+{
+    if (!(fabs(value - expected) <= tolerance))
+        fail_msg("%.6g is not %.6g within %.2g", value, expected, tolerance);
+}
+
+static void features_are_those_of_the_network(void **state)
+{
+    const struct machine_profile *profile = machine_profile_find("a100-40g-thesis");
+    struct layer_list list;
+    struct program program;
+    struct features features;
+    const float *value = features.values;
+    double base, output, sum = 0;
+
+    build_vgg16(&list);
+    lower(&program, &list, 32);
+    features_compute(&features, &program, profile);
+    base = features.base_bytes;
+    output = 4.0 * 32 * 64 * 224 * 224;
+    assert_near(base, (double)features.replays[REPLAY_MAIN].peak_reserved_bytes + (double)(1690 * MIB), 1);
+    assert_near(value[FEATURE_BASE], log(base / MIB), 1e-6);
+    assert_near(value[FEATURE_CONVOLUTIONS], 13, 0);
+    assert_near(value[FEATURE_BATCH], 32, 0);
+    assert_near(value[FEATURE_PARAMETERS], 4.0 * 138357544 / base, 1e-6); /* torchvision's count */
+    assert_near(value[FEATURE_OUTPUT_MAX], output / base, 1e-6);
+    /* 15.3 GFLOP a sample as multiply-adds (Simonyan and Zisserman's network without its linear layers) */
+    assert_near(exp(value[FEATURE_FLOPS]) / (2 * 32 * 15.3466e9), 1, 1e-3);
+    assert_near(value[FEATURE_LARGEST_IN], 3, 0);
+    assert_near(value[FEATURE_LARGEST_OUT], 64, 0);
+    assert_near(value[FEATURE_LARGEST_HEIGHT], 224, 0);
+    assert_near(value[FEATURE_PIXELS_MAX], log(32 * 224.0 * 224), 1e-5);
+    assert_near(value[FEATURE_WINOGRAD_IN], 64, 0);
+    assert_near(value[FEATURE_WINOGRAD_MAX], 4.0 * 36 * (32 * 56 * 56 * 128 + 64 * 64) / base, 1e-6);
+    assert_near(value[FEATURE_WINOGRAD_LAST], 4.0 * 36 * (32 * 4 * 4 * 1024 + 512 * 512) / base, 1e-6);
+    assert_near(value[FEATURE_GROWTH_MAX], 2, 0); /* the first convolution does not count */
+    assert_near(value[FEATURE_SUM_MAX], 1024, 0);
+    assert_near(value[FEATURE_SUM_MIN], 128, 0);
+    assert_near(value[FEATURE_ALIGNED_IN], 12 / 13.0, 1e-6);
+    assert_near(value[FEATURE_ALIGNED_OUT], 1, 0);
+    assert_near(value[FEATURE_OUT], 0, 0);
+    for (int i = 0; i < WORKSPACE_CLASSES; i++)
+        sum += value[FEATURE_CLASS0 + i];
+    assert_near(sum, 1, 1e-5);
+    /* by class: the first convolution has 67 channels, the second 128, those of 512 more than 700 */
+    assert_near(value[FEATURE_CLASS3] * value[FEATURE_OUTPUT_SUM], output / base, 1e-5);
+    assert_near(value[FEATURE_CLASS4] * value[FEATURE_OUTPUT_SUM], output / base, 1e-5);
+    for (int i = 0; i < FEATURE_COUNT; i++)
+        assert_true(isfinite(value[i]));
+    program_release(&program);
+    layer_list_release(&list);
+}
+
+static void base_is_no_more_than_fits_the_gpu(void **state)
+{
+    struct machine_profile small = *machine_profile_find("a100-40g-thesis");
+    struct layer_list list;
+    struct program program;
+    struct features features;
+
+    small.memory_bytes = 6000 * MIB;
+    build_vgg16(&list);
+    lower(&program, &list, 32);
+    features_compute(&features, &program, &small);
+    assert_true(features.out_of_memory);
+    assert_near(features.base_bytes,
+                (double)(small.memory_bytes - features_context_bytes(&program, &small) + FEATURES_CONTEXT_BYTES), 1);
+    assert_near(features.values[FEATURE_OUT], 1, 0);
+    assert_true(features.values[FEATURE_FILLING] > 0.2);
+    program_release(&program);
+    layer_list_release(&list);
+}
+
+static void programs_have_families(void **state)
+{
+    struct program program = {.conv_count = 1, .attentions = 1};
+
+    assert_int_equal(correction_family_of(&program), CORRECTION_CNN);
+    program = (struct program){.attentions = 1, .linears = 3};
+    assert_int_equal(correction_family_of(&program), CORRECTION_TRANSFORMER);
+    program = (struct program){.norms = 2, .linears = 3};
+    assert_int_equal(correction_family_of(&program), CORRECTION_TRANSFORMER);
+    program = (struct program){.linears = 3};
+    assert_int_equal(correction_family_of(&program), CORRECTION_MLP);
+    program = (struct program){0};
+    assert_int_equal(correction_family_of(&program), CORRECTION_OTHER);
+    program_init(&program);
+    program.norms = program.linears = 1;
+    program_alloc(&program, (struct program_event){.bytes = 8, .category = MEMORY_BUFFER}); /* running statistics */
+    assert_int_equal(correction_family_of(&program), CORRECTION_MLP);
+    program_release(&program);
+}
+
+/* Thesis, Table 6.2: none of these runs is in what the trees learned from. */
+static void published_runs_are_met(void **state)
+{
+    static const struct {
+        int64_t batch_size;
+        double measured_mib;
+    } runs[] = {{64, 13642}, {128, 24408}};
+    struct layer_list list;
+
+    build_vgg16(&list);
+    for (size_t i = 0; i < array_size(runs); i++) {
+        struct estimate_question question = question_of(&list, runs[i].batch_size);
+        struct estimate result = answer(&question);
+        double measured = runs[i].measured_mib * MIB;
+        assert_near((double)result.median_bytes / measured, 1, 0.06);
+        assert_true((double)result.bytes >= measured);
+        assert_true((double)result.bytes <= 1.3 * measured);
+        assert_true((double)result.low_bytes < measured);
+        assert_true(result.confidence_permille >= 800);
+        assert_false(result.exceeds_gpu);
+    }
+    layer_list_release(&list);
+}
+
+static void parts_sum_to_the_best_guess(void **state)
+{
+    struct layer_list list;
+    struct estimate_question question;
+    struct estimate result;
+    int64_t sum;
+
+    build_vgg16(&list);
+    question = question_of(&list, 32);
+    result = answer(&question);
+    assert_true(result.has_parts);
+    sum = result.fragmentation_bytes + result.context_bytes + result.correction_bytes;
+    for (int i = 0; i < MEMORY_CATEGORY_COUNT; i++)
+        sum += result.parts[i];
+    assert_int_equal(sum, result.median_bytes);
+    assert_int_equal(result.context_bytes, question.profile->context_bytes + question.profile->cudnn_bytes);
+    assert_true(result.parts[MEMORY_PARAMETER] == 4 * INT64_C(138357544));
+    assert_true(result.fragmentation_bytes >= 0);
+    layer_list_release(&list);
+}
+
+static void quantiles_rise_around_the_best_guess(void **state)
+{
+    struct layer_list list;
+    int64_t last = 0;
+
+    build_plain(&list, 6, 64, 64);
+    for (int32_t quantile = 1; quantile < 1000; quantile += 7) {
+        struct estimate_question question = question_of(&list, 32);
+        struct estimate result;
+        question.quantile_permille = quantile;
+        result = answer(&question);
+        assert_true(result.bytes >= last);
+        last = result.bytes;
+        if (quantile < 500)
+            assert_true(result.bytes <= result.median_bytes);
+        else
+            assert_true(result.bytes + 1 >= result.median_bytes);
+    }
+    layer_list_release(&list);
+}
+
+static void margin_does_not_drive_off_what_fits(void **state)
+{
+    struct machine_profile small = *machine_profile_find("a100-40g-thesis");
+    struct layer_list list;
+    struct estimate_question question;
+    struct estimate result;
+
+    build_vgg16(&list);
+    question = question_of(&list, 128);
+    result = answer(&question);
+    small.memory_bytes = result.median_bytes + 600 * MIB;
+    question.profile = &small;
+    result = answer(&question);
+    assert_false(result.exceeds_gpu);
+    assert_true(result.bytes <= small.memory_bytes);
+    small.memory_bytes = 12000 * MIB;
+    result = answer(&question);
+    assert_true(result.exceeds_gpu);
+    assert_true(result.median_bytes > small.memory_bytes);
+    layer_list_release(&list);
+}
+
+static void other_machines_context_takes_its_place(void **state)
+{
+    struct machine_profile other = *machine_profile_find("a100-40g-thesis");
+    struct layer_list list;
+    struct estimate_question question;
+    struct estimate here, there;
+
+    build_plain(&list, 6, 64, 64);
+    question = question_of(&list, 32);
+    here = answer(&question);
+    other.context_bytes -= 900 * MIB;
+    other.memory_bytes -= 900 * MIB;
+    question.profile = &other;
+    there = answer(&question);
+    assert_near((double)(here.median_bytes - there.median_bytes) / MIB, 900, 0.01);
+    layer_list_release(&list);
+}
+
+static void folds_have_models_of_their_own(void **state)
+{
+    struct layer_list list;
+    struct estimate_question question;
+    int64_t all, folds[5];
+
+    build_plain(&list, 12, 96, 128);
+    question = question_of(&list, 32);
+    all = answer(&question).median_bytes;
+    for (int32_t i = 0; i < 5; i++) {
+        question.fold = i;
+        folds[i] = answer(&question).median_bytes;
+        assert_true(folds[i] != all);
+        assert_near((double)folds[i] / (double)all, 1, 0.15);
+        for (int32_t k = 0; k < i; k++)
+            assert_true(folds[i] != folds[k]);
+    }
+    layer_list_release(&list);
+}
+
+/* The trees jump where they learned to, but a larger job does not look much smaller. */
+static void more_of_anything_does_not_need_much_less(void **state)
+{
+    static const int64_t sides[] = {32, 96, 160}, widths[] = {24, 64, 150, 320};
+
+    for (size_t s = 0; s < array_size(sides); s++)
+        for (size_t w = 0; w < array_size(widths); w++)
+            for (int count = 2; count <= 12; count += 5) {
+                int64_t last = 0;
+                struct layer_list list;
+                build_plain(&list, count, widths[w], sides[s]);
+                for (int64_t batch = 4; batch <= 64; batch *= 2) {
+                    struct estimate_question question = question_of(&list, batch);
+                    int64_t bytes = answer(&question).median_bytes;
+                    assert_true((double)bytes > 0.93 * (double)last);
+                    last = bytes;
+                }
+                layer_list_release(&list);
+            }
+    for (size_t s = 0; s < array_size(sides); s++) {
+        int64_t last = 0;
+        for (int count = 2; count <= 20; count += 3) {
+            struct layer_list list;
+            struct estimate_question question;
+            int64_t bytes;
+            build_plain(&list, count, 64, sides[s]);
+            question = question_of(&list, 16);
+            bytes = answer(&question).median_bytes;
+            assert_true((double)bytes > 0.93 * (double)last);
+            last = bytes;
+            layer_list_release(&list);
+        }
+    }
+}
+
+static void what_was_never_measured_is_less_sure(void **state)
+{
+    struct layer_list list;
+    struct estimate_question question;
+    int32_t plain;
+
+    build_plain(&list, 6, 64, 64);
+    question = question_of(&list, 32);
+    plain = answer(&question).confidence_permille;
+    question.training.precision = PRECISION_AMP;
+    assert_int_equal(answer(&question).confidence_permille, plain - 200);
+    question.training.precision = PRECISION_TF32;
+    question.training.optimizer = OPTIMIZER_ADAFACTOR;
+    assert_int_equal(answer(&question).confidence_permille, plain - 50);
+    question.training.optimizer = OPTIMIZER_ADAMW;
+    assert_int_equal(answer(&question).confidence_permille, plain);
+    list.unknown = (uint32_t)list.count;
+    assert_int_equal(answer(&question).confidence_permille, plain - 400);
+    assert_true(strlen(answer(&question).warning) > 0);
+    layer_list_release(&list);
+}
+
+static void summary_without_shapes_gives_the_states_alone(void **state)
+{
+    struct layer_list list;
+    struct estimate_question question;
+    struct estimate result;
+    struct error err;
+
+    build_mlp(&list, 2000);
+    for (size_t i = 0; i < list.count; i++)
+        list.items[i].shape_known = false;
+    question = question_of(&list, 32);
+    result = answer(&question);
+    /* parameters, gradients, two states and a temporary */
+    assert_int_equal(result.bytes, question.profile->context_bytes + INT64_C(5) * 4 * 4 * 2001 * 2000);
+    assert_true(result.confidence_permille <= 200);
+    assert_true(strstr(result.warning, "no shapes") != NULL);
+    layer_list_release(&list);
+    question.layers = NULL;
+    assert_int_equal(estimate(&estimator_replay, &question, &result, &err), -ENOTSUP);
+}
+
+static void activity_grows_with_the_work_and_falls_on_faster_gpus(void **state)
+{
+    const struct machine_profile *h200 = machine_profile_find("h200");
+    struct machine_profile slow = *machine_profile_find("a100-40g-thesis");
+    struct layer_list list;
+    struct estimate_question question;
+    struct estimate small, large, fast;
+
+    slow.sm_count /= 4;
+    slow.bandwidth_gbps /= 4;
+    build_plain(&list, 6, 64, 64);
+    question = question_of(&list, 2);
+    small = answer(&question);
+    question.training.batch_size = 64;
+    large = answer(&question);
+    assert_true(small.smact_permille >= 0 && large.smact_permille <= 1000);
+    assert_true(large.smact_permille > small.smact_permille + 200);
+    assert_true(large.smocc_permille > small.smocc_permille && large.smocc_permille < large.smact_permille);
+    question.profile = h200;
+    fast = answer(&question);
+    assert_in_range(fast.smact_permille, 1, large.smact_permille - 1);
+    question.profile = &slow;
+    /* four times the time: a / (a + (1 - a) / 4) */
+    assert_near(answer(&question).smact_permille,
+                1000 * large.smact_permille / (large.smact_permille + (1000 - large.smact_permille) / 4.0), 2);
+    layer_list_release(&list);
+    build_mlp(&list, 512);
+    question = question_of(&list, 64);
+    assert_in_range(answer(&question).smact_permille, 1, 999);
+    layer_list_release(&list);
+}
+
+static void activity_features_count_a_steady_step(void **state)
+{
+    float first[UTILISATION_COUNT], second[UTILISATION_COUNT];
+    struct layer_list list;
+    struct program program;
+
+    build_plain(&list, 6, 64, 64);
+    lower(&program, &list, 8);
+    utilisation_features_compute(first, &program);
+    assert_near(first[UTILISATION_U_CHANNELS], 64, 1e-3);
+    assert_true(first[UTILISATION_U_CHANNELS_IN] > 60 && first[UTILISATION_U_CHANNELS_IN] < 64);
+    assert_near(first[UTILISATION_U_PIXELS], log(8 * 64.0 * 64), 1e-4);
+    assert_near(first[UTILISATION_U_BATCH], log(8), 1e-6);
+    assert_near(exp(first[UTILISATION_U_INPUT]), 4 * 8 * 3 * 64 * 64, 1);
+    program_release(&program);
+    lower(&program, &list, 16);
+    utilisation_features_compute(second, &program);
+    assert_near(second[UTILISATION_U_KERNELS], first[UTILISATION_U_KERNELS], 0);
+    assert_near(second[UTILISATION_U_FLOPS] - first[UTILISATION_U_FLOPS], log(2), 1e-3);
+    program_release(&program);
+    layer_list_release(&list);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(features_are_those_of_the_network),
+        cmocka_unit_test(base_is_no_more_than_fits_the_gpu),
+        cmocka_unit_test(programs_have_families),
+        cmocka_unit_test(published_runs_are_met),
+        cmocka_unit_test(parts_sum_to_the_best_guess),
+        cmocka_unit_test(quantiles_rise_around_the_best_guess),
+        cmocka_unit_test(margin_does_not_drive_off_what_fits),
+        cmocka_unit_test(other_machines_context_takes_its_place),
+        cmocka_unit_test(folds_have_models_of_their_own),
+        cmocka_unit_test(more_of_anything_does_not_need_much_less),
+        cmocka_unit_test(what_was_never_measured_is_less_sure),
+        cmocka_unit_test(summary_without_shapes_gives_the_states_alone),
+        cmocka_unit_test(activity_grows_with_the_work_and_falls_on_faster_gpus),
+        cmocka_unit_test(activity_features_count_a_steady_step),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
