@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
+#include "core/ledger.h"
 #include "daemon/engine.h"
 #include "daemon/node.h"
 
@@ -205,15 +206,35 @@ static void work(uv_work_t *work)
 
 /* ---- On the loop ---- */
 
-/* More than the largest GPU has is then the whole of it: the recorded figure 40000 MiB means "fills the GPU", and an
+/* The most memory that so many GPUs of the node have; 0: there are fewer. */
+static int64_t memory_of_gpus(const struct core *core, uint32_t wanted)
+{
+    int64_t most = 0;
+
+    for (uint32_t i = 0; i < core_gpu_count(core); i++) {
+        int64_t total = core_gpu(core, i)->total_bytes;
+        uint32_t as_large = 0;
+        for (uint32_t k = 0; k < core_gpu_count(core); k++)
+            as_large += core_gpu(core, k)->total_bytes >= total;
+        if (as_large >= wanted && total > most)
+            most = total;
+    }
+    return most;
+}
+
+/* More than the GPUs have is then all that they have: the recorded figure 40000 MiB means "fills the GPU", and an
  * estimate with its margin is no reason to refuse a job. What a person declares is. */
 static void fit_claim(const struct daemon *daemon, struct record_submitted *wants)
 {
     struct reason why;
+    int64_t most;
 
-    if ((wants->claim_source == CLAIM_RECORDED || wants->claim_source == CLAIM_ESTIMATED) &&
-        !core_could_ever_run(daemon->core, wants, &why) && why.code == REASON_NEVER_FITS && why.best_bytes > 0)
-        wants->claim_bytes = why.best_bytes;
+    if ((wants->claim_source != CLAIM_RECORDED && wants->claim_source != CLAIM_ESTIMATED) ||
+        core_could_ever_run(daemon->core, wants, &why))
+        return;
+    most = memory_of_gpus(daemon->core, wants->gpus);
+    if (most > 0 && wants->claim_bytes > most)
+        wants->claim_bytes = most;
 }
 
 static int check_applicants(struct submission *submission)

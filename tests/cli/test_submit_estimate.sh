@@ -70,6 +70,14 @@ grep -q "warning: .*Quark" "$T/err" || fail "$said: $(cat "$T/err")"
 run show 6
 grep -q "^Warning    .*Quark" "$T/out" || fail "$said: $(cat "$T/out")"
 
+# More than any GPU has is no reason to refuse it: it gets whole ones.
+run submit --parsable --hold -G 2 --summary resnet50.summary --batch-size 1024 -- true
+expect_status 0
+grep -q "warning: the estimate of [0-9.]* GiB is more than a GPU has (39.6 GiB): the job is given a whole one$" "$T/err" ||
+    fail "$said: $(cat "$T/err")"
+[ "$(field 7 claim_bytes)" -lt "$(field 7 estimate.bytes)" ] || fail "more is claimed than a GPU has"
+expect_field 7 claim_source estimated
+
 # What is no summary, or a cut one, is refused in one line, with all that came with it.
 echo 'Total params: 1' >nonsense.txt
 head -n 40 resnet50.summary >cut.summary
@@ -89,14 +97,14 @@ JOB
 sed 's/resnet50/cut/' good.rad >bad.rad
 expect_error 1 "job 2 of the request: cut.summary:" submit good.rad bad.rad
 run queue --all --json
-[ "$(grep -c '"id"' "$T/out")" -eq 6 ] || fail "a refused job was taken: $(cat "$T/out")"
+[ "$(grep -c '"id"' "$T/out")" -eq 7 ] || fail "a refused job was taken: $(cat "$T/out")"
 
 # Where the memory is declared there is no need of it: a warning is enough.
 run submit --parsable --hold --gpu-memory 3G --summary nonsense.txt --batch-size 8 -- true
 expect_status 0
 grep -q "warning: nonsense.txt:1: " "$T/err" || fail "$said: $(cat "$T/err")"
-expect_field 7 claim_bytes 3221225472
-expect_field 7 estimate.bytes None
+expect_field 8 claim_bytes 3221225472
+expect_field 8 estimate.bytes None
 
 # A restart keeps it to the letter, and makes nothing anew.
 stop_daemon
@@ -106,7 +114,7 @@ cmp -s first.json again.json || fail "a restart changed it: $(diff first.json ag
 # The texts themselves are not kept.
 python3 -c 'import sqlite3, sys
 rows = sqlite3.connect(sys.argv[1]).execute("SELECT body FROM spec").fetchall()
-assert len(rows) == 7 and not any("Conv2d" in body for body, in rows), rows' "$STATE/store.db" ||
+assert len(rows) == 8 and not any("Conv2d" in body for body, in rows), rows' "$STATE/store.db" ||
     fail "the store holds the summaries"
 
 # The job runs within what was estimated, and the next of its kind goes by what it held.
@@ -116,12 +124,12 @@ expect_status 0
 expect_field 1 crashes 0
 [ "$(field 1 placements.0.observed_bytes)" -le "$(field 1 estimate.bytes)" ] || fail "it held more than was estimated"
 run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- "$TRAIN" --workload resnet --seconds 240
-expect_field 8 claim_source learned
-expect_field 8 estimate.source replay
-run explain 8
+expect_field 9 claim_source learned
+expect_field 9 estimate.source replay
+run explain 9
 grep -q "on each GPU, learned from earlier runs: estimated " "$T/out" || fail "$said: $(cat "$T/out")"
 run submit --parsable --hold --summary quark.summary --batch-size 32 -- "$TRAIN" --workload resnet --seconds 240
-expect_field 9 claim_source estimated # another model: not the same job
+expect_field 10 claim_source estimated # another model: not the same job
 
 # Eight jobs never seen before on four GPUs: by their estimates they share at once, and none runs out of memory.
 {
@@ -138,27 +146,27 @@ report = json.load(open(sys.argv[1]))
 assert report["jobs"] == 8 and report["failed"] == 0 and report["oom"] == 0, report
 assert report["wait_p95_s"] < 200, report # one after the other the last four would wait for 240 s at least
 PYTHON
-expect_field 17 estimate.from summaries/efficientnet_b0-224.txt
-expect_field 17 claim_source estimated
+expect_field 18 estimate.from summaries/efficientnet_b0-224.txt
+expect_field 18 claim_source estimated
 
 # Other settings: a recorded figure of the estimator's name goes before what it would compute; none computes nothing.
 stop_daemon
 start_daemon --config /dev/null --set estimator=horus --set estimate_quantile=90% --set machine_profile=a100-40g-later
 printf 'conda activate base\ntrue\nresnet50.summary\nimagenet\n32\nexclusive\n1\n5000\n4000\n' >recorded.rad
 run submit --parsable --hold recorded.rad
-expect_field 18 claim_source recorded
-expect_field 18 claim_bytes 4194304000
-expect_field 18 estimate.source horus
+expect_field 19 claim_source recorded
+expect_field 19 claim_bytes 4194304000
+expect_field 19 estimate.source horus
 run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- true
-expect_field 19 claim_source estimated
-expect_field 19 estimate.machine_profile a100-40g-later
-expect_field 19 estimate.quantile_permille 900
+expect_field 20 claim_source estimated
+expect_field 20 estimate.machine_profile a100-40g-later
+expect_field 20 estimate.quantile_permille 900
 stop_daemon
 start_daemon --config /dev/null --set policy=thesis
 run submit --parsable --hold --summary nonsense.txt --batch-size 8 -- true
 expect_status 0
-expect_field 20 claim_source unknown
-expect_field 20 estimate None
+expect_field 21 claim_source unknown
+expect_field 21 estimate None
 
 # What was decided follows from what is stored.
 stop_daemon
