@@ -1,6 +1,7 @@
-/* torchinfo 1.5 to 1.8: a tree of modules in the first column (├─, │, └─ or +, |), parents before their children, then
- * any of seven columns in any order. A parent's parameters are those that its children have not; at the depth where the
- * tree is cut off, all that are below. Cells are as wide as they need to be: told apart by blanks, not by their place.
+/* torchinfo to 1.8, and torch-summary, from which it comes: a tree of modules in the first column (├─, │, └─ or +, |),
+ * parents before their children, then any of seven columns in any order. A parent's parameters are those that its
+ * children have not; at the depth where the tree is cut off, all that are below. Cells are as wide as they need to be:
+ * told apart by blanks, not by their place.
  */
 #include <errno.h>
 #include <string.h>
@@ -258,6 +259,7 @@ static int finish(struct reader *reader, struct table *table)
     const struct footer_value *input = &table->footer.sizes[FOOTER_INPUT];
     struct layer_list *list = reader->list;
     const bool called = input->line > 0;
+    double scale;
     bool hidden;
     int ret = footer_check(&table->footer, reader);
 
@@ -272,8 +274,10 @@ static int finish(struct reader *reader, struct table *table)
         return ret;
     footer_apply(&table->footer, reader, 0);
     fill_attention(reader);
+    /* its ancestor leaves the batch open and means 1024 * 1024 bytes by MB */
+    scale = list->batch_size < 1 ? 1048576.0 / MEGABYTE : 1;
     if (called)
-        input_from_bytes(list, input->value, input->slack);
+        input_from_bytes(list, scale * input->value, scale * input->slack);
     return 0;
 }
 

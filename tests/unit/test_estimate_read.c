@@ -533,7 +533,7 @@ static void test_input_by_its_size(void **state)
         {"torchsummary-resnet101.txt", 3, {3, 64, 64}},  {"torchsummary-attentive.txt", 3, {3, 32, 32}},
         {"torchsummary-batch.txt", 3, {3, 64, 64}},      {"torchsummary-perceptron.txt", 1, {64}},
         {"torchinfo-1.8.0-plain.txt", 3, {3, 64, 64}},   {"torchinfo-1.8.0-words.txt", 1, {12}},
-        {"torchinfo-1.8.0-columns.txt", 3, {3, 64, 64}},
+        {"torchinfo-1.8.0-columns.txt", 3, {3, 64, 64}}, {"torchinfo-ancestor-columns.txt", 3, {3, 224, 224}},
     };
 
     for (size_t i = 0; i < array_size(cases); i++) {

@@ -4,6 +4,8 @@ What makes which (the public packages print, the models are ours or torchvision'
   torchsummary   torchsummary 1.5.1, torch 1.13, torchvision 0.14     torchsummary-*.txt
   torchinfo      torchinfo of the version that is importable          torchinfo-VERSION-*.txt
                  (made with 1.5.2, 1.6.6, 1.7.2, 1.8.0 on torch 1.13)
+  torch-summary  torch-summary 1.4.5 (another package than torchsummary; torchinfo's ancestor), torch 1.13
+                                                                      torchinfo-ancestor-*.txt
   torchinfo-next from torchinfo-1.8.0-columns.txt: as versions after 1.8.0 print units (not released when this was made)
   keras3         keras 3.15 on torch                                  keras3-*.txt
   keras2         a writer of our own (there was no TensorFlow): the layout of TensorFlow 2.15's tf_keras ("new") and of
@@ -85,6 +87,18 @@ def make_torchinfo():
     import torch
 
     save("words", models.words(), input_data=torch.zeros(3, 12, dtype=torch.long))
+
+
+def make_torch_summary():
+    import torch
+    from torchsummary import summary
+
+    import models
+
+    options = {"verbose": 0, "device": torch.device("cpu")}
+    write("torchinfo-ancestor-columns", str(summary(
+        models.Convolutions(), (3, 224, 224), depth=4,
+        col_names=("kernel_size", "output_size", "num_params"), **options)))
 
 
 def make_torchinfo_next():
