@@ -168,7 +168,6 @@ static struct tape_value forward(struct lowering *lowering)
             scope_count += enter(lowering, i, &scopes[scope_count]);
     }
     leave(lowering, scopes, scope_count, 0);
-    lowering->layers[last].alive = false;
     return lowering->layers[last].value;
 }
 

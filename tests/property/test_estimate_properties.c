@@ -70,7 +70,7 @@ static size_t best_piece(const struct slow *slow, int64_t bytes, bool small)
     return best;
 }
 
-static void grow(struct slow *slow, int64_t bytes)
+static bool grow(struct slow *slow, int64_t bytes, bool must)
 {
     int64_t segment = bytes <= MIB ? 2 * MIB : bytes < 10 * MIB ? 20 * MIB : (bytes + 2 * MIB - 1) / (2 * MIB) * (2 * MIB);
 
@@ -80,14 +80,19 @@ static void grow(struct slow *slow, int64_t bytes)
                 slow->reserved -= slow->pieces[i].bytes;
                 remove_piece(slow, i);
             }
-    if (slow->limit_bytes && slow->reserved + segment > slow->limit_bytes)
+    if (slow->limit_bytes && slow->reserved + segment > slow->limit_bytes) {
+        if (!must)
+            return false;
         slow->out_of_memory = true;
+    }
     insert_piece(slow, slow->count, (struct piece){slow->end, segment, slow->end, false});
     slow->end += segment;
     slow->reserved += segment;
+    return true;
 }
 
-static int64_t slow_take(struct slow *slow, int64_t bytes)
+/* Its address; -1: there is no room, and it need not be. */
+static int64_t slow_take(struct slow *slow, int64_t bytes, bool must)
 {
     int64_t rest;
     size_t at;
@@ -95,7 +100,8 @@ static int64_t slow_take(struct slow *slow, int64_t bytes)
     bytes = (bytes + 511) / 512 * 512;
     at = best_piece(slow, bytes, bytes <= MIB);
     if (at == slow->count) {
-        grow(slow, bytes);
+        if (!grow(slow, bytes, must))
+            return -1;
         at = slow->count - 1;
     }
     rest = slow->pieces[at].bytes - bytes;
@@ -168,11 +174,15 @@ struct world {
     size_t count;
 };
 
-static void take_one(struct world *world, int64_t bytes)
+static void take_one(struct world *world, int64_t bytes, bool must)
 {
-    uint32_t block = allocator_take(&world->allocator, bytes);
+    uint32_t block = must ? allocator_take(&world->allocator, bytes) : allocator_try(&world->allocator, bytes);
+    int64_t address = slow_take(&world->slow, bytes, must);
 
-    assert_int_equal(world->allocator.blocks[block].address, slow_take(&world->slow, bytes));
+    assert_int_equal(block == NO_BLOCK, address < 0);
+    if (block == NO_BLOCK)
+        return;
+    assert_int_equal(world->allocator.blocks[block].address, address);
     assert_true(world->allocator.blocks[block].bytes >= bytes);
     world->live[world->count++] = block;
 }
@@ -199,7 +209,8 @@ static uint32_t play(uint64_t seed, int64_t limit_bytes, size_t most, int turns,
     for (int turn = 0; turn < turns; turn++) {
         bool take = !world->count || (world->count < most && random_range(&world->random, 0, 1));
         if (take)
-            take_one(world, draw_bytes(&world->random, kind < 0 ? (int)random_range(&world->random, 0, 4) : kind));
+            take_one(world, draw_bytes(&world->random, kind < 0 ? (int)random_range(&world->random, 0, 4) : kind),
+                     random_range(&world->random, 0, 3));
         else
             give_one(world, (size_t)random_range(&world->random, 0, (int64_t)world->count - 1));
         assert_sound(&world->allocator, &world->slow);
@@ -239,13 +250,13 @@ static void many_equal_blocks_spill(void **state)
     world->random.state = 7;
     allocator_init(&world->allocator, 0);
     while (world->count < 1400)
-        take_one(world, 512);
+        take_one(world, 512, true);
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 700 - 100 * round; i++)
             give_one(world, (size_t)random_range(&world->random, 0, (int64_t)world->count - 1));
         most = world->allocator.free[true].leaf_count > most ? world->allocator.free[true].leaf_count : most;
         while (world->count < 1300)
-            take_one(world, draw_bytes(&world->random, 0));
+            take_one(world, draw_bytes(&world->random, 0), true);
         assert_sound(&world->allocator, &world->slow);
     }
     while (world->count)

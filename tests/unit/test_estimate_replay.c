@@ -180,6 +180,8 @@ static void empty_program_needs_nothing(void **state)
     struct replay_result result;
 
     program_init(&program);
+    give(&program, 0); /* there is none */
+    assert_int_equal(program.event_count, 0);
     result = replay_with(&program, no_workspace, 0);
     assert_int_equal(result.peak_reserved_bytes, 0);
     assert_int_equal(result.peak_allocated_bytes, 0);
