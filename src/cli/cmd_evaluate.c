@@ -160,6 +160,9 @@ static int run(struct evaluate_options *wanted, const struct dataset *dataset)
     if (wanted->bins_gb <= 0)
         wanted->bins_gb = dataset->kind == DATASET_MLP ? 1 : 8;
     asked.bin_bytes = (int64_t)(wanted->bins_gb * (double)METRICS_BIN_GB_BYTES);
+    if (dataset->profile->memory_bytes / asked.bin_bytes >= METRICS_MAX_CLASSES)
+        return cli_fail("bins of %g GB are too narrow for a GPU of %lld MiB: choose wider ones", wanted->bins_gb,
+                        (long long)(dataset->profile->memory_bytes / MIB));
     rc = evaluate(&evaluation, dataset, &asked, &err);
     hide_progress();
     if (rc)

@@ -60,8 +60,9 @@ json_t *evaluate_json(const struct evaluate_options *wanted, const struct datase
                                       number(evaluation->published_worst_ape)));
     if (evaluation->smact_rows)
         json_object_set_new(report, "sm_activity",
-                            json_pack("{s:I, s:o, s:o}", "rows", (json_int_t)evaluation->smact_rows, "r2",
-                                      number(evaluation->smact_r2), "mae", number(evaluation->smact_mae)));
+                            json_pack("{s:I, s:o, s:o, s:b}", "rows", (json_int_t)evaluation->smact_rows, "r2",
+                                      number(evaluation->smact_r2), "mae", number(evaluation->smact_mae), "in_sample",
+                                      evaluation->smact_in_sample));
     return report;
 }
 
@@ -98,8 +99,8 @@ static void put_remarks(const struct evaluate_options *wanted, const struct data
                       wanted->estimator->name, evaluation->published_rows, 100 * evaluation->published_mape,
                       100 * evaluation->published_worst_ape);
     if (evaluation->smact_rows)
-        strbuf_printf(out, "SM activity of %zu rows: R2 %.3f, mean error %.3f.\n", evaluation->smact_rows,
-                      evaluation->smact_r2, evaluation->smact_mae);
+        strbuf_printf(out, "SM activity of %zu rows: R2 %.3f, mean error %.3f%s.\n", evaluation->smact_rows,
+                      evaluation->smact_r2, evaluation->smact_mae, evaluation->smact_in_sample ? " (in sample)" : "");
 }
 
 void evaluate_format(const struct evaluate_options *wanted, const struct dataset *dataset,

@@ -36,6 +36,17 @@ static void add_seen(struct seen *seen, const char *model_name, enum dataset_kin
     seen->count += array.count;
 }
 
+static void sort_seen(struct seen *seen)
+{
+    if (seen->count)
+        qsort(seen->keys, seen->count, sizeof *seen->keys, compare_keys);
+}
+
+static bool has_seen(const struct seen *seen, uint64_t key)
+{
+    return seen->count && bsearch(&key, seen->keys, seen->count, sizeof *seen->keys, compare_keys);
+}
+
 /* `auto` may ask any of them. */
 static struct seen find_seen(const struct estimator *estimator, enum dataset_kind kind)
 {
@@ -46,8 +57,17 @@ static struct seen find_seen(const struct estimator *estimator, enum dataset_kin
     for (size_t i = 0; i < array_size(models); i++)
         if (any || strcmp(models[i], estimator->name) == 0)
             add_seen(&seen, models[i], kind);
-    if (seen.count)
-        qsort(seen.keys, seen.count, sizeof *seen.keys, compare_keys);
+    sort_seen(&seen);
+    return seen;
+}
+
+/* SM activity has models of its own, whichever estimator says what memory is needed. */
+static struct seen find_activity_seen(enum dataset_kind kind)
+{
+    struct seen seen = {0};
+
+    add_seen(&seen, "utilisation", kind);
+    sort_seen(&seen);
     return seen;
 }
 
@@ -81,19 +101,24 @@ static int ask_all(struct evaluation *evaluation, const struct dataset *dataset,
                    const struct evaluation_options *options, struct error *err)
 {
     struct seen seen = find_seen(options->estimator, dataset->kind);
+    struct seen activity_seen = find_activity_seen(dataset->kind);
     int rc = 0;
 
     for (size_t i = 0; i < evaluation->count && rc == 0; i++) {
         struct evaluation_row *asked = &evaluation->rows[i];
         asked->row = &dataset->rows[i];
-        asked->seen = seen.count && bsearch(&asked->row->key, seen.keys, seen.count, sizeof *seen.keys, compare_keys);
-        asked->fold = options->folds && asked->seen ? dataset_fold(asked->row) : -1;
+        asked->seen = has_seen(&seen, asked->row->key);
+        asked->activity_seen = has_seen(&activity_seen, asked->row->key);
+        /* a formula has not seen anything: then it is about SM activity alone */
+        asked->fold =
+            options->folds && (seen.count ? asked->seen : asked->activity_seen) ? dataset_fold(asked->row) : -1;
         rc = ask(evaluation, asked, dataset, options, err);
         evaluation->in_sample |= asked->answered && asked->seen && asked->fold < 0;
         if (options->progress)
             options->progress(i + 1, evaluation->count, options->progress_context);
     }
     free(seen.keys);
+    free(activity_seen.keys);
     return rc;
 }
 
@@ -150,6 +175,7 @@ static void measure_activity(struct evaluation *evaluation)
         squares += actual * actual;
         residuals += error * error;
         errors += fabs(error);
+        evaluation->smact_in_sample |= asked->activity_seen && asked->fold < 0;
         count++;
     }
     evaluation->smact_rows = count;

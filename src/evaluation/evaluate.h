@@ -21,8 +21,9 @@ struct evaluation_row {
     const struct dataset_row *row; /* borrowed */
     struct estimate estimate;
     bool answered;
-    bool seen;    /* the estimator's models were trained on it ... */
-    int32_t fold; /* ... and it was asked of those without this fold; -1: of the whole */
+    bool seen;          /* the estimator's models were trained on it ... */
+    bool activity_seen; /* ... those of SM activity were ... */
+    int32_t fold;       /* ... and it was asked of those without this fold; -1: of the whole */
 };
 
 struct evaluation {
@@ -38,6 +39,7 @@ struct evaluation {
     double published_mape, published_worst_ape; /* |median - published| / published */
     /* SM activity, where it was recorded and estimated. */
     size_t smact_rows;
+    bool smact_in_sample;
     double smact_r2, smact_mae;
 };
 

@@ -31,7 +31,7 @@ struct metrics {
     double mean_overestimate;           /* mean of max(0, answer - measured) / measured, over all of them */
 };
 
-/* bin_bytes >= memory_bytes / METRICS_MAX_CLASSES; memory_bytes: of the GPU. */
+/* memory_bytes: of the GPU; memory_bytes / bin_bytes < METRICS_MAX_CLASSES. */
 void metrics_compute(struct metrics *metrics, const struct metrics_row *rows, size_t count, int64_t bin_bytes,
                      int64_t memory_bytes);
 

@@ -511,6 +511,54 @@ static void test_published_files(void **state)
     }
 }
 
+/* Rows that the tables in data/models have seen: told, or asked of the fold's models. */
+static void test_seen_rows(void **state)
+{
+    char path[] = "/tmp/carma-test-XXXXXX";
+    struct evaluation_options options = {.quantile_permille = 900, .bin_bytes = METRICS_BIN_GB_BYTES};
+    CLEANUP(free_ptr) char *text = NULL, *which = NULL;
+    struct evaluation evaluation;
+    struct dataset dataset;
+    struct error err;
+    size_t length, lines = 0, end = 0;
+    int fd;
+
+    if (access(CARMA_PUBLISHED "/mlp.csv", R_OK) != 0) {
+        print_message("skipped: %s is not here\n", CARMA_PUBLISHED);
+        skip();
+    }
+    assert_int_equal(file_read(CARMA_PUBLISHED "/mlp.csv", 64 << 20, &text, &length, &err), 0);
+    while (lines < 12)
+        lines += text[end++] == '\n';
+    fd = mkstemp(path);
+    assert_int_equal(write(fd, text, end), end);
+    close(fd);
+    which = xasprintf("mlp:%s", path);
+    read_set(&dataset, which, NULL);
+    unlink(path);
+    for (int folds = 0; folds < 2; folds++) {
+        const struct estimator *const tables[] = {&estimator_gpumemnet, &estimator_auto};
+        for (size_t i = 0; i < array_size(tables); i++) {
+            options.estimator = tables[i];
+            options.folds = folds;
+            assert_int_equal(evaluate(&evaluation, &dataset, &options, &err), 0);
+            assert_int_equal(evaluation.in_sample, !folds);
+            assert_int_equal(evaluation.metrics.rows, 11);
+            for (size_t j = 0; j < evaluation.count; j++) {
+                assert_true(evaluation.rows[j].seen);
+                assert_int_equal(evaluation.rows[j].fold, folds ? dataset_fold(&dataset.rows[j]) : -1);
+            }
+            evaluation_release(&evaluation);
+        }
+    }
+    options.estimator = &estimator_horus; /* a formula */
+    options.folds = false;
+    assert_int_equal(evaluate(&evaluation, &dataset, &options, &err), 0);
+    assert_false(evaluation.in_sample);
+    evaluation_release(&evaluation);
+    dataset_release(&dataset);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -527,6 +575,7 @@ int main(void)
         cmocka_unit_test(test_metrics),
         cmocka_unit_test(test_evaluate),
         cmocka_unit_test(test_published_files),
+        cmocka_unit_test(test_seen_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
