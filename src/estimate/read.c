@@ -27,14 +27,26 @@ bool is_plain_container(const char *type)
     return strcmp(type, "Sequential") == 0 || strcmp(type, "ModuleList") == 0 || strcmp(type, "ModuleDict") == 0;
 }
 
-bool attention_fill(struct layer *layer)
+void fill_attention(struct reader *reader)
 {
-    int64_t width = layer->rank > 0 ? layer->shape[layer->rank - 1] : 0;
+    bool warned = false;
 
-    if (layer->parameters > 0 || width < 1 || width > (1 << 19))
-        return false;
-    layer->parameters = 4 * width * (width + 1);
-    return true;
+    for (size_t i = 0; i < reader->list->count; i++) {
+        struct layer *layer = &reader->list->items[i];
+        int64_t width = layer->rank > 0 ? layer->shape[layer->rank - 1] : 0;
+        const bool counted = layer->heads == ATTENTION_COUNTED;
+
+        if (counted)
+            layer->heads = 0;
+        if (layer->kind != LAYER_ATTENTION || layer->container || counted || layer->parameters > 0 || width < 1 ||
+            width > (1 << 19))
+            continue;
+        layer->parameters = 4 * width * (width + 1);
+        if (!warned)
+            reader_warn(reader, reader->lines[i],
+                        "the parameters of %s are not shown: 4 projections of its width are assumed", layer->type);
+        warned = true;
+    }
 }
 
 /* Without the escape sequences that colour a terminal; NULL where there are none. */

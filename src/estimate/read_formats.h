@@ -14,8 +14,10 @@ int read_tree(struct reader *reader);
 /* PyTorch's modules that do nothing but hold others. */
 bool is_plain_container(const char *type);
 
-/* Gives an attention layer whose parameters are not shown those of four projections of its width, with biases:
- * 4 E (E + 1). False: it has some, or its width is not known. */
-bool attention_fill(struct layer *layer);
+/* Gives attention layers whose parameters are not shown those of four projections of their width, with biases,
+ * 4 E (E + 1), and warns of it. Not those that have been counted where they were called first, which a reader marks by
+ * this for their heads (and this function clears). */
+#define ATTENTION_COUNTED (-1)
+void fill_attention(struct reader *reader);
 
 #endif

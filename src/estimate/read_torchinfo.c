@@ -89,6 +89,8 @@ static int read_parameters(const struct reader *reader, struct layer *layer, con
     struct slice cell = row->cells[TORCHINFO_PARAMETERS];
 
     layer->frozen = slice_is(row->cells[TORCHINFO_TRAINABLE], "False");
+    if (slice_is(cell, "(recursive)"))
+        layer->heads = ATTENTION_COUNTED;
     if (cell.length == 0 || slice_is(cell, "--") || slice_is(cell, "(recursive)"))
         return 0;
     if (slice_starts(cell, "(") && slice_ends(cell, ")")) {
@@ -220,20 +222,6 @@ static bool has_hidden(const struct layer_list *list, const struct table *table)
             return true;
     }
     return false;
-}
-
-static void fill_attention(struct reader *reader)
-{
-    bool warned = false;
-
-    for (size_t i = 0; i < reader->list->count; i++) {
-        struct layer *layer = &reader->list->items[i];
-        if (layer->kind != LAYER_ATTENTION || layer->container || !attention_fill(layer) || warned)
-            continue;
-        warned = true;
-        reader_warn(reader, reader->lines[i],
-                    "the parameters of %s are not shown: 4 projections of its width are assumed", layer->type);
-    }
 }
 
 static int check_rows(struct reader *reader, const struct table *table, bool hidden)

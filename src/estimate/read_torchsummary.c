@@ -124,22 +124,15 @@ static int check_pass(const struct table *table, const struct reader *reader)
 }
 
 /* torchsummary does not see parameters that are not called weight or bias. */
-static void count_hidden(struct reader *reader)
+static void warn_recurrent(struct reader *reader)
 {
-    bool recurrent = false, attention = false;
-
     for (size_t i = 0; i < reader->list->count; i++) {
-        struct layer *layer = &reader->list->items[i];
-        if (layer->kind == LAYER_RECURRENT && layer->parameters == 0 && !recurrent) {
-            recurrent = true;
-            reader_warn(reader, reader->lines[i], "torchsummary does not count what %s has: its parameters are missing",
-                        layer->type);
-        }
-        if (layer->kind == LAYER_ATTENTION && !layer->container && attention_fill(layer) && !attention) {
-            attention = true;
-            reader_warn(reader, reader->lines[i],
-                        "the parameters of %s are not shown: 4 projections of its width are assumed", layer->type);
-        }
+        const struct layer *layer = &reader->list->items[i];
+        if (layer->kind != LAYER_RECURRENT || layer->parameters > 0)
+            continue;
+        reader_warn(reader, reader->lines[i], "torchsummary does not count what %s has: its parameters are missing",
+                    layer->type);
+        return;
     }
 }
 
@@ -155,7 +148,8 @@ static int finish(struct reader *reader, struct table *table)
     if (ret)
         return ret;
     footer_apply(&table->footer, reader, 0);
-    count_hidden(reader);
+    warn_recurrent(reader);
+    fill_attention(reader);
     input_from_bytes(reader->list, input->value, input->slack);
     return 0;
 }

@@ -499,6 +499,25 @@ static void test_uncalled_modules(void **state)
     summary_release(&summary);
 }
 
+/* torch's attention where its parameters are not shown has those of four projections; once, if it is called twice. */
+static void test_attention_without_parameters(void **state)
+{
+    char *text =
+        replaced("torchinfo-1.6.6-attentive.txt", "├─Sequential (mlp)",
+                 "├─MultiheadAttention (attention)         [2, 17, 32]               (recursive)\n├─Sequential (mlp)");
+    struct summary summary;
+
+    read_ok(&summary, "m.txt", text, strlen(text));
+    assert_int_equal(summary.layers.items[3].kind, LAYER_ATTENTION);
+    assert_int_equal(summary.layers.items[3].parameters, 4 * 32 * 33);
+    assert_int_equal(summary.layers.items[5].kind, LAYER_ATTENTION);
+    assert_int_equal(summary.layers.items[5].parameters, 0);
+    assert_int_equal(summary.layers.items[5].heads, 0);
+    assert_int_equal(summary.warning_count, 1);
+    summary_release(&summary);
+    free(text);
+}
+
 /* Freezing from the first layer on is found by the count; anything else is told. */
 static void test_frozen_by_the_totals(void **state)
 {
@@ -585,6 +604,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_long_names_keep_their_end),
         cmocka_unit_test(test_uncalled_modules),
+        cmocka_unit_test(test_attention_without_parameters),
         cmocka_unit_test(test_frozen_by_the_totals),
         cmocka_unit_test(test_input_by_its_size),
     };
