@@ -11,7 +11,7 @@ start_daemon "$@"
 
 # A job that ends while no daemon is there, and one that goes on.
 run submit --parsable -- sh -c 'sleep 0.5; exit 7'
-run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.5 --seconds 1200
+run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.5 --seconds 2400
 until_field 1 state RUNNING
 until_field 2 state RUNNING
 stop_daemon KILL

@@ -128,6 +128,10 @@ expect_field 9 claim_source learned
 expect_field 9 estimate.source replay
 run explain 9
 grep -q "on each GPU, learned from earlier runs: estimated " "$T/out" || fail "$said: $(cat "$T/out")"
+run release 9
+run wait 9
+expect_field 9 claim_source learned # as it was placed
+[ "$(field 9 claim_bytes)" -lt "$(field 1 claim_bytes)" ] || fail "what was learned is not less than what was estimated"
 run submit --parsable --hold --summary quark.summary --batch-size 32 -- "$TRAIN" --workload resnet --seconds 240
 expect_field 10 claim_source estimated # another model: not the same job
 
