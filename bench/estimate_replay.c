@@ -36,8 +36,8 @@ static void add(struct layer_list *list, enum layer_kind kind, int64_t channels,
     layer_add_input(layer, (int32_t)list->count - 2);
 }
 
-/* A residual network: blocks of two convolutions of 3 x 3 with batch norms and a shortcut, every so many layers twice as
- * wide and half as large. */
+/* A residual network: blocks of two convolutions of 3 x 3 with batch norms and a shortcut, every so many layers twice
+ * as wide and half as large. */
 static void build(struct layer_list *list, size_t layers)
 {
     int64_t channels = 3;
@@ -82,8 +82,8 @@ static void measure(size_t layers, int64_t samples)
     double lower_us[RUNS], replay_us[RUNS];
     struct training training;
     struct layer_list list;
-    struct replay_options options = {
-        .rule = workspace_rule_by_pass(WORKSPACE_NONE, WORKSPACE_WINOGRAD, WORKSPACE_COPY)};
+    struct replay_options options = {.rule =
+                                         workspace_rule_by_pass(WORKSPACE_NONE, WORKSPACE_WINOGRAD, WORKSPACE_COPY)};
     struct replay_result result;
     size_t events = 0;
 
@@ -107,15 +107,16 @@ static void measure(size_t layers, int64_t samples)
     }
     qsort(lower_us, RUNS, sizeof *lower_us, compare);
     qsort(replay_us, RUNS, sizeof *replay_us, compare);
-    printf("  %6zu  %7s  %7zu  %8.1f  %8.1f  %8.1f  %8.1f  %8.1f  %9" PRId64 "\n", list.count,
-           samples ? "4" : "2", events, lower_us[0], lower_us[RUNS / 2], replay_us[0], replay_us[RUNS / 2],
+    printf("  %6zu  %7s  %7zu  %8.1f  %8.1f  %8.1f  %8.1f  %8.1f  %9" PRId64 "\n", list.count, samples ? "4" : "2",
+           events, lower_us[0], lower_us[RUNS / 2], replay_us[0], replay_us[RUNS / 2],
            replay_us[RUNS / 2] * 1e3 / (double)events, result.peak_reserved_bytes / MIB);
     layer_list_release(&list);
 }
 
 int main(void)
 {
-    printf("Training of residual networks, batches of 32; microseconds of the processor, best and middle of %d.\n", RUNS);
+    printf("Training of residual networks, batches of 32; microseconds of the processor, best and middle of %d.\n",
+           RUNS);
     printf("                             lowering            replay\n");
     printf("  layers    steps   events      best       p50      best       p50  ns/event  peak, MiB\n");
     measure(100, 0);

@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 #define NO_BLOCK              UINT32_MAX
-#define BLOCK_ROUND_BYTES     INT64_C(512)        /* sizes and addresses are multiples of it */
-#define BLOCK_MAX_BYTES       (INT64_C(1) << 40)  /* no block is larger */
-#define BLOCK_ADDRESSES_BYTES (INT64_C(1) << 42)  /* addresses are below it */
+#define BLOCK_ROUND_BYTES     INT64_C(512)       /* sizes and addresses are multiples of it */
+#define BLOCK_MAX_BYTES       (INT64_C(1) << 40) /* no block is larger */
+#define BLOCK_ADDRESSES_BYTES (INT64_C(1) << 42) /* addresses are below it */
 
 /* A piece of a segment, free or in use. The blocks of a segment are linked in order of address. */
 struct block {
@@ -30,10 +30,10 @@ struct free_set {
     uint64_t filled[FREE_BINS / 64]; /* a bit for each bin that has blocks */
     uint32_t first[FREE_BINS];       /* valid where the bit is set */
     uint8_t counts[FREE_BINS];
-    struct free_leaf *leaves; /* owned; those in use and those given up */
+    struct free_leaf *leaves;                       /* owned; those in use and those given up */
     uint32_t leaf_count, leaf_capacity, leaf_spare; /* leaf_spare: the first of those given up */
-    uint32_t *order; /* owned: the leaves in use, in order */
-    uint64_t *last;  /* owned: the last key of each */
+    uint32_t *order;                                /* owned: the leaves in use, in order */
+    uint64_t *last;                                 /* owned: the last key of each */
     size_t order_count, order_capacity, last_capacity;
 };
 

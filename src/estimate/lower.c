@@ -23,7 +23,8 @@ static bool is_leaf(const struct layer_list *list, size_t number)
     return !list->items[number].container;
 }
 
-/* The index of a layer's input: its own, or where it has none, or none that can be, the layer before; -1 = the model's. */
+/* The index of a layer's input: its own, or where it has none, or none that can be, the layer before; -1 = the
+ * model's. */
 static int32_t input_of(const struct layer_list *list, size_t number, uint32_t i)
 {
     const struct layer *layer = &list->items[number];

@@ -1,5 +1,5 @@
-/* A layer list -> the program of a few training steps: PyTorch's eager autograd, what each layer saves for backward, when
- * gradients come and go, what the optimizer keeps. */
+/* A layer list -> the program of a few training steps: PyTorch's eager autograd, what each layer saves for backward,
+ * when gradients come and go, what the optimizer keeps. */
 #ifndef CARMA_ESTIMATE_LOWER_H
 #define CARMA_ESTIMATE_LOWER_H
 
@@ -7,7 +7,14 @@
 #include "estimate/layers.h"
 #include "estimate/program.h"
 
-enum optimizer { OPTIMIZER_SGD, OPTIMIZER_MOMENTUM, OPTIMIZER_ADAM, OPTIMIZER_ADAMW, OPTIMIZER_ADAFACTOR, OPTIMIZER_COUNT };
+enum optimizer {
+    OPTIMIZER_SGD,
+    OPTIMIZER_MOMENTUM,
+    OPTIMIZER_ADAM,
+    OPTIMIZER_ADAMW,
+    OPTIMIZER_ADAFACTOR,
+    OPTIMIZER_COUNT
+};
 enum precision { PRECISION_FP32, PRECISION_TF32, PRECISION_AMP, PRECISION_COUNT };
 const char *optimizer_name(enum optimizer optimizer); /* "sgd", "momentum", "adam", "adamw", "adafactor" */
 const char *precision_name(enum precision precision); /* "fp32", "tf32", "amp" */
@@ -18,10 +25,11 @@ struct training {
     int64_t batch_size; /* >= 1 */
     enum optimizer optimizer;
     enum precision precision;
-    int64_t samples; /* of the data set: the last batch of an epoch is samples % batch_size; <= 0: not known, no last batch */
+    int64_t samples; /* of the data set: the last batch of an epoch is samples % batch_size; <= 0: not known, no last
+                        batch */
     /* The model's summary was made on the GPU before the training: a forward pass over a batch of its own, whose blocks
-     * stay cached. torchsummary takes 2 samples, in training mode; torchinfo the whole batch, in evaluation mode without
-     * gradients. */
+     * stay cached. torchsummary takes 2 samples, in training mode; torchinfo the whole batch, in evaluation mode
+     * without gradients. */
     bool summary_pass, summary_gradients;
     int64_t summary_batch;
     int64_t cublas_workspace_bytes; /* taken at the first matrix product, and at the first of a backward pass; kept */
@@ -43,11 +51,12 @@ void layers_complete(struct layer_list *list);
  * Layers in order of execution. A container that stands before its children, with `depth` smaller than theirs, holds
  * what goes into it until all of them have run, as Python's call of a module does. The last layer that is no container
  * gives the output; its loss is the cross entropy. LAYER_ADD with in_place is `x += y`. LAYER_ATTENTION without
- * parameters is scaled_dot_product_attention alone: its inputs are queries, keys and values, or one tensor that holds all
- * three.
+ * parameters is scaled_dot_product_attention alone: its inputs are queries, keys and values, or one tensor that holds
+ * all three.
  *
- * The list must be complete. Inits *program. -EINVAL when nothing can be built (no layer with a shape): one line; *program
- * is then empty. */
-int program_lower(struct program *program, const struct layer_list *list, const struct training *training, struct error *err);
+ * The list must be complete. Inits *program. -EINVAL when nothing can be built (no layer with a shape): one line;
+ * *program is then empty. */
+int program_lower(struct program *program, const struct layer_list *list, const struct training *training,
+                  struct error *err);
 
 #endif

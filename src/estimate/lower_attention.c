@@ -2,8 +2,8 @@
 #include "estimate/lowering.h"
 
 /* nn.MultiheadAttention in training, as torch.nn.functional.multi_head_attention_forward computes it, with the
- * scaled_dot_product_attention of torch 2 that keeps no matrix of scores; and that alone, for models whose projections are
- * layers of their own: a layer without parameters, of queries, keys and values, or of one tensor with all three. */
+ * scaled_dot_product_attention of torch 2 that keeps no matrix of scores; and that alone, for models whose projections
+ * are layers of their own: a layer without parameters, of queries, keys and values, or of one tensor with all three. */
 
 #define ROWS_TOGETHER 32 /* the kernel's rows of log-sum-exp are padded to it */
 
@@ -33,8 +33,8 @@ static struct tape_value copy(struct lowering *lowering, struct tape_value input
     return result;
 }
 
-/* Another look at the same tensor (elements of it), whose gradient is a new one: in another order, or within zeros. Takes
- * over the input's reference. */
+/* Another look at the same tensor (elements of it), whose gradient is a new one: in another order, or within zeros.
+ * Takes over the input's reference. */
 static struct tape_value look(struct lowering *lowering, struct tape_value input, int64_t elements)
 {
     struct tape_op op = {.inputs = &input, .input_count = 1};
@@ -53,9 +53,8 @@ static struct tape_value attend(struct lowering *lowering, const struct tape_val
     struct tape_op op = {.inputs = inputs, .input_count = count};
     int64_t elements = attention->tokens * attention->width, length = attention->length;
     int64_t padded = (length + ROWS_TOGETHER - 1) / ROWS_TOGETHER * ROWS_TOGETHER;
-    struct tape_value result =
-        lowering_value(tape_alloc(tape, elements * inputs->element_bytes, MEMORY_ACTIVATION), elements,
-                       inputs->element_bytes);
+    struct tape_value result = lowering_value(tape_alloc(tape, elements * inputs->element_bytes, MEMORY_ACTIVATION),
+                                              elements, inputs->element_bytes);
     uint32_t log_sums = tape_alloc(tape, row_bytes(lowering, attention->heads, padded), MEMORY_ACTIVATION);
 
     op.scratch[op.scratch_count++] = tape_bytes(&result); /* the gradient in the kernel's order */

@@ -49,8 +49,8 @@ void lowering_count(struct lowering *lowering)
         program->layers++;
         program->convolutions += layer->kind == LAYER_CONV || layer->kind == LAYER_CONV_TRANSPOSE;
         program->linears += layer->kind == LAYER_LINEAR || layer->kind == LAYER_CONV1D_LINEAR;
-        program->norms += layer->kind == LAYER_BATCH_NORM || layer->kind == LAYER_LAYER_NORM ||
-                          layer->kind == LAYER_GROUP_NORM;
+        program->norms +=
+            layer->kind == LAYER_BATCH_NORM || layer->kind == LAYER_LAYER_NORM || layer->kind == LAYER_GROUP_NORM;
         program->dropouts += layer->kind == LAYER_DROPOUT;
         program->activations += layer->kind == LAYER_ACTIVATION;
         program->attentions += layer->kind == LAYER_ATTENTION;

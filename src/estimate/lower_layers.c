@@ -33,7 +33,9 @@ static struct program_conv geometry(const struct lowering *lowering, size_t numb
     struct program_conv conv = {.pass = CONV_FORWARD,
                                 .transposed = layer->kind == LAYER_CONV_TRANSPOSE,
                                 .element_bytes = FULL_BYTES,
-                                .rank = layer->rank > 3 ? 3 : layer->rank > 1 ? (uint8_t)(layer->rank - 1) : 1,
+                                .rank = layer->rank > 3   ? 3
+                                        : layer->rank > 1 ? (uint8_t)(layer->rank - 1)
+                                                          : 1,
                                 .batch = lowering->batch,
                                 .in_channels = layer->in_channels,
                                 .out_channels = layer->rank ? layer->shape[0] : 0,
@@ -67,7 +69,8 @@ static struct tape_value lower_conv(struct lowering *lowering, size_t number, co
     op.inputs = &from;
     lowering_save(&op, from.tensor);
     conv.element_bytes = lowering->autocast ? HALF_BYTES : FULL_BYTES;
-    result = lowering_value(tape_alloc(tape, elements * conv.element_bytes, MEMORY_ACTIVATION), elements, conv.element_bytes);
+    result = lowering_value(tape_alloc(tape, elements * conv.element_bytes, MEMORY_ACTIVATION), elements,
+                            conv.element_bytes);
     program_conv(tape->program, &conv, tape->at);
     result.node = tape_record(tape, &op, &result);
     tape_drop(tape, from.tensor);
@@ -84,7 +87,7 @@ static struct tape_value lower_batch_norm(struct lowering *lowering, size_t numb
     lowering_take_parameters(&op, &lowering->layers[number]);
     lowering_save(&op, input->tensor);
     return lowering_run_saving(lowering, &op, elements_of(lowering, number, input), input->element_bytes, false,
-                      (int64_t[]){channels, channels}, 2);
+                               (int64_t[]){channels, channels}, 2);
 }
 
 /* As above, a mean and a deviation per row (native_layer_norm) or group; in full precision under autocast. */
@@ -99,18 +102,18 @@ static struct tape_value lower_norm(struct lowering *lowering, size_t number, co
     lowering_take_parameters(&op, &lowering->layers[number]);
     lowering_save(&op, from.tensor);
     result = lowering_run_saving(lowering, &op, elements, FULL_BYTES, false,
-                        (int64_t[]){rows * FULL_BYTES, rows * FULL_BYTES}, 2);
+                                 (int64_t[]){rows * FULL_BYTES, rows * FULL_BYTES}, 2);
     tape_drop(&lowering->tape, from.tensor);
     return result;
 }
 
-/* In place, backward needs the result where it can do without the input (derivatives.yaml); the others then save a copy of
- * the input, which takes as much as a result of their own. */
+/* In place, backward needs the result where it can do without the input (derivatives.yaml); the others then save a copy
+ * of the input, which takes as much as a result of their own. */
 static bool works_in_place(const struct layer *layer)
 {
-    return layer->in_place && (activation_saves_output((enum activation)layer->activation) ||
-                               layer->activation == ACTIVATION_LEAKY_RELU || layer->activation == ACTIVATION_ELU ||
-                               layer->activation == ACTIVATION_SELU);
+    return layer->in_place &&
+           (activation_saves_output((enum activation)layer->activation) || layer->activation == ACTIVATION_LEAKY_RELU ||
+            layer->activation == ACTIVATION_ELU || layer->activation == ACTIVATION_SELU);
 }
 
 static struct tape_value overwrite(struct lowering *lowering, struct tape_op *op, const struct tape_value *input)
@@ -305,7 +308,7 @@ static struct tape_value lower_plain(struct lowering *lowering, size_t number, c
 
     lowering_take_parameters(&op, &lowering->layers[number]);
     return lowering_run_saving(lowering, &op, elements_of(lowering, number, input),
-                      input->element_bytes == HALF_BYTES ? HALF_BYTES : FULL_BYTES, saves, NULL, 0);
+                               input->element_bytes == HALF_BYTES ? HALF_BYTES : FULL_BYTES, saves, NULL, 0);
 }
 
 static struct tape_value lower_reshape(struct lowering *lowering, const struct tape_value *input)
@@ -337,7 +340,8 @@ static struct tape_value lower_input(struct lowering *lowering, size_t number)
 
     for (size_t i = 0; i < number; i++)
         if (lowering->list->items[i].kind == LAYER_INPUT && !lowering->list->items[i].container && layer->shape_known)
-            return lowering_value(tape_alloc(&lowering->tape, elements * FULL_BYTES, MEMORY_INPUT), elements, FULL_BYTES);
+            return lowering_value(tape_alloc(&lowering->tape, elements * FULL_BYTES, MEMORY_INPUT), elements,
+                                  FULL_BYTES);
     return lowering_alias(lowering, &lowering->input);
 }
 

@@ -23,8 +23,8 @@ struct tape_value lowering_value(uint32_t tensor, int64_t elements, uint8_t elem
 
 struct tape_value lowering_run(struct lowering *lowering, struct tape_op *op, int64_t elements, uint8_t element_bytes)
 {
-    struct tape_value result =
-        lowering_value(tape_alloc(&lowering->tape, elements * element_bytes, MEMORY_ACTIVATION), elements, element_bytes);
+    struct tape_value result = lowering_value(tape_alloc(&lowering->tape, elements * element_bytes, MEMORY_ACTIVATION),
+                                              elements, element_bytes);
 
     result.node = tape_record(&lowering->tape, op, &result);
     return result;

@@ -7,10 +7,11 @@ static void add(struct lowering *lowering, size_t layer, int64_t elements, int64
 
     if (elements <= 0)
         return;
-    number = tape_add_parameter(&lowering->tape, (struct tape_parameter){.elements = elements,
-                                                                         .last = last,
-                                                                         .second_last = second_last,
-                                                                         .frozen = lowering->list->items[layer].frozen});
+    number =
+        tape_add_parameter(&lowering->tape, (struct tape_parameter){.elements = elements,
+                                                                    .last = last,
+                                                                    .second_last = second_last,
+                                                                    .frozen = lowering->list->items[layer].frozen});
     if (!lowered->parameter_count++)
         lowered->first_parameter = number;
 }

@@ -22,7 +22,7 @@ struct lowering {
     const struct layer_list *list;
     const struct training *training;
     struct tape tape;
-    struct lowered *layers; /* as the list's */
+    struct lowered *layers;  /* as the list's */
     struct tape_value input; /* of the model, of the pass in progress */
     uint32_t targets, loss;  /* of the training step in progress */
     int64_t batch;           /* of the pass in progress */
@@ -52,7 +52,8 @@ struct tape_value lowering_attention(struct lowering *lowering, size_t layer, co
 
 /* --- Operators (lower_operators.c); what gives a value gives a reference with it --- */
 
-struct tape_value lowering_value(uint32_t tensor, int64_t elements, uint8_t element_bytes); /* which needs no gradient */
+struct tape_value lowering_value(uint32_t tensor, int64_t elements,
+                                 uint8_t element_bytes); /* which needs no gradient */
 struct tape_value lowering_alias(struct lowering *lowering, const struct tape_value *value);
 void lowering_save(struct tape_op *op, uint32_t tensor); /* adds to what op saves */
 void lowering_take_parameters(struct tape_op *op, const struct lowered *lowered);
@@ -64,12 +65,13 @@ void lowering_cast_parameters(struct lowering *lowering, struct tape_op *op);
 struct tape_value lowering_run(struct lowering *lowering, struct tape_op *op, int64_t elements, uint8_t element_bytes);
 /* The same, saving the result and further tensors of these sizes, which are made after it. */
 struct tape_value lowering_run_saving(struct lowering *lowering, struct tape_op *op, int64_t elements,
-                                      uint8_t element_bytes, bool save_result, const int64_t *more_bytes, uint32_t more);
+                                      uint8_t element_bytes, bool save_result, const int64_t *more_bytes,
+                                      uint32_t more);
 /* What autocast casts an operator's input to. */
 struct tape_value lowering_to_half(struct lowering *lowering, const struct tape_value *value);
 struct tape_value lowering_to_full(struct lowering *lowering, const struct tape_value *value);
-/* y = x W^T + b with parameters first to first + count - 1 of the tape; `apart`: the bias is added by an operator of its
- * own, as torch.nn.functional.linear does where the input is not contiguous. */
+/* y = x W^T + b with parameters first to first + count - 1 of the tape; `apart`: the bias is added by an operator of
+ * its own, as torch.nn.functional.linear does where the input is not contiguous. */
 struct tape_value lowering_matmul(struct lowering *lowering, const struct tape_value *input, int32_t first,
                                   uint32_t count, int64_t elements, bool apart);
 

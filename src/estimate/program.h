@@ -14,7 +14,7 @@ enum memory_category {
     MEMORY_ACTIVATION, /* outputs and what is saved for backward */
     MEMORY_TEMPORARY,  /* gradients of activations, scratch of operators */
     MEMORY_INPUT,
-    MEMORY_BUFFER, /* running statistics and the like */
+    MEMORY_BUFFER,    /* running statistics and the like */
     MEMORY_WORKSPACE, /* cuDNN's and cuBLAS's */
     MEMORY_CATEGORY_COUNT
 };
@@ -39,7 +39,7 @@ struct program_event {
 enum conv_pass { CONV_FORWARD, CONV_BACKWARD_DATA, CONV_BACKWARD_WEIGHT };
 
 struct program_conv {
-    uint8_t pass;     /* enum conv_pass */
+    uint8_t pass; /* enum conv_pass */
     uint8_t transposed;
     uint8_t element_bytes; /* 4 fp32, 2 half */
     uint8_t rank;          /* spatial dimensions, 1 to 3 */
@@ -67,7 +67,8 @@ struct program {
 };
 
 #define PROGRAM_MAX_EVENTS 4000000
-#define PROGRAM_MAX_BYTES (INT64_C(1) << 40) /* of a tensor; program_alloc() makes larger ones this large, negative ones 0 */
+#define PROGRAM_MAX_BYTES                                                                                              \
+    (INT64_C(1) << 40) /* of a tensor; program_alloc() makes larger ones this large, negative ones 0 */
 
 /* A program is built with the functions below alone: they never fail, and what they built can be replayed whatever it
  * says: what refers to no tensor, or is no convolution, is left out. Whoever builds one from others' data watches
@@ -75,8 +76,10 @@ struct program {
 void program_init(struct program *program);
 void program_release(struct program *program);
 uint32_t program_label(struct program *program, const char *text); /* the same number for the same text */
-uint32_t program_alloc(struct program *program, struct program_event event); /* fills op and tensor; returns the tensor */
-void program_free(struct program *program, uint32_t tensor, struct program_event event); /* of event: phase, step, label */
+uint32_t program_alloc(struct program *program,
+                       struct program_event event); /* fills op and tensor; returns the tensor */
+void program_free(struct program *program, uint32_t tensor,
+                  struct program_event event); /* of event: phase, step, label */
 /* After the allocation of the pass's result, as PyTorch does it. Of event: phase, step, label. */
 void program_conv(struct program *program, const struct program_conv *conv, struct program_event event);
 

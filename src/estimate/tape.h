@@ -8,10 +8,10 @@
 
 #include "estimate/program.h"
 
-#define TAPE_NONE        (-1)
-#define TAPE_OP_SAVED    6
-#define TAPE_OP_OWN      4
-#define TAPE_OP_SCRATCH  8
+#define TAPE_NONE       (-1)
+#define TAPE_OP_SAVED   6
+#define TAPE_OP_OWN     4
+#define TAPE_OP_SCRATCH 8
 
 /* A tensor with where its gradient goes. */
 struct tape_value {
@@ -34,9 +34,9 @@ struct tape_parameter {
 
 enum tape_kind {
     TAPE_OP,
-    TAPE_VIEW, /* its gradient passes through: no new tensor, but where an input is smaller or of another width */
-    TAPE_JOIN, /* of its inputs: each gets a part of the gradient, which is no tensor of its own */
-    TAPE_CONV,   /* the program's last convolution is its forward pass */
+    TAPE_VIEW,    /* its gradient passes through: no new tensor, but where an input is smaller or of another width */
+    TAPE_JOIN,    /* of its inputs: each gets a part of the gradient, which is no tensor of its own */
+    TAPE_CONV,    /* the program's last convolution is its forward pass */
     TAPE_PRODUCT, /* of matrices */
     TAPE_CAST     /* of a parameter, by autocast; the tape's own */
 };
@@ -61,8 +61,9 @@ struct tape {
     struct program_event at; /* step, phase and label of what comes next */
     bool recording;          /* gradients are wanted: training mode */
     int64_t cublas_bytes;    /* of a workspace */
-    bool cublas_taken[2];    /* by the program's own thread, by autograd's: each has a handle with a workspace of its own */
-    uint32_t *references;    /* owned; by tensor */
+    bool
+        cublas_taken[2]; /* by the program's own thread, by autograd's: each has a handle with a workspace of its own */
+    uint32_t *references; /* owned; by tensor */
     size_t reference_capacity;
     struct tape_parameter *parameters; /* owned */
     size_t parameter_count, parameter_capacity;
@@ -102,8 +103,8 @@ int32_t tape_record(struct tape *tape, const struct tape_op *op, const struct ta
 void tape_backward(struct tape *tape, int32_t node, int64_t gradient_bytes);
 void tape_forget(struct tape *tape); /* empties it: the graph is freed */
 
-void tape_zero_gradients(struct tape *tape); /* optimizer.zero_grad(set_to_none=True) */
+void tape_zero_gradients(struct tape *tape);                        /* optimizer.zero_grad(set_to_none=True) */
 uint32_t tape_cast_parameter(struct tape *tape, int32_t parameter); /* autocast's copy: one until the end of autocast */
-void tape_end_autocast(struct tape *tape);   /* its copies of parameters are let go */
+void tape_end_autocast(struct tape *tape);                          /* its copies of parameters are let go */
 
 #endif

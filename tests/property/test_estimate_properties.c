@@ -21,7 +21,8 @@ struct piece {
 struct slow {
     struct piece pieces[6000];
     size_t count;
-    int64_t limit_bytes, end, reserved, segment_bytes[6000]; /* segment_bytes by piece, only of the first of a segment */
+    int64_t limit_bytes, end, reserved,
+        segment_bytes[6000]; /* segment_bytes by piece, only of the first of a segment */
     bool out_of_memory;
 };
 
@@ -72,7 +73,9 @@ static size_t best_piece(const struct slow *slow, int64_t bytes, bool small)
 
 static bool grow(struct slow *slow, int64_t bytes, bool must)
 {
-    int64_t segment = bytes <= MIB ? 2 * MIB : bytes < 10 * MIB ? 20 * MIB : (bytes + 2 * MIB - 1) / (2 * MIB) * (2 * MIB);
+    int64_t segment = bytes <= MIB       ? 2 * MIB
+                      : bytes < 10 * MIB ? 20 * MIB
+                                         : (bytes + 2 * MIB - 1) / (2 * MIB) * (2 * MIB);
 
     if (slow->limit_bytes && slow->reserved + segment > slow->limit_bytes)
         for (size_t i = slow->count; i-- > 0;)
@@ -130,8 +133,22 @@ static void slow_give(struct slow *slow, int64_t address)
 
 static int64_t draw_bytes(struct random *random, int kind)
 {
-    static const int64_t edges[] = {1, 511, 512, 513, MIB - 512, MIB, MIB + 1, 2 * MIB, 10 * MIB - 512, 10 * MIB - 1,
-                                    10 * MIB, 10 * MIB + 1, 20 * MIB, 20 * MIB + 1, 19 * MIB, 19 * MIB - 512};
+    static const int64_t edges[] = {1,
+                                    511,
+                                    512,
+                                    513,
+                                    MIB - 512,
+                                    MIB,
+                                    MIB + 1,
+                                    2 * MIB,
+                                    10 * MIB - 512,
+                                    10 * MIB - 1,
+                                    10 * MIB,
+                                    10 * MIB + 1,
+                                    20 * MIB,
+                                    20 * MIB + 1,
+                                    19 * MIB,
+                                    19 * MIB - 512};
 
     switch (kind) {
     case 0: /* of one size: many equal blocks */

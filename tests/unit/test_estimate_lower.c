@@ -54,7 +54,8 @@ static int64_t saved_bytes(const struct model *model)
 
 /* Bytes kept from forward to backward: what the linear layers do not keep anyway, which are the input of the first, the
  * layer's result (input of the second), the loss's logarithms and the sum of its weights. */
-static void layer_saves(enum layer_kind kind, enum activation activation, bool in_place, int64_t parameters, int64_t more)
+static void layer_saves(enum layer_kind kind, enum activation activation, bool in_place, int64_t parameters,
+                        int64_t more)
 {
     int64_t without = BYTES + 4 * 10 * BATCH + 4;
     struct model model;
@@ -83,7 +84,7 @@ static void layers_save_what_their_derivatives_need(void **state)
     layer_saves(LAYER_ACTIVATION, ACTIVATION_LEAKY_RELU, true, 0, 0);
     layer_saves(LAYER_ACTIVATION, ACTIVATION_PRELU, false, 1, BYTES);
     layer_saves(LAYER_SOFTMAX, ACTIVATION_NONE, false, 0, 0);
-    layer_saves(LAYER_DROPOUT, ACTIVATION_NONE, false, 0, BYTES / 4);           /* a mask of bytes */
+    layer_saves(LAYER_DROPOUT, ACTIVATION_NONE, false, 0, BYTES / 4);          /* a mask of bytes */
     layer_saves(LAYER_MAX_POOL, ACTIVATION_NONE, false, 0, BYTES + 2 * BYTES); /* its input, places as int64 */
     layer_saves(LAYER_AVG_POOL, ACTIVATION_NONE, false, 0, 0);                 /* a mean */
     layer_saves(LAYER_BATCH_NORM, ACTIVATION_NONE, false, 2 * WIDTH, BYTES + 2 * 4 * WIDTH);
@@ -103,11 +104,13 @@ static void in_place_takes_nothing(void **state)
     model.list.items[1].in_place = true;
     assert_int_equal(model_lower(&model), 0);
     assert_int_equal(taken(&model, 1, "it", PHASE_FORWARD, MEMORY_ACTIVATION), 0);
-    assert_int_equal(taken(&model, 1, "it", PHASE_BACKWARD, MEMORY_TEMPORARY), BYTES); /* the gradient is new all the same */
+    assert_int_equal(taken(&model, 1, "it", PHASE_BACKWARD, MEMORY_TEMPORARY),
+                     BYTES); /* the gradient is new all the same */
     model_release(&model);
 }
 
-/* A shortcut over a linear layer: an addition hands its gradient to both, and where they meet it is summed up in place. */
+/* A shortcut over a linear layer: an addition hands its gradient to both, and where they meet it is summed up in place.
+ */
 static void addition_passes_its_gradient_on(void **state)
 {
     struct model model;
@@ -168,7 +171,7 @@ static void frozen_layers_have_neither_gradients_nor_state(void **state)
     assert_int_equal(taken(&model, -1, "it", PHASE_BACKWARD, MEMORY_TEMPORARY), 0);
     assert_int_equal(taken(&model, 1, NULL, PHASE_OPTIMIZER, MEMORY_OPTIMIZER), 2 * 4 * (10 * WIDTH + 10));
     assert_int_equal(saved_bytes(&model), BYTES + 4 * 10 * BATCH + 4); /* the last layer's input alone */
-    model.list.items[0].frozen = false; /* the frozen one passes a gradient on */
+    model.list.items[0].frozen = false;                                /* the frozen one passes a gradient on */
     assert_int_equal(model_lower(&model), 0);
     assert_int_equal(taken(&model, 1, "it", PHASE_BACKWARD, MEMORY_TEMPORARY), BYTES);
     assert_int_equal(taken(&model, 1, "it", PHASE_BACKWARD, MEMORY_GRADIENT), 0);
@@ -234,7 +237,8 @@ static void steps_are_those_of_an_epoch(void **state)
         int64_t samples;
         int64_t batches[5];
     } cases[] = {
-        {0, {32, 32}}, {-1, {32, 32}}, {100, {32, 32, 4, 32}}, {96, {32, 32, 32}}, {31, {31, 31, 31}}, {32, {32, 32, 32}},
+        {0, {32, 32}},      {-1, {32, 32}},     {100, {32, 32, 4, 32}},
+        {96, {32, 32, 32}}, {31, {31, 31, 31}}, {32, {32, 32, 32}},
     };
     struct model model;
 
@@ -434,7 +438,8 @@ static void concatenation_gives_parts_of_its_gradient(void **state)
     layer_add_input(model_add(&model, LAYER_CONCAT, 2 * WIDTH, 0, 1), 2);
     finish(&model);
     assert_int_equal(taken(&model, 1, "concat-3", PHASE_BACKWARD, MEMORY_TEMPORARY), 0);
-    assert_int_equal(taken(&model, 1, "linear-2", PHASE_BACKWARD, MEMORY_TEMPORARY), 2 * BYTES); /* its own, and the sum */
+    assert_int_equal(taken(&model, 1, "linear-2", PHASE_BACKWARD, MEMORY_TEMPORARY),
+                     2 * BYTES);                                                           /* its own, and the sum */
     assert_int_equal(taken(&model, 1, "conv-1", PHASE_BACKWARD, MEMORY_TEMPORARY), BYTES); /* the sum is dense */
     model.list.items[2].inputs[0] = 0; /* now the convolution gets a part alone */
     assert_int_equal(model_lower(&model), 0);

@@ -93,9 +93,18 @@ static void full_gpu_gives_cached_segments_back(void **state)
 
 static struct program_conv conv_of(int64_t batch, int64_t in, int64_t out, int32_t size)
 {
-    return (struct program_conv){.element_bytes = 4, .rank = 2, .batch = batch, .in_channels = in, .out_channels = out,
-                                 .groups = 1, .in = {size, size}, .out = {size, size}, .kernel = {3, 3},
-                                 .stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}};
+    return (struct program_conv){.element_bytes = 4,
+                                 .rank = 2,
+                                 .batch = batch,
+                                 .in_channels = in,
+                                 .out_channels = out,
+                                 .groups = 1,
+                                 .in = {size, size},
+                                 .out = {size, size},
+                                 .kernel = {3, 3},
+                                 .stride = {1, 1},
+                                 .padding = {1, 1},
+                                 .dilation = {1, 1}};
 }
 
 static void winograd_follows_its_formula(void **state)
