@@ -97,7 +97,7 @@ static void try_sides(const struct layer *layer, int64_t channels, int64_t windo
 
 static void from_conv(struct layer_list *list, const struct layer *layer, struct range range)
 {
-    static const int64_t windows[] = {3, 7, 5, 11, 1, 4, 2, 16, 14, 32, 8, 9, 6};
+    static const int64_t windows[] = {3, 7, 5, 11, 1, 4, 2, 16, 14, 32, 8, 12, 9, 6, 10};
     struct guess best = {.cost = -1};
 
     if (layer->rank != 3 || !isfinite(range.high))
