@@ -6,6 +6,7 @@ import numpy
 
 FIRST_FEATURE = "NONE"
 MIB = 1 << 20
+CONTEXT_BYTES = 1690 * MIB  # FEATURES_CONTEXT_BYTES of src/estimate/features.h
 
 
 class Rows:
@@ -32,6 +33,9 @@ class Rows:
         for name in ("measured_bytes", "smact", "smocc", "context_bytes", "cudnn_bytes", "memory_bytes", "base_bytes"):
             setattr(self, name, numpy.array(column[name], float))
         self.reserved_bytes = numpy.array(column["reserved_bytes_0"], float)
+        # As if the machine's context were the one that the base is made with.
+        shift = CONTEXT_BYTES - self.context_bytes - self.cudnn_bytes
+        self.need_bytes, self.most_bytes = self.measured_bytes + shift, self.memory_bytes + shift
 
     def select(self, mask):
         chosen = object.__new__(Rows)

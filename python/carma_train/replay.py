@@ -36,8 +36,8 @@ def spread_model(seed):
 
 def target(rows):
     """ln(need / base)."""
-    over = numpy.maximum(numpy.log(OVER * rows.memory_bytes / rows.base_bytes), 0)
-    return numpy.where(rows.out_of_memory, over, numpy.log(numpy.maximum(rows.measured_bytes, 1) / rows.base_bytes))
+    over = numpy.maximum(numpy.log(OVER * rows.most_bytes / rows.base_bytes), 0)
+    return numpy.where(rows.out_of_memory, over, numpy.log(numpy.maximum(rows.need_bytes, 1) / rows.base_bytes))
 
 
 def weights(rows):
@@ -54,8 +54,8 @@ def predict(models, rows):
 
 def error(rows, ratio):
     """ln(measured / estimate); an estimate is at most what the GPU has."""
-    estimate = numpy.minimum(rows.base_bytes * numpy.exp(ratio), rows.memory_bytes)
-    return numpy.log(rows.measured_bytes / estimate)
+    estimate = numpy.minimum(rows.base_bytes * numpy.exp(ratio), rows.most_bytes)
+    return numpy.log(rows.need_bytes / estimate)
 
 
 def fit_spread(rows, errors):
@@ -126,7 +126,8 @@ def report(name, rows, ratio):
     estimate = rows.base_bytes * numpy.exp(ratio)
     fitted = ~rows.out_of_memory
     bins = lambda size, over: numpy.where(over, 99, size // (8000 * features.MIB))
-    said = bins(numpy.minimum(estimate, rows.memory_bytes), estimate > rows.memory_bytes)
+    shift = rows.need_bytes - rows.measured_bytes
+    said = bins(numpy.minimum(estimate - shift, rows.memory_bytes), estimate > rows.most_bytes)
     true = bins(rows.measured_bytes, rows.out_of_memory)
     off = numpy.abs(numpy.exp(-error(rows, ratio)) - 1)[fitted]
     print(f"{name}: {len(rows.key)} rows, bins right {numpy.mean(said == true):.4f} too low {numpy.mean(said < true):.4f}; "
