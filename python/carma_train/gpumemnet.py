@@ -95,7 +95,6 @@ def train_family(family, rows):
         f"{prefix}/ensemble/members": numpy.array(nets.MEMBERS, dtype=numpy.int32),
         f"{prefix}/encoder/shape": numpy.array([nets.WIDTH, nets.HEADS, nets.FORWARD, nets.LAYERS, nets.HEAD],
                                                dtype=numpy.int32),
-        f"{prefix}/kind": numpy.array([KINDS.index(family.answers)], dtype=numpy.int32),
         f"rows/{prefix}": numpy.sort(rows.keys),
     }
     for kind in KINDS:
@@ -165,6 +164,9 @@ def main(arguments):
                     leave_out_shapes(family, rows)
                 else:
                     arrays.update(train_family(family, rows))
+    for name, family in data.FAMILIES.items():
+        if f"{name}/classes" in arrays:
+            arrays[f"{name}/kind"] = numpy.array([KINDS.index(family.answers)], dtype=numpy.int32)
     if options.out:
         blob.write(options.out, arrays)
     return 0
