@@ -57,6 +57,8 @@ def _register_absent_accelerator():
     module = types.ModuleType("carma_absent")
     module.is_available = lambda: False
     module.device_count = lambda: 0
+    module._is_in_bad_fork = lambda: False
+    module.manual_seed_all = lambda seed: None
     torch._C._rename_privateuse1_backend("carma_absent")
     torch._register_device_module("carma_absent", module)
     torch._C._acc.register_python_privateuseone_hook(Hook())
@@ -193,6 +195,29 @@ def _collect_by_hand(stack):
         stack.callback(gc.enable)
 
 
+def _refuse_cuda_of_1_13(stack):
+    """There autocast switches itself off without CUDA, with no more than a warning."""
+    autocast = importlib.import_module("torch.amp.autocast_mode").autocast
+    init = autocast.__init__
+
+    def made(self, *args, **kwargs):
+        if kwargs.get("enabled", True) and False not in args:
+            raise CaptureError(
+                f"autocast cannot be recorded on torch {torch.__version__}: its CPU operators are not those that a GPU "
+                "runs then; use torch 2.10 or later"
+            )
+        init(self, *args, **kwargs)
+
+    def lazy_init():
+        raise CaptureError(
+            f"torch {torch.__version__} cannot pretend a CUDA device: record a script that takes the CPU where "
+            "torch.cuda.is_available() says no, or use torch 2.10 or later"
+        )
+
+    replace(stack, autocast, "__init__", made)
+    replace(stack, torch.cuda, "_lazy_init", lazy_init)
+
+
 @contextlib.contextmanager
 def really():
     """Within it new tensors are real, and nothing is watched."""
@@ -220,6 +245,7 @@ def gpu(make_recorder):
             _as_if_cuda(stack)
             _follow_engine(stack, recorder)
         else:
+            _refuse_cuda_of_1_13(stack)
             # Its operators want a real handle, which a fake mode does not give: Optimizer.step would fail.
             replace(stack, torch.autograd.profiler, "record_function", lambda name: contextlib.nullcontext())
         _follow_backward(stack, recorder)

@@ -218,7 +218,9 @@ class Recorder(TorchDispatchMode):
         fakes = {}
         for tensor in inputs:
             if type(tensor) in (torch.Tensor, torch.nn.Parameter):
-                fakes[id(tensor)] = self.fake_mode.from_tensor(tensor)
+                if not hasattr(tensor, "carma_fake"):  # which lives as long as what it stands for
+                    tensor.carma_fake = self.fake_mode.from_tensor(tensor)
+                fakes[id(tensor)] = tensor.carma_fake
         if not fakes:
             return None
         return torch.utils._pytree.tree_map(

@@ -11,7 +11,7 @@ import traceback
 import types
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from carma import pretend, values, writer
 from carma.errors import CaptureError
@@ -43,7 +43,8 @@ class Follower:
             self.precision = "amp"
         if recorder.device == "cpu":
             for tensor in tensors_in(kwargs, tensors_in(args)):
-                recorder.adopt(tensor, "input")
+                if isinstance(tensor, FakeTensor):  # a real one is when an operator takes it
+                    recorder.adopt(tensor, "input")
 
     def _begin(self, module, args, kwargs):
         recorder = self.recorder
@@ -138,6 +139,20 @@ def _load_in_this_process(stack):
     pretend.replace(stack, data._BaseDataLoaderIter, "__next__", really(next_batch))
 
 
+def _let_modules_move(stack, fake_mode):
+    """module.to() swaps a fake parameter with its copy, which fails where the fake mode remembers either."""
+    memo = fake_mode.fake_tensor_converter.meta_converter.tensor_memo
+    swap = torch.utils.swap_tensors
+
+    def swap_tensors(first, second):
+        known = [key for key, value in memo.items() if value is first or value is second]
+        for key in known:
+            del memo[key]
+        swap(first, second)
+
+    pretend.replace(stack, torch.utils, "swap_tensors", swap_tensors)
+
+
 def _refuse(what, instead):
     def call(*args, **kwargs):
         raise CaptureError(f"{what} cannot be recorded: {instead}")
@@ -176,6 +191,7 @@ def _watched(path, arguments, steps):
             pretend.replace(stack, torch, "compile", _refuse("torch.compile", "train without it"))
         if recorder.device == "cuda":
             _claim_gpu(stack)
+            _let_modules_move(stack, recorder.fake_mode)
         pretend.replace(stack, sys, "argv", [path, *arguments])
         pretend.replace(stack, sys, "path", [os.path.dirname(os.path.abspath(path)), *sys.path])
         try:

@@ -93,7 +93,7 @@ class _Shape:
         shape = self.shape
         if shape and shape[0] == found:
             shape = (batch, *shape[1:])
-        return torch.empty(shape, dtype=self.dtype, device=device)
+        return torch.empty(shape, dtype=self.dtype, device=device, requires_grad=self.requires_grad)
 
 
 def _map(value, function, kind):
@@ -136,7 +136,7 @@ class _Plan:
             self.name = type(model).__name__
             with _on_gpu(recorder, model, device, self.precision):
                 self._train(recorder, model, batch, device)
-            recorder.finish()
+                recorder.finish()
             return writer.Trace(recorder, batch)
 
     def _train(self, recorder, model, batch, device):
@@ -199,8 +199,9 @@ class _Plan:
     def _make(self, shape, batch, device, recorder):
         value = shape.make(self.found, batch, device)
         if self.precision == "half" and value.is_floating_point():
-            value = value.half()
-        recorder.adopt(value, "input")
+            with recorder.paused():
+                value = value.detach().half().requires_grad_(value.requires_grad)
+        _input(recorder, value)
         return value
 
     def _loss(self, output, targets, device, recorder):
@@ -210,8 +211,13 @@ class _Plan:
             output = output[0]
         if targets is None:
             targets = torch.empty((output.shape[0], *output.shape[2:]), dtype=torch.long, device=device)
-            recorder.adopt(targets, "input")
+            _input(recorder, targets)
         return torch.nn.functional.cross_entropy(output, targets)
+
+
+def _input(recorder, tensor):
+    recorder.adopt(tensor)
+    recorder.name(tensor, "input")
 
 
 @contextlib.contextmanager

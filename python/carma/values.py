@@ -47,6 +47,10 @@ def _tolist(tensor):
     return [_tolist(row) for row in tensor.unbind()]
 
 
+def _format(tensor, how):
+    return format(_item(tensor), how) if tensor.dim() == 0 else object.__format__(tensor, how)
+
+
 def _refuse_bool(tensor):
     constant = getattr(tensor, "constant", None)
     return Unknown().__bool__() if constant is None else bool(constant)
@@ -60,6 +64,7 @@ METHODS = {
     "__int__": lambda tensor: int(_item(tensor)),
     "__index__": lambda tensor: int(_item(tensor)),
     "__bool__": _refuse_bool,
+    "__format__": _format,
 }
 
 

@@ -20,9 +20,13 @@ struct capture {
     char mapping[64];     /* "cuda" as recorded, or "cpu": which CPU operators were mapped to CUDA's */
 };
 
-/* Inits *capture. batch_size <= 0: the recorded one. -EINVAL with one line "FILE:LINE: ..."; *capture is then empty. */
+/* Inits *capture, which capture_release() ends. batch_size <= 0: the recorded one. -EINVAL with one line "FILE:LINE: ..."; *capture is then empty. */
 int capture_read(struct capture *capture, const char *name, const char *text, size_t length, int64_t batch_size,
                  struct error *err);
 void capture_release(struct capture *capture);
+
+/* cuBLAS takes another workspace on this GPU than the recording says (a machine profile's; 0: none). One of that size for
+ * each thread that calls it, the script's and autograd's. */
+void capture_set_cublas_workspace(struct capture *capture, int64_t bytes);
 
 #endif

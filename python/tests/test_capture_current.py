@@ -1,0 +1,259 @@
+"""carma.capture on current PyTorch, with fake CUDA tensors: what CUDA's operators keep, mixed precision, checkpoints."""
+
+import pathlib
+import sys
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE)]
+
+try:
+    import torch
+except ImportError:
+    print("skipped: there is no PyTorch for this Python")
+    sys.exit(77)
+import carma
+from carma import pretend
+
+try:
+    CUDA = pretend.mapping() == "cuda"
+except carma.CaptureError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+if not CUDA:
+    print(f"skipped: PyTorch {torch.__version__} records CPU operators: see test_capture.py")
+    sys.exit(77)
+
+import torch.utils.checkpoint
+from capture_case import Case
+from carma import attention
+from torch import nn
+from torch.nn import functional
+
+
+class Mapping(Case):
+    def kept(self, model, source, **options):
+        """Sizes that the forward pass leaves for the backward pass, of the last module."""
+        file = self.record(model, source, loss=lambda out: out.sum(), **options)
+        self.assertEqual(file.header["mapping"], "cuda")
+        return file.sizes("a", 1, "forward", str(len(model) - 1))
+
+    def test_dropout_keeps_a_byte_per_element(self):
+        kept = self.kept(nn.Sequential(nn.Linear(64, 64), nn.Dropout(0.5)), torch.empty(32, 64))
+        self.assertEqual(kept, [32 * 64 * 4, 32 * 64])
+
+    def test_batch_norm_is_cudnns(self):
+        kept = self.kept(nn.Sequential(nn.Conv2d(3, 24, 1), nn.BatchNorm2d(24)), torch.empty(4, 3, 8, 8))
+        self.assertEqual(kept, [4 * 24 * 64 * 4, 24 * 4, 24 * 4])
+
+    def test_optimizers_make_temporaries_of_all_parameters_together(self):
+        file = self.record(nn.Sequential(*[nn.Linear(64, 64) for _ in range(4)]), torch.empty(4, 64),
+                           loss=lambda out: out.sum(), optimizer="adam")
+        live = peak = file.live(2, "backward")
+        for event in file.events:
+            if event.step == 2 and event.phase == "optimizer":
+                live += event.size if event.kind not in "-c" else 0
+                peak = max(peak, live)
+        self.assertGreaterEqual(peak - file.live(2, "backward"), file.total("p"))
+        self.assertEqual(file.total("o"), 2 * file.total("p"))
+
+    def test_recurrent_networks_are_refused(self):
+        class Recurrent(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.gru = nn.GRU(8, 8)
+
+            def forward(self, source):
+                return self.gru(source)[0].sum()
+
+        with self.assertRaisesRegex(carma.CaptureError, "^gru runs inside cuDNN"):
+            self.record(Recurrent(), torch.empty(4, 2, 8), loss=lambda out: out)
+
+
+class Attention(nn.Module):
+    def __init__(self, mask=None, causal=False):
+        super().__init__()
+        self.qkv = nn.Linear(32, 96)
+        self.mask, self.causal = mask, causal
+
+    def forward(self, source):
+        batch, length, width = source.shape
+        query, key, value = self.qkv(source).view(batch, length, 3, 4, 8).permute(2, 0, 3, 1, 4)
+        mask = None if self.mask is None else torch.zeros(1, 4, length, length, device=source.device) > 0
+        out = functional.scaled_dot_product_attention(query, key, value, mask, is_causal=self.causal)
+        return out.transpose(1, 2).reshape(batch, length, width).sum()
+
+
+class ScaledDotProduct(Case):
+    def record_it(self, *arguments, **options):
+        return self.record(Attention(*arguments), torch.empty(2, 50, 32), loss=lambda out: out, **options)
+
+    def test_fp32_takes_the_memory_efficient_kernel(self):
+        kept = self.record_it().sizes("a", 1, "forward")
+        self.assertEqual(kept.count(2 * 4 * 64 * 4), 1)  # log-sum-exp: rows rounded up to 32
+        self.assertEqual(kept.count(2 * 4 * 50 * 50 * 4), 0)  # no weights
+
+    def test_a_mask_of_rows_that_are_not_aligned_is_copied(self):
+        kept = self.record_it(True).sizes("a", 1, "forward")
+        self.assertIn(4 * 50 * 56 * 4, kept)
+
+    def test_half_takes_flash(self):
+        file = self.record_it(None, True, precision="amp")
+        self.assertEqual(file.sizes("a", 1, "forward").count(2 * 4 * 50 * 4), 1)  # log-sum-exp
+        scratch = file.sizes("t", 1, "backward")
+        self.assertEqual(scratch.count(2 * 4 * 128 * 32 * 4), 1)  # dq in fp32
+        self.assertEqual(scratch.count(2 * 4 * 128 * 4), 1)
+
+    def test_choice(self):
+        def tensor(head, dtype=torch.float32, heads=4):
+            return torch.empty(2, heads, 16, head, dtype=dtype)
+
+        half, single = torch.float16, torch.float32
+        mask = torch.empty(16, 16)
+        for expected, head, dtype, given in (
+            ("efficient", 64, single, None), ("efficient", 4, single, None), ("math", 6, single, None),
+            ("flash", 64, half, None), ("flash", 20, half, None), ("efficient", 264, half, None),
+            ("efficient", 64, half, mask), ("math", 20, half, mask), ("math", 64, torch.float64, None),
+        ):
+            query = tensor(head, dtype)
+            self.assertEqual(attention.choose(query, query, query, given), expected, (head, dtype))
+        self.assertEqual(attention.choose(tensor(64), tensor(64, heads=2), tensor(64, heads=2), None), "math")
+        with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+            self.assertEqual(attention.choose(tensor(64), tensor(64), tensor(64), None), "math")
+
+
+class Training(Case):
+    def deep(self, checkpointed=False, width=256):
+        class Deep(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList(nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, width), nn.Tanh())
+                                            for _ in range(4))
+
+            def forward(self, out):
+                for layer in self.layers:
+                    out = torch.utils.checkpoint.checkpoint(layer, out, use_reentrant=reentrant) if checkpointed else layer(out)
+                return out
+
+        reentrant = checkpointed == "reentrant"
+        return Deep()
+
+    def activations(self, file):
+        return file.live(1, "forward") - file.total("p") - file.total("i", 1) - file.total("w", 1, "forward")
+
+    def test_autocast_halves_activations(self):
+        source = torch.empty(512, 256)
+        single = self.record(self.deep(), source, loss=lambda out: out.sum())
+        mixed = self.record(self.deep(), source, loss=lambda out: out.sum(), precision="amp")
+        # what it adds: a half copy of the input, and of each weight but the first, whose input needs no gradient
+        copies = (512 * 256 + 7 * 256 * 256) * 2
+        self.assertAlmostEqual(self.activations(mixed) - copies, self.activations(single) / 2,
+                               delta=self.activations(single) / 100)
+        self.assertEqual(mixed.header["precision"], "amp")
+        self.assertEqual(mixed.total("g"), single.total("g"))  # gradients stay fp32
+
+    def test_half_model(self):
+        single = self.record(self.deep(), torch.empty(512, 256), loss=lambda out: out.sum(), optimizer="adam")
+        half = self.record(self.deep(), torch.empty(512, 256), loss=lambda out: out.sum(), optimizer="adam", precision="half")
+        for kind in "pgo":
+            self.assertEqual(2 * half.total(kind), single.total(kind), kind)
+        self.assertEqual({conv[1] for conv in self.record(
+            nn.Conv2d(4, 4, 3), torch.empty(2, 4, 8, 8), loss=lambda out: out.sum(), precision="half").convs}, {"2"})
+
+    def test_checkpointing_keeps_only_the_inputs(self):
+        source = torch.empty(512, 256, requires_grad=True)
+        plain = self.record(self.deep(), source, loss=lambda out: out.sum())
+        unit = 512 * 256 * 4
+        for how in ("reentrant", "not"):
+            spared = self.record(self.deep(how), source, loss=lambda out: out.sum())
+            self.assertEqual(plain.live(1, "forward") - spared.live(1, "forward"), 4 * 2 * unit, how)
+            self.assertLess(spared.peak, plain.peak)
+            self.assertEqual(plain.total("g"), spared.total("g"))
+
+    def test_accumulation_and_frozen_layers(self):
+        model = self.deep()
+        model.layers[0].requires_grad_(False)
+        file = self.record(model, torch.empty(8, 256), loss=lambda out: out.sum(), accumulate=2, optimizer="adam")
+        trained = sum(value.numel() * 4 for value in model.parameters() if value.requires_grad)
+        self.assertEqual(file.total("g", 1), trained)
+        self.assertEqual(file.total("g", 2), trained)  # made anew: zero_grad() has dropped them
+        self.assertEqual(file.total("o"), 2 * trained)
+        self.assertEqual(file.sizes("g", label="layers.0.0"), [])
+
+    def test_gradients_are_summed_in_place(self):
+        class Shared(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.left, self.right = (nn.Linear(256, 256, bias=False) for _ in range(3))
+
+            def forward(self, source):
+                hidden = self.first(source)
+                return self.left(hidden) * 2 + self.right(hidden)
+
+        file = self.record(Shared(), torch.empty(64, 256), loss=lambda out: out.sum())
+        self.assertEqual(file.sizes("t", 1, "backward").count(64 * 256 * 4), 3)
+
+    def test_any_batch_size(self):
+        self.record(self.deep(), torch.empty(8, 256), loss=lambda out: out.sum(), optimizer="adam", precision="amp")
+        self.assertTrue(self.result["scales"])
+        large = self.file(20)
+        real = self.record(self.deep(), torch.empty(20, 256), loss=lambda out: out.sum(), optimizer="adam", precision="amp",
+                           other_batch_size=0)
+        self.assertEqual([event for event in large.events if event.kind != "c"],
+                         [event for event in real.events if event.kind != "c"])
+
+
+SCRIPT = """
+import sys, torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+assert torch.cuda.is_available() and torch.cuda.device_count() == 1
+device = torch.device("cuda")
+model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 10))
+optimizer = torch.optim.AdamW(model.parameters())
+model.to(device)
+scaler = torch.amp.GradScaler("cuda", enabled=AMP)
+loader = DataLoader(TensorDataset(torch.zeros(99, 64), torch.zeros(99, dtype=torch.long)), batch_size=int(sys.argv[1]))
+for step, (source, targets) in enumerate(loader):
+    with torch.autocast("cuda", torch.float16, enabled=AMP):
+        loss = nn.functional.cross_entropy(model(source.to(device)), targets.to(device))
+    scaler.scale(loss / 2).backward()
+    if step % 2:
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+    print(loss.item())
+    EXTRA
+"""
+
+
+class Script(Case):
+    def test_as_the_library_records_it(self):
+        for amp, precision in (("False", "fp32"), ("True", "amp")):
+            done, _ = self.script(SCRIPT.replace("AMP", amp).replace("EXTRA", ""), "--batch", "8,12", "--name", "mlp",
+                                  arguments=("{batch}",))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            script = self.file()
+            self.assertEqual((script.header["model"], script.header["optimizer"], script.header["precision"]),
+                             ("mlp", "adamw", precision))
+            model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 10))
+            file = self.record(model, torch.empty(8, 64), loss=lambda out, target: functional.cross_entropy(out, target) / 2,
+                               targets=torch.empty(8, dtype=torch.long), optimizer="adamw", accumulate=2, precision=precision)
+            for kind in "pgo":
+                self.assertEqual(sorted(script.sizes(kind, 1)), sorted(file.sizes(kind, 1)), kind)
+            self.assertEqual(script.sizes("a", 1, "forward", "0"), file.sizes("a", 1, "forward", "0"))
+            self.assertEqual(script.sizes("p", label="2"), [2560 * 4, 40])
+            self.assertTrue(script.header["batch"].endswith("scales"))
+
+    def test_decisions_by_values_are_refused(self):
+        done, path = self.script(SCRIPT.replace("AMP", "False").replace("EXTRA", "assert loss < 9"), arguments=("8",))
+        self.assertRegex(done.stderr, rf"carma.capture: {path}:22: decides by the value of a tensor")
+
+    def test_compiled_models_are_refused(self):
+        done, _ = self.script("import torch; torch.compile(torch.nn.Linear(1, 1))")
+        self.assertEqual(done.stderr, "carma.capture: torch.compile cannot be recorded: train without it\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,37 @@
+/* An operator trace: refused in one line that names file and line, or a program that can be replayed. */
+#include <string.h>
+
+#include "estimate/capture.h"
+#include "estimate/replay.h"
+#include "estimate/workspace.h"
+#include "fuzz.h"
+
+static void read_and_replay(const char *text, size_t length, int64_t batch_size)
+{
+    struct capture capture;
+    struct replay_options options = {.limit_bytes = INT64_C(40) << 30};
+    struct replay_result result;
+    struct error err = {{0}};
+
+    if (capture_read(&capture, "fuzz.capture", text, length, batch_size, &err)) {
+        require_message(&err);
+        require(strncmp(err.text, "fuzz.capture:", 13) == 0);
+        require(!capture.program.events && !capture.program.labels);
+        return;
+    }
+    require(batch_size <= 0 || capture.batch_size == batch_size);
+    require(capture.program.event_count <= PROGRAM_MAX_EVENTS && capture.program.tensor_count <= length);
+    options.rule = workspace_rule_default();
+    program_replay(&capture.program, &options, &result);
+    require(result.peak_reserved_bytes >= 0);
+    capture_release(&capture);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+    static const int64_t batch_sizes[] = {0, 1, 1000, INT64_MAX};
+
+    for (size_t i = 0; i < sizeof batch_sizes / sizeof *batch_sizes; i++)
+        read_and_replay((const char *)bytes, length, batch_sizes[i]);
+    return 0;
+}
