@@ -1,4 +1,5 @@
-/* The caching allocator against a slow and obvious one: random requests get the same blocks at the same addresses. */
+/* The caching allocator against a slow and obvious one: random requests get the same blocks at the same addresses.
+ * Programs of random layer lists: nothing is freed twice, and nothing stays that a training loop does not hold. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -10,6 +11,8 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "estimate/allocator.h"
+#include "estimate/lower.h"
+#include "estimate/replay.h"
 #include "random.h"
 
 /* All memory as a list of pieces in order of address; everything is found by looking at all of it. */
@@ -285,12 +288,92 @@ static void many_equal_blocks_spill(void **state)
     free(world);
 }
 
+static void draw_layer(struct random *random, struct layer_list *list)
+{
+    struct layer *layer = layer_list_add(list, (enum layer_kind)random_range(random, 0, LAYER_KIND_COUNT - 1));
+    int32_t number = (int32_t)list->count - 1;
+
+    layer->container = random_range(random, 0, 7) == 0;
+    layer->depth = (uint8_t)random_range(random, 0, 4);
+    layer->frozen = random_range(random, 0, 5) == 0;
+    layer->in_place = random_range(random, 0, 2) == 0;
+    layer->activation = (uint8_t)random_range(random, 0, ACTIVATION_COUNT - 1);
+    layer->shape_known = random_range(random, 0, 7) > 0;
+    layer->rank = (uint8_t)random_range(random, 0, LAYER_MAX_RANK);
+    for (uint8_t i = 0; i < layer->rank; i++)
+        layer->shape[i] = random_range(random, 1, 12);
+    layer->parameters = random_range(random, 0, 2) ? random_range(random, 1, 5000) : 0;
+    layer->heads = (int32_t)random_range(random, 0, 4);
+    layer->kernel[0] = (int32_t)random_range(random, 0, 5);
+    layer->groups = random_range(random, 0, 4);
+    for (int64_t i = random_range(random, 0, 4); i > 0; i--)
+        layer_add_input(layer, (int32_t)random_range(random, -2, number + 1));
+}
+
+/* Alive at the end are parameters and the like; one output and one loss. */
+static void assert_balanced(const struct program *program)
+{
+    CLEANUP(free_ptr) uint8_t *alive = xcalloc(program->tensor_count, 1);
+    uint32_t passing = 0;
+
+    for (size_t i = 0; i < program->event_count; i++) {
+        const struct program_event *event = &program->events[i];
+        if (event->op == PROGRAM_ALLOC) {
+            alive[event->tensor] = 1 + (event->category == MEMORY_ACTIVATION || event->category == MEMORY_TEMPORARY);
+        } else if (event->op == PROGRAM_FREE) {
+            assert_int_not_equal(alive[event->tensor], 0);
+            alive[event->tensor] = 0;
+        }
+    }
+    for (uint32_t i = 0; i < program->tensor_count; i++)
+        passing += alive[i] == 2;
+    assert_in_range(passing, 1, 2); /* a model may give back its input as it is */
+}
+
+static void random_models_hold_what_a_loop_holds(void **state)
+{
+    struct random random = {11};
+    int lowered = 0;
+
+    for (int round = 0; round < 3000; round++) {
+        struct layer_list list;
+        struct training training;
+        struct program program;
+        struct replay_result result;
+        layer_list_init(&list);
+        training_default(&training);
+        list.input_rank = (uint8_t)random_range(&random, 0, 3);
+        for (uint8_t i = 0; i < list.input_rank; i++)
+            list.input[i] = random_range(&random, 1, 50);
+        list.input_is_index = random_range(&random, 0, 1);
+        for (int64_t i = random_range(&random, 1, 25); i > 0; i--)
+            draw_layer(&random, &list);
+        training.batch_size = random_range(&random, 1, 80);
+        training.samples = random_range(&random, 0, 200);
+        training.optimizer = (enum optimizer)random_range(&random, 0, OPTIMIZER_COUNT - 1);
+        training.precision = (enum precision)random_range(&random, 0, PRECISION_COUNT - 1);
+        training.summary_pass = random_range(&random, 0, 1);
+        training.summary_gradients = random_range(&random, 0, 1);
+        training.summary_batch = random_range(&random, 0, 2);
+        if (program_lower(&program, &list, &training, NULL) == 0) {
+            assert_balanced(&program);
+            program_replay(&program, &(struct replay_options){0}, &result);
+            assert_true(result.peak_reserved_bytes >= result.peak_allocated_bytes);
+            program_release(&program);
+            lowered++;
+        }
+        layer_list_release(&list);
+    }
+    assert_true(lowered > 2500);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gives_the_blocks_of_the_slow_one),
         cmocka_unit_test(releases_segments_at_the_limit),
         cmocka_unit_test(many_equal_blocks_spill),
+        cmocka_unit_test(random_models_hold_what_a_loop_holds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
