@@ -19,6 +19,7 @@ struct engine;
 struct node;
 struct runs;
 struct store;
+struct submission;
 struct http_server;
 
 struct daemon {
@@ -32,6 +33,7 @@ struct daemon {
     struct node *node;
     struct runs *runs;
     struct http_server *http;
+    struct submission *submissions; /* that are being read and estimated, or wait for that */
     int64_t stored_ns; /* node time of the latest record that was loaded */
     bool stopping;
 };

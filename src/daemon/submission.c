@@ -27,6 +27,7 @@ struct submission {
     size_t length;
     submission_done *done;
     void *user;
+    struct submission *next; /* in the order of arrival */
     /* What the thread may look at: nothing of it changes meanwhile. */
     const struct config *config;
     struct machine_profile profile;
@@ -273,12 +274,10 @@ static json_t *take_in(struct submission *submission)
     return jobs;
 }
 
-static void after(uv_work_t *work, int canceled)
+static void finish(struct submission *submission)
 {
-    struct submission *submission = work->data;
     json_t *jobs = NULL;
 
-    (void)canceled; /* nobody does */
     if (submission->daemon->stopping) {
         submission->status = 503;
         error_set(&submission->err, ESHUTDOWN, "carmad is stopping: submit again once it is back");
@@ -296,10 +295,41 @@ static void after(uv_work_t *work, int canceled)
     free(submission);
 }
 
+/* Where the uid's first submission hangs; at the end of the list where it has none. */
+static struct submission **first_of(struct daemon *daemon, uid_t uid)
+{
+    struct submission **at = &daemon->submissions;
+
+    while (*at && (*at)->uid != uid)
+        at = &(*at)->next;
+    return at;
+}
+
+/* One at a time of each user: in their order, and nobody has the whole pool. */
+static void after(uv_work_t *done, int canceled)
+{
+    struct submission *submission = done->data, **at;
+    struct daemon *daemon = submission->daemon;
+    uid_t uid = submission->uid;
+
+    (void)canceled; /* nobody does */
+    at = first_of(daemon, uid);
+    *at = submission->next;
+    finish(submission);
+    for (at = first_of(daemon, uid); *at && daemon->stopping; at = first_of(daemon, uid)) {
+        submission = *at;
+        *at = submission->next;
+        finish(submission);
+    }
+    if (*at)
+        uv_queue_work(daemon->loop, &(*at)->work, work, after);
+}
+
 void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t length, submission_done *done,
                       void *user)
 {
-    struct submission *submission = xcalloc(1, sizeof *submission);
+    struct submission *submission = xcalloc(1, sizeof *submission), **at = &daemon->submissions;
+    bool alone = !*first_of(daemon, uid);
 
     *submission = (struct submission){.work.data = submission,
                                       .daemon = daemon,
@@ -310,7 +340,11 @@ void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t
                                       .user = user,
                                       .config = &daemon->config};
     node_machine_profile(daemon->node, &submission->profile);
-    uv_queue_work(daemon->loop, &submission->work, work, after);
+    while (*at)
+        at = &(*at)->next;
+    *at = submission;
+    if (alone)
+        uv_queue_work(daemon->loop, &submission->work, work, after);
 }
 
 /* ---- As it is stored ---- */

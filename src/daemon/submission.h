@@ -18,7 +18,8 @@
  */
 typedef void submission_done(void *user, int status, json_t *jobs, const struct error *err);
 
-/* Body: {"jobs": [spec, ...]}, the caller's until `done`, which comes exactly once, in a later turn of the loop. */
+/* Body: {"jobs": [spec, ...]}, the caller's until `done`, which comes exactly once, in a later turn of the loop. Of one
+ * uid's submissions one is worked on at a time, in their order. */
 void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t length, submission_done *done,
                       void *user);
 

@@ -161,24 +161,35 @@ expect_field 19 estimate.source replay
 expect_field 19 estimate.from mlp.capture
 [ "$(field 19 claim_bytes)" -lt "$(field 1 estimate.bytes)" ] || fail "a small network needs as much as ResNet-50"
 
+# Many at once, of one user: each is taken, once.
+pids=
+for number in 1 2 3 4 5 6; do
+    "$CARMA" submit --parsable --hold good.rad good.rad >"ids.$number" &
+    pids="$pids $!"
+done
+for pid in $pids; do
+    wait "$pid" || fail "one of six submissions at once failed"
+done
+[ "$(cat ids.? | sort -n | tr '\n' ' ')" = '20 21 22 23 24 25 26 27 28 29 30 31 ' ] || fail "six at once: $(cat ids.?)"
+
 # Other settings: a recorded figure of the estimator's name goes before what it would compute; none computes nothing.
 stop_daemon
 start_daemon --config /dev/null --set estimator=horus --set estimate_quantile=90% --set machine_profile=a100-40g-later
 printf 'conda activate base\ntrue\nresnet50.summary\nimagenet\n32\nexclusive\n1\n5000\n4000\n' >recorded.rad
 run submit --parsable --hold recorded.rad
-expect_field 20 claim_source recorded
-expect_field 20 claim_bytes 4194304000
-expect_field 20 estimate.source horus
+expect_field 32 claim_source recorded
+expect_field 32 claim_bytes 4194304000
+expect_field 32 estimate.source horus
 run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- true
-expect_field 21 claim_source estimated
-expect_field 21 estimate.machine_profile a100-40g-later
-expect_field 21 estimate.quantile_permille 900
+expect_field 33 claim_source estimated
+expect_field 33 estimate.machine_profile a100-40g-later
+expect_field 33 estimate.quantile_permille 900
 stop_daemon
 start_daemon --config /dev/null --set policy=thesis
 run submit --parsable --hold --summary nonsense.txt --batch-size 8 -- true
 expect_status 0
-expect_field 22 claim_source unknown
-expect_field 22 estimate None
+expect_field 34 claim_source unknown
+expect_field 34 estimate None
 
 # What was decided follows from what is stored.
 stop_daemon
