@@ -86,6 +86,16 @@ void lowering_cast_parameters(struct lowering *lowering, struct tape_op *op)
     }
 }
 
+/* A product with a bias goes to cuBLASLt (ATen/native/cuda/Blas.cpp), where both sides of the matrix are more than one;
+ * it takes a workspace for itself. */
+static void take_cublaslt(struct lowering *lowering, int32_t first, uint32_t count)
+{
+    const struct tape_parameter *weight = &lowering->tape.parameters[first];
+
+    if (count == 2 && weight->last > 1 && weight->second_last > 1)
+        tape_drop(&lowering->tape, tape_alloc(&lowering->tape, CUBLASLT_WORKSPACE_BYTES, MEMORY_WORKSPACE));
+}
+
 struct tape_value lowering_matmul(struct lowering *lowering, const struct tape_value *input, int32_t first,
                                   uint32_t count, int64_t elements, bool apart)
 {
@@ -103,6 +113,8 @@ struct tape_value lowering_matmul(struct lowering *lowering, const struct tape_v
     lowering_save(&op, from.tensor);
     result = lowering_run(lowering, &op, elements, lowering->autocast ? HALF_BYTES : FULL_BYTES);
     tape_take_cublas(&lowering->tape);
+    if (!apart)
+        take_cublaslt(lowering, first, count);
     tape_drop(&lowering->tape, from.tensor);
     return result;
 }
