@@ -137,7 +137,7 @@ static struct tape_value activate(struct lowering *lowering, size_t number, cons
     if (!saves_output)
         lowering_save(&op, input->tensor);
     if (layer->activation == ACTIVATION_PRELU) /* the slope's gradient of every element, before it is summed up */
-        op.scratch[op.scratch_count++] = tape_bytes(input);
+        op.late_scratch = tape_bytes(input);
     return lowering_run_saving(lowering, &op, input->elements, input->element_bytes, saves_output, NULL, 0);
 }
 
