@@ -216,6 +216,7 @@ static int read_size(const struct reader *reader, struct slice text, int64_t *el
 static int read_sizes(const struct reader *reader, struct slice text, int64_t *sum)
 {
     static const char word[] = " of size ";
+    struct slice size;
     int64_t elements;
     int ret;
 
@@ -224,7 +225,9 @@ static int read_sizes(const struct reader *reader, struct slice text, int64_t *s
         if (at == text.length)
             return 0;
         text = slice_from(text, at + sizeof word - 1);
-        ret = read_size(reader, slice_to(text, slice_find_char(text, ']')), &elements);
+        /* "3x4]" or, on a GPU, "3x4 (GPU 0)]" */
+        size = slice_to(text, slice_find_char(text, ']'));
+        ret = read_size(reader, slice_to(size, slice_find_char(size, ' ')), &elements);
         if (ret)
             return ret;
         *sum += elements;

@@ -518,6 +518,149 @@ static void test_attention_without_parameters(void **state)
     free(text);
 }
 
+/* Without the lines that `drops` says. */
+static char *without(const char *name, bool (*drops)(const char *line))
+{
+    struct strbuf kept = {0};
+    size_t length;
+    char *text = load(name, &length), *rest = text;
+
+    for (char *line = strsep(&rest, "\n"); line && rest; line = strsep(&rest, "\n"))
+        if (!drops(line))
+            strbuf_printf(&kept, "%s\n", line);
+    free(text);
+    return strbuf_steal(&kept);
+}
+
+static bool is_dashes(const char *line)
+{
+    return *line && line[strspn(line, "-")] == '\0';
+}
+
+static bool is_underscores_or_blank(const char *line)
+{
+    return line[strspn(line, "_ |")] == '\0';
+}
+
+static void test_without_rules(void **state)
+{
+    static const struct {
+        const char *name;
+        bool (*drops)(const char *line);
+    } cases[] = {{"torchsummary-convolutions.txt", is_dashes},
+                 {"keras2-sequential.txt", is_underscores_or_blank},
+                 {"keras2-old-sequential.txt", is_underscores_or_blank}};
+
+    for (size_t i = 0; i < array_size(cases); i++) {
+        struct strbuf whole = {0}, less = {0};
+        char *text = without(cases[i].name, cases[i].drops);
+        struct summary summary;
+        read_ok(&summary, "m.txt", text, strlen(text));
+        put_summary(&less, &summary);
+        summary_release(&summary);
+        read_fixture(&summary, cases[i].name);
+        put_summary(&whole, &summary);
+        summary_release(&summary);
+        assert_string_equal(less.text, whole.text);
+        strbuf_release(&whole);
+        strbuf_release(&less);
+        free(text);
+    }
+}
+
+/* Of 4 samples: behind the steps of a series, times 16 windows, not there at all, alone. */
+static void test_where_the_batch_is(void **state)
+{
+    static const struct {
+        const char *shape;
+        int rank;
+        int64_t dims[LAYER_MAX_RANK];
+    } cases[] = {
+        {"[4, 7]", 1, {7}},
+        {"[17, 4, 32]", 2, {17, 32}},
+        {"[64, 49, 96]", 3, {16, 49, 96}},
+        {"[5, 3]", 2, {5, 3}},
+        {"[4]", 1, {1}},
+        {"[]", 1, {1}},
+        {"[4, 2, 3, 4, 5, 6, 7]", 5, {6, 4, 5, 6, 7}},
+        {"[[4, 7], [4, 9]]", 1, {7}},
+    };
+
+    for (size_t i = 0; i < array_size(cases); i++) {
+        const struct layer *layer;
+        struct summary summary;
+        char *text = xasprintf("============================\nLayer (type)    Output Shape    Param #\n"
+                               "============================\nModel           [4, 1]          --\n"
+                               "├─ReLU          %s  --\n============================\n"
+                               "Total params: 0\nTrainable params: 0\nNon-trainable params: 0\n"
+                               "============================\n",
+                               cases[i].shape);
+        read_ok(&summary, "m.txt", text, strlen(text));
+        layer = &summary.layers.items[1];
+        assert_int_equal(summary.layers.batch_size, 4);
+        assert_true(layer->shape_known);
+        assert_int_equal(layer->rank, cases[i].rank);
+        assert_memory_equal(layer->shape, cases[i].dims, (size_t)cases[i].rank * sizeof(int64_t));
+        summary_release(&summary);
+        free(text);
+    }
+}
+
+static void test_small_trees(void **state)
+{
+    static const char one[] = "Linear(in_features=3, out_features=4, bias=True)\n",
+                      bare[] = "Model(\n  (prompts): ParameterList(\n"
+                               "      (0): Parameter containing: [torch.float32 of size 3x4]\n"
+                               "      (1): Parameter containing: [torch.float32 of size 5 (GPU 0)]\n  )\n"
+                               "  (nothing): None\n)\n",
+                      large[] = "Model(\n  (0): ParameterList(\n"
+                                "    (0): Parameter containing: [torch.float32 of size 999999x9999999]\n  )\n)\n";
+    struct summary summary;
+
+    read_ok(&summary, "m.txt", one, sizeof one - 1);
+    assert_int_equal(summary.layers.count, 1);
+    assert_int_equal(summary.layers.items[0].parameters, 16);
+    assert_int_equal(summary.layers.input[0], 3);
+    assert_true(summary.layers.items[0].shape_known && summary.layers.input_rank == 1);
+    summary_release(&summary);
+    read_ok(&summary, "m.txt", bare, sizeof bare - 1);
+    assert_int_equal(summary.layers.count, 4);
+    assert_true(summary.layers.items[1].container);
+    assert_int_equal(summary.layers.items[1].parameters, 17);
+    assert_string_equal(summary.layers.items[3].name, "prompts.1");
+    assert_int_equal(summary.layers.items[3].parameters, 5);
+    summary_release(&summary);
+    assert_refused(large, sizeof large - 1, "m.txt:3: a parameter whose size is out of range");
+}
+
+/* Modules used twice below the depth shown: the rows say more than the total. */
+static void test_more_rows_than_total(void **state)
+{
+    char *text =
+        replaced("torchinfo-1.8.0-depth.txt", "13,290\nTrainable params: 13,290", "13,000\nTrainable params: 13,000");
+    struct summary summary;
+
+    read_ok(&summary, "m.txt", text, strlen(text));
+    assert_string_equal(summary.warnings[0], "m.txt:15: the rows have 13290 parameters in all, the total says 13000");
+    summary_release(&summary);
+    free(text);
+    text =
+        replaced("torchinfo-1.8.0-depth.txt", "13,290\nTrainable params: 13,290", "14,000\nTrainable params: 14,000");
+    assert_refused(text, strlen(text), "the rows have 13290 parameters in all, the total says 14000");
+    free(text);
+}
+
+static void test_no_rows(void **state)
+{
+    static const char text[] =
+        "----------------\n Layer (type) Output Shape Param #\n================\n================\n"
+        "Total params: 0\nTrainable params: 0\nNon-trainable params: 0\n"
+        "Input size (MB): 0.00\nForward/backward pass size (MB): 0.00\n"
+        "Params size (MB): 0.00\nEstimated Total Size (MB): 0.00\n";
+
+    assert_refused(text, sizeof text - 1, "the torchsummary summary has no layers");
+}
+
 /* Freezing from the first layer on is found by the count; anything else is told. */
 static void test_frozen_by_the_totals(void **state)
 {
@@ -604,6 +747,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_long_names_keep_their_end),
         cmocka_unit_test(test_uncalled_modules),
+        cmocka_unit_test(test_without_rules),
+        cmocka_unit_test(test_where_the_batch_is),
+        cmocka_unit_test(test_small_trees),
+        cmocka_unit_test(test_more_rows_than_total),
+        cmocka_unit_test(test_no_rows),
         cmocka_unit_test(test_attention_without_parameters),
         cmocka_unit_test(test_frozen_by_the_totals),
         cmocka_unit_test(test_input_by_its_size),
