@@ -61,12 +61,15 @@ static struct seen find_seen(const struct estimator *estimator, enum dataset_kin
     return seen;
 }
 
-/* SM activity has models of its own, whichever estimator says what memory is needed. */
+/* SM activity has models of its own, whichever estimator says what memory is needed; a table that does not say what it
+ * has seen was trained with that of the memory. */
 static struct seen find_activity_seen(enum dataset_kind kind)
 {
     struct seen seen = {0};
 
     add_seen(&seen, "utilisation", kind);
+    if (seen.count == 0)
+        add_seen(&seen, "replay", kind);
     sort_seen(&seen);
     return seen;
 }

@@ -364,6 +364,43 @@ static void test_attention(void **state)
     }
 }
 
+/* A ResNet's block adds before its last activation, an inverted bottleneck behind everything. */
+static void test_where_sums_stand(void **state)
+{
+    struct layer_list list;
+
+    for (int inverted = 0; inverted < 2; inverted++) {
+        begin(&list, 4, 8);
+        for (int block = 0; block < 2; block++) {
+            add(&list, "Conv2d", "4x8x8", 144);
+            add(&list, "BatchNorm2d", "4x8x8", 8);
+            add(&list, "ReLU", "4x8x8", 0);
+            add(&list, inverted ? "InvertedResidual" : "BasicBlock", "4x8x8", 0);
+        }
+        check_links(&list, inverted
+                               ? "0:Conv2d<--1 1:BatchNorm2d<-0 2:ReLU<-1 3:add<-2,-1 5:Conv2d<-3 6:BatchNorm2d<-5 "
+                                 "7:ReLU<-6 8:add<-7,3"
+                               : "0:Conv2d<--1 1:BatchNorm2d<-0 2:add<-1,-1 3:ReLU<-2 5:Conv2d<-3 6:BatchNorm2d<-5 "
+                                 "7:add<-6,3 8:ReLU<-7");
+    }
+}
+
+/* Inception's last blocks split a branch in two: a row of three and a column of three, side by side. Its last branch
+ * stands behind a pooling that is no module. */
+static void test_inception(void **state)
+{
+    struct layer_list list;
+
+    begin(&list, 9, 8);
+    add(&list, "Conv2d", "5x8x8", 45);
+    add(&list, "Conv2d", "4x8x8", 36);
+    add(&list, "Conv2d", "4x8x8", 48);
+    add(&list, "Conv2d", "4x8x8", 48);
+    add(&list, "Conv2d", "7x8x8", 63);
+    add(&list, "InceptionE", "20x8x8", 0);
+    check_links(&list, "0:Conv2d<--1 1:Conv2d<--1 2:Conv2d<-1 3:Conv2d<-1 4:AvgPool2d<--1 5:Conv2d<-4 6:cat<-0,2,3,5");
+}
+
 /* Nothing that came before has 7 channels: told, and the last taken. */
 static void test_guess(void **state)
 {
@@ -404,7 +441,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_published_models), cmocka_unit_test(test_random_lists),
         cmocka_unit_test(test_longest_list),     cmocka_unit_test(test_norm_that_activates),
-        cmocka_unit_test(test_attention),        cmocka_unit_test(test_guess),
+        cmocka_unit_test(test_attention),        cmocka_unit_test(test_where_sums_stand),
+        cmocka_unit_test(test_inception),        cmocka_unit_test(test_guess),
         cmocka_unit_test(test_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
