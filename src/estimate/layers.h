@@ -67,7 +67,7 @@ struct layer {
     uint8_t kind;               /* enum layer_kind */
     uint8_t activation;         /* enum activation, of LAYER_ACTIVATION */
     bool container;             /* its parameters and memory are its children's: never counted twice */
-    bool shape_known;
+    bool shape_known; /* else, with rank 1, shape[0] is the width (the last dimension) or the channels of its output */
     bool frozen;                /* its parameters are not trained */
     bool in_place;              /* writes over its input (ReLU(inplace=True)) */
     uint8_t depth;              /* in the tree of modules; 0 = the model itself (or no tree) */
@@ -91,7 +91,7 @@ struct layer_list {
     int64_t input[LAYER_MAX_RANK]; /* of the model, per sample */
     uint8_t input_rank;            /* 0 = not known */
     bool input_is_index;           /* token numbers (8 bytes each), not floats */
-    int64_t total_parameters;      /* as the summary's footer says, or -1 */
+    int64_t total_parameters;      /* as the summary's footer says (without the optimizer's), or -1 */
     int64_t trainable_parameters;  /* the same */
     bool connected;                /* every layer that is no container has its inputs */
     uint32_t unknown;              /* layers of LAYER_UNKNOWN that are no container */
