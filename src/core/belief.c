@@ -50,7 +50,8 @@ int32_t belief_activity(const struct job *job)
 #define PRIOR_SPREAD 160
 #define PRIOR_RUNS   5
 
-/* 1000 t^2, t the 98% quantile of Student's distribution: within 0.2% below and 1.3% above, from 5 degrees of freedom on. */
+/* 1000 t^2, t the 98% quantile of Student's distribution: 0.2% too small to 1.3% too large, from 5 degrees of freedom
+ * on. */
 static int64_t student_squared(int64_t freedom)
 {
     return 4218 + 10400 / freedom + 34400 / (freedom * freedom);
@@ -67,9 +68,9 @@ static int64_t square_root(int64_t of)
     return root;
 }
 
-/* Enough for 98% of the next runs: the predictive quantile mean + t s sqrt(1 + 1/n) of normal runs, s^2 from the prior and
- * from what was seen, and never less than the most that was seen. A quarter more while the only run to go by has not
- * ended. */
+/* Enough for 98% of the next runs: the predictive quantile mean + t s sqrt(1 + 1/n) of normal runs, s^2 from the prior
+ * and from what was seen, and never less than the most that was seen. A quarter more while the only run to go by has
+ * not ended. */
 static int64_t with_learned_margin(const struct history *history)
 {
     int64_t runs = history->runs, freedom = PRIOR_RUNS + runs - 1, variance, margin, enough;
