@@ -221,6 +221,13 @@ static int64_t sum_parameters(const struct layer_list *list)
     return sum;
 }
 
+static bool keeps_shape(const struct layer *layer)
+{
+    return layer->kind == LAYER_BATCH_NORM || layer->kind == LAYER_LAYER_NORM || layer->kind == LAYER_GROUP_NORM ||
+           layer->kind == LAYER_ACTIVATION || layer->kind == LAYER_SOFTMAX || layer->kind == LAYER_DROPOUT ||
+           layer->kind == LAYER_IDENTITY;
+}
+
 /* Where the layer keeps its input's shape, the input has it, or the list says how often it does not. */
 static void test_random_lists(void **state)
 {
@@ -243,7 +250,7 @@ static void test_random_lists(void **state)
             if (layer->container || layer->input_count != 1 || layer->inputs[0] < 0 || !layer->shape_known)
                 continue;
             from = &list.items[layer->inputs[0]];
-            if (layer->kind == LAYER_BATCH_NORM && from->shape_known && from->rank && layer->rank)
+            if (keeps_shape(layer) && from->shape_known && from->rank && layer->rank)
                 odd += layer->rank != from->rank ||
                        memcmp(layer->shape, from->shape, layer->rank * sizeof *layer->shape) != 0;
         }

@@ -1,0 +1,47 @@
+/* Layer lists of whatever summary can be read, completed: nothing is lost, every layer has inputs that stand before it. */
+#include "estimate/lower.h"
+#include "estimate/read.h"
+#include "fuzz.h"
+
+static int64_t sum_parameters(const struct layer_list *list)
+{
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < list->count; i++)
+        sum += list->items[i].parameters;
+    return sum;
+}
+
+static void check_layer(const struct layer_list *list, size_t index)
+{
+    const struct layer *layer = &list->items[index];
+
+    require(layer->kind < LAYER_KIND_COUNT && layer->rank <= LAYER_MAX_RANK);
+    require(layer->groups >= 0 && layer->in_channels >= 0 && layer->parameters >= 0);
+    for (int i = 0; i < 3; i++)
+        require(layer->kernel[i] >= 0 && layer->stride[i] >= 0);
+    for (int i = 0; layer->shape_known && i < layer->rank; i++)
+        require(layer->shape[i] >= 1);
+    require(layer->container || layer->input_count > 0 || layer->kind == LAYER_PARAMETER || layer->kind == LAYER_INPUT);
+    for (uint32_t i = 0; i < layer->input_count; i++) {
+        require(layer->inputs[i] >= -1 && layer->inputs[i] < (int32_t)index);
+        require(layer->inputs[i] < 0 || !list->items[layer->inputs[i]].container);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+    struct summary summary;
+    int64_t parameters;
+
+    if (summary_read(&summary, "f.txt", (const char *)bytes, length, NULL))
+        return 0;
+    parameters = sum_parameters(&summary.layers);
+    layers_complete(&summary.layers);
+    require(sum_parameters(&summary.layers) == parameters);
+    require(summary.layers.connected && summary.layers.guessed <= summary.layers.count);
+    for (size_t i = 0; i < summary.layers.count; i++)
+        check_layer(&summary.layers, i);
+    summary_release(&summary);
+    return 0;
+}
