@@ -19,6 +19,8 @@ except ImportError as error:
 
 from carma_collect import collect, draw, networks, summary, train
 
+torch.set_num_threads(1)  # the networks are tiny: more threads only wait for one another
+
 PUBLISHED = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data" / "gpumemnet"
 SMALL = {
     "mlp": {"arch": "bottleneck", "input_size": 64, "output_size": 3, "hidden_depth": 3, "batch_size": 8,
