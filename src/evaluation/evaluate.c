@@ -173,6 +173,8 @@ static void measure_activity(struct evaluation *evaluation)
         double actual = asked->row->smact_permille, error;
         if (!asked->answered || asked->row->smact_permille < 0 || asked->estimate.smact_permille < 0)
             continue;
+        if (asked->row->out_of_memory) /* it hardly ran */
+            continue;
         error = (double)asked->estimate.smact_permille - actual;
         sum += actual;
         squares += actual * actual;

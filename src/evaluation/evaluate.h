@@ -37,7 +37,7 @@ struct evaluation {
      */
     size_t published_rows;
     double published_mape, published_worst_ape; /* |median - published| / published */
-    /* SM activity, where it was recorded and estimated. */
+    /* SM activity, where it was recorded of a run that was not out of memory, and estimated. */
     size_t smact_rows;
     bool smact_in_sample;
     double smact_r2, smact_mae;
