@@ -4,7 +4,7 @@ import csv
 
 import numpy
 
-FIRST_FEATURE = "NONE"
+FIRST_FEATURE = "MAIN"
 MIB = 1 << 20
 CONTEXT_BYTES = 1690 * MIB  # FEATURES_CONTEXT_BYTES of src/estimate/features.h
 

@@ -29,8 +29,8 @@ def ratio_model(seed):
 
 
 def spread_model(seed):
-    return lightgbm.LGBMRegressor(n_estimators=80, num_leaves=6, learning_rate=0.06, subsample=0.8, subsample_freq=1,
-                                  colsample_bytree=0.5, min_child_samples=15, random_state=seed, n_jobs=1,
+    return lightgbm.LGBMRegressor(n_estimators=250, num_leaves=8, learning_rate=0.05, subsample=0.7, subsample_freq=1,
+                                  colsample_bytree=0.4, min_child_samples=8, random_state=seed, n_jobs=1,
                                   deterministic=True, force_row_wise=True, verbose=-1)
 
 

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "base/memory.h"
 #include "base/units.h"
 #include "estimate/workspace.h"
 
@@ -154,24 +155,65 @@ static struct workspace_rule with_winograd(enum conv_pass pass, uint32_t first)
     return rule;
 }
 
+static struct workspace_rule simple_rule(void)
+{
+    static const uint32_t many_channels[] = {WORKSPACE_BY_CHANNELS + 5, WORKSPACE_SMALL, WORKSPACE_LARGE_BATCH};
+    struct workspace_rule rule = workspace_rule_default();
+
+    for (size_t i = 0; i < array_size(many_channels); i++) {
+        rule.algorithm[CONV_FORWARD][many_channels[i]] = WORKSPACE_COPY_READ;
+        rule.algorithm[CONV_BACKWARD_DATA][many_channels[i]] = WORKSPACE_COPY_READ;
+    }
+    return rule;
+}
+
+static struct workspace_rule rule_of(enum features_replay replay)
+{
+    switch (replay) {
+    case REPLAY_SIMPLE:
+        return simple_rule();
+    case REPLAY_DATA:
+        return with_winograd(CONV_BACKWARD_DATA, 1);
+    case REPLAY_NONE:
+        return workspace_rule_by_pass(WORKSPACE_NONE, WORKSPACE_NONE, WORKSPACE_NONE);
+    case REPLAY_COPY:
+        return workspace_rule_by_pass(WORKSPACE_COPY, WORKSPACE_COPY, WORKSPACE_COPY);
+    case REPLAY_FORWARD:
+        return with_winograd(CONV_FORWARD, 1);
+    case REPLAY_WEIGHT:
+        return with_winograd(CONV_BACKWARD_WEIGHT, 1);
+    case REPLAY_MAIN:
+    case REPLAY_COUNT:
+        break;
+    }
+    return workspace_rule_default();
+}
+
+static enum features_replay middle_of(const struct replay_result replays[REPLAY_BASES])
+{
+    for (uint32_t i = 0; i < REPLAY_BASES; i++) {
+        int64_t bytes = replays[i].peak_reserved_bytes;
+        uint32_t less = 0, more = 0;
+        for (uint32_t k = 0; k < REPLAY_BASES; k++) {
+            less += replays[k].peak_reserved_bytes < bytes;
+            more += replays[k].peak_reserved_bytes > bytes;
+        }
+        if (less <= REPLAY_BASES / 2 && more <= REPLAY_BASES / 2)
+            return (enum features_replay)i;
+    }
+    return REPLAY_MAIN;
+}
+
 static void replay_all(struct features *features, const struct program *program)
 {
-    const struct workspace_rule rules[REPLAY_COUNT] = {
-        [REPLAY_MAIN] = workspace_rule_default(),
-        [REPLAY_NONE] = workspace_rule_by_pass(WORKSPACE_NONE, WORKSPACE_NONE, WORKSPACE_NONE),
-        [REPLAY_COPY] = workspace_rule_by_pass(WORKSPACE_COPY, WORKSPACE_COPY, WORKSPACE_COPY),
-        [REPLAY_DATA] = with_winograd(CONV_BACKWARD_DATA, 1),
-        [REPLAY_FORWARD] = with_winograd(CONV_FORWARD, 1),
-        [REPLAY_WEIGHT] = with_winograd(CONV_BACKWARD_WEIGHT, 1),
-    };
-
     for (uint32_t i = 0; i < REPLAY_COUNT; i++) {
-        struct replay_options options = {.rule = rules[i]};
+        struct replay_options options = {.rule = rule_of((enum features_replay)i)};
         if (i > 0 && program->conv_count == 0)
             features->replays[i] = features->replays[REPLAY_MAIN];
         else
             program_replay(program, &options, &features->replays[i]);
     }
+    features->base = middle_of(features->replays);
 }
 
 static double input_bytes(const struct program *program)
@@ -191,9 +233,9 @@ static double with_context(int64_t reserved_bytes)
 
 /* Only where the limit is in the way is there anything to replay again. */
 static bool is_out_of_memory(const struct features *features, const struct program *program, enum features_replay replay,
-                             const struct workspace_rule *rule, int64_t limit_bytes)
+                             int64_t limit_bytes)
 {
-    struct replay_options options = {.rule = *rule, .limit_bytes = limit_bytes};
+    struct replay_options options = {.rule = rule_of(replay), .limit_bytes = limit_bytes};
     struct replay_result limited;
 
     if (features->replays[replay].peak_reserved_bytes <= limit_bytes)
@@ -204,33 +246,28 @@ static bool is_out_of_memory(const struct features *features, const struct progr
 
 static void set_limit(struct features *features, const struct program *program, int64_t limit_bytes)
 {
-    struct workspace_rule main_rule = workspace_rule_default();
-    struct workspace_rule none_rule = workspace_rule_by_pass(WORKSPACE_NONE, WORKSPACE_NONE, WORKSPACE_NONE);
-    double main_bytes = with_context(features->replays[REPLAY_MAIN].peak_reserved_bytes);
+    double base_bytes = with_context(features->replays[features->base].peak_reserved_bytes);
     double none_bytes = with_context(features->replays[REPLAY_NONE].peak_reserved_bytes);
     double most_bytes = with_context(limit_bytes > MIB ? limit_bytes : MIB);
 
-    features->base_bytes = fmin(main_bytes, most_bytes);
-    features->out_of_memory = is_out_of_memory(features, program, REPLAY_MAIN, &main_rule, limit_bytes);
+    features->base_bytes = fmin(base_bytes, most_bytes);
+    features->out_of_memory = is_out_of_memory(features, program, features->base, limit_bytes);
     features->values[FEATURE_BASE] = (float)log(features->base_bytes / (double)MIB);
-    features->values[FEATURE_FILLING] = (float)log(main_bytes / most_bytes);
+    features->values[FEATURE_FILLING] = (float)log(base_bytes / most_bytes);
     features->values[FEATURE_FILLING_NONE] = (float)log(none_bytes / most_bytes);
     features->values[FEATURE_OUT] = features->out_of_memory;
-    features->values[FEATURE_OUT_NONE] = is_out_of_memory(features, program, REPLAY_NONE, &none_rule, limit_bytes);
+    features->values[FEATURE_OUT_NONE] = is_out_of_memory(features, program, REPLAY_NONE, limit_bytes);
 }
 
 static void set_replays(struct features *features)
 {
-    static const enum feature of[REPLAY_COUNT] = {
-        [REPLAY_NONE] = FEATURE_NONE,       [REPLAY_COPY] = FEATURE_COPY,     [REPLAY_DATA] = FEATURE_DATA,
-        [REPLAY_FORWARD] = FEATURE_FORWARD, [REPLAY_WEIGHT] = FEATURE_WEIGHT,
-    };
     double base = features->base_bytes;
 
-    for (uint32_t i = REPLAY_MAIN + 1; i < REPLAY_COUNT; i++)
-        features->values[of[i]] = (float)log(with_context(features->replays[i].peak_reserved_bytes) / base);
+    for (uint32_t i = 0; i < REPLAY_COUNT; i++)
+        features->values[FEATURE_MAIN + i] =
+            (float)log(with_context(features->replays[i].peak_reserved_bytes) / base);
     features->values[FEATURE_PEAK] =
-        (float)log(with_context(features->replays[REPLAY_MAIN].peak_allocated_bytes) / base);
+        (float)log(with_context(features->replays[features->base].peak_allocated_bytes) / base);
 }
 
 int64_t features_context_bytes(const struct program *program, const struct machine_profile *profile)

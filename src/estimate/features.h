@@ -1,5 +1,5 @@
-/* What the trained corrections see of a program: how the replays under several rules for cuDNN's workspace differ, where
- * the memory is, and the geometry of the convolutions. The same code prints them for training (bench/features.c) and
+/* What the trained corrections see of a program: how the replays under several rules for cuDNN's workspace differ,
+ * where the memory is, and the geometry of the convolutions. The same code prints them for training (bench/features.c) and
  * computes them for an answer. */
 #ifndef CARMA_ESTIMATE_FEATURES_H
 #define CARMA_ESTIMATE_FEATURES_H
@@ -8,31 +8,35 @@
 #include "estimate/program.h"
 #include "estimate/replay.h"
 
-/* The replays; REPLAY_MAIN's answer is what the correction corrects. */
+/* The replays. One byte more or less in a workspace can cost or save a whole segment, of the real allocator too; so what
+ * the correction corrects, the base, is the middle one of the first three, which fit the measured runs about equally. */
 enum features_replay {
     REPLAY_MAIN,    /* workspace_rule_default() */
-    REPLAY_NONE,    /* no workspaces */
-    REPLAY_COPY,    /* copies for another layout in every pass */
+    REPLAY_SIMPLE,  /* the same without its classes for many channels */
     REPLAY_DATA,    /* as main, but Winograd's for every gradient of an input that it can do */
-    REPLAY_FORWARD, /* the same for forward passes */
+    REPLAY_BASES,   /* so many of them */
+    REPLAY_NONE = REPLAY_BASES, /* no workspaces */
+    REPLAY_COPY,    /* copies for another layout in every pass */
+    REPLAY_FORWARD, /* as REPLAY_DATA for forward passes */
     REPLAY_WEIGHT,  /* the same for gradients of weights */
     REPLAY_COUNT
 };
 
-/* In this order in the trees (python/carma_train checks the names that bench-features prints). Sizes are relative to the
- * base: what REPLAY_MAIN reserves and the context of the machine that the trees were trained on, but no more than fits
- * the GPU. */
+/* In this order in the trees (their table holds a hash of the names). Sizes are relative to the base: what its replay
+ * reserves and the context of the machine that the trees were trained on, but no more than fits the GPU. */
 #define FEATURES(X)                                                                                                    \
-    X(NONE)           /* ln of the other replays' reserved bytes and context over the base */                          \
-    X(COPY)                                                                                                            \
+    X(MAIN)           /* ln of the replays' reserved bytes and context over the base */                                \
+    X(SIMPLE)                                                                                                          \
     X(DATA)                                                                                                            \
+    X(NONE)                                                                                                            \
+    X(COPY)                                                                                                            \
     X(FORWARD)                                                                                                         \
     X(WEIGHT)                                                                                                          \
     X(PEAK)           /* ln of the most that is allocated at once */                                                   \
     X(BASE)           /* ln of the base in MiB */                                                                      \
-    X(FILLING)        /* ln of REPLAY_MAIN's over what fits, and REPLAY_NONE's */                                      \
+    X(FILLING)        /* ln of the base's replay over what fits, and REPLAY_NONE's */                                  \
     X(FILLING_NONE)                                                                                                    \
-    X(OUT)            /* 1: REPLAY_MAIN, or REPLAY_NONE, is out of memory on this GPU, cached segments given back */   \
+    X(OUT)            /* 1: the base's replay, or REPLAY_NONE, is out of memory on this GPU */                         \
     X(OUT_NONE)                                                                                                        \
     X(PARAMETERS)     /* bytes over base */                                                                            \
     X(INPUT)                                                                                                           \
@@ -78,13 +82,17 @@ enum features_replay {
     X(CLASS6)                                                                                                          \
     X(CLASS7)                                                                                                          \
     X(CLASS8)                                                                                                          \
+    X(CLASS9)                                                                                                          \
+    X(CLASS10)                                                                                                         \
     X(WINOGRAD2)      /* largest Winograd workspace of the class, over base */                                         \
     X(WINOGRAD3)                                                                                                       \
     X(WINOGRAD4)                                                                                                       \
     X(WINOGRAD5)                                                                                                       \
     X(WINOGRAD6)                                                                                                       \
     X(WINOGRAD7)                                                                                                       \
-    X(WINOGRAD8)
+    X(WINOGRAD8)                                                                                                       \
+    X(WINOGRAD9)                                                                                                       \
+    X(WINOGRAD10)
 
 enum feature {
 #define X(NAME) FEATURE_##NAME,
@@ -94,14 +102,15 @@ enum feature {
 };
 extern const char *const feature_names[FEATURE_COUNT];
 
-/* The context of the runs that the trees learned from (data/models/replay.md), part of the base whatever the machine. */
+/* About the context of the runs that the trees learned from, part of the base whatever the machine. */
 #define FEATURES_CONTEXT_BYTES (INT64_C(1690) << 20)
 
 struct features {
     float values[FEATURE_COUNT]; /* all finite */
     struct replay_result replays[REPLAY_COUNT]; /* on a GPU without limit */
-    double base_bytes; /* the trees' answer is ln(need / base), with FEATURES_CONTEXT_BYTES as context */
-    bool out_of_memory; /* REPLAY_MAIN on this GPU */
+    enum features_replay base; /* which it is made of */
+    double base_bytes;         /* the trees' answer is ln(need / base), with FEATURES_CONTEXT_BYTES as context */
+    bool out_of_memory;        /* the base's replay on this GPU */
 };
 
 /* Without convolutions only REPLAY_MAIN is replayed and the others are its copies. */

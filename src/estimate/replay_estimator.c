@@ -42,7 +42,7 @@ static void fill_parts(struct estimate *estimate, const struct replay_result *re
 static double median_of(const struct features *features, const struct correction *correction, double context_bytes,
                         double memory_bytes)
 {
-    double reserved_bytes = (double)features->replays[REPLAY_MAIN].peak_reserved_bytes;
+    double reserved_bytes = (double)features->replays[features->base].peak_reserved_bytes;
     double corrected_bytes;
 
     if (!correction->trained) {
@@ -103,7 +103,7 @@ static int answer_program(const struct estimate_question *question, const struct
         (int64_t)(median_bytes *
                   correction_quantile_factor(&correction, 1000 - question->quantile_permille, question->fold));
     estimate->confidence_permille = confidence_of(question, &correction);
-    fill_parts(estimate, &features.replays[REPLAY_MAIN], context_bytes);
+    fill_parts(estimate, &features.replays[features.base], context_bytes);
     estimate_utilisation(question, program, estimate);
     return 0;
 }

@@ -9,7 +9,11 @@
  * copies, wider ones Winograd's algorithm, up to about 275. */
 static const double class_limits[] = {84, 130, 275, 420, 700};
 
-#define NARROWING 4
+#define NARROWING      4
+#define SMALL_CHANNELS 420
+#define SMALL_PIXELS   16
+#define WIDE_CHANNELS  700
+#define LARGE_BATCH    40
 
 /* The figures are products of what others wrote: worked out in floating point, which does not overflow, and cut where no
  * GPU has that much. Up to 2^53 they are exact. */
@@ -104,6 +108,10 @@ uint32_t conv_workspace_class(const struct program_conv *conv)
         return WORKSPACE_OTHER;
     if (conv->in_channels / NARROWING >= conv->out_channels)
         return WORKSPACE_NARROWING;
+    if (channels > SMALL_CHANNELS && conv->out[0] <= SMALL_PIXELS)
+        return WORKSPACE_SMALL;
+    if (channels > WIDE_CHANNELS && conv->batch > LARGE_BATCH)
+        return WORKSPACE_LARGE_BATCH;
     while (size < sizeof class_limits / sizeof *class_limits && channels > class_limits[size])
         size++;
     return WORKSPACE_BY_CHANNELS + size;
@@ -135,6 +143,10 @@ struct workspace_rule workspace_rule_default(void)
     rule.algorithm[CONV_BACKWARD_DATA][WORKSPACE_NARROWING] = WORKSPACE_COPY_INPUT;
     rule.algorithm[CONV_BACKWARD_DATA][WORKSPACE_BY_CHANNELS + 1] = WORKSPACE_WINOGRAD;
     rule.algorithm[CONV_BACKWARD_DATA][WORKSPACE_BY_CHANNELS + 2] = WORKSPACE_WINOGRAD;
+    rule.algorithm[CONV_BACKWARD_DATA][WORKSPACE_BY_CHANNELS + 5] = WORKSPACE_COPY;
+    rule.algorithm[CONV_BACKWARD_DATA][WORKSPACE_SMALL] = WORKSPACE_WINOGRAD;
+    rule.algorithm[CONV_FORWARD][WORKSPACE_LARGE_BATCH] = WORKSPACE_COPY_INPUT;
+    rule.algorithm[CONV_BACKWARD_DATA][WORKSPACE_LARGE_BATCH] = WORKSPACE_COPY_INPUT;
     return rule;
 }
 

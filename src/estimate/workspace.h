@@ -29,7 +29,9 @@ enum workspace_class {
     WORKSPACE_OTHER,     /* strided, larger kernels, grouped, not of two dimensions */
     WORKSPACE_NARROWING, /* 3x3 of stride 1 with a quarter of its input's channels, or fewer */
     WORKSPACE_BY_CHANNELS,
-    WORKSPACE_CLASSES = WORKSPACE_BY_CHANNELS + 6
+    WORKSPACE_SMALL = WORKSPACE_BY_CHANNELS + 6, /* many channels on at most 16 x 16 pixels */
+    WORKSPACE_LARGE_BATCH,                       /* the widest in batches of more than 40 */
+    WORKSPACE_CLASSES
 };
 
 struct workspace_rule {
