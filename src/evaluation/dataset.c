@@ -64,6 +64,11 @@ struct dataset_row *dataset_add(struct dataset *dataset, const struct csv *csv)
     return row;
 }
 
+int dataset_too_large(const struct csv *csv, struct error *err)
+{
+    return csv_error(csv, err, "the networks so far have more than %d layers: split the file", DATASET_MAX_LAYERS);
+}
+
 static void row_release(struct dataset_row *row)
 {
     if (row->has_layers)
@@ -88,8 +93,7 @@ int dataset_read_rows(struct dataset *dataset, const char *path, const struct da
         rc = rows->read(&csv, dataset_add(dataset, &csv), err);
         layers += dataset->rows[dataset->count - 1].layers.count;
         if (rc == 0 && layers > DATASET_MAX_LAYERS)
-            rc = csv_error(&csv, err, "the networks so far have more than %d layers: split the file",
-                           DATASET_MAX_LAYERS);
+            rc = dataset_too_large(&csv, err);
     }
     csv_release(&csv);
     return rc;

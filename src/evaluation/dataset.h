@@ -9,13 +9,13 @@ enum dataset_kind { DATASET_MLP, DATASET_CNN, DATASET_TRANSFORMER, DATASET_REAL,
 extern const char *const dataset_kind_names[DATASET_KIND_COUNT];
 
 struct dataset_row {
-    char name[96];            /* for people: "mlp row 17", "resnet50 imagenet 128" */
-    char group[32];           /* the architecture, for leave-one-out; "" where there is none */
-    uint64_t key;             /* of what was asked and measured: FNV-1a of the row's text; the fold comes from it */
-    bool out_of_memory;       /* then `measured_bytes` is no need */
+    char name[96];      /* for people: "mlp row 17", "resnet50 imagenet 128" */
+    char group[32];     /* the architecture, for leave-one-out; "" where there is none */
+    uint64_t key;       /* of what was asked and measured: FNV-1a of the row's text; the fold comes from it */
+    bool out_of_memory; /* then `measured_bytes` is no need */
     int64_t measured_bytes;
     int32_t smact_permille, smocc_permille; /* -1 = not recorded */
-    int64_t published[3];     /* horus, faketensor, gpumemnet, as the file has them; bytes; -1 = none */
+    int64_t published[3];                   /* horus, faketensor, gpumemnet, as the file has them; bytes; -1 = none */
     bool has_layers;
     struct layer_list layers; /* complete */
     struct capture *capture;  /* owned; NULL = none */
@@ -26,7 +26,7 @@ struct dataset {
     enum dataset_kind kind;
     struct dataset_row *rows; /* owned */
     size_t count, capacity;
-    size_t left_out; /* rows of the file that are no question: no layer list or capture, no measurement of this machine */
+    size_t left_out; /* rows of the file without a capture, or without a measurement of this machine */
     const struct machine_profile *profile; /* of the machine they were measured on */
 };
 

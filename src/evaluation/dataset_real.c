@@ -233,6 +233,7 @@ int dataset_read_real(struct dataset *dataset, const char *models, const char *l
     static const struct csv_table table = {columns, array_size(columns), 0};
     struct summaries summaries = {0};
     struct csv csv = {0};
+    size_t total = 0;
     int rc = read_summaries(&summaries, layers, err);
 
     if (rc == 0)
@@ -240,6 +241,9 @@ int dataset_read_real(struct dataset *dataset, const char *models, const char *l
     while (rc == 0 && (rc = csv_next(&csv, err)) == 1) {
         struct dataset_row *row = dataset_add(dataset, &csv);
         rc = read_row(&csv, row, &summaries, err);
+        total += row->layers.count;
+        if (rc == 0 && total > DATASET_MAX_LAYERS)
+            rc = dataset_too_large(&csv, err);
         if (rc == 0 && row->measured_bytes < 0) { /* not on this machine */
             dataset_drop(dataset);
             dataset->left_out++;

@@ -34,12 +34,29 @@ static int check_name(const struct csv *csv, struct error *err)
     return 0;
 }
 
-/* 1: read; 0: there is none of this model. */
+/* 1; 0: it was recorded for another batch size alone. */
+static int read_at(struct capture *capture, const char *path, const char *text, size_t length, int64_t batch_size,
+                   struct error *err)
+{
+    int rc = capture_read(capture, path, text, length, 0, err);
+    bool scales;
+
+    if (rc || capture->batch_size == batch_size)
+        return rc ? rc : 1;
+    scales = capture->scales;
+    capture_release(capture);
+    if (!scales)
+        return 0;
+    rc = capture_read(capture, path, text, length, batch_size, err);
+    return rc ? rc : 1;
+}
+
+/* 1: read; 0: there is none of this model that can be asked about this batch size. */
 static int read_capture(struct dataset_row *row, const char *folder, const char *model, struct error *err)
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/%s.capture", folder, model);
     CLEANUP(free_ptr) char *text = NULL;
-    struct capture *capture;
+    CLEANUP(free_ptr) struct capture *capture = NULL;
     size_t length;
     int rc;
 
@@ -49,15 +66,13 @@ static int read_capture(struct dataset_row *row, const char *folder, const char 
     if (rc)
         return rc;
     capture = xcalloc(1, sizeof *capture);
-    rc = capture_read(capture, path, text, length, row->training.batch_size, err);
-    if (rc) {
-        free(capture);
+    rc = read_at(capture, path, text, length, row->training.batch_size, err);
+    if (rc <= 0)
         return rc;
-    }
-    row->capture = capture;
     if (capture->optimizer_known)
         row->training.optimizer = capture->optimizer;
     row->training.precision = capture->precision;
+    row->capture = steal_ptr(&capture);
     return 1;
 }
 

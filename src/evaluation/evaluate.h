@@ -33,8 +33,7 @@ struct evaluation {
     size_t unanswered;
     char why_unanswered[256]; /* of the first; "" */
     bool in_sample;           /* a model that was asked had been trained on the row it was asked about */
-    /* The data set's own figures of the same estimator (horus, faketensor, gpumemnet), where it has them; else 0 rows.
-     */
+    /* The data set's own figures of horus or faketensor, where it has them and that was asked; else 0 rows. */
     size_t published_rows;
     double published_mape, published_worst_ape; /* |median - published| / published */
     /* SM activity, where it was recorded of a run that was not out of memory, and estimated. */
@@ -43,8 +42,8 @@ struct evaluation {
     double smact_r2, smact_mae;
 };
 
-/* -EINVAL: a question that is no question, named by its row. Questions without an answer are counted; -ENOTSUP where all
- * of them are. */
+/* -EINVAL: a question that is no question, named by its row. Questions without an answer are counted; -ENOTSUP where
+ * all of them are. */
 int evaluate(struct evaluation *evaluation, const struct dataset *dataset, const struct evaluation_options *options,
              struct error *err);
 void evaluation_release(struct evaluation *evaluation);

@@ -16,7 +16,8 @@ extern const struct dataset_rows dataset_mlp_rows, dataset_cnn_rows, dataset_tra
 
 /* Together, so that a file cannot ask for any amount of memory. */
 #define DATASET_MAX_LAYERS 4000000
-#define DATASET_MAX_BATCH  (INT64_C(1) << 24)
+int dataset_too_large(const struct csv *csv, struct error *err); /* -EINVAL */
+#define DATASET_MAX_BATCH (INT64_C(1) << 24)
 
 /* These fill *dataset, whose kind is set, and leave what they have read in it on an error. */
 int dataset_read_rows(struct dataset *dataset, const char *path, const struct dataset_rows *rows, struct error *err);

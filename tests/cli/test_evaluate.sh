@@ -94,6 +94,13 @@ run evaluate --dataset timm:timm.csv --captures . --estimator replay --rows
 expect_status 0
 check_rows 'len(rows) == 1 and rows[0]["name"] == "mlp 32" and float(rows[0]["median_mib"]) > 100'
 
+# A capture of one batch size alone: rows of another are left out, not refused.
+sed 's/^\(batch 16\) scales/\1/; s/\([0-9]\)x/\1/g' mlp.capture >fixed.capture
+printf 'model,batch_size,max_gpu_memory_mib\nfixed,16,2000\nfixed,32,2000\n' >fixed.csv
+run evaluate --dataset timm:fixed.csv --captures . --estimator replay --json
+expect_status 0
+check 'said["rows"] == 1 and said["left_out"] == 1'
+
 # A row's key is the FNV-1a hash of its bytes; its fold that modulo 5.
 run evaluate --dataset mlp:mlp.csv --estimator horus --rows
 check_rows 'all(int(row["fold"]) == int(row["key"], 16) % 5 for row in rows)' \

@@ -1,4 +1,4 @@
-/* Layer lists of whatever summary can be read, completed: nothing is lost, every layer has inputs that stand before it. */
+/* Layer lists of whatever summary can be read, completed: nothing is lost, and inputs stand before what takes them. */
 #include "estimate/lower.h"
 #include "estimate/read.h"
 #include "fuzz.h"
