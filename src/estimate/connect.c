@@ -30,11 +30,11 @@ static int find_earlier(struct connect *c, const struct layer *layer, int32_t *s
     int best = FIT_NONE;
 
     *source = NOTHING;
-    for (size_t i = c->frame_count; i-- > 0;) {
-        int cost = branch_cost(c, layer, c->frames[i].input, COST_BLOCK_INPUT);
+    for (size_t i = c->frame_count; i > 0 && c->budget-- > 0; i--) {
+        int cost = branch_cost(c, layer, c->frames[i - 1].input, COST_BLOCK_INPUT);
         if (cost < best) {
             best = cost;
-            *source = c->frames[i].input;
+            *source = c->frames[i - 1].input;
         }
     }
     for (int32_t i = (int32_t)c->made.count - 1, left = LOOK_BACK;

@@ -5,7 +5,7 @@
 #include "estimate/connect.h"
 
 #define LOOK_BACK   256     /* layers, for a branch's source */
-#define LOOK_BUDGET 4000000 /* in all: a hostile list's time is bounded */
+#define LOOK_BUDGET 1000000 /* in all: a hostile list's time is bounded */
 #define NOTHING     (-2)
 #define MODEL_INPUT (-1)
 
