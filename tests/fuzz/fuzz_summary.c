@@ -1,8 +1,16 @@
-/* Model summaries of any format: refused in one line, or a list of layers that others can rely on. */
+/* Model summaries of any format: refused in one line, or a list of layers that others can rely on. Compiled with
+ * SUMMARY_BEGIN and SUMMARY_MARK, everything goes to one format's parser: the text then begins with the former, and an
+ * input's own beginning, up to the latter, is left away. */
 #include <string.h>
 
+#include "base/strbuf.h"
 #include "estimate/read.h"
 #include "fuzz.h"
+
+#ifndef SUMMARY_BEGIN
+#define SUMMARY_BEGIN ""
+#define SUMMARY_MARK  ""
+#endif
 
 static void check_text(const char *text)
 {
@@ -62,8 +70,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     struct summary summary;
     struct error err = {{0}};
+    struct strbuf text = {0};
+    const uint8_t *mark = memmem(bytes, length, SUMMARY_MARK, strlen(SUMMARY_MARK));
+    int rc;
 
-    if (summary_read(&summary, "f.txt", (const char *)bytes, length, &err)) {
+    if (mark) {
+        length -= (size_t)(mark - bytes) + strlen(SUMMARY_MARK);
+        bytes = mark + strlen(SUMMARY_MARK);
+    }
+    strbuf_puts(&text, SUMMARY_BEGIN);
+    strbuf_append(&text, bytes, length);
+    rc = summary_read(&summary, "f.txt", text.text, text.length, &err);
+    strbuf_release(&text);
+    if (rc) {
         require_message(&err);
         require(strncmp(err.text, "f.txt:", 6) == 0);
         require(!summary.layers.items && summary.warning_count == 0);
