@@ -8,7 +8,7 @@
 
 #define FOLDS        5
 #define PERMILLE_MID 500
-#define OUTSIDE_HALF 4.0 /* features outside the training's range that halve the correction */
+#define OUTSIDE_HALF 4.0 /* so many features outside the training's range halve what the trees say */
 
 /* Where a family has no table: ln of the factor at the 98th percentile is two of these, and in proportion below. */
 #define SPREAD_WITHOUT_TABLE 0.1
@@ -78,22 +78,25 @@ void correction_compute(struct correction *correction, const struct program *pro
                         int32_t fold)
 {
     struct model model = model_find("replay");
-    struct model_array bounds = model_array(model, "bounds", MODEL_F32); /* of ln_ratio, then of ln spread */
+    /* the least and the most of ln_ratio and of ln spread; the mean of that */
+    struct model_array bounds = model_array(model, "bounds", MODEL_F32);
     const float *bound = bounds.data;
     struct trees ratio, spread;
+    double trust, ln_spread;
     char name[24];
 
     *correction = (struct correction){.family = correction_family_of(program)};
     correction->offset_bytes = offset_of(model, correction->family, fold);
-    if (correction->family != CORRECTION_CNN || !trees_are_of(model, feature_names, FEATURE_COUNT) || bounds.count != 4 ||
+    if (correction->family != CORRECTION_CNN || !trees_are_of(model, feature_names, FEATURE_COUNT) || bounds.count != 5 ||
         trees_find(&ratio, model, part_of(name, sizeof name, fold, "ratio")) ||
         trees_find(&spread, model, part_of(name, sizeof name, fold, "spread")))
         return;
     correction->trained = true;
     correction->outside = count_outside(model, features);
-    correction->ln_ratio = limited(trees_sum(&ratio, features->values, FEATURE_COUNT), bound[0], bound[1]) /
-                           (1 + correction->outside / OUTSIDE_HALF);
-    correction->spread = exp(limited(trees_sum(&spread, features->values, FEATURE_COUNT), bound[2], bound[3]));
+    trust = 1 / (1 + correction->outside / OUTSIDE_HALF);
+    ln_spread = limited(trees_sum(&spread, features->values, FEATURE_COUNT), bound[2], bound[3]);
+    correction->ln_ratio = trust * limited(trees_sum(&ratio, features->values, FEATURE_COUNT), bound[0], bound[1]);
+    correction->spread = exp(bound[4] + trust * (ln_spread - bound[4]));
 }
 
 /* "quantile/FAMILY": a row for all, and one for each fold without its own rows; a column for each of "quantile/levels":

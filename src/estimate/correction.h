@@ -14,11 +14,11 @@ enum correction_family { CORRECTION_MLP, CORRECTION_CNN, CORRECTION_TRANSFORMER,
 struct correction {
     enum correction_family family;
     bool trained;      /* false: no table, or one of other features; ln_ratio is 0 */
-    double ln_ratio;   /* ln(need / base_bytes of the features), within what the table allows; the less of it the more
-                          of the features lie outside what the training saw */
+    /* ln(need / base_bytes of the features), and the scale of ln(need / estimate), within what the table allows. The more
+     * features lie outside what the training saw, the less the trees count: they fade to 0 and the mean scale. */
+    double ln_ratio, spread;
     int64_t offset_bytes; /* what runs of the family that have no trees needed more than the replay says: the kernels
                              that are loaded for it */
-    double spread;     /* the scale of ln(need / estimate), about its mean size */
     uint32_t outside;  /* features beyond what the training saw */
 };
 
