@@ -199,6 +199,92 @@ static void base_is_no_more_than_fits_the_gpu(void **state)
     layer_list_release(&list);
 }
 
+static void workspace_that_does_not_fit_is_done_without(void **state)
+{
+    const struct program_conv conv = {.pass = CONV_FORWARD, .element_bytes = 4, .rank = 2, .batch = 8, .in_channels = 64,
+                                      .out_channels = 64, .groups = 1, .in = {64, 64}, .out = {64, 64}, .kernel = {3, 3},
+                                      .stride = {1, 1}};
+    struct workspace_rule rule = workspace_rule_by_pass(WORKSPACE_WINOGRAD, WORKSPACE_NONE, WORKSPACE_NONE);
+    int64_t workspace = conv_workspace_bytes(&conv, WORKSPACE_WINOGRAD);
+    struct program program;
+    struct replay_result result;
+
+    program_init(&program);
+    program_alloc(&program, (struct program_event){.bytes = 100 * MIB, .category = MEMORY_ACTIVATION});
+    program_conv(&program, &conv, (struct program_event){0});
+    program_replay(&program, &(struct replay_options){.rule = rule}, &result);
+    assert_true(result.peak_reserved_bytes >= 100 * MIB + workspace);
+    program_replay(&program, &(struct replay_options){.rule = rule, .limit_bytes = 110 * MIB}, &result);
+    assert_int_equal(result.peak_reserved_bytes, 100 * MIB);
+    assert_false(result.out_of_memory);
+    program_alloc(&program, (struct program_event){.bytes = 20 * MIB, .category = MEMORY_ACTIVATION});
+    program_replay(&program, &(struct replay_options){.rule = rule, .limit_bytes = 110 * MIB}, &result);
+    assert_true(result.out_of_memory);
+    program_release(&program);
+}
+
+static uint32_t class_of(int64_t in, int64_t out, int32_t kernel, int32_t stride, int64_t batch, int32_t side)
+{
+    const struct program_conv conv = {.element_bytes = 4, .rank = 2, .batch = batch, .in_channels = in, .out_channels = out,
+                                      .groups = 1, .in = {side, side}, .out = {side, side}, .kernel = {kernel, kernel},
+                                      .stride = {stride, stride}};
+
+    return conv_workspace_class(&conv);
+}
+
+static void convolutions_have_classes(void **state)
+{
+    assert_int_equal(class_of(64, 256, 1, 1, 8, 56), WORKSPACE_POINTWISE);
+    assert_int_equal(class_of(64, 256, 1, 2, 8, 56), WORKSPACE_OTHER);
+    assert_int_equal(class_of(64, 256, 3, 2, 8, 56), WORKSPACE_OTHER);
+    assert_int_equal(class_of(64, 256, 5, 1, 8, 56), WORKSPACE_OTHER);
+    assert_int_equal(class_of(128, 32, 3, 1, 8, 56), WORKSPACE_NARROWING);
+    assert_int_equal(class_of(127, 32, 3, 1, 8, 56), WORKSPACE_BY_CHANNELS + 2);
+    assert_int_equal(class_of(42, 42, 3, 1, 8, 56), WORKSPACE_BY_CHANNELS);
+    assert_int_equal(class_of(43, 42, 3, 1, 8, 56), WORKSPACE_BY_CHANNELS + 1);
+    assert_int_equal(class_of(350, 350, 3, 1, 64, 56), WORKSPACE_BY_CHANNELS + 4);
+    assert_int_equal(class_of(351, 350, 3, 1, 40, 56), WORKSPACE_BY_CHANNELS + 5);
+    assert_int_equal(class_of(351, 350, 3, 1, 41, 56), WORKSPACE_LARGE_BATCH);
+    assert_int_equal(class_of(351, 350, 3, 1, 41, 16), WORKSPACE_SMALL);
+    assert_int_equal(class_of(210, 210, 3, 1, 41, 16), WORKSPACE_BY_CHANNELS + 3);
+}
+
+/* 8 samples, 10 channels into 8, 12 x 12 pixels. */
+static void copies_are_of_what_is_not_written_in_place(void **state)
+{
+    struct program_conv conv = {.element_bytes = 4, .rank = 2, .batch = 8, .in_channels = 10, .out_channels = 8, .groups = 1,
+                                .in = {12, 12}, .out = {12, 12}, .kernel = {3, 3}, .stride = {1, 1}};
+    int64_t in = INT64_C(4) * 8 * 12 * 144, out = INT64_C(4) * 8 * 8 * 144, weights = 4 * 12 * 8 * 9;
+
+    conv.pass = CONV_FORWARD;
+    assert_int_equal(conv_workspace_bytes(&conv, WORKSPACE_COPY), in + out + weights);
+    assert_int_equal(conv_workspace_bytes(&conv, WORKSPACE_COPY_READ), in + weights);
+    conv.pass = CONV_BACKWARD_DATA; /* writes 10 channels, no multiple of 4 */
+    assert_int_equal(conv_workspace_bytes(&conv, WORKSPACE_COPY_READ), in + out + weights);
+    assert_int_equal(conv_workspace_bytes(&conv, WORKSPACE_COPY_INPUT), in + weights);
+    conv.in_channels = 1; /* lies the same in both layouts */
+    assert_int_equal(conv_workspace_bytes(&conv, WORKSPACE_COPY_INPUT), 4 * 4 * 8 * 9);
+    conv.in_channels = 12;
+    conv.element_bytes = 2; /* 16 bytes are 8 channels */
+    assert_int_equal(conv_workspace_bytes(&conv, WORKSPACE_COPY_INPUT), 2 * 8 * 16 * 144 + 2 * 16 * 8 * 9);
+}
+
+static void correction_fades_outside_its_training(void **state)
+{
+    struct program program = {.conv_count = 1};
+    struct features features = {.base_bytes = (double)GIB};
+    struct correction correction;
+
+    for (int i = 0; i < FEATURE_COUNT; i++)
+        features.values[i] = 1e9f;
+    correction_compute(&correction, &program, &features, -1);
+    assert_true(correction.trained);
+    assert_int_equal(correction.outside, FEATURE_COUNT);
+    assert_true(fabs(correction.ln_ratio) < 0.025);
+    assert_true(correction.ln_ratio != 0);
+    assert_true(correction.spread > 0.01 && correction.spread < 0.1);
+}
+
 static void programs_have_families(void **state)
 {
     struct program program = {.conv_count = 1, .attentions = 1};
@@ -483,6 +569,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(features_are_those_of_the_network),
         cmocka_unit_test(base_is_no_more_than_fits_the_gpu),
+        cmocka_unit_test(workspace_that_does_not_fit_is_done_without),
+        cmocka_unit_test(convolutions_have_classes),
+        cmocka_unit_test(copies_are_of_what_is_not_written_in_place),
+        cmocka_unit_test(correction_fades_outside_its_training),
         cmocka_unit_test(programs_have_families),
         cmocka_unit_test(published_runs_are_met),
         cmocka_unit_test(parts_sum_to_the_best_guess),

@@ -53,6 +53,32 @@ static void sums_are_those_of_python(void **state)
     }
 }
 
+/* A table's entry is its name (48 bytes), type and rank, then the sizes. */
+static void arrays_of_different_lengths_are_no_trees(void **state)
+{
+    static const char *const names[] = {"feature", "value", "right", "start"};
+
+    for (size_t i = 0; i < array_size(names); i++) {
+        CLEANUP(free_ptr) unsigned char *bytes = xmalloc(golden_model.length);
+        struct model model = {bytes, golden_model.length};
+        unsigned char *entry;
+        struct trees trees;
+        char name[32];
+        uint32_t size;
+
+        memcpy(bytes, golden_model.data, golden_model.length);
+        snprintf(name, sizeof name, "all/test/%s", names[i]);
+        entry = memmem(bytes, golden_model.length, name, strlen(name) + 1);
+        assert_non_null(entry);
+        memcpy(&size, entry + 56, sizeof size);
+        size--;
+        memcpy(entry + 56, &size, sizeof size);
+        assert_int_equal(trees_find(&trees, model, "all/test"), -EINVAL);
+        entry[0] = 'A'; /* and one that is missing */
+        assert_int_equal(trees_find(&trees, model, "all/test"), -EINVAL);
+    }
+}
+
 static void missing_trees_are_told_from_broken_ones(void **state)
 {
     struct trees trees;
@@ -141,6 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_those_of_python),
+        cmocka_unit_test(arrays_of_different_lengths_are_no_trees),
         cmocka_unit_test(missing_trees_are_told_from_broken_ones),
         cmocka_unit_test(tree_goes_left_up_to_its_threshold),
         cmocka_unit_test(hostile_trees_end_and_read_nothing_else),
