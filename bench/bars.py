@@ -3,7 +3,7 @@
 from xml.sax.saxutils import escape
 
 COLOURS = {"measured": "#1b1f24", "replay": "#2a78c2", "gpumemnet": "#8bb84a", "horus": "#d9822b", "faketensor": "#b0b7bf"}
-BAR, GAP, HEIGHT, LEFT, TOP, BOTTOM = 7, 12, 260, 48, 56, 150
+BAR, GAP, HEIGHT, LEFT, TOP, BOTTOM = 7, 12, 260, 100, 56, 150
 
 
 def _ticks(most):
