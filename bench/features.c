@@ -41,8 +41,8 @@ static void print_row(const struct dataset *dataset, const struct dataset_row *r
     float utilisation[UTILISATION_COUNT];
 
     utilisation_features_compute(utilisation, program);
-    printf("%s,%016" PRIx64 ",%d,%s,%s,%d,%" PRId64 ",%d,%d,%" PRId64 ",%" PRId64 ",%" PRId64 ",%zu,%" PRIu64 ",%" PRId64
-           ",%.0f",
+    printf("%s,%016" PRIx64 ",%d,%s,%s,%d,%" PRId64 ",%d,%d,%" PRId64 ",%" PRId64 ",%" PRId64 ",%zu,%" PRIu64
+           ",%" PRId64 ",%.0f",
            dataset_kind_names[dataset->kind], row->key, dataset_fold(row), row->group, row->name, row->out_of_memory,
            row->measured_bytes, (int)row->smact_permille, (int)row->smocc_permille, profile->context_bytes,
            profile->cudnn_bytes, profile->memory_bytes, program->conv_count, program->flops, program->batch_size,

@@ -1,7 +1,8 @@
 """Trains the replay's correction: python3 -m carma_train.replay FEATURES.csv data/models/replay.bin
 
-FEATURES.csv is what bench-features prints (README.md here). Trees learn ln(need / base) of CNN runs, for all rows and for
-each fold without its rows; a run out of memory needs more than the GPU has, and is taken to need OVER times as much.
+FEATURES.csv is what bench-features prints (README.md here). Trees learn ln(need / base) of CNN runs, for all rows
+and for each fold without its rows; a run out of memory needs more than the GPU has, and is taken to need OVER times as
+much.
 Second trees learn how large the error is. The quantiles are those of the errors on rows that the trees had not seen."""
 
 import argparse
@@ -19,8 +20,9 @@ SPREAD_SEEDS = 4
 OVER = 1.025
 OUT_OF_MEMORY_WEIGHT = 0.3
 LEAST_SPREAD = 0.005
-SPREAD_POWER = 0.85  # a predicted spread is less extreme than the errors: with 1 the margins are larger at the same rate
-LEVELS = numpy.array([10, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 950, 975, 980, 985, 990, 995, 999], numpy.int32)
+SPREAD_POWER = 0.85  # with 1 the margins of rows of other folds are larger at the same rate
+LEVELS = numpy.array([10, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 950, 975, 980, 985, 990, 995, 999],
+                     numpy.int32)
 MIDDLE = list(LEVELS).index(500)
 
 
@@ -90,9 +92,10 @@ def out_of_fold(rows, fold):
 
 
 def offset_table(rows):
-    """KiB that the median run needs more than the replay and the context; for all, then for each fold without its own."""
+    """KiB that the median run needs more than replay and context; for all, then for each fold without its own."""
     more = (rows.measured_bytes - rows.reserved_bytes - rows.context_bytes) / KIB
-    return numpy.array([numpy.median(more)] + [numpy.median(more[rows.fold != k]) for k in range(FOLDS)]).astype(numpy.int32)
+    medians = [numpy.median(more)] + [numpy.median(more[rows.fold != k]) for k in range(FOLDS)]
+    return numpy.array(medians).astype(numpy.int32)
 
 
 def train_cnn(rows, table):
@@ -133,7 +136,8 @@ def report(name, rows, ratio):
     said = bins(numpy.minimum(estimate - shift, rows.memory_bytes), estimate > rows.most_bytes)
     true = bins(rows.measured_bytes, rows.out_of_memory)
     off = numpy.abs(numpy.exp(-error(rows, ratio)) - 1)[fitted]
-    print(f"{name}: {len(rows.key)} rows, bins right {numpy.mean(said == true):.4f} too low {numpy.mean(said < true):.4f}; "
+    print(f"{name}: {len(rows.key)} rows, bins right {numpy.mean(said == true):.4f} "
+          f"too low {numpy.mean(said < true):.4f}; "
           f"that fitted: mape {off.mean():.4f} median {numpy.median(off):.4f}")
 
 

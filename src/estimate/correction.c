@@ -87,8 +87,8 @@ void correction_compute(struct correction *correction, const struct program *pro
 
     *correction = (struct correction){.family = correction_family_of(program)};
     correction->offset_bytes = offset_of(model, correction->family, fold);
-    if (correction->family != CORRECTION_CNN || !trees_are_of(model, feature_names, FEATURE_COUNT) || bounds.count != 5 ||
-        trees_find(&ratio, model, part_of(name, sizeof name, fold, "ratio")) ||
+    if (correction->family != CORRECTION_CNN || !trees_are_of(model, feature_names, FEATURE_COUNT) ||
+        bounds.count != 5 || trees_find(&ratio, model, part_of(name, sizeof name, fold, "ratio")) ||
         trees_find(&spread, model, part_of(name, sizeof name, fold, "spread")))
         return;
     correction->trained = true;

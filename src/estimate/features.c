@@ -150,7 +150,7 @@ static struct workspace_rule with_winograd(enum conv_pass pass, uint32_t first)
 {
     struct workspace_rule rule = workspace_rule_default();
 
-    for (uint32_t class = WORKSPACE_BY_CHANNELS + first; class < WORKSPACE_CLASSES; class++)
+    for (uint32_t class = WORKSPACE_BY_CHANNELS + first; class < WORKSPACE_CLASSES; class ++)
         rule.algorithm[pass][class] = WORKSPACE_WINOGRAD;
     return rule;
 }
@@ -232,8 +232,8 @@ static double with_context(int64_t reserved_bytes)
 }
 
 /* Only where the limit is in the way is there anything to replay again. */
-static bool is_out_of_memory(const struct features *features, const struct program *program, enum features_replay replay,
-                             int64_t limit_bytes)
+static bool is_out_of_memory(const struct features *features, const struct program *program,
+                             enum features_replay replay, int64_t limit_bytes)
 {
     struct replay_options options = {.rule = rule_of(replay), .limit_bytes = limit_bytes};
     struct replay_result limited;
@@ -264,8 +264,7 @@ static void set_replays(struct features *features)
     double base = features->base_bytes;
 
     for (uint32_t i = 0; i < REPLAY_COUNT; i++)
-        features->values[FEATURE_MAIN + i] =
-            (float)log(with_context(features->replays[i].peak_reserved_bytes) / base);
+        features->values[FEATURE_MAIN + i] = (float)log(with_context(features->replays[i].peak_reserved_bytes) / base);
     features->values[FEATURE_PEAK] =
         (float)log(with_context(features->replays[features->base].peak_allocated_bytes) / base);
 }

@@ -95,8 +95,9 @@ static int answer_program(const struct estimate_question *question, const struct
     /* The margin is for what the replay does not know; it does not drive a job that fits off the GPU. */
     if (median_bytes <= (double)profile->memory_bytes)
         bytes = fmin(bytes, (double)profile->memory_bytes);
-    estimate->low_bytes = (int64_t)(median_bytes * correction_quantile_factor(&correction, 1000 - question->quantile_permille,
-                                                                              question->fold));
+    estimate->low_bytes =
+        (int64_t)(median_bytes *
+                  correction_quantile_factor(&correction, 1000 - question->quantile_permille, question->fold));
     estimate->median_bytes = (int64_t)median_bytes;
     estimate->bytes = (int64_t)bytes;
     estimate->low_bytes =

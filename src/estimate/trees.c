@@ -14,7 +14,8 @@ static struct model_array find(struct model model, const char *prefix, const cha
 
 int trees_find(struct trees *trees, struct model model, const char *prefix)
 {
-    struct model_array roots = find(model, prefix, "roots", MODEL_I32), feature = find(model, prefix, "feature", MODEL_U16);
+    struct model_array roots = find(model, prefix, "roots", MODEL_I32),
+                       feature = find(model, prefix, "feature", MODEL_U16);
     struct model_array value = find(model, prefix, "value", MODEL_F32), right = find(model, prefix, "right", MODEL_U16);
     struct model_array start = find(model, prefix, "start", MODEL_F32);
 
@@ -23,8 +24,8 @@ int trees_find(struct trees *trees, struct model model, const char *prefix)
     if (!feature.data || !value.data || !right.data || !start.data || feature.count != value.count ||
         feature.count != right.count || start.count != 1)
         return -EINVAL;
-    *trees = (struct trees){roots.data,  feature.data,  right.data,     value.data,
-                            roots.count, feature.count, *(const float *)start.data};
+    *trees = (struct trees){
+        roots.data, feature.data, right.data, value.data, roots.count, feature.count, *(const float *)start.data};
     return 0;
 }
 

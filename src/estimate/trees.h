@@ -26,12 +26,12 @@ struct trees {
 /* -ENOENT: no such trees in the table; -EINVAL: its arrays do not fit together. *trees borrows the table's memory. */
 int trees_find(struct trees *trees, struct model model, const char *prefix);
 
-/* Whether the table's trees were trained on features of these names in this order: its array "features" (u64 [1]) is the
- * FNV-1a of the names, each with a comma after it. */
+/* Whether the table's trees were trained on features of these names in this order: its array "features" (u64 [1]) is
+ * the FNV-1a of the names, each with a comma after it. */
 bool trees_are_of(struct model model, const char *const names[], size_t count);
 
-/* Whatever the arrays say it ends, and reads only them and `features`: a node that leads out of them, or asks for a feature
- * beyond count, adds nothing. */
+/* Whatever the arrays say it ends, and reads only them and `features`: a node that leads out of them, or asks for a
+ * feature beyond count, adds nothing. */
 double trees_sum(const struct trees *trees, const float *features, size_t count);
 
 #endif

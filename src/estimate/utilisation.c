@@ -109,8 +109,7 @@ void utilisation_features_compute(float values[UTILISATION_COUNT], const struct 
     values[UTILISATION_U_ROOFLINE_EACH] = (float)log((roofline_s + 1e-9) / kernels);
     values[UTILISATION_U_BATCH] = (float)log1((double)program->batch_size);
     values[UTILISATION_U_PARAMETERS] = (float)log1((double)program->parameter_bytes);
-    values[UTILISATION_U_ACTIVATIONS] =
-        (float)log1((double)program->activation_elements * (double)program->batch_size);
+    values[UTILISATION_U_ACTIVATIONS] = (float)log1((double)program->activation_elements * (double)program->batch_size);
     values[UTILISATION_U_INPUT] = (float)log1(work.input_bytes);
     values[UTILISATION_U_LAYERS] = (float)program->layers;
     values[UTILISATION_U_CONVOLUTIONS] = (float)program->convolutions;
@@ -156,7 +155,8 @@ static int32_t permille_of(struct model model, const char *family, const char *w
     return (int32_t)(1000 * activity + 0.5);
 }
 
-void estimate_utilisation(const struct estimate_question *question, const struct program *program, struct estimate *result)
+void estimate_utilisation(const struct estimate_question *question, const struct program *program,
+                          struct estimate *result)
 {
     struct model model = model_find("utilisation");
     float values[UTILISATION_COUNT];

@@ -15,8 +15,8 @@ static const double class_limits[] = {84, 130, 275, 420, 700};
 #define WIDE_CHANNELS  700
 #define LARGE_BATCH    40
 
-/* The figures are products of what others wrote: worked out in floating point, which does not overflow, and cut where no
- * GPU has that much. Up to 2^53 they are exact. */
+/* The figures are products of what others wrote: worked out in floating point, which does not overflow, and cut where
+ * no GPU has that much. Up to 2^53 they are exact. */
 static int64_t bounded(double bytes)
 {
     return bytes < (double)PROGRAM_MAX_BYTES ? (int64_t)bytes : PROGRAM_MAX_BYTES;
@@ -50,8 +50,8 @@ static double volume(const struct program_conv *conv, const int32_t size[3])
 
 static bool is_winograd(const struct program_conv *conv)
 {
-    return conv->rank == 2 && conv->groups <= 1 && conv->kernel[0] == 3 && conv->kernel[1] == 3 && conv->stride[0] == 1 &&
-           conv->stride[1] == 1;
+    return conv->rank == 2 && conv->groups <= 1 && conv->kernel[0] == 3 && conv->kernel[1] == 3 &&
+           conv->stride[0] == 1 && conv->stride[1] == 1;
 }
 
 static int64_t winograd(const struct program_conv *conv, double tile)
@@ -122,7 +122,7 @@ struct workspace_rule workspace_rule_by_pass(enum workspace_algorithm forward, e
 {
     struct workspace_rule rule;
 
-    for (uint32_t class = 0; class < WORKSPACE_CLASSES; class++) {
+    for (uint32_t class = 0; class < WORKSPACE_CLASSES; class ++) {
         rule.algorithm[CONV_FORWARD][class] = (uint8_t)forward;
         rule.algorithm[CONV_BACKWARD_DATA][class] = (uint8_t)backward_data;
         rule.algorithm[CONV_BACKWARD_WEIGHT][class] = (uint8_t)backward_weight;

@@ -15,7 +15,8 @@
 #include "estimate/estimate.h"
 #include "estimate/utilisation.h"
 
-static struct layer *add(struct layer_list *list, enum layer_kind kind, int64_t channels, int64_t side, int64_t parameters)
+static struct layer *add(struct layer_list *list, enum layer_kind kind, int64_t channels, int64_t side,
+                         int64_t parameters)
 {
     struct layer *layer = layer_list_add(list, kind);
 
@@ -201,8 +202,16 @@ static void base_is_no_more_than_fits_the_gpu(void **state)
 
 static void workspace_that_does_not_fit_is_done_without(void **state)
 {
-    const struct program_conv conv = {.pass = CONV_FORWARD, .element_bytes = 4, .rank = 2, .batch = 8, .in_channels = 64,
-                                      .out_channels = 64, .groups = 1, .in = {64, 64}, .out = {64, 64}, .kernel = {3, 3},
+    const struct program_conv conv = {.pass = CONV_FORWARD,
+                                      .element_bytes = 4,
+                                      .rank = 2,
+                                      .batch = 8,
+                                      .in_channels = 64,
+                                      .out_channels = 64,
+                                      .groups = 1,
+                                      .in = {64, 64},
+                                      .out = {64, 64},
+                                      .kernel = {3, 3},
                                       .stride = {1, 1}};
     struct workspace_rule rule = workspace_rule_by_pass(WORKSPACE_WINOGRAD, WORKSPACE_NONE, WORKSPACE_NONE);
     int64_t workspace = conv_workspace_bytes(&conv, WORKSPACE_WINOGRAD);
@@ -225,8 +234,15 @@ static void workspace_that_does_not_fit_is_done_without(void **state)
 
 static uint32_t class_of(int64_t in, int64_t out, int32_t kernel, int32_t stride, int64_t batch, int32_t side)
 {
-    const struct program_conv conv = {.element_bytes = 4, .rank = 2, .batch = batch, .in_channels = in, .out_channels = out,
-                                      .groups = 1, .in = {side, side}, .out = {side, side}, .kernel = {kernel, kernel},
+    const struct program_conv conv = {.element_bytes = 4,
+                                      .rank = 2,
+                                      .batch = batch,
+                                      .in_channels = in,
+                                      .out_channels = out,
+                                      .groups = 1,
+                                      .in = {side, side},
+                                      .out = {side, side},
+                                      .kernel = {kernel, kernel},
                                       .stride = {stride, stride}};
 
     return conv_workspace_class(&conv);
@@ -252,8 +268,16 @@ static void convolutions_have_classes(void **state)
 /* 8 samples, 10 channels into 8, 12 x 12 pixels. */
 static void copies_are_of_what_is_not_written_in_place(void **state)
 {
-    struct program_conv conv = {.element_bytes = 4, .rank = 2, .batch = 8, .in_channels = 10, .out_channels = 8, .groups = 1,
-                                .in = {12, 12}, .out = {12, 12}, .kernel = {3, 3}, .stride = {1, 1}};
+    struct program_conv conv = {.element_bytes = 4,
+                                .rank = 2,
+                                .batch = 8,
+                                .in_channels = 10,
+                                .out_channels = 8,
+                                .groups = 1,
+                                .in = {12, 12},
+                                .out = {12, 12},
+                                .kernel = {3, 3},
+                                .stride = {1, 1}};
     int64_t in = INT64_C(4) * 8 * 12 * 144, out = INT64_C(4) * 8 * 8 * 144, weights = 4 * 12 * 8 * 9;
 
     conv.pass = CONV_FORWARD;

@@ -85,7 +85,8 @@ static void missing_trees_are_told_from_broken_ones(void **state)
 
     assert_int_equal(trees_find(&trees, golden_model, "all/other"), -ENOENT);
     assert_int_equal(trees_find(&trees, (struct model){0}, "all/test"), -ENOENT);
-    assert_int_equal(trees_find(&trees, golden_model, "a-prefix-that-no-array-of-a-table-can-ever-begin-with"), -ENOENT);
+    assert_int_equal(trees_find(&trees, golden_model, "a-prefix-that-no-array-of-a-table-can-ever-begin-with"),
+                     -ENOENT);
 }
 
 /* One tree: feature 0 at most 1.5 -> 10; else feature 1 at most -2 -> 20, else 30. */
