@@ -145,13 +145,13 @@ static void set_geometry(float *values, const struct geometry *geometry, double 
         values[FEATURE_WINOGRAD2 + i - WORKSPACE_NARROWING] = (float)(geometry->class_winograd[i] / base);
 }
 
-/* workspace_rule_default(), but Winograd's in one pass for the classes by channels from `first` on. */
-static struct workspace_rule with_winograd(enum conv_pass pass, uint32_t first)
+/* The classes by channels that change from copies to Winograd's algorithm, and all beyond. */
+static struct workspace_rule data_rule(void)
 {
     struct workspace_rule rule = workspace_rule_default();
 
-    for (uint32_t class = WORKSPACE_BY_CHANNELS + first; class < WORKSPACE_CLASSES; class ++)
-        rule.algorithm[pass][class] = WORKSPACE_WINOGRAD;
+    for (uint32_t class = WORKSPACE_BY_CHANNELS + 1; class < WORKSPACE_CLASSES; class++)
+        rule.algorithm[CONV_BACKWARD_DATA][class] = WORKSPACE_WINOGRAD;
     return rule;
 }
 
@@ -173,15 +173,9 @@ static struct workspace_rule rule_of(enum features_replay replay)
     case REPLAY_SIMPLE:
         return simple_rule();
     case REPLAY_DATA:
-        return with_winograd(CONV_BACKWARD_DATA, 1);
+        return data_rule();
     case REPLAY_NONE:
         return workspace_rule_by_pass(WORKSPACE_NONE, WORKSPACE_NONE, WORKSPACE_NONE);
-    case REPLAY_COPY:
-        return workspace_rule_by_pass(WORKSPACE_COPY, WORKSPACE_COPY, WORKSPACE_COPY);
-    case REPLAY_FORWARD:
-        return with_winograd(CONV_FORWARD, 1);
-    case REPLAY_WEIGHT:
-        return with_winograd(CONV_BACKWARD_WEIGHT, 1);
     case REPLAY_MAIN:
     case REPLAY_COUNT:
         break;

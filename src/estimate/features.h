@@ -17,9 +17,6 @@ enum features_replay {
     REPLAY_DATA,                /* as main, but Winograd's for every gradient of an input that it can do */
     REPLAY_BASES,               /* so many of them */
     REPLAY_NONE = REPLAY_BASES, /* no workspaces */
-    REPLAY_COPY,                /* copies for another layout in every pass */
-    REPLAY_FORWARD,             /* as REPLAY_DATA for forward passes */
-    REPLAY_WEIGHT,              /* the same for gradients of weights */
     REPLAY_COUNT
 };
 
@@ -30,9 +27,6 @@ enum features_replay {
     X(SIMPLE)                                                                                                          \
     X(DATA)                                                                                                            \
     X(NONE)                                                                                                            \
-    X(COPY)                                                                                                            \
-    X(FORWARD)                                                                                                         \
-    X(WEIGHT)                                                                                                          \
     X(PEAK)    /* ln of the most that is allocated at once */                                                          \
     X(BASE)    /* ln of the base in MiB */                                                                             \
     X(FILLING) /* ln of the base's replay over what fits, and REPLAY_NONE's */                                         \
