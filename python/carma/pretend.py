@@ -15,7 +15,7 @@ from torch.utils import _python_dispatch as python_dispatch
 
 from carma import attention
 from carma.errors import CaptureError
-from carma.versions import torch_version
+from carma.versions import CURRENT, torch_version
 
 _registered = False
 
@@ -31,8 +31,8 @@ def mapping():
             )
         return "cuda"
     raise CaptureError(
-        f"torch {torch.__version__} cannot be recorded: 1.13 can, and releases whose fake tensors may claim a CUDA "
-        "device without one (2.10 and later)"
+        f"torch {torch.__version__} cannot be recorded: 1.13 can, and {CURRENT}, whose fake tensors may claim a CUDA "
+        "device where there is none"
     )
 
 
@@ -204,14 +204,14 @@ def _refuse_cuda_of_1_13(stack):
         if kwargs.get("enabled", True) and False not in args:
             raise CaptureError(
                 f"autocast cannot be recorded on torch {torch.__version__}: its CPU operators are not those that a GPU "
-                "runs then; use torch 2.10 or later"
+                f"runs then; use torch {CURRENT}"
             )
         init(self, *args, **kwargs)
 
     def lazy_init():
         raise CaptureError(
             f"torch {torch.__version__} cannot pretend a CUDA device: record a script that takes the CPU where "
-            "torch.cuda.is_available() says no, or use torch 2.10 or later"
+            f"torch.cuda.is_available() says no, or use torch {CURRENT}"
         )
 
     replace(stack, autocast, "__init__", made)

@@ -22,15 +22,16 @@ SETUP, FORWARD, BACKWARD, OPTIMIZER = "setup", "forward", "backward", "optimizer
 class Block:
     """One piece of the allocator's memory, from its allocation to its free."""
 
-    __slots__ = ("bytes", "category", "freed_before_backward", "holders", "label", "phase", "cancelled")
+    __slots__ = ("bytes", "category", "kept", "holders", "label", "phase", "passes", "cancelled")
 
-    def __init__(self, size, label, phase, category=None):
+    def __init__(self, size, label, phase, passes, category=None):
         self.bytes = size
         self.label = label
         self.phase = phase
+        self.passes = passes  # backward passes before it
+        self.kept = True  # until another one
         self.category = category  # None: decided when it is written
         self.holders = 1  # storages that live in it: 2 while a gradient is added to in place
-        self.freed_before_backward = False
         self.cancelled = False
 
 
@@ -53,6 +54,7 @@ class Recorder(TorchDispatchMode):
         self.events = []
         self.phase = SETUP
         self.step = 0
+        self.passes = 0
         self.labels = []  # of the modules that are running, innermost last
         self.live = {}  # C++ storage -> Block
         self.settled = {}  # the same, of what lives as long as the model: looked at only by settle()
@@ -110,11 +112,11 @@ class Recorder(TorchDispatchMode):
             self._free(block)
 
     def _free(self, block):
-        block.freed_before_backward = self.phase in (SETUP, FORWARD)
+        block.kept = self.passes > block.passes
         self.events.append(Event(FREE, self.step, self.phase, block.label, block))
 
     def _alloc(self, size, category=None):
-        block = Block(size, self.label, self.phase, category)
+        block = Block(size, self.label, self.phase, self.passes, category)
         self.events.append(Event(ALLOC, self.step, self.phase, block.label, block))
         return block
 
@@ -155,7 +157,9 @@ class Recorder(TorchDispatchMode):
     @contextlib.contextmanager
     def during(self, phase):
         """Everything inside belongs to this phase."""
+        self.reap()
         outer, self.phase = self.phase, phase
+        self.passes += phase == BACKWARD
         try:
             yield
         finally:

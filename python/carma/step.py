@@ -10,6 +10,7 @@ from carma import pretend, writer
 from carma.errors import CaptureError
 from carma.optimizers import name_of_optimizer, states_of
 from carma.recorder import BACKWARD, FORWARD, OPTIMIZER, SETUP, Recorder
+from carma.versions import CURRENT
 
 STEPS = 2  # the first creates gradients and optimizer states, the second finds them there
 OPTIMIZERS = {
@@ -43,7 +44,7 @@ def capture(model, example_inputs, loss, optimizer, path, *, targets=None, batch
     if precision != "fp32" and pretend.mapping() == "cpu":
         raise CaptureError(
             f"precision {precision!r} cannot be recorded on torch {torch.__version__}: its CPU operators are not "
-            "those that a GPU runs then; use torch 2.10 or later"
+            f"those that a GPU runs then; use torch {CURRENT}"
         )
     if isinstance(optimizer, str) and optimizer not in OPTIMIZERS:
         raise CaptureError(f"optimizer {optimizer!r}: one of {', '.join(OPTIMIZERS)}, None, or a function of parameters")
@@ -123,6 +124,7 @@ class _Plan:
         self.model, self.inputs, self.targets, self.found = model, inputs, targets, found
         self.loss, self.optimizer, self.precision, self.accumulate = loss, optimizer, precision, accumulate
         self.name = self.mapping = self.optimizer_name = ""
+        self.batch = self.result = self.last_loss = None  # what a script's variables hold until they are set again
         self.parameter_bytes = 0
 
     def record(self, batch):
@@ -137,6 +139,7 @@ class _Plan:
             with _on_gpu(recorder, model, device, self.precision):
                 self._train(recorder, model, batch, device)
                 recorder.finish()
+                self.batch = self.result = self.last_loss = None
             return writer.Trace(recorder, batch)
 
     def _train(self, recorder, model, batch, device):
@@ -178,19 +181,22 @@ class _Plan:
 
     def _pass(self, recorder, model, batch, device, scaler):
         with recorder.during(FORWARD):
+            self.batch = None  # `source = source.to(device)`: set to the host's before it is the GPU's
             inputs = _map(self.inputs, lambda shape: self._make(shape, batch, device, recorder), _Shape)
             targets = _map(self.targets, lambda shape: self._make(shape, batch, device, recorder), _Shape)
+            self.batch = inputs, targets
             autocast = torch.autocast("cuda", torch.float16) if scaler is not None else contextlib.nullcontext()
             with autocast:
                 if isinstance(inputs, dict):
-                    output = model(**inputs)
+                    self.result = model(**inputs)
                 elif isinstance(inputs, tuple):
-                    output = model(*inputs)
+                    self.result = model(*inputs)
                 else:
-                    output = model(inputs)
-                loss = self._loss(output, targets, device, recorder)
+                    self.result = model(inputs)
+                loss = self._loss(self.result, targets, device, recorder)
             if not isinstance(loss, torch.Tensor) or loss.dim() != 0:
                 raise CaptureError("loss: its result is no single number")
+            self.last_loss = loss
             if scaler is not None:
                 loss = scaler.scale(loss)
         with recorder.during(BACKWARD):

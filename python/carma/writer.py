@@ -49,11 +49,10 @@ class Trace:
 
 
 def _category(block):
-    """What belongs to nobody is an activation when the forward pass left it for the backward pass, or is made again
-    there; else it is temporary."""
+    """What belongs to nobody is an activation when the forward pass leaves it for the backward pass; else temporary."""
     if block.category is not None:
         return block.category
-    if block.phase == FORWARD and not block.freed_before_backward:
+    if block.phase == FORWARD and block.kept:
         return "activation"
     return "temporary"
 

@@ -197,8 +197,8 @@ class Sizes(Case):
         self.assertEqual([conv[0] for conv in file.convs], ["f", "f", "d", "w"])  # conv1: forward alone
 
     def test_accumulation_adds_into_the_first_gradient(self):
-        once = self.record(Residual(), torch.empty(2, 3, 16, 16))
-        thrice = self.record(Residual(), torch.empty(2, 3, 16, 16), accumulate=3)
+        once = self.record(Residual(), torch.empty(2, 3, 16, 16), optimizer="adam")
+        thrice = self.record(Residual(), torch.empty(2, 3, 16, 16), optimizer="adam", accumulate=3)
         self.assertEqual(once.total("g"), thrice.total("g"))
         self.assertEqual(thrice.total("t", 1, "backward") - 3 * once.total("t", 1, "backward"), 2 * once.total("g"))
         self.assertEqual(once.live(1, "optimizer"), thrice.live(1, "optimizer"))
@@ -396,7 +396,9 @@ class Script(Case):
         for kind in "pgobw":
             self.assertEqual(sorted(script.sizes(kind, 1)), sorted(file.sizes(kind, 1)), kind)
             self.assertEqual(sorted(script.sizes(kind, 0)), sorted(file.sizes(kind, 0)), kind)
-        self.assertEqual(script.sizes("a", 1, "forward"), file.sizes("a", 1, "forward"))
+        kept = file.sizes("a", 1, "forward")
+        kept.remove(8 * 10 * 4)  # the output, which the script has no name for
+        self.assertEqual(script.sizes("a", 1, "forward"), kept)
         self.assertEqual(sorted(script.sizes("i", 1)), sorted(file.sizes("i", 1)))
         self.assertEqual(script.sizes("p", label="4"), [8 * 14 * 14 * 10 * 4, 40])
         self.assertEqual(script.header["counts"], file.header["counts"])
