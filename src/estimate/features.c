@@ -6,6 +6,8 @@
 #include "base/units.h"
 #include "estimate/workspace.h"
 
+#define MOST 1e30f
+
 const char *const feature_names[FEATURE_COUNT] = {
 #define X(NAME) #NAME,
     FEATURES(X)
@@ -150,7 +152,7 @@ static struct workspace_rule data_rule(void)
 {
     struct workspace_rule rule = workspace_rule_default();
 
-    for (uint32_t class = WORKSPACE_BY_CHANNELS + 1; class < WORKSPACE_CLASSES; class++)
+    for (uint32_t class = WORKSPACE_BY_CHANNELS + 1; class < WORKSPACE_CLASSES; class ++)
         rule.algorithm[CONV_BACKWARD_DATA][class] = WORKSPACE_WINOGRAD;
     return rule;
 }
@@ -263,6 +265,14 @@ static void set_replays(struct features *features)
         (float)log(with_context(features->replays[features->base].peak_allocated_bytes) / base);
 }
 
+/* A capture's convolutions can be of any size. */
+static void keep_finite(float values[FEATURE_COUNT])
+{
+    for (int i = 0; i < FEATURE_COUNT; i++)
+        if (!(values[i] >= -MOST && values[i] <= MOST))
+            values[i] = values[i] > 0 ? MOST : 0;
+}
+
 int64_t features_context_bytes(const struct program *program, const struct machine_profile *profile)
 {
     return profile->context_bytes + (program->conv_count ? profile->cudnn_bytes : 0);
@@ -287,4 +297,5 @@ void features_compute(struct features *features, const struct program *program, 
     features->values[FEATURE_LAYERS] = (float)program->layers;
     features->values[FEATURE_NORMS] = (float)(program->norms / convolutions);
     features->values[FEATURE_DROPOUTS] = (float)(program->dropouts / convolutions);
+    keep_finite(features->values);
 }

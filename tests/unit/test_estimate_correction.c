@@ -309,6 +309,39 @@ static void correction_fades_outside_its_training(void **state)
     assert_true(correction.spread > 0.01 && correction.spread < 0.1);
 }
 
+static void features_of_hostile_programs_are_finite(void **state)
+{
+    const struct program_conv conv = {.pass = CONV_FORWARD,
+                                      .element_bytes = 255,
+                                      .rank = 3,
+                                      .step = 1,
+                                      .batch = INT64_MAX,
+                                      .in_channels = INT64_MAX,
+                                      .out_channels = INT64_MAX,
+                                      .groups = 1,
+                                      .in = {INT32_MAX, INT32_MAX, INT32_MAX},
+                                      .out = {INT32_MAX, INT32_MAX, INT32_MAX},
+                                      .kernel = {INT32_MAX, INT32_MAX, INT32_MAX},
+                                      .stride = {INT32_MIN, -1, 0}};
+    const struct program_conv empty = {.pass = CONV_FORWARD, .step = 1};
+    struct program program;
+    struct features features;
+    float activity[UTILISATION_COUNT];
+
+    for (int hostile = 0; hostile < 2; hostile++) {
+        program_init(&program);
+        program_conv(&program, hostile ? &conv : &empty, (struct program_event){.step = 1});
+        program.parameter_bytes = program.activation_elements = program.batch_size = hostile ? INT64_MAX : INT64_MIN;
+        features_compute(&features, &program, machine_profile_builtin(0));
+        utilisation_features_compute(activity, &program);
+        for (int i = 0; i < FEATURE_COUNT; i++)
+            assert_true(isfinite(features.values[i]));
+        for (int i = 0; i < UTILISATION_COUNT; i++)
+            assert_true(isfinite(activity[i]));
+        program_release(&program);
+    }
+}
+
 static void programs_have_families(void **state)
 {
     struct program program = {.conv_count = 1, .attentions = 1};
@@ -597,6 +630,7 @@ int main(void)
         cmocka_unit_test(convolutions_have_classes),
         cmocka_unit_test(copies_are_of_what_is_not_written_in_place),
         cmocka_unit_test(correction_fades_outside_its_training),
+        cmocka_unit_test(features_of_hostile_programs_are_finite),
         cmocka_unit_test(programs_have_families),
         cmocka_unit_test(published_runs_are_met),
         cmocka_unit_test(parts_sum_to_the_best_guess),
