@@ -25,6 +25,13 @@ int capture_read(struct capture *capture, const char *name, const char *text, si
                  struct error *err);
 void capture_release(struct capture *capture);
 
+/* The same training with another optimizer: what the recorded one did in its steps is left out, and what the other does
+ * (PyTorch's foreach implementations) stands there instead. weight_decay: as of struct training. Nothing changes where it
+ * was recorded with that optimizer and there is no weight decay. One line and the capture as it was: -ENOTSUP for
+ * Adafactor, whose states depend on the parameters' shapes, and where nothing is trained; -EINVAL where it becomes too
+ * large. */
+int capture_set_optimizer(struct capture *capture, enum optimizer optimizer, bool weight_decay, struct error *err);
+
 /* cuBLAS takes another workspace on this GPU than the recording says (a machine profile's; 0: none). One of that size for
  * each thread that calls it, the script's and autograd's. */
 void capture_set_cublas_workspace(struct capture *capture, int64_t bytes);

@@ -268,7 +268,7 @@ static int train(struct lowering *lowering, struct error *err)
             tape_drop(tape, before.tensor);
         tape->at.label = 0;
         learn(lowering, &output, i == 0);
-        optimizer_step(tape, lowering->training->optimizer, i == 0);
+        optimizer_step(tape, lowering->training->optimizer, lowering->training->weight_decay, i == 0);
         if (tape->program->event_count > PROGRAM_MAX_EVENTS)
             return error_set(err, EINVAL, "the model's training step has more than %d events: too large a model",
                              PROGRAM_MAX_EVENTS);

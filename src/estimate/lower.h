@@ -24,6 +24,7 @@ int precision_parse(const char *text, enum precision *precision, struct error *e
 struct training {
     int64_t batch_size; /* >= 1 */
     enum optimizer optimizer;
+    bool weight_decay; /* of SGD, momentum and Adam: a copy of the gradients for as long as the optimizer's step */
     enum precision precision;
     int64_t samples; /* of the data set: the last batch of an epoch is samples % batch_size; <= 0: not known, no last
                         batch */
@@ -38,7 +39,7 @@ struct training {
 #define CUBLAS_WORKSPACE_BYTES INT64_C(8519680) /* of Ampere: 8.125 MiB (a machine profile knows better) */
 #define CUBLASLT_WORKSPACE_BYTES (INT64_C(1) << 20) /* PyTorch's default before Hopper (CUBLASLT_WORKSPACE_SIZE) */
 
-/* Adam, fp32 (TF32 takes the same), batch 32, no summary, CUBLAS_WORKSPACE_BYTES. */
+/* Adam without weight decay, fp32 (TF32 takes the same), batch 32, no summary, CUBLAS_WORKSPACE_BYTES. */
 void training_default(struct training *training);
 
 /* Works out what the list leaves open and is certain enough: in_channels, kernels, strides and groups from shapes and

@@ -76,6 +76,6 @@ struct tape_value lowering_matmul(struct lowering *lowering, const struct tape_v
                                   uint32_t count, int64_t elements, bool apart);
 
 /* optimizer.c: one step; `first` of the training: its state comes to be. */
-void optimizer_step(struct tape *tape, enum optimizer optimizer, bool first);
+void optimizer_step(struct tape *tape, enum optimizer optimizer, bool weight_decay, bool first);
 
 #endif

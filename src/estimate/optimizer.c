@@ -104,14 +104,43 @@ static void work(struct tape *tape, enum optimizer optimizer)
             tape_drop(tape, tensor);
 }
 
-void optimizer_step(struct tape *tape, enum optimizer optimizer, bool first)
+/* Weight decay of SGD and Adam adds to the gradients what it takes from the parameters, in tensors of their own that last
+ * until the step is done; AdamW's and Adafactor's works on the parameters in place. */
+static void decay(struct tape *tape, enum optimizer optimizer)
 {
-    tape->at.label = 0;
-    tape->at.phase = PHASE_OPTIMIZER;
-    for (size_t i = 0; first && i < tape->parameter_count; i++) {
+    if (optimizer != OPTIMIZER_SGD && optimizer != OPTIMIZER_MOMENTUM && optimizer != OPTIMIZER_ADAM)
+        return;
+    for (size_t i = 0; i < tape->parameter_count; i++)
+        if (tape->parameters[i].gradient != TAPE_NONE)
+            tape_alloc(tape, tape->parameters[i].elements * FULL_BYTES, MEMORY_TEMPORARY);
+}
+
+static void make_states(struct tape *tape, enum optimizer optimizer)
+{
+    for (size_t i = 0; i < tape->parameter_count; i++) {
         tape->at.label = tape->parameters[i].label;
         if (tape->parameters[i].gradient != TAPE_NONE)
             make_state(tape, optimizer, &tape->parameters[i]);
     }
+    tape->at.label = 0;
+}
+
+void optimizer_step(struct tape *tape, enum optimizer optimizer, bool weight_decay, bool first)
+{
+    bool copies = optimizer == OPTIMIZER_MOMENTUM; /* its first state is a copy of the (decayed) gradient */
+    uint32_t decayed, end;
+
+    tape->at.label = 0;
+    tape->at.phase = PHASE_OPTIMIZER;
+    if (first && !copies)
+        make_states(tape, optimizer);
+    decayed = tape->program->tensor_count;
+    if (weight_decay)
+        decay(tape, optimizer);
+    end = tape->program->tensor_count;
+    if (first && copies)
+        make_states(tape, optimizer);
     work(tape, optimizer);
+    for (; decayed < end; decayed++)
+        tape_drop(tape, decayed);
 }

@@ -1,0 +1,223 @@
+/* A recorded training with another optimizer: what its steps allocate, and that the rest stays as it was. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "estimate/capture.h"
+
+/* Parameters of 4000, 800 (frozen), 800 and 40 bytes; recorded with Adam, which leaves `-20` for the second step. */
+#define HEAD                                                                                                           \
+    "carma-capture 1\ntorch 2.10.0\nmapping cuda\nmodel Net\nbatch 8 scales\noptimizer adam\nprecision fp32\n"         \
+    "parameters 5640\nflops 7\nelements 77\ncounts 1 2 3 4 5 6 7\n"                                                    \
+    "labels 2\nfc1\nfc2\nconvs 1\nf 4 0 1x 3 64 1 224,200 112,100 7,5 2,2 3,2 1,1\n"
+#define EVENTS                                                                                                         \
+    "step 0 setup\n@1 p4000 p800 @2 p800 p40\n"                                                                        \
+    "step 1 forward\n@1 a1000x c0\n"                                                                                   \
+    "step 1 backward\n@2 g40 g800 @1 g4000 -4\n"                                                                       \
+    "step 1 optimizer\n@0 o4000 o4000 o800 o800 o40 o40 t4000 t800 t40 -14 -15 -16\n"                                  \
+    "step 2 forward\n-5 -6 -7 a1000x\n"                                                                                \
+    "step 2 backward\n@2 g40 g800 @1 g4000 -17\n"                                                                      \
+    "step 2 optimizer\n@0 t4000 t800 t40 -21 -22 -23\n"                                                                \
+    "step 2 setup\n-18 -19 -20\n"                                                                                      \
+    "end\n"
+#define TEXT HEAD "events 39 24\n" EVENTS
+
+struct sums {
+    int64_t states, copies, others; /* bytes that are allocated in optimizers' steps, and elsewhere */
+    size_t frees;                   /* there */
+    int64_t most;                   /* at once, in optimizers' steps */
+};
+
+static void read_text(struct capture *capture, const char *text)
+{
+    struct error err = {{0}};
+
+    if (capture_read(capture, "net.capture", text, strlen(text), 16, &err))
+        fail_msg("%s", err.text);
+}
+
+static struct sums sums_of(const struct program *program, uint8_t step)
+{
+    CLEANUP(free_ptr) int64_t *bytes = xcalloc(program->tensor_count, sizeof *bytes);
+    struct sums sums = {0};
+    int64_t now = 0;
+
+    for (size_t i = 0; i < program->event_count; i++) {
+        const struct program_event *event = &program->events[i];
+        bool counts = event->phase == PHASE_OPTIMIZER && event->step == step;
+        if (event->op == PROGRAM_ALLOC) {
+            bytes[event->tensor] = event->bytes;
+            now += event->bytes;
+            if (event->phase != PHASE_OPTIMIZER)
+                sums.others += event->bytes;
+            else if (counts)
+                *(event->category == MEMORY_OPTIMIZER ? &sums.states : &sums.copies) += event->bytes;
+        } else if (event->op == PROGRAM_FREE) {
+            now -= bytes[event->tensor];
+            bytes[event->tensor] = 0;
+            sums.frees += counts;
+        }
+        if (counts && now > sums.most)
+            sums.most = now;
+    }
+    return sums;
+}
+
+static void each_optimizer_has_its_states(void **state)
+{
+    static const struct {
+        enum optimizer optimizer;
+        bool weight_decay;
+        int64_t states, copies; /* of what is trained; copies of it within a step */
+    } cases[] = {
+        {OPTIMIZER_SGD, false, 0, 0},     {OPTIMIZER_SGD, true, 0, 1},   {OPTIMIZER_MOMENTUM, false, 1, 0},
+        {OPTIMIZER_MOMENTUM, true, 1, 1}, {OPTIMIZER_ADAM, false, 2, 1}, {OPTIMIZER_ADAM, true, 2, 2},
+        {OPTIMIZER_ADAMW, true, 2, 1},
+    };
+    const int64_t trained = 4840, all = 5640;
+    struct capture recorded;
+
+    read_text(&recorded, TEXT);
+    for (size_t i = 0; i < array_size(cases); i++) {
+        struct capture capture;
+        struct sums first, second;
+
+        read_text(&capture, TEXT);
+        assert_int_equal(capture_set_optimizer(&capture, cases[i].optimizer, cases[i].weight_decay, NULL), 0);
+        assert_int_equal(capture.optimizer, cases[i].optimizer);
+        assert_int_equal(capture.program.batch_size, 16);
+        first = sums_of(&capture.program, 1);
+        second = sums_of(&capture.program, 2);
+        assert_int_equal(first.states, cases[i].states * trained);
+        assert_int_equal(first.copies, cases[i].copies * trained);
+        assert_int_equal(first.frees, cases[i].copies * 3);
+        assert_int_equal(second.states, 0);
+        assert_int_equal(second.copies, cases[i].copies * trained);
+        assert_int_equal(second.frees, cases[i].copies * 3);
+        if (cases[i].copies) /* else nothing happens in the second step */
+            assert_int_equal(second.most, all + (1 + cases[i].states + cases[i].copies) * trained);
+        assert_int_equal(first.others, sums_of(&recorded.program, 1).others);
+        capture_release(&capture);
+    }
+    capture_release(&recorded);
+}
+
+/* Momentum's first buffers are copies of the gradients that have been decayed: both are there before them. */
+static void momentum_copies_what_has_decayed(void **state)
+{
+    struct capture capture;
+    const struct program_event *event;
+    size_t i = 0;
+
+    read_text(&capture, TEXT);
+    assert_int_equal(capture_set_optimizer(&capture, OPTIMIZER_MOMENTUM, true, NULL), 0);
+    while (capture.program.events[i].phase != PHASE_OPTIMIZER)
+        i++;
+    event = &capture.program.events[i];
+    for (size_t k = 0; k < 6; k++) {
+        static const int64_t bytes[] = {4000, 800, 40};
+        assert_int_equal(event[k].bytes, bytes[k % 3]);
+        assert_int_equal(event[k].category, k < 3 ? MEMORY_TEMPORARY : MEMORY_OPTIMIZER);
+    }
+    assert_string_equal(capture.program.labels[event[3].label], "fc1");
+    assert_int_equal(event[6].op, PROGRAM_FREE);
+    capture_release(&capture);
+}
+
+/* The one it was recorded with stays as it was recorded; and what was changed can be changed again. */
+static void recorded_optimizer_stays(void **state)
+{
+    struct capture capture;
+    struct sums adam;
+
+    read_text(&capture, TEXT);
+    assert_int_equal(capture_set_optimizer(&capture, OPTIMIZER_ADAM, false, NULL), 0);
+    assert_int_equal(capture.program.event_count, 39);
+    adam = sums_of(&capture.program, 2);
+    assert_int_equal(capture_set_optimizer(&capture, OPTIMIZER_SGD, true, NULL), 0);
+    assert_int_equal(capture_set_optimizer(&capture, OPTIMIZER_ADAM, false, NULL), 0);
+    assert_int_equal(sums_of(&capture.program, 2).most, adam.most);
+    assert_int_equal(capture.program.convs[0].batch, 16);
+    assert_int_equal(capture.program.conv_count, 1);
+    capture_release(&capture);
+}
+
+static void says_why_not(void **state)
+{
+    static const char untrained[] = HEAD "events 2 1\nstep 1 forward\n@1 p4000 c0\nend\n";
+    struct capture capture;
+    struct error err = {{0}};
+
+    read_text(&capture, TEXT);
+    assert_int_equal(capture_set_optimizer(&capture, OPTIMIZER_ADAFACTOR, false, &err), -ENOTSUP);
+    assert_non_null(strstr(err.text, "record it with adafactor"));
+    assert_int_equal(capture.program.event_count, 39);
+    assert_int_equal(capture.optimizer, OPTIMIZER_ADAM);
+    capture_release(&capture);
+    read_text(&capture, untrained);
+    assert_int_equal(capture_set_optimizer(&capture, OPTIMIZER_SGD, false, &err), -ENOTSUP);
+    assert_non_null(strstr(err.text, "no gradients"));
+    assert_int_equal(capture.program.event_count, 2);
+    capture_release(&capture);
+}
+
+/* As many steps as a file can have, with as many parameters as fit: it ends in time, and says so. */
+static void hostile_steps_end(void **state)
+{
+    struct capture capture;
+    struct error err = {{0}};
+    size_t parameters = 20000, size = parameters * 8 + 255 * 40 + 4096, length = 0;
+    CLEANUP(free_ptr) char *text = xcalloc(size, 1);
+
+    length +=
+        (size_t)snprintf(text, size, HEAD "events %zu %zu\nstep 0 setup\n", 2 * parameters + 255, 2 * parameters + 255);
+    for (size_t i = 0; i < parameters; i++)
+        length += (size_t)snprintf(text + length, size - length, "p4\n");
+    length += (size_t)snprintf(text + length, size - length, "step 1 backward\n");
+    for (size_t i = 0; i < parameters; i++)
+        length += (size_t)snprintf(text + length, size - length, "g4\n");
+    for (int step = 1; step <= 255; step++)
+        length += (size_t)snprintf(text + length, size - length, "step %d optimizer\nt4\n", step);
+    snprintf(text + length, size - length, "end\n");
+    read_text(&capture, text);
+    assert_int_equal(capture_set_optimizer(&capture, OPTIMIZER_ADAM, true, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "more than 4000000 events"));
+    capture_release(&capture);
+}
+
+static void golden_takes_another(void **state)
+{
+    struct capture capture;
+    struct error err = {{0}};
+    CLEANUP(free_ptr) char *text = NULL;
+    size_t length;
+
+    assert_int_equal(file_read(CARMA_GOLDEN "/model.capture", CAPTURE_MAX_BYTES, &text, &length, &err), 0);
+    assert_int_equal(capture_read(&capture, "model.capture", text, length, 32, &err), 0);
+    assert_int_equal(sums_of(&capture.program, 1).states, 2 * capture.program.parameter_bytes);
+    assert_int_equal(capture_set_optimizer(&capture, OPTIMIZER_MOMENTUM, true, &err), 0);
+    assert_int_equal(sums_of(&capture.program, 1).states, capture.program.parameter_bytes);
+    assert_int_equal(sums_of(&capture.program, 2).copies, capture.program.parameter_bytes);
+    capture_release(&capture);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_optimizer_has_its_states),
+        cmocka_unit_test(momentum_copies_what_has_decayed),
+        cmocka_unit_test(recorded_optimizer_stays),
+        cmocka_unit_test(says_why_not),
+        cmocka_unit_test(hostile_steps_end),
+        cmocka_unit_test(golden_takes_another),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
