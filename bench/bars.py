@@ -15,7 +15,7 @@ def grouped(title, groups, series, most=None):
     """groups: {name: {series: value}}. Bars higher than `most` (default: twice the highest measured one) are cut, with
     their value above."""
     most = most or 1.25 * max(values["measured"] for values in groups.values())
-    width = max(420, LEFT + len(groups) * (len(series) * BAR + GAP) + GAP)
+    width = max(480, LEFT + len(groups) * (len(series) * BAR + GAP) + GAP)
 
     def y(value):
         return TOP + HEIGHT * (1 - min(value, most) / most)

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/file.h"
-#include "estimate/read.h"
+#include "estimate/summary/read.h"
 
 #define RUNS 1001
 

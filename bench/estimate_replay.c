@@ -8,9 +8,9 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "estimate/lower.h"
-#include "estimate/replay.h"
-#include "estimate/workspace.h"
+#include "estimate/program/lower.h"
+#include "estimate/program/replay.h"
+#include "estimate/program/workspace.h"
 
 #define RUNS 201
 

@@ -8,8 +8,8 @@
 #include <time.h>
 
 #include "base/memory.h"
-#include "estimate/features.h"
-#include "estimate/lower.h"
+#include "estimate/learned/features.h"
+#include "estimate/program/lower.h"
 #include "estimate/utilisation.h"
 #include "evaluation/dataset.h"
 

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/memory.h"
-#include "estimate/gpumemnet.h"
+#include "estimate/learned/gpumemnet.h"
 #include "evaluation/dataset.h"
 
 static double now_us(void)

@@ -1,4 +1,4 @@
-"""Writes named arrays as carma reads them (src/estimate/model.h holds the layout)."""
+"""Writes named arrays as carma reads them (src/estimate/learned/model.h holds the layout)."""
 
 import struct
 

@@ -6,7 +6,7 @@ import numpy
 
 FIRST_FEATURE = "MAIN"
 MIB = 1 << 20
-CONTEXT_BYTES = 1690 * MIB  # FEATURES_CONTEXT_BYTES of src/estimate/features.h
+CONTEXT_BYTES = 1690 * MIB  # FEATURES_CONTEXT_BYTES of src/estimate/learned/features.h
 
 
 class Rows:
@@ -45,7 +45,7 @@ class Rows:
 
 
 def hash_of(names):
-    """FNV-1a of the names, each with a comma after it (src/estimate/trees.h)."""
+    """FNV-1a of the names, each with a comma after it (src/estimate/learned/trees.h)."""
     value = 14695981039346656037
     for byte in "".join(name + "," for name in names).encode("ascii"):
         value = ((value ^ byte) * 1099511628211) & 0xFFFFFFFFFFFFFFFF

@@ -1,7 +1,7 @@
 """GPUMemNet's two kinds of network (thesis 5.4.4, figure 5.7), and how their weights lie in data/models/gpumemnet.bin.
 
 Weights are half-precision numbers in the order of weights_of(); a dense layer's matrix is [input][output], then its
-bias. src/estimate/gpumemnet_classify.c reads them in the same order.
+bias. src/estimate/learned/gpumemnet_classify.c reads them in the same order.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Boosted trees as flat arrays (src/estimate/trees.h says which), and their sum as carma computes it."""
+"""Boosted trees as flat arrays (src/estimate/learned/trees.h says which), and their sum as carma computes it."""
 
 import numpy
 

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "core/record.h"
-#include "estimate/lower.h"
+#include "estimate/program/lower.h"
 
 #define MAX_BATCH_SIZE (INT64_C(1) << 40)
 

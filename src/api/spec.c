@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "core/record.h"
-#include "estimate/lower.h"
+#include "estimate/program/lower.h"
 
 const char *const spec_recorded_names[SPEC_RECORDED_COUNT] = {"measured", "horus", "faketensor", "gpumemnet"};
 

@@ -37,7 +37,7 @@ struct job_spec {
     char *capture;               /* its contents, or NULL */
     char *dataset;               /* may be NULL */
     int64_t batch_size;          /* on each GPU; -1 = not said */
-    char *optimizer;             /* a word of estimate/lower.h; NULL = not said */
+    char *optimizer;             /* a word of estimate/program/lower.h; NULL = not said */
     char *precision;             /* the same */
     int64_t recorded_bytes[SPEC_RECORDED_COUNT];
 };

@@ -6,7 +6,7 @@
 #include "api/spec_estimate.h"
 #include "base/memory.h"
 #include "base/units.h"
-#include "estimate/read.h"
+#include "estimate/summary/read.h"
 
 struct asking {
     const struct job_spec *spec;

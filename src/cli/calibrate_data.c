@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "cli/calibrate.h"
-#include "estimate/workspace.h"
+#include "estimate/program/workspace.h"
 #include "evaluation/dataset.h"
 
 /* Near the end of the GPU PyTorch gives cached blocks back before it allocates: such runs say little of a constant. */

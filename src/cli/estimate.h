@@ -8,7 +8,7 @@
 #include "api/spec.h"
 #include "base/error.h"
 #include "estimate/estimate.h"
-#include "estimate/read.h"
+#include "estimate/summary/read.h"
 
 /* The command line; NULL, -1 and false: not said. */
 struct estimate_options {

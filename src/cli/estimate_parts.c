@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "cli/estimate.h"
-#include "estimate/lower.h"
+#include "estimate/program/lower.h"
 
 #define LAYERS_SHOWN 10
 

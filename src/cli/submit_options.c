@@ -7,7 +7,7 @@
 #include "cli/commands.h"
 #include "cli/submit.h"
 #include "core/record.h"
-#include "estimate/lower.h"
+#include "estimate/program/lower.h"
 
 #define FILES_MAX 10000
 

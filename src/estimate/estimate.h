@@ -6,11 +6,11 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "estimate/capture.h"
+#include "estimate/program/capture.h"
 #include "estimate/layers.h"
-#include "estimate/lower.h"
+#include "estimate/program/lower.h"
 #include "estimate/profile.h"
-#include "estimate/replay.h"
+#include "estimate/program/replay.h"
 
 #define ESTIMATE_QUANTILE_PERMILLE 980 /* asked for where nobody says otherwise: too little for one job in fifty */
 

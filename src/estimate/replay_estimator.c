@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "estimate/correction.h"
+#include "estimate/learned/correction.h"
 #include "estimate/counts.h"
 
 /* Permille. Understood in full, of a kind that was measured: 950. */

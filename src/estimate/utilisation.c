@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "estimate/correction.h"
+#include "estimate/learned/correction.h"
 #include "estimate/estimate.h"
-#include "estimate/trees.h"
+#include "estimate/learned/trees.h"
 
 #define A100_FLOPS_PER_S 19.5e12
 #define A100_BYTES_PER_S 1555e9

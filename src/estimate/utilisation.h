@@ -11,7 +11,7 @@
 #ifndef CARMA_ESTIMATE_UTILISATION_H
 #define CARMA_ESTIMATE_UTILISATION_H
 
-#include "estimate/program.h"
+#include "estimate/program/program.h"
 
 /* Of one training step in the steady state; in this order in the trees. */
 #define UTILISATION_FEATURES(X)                                                                                        \

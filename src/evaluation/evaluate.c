@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "estimate/model.h"
+#include "estimate/learned/model.h"
 
 /* The rows that an estimator's models were trained on: their arrays "rows/KIND", sorted. */
 struct seen {

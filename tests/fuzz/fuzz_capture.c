@@ -1,9 +1,9 @@
 /* An operator trace: refused in one line that names file and line, or a program that can be replayed. */
 #include <string.h>
 
-#include "estimate/capture.h"
-#include "estimate/replay.h"
-#include "estimate/workspace.h"
+#include "estimate/program/capture.h"
+#include "estimate/program/replay.h"
+#include "estimate/program/workspace.h"
 #include "fuzz.h"
 
 static void read_and_replay(const char *text, size_t length, int64_t batch_size)

@@ -1,6 +1,6 @@
 /* Layer lists of whatever summary can be read, completed: nothing is lost, and inputs stand before what takes them. */
-#include "estimate/lower.h"
-#include "estimate/read.h"
+#include "estimate/program/lower.h"
+#include "estimate/summary/read.h"
 #include "fuzz.h"
 
 static int64_t sum_parameters(const struct layer_list *list)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/strbuf.h"
-#include "estimate/read.h"
+#include "estimate/summary/read.h"
 #include "fuzz.h"
 
 #ifndef SUMMARY_BEGIN

@@ -10,9 +10,9 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "estimate/allocator.h"
-#include "estimate/lower.h"
-#include "estimate/replay.h"
+#include "estimate/program/allocator.h"
+#include "estimate/program/lower.h"
+#include "estimate/program/replay.h"
 #include "random.h"
 
 /* All memory as a list of pieces in order of address; everything is found by looking at all of it. */

@@ -7,9 +7,9 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "estimate/lower.h"
-#include "estimate/replay.h"
-#include "estimate/workspace.h"
+#include "estimate/program/lower.h"
+#include "estimate/program/replay.h"
+#include "estimate/program/workspace.h"
 
 struct model {
     struct layer_list list;

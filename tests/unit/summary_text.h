@@ -3,7 +3,7 @@
 #define CARMA_TESTS_SUMMARY_TEXT_H
 
 #include "base/strbuf.h"
-#include "estimate/read.h"
+#include "estimate/summary/read.h"
 
 static void put_dims(struct strbuf *out, const char *before, const int64_t *dims, int rank)
 {

@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "estimate/capture.h"
+#include "estimate/program/capture.h"
 
 #define HEAD                                                                                                           \
     "carma-capture 1\n"                                                                                                \

@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "estimate/capture.h"
+#include "estimate/program/capture.h"
 
 /* Parameters of 4000, 800 (frozen), 800 and 40 bytes; recorded with Adam, which leaves `-20` for the second step. */
 #define HEAD                                                                                                           \

@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "estimate/lower.h"
+#include "estimate/program/lower.h"
 
 #define MAX_ROWS 1000
 

@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "estimate/correction.h"
+#include "estimate/learned/correction.h"
 #include "estimate/estimate.h"
 #include "estimate/utilisation.h"
 

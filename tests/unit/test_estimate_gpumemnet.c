@@ -12,8 +12,8 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "estimate/estimate.h"
-#include "estimate/gpumemnet.h"
-#include "estimate/neural.h"
+#include "estimate/learned/gpumemnet.h"
+#include "estimate/learned/neural.h"
 
 #define TOLERANCE 1e-4
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "estimate/trees.h"
+#include "estimate/learned/trees.h"
 
 /* tests/golden/trees.bin; python/carma_train/trees_golden.py wrote it. */
 static unsigned char *golden;

@@ -1,0 +1,36 @@
+/* Reads a model summary: torchsummary, torchinfo, Keras 2 and 3, an annotated module tree. One file per format; the
+ * format is found by looking. Pure: works on text in memory. */
+#ifndef CARMA_ESTIMATE_READ_H
+#define CARMA_ESTIMATE_READ_H
+
+#include "base/error.h"
+#include "estimate/layers.h"
+
+enum summary_format {
+    SUMMARY_TORCHSUMMARY,
+    SUMMARY_TORCHINFO,
+    SUMMARY_KERAS2,
+    SUMMARY_KERAS3,
+    SUMMARY_TREE,
+    SUMMARY_FORMAT_COUNT
+};
+const char *summary_format_name(enum summary_format format);
+
+#define SUMMARY_MAX_BYTES    ((size_t)8 << 20)
+#define SUMMARY_MAX_WARNINGS 8
+
+struct summary {
+    struct layer_list layers;
+    enum summary_format format;
+    /* Each one line "FILE:LINE: ..." for the user: a layer type not known, what was assumed, what the summary leaves
+     * open. Totals that contradict the rows are no warning but an error. */
+    char warnings[SUMMARY_MAX_WARNINGS][160];
+    size_t warning_count; /* may be more than are kept */
+};
+
+/* Inits *summary. -EINVAL with one line "FILE:LINE: what is wrong" (truncated, contradictory, no known format, too
+ * large); *summary is then empty. `name` is what messages call the file. docs/formats/summary.md. */
+int summary_read(struct summary *summary, const char *name, const char *text, size_t length, struct error *err);
+void summary_release(struct summary *summary);
+
+#endif

@@ -1,0 +1,37 @@
+/* The totals under a summary's table, and whether the rows agree with them. Internal to read*.c. */
+#ifndef CARMA_ESTIMATE_READ_FOOTER_H
+#define CARMA_ESTIMATE_READ_FOOTER_H
+
+#include "estimate/summary/read_text.h"
+
+/* A number as printed: the truth lies within value -+ slack. */
+struct footer_value {
+    double value, slack;
+    uint32_t line; /* 0: not there */
+};
+
+enum footer_count { FOOTER_TOTAL, FOOTER_TRAINABLE, FOOTER_NON_TRAINABLE, FOOTER_OPTIMIZER, FOOTER_COUNT_COUNT };
+enum footer_size { FOOTER_INPUT, FOOTER_PASS, FOOTER_PARAMETERS, FOOTER_SUM, FOOTER_SIZE_COUNT };
+
+struct footer {
+    struct footer_value counts[FOOTER_COUNT_COUNT]; /* parameters */
+    struct footer_value sizes[FOOTER_SIZE_COUNT];   /* bytes */
+    struct footer_value operations;                 /* multiply-adds */
+};
+
+/* Reads the line at hand where it is one of a footer's ("Total params: 9,408", "Input size (MB): 0.57"): 1; 0: it is
+ * none; -EINVAL with err set. `megabyte`: what the format calls MB, 1e6 or 1048576 (kB and GB accordingly). */
+int footer_read_line(struct footer *footer, const struct reader *reader, double megabyte);
+
+/* -EINVAL with err set where the footer contradicts itself. */
+int footer_check(const struct footer *footer, const struct reader *reader);
+
+/* The same where `parameters`, the rows' sum, is not the total without the optimizer's. */
+int footer_check_rows(const struct footer *footer, const struct reader *reader, int64_t parameters);
+
+/* Its totals as the list's. Where only they say that some parameters are not trained, the layers from the first on are
+ * frozen that have just that many (the usual way to freeze), else there is a warning. `buffers`: how many of those not
+ * trained are no layer's parameters here (Keras counts running statistics). */
+void footer_apply(const struct footer *footer, struct reader *reader, int64_t buffers);
+
+#endif
