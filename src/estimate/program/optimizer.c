@@ -110,9 +110,11 @@ static void decay(struct tape *tape, enum optimizer optimizer)
 {
     if (optimizer != OPTIMIZER_SGD && optimizer != OPTIMIZER_MOMENTUM && optimizer != OPTIMIZER_ADAM)
         return;
-    for (size_t i = 0; i < tape->parameter_count; i++)
-        if (tape->parameters[i].gradient != TAPE_NONE)
-            tape_alloc(tape, tape->parameters[i].elements * FULL_BYTES, MEMORY_TEMPORARY);
+    for (size_t i = 0; i < tape->parameter_count; i++) {
+        const struct tape_parameter *parameter = &tape->parameters[i];
+        if (parameter->gradient != TAPE_NONE)
+            tape_alloc(tape, parameter->elements * FULL_BYTES, MEMORY_TEMPORARY);
+    }
 }
 
 static void make_states(struct tape *tape, enum optimizer optimizer)
