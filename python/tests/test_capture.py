@@ -19,7 +19,7 @@ if not torch.__version__.startswith("1.13"):
 
 import carma
 from capture_case import ROOT, Case
-from carma import pretend, step
+from carma import pretend, script, step
 from carma.recorder import FORWARD, Recorder
 from torch import nn
 
@@ -390,26 +390,26 @@ class Script(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("Sequential, batch size 8, adam, fp32", done.stderr)
         self.assertIn("for any batch size", done.stderr)
-        script = self.file()
+        ours = self.file()
         model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 14 * 14, 10))
         file = self.record(model, torch.empty(8, 3, 16, 16), optimizer="adam")
         for kind in "pgobw":
-            self.assertEqual(sorted(script.sizes(kind, 1)), sorted(file.sizes(kind, 1)), kind)
-            self.assertEqual(sorted(script.sizes(kind, 0)), sorted(file.sizes(kind, 0)), kind)
+            self.assertEqual(sorted(ours.sizes(kind, 1)), sorted(file.sizes(kind, 1)), kind)
+            self.assertEqual(sorted(ours.sizes(kind, 0)), sorted(file.sizes(kind, 0)), kind)
         kept = file.sizes("a", 1, "forward")
         kept.remove(8 * 10 * 4)  # the output, which the script has no name for
-        self.assertEqual(script.sizes("a", 1, "forward"), kept)
-        self.assertEqual(sorted(script.sizes("i", 1)), sorted(file.sizes("i", 1)))
-        self.assertEqual(script.sizes("p", label="4"), [8 * 14 * 14 * 10 * 4, 40])
-        self.assertEqual(script.header["counts"], file.header["counts"])
-        self.assertEqual(script.header["flops"], file.header["flops"])
-        self.assertEqual(script.convs, file.convs)
+        self.assertEqual(ours.sizes("a", 1, "forward"), kept)
+        self.assertEqual(sorted(ours.sizes("i", 1)), sorted(file.sizes("i", 1)))
+        self.assertEqual(ours.sizes("p", label="4"), [8 * 14 * 14 * 10 * 4, 40])
+        self.assertEqual(ours.header["counts"], file.header["counts"])
+        self.assertEqual(ours.header["flops"], file.header["flops"])
+        self.assertEqual(ours.convs, file.convs)
 
-    def refused(self, extra, message, *options):
-        done, path = self.script(SCRIPT.replace("EXTRA", extra), *options, arguments=("8",))
-        self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr, rf"(?m)\Acarma\.capture: {message.replace('SCRIPT', str(path))}\n\Z")
-        self.assertFalse(self.path.exists())
+    def refused(self, extra, message, steps=2):
+        path = self.folder / "train.py"
+        path.write_text(SCRIPT.replace("EXTRA", extra))
+        with self.assertRaisesRegex(carma.CaptureError, rf"\A{message.replace('SCRIPT', str(path))}\Z"):
+            script.record(str(path), ["8"], steps)
 
     def test_decisions_by_values_are_refused(self):
         self.refused("if loss.item() > 3: break", "SCRIPT:26: decides by the value of a tensor, .*")
@@ -421,11 +421,15 @@ class Script(Case):
         self.refused("torch.autocast('cpu', dtype=torch.bfloat16).__enter__()", "autocast cannot be recorded on .*")
 
     def test_a_short_or_broken_script_is_told(self):
-        self.refused("pass", "SCRIPT: its optimizers made 8 steps, not 9: let it train longer, or ask for fewer", "--steps", "9")
+        self.refused("pass", "SCRIPT: its optimizers made 8 steps, not 9: let it train longer, or ask for fewer", 9)
         self.refused("sys.exit(3)", r"SCRIPT: its optimizers made 1 steps, not 2 \(it ended with exit status 3\): .*")
         self.refused("nonsense", "SCRIPT:26: NameError: name 'nonsense' is not defined")
 
-    def test_usage(self):
+    def test_one_line_and_no_file(self):
+        done, path = self.script("nonsense", arguments=("8",))
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr, f"carma.capture: {path}:1: NameError: name 'nonsense' is not defined\n")
+        self.assertFalse(self.path.exists())
         done, _ = self.script("", "--batch", "8,12")
         self.assertEqual(done.returncode, 1)
         self.assertIn("must say where it goes", done.stderr)
