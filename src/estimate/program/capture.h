@@ -20,7 +20,8 @@ struct capture {
     char mapping[64];     /* "cuda" as recorded, or "cpu": which CPU operators were mapped to CUDA's */
 };
 
-/* Inits *capture, which capture_release() ends. batch_size <= 0: the recorded one. -EINVAL with one line "FILE:LINE: ..."; *capture is then empty. */
+/* Inits *capture, which capture_release() ends. batch_size <= 0: the recorded one. -EINVAL with one line
+ * "FILE:LINE: ..."; *capture is then empty. */
 int capture_read(struct capture *capture, const char *name, const char *text, size_t length, int64_t batch_size,
                  struct error *err);
 void capture_release(struct capture *capture);
