@@ -61,12 +61,13 @@ static void assert_refused(const char *text, size_t length, const char *expected
 /* The file's text with `from` replaced, which must be there once or more: its first occurrence. */
 static char *replaced(const char *name, const char *from, const char *to)
 {
-    size_t length;
-    char *text = load(name, &length), *at = strstr(text, from), *changed;
+    size_t length, before;
+    char *text = load(name, &length), *changed;
 
-    if (!at)
+    if (!strstr(text, from))
         fail_msg("%s has no '%s'", name, from);
-    changed = xasprintf("%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+    before = (size_t)(strstr(text, from) - text);
+    changed = xasprintf("%.*s%s%s", (int)before, text, to, text + before + strlen(from));
     free(text);
     return changed;
 }
