@@ -1,4 +1,4 @@
-"""Records what a training step allocates on a GPU, without one: carma.capture(), and `python -m carma.capture SCRIPT`."""
+"""What a training step allocates on a GPU, without one: carma.capture(), and `python -m carma.capture SCRIPT`."""
 
 from carma.errors import CaptureError
 

@@ -8,9 +8,7 @@ MASK_ALIGNMENT = 8  # elements
 
 
 def _plain_shapes(query, key, value, gqa):
-    return query.dim() == key.dim() == value.dim() == 4 and (
-        gqa or query.shape[1] == key.shape[1] == value.shape[1]
-    )
+    return query.dim() == key.dim() == value.dim() == 4 and (gqa or query.shape[1] == key.shape[1] == value.shape[1])
 
 
 def _dense_rows(*tensors):
@@ -18,10 +16,12 @@ def _dense_rows(*tensors):
 
 
 def choose(query, key, value, mask, gqa=False):
-    """"flash", "efficient" or "math"."""
+    """ "flash", "efficient" or "math"."""
     backends = torch.backends.cuda
     heads = {query.shape[-1], key.shape[-1], value.shape[-1]}
-    plain = _plain_shapes(query, key, value, gqa) and _dense_rows(query, key, value) and 0 not in query.shape + key.shape
+    plain = (
+        _plain_shapes(query, key, value, gqa) and _dense_rows(query, key, value) and 0 not in query.shape + key.shape
+    )
     half = query.dtype in (torch.float16, torch.bfloat16)
     if plain and half and backends.flash_sdp_enabled() and mask is None and len(heads) == 1:
         if max(heads) <= FLASH_HEAD_LIMIT:

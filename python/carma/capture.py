@@ -11,13 +11,15 @@ import sys
 
 def _arguments():
     parser = argparse.ArgumentParser(
-        prog="python -m carma.capture", description=__doc__.split("\n\n", 1)[1], usage="%(prog)s [OPTIONS] SCRIPT [ARGUMENT]..."
+        prog="python -m carma.capture",
+        description=__doc__.split("\n\n", 1)[1],
+        usage="%(prog)s [OPTIONS] SCRIPT [ARGUMENT]...",
     )
     parser.add_argument("-o", "--output", default="model.capture", metavar="FILE", help="default: %(default)s")
     parser.add_argument("--steps", type=int, default=2, metavar="N", help="of optimizers; default: %(default)s")
     parser.add_argument(
         "--batch", metavar="N,M",
-        help="run the script once with {batch} in its arguments replaced by N and once by M: the capture then holds for "
+        help="run the script once with {batch} in its arguments replaced by N and once by M: the capture holds for "
         "every batch size",
     )  # fmt: skip
     parser.add_argument("--name", help="of the model; default: its class")
@@ -31,10 +33,16 @@ def _batches(arguments):
     if arguments.batch is None:
         return [arguments.arguments]
     sizes = arguments.batch.split(",")
-    if not 1 <= len(sizes) <= 2 or not all(size.isdigit() and int(size) > 0 for size in sizes) or len(set(sizes)) < len(sizes):
+    if (
+        not 1 <= len(sizes) <= 2
+        or not all(size.isdigit() and int(size) > 0 for size in sizes)
+        or len(set(sizes)) < len(sizes)
+    ):
         sys.exit(f"carma.capture: --batch {arguments.batch}: one or two different batch sizes, as in 8,12")
     if not any("{batch}" in argument for argument in arguments.arguments):
-        sys.exit("carma.capture: --batch: the script's arguments must say where it goes, as in `train.py --batch-size {batch}`")
+        sys.exit(
+            "carma.capture: --batch: the script's arguments must say where it goes, as `train.py --batch-size {batch}`"
+        )
     return [[argument.replace("{batch}", size) for argument in arguments.arguments] for size in sizes]
 
 
@@ -63,8 +71,8 @@ def main():
     except (CaptureError, OSError) as error:
         sys.exit(f"carma.capture: {error}")
     scale = "for any batch size" if not reason else f"for this batch size alone ({reason})"
-    print(f"{arguments.output}: {header['model']}, batch size {trace.batch}, {header['optimizer']}, {header['precision']}, "
-          f"{len(trace.events)} events; {scale}", file=sys.stderr)  # fmt: skip
+    training = f"batch size {trace.batch}, {header['optimizer']}, {header['precision']}"
+    print(f"{arguments.output}: {header['model']}, {training}, {len(trace.events)} events; {scale}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ import torch
 from carma.errors import CaptureError
 from carma.versions import tensors_in, torch_version
 
-# cuBLAS takes its workspace from the caching allocator: 4096 KiB twice and 16 KiB eight times (CUBLAS_WORKSPACE_CONFIG's
-# default :4096:2:16:8 below Hopper, ATen/cuda/CublasHandlePool.cpp).
+# cuBLAS takes its workspace from the caching allocator: 4096 KiB twice and 16 KiB eight times (the default
+# of CUBLAS_WORKSPACE_CONFIG below Hopper, ATen/cuda/CublasHandlePool.cpp).
 CUBLAS_WORKSPACE_BYTES = (2 * 4096 + 8 * 16) * 1024
 
 GEMMS = frozenset(["mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "_addmm_activation"])
@@ -34,7 +34,7 @@ _names = {}
 
 
 def name_of(func):
-    """"relu" of aten.relu.default."""
+    """ "relu" of aten.relu.default."""
     name = _names.get(func)
     if name is None:
         name = _names[func] = func._schema.name.split("::")[-1]
@@ -105,7 +105,9 @@ def _spread(values, rank):
 
 def _geometry(kind, source, weight, stride, padding, dilation, transposed, groups, out_shape):
     rank = source.dim() - 2
-    channels = (weight.shape[0], weight.shape[1] * groups) if transposed else (weight.shape[1] * groups, weight.shape[0])
+    channels = (
+        (weight.shape[0], weight.shape[1] * groups) if transposed else (weight.shape[1] * groups, weight.shape[0])
+    )
     return {
         "pass": kind,
         "transposed": int(transposed),

@@ -1,7 +1,7 @@
 """Makes PyTorch train on a GPU that is not there, with fake tensors: what it would allocate is seen, nothing is.
 
-On releases that let fake tensors claim a CUDA device, the operators are CUDA's (mapping "cuda"). On 1.13 they are the
-CPU's, and where CUDA's allocate otherwise they are replaced (mapping "cpu"). MAPPINGS says what is replaced on which."""
+Where fake tensors may claim a CUDA device, the operators are CUDA's (mapping "cuda"). On 1.13 they are the CPU's, and
+where CUDA's allocate otherwise they are replaced (mapping "cpu"). MAPPINGS says what is replaced on which."""
 
 import contextlib
 import functools
@@ -21,7 +21,7 @@ _registered = False
 
 
 def mapping():
-    """"cuda" or "cpu"; a CaptureError where this PyTorch can be neither."""
+    """ "cuda" or "cpu"; a CaptureError where this PyTorch can be neither."""
     if torch_version() == (1, 13):
         return "cpu"
     if hasattr(getattr(torch._C, "_acc", None), "register_python_privateuseone_hook"):
@@ -83,7 +83,9 @@ def _dropout(original):
 def _refused(name):
     def refuse(original):
         def call(*args, **kwargs):
-            raise CaptureError(f"{name} runs inside cuDNN on a GPU, with memory that only cuDNN knows: cannot be recorded")
+            raise CaptureError(
+                f"{name} runs inside cuDNN on a GPU, with memory that only cuDNN knows: cannot be recorded"
+            )
 
         return call
 
@@ -174,7 +176,12 @@ def _as_if_cuda(stack):
     gradient scaler find no overflow."""
     from torch.utils import _foreach_utils
 
-    replace(stack, torch.amp.GradScaler, "_maybe_opt_step", lambda scaler, optimizer, state, *args, **kwargs: optimizer.step(*args, **kwargs))
+    replace(
+        stack,
+        torch.amp.GradScaler,
+        "_maybe_opt_step",
+        lambda scaler, optimizer, state, *args, **kwargs: optimizer.step(*args, **kwargs),
+    )
     replace(stack, torch.cuda.amp.common, "amp_definitely_not_available", lambda: False)
     optimizers = importlib.import_module("torch.optim.optimizer")  # torch.optim hides it
     for types_ in (optimizers._foreach_supported_types, _foreach_utils._foreach_supported_types):

@@ -163,7 +163,12 @@ def _refuse(what, instead):
 def _claim_gpu(stack):
     """One GPU, as far as scripts ask. What would start CUDA does nothing."""
     properties = types.SimpleNamespace(
-        name="carma", major=8, minor=0, total_memory=80 << 30, multi_processor_count=108, max_threads_per_multi_processor=2048
+        name="carma",
+        major=8,
+        minor=0,
+        total_memory=80 << 30,
+        multi_processor_count=108,
+        max_threads_per_multi_processor=2048,
     )
     answers = {
         "is_available": True, "device_count": 1, "current_device": 0, "is_initialized": True, "_lazy_init": None,
@@ -216,7 +221,9 @@ def _watched(path, arguments, steps):
 
 def _too_few(path, recorder, steps, why):
     made = max(recorder.step - 1, 0)
-    return CaptureError(f"{path}: its optimizers made {made} steps, not {steps}{why}: let it train longer, or ask for fewer")
+    return CaptureError(
+        f"{path}: its optimizers made {made} steps, not {steps}{why}: let it train longer, or ask for fewer"
+    )
 
 
 def _one_line(path, error):

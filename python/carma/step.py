@@ -47,7 +47,9 @@ def capture(model, example_inputs, loss, optimizer, path, *, targets=None, batch
             f"those that a GPU runs then; use torch {CURRENT}"
         )
     if isinstance(optimizer, str) and optimizer not in OPTIMIZERS:
-        raise CaptureError(f"optimizer {optimizer!r}: one of {', '.join(OPTIMIZERS)}, None, or a function of parameters")
+        raise CaptureError(
+            f"optimizer {optimizer!r}: one of {', '.join(OPTIMIZERS)}, None, or a function of parameters"
+        )
     if accumulate < 1:
         raise CaptureError(f"accumulate {accumulate}: at least 1")
     inputs, targets = _shapes(example_inputs), None if targets is None else _shapes(targets)

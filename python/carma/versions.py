@@ -4,6 +4,7 @@ import torch
 
 CURRENT = "2.15"  # tested; others of about its age may do
 
+
 def tensors_in(value, found=None):
     """The tensors among an operator's arguments or results, in order."""
     found = [] if found is None else found

@@ -1,4 +1,4 @@
-"""Writes what a recorder saw as docs/formats/capture.md has it. Two recordings of the same step at different batch sizes
+"""Writes what a recorder saw as docs/formats/capture.md has it. Two recordings of a step at different batch sizes
 give each size as base + slope * batch."""
 
 from carma.recorder import ALLOC, CONV, FORWARD, FREE

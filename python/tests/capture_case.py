@@ -1,4 +1,4 @@
-"""For the tests of carma.capture: records into a folder of its own, and reads captures, independently of carma's reader."""
+"""For the tests of carma.capture: records into a folder of its own, and reads files without carma's reader."""
 
 import collections
 import pathlib

@@ -51,8 +51,21 @@ def real_bytes():
     """What the C library has mapped for large allocations (test_lifetimes makes every tensor of interest one)."""
 
     class Info(ctypes.Structure):
-        _fields_ = [(name, ctypes.c_size_t) for name in (
-            "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")]
+        _fields_ = [
+            (name, ctypes.c_size_t)
+            for name in (
+                "arena",
+                "ordblks",
+                "smblks",
+                "hblks",
+                "hblkhd",
+                "usmblks",
+                "fsmblks",
+                "uordblks",
+                "fordblks",
+                "keepcost",
+            )
+        ]
 
     mallinfo2 = ctypes.CDLL(None).mallinfo2
     mallinfo2.restype = Info
@@ -152,8 +165,9 @@ class Lifetimes(Case):
         class Deep(nn.Module):
             def __init__(self, checkpointed):
                 super().__init__()
-                self.layers = nn.ModuleList(nn.Sequential(nn.Linear(256, 256), nn.Tanh(), nn.Linear(256, 256), nn.Tanh())
-                                            for _ in range(4))
+                self.layers = nn.ModuleList(
+                    nn.Sequential(nn.Linear(256, 256), nn.Tanh(), nn.Linear(256, 256), nn.Tanh()) for _ in range(4)
+                )
                 self.checkpointed = checkpointed
 
             def forward(self, out):
@@ -169,8 +183,10 @@ class Lifetimes(Case):
         unit = 128 * 256 * 4
         # each layer: two linear outputs that nobody saves, two of tanh: against one for each checkpoint
         self.assertEqual(plain.live(1, "forward") - spared.live(1, "forward"), 4 * unit)
-        self.assertEqual(spared.sizes("t", 1, "backward").count(unit) + spared.sizes("a", 1, "backward").count(unit),
-                         plain.sizes("t", 1, "backward").count(unit) + 4 * 4)
+        self.assertEqual(
+            spared.sizes("t", 1, "backward").count(unit) + spared.sizes("a", 1, "backward").count(unit),
+            plain.sizes("t", 1, "backward").count(unit) + 4 * 4,
+        )
 
 
 class Sizes(Case):
@@ -204,13 +220,18 @@ class Sizes(Case):
         self.assertEqual(once.live(1, "optimizer"), thrice.live(1, "optimizer"))
 
     def test_geometry_and_counts(self):
-        model = nn.Sequential(nn.Conv2d(4, 8, (3, 5), stride=2, padding=(1, 0), dilation=(1, 2), groups=2),
-                              nn.ConvTranspose2d(8, 6, 2, stride=2), nn.Flatten(), nn.LazyLinear(10))
+        model = nn.Sequential(
+            nn.Conv2d(4, 8, (3, 5), stride=2, padding=(1, 0), dilation=(1, 2), groups=2),
+            nn.ConvTranspose2d(8, 6, 2, stride=2),
+            nn.Flatten(),
+            nn.LazyLinear(10),
+        )
         model(torch.empty(1, 4, 32, 32))
         file = self.record(model, torch.empty(3, 4, 32, 32))
-        self.assertEqual([" ".join(conv) for conv in file.convs][:2], [
-            "f 4 0 1x 4 8 2 32,32 16,12 3,5 2,2 1,0 1,2",
-            "f 4 1 1x 8 6 1 16,12 32,24 2,2 2,2 0,0 1,1"])
+        self.assertEqual(
+            [" ".join(conv) for conv in file.convs][:2],
+            ["f 4 0 1x 4 8 2 32,32 16,12 3,5 2,2 1,0 1,2", "f 4 1 1x 8 6 1 16,12 32,24 2,2 2,2 0,0 1,1"],
+        )
         self.assertEqual(sorted(conv[0] for conv in file.convs), ["d", "f", "f", "w", "w"])
         flops = 2 * (8 * 16 * 12 * 2 * 15 + 8 * 16 * 12 * 6 * 4 + 10 * 6 * 32 * 24)
         self.assertEqual(file.header["flops"], f"{flops}x")
@@ -222,8 +243,10 @@ class Sizes(Case):
         self.assertTrue(self.result["scales"])
         small, large = self.path.read_text(), self.file(7)
         real = self.record(Residual(), torch.empty(7, 3, 16, 16), optimizer="adam", other_batch_size=0)
-        self.assertEqual([event._replace(label="") for event in large.events if event.kind != "c"],
-                         [event._replace(label="") for event in real.events if event.kind != "c"])
+        self.assertEqual(
+            [event._replace(label="") for event in large.events if event.kind != "c"],
+            [event._replace(label="") for event in real.events if event.kind != "c"],
+        )
         self.assertIn("batch 2 scales", small)
         self.assertFalse(self.result["scales"])
         self.assertNotIn("x ", self.path.read_text().split("events", 1)[1])
@@ -254,19 +277,22 @@ class Mapping(Case):
     """CPU operators that allocate otherwise than CUDA's."""
 
     def test_dropout_keeps_a_byte_per_element(self):
-        file = self.record(nn.Sequential(nn.Linear(64, 64), nn.Dropout(0.5)), torch.empty(32, 64),
-                           loss=lambda out: out.sum())
+        file = self.record(
+            nn.Sequential(nn.Linear(64, 64), nn.Dropout(0.5)), torch.empty(32, 64), loss=lambda out: out.sum()
+        )
         self.assertEqual(file.sizes("a", 1, "forward", "1"), [32 * 64 * 4, 32 * 64])
         self.assertEqual(file.sizes("t", 1, "forward", "1"), [])
 
     def test_batch_norm_keeps_mean_and_deviation_of_each_channel(self):
-        file = self.record(nn.Sequential(nn.Conv2d(3, 24, 1), nn.BatchNorm2d(24)), torch.empty(4, 3, 8, 8),
-                           loss=lambda out: out.sum())
+        file = self.record(
+            nn.Sequential(nn.Conv2d(3, 24, 1), nn.BatchNorm2d(24)), torch.empty(4, 3, 8, 8), loss=lambda out: out.sum()
+        )
         self.assertEqual(file.sizes("a", 1, "forward", "1"), [4 * 24 * 64 * 4, 24 * 4, 24 * 4])
 
     def test_max_pool_keeps_indices_of_8_bytes(self):
-        file = self.record(nn.Sequential(nn.Conv2d(3, 4, 1), nn.MaxPool2d(2)), torch.empty(4, 3, 8, 8),
-                           loss=lambda out: out.sum())
+        file = self.record(
+            nn.Sequential(nn.Conv2d(3, 4, 1), nn.MaxPool2d(2)), torch.empty(4, 3, 8, 8), loss=lambda out: out.sum()
+        )
         self.assertEqual(file.sizes("a", 1, "forward", "1"), [4 * 4 * 16 * 4, 4 * 4 * 16 * 8])
 
     def test_attention_keeps_its_weights(self):
@@ -285,14 +311,21 @@ class Mapping(Case):
 
     def test_embedding_sorts_many_indices(self):
         for rows, times in ((3072, 0), (3073, 5)):
-            file = self.record(nn.Embedding(10, 4), torch.empty(rows, dtype=torch.long), loss=lambda out: out.sum(),
-                               batch_size=rows, other_batch_size=0)
+            file = self.record(
+                nn.Embedding(10, 4),
+                torch.empty(rows, dtype=torch.long),
+                loss=lambda out: out.sum(),
+                batch_size=rows,
+                other_batch_size=0,
+            )
             self.assertEqual(file.sizes("t", 1, "backward").count(8 * rows), times)
 
     def test_cublas_takes_its_workspace_once_in_each_thread(self):
         file = self.record(Residual(), torch.empty(2, 3, 16, 16))
-        self.assertEqual([(event.step, event.phase, event.size) for event in file.events if event.kind == "w"],
-                         [(1, "forward", 8519680), (1, "backward", 8519680)])
+        self.assertEqual(
+            [(event.step, event.phase, event.size) for event in file.events if event.kind == "w"],
+            [(1, "forward", 8519680), (1, "backward", 8519680)],
+        )
 
     def test_recurrent_networks_are_refused(self):
         class Recurrent(nn.Module):
@@ -311,7 +344,9 @@ class Mapping(Case):
 class Refusals(Case):
     def test_mixed_precision(self):
         for precision in ("amp", "half"):
-            with self.assertRaisesRegex(carma.CaptureError, f"^precision '{precision}' cannot be recorded on torch 1.13"):
+            with self.assertRaisesRegex(
+                carma.CaptureError, f"^precision '{precision}' cannot be recorded on torch 1.13"
+            ):
                 self.record(Residual(), torch.empty(2, 3, 16, 16), precision=precision)
 
     def test_sizes_that_depend_on_values(self):
@@ -325,10 +360,12 @@ class Refusals(Case):
 
     def test_arguments(self):
         net, source = nn.Linear(4, 4), torch.empty(2, 4)
-        for message, options in (("^optimizer 'lion': one of sgd", {"optimizer": "lion"}),
-                                 ("^precision 'int8': one of", {"precision": "int8"}),
-                                 ("^accumulate 0: at least 1", {"accumulate": 0}),
-                                 ("^loss: its result is no single number", {"loss": lambda out: out})):
+        for message, options in (
+            ("^optimizer 'lion': one of sgd", {"optimizer": "lion"}),
+            ("^precision 'int8': one of", {"precision": "int8"}),
+            ("^accumulate 0: at least 1", {"accumulate": 0}),
+            ("^loss: its result is no single number", {"loss": lambda out: out}),
+        ):
             with self.assertRaisesRegex(carma.CaptureError, message):
                 self.record(net, source, **options)
 
@@ -348,6 +385,7 @@ class Refusals(Case):
 
     def test_nothing_is_allocated(self):
         """A model that no machine holds."""
+
         def huge():
             return nn.Sequential(nn.Linear(1 << 20, 1 << 20, bias=False), nn.Linear(1 << 20, 10))
 
@@ -367,7 +405,7 @@ class Data(Dataset):
         return torch.rand(3, 16, 16), index % 10
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
-model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 14 * 14, 10)).to(device)
+model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(1568, 10)).to(device)
 optimizer = torch.optim.Adam(model.parameters())
 scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
 total = 0
@@ -391,7 +429,9 @@ class Script(Case):
         self.assertIn("Sequential, batch size 8, adam, fp32", done.stderr)
         self.assertIn("for any batch size", done.stderr)
         ours = self.file()
-        model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 14 * 14, 10))
+        model = nn.Sequential(
+            nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 14 * 14, 10)
+        )
         file = self.record(model, torch.empty(8, 3, 16, 16), optimizer="adam")
         for kind in "pgobw":
             self.assertEqual(sorted(ours.sizes(kind, 1)), sorted(file.sizes(kind, 1)), kind)
@@ -441,8 +481,15 @@ class Golden(Case):
     def test_format(self):
         """tests/golden/model.capture, which carma's own reader reads in tests/unit/test_estimate_capture.c."""
         torch.manual_seed(0)
-        model = nn.Sequential(nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(0.1),
-                              nn.Conv2d(8, 8, 3, groups=2), nn.Flatten(), nn.Linear(8 * 12 * 12, 10))
+        model = nn.Sequential(
+            nn.Conv2d(3, 8, 3, bias=False),
+            nn.BatchNorm2d(8),
+            nn.ReLU(),
+            nn.Dropout(0.1),
+            nn.Conv2d(8, 8, 3, groups=2),
+            nn.Flatten(),
+            nn.Linear(8 * 12 * 12, 10),
+        )
         self.record(model, torch.empty(4, 3, 16, 16), optimizer="adam", name="golden")
         written = self.path.read_text().replace(torch.__version__.split("+")[0], "1.13")
         self.assertEqual(written, (ROOT / "tests/golden/model.capture").read_text())

@@ -1,4 +1,4 @@
-"""carma.capture on current PyTorch, with fake CUDA tensors: what CUDA's operators keep, mixed precision, checkpoints."""
+"""carma.capture on current PyTorch, with fake CUDA tensors: what its operators keep, mixed precision, checkpoints."""
 
 import pathlib
 import sys
@@ -47,8 +47,12 @@ class Mapping(Case):
         self.assertEqual(kept, [4 * 24 * 64 * 4, 24 * 4, 24 * 4])
 
     def test_optimizers_make_temporaries_of_all_parameters_together(self):
-        file = self.record(nn.Sequential(*[nn.Linear(64, 64) for _ in range(4)]), torch.empty(4, 64),
-                           loss=lambda out: out.sum(), optimizer="adam")
+        file = self.record(
+            nn.Sequential(*[nn.Linear(64, 64) for _ in range(4)]),
+            torch.empty(4, 64),
+            loss=lambda out: out.sum(),
+            optimizer="adam",
+        )
         live = peak = file.live(2, "backward")
         for event in file.events:
             if event.step == 2 and event.phase == "optimizer":
@@ -111,9 +115,15 @@ class ScaledDotProduct(Case):
         half, single = torch.float16, torch.float32
         mask = torch.empty(16, 16)
         for expected, head, dtype, given in (
-            ("efficient", 64, single, None), ("efficient", 4, single, None), ("math", 6, single, None),
-            ("flash", 64, half, None), ("flash", 20, half, None), ("efficient", 264, half, None),
-            ("efficient", 64, half, mask), ("math", 20, half, mask), ("math", 64, torch.float64, None),
+            ("efficient", 64, single, None),
+            ("efficient", 4, single, None),
+            ("math", 6, single, None),
+            ("flash", 64, half, None),
+            ("flash", 20, half, None),
+            ("efficient", 264, half, None),
+            ("efficient", 64, half, mask),
+            ("math", 20, half, mask),
+            ("math", 64, torch.float64, None),
         ):
             query = tensor(head, dtype)
             self.assertEqual(attention.choose(query, query, query, given), expected, (head, dtype))
@@ -127,12 +137,18 @@ class Training(Case):
         class Deep(nn.Module):
             def __init__(self):
                 super().__init__()
-                self.layers = nn.ModuleList(nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, width), nn.Tanh())
-                                            for _ in range(4))
+                self.layers = nn.ModuleList(
+                    nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, width), nn.Tanh())
+                    for _ in range(4)
+                )
 
             def forward(self, out):
                 for layer in self.layers:
-                    out = torch.utils.checkpoint.checkpoint(layer, out, use_reentrant=reentrant) if checkpointed else layer(out)
+                    out = (
+                        torch.utils.checkpoint.checkpoint(layer, out, use_reentrant=reentrant)
+                        if checkpointed
+                        else layer(out)
+                    )
                 return out
 
         reentrant = checkpointed == "reentrant"
@@ -147,18 +163,28 @@ class Training(Case):
         mixed = self.record(self.deep(), source, loss=lambda out: out.sum(), precision="amp")
         # what it adds: a half copy of the input, and of each weight but the first, whose input needs no gradient
         copies = (512 * 256 + 7 * 256 * 256) * 2
-        self.assertAlmostEqual(self.activations(mixed) - copies, self.activations(single) / 2,
-                               delta=self.activations(single) / 100)
+        self.assertAlmostEqual(
+            self.activations(mixed) - copies, self.activations(single) / 2, delta=self.activations(single) / 100
+        )
         self.assertEqual(mixed.header["precision"], "amp")
         self.assertEqual(mixed.total("g"), single.total("g"))  # gradients stay fp32
 
     def test_half_model(self):
         single = self.record(self.deep(), torch.empty(512, 256), loss=lambda out: out.sum(), optimizer="adam")
-        half = self.record(self.deep(), torch.empty(512, 256), loss=lambda out: out.sum(), optimizer="adam", precision="half")
+        half = self.record(
+            self.deep(), torch.empty(512, 256), loss=lambda out: out.sum(), optimizer="adam", precision="half"
+        )
         for kind in "pgo":
             self.assertEqual(2 * half.total(kind), single.total(kind), kind)
-        self.assertEqual({conv[1] for conv in self.record(
-            nn.Conv2d(4, 4, 3), torch.empty(2, 4, 8, 8), loss=lambda out: out.sum(), precision="half").convs}, {"2"})
+        self.assertEqual(
+            {
+                conv[1]
+                for conv in self.record(
+                    nn.Conv2d(4, 4, 3), torch.empty(2, 4, 8, 8), loss=lambda out: out.sum(), precision="half"
+                ).convs
+            },
+            {"2"},
+        )
 
     def test_checkpointing_keeps_only_the_inputs(self):
         source = torch.empty(512, 256, requires_grad=True)
@@ -197,10 +223,18 @@ class Training(Case):
         self.record(self.deep(), torch.empty(8, 256), loss=lambda out: out.sum(), optimizer="adam", precision="amp")
         self.assertTrue(self.result["scales"])
         large = self.file(20)
-        real = self.record(self.deep(), torch.empty(20, 256), loss=lambda out: out.sum(), optimizer="adam", precision="amp",
-                           other_batch_size=0)
-        self.assertEqual([event for event in large.events if event.kind != "c"],
-                         [event for event in real.events if event.kind != "c"])
+        real = self.record(
+            self.deep(),
+            torch.empty(20, 256),
+            loss=lambda out: out.sum(),
+            optimizer="adam",
+            precision="amp",
+            other_batch_size=0,
+        )
+        self.assertEqual(
+            [event for event in large.events if event.kind != "c"],
+            [event for event in real.events if event.kind != "c"],
+        )
 
 
 SCRIPT = """
@@ -231,15 +265,30 @@ for step, (source, targets) in enumerate(loader):
 class Script(Case):
     def test_as_the_library_records_it(self):
         for amp, precision in (("False", "fp32"), ("True", "amp")):
-            done, _ = self.script(SCRIPT.replace("AMP", amp).replace("EXTRA", ""), "--batch", "8,12", "--name", "mlp",
-                                  arguments=("{batch}",))
+            done, _ = self.script(
+                SCRIPT.replace("AMP", amp).replace("EXTRA", ""),
+                "--batch",
+                "8,12",
+                "--name",
+                "mlp",
+                arguments=("{batch}",),
+            )
             self.assertEqual(done.returncode, 0, done.stderr)
             script = self.file()
-            self.assertEqual((script.header["model"], script.header["optimizer"], script.header["precision"]),
-                             ("mlp", "adamw", precision))
+            self.assertEqual(
+                (script.header["model"], script.header["optimizer"], script.header["precision"]),
+                ("mlp", "adamw", precision),
+            )
             model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 10))
-            file = self.record(model, torch.empty(8, 64), loss=lambda out, target: functional.cross_entropy(out, target) / 2,
-                               targets=torch.empty(8, dtype=torch.long), optimizer="adamw", accumulate=2, precision=precision)
+            file = self.record(
+                model,
+                torch.empty(8, 64),
+                loss=lambda out, target: functional.cross_entropy(out, target) / 2,
+                targets=torch.empty(8, dtype=torch.long),
+                optimizer="adamw",
+                accumulate=2,
+                precision=precision,
+            )
             for kind in "pgo":
                 self.assertEqual(sorted(script.sizes(kind, 1)), sorted(file.sizes(kind, 1)), kind)
             self.assertEqual(script.sizes("a", 1, "forward", "0"), file.sizes("a", 1, "forward", "0"))

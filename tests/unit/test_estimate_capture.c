@@ -156,9 +156,11 @@ static void any_batch_size_where_it_scales(void **state)
     capture_release(&capture);
 
     assert_int_equal(read_text(&capture, HEAD "batch 8\n", 100, &err), -EINVAL);
-    assert_string_equal(err.text, "net.capture:5: recorded for batch size 8 alone, not for 100: record it with that one");
+    assert_string_equal(err.text,
+                        "net.capture:5: recorded for batch size 8 alone, not for 100: record it with that one");
     assert_int_equal(read_text(&capture, HEAD "batch 8\n" TRAINING TABLES EVENTS, 8, &err), -EINVAL);
-    assert_string_equal(err.text, "net.capture:9: '100+200x' is not possible: this capture does not scale with the batch size");
+    assert_string_equal(err.text,
+                        "net.capture:9: '100+200x' is not possible: this capture does not scale with the batch size");
 }
 
 static void its_trainings_are_named(void **state)

@@ -6,16 +6,16 @@
 #include "base/memory.h"
 #include "estimate/program/capture_text.h"
 
-#define MAX_LABELS 1000000
-#define MAX_CONVS 1000000
-#define MAX_BATCH (INT64_C(1) << 31)
+#define MAX_LABELS    1000000
+#define MAX_CONVS     1000000
+#define MAX_BATCH     (INT64_C(1) << 31)
 #define MAX_DIMENSION INT32_MAX
-#define MAX_STEP 255
+#define MAX_STEP      255
 
 struct reader {
     struct capture_text text;
     struct capture *capture;
-    uint32_t *labels;           /* the file's number -> the program's; owned */
+    uint32_t *labels; /* the file's number -> the program's; owned */
     size_t label_count;
     struct program_conv *convs; /* the file's table; owned */
     size_t conv_count;
@@ -101,8 +101,8 @@ static int read_training(struct reader *reader)
 static int read_counts(struct reader *reader)
 {
     struct program *program = &reader->capture->program;
-    uint32_t *const counts[] = {&program->layers, &program->convolutions, &program->linears, &program->norms,
-                                &program->dropouts, &program->activations, &program->attentions};
+    uint32_t *const counts[] = {&program->layers,   &program->convolutions, &program->linears,   &program->norms,
+                                &program->dropouts, &program->activations,  &program->attentions};
     const char *word;
     size_t length;
     int64_t value;
@@ -124,7 +124,8 @@ static int read_counts(struct reader *reader)
     return rc ? rc : capture_line_end(&reader->text);
 }
 
-/* A table's "WORD COUNT" line. Each entry is a line, so a count above the bytes that are left is a lie: no memory for it. */
+/* A table's "WORD COUNT" line. Each entry is a line, so a count above the bytes that are left is a lie: no memory for
+ * it. */
 static int read_table(struct reader *reader, const char *word, int64_t high, size_t *count)
 {
     int64_t value;
@@ -238,8 +239,10 @@ static int read_convs(struct reader *reader)
 /* step NUMBER PHASE */
 static int read_step(struct reader *reader)
 {
-    static const char *const phases[PHASE_COUNT] = {
-        [PHASE_SETUP] = "setup", [PHASE_FORWARD] = "forward", [PHASE_BACKWARD] = "backward", [PHASE_OPTIMIZER] = "optimizer"};
+    static const char *const phases[PHASE_COUNT] = {[PHASE_SETUP] = "setup",
+                                                    [PHASE_FORWARD] = "forward",
+                                                    [PHASE_BACKWARD] = "backward",
+                                                    [PHASE_OPTIMIZER] = "optimizer"};
     struct capture_text *text = &reader->text;
     const char *word;
     size_t length;

@@ -9,7 +9,8 @@
 
 void capture_text_init(struct capture_text *text, const char *name, const char *bytes, size_t length, struct error *err)
 {
-    *text = (struct capture_text){.name = name, .at = bytes, .end = bytes, .next = bytes, .limit = bytes + length, .err = err};
+    *text = (struct capture_text){
+        .name = name, .at = bytes, .end = bytes, .next = bytes, .limit = bytes + length, .err = err};
 }
 
 int capture_fail(struct capture_text *text, const char *format, ...)
@@ -90,7 +91,8 @@ static const char *digits(const char *at, const char *end, int64_t high, int64_t
     const char *start = at;
 
     for (*value = 0; at < end && *at >= '0' && *at <= '9'; at++) {
-        if (__builtin_mul_overflow(*value, 10, value) || __builtin_add_overflow(*value, *at - '0', value) || *value > high)
+        if (__builtin_mul_overflow(*value, 10, value) || __builtin_add_overflow(*value, *at - '0', value) ||
+            *value > high)
             return NULL;
     }
     return at > start ? at : NULL;

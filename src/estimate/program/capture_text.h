@@ -20,7 +20,8 @@ struct capture_text {
     struct error *err;
 };
 
-void capture_text_init(struct capture_text *text, const char *name, const char *bytes, size_t length, struct error *err);
+void capture_text_init(struct capture_text *text, const char *name, const char *bytes, size_t length,
+                       struct error *err);
 
 /* "FILE:LINE: ..."; always -EINVAL. */
 int capture_fail(struct capture_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
