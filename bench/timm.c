@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/units.h"
 #include "estimate/estimate.h"
@@ -12,20 +13,29 @@
 
 struct setup {
     const char *name;
-    enum optimizer optimizer;
-    bool weight_decay;
+    struct capture_changes changes;
     uint8_t steps; /* the first of them alone, or all */
 };
 
+#define ALL UINT8_MAX
+
+/* Optimizer, weight decay, cuDNN's benchmark, prefetch; steps. */
 static const struct setup setups[] = {
-    {"sgd", OPTIMIZER_SGD, false, UINT8_MAX},
-    {"sgd, weight decay", OPTIMIZER_SGD, true, UINT8_MAX},
-    {"momentum", OPTIMIZER_MOMENTUM, false, UINT8_MAX},
-    {"momentum, weight decay", OPTIMIZER_MOMENTUM, true, UINT8_MAX},
-    {"momentum, weight decay, one step", OPTIMIZER_MOMENTUM, true, 1},
-    {"adam", OPTIMIZER_ADAM, false, UINT8_MAX},
-    {"adam, weight decay", OPTIMIZER_ADAM, true, UINT8_MAX},
-    {"adam, one step", OPTIMIZER_ADAM, false, 1},
+    {"sgd", {OPTIMIZER_SGD, false, false, false}, ALL},
+    {"sgd, weight decay", {OPTIMIZER_SGD, true, false, false}, ALL},
+    {"sgd, weight decay, benchmark, prefetch", {OPTIMIZER_SGD, true, true, true}, ALL},
+    {"momentum", {OPTIMIZER_MOMENTUM, false, false, false}, ALL},
+    {"momentum, weight decay", {OPTIMIZER_MOMENTUM, true, false, false}, ALL},
+    {"momentum, weight decay, prefetch", {OPTIMIZER_MOMENTUM, true, false, true}, ALL},
+    {"momentum, weight decay, benchmark", {OPTIMIZER_MOMENTUM, true, true, false}, ALL},
+    {"momentum, weight decay, benchmark, prefetch", {OPTIMIZER_MOMENTUM, true, true, true}, ALL},
+    {"momentum, benchmark, prefetch", {OPTIMIZER_MOMENTUM, false, true, true}, ALL},
+    {"the same, one step", {OPTIMIZER_MOMENTUM, true, true, true}, 1},
+    {"adam", {OPTIMIZER_ADAM, false, false, false}, ALL},
+    {"adam, prefetch", {OPTIMIZER_ADAM, false, false, true}, ALL},
+    {"adam, benchmark, prefetch", {OPTIMIZER_ADAM, false, true, true}, ALL},
+    {"adam, weight decay", {OPTIMIZER_ADAM, true, false, false}, ALL},
+    {"adam, one step", {OPTIMIZER_ADAM, false, false, false}, 1},
 };
 
 static size_t events_of(const struct program *program, uint8_t steps)
@@ -73,29 +83,26 @@ static double mib(int64_t bytes)
     return (double)bytes / (double)MIB;
 }
 
-static int print_row(const struct dataset *dataset, const struct dataset_row *row, const struct setup *setup,
-                     struct error *err)
+static int print_changed(const struct dataset *dataset, const struct dataset_row *row, const struct setup *setup,
+                         struct capture *capture, struct error *err)
 {
-    struct estimate_question question = {.capture = row->capture,
+    struct estimate_question question = {.capture = capture,
                                          .training = row->training,
                                          .profile = dataset->profile,
                                          .declared_bytes = -1,
                                          .quantile_permille = 980,
                                          .fold = -1};
-    struct program *program = &row->capture->program;
+    struct program *program = &capture->program;
     struct estimate estimated;
-    int64_t allocated = 0;
-    size_t events;
-    int rc = capture_set_optimizer(row->capture, setup->optimizer, setup->weight_decay, err);
+    int64_t allocated = 0, input = input_of(program), tensors = tensors_of(program);
+    int rc = capture_change(capture, &setup->changes, err);
 
     if (rc)
         return rc;
-    question.training.optimizer = setup->optimizer;
-    question.training.weight_decay = setup->weight_decay;
-    events = program->event_count;
+    question.training.optimizer = setup->changes.optimizer;
+    question.training.weight_decay = setup->changes.weight_decay;
     program->event_count = events_of(program, setup->steps);
     rc = estimate(&estimator_replay, &question, &estimated, err);
-    program->event_count = events;
     if (rc)
         return rc;
     for (int i = 0; i < MEMORY_CATEGORY_COUNT; i++)
@@ -103,8 +110,35 @@ static int print_row(const struct dataset *dataset, const struct dataset_row *ro
     printf("%s,\"%s\",%d,%.1f,%.1f,%.1f,%.1f,%.1f,%.1f,%.1f,%.1f,%.3f,%.1f\n", row->name, setup->name,
            row->out_of_memory, mib(row->measured_bytes), mib(estimated.median_bytes),
            mib(estimated.median_bytes - estimated.context_bytes - estimated.correction_bytes), mib(allocated),
-           mib(estimated.context_bytes), mib(program->parameter_bytes), mib(tensors_of(program)),
-           mib(row->published[1]), mib(input_of(program)), mib(program->activation_elements * 4));
+           mib(estimated.context_bytes), mib(program->parameter_bytes), mib(tensors), mib(row->published[1]),
+           mib(input), mib(program->activation_elements * 4));
+    return 0;
+}
+
+/* As recorded: the data set's own has been changed already. */
+static int read_again(struct capture *capture, const struct dataset_row *row, const char *captures, struct error *err)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/%.*s.capture", captures, (int)strcspn(row->name, " "), row->name);
+    CLEANUP(free_ptr) char *text = NULL;
+    size_t length;
+    int rc = file_read(path, CAPTURE_MAX_BYTES, &text, &length, err);
+
+    return rc ? rc : capture_read(capture, path, text, length, row->training.batch_size, err);
+}
+
+static int print_row(const struct dataset *dataset, const struct dataset_row *row, const char *captures,
+                     struct error *err)
+{
+    for (size_t i = 0; i < array_size(setups); i++) {
+        struct capture capture;
+        int rc = read_again(&capture, row, captures, err);
+        if (rc)
+            return rc;
+        rc = print_changed(dataset, row, &setups[i], &capture, err);
+        capture_release(&capture);
+        if (rc)
+            return rc;
+    }
     return 0;
 }
 
@@ -124,10 +158,9 @@ int main(int argc, char **argv)
     printf("name,setup,out_of_memory,measured,median,reserved,allocated,context,parameters,tensors,"
            "faketensor,input,activations\n");
     for (size_t i = 0; i < dataset.count; i++)
-        for (size_t k = 0; k < array_size(setups); k++)
-            if (print_row(&dataset, &dataset.rows[i], &setups[k], &err)) {
-                fprintf(stderr, "bench-timm: %s: %s\n", dataset.rows[i].name, err.text);
-                return 1;
-            }
+        if (print_row(&dataset, &dataset.rows[i], argv[2], &err)) {
+            fprintf(stderr, "bench-timm: %s: %s\n", dataset.rows[i].name, err.text);
+            return 1;
+        }
     return 0;
 }

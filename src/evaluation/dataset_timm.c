@@ -57,6 +57,7 @@ static int read_capture(struct dataset_row *row, const char *folder, const char 
     CLEANUP(free_ptr) char *path = xasprintf("%s/%s.capture", folder, model);
     CLEANUP(free_ptr) char *text = NULL;
     CLEANUP(free_ptr) struct capture *capture = NULL;
+    const struct capture_changes changes = {row->training.optimizer, row->training.weight_decay, true, true};
     struct error why;
     size_t length;
     int rc;
@@ -71,15 +72,16 @@ static int read_capture(struct dataset_row *row, const char *folder, const char 
     if (rc <= 0)
         return rc;
     row->training.precision = capture->precision;
-    rc = capture_set_optimizer(capture, row->training.optimizer, row->training.weight_decay, &why);
+    rc = capture_change(capture, &changes, &why);
     row->capture = steal_ptr(&capture);
     return rc ? error_set(err, EINVAL, "%s: %s", path, why.text) : 1;
 }
 
 /* How the models were trained is not recorded. It was worked out from a quarter of the models (bench/timm has the
  * split, and the figures of every candidate): images of the model's own size, as the published fake tensors show; SGD
- * with momentum and weight decay, gradients set to none before the forward pass, more than one step. Adam's second
- * state would not have fitted in what was measured of large models. */
+ * with momentum and weight decay, gradients set to none before the forward pass, more than one step (Adam's second
+ * state would not have fitted in what was measured of large models); cuDNN trying out its algorithms, and images
+ * brought to the GPU ahead. All of that is what timm's own training script does unless told otherwise. */
 static void set_training(struct training *training)
 {
     training->optimizer = OPTIMIZER_MOMENTUM;

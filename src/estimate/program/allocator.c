@@ -210,6 +210,14 @@ void allocator_init(struct allocator *allocator, int64_t limit_bytes)
     free_set_init(&allocator->free[true]);
 }
 
+void allocator_empty_cache(struct allocator *allocator)
+{
+    uint64_t released = allocator->segments_released; /* which counts what was forced */
+
+    release_segments(allocator);
+    allocator->segments_released = released;
+}
+
 void allocator_release(struct allocator *allocator)
 {
     free_set_release(&allocator->free[false]);

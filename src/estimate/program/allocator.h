@@ -29,5 +29,6 @@ uint32_t allocator_take(struct allocator *allocator, int64_t bytes);
  * memory. */
 uint32_t allocator_try(struct allocator *allocator, int64_t bytes);
 void allocator_give(struct allocator *allocator, uint32_t block);
+void allocator_empty_cache(struct allocator *allocator); /* segments that are free go back to the GPU */
 
 #endif

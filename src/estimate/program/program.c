@@ -119,3 +119,10 @@ void program_conv(struct program *program, const struct program_conv *conv, stru
     event.category = MEMORY_WORKSPACE;
     append(program, PROGRAM_CONV, event);
 }
+
+void program_empty_cache(struct program *program, struct program_event event)
+{
+    event.tensor = 0;
+    event.bytes = 0;
+    append(program, PROGRAM_EMPTY, event);
+}

@@ -23,7 +23,8 @@ const char *memory_category_name(enum memory_category category);
 enum program_op {
     PROGRAM_ALLOC, /* tensor = a new number; bytes */
     PROGRAM_FREE,  /* tensor */
-    PROGRAM_CONV   /* tensor = index into convs: its workspace is taken and given back here */
+    PROGRAM_CONV,  /* tensor = index into convs: its workspace is taken and given back here */
+    PROGRAM_EMPTY  /* cached segments that are free go back to the GPU (torch.cuda.empty_cache()) */
 };
 
 enum program_phase { PHASE_SETUP, PHASE_FORWARD, PHASE_BACKWARD, PHASE_OPTIMIZER, PHASE_COUNT };
@@ -82,5 +83,6 @@ void program_free(struct program *program, uint32_t tensor,
                   struct program_event event); /* of event: phase, step, label */
 /* After the allocation of the pass's result, as PyTorch does it. Of event: phase, step, label. */
 void program_conv(struct program *program, const struct program_conv *conv, struct program_event event);
+void program_empty_cache(struct program *program, struct program_event event); /* of event: phase, step */
 
 #endif

@@ -55,6 +55,8 @@ static void step(struct replay *replay, const struct program *program, const str
         struct tensor *tensor = &replay->tensors[event->tensor];
         give(replay, tensor->block, tensor->bytes, tensor->category);
         tensor->block = NO_BLOCK;
+    } else if (event->op == PROGRAM_EMPTY) {
+        allocator_empty_cache(&replay->allocator);
     } else {
         const struct program_conv *conv = &program->convs[event->tensor];
         int64_t bytes = conv_workspace_bytes(conv, rule->algorithm[conv->pass][conv_workspace_class(conv)]);

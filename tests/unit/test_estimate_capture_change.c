@@ -1,4 +1,5 @@
-/* A recorded training with another optimizer: what its steps allocate, and that the rest stays as it was. */
+/* A recorded training that was another: what its optimizer's steps allocate, when the cache is emptied, which images
+ * are there; and that the rest stays as it was. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -41,6 +42,13 @@ static void read_text(struct capture *capture, const char *text)
 
     if (capture_read(capture, "net.capture", text, strlen(text), 16, &err))
         fail_msg("%s", err.text);
+}
+
+static int change(struct capture *capture, enum optimizer optimizer, bool weight_decay, struct error *err)
+{
+    const struct capture_changes changes = {.optimizer = optimizer, .weight_decay = weight_decay};
+
+    return capture_change(capture, &changes, err);
 }
 
 static struct sums sums_of(const struct program *program, uint8_t step)
@@ -90,7 +98,7 @@ static void each_optimizer_has_its_states(void **state)
         struct sums first, second;
 
         read_text(&capture, TEXT);
-        assert_int_equal(capture_set_optimizer(&capture, cases[i].optimizer, cases[i].weight_decay, NULL), 0);
+        assert_int_equal(change(&capture, cases[i].optimizer, cases[i].weight_decay, NULL), 0);
         assert_int_equal(capture.optimizer, cases[i].optimizer);
         assert_int_equal(capture.program.batch_size, 16);
         first = sums_of(&capture.program, 1);
@@ -117,7 +125,7 @@ static void momentum_copies_what_has_decayed(void **state)
     size_t i = 0;
 
     read_text(&capture, TEXT);
-    assert_int_equal(capture_set_optimizer(&capture, OPTIMIZER_MOMENTUM, true, NULL), 0);
+    assert_int_equal(change(&capture, OPTIMIZER_MOMENTUM, true, NULL), 0);
     while (capture.program.events[i].phase != PHASE_OPTIMIZER)
         i++;
     event = &capture.program.events[i];
@@ -138,11 +146,11 @@ static void recorded_optimizer_stays(void **state)
     struct sums adam;
 
     read_text(&capture, TEXT);
-    assert_int_equal(capture_set_optimizer(&capture, OPTIMIZER_ADAM, false, NULL), 0);
+    assert_int_equal(change(&capture, OPTIMIZER_ADAM, false, NULL), 0);
     assert_int_equal(capture.program.event_count, 39);
     adam = sums_of(&capture.program, 2);
-    assert_int_equal(capture_set_optimizer(&capture, OPTIMIZER_SGD, true, NULL), 0);
-    assert_int_equal(capture_set_optimizer(&capture, OPTIMIZER_ADAM, false, NULL), 0);
+    assert_int_equal(change(&capture, OPTIMIZER_SGD, true, NULL), 0);
+    assert_int_equal(change(&capture, OPTIMIZER_ADAM, false, NULL), 0);
     assert_int_equal(sums_of(&capture.program, 2).most, adam.most);
     assert_int_equal(capture.program.convs[0].batch, 16);
     assert_int_equal(capture.program.conv_count, 1);
@@ -156,15 +164,79 @@ static void says_why_not(void **state)
     struct error err = {{0}};
 
     read_text(&capture, TEXT);
-    assert_int_equal(capture_set_optimizer(&capture, OPTIMIZER_ADAFACTOR, false, &err), -ENOTSUP);
+    assert_int_equal(change(&capture, OPTIMIZER_ADAFACTOR, false, &err), -ENOTSUP);
     assert_non_null(strstr(err.text, "record it with adafactor"));
     assert_int_equal(capture.program.event_count, 39);
     assert_int_equal(capture.optimizer, OPTIMIZER_ADAM);
     capture_release(&capture);
     read_text(&capture, untrained);
-    assert_int_equal(capture_set_optimizer(&capture, OPTIMIZER_SGD, false, &err), -ENOTSUP);
+    assert_int_equal(change(&capture, OPTIMIZER_SGD, false, &err), -ENOTSUP);
     assert_non_null(strstr(err.text, "no gradients"));
     assert_int_equal(capture.program.event_count, 2);
+    capture_release(&capture);
+}
+
+/* Where the cache is emptied: the number of such events before the program's event with this index. */
+static size_t emptied(const struct program *program, size_t end)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < end; i++)
+        count += program->events[i].op == PROGRAM_EMPTY;
+    return count;
+}
+
+static void cache_is_emptied_at_each_new_kind(void **state)
+{
+    static const char text[] = "carma-capture 1\ntorch 2.10.0\nmapping cuda\nmodel Net\nbatch 8 scales\n"
+                               "optimizer adam\nprecision fp32\nparameters 40\nflops 7\nelements 77\n"
+                               "counts 1 2 3 4 5 6 7\nlabels 0\nconvs 4\n"
+                               "f 4 0 1x 3 64 1 8,8 8,8 3,3 1,1 1,1 1,1\n"   /* 0 */
+                               "f 4 0 1x 3 64 1 8,8 8,8 3,3 1,1 1,1 2,2\n"   /* 1: another dilation */
+                               "w 4 0 1x 3 64 1 8,8 8,8 3,3 1,1 1,1 1,1\n"   /* 2: another pass */
+                               "f 4 0 1x 64 64 64 8,8 8,8 3,3 1,1 1,1 1,1\n" /* 3: depthwise */
+                               "events 9 2\nstep 1 forward\np40 c0 c1 c0 c3\nstep 1 backward\ng40 c2\n"
+                               "step 2 forward\nc0 c3\nend\n";
+    const struct capture_changes changes = {.optimizer = OPTIMIZER_ADAM, .cudnn_benchmark = true};
+    static const uint8_t expected[] = {PROGRAM_ALLOC, PROGRAM_CONV,  PROGRAM_EMPTY, PROGRAM_CONV,
+                                       PROGRAM_EMPTY, PROGRAM_CONV,  PROGRAM_CONV,  PROGRAM_ALLOC,
+                                       PROGRAM_CONV,  PROGRAM_EMPTY, PROGRAM_CONV,  PROGRAM_CONV};
+    struct capture capture;
+
+    read_text(&capture, text);
+    assert_int_equal(capture_change(&capture, &changes, NULL), 0);
+    assert_int_equal(capture.program.event_count, array_size(expected));
+    for (size_t i = 0; i < array_size(expected); i++)
+        assert_int_equal(capture.program.events[i].op, expected[i]);
+    capture_release(&capture);
+    read_text(&capture, text);
+    assert_int_equal(change(&capture, OPTIMIZER_SGD, false, NULL), 0);
+    assert_int_equal(emptied(&capture.program, capture.program.event_count), 0);
+    capture_release(&capture);
+}
+
+/* Two batches of images more, and one of bytes, from before the first step to the end. */
+static void loader_brings_images_ahead(void **state)
+{
+    const struct capture_changes changes = {.optimizer = OPTIMIZER_ADAM, .prefetch = true};
+    static const int64_t bytes[] = {16000, 16000, 4000};
+    struct capture capture;
+
+    read_text(&capture, TEXT);
+    assert_int_equal(capture_change(&capture, &changes, NULL), 0);
+    assert_int_equal(capture.program.event_count, 39 + 3);
+    for (size_t i = 0; i < array_size(bytes); i++) {
+        const struct program_event *event = &capture.program.events[4 + i];
+        assert_int_equal(event->op, PROGRAM_ALLOC);
+        assert_int_equal(event->category, MEMORY_INPUT);
+        assert_int_equal(event->phase, PHASE_SETUP);
+        assert_int_equal(event->bytes, bytes[i]);
+        for (size_t k = 0; k < capture.program.event_count; k++)
+            assert_false(capture.program.events[k].op == PROGRAM_FREE &&
+                         capture.program.events[k].tensor == event->tensor);
+    }
+    assert_int_equal(capture.program.events[7].bytes, 16000);
+    assert_int_equal(capture.program.events[7].step, 1);
     capture_release(&capture);
 }
 
@@ -187,7 +259,7 @@ static void hostile_steps_end(void **state)
         length += (size_t)snprintf(text + length, size - length, "step %d optimizer\nt4\n", step);
     snprintf(text + length, size - length, "end\n");
     read_text(&capture, text);
-    assert_int_equal(capture_set_optimizer(&capture, OPTIMIZER_ADAM, true, &err), -EINVAL);
+    assert_int_equal(change(&capture, OPTIMIZER_ADAM, true, &err), -EINVAL);
     assert_non_null(strstr(err.text, "more than 4000000 events"));
     capture_release(&capture);
 }
@@ -202,7 +274,7 @@ static void golden_takes_another(void **state)
     assert_int_equal(file_read(CARMA_GOLDEN "/model.capture", CAPTURE_MAX_BYTES, &text, &length, &err), 0);
     assert_int_equal(capture_read(&capture, "model.capture", text, length, 32, &err), 0);
     assert_int_equal(sums_of(&capture.program, 1).states, 2 * capture.program.parameter_bytes);
-    assert_int_equal(capture_set_optimizer(&capture, OPTIMIZER_MOMENTUM, true, &err), 0);
+    assert_int_equal(change(&capture, OPTIMIZER_MOMENTUM, true, &err), 0);
     assert_int_equal(sums_of(&capture.program, 1).states, capture.program.parameter_bytes);
     assert_int_equal(sums_of(&capture.program, 2).copies, capture.program.parameter_bytes);
     capture_release(&capture);
@@ -215,6 +287,8 @@ int main(void)
         cmocka_unit_test(momentum_copies_what_has_decayed),
         cmocka_unit_test(recorded_optimizer_stays),
         cmocka_unit_test(says_why_not),
+        cmocka_unit_test(cache_is_emptied_at_each_new_kind),
+        cmocka_unit_test(loader_brings_images_ahead),
         cmocka_unit_test(hostile_steps_end),
         cmocka_unit_test(golden_takes_another),
     };
