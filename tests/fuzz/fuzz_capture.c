@@ -6,6 +6,23 @@
 #include "estimate/program/workspace.h"
 #include "fuzz.h"
 
+static void change_and_replay(struct capture *capture, const struct replay_options *options)
+{
+    static const struct capture_changes changes = {OPTIMIZER_MOMENTUM, true, true, true};
+    size_t events = capture->program.event_count;
+    struct replay_result result;
+    struct error err = {{0}};
+
+    if (capture_change(capture, &changes, &err)) {
+        require_message(&err);
+        require(capture->program.event_count == events);
+        return;
+    }
+    require(capture->optimizer == changes.optimizer && capture->program.event_count <= PROGRAM_MAX_EVENTS);
+    program_replay(&capture->program, options, &result);
+    require(result.peak_reserved_bytes >= 0);
+}
+
 static void read_and_replay(const char *text, size_t length, int64_t batch_size)
 {
     struct capture capture;
@@ -24,6 +41,8 @@ static void read_and_replay(const char *text, size_t length, int64_t batch_size)
     options.rule = workspace_rule_default();
     program_replay(&capture.program, &options, &result);
     require(result.peak_reserved_bytes >= 0);
+    if (batch_size == 1) /* once: it may become a few million events */
+        change_and_replay(&capture, &options);
     capture_release(&capture);
 }
 

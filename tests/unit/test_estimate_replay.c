@@ -107,6 +107,32 @@ static struct program_conv conv_of(int64_t batch, int64_t in, int64_t out, int32
                                  .dilation = {1, 1}};
 }
 
+/* Free segments go back, those with a block in use stay; the peak is what was reserved before. */
+static void emptied_cache_gives_free_segments_back(void **state)
+{
+    for (int empties = 0; empties < 2; empties++) {
+        struct program program;
+        struct replay_result result;
+        uint32_t whole, part;
+
+        program_init(&program);
+        whole = take(&program, 100 * MIB, MEMORY_ACTIVATION);
+        part = take(&program, 60 * MIB, MEMORY_ACTIVATION);
+        give(&program, part);
+        take(&program, 20 * MIB, MEMORY_PARAMETER); /* from the 60 */
+        give(&program, whole);
+        if (empties)
+            program_empty_cache(&program, (struct program_event){0});
+        take(&program, 40 * MIB, MEMORY_ACTIVATION); /* the rest of the 60 */
+        take(&program, 70 * MIB, MEMORY_ACTIVATION); /* from the 100, or a segment of its own */
+        take(&program, 80 * MIB, MEMORY_ACTIVATION);
+        result = replay_with(&program, no_workspace, 0);
+        assert_int_equal(result.peak_reserved_bytes, empties ? (60 + 70 + 80) * MIB : (100 + 60 + 80) * MIB);
+        assert_int_equal(result.segments_released, 0); /* which counts what was forced */
+        program_release(&program);
+    }
+}
+
 static void winograd_follows_its_formula(void **state)
 {
     struct program_conv conv = conv_of(8, 3, 10, 15);
@@ -203,6 +229,7 @@ int main(void)
         cmocka_unit_test(labels_have_one_number_each),
         cmocka_unit_test(peak_names_what_was_there_when_most_was_allocated),
         cmocka_unit_test(full_gpu_gives_cached_segments_back),
+        cmocka_unit_test(emptied_cache_gives_free_segments_back),
         cmocka_unit_test(winograd_follows_its_formula),
         cmocka_unit_test(workspace_comes_and_goes),
         cmocka_unit_test(nonsense_is_left_out),
