@@ -209,6 +209,21 @@ static void nonsense_is_left_out(void **state)
     program_release(&program);
 }
 
+static void largest_tensor_takes_no_small_block(void **state)
+{
+    struct program program;
+    struct replay_result result;
+
+    program_init(&program);
+    for (int i = 0; i < 40; i++) /* each leaves 2 MiB of its segment free: more blocks of one size than a bin holds */
+        take(&program, 34 * MIB + 512, MEMORY_PARAMETER);
+    take(&program, PROGRAM_MAX_BYTES, MEMORY_INPUT);
+    result = replay_with(&program, no_workspace, 0);
+    assert_int_equal(result.peak_reserved_bytes, 40 * 36 * MIB + PROGRAM_MAX_BYTES);
+    assert_int_equal(result.peak_allocated_bytes, 40 * (34 * MIB + 512) + PROGRAM_MAX_BYTES);
+    program_release(&program);
+}
+
 static void empty_program_needs_nothing(void **state)
 {
     struct program program;
@@ -233,6 +248,7 @@ int main(void)
         cmocka_unit_test(winograd_follows_its_formula),
         cmocka_unit_test(workspace_comes_and_goes),
         cmocka_unit_test(nonsense_is_left_out),
+        cmocka_unit_test(largest_tensor_takes_no_small_block),
         cmocka_unit_test(empty_program_needs_nothing),
     };
 

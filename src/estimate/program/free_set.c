@@ -10,6 +10,7 @@
 #define LEAF_ENTRIES 32
 
 _Static_assert(BLOCK_ADDRESSES_BYTES / BLOCK_ROUND_BYTES == INT64_C(1) << ADDRESS_BITS, "an address fits into its key");
+_Static_assert(BLOCK_MAX_BYTES / BLOCK_ROUND_BYTES <= INT64_C(1) << (64 - ADDRESS_BITS), "and a size of 1 and more");
 
 struct free_leaf {
     uint32_t count, next_spare;
@@ -33,10 +34,10 @@ static size_t bin_of(uint64_t units)
     return ((size_t)shift << BIN_BITS) + (units >> shift);
 }
 
-/* By size, then address. */
+/* By size, then address. No block is of no units: the largest fits as well. */
 static uint64_t key_of(int64_t bytes, int64_t address)
 {
-    return units_of(bytes) << ADDRESS_BITS | units_of(address);
+    return (units_of(bytes) - 1) << ADDRESS_BITS | units_of(address);
 }
 
 static bool before(const struct block *block, int64_t bytes, int64_t address)
