@@ -281,12 +281,14 @@ static void answers_are_edges_of_classes(void **state)
     struct gpumemnet_classes classes;
     struct estimate result;
     struct error err;
+    int64_t low_bytes;
 
     (void)state;
     fill_cnn(&list, 12, 2000000);
     question = question_of(&list, 24);
     assert_int_equal(gpumemnet_input_read(&input, &list, 24, &err), 0);
     assert_int_equal(gpumemnet_classify(&input, gpumemnet_answering_kind(GPUMEMNET_CNN), -1, &classes, &err), 0);
+    low_bytes = gpumemnet_class_centre_bytes(&classes, classes.best);
     for (int32_t quantile = 1; quantile < 1000; quantile += 7) {
         uint32_t enough = 0;
         double sum = (double)classes.probabilities[0];
@@ -296,9 +298,12 @@ static void answers_are_edges_of_classes(void **state)
         while (enough + 1 < classes.count && (sum * 1000 < quantile || enough < classes.best))
             sum += (double)classes.probabilities[++enough];
         assert_int_equal(result.bytes, gpumemnet_class_upper_bytes(&classes, enough));
+        assert_true(result.low_bytes > 0 && result.low_bytes <= low_bytes); /* the surer, the wider */
+        low_bytes = result.low_bytes;
         assert_int_equal(result.median_bytes, gpumemnet_class_centre_bytes(&classes, classes.best));
         assert_true(result.bytes >= result.median_bytes);
     }
+    assert_true(low_bytes < result.median_bytes);
     assert_int_equal(result.confidence_permille, (int)(1000 * classes.probabilities[classes.best]));
     assert_string_equal(result.warning, "");
     assert_string_equal(result.source, "gpumemnet");

@@ -39,6 +39,19 @@ static uint32_t class_at(const struct gpumemnet_classes *classes, int32_t quanti
     return classes->count - 1;
 }
 
+/* The lowest class that is enough with the rest of the probability, but never above the most probable one. */
+static uint32_t class_below(const struct gpumemnet_classes *classes, int32_t quantile_permille)
+{
+    double sum = 0;
+
+    for (uint32_t c = 0; c < classes->best; c++) {
+        sum += (double)classes->probabilities[c];
+        if (sum * 1000 >= 1000 - quantile_permille)
+            return c;
+    }
+    return classes->best;
+}
+
 /* What makes the classifier's own probability worth less: each halves it; the first is told. */
 static void doubt(struct estimate *estimate, const char *warning)
 {
@@ -84,6 +97,8 @@ static int answer(const struct estimate_question *question, struct estimate *est
     estimate->source = "gpumemnet";
     estimate->median_bytes = gpumemnet_class_centre_bytes(&classes, classes.best);
     estimate->bytes = gpumemnet_class_upper_bytes(&classes, class_at(&classes, question->quantile_permille));
+    /* not a class's lower edge, which of the first is nothing at all */
+    estimate->low_bytes = gpumemnet_class_centre_bytes(&classes, class_below(&classes, question->quantile_permille));
     estimate->confidence_permille = (int32_t)(1000.0 * (double)classes.probabilities[classes.best]);
     doubt_input(question, &input, &classes, estimate);
     return 0;
