@@ -392,6 +392,28 @@ static void test_where_sums_stand(void **state)
     }
 }
 
+/* Who wrote a block is known by its name: whether its ReLUs run in place, no summary says. */
+static void test_in_place(void **state)
+{
+    static const struct {
+        const char *type;
+        bool in_place;
+    } blocks[] = {{"InvertedResidual", true}, {"_InvertedResidual", true}, {"MyBlock", false}};
+    struct layer_list list;
+
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        begin(&list, 4, 8);
+        add(&list, "Conv2d", "4x8x8", 144);
+        add(&list, "BatchNorm2d", "4x8x8", 8);
+        add(&list, "ReLU", "4x8x8", 0);
+        add(&list, "Conv2d", "4x8x8", 144);
+        add(&list, blocks[i].type, "4x8x8", 0)->container = true;
+        layers_complete(&list);
+        assert_int_equal(list.items[2].in_place, blocks[i].in_place);
+        layer_list_release(&list);
+    }
+}
+
 /* Inception's last blocks split a branch in two: a row of three and a column of three, side by side. Its last branch
  * stands behind a pooling that is no module. */
 static void test_inception(void **state)
@@ -446,10 +468,15 @@ static void test_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_published_models), cmocka_unit_test(test_random_lists),
-        cmocka_unit_test(test_longest_list),     cmocka_unit_test(test_norm_that_activates),
-        cmocka_unit_test(test_attention),        cmocka_unit_test(test_where_sums_stand),
-        cmocka_unit_test(test_inception),        cmocka_unit_test(test_guess),
+        cmocka_unit_test(test_published_models),
+        cmocka_unit_test(test_random_lists),
+        cmocka_unit_test(test_longest_list),
+        cmocka_unit_test(test_norm_that_activates),
+        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_where_sums_stand),
+        cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_inception),
+        cmocka_unit_test(test_guess),
         cmocka_unit_test(test_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

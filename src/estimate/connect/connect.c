@@ -240,9 +240,16 @@ static bool find_published(const struct layer_list *list, bool *sums)
         const char *type;
         bool sums;
     } blocks[] = {
-        {"BasicBlock", true},   {"Bottleneck", true},        {"MBConv", true},
-        {"Block", true},        {"InvertedResidual", false}, {"Fire", false},
-        {"BasicConv2d", false}, {"_DenseLayer", false},      {"DepthwiseSeparableConv", false},
+        {"BasicBlock", true},
+        {"Bottleneck", true},
+        {"MBConv", true},
+        {"Block", true},
+        {"InvertedResidual", false},
+        {"Fire", false},
+        {"BasicConv2d", false},
+        {"_DenseLayer", false},
+        {"DepthwiseSeparableConv", false},
+        {"_InvertedResidual", false},
     };
     bool found = false;
 
