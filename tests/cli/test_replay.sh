@@ -8,12 +8,14 @@ cd "$T" || exit 99
 start_node a100x4-40g 480
 start_daemon --config /dev/null --set policy=round-robin --set memory_view=monitor --set settle=0s --set share=mps
 
-# Two of these do not fit on one GPU: some crash, and recover.
+# Two of these do not fit on one GPU: some crash, and recover. They start together, however busy this machine is.
 jobs=0
 while [ $jobs -lt 9 ]; do
-    run submit --parsable -- "$TRAIN" --memory 22G --sm-activity 0.4 --seconds 90
+    run submit --parsable --hold -- "$TRAIN" --memory 22G --sm-activity 0.4 --seconds 300
     jobs=$((jobs + 1))
 done
+run release 1-9
+expect_status 0
 run submit --parsable --gpus 4 --exclusive -- "$TRAIN" --gpus 4 --memory 10G --seconds 30
 run submit --parsable -- sh -c 'exit 3'
 run submit --parsable -- "$TRAIN" --memory 10G --seconds 36000
