@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from carma import pretend, values, writer
 from carma.errors import CaptureError
-from carma.optimizers import name_of_optimizer, states_of
+from carma.optimizers import any_norm_will_do, name_of_optimizer, states_of
 from carma.recorder import FORWARD, OPTIMIZER, SETUP, Recorder
 from carma.versions import tensors_in
 
@@ -82,7 +82,7 @@ class Follower:
         self.optimizer = name_of_optimizer(optimizer)
         parameters = [value for group in optimizer.param_groups for value in group["params"]]
         recorder.name_gradients([value.grad for value in parameters if value.grad is not None])
-        with recorder.during(OPTIMIZER):
+        with recorder.during(OPTIMIZER), any_norm_will_do(optimizer):
             yield
         for state in states_of(optimizer):
             recorder.name(state, "optimizer")

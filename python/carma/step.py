@@ -8,7 +8,7 @@ import torch
 
 from carma import pretend, writer
 from carma.errors import CaptureError
-from carma.optimizers import name_of_optimizer, states_of
+from carma.optimizers import any_norm_will_do, name_of_optimizer, states_of
 from carma.recorder import BACKWARD, FORWARD, OPTIMIZER, SETUP, Recorder
 from carma.versions import CURRENT
 
@@ -50,6 +50,8 @@ def capture(model, example_inputs, loss, optimizer, path, *, targets=None, batch
         raise CaptureError(
             f"optimizer {optimizer!r}: one of {', '.join(OPTIMIZERS)}, None, or a function of parameters"
         )
+    if optimizer == "adafactor" and not hasattr(torch.optim, "Adafactor"):
+        raise CaptureError(f"optimizer 'adafactor': torch {torch.__version__} has none; use torch {CURRENT}")
     if accumulate < 1:
         raise CaptureError(f"accumulate {accumulate}: at least 1")
     inputs, targets = _shapes(example_inputs), None if targets is None else _shapes(targets)
@@ -134,7 +136,7 @@ class _Plan:
             self.mapping = recorder.device
             device = recorder.device
             with recorder.paused():
-                model = self.model if isinstance(self.model, torch.nn.Module) else self.model()
+                model = self.model if isinstance(self.model, torch.nn.Module) else self._make_model()
             if not isinstance(model, torch.nn.Module):
                 raise CaptureError(f"model: a Module or a function that makes one, not {type(model).__name__}")
             self.name = type(model).__name__
@@ -167,7 +169,7 @@ class _Plan:
                 self._pass(recorder, model, batch, device, scaler)
                 recorder.counting = False
                 recorder.name_gradients([value.grad for value in parameters if value.grad is not None])
-            with recorder.during(OPTIMIZER):
+            with recorder.during(OPTIMIZER), any_norm_will_do(optimizer):
                 if scaler is not None:
                     scaler.step(optimizer)
                     scaler.update()
@@ -175,6 +177,16 @@ class _Plan:
                     optimizer.step()
             if optimizer is not None:
                 recorder.settle(states_of(optimizer), "optimizer")
+
+    def _make_model(self):
+        try:
+            return self.model()
+        except (CaptureError, RuntimeError) as error:
+            reason = (str(error).splitlines() or [""])[0]
+            raise CaptureError(
+                f"the function that makes the model fails with tensors that have no values ({reason[:200]}): "
+                "give the model itself"
+            ) from error
 
     def _make_optimizer(self, trained):
         if self.optimizer is None:

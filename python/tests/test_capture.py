@@ -362,6 +362,7 @@ class Refusals(Case):
         net, source = nn.Linear(4, 4), torch.empty(2, 4)
         for message, options in (
             ("^optimizer 'lion': one of sgd", {"optimizer": "lion"}),
+            ("^optimizer 'adafactor': torch 1.13.* has none", {"optimizer": "adafactor"}),
             ("^precision 'int8': one of", {"precision": "int8"}),
             ("^accumulate 0: at least 1", {"accumulate": 0}),
             ("^loss: its result is no single number", {"loss": lambda out: out}),

@@ -61,6 +61,22 @@ class Mapping(Case):
         self.assertGreaterEqual(peak - file.live(2, "backward"), file.total("p"))
         self.assertEqual(file.total("o"), 2 * file.total("p"))
 
+    def test_adafactor_keeps_sums_of_rows_and_columns(self):
+        """Its norms are numbers that a fake tensor does not have."""
+        net, source = nn.Linear(64, 32, bias=False), torch.empty(4, 64)
+        file = self.record(net, source, loss=lambda out: out.sum(), optimizer="adafactor")
+        self.assertEqual(file.header["optimizer"], "adafactor")
+        self.assertEqual(file.total("o"), (64 + 32) * 4)
+
+    def test_models_that_are_made_by_values_are_asked_for_themselves(self):
+        class Wide(nn.Linear):
+            def __init__(self):
+                super().__init__(4, int(torch.linspace(2, 8, 3)[1].item()))
+
+        with self.assertRaisesRegex(carma.CaptureError, "give the model itself$"):
+            self.record(Wide, torch.empty(2, 4), loss=lambda out: out.sum())
+        self.record(Wide(), torch.empty(2, 4), loss=lambda out: out.sum())
+
     def test_recurrent_networks_are_refused(self):
         class Recurrent(nn.Module):
             def __init__(self):
