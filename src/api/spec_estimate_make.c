@@ -43,14 +43,20 @@ static void fill(struct asking *asking, const struct estimate *answer, const cha
     }
 }
 
+/* Of what is known to be too low, only that it is more than the GPU or the submitter has is worth something. */
 static int ask(struct asking *asking, const char *from, struct error *err)
 {
     struct estimate answer;
     int rc = estimate(asking->estimator, &asking->question, &answer, err);
 
-    if (rc == 0)
-        fill(asking, &answer, from);
-    return rc;
+    if (rc)
+        return rc;
+    if (answer.lower_bound && !answer.exceeds_gpu && asking->spec->gpu_memory_bytes < 0)
+        return error_set(err, ENOTSUP,
+                         "%s: no output shapes, so nothing is estimated: print a summary with them, or give a capture",
+                         from);
+    fill(asking, &answer, from);
+    return 0;
 }
 
 /* The words were checked with the rest of the specification. */

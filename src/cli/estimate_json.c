@@ -48,11 +48,12 @@ static json_t *answer_json(const struct estimate_input *input, const struct esti
         json_array_append_new(warnings, safe(input->warnings.items[i]));
     if (*e->warning)
         json_array_append_new(warnings, safe(e->warning));
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:f, s:b, s:o}", "estimator", answer->estimator->name,
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:b, s:o, s:o, s:f, s:b, s:o}", "estimator", answer->estimator->name,
                      "source", e->source, "memory_bytes", (json_int_t)e->bytes, "median_bytes",
-                     (json_int_t)e->median_bytes, "low_bytes", (json_int_t)answer->low_bytes, "sm_activity",
-                     known_share(e->smact_permille), "sm_occupancy", known_share(e->smocc_permille), "confidence",
-                     e->confidence_permille / 1000.0, "exceeds_gpu", (int)e->exceeds_gpu, "warnings", warnings);
+                     (json_int_t)e->median_bytes, "low_bytes", (json_int_t)answer->low_bytes, "lower_bound",
+                     (int)e->lower_bound, "sm_activity", known_share(e->smact_permille), "sm_occupancy",
+                     known_share(e->smocc_permille), "confidence", e->confidence_permille / 1000.0, "exceeds_gpu",
+                     (int)e->exceeds_gpu, "warnings", warnings);
 }
 
 /* What was asked. */

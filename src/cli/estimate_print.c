@@ -15,7 +15,7 @@ static void print_memory(const struct estimate_answer *answer, int32_t quantile_
     const struct estimate *e = &answer->estimate;
     char bytes[UNITS_TEXT], median[UNITS_TEXT], low[UNITS_TEXT];
 
-    printf("Memory       %s", format_bytes(e->bytes, bytes));
+    printf("Memory       %s%s", e->lower_bound ? "at least " : "", format_bytes(e->bytes, bytes));
     if (e->median_bytes != e->bytes)
         printf(" at quantile %.3g; median %s", quantile_permille / 1000.0, format_bytes(e->median_bytes, median));
     if (answer->low_bytes < e->bytes)
@@ -60,7 +60,9 @@ void estimate_print(const struct estimate_input *input, const struct estimate_an
     print_activity(&answer->estimate);
     print_model(input);
     printf("GPU          %s (%s): %s %s that jobs can have\n", profile->gpu, profile->name,
-           answer->estimate.exceeds_gpu ? "does not fit into the" : "fits into the",
+           answer->estimate.exceeds_gpu   ? "does not fit into the"
+           : answer->estimate.lower_bound ? "may or may not fit into the"
+                                          : "fits into the",
            format_bytes(profile->memory_bytes, memory));
     printf("Source       %s, confidence %.2f\n", answer->estimate.source,
            answer->estimate.confidence_permille / 1000.0);

@@ -56,7 +56,7 @@ static int answer(const struct estimate_question *question, struct estimate *est
             continue;
         }
         estimate->source = estimator->name;
-        if (rc == 0 && order[i].margin)
+        if (rc == 0 && order[i].margin && !estimate->lower_bound)
             estimate->bytes = with_margin(estimate, question->quantile_permille);
         if (rc != -ENOTSUP)
             return rc ? error_set(err, -rc, "%s", inner.text) : 0;

@@ -43,6 +43,7 @@ struct estimate {
     int32_t confidence_permille;
     const char *source; /* the estimator's name; of `auto` the one that answered */
     bool exceeds_gpu;   /* more than the profile's GPU has */
+    bool lower_bound;   /* parts of what it needs are not in it: it needs more, by how much is not known */
     /* What the bytes are (replay only; has_parts). Sum = median_bytes. */
     bool has_parts;
     int64_t parts[MEMORY_CATEGORY_COUNT]; /* what is allocated after event peak_event of the program */
@@ -68,8 +69,8 @@ const struct estimator *estimator_find(const char *name);
  * `source` says which it was; where a size is declared, one whose confidence is below 250 permille is passed over. Each
  * answers at the quantile asked for. Where the confidence is below 800 permille, auto adds half a permille of the answer
  * for each permille that is missing (600: 10%), as the quantiles were calibrated on models that were understood in full;
- * not for a quantile of 500 or less. Neither history (measured on just this job) nor a declared size (the user's word)
- * gets any. */
+ * not for a quantile of 500 or less, nor to a lower bound. Neither history (measured on just this job) nor a declared
+ * size (the user's word) gets any. */
 extern const struct estimator estimator_auto, estimator_history, estimator_replay, estimator_gpumemnet, estimator_horus,
     estimator_faketensor, estimator_deepspeed, estimator_declared;
 

@@ -95,9 +95,6 @@ static int answer_program(const struct estimate_question *question, const struct
     /* The margin is for what the replay does not know; it does not drive a job that fits off the GPU. */
     if (median_bytes <= (double)profile->memory_bytes)
         bytes = fmin(bytes, (double)profile->memory_bytes);
-    estimate->low_bytes =
-        (int64_t)(median_bytes *
-                  correction_quantile_factor(&correction, 1000 - question->quantile_permille, question->fold));
     estimate->median_bytes = (int64_t)median_bytes;
     estimate->bytes = (int64_t)bytes;
     estimate->low_bytes =
@@ -133,6 +130,7 @@ static int answer_states(const struct estimate_question *question, struct estima
     if (rc)
         return rc;
     estimate->confidence_permille = STATES_ONLY;
+    estimate->lower_bound = true;
     snprintf(
         estimate->warning, sizeof estimate->warning,
         "the summary has no shapes: parameters, gradients and optimizer alone; give a capture for the activations");

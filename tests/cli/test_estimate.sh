@@ -136,6 +136,7 @@ grep -q '^auto .* by replay' out || fail "$said: $(cat out)"
 run estimate --summary tree-bert.txt --batch-size 8
 expect_status 0
 grep -q "^carma: warning: .*no shapes" err || fail "$said: says '$(cat err)'"
+grep -q "^Memory       at least .*iB$" out && grep -q "may or may not fit" out || fail "$said: $(cat out)"
 
 # A capture: recorded with its optimizer and precision, which cannot be changed afterwards.
 C=$SOURCE/tests/golden/model.capture

@@ -18,7 +18,7 @@
 
 static struct estimate_question asked;
 static int answers_rc;
-static bool takes_captures = true;
+static bool takes_captures = true, lower_bound, exceeds_gpu;
 
 static int answer(const struct estimate_question *question, struct estimate *estimate, struct error *err)
 {
@@ -27,10 +27,11 @@ static int answer(const struct estimate_question *question, struct estimate *est
         return error_set(err, -answers_rc, "the answer is no");
     if (question->capture && !takes_captures)
         return error_set(err, ENOTSUP, "needs a summary");
-    estimate->bytes = 5 * GIB;
+    estimate->bytes = exceeds_gpu ? 50 * GIB : 5 * GIB;
     estimate->median_bytes = 4 * GIB;
     estimate->smact_permille = 620;
     estimate->confidence_permille = 930;
+    estimate->lower_bound = lower_bound;
     strcpy(estimate->warning, question->capture ? "a capture" : "a summary");
     return 0;
 }
@@ -47,6 +48,7 @@ static int setup(void **state)
     (void)state;
     answers_rc = 0;
     takes_captures = true;
+    lower_bound = exceeds_gpu = false;
     return file_read(CARMA_DATA "/summaries/resnet18-32.txt", 1 << 20, &summary_text, &length, NULL);
 }
 
@@ -165,6 +167,33 @@ static void test_no_answer(void **state)
     assert_int_equal(make(&estimate, &spec, &err), -EINVAL);
     assert_memory_equal(err.text, "r18.txt:", 8);
     assert_null(strchr(err.text, '\n'));
+    job_spec_release(&spec);
+}
+
+/* What is known to be too low places no job; but it tells that a GPU, or what was declared, is too small. */
+static void test_a_lower_bound(void **state)
+{
+    struct job_estimate estimate;
+    struct job_spec spec;
+
+    (void)state;
+    fill(&spec, true);
+    spec.batch_size = 8;
+    lower_bound = true;
+    assert_int_equal(make(&estimate, &spec, NULL), 0);
+    assert_true(estimate.bytes == -1 && estimate.warnings.count == 1);
+    assert_string_equal(estimate.warnings.items[0], "r18.txt: no output shapes, so nothing is estimated: print a "
+                                                    "summary with them, or give a capture");
+    job_estimate_release(&estimate);
+    spec.gpu_memory_bytes = 3 * GIB;
+    assert_int_equal(make(&estimate, &spec, NULL), 0);
+    assert_true(estimate.bytes == 5 * GIB);
+    job_estimate_release(&estimate);
+    spec.gpu_memory_bytes = -1;
+    exceeds_gpu = true;
+    assert_int_equal(make(&estimate, &spec, NULL), 0);
+    assert_true(estimate.bytes == 50 * GIB);
+    job_estimate_release(&estimate);
     job_spec_release(&spec);
 }
 
@@ -295,7 +324,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_nothing_to_go_by),      CASE(test_a_summary), CASE(test_no_batch_size), CASE(test_no_answer),
-        CASE(test_more_than_the_gpu_has), CASE(test_json),      CASE(test_a_capture),
+        CASE(test_more_than_the_gpu_has), CASE(test_json),      CASE(test_a_capture),     CASE(test_a_lower_bound),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

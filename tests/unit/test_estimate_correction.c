@@ -561,6 +561,9 @@ static void summary_without_shapes_gives_the_states_alone(void **state)
     assert_int_equal(result.bytes, question.profile->context_bytes + INT64_C(5) * 4 * 4 * 2001 * 2000);
     assert_true(result.confidence_permille <= 200);
     assert_true(strstr(result.warning, "no shapes") != NULL);
+    assert_true(result.lower_bound);
+    assert_int_equal(estimate(&estimator_auto, &question, &result, &err), 0);
+    assert_int_equal(result.bytes, result.median_bytes); /* no margin makes it enough */
     layer_list_release(&list);
     question.layers = NULL;
     assert_int_equal(estimate(&estimator_replay, &question, &result, &err), -ENOTSUP);
