@@ -92,11 +92,21 @@ def _refused(name):
     return refuse
 
 
+def _initialisation(original):
+    """It draws until all values lie within the bounds: values that fakes do not have."""
+
+    def initialise(tensor, *args, **kwargs):
+        return tensor if isinstance(tensor, FakeTensor) else original(tensor, *args, **kwargs)
+
+    return initialise
+
+
 # (what for, mappings, modules and names that are replaced, replacement of the original).
 MAPPINGS = (
     ("dropout", ("cpu",), ((torch._VF, "dropout"), (torch, "dropout")), _dropout),
     *((name, ("cpu", "cuda"), ((torch._VF, name), (torch, name)), _refused(name))
       for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")),
+    ("trunc_normal_", ("cuda",), ((torch.nn.init, "_no_grad_trunc_normal_"),), _initialisation),
     ("attention", ("cuda",), ((torch.nn.functional, "scaled_dot_product_attention"),
                               (torch._C._nn, "scaled_dot_product_attention")), attention.as_on_cuda),
 )  # fmt: skip

@@ -77,6 +77,17 @@ class Mapping(Case):
             self.record(Wide, torch.empty(2, 4), loss=lambda out: out.sum())
         self.record(Wide(), torch.empty(2, 4), loss=lambda out: out.sum())
 
+    def test_initialisation_by_values_is_left_out(self):
+        """As ViT, Swin and ConvNeXt do it."""
+
+        class Truncated(nn.Linear):
+            def reset_parameters(self):
+                nn.init.trunc_normal_(self.weight, std=0.02)
+                nn.init.trunc_normal_(self.weight, std=1.0, a=-1.0, b=1.0)
+
+        file = self.record(lambda: Truncated(4, 4, bias=False), torch.empty(2, 4), loss=lambda out: out.sum())
+        self.assertEqual(file.total("p"), 4 * 4 * 4)
+
     def test_recurrent_networks_are_refused(self):
         class Recurrent(nn.Module):
             def __init__(self):
