@@ -162,7 +162,7 @@ static int answer(const struct estimate_question *question, struct estimate *est
     rc = answer_program(question, &program, estimate);
     if (question->layers->unknown || question->layers->shapeless)
         snprintf(estimate->warning, sizeof estimate->warning,
-                 "%" PRIu32 " layers of a type not known and %" PRIu32 " without a shape: the estimate may be too low",
+                 "layers of a type not known: %" PRIu32 ", without a shape: %" PRIu32 "; the estimate may be too low",
                  question->layers->unknown, question->layers->shapeless);
     return rc;
 }
