@@ -59,6 +59,8 @@ def capture(model, example_inputs, loss, optimizer, path, *, targets=None, batch
     batch = batch_size or found
     if other_batch_size is None:
         other_batch_size = batch + max(1, batch // 2)
+    if batch < 1 or other_batch_size < 0:
+        raise CaptureError(f"batch size {batch if batch < 1 else other_batch_size}: at least 1")
     plan = _Plan(model, inputs, targets, found, loss, optimizer, precision, accumulate)
     trace = plan.record(batch)
     other = plan.record(other_batch_size) if other_batch_size and other_batch_size != batch else None

@@ -365,10 +365,14 @@ class Refusals(Case):
             ("^optimizer 'adafactor': torch 1.13.* has none", {"optimizer": "adafactor"}),
             ("^precision 'int8': one of", {"precision": "int8"}),
             ("^accumulate 0: at least 1", {"accumulate": 0}),
+            ("^batch size -1: at least 1", {"batch_size": -1}),
+            ("^batch size -2: at least 1", {"other_batch_size": -2}),
             ("^loss: its result is no single number", {"loss": lambda out: out}),
         ):
             with self.assertRaisesRegex(carma.CaptureError, message):
                 self.record(net, source, **options)
+        with self.assertRaisesRegex(carma.CaptureError, "^batch size 0: at least 1"):
+            self.record(net, torch.empty(0, 4))
 
     def test_the_model_is_left_as_it_was(self):
         model = Residual().eval()
