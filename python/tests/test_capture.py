@@ -1,6 +1,7 @@
 """carma.capture on PyTorch 1.13: what it records is what a run with real tensors holds."""
 
 import ctypes
+import importlib
 import pathlib
 import sys
 import unittest
@@ -480,6 +481,13 @@ class Script(Case):
         self.assertIn("must say where it goes", done.stderr)
         done, _ = self.script("", "--batch", "8,8", arguments=("{batch}",))
         self.assertIn("one or two different batch sizes", done.stderr)
+
+
+class Imported(Case):
+    def test_the_module_of_the_functions_name_can_be_called(self):
+        importlib.import_module("carma.capture")
+        with self.assertRaisesRegex(TypeError, "missing"):
+            carma.capture()
 
 
 class Golden(Case):

@@ -78,6 +78,20 @@ static void warn_of_other(struct job_estimate *to, const char *what, const char 
         warn(to, text);
 }
 
+/* The job's own optimizer takes the place of the recorded one where it can. */
+static void take_optimizer(struct asking *asking, struct capture *capture)
+{
+    const char *said = asking->spec->optimizer;
+    struct training *training = &asking->question.training;
+    struct error why;
+
+    if (said && capture_change(capture, &(struct capture_changes){.optimizer = training->optimizer}, &why) != 0 &&
+        capture->optimizer_known)
+        warn_of_other(asking->to, "optimizer", said, optimizer_name(capture->optimizer));
+    if (capture->optimizer_known)
+        training->optimizer = capture->optimizer;
+}
+
 static int ask_capture(struct asking *asking, struct error *err)
 {
     const struct job_spec *spec = asking->spec;
@@ -90,11 +104,7 @@ static int ask_capture(struct asking *asking, struct error *err)
         return rc;
     set_training(spec, training);
     training->batch_size = capture.batch_size;
-    if (capture.optimizer_known) {
-        training->optimizer = capture.optimizer;
-        if (spec->optimizer)
-            warn_of_other(asking->to, "optimizer", spec->optimizer, optimizer_name(capture.optimizer));
-    }
+    take_optimizer(asking, &capture);
     training->precision = capture.precision;
     if (spec->precision)
         warn_of_other(asking->to, "precision", spec->precision, precision_name(capture.precision));

@@ -68,13 +68,13 @@ static int take_capture(struct estimate_input *input, const char *name, const ch
     return 0;
 }
 
-/* How it is trained: what is said goes before what the summary or the capture shows. A capture was recorded with its
- * optimizer and precision: it cannot be asked about another. */
+/* How it is trained: what is said goes before what the summary or the capture shows. Another optimizer's step can stand
+ * in a capture; with another precision every operator would have been another. */
 static int take_training(struct estimate_input *input, int64_t batch_size, const char *optimizer, const char *precision,
                          struct error *err)
 {
     struct training *training = &input->question.training;
-    const struct capture *capture = input->has_capture ? &input->capture : NULL;
+    struct capture *capture = input->has_capture ? &input->capture : NULL;
     int rc;
 
     if (optimizer && (rc = optimizer_parse(optimizer, &training->optimizer, err)))
@@ -82,13 +82,13 @@ static int take_training(struct estimate_input *input, int64_t batch_size, const
     if (precision && (rc = precision_parse(precision, &training->precision, err)))
         return rc;
     if (capture) {
-        if (optimizer && capture->optimizer_known && capture->optimizer != training->optimizer)
-            return error_set(err, EINVAL, "%s was recorded with %s, not %s: record it again, or leave --optimizer out",
-                             input->from, optimizer_name(capture->optimizer), optimizer);
+        if (optimizer && (!capture->optimizer_known || capture->optimizer != training->optimizer) &&
+            (rc = capture_change(capture, &(struct capture_changes){.optimizer = training->optimizer}, err)))
+            return error_prefix(err, "%s", input->from), rc;
         if (precision && capture->precision != training->precision)
             return error_set(err, EINVAL, "%s was recorded with %s, not %s: record it again, or leave --precision out",
                              input->from, precision_name(capture->precision), precision);
-        if (capture->optimizer_known)
+        if (!optimizer && capture->optimizer_known)
             training->optimizer = capture->optimizer;
         training->precision = capture->precision;
         training->batch_size = capture->batch_size;
