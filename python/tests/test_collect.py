@@ -21,6 +21,7 @@ from carma_collect import collect, draw, networks, summary, train
 
 torch.set_num_threads(1)  # the networks are tiny: more threads only wait for one another
 
+FAKES = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fakes" / "datasets"
 PUBLISHED = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data" / "gpumemnet"
 SMALL = {
     "mlp": {"arch": "bottleneck", "input_size": 64, "output_size": 3, "hidden_depth": 3, "batch_size": 8,
@@ -161,6 +162,11 @@ class Collect(unittest.TestCase):
         self.assertEqual(rows[3]["max_gpu_memory_mib"], "1504")
         self.assertEqual(int(rows[0]["input_size"]), draw.configuration("mlp", 5, 0)["input_size"])
         self.assertIn("linear:", rows[0]["layers"])
+
+    def test_columns_are_those_that_carma_evaluate_is_tested_with(self):
+        for family in draw.FAMILIES:
+            with open(FAKES / f"collected_{family}.csv", encoding="utf-8") as file:
+                self.assertEqual(file.readlines()[1].strip().split(","), collect.columns(family))
 
     def test_goes_on_where_it_stopped(self):
         calls = 0

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "evaluation/collected.h"
 #include "evaluation/network.h"
 #include "evaluation/rows.h"
 
@@ -34,7 +35,8 @@ enum column {
     GRACT,
     SMACT,
     SMOCC,
-    FP32A
+    FP32A,
+    COLLECTED /* from here on */
 };
 
 static const struct csv_column columns[] = {
@@ -63,6 +65,7 @@ static const struct csv_column columns[] = {
     [SMACT] = {"avg_smact", false},
     [SMOCC] = {"avg_smocc", false},
     [FP32A] = {"avg_fp32a", false},
+    COLLECTED_COLUMNS(COLLECTED),
 };
 
 #define MAX_CHANNELS 2048 /* to which the generator lets them grow */
@@ -257,7 +260,7 @@ static int read_row(const struct csv *csv, struct dataset_row *row, struct error
     row->training.summary_batch = SUMMARY_BATCH;
     snprintf(row->group, sizeof row->group, "%s", csv->values[ARCH]);
     row->has_layers = build(csv, &cnn, &row->layers, err) == 0;
-    return row->has_layers ? 0 : -EINVAL;
+    return row->has_layers ? dataset_collected(csv, COLLECTED, row, err) : -EINVAL;
 }
 
 const struct dataset_rows dataset_cnn_rows = {{columns, array_size(columns), 0}, read_row};

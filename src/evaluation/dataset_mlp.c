@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "evaluation/collected.h"
 #include "evaluation/network.h"
 #include "evaluation/rows.h"
 
@@ -29,7 +30,9 @@ enum column {
     GRACT,
     SMACT,
     SMOCC,
-    FP32A
+    FP32A,
+    STATUS,
+    COLLECTED /* from here on */
 };
 
 static const struct csv_column columns[] = {
@@ -54,6 +57,8 @@ static const struct csv_column columns[] = {
     [SMACT] = {"avg_smact", false},
     [SMOCC] = {"avg_smocc", false},
     [FP32A] = {"avg_fp32a", false},
+    [STATUS] = {"status", false},
+    COLLECTED_COLUMNS(COLLECTED),
 };
 
 #define SAMPLES       4096 /* of every run's data set */
@@ -142,7 +147,8 @@ static int read_row(const struct csv *csv, struct dataset_row *row, struct error
         csv_integer(csv, USE_BATCHNORM, 0, 1, 0, &use_batch_norm, err) ||
         network_activation_find(csv, ACTIVATION, &mlp.activation, err) || dataset_measured(csv, row, MEASURED, err) ||
         dataset_permille(csv, SMACT, &row->smact_permille, err) ||
-        dataset_permille(csv, SMOCC, &row->smocc_permille, err))
+        dataset_permille(csv, SMOCC, &row->smocc_permille, err) ||
+        (*csv->values[STATUS] && dataset_status(csv, STATUS, row, err)))
         return -EINVAL;
     mlp.dropout = use_dropout;
     mlp.batch_norm = use_batch_norm;
@@ -152,7 +158,7 @@ static int read_row(const struct csv *csv, struct dataset_row *row, struct error
     row->training.summary_batch = SUMMARY_BATCH;
     snprintf(row->group, sizeof row->group, "%s", csv->values[ARCH]);
     row->has_layers = build(csv, &mlp, &row->layers, err) == 0;
-    return row->has_layers ? 0 : -EINVAL;
+    return row->has_layers ? dataset_collected(csv, COLLECTED, row, err) : -EINVAL;
 }
 
 const struct dataset_rows dataset_mlp_rows = {{columns, array_size(columns), 0}, read_row};

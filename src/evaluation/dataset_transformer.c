@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/memory.h"
+#include "evaluation/collected.h"
 #include "evaluation/network.h"
 #include "evaluation/rows.h"
 
@@ -18,7 +19,12 @@ enum column {
     NUM_SAMPLES,
     BATCH_SIZE,
     MEASURED,
-    STATUS
+    STATUS,
+    GRACT,
+    SMACT,
+    SMOCC,
+    FP32A,
+    COLLECTED /* from here on */
 };
 
 static const struct csv_column columns[] = {
@@ -28,6 +34,9 @@ static const struct csv_column columns[] = {
     [SEQ_LENGTH] = {"seq_length", true},         [VOCAB_SIZE] = {"vocab_size", true},
     [NUM_SAMPLES] = {"num_samples", true},       [BATCH_SIZE] = {"batch_size", true},
     [MEASURED] = {"max_gpu_memory_mib", true},   [STATUS] = {"status", true},
+    [GRACT] = {"avg_gract", false},              [SMACT] = {"avg_smact", false},
+    [SMOCC] = {"avg_smocc", false},              [FP32A] = {"avg_fp32a", false},
+    COLLECTED_COLUMNS(COLLECTED),
 };
 
 #define MAX_WIDTH (1 << 18)
@@ -105,7 +114,9 @@ static int read_row(const struct csv *csv, struct dataset_row *row, struct error
         csv_integer(csv, VOCAB_SIZE, 1, 1 << 22, 0, &encoder.words, err) ||
         csv_integer(csv, NUM_SAMPLES, 1, INT32_MAX, 0, &row->training.samples, err) ||
         csv_integer(csv, BATCH_SIZE, 1, DATASET_MAX_BATCH, 0, &row->training.batch_size, err) ||
-        dataset_measured(csv, row, MEASURED, err) || dataset_status(csv, STATUS, row, err))
+        dataset_measured(csv, row, MEASURED, err) || dataset_status(csv, STATUS, row, err) ||
+        dataset_permille(csv, SMACT, &row->smact_permille, err) ||
+        dataset_permille(csv, SMOCC, &row->smocc_permille, err))
         return -EINVAL;
     if (encoder.width % encoder.heads)
         return csv_error(csv, err, "embedding_size %s does not divide among %s heads", csv->values[EMBEDDING_SIZE],
@@ -115,7 +126,7 @@ static int read_row(const struct csv *csv, struct dataset_row *row, struct error
     row->training.summary_batch = row->training.batch_size;
     build(csv, &encoder, &row->layers, err);
     row->has_layers = true;
-    return 0;
+    return dataset_collected(csv, COLLECTED, row, err);
 }
 
 const struct dataset_rows dataset_transformer_rows = {{columns, array_size(columns), 0}, read_row};
