@@ -542,6 +542,26 @@ static void test_second_opener(void **state)
     store_close(open_store());
 }
 
+/* A daemon is killed while a child of its has not come to exec yet: the child's copy of the lock goes with it. */
+static void test_lock_of_an_orphan(void **state)
+{
+    struct store *store = NULL;
+    int status;
+    pid_t killed = fork();
+
+    if (killed == 0) {
+        if (store_open(directory, &store, NULL) || fork() == 0) {
+            usleep(300 * 1000);
+            _exit(1);
+        }
+        raise(SIGKILL);
+    }
+    assert_int_equal(waitpid(killed, &status, 0), killed);
+    assert_true(WIFSIGNALED(status));
+    store = open_store();
+    store_close(store);
+}
+
 static void assert_mode(const char *path, mode_t mode)
 {
     struct stat st;
@@ -758,6 +778,7 @@ int main(void)
         store_test(test_commit_while_closing),
         store_test(test_load_comes_first),
         store_test(test_second_opener),
+        store_test(test_lock_of_an_orphan),
         store_test(test_modes),
         store_test(test_directory_of_others),
         store_test(test_read_only_directory),
