@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/units.h"
@@ -11,6 +12,9 @@
 #include "cli/calibrate_step.h"
 #include "gpu/cuda.h"
 #include "gpu/nvml.h"
+
+#define CLEARING_MS      2000
+#define CLEARING_POLL_MS 50
 
 /* The GPU's memory as nvidia-smi shows it. */
 struct watch {
@@ -50,6 +54,18 @@ static int used_now(struct watch *watch, int64_t *used_bytes, struct error *err)
     return gpu ? 0 : -EIO;
 }
 
+/* The GPU, once no process is on it: a driver may take a moment to clear up after one that has ended. */
+static const struct gpu_reading *look_until_idle(struct watch *watch, struct error *err)
+{
+    const struct gpu_reading *gpu = look(watch, err);
+
+    for (int waited_ms = 0; gpu && gpu->process_count && waited_ms < CLEARING_MS; waited_ms += CLEARING_POLL_MS) {
+        usleep(CLEARING_POLL_MS * 1000);
+        gpu = look(watch, err);
+    }
+    return gpu;
+}
+
 static int watch_idle_gpu(struct watch *watch, int64_t *used_bytes, struct error *err)
 {
     const struct gpu_reading *gpu;
@@ -58,7 +74,7 @@ static int watch_idle_gpu(struct watch *watch, int64_t *used_bytes, struct error
     if (rc)
         return rc;
     watch->reading = xcalloc(1, sizeof *watch->reading);
-    gpu = look(watch, err);
+    gpu = look_until_idle(watch, err);
     if (!gpu)
         return -EIO;
     if (gpu->process_count)
