@@ -82,7 +82,7 @@ static int take_training(struct estimate_input *input, int64_t batch_size, const
     if (precision && (rc = precision_parse(precision, &training->precision, err)))
         return rc;
     if (capture) {
-        if (optimizer && (!capture->optimizer_known || capture->optimizer != training->optimizer) &&
+        if (optimizer &&
             (rc = capture_change(capture, &(struct capture_changes){.optimizer = training->optimizer}, err)))
             return error_prefix(err, "%s", input->from), rc;
         if (precision && capture->precision != training->precision)
