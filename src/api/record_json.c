@@ -222,6 +222,18 @@ static int get_array(const json_t *value, const char *type, const struct record_
     return 0;
 }
 
+/* What an earlier carma did not write; 0. */
+static int take_absent(const struct record_field *field, void *to)
+{
+    if (field->kind == FIELD_BOOL)
+        *(bool *)to = field->absent;
+    else if (field->kind == FIELD_I64)
+        *(int64_t *)to = field->absent;
+    else
+        *(uint32_t *)to = (uint32_t)field->absent; /* FIELD_I32, too */
+    return 0;
+}
+
 static int get_field(const json_t *object, const char *type, const struct record_field *field, uint32_t count,
                      struct record *record, struct error *err)
 {
@@ -230,6 +242,8 @@ static int get_field(const json_t *object, const char *type, const struct record
     int64_t number = 0;
     int rc = 0;
 
+    if (!value && field->later)
+        return take_absent(field, to);
     if (!value)
         return error_set(err, EINVAL, "record %s: \"%s\" is missing", type, field->name);
     switch (field->kind) {
@@ -326,7 +340,7 @@ int record_json_read(const char *text, size_t length, struct record *record, str
         if (rc < 0)
             return rc;
         previous = field->kind == FIELD_U32 ? *(uint32_t *)((char *)record + field->offset) : 0;
-        members++;
+        members += json_object_get(object, field->name) != NULL;
     }
     return json_object_size(object) == members ? 0 : unknown_member(object, type, err);
 }

@@ -17,7 +17,7 @@
 
 enum key_kind {
     POLICY,   /* names of presets and of the core's table, joined by '+' */
-    CHOICE,   /* one of `choices`, kept as its index */
+    CHOICE,   /* one of `choices`, kept as its index; `low` is that of the first */
     SIZE,     /* bytes */
     DURATION, /* nanoseconds */
     SHARE,    /* a part of one, kept in permille */
@@ -33,7 +33,7 @@ static const char *const memory_views[] = {"monitor", "reserve", NULL};
 static const char *const statistics[] = {"mean", "median", "p95", "ema", "risk", NULL};
 static const char *const recoveries[] = {"exclusive", "step", "informed", NULL};
 static const char *const switches[] = {"no", "yes", NULL};
-static const char *const share_modes[] = {"streams", "mps", NULL};
+static const char *const share_modes[] = {"streams", "mps", "exclusive", NULL};
 static const char *const estimator_names[] = {"auto",      "declared", "measured",  "horus",   "faketensor",
                                               "gpumemnet", "replay",   "deepspeed", "history", NULL};
 
@@ -91,7 +91,7 @@ static const struct key {
      "take memory and SM activity from earlier runs of the same command"},
     {"trim", DURATION, offsetof(struct config, core.trim_ns), 0, MINUTES(1440), NULL,
      "when a claim falls to what its job was seen to hold and a tenth more (0s: never)"},
-    {"share", CHOICE, offsetof(struct config, share), 0, 0, share_modes, "how jobs share a GPU"},
+    {"share", CHOICE, offsetof(struct config, share), SHARE_STREAMS, 0, share_modes, "how jobs share a GPU"},
     {"mps_pipe_directory", PATH, offsetof(struct config, mps_pipe_directory), 0, 4000, NULL,
      "where the MPS control daemon has its pipes (share = mps)"},
     {"estimator", CHOICE, offsetof(struct config, estimator), 0, 0, estimator_names,
@@ -116,11 +116,6 @@ static const struct key {
 static void *key_at(const struct config *config, const struct key *key)
 {
     return (char *)config + key->offset;
-}
-
-const char *share_mode_name(enum share_mode share)
-{
-    return share_modes[share];
 }
 
 const char *estimator_name(enum estimator_choice estimator)
@@ -336,7 +331,7 @@ static int set_key(struct config *config, const struct key *key, const char *val
     case CHOICE:
         rc = find_choice(key->choices, value, &number);
         if (!rc)
-            *(uint32_t *)at = (uint32_t)number;
+            *(uint32_t *)at = (uint32_t)(key->low + number);
         return rc;
     case PATH:
     case LIBRARY:
@@ -426,7 +421,7 @@ static const char *value_text(const struct config *config, const struct key *key
     case POLICY:
         return at;
     case CHOICE:
-        return key->choices[*(const uint32_t *)at];
+        return key->choices[*(const uint32_t *)at - key->low];
     case SWITCH:
         return switches[*(const bool *)at];
     case PATH:

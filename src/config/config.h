@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "contention/contention.h"
+#include "base/share.h"
 #include "core/config.h"
 #include "estimate/profile.h"
 
@@ -78,7 +78,6 @@ void config_policies_help(FILE *out);
 /* The machine profile that is set: built in, or read from its file; its name is "" where none is set. */
 int config_machine_profile(const struct config *config, struct machine_profile *profile, struct error *err);
 
-const char *share_mode_name(enum share_mode share);   /* "streams", "mps" */
 const char *estimator_name(enum estimator_choice estimator); /* "auto", "declared", ... */
 bool estimator_computes(enum estimator_choice estimator); /* goes by summaries and captures */
 

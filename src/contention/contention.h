@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum share_mode { SHARE_STREAMS, SHARE_MPS };
+#include "base/share.h"
 
 struct contention_params {
     double capacity;         /* what the GPU can deliver, in units of one saturated GPU: 1.0 (variant 1.25) */
@@ -22,7 +22,8 @@ struct contention_params {
 extern const struct contention_params contention_default;
 
 /* Rates (0..1 of each resident's solo speed) of `count` residents with solo SM activities a[0..count) in 0..1 that
- * share one GPU. A single resident runs at 1. count may be 0. Residents of mixed modes are computed as SHARE_STREAMS. */
+ * share one GPU. A single resident runs at 1. count may be 0. Every mode but SHARE_MPS is computed
+ * as SHARE_STREAMS, mixed modes too. */
 void contention_rates(const struct contention_params *params, enum share_mode mode, size_t count, const double *a,
                       double *rates);
 

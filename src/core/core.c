@@ -514,6 +514,10 @@ static int apply(struct core *core, const struct record *record, struct error *e
         return apply_sample(core, record, err);
     case RECORD_SUBMITTED:
         return apply_submitted(core, record, err);
+    case RECORD_SHARE_FAULT:
+        if (record->share_fault.gpu >= core->gpu_count)
+            return error_set(err, ENOENT, "there is no GPU %" PRIu32, record->share_fault.gpu);
+        return 0;
     case RECORD_TIMER:
         return 0;
     case RECORD_WAITED:

@@ -2,9 +2,10 @@
 
 #include "base/memory.h"
 
-#define MEMBER(type, name, kind, member) {type, name, kind, offsetof(struct record, member), 0}
+#define MEMBER(type, name, kind, member) {type, name, kind, offsetof(struct record, member), 0, false, 0}
+#define LATER(type, name, kind, member, absent) {type, name, kind, offsetof(struct record, member), 0, true, absent}
 #define TEXT(type, name, member)                                                                                       \
-    {type, name, FIELD_TEXT, offsetof(struct record, member), sizeof(((struct record *)0)->member)}
+    {type, name, FIELD_TEXT, offsetof(struct record, member), sizeof(((struct record *)0)->member), false, 0}
 
 const struct record_field record_fields[] = {
     TEXT(RECORD_RECONFIGURED, "policy", config.policy),
@@ -32,6 +33,8 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_GPU_BACK, "gpu", FIELD_U32, gpu.gpu),
     TEXT(RECORD_GPU_BACK, "uuid", gpu.uuid),
     MEMBER(RECORD_GPU_BACK, "total_bytes", FIELD_I64, gpu.total_bytes),
+    LATER(RECORD_GPU_BACK, "share", FIELD_U32, gpu.share, SHARE_ANY),
+    LATER(RECORD_GPU_BACK, "instance", FIELD_BOOL, gpu.instance, false),
     MEMBER(RECORD_GPU_LOST, "gpu", FIELD_U32, gpu.gpu),
     TEXT(RECORD_GPU_LOST, "uuid", gpu.uuid),
     MEMBER(RECORD_GPU_LOST, "total_bytes", FIELD_I64, gpu.total_bytes),
@@ -41,6 +44,7 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_SUBMITTED, "claim_source", FIELD_U32, submitted.claim_source),
     MEMBER(RECORD_SUBMITTED, "smact_permille", FIELD_I32, submitted.smact_permille),
     MEMBER(RECORD_SUBMITTED, "max_slowdown_permille", FIELD_I32, submitted.max_slowdown_permille),
+    LATER(RECORD_SUBMITTED, "share", FIELD_U32, submitted.share, SHARE_ANY),
     MEMBER(RECORD_SUBMITTED, "exclusive", FIELD_BOOL, submitted.exclusive),
     MEMBER(RECORD_SUBMITTED, "held", FIELD_BOOL, submitted.held),
     TEXT(RECORD_SUBMITTED, "workload", submitted.workload),
@@ -58,10 +62,14 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_EXITED, "status", FIELD_I32, exited.status),
     MEMBER(RECORD_EXITED, "requested_bytes", FIELD_I64, exited.requested_bytes),
     MEMBER(RECORD_EXITED, "free_bytes", FIELD_I64, exited.free_bytes),
+    LATER(RECORD_EXITED, "used_bytes", FIELD_I64, exited.used_bytes, -1),
+    MEMBER(RECORD_SHARE_FAULT, "gpu", FIELD_U32, share_fault.gpu),
+    MEMBER(RECORD_SHARE_FAULT, "faulted", FIELD_BOOL, share_fault.faulted),
     MEMBER(RECORD_PLACED, "count", FIELD_U32, placed.count),
-    {RECORD_PLACED, "gpus", FIELD_U32_ARRAY, offsetof(struct record, placed.gpus), RECORD_MAX_GPUS},
+    {RECORD_PLACED, "gpus", FIELD_U32_ARRAY, offsetof(struct record, placed.gpus), RECORD_MAX_GPUS, false, 0},
     MEMBER(RECORD_PLACED, "claim_bytes", FIELD_I64, placed.claim_bytes),
     MEMBER(RECORD_PLACED, "slowdown_permille", FIELD_I32, placed.slowdown_permille),
+    LATER(RECORD_PLACED, "share", FIELD_U32, placed.share, SHARE_STREAMS),
     MEMBER(RECORD_PLACED, "shared", FIELD_BOOL, placed.shared),
     MEMBER(RECORD_PLACED, "recovery", FIELD_BOOL, placed.recovery),
     MEMBER(RECORD_REQUEUED, "recovery", FIELD_BOOL, requeued.recovery),
@@ -69,7 +77,7 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_REQUEUED, "claim_bytes", FIELD_I64, requeued.claim_bytes),
     MEMBER(RECORD_TRIMMED, "claim_bytes", FIELD_I64, trimmed.claim_bytes),
     MEMBER(RECORD_RESERVED, "count", FIELD_U32, reserved.count),
-    {RECORD_RESERVED, "gpus", FIELD_U32_ARRAY, offsetof(struct record, reserved.gpus), RECORD_MAX_GPUS},
+    {RECORD_RESERVED, "gpus", FIELD_U32_ARRAY, offsetof(struct record, reserved.gpus), RECORD_MAX_GPUS, false, 0},
     MEMBER(RECORD_WAITED, "until_ns", FIELD_I64, waited.until_ns),
 };
 const size_t record_field_count = array_size(record_fields);
@@ -94,6 +102,7 @@ const char *record_type_name(uint32_t type)
         [RECORD_SIGNAL_FAILED] = "signal_failed",
         [RECORD_ADOPTED] = "adopted",
         [RECORD_LOST] = "lost",
+        [RECORD_SHARE_FAULT] = "share_fault",
         [RECORD_TIMER] = "timer",
         [RECORD_PLACED] = "placed",
         [RECORD_REQUEUED] = "requeued",
@@ -110,7 +119,8 @@ const char *record_type_name(uint32_t type)
 
 const char *exit_cause_name(uint32_t cause)
 {
-    static const char *const names[EXIT_CAUSE_COUNT] = {"completed", "failed", "gpu_oom", "signalled"};
+    static const char *const names[EXIT_CAUSE_COUNT] = {"completed",  "failed",   "gpu_oom",   "signalled", "gpu_handle",
+                                                       "host_oom", "mps_fault", "gpu_error", "timeout"};
 
     return cause < EXIT_CAUSE_COUNT ? names[cause] : "unknown";
 }

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/share.h"
 #include "core/config.h"
 
 #define RECORD_MAX_GPUS 64      /* GPUs of one job: the most of any in the public traces */
@@ -37,6 +38,7 @@ enum record_type {
     RECORD_SIGNAL_FAILED, /* a decided signal could not be delivered */
     RECORD_ADOPTED,       /* after a restart of the driver the job was found running */
     RECORD_LOST,          /* the job's shepherd died; its tree was killed and seen empty */
+    RECORD_SHARE_FAULT,   /* the MPS server of a GPU failed, or serves again: no client is placed there in between */
     RECORD_TIMER,         /* the time that core_next_wake_ns named has come */
     /* decisions */
     RECORD_PLACED,    /* start the job on these GPUs */
@@ -50,12 +52,18 @@ enum record_type {
     RECORD_TYPE_COUNT
 };
 
-/* Why a job's process tree ended. Only GPU_OOM is recovered. */
+/* Why a job's process tree ended. GPU_OOM and GPU_HANDLE are recovered; MPS_FAULT and GPU_ERROR, which were not the job's
+ * doing, are requeued. */
 enum exit_cause {
-    EXIT_COMPLETED,     /* status 0 */
-    EXIT_FAILED,        /* any other failure: the job's own */
-    EXIT_GPU_OOM,       /* failed, and its output holds a framework's GPU out-of-memory error */
-    EXIT_SIGNALLED,     /* killed by a signal that carma did not send */
+    EXIT_COMPLETED,  /* status 0 */
+    EXIT_FAILED,     /* any other failure: the job's own; also who caused an MPS fault or an application's Xid */
+    EXIT_GPU_OOM,    /* failed, and its output holds a framework's GPU out-of-memory error */
+    EXIT_SIGNALLED,  /* killed by a signal that carma did not send */
+    EXIT_GPU_HANDLE, /* failed, and a GPU library (cuBLAS, cuDNN) could not allocate its handle or workspace */
+    EXIT_HOST_OOM,   /* the host's memory ran out: the kernel killed it, or its output says so */
+    EXIT_MPS_FAULT,  /* the victim of another client's fault under MPS */
+    EXIT_GPU_ERROR,  /* the GPU failed under it: a hardware Xid, fallen off the bus */
+    EXIT_TIMEOUT,    /* its time limit */
     EXIT_CAUSE_COUNT
 };
 
@@ -73,6 +81,8 @@ struct record_gpu {
     uint32_t gpu; /* the core's number of the GPU: 0, 1, ... in the order of first appearance */
     char uuid[RECORD_UUID_SIZE];
     int64_t total_bytes; /* memory that jobs can use: the driver's total without what it reserves */
+    uint32_t share;      /* enum share_mode, as configured for it */
+    bool instance;       /* a MIG instance: a process can use only one, so no job of several GPUs goes there */
 };
 
 struct record_submitted {
@@ -82,6 +92,7 @@ struct record_submitted {
     uint32_t claim_source;
     int32_t smact_permille; /* expected solo SM activity, or -1 */
     int32_t max_slowdown_permille; /* the most that its user accepts; 0: the configuration's */
+    uint32_t share;       /* enum share_mode: SHARE_ANY, or the only way in which it may share */
     bool exclusive;       /* alone on its GPUs until it ends */
     bool held;
     char workload[RECORD_WORKLOAD_SIZE];
@@ -101,6 +112,13 @@ struct record_exited {
     int32_t status;           /* exit status, or 128 + signal */
     int64_t requested_bytes;  /* GPU_OOM: what the failed allocation asked for; -1: not said */
     int64_t free_bytes;       /* GPU_OOM: what was free then; -1: not said */
+    int64_t used_bytes;       /* the most that was seen in use, by anybody, on one of its GPUs in the run's last samples; -1:
+                                 none was seen. What an out-of-memory message is believed by */
+};
+
+struct record_share_fault {
+    uint32_t gpu;
+    bool faulted; /* false: it serves again */
 };
 
 struct record_memory {
@@ -113,6 +131,7 @@ struct record_placed {
     uint32_t gpus[RECORD_MAX_GPUS];
     int64_t claim_bytes; /* booked on each GPU; -1: not known (the reserve view books the whole GPU) */
     int32_t slowdown_permille; /* as predicted for the worst of the jobs concerned; 1000: none */
+    uint32_t share;      /* enum share_mode, never SHARE_ANY: how its processes use the GPUs */
     bool shared;         /* some GPU had a resident before */
     bool recovery;       /* comes from the recovery queue */
 };
@@ -147,6 +166,7 @@ struct record {
         struct record_sample sample;
         struct record_memory memory;     /* FIRST_USE, OBSERVED */
         struct record_exited exited;
+        struct record_share_fault share_fault;
         struct record_placed placed;
         struct record_requeued requeued;
         struct record_reserved reserved;
@@ -158,20 +178,23 @@ struct record {
 enum field_kind { FIELD_BOOL, FIELD_U32, FIELD_I32, FIELD_I64, FIELD_TEXT, FIELD_U32_ARRAY };
 
 /* One member of a record of one type. `size`: of a FIELD_TEXT, the room; of a FIELD_U32_ARRAY, the most elements (how
- * many count is in the record's `count` field, which comes just before). */
+ * many count is in the record's `count` field, which comes just before). `later`: records that an earlier carma wrote may lack it;
+ * it then is `absent`. */
 struct record_field {
     uint32_t type;
     const char *name;
     enum field_kind kind;
     size_t offset;
     size_t size;
+    bool later;
+    int64_t absent;
 };
 
 extern const struct record_field record_fields[];
 extern const size_t record_field_count;
 
 const char *record_type_name(uint32_t type);     /* "submitted"; "unknown" out of range */
-const char *exit_cause_name(uint32_t cause);     /* "completed", "failed", "gpu_oom", "signalled" */
+const char *exit_cause_name(uint32_t cause);     /* "completed", "failed", "gpu_oom", ... */
 const char *claim_source_name(uint32_t source);  /* "unknown", "declared", "recorded", "estimated" */
 bool record_is_decision(uint32_t type);
 

@@ -172,8 +172,8 @@ static void integrate(struct node_gpu *entry, int64_t at_ns)
     double seconds = entry->at_ns && at_ns > entry->at_ns ? (double)(at_ns - entry->at_ns) / 1e9 : 0;
 
     entry->memory_byte_seconds += seconds * (double)entry->reading.used_bytes;
-    if (entry->reading.valid & GPU_HAS_SM_ACTIVITY)
-        entry->sm_activity_seconds += seconds * entry->reading.sm_activity_permille / 1000.0;
+    if (entry->reading.metrics[GPU_SM_ACTIVITY].source)
+        entry->sm_activity_seconds += seconds * (double)entry->reading.metrics[GPU_SM_ACTIVITY].value / 1000.0;
 }
 
 static void gpu_comes_or_goes(struct node *node, uint32_t number, const struct gpu_reading *reading, bool there)
@@ -187,6 +187,7 @@ static void gpu_comes_or_goes(struct node *node, uint32_t number, const struct g
         return;
     input.gpu.gpu = number;
     input.gpu.total_bytes = there ? reading->total_bytes : gpu->total_bytes;
+    input.gpu.share = daemon->config.share;
     memcpy(input.gpu.uuid, there ? reading->uuid : gpu->uuid, sizeof input.gpu.uuid);
     if (engine_input(daemon->engine, &input, &err) != 0)
         daemon_log("GPU %s: %s", input.gpu.uuid, err.text);
@@ -213,7 +214,7 @@ static void take_reading(struct node *node, const struct gpu_reading *reading, i
     entry->reading = *reading;
     entry->at_ns = at_ns;
     gpu_window_push(&entry->window, at_ns,
-                    reading->valid & GPU_HAS_SM_ACTIVITY ? reading->sm_activity_permille : -1);
+                    reading->metrics[GPU_SM_ACTIVITY].source ? (int32_t)reading->metrics[GPU_SM_ACTIVITY].value : -1);
     entry->smact_permille = gpu_window_mean(&entry->window, at_ns, NULL);
     attribute(node, entry, number);
 }

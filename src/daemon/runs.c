@@ -149,7 +149,8 @@ static void feed_ended(struct runs *runs, struct run *run, const struct launch_s
     record.exited = (struct record_exited){.cause = status->cause,
                                            .status = status->signal ? 128 + status->signal : status->exit_status,
                                            .requested_bytes = status->requested_bytes,
-                                           .free_bytes = status->free_bytes};
+                                           .free_bytes = status->free_bytes,
+                                           .used_bytes = -1};
     set_message(runs, run->job, status->message);
     input(runs, &record);
 }

@@ -6,13 +6,17 @@
 #include "base/memory.h"
 
 #define FRAME_MAGIC 0x55504743u /* "CGPU" as little-endian machines write it */
+#define NODE_SIZE offsetof(struct gpu_node_reading, gpus)
 #define FIXED_SIZE offsetof(struct gpu_reading, processes)
 #define KNOWN_BITS                                                                                                     \
-    (GPU_HAS_MEMORY | GPU_HAS_PROCESSES | GPU_HAS_UTILIZATION | GPU_HAS_SM_ACTIVITY | GPU_HAS_POWER | GPU_HAS_ENERGY)
+    (GPU_HAS_MEMORY | GPU_HAS_PROCESSES | GPU_HAS_UTILIZATION | GPU_HAS_POWER | GPU_HAS_ENERGY)
 
 /* The structs travel as they lie in memory, so they must have no padding. */
-_Static_assert(FIXED_SIZE == GPU_UUID_SIZE + GPU_NAME_SIZE + 6 * sizeof(uint32_t) + 5 * sizeof(int64_t),
+_Static_assert(NODE_SIZE == sizeof(int64_t) + 2 * sizeof(uint32_t) + 160, "struct gpu_node_reading has padding");
+_Static_assert(FIXED_SIZE == 2 * GPU_UUID_SIZE + GPU_NAME_SIZE + 8 * sizeof(uint32_t) + 6 * sizeof(int64_t) +
+                                 GPU_METRIC_COUNT * sizeof(struct gpu_measure),
                "struct gpu_reading has padding");
+_Static_assert(sizeof(struct gpu_measure) == 2 * sizeof(uint32_t) + 2 * sizeof(int64_t), "struct gpu_measure has padding");
 _Static_assert(sizeof(struct gpu_process) == 2 * sizeof(uint32_t) + sizeof(int64_t), "struct gpu_process has padding");
 
 struct header {
@@ -32,14 +36,13 @@ uint32_t gpu_reading_listed(const struct gpu_reading *reading)
 void gpu_frame_encode(const struct gpu_node_reading *reading, struct strbuf *out)
 {
     struct header header = {FRAME_MAGIC, GPU_FRAME_VERSION, FIXED_SIZE, 0};
-    size_t payload = sizeof reading->at_ns + sizeof reading->count;
+    size_t payload = NODE_SIZE;
 
     for (uint32_t i = 0; i < reading->count; i++)
         payload += FIXED_SIZE + gpu_reading_listed(&reading->gpus[i]) * sizeof(struct gpu_process);
     header.payload_length = (uint32_t)payload;
     strbuf_append(out, &header, sizeof header);
-    strbuf_append(out, &reading->at_ns, sizeof reading->at_ns);
-    strbuf_append(out, &reading->count, sizeof reading->count);
+    strbuf_append(out, reading, NODE_SIZE);
     for (uint32_t i = 0; i < reading->count; i++) {
         const struct gpu_reading *gpu = &reading->gpus[i];
         strbuf_append(out, gpu, FIXED_SIZE);
@@ -57,20 +60,33 @@ static bool take(const unsigned char **from, size_t *left, void *to, size_t coun
     return true;
 }
 
+static bool plausible_measure(const struct gpu_measure *measure, uint32_t metric)
+{
+    bool activity = metric != GPU_PCIE_TX && metric != GPU_PCIE_RX;
+
+    if (measure->source >= GPU_SOURCE_COUNT || measure->at_ns < 0)
+        return false;
+    if (measure->source == GPU_SOURCE_UTILIZATION && metric != GPU_SM_ACTIVITY)
+        return false;
+    return measure->source == GPU_SOURCE_NONE || (measure->value >= 0 && (!activity || measure->value <= 1000));
+}
+
 /* Whether the values that claim to be valid can be. */
 static bool plausible(const struct gpu_reading *gpu)
 {
-    if (!memchr(gpu->uuid, '\0', sizeof gpu->uuid) || !memchr(gpu->name, '\0', sizeof gpu->name))
+    if (!memchr(gpu->uuid, '\0', sizeof gpu->uuid) || !memchr(gpu->name, '\0', sizeof gpu->name) ||
+        !memchr(gpu->parent, '\0', sizeof gpu->parent))
         return false;
-    if (gpu->valid & ~(uint32_t)KNOWN_BITS)
+    if (gpu->valid & ~(uint32_t)KNOWN_BITS || gpu->kind >= GPU_KIND_COUNT || gpu->xid_at_ns < 0)
         return false;
+    for (uint32_t i = 0; i < GPU_METRIC_COUNT; i++)
+        if (!plausible_measure(&gpu->metrics[i], i))
+            return false;
     if ((gpu->valid & GPU_HAS_MEMORY) && (gpu->total_bytes < 0 || gpu->reserved_bytes < 0 || gpu->used_bytes < 0))
         return false;
     if (!(gpu->valid & GPU_HAS_PROCESSES) && gpu->process_count > 0)
         return false;
     if ((gpu->valid & GPU_HAS_UTILIZATION) && (gpu->utilization_permille < 0 || gpu->utilization_permille > 1000))
-        return false;
-    if ((gpu->valid & GPU_HAS_SM_ACTIVITY) && (gpu->sm_activity_permille < 0 || gpu->sm_activity_permille > 1000))
         return false;
     if ((gpu->valid & GPU_HAS_POWER) && gpu->power_mw < 0)
         return false;
@@ -80,12 +96,13 @@ static bool plausible(const struct gpu_reading *gpu)
 static int decode_payload(const unsigned char *from, size_t left, struct gpu_node_reading *reading, struct error *err)
 {
     memset(reading, 0, sizeof *reading);
-    if (!take(&from, &left, &reading->at_ns, sizeof reading->at_ns) ||
-        !take(&from, &left, &reading->count, sizeof reading->count))
+    if (!take(&from, &left, reading, NODE_SIZE))
         return error_set(err, EPROTO, "GPU frame is too short to say how many GPUs it has: restart the monitor");
     if (reading->at_ns < 0)
         return error_set(err, EPROTO, "GPU frame has the impossible time %lld ns: restart the monitor",
                          (long long)reading->at_ns);
+    if (!memchr(reading->limits, '\0', sizeof reading->limits))
+        return error_set(err, EPROTO, "GPU frame has a text without an end: restart the monitor");
     if (reading->count > GPU_MAX_DEVICES)
         return error_set(err, EPROTO, "GPU frame announces %u GPUs, at most %d are possible: restart the monitor",
                          reading->count, GPU_MAX_DEVICES);

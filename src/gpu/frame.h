@@ -1,7 +1,7 @@
 /* The wire format between carma-monitor and the daemon: one frame for each look at the node's GPUs, over a pipe.
  *
  *     magic u32 "CGPU" | version u32 | size of one GPU's fixed part u32 | payload length u32
- *     at_ns i64 | GPU count u32
+ *     at_ns i64 | GPU count u32 | 0 u32 | limits, 160 bytes of text
  *     for each GPU: struct gpu_reading up to `processes`, then as many struct gpu_process as it lists
  *
  * A reading lists min(process_count, GPU_MAX_PROCESSES) processes; only those travel. Both ends run on one machine, so
@@ -18,10 +18,10 @@
 #include "base/strbuf.h"
 #include "gpu/reading.h"
 
-#define GPU_FRAME_VERSION 1
+#define GPU_FRAME_VERSION 2
 #define GPU_FRAME_HEADER_SIZE 16
 #define GPU_FRAME_MAX                                                                                                  \
-    (GPU_FRAME_HEADER_SIZE + sizeof(int64_t) + sizeof(uint32_t) + GPU_MAX_DEVICES * sizeof(struct gpu_reading))
+    (GPU_FRAME_HEADER_SIZE + sizeof(struct gpu_node_reading))
 
 /* Appends one frame. `count` must be at most GPU_MAX_DEVICES; what has no validity bit is sent as it stands. */
 void gpu_frame_encode(const struct gpu_node_reading *reading, struct strbuf *out);

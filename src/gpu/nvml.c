@@ -227,8 +227,9 @@ static int read_gpm(struct nvml *nvml, struct device *device, struct gpu_reading
             rc = get->metrics[0].nvml_return;
         /* A NaN fails the comparison. */
         if (rc == NVML_SUCCESS && get->metrics[0].value >= 0 && get->metrics[0].value <= 100 + GPM_ROUNDING) {
-            reading->sm_activity_permille = (int32_t)lround(fmin(get->metrics[0].value, 100) * 10);
-            reading->valid |= GPU_HAS_SM_ACTIVITY;
+            reading->metrics[GPU_SM_ACTIVITY] = (struct gpu_measure){.source = GPU_SOURCE_GPM,
+                                                                     .value = lround(fmin(get->metrics[0].value, 100) * 10),
+                                                                     .at_ns = now_ns};
         }
     }
     device->earlier = device->later;
@@ -274,6 +275,7 @@ static void nvml_read(void *state, struct gpu_node_reading *out)
         reading->error = read_device(nvml, device, reading);
         if (reading->error) { /* what was read before the GPU failed is not worth believing */
             reading->valid = 0;
+            memset(reading->metrics, 0, sizeof reading->metrics);
             reading->process_count = 0;
         }
         reading->index = device->index;

@@ -1,5 +1,5 @@
-/* One look at the node's GPUs, as carma-monitor takes it: every value with a validity bit, so that "unsupported" is
- * never zero. Plain data; also the wire format between carma-monitor and the daemon (gpu/frame.h). */
+/* One look at the node's GPUs, as carma-monitor takes it: every value with a validity bit or a source, so that
+ * "unsupported" is never zero. Plain data; also the wire format between carma-monitor and the daemon (gpu/frame.h). */
 #ifndef CARMA_GPU_READING_H
 #define CARMA_GPU_READING_H
 
@@ -7,16 +7,49 @@
 
 #define GPU_UUID_SIZE 48
 #define GPU_NAME_SIZE 96
-#define GPU_MAX_DEVICES 64
+#define GPU_MAX_DEVICES 64    /* MIG instances included */
 #define GPU_MAX_PROCESSES 128 /* per GPU; more are counted in process_count, not listed */
 
 enum gpu_reading_bit {
     GPU_HAS_MEMORY = 1u << 0,      /* total, reserved, used */
     GPU_HAS_PROCESSES = 1u << 1,   /* the list is complete up to GPU_MAX_PROCESSES */
     GPU_HAS_UTILIZATION = 1u << 2, /* NVML's coarse "any kernel ran" */
-    GPU_HAS_SM_ACTIVITY = 1u << 3, /* GPM SM_UTIL over the last interval */
-    GPU_HAS_POWER = 1u << 4,
-    GPU_HAS_ENERGY = 1u << 5,
+    GPU_HAS_POWER = 1u << 3,
+    GPU_HAS_ENERGY = 1u << 4,
+};
+
+/* What is measured over an interval. Activities and occupancy: permille, 0..1000; traffic: bytes a second. */
+enum gpu_metric {
+    GPU_SM_ACTIVITY,     /* share of SMs with a warp on them, over time (GPM SM_UTIL, DCGM 1002) */
+    GPU_SM_OCCUPANCY,    /* warps on the SMs, of the most there can be (GPM SM_OCCUPANCY, DCGM 1003) */
+    GPU_DRAM_ACTIVITY,   /* share of cycles in which device memory was read or written (GPM DRAM_BW_UTIL, DCGM 1005) */
+    GPU_TENSOR_ACTIVITY, /* share of cycles in which a tensor pipe was busy (GPM ANY_TENSOR, DCGM 1004) */
+    GPU_PCIE_TX,         /* from the GPU to the host (GPM 20, DCGM 1009) */
+    GPU_PCIE_RX,         /* from the host to the GPU (GPM 21, DCGM 1010) */
+    GPU_METRIC_COUNT
+};
+
+/* Where a metric is from: the first of the chain that has it. */
+enum gpu_source {
+    GPU_SOURCE_NONE,        /* not to be had; `value` means nothing */
+    GPU_SOURCE_GPM,         /* NVML's performance monitoring, Hopper and later */
+    GPU_SOURCE_DCGM,
+    GPU_SOURCE_UTILIZATION, /* of GPU_SM_ACTIVITY alone: NVML's utilisation, an upper bound that stands in for it */
+    GPU_SOURCE_COUNT
+};
+
+struct gpu_measure {
+    uint32_t source; /* enum gpu_source */
+    uint32_t zero;   /* padding, 0 */
+    int64_t value;
+    int64_t at_ns; /* node time of the interval's end: how old the value is */
+};
+
+enum gpu_kind {
+    GPU_WHOLE,
+    GPU_PARTITIONED, /* in MIG mode: jobs run on its instances, which are readings of their own */
+    GPU_INSTANCE,    /* a MIG instance; power, energy and Xids are its parent's */
+    GPU_KIND_COUNT
 };
 
 struct gpu_process {
@@ -26,26 +59,36 @@ struct gpu_process {
 };
 
 struct gpu_reading {
-    char uuid[GPU_UUID_SIZE]; /* "" while it cannot be read; then `error` says why */
+    char uuid[GPU_UUID_SIZE];   /* "" while it cannot be read; then `error` says why */
+    char parent[GPU_UUID_SIZE]; /* GPU_INSTANCE: the UUID of the GPU that it is a part of; else "" */
     char name[GPU_NAME_SIZE];
-    uint32_t index; /* NVML's: may change between boots; identity is the UUID */
+    uint32_t index; /* NVML's: may change between boots; identity is the UUID. An instance has its parent's */
+    uint32_t kind;  /* enum gpu_kind */
     uint32_t valid; /* enum gpu_reading_bit */
     int32_t error;  /* NVML's return code where the device itself failed (e.g. 15 GPU_IS_LOST), else 0 */
     int32_t utilization_permille;
-    int32_t sm_activity_permille;
     uint32_t process_count;
+    uint32_t xid;         /* the latest critical one since carma-monitor began; 0: none */
+    uint32_t xid_count;   /* how many there were since then */
+    int64_t xid_at_ns;    /* node time at which the latest was seen; 0: never */
     int64_t total_bytes;    /* what jobs can use: NVML's total - reserved where it tells them apart */
     int64_t reserved_bytes; /* by driver and firmware; 0 where NVML does not tell */
     int64_t used_bytes;     /* by processes */
     int64_t power_mw;
-    int64_t energy_mj; /* since the driver was loaded: difference it */
+    int64_t energy_mj; /* since the driver was loaded: difference it, and expect it to start again */
+    struct gpu_measure metrics[GPU_METRIC_COUNT];
     struct gpu_process processes[GPU_MAX_PROCESSES];
 };
 
 struct gpu_node_reading {
     int64_t at_ns; /* node time */
     uint32_t count;
+    uint32_t zero; /* padding, 0 */
+    char limits[160]; /* one line on what cannot be measured and why ("no permission for ..."), or "" */
     struct gpu_reading gpus[GPU_MAX_DEVICES];
 };
+
+const char *gpu_metric_name(uint32_t metric); /* "sm_activity", ..., "pcie_tx"; "unknown" out of range */
+const char *gpu_source_name(uint32_t source); /* "none", "gpm", "dcgm", "utilization"; "unknown" out of range */
 
 #endif

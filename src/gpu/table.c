@@ -8,6 +8,14 @@
 
 #define CELL 32
 
+static const char *activity_cell(const struct gpu_measure *measure, char cell[static CELL])
+{
+    if (measure->source == GPU_SOURCE_NONE)
+        return "-";
+    snprintf(cell, CELL, "%" PRId64 ".%" PRId64 "%%", measure->value / 10, measure->value % 10);
+    return cell;
+}
+
 static const char *permille_cell(const struct gpu_reading *gpu, uint32_t bit, int32_t permille, char cell[static CELL])
 {
     if (!(gpu->valid & bit))
@@ -60,7 +68,7 @@ void gpu_table_format(const struct gpu_node_reading *reading, struct strbuf *out
         }
         strbuf_printf(out, "%10s %10s %8s %8s %8s %14s\n", memory ? format_bytes(gpu->used_bytes, used) : "-",
                       memory ? format_bytes(gpu->total_bytes, total) : "-",
-                      permille_cell(gpu, GPU_HAS_SM_ACTIVITY, gpu->sm_activity_permille, sm),
+                      activity_cell(&gpu->metrics[GPU_SM_ACTIVITY], sm),
                       permille_cell(gpu, GPU_HAS_UTILIZATION, gpu->utilization_permille, utilization),
                       milli_cell(gpu, GPU_HAS_POWER, gpu->power_mw, "W", power),
                       milli_cell(gpu, GPU_HAS_ENERGY, gpu->energy_mj, "J", energy));

@@ -149,7 +149,7 @@ static void complete(struct sim *sim, struct sim_run *run)
     leave(sim, run);
     tell(sim, &(struct record){.type = RECORD_EXITED,
                                .job = job + 1,
-                               .exited = {.cause = EXIT_COMPLETED, .requested_bytes = -1, .free_bytes = -1}});
+                               .exited = {.cause = EXIT_COMPLETED, .requested_bytes = -1, .free_bytes = -1, .used_bytes = -1}});
     job_ended(sim, job, JOB_COMPLETED);
 }
 
@@ -182,7 +182,8 @@ static void crash(struct sim *sim, struct sim_run *run, uint32_t side)
     }
     tell_memory(sim, run, side, &seen, held);
     record.exited = (struct record_exited){
-        .cause = EXIT_GPU_OOM, .status = 1, .requested_bytes = next - held, .free_bytes = free_bytes - held};
+        .cause = EXIT_GPU_OOM, .status = 1, .requested_bytes = next - held, .free_bytes = free_bytes - held,
+        .used_bytes = -1};
     sim->rows[run->job].crashes++;
     sim->oom++;
     leave(sim, run);

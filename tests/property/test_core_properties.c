@@ -443,6 +443,7 @@ static void garbage(struct world *world)
     input.type = (uint32_t)random_range(&world->random, 0, RECORD_TYPE_COUNT + 2);
     input.job = (uint64_t)random_range(&world->random, 0, (int64_t)world->next_job + 3);
     if (input.type == RECORD_SUBMITTED || input.type == RECORD_GPU_BACK || input.type == RECORD_TIMER ||
+        input.type == RECORD_SHARE_FAULT ||
         input.type == RECORD_SAMPLE || input.type == RECORD_GPU_LOST || input.type == RECORD_WAITED ||
         world->jobs[input.job].submitted)
         return; /* might make sense */

@@ -176,7 +176,7 @@ static void test_bad_files(void **state)
     refuse("policy = best\n", "1: policy 'best' is not allowed: write carma, default, thesis, code-2025, off, obf, owf, olug, horus, lucid, exclusive, round-robin, magm, "
                           "lug, mug, first-fit, best-fit; joined by +");
     refuse("memory_view = both\n", "1: memory_view 'both' is not allowed: write monitor or reserve");
-    refuse("share = mig\n", "1: share 'mig' is not allowed: write streams or mps");
+    refuse("share = mig\n", "1: share 'mig' is not allowed: write streams, mps or exclusive");
     refuse("policy\n", "1: neither `key = value` nor a comment");
     refuse("share = mps\npolicy\npolicy = best\n", /* the first error is reported */
            "2: neither `key = value` nor a comment");

@@ -23,10 +23,13 @@ static void fill_reading(struct random *random, struct gpu_node_reading *reading
         snprintf(gpu->uuid, sizeof gpu->uuid, "GPU-%08x", (unsigned)random_next(random));
         snprintf(gpu->name, sizeof gpu->name, "Model %d", (int)random_range(random, 0, 9));
         gpu->index = i;
-        gpu->valid = (uint32_t)random_range(random, 0, 63);
+        gpu->valid = (uint32_t)random_range(random, 0, 31);
         gpu->error = (int32_t)random_range(random, 0, 30);
         gpu->utilization_permille = (int32_t)random_range(random, 0, 1000);
-        gpu->sm_activity_permille = (int32_t)random_range(random, 0, 1000);
+        for (uint32_t m = 0; m < GPU_METRIC_COUNT; m++)
+            gpu->metrics[m] = (struct gpu_measure){.source = (uint32_t)random_range(random, 0, GPU_SOURCE_DCGM),
+                                                   .value = random_range(random, 0, 1000),
+                                                   .at_ns = random_range(random, 0, INT64_C(1) << 60)};
         gpu->total_bytes = random_range(random, 0, INT64_C(1) << 40);
         gpu->reserved_bytes = random_range(random, 0, INT64_C(1) << 30);
         gpu->used_bytes = random_range(random, 0, INT64_C(1) << 40);
@@ -153,7 +156,8 @@ static void spoil(size_t offset, const void *value, size_t size, const char *why
     int rc;
 
     in->count = 1;
-    in->gpus[0].valid = 63;
+    in->gpus[0].valid = 31;
+    in->gpus[0].metrics[GPU_SM_ACTIVITY].source = GPU_SOURCE_GPM;
     in->gpus[0].process_count = 1;
     in->gpus[0].processes[0].pid = 1;
     gpu_frame_encode(in, &bytes);
@@ -180,7 +184,7 @@ static void spoil(size_t offset, const void *value, size_t size, const char *why
 }
 
 #define PAYLOAD   GPU_FRAME_HEADER_SIZE
-#define GPU_AT    (PAYLOAD + 12)
+#define GPU_AT    (PAYLOAD + offsetof(struct gpu_node_reading, gpus))
 #define FIELD(x)  (GPU_AT + offsetof(struct gpu_reading, x))
 #define SPOIL(offset, type, value, why) spoil(offset, &(type){value}, sizeof(type), why)
 
@@ -202,12 +206,15 @@ static void test_impossible_values_are_refused(void **state)
     SPOIL(PAYLOAD + 8, uint32_t, 0, "too many");
     spoil(FIELD(uuid), no_end, GPU_UUID_SIZE, "impossible value");
     spoil(FIELD(name), no_end, GPU_NAME_SIZE, "impossible value");
-    SPOIL(FIELD(valid), uint32_t, 64, "impossible value");
-    SPOIL(FIELD(valid), uint32_t, 63 & ~GPU_HAS_PROCESSES, "impossible value");
+    SPOIL(FIELD(valid), uint32_t, 32, "impossible value");
+    SPOIL(FIELD(valid), uint32_t, 31 & ~GPU_HAS_PROCESSES, "impossible value");
     SPOIL(FIELD(utilization_permille), int32_t, 1001, "impossible value");
     SPOIL(FIELD(utilization_permille), int32_t, -1, "impossible value");
-    SPOIL(FIELD(sm_activity_permille), int32_t, 1001, "impossible value");
-    SPOIL(FIELD(sm_activity_permille), int32_t, -1, "impossible value");
+    SPOIL(FIELD(kind), uint32_t, GPU_KIND_COUNT, "impossible value");
+    SPOIL(FIELD(metrics), uint32_t, GPU_SOURCE_COUNT, "impossible value");
+    SPOIL(FIELD(metrics) + offsetof(struct gpu_measure, value), int64_t, 1001, "impossible value");
+    SPOIL(FIELD(metrics) + offsetof(struct gpu_measure, value), int64_t, -1, "impossible value");
+    SPOIL(FIELD(metrics) + offsetof(struct gpu_measure, at_ns), int64_t, -1, "impossible value");
     SPOIL(FIELD(process_count), uint32_t, 2, "ends within GPU 0");
     SPOIL(FIELD(process_count), uint32_t, UINT32_MAX, "ends within GPU 0");
     SPOIL(FIELD(process_count), uint32_t, 0, "too many");

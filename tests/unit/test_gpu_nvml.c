@@ -60,13 +60,13 @@ static void test_everything_of_a_new_library(void **state)
     assert_string_equal(gpu->name, "Fake GPU 0");
     assert_string_equal(reading.gpus[1].uuid, "GPU-00000000-0000-0000-0000-000000000001");
     assert_int_equal(reading.gpus[1].index, 1);
-    assert_int_equal(gpu->valid, 63);
+    assert_int_equal(gpu->valid, 31);
     assert_int_equal(gpu->error, 0);
     assert_int_equal(gpu->total_bytes, (40960 - 512) * MIB);
     assert_int_equal(gpu->reserved_bytes, 512 * MIB);
     assert_int_equal(gpu->used_bytes, 1024 * MIB);
     assert_int_equal(gpu->utilization_permille, 900);
-    assert_int_equal(gpu->sm_activity_permille, 375);
+    assert_int_equal(gpu->metrics[GPU_SM_ACTIVITY].value, 375);
     assert_int_equal(gpu->power_mw, 123456);
     assert_int_equal(gpu->energy_mj, 9876543210);
     assert_int_equal(gpu->process_count, 2);
@@ -217,7 +217,7 @@ static void test_a_lost_gpu(void **state)
         look(FAKE_NEW, ways[i], 2);
         assert_int_equal(reading.count, 2);
         assert_int_equal(reading.gpus[0].error, 0);
-        assert_int_equal(reading.gpus[0].valid, 63);
+        assert_int_equal(reading.gpus[0].valid, 31);
         assert_int_equal(reading.gpus[1].error, NVML_ERROR_GPU_IS_LOST);
         assert_int_equal(reading.gpus[1].valid, 0);
         assert_int_equal(reading.gpus[1].index, 1);
@@ -251,19 +251,19 @@ static void test_sm_activity(void **state)
     const char *impossible[] = {"gpm=102", "gpm=-1", "gpm=nan", "gpm-error"};
 
     look(FAKE_NEW, "", 1); /* one sample is none yet */
-    assert_false(gpu->valid & GPU_HAS_SM_ACTIVITY);
+    assert_false(gpu->metrics[GPU_SM_ACTIVITY].source);
     look(FAKE_NEW, "no-gpm", 2);
-    assert_false(gpu->valid & GPU_HAS_SM_ACTIVITY);
+    assert_false(gpu->metrics[GPU_SM_ACTIVITY].source);
     assert_true(gpu->valid & GPU_HAS_UTILIZATION);
     for (size_t i = 0; i < array_size(impossible); i++) {
         look(FAKE_NEW, impossible[i], 2);
-        assert_false(gpu->valid & GPU_HAS_SM_ACTIVITY);
+        assert_false(gpu->metrics[GPU_SM_ACTIVITY].source);
     }
     look(FAKE_NEW, "gpm=100.4", 2); /* noise of a busy GPU */
-    assert_true(gpu->valid & GPU_HAS_SM_ACTIVITY);
-    assert_int_equal(gpu->sm_activity_permille, 1000);
+    assert_true(gpu->metrics[GPU_SM_ACTIVITY].source);
+    assert_int_equal(gpu->metrics[GPU_SM_ACTIVITY].value, 1000);
     look(FAKE_NEW, "gpm=12.36", 2);
-    assert_int_equal(gpu->sm_activity_permille, 124);
+    assert_int_equal(gpu->metrics[GPU_SM_ACTIVITY].value, 124);
 }
 
 /* Looks closer together than GPM allows: the value comes from the last sample that is old enough. */
@@ -279,7 +279,7 @@ static void test_sm_activity_of_frequent_looks(void **state)
     for (int i = 0; i < 12; i++) {
         gpu_backend_nvml.read(backend, &reading);
         first_ns = i ? first_ns : reading.at_ns;
-        values += (reading.gpus[0].valid & GPU_HAS_SM_ACTIVITY) != 0;
+        values += reading.gpus[0].metrics[GPU_SM_ACTIVITY].source != 0;
         usleep(30000);
     }
     gpu_backend_nvml.close(backend);

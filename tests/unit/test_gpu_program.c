@@ -117,7 +117,7 @@ static void test_frames_decode_and_the_end_of_the_reader_ends_it(void **state)
         assert_int_equal(reading.count, 2);
         assert_int_equal(reading.gpus[0].used_bytes, 1024 * MIB);
         assert_true(reading.at_ns > last_ns);
-        activity |= (reading.gpus[0].valid & GPU_HAS_SM_ACTIVITY) != 0;
+        activity |= reading.gpus[0].metrics[GPU_SM_ACTIVITY].source != 0;
         last_ns = reading.at_ns;
         first_ns = first_ns ? first_ns : last_ns;
     }
@@ -192,7 +192,7 @@ static void test_once_and_text(void **state)
     char table[4096];
 
     assert_true(next_frame(&run, &decoder));
-    assert_int_equal(reading.gpus[0].sm_activity_permille, 375); /* one look has an interval, too */
+    assert_int_equal(reading.gpus[0].metrics[GPU_SM_ACTIVITY].value, 375); /* one look has an interval, too */
     assert_false(next_frame(&run, &decoder));
     assert_int_equal(finish(&run), 0);
     gpu_frame_decoder_release(&decoder);

@@ -1,0 +1,16 @@
+#include "gpu/reading.h"
+
+const char *gpu_metric_name(uint32_t metric)
+{
+    static const char *const names[GPU_METRIC_COUNT] = {"sm_activity",     "sm_occupancy", "dram_activity",
+                                                        "tensor_activity", "pcie_tx",      "pcie_rx"};
+
+    return metric < GPU_METRIC_COUNT ? names[metric] : "unknown";
+}
+
+const char *gpu_source_name(uint32_t source)
+{
+    static const char *const names[GPU_SOURCE_COUNT] = {"none", "gpm", "dcgm", "utilization"};
+
+    return source < GPU_SOURCE_COUNT ? names[source] : "unknown";
+}
