@@ -17,13 +17,14 @@
 
 enum key_kind {
     POLICY,   /* names of presets and of the core's table, joined by '+' */
-    CHOICE,   /* one of `choices`, kept as its index; `low` is that of the first */
+    CHOICE,   /* one of `choices`, kept as its index */
     SIZE,     /* bytes */
     DURATION, /* nanoseconds */
     SHARE,    /* a part of one, kept in permille */
     RATIO,    /* a factor of at least 1, kept in permille; 0: none */
     COUNT,
     SWITCH,   /* yes or no */
+    SHARING,  /* config/share.h */
     PATH,   /* absolute */
     LIBRARY, /* absolute, or a bare name that the loader looks up; empty: not set */
     PROFILE  /* absolute, or the name of a built-in machine profile; empty: not set */
@@ -33,7 +34,6 @@ static const char *const memory_views[] = {"monitor", "reserve", NULL};
 static const char *const statistics[] = {"mean", "median", "p95", "ema", "risk", NULL};
 static const char *const recoveries[] = {"exclusive", "step", "informed", NULL};
 static const char *const switches[] = {"no", "yes", NULL};
-static const char *const share_modes[] = {"streams", "mps", "exclusive", NULL};
 static const char *const estimator_names[] = {"auto",      "declared", "measured",  "horus",   "faketensor",
                                               "gpumemnet", "replay",   "deepspeed", "history", NULL};
 
@@ -91,7 +91,11 @@ static const struct key {
      "take memory and SM activity from earlier runs of the same command"},
     {"trim", DURATION, offsetof(struct config, core.trim_ns), 0, MINUTES(1440), NULL,
      "when a claim falls to what its job was seen to hold and a tenth more (0s: never)"},
-    {"share", CHOICE, offsetof(struct config, share), SHARE_STREAMS, 0, share_modes, "how jobs share a GPU"},
+    {"share", SHARING, offsetof(struct config, share), 0, 0, NULL, "how jobs share a GPU"},
+    {"mps_multiuser", SWITCH, offsetof(struct config, core.mps_multiuser), 0, 0, NULL,
+     "jobs of several users may share a GPU's MPS server, which keeps them apart no longer"},
+    {"mps_max_clients", COUNT, offsetof(struct config, core.mps_max_clients), 1, 60, NULL,
+     "most jobs that share a GPU by MPS; the driver takes 48 clients, from CUDA 13.1 on 60"},
     {"mps_pipe_directory", PATH, offsetof(struct config, mps_pipe_directory), 0, 4000, NULL,
      "where the MPS control daemon has its pipes (share = mps)"},
     {"estimator", CHOICE, offsetof(struct config, estimator), 0, 0, estimator_names,
@@ -133,7 +137,7 @@ static int set_policy(struct config *config, const char *names);
 void config_init_default(struct config *config)
 {
     *config = (struct config){
-        .share = SHARE_STREAMS,
+        .share = {.mode = SHARE_STREAMS},
         .estimate_quantile_permille = 980,
         .sample_period_ns = NS_PER_SEC, /* thesis 6.2.1: every second over a 90 s window */
         .grace_ns = 10 * NS_PER_SEC,
@@ -204,6 +208,9 @@ static void describe_allowed(const struct key *key, struct strbuf *out)
         break;
     case SWITCH:
         describe_choices(switches, out);
+        break;
+    case SHARING:
+        strbuf_puts(out, "streams, mps or exclusive; then, by number or UUID, GPUs that differ: mps, 3=exclusive");
         break;
     case PATH:
         strbuf_printf(out, "an absolute path of at most %" PRId64 " bytes", key->high);
@@ -331,8 +338,10 @@ static int set_key(struct config *config, const struct key *key, const char *val
     case CHOICE:
         rc = find_choice(key->choices, value, &number);
         if (!rc)
-            *(uint32_t *)at = (uint32_t)(key->low + number);
+            *(uint32_t *)at = (uint32_t)number;
         return rc;
+    case SHARING:
+        return share_setting_parse(value, at);
     case PATH:
     case LIBRARY:
     case PROFILE:
@@ -421,9 +430,11 @@ static const char *value_text(const struct config *config, const struct key *key
     case POLICY:
         return at;
     case CHOICE:
-        return key->choices[*(const uint32_t *)at - key->low];
+        return key->choices[*(const uint32_t *)at];
     case SWITCH:
         return switches[*(const bool *)at];
+    case SHARING: /* the defaults have no GPUs that differ */
+        return share_mode_name(((const struct share_setting *)at)->mode);
     case PATH:
     case LIBRARY:
     case PROFILE:
@@ -436,6 +447,11 @@ static const char *value_text(const struct config *config, const struct key *key
     default:
         return number_text(key, *(const int64_t *)at, text);
     }
+}
+
+enum share_mode config_share_of(const struct config *config, uint32_t number, const char *uuid)
+{
+    return share_setting_of(&config->share, number, uuid);
 }
 
 void config_help(FILE *out)

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "base/share.h"
+#include "config/share.h"
 #include "core/config.h"
 #include "estimate/profile.h"
 
@@ -31,7 +31,7 @@ enum estimator_choice {
 
 struct config {
     struct core_config core;
-    enum share_mode share;
+    struct share_setting share;
     enum estimator_choice estimator;
     int32_t estimate_quantile_permille;
     char *machine_profile; /* owned; a built-in name or an absolute path; NULL: that of the node's GPUs */
@@ -68,6 +68,9 @@ int config_set_pair(struct config *config, const char *pair, struct error *err);
 /* What no single key can show: that the window holds a sample, that a default socket path is not too long. Call once
  * all is read. */
 int config_check(const struct config *config, struct error *err);
+
+/* How the GPU with carma's number and that UUID is to be shared. */
+enum share_mode config_share_of(const struct config *config, uint32_t number, const char *uuid);
 
 /* The table: each key with what it takes, its default and a line of text. */
 void config_help(FILE *out);

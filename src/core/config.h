@@ -39,6 +39,8 @@ struct core_config {
     uint32_t recovery;        /* enum recovery_mode */
     uint32_t max_recoveries;  /* out-of-memory crashes after which a job is given up */
     uint32_t max_jobs_per_gpu;
+    bool mps_multiuser;       /* an MPS server takes clients of several users */
+    uint32_t mps_max_clients; /* residents of a GPU that is shared by MPS */
     uint32_t backfill;        /* how many jobs behind a blocked head are looked at; 0: none (FIFO) */
     int64_t patience_ns;      /* with backfill: GPUs are reserved for a head that has waited for so long */
     int32_t max_slowdown_permille; /* predicted slowdown that a placement may cause, e.g. 2500; 0: any */

@@ -145,7 +145,7 @@ static int apply_reconfigured(struct core *core, const struct core_config *confi
         !is_permille(config->dram_cap_permille) || config->statistic > STATISTIC_RISK ||
         !is_interval(config->window_ns) || !is_interval(config->decide_period_ns) ||
         !is_interval(config->collocate_extra_ns) || !is_interval(config->settle_ns) ||
-        config->recovery > RECOVERY_INFORMED || config->max_jobs_per_gpu == 0 || !is_interval(config->patience_ns) ||
+        config->recovery > RECOVERY_INFORMED || config->max_jobs_per_gpu == 0 || config->mps_max_clients == 0 || !is_interval(config->patience_ns) ||
         !is_slowdown(config->max_slowdown_permille) || !is_interval(config->trim_ns))
         return error_set(err, EINVAL, "a value of the configuration is out of range");
     core->config = *config;

@@ -25,6 +25,8 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_RECONFIGURED, "recovery", FIELD_U32, config.recovery),
     MEMBER(RECORD_RECONFIGURED, "max_recoveries", FIELD_U32, config.max_recoveries),
     MEMBER(RECORD_RECONFIGURED, "max_jobs_per_gpu", FIELD_U32, config.max_jobs_per_gpu),
+    LATER(RECORD_RECONFIGURED, "mps_multiuser", FIELD_BOOL, config.mps_multiuser, false),
+    LATER(RECORD_RECONFIGURED, "mps_max_clients", FIELD_U32, config.mps_max_clients, 48),
     MEMBER(RECORD_RECONFIGURED, "backfill", FIELD_U32, config.backfill),
     MEMBER(RECORD_RECONFIGURED, "patience_ns", FIELD_I64, config.patience_ns),
     MEMBER(RECORD_RECONFIGURED, "max_slowdown_permille", FIELD_I32, config.max_slowdown_permille),

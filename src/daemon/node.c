@@ -187,7 +187,8 @@ static void gpu_comes_or_goes(struct node *node, uint32_t number, const struct g
         return;
     input.gpu.gpu = number;
     input.gpu.total_bytes = there ? reading->total_bytes : gpu->total_bytes;
-    input.gpu.share = daemon->config.share;
+    input.gpu.share = config_share_of(&daemon->config, number, there ? reading->uuid : gpu->uuid);
+    input.gpu.instance = there && reading->kind == GPU_INSTANCE;
     memcpy(input.gpu.uuid, there ? reading->uuid : gpu->uuid, sizeof input.gpu.uuid);
     if (engine_input(daemon->engine, &input, &err) != 0)
         daemon_log("GPU %s: %s", input.gpu.uuid, err.text);

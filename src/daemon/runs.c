@@ -268,7 +268,7 @@ static void start(struct runs *runs, const struct job_view *view)
         .gid = user ? user->pw_gid : (gid_t)view->wants.uid,
         .user = user ? user->pw_name : NULL,
         .gpu_uuids = uuids,
-        .mps_pipe_directory = daemon->config.share == SHARE_MPS && !view->wants.exclusive
+        .mps_pipe_directory = daemon->config.share.mode == SHARE_MPS && !view->wants.exclusive
                                   ? daemon->config.mps_pipe_directory
                                   : NULL,
         .notify_socket = runs->notify_path,

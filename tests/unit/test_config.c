@@ -61,6 +61,30 @@ static void refuse(const char *text, const char *expected)
     refuse_bytes(text, strlen(text), expected);
 }
 
+static void test_gpus_that_are_shared_otherwise(void **state)
+{
+    struct config config;
+    struct error err;
+
+    (void)state;
+    config_init_default(&config);
+    assert_int_equal(config_set(&config, "share", "mps", NULL), 0);
+    assert_int_equal(config_share_of(&config, 3, "GPU-ab12"), SHARE_MPS);
+    assert_int_equal(config_set(&config, "share", "mps, GPU-ab12=exclusive ,3=streams", NULL), 0);
+    assert_int_equal(config_share_of(&config, 0, "GPU-cd"), SHARE_MPS);
+    assert_int_equal(config_share_of(&config, 0, "GPU-ab12-77"), SHARE_EXCLUSIVE);
+    assert_int_equal(config_share_of(&config, 3, "GPU-cd"), SHARE_STREAMS);
+    assert_int_equal(config_share_of(&config, 33, "GPU-ab1"), SHARE_MPS);
+    assert_int_equal(config_share_of(&config, 3, "GPU-ab12-77"), SHARE_STREAMS); /* the last that names it */
+    for (size_t i = 0; i < 8; i++) {
+        static const char *const bad[] = {"",           "mig",         "any",          "mps,",
+                                          "mps, 3",     "mps, 3=any",  "mps, =streams", "mps, A100=streams"};
+        assert_int_equal(config_set(&config, "share", bad[i], &err), -EINVAL);
+    }
+    assert_int_equal(config_share_of(&config, 3, "GPU-cd"), SHARE_STREAMS); /* nothing of a bad value is taken */
+    config_release(&config);
+}
+
 static void test_defaults(void **state)
 {
     struct config config;
@@ -68,7 +92,7 @@ static void test_defaults(void **state)
     config_init_default(&config);
     assert_string_equal(config.core.policy, "carma");
     assert_true(config.core.backfill > 0 && config.core.learn && config.core.recovery == RECOVERY_INFORMED);
-    assert_int_equal(config.share, SHARE_STREAMS);
+    assert_int_equal(config.share.mode, SHARE_STREAMS);
     assert_int_equal(config.estimator, ESTIMATOR_AUTO);
     assert_int_equal(config.estimate_quantile_permille, 980);
     assert_null(config.machine_profile);
@@ -150,7 +174,7 @@ static void test_file(void **state)
     assert_true(config.core.decide_period_ns == 500 * NS_PER_MS && config.core.settle_ns == 0);
     assert_int_equal(config.core.max_recoveries, 0);
     assert_int_equal(config.core.max_jobs_per_gpu, 4);
-    assert_string_equal(share_mode_name(config.share), "mps");
+    assert_string_equal(share_mode_name(config.share.mode), "mps");
     assert_string_equal(estimator_name(config.estimator), "horus");
     assert_true(config.sample_period_ns == 2 * NS_PER_SEC && config.core.window_ns == 60 * NS_PER_SEC);
     assert_true(config.grace_ns == 3 * NS_PER_SEC);
@@ -176,7 +200,8 @@ static void test_bad_files(void **state)
     refuse("policy = best\n", "1: policy 'best' is not allowed: write carma, default, thesis, code-2025, off, obf, owf, olug, horus, lucid, exclusive, round-robin, magm, "
                           "lug, mug, first-fit, best-fit; joined by +");
     refuse("memory_view = both\n", "1: memory_view 'both' is not allowed: write monitor or reserve");
-    refuse("share = mig\n", "1: share 'mig' is not allowed: write streams, mps or exclusive");
+    refuse("share = mig\n", "1: share 'mig' is not allowed: write streams, mps or exclusive; then, by number or UUID, "
+                          "GPUs that differ: mps, 3=exclusive");
     refuse("policy\n", "1: neither `key = value` nor a comment");
     refuse("share = mps\npolicy\npolicy = best\n", /* the first error is reported */
            "2: neither `key = value` nor a comment");
@@ -363,7 +388,7 @@ static void test_help(void **state)
     }
     assert_true(count >= 17);
     assert_memory_equal(&config.core, &defaults.core, sizeof config.core);
-    assert_true(config.share == defaults.share && config.core.window_ns == defaults.core.window_ns &&
+    assert_true(config.share.mode == defaults.share.mode && config.core.window_ns == defaults.core.window_ns &&
                 config.sample_period_ns == defaults.sample_period_ns && config.grace_ns == defaults.grace_ns);
     free(text);
     config_release(&config);
@@ -409,6 +434,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_gpus_that_are_shared_otherwise),
         cmocka_unit_test(test_policies), cmocka_unit_test(test_file),  cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_ranges),   cmocka_unit_test(test_forms), cmocka_unit_test(test_machine_profile), cmocka_unit_test(test_directories),
         cmocka_unit_test(test_help),     cmocka_unit_test(test_page),

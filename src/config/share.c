@@ -1,0 +1,80 @@
+#include "config/share.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+
+/* The next word of *at, without the blanks around it; *at is then behind the comma that ends it, or NULL. */
+static char *next_word(char **at)
+{
+    char *word = *at + strspn(*at, " \t"), *comma = strchr(word, ','), *end;
+
+    if (comma)
+        *comma = '\0';
+    *at = comma ? comma + 1 : NULL;
+    for (end = word + strlen(word); end > word && (end[-1] == ' ' || end[-1] == '\t'); end--)
+        end[-1] = '\0';
+    return word;
+}
+
+static int parse_way(const char *text, enum share_mode *mode)
+{
+    for (*mode = SHARE_STREAMS; *mode < SHARE_MODE_COUNT; ++*mode)
+        if (strcmp(text, share_mode_name(*mode)) == 0)
+            return 0;
+    return -EINVAL;
+}
+
+static bool is_number(const char *text)
+{
+    return *text && strspn(text, "0123456789") == strlen(text);
+}
+
+static int parse_override(const char *word, struct share_override *override)
+{
+    const char *equals = strchr(word, '=');
+    size_t length = equals ? (size_t)(equals - word) : 0;
+
+    if (length == 0 || length >= sizeof override->which)
+        return -EINVAL;
+    memcpy(override->which, word, length);
+    override->which[length] = '\0';
+    if (!is_number(override->which) && strncmp(word, "GPU-", 4) != 0 && strncmp(word, "MIG-", 4) != 0)
+        return -EINVAL;
+    return parse_way(equals + 1, &override->mode);
+}
+
+int share_setting_parse(const char *text, struct share_setting *setting)
+{
+    CLEANUP(free_ptr) char *words = xstrdup(text);
+    struct share_setting parsed = {0};
+    char *at = words;
+
+    if (parse_way(next_word(&at), &parsed.mode) != 0)
+        return -EINVAL;
+    while (at)
+        if (parsed.count == array_size(parsed.overrides) ||
+            parse_override(next_word(&at), &parsed.overrides[parsed.count++]) != 0)
+            return -EINVAL;
+    *setting = parsed;
+    return 0;
+}
+
+enum share_mode share_setting_of(const struct share_setting *setting, uint32_t number, const char *uuid)
+{
+    enum share_mode mode = setting->mode;
+    int64_t named;
+
+    for (size_t i = 0; i < setting->count; i++) {
+        const struct share_override *override = &setting->overrides[i];
+        bool meant = is_number(override->which)
+                         ? parse_integer(override->which, 0, UINT32_MAX, &named, NULL) == 0 && named == number
+                         : strncmp(uuid, override->which, strlen(override->which)) == 0;
+        if (meant)
+            mode = override->mode;
+    }
+    return mode;
+}
