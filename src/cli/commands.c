@@ -20,11 +20,12 @@ const struct command commands[] = {
     {"calibrate", "measure what this machine adds to a job's memory", &calibrate_argp, cmd_calibrate},
     {"evaluate", "hold an estimator against measured runs", &evaluate_argp, cmd_evaluate},
     {"trace", "build workload traces from published ones; show what is in one", &trace_argp, cmd_trace},
+    {"bench", "measure what metrics cost and say, and what sharing a GPU does", &bench_argp, cmd_bench},
     {"help", "explain a command", &help_argp, cmd_help},
 };
 const size_t command_count = sizeof commands / sizeof *commands;
 
-/* Those of `carma trace`, which calls them with argv[0] as it stands here. */
+/* Those of `carma bench` and `carma trace`, which call them with argv[0] as it stands here. */
 static const struct command subcommands[] = {
     {"trace build", "make a trace for a server from a published one", &trace_build_argp, cmd_trace_build},
     {"trace show", "show what a trace asks for", &trace_show_argp, cmd_trace_show},

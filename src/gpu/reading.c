@@ -2,8 +2,9 @@
 
 const char *gpu_metric_name(uint32_t metric)
 {
-    static const char *const names[GPU_METRIC_COUNT] = {"sm_activity",     "sm_occupancy", "dram_activity",
-                                                        "tensor_activity", "pcie_tx",      "pcie_rx"};
+    static const char *const names[GPU_METRIC_COUNT] = {
+        "sm_activity", "sm_occupancy", "dram_activity", "tensor_activity", "pcie_tx", "pcie_rx", "graphics_activity",
+    };
 
     return metric < GPU_METRIC_COUNT ? names[metric] : "unknown";
 }

@@ -26,6 +26,7 @@ enum gpu_metric {
     GPU_TENSOR_ACTIVITY, /* share of cycles in which a tensor pipe was busy (GPM ANY_TENSOR, DCGM 1004) */
     GPU_PCIE_TX,         /* from the GPU to the host (GPM 20, DCGM 1009) */
     GPU_PCIE_RX,         /* from the host to the GPU (GPM 21, DCGM 1010) */
+    GPU_GRAPHICS_ACTIVITY, /* share of time in which some engine was busy, however little (GPM GRAPHICS_UTIL, DCGM 1001) */
     GPU_METRIC_COUNT
 };
 
@@ -63,6 +64,8 @@ struct gpu_reading {
     char parent[GPU_UUID_SIZE]; /* GPU_INSTANCE: the UUID of the GPU that it is a part of; else "" */
     char name[GPU_NAME_SIZE];
     uint32_t index; /* NVML's: may change between boots; identity is the UUID. An instance has its parent's */
+    uint32_t gpu_instance;     /* GPU_INSTANCE: NVML's id of its GPU instance within the parent */
+    uint32_t compute_instance; /* GPU_INSTANCE: and of its compute instance within that */
     uint32_t kind;  /* enum gpu_kind */
     uint32_t valid; /* enum gpu_reading_bit */
     int32_t error;  /* NVML's return code where the device itself failed (e.g. 15 GPU_IS_LOST), else 0 */
