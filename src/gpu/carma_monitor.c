@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
+#include "gpu/chain.h"
 #include "gpu/frame.h"
 #include "gpu/nvml.h"
 #include "gpu/table.h"
@@ -26,6 +27,7 @@
 
 struct settings {
     const char *library;
+    const char *dcgm;
     int64_t period_ns; /* node time */
     bool once;
     bool text;
@@ -33,6 +35,7 @@ struct settings {
 
 static const struct argp_option options[] = {
     {"library", 'l', "PATH", 0, "The NVML library (default: $CARMA_NVML_LIBRARY, else libnvidia-ml.so.1)", 0},
+    {"dcgm", 'd', "PATH", 0, "The DCGM library (default: $CARMA_DCGM_LIBRARY, else libdcgm.so.4, else .3)", 0},
     {"period-ms", 'p', "N", 0, "Milliseconds of node time between two looks (default: 1000)", 0},
     {"once", 'o', NULL, 0, "Look once, over a short interval, and end", 0},
     {"text", 't', NULL, 0, "Print a table for people, as on a terminal, instead of frames", 0},
@@ -48,6 +51,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     switch (key) {
     case 'l':
         settings->library = value;
+        return 0;
+    case 'd':
+        settings->dcgm = value;
         return 0;
     case 'p':
         if (parse_integer(value, 1, PERIOD_MAX_MS, &period_ms, &err) < 0)
@@ -105,7 +111,7 @@ static int write_all(int fd, const char *bytes, size_t count)
 }
 
 /* 0 once the work is done or nobody reads it any more, else a negative errno. */
-static int watch(const struct settings *settings, int fd, void *state, struct error *err)
+static int watch(const struct settings *settings, int fd, struct gpu_chain *chain, struct error *err)
 {
     int64_t period_ns = nodetime_to_wall_ns(settings->period_ns);
     int64_t deadline_ns = nodetime_monotonic_wall_ns();
@@ -113,14 +119,14 @@ static int watch(const struct settings *settings, int fd, void *state, struct er
     CLEANUP(strbuf_release) struct strbuf out = {0};
 
     if (settings->once) {
-        gpu_backend_nvml.read(state, reading);
+        gpu_chain_read(chain, reading);
         if (!wait_until(fd, deadline_ns + nodetime_to_wall_ns(ONCE_INTERVAL_NS)))
             return 0;
     }
     for (;;) {
         int64_t now_ns;
         int rc;
-        gpu_backend_nvml.read(state, reading);
+        gpu_chain_read(chain, reading);
         strbuf_clear(&out);
         if (settings->text)
             gpu_table_format(reading, &out);
@@ -141,13 +147,23 @@ static int watch(const struct settings *settings, int fd, void *state, struct er
     }
 }
 
+/* The further sources, in the order in which they are asked. */
+static int open_chain(const struct settings *settings, struct gpu_chain **chain, struct error *err)
+{
+    const struct gpu_chain_link links[] = {
+        {NULL, NULL},
+    };
+
+    return gpu_chain_open(&gpu_backend_nvml, settings->library, links, settings->period_ns, chain, err);
+}
+
 int main(int argc, char **argv)
 {
     static const struct argp argp = {
         .options = options, .parser = parse_option, .doc = "Looks at this machine's GPUs. carmad starts it by itself."};
     struct settings settings = {.period_ns = NS_PER_SEC};
     struct error err = {""};
-    void *state = NULL;
+    struct gpu_chain *chain = NULL;
     int fd, rc;
 
     argp_err_exit_status = 2;
@@ -162,10 +178,10 @@ int main(int argc, char **argv)
     if (rc == 0 && (fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0))
         rc = error_set(&err, errno, "cannot set up stdout: %s", strerror(errno));
     if (rc == 0)
-        rc = gpu_backend_nvml.open(settings.library, &state, &err);
+        rc = open_chain(&settings, &chain, &err);
     if (rc == 0)
-        rc = watch(&settings, fd, state, &err);
-    gpu_backend_nvml.close(state);
+        rc = watch(&settings, fd, chain, &err);
+    gpu_chain_close(chain);
     close_fd(&fd);
     if (rc < 0)
         fprintf(stderr, "carma-monitor: %s\n", err.text);

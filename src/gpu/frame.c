@@ -60,17 +60,6 @@ static bool take(const unsigned char **from, size_t *left, void *to, size_t coun
     return true;
 }
 
-static bool plausible_measure(const struct gpu_measure *measure, uint32_t metric)
-{
-    bool activity = metric != GPU_PCIE_TX && metric != GPU_PCIE_RX;
-
-    if (measure->source >= GPU_SOURCE_COUNT || measure->at_ns < 0)
-        return false;
-    if (measure->source == GPU_SOURCE_UTILIZATION && metric != GPU_SM_ACTIVITY)
-        return false;
-    return measure->source == GPU_SOURCE_NONE || (measure->value >= 0 && (!activity || measure->value <= 1000));
-}
-
 /* Whether the values that claim to be valid can be. */
 static bool plausible(const struct gpu_reading *gpu)
 {
@@ -80,7 +69,7 @@ static bool plausible(const struct gpu_reading *gpu)
     if (gpu->valid & ~(uint32_t)KNOWN_BITS || gpu->kind >= GPU_KIND_COUNT || gpu->xid_at_ns < 0)
         return false;
     for (uint32_t i = 0; i < GPU_METRIC_COUNT; i++)
-        if (!plausible_measure(&gpu->metrics[i], i))
+        if (!gpu_measure_plausible(&gpu->metrics[i], i))
             return false;
     if ((gpu->valid & GPU_HAS_MEMORY) && (gpu->total_bytes < 0 || gpu->reserved_bytes < 0 || gpu->used_bytes < 0))
         return false;

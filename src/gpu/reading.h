@@ -3,6 +3,7 @@
 #ifndef CARMA_GPU_READING_H
 #define CARMA_GPU_READING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define GPU_UUID_SIZE 48
@@ -93,5 +94,8 @@ struct gpu_node_reading {
 
 const char *gpu_metric_name(uint32_t metric); /* "sm_activity", ..., "pcie_tx"; "unknown" out of range */
 const char *gpu_source_name(uint32_t source); /* "none", "gpm", "dcgm", "utilization"; "unknown" out of range */
+
+/* Whether it can be: a known source, and a value within the metric's range (always, without a source). */
+bool gpu_measure_plausible(const struct gpu_measure *measure, uint32_t metric);
 
 #endif
