@@ -130,12 +130,14 @@ static void explain(const struct gpu_chain *chain, const char *what, struct gpu_
 {
     const struct link *closed = NULL;
 
-    if (reading->limits[0])
+    if (reading->limits[0]) /* the backend or a source said it better */
         return;
     for (size_t i = 0; i < chain->link_count && !closed; i++)
         closed = chain->links[i].open ? NULL : &chain->links[i];
-    snprintf(reading->limits, sizeof reading->limits, "%s%s%s", what, closed ? ": " : "",
-             closed ? closed->error.text : "");
+    if (closed)
+        snprintf(reading->limits, sizeof reading->limits, "%.56s: %.100s", what, closed->error.text);
+    else
+        snprintf(reading->limits, sizeof reading->limits, "%s", what);
 }
 
 void gpu_chain_read(struct gpu_chain *chain, struct gpu_node_reading *reading)
@@ -155,7 +157,7 @@ void gpu_chain_read(struct gpu_chain *chain, struct gpu_node_reading *reading)
     }
     missed = stand_in(chain, reading);
     if (stuck)
-        explain(chain, "metrics are stuck at zero since an Xid: restart nv-hostengine, or reset the GPU", reading);
+        explain(chain, "zeros since an Xid are not believed", reading);
     else if (missed)
         explain(chain, "SM activity is not measured, utilisation stands in", reading);
     else if (lacking && lacks_still(reading))

@@ -1,0 +1,337 @@
+/* Who is asked for a metric, when, and what is made of the answer: a backend and sources of the test's own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "gpu/chain.h"
+
+#define PERIOD_NS (1000 * NS_PER_MS)
+
+/* What the next look sees; the backend hands it out. */
+static struct gpu_node_reading scene, seen;
+static struct gpu_chain *chain;
+
+static int backend_open(const char *library, void **state, struct error *err)
+{
+    return library ? error_set(err, ENODEV, "no such backend") : 0;
+}
+
+static void backend_read(void *state, struct gpu_node_reading *reading)
+{
+    *reading = scene;
+}
+
+static int closed;
+
+static void backend_close(void *state)
+{
+    closed++;
+}
+
+static const struct gpu_backend backend = {backend_open, backend_read, backend_close};
+
+/* A source that has `source_value` for every metric that is asked of it. */
+static int opened, asked, open_code;
+static int64_t source_value;
+static const char *source_library;
+
+static int source_open(const char *library, int64_t period_ns, void **state, struct error *err)
+{
+    assert_int_equal(period_ns, PERIOD_NS);
+    source_library = library;
+    opened++;
+    return open_code ? error_set(err, open_code, "the source is not there: install it") : 0;
+}
+
+static void source_read(void *state, struct gpu_node_reading *reading)
+{
+    asked++;
+    for (uint32_t i = 0; i < reading->count; i++)
+        for (uint32_t m = 0; m < GPU_METRIC_COUNT; m++)
+            if (reading->gpus[i].metrics[m].source == GPU_SOURCE_NONE)
+                reading->gpus[i].metrics[m] = (struct gpu_measure){
+                    .source = GPU_SOURCE_DCGM, .value = source_value, .at_ns = reading->at_ns};
+}
+
+static const struct gpu_metric_source source = {"second", source_open, source_read, backend_close};
+static const struct gpu_chain_link with_source[] = {{&source, "the path"}, {NULL, NULL}};
+static const struct gpu_chain_link alone[] = {{NULL, NULL}};
+
+static void begin(const struct gpu_chain_link *links)
+{
+    struct error err;
+
+    memset(&scene, 0, sizeof scene);
+    opened = asked = closed = open_code = 0;
+    source_value = 300;
+    scene.at_ns = 1000 * NS_PER_SEC;
+    scene.count = 1;
+    strcpy(scene.gpus[0].uuid, "GPU-a");
+    scene.gpus[0].valid = GPU_HAS_UTILIZATION | GPU_HAS_PROCESSES;
+    scene.gpus[0].utilization_permille = 900;
+    assert_int_equal(gpu_chain_open(&backend, NULL, links, PERIOD_NS, &chain, &err), 0);
+}
+
+static void look(void)
+{
+    gpu_chain_read(chain, &seen);
+    scene.at_ns += PERIOD_NS;
+}
+
+static void end(void)
+{
+    gpu_chain_close(chain);
+}
+
+static void set_all(struct gpu_reading *gpu, uint32_t from, int64_t value)
+{
+    for (uint32_t m = 0; m < GPU_METRIC_COUNT; m++)
+        gpu->metrics[m] = (struct gpu_measure){.source = from, .value = value, .at_ns = scene.at_ns};
+}
+
+static void assert_measure(const struct gpu_measure *measure, uint32_t from, int64_t value)
+{
+    assert_int_equal(measure->source, from);
+    if (from)
+        assert_int_equal(measure->value, value);
+}
+
+static void test_a_backend_that_cannot_open(void **state)
+{
+    struct error err;
+
+    assert_int_equal(gpu_chain_open(&backend, "x", with_source, PERIOD_NS, &chain, &err), -ENODEV);
+    assert_string_equal(err.text, "no such backend");
+    gpu_chain_close(NULL);
+}
+
+static void test_nothing_lacks_nobody_is_asked(void **state)
+{
+    begin(with_source);
+    set_all(&scene.gpus[0], GPU_SOURCE_GPM, 0);
+    for (int i = 0; i < 5; i++)
+        look();
+    assert_int_equal(opened, 0);
+    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_GPM, 0);
+    assert_string_equal(seen.limits, "");
+    end();
+    assert_int_equal(closed, 1);
+}
+
+/* The first look has no interval: neither the source nor utilisation may step in for it. */
+static void test_the_source_fills_what_lacks(void **state)
+{
+    begin(with_source);
+    scene.gpus[0].metrics[GPU_PCIE_TX] = (struct gpu_measure){GPU_SOURCE_GPM, 0, 5 * MIB, 7};
+    look();
+    assert_int_equal(opened, 0);
+    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_NONE, 0);
+    look();
+    assert_int_equal(opened, 1);
+    assert_string_equal(source_library, "the path");
+    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_DCGM, 300);
+    assert_measure(&seen.gpus[0].metrics[GPU_PCIE_TX], GPU_SOURCE_GPM, 5 * MIB);
+    assert_int_equal(seen.gpus[0].metrics[GPU_PCIE_TX].at_ns, 7);
+    assert_string_equal(seen.limits, "");
+    source_value = 1001; /* impossible: no value, and no frame that the daemon refuses; one look is no reason to step in */
+    look();
+    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_NONE, 0);
+    look();
+    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_UTILIZATION, 900);
+    end();
+    assert_int_equal(closed, 2);
+}
+
+static void test_utilization_stands_in(void **state)
+{
+    begin(alone);
+    scene.count = 4;
+    for (int i = 1; i < 4; i++)
+        scene.gpus[i] = scene.gpus[0];
+    strcpy(scene.gpus[1].uuid, "GPU-b");
+    scene.gpus[1].kind = GPU_PARTITIONED;
+    strcpy(scene.gpus[2].uuid, "MIG-c");
+    strcpy(scene.gpus[2].parent, "GPU-b");
+    scene.gpus[2].kind = GPU_INSTANCE;
+    strcpy(scene.gpus[3].uuid, "GPU-d");
+    scene.gpus[3].valid = 0;
+    look();
+    look();
+    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_UTILIZATION, 900);
+    assert_int_equal(seen.gpus[0].metrics[GPU_SM_ACTIVITY].at_ns, seen.at_ns);
+    assert_measure(&seen.gpus[0].metrics[GPU_DRAM_ACTIVITY], GPU_SOURCE_NONE, 0);
+    for (int i = 1; i < 4; i++)
+        assert_measure(&seen.gpus[i].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_NONE, 0);
+    assert_string_equal(seen.limits, "SM activity is not measured, utilisation stands in");
+    end();
+}
+
+static void test_a_source_that_cannot_open_is_tried_again_in_a_minute(void **state)
+{
+    begin(with_source);
+    open_code = ENOENT;
+    look();
+    for (int i = 0; i < 60; i++)
+        look();
+    assert_int_equal(opened, 1);
+    assert_int_equal(asked, 0);
+    assert_string_equal(seen.limits,
+                        "SM activity is not measured, utilisation stands in: the source is not there: install it");
+    look();
+    assert_int_equal(opened, 2);
+    open_code = 0;
+    for (int i = 0; i < 60; i++)
+        look();
+    assert_int_equal(opened, 3);
+    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_DCGM, 300);
+    scene.gpus[0].metrics[GPU_SM_ACTIVITY] = (struct gpu_measure){GPU_SOURCE_GPM, 0, 10, 1};
+    source_value = -1;
+    look();
+    assert_string_equal(seen.limits, "not all activity is measured");
+    strcpy(scene.limits, "the backend's own");
+    look();
+    assert_string_equal(seen.limits, "the backend's own");
+    end();
+}
+
+/* A clock that was set back starts the patience anew, and ends no wait for ever. */
+static void test_a_clock_set_back(void **state)
+{
+    begin(with_source);
+    open_code = ENOENT;
+    look();
+    look();
+    assert_int_equal(opened, 1);
+    scene.at_ns = NS_PER_SEC;
+    look();
+    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_NONE, 0);
+    look();
+    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_UTILIZATION, 900);
+    assert_int_equal(opened, 2);
+    end();
+}
+
+static void test_a_failed_gpu_lacks_nothing(void **state)
+{
+    begin(with_source);
+    scene.gpus[0].error = 15;
+    look();
+    look();
+    assert_int_equal(opened, 0);
+    scene.gpus[0].error = 0;
+    scene.gpus[0].uuid[0] = '\0';
+    look();
+    look();
+    assert_int_equal(opened, 0);
+    assert_string_equal(seen.limits, "");
+    end();
+}
+
+static void test_zeros_stuck_since_an_xid(void **state)
+{
+    struct gpu_reading *gpu = &scene.gpus[0];
+
+    begin(alone);
+    set_all(gpu, GPU_SOURCE_GPM, 0);
+    look();
+    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_GPM, 0); /* no Xid: believed */
+    gpu->xid = 31;
+    gpu->xid_count = 1;
+    gpu->xid_at_ns = scene.at_ns;
+    set_all(gpu, GPU_SOURCE_GPM, 400); /* the interval began before the Xid: no proof */
+    look();
+    set_all(gpu, GPU_SOURCE_GPM, 0);
+    look();
+    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_NONE, 0);
+    assert_measure(&seen.gpus[0].metrics[GPU_PCIE_RX], GPU_SOURCE_NONE, 0);
+    assert_non_null(strstr(seen.limits, "zeros since an Xid"));
+    look();
+    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_UTILIZATION, 900);
+    gpu->utilization_permille = 0; /* then zero it may well be */
+    look();
+    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_GPM, 0);
+    assert_string_equal(seen.limits, "");
+    gpu->utilization_permille = 900;
+    gpu->metrics[GPU_PCIE_TX].value = 1; /* some traffic proves nothing about SMs */
+    look();
+    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_NONE, 0);
+    assert_measure(&seen.gpus[0].metrics[GPU_PCIE_TX], GPU_SOURCE_GPM, 1);
+    gpu->metrics[GPU_SM_ACTIVITY].value = 1; /* it moves: from here on every zero is one */
+    look();
+    gpu->metrics[GPU_SM_ACTIVITY].value = 0;
+    look();
+    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_GPM, 0);
+    assert_measure(&seen.gpus[0].metrics[GPU_TENSOR_ACTIVITY], GPU_SOURCE_GPM, 0);
+    gpu->xid_count = 2; /* until the next Xid */
+    look();
+    look();
+    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_NONE, 0);
+    end();
+}
+
+/* What is stuck in one source is asked of the next, and judged there again. */
+static void test_the_next_source_is_asked_for_what_is_stuck(void **state)
+{
+    begin(with_source);
+    set_all(&scene.gpus[0], GPU_SOURCE_GPM, 0);
+    scene.gpus[0].xid_count = 1;
+    look();
+    look();
+    look();
+    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_DCGM, 300);
+    scene.gpus[0].xid_count = 2;
+    source_value = 0;
+    look();
+    look();
+    look();
+    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_UTILIZATION, 900);
+    end();
+}
+
+/* An instance's Xids are its parent's; that it works, only its processes say. */
+static void test_a_stuck_instance(void **state)
+{
+    struct gpu_reading *parent = &scene.gpus[0], *instance = &scene.gpus[1];
+
+    begin(alone);
+    scene.count = 2;
+    parent->kind = GPU_PARTITIONED;
+    parent->xid_count = 1;
+    instance->kind = GPU_INSTANCE;
+    strcpy(instance->uuid, "MIG-b");
+    strcpy(instance->parent, "GPU-a");
+    instance->valid = GPU_HAS_PROCESSES;
+    set_all(instance, GPU_SOURCE_GPM, 0);
+    look();
+    look();
+    assert_measure(&seen.gpus[1].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_GPM, 0);
+    instance->process_count = 1;
+    look();
+    assert_measure(&seen.gpus[1].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_NONE, 0);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_backend_that_cannot_open),
+        cmocka_unit_test(test_nothing_lacks_nobody_is_asked),
+        cmocka_unit_test(test_the_source_fills_what_lacks),
+        cmocka_unit_test(test_utilization_stands_in),
+        cmocka_unit_test(test_a_source_that_cannot_open_is_tried_again_in_a_minute),
+        cmocka_unit_test(test_a_clock_set_back),
+        cmocka_unit_test(test_a_failed_gpu_lacks_nothing),
+        cmocka_unit_test(test_zeros_stuck_since_an_xid),
+        cmocka_unit_test(test_the_next_source_is_asked_for_what_is_stuck),
+        cmocka_unit_test(test_a_stuck_instance),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
