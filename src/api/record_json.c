@@ -116,6 +116,9 @@ static int put_field(struct strbuf *out, const struct record *record, const stru
     case FIELD_I32:
         put_i64(out, *(const int32_t *)value);
         return 0;
+    case FIELD_U64:
+        put_u64(out, *(const uint64_t *)value);
+        return 0;
     case FIELD_I64:
         put_i64(out, *(const int64_t *)value);
         return 0;
@@ -263,6 +266,10 @@ static int get_field(const json_t *object, const char *type, const struct record
     case FIELD_I64:
         rc = get_integer(value, type, field->name, INT64_MIN, INT64_MAX, &number, err);
         *(int64_t *)to = number;
+        break;
+    case FIELD_U64: /* numbers of jobs */
+        rc = get_integer(value, type, field->name, 0, INT64_MAX, &number, err);
+        *(uint64_t *)to = (uint64_t)number;
         break;
     case FIELD_TEXT:
         if (!json_is_string(value) || json_string_length(value) >= field->size)

@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "core/core_internal.h"
+#include "core/snapshot.h"
 
 struct core *core_new(void)
 {
@@ -155,7 +156,7 @@ static int apply_reconfigured(struct core *core, const struct core_config *confi
     return 0;
 }
 
-static int apply_gpu_back(struct core *core, const struct record_gpu *record, struct error *err)
+int core_apply_gpu_back(struct core *core, const struct record_gpu *record, struct error *err)
 {
     struct gpu *gpu;
 
@@ -189,17 +190,25 @@ static bool is_reading(int32_t permille)
     return permille >= -1 && permille <= 1000;
 }
 
-static int apply_sample(struct core *core, const struct record *record, struct error *err)
+int core_check_sample(const struct core *core, const struct record_sample *sample, struct error *err)
 {
-    const struct record_sample *sample = &record->sample;
-    struct gpu *gpu;
-    bool opens;
-
     if (sample->gpu >= core->gpu_count)
         return error_set(err, ENOENT, "there is no GPU %" PRIu32, sample->gpu);
     if (sample->used_bytes < 0 || sample->foreign_bytes < -1 || !is_reading(sample->smact_permille) ||
         !is_reading(sample->smocc_permille) || !is_reading(sample->dram_permille))
         return error_set(err, EINVAL, "the sample of GPU %" PRIu32 " is out of range", sample->gpu);
+    return 0;
+}
+
+static int apply_sample(struct core *core, const struct record *record, struct error *err)
+{
+    const struct record_sample *sample = &record->sample;
+    struct gpu *gpu;
+    bool opens;
+    int status = core_check_sample(core, sample, err);
+
+    if (status != 0)
+        return status;
     gpu = core->gpus[sample->gpu];
     /* Most samples open nothing where use and activity are not looked at. */
     opens = !gpu->measured || core_watches_load(core) || gpu->foreign_bytes != sample->foreign_bytes ||
@@ -216,7 +225,7 @@ static int apply_sample(struct core *core, const struct record *record, struct e
     return 0;
 }
 
-static int apply_submitted(struct core *core, const struct record *record, struct error *err)
+int core_add_job(struct core *core, const struct record *record, struct job **added, struct error *err)
 {
     const struct record_submitted *wants = &record->submitted;
     struct job *job;
@@ -234,10 +243,21 @@ static int apply_submitted(struct core *core, const struct record *record, struc
     job->claim_bytes = wants->claim_bytes;
     job->submitted_ns = record->at_ns;
     job->history = belief_history(core, wants->workload);
+    HASH_ADD(hh, core->jobs, id, sizeof job->id, job);
+    *added = job;
+    return 0;
+}
+
+static int apply_submitted(struct core *core, const struct record *record, struct error *err)
+{
+    struct job *job;
+    int status = core_add_job(core, record, &job, err);
+
+    if (status != 0)
+        return status;
     if (core->config.paced && !core_head(core) && core->next_decision_ns < record->at_ns + core->config.decide_period_ns)
         core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
     job->state = job_state_after(JOB_STATE_COUNT, record);
-    HASH_ADD(hh, core->jobs, id, sizeof job->id, job);
     queue_insert_by_id(job->state == JOB_HELD ? &core->held : &core->waiting, job);
     return 0;
 }
@@ -503,7 +523,7 @@ static int apply(struct core *core, const struct record *record, struct error *e
     case RECORD_RECONFIGURED:
         return apply_reconfigured(core, &record->config, err);
     case RECORD_GPU_BACK:
-        return apply_gpu_back(core, &record->gpu, err);
+        return core_apply_gpu_back(core, &record->gpu, err);
     case RECORD_GPU_LOST:
         if (record->gpu.gpu >= core->gpu_count)
             return error_set(err, ENOENT, "there is no GPU %" PRIu32, record->gpu.gpu);
@@ -526,6 +546,8 @@ static int apply(struct core *core, const struct record *record, struct error *e
     default:
         if (record->type == RECORD_NONE || record->type >= RECORD_TYPE_COUNT)
             return error_set(err, EINVAL, "record type %" PRIu32 " does not exist", record->type);
+        if (record_is_state(record->type))
+            return snapshot_apply(core, record, err);
         return apply_to_job(core, record, err);
     }
 }
@@ -535,6 +557,9 @@ int core_apply(struct core *core, const struct record *record, struct error *err
     int status = apply(core, record, err);
     struct job *head = core_head(core);
 
+    if (status == 0 && record_is_state(record->type))
+        return 0; /* a snapshot holds who heads the queue since when */
+    core->restoring &= status != 0;
     if (status == 0 && head && head->headed_ns == 0)
         head->headed_ns = record->at_ns;
     return status;

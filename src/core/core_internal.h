@@ -27,6 +27,7 @@ struct core {
     uint64_t reserved_job;     /* the one that has GPUs reserved; 0: none */
     uint32_t settling_count;   /* of the GPUs with a settling_job */
     int64_t smallest_gpu_bytes; /* total, of the GPUs: a cache */
+    bool restoring;            /* a snapshot is being applied: until the first record of another kind */
     /* Caches, not state: what opened since a job was last examined decides whether it is worth another look. */
     uint64_t openings;
     struct gpu *last_opened;
@@ -43,6 +44,11 @@ bool core_decision_due(const struct core *core, int64_t now_ns);
 
 /* How many jobs are looked at: the head, and the backfill window behind it. */
 uint64_t core_reach(const struct core *core);
+
+/* What applying records and restoring a snapshot have in common. */
+int core_apply_gpu_back(struct core *core, const struct record_gpu *record, struct error *err);
+int core_check_sample(const struct core *core, const struct record_sample *sample, struct error *err);
+int core_add_job(struct core *core, const struct record *submitted, struct job **added, struct error *err);
 
 /* Whether the job wants GPUs without residents. */
 bool job_wants_idle(const struct core *core, const struct job *job);

@@ -81,6 +81,62 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_RESERVED, "count", FIELD_U32, reserved.count),
     {RECORD_RESERVED, "gpus", FIELD_U32_ARRAY, offsetof(struct record, reserved.gpus), RECORD_MAX_GPUS, false, 0},
     MEMBER(RECORD_WAITED, "until_ns", FIELD_I64, waited.until_ns),
+    MEMBER(RECORD_STATE_CORE, "next_decision_ns", FIELD_I64, state_core.next_decision_ns),
+    MEMBER(RECORD_STATE_CORE, "round_robin_next", FIELD_U32, state_core.round_robin_next),
+    MEMBER(RECORD_STATE_CORE, "reserved_job", FIELD_U64, state_core.reserved_job),
+    MEMBER(RECORD_STATE_GPU, "gpu", FIELD_U32, state_gpu.gpu.gpu),
+    TEXT(RECORD_STATE_GPU, "uuid", state_gpu.gpu.uuid),
+    MEMBER(RECORD_STATE_GPU, "total_bytes", FIELD_I64, state_gpu.gpu.total_bytes),
+    MEMBER(RECORD_STATE_GPU, "share", FIELD_U32, state_gpu.gpu.share),
+    MEMBER(RECORD_STATE_GPU, "instance", FIELD_BOOL, state_gpu.gpu.instance),
+    MEMBER(RECORD_STATE_GPU, "lost", FIELD_BOOL, state_gpu.lost),
+    MEMBER(RECORD_STATE_GPU, "measured", FIELD_BOOL, state_gpu.measured),
+    MEMBER(RECORD_STATE_GPU, "used_bytes", FIELD_I64, state_gpu.sample.used_bytes),
+    MEMBER(RECORD_STATE_GPU, "foreign_bytes", FIELD_I64, state_gpu.sample.foreign_bytes),
+    MEMBER(RECORD_STATE_GPU, "smact_permille", FIELD_I32, state_gpu.sample.smact_permille),
+    MEMBER(RECORD_STATE_GPU, "smocc_permille", FIELD_I32, state_gpu.sample.smocc_permille),
+    MEMBER(RECORD_STATE_GPU, "dram_permille", FIELD_I32, state_gpu.sample.dram_permille),
+    MEMBER(RECORD_STATE_GPU, "reserved_for", FIELD_U64, state_gpu.reserved_for),
+    MEMBER(RECORD_STATE_GPU, "reserved_ns", FIELD_I64, state_gpu.reserved_ns),
+    MEMBER(RECORD_STATE_GPU, "settling_job", FIELD_U64, state_gpu.settling_job),
+    MEMBER(RECORD_STATE_GPU, "closed_until_ns", FIELD_I64, state_gpu.closed_until_ns),
+    MEMBER(RECORD_STATE_GPU, "changed_ns", FIELD_I64, state_gpu.changed_ns),
+    MEMBER(RECORD_STATE_GPU, "learned_ns", FIELD_I64, state_gpu.learned_ns),
+    TEXT(RECORD_STATE_HISTORY, "workload", state_history.workload),
+    MEMBER(RECORD_STATE_HISTORY, "runs", FIELD_U32, state_history.runs),
+    MEMBER(RECORD_STATE_HISTORY, "first_bytes", FIELD_I64, state_history.first_bytes),
+    MEMBER(RECORD_STATE_HISTORY, "distance_sum", FIELD_I64, state_history.distance_sum),
+    MEMBER(RECORD_STATE_HISTORY, "distance_squares", FIELD_I64, state_history.distance_squares),
+    MEMBER(RECORD_STATE_HISTORY, "peak_bytes", FIELD_I64, state_history.peak_bytes),
+    MEMBER(RECORD_STATE_HISTORY, "activity_permille", FIELD_I32, state_history.activity_permille),
+    MEMBER(RECORD_STATE_HISTORY, "variance", FIELD_I64, state_history.variance),
+    MEMBER(RECORD_STATE_JOB, "uid", FIELD_U32, state_job.wants.uid),
+    MEMBER(RECORD_STATE_JOB, "gpus", FIELD_U32, state_job.wants.gpus),
+    MEMBER(RECORD_STATE_JOB, "wanted_bytes", FIELD_I64, state_job.wants.claim_bytes),
+    MEMBER(RECORD_STATE_JOB, "claim_source", FIELD_U32, state_job.wants.claim_source),
+    MEMBER(RECORD_STATE_JOB, "smact_permille", FIELD_I32, state_job.wants.smact_permille),
+    MEMBER(RECORD_STATE_JOB, "max_slowdown_permille", FIELD_I32, state_job.wants.max_slowdown_permille),
+    MEMBER(RECORD_STATE_JOB, "share", FIELD_U32, state_job.wants.share),
+    MEMBER(RECORD_STATE_JOB, "exclusive", FIELD_BOOL, state_job.wants.exclusive),
+    MEMBER(RECORD_STATE_JOB, "held", FIELD_BOOL, state_job.wants.held),
+    TEXT(RECORD_STATE_JOB, "workload", state_job.wants.workload),
+    MEMBER(RECORD_STATE_JOB, "state", FIELD_U32, state_job.state),
+    MEMBER(RECORD_STATE_JOB, "submitted_ns", FIELD_I64, state_job.submitted_ns),
+    MEMBER(RECORD_STATE_JOB, "placed_ns", FIELD_I64, state_job.placed_ns),
+    MEMBER(RECORD_STATE_JOB, "recovery", FIELD_BOOL, state_job.recovery),
+    MEMBER(RECORD_STATE_JOB, "signalled", FIELD_BOOL, state_job.signalled),
+    MEMBER(RECORD_STATE_JOB, "crashes", FIELD_U32, state_job.crashes),
+    MEMBER(RECORD_STATE_JOB, "crashed_alone", FIELD_BOOL, state_job.crashed_alone),
+    MEMBER(RECORD_STATE_JOB, "crash_needed_bytes", FIELD_I64, state_job.crash_needed_bytes),
+    MEMBER(RECORD_STATE_JOB, "crash_available_bytes", FIELD_I64, state_job.crash_available_bytes),
+    MEMBER(RECORD_STATE_JOB, "signal_retry_ns", FIELD_I64, state_job.signal_retry_ns),
+    MEMBER(RECORD_STATE_JOB, "claim_bytes", FIELD_I64, state_job.claim_bytes),
+    MEMBER(RECORD_STATE_JOB, "first_use_ns", FIELD_I64, state_job.first_use_ns),
+    MEMBER(RECORD_STATE_JOB, "headed_ns", FIELD_I64, state_job.headed_ns),
+    MEMBER(RECORD_STATE_PLACEMENT, "gpu", FIELD_U32, state_placement.gpu),
+    MEMBER(RECORD_STATE_PLACEMENT, "bytes", FIELD_I64, state_placement.bytes),
+    MEMBER(RECORD_STATE_RESIDENT, "gpu", FIELD_U32, state_resident.gpu),
+    MEMBER(RECORD_STATE_QUEUED, "queue", FIELD_U32, state_queued.queue),
 };
 const size_t record_field_count = array_size(record_fields);
 
@@ -114,6 +170,13 @@ const char *record_type_name(uint32_t type)
         [RECORD_TRIMMED] = "trimmed",
         [RECORD_RESERVED] = "reserved",
         [RECORD_WAITED] = "waited",
+        [RECORD_STATE_CORE] = "state_core",
+        [RECORD_STATE_GPU] = "state_gpu",
+        [RECORD_STATE_HISTORY] = "state_history",
+        [RECORD_STATE_JOB] = "state_job",
+        [RECORD_STATE_PLACEMENT] = "state_placement",
+        [RECORD_STATE_RESIDENT] = "state_resident",
+        [RECORD_STATE_QUEUED] = "state_queued",
     };
 
     return type < RECORD_TYPE_COUNT ? names[type] : "unknown";
@@ -136,7 +199,12 @@ const char *claim_source_name(uint32_t source)
 
 bool record_is_decision(uint32_t type)
 {
-    return type >= RECORD_PLACED && type < RECORD_TYPE_COUNT;
+    return type >= RECORD_PLACED && type < RECORD_STATE_CORE;
+}
+
+bool record_is_state(uint32_t type)
+{
+    return type >= RECORD_STATE_CORE && type < RECORD_TYPE_COUNT;
 }
 
 struct record *record_list_add(struct record_list *list, const struct record *record)

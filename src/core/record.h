@@ -49,6 +49,14 @@ enum record_type {
     RECORD_TRIMMED,   /* the running job's claim is now this: it was seen to need less than was booked */
     RECORD_RESERVED,  /* these GPUs are kept for the job, which has let others pass for too long */
     RECORD_WAITED,    /* nothing could be placed; the next attempt is not before then (paced loops) */
+    /* a state as it was: what core_snapshot makes and nothing else holds, after a RECONFIGURED and in this order */
+    RECORD_STATE_CORE,      /* what belongs to no GPU and no job */
+    RECORD_STATE_GPU,
+    RECORD_STATE_HISTORY,   /* what is known of a workload */
+    RECORD_STATE_JOB,       /* one that has not ended, followed by its placements */
+    RECORD_STATE_PLACEMENT,
+    RECORD_STATE_RESIDENT,  /* in the order of arrival on each GPU */
+    RECORD_STATE_QUEUED,    /* in the order of each queue */
     RECORD_TYPE_COUNT
 };
 
@@ -155,6 +163,66 @@ struct record_waited {
     int64_t until_ns;
 };
 
+/* The states of core.h's structs, member for member; what each means is said there (core/ledger.h, core/job.h,
+ * core/belief.h). */
+struct record_state_core {
+    int64_t next_decision_ns;
+    uint32_t round_robin_next;
+    uint64_t reserved_job;
+};
+
+struct record_state_gpu {
+    struct record_gpu gpu;
+    bool lost;
+    bool measured;
+    struct record_sample sample; /* but its `gpu` */
+    uint64_t reserved_for;
+    int64_t reserved_ns;
+    uint64_t settling_job;
+    int64_t closed_until_ns;
+    int64_t changed_ns;
+    int64_t learned_ns;
+};
+
+struct record_state_history {
+    char workload[RECORD_WORKLOAD_SIZE];
+    uint32_t runs;
+    int64_t first_bytes;
+    int64_t distance_sum;
+    int64_t distance_squares;
+    int64_t peak_bytes;
+    int32_t activity_permille;
+    int64_t variance;
+};
+
+struct record_state_job {
+    struct record_submitted wants;
+    uint32_t state; /* enum job_state */
+    int64_t submitted_ns;
+    int64_t placed_ns;
+    bool recovery;
+    bool signalled;
+    uint32_t crashes;
+    bool crashed_alone;
+    int64_t crash_needed_bytes;
+    int64_t crash_available_bytes;
+    int64_t signal_retry_ns;
+    int64_t claim_bytes;
+    int64_t first_use_ns;
+    int64_t headed_ns;
+};
+
+struct record_gpu_number {
+    uint32_t gpu;
+};
+
+/* Queues by number: waiting, recovering, held, undecided, trimming. */
+#define RECORD_QUEUES 5
+
+struct record_state_queued {
+    uint32_t queue;
+};
+
 struct record {
     uint32_t type; /* enum record_type */
     int64_t at_ns;
@@ -172,10 +240,17 @@ struct record {
         struct record_reserved reserved;
         struct record_trimmed trimmed;
         struct record_waited waited;
+        struct record_state_core state_core;
+        struct record_state_gpu state_gpu;
+        struct record_state_history state_history;
+        struct record_state_job state_job;
+        struct record_memory state_placement;
+        struct record_gpu_number state_resident;
+        struct record_state_queued state_queued;
     };
 };
 
-enum field_kind { FIELD_BOOL, FIELD_U32, FIELD_I32, FIELD_I64, FIELD_TEXT, FIELD_U32_ARRAY };
+enum field_kind { FIELD_BOOL, FIELD_U32, FIELD_I32, FIELD_I64, FIELD_U64, FIELD_TEXT, FIELD_U32_ARRAY };
 
 /* One member of a record of one type. `size`: of a FIELD_TEXT, the room; of a FIELD_U32_ARRAY, the most elements (how
  * many count is in the record's `count` field, which comes just before). `later`: records that an earlier carma wrote may lack it;
@@ -197,6 +272,7 @@ const char *record_type_name(uint32_t type);     /* "submitted"; "unknown" out o
 const char *exit_cause_name(uint32_t cause);     /* "completed", "failed", "gpu_oom", ... */
 const char *claim_source_name(uint32_t source);  /* "unknown", "declared", "recorded", "estimated" */
 bool record_is_decision(uint32_t type);
+bool record_is_state(uint32_t type);
 
 /* A growable list of records. Zero-initialise. */
 struct record_list {

@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "core/core_internal.h"
+#include "core/snapshot.h"
 #include "random.h"
 
 #define MAX_JOBS 4096
@@ -614,13 +615,38 @@ static void world_free(struct world *world)
     free(world);
 }
 
-static uint64_t run(uint64_t seed, int steps, size_t *records)
+/* The world goes on with a core that was restored from a snapshot of its own. */
+static void restore(struct world *world)
+{
+    CLEANUP(free_ptr) char *before = core_dump(world->core);
+    CLEANUP(free_ptr) char *after = NULL;
+    struct record_list snapshot = {0};
+    struct error err;
+
+    core_snapshot(world->core, world->now_ns, &snapshot);
+    core_free(world->core);
+    world->core = core_new();
+    apply_all(world->core, &snapshot, 0, snapshot.count);
+    record_list_release(&snapshot);
+    if (core_check(world->core, &err) != 0)
+        fail(world, "a snapshot is refused: %s", err.text);
+    after = core_dump(world->core);
+    if (strcmp(before, after) != 0) {
+        fprintf(stderr, "before:\n%s", before);
+        fail(world, "a snapshot gives another state than it was made of");
+    }
+}
+
+/* `restore_every` so many steps; 0: never. */
+static uint64_t run(uint64_t seed, int steps, int restore_every, size_t *records)
 {
     struct world *world = world_new(seed);
     uint64_t placements = 0, hash = UINT64_C(1469598103934665603);
 
     for (int i = 0; i < steps; i++) {
         step(world);
+        if (restore_every && i % restore_every == 0)
+            restore(world);
         if (i % 64 == 63)
             check_replay(world);
     }
@@ -642,8 +668,12 @@ int main(int argc, char **argv)
     size_t records = 0;
 
     for (uint64_t seed = first; seed < first + runs; seed++) {
-        uint64_t one = run(seed, 600, &records);
-        if (seed % 16 == 1 && one != run(seed, 600, &records)) {
+        uint64_t one = run(seed, 600, 0, &records);
+        if (seed % 4 == 2 && one != run(seed, 600, 5, &records)) {
+            fprintf(stderr, "seed %" PRIu64 ": restored from snapshots, other decisions were made\n", seed);
+            return 1;
+        }
+        if (seed % 16 == 1 && one != run(seed, 600, 0, &records)) {
             fprintf(stderr, "seed %" PRIu64 ": the same inputs gave other decisions\n", seed);
             return 1;
         }

@@ -85,6 +85,9 @@ static void random_record(struct record *record, uint32_t type)
         case FIELD_I32:
             *(int32_t *)at = (int32_t)random_bits((uint32_t)INT32_MIN, INT32_MAX);
             break;
+        case FIELD_U64: /* a job */
+            *(uint64_t *)at = next_random() & INT64_MAX;
+            break;
         case FIELD_I64:
             *(int64_t *)at = (int64_t)random_bits((uint64_t)INT64_MIN, INT64_MAX);
             break;

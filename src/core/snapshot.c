@@ -1,0 +1,329 @@
+#include "core/snapshot.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/core_internal.h"
+
+/* ---- Taking one ---- */
+
+static struct queue *queue_numbered(struct core *core, uint32_t number)
+{
+    struct queue *const queues[RECORD_QUEUES] = {&core->waiting, &core->recovering, &core->held, &core->undecided,
+                                                 &core->trimming};
+
+    return number < RECORD_QUEUES ? queues[number] : NULL;
+}
+
+static void take_gpu(const struct gpu *gpu, int64_t at_ns, struct record_list *out)
+{
+    struct record record = {.type = RECORD_STATE_GPU, .at_ns = at_ns};
+    struct record_state_gpu *state = &record.state_gpu;
+
+    *state = (struct record_state_gpu){
+        .gpu = {.gpu = gpu->number, .total_bytes = gpu->total_bytes},
+        .lost = gpu->lost,
+        .measured = gpu->measured,
+        .sample = {.used_bytes = gpu->used_bytes,
+                   .foreign_bytes = gpu->foreign_bytes,
+                   .smact_permille = gpu->smact_permille,
+                   .smocc_permille = gpu->smocc_permille,
+                   .dram_permille = gpu->dram_permille},
+        .reserved_for = gpu->reserved_for,
+        .reserved_ns = gpu->reserved_ns,
+        .settling_job = gpu->settling_job,
+        .closed_until_ns = gpu->closed_until_ns,
+        .changed_ns = gpu->changed_ns,
+        .learned_ns = gpu->learned_ns,
+    };
+    memcpy(state->gpu.uuid, gpu->uuid, sizeof state->gpu.uuid);
+    record_list_add(out, &record);
+}
+
+static void take_history(const struct history *history, int64_t at_ns, struct record_list *out)
+{
+    struct record record = {.type = RECORD_STATE_HISTORY, .at_ns = at_ns};
+
+    record.state_history = (struct record_state_history){
+        .runs = history->runs,
+        .first_bytes = history->first_bytes,
+        .distance_sum = history->distance_sum,
+        .distance_squares = history->distance_squares,
+        .peak_bytes = history->peak_bytes,
+        .activity_permille = history->activity_permille,
+        .variance = history->variance,
+    };
+    memcpy(record.state_history.workload, history->workload, sizeof history->workload);
+    record_list_add(out, &record);
+}
+
+static void take_job(const struct job *job, int64_t at_ns, struct record_list *out)
+{
+    struct record record = {.type = RECORD_STATE_JOB, .at_ns = at_ns, .job = job->id};
+
+    record.state_job = (struct record_state_job){
+        .wants = job->wants,
+        .state = job->state,
+        .submitted_ns = job->submitted_ns,
+        .placed_ns = job->placed_ns,
+        .recovery = job->recovery,
+        .signalled = job->signalled,
+        .crashes = job->crashes,
+        .crashed_alone = job->crashed_alone,
+        .crash_needed_bytes = job->crash_needed_bytes,
+        .crash_available_bytes = job->crash_available_bytes,
+        .signal_retry_ns = job->signal_retry_ns,
+        .claim_bytes = job->claim_bytes,
+        .first_use_ns = job->first_use_ns,
+        .headed_ns = job->headed_ns,
+    };
+    record_list_add(out, &record);
+    for (uint32_t i = 0; i < job->placement_count; i++)
+        record_list_add(out, &(struct record){.type = RECORD_STATE_PLACEMENT,
+                                              .at_ns = at_ns,
+                                              .job = job->id,
+                                              .state_placement = {.gpu = job->placements[i].gpu,
+                                                                  .bytes = job->placements[i].observed_bytes}});
+}
+
+void core_snapshot(const struct core *core, int64_t at_ns, struct record_list *out)
+{
+    record_list_add(out, &(struct record){.type = RECORD_RECONFIGURED, .at_ns = at_ns, .config = core->config});
+    record_list_add(out, &(struct record){.type = RECORD_STATE_CORE,
+                                          .at_ns = at_ns,
+                                          .state_core = {.next_decision_ns = core->next_decision_ns,
+                                                         .round_robin_next = core->round_robin_next,
+                                                         .reserved_job = core->reserved_job}});
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        take_gpu(core->gpus[i], at_ns, out);
+    for (const struct history *history = core->histories; history; history = history->hh.next)
+        take_history(history, at_ns, out);
+    for (const struct job *job = core->jobs; job; job = job->hh.next)
+        take_job(job, at_ns, out);
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        for (uint32_t k = 0; k < core->gpus[i]->resident_count; k++)
+            record_list_add(out, &(struct record){.type = RECORD_STATE_RESIDENT,
+                                                  .at_ns = at_ns,
+                                                  .job = core->gpus[i]->residents[k]->id,
+                                                  .state_resident = {.gpu = i}});
+    for (uint32_t q = 0; q < RECORD_QUEUES; q++)
+        for (const struct job *job = queue_numbered((struct core *)core, q)->head; job; job = job->next)
+            record_list_add(out, &(struct record){.type = RECORD_STATE_QUEUED,
+                                                  .at_ns = at_ns,
+                                                  .job = job->id,
+                                                  .state_queued = {.queue = q}});
+}
+
+/* ---- Restoring one ---- */
+
+static int nonsense(const struct record *record, struct error *err)
+{
+    return error_set(err, EINVAL, "the snapshot's %s of job %" PRIu64 " describes no state that there can be",
+                     record_type_name(record->type), record->job);
+}
+
+static int restore_core(struct core *core, const struct record *record, struct error *err)
+{
+    if (core->gpu_count || core->jobs || core->histories)
+        return error_set(err, EPERM, "a snapshot cannot be applied to a core that has a state");
+    core->next_decision_ns = record->state_core.next_decision_ns;
+    core->round_robin_next = record->state_core.round_robin_next;
+    core->reserved_job = record->state_core.reserved_job;
+    core->restoring = true;
+    return 0;
+}
+
+static int restore_gpu(struct core *core, const struct record *record, struct error *err)
+{
+    const struct record_state_gpu *state = &record->state_gpu;
+    struct record part = {.type = RECORD_GPU_BACK, .at_ns = record->at_ns, .gpu = state->gpu};
+    struct gpu *gpu;
+
+    if (state->gpu.gpu != core->gpu_count || core->jobs || core_apply_gpu_back(core, &part.gpu, err) != 0)
+        return nonsense(record, err);
+    gpu = core->gpus[state->gpu.gpu];
+    part.type = RECORD_SAMPLE;
+    part.sample = state->sample;
+    part.sample.gpu = gpu->number;
+    if (core_check_sample(core, &part.sample, err) != 0)
+        return nonsense(record, err);
+    gpu->lost = state->lost;
+    gpu->measured = state->measured;
+    gpu->used_bytes = state->sample.used_bytes;
+    gpu->foreign_bytes = state->sample.foreign_bytes;
+    gpu->smact_permille = state->sample.smact_permille;
+    gpu->smocc_permille = state->sample.smocc_permille;
+    gpu->dram_permille = state->sample.dram_permille;
+    gpu->reserved_for = state->reserved_for;
+    gpu->reserved_ns = state->reserved_ns;
+    gpu_set_settling(core, gpu, state->settling_job);
+    gpu->closed_until_ns = state->closed_until_ns;
+    gpu->changed_ns = state->changed_ns;
+    gpu->learned_ns = state->learned_ns;
+    return 0;
+}
+
+static int restore_history(struct core *core, const struct record *record, struct error *err)
+{
+    const struct record_state_history *state = &record->state_history;
+    struct history *history;
+
+    if (core->jobs || !*state->workload || !memchr(state->workload, '\0', sizeof state->workload) ||
+        state->activity_permille < 0 || state->activity_permille > 1000 || state->variance <= 0)
+        return nonsense(record, err);
+    history = belief_history(core, state->workload);
+    history->runs = state->runs;
+    history->first_bytes = state->first_bytes;
+    history->distance_sum = state->distance_sum;
+    history->distance_squares = state->distance_squares;
+    history->peak_bytes = state->peak_bytes;
+    history->activity_permille = state->activity_permille;
+    history->variance = state->variance;
+    return 0;
+}
+
+static int restore_job(struct core *core, const struct record *record, struct error *err)
+{
+    const struct record_state_job *state = &record->state_job;
+    struct record submitted = {.type = RECORD_SUBMITTED, .at_ns = state->submitted_ns, .job = record->job};
+    struct job *job;
+    int rc;
+
+    if (state->state >= JOB_STATE_COUNT || job_state_ended(state->state))
+        return nonsense(record, err);
+    submitted.submitted = state->wants;
+    rc = core_add_job(core, &submitted, &job, err);
+    if (rc != 0)
+        return rc;
+    job->state = state->state;
+    job->placed_ns = state->placed_ns;
+    job->recovery = state->recovery;
+    job->signalled = state->signalled;
+    job->crashes = state->crashes;
+    job->crashed_alone = state->crashed_alone;
+    job->crash_needed_bytes = state->crash_needed_bytes;
+    job->crash_available_bytes = state->crash_available_bytes;
+    job->signal_retry_ns = state->signal_retry_ns;
+    job->claim_bytes = state->claim_bytes;
+    job->first_use_ns = state->first_use_ns;
+    job->headed_ns = state->headed_ns;
+    return 0;
+}
+
+static int restore_placement(struct core *core, struct job *job, const struct record *record, struct error *err)
+{
+    const struct record_memory *state = &record->state_placement;
+
+    if (state->gpu >= core->gpu_count || state->bytes < 0 || job->placement_count >= job->wants.gpus ||
+        job_placement_on(job, state->gpu))
+        return nonsense(record, err);
+    job->placements = xrealloc(job->placements, job->placement_count + 1, sizeof *job->placements);
+    job->placements[job->placement_count++] =
+        (struct job_placement){.gpu = state->gpu, .observed_bytes = state->bytes};
+    return 0;
+}
+
+static bool resides(const struct gpu *gpu, const struct job *job)
+{
+    for (uint32_t i = 0; i < gpu->resident_count; i++)
+        if (gpu->residents[i] == job)
+            return true;
+    return false;
+}
+
+static int restore_resident(struct core *core, struct job *job, const struct record *record, struct error *err)
+{
+    struct gpu *gpu;
+
+    if (record->state_resident.gpu >= core->gpu_count || !job_placement_on(job, record->state_resident.gpu) ||
+        resides(core->gpus[record->state_resident.gpu], job))
+        return nonsense(record, err);
+    gpu = core->gpus[record->state_resident.gpu];
+    gpu_add_resident(gpu, job, gpu->changed_ns);
+    return 0;
+}
+
+static int restore_queued(struct core *core, struct job *job, const struct record *record, struct error *err)
+{
+    struct queue *queue = queue_numbered(core, record->state_queued.queue);
+
+    if (!queue || job->queue)
+        return nonsense(record, err);
+    queue_push(queue, job);
+    return 0;
+}
+
+static bool holds_gpus(uint32_t state)
+{
+    return state == JOB_PLACED || state == JOB_RUNNING || state == JOB_STOPPING;
+}
+
+/* The queue that a job of this state stands in, or may (JOB_STOPPING, JOB_RUNNING). */
+static bool queue_suits(const struct core *core, const struct job *job)
+{
+    switch (job->state) {
+    case JOB_HELD:
+        return job->queue == &core->held;
+    case JOB_QUEUED:
+        return job->queue == (job->recovery ? &core->recovering : &core->waiting);
+    case JOB_CRASHED:
+        return job->queue == &core->undecided;
+    case JOB_STOPPING:
+        return !job->queue || job->queue == &core->undecided || job->queue == &core->trimming;
+    default:
+        return !job->queue || job->queue == &core->trimming;
+    }
+}
+
+int core_check(const struct core *core, struct error *err)
+{
+    for (const struct job *job = core->jobs; job; job = job->hh.next) {
+        uint32_t expected = holds_gpus(job->state) ? job->wants.gpus : 0;
+
+        if (job->placement_count != expected)
+            return error_set(err, EINVAL, "job %" PRIu64 ", which is %s, has %" PRIu32 " GPUs, not %" PRIu32, job->id,
+                             job_state_name(job->state), job->placement_count, expected);
+        for (uint32_t i = 0; i < job->placement_count; i++)
+            if (!resides(core->gpus[job->placements[i].gpu], job))
+                return error_set(err, EINVAL, "job %" PRIu64 " is not among the residents of its GPU %" PRIu32, job->id,
+                                 job->placements[i].gpu);
+        if (!queue_suits(core, job))
+            return error_set(err, EINVAL, "job %" PRIu64 ", which is %s, stands in the wrong queue", job->id,
+                             job_state_name(job->state));
+    }
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        if (core->gpus[i]->reserved_for && core->gpus[i]->reserved_for != core->reserved_job)
+            return error_set(err, EINVAL, "GPU %" PRIu32 " is reserved for job %" PRIu64 ", which has none reserved", i,
+                             core->gpus[i]->reserved_for);
+    return 0;
+}
+
+int snapshot_apply(struct core *core, const struct record *record, struct error *err)
+{
+    struct job *job;
+
+    if (record->type == RECORD_STATE_CORE)
+        return restore_core(core, record, err);
+    if (!core->restoring)
+        return error_set(err, EPERM, "'%s' belongs into a snapshot", record_type_name(record->type));
+    switch (record->type) {
+    case RECORD_STATE_GPU:
+        return restore_gpu(core, record, err);
+    case RECORD_STATE_HISTORY:
+        return restore_history(core, record, err);
+    case RECORD_STATE_JOB:
+        return restore_job(core, record, err);
+    }
+    HASH_FIND(hh, core->jobs, &record->job, sizeof record->job, job);
+    if (!job)
+        return nonsense(record, err);
+    switch (record->type) {
+    case RECORD_STATE_PLACEMENT:
+        return restore_placement(core, job, record, err);
+    case RECORD_STATE_RESIDENT:
+        return restore_resident(core, job, record, err);
+    default:
+        return restore_queued(core, job, record, err);
+    }
+}
