@@ -1,0 +1,94 @@
+/* What a snapshot may not be applied to, and what is no snapshot. That one gives the same state and the same decisions
+ * is in tests/property. */
+#include "core_fixture.h"
+#include "core/snapshot.h"
+
+/* A running job, one that waits, one that is held. */
+static void make_state(struct fixture *f, struct record_list *snapshot)
+{
+    uint64_t job = submit(f, 1, 30 * GIB);
+
+    decide(f);
+    job_event(f, RECORD_STARTED, job);
+    memory_seen(f, job, 0, GIB);
+    submit(f, 4, 30 * GIB);
+    job_event(f, RECORD_HELD, submit(f, 1, GIB));
+    core_snapshot(f->core, f->now_ns, snapshot);
+}
+
+static void test_a_living_core_takes_none(void **state)
+{
+    struct fixture *f = *state;
+    struct record_list snapshot = {0};
+
+    configure(f, "magm", MEMORY_RESERVE);
+    make_state(f, &snapshot);
+    for (size_t i = 0; i < snapshot.count; i++) {
+        CLEANUP(free_ptr) char *before = core_dump(f->core);
+        CLEANUP(free_ptr) char *after = NULL;
+        struct record record = snapshot.items[i];
+        struct error err;
+
+        if (record.type == RECORD_RECONFIGURED)
+            continue;
+        if (record.type == RECORD_STATE_GPU)
+            record.state_gpu.gpu.gpu = GPUS;
+        if (record.type == RECORD_STATE_JOB)
+            record.job += 100;
+        assert_int_equal(core_apply(f->core, &record, &err), -EPERM);
+        after = core_dump(f->core);
+        assert_string_equal(before, after);
+    }
+    record_list_release(&snapshot);
+}
+
+/* Restores the snapshot without the last record of a type, or with that one twice; the verdict of the whole. */
+static int restore_spoilt(const struct record_list *snapshot, uint32_t type, bool twice)
+{
+    struct core *core = core_new();
+    struct error err;
+    size_t last = 0;
+    int rc = 0;
+
+    for (size_t i = 0; i < snapshot->count; i++)
+        if (snapshot->items[i].type == type)
+            last = i;
+    assert_true(last > 0);
+    for (size_t i = 0; i < snapshot->count && rc == 0; i++) {
+        if (i != last || twice)
+            rc = core_apply(core, &snapshot->items[i], &err);
+        if (i == last && twice && rc == 0)
+            rc = core_apply(core, &snapshot->items[i], &err);
+    }
+    if (rc == 0)
+        rc = core_check(core, &err);
+    core_free(core);
+    return rc;
+}
+
+static void test_a_part_is_no_snapshot(void **state)
+{
+    static const uint32_t types[] = {RECORD_STATE_GPU, RECORD_STATE_JOB, RECORD_STATE_PLACEMENT, RECORD_STATE_RESIDENT,
+                                     RECORD_STATE_QUEUED};
+    struct fixture *f = *state;
+    struct record_list snapshot = {0};
+
+    configure(f, "magm", MEMORY_RESERVE);
+    make_state(f, &snapshot);
+    for (size_t i = 0; i < array_size(types); i++) {
+        assert_int_not_equal(restore_spoilt(&snapshot, types[i], true), 0);
+        if (types[i] != RECORD_STATE_GPU) /* the last GPU is nobody's */
+            assert_int_not_equal(restore_spoilt(&snapshot, types[i], false), 0);
+    }
+    record_list_release(&snapshot);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_living_core_takes_none, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_part_is_no_snapshot, setup, teardown),
+    };
+
+    return cmocka_run_group_tests_name("snapshot", tests, NULL, NULL);
+}
