@@ -14,19 +14,20 @@
 
 #define PROFILE_LIMIT 65536
 
-enum kind { KIND_TEXT, KIND_U32, KIND_WATTS, KIND_MILLIWATTS, KIND_MIB, KIND_VERSION };
+enum kind { KIND_TEXT, KIND_U32, KIND_WATTS, KIND_MILLIWATTS, KIND_MIB, KIND_VERSION, KIND_YES_NO, KIND_INSTANCES };
 
-/* Every key of a profile; all are required. */
+/* Every key of a profile; all are required but those that say so. */
 static const struct key {
     const char *section, *name;
     enum kind kind;
     size_t offset, room;
     int64_t low, high; /* of numbers, in the profile's unit */
+    bool optional;
 } keys[] = {
-#define KEY(section, name, kind, member, low, high)                                                                    \
+#define KEY(section, name, kind, member, low, high, ...)                                                               \
     {                                                                                                                  \
         section, name, kind, offsetof(struct node_profile, member), sizeof((struct node_profile *)0)->member, low,     \
-            high                                                                                                       \
+            high, __VA_ARGS__                                                                                          \
     }
     KEY("node", "name", KIND_TEXT, name, 0, 0),
     KEY("node", "gpus", KIND_U32, gpu_count, 1, PROFILE_MAX_GPUS),
@@ -48,6 +49,9 @@ static const struct key {
     KEY("gpu", "clock_memory_mhz", KIND_U32, clock_memory_mhz, 1, 10000),
     KEY("gpu", "pci_device_id", KIND_U32, pci_device_id, 1, 0xffff),
     KEY("gpu", "pcie_generation", KIND_U32, pcie_generation, 1, 9),
+    KEY("gpu", "gpm", KIND_YES_NO, gpm, 0, 0, .optional = true),
+    KEY("mig", "gpus", KIND_U32, mig_gpus, 1, PROFILE_MAX_GPUS, .optional = true),
+    KEY("mig", "instances", KIND_INSTANCES, instances, 0, 0, .optional = true),
 };
 
 struct parse {
@@ -89,6 +93,30 @@ static int set_number(struct parse *parse, const struct key *key, char *at, cons
     return 1;
 }
 
+/* "3g.20gb 2g.10gb": names of NVIDIA's instance profiles; their sizes are in GB until check() has them. */
+static int set_instances(struct parse *parse, const char *name, const char *value)
+{
+    struct node_profile *profile = parse->profile;
+
+    for (const char *at = value; *at;) {
+        struct profile_instance *instance = &profile->instances[profile->instance_count];
+        size_t length = strcspn(at, " ");
+        unsigned int slices, gb;
+        char rest;
+
+        if (profile->instance_count == PROFILE_MAX_INSTANCES || length >= sizeof instance->name)
+            return fail(parse, name, value, "at most 7 instances, as \"3g.20gb 2g.10gb\"");
+        memcpy(instance->name, at, length);
+        if (sscanf(instance->name, "%1ug.%3ugb%c", &slices, &gb, &rest) != 2 || slices < 1 || slices > 7 || gb < 1)
+            return fail(parse, name, value, "instances as \"3g.20gb 2g.10gb\"");
+        instance->slices = slices;
+        instance->bytes = (int64_t)gb * GIB;
+        profile->instance_count++;
+        at += length + strspn(at + length, " ");
+    }
+    return 1;
+}
+
 static int on_key(void *user, const char *section, const char *name, const char *value)
 {
     struct parse *parse = user;
@@ -102,6 +130,12 @@ static int on_key(void *user, const char *section, const char *name, const char 
         if (parse->seen[i])
             return fail(parse, name, value, "given once only");
         parse->seen[i] = true;
+        if (key->kind == KIND_INSTANCES)
+            return set_instances(parse, name, value);
+        if (key->kind == KIND_YES_NO) {
+            *(bool *)(void *)at = strcmp(value, "yes") == 0;
+            return strcmp(value, "yes") == 0 || strcmp(value, "no") == 0 ? 1 : fail(parse, name, value, "yes or no");
+        }
         if (key->kind != KIND_TEXT)
             return set_number(parse, key, at, value);
         if (!*value || strlen(value) >= key->room)
@@ -113,19 +147,45 @@ static int on_key(void *user, const char *section, const char *name, const char 
     return fail(parse, name, value, "left out: there is no such key here");
 }
 
+static int check_mig(struct parse *parse)
+{
+    struct node_profile *profile = parse->profile;
+    uint32_t slices = 0;
+    int64_t eighths = 0;
+
+    if ((profile->mig_gpus == 0) != (profile->instance_count == 0) || profile->mig_gpus > profile->gpu_count)
+        return error_set(parse->err, EINVAL, "%s: [mig] needs gpus, at most the node's, and instances", parse->path);
+    for (uint32_t i = 0; i < profile->instance_count; i++) {
+        struct profile_instance *instance = &profile->instances[i];
+        int64_t parts = (8 * instance->bytes + profile->total_bytes / 2) / profile->total_bytes;
+
+        instance->bytes = (profile->total_bytes - profile->reserved_bytes) / 8 * parts;
+        eighths += parts;
+        slices += instance->slices;
+        if (parts == 0)
+            return error_set(parse->err, EINVAL, "%s: instance %s has less than an eighth of memory_mib", parse->path,
+                             instance->name);
+    }
+    if (slices > 7 || eighths > 8)
+        return error_set(parse->err, EINVAL,
+                         "%s: the instances are %u of 7 compute slices and %lld of 8 memory slices: too many",
+                         parse->path, slices, (long long)eighths);
+    return 0;
+}
+
 static int check(struct parse *parse)
 {
     const struct node_profile *profile = parse->profile;
 
     for (size_t i = 0; i < array_size(keys); i++)
-        if (!parse->seen[i])
+        if (!parse->seen[i] && !keys[i].optional)
             return error_set(parse->err, EINVAL, "%s: '%s' of section [%s] is missing", parse->path, keys[i].name,
                              keys[i].section);
     if (profile->reserved_bytes >= profile->total_bytes)
         return error_set(parse->err, EINVAL, "%s: reserved_mib leaves nothing of memory_mib", parse->path);
     if (profile->idle_w >= profile->full_w)
         return error_set(parse->err, EINVAL, "%s: idle_w should be less than full_w", parse->path);
-    return 0;
+    return check_mig(parse);
 }
 
 int node_profile_read(const char *name, struct node_profile *profile, struct error *err)
@@ -141,7 +201,7 @@ int node_profile_read(const char *name, struct node_profile *profile, struct err
         error_prefix(err, "node profile '%.60s'", name);
         return rc;
     }
-    *profile = (struct node_profile){0};
+    *profile = (struct node_profile){.gpm = true};
     rc = ini_parse_string(text, on_key, &parse);
     if (rc != 0) {
         if (!parse.failed)

@@ -3,11 +3,13 @@
 #ifndef CARMA_TRACE_PROFILE_H
 #define CARMA_TRACE_PROFILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
 
-#define PROFILE_MAX_GPUS 16
+#define PROFILE_MAX_GPUS      16
+#define PROFILE_MAX_INSTANCES 7
 
 /* All GPUs of a node are alike. */
 struct node_profile {
@@ -31,6 +33,14 @@ struct node_profile {
     uint32_t clock_memory_mhz;
     uint32_t pci_device_id;
     uint32_t pcie_generation;
+    bool gpm;          /* NVML answers GPM's queries; yes where it is not said */
+    uint32_t mig_gpus; /* so many GPUs, the first ones, are in MIG mode, with these instances each; 0 where not said */
+    uint32_t instance_count;
+    struct profile_instance {
+        char name[16];   /* NVIDIA's: "3g.20gb" */
+        uint32_t slices; /* of 7 */
+        int64_t bytes;   /* what jobs can use: as many eighths of the GPU's as its name's GB come nearest to */
+    } instances[PROFILE_MAX_INSTANCES];
 };
 
 /* Reads a profile by its name or, where there is a slash or a .ini in it, its path. Errors name file and line. */

@@ -6,64 +6,94 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/proc.h"
 #include "vnode/physics.h"
 
-/* The GPU that `name` (length characters) means, or -1. */
-static int find_gpu(const struct node_file *file, const char *name, size_t length)
+/* Counts in *found whether `uuid` begins with `name`. */
+static void match(const char *uuid, const char *name, size_t length, struct place at, struct place *place, int *found)
 {
-    int found = -1;
+    if (strncmp(uuid, name, length) != 0)
+        return;
+    *place = at;
+    (*found)++;
+}
+
+/* The place that `name` (length characters) means; false: none, or more than one. */
+static bool find_place(const struct node_file *file, const char *name, size_t length, struct place *place)
+{
+    int found = 0;
 
     if (length > 0 && strspn(name, "0123456789") >= length) {
         long index = length < 4 ? strtol(name, NULL, 10) : LONG_MAX;
 
-        return index < (long)file->gpu_count ? (int)index : -1;
-    }
-    if (length <= strlen("GPU-"))
-        return -1;
-    for (uint32_t g = 0; g < file->gpu_count; g++)
-        if (strncmp(file->gpus[g].uuid, name, length) == 0) {
-            if (found >= 0)
-                return -1;
-            found = (int)g;
+        if (index >= (long)file->gpu_count)
+            return false;
+        *place = (struct place){.gpu = atomic_load(&file->order[index])};
+        found = 1;
+    } else if (length > strlen("GPU-")) {
+        for (uint32_t g = 0; g < file->gpu_count; g++) {
+            const struct node_gpu *gpu = &file->gpus[g];
+
+            match(gpu->uuid, name, length, (struct place){.gpu = g}, place, &found);
+            for (uint32_t i = 0; i < gpu->instance_count; i++)
+                match(gpu->instances[i].uuid, name, length, (struct place){.gpu = g, .instance = 1 + i}, place, &found);
         }
-    return found;
+    }
+    if (found != 1 || place->gpu >= file->gpu_count)
+        return false;
+    if (file->gpus[place->gpu].mig && place->instance == 0) {
+        place->instance = 1;
+        return file->gpus[place->gpu].instance_count > 0;
+    }
+    return true;
 }
 
-uint32_t attach_visible_gpus(const struct node_file *file, const char *visible, uint32_t gpus[static NODE_MAX_GPUS])
+uint32_t attach_visible(const struct node_file *file, const char *visible, struct place places[static NODE_MAX_GPUS])
 {
     uint32_t count = 0;
 
     if (!visible) {
-        for (uint32_t g = 0; g < file->gpu_count; g++)
-            gpus[count++] = g;
+        for (uint32_t index = 0; index < file->gpu_count; index++) {
+            uint32_t g = atomic_load(&file->order[index]);
+
+            if (g < file->gpu_count && !file->gpus[g].mig)
+                places[count++] = (struct place){.gpu = g};
+        }
         return count;
     }
     while (count < NODE_MAX_GPUS) {
         size_t length = strcspn(visible, ",");
-        int gpu = find_gpu(file, visible, length);
+        struct place place;
 
-        if (gpu < 0)
+        if (!find_place(file, visible, length, &place))
             return count;
         for (uint32_t i = 0; i < count; i++)
-            if (gpus[i] == (uint32_t)gpu)
+            if (places[i].gpu == place.gpu && places[i].instance == place.instance)
                 return 0; /* as CUDA: a GPU named twice makes none visible */
-        gpus[count++] = (uint32_t)gpu;
-        if (!visible[length])
+        if (place.instance > 0 && count > 0)
+            return count;
+        places[count++] = place;
+        if (place.instance > 0 || !visible[length])
             return count;
         visible += length + 1;
     }
     return count;
 }
 
-bool attach_mps_announced(const char *pipe_directory)
+uint64_t attach_mps_domain(const char *pipe_directory)
 {
     char path[PATH_MAX];
+    struct stat st;
+    uint64_t domain;
 
-    return pipe_directory && *pipe_directory &&
-           snprintf(path, sizeof path, "%s/control", pipe_directory) < (int)sizeof path && access(path, F_OK) == 0;
+    if (!pipe_directory || !*pipe_directory ||
+        snprintf(path, sizeof path, "%s/control", pipe_directory) >= (int)sizeof path || stat(path, &st) < 0)
+        return 0;
+    domain = (uint64_t)st.st_dev << 48 ^ (uint64_t)st.st_ino;
+    return domain ? domain : 1;
 }
 
 static int begin(struct node *node, struct node_bank **bank, struct error *err)
@@ -97,6 +127,7 @@ int attach_begin(struct attachment *attachment, struct node *node, const struct 
         bank->slot_high++;
     bank->slots[i] = *wanted;
     bank->slots[i].pid = getpid();
+    bank->slots[i].uid = getuid();
     bank->slots[i].start_ticks = self.start_ticks;
     bank->slots[i].phase = wanted->work_ns > 0 ? NODE_SLOT_LOADING : NODE_SLOT_ATTACHED;
     *attachment = (struct attachment){.node = node, .slot = i, .pid = getpid(), .start_ticks = self.start_ticks};
@@ -142,7 +173,7 @@ void attach_end(struct attachment *attachment)
     attachment->node = NULL;
 }
 
-static void list_neighbours(const struct node_bank *bank, uint32_t gpu, const struct node_slot *self,
+static void list_neighbours(const struct node_bank *bank, const struct node_use *use, const struct node_slot *self,
                             struct shortage *shortage)
 {
     shortage->neighbour_count = 0;
@@ -152,7 +183,7 @@ static void list_neighbours(const struct node_bank *bank, uint32_t gpu, const st
         if (slot == self || slot->phase == NODE_SLOT_FREE)
             continue;
         for (uint32_t k = 0; k < slot->use_count && k < NODE_MAX_GPUS; k++)
-            if (slot->uses[k].gpu == gpu && slot->uses[k].bytes > 0) {
+            if (slot->uses[k].gpu == use->gpu && slot->uses[k].instance == use->instance && slot->uses[k].bytes > 0) {
                 shortage->neighbours[shortage->neighbour_count++] =
                     (struct neighbour){.pid = slot->pid, .bytes = slot->uses[k].bytes};
                 break;
@@ -170,17 +201,17 @@ int attach_hold(struct attachment *attachment, const int64_t *bytes, struct shor
     if (rc < 0)
         return rc;
     for (uint32_t k = 0; k < slot->use_count; k++) {
-        const struct node_gpu *gpu = &node->file->gpus[slot->uses[k].gpu];
-        int64_t usable = gpu->total_bytes - gpu->reserved_bytes;
-        int64_t used = physics_used_bytes(bank, slot->uses[k].gpu);
+        const struct node_use *use = &slot->uses[k];
+        int64_t usable = physics_usable_bytes(node->file, use->gpu, use->instance);
+        int64_t used = physics_instance_used_bytes(bank, use->gpu, use->instance);
 
-        if (bytes[k] > slot->uses[k].bytes && used - slot->uses[k].bytes + bytes[k] > usable) {
+        if (bytes[k] > use->bytes && used - use->bytes + bytes[k] > usable) {
             shortage->use = k;
-            shortage->wanted_bytes = bytes[k] - slot->uses[k].bytes;
-            shortage->held_bytes = slot->uses[k].bytes;
+            shortage->wanted_bytes = bytes[k] - use->bytes;
+            shortage->held_bytes = use->bytes;
             shortage->total_bytes = usable;
             shortage->free_bytes = usable - used;
-            list_neighbours(bank, slot->uses[k].gpu, slot, shortage);
+            list_neighbours(bank, use, slot, shortage);
             node_abandon(node);
             return -ENOMEM;
         }

@@ -15,7 +15,7 @@ struct attachment {
 
 /* Why memory was refused, for the message that follows. */
 struct shortage {
-    uint32_t use;         /* which of the process's GPUs */
+    uint32_t use;         /* which of the process's places */
     int64_t wanted_bytes; /* in addition to what the process holds */
     int64_t held_bytes;   /* by this process there */
     int64_t total_bytes;  /* that jobs can use */
@@ -27,16 +27,24 @@ struct shortage {
     } neighbours[NODE_MAX_SLOTS];
 };
 
-/* The GPUs that a process may use by CUDA's rules: all where `visible` (of CUDA_VISIBLE_DEVICES) is NULL, else indices
- * or UUIDs or unique beginnings of UUIDs, separated by commas; what follows the first that is none does not count. */
-uint32_t attach_visible_gpus(const struct node_file *file, const char *visible, uint32_t gpus[static NODE_MAX_GPUS]);
+/* A GPU, or a MIG instance of one, as struct node_use has them. */
+struct place {
+    uint32_t gpu;
+    uint32_t instance;
+};
 
-/* Whether a CUDA process would come through MPS: the directory (of CUDA_MPS_PIPE_DIRECTORY) has the `control` pipe of
- * an MPS control daemon in it. NULL or an empty directory: no. */
-bool attach_mps_announced(const char *pipe_directory);
+/* The places that a process may use by CUDA's rules: `visible` (of CUDA_VISIBLE_DEVICES) is a list of indices or UUIDs or
+ * unique beginnings of UUIDs, separated by commas; what follows the first that is none does not count. NULL: all whole
+ * GPUs. MIG: an instance by its UUID; a GPU in MIG mode means its first one; a process can use one instance, and nothing
+ * beside it. */
+uint32_t attach_visible(const struct node_file *file, const char *visible, struct place places[static NODE_MAX_GPUS]);
 
-/* Puts this process on the node, with `wanted`'s uses, mps, work_ns, done_ns and train_from_ns; it will train from then
- * on where work_ns > 0. */
+/* Which MPS control daemon a CUDA process would come through: the identity of the `control` pipe in the directory (of
+ * CUDA_MPS_PIPE_DIRECTORY), the same for whoever looks and by whichever path. 0: NULL, empty, or no such pipe there. */
+uint64_t attach_mps_domain(const char *pipe_directory);
+
+/* Puts this process on the node, with `wanted`'s uses, mps, mps_domain, work_ns, done_ns and train_from_ns; it will train from
+ * then on where work_ns > 0. */
 int attach_begin(struct attachment *attachment, struct node *node, const struct node_slot *wanted, struct error *err);
 
 /* Leaves the node: memory and all. */

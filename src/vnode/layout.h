@@ -1,4 +1,4 @@
-/* The virtual node's state file, version 1 (docs/formats/vnode-state.md): one struct node_file, mapped by everybody who
+/* The virtual node's state file, version 2 (docs/formats/vnode-state.md): one struct node_file, mapped by everybody who
  * uses the node. Host byte order; fixed sizes. Times are node time in ns, sizes bytes.
  *
  * What changes lives in two banks. A writer holds the file's lock, works on the bank that is not active and then makes
@@ -10,9 +10,23 @@
 #include <stdint.h>
 
 #define NODE_MAGIC     "carmaVN"
-#define NODE_VERSION   1
-#define NODE_MAX_GPUS  16
-#define NODE_MAX_SLOTS 256 /* processes on the node at one time */
+#define NODE_VERSION       2
+#define NODE_MAX_GPUS      16
+#define NODE_MAX_INSTANCES 7   /* MIG instances of a GPU */
+#define NODE_MAX_SLOTS     256 /* processes on the node at one time */
+#define NODE_MAX_FAULTS    32  /* kinds of faults (vnode/fault.h) */
+#define NODE_MAX_XIDS      64  /* that are remembered */
+
+/* A MIG instance: a GPU instance with one compute instance, which is all of it. Fixed when the node is made. */
+struct node_instance {
+    char uuid[48]; /* "MIG-..." */
+    char profile[16]; /* "3g.20gb" */
+    int64_t total_bytes; /* nothing of it is reserved */
+    uint32_t slices;     /* of the GPU's 7 */
+    uint32_t gpu_instance;
+    uint32_t compute_instance;
+    uint32_t reserved;
+};
 
 /* What a GPU is: fixed when the node is made. */
 struct node_gpu {
@@ -35,6 +49,19 @@ struct node_gpu {
     uint32_t pci_bus;
     uint32_t pci_device_id;
     uint32_t pcie_generation;
+    uint32_t gpm;            /* 1: answers GPM's queries */
+    uint32_t mig;            /* 1: in MIG mode, jobs run on the instances only */
+    uint32_t instance_count; /* with mig */
+    uint32_t reserved;
+    struct node_instance instances[NODE_MAX_INSTANCES];
+};
+
+/* What a MIG instance does, of its own part of the GPU; as in struct node_gpu_now. */
+struct node_instance_now {
+    double sm_activity;
+    double busy;
+    double sm_activity_ns;
+    double busy_ns;
 };
 
 /* What a GPU does. */
@@ -44,6 +71,8 @@ struct node_gpu_now {
     double energy_mj;      /* since the node was made */
     double sm_activity_ns; /* integral of sm_activity over node time */
     double busy_ns;
+    double energy_hidden_mj; /* of energy_mj, what the driver's counter lost when the driver was loaded anew */
+    struct node_instance_now instances[NODE_MAX_INSTANCES];
 };
 
 enum node_phase {
@@ -56,9 +85,9 @@ enum node_phase {
 
 struct node_use { /* of one GPU by one process */
     uint32_t gpu;
-    uint32_t reserved;
-    double activity; /* solo SM activity, 0..1 */
-    int64_t bytes;   /* held now */
+    uint32_t instance; /* 0: the whole GPU; else its MIG instance instances[instance - 1] */
+    double activity;   /* solo SM activity on the whole GPU, 0..1 */
+    int64_t bytes;     /* held now */
 };
 
 struct node_slot { /* one process: pid and start time, as pids are reused */
@@ -67,6 +96,11 @@ struct node_slot { /* one process: pid and start time, as pids are reused */
     uint64_t start_ticks;
     uint32_t mps; /* 1: came through MPS */
     uint32_t use_count;
+    uint64_t mps_domain; /* with mps: which control daemon's (attach_mps_domain); 0: not told apart */
+    int32_t mps_server_pid; /* set by the control daemon; 0: not yet */
+    uint32_t uid;
+    uint32_t fault; /* the CUDA error with which the process has to end at its next look; 0: none */
+    uint32_t reserved;
     int64_t train_from_ns;
     int64_t finished_ns;
     double work_ns; /* at solo speed */
@@ -84,6 +118,22 @@ struct node_bank {
     struct node_slot slots[NODE_MAX_SLOTS];
 };
 
+/* A fault of the driver that was injected, by its kind. In force while `gpus` is not 0 and until_ns has not passed. Read
+ * without the lock: a call that hangs must hold nothing. */
+struct node_fault {
+    _Atomic uint32_t gpus; /* bit g: GPU g */
+    uint32_t reserved;
+    _Atomic int64_t until_ns;
+};
+
+struct node_xid {
+    int64_t at_ns;
+    uint32_t gpu;
+    uint32_t xid;
+    int32_t pid; /* that caused it; 0: nobody in particular */
+    uint32_t instance; /* as in struct node_use */
+};
+
 struct node_file {
     char magic[8];
     uint32_t version;
@@ -95,6 +145,11 @@ struct node_file {
     char driver_version[32];
     _Atomic uint32_t generation; /* futex: grows whenever some process's rate changed */
     _Atomic uint32_t active;     /* 0 or 1: the bank that counts */
+    _Atomic uint32_t driver_loads; /* times the driver was loaded anew: who opened NVML before that has to open it again */
+    _Atomic uint32_t xid_count;    /* since the node was made; the latest is xids[(xid_count - 1) % NODE_MAX_XIDS] */
+    _Atomic uint32_t order[NODE_MAX_GPUS]; /* order[i]: which of `gpus` has index i */
+    struct node_fault faults[NODE_MAX_FAULTS];
+    struct node_xid xids[NODE_MAX_XIDS];
     struct node_gpu gpus[NODE_MAX_GPUS];
     struct node_bank banks[2];
 };

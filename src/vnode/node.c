@@ -39,22 +39,33 @@ int64_t node_now_ns(const struct node *node)
     return scale == 1 ? clock_ns(CLOCK_REALTIME) : (int64_t)((double)clock_ns(CLOCK_BOOTTIME) * scale);
 }
 
+/* A new UUID as NVML writes it, with `prefix`; *id: what it was made of. */
+static int make_uuid(const char *prefix, char uuid[static 48], unsigned char id[static 16])
+{
+    if (getrandom(id, 16, 0) != 16)
+        return -EIO;
+    id[6] = (id[6] & 0x0f) | 0x40; /* RFC 9562: version 4, random */
+    id[8] = (id[8] & 0x3f) | 0x80;
+    snprintf(uuid, 48, "%s%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", prefix, id[0], id[1],
+             id[2], id[3], id[4], id[5], id[6], id[7], id[8], id[9], id[10], id[11], id[12], id[13], id[14], id[15]);
+    return 0;
+}
+
 static int fill_identity(struct node_file *file)
 {
     for (uint32_t g = 0; g < file->gpu_count; g++) {
         struct node_gpu *gpu = &file->gpus[g];
         unsigned char id[16];
         uint64_t serial;
+        int rc = make_uuid("GPU-", gpu->uuid, id);
 
-        if (getrandom(id, sizeof id, 0) != (ssize_t)sizeof id)
-            return -EIO;
-        id[6] = (id[6] & 0x0f) | 0x40; /* RFC 9562: version 4, random */
-        id[8] = (id[8] & 0x3f) | 0x80;
-        snprintf(gpu->uuid, sizeof gpu->uuid,
-                 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", id[0], id[1], id[2], id[3],
-                 id[4], id[5], id[6], id[7], id[8], id[9], id[10], id[11], id[12], id[13], id[14], id[15]);
         memcpy(&serial, id, sizeof serial);
         snprintf(gpu->serial, sizeof gpu->serial, "1%012llu", (unsigned long long)(serial % 1000000000000u));
+        for (uint32_t i = 0; rc == 0 && i < gpu->instance_count; i++)
+            rc = make_uuid("MIG-", gpu->instances[i].uuid, id);
+        if (rc < 0)
+            return rc;
+        atomic_store(&file->order[g], g);
     }
     return 0;
 }

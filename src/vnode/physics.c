@@ -14,7 +14,13 @@ static uint32_t use_count(const struct node_slot *slot)
     return slot->use_count < NODE_MAX_GPUS ? slot->use_count : NODE_MAX_GPUS;
 }
 
-int64_t physics_used_bytes(const struct node_bank *bank, uint32_t gpu)
+static bool at_place(const struct node_use *use, uint32_t gpu, uint32_t instance)
+{
+    return use->gpu == gpu && use->instance == instance;
+}
+
+/* By all processes on the GPU, or at one place of it where `instance` is not NULL. */
+static int64_t used_bytes(const struct node_bank *bank, uint32_t gpu, const uint32_t *instance)
 {
     int64_t used = 0;
 
@@ -24,10 +30,27 @@ int64_t physics_used_bytes(const struct node_bank *bank, uint32_t gpu)
         if (slot->phase == NODE_SLOT_FREE)
             continue;
         for (uint32_t k = 0; k < use_count(slot); k++)
-            if (slot->uses[k].gpu == gpu)
+            if (instance ? at_place(&slot->uses[k], gpu, *instance) : slot->uses[k].gpu == gpu)
                 used += slot->uses[k].bytes;
     }
     return used;
+}
+
+int64_t physics_used_bytes(const struct node_bank *bank, uint32_t gpu)
+{
+    return used_bytes(bank, gpu, NULL);
+}
+
+int64_t physics_instance_used_bytes(const struct node_bank *bank, uint32_t gpu, uint32_t instance)
+{
+    return used_bytes(bank, gpu, &instance);
+}
+
+int64_t physics_usable_bytes(const struct node_file *file, uint32_t gpu, uint32_t instance)
+{
+    const struct node_gpu *what = &file->gpus[gpu];
+
+    return instance == 0 ? what->total_bytes - what->reserved_bytes : what->instances[instance - 1].total_bytes;
 }
 
 double physics_busy_share(const struct node_slot *slot, const struct node_use *use)
@@ -37,10 +60,11 @@ double physics_busy_share(const struct node_slot *slot, const struct node_use *u
                                                : 0;
 }
 
-/* Lowers the rate of each process that trains on this GPU to what it gets here. */
-static void share_gpu(struct node_bank *bank, uint32_t gpu)
+/* Lowers the rate of each process that trains at this place (`slices` of 7; 7: the whole GPU) to what it gets there: of
+ * an instance no more than its slices give to one that is alone on it, and what its neighbours there leave of that. */
+static void share_place(struct node_bank *bank, uint32_t gpu, uint32_t instance, uint32_t slices)
 {
-    double activities[NODE_MAX_SLOTS], rates[NODE_MAX_SLOTS];
+    double activities[NODE_MAX_SLOTS], alone[NODE_MAX_SLOTS], rates[NODE_MAX_SLOTS];
     uint32_t residents[NODE_MAX_SLOTS], count = 0;
     enum share_mode mode = SHARE_MPS;
 
@@ -50,10 +74,11 @@ static void share_gpu(struct node_bank *bank, uint32_t gpu)
         if (slot->phase != NODE_SLOT_TRAINING)
             continue;
         for (uint32_t k = 0; k < use_count(slot); k++)
-            if (slot->uses[k].gpu == gpu) {
-                if (!slot->mps)
-                    mode = SHARE_STREAMS;
-                activities[count] = slot->uses[k].activity;
+            if (at_place(&slot->uses[k], gpu, instance)) {
+                if (!slot->mps || (count > 0 && slot->mps_domain != bank->slots[residents[0]].mps_domain))
+                    mode = SHARE_STREAMS; /* the servers of two control daemons share as any two processes do */
+                alone[count] = slices < 7 ? contention_mig_rate(slot->uses[k].activity, (int)slices) : 1;
+                activities[count] = fmin(1, slot->uses[k].activity * 7 / slices);
                 residents[count++] = i;
                 break;
             }
@@ -64,8 +89,39 @@ static void share_gpu(struct node_bank *bank, uint32_t gpu)
     for (uint32_t i = 0; i < count; i++) {
         struct node_slot *slot = &bank->slots[residents[i]];
 
-        if (rates[i] < slot->rate)
-            slot->rate = rates[i];
+        slot->rate = fmin(slot->rate, rates[i] * alone[i]);
+    }
+}
+
+/* Adds what a process does at one of its places. */
+static void add_activity(const struct node_file *file, struct node_bank *bank, const struct node_slot *slot,
+                         const struct node_use *use)
+{
+    struct node_gpu_now *gpu = &bank->gpus[use->gpu];
+    double busy = physics_busy_share(slot, use);
+
+    gpu->sm_activity += use->activity * slot->rate;
+    gpu->busy += busy;
+    if (use->instance > 0 && use->instance <= file->gpus[use->gpu].instance_count) {
+        struct node_instance_now *instance = &gpu->instances[use->instance - 1];
+        uint32_t slices = file->gpus[use->gpu].instances[use->instance - 1].slices;
+
+        instance->sm_activity = fmin(1, instance->sm_activity + use->activity * slot->rate * 7 / slices);
+        instance->busy = fmin(1, instance->busy + busy);
+    }
+}
+
+static void recompute_gpu(const struct node_file *file, struct node_bank *bank, uint32_t g)
+{
+    const struct node_gpu *gpu = &file->gpus[g];
+
+    bank->gpus[g].sm_activity = 0;
+    bank->gpus[g].busy = 0;
+    share_place(bank, g, 0, 7);
+    for (uint32_t i = 0; i < gpu->instance_count; i++) {
+        bank->gpus[g].instances[i].sm_activity = 0;
+        bank->gpus[g].instances[i].busy = 0;
+        share_place(bank, g, 1 + i, gpu->instances[i].slices);
     }
 }
 
@@ -73,22 +129,14 @@ void physics_recompute(const struct node_file *file, struct node_bank *bank)
 {
     for (uint32_t i = 0; i < slot_count(bank); i++)
         bank->slots[i].rate = bank->slots[i].phase == NODE_SLOT_TRAINING ? 1 : 0;
-    for (uint32_t g = 0; g < file->gpu_count; g++) {
-        bank->gpus[g].sm_activity = 0;
-        bank->gpus[g].busy = 0;
-        share_gpu(bank, g);
-    }
+    for (uint32_t g = 0; g < file->gpu_count; g++)
+        recompute_gpu(file, bank, g);
     for (uint32_t i = 0; i < slot_count(bank); i++) {
         const struct node_slot *slot = &bank->slots[i];
 
-        for (uint32_t k = 0; slot->rate > 0 && k < use_count(slot); k++) {
-            const struct node_use *use = &slot->uses[k];
-
-            if (use->gpu < file->gpu_count) {
-                bank->gpus[use->gpu].sm_activity += use->activity * slot->rate;
-                bank->gpus[use->gpu].busy += physics_busy_share(slot, use);
-            }
-        }
+        for (uint32_t k = 0; slot->rate > 0 && k < use_count(slot); k++)
+            if (slot->uses[k].gpu < file->gpu_count)
+                add_activity(file, bank, slot, &slot->uses[k]);
     }
     for (uint32_t g = 0; g < file->gpu_count; g++) {
         bank->gpus[g].sm_activity = fmin(1, bank->gpus[g].sm_activity);
@@ -120,6 +168,10 @@ static void integrate(const struct node_file *file, struct node_bank *bank, int6
         now->energy_mj += watts * dt / 1e6; /* W * ns = 1e-9 J */
         now->sm_activity_ns += now->sm_activity * dt;
         now->busy_ns += now->busy * dt;
+        for (uint32_t i = 0; i < file->gpus[g].instance_count; i++) {
+            now->instances[i].sm_activity_ns += now->instances[i].sm_activity * dt;
+            now->instances[i].busy_ns += now->instances[i].busy * dt;
+        }
     }
     for (uint32_t i = 0; i < slot_count(bank); i++)
         bank->slots[i].done_ns += bank->slots[i].rate * dt;

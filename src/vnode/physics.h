@@ -17,6 +17,12 @@ void physics_recompute(const struct node_file *file, struct node_bank *bank);
 /* Memory held on a GPU by all processes. */
 int64_t physics_used_bytes(const struct node_bank *bank, uint32_t gpu);
 
+/* The same of one place: `instance` as in struct node_use. */
+int64_t physics_instance_used_bytes(const struct node_bank *bank, uint32_t gpu, uint32_t instance);
+
+/* What processes can use there. */
+int64_t physics_usable_bytes(const struct node_file *file, uint32_t gpu, uint32_t instance);
+
 /* The process's share of time with a kernel running on a GPU (0..1); what its `busy` is the sum of. */
 double physics_busy_share(const struct node_slot *slot, const struct node_use *use);
 

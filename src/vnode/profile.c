@@ -5,9 +5,11 @@
 
 #include "trace/profile.h"
 
-static_assert(PROFILE_MAX_GPUS <= NODE_MAX_GPUS, "a profile's GPUs have to fit");
+static_assert(PROFILE_MAX_GPUS <= NODE_MAX_GPUS && PROFILE_MAX_INSTANCES <= NODE_MAX_INSTANCES,
+              "a profile's GPUs have to fit");
 static_assert(sizeof((struct node_profile *)0)->name <= sizeof((struct node_file *)0)->profile &&
                   sizeof((struct node_profile *)0)->driver_version <= sizeof((struct node_file *)0)->driver_version &&
+                  sizeof((struct profile_instance *)0)->name <= sizeof((struct node_instance *)0)->profile &&
                   sizeof((struct node_profile *)0)->gpu_name <= sizeof((struct node_gpu *)0)->name,
               "a profile's texts have to fit");
 
@@ -30,8 +32,21 @@ static void fill_gpu(struct node_gpu *gpu, const struct node_profile *profile, u
         .pci_bus = 1 + 8 * index,
         .pci_device_id = profile->pci_device_id,
         .pcie_generation = profile->pcie_generation,
+        .gpm = profile->gpm,
+        .mig = index < profile->mig_gpus,
     };
     strcpy(gpu->name, profile->gpu_name);
+    if (!gpu->mig)
+        return;
+    gpu->instance_count = profile->instance_count;
+    for (uint32_t i = 0; i < gpu->instance_count; i++) {
+        gpu->instances[i] = (struct node_instance){
+            .total_bytes = profile->instances[i].bytes,
+            .slices = profile->instances[i].slices,
+            .gpu_instance = 1 + i, /* 0 is that of an instance which is all of the GPU */
+        };
+        strcpy(gpu->instances[i].profile, profile->instances[i].name);
+    }
 }
 
 int profile_read(const char *name, struct node_file *file, struct error *err)

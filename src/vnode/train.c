@@ -52,10 +52,12 @@ static void catch_signals(bool checkpoint)
 static int attach(const struct train_plan *plan, double done_ns, struct attachment *attachment, struct error *err)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
-    uint32_t gpus[NODE_MAX_GPUS];
-    uint32_t count = attach_visible_gpus(node.file, visible, gpus);
+    struct place places[NODE_MAX_GPUS];
+    uint32_t count = attach_visible(node.file, visible, places);
+    uint64_t domain = attach_mps_domain(getenv("CUDA_MPS_PIPE_DIRECTORY"));
     struct node_slot wanted = {
-        .mps = attach_mps_announced(getenv("CUDA_MPS_PIPE_DIRECTORY")),
+        .mps = domain != 0,
+        .mps_domain = domain,
         .use_count = plan->gpus,
         .train_from_ns = node_now_ns(&node) + LOAD_NS,
         .work_ns = plan->work_ns,
@@ -66,7 +68,8 @@ static int attach(const struct train_plan *plan, double done_ns, struct attachme
         return error_set(err, ENODEV, "%u GPUs are needed, %u visible: CUDA_VISIBLE_DEVICES is %s%.100s", plan->gpus,
                          count, visible ? "" : "not set", visible ? visible : "");
     for (uint32_t k = 0; k < plan->gpus; k++)
-        wanted.uses[k] = (struct node_use){.gpu = gpus[k], .activity = plan->activity[k]};
+        wanted.uses[k] = (struct node_use){
+            .gpu = places[k].gpu, .instance = places[k].instance, .activity = plan->activity[k]};
     printf("carma-train: %s%s%u GPU%s, %s, %.0f s of work%s\n", plan->id, *plan->id ? " on " : "", plan->gpus,
            plan->gpus == 1 ? "" : "s", wanted.mps ? "MPS" : "time sharing", plan->work_ns / 1e9,
            done_ns > 0 ? ", goes on from a checkpoint" : "");
@@ -125,7 +128,7 @@ static void sleep_until(uint32_t generation, int64_t now_ns, int64_t wake_ns)
     node_wait(&node, generation, (int64_t)(wall_ns < look_wall_ns ? wall_ns : look_wall_ns));
 }
 
-/* 1: a signal asks to end; 0: the work is done; negative: failed (-ENOMEM: what is to be said was said). */
+/* 1: a signal asks to end; 0: the work is done; negative: failed (-ENOMEM, -EIO: what is to be said was said). */
 static int train(struct attachment *attachment, const struct train_plan *plan, struct error *err)
 {
     unsigned int level = 1;
@@ -140,6 +143,10 @@ static int train(struct attachment *attachment, const struct train_plan *plan, s
             return rc;
         if (stop_signal)
             return 1;
+        if (slot.fault) {
+            train_print_cuda_error(slot.fault);
+            return -EIO;
+        }
         if (checkpoint_wanted) {
             checkpoint_wanted = 0;
             rc = checkpoint_write(plan, slot.done_ns, err);
@@ -190,7 +197,7 @@ int main(int argc, char **argv)
         rc = train(&attachment, &plan, &err);
     attach_end(&attachment);
     if (rc < 0) {
-        if (rc != -ENOMEM)
+        if (rc != -ENOMEM && rc != -EIO)
             fprintf(stderr, "carma-train: %s\n", err.text);
         return 1;
     }

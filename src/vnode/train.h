@@ -24,6 +24,9 @@ int train_options(int argc, char **argv, struct train_plan *plan, struct error *
 /* PyTorch's message, as its current releases print it, on stderr. */
 void train_print_out_of_memory(const struct shortage *shortage);
 
+/* PyTorch's message for a CUDA error (enum cuda_fault), on stderr. */
+void train_print_cuda_error(uint32_t error);
+
 /* A checkpoint: how much of the work is done, in $CARMA_CHECKPOINT_DIR or the working directory; with CARMA_JOB_ID in
  * its name where that is set, so that jobs which share a directory keep apart. */
 int checkpoint_write(const struct train_plan *plan, double done_ns, struct error *err);

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 
 #include "base/nodetime.h"
+#include "base/proc.h"
+#include "vnode/domain.h"
 #include "vnode_fixture.h"
 
 static struct fixture f;
@@ -213,34 +215,129 @@ static void visible_gpus(void **state)
 {
     char text[256];
     const struct node_file *file = f.node.file;
-    uint32_t gpus[NODE_MAX_GPUS];
+    struct place places[NODE_MAX_GPUS];
 
-    assert_int_equal(attach_visible_gpus(file, NULL, gpus), 4);
-    assert_int_equal(attach_visible_gpus(file, "", gpus), 0);
-    assert_int_equal(attach_visible_gpus(file, "2,0", gpus), 2);
-    assert_int_equal(gpus[0], 2);
-    assert_int_equal(gpus[1], 0);
-    assert_int_equal(attach_visible_gpus(file, "1,9,2", gpus), 1);
-    assert_int_equal(attach_visible_gpus(file, "-1", gpus), 0);
-    assert_int_equal(attach_visible_gpus(file, "1,1", gpus), 0);
-    assert_int_equal(attach_visible_gpus(file, "GPU-", gpus), 0);
+    assert_int_equal(attach_visible(file, NULL, places), 4);
+    assert_int_equal(attach_visible(file, "", places), 0);
+    assert_int_equal(attach_visible(file, "2,0", places), 2);
+    assert_int_equal(places[0].gpu, 2);
+    assert_int_equal(places[1].gpu, 0);
+    assert_int_equal(attach_visible(file, "1,9,2", places), 1);
+    assert_int_equal(attach_visible(file, "-1", places), 0);
+    assert_int_equal(attach_visible(file, "1,1", places), 0);
+    assert_int_equal(attach_visible(file, "GPU-", places), 0);
     snprintf(text, sizeof text, "%s,%.16s", file->gpus[3].uuid, file->gpus[1].uuid);
-    assert_int_equal(attach_visible_gpus(file, text, gpus), 2);
-    assert_int_equal(gpus[0], 3);
-    assert_int_equal(gpus[1], 1);
+    assert_int_equal(attach_visible(file, text, places), 2);
+    assert_int_equal(places[0].gpu, 3);
+    assert_int_equal(places[1].gpu, 1);
+    assert_int_equal(places[1].instance, 0);
+}
+
+/* GPU 0 is in MIG mode, GPU 1 is not. */
+static void visible_instances(void **state)
+{
+    struct place places[NODE_MAX_GPUS];
+    const struct node_file *file;
+    struct fixture mig;
+    char text[256];
+
+    fixture_open(&mig, "a100x2-mig");
+    file = mig.node.file;
+    assert_int_equal(attach_visible(file, NULL, places), 1);
+    assert_int_equal(places[0].gpu, 1);
+    assert_int_equal(attach_visible(file, file->gpus[0].instances[2].uuid, places), 1);
+    assert_int_equal(places[0].gpu, 0);
+    assert_int_equal(places[0].instance, 3);
+    assert_int_equal(attach_visible(file, file->gpus[0].uuid, places), 1);
+    assert_int_equal(places[0].instance, 1);
+    snprintf(text, sizeof text, "%s,1", file->gpus[0].instances[1].uuid);
+    assert_int_equal(attach_visible(file, text, places), 1); /* nothing beside an instance */
+    assert_int_equal(attach_visible(file, "1,0", places), 1);
+    assert_int_equal(places[0].gpu, 1);
+    assert_int_equal(attach_visible(file, "MIG-", places), 0);
+    fixture_close(&mig);
+    setenv("CARMA_VNODE", f.state, 1);
 }
 
 static void mps_is_announced_by_a_control_pipe(void **state)
 {
-    char path[128];
+    char path[128], again[160];
+    uint64_t domain;
 
     snprintf(path, sizeof path, "%s/control", f.directory);
-    assert_false(attach_mps_announced(NULL));
-    assert_false(attach_mps_announced(""));
-    assert_false(attach_mps_announced(f.directory));
+    snprintf(again, sizeof again, "%s/../%s", f.directory, strrchr(f.directory, '/') + 1);
+    assert_int_equal(attach_mps_domain(NULL), 0);
+    assert_int_equal(attach_mps_domain(""), 0);
+    assert_int_equal(attach_mps_domain(f.directory), 0);
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_true(attach_mps_announced(f.directory));
+    domain = attach_mps_domain(f.directory);
+    assert_int_not_equal(domain, 0);
+    assert_true(attach_mps_domain(again) == domain);
     unlink(path);
+}
+
+/* Puts a child that only waits on GPU `gpu`, without or (domain not 0) through MPS. */
+static pid_t add_client(struct node_bank *bank, uint64_t domain, uint32_t gpu)
+{
+    struct proc_stat stat;
+    pid_t pid = fork();
+
+    if (pid == 0)
+        for (;;)
+            pause();
+    assert_int_equal(proc_read_stat(pid, &stat), 0);
+    bank->slots[bank->slot_high++] = (struct node_slot){
+        .phase = NODE_SLOT_ATTACHED,
+        .pid = pid,
+        .start_ticks = stat.start_ticks,
+        .mps = domain != 0,
+        .mps_domain = domain,
+        .uid = 1000,
+        .use_count = 1,
+        .uses = {{.gpu = gpu}},
+    };
+    return pid;
+}
+
+/* A fault of one MPS client takes those of its domain that share a GPU with it, and nobody else. */
+static void a_fault_reaches_the_domain(void **state)
+{
+    static struct domain_client clients[NODE_MAX_SLOTS];
+    struct node_bank *bank;
+    pid_t pids[5];
+    uint32_t count;
+
+    assert_int_equal(node_begin(&f.node, &bank), 0);
+    pids[0] = add_client(bank, 7, 0);
+    pids[1] = add_client(bank, 7, 0); /* a victim */
+    pids[2] = add_client(bank, 7, 1); /* on another GPU */
+    pids[3] = add_client(bank, 8, 0); /* of another domain */
+    pids[4] = add_client(bank, 0, 0); /* without MPS */
+    node_commit(&f.node);
+
+    assert_int_equal(domain_serve(&f.node, 7, 4242), 0);
+    assert_int_equal(domain_fail(&f.node, 999999999, CUDA_FAULT_LAUNCH_FAILED), -ESRCH);
+    assert_int_equal(domain_fail(&f.node, pids[0], CUDA_FAULT_LAUNCH_FAILED), 0);
+    assert_int_equal(domain_clients(&f.node, 7, clients, &count), 0);
+    assert_int_equal(count, 3);
+    assert_int_equal(clients[0].pid, pids[0]);
+    assert_int_equal(clients[0].uid, 1000);
+    assert_int_equal(clients[0].server_pid, 4242);
+    assert_int_equal(clients[0].gpus, 1);
+    assert_int_equal(clients[0].fault, CUDA_FAULT_LAUNCH_FAILED);
+    assert_int_equal(clients[1].fault, CUDA_FAULT_MPS_RPC_FAILURE);
+    assert_int_equal(clients[2].fault, 0);
+    assert_int_equal(clients[2].gpus, 2);
+    assert_int_equal(domain_clients(&f.node, 8, clients, &count), 0);
+    assert_int_equal(count, 1);
+    assert_int_equal(clients[0].fault, 0);
+    assert_int_equal(clients[0].server_pid, 0);
+
+    assert_int_equal(node_begin(&f.node, &bank), 0);
+    assert_int_equal(bank->slots[4].fault, 0);
+    node_commit(&f.node);
+    for (int i = 0; i < 5; i++)
+        end(pids[i]);
 }
 
 static void identities_are_unique(void **state)
@@ -320,6 +417,8 @@ int main(void)
         TEST(stopped_holder_is_waited_for_only_so_long),
         TEST(many_at_once),
         TEST(visible_gpus),
+        TEST(visible_instances),
+        TEST(a_fault_reaches_the_domain),
         TEST(mps_is_announced_by_a_control_pipe),
         TEST(identities_are_unique),
         TEST(bad_files_are_named),

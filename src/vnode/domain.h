@@ -1,0 +1,38 @@
+/* Processes that came through MPS, as their control daemon sees them, and processes that the driver ends. A domain is
+ * what attach_mps_domain() says of the daemon's pipe directory. */
+#ifndef CARMA_VNODE_DOMAIN_H
+#define CARMA_VNODE_DOMAIN_H
+
+#include "vnode/node.h"
+
+/* CUDA's errors with which a process may have to end (struct node_slot: fault). */
+enum cuda_fault {
+    CUDA_FAULT_ECC = 214,                  /* an uncorrectable memory error */
+    CUDA_FAULT_ILLEGAL_ADDRESS = 700,
+    CUDA_FAULT_LAUNCH_FAILED = 719,
+    CUDA_FAULT_MPS_RPC_FAILURE = 806,      /* what the victims of another client's fault see */
+    CUDA_FAULT_MPS_SERVER_NOT_READY = 807, /* what who comes during the FAULT state sees */
+    CUDA_FAULT_MPS_CLIENT_TERMINATED = 810,
+    CUDA_FAULT_UNKNOWN = 999, /* the driver went away */
+};
+
+struct domain_client {
+    int32_t pid;
+    uint32_t uid;
+    int32_t server_pid; /* 0: not yet served */
+    uint32_t gpus;      /* bit g: GPU g of the node */
+    uint32_t fault;     /* enum cuda_fault with which it has to end; 0: none */
+};
+
+/* The domain's clients in *clients (room for NODE_MAX_SLOTS), *count of them; 0 or a negative errno. One whose fault is
+ * set has not ended yet: the server is in FAULT while there is one. */
+int domain_clients(struct node *node, uint64_t domain, struct domain_client *clients, uint32_t *count);
+
+/* Makes `server_pid` the server of the domain's clients that have none. 0 or a negative errno. */
+int domain_serve(struct node *node, uint64_t domain, int32_t server_pid);
+
+/* Has the driver end the process with `fault`, at its next look. Where that is a fault of its own and it came through MPS,
+ * all clients of its domain that share a GPU or MIG instance with it are victims. -ESRCH: it is not on the node. */
+int domain_fail(struct node *node, int32_t pid, uint32_t fault);
+
+#endif
