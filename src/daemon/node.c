@@ -3,22 +3,15 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/memory.h"
 #include "base/nodetime.h"
 #include "core/ledger.h"
 #include "core/quantum.h"
+#include "daemon/attribution.h"
 #include "daemon/engine.h"
 #include "daemon/runs.h"
 #include "gpu/monitor.h"
 #include "gpu/window.h"
-
-/* A GPU process seen before; whose it is does not change. */
-struct seen_process {
-    pid_t pid;
-    uint64_t job;     /* 0: nobody's of ours */
-    uint64_t reading; /* the last one that listed it */
-    UT_hash_handle hh;
-};
 
 /* A GPU as last read; entry i is the core's GPU i. */
 struct node_gpu {
@@ -26,7 +19,7 @@ struct node_gpu {
     struct gpu_window window;
     int64_t at_ns;   /* of `reading`; 0: none since the daemon started */
     bool there;
-    int64_t foreign_bytes;
+    struct attribution attribution;
     int32_t smact_permille; /* window mean */
     double memory_byte_seconds;
     double sm_activity_seconds;
@@ -38,79 +31,37 @@ struct node {
     struct node_gpu *gpus; /* owned */
     uint32_t count;
     size_t capacity;
-    struct seen_process *processes;
-    uint64_t readings;
+    struct attributor *attributor;
     bool told_of_profile;
 };
+
+static uint64_t owner_of(const void *user, pid_t pid)
+{
+    const struct daemon *daemon = user;
+
+    return runs_owner_of(daemon->runs, pid);
+}
 
 struct node *node_new(struct daemon *daemon)
 {
     struct node *node = xcalloc(1, sizeof *node);
 
     node->daemon = daemon;
+    node->attributor = attributor_new(owner_of, daemon);
     return node;
 }
 
 void node_free(struct node *node)
 {
-    struct seen_process *process, *next;
-
     if (!node)
         return;
     gpu_monitor_free(node->monitor);
-    HASH_ITER(hh, node->processes, process, next)
-    {
-        HASH_DEL(node->processes, process);
-        free(process);
-    }
+    attributor_free(node->attributor);
     free(node->gpus);
     free(node);
 }
 
 /* ---- Whose memory ---- */
-
-static uint64_t owner_of(struct node *node, pid_t pid)
-{
-    struct seen_process *process;
-
-    HASH_FIND(hh, node->processes, &pid, sizeof pid, process);
-    if (!process) {
-        process = xcalloc(1, sizeof *process);
-        process->pid = pid;
-        process->job = runs_owner_of(node->daemon->runs, pid);
-        HASH_ADD(hh, node->processes, pid, sizeof process->pid, process);
-    }
-    process->reading = node->readings;
-    return process->job;
-}
-
-static void forget_processes(struct node *node)
-{
-    struct seen_process *process, *next;
-
-    HASH_ITER(hh, node->processes, process, next)
-    {
-        if (process->reading != node->readings) {
-            HASH_DEL(node->processes, process);
-            free(process);
-        }
-    }
-}
-
-/* What the resident holds now; -1 where the driver does not say. */
-static int64_t held_by(struct node *node, const struct gpu_reading *reading, uint64_t job)
-{
-    int64_t held = 0;
-
-    for (uint32_t i = 0; i < reading->process_count && i < GPU_MAX_PROCESSES; i++) {
-        if (owner_of(node, reading->processes[i].pid) != job)
-            continue;
-        if (reading->processes[i].used_bytes < 0)
-            return -1;
-        held += reading->processes[i].used_bytes;
-    }
-    return held;
-}
 
 static void feed_memory(struct node *node, const struct gpu *gpu, const struct job *job, int64_t held)
 {
@@ -128,21 +79,13 @@ static void feed_memory(struct node *node, const struct gpu *gpu, const struct j
 static void attribute(struct node *node, struct node_gpu *entry, uint32_t number)
 {
     const struct gpu *gpu = core_gpu(node->daemon->core, number);
-    const struct gpu_reading *reading = &entry->reading;
-    int64_t ours = 0;
-    bool known = reading->valid & GPU_HAS_PROCESSES;
 
-    for (uint32_t i = 0; i < gpu->resident_count && known; i++) {
-        int64_t held = held_by(node, reading, gpu->residents[i]->id);
-        if (held < 0)
-            known = false;
-        else if (held > 0)
+    attributor_judge(node->attributor, gpu, &entry->reading, &entry->attribution);
+    for (uint32_t i = 0; i < gpu->resident_count; i++) {
+        int64_t held = attribution_of(&entry->attribution, gpu->residents[i]->id);
+        if (held > 0)
             feed_memory(node, gpu, gpu->residents[i], held);
-        ours += held;
     }
-    for (uint32_t i = 0; i < reading->process_count && i < GPU_MAX_PROCESSES; i++)
-        owner_of(node, reading->processes[i].pid); /* foreign ones are remembered too */
-    entry->foreign_bytes = !known ? -1 : reading->used_bytes > ours ? reading->used_bytes - ours : 0;
 }
 
 /* ---- Readings ---- */
@@ -224,7 +167,7 @@ static void on_reading(void *user, const struct gpu_node_reading *reading)
 {
     struct node *node = user;
 
-    node->readings++;
+    attributor_begin(node->attributor);
     for (uint32_t i = 0; i < node->count; i++)
         node->gpus[i].there = false;
     for (uint32_t i = 0; i < reading->count; i++)
@@ -232,7 +175,6 @@ static void on_reading(void *user, const struct gpu_node_reading *reading)
     for (uint32_t i = 0; i < core_gpu_count(node->daemon->core); i++)
         if (!entry_of(node, i)->there)
             gpu_comes_or_goes(node, i, NULL, false);
-    forget_processes(node);
     engine_turn(node->daemon->engine);
 }
 
@@ -262,7 +204,7 @@ void node_feed_samples(struct node *node)
             continue;
         input.sample = (struct record_sample){.gpu = i,
                                               .used_bytes = quantum_memory(entry->reading.used_bytes),
-                                              .foreign_bytes = quantum_memory(entry->foreign_bytes),
+                                              .foreign_bytes = quantum_memory(entry->attribution.foreign_bytes),
                                               .smact_permille = quantum_activity(entry->smact_permille),
                                               .smocc_permille = -1, /* not read yet */
                                               .dram_permille = -1};
@@ -308,6 +250,22 @@ static json_t *known(int64_t value, bool is_known)
     return is_known ? json_integer(value) : json_null();
 }
 
+/* Processes that are no job's; one that cannot be seen from here has neither user nor command. */
+static json_t *foreign_to_json(const struct attribution *attribution)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < attribution->foreign_count; i++) {
+        const struct attribution_foreign *process = &attribution->foreign[i];
+        bool seen = *process->command;
+        CLEANUP(free_ptr) char *user = seen ? view_user_name(process->uid) : NULL;
+        json_array_append_new(list, json_pack("{s:i, s:s?, s:s?, s:o}", "pid", (int)process->pid, "user", user, "command",
+                                              seen ? process->command : NULL, "used_bytes",
+                                              known(process->used_bytes, process->used_bytes >= 0)));
+    }
+    return list;
+}
+
 static json_t *gpu_to_json(const struct node *node, const struct gpu *gpu)
 {
     static const struct node_gpu unread;
@@ -323,7 +281,10 @@ static json_t *gpu_to_json(const struct node *node, const struct gpu *gpu)
     json_object_set_new(json, "lost", json_boolean(gpu->lost));
     json_object_set_new(json, "total_bytes", json_integer(gpu->total_bytes));
     json_object_set_new(json, "used_bytes", known(reading->used_bytes, entry->at_ns));
-    json_object_set_new(json, "foreign_bytes", known(entry->foreign_bytes, entry->at_ns && entry->foreign_bytes >= 0));
+    json_object_set_new(json, "foreign_bytes", known(entry->attribution.foreign_bytes, entry->at_ns && entry->attribution.foreign_bytes >= 0));
+    json_object_set_new(json, "foreign", foreign_to_json(&entry->attribution));
+    json_object_set_new(json, "foreign_why",
+                        *entry->attribution.why ? json_string(entry->attribution.why) : json_null());
     json_object_set_new(json, "free_bytes", json_integer(gpu_free_bytes(node->daemon->core, gpu)));
     json_object_set_new(json, "sm_activity_permille",
                         known(entry->smact_permille, entry->at_ns && entry->smact_permille >= 0));

@@ -27,6 +27,7 @@ struct run {
     char *directory; /* owned */
     pid_t shepherd;
     uint64_t start_ticks;
+    struct launch_status status; /* as last read: where its processes are */
     uint32_t uid;
     bool started; /* the core knows that it runs */
     bool over;    /* the core knows that it has ended; the shepherd has still to be reaped */
@@ -164,6 +165,7 @@ static void feed_launch_failed(struct runs *runs, uint64_t job, const char *mess
 /* Takes in a launch's status; true when the launch is over. */
 static bool take_status(struct runs *runs, struct run *run, const struct launch_status *status)
 {
+    run->status = *status;
     switch (status->phase) {
     case LAUNCH_RUNNING:
         feed_started(runs, run, status, RECORD_STARTED);
@@ -315,10 +317,21 @@ void runs_stop(struct runs *runs, uint64_t job)
 
 uint64_t runs_owner_of(const struct runs *runs, pid_t pid)
 {
-    for (const struct run *run = runs->first; run; run = run->next)
-        if (launch_descends_from(pid, run->shepherd))
-            return run->job;
-    return 0;
+    CLEANUP(free_ptr) struct owner_launch *launches = NULL;
+    const struct owner_launch *found;
+    size_t count = 0, capacity = 0;
+
+    for (const struct run *run = runs->first; run; run = run->next) {
+        array_reserve(launches, capacity, count + 1);
+        launches[count++] = (struct owner_launch){.job = run->job,
+                                                  .shepherd = run->shepherd,
+                                                  .shepherd_start_ticks = run->start_ticks,
+                                                  .process = run->status.process,
+                                                  .process_start_ticks = run->status.process_start_ticks,
+                                                  .cgroup = run->status.cgroup};
+    }
+    found = owner_find(pid, launches, count);
+    return found ? found->job : 0;
 }
 
 uint32_t runs_count(const struct runs *runs)

@@ -37,7 +37,7 @@ struct job_view *views_find(const struct views *views, uint64_t id)
     return view;
 }
 
-static char *user_name(uint32_t uid)
+char *view_user_name(uint32_t uid)
 {
     struct passwd entry, *found = NULL;
     char buffer[4096];
@@ -102,7 +102,7 @@ struct job_view *views_fold(struct views *views, const struct record *record)
         view->wants = record->submitted;
         view->claim_bytes = record->submitted.claim_bytes;
         view->submitted_ns = record->at_ns;
-        view->user = user_name(record->submitted.uid);
+        view->user = view_user_name(record->submitted.uid);
         break;
     case RECORD_PLACED:
         fold_placed(view, &record->placed);

@@ -62,6 +62,8 @@ char *job_view_memory_text(const struct job_view *view, const struct core *core)
 
 json_t *job_view_estimate_to_json(const struct job_view *view); /* with its text; null where nothing was estimated */
 
+char *view_user_name(uint32_t uid); /* its number where it has no name; owned by the caller */
+
 json_t *reason_to_json(const struct reason *reason, int64_t now_ns); /* null for REASON_NONE */
 
 #endif

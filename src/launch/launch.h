@@ -57,6 +57,7 @@ struct launch_status {
     int64_t requested_bytes; /* EXIT_GPU_OOM: what the failed allocation asked for; -1: not said */
     int64_t free_bytes;      /* EXIT_GPU_OOM: what was free then; -1: not said */
     bool stopped;            /* a stop was requested before the tree had ended */
+    char cgroup[256];        /* the job's control group (launch/cgroup.h); "": it has none of its own */
     char message[256];       /* one line without control characters, or "" */
 };
 

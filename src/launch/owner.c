@@ -1,19 +1,120 @@
 #include "launch/owner.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/memory.h"
 #include "base/proc.h"
+#include "launch/cgroup.h"
 
 #define DEPTH_MAX 4096 /* of a process tree; pids that change while we walk must not keep us here */
 
-bool launch_descends_from(pid_t pid, pid_t ancestor)
+static void facts_release(struct owner_facts *facts)
+{
+    free(facts->chain);
+    free(facts->cgroup);
+}
+
+/* A parent that is younger than its child has come to its pid while we walked: there the chain ends. */
+static bool facts_read(pid_t pid, struct owner_facts *facts)
 {
     struct proc_stat stat;
 
-    for (int depth = 0; depth < DEPTH_MAX && pid > 0; depth++) {
-        if (proc_read_stat(pid, &stat) < 0)
-            return false;
-        if (pid == ancestor)
-            return true;
-        pid = stat.parent;
+    for (pid_t at = pid; at > 0 && facts->count < DEPTH_MAX && proc_read_stat(at, &stat) == 0; at = stat.parent) {
+        if (facts->count == 0)
+            facts->session = stat.session;
+        else if (stat.start_ticks > facts->chain[facts->count - 1].start_ticks)
+            break;
+        array_reserve(facts->chain, facts->capacity, facts->count + 1);
+        facts->chain[facts->count++] = (struct owner_link){at, stat.start_ticks};
     }
+    if (facts->count == 0)
+        return false;
+    facts->cgroup = cgroup_of(pid);
+    return true;
+}
+
+static bool in_cgroup(const struct owner_facts *facts, const struct owner_launch *launch)
+{
+    return launch->cgroup && *launch->cgroup && facts->cgroup && cgroup_is_within(facts->cgroup, launch->cgroup);
+}
+
+static bool descends(const struct owner_facts *facts, const struct owner_launch *launch)
+{
+    for (size_t i = 0; i < facts->count; i++)
+        if (facts->chain[i].pid == launch->shepherd && facts->chain[i].start_ticks == launch->shepherd_start_ticks)
+            return true;
     return false;
+}
+
+/* The number of a session that has members is given to no new process, so it is ours as long as the main process has
+ * not been seen to be another. */
+static bool in_session(const struct owner_facts *facts, const struct owner_launch *launch)
+{
+    if (launch->process <= 0 || facts->session != launch->process)
+        return false;
+    for (size_t i = 0; i < facts->count; i++)
+        if (facts->chain[i].pid == launch->process)
+            return facts->chain[i].start_ticks == launch->process_start_ticks;
+    return facts->chain[0].start_ticks >= launch->process_start_ticks;
+}
+
+const struct owner_launch *owner_judge(const struct owner_facts *facts, const struct owner_launch *launches,
+                                       size_t count)
+{
+    static bool (*const ways[])(const struct owner_facts *, const struct owner_launch *) = {in_cgroup, descends,
+                                                                                            in_session};
+
+    for (size_t way = 0; way < array_size(ways); way++)
+        for (size_t i = 0; i < count; i++)
+            if (facts->chain[0].start_ticks >= launches[i].shepherd_start_ticks && ways[way](facts, &launches[i]))
+                return &launches[i];
+    return NULL;
+}
+
+const struct owner_launch *owner_find(pid_t pid, const struct owner_launch *launches, size_t count)
+{
+    CLEANUP(facts_release) struct owner_facts facts = {0};
+
+    return facts_read(pid, &facts) ? owner_judge(&facts, launches, count) : NULL;
+}
+
+/* "/usr/bin/python3\0train.py\0..." gives "python3"; a process without arguments (a zombie's are gone) its short name. */
+static void read_command(pid_t pid, char command[OWNER_COMMAND_SIZE])
+{
+    static const char *const files[] = {"cmdline", "comm"};
+
+    *command = '\0';
+    for (size_t i = 0; i < array_size(files) && !*command; i++) {
+        CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/%s", (int)pid, files[i]);
+        CLEANUP(free_ptr) char *text = NULL;
+        const char *name;
+        size_t length;
+        if (file_read(path, 2 << 20, &text, &length, NULL) < 0)
+            continue;
+        text[strcspn(text, "\n")] = '\0';
+        name = strrchr(text, '/');
+        snprintf(command, OWNER_COMMAND_SIZE, "%s", name && name[1] ? name + 1 : text);
+        for (char *c = command; *c; c++)
+            *c = *c < ' ' || *c > '~' ? '?' : *c;
+    }
+}
+
+int owner_read(pid_t pid, struct owner_process *process)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("/proc/%d", (int)pid);
+    struct proc_stat stat_line;
+    struct stat st;
+    int code = proc_read_stat(pid, &stat_line);
+
+    if (code < 0)
+        return code;
+    if (stat(path, &st) < 0)
+        return -errno;
+    *process = (struct owner_process){.start_ticks = stat_line.start_ticks, .uid = st.st_uid};
+    read_command(pid, process->command);
+    return 0;
 }

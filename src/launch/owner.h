@@ -1,12 +1,55 @@
-/* Whose GPU process is this: NVML names pids, carma knows shepherds. */
+/* Whose is this process: NVML names pids, carma knows launches.
+ *
+ * A process belongs to a launch when it is in the launch's own control group; else when it is the shepherd or descends
+ * from it, which forks, executions and orphans do not change, since the shepherd is the subreaper of the job's tree; else
+ * when it is of the session that the job's main process began. Whoever is older than the shepherd is not its: pids come
+ * again, start times do not. Under MPS the driver lists the clients by their own pids, so nothing differs. */
 #ifndef CARMA_LAUNCH_OWNER_H
 #define CARMA_LAUNCH_OWNER_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
-/* Whether `pid` is `ancestor` or a descendant of it. Ask with the shepherd's pid, not with the job's main process:
- * a process whose parent has ended is adopted by the shepherd. false where the pid is gone. */
-bool launch_descends_from(pid_t pid, pid_t ancestor);
+#define OWNER_COMMAND_SIZE 64
+
+/* A launch, as its processes are known by. */
+struct owner_launch {
+    uint64_t job;
+    pid_t shepherd;
+    uint64_t shepherd_start_ticks;
+    pid_t process; /* the job's main process, whose pid is its session's number; 0: not known */
+    uint64_t process_start_ticks;
+    const char *cgroup; /* of this launch alone; "" or NULL: it has none */
+};
+
+/* A process as /proc shows it. */
+struct owner_process {
+    uint64_t start_ticks;
+    uint32_t uid;                     /* effective */
+    char command[OWNER_COMMAND_SIZE]; /* the file name of its program, as called; printable ASCII */
+};
+
+/* 0; -ENOENT or -ESRCH: no process of this PID namespace has the pid. */
+int owner_read(pid_t pid, struct owner_process *process);
+
+/* The launch of `launches` whose process this is; NULL: none of them, or the process is gone. */
+const struct owner_launch *owner_find(pid_t pid, const struct owner_launch *launches, size_t count);
+
+/* What owner_find() judges by; for tests of what real processes cannot be made to do. */
+struct owner_facts {
+    struct owner_link {
+        pid_t pid;
+        uint64_t start_ticks;
+    } *chain; /* owned; the process itself, then its parent, and so on */
+    size_t count;
+    size_t capacity;
+    pid_t session;
+    char *cgroup; /* owned; may be NULL */
+};
+
+const struct owner_launch *owner_judge(const struct owner_facts *facts, const struct owner_launch *launches,
+                                       size_t count);
 
 #endif

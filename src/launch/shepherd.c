@@ -25,6 +25,7 @@
 #include "base/nodetime.h"
 #include "base/proc.h"
 #include "base/units.h"
+#include "launch/cgroup.h"
 #include "launch/child.h"
 #include "launch/request.h"
 #include "launch/status.h"
@@ -196,6 +197,16 @@ static void end_tree(struct shepherd *s)
     tree_signal(&s->tree, getpid(), SIGCONT); /* who is stopped cannot hear */
 }
 
+/* The job's own control group, where it was put into one; not that of all who descend from the daemon. */
+static void find_cgroup(struct shepherd *s)
+{
+    CLEANUP(free_ptr) char *own = cgroup_of(getpid());
+    CLEANUP(free_ptr) char *jobs = cgroup_of(s->process);
+
+    if (own && jobs && strcmp(own, jobs) != 0 && strlen(jobs) < sizeof s->status.cgroup && !strchr(jobs, '\n'))
+        memcpy(s->status.cgroup, jobs, strlen(jobs) + 1);
+}
+
 static void now_running(struct shepherd *s)
 {
     struct error err;
@@ -207,6 +218,7 @@ static void now_running(struct shepherd *s)
         return;
     s->status.phase = LAUNCH_RUNNING;
     s->status.started_ns = nodetime_now_ns();
+    find_cgroup(s);
     if (status_write(s->request.run_directory, &s->status, STATUS_REPLACE, &err) < 0)
         complain(&err); /* the last status matters more, and is tried harder */
     poke(s);

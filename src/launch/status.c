@@ -62,6 +62,7 @@ static void status_print(const struct launch_status *status, struct strbuf *text
     strbuf_printf(text, "requested_bytes %" PRId64 "\nfree_bytes %" PRId64 "\n", status->requested_bytes,
                   status->free_bytes);
     strbuf_printf(text, "stopped %d\n", status->stopped);
+    strbuf_printf(text, "cgroup %s\n", status->cgroup);
     strbuf_printf(text, "message %s", status->message);
     strbuf_puts(text, tail);
 }
@@ -145,6 +146,10 @@ static bool parse_line(const char *key, const char *value, struct launch_status 
         if (sscanf(value, "%d", &number) != 1)
             return false;
         status->stopped = number != 0;
+    } else if (strcmp(key, "cgroup") == 0) {
+        if (strlen(value) >= sizeof status->cgroup)
+            return false;
+        memcpy(status->cgroup, value, strlen(value) + 1);
     } else if (strcmp(key, "message") == 0) {
         status_set_message(status, value, strlen(value));
     }

@@ -29,6 +29,7 @@ static const struct launch_status sample = {
     .cause = EXIT_GPU_OOM,
     .requested_bytes = INT64_C(2147483648),
     .free_bytes = 1105199104,
+    .cgroup = "/carma.slice/job-12",
     .message = "CUDA out of memory. Tried to allocate 2.00 GiB.",
 };
 
@@ -42,6 +43,7 @@ static void assert_same(const struct launch_status *a, const struct launch_statu
     assert_true(a->exit_status == b->exit_status && a->signal == b->signal && a->cause == b->cause);
     assert_true(a->requested_bytes == b->requested_bytes && a->free_bytes == b->free_bytes);
     assert_int_equal(a->stopped, b->stopped);
+    assert_string_equal(a->cgroup, b->cgroup);
     assert_string_equal(a->message, b->message);
 }
 

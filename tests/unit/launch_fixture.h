@@ -1,0 +1,240 @@
+/* For tests that launch real small processes through the real shepherd (path in CARMA_SHEPHERD). */
+#ifndef CARMA_TESTS_LAUNCH_FIXTURE_H
+#define CARMA_TESTS_LAUNCH_FIXTURE_H
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "api/spec.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "base/proc.h"
+#include "base/units.h"
+#include "launch/launch.h"
+
+#define PATIENCE_MS 20000 /* a loaded machine; nothing waits so long when it works */
+
+struct fixture {
+    char root[64];
+    char run[128];
+    char work[128];
+    char output[160];
+    char error[160];
+    char socket_path[128];
+    int socket;
+    bool drains;
+    char *argv[8];
+    char *env[8];
+    struct job_spec spec;
+    struct launch_request request;
+    struct launch_status status;
+    pid_t shepherd;
+    uint64_t ticks;
+    uint32_t launches;
+};
+
+/* The spec's strings are not const; nothing here changes them. */
+static inline char *mutable(const char *text)
+{
+    return (char *)(uintptr_t)text;
+}
+
+static inline int setup(void **state)
+{
+    struct fixture *f = xcalloc(1, sizeof *f);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    snprintf(f->root, sizeof f->root, "/tmp/carma-launch-XXXXXX");
+    if (!mkdtemp(f->root) || chmod(f->root, 0755) < 0)
+        return -1;
+    snprintf(f->work, sizeof f->work, "%s/work", f->root);
+    snprintf(f->output, sizeof f->output, "%s/out", f->work);
+    snprintf(f->error, sizeof f->error, "%s/err", f->work);
+    snprintf(f->socket_path, sizeof f->socket_path, "%s/notify", f->root);
+    if (mkdir(f->work, 0755) < 0)
+        return -1;
+    memcpy(address.sun_path, f->socket_path, strlen(f->socket_path) + 1);
+    f->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (f->socket < 0 || bind(f->socket, (struct sockaddr *)&address, sizeof address) < 0)
+        return -1;
+    f->drains = true;
+    f->env[0] = mutable("PATH=/usr/local/bin:/usr/bin:/bin");
+    f->spec = (struct job_spec){.name = mutable("probe"),
+                                .directory = f->work,
+                                .output = f->output,
+                                .error = f->error,
+                                .gpus = 1};
+    f->spec.command.items = f->argv;
+    f->spec.environment.items = f->env;
+    f->spec.environment.count = 1;
+    f->request = (struct launch_request){.shepherd = getenv("CARMA_SHEPHERD"),
+                                         .run_directory = f->run,
+                                         .spec = &f->spec,
+                                         .job = 42,
+                                         .uid = geteuid(),
+                                         .gid = getegid(),
+                                         .user = "someone",
+                                         .gpu_uuids = "GPU-aaaa,GPU-bbbb",
+                                         .notify_socket = f->socket_path,
+                                         .grace_ns = 300 * NS_PER_MS};
+    *state = f;
+    return 0;
+}
+
+static inline int remove_one(const char *path, const struct stat *st, int flag, struct FTW *at)
+{
+    return remove(path);
+}
+
+static inline int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    close(f->socket);
+    nftw(f->root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    free(f);
+    return 0;
+}
+
+static inline void pause_ms(int ms)
+{
+    poll(NULL, 0, ms);
+}
+
+static inline void command(struct fixture *f, const char *script)
+{
+    f->argv[0] = mutable("sh");
+    f->argv[1] = mutable("-c");
+    f->argv[2] = mutable(script);
+    f->argv[3] = NULL;
+    f->spec.command.count = 3;
+}
+
+/* What a daemon does all the time: a shepherd whose poke finds the socket full waits. */
+static inline void drain(const struct fixture *f)
+{
+    char text[64];
+
+    while (recv(f->socket, text, sizeof text, MSG_DONTWAIT) > 0)
+        ;
+}
+
+static inline void start(struct fixture *f)
+{
+    struct error err = {{0}};
+
+    if (f->drains)
+        drain(f);
+    f->request.launch = ++f->launches;
+    snprintf(f->run, sizeof f->run, "%s/runs/42.%u", f->root, f->launches);
+    if (launch_start(&f->request, &f->shepherd, &f->ticks, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+/* Waits until the launch has this phase, or is over. */
+static inline void await_phase(struct fixture *f, enum launch_phase phase)
+{
+    for (int i = 0; i < PATIENCE_MS / 5; i++) {
+        struct error err;
+        int code = launch_read_status(f->run, &f->status, &err);
+        if (code < 0 && code != -ENOENT)
+            fail_msg("%s", err.text);
+        if (code == 0 && (f->status.phase == phase || f->status.phase == LAUNCH_ENDED ||
+                          f->status.phase == LAUNCH_FAILED)) {
+            if (f->status.phase != phase)
+                fail_msg("phase %s instead of %s: exit %d signal %d %s", launch_phase_name(f->status.phase),
+                         launch_phase_name(phase), f->status.exit_status, f->status.signal, f->status.message);
+            return;
+        }
+        pause_ms(5);
+    }
+    fail_msg("still no phase %s", launch_phase_name(phase));
+}
+
+/* The file's text, until the next call. */
+static inline const char *contents(const char *path)
+{
+    static char text[8192];
+    FILE *file = fopen(path, "r");
+    size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
+
+    if (file)
+        fclose(file);
+    text[length] = '\0';
+    return text;
+}
+
+static inline void await_end(struct fixture *f, enum launch_phase phase)
+{
+    char path[200];
+
+    await_phase(f, phase);
+    for (int i = 0; i < PATIENCE_MS / 5 && launch_alive(f->shepherd, f->ticks); i++)
+        pause_ms(5);
+    assert_false(launch_alive(f->shepherd, f->ticks));
+    snprintf(path, sizeof path, "%s/shepherd.log", f->run);
+    if (*contents(path)) /* a sanitizer's words end up there too */
+        fail_msg("%s", contents(path));
+}
+
+static inline void run(struct fixture *f, const char *script, enum launch_phase phase)
+{
+    command(f, script);
+    start(f);
+    await_end(f, phase);
+}
+
+static inline pid_t pid_in(const char *path)
+{
+    for (int i = 0; i < PATIENCE_MS / 5; i++) {
+        const char *text = contents(path);
+        if (strchr(text, '\n'))
+            return (pid_t)atoi(text);
+        pause_ms(5);
+    }
+    fail_msg("nothing in %s", path);
+    return 0;
+}
+
+static inline bool gone(pid_t pid)
+{
+    struct proc_stat stat;
+
+    return proc_read_stat(pid, &stat) < 0 || stat.state == 'Z';
+}
+
+static inline void assert_has(const char *text, const char *what)
+{
+    if (!strstr(text, what))
+        fail_msg("no '%s' in: %s", what, text);
+}
+
+/* All the tests of a file, where there is a shepherd to test. */
+#define LAUNCH_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define run_launch_tests(tests)                                                                                        \
+    (getenv("CARMA_SHEPHERD") ? cmocka_run_group_tests(tests, NULL, NULL)                                              \
+                              : (fputs("CARMA_SHEPHERD names no shepherd to test\n", stderr), 1))
+
+#endif

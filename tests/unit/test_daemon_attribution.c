@@ -1,0 +1,225 @@
+/* Whose the memory of a GPU is, and when that cannot be told. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "core/core.h"
+#include "daemon/attribution.h"
+
+#define HIDDEN_PID 0x7ffffff0 /* beyond what the kernel gives out */
+
+/* Children that only wait: the processes on the GPU. The first `own` are job 1's, then as many job 2's. */
+static pid_t children[4];
+static size_t own, asked;
+
+static uint64_t owner_of(const void *user, pid_t pid)
+{
+    assert_string_equal(user, "user");
+    asked++;
+    for (size_t i = 0; i < array_size(children); i++)
+        if (children[i] == pid)
+            return i < own ? 1 : i < 2 * own ? 2 : 0;
+    return 0;
+}
+
+static pid_t wait_for_ever(void)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        pause();
+        _exit(0);
+    }
+    return pid;
+}
+
+static void end(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+static int setup(void **state)
+{
+    for (size_t i = 0; i < array_size(children); i++)
+        children[i] = wait_for_ever();
+    own = 1;
+    asked = 0;
+    *state = attributor_new(owner_of, "user");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    for (size_t i = 0; i < array_size(children); i++)
+        end(children[i]);
+    attributor_free(*state);
+    return 0;
+}
+
+static struct job jobs[] = {{.id = 1}, {.id = 2}};
+
+static struct gpu gpu_with(uint32_t residents)
+{
+    static struct job *list[] = {&jobs[0], &jobs[1]};
+
+    return (struct gpu){.total_bytes = 80 * GIB, .residents = list, .resident_count = residents};
+}
+
+static void list(struct gpu_reading *reading, pid_t pid, int64_t used_bytes)
+{
+    reading->valid |= GPU_HAS_PROCESSES;
+    reading->processes[reading->process_count++] = (struct gpu_process){.pid = pid, .used_bytes = used_bytes};
+}
+
+static void assert_why(const struct attribution *result, const char *what)
+{
+    assert_true(result->foreign_bytes == -1);
+    if (!strstr(result->why, what))
+        fail_msg("no '%s' in: %s", what, result->why);
+}
+
+static void test_shares(void **state)
+{
+    struct gpu gpu = gpu_with(2);
+    struct gpu_reading reading = {.used_bytes = 20 * GIB};
+    struct attribution result;
+
+    list(&reading, children[0], 4 * GIB);
+    list(&reading, children[1], 3 * GIB);
+    list(&reading, children[2], 5 * GIB);
+    attributor_begin(*state);
+    attributor_judge(*state, &gpu, &reading, &result);
+    assert_string_equal(result.why, "");
+    assert_true(attribution_of(&result, 1) == 4 * GIB);
+    assert_true(attribution_of(&result, 2) == 3 * GIB);
+    assert_true(attribution_of(&result, 3) == 0);
+    assert_true(result.foreign_bytes == 13 * GIB); /* what no process is listed for included */
+    assert_int_equal(result.foreign_count, 1);
+    assert_int_equal(result.foreign[0].pid, children[2]);
+    assert_int_equal(result.foreign[0].uid, geteuid());
+    assert_true(*result.foreign[0].command);
+    assert_true(result.foreign[0].used_bytes == 5 * GIB);
+    own = 2; /* both processes of one job; and a process known is not asked for again */
+    attributor_begin(*state);
+    attributor_judge(*state, &gpu, &reading, &result);
+    assert_int_equal(asked, 3);
+    reading.used_bytes = 6 * GIB; /* memory was read before the processes had ended: never below none */
+    attributor_judge(*state, &gpu, &reading, &result);
+    assert_true(result.foreign_bytes == 0);
+}
+
+static void test_several_processes(void **state)
+{
+    struct gpu gpu = gpu_with(1);
+    struct gpu_reading reading = {.used_bytes = 20 * GIB};
+    struct attribution result;
+
+    own = 2;
+    list(&reading, children[0], 4 * GIB);
+    list(&reading, children[1], 3 * GIB);
+    attributor_begin(*state);
+    attributor_judge(*state, &gpu, &reading, &result);
+    assert_true(attribution_of(&result, 1) == 7 * GIB);
+    assert_true(result.foreign_bytes == 13 * GIB);
+    reading.processes[1].used_bytes = -1;
+    attributor_judge(*state, &gpu, &reading, &result);
+    assert_true(attribution_of(&result, 1) == -1);
+    assert_why(&result, "job 1");
+}
+
+/* A stranger's memory may be hidden: what is not the jobs' is still known. */
+static void test_foreign_memory_hidden(void **state)
+{
+    struct gpu gpu = gpu_with(1);
+    struct gpu_reading reading = {.used_bytes = 20 * GIB};
+    struct attribution result;
+
+    list(&reading, children[0], 4 * GIB);
+    list(&reading, children[3], -1);
+    attributor_begin(*state);
+    attributor_judge(*state, &gpu, &reading, &result);
+    assert_true(result.foreign_bytes == 16 * GIB);
+    assert_true(result.foreign[0].used_bytes == -1);
+}
+
+/* Just ended: its memory is counted as its owner's or a stranger's for a moment. Listed again: it is not from here. */
+static void test_processes_hidden(void **state)
+{
+    struct gpu gpu = gpu_with(1);
+    struct gpu_reading reading = {.used_bytes = 20 * GIB};
+    struct attribution result;
+
+    list(&reading, HIDDEN_PID, 4 * GIB);
+    list(&reading, children[0], 1 * GIB);
+    attributor_begin(*state);
+    attributor_judge(*state, &gpu, &reading, &result);
+    assert_true(result.foreign_bytes == 19 * GIB);
+    end(children[0]);
+    for (int i = 0; i < 2; i++) {
+        attributor_begin(*state);
+        attributor_judge(*state, &gpu, &reading, &result);
+        assert_why(&result, "PID namespace");
+        assert_true(attribution_of(&result, 1) == 1 * GIB); /* the one that was seen is remembered */
+    }
+    reading.process_count = 0;
+    list(&reading, children[0], 1 * GIB);
+    attributor_begin(*state);
+    attributor_judge(*state, &gpu, &reading, &result);
+    assert_true(result.foreign_bytes == 19 * GIB);
+    reading.process_count = 0;
+    attributor_begin(*state);
+    attributor_judge(*state, &gpu, &reading, &result);
+    attributor_begin(*state); /* forgets it */
+    list(&reading, children[0], 1 * GIB);
+    attributor_judge(*state, &gpu, &reading, &result);
+    assert_true(attribution_of(&result, 1) == 0);
+    children[0] = wait_for_ever();
+}
+
+static void test_lists_that_are_not(void **state)
+{
+    struct gpu busy = gpu_with(1), empty = gpu_with(0);
+    struct gpu_reading reading = {.used_bytes = 20 * GIB};
+    struct attribution result;
+
+    attributor_begin(*state);
+    attributor_judge(*state, &busy, &reading, &result);
+    assert_why(&result, "does not list processes");
+    reading.valid = GPU_HAS_PROCESSES;
+    attributor_judge(*state, &busy, &reading, &result);
+    assert_why(&result, "lists no process");
+    attributor_judge(*state, &empty, &reading, &result); /* nobody of ours is there */
+    assert_true(result.foreign_bytes == 20 * GIB);
+    reading.used_bytes = 100 * MIB; /* a job that has not come to the GPU yet, and what the driver itself takes */
+    attributor_judge(*state, &busy, &reading, &result);
+    assert_true(result.foreign_bytes == 100 * MIB);
+    for (int i = 0; i < GPU_MAX_PROCESSES; i++)
+        list(&reading, children[2], 1);
+    attributor_judge(*state, &busy, &reading, &result);
+    assert_string_equal(result.why, "");
+    reading.process_count++;
+    attributor_judge(*state, &busy, &reading, &result);
+    assert_why(&result, "only 128 are listed");
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(test_shares), T(test_several_processes), T(test_foreign_memory_hidden), T(test_processes_hidden),
+        T(test_lists_that_are_not),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

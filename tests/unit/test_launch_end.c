@@ -1,0 +1,316 @@
+/* How a job's whole tree comes to its end: by itself, when stopped, when its shepherd or daemon dies. */
+#include "launch_fixture.h"
+
+static void test_double_fork(void **state)
+{
+    struct fixture *f = *state;
+    char path[200];
+    pid_t orphan;
+
+    snprintf(path, sizeof path, "%s/orphan", f->work);
+    f->request.grace_ns = 60 * NS_PER_SEC; /* it heeds SIGTERM, so this is not waited for */
+    /* setsid forks when it leads a group already: the sleeper is in another session, and its parent is gone */
+    run(f, "(setsid sh -c 'echo $$ >orphan; exec sleep 100' &) ; while [ ! -s orphan ]; do sleep 0.01; done; exit 5",
+        LAUNCH_ENDED);
+    orphan = pid_in(path);
+    assert_true(gone(orphan));
+    assert_int_equal(f->status.exit_status, 5);
+}
+
+static void test_descendant_ignores_sigterm(void **state)
+{
+    struct fixture *f = *state;
+    char path[200];
+    int64_t begun_ns = nodetime_monotonic_wall_ns();
+
+    snprintf(path, sizeof path, "%s/orphan", f->work);
+    run(f, "(trap '' TERM; sh -c 'echo $$ >orphan; exec sleep 100' &) ; while [ ! -s orphan ]; do sleep 0.01; done",
+        LAUNCH_ENDED);
+    assert_true(gone(pid_in(path)));
+    assert_true(nodetime_monotonic_wall_ns() - begun_ns >= f->request.grace_ns);
+    assert_int_equal(f->status.cause, EXIT_COMPLETED);
+}
+
+static void test_fork_chain(void **state)
+{
+    struct fixture *f = *state;
+
+    /* every process forks the next and ends: none lives long, and none hears SIGTERM */
+    f->request.grace_ns = 50 * NS_PER_MS;
+    run(f, "echo 'trap \"\" TERM; sh hop & exit' >hop; for i in 1 2 3 4 5; do sh hop; done; exit 0",
+        LAUNCH_ENDED);
+    assert_int_equal(f->status.cause, EXIT_COMPLETED);
+}
+
+static void test_stop(void **state)
+{
+    struct fixture *f = *state;
+    struct error err;
+
+    f->request.grace_ns = 60 * NS_PER_SEC; /* all of the tree hears SIGTERM, so this is not waited for */
+    command(f, "sleep 100; echo unreachable");
+    start(f);
+    await_phase(f, LAUNCH_RUNNING);
+    assert_true(f->status.process > 0);
+    assert_int_equal(launch_stop(f->shepherd, f->ticks + 1, &err), -ESRCH); /* another process with this pid */
+    assert_true(launch_alive(f->shepherd, f->ticks));
+    assert_int_equal(launch_stop(f->shepherd, f->ticks, &err), 0);
+    await_end(f, LAUNCH_ENDED);
+    assert_true(f->status.stopped);
+    assert_int_equal(f->status.signal, SIGTERM);
+    assert_int_equal(f->status.cause, EXIT_FAILED);
+    assert_string_equal(contents(f->output), "");
+    assert_int_equal(launch_stop(f->shepherd, f->ticks, &err), -ESRCH);
+}
+
+static void test_stop_politely(void **state)
+{
+    struct fixture *f = *state;
+
+    f->request.grace_ns = 60 * NS_PER_SEC;
+    command(f, "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.02; done");
+    start(f);
+    for (int i = 0; i < 1000 && !*contents(f->output); i++)
+        pause_ms(5);
+    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
+    await_end(f, LAUNCH_ENDED);
+    assert_true(f->status.stopped);
+    assert_int_equal(f->status.cause, EXIT_COMPLETED);
+    assert_string_equal(contents(f->output), "ready\nsaved\n");
+}
+
+static void test_stop_the_deaf(void **state)
+{
+    struct fixture *f = *state;
+
+    command(f, "trap '' TERM; echo ready; while :; do sleep 0.02; done");
+    start(f);
+    for (int i = 0; i < 1000 && !*contents(f->output); i++)
+        pause_ms(5);
+    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
+    await_end(f, LAUNCH_ENDED);
+    assert_true(f->status.stopped);
+    assert_int_equal(f->status.signal, SIGKILL);
+}
+
+static void test_stop_the_stopped(void **state)
+{
+    struct fixture *f = *state;
+    struct proc_stat stat = {0};
+
+    f->request.grace_ns = 60 * NS_PER_SEC;
+    command(f, "trap 'exit 7' TERM; kill -STOP $$");
+    start(f);
+    await_phase(f, LAUNCH_RUNNING);
+    for (int i = 0; i < 1000 && stat.state != 'T'; i++) {
+        assert_int_equal(proc_read_stat(f->status.process, &stat), 0);
+        pause_ms(2);
+    }
+    assert_int_equal(stat.state, 'T');
+    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
+    await_end(f, LAUNCH_ENDED);
+    assert_int_equal(f->status.exit_status, 7);
+}
+
+static void test_stop_at_once(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int i = 0; i < 5; i++) {
+        command(f, "sleep 100");
+        start(f);
+        assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0); /* it may not even run its main() yet */
+        for (int j = 0; j < PATIENCE_MS / 5 && launch_alive(f->shepherd, f->ticks); j++)
+            pause_ms(5);
+        assert_int_equal(launch_read_status(f->run, &f->status, NULL), 0);
+        assert_true(f->status.stopped);
+        assert_true(f->status.phase == LAUNCH_ENDED || f->status.phase == LAUNCH_FAILED);
+    }
+}
+
+/* Whatever the launch hangs in before the command is run, it can be stopped. */
+static void test_stop_before_the_command(void **state)
+{
+    struct fixture *f = *state;
+    char fifo[200];
+
+    snprintf(fifo, sizeof fifo, "%s/fifo", f->work);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    f->spec.output = fifo; /* opening it waits for a reader */
+    command(f, "echo unreachable");
+    start(f);
+    await_phase(f, LAUNCH_STARTING);
+    pause_ms(50);
+    assert_int_equal(launch_read_status(f->run, &f->status, NULL), 0);
+    assert_int_equal(f->status.phase, LAUNCH_STARTING);
+    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
+    await_end(f, LAUNCH_FAILED);
+    assert_true(f->status.stopped);
+    assert_string_equal(f->status.message, "stopped before the command was run");
+}
+
+/* A failure of the disk delays the last status, but does not lose it. */
+static void test_last_status_is_retried(void **state)
+{
+    struct fixture *f = *state;
+    char path[200];
+
+    command(f, "while [ ! -e go ]; do sleep 0.01; done; exit 6");
+    start(f);
+    await_phase(f, LAUNCH_RUNNING);
+    snprintf(path, sizeof path, "%s/status", f->run);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0700), 0); /* which no file can replace */
+    snprintf(path, sizeof path, "%s/go", f->work);
+    fclose(fopen(path, "w"));
+    pause_ms(200);
+    assert_true(launch_alive(f->shepherd, f->ticks));
+    snprintf(path, sizeof path, "%s/status", f->run);
+    assert_int_equal(rmdir(path), 0);
+    await_phase(f, LAUNCH_ENDED);
+    assert_int_equal(f->status.exit_status, 6);
+    while (launch_alive(f->shepherd, f->ticks))
+        pause_ms(5);
+    snprintf(path, sizeof path, "%s/shepherd.log", f->run);
+    assert_has(contents(path), "carma-shepherd: cannot write '");
+}
+
+static void test_daemon_dies(void **state)
+{
+    struct fixture *f = *state;
+    pid_t daemon;
+
+    command(f, "sleep 0.1; echo survived; exit 9");
+    daemon = fork();
+    if (daemon == 0) {
+        start(f);
+        kill(0 - getpid(), SIGHUP); /* nothing: it leads no group */
+        kill(getpid(), SIGKILL);
+    }
+    f->launches = 1;
+    snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
+    assert_int_equal(waitpid(daemon, NULL, 0), daemon);
+    await_phase(f, LAUNCH_RUNNING);
+    f->shepherd = f->status.shepherd;
+    f->ticks = f->status.shepherd_start_ticks;
+    assert_true(launch_alive(f->shepherd, f->ticks));
+    await_end(f, LAUNCH_ENDED);
+    assert_int_equal(f->status.exit_status, 9);
+    assert_string_equal(contents(f->output), "survived\n");
+}
+
+static void test_settle(void **state)
+{
+    struct fixture *f = *state;
+    struct launch_status status;
+    struct error err;
+    char directory[200];
+
+    run(f, "true", LAUNCH_ENDED);
+    assert_int_equal(launch_settle(f->run, &status, &err), 0);
+    assert_int_equal(status.phase, LAUNCH_ENDED);
+    snprintf(directory, sizeof directory, "%s/runs/43.1", f->root);
+    assert_int_equal(launch_settle(directory, &status, &err), 0); /* never begun */
+    assert_int_equal(status.phase, LAUNCH_FAILED);
+    /* begun, but no status yet: from now on a shepherd cannot make one */
+    assert_int_equal(mkdir(directory, 0700), 0);
+    assert_int_equal(launch_settle(directory, &status, &err), 0);
+    assert_int_equal(status.phase, LAUNCH_FAILED);
+    assert_int_equal(launch_read_status(directory, &status, &err), 0);
+    assert_has(status.message, "given up");
+}
+
+/* Many times a settling daemon against a beginning shepherd: either the job ran and is known, or it never runs. */
+static void test_settle_race(void **state)
+{
+    struct fixture *f = *state;
+    int ran = 0, given_up = 0;
+
+    for (int i = 0; i < 20; i++) {
+        command(f, "echo x >>count");
+        start(f);
+        if (i % 4)
+            pause_ms(i % 4 - 1);
+        assert_int_equal(launch_settle(f->run, &f->status, NULL), 0);
+        given_up += f->status.phase == LAUNCH_FAILED;
+        ran += f->status.phase != LAUNCH_FAILED;
+        while (launch_alive(f->shepherd, f->ticks))
+            pause_ms(2);
+        assert_int_equal(launch_read_status(f->run, &f->status, NULL), 0);
+        assert_true(f->status.phase == LAUNCH_ENDED || f->status.phase == LAUNCH_FAILED);
+    }
+    assert_int_equal(ran + given_up, 20);
+    {
+        char path[200];
+        snprintf(path, sizeof path, "%s/count", f->work);
+        assert_int_equal(strlen(contents(path)), 2 * ran);
+    }
+}
+
+static void test_sweep(void **state)
+{
+    struct fixture *f = *state;
+    char path[200];
+    pid_t stray, bare;
+    int left = 1;
+
+    /* one that left the session, one that dropped the environment */
+    command(f, "(setsid sh -c 'echo $$ >stray; exec sleep 100' &); (env -i sh -c 'echo $$ >bare; exec sleep 100' &);"
+               "sleep 100");
+    start(f);
+    await_phase(f, LAUNCH_RUNNING);
+    snprintf(path, sizeof path, "%s/stray", f->work);
+    stray = pid_in(path);
+    snprintf(path, sizeof path, "%s/bare", f->work);
+    bare = pid_in(path);
+    assert_int_equal(kill(f->shepherd, SIGKILL), 0);
+    while (launch_alive(f->shepherd, f->ticks))
+        pause_ms(2);
+    assert_int_equal(launch_read_status(f->run, &f->status, NULL), 0);
+    assert_int_equal(f->status.phase, LAUNCH_RUNNING);
+    assert_false(gone(stray));
+    for (int i = 0; i < 1000 && !gone(f->status.process); i++) /* goes with its shepherd by itself */
+        pause_ms(5);
+    assert_true(gone(f->status.process));
+    for (int i = 0; i < 1000 && (left = launch_sweep(f->run, &f->status, geteuid())) > 0; i++)
+        pause_ms(5);
+    assert_int_equal(left, 0);
+    assert_true(gone(stray));
+    assert_true(gone(bare));
+}
+
+/* The number of a session that has ended may lead another one by now. */
+static void test_sweep_spares_others(void **state)
+{
+    struct fixture *f = *state;
+    struct proc_stat stat = {0};
+    pid_t other = fork();
+
+    if (other == 0) {
+        setsid();
+        pause();
+        _exit(0);
+    }
+    while (stat.session != other)
+        assert_int_equal(proc_read_stat(other, &stat), 0);
+    f->status.process = other;
+    f->status.process_start_ticks = stat.start_ticks - 1;
+    assert_int_equal(launch_sweep("/nonexistent/run", &f->status, geteuid()), 0);
+    f->status.process_start_ticks = stat.start_ticks;
+    assert_int_equal(launch_sweep("/nonexistent/run", &f->status, geteuid() + 1), 0); /* another user's */
+    assert_int_equal(launch_sweep("/nonexistent/run", &f->status, geteuid()), 1);
+    assert_int_equal(waitpid(other, NULL, 0), other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        LAUNCH_TEST(test_double_fork), LAUNCH_TEST(test_descendant_ignores_sigterm), LAUNCH_TEST(test_fork_chain),
+        LAUNCH_TEST(test_stop), LAUNCH_TEST(test_stop_politely), LAUNCH_TEST(test_stop_the_deaf),
+        LAUNCH_TEST(test_stop_the_stopped), LAUNCH_TEST(test_stop_at_once), LAUNCH_TEST(test_stop_before_the_command),
+        LAUNCH_TEST(test_last_status_is_retried), LAUNCH_TEST(test_daemon_dies), LAUNCH_TEST(test_settle),
+        LAUNCH_TEST(test_settle_race), LAUNCH_TEST(test_sweep), LAUNCH_TEST(test_sweep_spares_others),
+    };
+
+    return run_launch_tests(tests);
+}
