@@ -17,6 +17,7 @@
 #include "base/nodetime.h"
 #include "base/units.h"
 #include "gpu/chain.h"
+#include "gpu/dcgm.h"
 #include "gpu/frame.h"
 #include "gpu/nvml.h"
 #include "gpu/table.h"
@@ -151,6 +152,7 @@ static int watch(const struct settings *settings, int fd, struct gpu_chain *chai
 static int open_chain(const struct settings *settings, struct gpu_chain **chain, struct error *err)
 {
     const struct gpu_chain_link links[] = {
+        {&gpu_source_dcgm, settings->dcgm},
         {NULL, NULL},
     };
 
