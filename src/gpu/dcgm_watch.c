@@ -15,10 +15,10 @@
 
 void dcgm_pause_begin(struct dcgm_pause *pause, int64_t now_wall_ns)
 {
-    pause->wait_wall_ns = pause->wait_wall_ns ? 2 * pause->wait_wall_ns : PAUSE_FIRST_NS;
-    if (pause->wait_wall_ns > PAUSE_LAST_NS)
-        pause->wait_wall_ns = PAUSE_LAST_NS;
-    pause->until_wall_ns = now_wall_ns + pause->wait_wall_ns;
+    pause->wait_ns = pause->wait_ns ? 2 * pause->wait_ns : PAUSE_FIRST_NS;
+    if (pause->wait_ns > PAUSE_LAST_NS)
+        pause->wait_ns = PAUSE_LAST_NS;
+    pause->until_wall_ns = now_wall_ns + nodetime_to_wall_ns(pause->wait_ns);
 }
 
 void dcgm_pause_end(struct dcgm_pause *pause)

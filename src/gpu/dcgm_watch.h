@@ -9,7 +9,7 @@
 /* Waiting that doubles with each failure. */
 struct dcgm_pause {
     int64_t until_wall_ns; /* monotonic; 0: not waiting */
-    int64_t wait_wall_ns;
+    int64_t wait_ns;       /* node time */
 };
 
 void dcgm_pause_begin(struct dcgm_pause *pause, int64_t now_wall_ns);

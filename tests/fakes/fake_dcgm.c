@@ -16,7 +16,7 @@
  *     status=N           every value has the status N;  blank=K: is a blank of kind K;  over: is above what can be
  *     nan                shares are no numbers
  *     just-over          shares are 1.005
- *     stale              values are those of the first look for ever
+ *     old=S              values are S seconds old
  *     early              values have time stamps 10 s ahead
  *     idle               all values are zero
  *     xid=N              both GPUs had the Xid N;  stuck: and show zeros until they are watched anew
@@ -72,7 +72,6 @@ static struct {
     int connect, embedded, watch, unwatch, open, looks, refusals;
 } counts;
 
-static int64_t first_us;
 static bool was_lost, was_unwatched, failed_once;
 static struct node node;
 
@@ -120,7 +119,6 @@ int dcgmInit(void)
     memset(&engine, 0, sizeof engine);
     memset(&counts, 0, sizeof counts);
     was_lost = was_unwatched = failed_once = false;
-    first_us = 0;
     engine.initialized = true;
     if (has("vnode", NULL) && !node.file)
         return node_open(&node, NULL, NULL) == 0 ? DCGM_OK : DCGM_INIT_ERROR;
@@ -411,13 +409,11 @@ static void set_number(struct dcgm_field_value *value, double number)
 static int64_t value_time(void)
 {
     struct timespec t;
-    int64_t now_us;
+    double old_s = 0.02;
 
     clock_gettime(CLOCK_REALTIME, &t);
-    now_us = (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-    if (!first_us)
-        first_us = now_us - 100000;
-    return has("stale", NULL) ? first_us : has("early", NULL) ? now_us + 10000000 : now_us - 20000;
+    has("old", &old_s);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000 + (has("early", NULL) ? 10000000 : -(int64_t)(old_s * 1e6));
 }
 
 static void make_value(struct dcgm_field_value *value, unsigned short field, struct dcgm_pair pair, bool anew)

@@ -208,6 +208,53 @@ static void test_once_and_text(void **state)
     assert_non_null(strstr(table, "failed: NVML error 15"));
 }
 
+/* Without GPM the metrics are DCGM's; without DCGM utilisation stands in for one of them, and it is said. */
+static void test_dcgm_measures_what_nvml_cannot(void **state)
+{
+    const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "60", "--dcgm", FAKE_DCGM, NULL};
+    const char *none[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "60", "--dcgm", "/no/libdcgm.so", NULL};
+    const char *slow[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "120", "--dcgm", FAKE_DCGM, NULL};
+    struct gpu_frame_decoder decoder = {0};
+    struct run run = start("no-gpm,busy=80", args);
+
+    for (int i = 0; i < 4; i++)
+        assert_true(next_frame(&run, &decoder));
+    assert_int_equal(reading.gpus[1].metrics[GPU_SM_ACTIVITY].source, GPU_SOURCE_DCGM);
+    assert_int_equal(reading.gpus[1].metrics[GPU_SM_ACTIVITY].value, 270);
+    assert_int_equal(reading.gpus[0].metrics[GPU_PCIE_RX].value, 1010000000);
+    assert_string_equal(reading.limits, "");
+    close_fd(&run.out);
+    assert_int_equal(finish(&run), 0);
+
+    setenv("FAKE_DCGM", "watch=-36", 1);
+    run = start("no-gpm,busy=80", args);
+    unsetenv("FAKE_DCGM");
+    for (int i = 0; i < 6; i++)
+        assert_true(next_frame(&run, &decoder));
+    assert_int_equal(reading.gpus[1].metrics[GPU_SM_ACTIVITY].source, GPU_SOURCE_UTILIZATION);
+    assert_int_equal(reading.gpus[1].metrics[GPU_SM_ACTIVITY].value, 800);
+    assert_string_equal(reading.limits, "DCGM cannot profile GPU 0: Profiling is not supported (-36)");
+    close_fd(&run.out);
+    assert_int_equal(finish(&run), 0);
+
+    run = start("no-gpm,busy=80", none);
+    for (int i = 0; i < 6; i++)
+        assert_true(next_frame(&run, &decoder));
+    assert_int_equal(reading.gpus[0].metrics[GPU_SM_ACTIVITY].source, GPU_SOURCE_UTILIZATION);
+    assert_non_null(strstr(reading.limits, "cannot load DCGM's library /no/libdcgm.so"));
+    gpu_frame_decoder_release(&decoder);
+    close_fd(&run.out);
+    assert_int_equal(finish(&run), 0);
+
+    run = start("", slow); /* what GPM measures is not asked of DCGM */
+    for (int i = 0; i < 4; i++)
+        assert_true(next_frame(&run, &decoder));
+    assert_int_equal(reading.gpus[0].metrics[GPU_SM_ACTIVITY].source, GPU_SOURCE_GPM);
+    gpu_frame_decoder_release(&decoder);
+    close_fd(&run.out);
+    assert_int_equal(finish(&run), 0);
+}
+
 static void complains(const char *const args[], int status, const char *why)
 {
     struct run run = start("", args);
@@ -259,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_the_end_of_the_reader_wakes_it),
         cmocka_unit_test(test_the_end_of_the_parent_ends_it),
         cmocka_unit_test(test_once_and_text),
+        cmocka_unit_test(test_dcgm_measures_what_nvml_cannot),
         cmocka_unit_test(test_complaints),
         cmocka_unit_test(test_the_period_is_node_time),
     };

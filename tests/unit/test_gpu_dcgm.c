@@ -1,0 +1,438 @@
+/* DCGM as a source of metrics, against a libdcgm of the tests' own (tests/fakes/fake_dcgm.c). Node time runs a hundred
+ * times faster here, so that no pause between two tries is waited for long. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/nodetime.h"
+#include "base/units.h"
+#include "gpu/dcgm.h"
+#include "gpu/dcgm_abi.h"
+
+#define SCALE 100
+#define UUID  "GPU-00000000-0000-0000-0000-00000000000"
+
+static struct gpu_node_reading seen;
+static void *source;
+static int (*fake_count)(const char *what);
+
+static void begin(const char *words)
+{
+    struct error err = {""};
+    void *library = dlopen(FAKE_DCGM, RTLD_NOW | RTLD_LOCAL), *function;
+
+    assert_non_null(library);
+    function = dlsym(library, "fake_dcgm_count");
+    memcpy(&fake_count, &function, sizeof function);
+    setenv("FAKE_DCGM", words, 1);
+    if (gpu_source_dcgm.open(FAKE_DCGM, NS_PER_SEC, &source, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+static void end(void)
+{
+    gpu_source_dcgm.close(source);
+    assert_int_equal(fake_count("open"), 0);
+    source = NULL;
+}
+
+/* A node of two GPUs as NVML leaves it, that lacks every metric. */
+static void nvml_reading(void)
+{
+    memset(&seen, 0, sizeof seen);
+    seen.at_ns = nodetime_now_ns();
+    seen.count = 2;
+    for (uint32_t i = 0; i < seen.count; i++) {
+        snprintf(seen.gpus[i].uuid, sizeof seen.gpus[i].uuid, UUID "%u", i);
+        seen.gpus[i].index = i;
+    }
+}
+
+static void look(void)
+{
+    gpu_source_dcgm.read(source, &seen);
+}
+
+static void look_at(const char *words)
+{
+    setenv("FAKE_DCGM", words, 1);
+    nvml_reading();
+    look();
+}
+
+static int64_t value(uint32_t gpu, uint32_t metric)
+{
+    const struct gpu_measure *measure = &seen.gpus[gpu].metrics[metric];
+
+    if (measure->source == GPU_SOURCE_NONE)
+        return -1;
+    assert_int_equal(measure->source, GPU_SOURCE_DCGM);
+    assert_int_equal(measure->zero, 0);
+    return measure->value;
+}
+
+static void has_nothing(void)
+{
+    for (uint32_t i = 0; i < seen.count; i++)
+        for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++)
+            assert_int_equal(value(i, metric), -1);
+}
+
+static void says(const char *text)
+{
+    if (!strstr(seen.limits, text))
+        fail_msg("'%s' does not say '%s'", seen.limits, text);
+    assert_true(strlen(seen.limits) < sizeof seen.limits - 1); /* not cut off */
+}
+
+static void test_every_metric_is_its_field(void **state)
+{
+    (void)state;
+    begin("");
+    look_at("");
+    for (uint32_t i = 0; i < 2; i++) { /* the fake's numbers, DCGM's ids being in another order than NVML's */
+        assert_int_equal(value(i, GPU_GRAPHICS_ACTIVITY), 10 + 250 * i);
+        assert_int_equal(value(i, GPU_SM_ACTIVITY), 20 + 250 * i);
+        assert_int_equal(value(i, GPU_SM_OCCUPANCY), 30 + 250 * i);
+        assert_int_equal(value(i, GPU_TENSOR_ACTIVITY), 40 + 250 * i);
+        assert_int_equal(value(i, GPU_DRAM_ACTIVITY), 50 + 250 * i);
+        assert_int_equal(value(i, GPU_PCIE_TX), 1009000000);
+        assert_int_equal(value(i, GPU_PCIE_RX), 1010000000);
+    }
+    assert_string_equal(seen.limits, "");
+    assert_int_equal(fake_count("connect"), 1);
+    assert_int_equal(fake_count("embedded"), 0);
+    assert_int_equal(fake_count("watch"), 2); /* all of a GPU's fields at once */
+    look_at("");
+    assert_int_equal(fake_count("watch"), 2);
+    assert_int_equal(fake_count("connect"), 1);
+    end();
+}
+
+static void test_the_age_is_dcgms_own(void **state)
+{
+    int64_t age_ns;
+
+    (void)state;
+    begin("");
+    look_at("old=0.5");
+    age_ns = nodetime_now_ns() - seen.gpus[0].metrics[GPU_SM_ACTIVITY].at_ns;
+    assert_true(age_ns >= SCALE * NS_PER_SEC / 2 && age_ns < 2 * SCALE * NS_PER_SEC);
+    look_at("old=6");
+    has_nothing();
+    says("DCGM's latest sm_activity of GPU 0 is 6 s old");
+    look_at("early"); /* no value is from the future */
+    assert_true(value(0, GPU_SM_ACTIVITY) == 20);
+    assert_true(seen.gpus[0].metrics[GPU_SM_ACTIVITY].at_ns <= nodetime_now_ns());
+    end();
+}
+
+static void test_what_is_there_stays(void **state)
+{
+    (void)state;
+    begin("");
+    nvml_reading();
+    seen.gpus[0].metrics[GPU_SM_ACTIVITY] = (struct gpu_measure){.source = GPU_SOURCE_GPM, .value = 777};
+    snprintf(seen.limits, sizeof seen.limits, "said before");
+    setenv("FAKE_DCGM", "blank=2", 1);
+    look();
+    assert_int_equal(seen.gpus[0].metrics[GPU_SM_ACTIVITY].source, GPU_SOURCE_GPM);
+    assert_int_equal(seen.gpus[0].metrics[GPU_SM_ACTIVITY].value, 777);
+    assert_string_equal(seen.limits, "said before");
+    end();
+}
+
+static void test_what_cannot_be_is_no_value(void **state)
+{
+    (void)state;
+    begin("");
+    for (int kind = 0; kind < 4; kind++) {
+        char words[32];
+        snprintf(words, sizeof words, "blank=%d", kind);
+        look_at(words);
+        has_nothing();
+        says(kind == DCGM_BLANK_NOT_SUPPORTED ? "DCGM has no sm_activity of GPU 0: Not supported (-6)"
+             : kind == DCGM_BLANK_NOT_PERMITTED ? "(-17): run nv-hostengine, or carmad, as root"
+                                                : "");
+    }
+    look_at("blank=0");
+    assert_string_equal(seen.limits, ""); /* it may only not have come yet */
+    look_at("over");
+    has_nothing();
+    look_at("nan");
+    assert_int_equal(value(0, GPU_SM_ACTIVITY), -1);
+    look_at("just-over");
+    assert_int_equal(value(0, GPU_SM_ACTIVITY), 1000);
+    look_at("status=-18");
+    has_nothing();
+    says("(-18)");
+    look_at("extra"); /* of entities and fields that nobody asked for */
+    assert_int_equal(value(0, GPU_SM_ACTIVITY), 20);
+    end();
+}
+
+static void test_no_engine_runs(void **state)
+{
+    (void)state;
+    for (int modules = 8; modules <= 16; modules++) { /* whatever the length of this release's list is */
+        char words[64];
+        snprintf(words, sizeof words, "no-engine,modules=%d", modules);
+        begin(words);
+        look_at(words);
+        assert_int_equal(value(1, GPU_SM_ACTIVITY), 270);
+        assert_int_equal(fake_count("embedded"), 1);
+        end();
+    }
+    begin("no-engine,embedded=-29");
+    look_at("no-engine,embedded=-29");
+    has_nothing();
+    says("DCGM cannot be asked: This operation requires root (-29): run nv-hostengine, or carmad, as root");
+    look_at("no-engine,embedded=-29"); /* at once: it waits */
+    says("requires root");
+    assert_int_equal(fake_count("embedded"), 1);
+    usleep(30000); /* more than 1 s of node time */
+    look_at("");
+    assert_int_equal(value(0, GPU_SM_ACTIVITY), 20);
+    end();
+}
+
+static void refuses(const char *words, const char *text)
+{
+    begin(words);
+    look_at(words);
+    has_nothing();
+    says(text);
+    end();
+}
+
+static void test_engines_that_cannot(void **state)
+{
+    (void)state;
+    refuses("gpus=-3", "DCGM cannot be asked: an error that DCGM does not name (-3)");
+    refuses("hierarchy=-3", "DCGM cannot be asked");
+    refuses("add=-24", "DCGM cannot be asked");
+    refuses("watch=-36", "DCGM cannot profile GPU 0: Profiling is not supported (-36)");
+    refuses("watch=-37", "(-37)");
+    refuses("watch=-29", "(-29): run nv-hostengine, or carmad, as root");
+    begin("hierarchy=-6"); /* no part of DCGM's knows MIG */
+    look_at("hierarchy=-6");
+    assert_int_equal(value(0, GPU_SM_ACTIVITY), 20);
+    end();
+}
+
+static void test_one_gpu_fails_alone(void **state)
+{
+    (void)state;
+    begin("watch=-36,watch-gpu-1");
+    look_at("watch=-36,watch-gpu-1");
+    assert_int_equal(value(0, GPU_SM_ACTIVITY), 20);
+    assert_int_equal(value(1, GPU_SM_ACTIVITY), -1);
+    says("DCGM cannot profile GPU 1");
+    usleep(30000);
+    look_at(""); /* what a GPU cannot is not asked of it again */
+    assert_int_equal(value(1, GPU_SM_ACTIVITY), -1);
+    end();
+}
+
+static void test_what_may_pass_is_tried_again(void **state)
+{
+    (void)state;
+    begin("watch-once=-37");
+    look_at("watch-once=-37");
+    assert_int_equal(value(1, GPU_SM_ACTIVITY), -1); /* DCGM's first */
+    assert_int_equal(value(0, GPU_SM_ACTIVITY), 20);
+    usleep(30000);
+    look_at("watch-once=-37");
+    assert_int_equal(value(1, GPU_SM_ACTIVITY), 270);
+    assert_string_equal(seen.limits, "");
+    end();
+}
+
+static void test_fields_that_cannot_be_measured_at_once(void **state)
+{
+    (void)state;
+    for (int most = 1; most <= 7; most++) {
+        char words[32];
+        snprintf(words, sizeof words, "at-once=%d", most);
+        begin(words);
+        look_at(words);
+        for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++)
+            assert_true(value(0, metric) > 0 && value(1, metric) > 0);
+        assert_string_equal(seen.limits, "");
+        end();
+    }
+    begin("never=1004");
+    look_at("never=1004");
+    for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++)
+        assert_int_equal(value(1, metric) > 0, metric != GPU_TENSOR_ACTIVITY);
+    says("DCGM cannot measure tensor_activity of GPU 0 beside the other metrics (-38)");
+    end();
+}
+
+static void test_a_lost_connection_is_made_again(void **state)
+{
+    const char *words = "lost=5,refused=1,embedded=-29"; /* each look asks for the metrics of two GPUs */
+
+    (void)state;
+    begin(words);
+    look_at(words);
+    look_at(words);
+    assert_int_equal(value(0, GPU_SM_ACTIVITY), 20);
+    look_at(words);
+    has_nothing();
+    says("DCGM cannot be asked: The connection is not valid (-21)");
+    assert_int_equal(fake_count("open"), 0);
+    usleep(30000);
+    look_at(words);
+    has_nothing(); /* refused */
+    usleep(15000); /* the second pause is twice as long */
+    look_at(words);
+    has_nothing();
+    usleep(30000);
+    look_at(words);
+    assert_int_equal(value(0, GPU_SM_ACTIVITY), 20);
+    assert_int_equal(fake_count("connect"), 3);
+    end();
+}
+
+static void test_zeros_after_an_xid(void **state)
+{
+    (void)state;
+    begin("idle");
+    for (int i = 0; i < 5; i++) {
+        look_at("idle"); /* no Xid: zeros are zeros */
+        seen.gpus[0].valid |= GPU_HAS_UTILIZATION;
+        seen.gpus[0].utilization_permille = 900;
+        assert_int_equal(value(0, GPU_SM_ACTIVITY), 0);
+    }
+    for (int i = 0; i < 5; i++) {
+        look_at("idle,xid=31"); /* no kernel runs */
+        assert_int_equal(value(0, GPU_SM_ACTIVITY), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        setenv("FAKE_DCGM", "stuck,xid=31", 1);
+        nvml_reading();
+        seen.gpus[0].valid |= GPU_HAS_UTILIZATION;
+        seen.gpus[0].utilization_permille = 900;
+        look();
+        assert_int_equal(value(0, GPU_SM_ACTIVITY), i < 2 ? 0 : -1);
+    }
+    says("DCGM shows zeros for GPU 0 since its Xid, while kernels run: it is asked anew");
+    assert_int_equal(fake_count("unwatch"), 0);
+    usleep(30000);
+    look_at("stuck,xid=31");
+    assert_int_equal(fake_count("unwatch"), 1);
+    assert_int_equal(value(0, GPU_SM_ACTIVITY), 20);
+    assert_int_equal(value(1, GPU_SM_ACTIVITY), 0); /* this one's zeros are not contradicted */
+    end();
+}
+
+static void instance(uint32_t i, uint32_t gpu_instance, uint32_t compute_instance)
+{
+    struct gpu_reading *gpu = &seen.gpus[i];
+
+    *gpu = (struct gpu_reading){.kind = GPU_INSTANCE, .gpu_instance = gpu_instance, .compute_instance = compute_instance};
+    snprintf(gpu->uuid, sizeof gpu->uuid, "MIG-%u-%u", gpu_instance, compute_instance);
+    snprintf(gpu->parent, sizeof gpu->parent, UUID "0");
+}
+
+static void look_at_instances(const char *words)
+{
+    setenv("FAKE_DCGM", words, 1);
+    nvml_reading();
+    seen.count = 5;
+    seen.gpus[0].kind = GPU_PARTITIONED;
+    instance(2, 5, 1);
+    instance(3, 3, 0);
+    instance(4, 5, 0);
+    look();
+}
+
+static void test_instances(void **state)
+{
+    (void)state;
+    begin("mig");
+    look_at_instances("mig");
+    assert_int_equal(value(3, GPU_SM_ACTIVITY), 20 + 500);       /* compute instance 0 */
+    assert_int_equal(value(4, GPU_SM_ACTIVITY), 20 + 250 + 500); /* compute instance 1 */
+    assert_int_equal(value(3, GPU_DRAM_ACTIVITY), 50 + 400);     /* of its GPU instance, which alone has it */
+    assert_int_equal(value(4, GPU_DRAM_ACTIVITY), 50 + 250 + 400);
+    assert_int_equal(value(4, GPU_PCIE_TX), -1);
+    assert_string_equal(seen.limits, ""); /* no instance has traffic of its own */
+    look_at_instances("mig,no-compute");
+    assert_int_equal(value(4, GPU_SM_ACTIVITY), 20 + 250 + 400);
+
+    nvml_reading(); /* one that DCGM does not know */
+    instance(1, 4, 0);
+    look();
+    assert_int_equal(value(1, GPU_SM_ACTIVITY), -1);
+    says("DCGM does not know an instance of GPU 0 (MIG-4-0)");
+    end();
+}
+
+/* Instances that somebody makes later are looked for when NVML shows them. */
+static void test_gpus_that_come(void **state)
+{
+    (void)state;
+    begin("");
+    look_at("");
+    assert_int_equal(fake_count("connect"), 1);
+    look_at_instances("mig");
+    assert_int_equal(fake_count("connect"), 2);
+    assert_int_equal(value(3, GPU_SM_ACTIVITY), 20 + 500);
+    look_at_instances("mig");
+    assert_int_equal(fake_count("connect"), 2);
+    end();
+}
+
+static void test_no_dcgm(void **state)
+{
+    struct error err;
+
+    (void)state;
+    assert_int_equal(gpu_source_dcgm.open("/nonexistent/libdcgm.so", NS_PER_SEC, &source, &err), -ENOENT);
+    assert_string_equal(err.text, "cannot load DCGM's library /nonexistent/libdcgm.so");
+    assert_int_equal(gpu_source_dcgm.open(FAKE_NEW, NS_PER_SEC, &source, &err), -ENOSYS);
+    assert_non_null(strstr(err.text, "lacks DCGM's functions: name another one with CARMA_DCGM_LIBRARY"));
+    setenv(GPU_DCGM_LIBRARY_ENV, "/elsewhere", 1);
+    assert_int_equal(gpu_source_dcgm.open(NULL, NS_PER_SEC, &source, &err), -ENOENT);
+    assert_non_null(strstr(err.text, "/elsewhere"));
+    unsetenv(GPU_DCGM_LIBRARY_ENV);
+    setenv("FAKE_DCGM", "init=-7", 1);
+    assert_int_equal(gpu_source_dcgm.open(FAKE_DCGM, NS_PER_SEC, &source, &err), -ENODEV);
+    assert_non_null(strstr(err.text, "(-7)"));
+    gpu_source_dcgm.close(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_metric_is_its_field),
+        cmocka_unit_test(test_the_age_is_dcgms_own),
+        cmocka_unit_test(test_what_is_there_stays),
+        cmocka_unit_test(test_what_cannot_be_is_no_value),
+        cmocka_unit_test(test_no_engine_runs),
+        cmocka_unit_test(test_engines_that_cannot),
+        cmocka_unit_test(test_one_gpu_fails_alone),
+        cmocka_unit_test(test_what_may_pass_is_tried_again),
+        cmocka_unit_test(test_fields_that_cannot_be_measured_at_once),
+        cmocka_unit_test(test_a_lost_connection_is_made_again),
+        cmocka_unit_test(test_zeros_after_an_xid),
+        cmocka_unit_test(test_instances),
+        cmocka_unit_test(test_gpus_that_come),
+        cmocka_unit_test(test_no_dcgm),
+    };
+
+    setenv("CARMA_TIME_SCALE", "100", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
