@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -88,4 +89,17 @@ int file_make_dirs(const char *path, int mode, struct error *err)
             return 0;
         *slash = '/';
     }
+}
+
+static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *where)
+{
+    remove(path);
+    return 0;
+}
+
+#define TREE_DESCRIPTORS 8
+
+void file_remove_tree(const char *path)
+{
+    nftw(path, remove_entry, TREE_DESCRIPTORS, FTW_DEPTH | FTW_PHYS);
 }

@@ -17,4 +17,7 @@ int file_write_atomic(const char *path, const void *bytes, size_t length, int mo
 /* mkdir -p with `mode` for what is made. */
 int file_make_dirs(const char *path, int mode, struct error *err);
 
+/* rm -rf: as much of it as can be removed; follows no links. */
+void file_remove_tree(const char *path);
+
 #endif
