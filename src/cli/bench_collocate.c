@@ -15,6 +15,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/term.h"
+#include "cli/view.h"
 
 #define MIXES_MAX      32
 #define EPOCHS_MAX     1000000

@@ -58,7 +58,7 @@ struct collocate_run {
     struct collocate_job *jobs;
     size_t count;
     enum collocate_result result;
-    char reason[256]; /* why it failed or was skipped */
+    char reason[sizeof(struct error)]; /* why it failed or was skipped */
     int64_t total_ns; /* from the first start to the last end */
     struct collocate_figures figures;
 };

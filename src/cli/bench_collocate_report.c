@@ -182,7 +182,7 @@ static void add_row(struct table *table, const struct collocate_plan *plan, cons
     ratio_cell(table, mean_slowdown(plan, run));
     ratio_cell(table, collocate_throughput(plan, run));
     seconds_cell(table, total_s);
-    if (serial_s > 0)
+    if (serial_s > 0 && run->count > 1)
         table_cell(table, STYLE_NONE, "%+.0f%%", (total_s / serial_s - 1) * 100);
     else
         table_cell(table, STYLE_DIM, "-");
@@ -225,7 +225,7 @@ static void tell_others(const struct collocate_plan *plan, struct strbuf *out)
 void collocate_table(const struct collocate_plan *plan, int width, bool colour, struct strbuf *out)
 {
     static const struct table_column columns[] = {
-        {"JOBS", false, 12, 0},       {"MODE", false, 0, 0},      {"EPOCH", true, 0, 0},  {"SLOWDOWN", true, 0, 4},
+        {"JOBS", false, 20, 0},       {"MODE", false, 0, 0},      {"EPOCH", true, 0, 0},  {"SLOWDOWN", true, 0, 4},
         {"THROUGHPUT", true, 0, 0},   {"TOTAL", true, 0, 3},      {"SERIAL", true, 0, 2}, {"SM ACT", true, 0, 0},
         {"MEMORY", true, 0, 1},       {"PCIE RX", true, 0, 5},    {"POWER", true, 0, 6},  {"ENERGY/JOB", true, 0, 0},
     };

@@ -27,6 +27,7 @@ const size_t command_count = sizeof commands / sizeof *commands;
 
 /* Those of `carma bench` and `carma trace`, which call them with argv[0] as it stands here. */
 static const struct command subcommands[] = {
+    {"bench collocate", "measure what sharing a GPU does to training jobs", &bench_collocate_argp, cmd_bench_collocate},
     {"trace build", "make a trace for a server from a published one", &trace_build_argp, cmd_trace_build},
     {"trace show", "show what a trace asks for", &trace_show_argp, cmd_trace_show},
 };

@@ -24,7 +24,7 @@ const struct command *command_find(const char *name);
 /* One per file, cmd_NAME.c. */
 extern const struct argp calibrate_argp, estimate_argp, submit_argp, queue_argp, show_argp, explain_argp, cancel_argp, hold_argp, release_argp,
     logs_argp, wait_argp, gpus_argp, play_argp, compare_argp, simulate_argp, trace_argp, trace_build_argp,
-    trace_show_argp, evaluate_argp, bench_argp, help_argp;
+    trace_show_argp, evaluate_argp, bench_argp, bench_collocate_argp, help_argp;
 int cmd_submit(struct cli *cli, int argc, char **argv);
 int cmd_queue(struct cli *cli, int argc, char **argv);
 int cmd_show(struct cli *cli, int argc, char **argv);
@@ -45,6 +45,7 @@ int cmd_estimate(struct cli *cli, int argc, char **argv);
 int cmd_calibrate(struct cli *cli, int argc, char **argv);
 int cmd_evaluate(struct cli *cli, int argc, char **argv);
 int cmd_bench(struct cli *cli, int argc, char **argv);
+int cmd_bench_collocate(struct cli *cli, int argc, char **argv);
 int cmd_help(struct cli *cli, int argc, char **argv);
 
 #endif
