@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "core/core_internal.h"
+#include "core/crash.h"
 #include "core/snapshot.h"
 
 struct core *core_new(void)
@@ -156,75 +157,6 @@ static int apply_reconfigured(struct core *core, const struct core_config *confi
     return 0;
 }
 
-int core_apply_gpu_back(struct core *core, const struct record_gpu *record, struct error *err)
-{
-    struct gpu *gpu;
-
-    if (record->gpu > core->gpu_count || record->total_bytes <= 0 ||
-        !memchr(record->uuid, '\0', sizeof record->uuid))
-        return error_set(err, EINVAL, "GPU %" PRIu32 " with %" PRId64 " bytes cannot be taken up", record->gpu,
-                         record->total_bytes);
-    if (record->gpu == core->gpu_count) {
-        array_reserve(core->gpus, core->gpu_capacity, core->gpu_count + 1);
-        core->gpus[core->gpu_count] = xcalloc(1, sizeof *gpu);
-        *core->gpus[core->gpu_count++] =
-            (struct gpu){.number = record->gpu, .foreign_bytes = -1, .smact_permille = -1, .smocc_permille = -1, .dram_permille = -1};
-    }
-    gpu = core->gpus[record->gpu];
-    memcpy(gpu->uuid, record->uuid, sizeof gpu->uuid);
-    gpu->total_bytes = record->total_bytes;
-    core->smallest_gpu_bytes = core->largest_gpu_bytes = record->total_bytes;
-    for (uint32_t i = 0; i < core->gpu_count; i++) {
-        if (core->gpus[i]->total_bytes < core->smallest_gpu_bytes)
-            core->smallest_gpu_bytes = core->gpus[i]->total_bytes;
-        if (core->gpus[i]->total_bytes > core->largest_gpu_bytes)
-            core->largest_gpu_bytes = core->gpus[i]->total_bytes;
-    }
-    gpu->lost = false;
-    gpu_opens(core, gpu);
-    return 0;
-}
-
-static bool is_reading(int32_t permille)
-{
-    return permille >= -1 && permille <= 1000;
-}
-
-int core_check_sample(const struct core *core, const struct record_sample *sample, struct error *err)
-{
-    if (sample->gpu >= core->gpu_count)
-        return error_set(err, ENOENT, "there is no GPU %" PRIu32, sample->gpu);
-    if (sample->used_bytes < 0 || sample->foreign_bytes < -1 || !is_reading(sample->smact_permille) ||
-        !is_reading(sample->smocc_permille) || !is_reading(sample->dram_permille))
-        return error_set(err, EINVAL, "the sample of GPU %" PRIu32 " is out of range", sample->gpu);
-    return 0;
-}
-
-static int apply_sample(struct core *core, const struct record *record, struct error *err)
-{
-    const struct record_sample *sample = &record->sample;
-    struct gpu *gpu;
-    bool opens;
-    int status = core_check_sample(core, sample, err);
-
-    if (status != 0)
-        return status;
-    gpu = core->gpus[sample->gpu];
-    /* Most samples open nothing where use and activity are not looked at. */
-    opens = !gpu->measured || core_watches_load(core) || gpu->foreign_bytes != sample->foreign_bytes ||
-            (sample->foreign_bytes < 0 && gpu->used_bytes != sample->used_bytes);
-    gpu->measured = true;
-    gpu->used_bytes = sample->used_bytes;
-    gpu->foreign_bytes = sample->foreign_bytes;
-    gpu->smact_permille = sample->smact_permille;
-    gpu->smocc_permille = sample->smocc_permille;
-    gpu->dram_permille = sample->dram_permille;
-    if (opens)
-        gpu_opens(core, gpu);
-    belief_learn_activity(core, gpu, record);
-    return 0;
-}
-
 int core_add_job(struct core *core, const struct record *record, struct job **added, struct error *err)
 {
     const struct record_submitted *wants = &record->submitted;
@@ -232,7 +164,7 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
 
     if (record->job == 0 || wants->gpus == 0 || wants->gpus > RECORD_MAX_GPUS || wants->claim_bytes < -1 ||
         !is_reading(wants->smact_permille) || !is_slowdown(wants->max_slowdown_permille) ||
-        wants->claim_source >= CLAIM_LEARNED ||
+        wants->claim_source >= CLAIM_LEARNED || wants->share > SHARE_MPS ||
         !memchr(wants->workload, '\0', sizeof wants->workload))
         return error_set(err, EINVAL, "job %" PRIu64 " asks for something that does not exist", record->job);
     if (find(core, record->job))
@@ -306,10 +238,10 @@ static void apply_reserved(struct core *core, struct job *job, const struct reco
 
 /* Until a new job's memory shows, the monitor would offer it again; and who crashed and is tried alone shall first have
  * settled. */
-static bool closes_gpu(const struct core *core, const struct record_placed *placed)
+static bool closes_gpu(const struct core *core, const struct job *job, const struct record_placed *placed)
 {
     return core->config.settle_ns > 0 &&
-           (core->config.memory_view == MEMORY_MONITOR || (placed->recovery && !placed->shared));
+           (core->config.memory_view == MEMORY_MONITOR || (placed->recovery && job->believed && !placed->shared));
 }
 
 static void apply_placed(struct core *core, struct job *job, const struct record *record)
@@ -317,6 +249,7 @@ static void apply_placed(struct core *core, struct job *job, const struct record
     const struct record_placed *placed = &record->placed;
 
     job->placed_ns = record->at_ns;
+    job->share = placed->share;
     job->recovery = placed->recovery;
     job->claim_bytes = placed->claim_bytes;
     job->first_use_ns = 0;
@@ -327,7 +260,7 @@ static void apply_placed(struct core *core, struct job *job, const struct record
         struct gpu *gpu = core->gpus[placed->gpus[i]];
         job->placements[i] = (struct job_placement){.gpu = placed->gpus[i]};
         gpu_add_resident(gpu, job, record->at_ns);
-        if (closes_gpu(core, placed)) {
+        if (closes_gpu(core, job, placed)) {
             gpu_set_settling(core, gpu, job->id);
             gpu->closed_until_ns = record->at_ns + GPU_SETTLE_LIMIT * core->config.settle_ns;
         }
@@ -370,42 +303,12 @@ static int apply_memory(struct core *core, struct job *job, const struct record 
     return 0;
 }
 
-/* What the residents but `job` were seen to hold. */
-static int64_t held_by_others(const struct gpu *gpu, const struct job *job)
-{
-    int64_t held = 0;
-
-    for (uint32_t i = 0; i < gpu->resident_count; i++)
-        if (gpu->residents[i] != job)
-            held += job_placement_on(gpu->residents[i], gpu->number)->observed_bytes;
-    return held;
-}
-
-/* The facts of a crash, for the verdict on it. */
-static void note_crash(const struct core *core, struct job *job, const struct record_exited *exited)
-{
-    int64_t peak = job_peak_bytes(job);
-
-    job->crashes++;
-    job->crashed_alone = true;
-    job->crash_available_bytes = INT64_MAX;
-    for (uint32_t i = 0; i < job->placement_count; i++) {
-        const struct gpu *gpu = core->gpus[job->placements[i].gpu];
-        int64_t available = gpu_idle_bytes(gpu) - held_by_others(gpu, job);
-        if (gpu->resident_count > 1 || gpu->foreign_bytes > GPU_IDLE_FOREIGN_BYTES)
-            job->crashed_alone = false;
-        if (available < job->crash_available_bytes)
-            job->crash_available_bytes = available > 0 ? available : 0;
-    }
-    job->crash_needed_bytes =
-        exited->requested_bytes < 0 || exited->requested_bytes > INT64_MAX - peak ? -1 : peak + exited->requested_bytes;
-}
-
 static void leave_gpus(struct core *core, struct job *job, int64_t at_ns)
 {
     for (uint32_t i = 0; i < job->placement_count; i++)
         gpu_remove_resident(core, core->gpus[job->placements[i].gpu], job, at_ns);
     job->placement_count = 0;
+    job->share = SHARE_ANY;
     free_ptr(&job->placements);
 }
 
@@ -464,6 +367,8 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
     switch (record->type) {
     case RECORD_PLACED:
         status = check_gpus(core, job, record->placed.count, record->placed.gpus, err);
+        if (status == 0 && (record->placed.share == SHARE_ANY || record->placed.share >= SHARE_MODE_COUNT))
+            status = error_set(err, EINVAL, "job %" PRIu64 " cannot run by way %" PRIu32, job->id, record->placed.share);
         if (status == 0)
             apply_placed(core, job, record);
         break;
@@ -480,8 +385,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         if (record->exited.cause >= EXIT_CAUSE_COUNT)
             return error_set(err, EINVAL, "exit cause %" PRIu32 " does not exist", record->exited.cause);
         if (state == JOB_CRASHED) {
-            note_crash(core, job, &record->exited);
-            belief_learn_memory(core, job, job->crash_needed_bytes, false);
+            crash_note(core, job, record);
         } else if (state == JOB_COMPLETED) {
             belief_learn_memory(core, job, job_peak_bytes(job), true);
         }
@@ -523,21 +427,12 @@ static int apply(struct core *core, const struct record *record, struct error *e
     case RECORD_RECONFIGURED:
         return apply_reconfigured(core, &record->config, err);
     case RECORD_GPU_BACK:
-        return core_apply_gpu_back(core, &record->gpu, err);
     case RECORD_GPU_LOST:
-        if (record->gpu.gpu >= core->gpu_count)
-            return error_set(err, ENOENT, "there is no GPU %" PRIu32, record->gpu.gpu);
-        core->gpus[record->gpu.gpu]->lost = true;
-        core->gpus[record->gpu.gpu]->measured = false;
-        return 0;
     case RECORD_SAMPLE:
-        return apply_sample(core, record, err);
+    case RECORD_SHARE_FAULT:
+        return apply_gpu(core, record, err);
     case RECORD_SUBMITTED:
         return apply_submitted(core, record, err);
-    case RECORD_SHARE_FAULT:
-        if (record->share_fault.gpu >= core->gpu_count)
-            return error_set(err, ENOENT, "there is no GPU %" PRIu32, record->share_fault.gpu);
-        return 0;
     case RECORD_TIMER:
         return 0;
     case RECORD_WAITED:

@@ -27,11 +27,21 @@ struct core {
     uint64_t reserved_job;     /* the one that has GPUs reserved; 0: none */
     uint32_t settling_count;   /* of the GPUs with a settling_job */
     int64_t smallest_gpu_bytes; /* total, of the GPUs: a cache */
+    uint32_t instance_count;    /* of the GPUs, those that are MIG instances: the same */
     bool restoring;            /* a snapshot is being applied: until the first record of another kind */
     /* Caches, not state: what opened since a job was last examined decides whether it is worth another look. */
     uint64_t openings;
     struct gpu *last_opened;
 };
+
+/* What a sample or a job may say of a part of one. */
+static inline bool is_reading(int32_t permille)
+{
+    return permille >= -1 && permille <= 1000;
+}
+
+/* apply_gpu.c: core_apply of GPU_BACK, GPU_LOST, SAMPLE and SHARE_FAULT. */
+int apply_gpu(struct core *core, const struct record *record, struct error *err);
 
 /* The job that is to be placed next, or NULL. */
 struct job *core_head(const struct core *core);

@@ -4,6 +4,8 @@
 
 #include "base/units.h"
 #include "core/core_internal.h"
+#include "core/crash.h"
+#include "core/sharing.h"
 
 /* ---- Who is next ---- */
 
@@ -108,50 +110,20 @@ static bool decide(struct core *core, struct record_list *out, const struct reco
     return true;
 }
 
-#define RECOVERY_STEP_BYTES (5 * GIB) /* thesis 7.2 */
-
-/* What to book for the next try: a crash is the proof that the claim was too small. */
-static int64_t claim_after_crash(const struct core *core, const struct job *job)
-{
-    int64_t claim = job->claim_bytes, largest = core->largest_gpu_bytes, learned = job->crash_needed_bytes;
-
-    if (core->config.recovery == RECOVERY_STEP || (core->config.recovery == RECOVERY_INFORMED && learned < 0))
-        learned = job->crash_available_bytes + RECOVERY_STEP_BYTES;
-    else if (core->config.recovery == RECOVERY_EXCLUSIVE && claim < 0)
-        return claim;
-    if (learned > largest)
-        learned = largest;
-    return learned > claim ? learned : claim;
-}
-
-static void judge_crash(struct core *core, const struct job *job, int64_t now_ns, struct record_list *out)
-{
-    /* Needs more than any GPU has; or was alone on its GPUs and crashed all the same: that run was the proof that it does
-     * not fit. The first time it gets the benefit of the doubt, since memory of an earlier job may have been on its way
-     * out. */
-    bool hopeless = job->crash_needed_bytes > core->largest_gpu_bytes || (job->crashed_alone && job->recovery);
-    struct record verdict = {.at_ns = now_ns, .job = job->id};
-
-    if (hopeless || job->crashes > core->config.max_recoveries) {
-        verdict.type = RECORD_GAVE_UP;
-    } else {
-        verdict.type = RECORD_REQUEUED;
-        verdict.requeued = (struct record_requeued){
-            .recovery = true, .crashes = job->crashes, .claim_bytes = claim_after_crash(core, job)};
-    }
-    decide(core, out, &verdict);
-}
-
 static void decide_undecided(struct core *core, int64_t now_ns, struct record_list *out)
 {
+    struct record verdict;
     struct job *next;
 
     for (struct job *job = core->undecided.head; job; job = next) {
         next = job->next;
-        if (job->state == JOB_CRASHED)
-            judge_crash(core, job, now_ns, out);
-        else if (now_ns >= job->signal_retry_ns)
+        if (job->state == JOB_CRASHED) {
+            crash_judge(core, job, &verdict);
+            verdict.at_ns = now_ns;
+            decide(core, out, &verdict);
+        } else if (now_ns >= job->signal_retry_ns) {
             decide(core, out, &(struct record){.type = RECORD_SIGNALLED, .at_ns = now_ns, .job = job->id});
+        }
     }
 }
 
@@ -201,6 +173,7 @@ static bool place(struct core *core, struct job *job, int64_t now_ns, struct rec
     }
     job->examined = 0;
     placed->claim_bytes = belief_claim(core, job, NULL);
+    placed->share = sharing_together(core, job, placed->gpus, placed->count);
     placed->recovery = job->recovery;
     placed->slowdown_permille = predicted_slowdown(core, job, placed);
     for (uint32_t i = 0; i < placed->count; i++) {
@@ -233,7 +206,7 @@ static bool choose_reserved(const struct core *core, const struct job *job, stru
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         const struct gpu *gpu = core->gpus[i];
         uint32_t at;
-        if (gpu->lost || gpu->total_bytes < job->wants.claim_bytes)
+        if (gpu->lost || gpu->total_bytes < job->wants.claim_bytes || sharing_ever(&job->wants, gpu) != REASON_NONE)
             continue;
         for (at = reserved->count; at > 0; at--) {
             const struct gpu *other = chosen[at - 1];

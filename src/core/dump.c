@@ -7,14 +7,17 @@ static void dump_job(struct strbuf *text, const struct job *job)
 {
     strbuf_printf(text,
                   "job %" PRIu64 " %s uid=%" PRIu32 " gpus=%" PRIu32 " wants=%" PRId64 "/%s/%" PRId32
-                  " exclusive=%d workload=%s submitted=%" PRId64 " placed=%" PRId64 " recovery=%d signalled=%d"
-                  " crashes=%" PRIu32 " alone=%d needed=%" PRId64 " available=%" PRId64 " retry=%" PRId64 " claim=%" PRId64
-                  " used=%" PRId64 " headed=%" PRId64 " bound=%" PRId32,
+                  " share=%s exclusive=%d workload=%s submitted=%" PRId64 " placed=%" PRId64 " recovery=%d signalled=%d"
+                  " crashes=%" PRIu32 "/%" PRIu32 "/%" PRIu32 " cause=%s/%d alone=%d needed=%" PRId64 " available=%" PRId64 " retry=%" PRId64 " claim=%" PRId64
+                  " used=%" PRId64 " headed=%" PRId64 " bound=%" PRId32 " by=%s",
                   job->id, job_state_name(job->state), job->wants.uid, job->wants.gpus, job->wants.claim_bytes,
-                  claim_source_name(job->wants.claim_source), job->wants.smact_permille, job->wants.exclusive,
+                  claim_source_name(job->wants.claim_source), job->wants.smact_permille,
+                  share_mode_name(job->wants.share), job->wants.exclusive,
                   job->wants.workload, job->submitted_ns, job->placed_ns, job->recovery, job->signalled, job->crashes,
+                  job->believed, job->setbacks, exit_cause_name(job->crash_cause), job->crash_believed,
                   job->crashed_alone, job->crash_needed_bytes, job->crash_available_bytes, job->signal_retry_ns,
-                  job->claim_bytes, job->first_use_ns, job->headed_ns, job->wants.max_slowdown_permille);
+                  job->claim_bytes, job->first_use_ns, job->headed_ns, job->wants.max_slowdown_permille,
+                  share_mode_name(job->share));
     for (uint32_t i = 0; i < job->placement_count; i++)
         strbuf_printf(text, " on=%" PRIu32 ":%" PRId64, job->placements[i].gpu, job->placements[i].observed_bytes);
     strbuf_puts(text, "\n");
@@ -23,10 +26,11 @@ static void dump_job(struct strbuf *text, const struct job *job)
 static void dump_gpu(struct strbuf *text, const struct gpu *gpu)
 {
     strbuf_printf(text,
-                  "gpu %" PRIu32 " %s total=%" PRId64 " lost=%d measured=%d used=%" PRId64 " foreign=%" PRId64
+                  "gpu %" PRIu32 " %s total=%" PRId64 " share=%s/%d instance=%d lost=%d measured=%d used=%" PRId64 " foreign=%" PRId64
                   " smact=%" PRId32 "/%" PRId32 "/%" PRId32 " reserved=%" PRIu64 "/%" PRId64 " settling=%" PRIu64 " until=%" PRId64 " changed=%" PRId64
                   " learned=%" PRId64 " residents=",
-                  gpu->number, gpu->uuid, gpu->total_bytes, gpu->lost, gpu->measured, gpu->used_bytes,
+                  gpu->number, gpu->uuid, gpu->total_bytes,
+                  share_mode_name(gpu->share), gpu->share_faulted, gpu->instance, gpu->lost, gpu->measured, gpu->used_bytes,
                   gpu->foreign_bytes, gpu->smact_permille, gpu->smocc_permille, gpu->dram_permille, gpu->reserved_for, gpu->reserved_for ? gpu->reserved_ns : 0, gpu->settling_job,
                   gpu->settling_job ? gpu->closed_until_ns : 0, gpu->changed_ns, gpu->learned_ns);
     for (uint32_t i = 0; i < gpu->resident_count; i++)
@@ -51,13 +55,14 @@ char *core_dump(const struct core *core)
                   "config policy=%s view=%s floor=%" PRId64 " margin=%" PRId64 " cap=%" PRId32 " period=%" PRId64
                   " settle=%" PRId64 " recoveries=%" PRIu32 " per_gpu=%" PRIu32 " caps=%" PRId32 "/%" PRId32 "/%d"
                   " statistic=%" PRIu32 " window=%" PRId64 " extra=%" PRId64 " paced=%d recovery=%" PRIu32
-                  " backfill=%" PRIu32 " patience=%" PRId64 " slowdown=%" PRId32 " learn=%d trim=%" PRId64 "\n",
+                  " backfill=%" PRIu32 " patience=%" PRId64 " slowdown=%" PRId32 " learn=%d trim=%" PRId64 " multiuser=%d clients=%" PRIu32 "\n",
                   config->policy, memory_view_name(config->memory_view), config->floor_bytes, config->margin_bytes,
                   config->smact_cap_permille, config->decide_period_ns, config->settle_ns, config->max_recoveries,
                   config->max_jobs_per_gpu, config->smocc_cap_permille, config->dram_cap_permille,
                   config->caps_together, config->statistic, config->window_ns, config->collocate_extra_ns,
                   config->paced, config->recovery, config->backfill, config->patience_ns,
-                  config->max_slowdown_permille, config->learn, config->trim_ns);
+                  config->max_slowdown_permille, config->learn, config->trim_ns,
+                  config->mps_multiuser, config->mps_max_clients);
     strbuf_printf(&text, "next_decision=%" PRId64 " round_robin_next=%" PRIu32 "\n", core->next_decision_ns,
                   core->round_robin_next);
     for (uint32_t i = 0; i < core->gpu_count; i++)

@@ -15,7 +15,7 @@ static const struct {
     [JOB_RUNNING] = {"RUNNING", "R",
                      BIT(JOB_STOPPING) | BIT(JOB_CRASHED) | BIT(JOB_COMPLETED) | BIT(JOB_FAILED) | BIT(JOB_LOST)},
     [JOB_STOPPING] = {"STOPPING", "CG", BIT(JOB_CANCELLED) | BIT(JOB_LOST)},
-    [JOB_CRASHED] = {"CRASHED", "RQ", BIT(JOB_QUEUED) | BIT(JOB_GPU_OOM) | BIT(JOB_CANCELLED)},
+    [JOB_CRASHED] = {"CRASHED", "RQ", BIT(JOB_QUEUED) | BIT(JOB_GPU_OOM) | BIT(JOB_FAILED) | BIT(JOB_CANCELLED)},
     [JOB_COMPLETED] = {"COMPLETED", "CD", 0},
     [JOB_FAILED] = {"FAILED", "F", 0},
     [JOB_GPU_OOM] = {"GPU_OOM", "OOM", 0},
@@ -57,6 +57,9 @@ static uint32_t after_exit(uint32_t from, uint32_t cause)
     case EXIT_COMPLETED:
         return JOB_COMPLETED;
     case EXIT_GPU_OOM:
+    case EXIT_GPU_HANDLE:
+    case EXIT_MPS_FAULT:
+    case EXIT_GPU_ERROR:
         return JOB_CRASHED;
     default:
         return JOB_FAILED;
@@ -114,7 +117,7 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
         to = from == JOB_CRASHED ? JOB_QUEUED : JOB_STATE_COUNT;
         break;
     case RECORD_GAVE_UP:
-        to = JOB_GPU_OOM;
+        to = record->gave_up.memory ? JOB_GPU_OOM : JOB_FAILED;
         break;
     case RECORD_RESERVED:
         return from == JOB_QUEUED ? from : JOB_STATE_COUNT;

@@ -18,7 +18,7 @@ enum job_state {
     JOB_PLACED,   /* has GPUs, is being started */
     JOB_RUNNING,  /* its process tree runs */
     JOB_STOPPING, /* was cancelled while it had GPUs: is being stopped */
-    JOB_CRASHED,  /* ran out of GPU memory: to be decided on at once */
+    JOB_CRASHED,  /* ended in a way that may be tried again: to be decided on at once */
     /* ended: */
     JOB_COMPLETED,
     JOB_FAILED,
@@ -49,9 +49,14 @@ struct job {
     struct record_submitted wants;
     int64_t submitted_ns;
     int64_t placed_ns;       /* of the last placement; 0: none yet */
+    uint32_t share;          /* enum share_mode: how it uses its GPUs; SHARE_ANY while it has none */
     bool recovery;           /* QUEUED: in the recovery queue. PLACED and RUNNING: came from it */
     bool signalled;          /* STOPPING: the signal was decided */
-    uint32_t crashes;        /* by GPU memory */
+    uint32_t crashes;        /* for want of GPU memory, as its output says */
+    uint32_t believed;       /* of them, those that what was seen of the memory bears out */
+    uint32_t setbacks;       /* ends that were not its doing: a fault of the GPU, or of another client under MPS */
+    uint32_t crash_cause;    /* CRASHED: enum exit_cause of the last */
+    bool crash_believed;     /* CRASHED: whether the last counts among them */
     bool crashed_alone;      /* CRASHED: nobody else had memory on its GPUs, so another try cannot help */
     int64_t crash_needed_bytes;    /* CRASHED: seen to hold and asked for, in sum; -1: its message does not say */
     int64_t crash_available_bytes; /* CRASHED: the least that it could have had on one of its GPUs */

@@ -74,7 +74,14 @@ bool gpu_idle(const struct gpu *gpu)
 
 const struct job *gpu_exclusive_resident(const struct gpu *gpu)
 {
+    if (gpu->share == SHARE_EXCLUSIVE && gpu->resident_count)
+        return gpu->residents[0];
     return gpu->exclusive_job;
+}
+
+static bool holds_alone(const struct job *job)
+{
+    return job->wants.exclusive || job->share == SHARE_EXCLUSIVE;
 }
 
 bool gpu_settling(const struct gpu *gpu, int64_t now_ns)
@@ -109,7 +116,7 @@ void gpu_add_resident(struct gpu *gpu, struct job *job, int64_t at_ns)
     gpu->changed_ns = at_ns;
     array_reserve(gpu->residents, gpu->resident_capacity, gpu->resident_count + 1);
     gpu->residents[gpu->resident_count++] = job;
-    if (job->wants.exclusive && !gpu->exclusive_job)
+    if (holds_alone(job) && !gpu->exclusive_job)
         gpu->exclusive_job = job;
     gpu_rebook(gpu);
 }
@@ -123,7 +130,7 @@ void gpu_remove_resident(struct core *core, struct gpu *gpu, struct job *job, in
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         if (gpu->residents[i] == job)
             continue;
-        if (gpu->residents[i]->wants.exclusive && !gpu->exclusive_job)
+        if (holds_alone(gpu->residents[i]) && !gpu->exclusive_job)
             gpu->exclusive_job = gpu->residents[i];
         gpu->residents[kept++] = gpu->residents[i];
     }

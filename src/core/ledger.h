@@ -19,6 +19,9 @@ struct gpu {
     uint32_t number;
     char uuid[RECORD_UUID_SIZE];
     int64_t total_bytes;
+    uint32_t share;         /* enum share_mode, as configured: SHARE_ANY counts as SHARE_STREAMS */
+    bool instance;          /* of MIG: a GPU of its own, but that a process can use only one */
+    bool share_faulted;     /* its MPS server does not serve */
     bool lost;
     bool measured;          /* the fields below hold a sample's values */
     int64_t used_bytes;     /* by anybody */
@@ -57,7 +60,7 @@ int64_t gpu_idle_bytes(const struct gpu *gpu);
 /* There, measured, without residents and without foreign memory worth mentioning. */
 bool gpu_idle(const struct gpu *gpu);
 
-/* The exclusive job that holds it, or NULL. */
+/* The job that holds it alone, since it is exclusive or the GPU is configured so; or NULL. */
 const struct job *gpu_exclusive_resident(const struct gpu *gpu);
 
 /* A new job's memory is still to be seen or to settle at now_ns. */

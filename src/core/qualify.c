@@ -2,13 +2,14 @@
  * What is common to all policies; a policy says what of it is waived, and ranks the rest (core/policy/policy.h). */
 #include "base/memory.h"
 #include "core/core_internal.h"
+#include "core/sharing.h"
 
 bool job_wants_idle(const struct core *core, const struct job *job)
 {
     /* Under reservations a job whose need nobody knows can only be given a whole GPU. */
     bool unknown = core->config.memory_view == MEMORY_RESERVE && belief_claim(core, job, NULL) < 0;
     /* The thesis recovers on idle GPUs; the other ways come to that when another guess was wrong too. */
-    bool alone = job->recovery && (core->config.recovery == RECOVERY_EXCLUSIVE || job->crashes > 1);
+    bool alone = job->recovery && job->believed && (core->config.recovery == RECOVERY_EXCLUSIVE || job->believed > 1);
 
     return job->wants.exclusive || alone || !core->policy->shares || unknown;
 }
@@ -39,13 +40,14 @@ static uint32_t prediction_verdict(const struct core *core, const struct job *jo
 
 #define COMPANY_MAX 64
 
-/* Who comes after a reservation must fit beside the job that has it, in memory and slowdown, once those who were there
- * before have gone: so that it starts then at the latest, and the GPU is used until then. */
+/* Who comes after a reservation must fit beside the job that has it, in memory, slowdown and way of sharing, once those
+ * who were there before have gone: so that it starts then at the latest, and the GPU is used until then. */
 static bool fits_beside_reserved(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     const struct job *head = core_find_job(core, gpu->reserved_for);
     struct job *company[COMPANY_MAX];
-    struct gpu later = {.residents = company, .total_bytes = gpu->total_bytes};
+    struct gpu later = {
+        .residents = company, .total_bytes = gpu->total_bytes, .share = gpu->share, .instance = gpu->instance};
     int64_t booked = 0, claim = belief_claim(core, job, NULL), reserved = belief_claim(core, head, NULL);
 
     if (claim < 0 || reserved < 0 || job->wants.exclusive || job_wants_idle(core, head) || !core->policy->predicts)
@@ -57,6 +59,8 @@ static bool fits_beside_reserved(const struct core *core, const struct job *job,
             company[later.resident_count++] = gpu->residents[i];
             booked += gpu->residents[i]->claim_bytes;
         }
+    if (!sharing_lets_follow(core, job, head, &later))
+        return false;
     company[later.resident_count++] = (struct job *)head;
     return booked + claim + reserved <= gpu_idle_bytes(gpu) - core->config.margin_bytes &&
            prediction_verdict(core, job, &later) == REASON_NONE;
@@ -72,7 +76,8 @@ bool gpu_fits_idle(const struct core *core, const struct job *job, const struct 
     uint32_t source;
     int64_t claim;
 
-    if (!gpu_idle(gpu) || !gpu_leaves_room_for_reserved(core, job, gpu))
+    if (!gpu_idle(gpu) || sharing_verdict(core, job, gpu) != REASON_NONE ||
+        !gpu_leaves_room_for_reserved(core, job, gpu))
         return false;
     claim = belief_claim(core, job, &source);
     if (source == CLAIM_LEARNED) /* its margin may say more than the card has: the run itself fitted */
@@ -115,6 +120,8 @@ static uint32_t load_verdict(const struct core *core, const struct gpu *gpu)
 
 uint32_t gpu_verdict(const struct core *core, const struct job *job, const struct gpu *gpu, int64_t now_ns)
 {
+    uint32_t sharing;
+
     if (gpu->lost)
         return REASON_GPUS_LOST;
     if (!gpu->measured)
@@ -125,6 +132,8 @@ uint32_t gpu_verdict(const struct core *core, const struct job *job, const struc
         return REASON_RESERVED;
     if (gpu_exclusive_resident(gpu))
         return REASON_EXCLUSIVE;
+    if ((sharing = sharing_verdict(core, job, gpu)) != REASON_NONE)
+        return sharing;
     if (gpu->resident_count >= core->config.max_jobs_per_gpu)
         return REASON_FULL;
     if (gpu_settling(gpu, now_ns))

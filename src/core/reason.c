@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "core/core_internal.h"
+#include "core/sharing.h"
 
 const char *reason_name(uint32_t code)
 {
@@ -25,6 +26,13 @@ const char *reason_name(uint32_t code)
         [REASON_NOT_MEASURED] = "not-measured",
         [REASON_GPUS_LOST] = "gpus-lost",
         [REASON_PERIOD] = "period",
+        [REASON_OTHER_WAY] = "other-way",
+        [REASON_OTHER_USER] = "other-user",
+        [REASON_OWN_SERVER] = "own-server",
+        [REASON_CLIENTS] = "clients",
+        [REASON_SHARE_FAULT] = "share-fault",
+        [REASON_NO_MPS] = "no-mps",
+        [REASON_INSTANCE] = "instance",
         [REASON_TOO_MANY_GPUS] = "too-many-gpus",
         [REASON_NEVER_FITS] = "never-fits",
     };
@@ -112,6 +120,43 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
         else
             snprintf(text, REASON_TEXT, "next decision in %s", wait);
         break;
+    case REASON_OTHER_WAY:
+        snprintf(text, REASON_TEXT, "job %" PRIu64 " uses GPU %" PRIu32 " %s: all jobs of a GPU share it in one way",
+                 reason->other, reason->gpu, reason->share == SHARE_MPS ? "by MPS" : "by streams");
+        break;
+    case REASON_OTHER_USER:
+        snprintf(text, REASON_TEXT, "GPU %" PRIu32 "'s MPS server is user %" PRIu64 "'s", reason->gpu, reason->other);
+        break;
+    case REASON_OWN_SERVER:
+        snprintf(text, REASON_TEXT,
+                 "GPU %" PRIu32 "'s MPS server has a client (job %" PRIu64 "), and a job of several GPUs begins its own",
+                 reason->gpu, reason->other);
+        break;
+    case REASON_CLIENTS:
+        snprintf(text, REASON_TEXT, "GPU %" PRIu32 "'s MPS server has %" PRIu32 " client%s, as many as allowed",
+                 reason->gpu, reason->qualified, plural(reason->qualified));
+        break;
+    case REASON_SHARE_FAULT:
+        snprintf(text, REASON_TEXT, "GPU %" PRIu32 "'s MPS server has failed, and takes nobody until it serves again",
+                 reason->gpu);
+        break;
+    case REASON_NO_MPS:
+        if (reason->wanted == 0)
+            snprintf(text, REASON_TEXT, "is not shared by MPS, which the job asks for");
+        else
+            snprintf(text, REASON_TEXT,
+                     "asks for MPS on %" PRIu32 " GPU%s, %" PRIu32 " %s configured for it: leave --share mps out, or set "
+                     "share = mps for carmad",
+                     reason->wanted, plural(reason->wanted), reason->qualified, reason->qualified == 1 ? "is" : "are");
+        break;
+    case REASON_INSTANCE:
+        if (reason->wanted == 0)
+            snprintf(text, REASON_TEXT, "is a MIG instance, and a process can use only one");
+        else
+            snprintf(text, REASON_TEXT,
+                     "wants %" PRIu32 " GPUs, %" PRIu32 " %s whole: a process can use only one MIG instance",
+                     reason->wanted, reason->qualified, reason->qualified == 1 ? "is" : "are");
+        break;
     case REASON_TOO_MANY_GPUS:
         snprintf(text, REASON_TEXT, "wants %" PRIu32 " GPUs, the node has %" PRIu32, reason->wanted, reason->qualified);
         break;
@@ -131,15 +176,22 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
 
 bool core_could_ever_run(const struct core *core, const struct record_submitted *submitted, struct reason *why)
 {
-    uint32_t large_enough = 0;
+    uint32_t large_enough = 0, possible = 0, impossible = REASON_NONE;
     int64_t largest = 0;
 
     *why = (struct reason){.wanted = submitted->gpus, .needed_bytes = submitted->claim_bytes};
     if (core->gpu_count == 0 ||
-        (submitted->gpus <= core->gpu_count && submitted->claim_bytes <= core->smallest_gpu_bytes))
+        (submitted->gpus <= core->gpu_count && submitted->claim_bytes <= core->smallest_gpu_bytes &&
+         submitted->share != SHARE_MPS && (submitted->gpus == 1 || core->instance_count == 0)))
         return true;
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         int64_t total = core->gpus[i]->total_bytes;
+        uint32_t ever = sharing_ever(submitted, core->gpus[i]);
+        if (ever) {
+            impossible = ever;
+            continue;
+        }
+        possible++;
         if (total >= submitted->claim_bytes)
             large_enough++;
         if (total > largest)
@@ -148,6 +200,9 @@ bool core_could_ever_run(const struct core *core, const struct record_submitted 
     if (submitted->gpus > core->gpu_count) {
         why->code = REASON_TOO_MANY_GPUS;
         why->qualified = core->gpu_count;
+    } else if (possible < submitted->gpus) {
+        why->code = impossible;
+        why->qualified = possible;
     } else if (large_enough < submitted->gpus) {
         why->code = REASON_NEVER_FITS;
         why->qualified = large_enough;
@@ -159,13 +214,28 @@ bool core_could_ever_run(const struct core *core, const struct record_submitted 
 /* Of several GPUs that say no for several reasons, the reason nearest to a yes is the one to tell. */
 static int nearness(uint32_t code)
 {
-    static const uint32_t order[] = {REASON_GPUS_LOST, REASON_NOT_MEASURED, REASON_EXCLUSIVE, REASON_FULL,     REASON_RESERVED,
-                                     REASON_MEMORY,    REASON_SETTLING,     REASON_SM_ACTIVITY, REASON_SLOWDOWN};
+    static const uint32_t order[] = {
+        REASON_GPUS_LOST,   REASON_NOT_MEASURED, REASON_EXCLUSIVE,  REASON_SHARE_FAULT, REASON_OTHER_WAY,
+        REASON_OTHER_USER,  REASON_OWN_SERVER,   REASON_CLIENTS,    REASON_FULL,        REASON_RESERVED,
+        REASON_MEMORY,      REASON_SETTLING,     REASON_SM_ACTIVITY, REASON_SLOWDOWN,
+    };
 
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
         if (order[i] == code)
             return (int)i + 1;
     return 0;
+}
+
+/* Who is in the way by how the GPU is shared: the first resident that is. */
+static void note_residents(const struct job *job, const struct gpu *gpu, struct reason *reason)
+{
+    const struct job *in_the_way = gpu->residents[0];
+
+    for (uint32_t i = 1; i < gpu->resident_count && in_the_way->wants.uid == job->wants.uid; i++)
+        in_the_way = gpu->residents[i];
+    reason->other = reason->code == REASON_OTHER_USER ? in_the_way->wants.uid : gpu->residents[0]->id;
+    reason->share = gpu->residents[0]->share;
+    reason->qualified = reason->code == REASON_CLIENTS ? gpu->resident_count : reason->qualified;
 }
 
 /* Keeps the numbers of the GPU that came nearest, within one verdict. */
@@ -207,6 +277,14 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
             return;
         reason->other = gpu_exclusive_resident(gpu)->id;
         break;
+    case REASON_OTHER_WAY:
+    case REASON_OTHER_USER:
+    case REASON_OWN_SERVER:
+    case REASON_CLIENTS:
+        if (!first)
+            return;
+        note_residents(job, gpu, reason);
+        break;
     default:
         if (!first)
             return;
@@ -218,15 +296,22 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
 static struct reason reason_of_idle_seeker(const struct core *core, const struct job *job)
 {
     struct reason reason = {.code = REASON_NO_IDLE_GPU, .wanted = job->wants.gpus};
+    const struct gpu *faulted = NULL;
     uint32_t there = 0;
 
     for (uint32_t i = 0; i < core->gpu_count; i++) {
-        there += !core->gpus[i]->lost;
-        reason.qualified += gpu_fits_idle(core, job, core->gpus[i]);
+        const struct gpu *gpu = core->gpus[i];
+        there += !gpu->lost && sharing_ever(&job->wants, gpu) == REASON_NONE;
+        reason.qualified += gpu_fits_idle(core, job, gpu);
+        if (gpu_idle(gpu) && sharing_verdict(core, job, gpu) == REASON_SHARE_FAULT)
+            faulted = gpu;
     }
     if (there < job->wants.gpus) {
         reason.code = REASON_GPUS_LOST;
         reason.qualified = there;
+    } else if (faulted) {
+        reason.code = REASON_SHARE_FAULT;
+        reason.gpu = faulted->number;
     }
     return reason;
 }
@@ -241,7 +326,7 @@ static struct reason reason_of_sharer(const struct core *core, const struct job 
     reason.code = REASON_GPUS_LOST;
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         uint32_t verdict = gpu_verdict(core, job, core->gpus[i], now_ns);
-        there += verdict != REASON_GPUS_LOST;
+        there += verdict != REASON_GPUS_LOST && verdict != REASON_NO_MPS && verdict != REASON_INSTANCE;
         qualified += verdict == REASON_NONE;
         if (nearness(verdict) > nearness(reason.code))
             reason.code = verdict;
@@ -256,6 +341,12 @@ static struct reason reason_of_sharer(const struct core *core, const struct job 
     return reason;
 }
 
+/* Reasons that an idle GPU has too. */
+static bool stands_for_itself(uint32_t code)
+{
+    return code == REASON_GPUS_LOST || code == REASON_NO_MPS || code == REASON_INSTANCE || code == REASON_SHARE_FAULT;
+}
+
 struct reason core_gpu_reason(const struct core *core, uint64_t id, uint32_t number, int64_t now_ns)
 {
     const struct job *job = core_find_job(core, id);
@@ -265,7 +356,7 @@ struct reason core_gpu_reason(const struct core *core, uint64_t id, uint32_t num
     if (!job || !gpu || (job->state != JOB_QUEUED && job->state != JOB_HELD))
         return reason;
     reason.code = gpu_verdict(core, job, gpu, now_ns);
-    if (reason.code != REASON_GPUS_LOST && job_wants_idle(core, job) && !gpu_fits_idle(core, job, gpu))
+    if (!stands_for_itself(reason.code) && job_wants_idle(core, job) && !gpu_fits_idle(core, job, gpu))
         reason.code = REASON_NO_IDLE_GPU;
     reason.needed_bytes = job_needed_bytes(core, job);
     reason.cap_permille = core->config.smact_cap_permille;

@@ -21,6 +21,13 @@ enum reason_code {
     REASON_NOT_MEASURED,   /* no sample of the GPUs left yet */
     REASON_GPUS_LOST,      /* `qualified` of `wanted` GPUs are there at all */
     REASON_PERIOD,         /* the next decision is due at until_ns */
+    REASON_OTHER_WAY,      /* job `other` uses the GPU by `share`, this one would by another way */
+    REASON_OTHER_USER,     /* the GPU's MPS server is that of user `other` */
+    REASON_OWN_SERVER,     /* of several GPUs, it begins an MPS server of its own: this one's has a client, `other` */
+    REASON_CLIENTS,        /* the GPU's MPS server has `qualified` clients, as many as allowed */
+    REASON_SHARE_FAULT,    /* the GPU's MPS server does not serve */
+    REASON_NO_MPS,         /* asks for MPS, which `qualified` of the node's GPUs are configured for, `wanted` are needed */
+    REASON_INSTANCE,       /* wants several GPUs, `qualified` are no MIG instances, of which a process can use only one */
     REASON_TOO_MANY_GPUS,  /* never: wants `wanted` GPUs, the node has `qualified` */
     REASON_NEVER_FITS,     /* never: needs needed_bytes on a GPU, the largest has best_bytes */
     REASON_CODE_COUNT
@@ -31,6 +38,7 @@ struct reason {
     uint32_t wanted;    /* GPUs; 0: the reason is about one GPU */
     uint32_t qualified;
     uint32_t gpu; /* the GPU that best_* speaks of */
+    uint32_t share; /* enum share_mode */
     uint64_t ahead;
     uint64_t other;
     int64_t needed_bytes;

@@ -42,7 +42,7 @@ enum record_type {
     RECORD_TIMER,         /* the time that core_next_wake_ns named has come */
     /* decisions */
     RECORD_PLACED,    /* start the job on these GPUs */
-    RECORD_REQUEUED,  /* the crashed job waits again (recovery: ahead of the main queue) */
+    RECORD_REQUEUED,  /* the crashed job waits again (recovery: ahead of the main queue, else in its place there) */
     RECORD_GAVE_UP,   /* the crashed job is not tried again */
     RECORD_REFUSED,   /* the waiting job can never run here */
     RECORD_SIGNALLED, /* ask the job's process tree to stop */
@@ -151,8 +151,12 @@ struct record_reserved {
 
 struct record_requeued {
     bool recovery;
-    uint32_t crashes;    /* out-of-memory crashes so far */
+    uint32_t crashes;    /* for want of GPU memory, as its output said, so far */
     int64_t claim_bytes; /* from now on */
+};
+
+struct record_gave_up {
+    bool memory; /* for want of GPU memory; else the job has failed */
 };
 
 struct record_trimmed {
@@ -173,6 +177,7 @@ struct record_state_core {
 
 struct record_state_gpu {
     struct record_gpu gpu;
+    bool share_faulted;
     bool lost;
     bool measured;
     struct record_sample sample; /* but its `gpu` */
@@ -200,9 +205,14 @@ struct record_state_job {
     uint32_t state; /* enum job_state */
     int64_t submitted_ns;
     int64_t placed_ns;
+    uint32_t runs_by; /* enum share_mode */
     bool recovery;
     bool signalled;
     uint32_t crashes;
+    uint32_t believed;
+    uint32_t setbacks;
+    uint32_t crash_cause;
+    bool crash_believed;
     bool crashed_alone;
     int64_t crash_needed_bytes;
     int64_t crash_available_bytes;
@@ -237,6 +247,7 @@ struct record {
         struct record_share_fault share_fault;
         struct record_placed placed;
         struct record_requeued requeued;
+        struct record_gave_up gave_up;
         struct record_reserved reserved;
         struct record_trimmed trimmed;
         struct record_waited waited;

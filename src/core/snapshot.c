@@ -22,7 +22,11 @@ static void take_gpu(const struct gpu *gpu, int64_t at_ns, struct record_list *o
     struct record_state_gpu *state = &record.state_gpu;
 
     *state = (struct record_state_gpu){
-        .gpu = {.gpu = gpu->number, .total_bytes = gpu->total_bytes},
+        .gpu = {.gpu = gpu->number,
+                .total_bytes = gpu->total_bytes,
+                .share = gpu->share,
+                .instance = gpu->instance},
+        .share_faulted = gpu->share_faulted,
         .lost = gpu->lost,
         .measured = gpu->measured,
         .sample = {.used_bytes = gpu->used_bytes,
@@ -67,9 +71,14 @@ static void take_job(const struct job *job, int64_t at_ns, struct record_list *o
         .state = job->state,
         .submitted_ns = job->submitted_ns,
         .placed_ns = job->placed_ns,
+        .runs_by = job->share,
         .recovery = job->recovery,
         .signalled = job->signalled,
         .crashes = job->crashes,
+        .believed = job->believed,
+        .setbacks = job->setbacks,
+        .crash_cause = job->crash_cause,
+        .crash_believed = job->crash_believed,
         .crashed_alone = job->crashed_alone,
         .crash_needed_bytes = job->crash_needed_bytes,
         .crash_available_bytes = job->crash_available_bytes,
@@ -148,6 +157,7 @@ static int restore_gpu(struct core *core, const struct record *record, struct er
     part.sample.gpu = gpu->number;
     if (core_check_sample(core, &part.sample, err) != 0)
         return nonsense(record, err);
+    gpu->share_faulted = state->share_faulted;
     gpu->lost = state->lost;
     gpu->measured = state->measured;
     gpu->used_bytes = state->sample.used_bytes;
@@ -183,6 +193,11 @@ static int restore_history(struct core *core, const struct record *record, struc
     return 0;
 }
 
+static bool holds_gpus(uint32_t state)
+{
+    return state == JOB_PLACED || state == JOB_RUNNING || state == JOB_STOPPING;
+}
+
 static int restore_job(struct core *core, const struct record *record, struct error *err)
 {
     const struct record_state_job *state = &record->state_job;
@@ -190,7 +205,8 @@ static int restore_job(struct core *core, const struct record *record, struct er
     struct job *job;
     int rc;
 
-    if (state->state >= JOB_STATE_COUNT || job_state_ended(state->state))
+    if (state->state >= JOB_STATE_COUNT || job_state_ended(state->state) || state->runs_by >= SHARE_MODE_COUNT ||
+        holds_gpus(state->state) != (state->runs_by != SHARE_ANY) || state->crash_cause >= EXIT_CAUSE_COUNT)
         return nonsense(record, err);
     submitted.submitted = state->wants;
     rc = core_add_job(core, &submitted, &job, err);
@@ -198,9 +214,14 @@ static int restore_job(struct core *core, const struct record *record, struct er
         return rc;
     job->state = state->state;
     job->placed_ns = state->placed_ns;
+    job->share = state->runs_by;
     job->recovery = state->recovery;
     job->signalled = state->signalled;
     job->crashes = state->crashes;
+    job->believed = state->believed;
+    job->setbacks = state->setbacks;
+    job->crash_cause = state->crash_cause;
+    job->crash_believed = state->crash_believed;
     job->crashed_alone = state->crashed_alone;
     job->crash_needed_bytes = state->crash_needed_bytes;
     job->crash_available_bytes = state->crash_available_bytes;
@@ -252,11 +273,6 @@ static int restore_queued(struct core *core, struct job *job, const struct recor
         return nonsense(record, err);
     queue_push(queue, job);
     return 0;
-}
-
-static bool holds_gpus(uint32_t state)
-{
-    return state == JOB_PLACED || state == JOB_RUNNING || state == JOB_STOPPING;
 }
 
 /* The queue that a job of this state stands in, or may (JOB_STOPPING, JOB_RUNNING). */

@@ -3,6 +3,10 @@
  *   - under `reserve` no GPU is over-committed by claims
  *   - no job is lost or run twice: what the world knows of each job and what the core knows agree
  *   - an exclusive job is alone on its GPUs until it ends, under every policy
+ *   - the residents of a GPU use it in one way, its MPS clients are one user's and as few as allowed, a job of several
+ *     GPUs begins its MPS server where nobody is, nobody is put on a server that has failed, a MIG instance gets no part
+ *     of a job of several GPUs
+ *   - who was the victim of a fault goes before the main queue
  *   - every waiting job has a reason with a sentence; no other job has one
  *   - a head for which GPUs are reserved starts at the latest when those have ended who ran there at that moment
  *   - the same inputs give the same decisions, and applying the stored records gives the same state
@@ -32,6 +36,8 @@ struct world_job {
     uint32_t runs;       /* placements, each matched by one end */
     uint32_t gpu_count;
     uint32_t gpus[RECORD_MAX_GPUS];
+    uint32_t share;      /* how it uses them */
+    uint32_t cause;      /* of its last exit */
     struct record_submitted wants;
     int64_t seen_bytes[RECORD_MAX_GPUS];
 };
@@ -72,6 +78,48 @@ static void fail(const struct world *world, const char *format, ...)
 
 /* ---- The world's side of decisions ---- */
 
+static bool is_on(const struct world_job *job, uint32_t gpu)
+{
+    for (uint32_t i = 0; job->running && i < job->gpu_count; i++)
+        if (job->gpus[i] == gpu)
+            return true;
+    return false;
+}
+
+/* The rules of src/core/sharing.h, from what the world knows of who is there. */
+static void check_sharing(const struct world *world, uint64_t id, const struct record_placed *placed, uint32_t number)
+{
+    const struct world_job *job = &world->jobs[id];
+    const struct core_config *config = core_configuration(world->core);
+    const struct gpu *gpu = core_gpu(world->core, number);
+    uint32_t residents = 0;
+
+    if (placed->share == SHARE_MPS && (gpu->share != SHARE_MPS || gpu->share_faulted || job->wants.exclusive))
+        fail(world, "job %" PRIu64 " cannot use MPS on GPU %" PRIu32, id, number);
+    if (job->wants.share != SHARE_ANY && placed->share != job->wants.share && placed->share != SHARE_EXCLUSIVE)
+        fail(world, "job %" PRIu64 " runs in a way that it does not accept", id);
+    if (job->wants.share == SHARE_MPS && !job->wants.exclusive && placed->share != SHARE_MPS)
+        fail(world, "job %" PRIu64 " asked for MPS in vain", id);
+    if (job->wants.exclusive && placed->share != SHARE_EXCLUSIVE)
+        fail(world, "exclusive job %" PRIu64 " is said to share", id);
+    if (gpu->instance && placed->count > 1)
+        fail(world, "job %" PRIu64 " of several GPUs got MIG instance %" PRIu32, id, number);
+    for (uint64_t other = 1; other < world->next_job; other++) {
+        const struct world_job *there = &world->jobs[other];
+        if (!is_on(there, number))
+            continue;
+        residents++;
+        if (there->share != placed->share || placed->share == SHARE_EXCLUSIVE)
+            fail(world, "jobs %" PRIu64 " and %" PRIu64 " use GPU %" PRIu32 " in different ways", other, id, number);
+        if (placed->share == SHARE_MPS && there->wants.uid != job->wants.uid && !config->mps_multiuser)
+            fail(world, "jobs %" PRIu64 " and %" PRIu64 " of two users share an MPS server", other, id);
+    }
+    if (residents && (gpu->share == SHARE_EXCLUSIVE || (placed->share == SHARE_MPS && placed->count > 1)))
+        fail(world, "job %" PRIu64 " was to be the first on GPU %" PRIu32, id, number);
+    if (placed->share == SHARE_MPS && residents >= config->mps_max_clients)
+        fail(world, "GPU %" PRIu32 " has too many MPS clients", number);
+}
+
 static void on_decision(struct world *world, const struct record *record)
 {
     struct world_job *job = &world->jobs[record->job];
@@ -84,7 +132,10 @@ static void on_decision(struct world *world, const struct record *record)
             fail(world, "job %" PRIu64 " was placed twice at once", record->job);
         if (record->placed.count != job->wants.gpus)
             fail(world, "job %" PRIu64 " got %" PRIu32 " GPUs", record->job, record->placed.count);
+        for (uint32_t i = 0; i < record->placed.count; i++)
+            check_sharing(world, record->job, &record->placed, record->placed.gpus[i]);
         job->running = true;
+        job->share = record->placed.share;
         job->runs++;
         job->gpu_count = record->placed.count;
         memcpy(job->gpus, record->placed.gpus, sizeof job->gpus);
@@ -99,6 +150,8 @@ static void on_decision(struct world *world, const struct record *record)
     case RECORD_REQUEUED:
         if (job->ended || job->running)
             fail(world, "job %" PRIu64 " was requeued while it runs or after its end", record->job);
+        if ((job->cause == EXIT_MPS_FAULT || job->cause == EXIT_GPU_ERROR) && !record->requeued.recovery)
+            fail(world, "job %" PRIu64 " waits longer for a fault that was not its own", record->job);
         break;
     case RECORD_SIGNALLED:
         if (!job->running || !job->asked_to_stop)
@@ -257,7 +310,7 @@ static void check_reserved_head_starts(const struct world *world)
         return;
     for (uint32_t i = 0; i < reservation->count; i++) {
         const struct gpu *gpu = core_gpu(core, reservation->gpus[i]);
-        if (!keeps_its_word(gpu) || gpu_settling(gpu, world->now_ns) || gpu->total_bytes < head->claim_bytes)
+        if (!keeps_its_word(gpu) || gpu->share_faulted || gpu_settling(gpu, world->now_ns) || gpu->total_bytes < head->claim_bytes)
             return;
         for (uint32_t k = 0; k < gpu->resident_count; k++)
             if (gpu->residents[k]->placed_ns <= reservation->at_ns || gpu->residents[k]->wants.exclusive)
@@ -312,6 +365,8 @@ static void submit(struct world *world)
     if (random_range(r, 0, 3))
         snprintf(wants->workload, sizeof wants->workload, "w%d", (int)random_range(r, 0, 5));
     wants->exclusive = random_range(r, 0, 5) == 0;
+    wants->uid = (uint32_t)random_range(r, 1000, 1001);
+    wants->share = (uint32_t)random_range(r, SHARE_ANY, SHARE_MPS);
     wants->held = random_range(r, 0, 9) == 0;
     if (!feed(world, &input))
         fail(world, "a good submission was refused");
@@ -349,6 +404,11 @@ static void person_acts(struct world *world)
         job->ended = true;
 }
 
+static bool may_be_tried_again(uint32_t cause)
+{
+    return cause == EXIT_GPU_OOM || cause == EXIT_GPU_HANDLE || cause == EXIT_MPS_FAULT || cause == EXIT_GPU_ERROR;
+}
+
 static void job_ends(struct world *world)
 {
     struct random *r = &world->random;
@@ -369,6 +429,8 @@ static void job_ends(struct world *world)
         input.exited.status = input.exited.cause != EXIT_COMPLETED;
         input.exited.requested_bytes = random_range(r, 0, 1) ? random_range(r, 0, 8) * GIB : -1;
         input.exited.free_bytes = -1;
+        input.exited.used_bytes = random_range(r, -1, 80) * GIB;
+        input.exited.used_bytes = input.exited.used_bytes < 0 ? -1 : input.exited.used_bytes;
         break;
     }
     if (!feed(world, &input)) {
@@ -377,7 +439,8 @@ static void job_ends(struct world *world)
         return;
     }
     job->running = false;
-    if (input.type != RECORD_EXITED || input.exited.cause != EXIT_GPU_OOM || job->asked_to_stop)
+    job->cause = input.exited.cause;
+    if (input.type != RECORD_EXITED || !may_be_tried_again(job->cause) || job->asked_to_stop)
         job->ended = true;
 }
 
@@ -427,9 +490,23 @@ static void gpu_comes_or_goes(struct world *world)
 
     input.gpu.gpu = g;
     input.gpu.total_bytes = gpu->total_bytes;
+    input.gpu.share = gpu->share;
+    input.gpu.instance = gpu->instance;
+    if (input.type == RECORD_GPU_BACK && !world->core->reserved_job) /* whose promise goes by how things are */
+        input.gpu.share = (uint32_t)random_range(&world->random, SHARE_ANY, SHARE_EXCLUSIVE);
     memcpy(input.gpu.uuid, gpu->uuid, sizeof input.gpu.uuid);
     if (!feed(world, &input))
         fail(world, "a GPU could not come or go");
+}
+
+static void mps_fails_or_serves(struct world *world)
+{
+    uint32_t g = (uint32_t)random_range(&world->random, 0, core_gpu_count(world->core) - 1);
+    struct record input = {.type = RECORD_SHARE_FAULT};
+
+    input.share_fault = (struct record_share_fault){g, !core_gpu(world->core, g)->share_faulted};
+    if (!feed(world, &input))
+        fail(world, "an MPS server could not fail or serve");
 }
 
 static void garbage(struct world *world)
@@ -480,6 +557,8 @@ static struct core_config random_config(struct random *r)
     config.decide_period_ns += config.paced ? NS_PER_SEC : 0;
     config.collocate_extra_ns = random_range(r, 0, 1) * 30 * NS_PER_SEC;
     config.recovery = (uint32_t)random_range(r, 0, RECOVERY_INFORMED);
+    config.mps_multiuser = random_range(r, 0, 3) == 0;
+    config.mps_max_clients = (uint32_t)random_range(r, 1, 4);
     config.backfill = random_range(r, 0, 1) ? 0 : (uint32_t)random_range(r, 1, 8);
     config.patience_ns = random_range(r, 0, 1000) * NS_PER_SEC;
     config.max_slowdown_permille = random_range(r, 0, 1) ? 0 : (int32_t)random_range(r, 1000, 4000);
@@ -500,6 +579,7 @@ static void reconfigure(struct world *world)
         snprintf(input.config.policy, sizeof input.config.policy, "lug");
     if (!feed(world, &input))
         fail(world, "a good configuration was refused");
+    world->reservation.job = 0; /* was made under the other */
 }
 
 static void wake_up(struct world *world)
@@ -566,6 +646,8 @@ static void step(struct world *world)
     case 17:
         if (random_range(r, 0, 9) == 0)
             gpu_comes_or_goes(world);
+        else if (random_range(r, 0, 4) == 0)
+            mps_fails_or_serves(world);
         else
             wake_up(world);
         break;
@@ -600,6 +682,8 @@ static struct world *world_new(uint64_t seed)
     for (uint32_t g = 0; g < gpus; g++) {
         struct record input = {.type = RECORD_GPU_BACK};
         input.gpu = (struct record_gpu){.gpu = g, .total_bytes = random_range(&world->random, 1, 2) * 40 * GIB};
+        input.gpu.share = random_range(&world->random, 0, 2) ? SHARE_MPS : (uint32_t)random_range(&world->random, SHARE_ANY, SHARE_EXCLUSIVE);
+        input.gpu.instance = random_range(&world->random, 0, 5) == 0;
         snprintf(input.gpu.uuid, sizeof input.gpu.uuid, "GPU-%u", g);
         feed(world, &input);
     }

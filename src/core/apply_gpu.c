@@ -1,0 +1,115 @@
+/* What records of GPUs change: they come and go, are sampled, and their MPS servers fail. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/core_internal.h"
+
+static int no_such_gpu(const struct core *core, uint32_t gpu, struct error *err)
+{
+    return gpu < core->gpu_count ? 0 : error_set(err, ENOENT, "there is no GPU %" PRIu32, gpu);
+}
+
+int core_apply_gpu_back(struct core *core, const struct record_gpu *record, struct error *err)
+{
+    struct gpu *gpu;
+
+    if (record->gpu > core->gpu_count || record->total_bytes <= 0 || record->share >= SHARE_MODE_COUNT ||
+        !memchr(record->uuid, '\0', sizeof record->uuid))
+        return error_set(err, EINVAL, "GPU %" PRIu32 " with %" PRId64 " bytes cannot be taken up", record->gpu,
+                         record->total_bytes);
+    if (record->gpu == core->gpu_count) {
+        array_reserve(core->gpus, core->gpu_capacity, core->gpu_count + 1);
+        core->gpus[core->gpu_count] = xcalloc(1, sizeof *gpu);
+        *core->gpus[core->gpu_count++] = (struct gpu){.number = record->gpu,
+                                                      .foreign_bytes = -1,
+                                                      .smact_permille = -1,
+                                                      .smocc_permille = -1,
+                                                      .dram_permille = -1};
+    }
+    gpu = core->gpus[record->gpu];
+    memcpy(gpu->uuid, record->uuid, sizeof gpu->uuid);
+    gpu->total_bytes = record->total_bytes;
+    gpu->share = record->share;
+    gpu->instance = record->instance;
+    core->smallest_gpu_bytes = core->largest_gpu_bytes = record->total_bytes;
+    core->instance_count = 0;
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
+        core->instance_count += core->gpus[i]->instance;
+        if (core->gpus[i]->total_bytes < core->smallest_gpu_bytes)
+            core->smallest_gpu_bytes = core->gpus[i]->total_bytes;
+        if (core->gpus[i]->total_bytes > core->largest_gpu_bytes)
+            core->largest_gpu_bytes = core->gpus[i]->total_bytes;
+    }
+    gpu->lost = false;
+    gpu_opens(core, gpu);
+    return 0;
+}
+
+int core_check_sample(const struct core *core, const struct record_sample *sample, struct error *err)
+{
+    if (no_such_gpu(core, sample->gpu, err))
+        return -ENOENT;
+    if (sample->used_bytes < 0 || sample->foreign_bytes < -1 || !is_reading(sample->smact_permille) ||
+        !is_reading(sample->smocc_permille) || !is_reading(sample->dram_permille))
+        return error_set(err, EINVAL, "the sample of GPU %" PRIu32 " is out of range", sample->gpu);
+    return 0;
+}
+
+static int apply_sample(struct core *core, const struct record *record, struct error *err)
+{
+    const struct record_sample *sample = &record->sample;
+    int status = core_check_sample(core, sample, err);
+    struct gpu *gpu;
+    bool opens;
+
+    if (status != 0)
+        return status;
+    gpu = core->gpus[sample->gpu];
+    /* Most samples open nothing where use and activity are not looked at. */
+    opens = !gpu->measured || core_watches_load(core) || gpu->foreign_bytes != sample->foreign_bytes ||
+            (sample->foreign_bytes < 0 && gpu->used_bytes != sample->used_bytes);
+    gpu->measured = true;
+    gpu->used_bytes = sample->used_bytes;
+    gpu->foreign_bytes = sample->foreign_bytes;
+    gpu->smact_permille = sample->smact_permille;
+    gpu->smocc_permille = sample->smocc_permille;
+    gpu->dram_permille = sample->dram_permille;
+    if (opens)
+        gpu_opens(core, gpu);
+    belief_learn_activity(core, gpu, record);
+    return 0;
+}
+
+static void apply_share_fault(struct core *core, const struct record_share_fault *fault)
+{
+    struct gpu *gpu = core->gpus[fault->gpu];
+
+    gpu->share_faulted = fault->faulted;
+    if (!fault->faulted)
+        gpu_opens(core, gpu);
+}
+
+int apply_gpu(struct core *core, const struct record *record, struct error *err)
+{
+    int rc;
+
+    switch (record->type) {
+    case RECORD_GPU_BACK:
+        return core_apply_gpu_back(core, &record->gpu, err);
+    case RECORD_SAMPLE:
+        return apply_sample(core, record, err);
+    case RECORD_SHARE_FAULT:
+        rc = no_such_gpu(core, record->share_fault.gpu, err);
+        if (rc == 0)
+            apply_share_fault(core, &record->share_fault);
+        return rc;
+    default: /* RECORD_GPU_LOST */
+        rc = no_such_gpu(core, record->gpu.gpu, err);
+        if (rc == 0) {
+            core->gpus[record->gpu.gpu]->lost = true;
+            core->gpus[record->gpu.gpu]->measured = false;
+        }
+        return rc;
+    }
+}

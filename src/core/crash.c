@@ -1,0 +1,137 @@
+#include "core/crash.h"
+
+#include "base/units.h"
+#include "core/core_internal.h"
+
+/* What the residents but `job` were seen to hold. */
+static int64_t held_by_others(const struct gpu *gpu, const struct job *job)
+{
+    int64_t held = 0;
+
+    for (uint32_t i = 0; i < gpu->resident_count; i++)
+        if (gpu->residents[i] != job)
+            held += job_placement_on(gpu->residents[i], gpu->number)->observed_bytes;
+    return held;
+}
+
+/* How much of a GPU may have been allocated since the last sample before the end, or lie in pieces too small to use: a
+ * step of training takes less than the second between two samples. An assumption. */
+#define UNSEEN_PART 4
+
+/* A loading job's memory may appear and fill the GPU between two samples. */
+static bool still_loading(const struct job *job, int64_t at_ns)
+{
+    return job->first_use_ns == 0 || at_ns - job->first_use_ns <= BELIEF_LOADING_NS;
+}
+
+/* Whether what was seen of the memory bears out that it ran out. Any program can print that it did: it goes before
+ * others only where its GPU was nearly full, or what it asked for is more than the GPU has; or, the first time, where it
+ * was loading on a GPU on which memory was in use at all. Where nothing was seen, nothing speaks against it; but a
+ * library's handle may be missing for other reasons, so there memory has to speak for it. */
+static bool borne_out(const struct core *core, const struct job *job, const struct record *record)
+{
+    int64_t used = record->exited.used_bytes, requested = record->exited.requested_bytes, total = INT64_MAX;
+    bool says_memory = record->exited.cause == EXIT_GPU_OOM;
+
+    if (used < 0)
+        return says_memory;
+    for (uint32_t i = 0; i < job->placement_count; i++)
+        if (core->gpus[job->placements[i].gpu]->total_bytes < total)
+            total = core->gpus[job->placements[i].gpu]->total_bytes;
+    if (used < job_peak_bytes(job))
+        used = job_peak_bytes(job);
+    if (requested > total || used >= total - total / UNSEEN_PART - (requested > 0 ? requested : 0))
+        return true;
+    return says_memory && job->crashes == 1 && still_loading(job, record->at_ns) && used > GPU_IDLE_FOREIGN_BYTES;
+}
+
+static void note_memory(struct core *core, struct job *job, const struct record *record)
+{
+    int64_t peak = job_peak_bytes(job), requested = record->exited.requested_bytes;
+
+    job->crashes++;
+    job->crash_believed = borne_out(core, job, record);
+    job->believed += job->crash_believed;
+    job->crashed_alone = true;
+    job->crash_available_bytes = INT64_MAX;
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        const struct gpu *gpu = core->gpus[job->placements[i].gpu];
+        int64_t available = gpu_idle_bytes(gpu) - held_by_others(gpu, job);
+        if (gpu->resident_count > 1 || gpu->foreign_bytes > GPU_IDLE_FOREIGN_BYTES)
+            job->crashed_alone = false;
+        if (available < job->crash_available_bytes)
+            job->crash_available_bytes = available > 0 ? available : 0;
+    }
+    job->crash_needed_bytes = requested < 0 || requested > INT64_MAX - peak ? -1 : peak + requested;
+    if (job->crash_believed)
+        belief_learn_memory(core, job, job->crash_needed_bytes, false);
+}
+
+void crash_note(struct core *core, struct job *job, const struct record *record)
+{
+    job->crash_cause = record->exited.cause;
+    if (job->crash_cause == EXIT_GPU_OOM || job->crash_cause == EXIT_GPU_HANDLE)
+        note_memory(core, job, record);
+    else
+        job->setbacks++;
+}
+
+#define RECOVERY_STEP_BYTES (5 * GIB) /* thesis 7.2 */
+
+/* What to book for the next try: a crash is the proof that the claim was too small. */
+static int64_t claim_after_crash(const struct core *core, const struct job *job)
+{
+    int64_t claim = job->claim_bytes, largest = core->largest_gpu_bytes, learned = job->crash_needed_bytes;
+
+    if (core->config.recovery == RECOVERY_STEP || (core->config.recovery == RECOVERY_INFORMED && learned < 0))
+        learned = job->crash_available_bytes + RECOVERY_STEP_BYTES;
+    else if (core->config.recovery == RECOVERY_EXCLUSIVE && claim < 0)
+        return claim;
+    if (learned > largest)
+        learned = largest;
+    return learned > claim ? learned : claim;
+}
+
+static void requeue(const struct job *job, bool recovery, int64_t claim_bytes, struct record *verdict)
+{
+    verdict->type = RECORD_REQUEUED;
+    verdict->requeued =
+        (struct record_requeued){.recovery = recovery, .crashes = job->crashes, .claim_bytes = claim_bytes};
+}
+
+static void give_up(bool memory, struct record *verdict)
+{
+    verdict->type = RECORD_GAVE_UP;
+    verdict->gave_up.memory = memory;
+}
+
+/* Needs more than any GPU has; or was alone on its GPUs and crashed all the same: that run was the proof that it does not
+ * fit. The first time it gets the benefit of the doubt, since memory of an earlier job may have been on its way out. */
+static bool hopeless(const struct core *core, const struct job *job)
+{
+    return job->crash_needed_bytes > core->largest_gpu_bytes ||
+           (job->crashed_alone && job->recovery && job->believed > job->crash_believed);
+}
+
+static void judge_memory(const struct core *core, const struct job *job, struct record *verdict)
+{
+    if (job->crash_cause == EXIT_GPU_HANDLE && !job->crash_believed)
+        give_up(false, verdict);
+    else if (hopeless(core, job) || job->crashes > core->config.max_recoveries)
+        give_up(true, verdict);
+    else if (job->crash_believed)
+        requeue(job, true, claim_after_crash(core, job), verdict);
+    else
+        requeue(job, false, job->claim_bytes, verdict);
+}
+
+void crash_judge(const struct core *core, const struct job *job, struct record *verdict)
+{
+    *verdict = (struct record){.job = job->id};
+    if (job->crash_cause == EXIT_GPU_OOM || job->crash_cause == EXIT_GPU_HANDLE)
+        judge_memory(core, job, verdict);
+    else if (job->setbacks > core->config.max_recoveries)
+        give_up(false, verdict);
+    else
+        requeue(job, true, job->claim_bytes, verdict);
+}

@@ -1,0 +1,93 @@
+#include "core/sharing.h"
+
+#include "core/core_internal.h"
+
+uint32_t sharing_ever(const struct record_submitted *wants, const struct gpu *gpu)
+{
+    if (gpu->instance && wants->gpus > 1)
+        return REASON_INSTANCE;
+    if (wants->share == SHARE_MPS && !wants->exclusive && gpu->share != SHARE_MPS)
+        return REASON_NO_MPS;
+    return REASON_NONE;
+}
+
+enum share_mode sharing_way(const struct job *job, const struct gpu *gpu)
+{
+    if (job->wants.exclusive || gpu->share == SHARE_EXCLUSIVE)
+        return SHARE_EXCLUSIVE;
+    if (gpu->share != SHARE_MPS || job->wants.share == SHARE_STREAMS)
+        return SHARE_STREAMS;
+    if (job->wants.share == SHARE_ANY && gpu->resident_count)
+        return gpu->residents[0]->share == SHARE_MPS ? SHARE_MPS : SHARE_STREAMS;
+    return SHARE_MPS;
+}
+
+static bool all_of_user(const struct gpu *gpu, uint32_t uid)
+{
+    for (uint32_t i = 0; i < gpu->resident_count; i++)
+        if (gpu->residents[i]->wants.uid != uid)
+            return false;
+    return true;
+}
+
+/* As a further client of those who are there. */
+static uint32_t client_verdict(const struct core *core, const struct job *job, const struct gpu *gpu)
+{
+    if (!core->config.mps_multiuser && !all_of_user(gpu, job->wants.uid))
+        return REASON_OTHER_USER;
+    if (job->wants.gpus > 1)
+        return REASON_OWN_SERVER;
+    return gpu->resident_count >= core->config.mps_max_clients ? REASON_CLIENTS : REASON_NONE;
+}
+
+uint32_t sharing_verdict(const struct core *core, const struct job *job, const struct gpu *gpu)
+{
+    uint32_t ever = sharing_ever(&job->wants, gpu), way = sharing_way(job, gpu);
+
+    if (ever)
+        return ever;
+    /* Who leaves the choice waits too: by streams it would keep others from the server once that serves again. */
+    if (gpu->share_faulted && gpu->share == SHARE_MPS && !job->wants.exclusive && job->wants.share != SHARE_STREAMS)
+        return REASON_SHARE_FAULT;
+    if (gpu->resident_count == 0)
+        return REASON_NONE;
+    if (way == SHARE_EXCLUSIVE)
+        return REASON_NO_IDLE_GPU;
+    if (gpu->residents[0]->share != way)
+        return REASON_OTHER_WAY;
+    return way == SHARE_MPS ? client_verdict(core, job, gpu) : REASON_NONE;
+}
+
+enum share_mode sharing_together(const struct core *core, const struct job *job, const uint32_t *gpus, uint32_t count)
+{
+    enum share_mode way = sharing_way(job, core->gpus[gpus[0]]);
+
+    for (uint32_t i = 1; i < count; i++)
+        if (sharing_way(job, core->gpus[gpus[i]]) != way)
+            return SHARE_STREAMS;
+    return way;
+}
+
+static bool lets_follow(const struct core *core, const struct job *guest, enum share_mode way, const struct job *next,
+                        struct gpu *gpu)
+{
+    struct job there = *guest;
+    uint32_t verdict;
+
+    there.share = way;
+    gpu->residents[gpu->resident_count++] = &there;
+    verdict = sharing_verdict(core, next, gpu);
+    gpu->residents[--gpu->resident_count] = NULL;
+    return verdict == REASON_NONE;
+}
+
+bool sharing_lets_follow(const struct core *core, const struct job *guest, const struct job *next, struct gpu *gpu)
+{
+    enum share_mode way = sharing_way(guest, gpu);
+
+    /* What its other GPUs are like may bring it there by streams after all. */
+    if (way == SHARE_MPS && guest->wants.gpus > 1 && guest->wants.share == SHARE_ANY &&
+        !lets_follow(core, guest, SHARE_STREAMS, next, gpu))
+        return false;
+    return lets_follow(core, guest, way, next, gpu);
+}

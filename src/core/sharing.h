@@ -1,0 +1,39 @@
+/* The ways in which jobs may use a GPU together: streams, MPS, or not at all; and what a MIG instance cannot do.
+ *
+ *   - all residents of a GPU use it in one way
+ *   - a GPU configured for MPS may, while it is empty, take a job that wants streams; it then takes only such until it is
+ *     empty again. A GPU configured for streams or for one job at a time takes no job that asks for MPS
+ *   - the clients of an MPS server are one user's, unless mps_multiuser says otherwise, and at most mps_max_clients
+ *   - a job of several GPUs under MPS begins on GPUs without clients, with a server for all of them; jobs of one GPU may
+ *     join it there
+ *   - while a GPU's MPS server does not serve, nobody is placed there who would be its client
+ *   - a process can use one MIG instance: a job of several GPUs gets none */
+#ifndef CARMA_CORE_SHARING_H
+#define CARMA_CORE_SHARING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/share.h"
+
+struct core;
+struct gpu;
+struct job;
+struct record_submitted;
+
+/* What for ever keeps the GPU, as it is configured, from such a job: REASON_NO_MPS, REASON_INSTANCE or REASON_NONE. */
+uint32_t sharing_ever(const struct record_submitted *wants, const struct gpu *gpu);
+
+/* What keeps the job from the GPU beside those who are there; REASON_NONE: nothing of what is said above. */
+uint32_t sharing_verdict(const struct core *core, const struct job *job, const struct gpu *gpu);
+
+/* How the job would use the GPU, of which the verdict is REASON_NONE. Never SHARE_ANY. */
+enum share_mode sharing_way(const struct job *job, const struct gpu *gpu);
+
+/* How a job uses the GPUs that were chosen for it: by MPS only where it can on each of them. */
+enum share_mode sharing_together(const struct core *core, const struct job *job, const uint32_t *gpus, uint32_t count);
+
+/* Whether `next` could follow onto the GPU while `guest` is there, in whichever way that comes. */
+bool sharing_lets_follow(const struct core *core, const struct job *guest, const struct job *next, struct gpu *gpu);
+
+#endif
