@@ -123,14 +123,15 @@ static void gpu_comes_or_goes(struct node *node, uint32_t number, const struct g
 {
     struct daemon *daemon = node->daemon;
     const struct gpu *gpu = core_gpu(daemon->core, number);
+    enum share_mode share = config_share_of(&daemon->config, number, there ? reading->uuid : gpu ? gpu->uuid : "");
     struct record input = {.type = there ? RECORD_GPU_BACK : RECORD_GPU_LOST, .at_ns = nodetime_now_ns()};
     struct error err;
 
-    if (gpu ? gpu->lost == !there && (!there || gpu->total_bytes == reading->total_bytes) : !there)
+    if (gpu ? gpu->lost == !there && (!there || (gpu->total_bytes == reading->total_bytes && gpu->share == share)) : !there)
         return;
     input.gpu.gpu = number;
     input.gpu.total_bytes = there ? reading->total_bytes : gpu->total_bytes;
-    input.gpu.share = config_share_of(&daemon->config, number, there ? reading->uuid : gpu->uuid);
+    input.gpu.share = share;
     input.gpu.instance = there && reading->kind == GPU_INSTANCE;
     memcpy(input.gpu.uuid, there ? reading->uuid : gpu->uuid, sizeof input.gpu.uuid);
     if (engine_input(daemon->engine, &input, &err) != 0)
