@@ -119,7 +119,7 @@ struct job_view *views_fold(struct views *views, const struct record *record)
     case RECORD_EXITED:
         view->exited = true;
         view->exit = record->exited;
-        view->crashes += record->exited.cause == EXIT_GPU_OOM || record->exited.cause == EXIT_GPU_HANDLE;
+        view->crashes += state == JOB_CRASHED && (view->exit.cause == EXIT_GPU_OOM || view->exit.cause == EXIT_GPU_HANDLE);
         break;
     case RECORD_REQUEUED:
         view->recovery = record->requeued.recovery;
