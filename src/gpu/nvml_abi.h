@@ -124,13 +124,15 @@ enum nvml_field {
     NVML_FI_DEV_POWER_CURRENT_LIMIT = 190,
 };
 
-/* GPM metrics; all of these are percentages, 0..100. */
+/* GPM metrics: percentages, 0..100, but traffic. */
 enum nvml_gpm_metric_id {
     NVML_GPM_METRIC_GRAPHICS_UTIL = 1,
     NVML_GPM_METRIC_SM_UTIL = 2,
     NVML_GPM_METRIC_SM_OCCUPANCY = 3,
     NVML_GPM_METRIC_ANY_TENSOR_UTIL = 5,
     NVML_GPM_METRIC_DRAM_BW_UTIL = 10,
+    NVML_GPM_METRIC_PCIE_TX_PER_SEC = 20, /* MiB/s */
+    NVML_GPM_METRIC_PCIE_RX_PER_SEC = 21,
 };
 
 #define NVML_GPM_METRICS_GET_VERSION 1 /* not NVML_VERSION(): GPM uses bare numbers */

@@ -1,4 +1,5 @@
 /* What a device does now. */
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -18,15 +19,17 @@ static double power_w(const struct node_gpu *gpu, const struct node_gpu_now *now
     return contention_power_w(now->sm_activity, gpu->idle_w, gpu->full_w);
 }
 
-/* A consistent copy of the device's own part of the state. */
+/* A consistent copy of the GPU's own part of the state; not for MIG handles. */
 static int read_now(struct nvml_device *device, const struct node_gpu **gpu, struct node_gpu_now *now, int64_t *at_ns)
 {
     struct node_bank *bank;
-    int rc = nvml_begin(device, gpu, &bank);
+    int rc = nvml_whole_gpu(device, gpu);
 
+    if (rc == NVML_SUCCESS)
+        rc = nvml_begin(device, gpu, &bank);
     if (rc != NVML_SUCCESS)
         return rc;
-    *now = bank->gpus[device->index];
+    *now = bank->gpus[device->gpu];
     *at_ns = bank->updated_ns;
     nvml_end();
     return NVML_SUCCESS;
@@ -35,7 +38,7 @@ static int read_now(struct nvml_device *device, const struct node_gpu **gpu, str
 static int not_modelled(struct nvml_device *device)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_gpu(device, &gpu);
+    int rc = nvml_whole_gpu(device, &gpu);
 
     return rc == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : rc;
 }
@@ -44,7 +47,7 @@ int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nvml_memory_v2
 {
     const struct node_gpu *gpu;
     struct node_bank *bank;
-    int64_t used;
+    int64_t used, usable;
     int rc;
 
     if (!memory)
@@ -54,12 +57,18 @@ int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nvml_memory_v2
     rc = nvml_begin(device, &gpu, &bank);
     if (rc != NVML_SUCCESS)
         return rc;
-    used = physics_used_bytes(bank, device->index);
+    used = device->instance ? physics_instance_used_bytes(bank, device->gpu, device->instance)
+                            : physics_used_bytes(bank, device->gpu);
     nvml_end();
-    memory->total = (unsigned long long)gpu->total_bytes;
-    memory->reserved = (unsigned long long)gpu->reserved_bytes;
+    usable = physics_usable_bytes(nvml_node()->file, device->gpu, device->instance);
+    memory->reserved = device->instance ? 0 : (unsigned long long)gpu->reserved_bytes;
+    memory->total = (unsigned long long)usable + memory->reserved;
     memory->used = (unsigned long long)used;
-    memory->free = (unsigned long long)(gpu->total_bytes - gpu->reserved_bytes - used);
+    memory->free = (unsigned long long)(usable - used);
+    if (nvml_fault(device, NODE_FAULT_BLANK))
+        memory->used = memory->free = NVML_VALUE_NOT_AVAILABLE;
+    if (nvml_fault(device, NODE_FAULT_OVER_RANGE))
+        memory->used = 2 * memory->total;
     return NVML_SUCCESS;
 }
 
@@ -94,13 +103,21 @@ int nvmlDeviceGetUtilizationRates(struct nvml_device *device, struct nvml_utiliz
         return NVML_ERROR_INVALID_ARGUMENT;
     /* `memory`, the memory interface's busy time, is not modelled; there is no way to say so but 0 */
     *utilization = (struct nvml_utilization){.gpu = (unsigned int)lround(100 * now.busy)};
+    if (gpu->mig)
+        return NVML_ERROR_NOT_SUPPORTED; /* as the real one: what its instances do is not told together */
+    if (nvml_fault(device, NODE_FAULT_STUCK_ZERO))
+        utilization->gpu = 0;
+    if (nvml_fault(device, NODE_FAULT_OVER_RANGE))
+        utilization->gpu = 173;
+    if (nvml_fault(device, NODE_FAULT_BLANK))
+        utilization->gpu = utilization->memory = UINT_MAX;
     return NVML_SUCCESS;
 }
 
 static int idle_engine(struct nvml_device *device, unsigned int *percent, unsigned int *period_us)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_gpu(device, &gpu);
+    int rc = nvml_whole_gpu(device, &gpu);
 
     if (rc != NVML_SUCCESS)
         return rc;
@@ -121,6 +138,26 @@ int nvmlDeviceGetDecoderUtilization(struct nvml_device *device, unsigned int *pe
     return idle_engine(device, percent, period_us);
 }
 
+/* What the driver says of them, faults included. */
+
+static int told_power(struct nvml_device *device, const struct node_gpu *gpu, const struct node_gpu_now *now,
+                      unsigned int *mw)
+{
+    if (nvml_fault(device, NODE_FAULT_NO_POWER))
+        return NVML_ERROR_NOT_SUPPORTED;
+    *mw = nvml_fault(device, NODE_FAULT_BLANK) ? UINT_MAX : (unsigned int)lround(1000 * power_w(gpu, now));
+    return NVML_SUCCESS;
+}
+
+static int told_energy(struct nvml_device *device, const struct node_gpu_now *now, unsigned long long *mj)
+{
+    if (nvml_fault(device, NODE_FAULT_NO_ENERGY))
+        return NVML_ERROR_NOT_SUPPORTED;
+    *mj = nvml_fault(device, NODE_FAULT_BLANK) ? ULLONG_MAX
+                                               : (unsigned long long)(now->energy_mj - now->energy_hidden_mj);
+    return NVML_SUCCESS;
+}
+
 int nvmlDeviceGetPowerUsage(struct nvml_device *device, unsigned int *mw)
 {
     const struct node_gpu *gpu;
@@ -132,8 +169,7 @@ int nvmlDeviceGetPowerUsage(struct nvml_device *device, unsigned int *mw)
         return rc;
     if (!mw)
         return NVML_ERROR_INVALID_ARGUMENT;
-    *mw = (unsigned int)lround(1000 * power_w(gpu, &now));
-    return NVML_SUCCESS;
+    return told_power(device, gpu, &now, mw);
 }
 
 int nvmlDeviceGetTotalEnergyConsumption(struct nvml_device *device, unsigned long long *mj)
@@ -147,8 +183,7 @@ int nvmlDeviceGetTotalEnergyConsumption(struct nvml_device *device, unsigned lon
         return rc;
     if (!mj)
         return NVML_ERROR_INVALID_ARGUMENT;
-    *mj = (unsigned long long)now.energy_mj;
-    return NVML_SUCCESS;
+    return told_energy(device, &now, mj);
 }
 
 int nvmlDeviceGetTemperature(struct nvml_device *device, unsigned int sensor, unsigned int *celsius)
@@ -185,7 +220,7 @@ int nvmlDeviceGetTemperatureV(struct nvml_device *device, struct nvml_temperatur
 int nvmlDeviceGetTemperatureThreshold(struct nvml_device *device, unsigned int threshold, unsigned int *celsius)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_gpu(device, &gpu);
+    int rc = nvml_whole_gpu(device, &gpu);
 
     if (rc != NVML_SUCCESS)
         return rc;
@@ -211,7 +246,7 @@ int nvmlDeviceGetTotalEccErrors(struct nvml_device *device, unsigned int kind, u
                                 unsigned long long *count)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_gpu(device, &gpu);
+    int rc = nvml_whole_gpu(device, &gpu);
 
     if (rc != NVML_SUCCESS)
         return rc;
@@ -224,7 +259,7 @@ int nvmlDeviceGetTotalEccErrors(struct nvml_device *device, unsigned int kind, u
 int nvmlDeviceGetMaxClockInfo(struct nvml_device *device, unsigned int clock, unsigned int *mhz)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_gpu(device, &gpu);
+    int rc = nvml_whole_gpu(device, &gpu);
 
     if (rc != NVML_SUCCESS)
         return rc;
@@ -248,18 +283,17 @@ int nvmlDeviceGetClockInfo(struct nvml_device *device, unsigned int clock, unsig
     return rc;
 }
 
-static int field(const struct node_gpu *gpu, const struct node_gpu_now *now, struct nvml_field_value *value)
+static int field(struct nvml_device *device, const struct node_gpu *gpu, const struct node_gpu_now *now,
+                 struct nvml_field_value *value)
 {
     value->value_type = NVML_VALUE_TYPE_UNSIGNED_INT;
     switch (value->field_id) {
     case NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION:
         value->value_type = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
-        value->value.as_ulonglong = (unsigned long long)now->energy_mj;
-        return NVML_SUCCESS;
+        return told_energy(device, now, &value->value.as_ulonglong);
     case NVML_FI_DEV_POWER_AVERAGE:
     case NVML_FI_DEV_POWER_INSTANT:
-        value->value.as_uint = (unsigned int)lround(1000 * power_w(gpu, now));
-        return NVML_SUCCESS;
+        return told_power(device, gpu, now, &value->value.as_uint);
     case NVML_FI_DEV_POWER_MIN_LIMIT:
         value->value.as_uint = gpu->power_limit_min_mw;
         return NVML_SUCCESS;
@@ -287,7 +321,7 @@ int nvmlDeviceGetFieldValues(struct nvml_device *device, int count, struct nvml_
         values[i].at_us = at_ns / NS_PER_US;
         values[i].latency_us = 0;
         memset(&values[i].value, 0, sizeof values[i].value);
-        values[i].nvml_return = field(gpu, &now, &values[i]);
+        values[i].nvml_return = field(device, gpu, &now, &values[i]);
     }
     return NVML_SUCCESS;
 }

@@ -22,8 +22,7 @@
         return NVML_SUCCESS;                                                                                           \
     }
 
-FIXED(nvmlDeviceGetIndex, device->index)
-FIXED(nvmlDeviceGetMinorNumber, device->index)
+FIXED(nvmlDeviceGetMinorNumber, device->gpu)
 FIXED(nvmlDeviceGetArchitecture, gpu->architecture)
 FIXED(nvmlDeviceGetBrand, NVML_BRAND_NVIDIA)
 FIXED(nvmlDeviceGetBusType, NVML_BUS_TYPE_PCIE)
@@ -41,23 +40,41 @@ FIXED(nvmlDeviceGetPowerManagementMode, NVML_FEATURE_ENABLED)
 FIXED(nvmlDeviceGetPowerManagementLimit, gpu->power_limit_mw)
 FIXED(nvmlDeviceGetPowerManagementDefaultLimit, gpu->power_limit_mw)
 FIXED(nvmlDeviceGetEnforcedPowerLimit, gpu->power_limit_mw)
-FIXED(nvmlDeviceIsMigDeviceHandle, 0)
-FIXED(nvmlDeviceGetMaxMigDeviceCount, 0)
+
+int nvmlDeviceGetIndex(struct nvml_device *device, unsigned int *index)
+{
+    const struct node_gpu *gpu;
+    int rc = nvml_whole_gpu(device, &gpu);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!index)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *index = nvml_index(device->gpu);
+    return NVML_SUCCESS;
+}
 
 int nvmlDeviceGetUUID(struct nvml_device *device, char *text, unsigned int room)
 {
     const struct node_gpu *gpu;
     int rc = nvml_gpu(device, &gpu);
 
-    return rc == NVML_SUCCESS ? nvml_copy_text(gpu->uuid, text, room) : rc;
+    if (rc != NVML_SUCCESS)
+        return rc;
+    return nvml_copy_text(device->instance ? gpu->instances[device->instance - 1].uuid : gpu->uuid, text, room);
 }
 
 int nvmlDeviceGetName(struct nvml_device *device, char *text, unsigned int room)
 {
     const struct node_gpu *gpu;
+    char name[NVML_NAME_ROOM + 32];
     int rc = nvml_gpu(device, &gpu);
 
-    return rc == NVML_SUCCESS ? nvml_copy_text(gpu->name, text, room) : rc;
+    if (rc != NVML_SUCCESS)
+        return rc;
+    snprintf(name, sizeof name, "%s%s%s", gpu->name, device->instance ? " MIG " : "",
+             device->instance ? gpu->instances[device->instance - 1].profile : "");
+    return nvml_copy_text(name, text, room);
 }
 
 int nvmlDeviceGetSerial(struct nvml_device *device, char *text, unsigned int room)
@@ -133,20 +150,6 @@ int nvmlDeviceGetPowerManagementLimitConstraints(struct nvml_device *device, uns
     return NVML_SUCCESS;
 }
 
-/* Capable of MIG, and not in that mode. */
-int nvmlDeviceGetMigMode(struct nvml_device *device, unsigned int *current, unsigned int *pending)
-{
-    const struct node_gpu *gpu;
-    int rc = nvml_gpu(device, &gpu);
-
-    if (rc != NVML_SUCCESS)
-        return rc;
-    if (!current || !pending)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    *current = *pending = NVML_FEATURE_DISABLED;
-    return NVML_SUCCESS;
-}
-
 /* Driver models are Windows's. */
 int nvmlDeviceGetDriverModel(struct nvml_device *device, unsigned int *current, unsigned int *pending)
 {
@@ -159,38 +162,4 @@ int nvmlDeviceGetDriverModel(struct nvml_device *device, unsigned int *current, 
 int nvmlDeviceGetDriverModel_v2(struct nvml_device *device, unsigned int *current, unsigned int *pending)
 {
     return nvmlDeviceGetDriverModel(device, current, pending);
-}
-
-int nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *device, unsigned int index, struct nvml_device **mig)
-{
-    const struct node_gpu *gpu;
-    int rc = nvml_gpu(device, &gpu);
-
-    return rc == NVML_SUCCESS ? NVML_ERROR_NOT_FOUND : rc;
-}
-
-int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(struct nvml_device *mig, struct nvml_device **device)
-{
-    const struct node_gpu *gpu;
-    int rc = nvml_gpu(mig, &gpu);
-
-    return rc == NVML_SUCCESS ? NVML_ERROR_INVALID_ARGUMENT : rc;
-}
-
-int nvmlDeviceGetGpuInstanceId(struct nvml_device *device, unsigned int *id)
-{
-    const struct node_gpu *gpu;
-    int rc = nvml_gpu(device, &gpu);
-
-    return rc == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : rc;
-}
-
-int nvmlDeviceGetComputeInstanceId(struct nvml_device *device, unsigned int *id)
-{
-    return nvmlDeviceGetGpuInstanceId(device, id);
-}
-
-int nvmlDeviceGetAttributes_v2(struct nvml_device *device, struct nvml_attributes *attributes)
-{
-    return nvmlDeviceGetGpuInstanceId(device, NULL);
 }

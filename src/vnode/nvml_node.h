@@ -4,18 +4,39 @@
 #define CARMA_VNODE_NVML_NODE_H
 
 #include "gpu/nvml_abi.h"
+#include "vnode/fault.h"
 #include "vnode/node.h"
 
 struct nvml_device {
-    uint32_t index;
+    uint32_t gpu;      /* of the node, whatever its index */
+    uint32_t instance; /* as in struct node_use: 0: the whole GPU */
 };
 
-/* The device's fixed facts; *gpu stays valid until the last nvmlShutdown. */
+/* Whether NVML answers at all: opened, the driver there. Waits while all calls hang (vnode/fault.h). */
+int nvml_ready(void);
+
+/* The device's fixed facts, of the whole GPU for a MIG handle too; *gpu stays valid until the last nvmlShutdown. A GPU
+ * that is lost answers nothing; one whose calls hang makes its caller wait. */
 int nvml_gpu(struct nvml_device *device, const struct node_gpu **gpu);
+
+/* The same, for what a MIG handle is not asked. */
+int nvml_whole_gpu(struct nvml_device *device, const struct node_gpu **gpu);
 
 /* The device's state as of now, under the node's lock until nvml_end(). */
 int nvml_begin(struct nvml_device *device, const struct node_gpu **gpu, struct node_bank **bank);
 void nvml_end(void);
+
+/* Whether the fault is in force on the device's GPU. */
+bool nvml_fault(const struct nvml_device *device, enum node_fault_kind kind);
+
+/* The handle of a GPU or of an instance of it. */
+struct nvml_device *nvml_handle(uint32_t gpu, uint32_t instance);
+
+/* The index that the GPU had when NVML was opened. */
+uint32_t nvml_index(uint32_t gpu);
+
+/* The node, while it is open; else NULL. */
+struct node *nvml_node(void);
 
 /* NVML_ERROR_INSUFFICIENT_SIZE where it does not fit. */
 int nvml_copy_text(const char *text, char *to, unsigned int room);

@@ -3,26 +3,58 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/units.h"
 #include "vnode/nvml_node.h"
+
+/* While calls hang: how often is looked whether they still do, on the wall clock. */
+#define HANG_LOOK_WALL_NS (5 * NS_PER_MS)
 
 static pthread_mutex_t users_mutex = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int users; /* calls of nvmlInit less those of nvmlShutdown */
 static struct node node = {.fd = -1};
-static struct nvml_device devices[NODE_MAX_GPUS];
+static uint32_t driver_loads;         /* when NVML was opened: a driver that was loaded since knows nothing of us */
+static uint32_t order[NODE_MAX_GPUS]; /* of the indices, as of then too */
+static struct nvml_device devices[NODE_MAX_GPUS][1 + NODE_MAX_INSTANCES];
+
+/* A call into a driver that does not answer: holds nothing, and ends with the fault or with the process. */
+static void wait_while_hung(uint32_t gpus)
+{
+    const struct timespec pause = {.tv_nsec = HANG_LOOK_WALL_NS};
+
+    while ((fault_gpus(&node, NODE_FAULT_HANG) & gpus) == gpus)
+        nanosleep(&pause, NULL);
+}
+
+static int open_node(void)
+{
+    if (node_open(&node, NULL, NULL) < 0)
+        return NVML_ERROR_DRIVER_NOT_LOADED;
+    wait_while_hung(fault_all_gpus(&node));
+    if (fault_gpus(&node, NODE_FAULT_DRIVER_GONE)) {
+        node_close(&node);
+        return NVML_ERROR_DRIVER_NOT_LOADED;
+    }
+    driver_loads = atomic_load(&node.file->driver_loads);
+    for (uint32_t i = 0; i < NODE_MAX_GPUS; i++) {
+        order[i] = atomic_load(&node.file->order[i]) % NODE_MAX_GPUS;
+        for (uint32_t k = 0; k <= NODE_MAX_INSTANCES; k++)
+            devices[i][k] = (struct nvml_device){.gpu = i, .instance = k};
+    }
+    return NVML_SUCCESS;
+}
 
 int nvmlInitWithFlags(unsigned int flags)
 {
     int rc = NVML_SUCCESS;
 
     pthread_mutex_lock(&users_mutex);
-    if (users == 0 && node_open(&node, NULL, NULL) < 0)
-        rc = NVML_ERROR_DRIVER_NOT_LOADED;
-    else
+    if (users == 0)
+        rc = open_node();
+    if (rc == NVML_SUCCESS)
         users++;
-    for (uint32_t i = 0; i < NODE_MAX_GPUS; i++)
-        devices[i].index = i;
     pthread_mutex_unlock(&users_mutex);
     return rc;
 }
@@ -100,16 +132,59 @@ int nvml_copy_text(const char *text, char *to, unsigned int room)
     return NVML_SUCCESS;
 }
 
-int nvml_gpu(struct nvml_device *device, const struct node_gpu **gpu)
+struct node *nvml_node(void)
+{
+    return node.file ? &node : NULL;
+}
+
+static int driver_answers(void)
+{
+    if (fault_gpus(&node, NODE_FAULT_DRIVER_GONE))
+        return NVML_ERROR_DRIVER_NOT_LOADED;
+    return atomic_load(&node.file->driver_loads) == driver_loads ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
+}
+
+int nvml_ready(void)
 {
     if (!node.file)
         return NVML_ERROR_UNINITIALIZED;
-    for (uint32_t i = 0; i < node.file->gpu_count; i++)
-        if (device == &devices[i]) {
-            *gpu = &node.file->gpus[i];
-            return NVML_SUCCESS;
-        }
-    return NVML_ERROR_INVALID_ARGUMENT;
+    wait_while_hung(fault_all_gpus(&node));
+    return driver_answers();
+}
+
+/* Whether this is a handle of ours, rather than whatever the caller has. */
+static bool is_handle(const struct nvml_device *device)
+{
+    for (uint32_t g = 0; g < node.file->gpu_count; g++)
+        for (uint32_t k = 0; k <= node.file->gpus[g].instance_count; k++)
+            if (device == &devices[g][k])
+                return true;
+    return false;
+}
+
+int nvml_gpu(struct nvml_device *device, const struct node_gpu **gpu)
+{
+    int rc;
+
+    if (!node.file)
+        return NVML_ERROR_UNINITIALIZED;
+    if (!is_handle(device))
+        return NVML_ERROR_INVALID_ARGUMENT;
+    wait_while_hung(1u << device->gpu);
+    rc = driver_answers();
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (fault_on(&node, NODE_FAULT_GPU_LOST, device->gpu))
+        return NVML_ERROR_GPU_IS_LOST;
+    *gpu = &node.file->gpus[device->gpu];
+    return NVML_SUCCESS;
+}
+
+int nvml_whole_gpu(struct nvml_device *device, const struct node_gpu **gpu)
+{
+    int rc = nvml_gpu(device, gpu);
+
+    return rc == NVML_SUCCESS && device->instance > 0 ? NVML_ERROR_NOT_SUPPORTED : rc;
 }
 
 int nvml_begin(struct nvml_device *device, const struct node_gpu **gpu, struct node_bank **bank)
@@ -127,27 +202,50 @@ void nvml_end(void)
     node_commit(&node);
 }
 
+bool nvml_fault(const struct nvml_device *device, enum node_fault_kind kind)
+{
+    return fault_on(&node, kind, device->gpu);
+}
+
+struct nvml_device *nvml_handle(uint32_t gpu, uint32_t instance)
+{
+    return &devices[gpu][instance];
+}
+
+uint32_t nvml_index(uint32_t gpu)
+{
+    for (uint32_t i = 0; i < NODE_MAX_GPUS; i++)
+        if (order[i] == gpu)
+            return i;
+    return gpu;
+}
+
 int nvmlSystemGetDriverVersion(char *text, unsigned int room)
 {
-    return node.file ? nvml_copy_text(node.file->driver_version, text, room) : NVML_ERROR_UNINITIALIZED;
+    int rc = nvml_ready();
+
+    return rc == NVML_SUCCESS ? nvml_copy_text(node.file->driver_version, text, room) : rc;
 }
 
 int nvmlSystemGetNVMLVersion(char *text, unsigned int room)
 {
     char version[64]; /* as the real one: the CUDA generation's major version, then the driver's version */
+    int rc = nvml_ready();
 
-    if (!node.file)
-        return NVML_ERROR_UNINITIALIZED;
+    if (rc != NVML_SUCCESS)
+        return rc;
     snprintf(version, sizeof version, "%d.%s", node.file->cuda_version / 1000, node.file->driver_version);
     return nvml_copy_text(version, text, room);
 }
 
 int nvmlSystemGetCudaDriverVersion(int *version)
 {
+    int rc = nvml_ready();
+
+    if (rc != NVML_SUCCESS)
+        return rc;
     if (!version)
         return NVML_ERROR_INVALID_ARGUMENT;
-    if (!node.file)
-        return NVML_ERROR_UNINITIALIZED;
     *version = node.file->cuda_version;
     return NVML_SUCCESS;
 }
@@ -161,10 +259,10 @@ int nvmlSystemGetProcessName(unsigned int pid, char *text, unsigned int room)
 {
     char path[64], name[1024];
     ssize_t length;
-    int fd;
+    int fd, rc = nvml_ready();
 
-    if (!node.file)
-        return NVML_ERROR_UNINITIALIZED;
+    if (rc != NVML_SUCCESS)
+        return rc;
     if (!text || room == 0)
         return NVML_ERROR_INVALID_ARGUMENT;
     snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
@@ -180,10 +278,12 @@ int nvmlSystemGetProcessName(unsigned int pid, char *text, unsigned int room)
 
 int nvmlDeviceGetCount(unsigned int *count)
 {
+    int rc = nvml_ready();
+
+    if (rc != NVML_SUCCESS)
+        return rc;
     if (!count)
         return NVML_ERROR_INVALID_ARGUMENT;
-    if (!node.file)
-        return NVML_ERROR_UNINITIALIZED;
     *count = node.file->gpu_count;
     return NVML_SUCCESS;
 }
@@ -193,14 +293,26 @@ int nvmlDeviceGetCount_v2(unsigned int *count)
     return nvmlDeviceGetCount(count);
 }
 
+/* The handle, where the GPU answers. */
+static int give_handle(uint32_t gpu, uint32_t instance, struct nvml_device **device)
+{
+    const struct node_gpu *what;
+    int rc = nvml_gpu(&devices[gpu][instance], &what);
+
+    if (rc == NVML_SUCCESS)
+        *device = &devices[gpu][instance];
+    return rc;
+}
+
 int nvmlDeviceGetHandleByIndex(unsigned int index, struct nvml_device **device)
 {
-    if (!node.file)
-        return NVML_ERROR_UNINITIALIZED;
+    int rc = nvml_ready();
+
+    if (rc != NVML_SUCCESS)
+        return rc;
     if (!device || index >= node.file->gpu_count)
         return NVML_ERROR_INVALID_ARGUMENT;
-    *device = &devices[index];
-    return NVML_SUCCESS;
+    return give_handle(order[index], 0, device);
 }
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned int index, struct nvml_device **device)
@@ -210,15 +322,21 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned int index, struct nvml_device **devic
 
 int nvmlDeviceGetHandleByUUID(const char *uuid, struct nvml_device **device)
 {
-    if (!node.file)
-        return NVML_ERROR_UNINITIALIZED;
+    int rc = nvml_ready();
+
+    if (rc != NVML_SUCCESS)
+        return rc;
     if (!uuid || !device)
         return NVML_ERROR_INVALID_ARGUMENT;
-    for (uint32_t i = 0; i < node.file->gpu_count; i++)
-        if (strcasecmp(uuid, node.file->gpus[i].uuid) == 0) {
-            *device = &devices[i];
-            return NVML_SUCCESS;
-        }
+    for (uint32_t g = 0; g < node.file->gpu_count; g++) {
+        const struct node_gpu *gpu = &node.file->gpus[g];
+
+        if (strcasecmp(uuid, gpu->uuid) == 0)
+            return give_handle(g, 0, device);
+        for (uint32_t i = 0; i < gpu->instance_count; i++)
+            if (strcasecmp(uuid, gpu->instances[i].uuid) == 0)
+                return give_handle(g, 1 + i, device);
+    }
     return NVML_ERROR_NOT_FOUND;
 }
 
@@ -237,32 +355,31 @@ int nvmlDeviceGetHandleByUUIDV(const struct nvml_uuid *uuid, struct nvml_device 
 
 int nvmlDeviceGetHandleBySerial(const char *serial, struct nvml_device **device)
 {
-    if (!node.file)
-        return NVML_ERROR_UNINITIALIZED;
+    int rc = nvml_ready();
+
+    if (rc != NVML_SUCCESS)
+        return rc;
     if (!serial || !device)
         return NVML_ERROR_INVALID_ARGUMENT;
-    for (uint32_t i = 0; i < node.file->gpu_count; i++)
-        if (strcmp(serial, node.file->gpus[i].serial) == 0) {
-            *device = &devices[i];
-            return NVML_SUCCESS;
-        }
+    for (uint32_t g = 0; g < node.file->gpu_count; g++)
+        if (strcmp(serial, node.file->gpus[g].serial) == 0)
+            return give_handle(g, 0, device);
     return NVML_ERROR_NOT_FOUND;
 }
 
 int nvmlDeviceGetHandleByPciBusId(const char *bus_id, struct nvml_device **device)
 {
     unsigned int domain = 0, bus, slot;
+    int rc = nvml_ready();
 
-    if (!node.file)
-        return NVML_ERROR_UNINITIALIZED;
+    if (rc != NVML_SUCCESS)
+        return rc;
     if (!bus_id || !device ||
         (sscanf(bus_id, "%x:%x:%x.", &domain, &bus, &slot) != 3 && sscanf(bus_id, "%x:%x.", &bus, &slot) != 2))
         return NVML_ERROR_INVALID_ARGUMENT;
-    for (uint32_t i = 0; i < node.file->gpu_count; i++)
-        if (domain == 0 && bus == node.file->gpus[i].pci_bus && slot == 0) {
-            *device = &devices[i];
-            return NVML_SUCCESS;
-        }
+    for (uint32_t g = 0; g < node.file->gpu_count; g++)
+        if (domain == 0 && bus == node.file->gpus[g].pci_bus && slot == 0)
+            return give_handle(g, 0, device);
     return NVML_ERROR_NOT_FOUND;
 }
 

@@ -1,30 +1,78 @@
-/* carma-vnode: makes virtual GPU nodes and shows them (docs/vnode.md). */
+/* carma-vnode: makes virtual GPU nodes, shows them, injects faults (docs/vnode.md). */
 #include <argp.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
 #include "base/usage.h"
 #include "contention/contention.h"
-#include "vnode/node.h"
+#include "vnode/attach.h"
+#include "vnode/inject.h"
 #include "vnode/physics.h"
 #include "vnode/profile.h"
 
 struct options {
-    const char *command, *state, *profile;
+    const struct command *command;
+    const char *state, *profile;
     int mode;
+    const char *fault, *gpu;
+    double seconds; /* 0: until it is cleared */
+    int64_t xid, pid;
 };
 
-enum { OPT_MODE = 256 };
+enum { OPT_MODE = 256, OPT_GPU, OPT_FOR, OPT_XID, OPT_PID };
 
 static const struct argp_option option_table[] = {
     {"profile", 'p', "NAME", 0, "of the node to create: a name of share/carma/nodes, or a file (a100x4-40g)", 0},
     {"mode", OPT_MODE, "OCTAL", 0, "who may use the node: its file's permissions (0666, as of /dev/nvidia0)", 0},
+    {"gpu", OPT_GPU, "N", 0, "that the fault is on: an index or a UUID (all GPUs)", 1},
+    {"for", OPT_FOR, "SECONDS", 0, "of node time that the fault lasts (until it is cleared)", 1},
+    {"xid", OPT_XID, "N", 0, "to tell", 1},
+    {"pid", OPT_PID, "PID", 0, "of the process that the fault is of", 1},
     {0},
 };
+
+static int create(const struct options *options, struct error *err);
+static int show(const struct options *options, struct error *err);
+static int inject_fault(const struct options *options, struct error *err);
+static int clear(const struct options *options, struct error *err);
+
+static const struct command {
+    const char *name;
+    int (*run)(const struct options *options, struct error *err);
+} commands[] = {{"create", create}, {"show", show}, {"inject", inject_fault}, {"clear", clear}};
+
+static int64_t integer(const struct argp_state *state, const char *name, const char *text)
+{
+    struct error err;
+    int64_t value = 0;
+
+    if (parse_integer(text, 1, INT32_MAX, &value, &err) < 0)
+        usage_error(state, "%s: %s", name, err.text);
+    return value;
+}
+
+static void on_argument(struct options *options, char *arg, const struct argp_state *state)
+{
+    if (state->arg_num == 0) {
+        for (size_t i = 0; i < array_size(commands); i++)
+            if (strcmp(commands[i].name, arg) == 0)
+                options->command = &commands[i];
+        if (!options->command)
+            usage_error(state, "say 'create', 'show', 'inject' or 'clear'");
+    } else if (options->command->run == inject_fault && !options->fault) {
+        options->fault = arg; /* the only one; or the first of two, which is the state */
+    } else if (!options->state) {
+        options->state = options->fault ? options->fault : arg;
+        options->fault = options->fault ? arg : NULL;
+    } else {
+        usage_error(state, "'%s' is one argument too many", arg);
+    }
+}
 
 static error_t on_option(int key, char *arg, struct argp_state *state)
 {
@@ -40,22 +88,47 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
         if (*end || end == arg || options->mode < 0600 || options->mode > 0777)
             usage_error(state, "--mode '%s' is not an octal mode from 0600 to 0777", arg);
         return 0;
+    case OPT_GPU:
+        options->gpu = arg;
+        return 0;
+    case OPT_FOR:
+        options->seconds = strtod(arg, &end);
+        if (*end || end == arg || !(options->seconds > 0 && options->seconds <= 1e8))
+            usage_error(state, "--for '%s' is not a number of seconds", arg);
+        return 0;
+    case OPT_XID:
+        options->xid = integer(state, "--xid", arg);
+        return 0;
+    case OPT_PID:
+        options->pid = integer(state, "--pid", arg);
+        return 0;
     case ARGP_KEY_ARG:
-        if (state->arg_num == 0)
-            options->command = arg;
-        else if (state->arg_num == 1)
-            options->state = arg;
-        else
-            usage_error(state, "'%s' is one argument too many", arg);
+        on_argument(options, arg, state);
         return 0;
     case ARGP_KEY_END:
-        if (!options->command || (strcmp(options->command, "create") != 0 && strcmp(options->command, "show") != 0))
-            usage_error(state, "say 'create' or 'show'");
-        if (strcmp(options->command, "create") == 0 && !options->state)
+        if (!options->command)
+            usage_error(state, "say 'create', 'show', 'inject' or 'clear'");
+        if (options->command->run == create && !options->state)
             usage_error(state, "say which file shall hold the node's state");
+        if (options->command->run == inject_fault && !options->fault)
+            usage_error(state, "say which fault");
         return 0;
     }
     return ARGP_ERR_UNKNOWN;
+}
+
+/* The faults, below the options. */
+static char *help_filter(int key, const char *text, void *input)
+{
+    char *faults;
+    char *help;
+
+    if (key != ARGP_KEY_HELP_POST_DOC)
+        return (char *)text; /* argp's own type */
+    faults = inject_help();
+    help = xasprintf("%s\n\nFaults:\n%s", text, faults);
+    free(faults);
+    return help;
 }
 
 static int create(const struct options *options, struct error *err)
@@ -73,27 +146,54 @@ static const char *phase_name(uint32_t phase)
     return phase < sizeof names / sizeof *names ? names[phase] : "?";
 }
 
-static void print_gpu(const struct node_file *file, const struct node_bank *bank, uint32_t g)
+static void print_gpu(const struct node_file *file, const struct node_bank *bank, uint32_t index)
 {
+    uint32_t g = atomic_load(&file->order[index]) % NODE_MAX_GPUS;
     const struct node_gpu *gpu = &file->gpus[g];
     const struct node_gpu_now *now = &bank->gpus[g];
 
-    printf("GPU %u  %s  %s\n  memory %lld of %lld MiB, SM activity %.3f, power %.1f W, energy %.3f kJ\n", g, gpu->name,
+    printf("GPU %u  %s  %s\n  memory %lld of %lld MiB, SM activity %.3f, power %.1f W, energy %.3f kJ\n", index, gpu->name,
            gpu->uuid, (long long)(physics_used_bytes(bank, g) / MIB),
            (long long)((gpu->total_bytes - gpu->reserved_bytes) / MIB), now->sm_activity,
            contention_power_w(now->sm_activity, gpu->idle_w, gpu->full_w), now->energy_mj / 1e6);
+    for (uint32_t i = 0; i < gpu->instance_count; i++)
+        printf("  MIG %s  %s\n    memory %lld of %lld MiB, SM activity %.3f\n", gpu->instances[i].profile,
+               gpu->instances[i].uuid, (long long)(physics_instance_used_bytes(bank, g, 1 + i) / MIB),
+               (long long)(gpu->instances[i].total_bytes / MIB), now->instances[i].sm_activity);
     for (uint32_t i = 0; i < bank->slot_high; i++)
         for (uint32_t k = 0; bank->slots[i].phase != NODE_SLOT_FREE && k < bank->slots[i].use_count; k++) {
             const struct node_slot *slot = &bank->slots[i];
 
             if (slot->uses[k].gpu != g)
                 continue;
-            printf("  process %d  %s%s  %lld MiB", slot->pid, phase_name(slot->phase), slot->mps ? " (MPS)" : "",
-                   (long long)(slot->uses[k].bytes / MIB));
+            printf("  process %d  %s%s", slot->pid, phase_name(slot->phase), slot->mps ? " (MPS)" : "");
+            if (slot->uses[k].instance > 0)
+                printf("  on %s", gpu->instances[(slot->uses[k].instance - 1) % NODE_MAX_INSTANCES].profile);
+            printf("  %lld MiB", (long long)(slot->uses[k].bytes / MIB));
             if (slot->work_ns > 0)
                 printf("  %.1f%% at %.3f of solo speed", 100 * slot->done_ns / slot->work_ns, slot->rate);
             printf("\n");
         }
+}
+
+static void print_faults(const struct node *node)
+{
+    uint32_t xids = atomic_load(&node->file->xid_count);
+
+    for (int kind = 0; kind < NODE_FAULT_KINDS; kind++) {
+        uint32_t gpus = fault_gpus(node, (enum node_fault_kind)kind);
+
+        if (!gpus)
+            continue;
+        printf("fault %s on", inject_name((enum node_fault_kind)kind));
+        for (uint32_t i = 0; i < node->file->gpu_count; i++)
+            if (gpus >> atomic_load(&node->file->order[i]) & 1)
+                printf(" %u", i);
+        printf("\n");
+    }
+    if (xids > 0)
+        printf("%u Xid%s, the latest %u\n", xids, xids == 1 ? "" : "s",
+               node->file->xids[(xids - 1) % NODE_MAX_XIDS].xid);
 }
 
 static int show(const struct options *options, struct error *err)
@@ -113,11 +213,47 @@ static int show(const struct options *options, struct error *err)
         node_commit(&node);
         printf("node %s, time scale %g, driver %s\n", node.file->profile, node.file->time_scale,
                node.file->driver_version);
-        for (uint32_t g = 0; g < node.file->gpu_count; g++)
-            print_gpu(node.file, &copy, g);
+        for (uint32_t i = 0; i < node.file->gpu_count; i++)
+            print_gpu(node.file, &copy, i);
+        print_faults(&node);
     }
     node_close(&node);
     return rc;
+}
+
+static int inject_fault(const struct options *options, struct error *err)
+{
+    struct strike strike = {.until_ns = INT64_MAX, .xid = (uint32_t)options->xid, .pid = (int32_t)options->pid};
+    struct place places[NODE_MAX_GPUS];
+    struct node node;
+    int rc = node_open(&node, options->state, err);
+
+    if (rc < 0)
+        return rc;
+    strike.gpus = fault_all_gpus(&node);
+    if (options->seconds > 0)
+        strike.until_ns = node_now_ns(&node) + (int64_t)(options->seconds * NS_PER_SEC);
+    if (options->gpu && attach_visible(node.file, options->gpu, places) != 1) {
+        rc = error_set(err, ENODEV, "--gpu '%.60s' is none of the node's GPUs: see carma-vnode show", options->gpu);
+    } else {
+        if (options->gpu)
+            strike.gpus = 1u << places[0].gpu;
+        rc = inject(&node, options->fault, &strike, err);
+    }
+    node_close(&node);
+    return rc;
+}
+
+static int clear(const struct options *options, struct error *err)
+{
+    struct node node;
+    int rc = node_open(&node, options->state, err);
+
+    if (rc < 0)
+        return rc;
+    inject_clear(&node);
+    node_close(&node);
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -125,9 +261,11 @@ int main(int argc, char **argv)
     static const struct argp argp = {
         .options = option_table,
         .parser = on_option,
-        .args_doc = "create STATE\nshow [STATE]",
-        .doc = "Makes a virtual GPU node in the file STATE, or shows one (of $CARMA_VNODE).\v"
+        .args_doc = "create STATE\nshow [STATE]\ninject [STATE] FAULT\nclear [STATE]",
+        .doc = "Makes a virtual GPU node in the file STATE, shows one (of $CARMA_VNODE), injects a fault of the driver "
+               "into one, or clears all faults that last.\v"
                "CARMA_TIME_SCALE=N when the node is made: its clock, and all that runs on it, is N times faster.",
+        .help_filter = help_filter,
     };
     struct options options = {.profile = "a100x4-40g", .mode = 0666};
     struct error err;
@@ -136,7 +274,7 @@ int main(int argc, char **argv)
     usage_parse(&argp, argc, argv, &options);
     rc = nodetime_init(&err);
     if (rc == 0)
-        rc = strcmp(options.command, "create") == 0 ? create(&options, &err) : show(&options, &err);
+        rc = options.command->run(&options, &err);
     if (rc < 0) {
         fprintf(stderr, "carma-vnode: %s\n", err.text);
         return 1;

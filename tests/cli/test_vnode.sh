@@ -53,8 +53,8 @@ expect 1 "/nonexistent" "$vnode" show /nonexistent
 expect 1 "is not a node's state" "$vnode" show "$profiles/h200x1.ini"
 expect 1 "CARMA_TIME_SCALE 'x'" env CARMA_TIME_SCALE=x "$vnode" show "$T/b"
 expect 1 "cannot be made" "$vnode" create "$T/none/such" --profile "$profiles/h200x1.ini"
-expect 2 "say 'create' or 'show'" "$vnode"
-expect 2 "say 'create' or 'show'" "$vnode" destroy "$T/a"
+expect 2 "say 'create', 'show', 'inject' or 'clear'" "$vnode"
+expect 2 "say 'create', 'show', 'inject' or 'clear'" "$vnode" destroy "$T/a"
 expect 2 "say which file" "$vnode" create
 expect 2 "--mode '9' is not an octal mode" "$vnode" create "$T/e" --mode 9
 if [ -e "$T/d" ] || [ -e "$T/e" ]; then

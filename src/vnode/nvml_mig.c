@@ -1,0 +1,144 @@
+/* GPUs in MIG mode and their instances. A node's instances are made with it; nobody can change them. */
+#include <math.h>
+
+#include "base/units.h"
+#include "vnode/nvml_node.h"
+
+#define MIG_DEVICES 7 /* at most, on a GPU in MIG mode */
+
+int nvmlDeviceGetMigMode(struct nvml_device *device, unsigned int *current, unsigned int *pending)
+{
+    const struct node_gpu *gpu;
+    int rc = nvml_whole_gpu(device, &gpu);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!current || !pending)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *current = *pending = gpu->mig ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceIsMigDeviceHandle(struct nvml_device *device, unsigned int *is_mig)
+{
+    const struct node_gpu *gpu;
+    int rc = nvml_gpu(device, &gpu);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!is_mig)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *is_mig = device->instance > 0;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMaxMigDeviceCount(struct nvml_device *device, unsigned int *count)
+{
+    const struct node_gpu *gpu;
+    int rc = nvml_whole_gpu(device, &gpu);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!count)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *count = gpu->mig ? MIG_DEVICES : 0;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *device, unsigned int index, struct nvml_device **mig)
+{
+    const struct node_gpu *gpu;
+    int rc = nvml_whole_gpu(device, &gpu);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!mig)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (index >= gpu->instance_count)
+        return NVML_ERROR_NOT_FOUND;
+    *mig = nvml_handle(device->gpu, 1 + index);
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(struct nvml_device *mig, struct nvml_device **device)
+{
+    const struct node_gpu *gpu;
+    int rc = nvml_gpu(mig, &gpu);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!device || mig->instance == 0)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *device = nvml_handle(mig->gpu, 0);
+    return NVML_SUCCESS;
+}
+
+/* The instance behind a MIG handle. */
+static int find_instance(struct nvml_device *device, const struct node_instance **instance)
+{
+    const struct node_gpu *gpu;
+    int rc = nvml_gpu(device, &gpu);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (device->instance == 0)
+        return NVML_ERROR_NOT_SUPPORTED;
+    *instance = &gpu->instances[device->instance - 1];
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetGpuInstanceId(struct nvml_device *device, unsigned int *id)
+{
+    const struct node_instance *instance;
+    int rc = find_instance(device, &instance);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!id)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *id = instance->gpu_instance;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetComputeInstanceId(struct nvml_device *device, unsigned int *id)
+{
+    const struct node_instance *instance;
+    int rc = find_instance(device, &instance);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!id)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *id = instance->compute_instance;
+    return NVML_SUCCESS;
+}
+
+/* An eighth of the GPU's SMs, in pairs, is a slice: 14 of the A100's 108 and 16 of the H100's 132, as they really are. */
+static unsigned int slice_multiprocessors(const struct node_gpu *gpu)
+{
+    unsigned int cores_each = gpu->architecture >= NVML_DEVICE_ARCH_HOPPER ? 128 : 64;
+
+    return 2 * (unsigned int)lround(gpu->cores / cores_each / 16.0);
+}
+
+int nvmlDeviceGetAttributes_v2(struct nvml_device *device, struct nvml_attributes *attributes)
+{
+    const struct node_instance *instance;
+    const struct node_gpu *gpu;
+    int rc = find_instance(device, &instance);
+
+    if (rc == NVML_SUCCESS)
+        rc = nvml_gpu(device, &gpu);
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!attributes)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *attributes = (struct nvml_attributes){
+        .multiprocessor_count = instance->slices * slice_multiprocessors(gpu),
+        .copy_engines = instance->slices,
+        .gpu_instance_slices = instance->slices,
+        .compute_instance_slices = instance->slices,
+        .memory_mib = (unsigned long long)(instance->total_bytes / MIB),
+    };
+    return NVML_SUCCESS;
+}
