@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/proc.h"
+#include "vnode/domain.h"
 #include "vnode/physics.h"
 
 /* Counts in *found whether `uuid` begins with `name`. */
@@ -105,10 +106,21 @@ static int begin(struct node *node, struct node_bank **bank, struct error *err)
     return rc < 0 ? error_set(err, -rc, "the virtual node cannot be used: %s", strerror(-rc)) : 0;
 }
 
+/* The domain's server is in FAULT until all clients that failed have left, and takes no new ones. */
+static bool server_in_fault(const struct node_bank *bank, const struct node_slot *wanted)
+{
+    for (uint32_t i = 0; wanted->mps && i < bank->slot_high; i++)
+        if (bank->slots[i].phase != NODE_SLOT_FREE && bank->slots[i].mps && bank->slots[i].fault &&
+            bank->slots[i].mps_domain == wanted->mps_domain)
+            return true;
+    return false;
+}
+
 int attach_begin(struct attachment *attachment, struct node *node, const struct node_slot *wanted, struct error *err)
 {
     struct proc_stat self;
     struct node_bank *bank;
+    bool in_fault;
     uint32_t i;
     int rc = proc_read_stat(getpid(), &self);
 
@@ -125,7 +137,9 @@ int attach_begin(struct attachment *attachment, struct node *node, const struct 
     }
     if (i == bank->slot_high)
         bank->slot_high++;
+    in_fault = server_in_fault(bank, wanted);
     bank->slots[i] = *wanted;
+    bank->slots[i].fault = in_fault ? CUDA_FAULT_MPS_SERVER_NOT_READY : 0;
     bank->slots[i].pid = getpid();
     bank->slots[i].uid = getuid();
     bank->slots[i].start_ticks = self.start_ticks;
@@ -219,6 +233,20 @@ int attach_hold(struct attachment *attachment, const int64_t *bytes, struct shor
     for (uint32_t k = 0; k < slot->use_count; k++)
         slot->uses[k].bytes = bytes[k];
     node_commit(node);
+    return 0;
+}
+
+int attach_idle(struct attachment *attachment, struct error *err)
+{
+    struct node_bank *bank;
+    struct node_slot *slot;
+    int rc = begin_own(attachment, &bank, &slot, err);
+
+    if (rc < 0)
+        return rc;
+    slot->phase = NODE_SLOT_ATTACHED;
+    physics_recompute(attachment->node->file, bank);
+    node_commit(attachment->node);
     return 0;
 }
 

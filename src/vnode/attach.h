@@ -54,6 +54,9 @@ void attach_end(struct attachment *attachment);
  * says why. */
 int attach_hold(struct attachment *attachment, const int64_t *bytes, struct shortage *shortage, struct error *err);
 
+/* Ends the process's work, done or not; it keeps what it holds. */
+int attach_idle(struct attachment *attachment, struct error *err);
+
 /* Where the process is now. */
 int attach_look(struct attachment *attachment, struct node_slot *slot, int64_t *now_ns, struct error *err);
 

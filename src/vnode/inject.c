@@ -132,19 +132,19 @@ static const struct fault {
     {"gpu-lost", NODE_FAULT_GPU_LOST, strike_lost, "calls on it answer GPU_IS_LOST; its processes die; Xid 79"},
     {"hang", NODE_FAULT_HANG, NULL, "calls on it do not return; on all GPUs: all calls"},
     {"driver-reload", NODE_FAULT_DRIVER_GONE, strike_reload,
-     "all processes die; calls fail meanwhile; then counters start at 0, and NVML has to be opened again"},
+     "processes die, calls fail; then counters are at 0, handles void"},
     {"reindex", STRIKES_ONCE, strike_reindex, "who opens NVML from now on finds each GPU one index lower"},
     {"no-permission", NODE_FAULT_NO_PERMISSION, NULL, "GPM and use by process answer NO_PERMISSION"},
     {"hide-memory", NODE_FAULT_HIDE_MEMORY, NULL, "what a process holds is not told"},
     {"hide-processes", NODE_FAULT_HIDE_PROCESSES, NULL, "lists of processes are empty"},
     {"r535", NODE_FAULT_R535, NULL, "_v3 lists of processes have a larger layout"},
-    {"blank-values", NODE_FAULT_BLANK, NULL, "memory, power, energy, activity: no value in the value's place"},
+    {"blank-values", NODE_FAULT_BLANK, NULL, "no value in the value's place"},
     {"over-range", NODE_FAULT_OVER_RANGE, NULL, "activities of 173 %, twice the memory in use"},
     {"stuck-zero", NODE_FAULT_STUCK_ZERO, strike_stuck, "an Xid (43), and activities are 0 from then on"},
     {"no-power", NODE_FAULT_NO_POWER, NULL, "power is NOT_SUPPORTED"},
     {"no-energy", NODE_FAULT_NO_ENERGY, NULL, "the energy counter is NOT_SUPPORTED"},
     {"xid", STRIKES_ONCE, strike_xid, "tells --xid; stops the process --pid"},
-    {"mps-fault", STRIKES_ONCE, strike_mps, "the MPS client --pid fails, and who shares a GPU with it through its daemon"},
+    {"mps-fault", STRIKES_ONCE, strike_mps, "the MPS client --pid fails, its neighbours with it"},
 };
 
 int inject(struct node *node, const char *name, const struct strike *strike, struct error *err)
@@ -171,7 +171,7 @@ char *inject_help(void)
 
     for (size_t i = 0; i < array_size(faults); i++)
         strbuf_printf(&text, "  %-16s%s\n", faults[i].name, faults[i].help);
-    return text.text;
+    return strbuf_steal(&text);
 }
 
 const char *inject_name(enum node_fault_kind kind)

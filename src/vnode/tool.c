@@ -120,15 +120,12 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
 /* The faults, below the options. */
 static char *help_filter(int key, const char *text, void *input)
 {
-    char *faults;
-    char *help;
+    CLEANUP(free_ptr) char *faults = NULL;
 
     if (key != ARGP_KEY_HELP_POST_DOC)
         return (char *)text; /* argp's own type */
     faults = inject_help();
-    help = xasprintf("%s\n\nFaults:\n%s", text, faults);
-    free(faults);
-    return help;
+    return xasprintf("%s\n\nFaults:\n%s", text, faults);
 }
 
 static int create(const struct options *options, struct error *err)

@@ -85,6 +85,11 @@ static int64_t level_time_ns(int64_t train_from_ns, unsigned int level)
     return level == CLIMB_STEPS + 1 ? train_from_ns + CLIMB_STEPS * STEP_NS + SETTLE_NS : INT64_MAX;
 }
 
+static int64_t fail_time_ns(const struct node_slot *slot, const struct train_plan *plan)
+{
+    return slot->train_from_ns - LOAD_NS + plan->fail_at_ns;
+}
+
 static int hold_level(struct attachment *attachment, const struct train_plan *plan, unsigned int level,
                       struct error *err)
 {
@@ -129,8 +134,9 @@ static void sleep_until(uint32_t generation, int64_t now_ns, int64_t wake_ns)
 }
 
 /* 1: a signal asks to end; 0: the work is done; negative: failed (-ENOMEM, -EIO: what is to be said was said). */
-static int train(struct attachment *attachment, const struct train_plan *plan, struct error *err)
+static int train(struct attachment *attachment, struct train_plan *plan, struct error *err)
 {
+    const struct train_failure *failure = plan->failure && plan->failure->strike ? plan->failure : NULL;
     unsigned int level = 1;
 
     for (;;) {
@@ -157,6 +163,13 @@ static int train(struct attachment *attachment, const struct train_plan *plan, s
         }
         if (slot.phase == NODE_SLOT_FINISHED)
             return 0;
+        if (failure && now_ns >= fail_time_ns(&slot, plan)) {
+            rc = failure->strike(attachment, plan, err);
+            if (rc < 0)
+                return rc;
+            failure = NULL;
+            continue;
+        }
         if (now_ns >= level_time_ns(slot.train_from_ns, level)) {
             rc = hold_level(attachment, plan, level++, err);
             if (rc < 0)
@@ -165,6 +178,8 @@ static int train(struct attachment *attachment, const struct train_plan *plan, s
         }
         report(&slot);
         wake_ns = level_time_ns(slot.train_from_ns, level);
+        if (failure && fail_time_ns(&slot, plan) < wake_ns)
+            wake_ns = fail_time_ns(&slot, plan);
         if (slot.rate > 0) {
             double left_ns = (slot.work_ns - slot.done_ns) / slot.rate + 1;
 
@@ -191,6 +206,8 @@ int main(int argc, char **argv)
         rc = checkpoint_read(&plan, &done_ns, &err);
     if (rc == 0) {
         catch_signals(plan.checkpoint);
+        if (plan.failure && plan.failure->begin)
+            plan.failure->begin(&plan);
         rc = attach(&plan, done_ns, &attachment, &err);
     }
     if (rc == 0)

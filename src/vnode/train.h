@@ -16,7 +16,23 @@ struct train_plan {
     double activity[NODE_MAX_GPUS];
     double work_ns; /* solo run time, jitter included */
     bool checkpoint;
+    const struct train_failure *failure; /* NULL: none but those that happen to it */
+    int64_t fail_at_ns;                  /* node time after the start at which it strikes */
 };
+
+/* A failure on request. */
+struct train_failure {
+    const char *name, *help;
+    void (*begin)(struct train_plan *plan); /* before the process takes a GPU; NULL: nothing */
+
+    /* At its time; NULL: nothing. 0: the job goes on; -EIO: it ends with status 1, and what is to be said was said. */
+    int (*strike)(struct attachment *attachment, struct train_plan *plan, struct error *err);
+};
+
+const struct train_failure *train_failure_find(const char *name); /* NULL: no such one */
+
+/* "  name  what it does", a line per failure; for --help. The caller frees it. */
+char *train_failure_help(void);
 
 /* Reads the command line; exits with status 2 on one that is wrong, and for --help. */
 int train_options(int argc, char **argv, struct train_plan *plan, struct error *err);

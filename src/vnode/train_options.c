@@ -12,13 +12,26 @@
 #include "trace/workloads.h"
 #include "vnode/train.h"
 
-enum { OPT_WORKLOADS = 256, OPT_MEMORY, OPT_PEAK, OPT_ACTIVITY, OPT_SECONDS, OPT_GPUS, OPT_JITTER, OPT_SEED, OPT_CKPT };
+enum {
+    OPT_WORKLOADS = 256,
+    OPT_MEMORY,
+    OPT_PEAK,
+    OPT_ACTIVITY,
+    OPT_SECONDS,
+    OPT_GPUS,
+    OPT_JITTER,
+    OPT_SEED,
+    OPT_CKPT,
+    OPT_FAIL,
+    OPT_FAIL_AT,
+};
 
 struct options {
     const char *workload, *workloads;
     int64_t memory_bytes, peak_bytes, gpus, seed; /* -1: not said */
-    double activity, seconds, jitter;             /* seconds -1: not said */
+    double activity, seconds, jitter, fail_at;    /* seconds -1: not said */
     bool checkpoint;
+    const struct train_failure *failure;
 };
 
 static const struct argp_option option_table[] = {
@@ -32,6 +45,8 @@ static const struct argp_option option_table[] = {
     {"jitter", OPT_JITTER, "FRACTION", 0, "Standard deviation of the training time, 0 to 0.3 (0)", 2},
     {"seed", OPT_SEED, "N", 0, "Of the jitter: the same seed gives the same time (1)", 2},
     {"checkpoint", OPT_CKPT, NULL, 0, "Write a checkpoint on SIGUSR1; go on from one that is there", 2},
+    {"fail", OPT_FAIL, "KIND", 0, "Fail in this way", 3},
+    {"fail-at", OPT_FAIL_AT, "SECONDS", 0, "So long after the start, in node time (30: its memory is held)", 3},
     {0},
 };
 
@@ -100,6 +115,14 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
     case OPT_CKPT:
         o->checkpoint = true;
         return 0;
+    case OPT_FAIL:
+        o->failure = train_failure_find(arg);
+        if (!o->failure)
+            usage_error(state, "--fail '%s' is none of the failures", arg);
+        return 0;
+    case OPT_FAIL_AT:
+        o->fail_at = number(state, "--fail-at", arg, 0, 1e8);
+        return 0;
     case ARGP_KEY_ARG:
         usage_error(state, "'%s' is not an option", arg);
         return 0;
@@ -157,6 +180,17 @@ static int plan_workload(const struct options *o, struct train_plan *plan, struc
     return rc;
 }
 
+/* The failures, below the options. */
+static char *help_filter(int key, const char *text, void *input)
+{
+    CLEANUP(free_ptr) char *failures = NULL;
+
+    if (key != ARGP_KEY_HELP_POST_DOC)
+        return (char *)text; /* argp's own type */
+    failures = train_failure_help();
+    return xasprintf("%s\n\nFailures:\n%s", text, failures);
+}
+
 int train_options(int argc, char **argv, struct train_plan *plan, struct error *err)
 {
     static const struct argp argp = {
@@ -166,11 +200,14 @@ int train_options(int argc, char **argv, struct train_plan *plan, struct error *
                "its neighbours on the GPUs leave it, runs out of memory as PyTorch does.\v"
                "Uses the GPUs of CUDA_VISIBLE_DEVICES on the node of CARMA_VNODE; through MPS where "
                "CUDA_MPS_PIPE_DIRECTORY has an MPS daemon's control pipe in it. See docs/vnode.md.",
+        .help_filter = help_filter,
     };
-    struct options o = {.memory_bytes = -1, .peak_bytes = -1, .gpus = -1, .seed = 1, .activity = 0.5, .seconds = -1};
+    struct options o = {.memory_bytes = -1, .peak_bytes = -1, .gpus = -1, .seed = 1, .activity = 0.5, .seconds = -1,
+                        .fail_at = 30};
 
     usage_parse(&argp, argc, argv, &o);
-    *plan = (struct train_plan){.checkpoint = o.checkpoint};
+    *plan = (struct train_plan){
+        .checkpoint = o.checkpoint, .failure = o.failure, .fail_at_ns = (int64_t)(o.fail_at * 1e9)};
     if (o.workload) {
         int rc = plan_workload(&o, plan, err);
 

@@ -202,6 +202,10 @@ static void activity(void **state)
     assert_int_equal(get->metrics[0].nvml_return, NVML_SUCCESS);
     assert_near(get->metrics[0].value, 50, 1e-6);
     assert_near(get->metrics[1].value, 100 * pow(0.5, 0.4), 1e-6);
+    assert_int_equal(get->metrics[2].nvml_return, NVML_SUCCESS);
+    assert_near(get->metrics[2].value, 30, 1e-6); /* 0.6 of the SM activity */
+    get->metrics[2].id = 999;
+    assert_int_equal(NVML(nvmlGpmMetricsGet)(get), NVML_SUCCESS);
     assert_int_equal(get->metrics[2].nvml_return, NVML_ERROR_NOT_SUPPORTED);
     assert_true(after_mj - before_mj >= (unsigned long long)(watts * 30 * 1000) - 1); /* 30 ms are 30 s here */
 

@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "vnode/domain.h"
 #include "vnode_fixture.h"
 
 #define SCALE 1000
@@ -287,6 +289,143 @@ static void bad_requests(void **state)
     setenv("CARMA_VNODE", f.state, 1);
 }
 
+/* Each failure on request: how it ends, and what it says on stderr. */
+static void failures_on_request(void **state)
+{
+    static const struct {
+        const char *name;
+        int signal, status; /* by which it ends; or its exit status */
+        const char *says;   /* NULL: nothing at all */
+    } cases[] = {
+        {"library-handle", 0, 0, NULL}, /* there is memory for it */
+        {"host-oom", SIGKILL, 0, NULL},
+        {"illegal-access", 0, 1, "CUDA error: an illegal memory access was encountered"},
+        {"hardware", 0, 1, "CUDA error: uncorrectable ECC error encountered"},
+        {"bug", 0, 1, "IndexError"},
+        {"false-oom", 0, 1, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 512.00 MiB. GPU 0 has"},
+        {"recovered-oom", 0, 0, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 512.00 MiB"},
+    };
+    struct job jobs[array_size(cases)];
+
+    for (size_t i = 0; i < array_size(cases); i++) {
+        CLEANUP(free_ptr) char *options = xasprintf("--memory 5G --seconds 100 --fail %s", cases[i].name);
+
+        jobs[i] = start(cases[i].name, i % 2 ? "1" : "3", options);
+    }
+    for (size_t i = 0; i < array_size(cases); i++) {
+        CLEANUP(free_ptr) char *err = NULL;
+        int status = finish(&jobs[i], NULL, &err);
+
+        if (cases[i].signal ? !WIFSIGNALED(status) || WTERMSIG(status) != cases[i].signal
+                            : !WIFEXITED(status) || WEXITSTATUS(status) != cases[i].status)
+            fail_msg("%s: wait status %x", cases[i].name, (unsigned int)status);
+        if (cases[i].says ? !strstr(err, cases[i].says) : *err)
+            fail_msg("%s says '%s'", cases[i].name, err);
+    }
+    assert_int_equal(atomic_load(&f.node.file->xid_count), 1); /* of the hardware's */
+    assert_int_equal(f.node.file->xids[0].xid, 48);
+    assert_int_equal(f.node.file->xids[0].pid, jobs[3].pid);
+}
+
+static void a_handle_needs_memory(void **state)
+{
+    struct job filler = start("filler", "2", "--memory 34G --seconds 100000"), job;
+    CLEANUP(free_ptr) char *err = NULL;
+
+    wait_for_memory(2, 34 * GIB);
+    job = start("handle", "2", "--memory 5700M --seconds 100 --fail library-handle");
+    assert_int_equal(WEXITSTATUS(finish(&job, NULL, &err)), 1);
+    assert_non_null(strstr(err, "CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"));
+    kill(filler.pid, SIGKILL);
+    finish(&filler, NULL, NULL);
+}
+
+static void one_that_recovers_holds_half(void **state)
+{
+    struct job job = start("half", "2", "--memory 6G --seconds 300 --fail recovered-oom --fail-at 40");
+
+    wait_for_memory(2, 6 * GIB);
+    wait_for_memory(2, 3 * GIB);
+    assert_int_equal(finish(&job, NULL, NULL), 0);
+}
+
+static void an_idle_one_holds_its_memory(void **state)
+{
+    struct job job = start("idle", "2", "--memory 6G --sm-activity 1 --seconds 60 --fail idle");
+    double before;
+
+    wait_for_memory(2, 6 * GIB);
+    sleep_wall_ms(20); /* past its failure, and past the time when its work would be done */
+    before = activity_seconds(2);
+    sleep_wall_ms(60);
+    assert_near(activity_seconds(2), before, 0);
+    assert_int_equal(fixture_used(&f, 2), 6 * GIB);
+    kill(job.pid, SIGTERM);
+    assert_int_equal(WTERMSIG(finish(&job, NULL, NULL)), SIGTERM);
+}
+
+static void one_ignores_termination(void **state)
+{
+    struct job job = start("stubborn", "2", "--memory 6G --seconds 60 --fail ignore-term");
+
+    wait_for_memory(2, 6 * GIB);
+    kill(job.pid, SIGTERM);
+    assert_int_equal(finish(&job, NULL, NULL), 0);
+}
+
+static void a_grandchild_is_left(void **state)
+{
+    struct job job = start("double", "2", "--memory 6G --seconds 100000 --fail double-fork --fail-at 20");
+    struct node_bank *bank;
+    pid_t left;
+
+    assert_int_equal(finish(&job, NULL, NULL), 0);
+    wait_for_memory(2, 6 * GIB);
+    assert_int_equal(node_begin(&f.node, &bank), 0);
+    left = bank->slots[0].pid;
+    node_commit(&f.node);
+    assert_int_not_equal(left, job.pid);
+    assert_int_not_equal(getsid(left), getsid(0));
+    kill(left, SIGKILL);
+    wait_for_memory(2, 0);
+}
+
+/* A fault of an MPS client takes its neighbour with it, and nobody is let in meanwhile. */
+static void neighbours_are_victims(void **state)
+{
+    CLEANUP(free_ptr) char *culprit_says = NULL, *victim_says = NULL;
+    struct node_slot late = {.mps = 1, .use_count = 1};
+    struct attachment attachment;
+    struct job culprit, victim;
+    struct node_bank *bank;
+    char control[128];
+    int64_t now_ns;
+
+    snprintf(control, sizeof control, "%s/control", f.directory);
+    assert_int_equal(mkfifo(control, 0600), 0);
+    setenv("CUDA_MPS_PIPE_DIRECTORY", f.directory, 1);
+    victim = start("victim", "0", "--memory 6G --seconds 100000");
+    culprit = start("culprit", "0", "--memory 2G --seconds 100000 --fail illegal-access --fail-at 60");
+    wait_for_memory(0, 8 * GIB);
+    assert_int_equal(WEXITSTATUS(finish(&culprit, NULL, &culprit_says)), 1);
+    assert_int_equal(WEXITSTATUS(finish(&victim, NULL, &victim_says)), 1);
+    assert_non_null(strstr(culprit_says, "an illegal memory access"));
+    assert_non_null(strstr(victim_says, "the remote procedural call between the MPS server and the MPS client failed"));
+
+    late.mps_domain = attach_mps_domain(f.directory);
+    assert_int_equal(attach_begin(&attachment, &f.node, &late, NULL), 0); /* both have left: all is well again */
+    assert_int_equal(attach_look(&attachment, &late, &now_ns, NULL), 0);
+    assert_int_equal(late.fault, 0);
+    assert_int_equal(node_begin(&f.node, &bank), 0);
+    bank->slots[attachment.slot].fault = CUDA_FAULT_LAUNCH_FAILED;
+    node_commit(&f.node);
+    culprit = start("refused", "0", "--memory 2G --seconds 100000");
+    assert_int_equal(WEXITSTATUS(finish(&culprit, NULL, NULL)), 1);
+    attach_end(&attachment);
+    unsetenv("CUDA_MPS_PIPE_DIRECTORY");
+    unlink(control);
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
@@ -296,6 +435,13 @@ int main(void)
         TEST(out_of_memory),        TEST(checkpoint_is_gone_on_from),
         TEST(several_gpus),         TEST(workload_on_more_gpus),
         TEST(bad_requests),
+        TEST(failures_on_request),
+        TEST(a_handle_needs_memory),
+        TEST(one_that_recovers_holds_half),
+        TEST(an_idle_one_holds_its_memory),
+        TEST(one_ignores_termination),
+        TEST(a_grandchild_is_left),
+        TEST(neighbours_are_victims),
     };
     char scale[16];
 
