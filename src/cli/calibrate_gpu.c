@@ -34,7 +34,8 @@ static const struct gpu_reading *look(struct watch *watch, struct error *err)
 {
     struct gpu_node_reading *reading = watch->reading;
 
-    gpu_backend_nvml.read(watch->nvml, reading);
+    if (gpu_backend_nvml.read(watch->nvml, reading, err) < 0)
+        return NULL;
     for (uint32_t i = 0; i < reading->count; i++) {
         const struct gpu_reading *gpu = &reading->gpus[i];
         bool same = *watch->gpu->uuid ? strcmp(gpu->uuid, watch->gpu->uuid) == 0 : reading->count == 1;

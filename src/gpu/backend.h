@@ -12,8 +12,9 @@ struct gpu_backend {
     int (*open)(const char *library, void **state, struct error *err);
 
     /* Fills *reading, at_ns being the node time at which it began. What fails is said GPU by GPU, by `error` and by
-     * the bits that are absent from `valid`; a GPU whose identity cannot be read has an empty uuid. */
-    void (*read)(void *state, struct gpu_node_reading *reading);
+     * the bits that are absent from `valid`; a GPU whose identity cannot be read has an empty uuid. 0, or a negative
+     * errno where nothing can be read any more (the driver was unloaded): the program ends then, to be started anew. */
+    int (*read)(void *state, struct gpu_node_reading *reading, struct error *err);
 
     void (*close)(void *state); /* takes NULL */
 };

@@ -120,14 +120,17 @@ static int watch(const struct settings *settings, int fd, struct gpu_chain *chai
     CLEANUP(strbuf_release) struct strbuf out = {0};
 
     if (settings->once) {
-        gpu_chain_read(chain, reading);
+        int rc = gpu_chain_read(chain, reading, err);
+        if (rc < 0)
+            return rc;
         if (!wait_until(fd, deadline_ns + nodetime_to_wall_ns(ONCE_INTERVAL_NS)))
             return 0;
     }
     for (;;) {
         int64_t now_ns;
-        int rc;
-        gpu_chain_read(chain, reading);
+        int rc = gpu_chain_read(chain, reading, err);
+        if (rc < 0)
+            return rc;
         strbuf_clear(&out);
         if (settings->text)
             gpu_table_format(reading, &out);

@@ -140,11 +140,13 @@ static void explain(const struct gpu_chain *chain, const char *what, struct gpu_
         snprintf(reading->limits, sizeof reading->limits, "%s", what);
 }
 
-void gpu_chain_read(struct gpu_chain *chain, struct gpu_node_reading *reading)
+int gpu_chain_read(struct gpu_chain *chain, struct gpu_node_reading *reading, struct error *err)
 {
     bool lacking, stuck, missed;
+    int rc = chain->backend->read(chain->state, reading, err);
 
-    chain->backend->read(chain->state, reading);
+    if (rc < 0)
+        return rc;
     drop_impossible(reading);
     stuck = gpu_stuck_drop(&chain->stuck, reading);
     lacking = backend_lacks_something(chain, reading);
@@ -162,6 +164,7 @@ void gpu_chain_read(struct gpu_chain *chain, struct gpu_node_reading *reading)
         explain(chain, "SM activity is not measured, utilisation stands in", reading);
     else if (lacking && lacks_still(reading))
         explain(chain, "not all activity is measured", reading);
+    return 0;
 }
 
 void gpu_chain_close(struct gpu_chain *chain)

@@ -27,8 +27,9 @@ struct gpu_chain_link {
 int gpu_chain_open(const struct gpu_backend *backend, const char *library, const struct gpu_chain_link *links,
                    int64_t period_ns, struct gpu_chain **chain, struct error *err);
 
-/* Fills *reading; whatever the backend and the sources said, it makes a frame that the daemon accepts. */
-void gpu_chain_read(struct gpu_chain *chain, struct gpu_node_reading *reading);
+/* Fills *reading; whatever the backend and the sources said, it makes a frame that the daemon accepts. 0, or the
+ * backend's negative errno. */
+int gpu_chain_read(struct gpu_chain *chain, struct gpu_node_reading *reading, struct error *err);
 
 void gpu_chain_close(struct gpu_chain *chain); /* takes NULL */
 

@@ -1,109 +1,37 @@
 #include "gpu/nvml.h"
 
 #include <errno.h>
-#include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/nodetime.h"
-#include "base/units.h"
-#include "gpu/nvml_calls.h"
-#include "gpu/nvml_processes.h"
-
-#define GPM_INTERVAL_NS (100 * NS_PER_MS) /* the least that NVML asks for between two GPM samples */
-#define GPM_ROUNDING    1.0               /* percent above 100 that are still taken for 100 */
-
-struct device {
-    unsigned int index;
-    struct nvml_device *handle; /* NULL while NVML does not give it */
-    char uuid[GPU_UUID_SIZE];
-    char name[GPU_NAME_SIZE];
-    bool gpm;
-    struct nvml_gpm_sample *earlier, *later; /* with gpm */
-    int64_t earlier_at_ns;                   /* node time; -1: no sample was taken yet */
-};
+#include "gpu/nvml_devices.h"
+#include "gpu/nvml_queries.h"
 
 struct nvml {
     struct nvml_calls calls;
-    unsigned int count;
-    struct device devices[GPU_MAX_DEVICES];
-    struct nvml_gpm_metrics_get *metrics; /* owned */
+    bool started; /* NVML was initialised */
+    struct nvml_devices devices;
+    unsigned denied; /* a bit for each of enum denied, of the look that runs */
 };
+
+/* What a driver may keep to itself. */
+enum denied { DENIED_METRICS, DENIED_PROCESSES, DENIED_XIDS, DENIED_MIG, DENIED_OTHER, DENIED_COUNT };
 
 static void nvml_close(void *state);
 
-/* Whether the code says that the GPU, or the driver under it, failed, rather than that one query is not to be had. */
-static bool device_failed(int code)
+static int cannot_serve(const struct nvml *nvml, const char *what, int code, struct error *err)
 {
-    switch (code) {
-    case NVML_ERROR_UNINITIALIZED:
-    case NVML_ERROR_DRIVER_NOT_LOADED:
-    case NVML_ERROR_IRQ_ISSUE:
-    case NVML_ERROR_GPU_IS_LOST:
-    case NVML_ERROR_RESET_REQUIRED:
-    case NVML_ERROR_LIB_RM_VERSION_MISMATCH:
-    case NVML_ERROR_GPU_NOT_FOUND:
-        return true;
-    default:
-        return false;
-    }
-}
-
-static const char *code_text(const struct nvml_calls *calls, int code)
-{
-    const char *text = calls->error_string ? calls->error_string(code) : NULL;
-
-    return text ? text : "NVML error";
-}
-
-/* GPM where the device and the library have all of it. */
-static void prepare_gpm(const struct nvml_calls *calls, struct device *device)
-{
-    struct nvml_gpm_support support = {.version = NVML_GPM_SUPPORT_VERSION};
-
-    device->earlier_at_ns = -1;
-    if (!calls->gpm_support || !calls->gpm_alloc || !calls->gpm_free || !calls->gpm_get || !calls->gpm_metrics)
-        return;
-    if (calls->gpm_support(device->handle, &support) != NVML_SUCCESS || !support.supported)
-        return;
-    if (calls->gpm_alloc(&device->earlier) != NVML_SUCCESS)
-        return;
-    if (calls->gpm_alloc(&device->later) != NVML_SUCCESS) {
-        calls->gpm_free(device->earlier);
-        return;
-    }
-    device->gpm = true;
-}
-
-/* Finds the device and who it is; NVML's code. */
-static int identify(const struct nvml_calls *calls, struct device *device)
-{
-    struct nvml_device *handle = NULL;
-    char uuid[NVML_UUID_ROOM] = "", name[NVML_NAME_ROOM] = "";
-    int rc = calls->handle(device->index, &handle);
-
-    if (rc != NVML_SUCCESS)
-        return rc;
-    rc = calls->uuid ? calls->uuid(handle, uuid, sizeof uuid) : NVML_ERROR_FUNCTION_NOT_FOUND;
-    uuid[sizeof uuid - 1] = '\0';
-    if (rc != NVML_SUCCESS)
-        return rc;
-    if (!calls->name || calls->name(handle, name, sizeof name) != NVML_SUCCESS)
-        snprintf(name, sizeof name, "GPU %u", device->index);
-    name[sizeof name - 1] = '\0';
-    snprintf(device->uuid, sizeof device->uuid, "%.*s", (int)sizeof device->uuid - 1, uuid);
-    snprintf(device->name, sizeof device->name, "%s", name);
-    device->handle = handle;
-    prepare_gpm(calls, device);
-    return NVML_SUCCESS;
+    return error_set(err, ENODEV, "NVML of %s %s: %s (%d): see that nvidia-smi works on this machine", nvml->calls.path,
+                     what, nvml_code_text(&nvml->calls, code), code);
 }
 
 static int nvml_open(const char *library, void **state, struct error *err)
 {
     struct nvml *nvml = xcalloc(1, sizeof *nvml);
     int rc = nvml_calls_load(&nvml->calls, library, err);
+    unsigned int count = 0;
     int code;
 
     if (rc < 0) {
@@ -111,177 +39,144 @@ static int nvml_open(const char *library, void **state, struct error *err)
         return rc;
     }
     code = nvml->calls.init();
-    if (code != NVML_SUCCESS) {
-        rc = error_set(err, ENODEV, "NVML of %s does not start: %s (%d): see that nvidia-smi works on this machine",
-                       nvml->calls.path, code_text(&nvml->calls, code), code);
-        nvml->calls.shutdown = NULL; /* nothing to shut down */
+    nvml->started = code == NVML_SUCCESS;
+    if (!nvml->started)
+        rc = cannot_serve(nvml, "does not start", code, err);
+    else if ((code = nvml->calls.count(&count)) != NVML_SUCCESS)
+        rc = cannot_serve(nvml, "cannot count the GPUs", code, err);
+    else if (count > GPU_MAX_DEVICES)
+        rc = error_set(err, E2BIG, "NVML shows %u GPUs, carma can use %d: hide some of them from it", count,
+                       GPU_MAX_DEVICES);
+    if (rc < 0) {
         nvml_close(nvml);
         return rc;
-    }
-    code = nvml->calls.count(&nvml->count);
-    if (code != NVML_SUCCESS || nvml->count > GPU_MAX_DEVICES) {
-        if (code != NVML_SUCCESS)
-            rc = error_set(err, ENODEV,
-                           "NVML of %s cannot count the GPUs: %s (%d): see that nvidia-smi works on this machine",
-                           nvml->calls.path, code_text(&nvml->calls, code), code);
-        else
-            rc = error_set(err, E2BIG, "NVML shows %u GPUs, carma can use %d: hide some of them from it", nvml->count,
-                           GPU_MAX_DEVICES);
-        nvml->count = 0;
-        nvml_close(nvml);
-        return rc;
-    }
-    nvml->metrics = xcalloc(1, sizeof *nvml->metrics + NVML_GPM_METRICS_ROOM * sizeof nvml->metrics->metrics[0]);
-    for (unsigned int i = 0; i < nvml->count; i++) {
-        nvml->devices[i].index = i;
-        identify(&nvml->calls, &nvml->devices[i]); /* one that fails is tried again, and reported, by each read */
     }
     *state = nvml;
     return 0;
 }
 
-/* All readers below return NVML's code and set their bit where they have a value. */
-
-static int read_memory(const struct nvml_calls *calls, struct nvml_device *device, struct gpu_reading *reading)
+/* Notes what was denied; whether the device failed. */
+static bool failed(struct nvml *nvml, enum denied what, int code)
 {
-    struct nvml_memory_v2 v2 = {.version = NVML_VERSION(struct nvml_memory_v2, 2)};
-    struct nvml_memory v1 = {0};
-    int rc = calls->memory_v2 ? calls->memory_v2(device, &v2) : NVML_ERROR_FUNCTION_NOT_FOUND;
-
-    if (rc != NVML_SUCCESS && !device_failed(rc)) {
-        rc = calls->memory_v1 ? calls->memory_v1(device, &v1) : NVML_ERROR_FUNCTION_NOT_FOUND;
-        v2 = (struct nvml_memory_v2){.total = v1.total, .used = v1.used};
-    }
-    if (rc != NVML_SUCCESS)
-        return rc;
-    if (v2.total > INT64_MAX || v2.reserved > v2.total || v2.used > v2.total)
-        return NVML_ERROR_UNKNOWN;
-    reading->total_bytes = (int64_t)(v2.total - v2.reserved);
-    reading->reserved_bytes = (int64_t)v2.reserved;
-    reading->used_bytes = (int64_t)v2.used;
-    reading->valid |= GPU_HAS_MEMORY;
-    return rc;
+    if (code == NVML_ERROR_NO_PERMISSION)
+        nvml->denied |= 1u << what;
+    return nvml_device_failed(code);
 }
 
-static int read_utilization(const struct nvml_calls *calls, struct nvml_device *device, struct gpu_reading *reading)
-{
-    struct nvml_utilization utilization = {0};
-    int rc = calls->utilization ? calls->utilization(device, &utilization) : NVML_ERROR_FUNCTION_NOT_FOUND;
-
-    if (rc == NVML_SUCCESS && utilization.gpu <= 100) {
-        reading->utilization_permille = (int32_t)utilization.gpu * 10;
-        reading->valid |= GPU_HAS_UTILIZATION;
-    }
-    return rc;
-}
-
-static int read_power(const struct nvml_calls *calls, struct nvml_device *device, struct gpu_reading *reading)
-{
-    unsigned int mw = 0;
-    int rc = calls->power ? calls->power(device, &mw) : NVML_ERROR_FUNCTION_NOT_FOUND;
-
-    if (rc == NVML_SUCCESS) {
-        reading->power_mw = mw;
-        reading->valid |= GPU_HAS_POWER;
-    }
-    return rc;
-}
-
-static int read_energy(const struct nvml_calls *calls, struct nvml_device *device, struct gpu_reading *reading)
-{
-    unsigned long long mj = 0;
-    int rc = calls->energy ? calls->energy(device, &mj) : NVML_ERROR_FUNCTION_NOT_FOUND;
-
-    if (rc == NVML_SUCCESS && mj <= INT64_MAX) {
-        reading->energy_mj = (int64_t)mj;
-        reading->valid |= GPU_HAS_ENERGY;
-    }
-    return rc;
-}
-
-/* Samples once, and compares with the sample of an earlier look. */
-static int read_gpm(struct nvml *nvml, struct device *device, struct gpu_reading *reading)
-{
-    struct nvml_gpm_metrics_get *get = nvml->metrics;
-    struct nvml_gpm_sample *swap = device->earlier;
-    int64_t now_ns = nodetime_now_ns();
-    bool compare = device->earlier_at_ns >= 0 && now_ns >= device->earlier_at_ns; /* else the clock was set back */
-    int rc;
-
-    if (!device->gpm || (compare && now_ns - device->earlier_at_ns < GPM_INTERVAL_NS))
-        return NVML_SUCCESS;
-    rc = nvml->calls.gpm_get(device->handle, device->later);
-    if (rc != NVML_SUCCESS) {
-        device->earlier_at_ns = -1;
-        return rc;
-    }
-    if (compare) {
-        get->version = NVML_GPM_METRICS_GET_VERSION;
-        get->count = 1;
-        get->sample1 = device->earlier;
-        get->sample2 = device->later;
-        memset(&get->metrics[0], 0, sizeof get->metrics[0]);
-        get->metrics[0].id = NVML_GPM_METRIC_SM_UTIL;
-        rc = nvml->calls.gpm_metrics(get);
-        if (rc == NVML_SUCCESS)
-            rc = get->metrics[0].nvml_return;
-        /* A NaN fails the comparison. */
-        if (rc == NVML_SUCCESS && get->metrics[0].value >= 0 && get->metrics[0].value <= 100 + GPM_ROUNDING) {
-            reading->metrics[GPU_SM_ACTIVITY] = (struct gpu_measure){.source = GPU_SOURCE_GPM,
-                                                                     .value = lround(fmin(get->metrics[0].value, 100) * 10),
-                                                                     .at_ns = now_ns};
-        }
-    }
-    device->earlier = device->later;
-    device->later = swap;
-    device->earlier_at_ns = now_ns;
-    return rc;
-}
-
-static int read_device(struct nvml *nvml, struct device *device, struct gpu_reading *reading)
+static int read_device(struct nvml *nvml, struct nvml_known_device *device, struct gpu_reading *reading)
 {
     const struct nvml_calls *calls = &nvml->calls;
     int64_t memory_bytes;
     int rc;
 
-    if (!device->handle && (rc = identify(calls, device)) != NVML_SUCCESS)
-        return rc;
-    if (device_failed(rc = read_memory(calls, device->handle, reading)))
+    if (device->code != NVML_SUCCESS)
+        return device->code;
+    if (failed(nvml, DENIED_OTHER, rc = nvml_read_memory(calls, device->handle, reading)))
         return rc;
     memory_bytes = reading->valid & GPU_HAS_MEMORY ? reading->total_bytes + reading->reserved_bytes : -1;
-    if (device_failed(rc = nvml_processes_read(calls, device->handle, memory_bytes, reading)))
+    if (failed(nvml, DENIED_PROCESSES, rc = nvml_processes_read(calls, device->handle, memory_bytes, reading)))
         return rc;
-    if (device_failed(rc = read_utilization(calls, device->handle, reading)))
+    if (failed(nvml, DENIED_OTHER, rc = nvml_read_power(calls, device->handle, reading)))
         return rc;
-    if (device_failed(rc = read_power(calls, device->handle, reading)))
+    if (failed(nvml, DENIED_OTHER, rc = nvml_read_energy(calls, device->handle, reading)))
         return rc;
-    if (device_failed(rc = read_energy(calls, device->handle, reading)))
+    if (!device->mig.on && failed(nvml, DENIED_OTHER, rc = nvml_read_utilization(calls, device->handle, reading)))
         return rc;
-    if (device_failed(rc = read_gpm(nvml, device, reading)))
+    rc = nvml_gpm_read(calls, &device->gpm, device->handle, NVML_NO_INSTANCE, nodetime_now_ns(), reading->metrics);
+    if (failed(nvml, device->mig.on ? DENIED_OTHER : DENIED_METRICS, rc))
         return rc;
-    return NVML_SUCCESS;
+    rc = nvml_mig_find(calls, &device->mig, device->handle, device->name);
+    return failed(nvml, DENIED_MIG, rc) ? rc : NVML_SUCCESS;
 }
 
-static void nvml_read(void *state, struct gpu_node_reading *out)
+/* What was read before it failed is not worth believing. */
+static void set_error(struct gpu_reading *reading, struct nvml_gpm *gpm, int code)
+{
+    reading->error = code;
+    if (code == NVML_SUCCESS)
+        return;
+    reading->valid = 0;
+    memset(reading->metrics, 0, sizeof reading->metrics);
+    reading->process_count = 0;
+    gpm->sampled = false;
+}
+
+/* The instances of a GPU that failed have failed as well. */
+static void read_instances(struct nvml *nvml, struct nvml_known_device *device, int code, struct gpu_node_reading *out)
+{
+    for (size_t i = 0; i < device->mig.count && out->count < GPU_MAX_DEVICES; i++) {
+        struct nvml_instance *instance = &device->mig.instances[i];
+        struct gpu_reading *reading = &out->gpus[out->count++];
+        int rc = code == NVML_SUCCESS ? nvml_instance_read(&nvml->calls, instance, device->handle, reading) : code;
+        set_error(reading, &instance->gpm, failed(nvml, DENIED_MIG, rc) ? rc : NVML_SUCCESS);
+        reading->kind = GPU_INSTANCE;
+        reading->index = device->index;
+        reading->gpu_instance = instance->ids.gpu;
+        reading->compute_instance = instance->ids.compute;
+        memcpy(reading->parent, device->uuid, sizeof reading->parent);
+        memcpy(reading->uuid, instance->uuid, sizeof reading->uuid);
+        memcpy(reading->name, instance->name, sizeof reading->name);
+    }
+}
+
+static void read_one(struct nvml *nvml, struct nvml_known_device *device, struct gpu_node_reading *out)
+{
+    struct gpu_reading *reading = &out->gpus[out->count++];
+
+    set_error(reading, &device->gpm, read_device(nvml, device, reading));
+    reading->kind = device->mig.on ? GPU_PARTITIONED : GPU_WHOLE;
+    reading->index = device->index;
+    reading->xid = device->xid;
+    reading->xid_count = device->xid_count;
+    reading->xid_at_ns = device->xid_at_ns;
+    memcpy(reading->uuid, device->uuid, sizeof reading->uuid);
+    memcpy(reading->name, device->name, sizeof reading->name);
+    read_instances(nvml, device, reading->error, out);
+}
+
+static void explain_denied(unsigned denied, struct gpu_node_reading *out)
+{
+    static const char *const names[DENIED_COUNT] = {"GPM metrics", "processes", "Xid events", "MIG instances",
+                                                      "some counters"};
+    size_t used;
+
+    if (!denied)
+        return;
+    used = (size_t)snprintf(out->limits, sizeof out->limits, "no permission for ");
+    for (int i = 0, named = 0; i < DENIED_COUNT; i++)
+        if (denied & 1u << i)
+            used += (size_t)snprintf(out->limits + used, sizeof out->limits - used, "%s%s", named++ ? ", " : "", names[i]);
+    snprintf(out->limits + used, sizeof out->limits - used, ": run as root, or set the driver's "
+             "NVreg_RestrictProfilingToAdminUsers=0");
+}
+
+/* Whether no GPU answers because the driver was unloaded or replaced. */
+static bool session_over(const struct gpu_node_reading *reading)
+{
+    for (uint32_t i = 0; i < reading->count; i++)
+        if (!nvml_session_over(reading->gpus[i].error))
+            return false;
+    return reading->count > 0;
+}
+
+static int nvml_read(void *state, struct gpu_node_reading *out, struct error *err)
 {
     struct nvml *nvml = state;
+    int code;
 
     memset(out, 0, sizeof *out);
     out->at_ns = nodetime_now_ns();
-    out->count = nvml->count;
-    for (unsigned int i = 0; i < nvml->count; i++) {
-        struct device *device = &nvml->devices[i];
-        struct gpu_reading *reading = &out->gpus[i];
-        reading->error = read_device(nvml, device, reading);
-        if (reading->error) { /* what was read before the GPU failed is not worth believing */
-            reading->valid = 0;
-            memset(reading->metrics, 0, sizeof reading->metrics);
-            reading->process_count = 0;
-        }
-        reading->index = device->index;
-        memcpy(reading->uuid, device->uuid, sizeof reading->uuid);
-        memcpy(reading->name, device->name, sizeof reading->name);
-    }
+    nvml->denied = 0;
+    code = nvml_devices_find(&nvml->calls, &nvml->devices);
+    if (nvml_session_over(code))
+        return cannot_serve(nvml, "lost its driver", code, err);
+    failed(nvml, DENIED_XIDS, nvml_devices_take_xids(&nvml->calls, &nvml->devices, out->at_ns));
+    for (size_t i = 0; i < nvml->devices.count && out->count < GPU_MAX_DEVICES; i++)
+        read_one(nvml, nvml->devices.items[i], out);
+    if (session_over(out))
+        return cannot_serve(nvml, "lost its driver", out->gpus[0].error, err);
+    explain_denied(nvml->denied, out);
+    return 0;
 }
 
 static void nvml_close(void *state)
@@ -290,16 +185,10 @@ static void nvml_close(void *state)
 
     if (!nvml)
         return;
-    for (unsigned int i = 0; i < nvml->count; i++) {
-        if (nvml->devices[i].gpm) {
-            nvml->calls.gpm_free(nvml->devices[i].earlier);
-            nvml->calls.gpm_free(nvml->devices[i].later);
-        }
-    }
-    if (nvml->calls.shutdown)
+    nvml_devices_release(&nvml->calls, &nvml->devices);
+    if (nvml->started && nvml->calls.shutdown)
         nvml->calls.shutdown();
     nvml_calls_unload(&nvml->calls);
-    free(nvml->metrics);
     free(nvml);
 }
 

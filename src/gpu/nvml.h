@@ -8,10 +8,17 @@
  *   older call, which does not tell them apart, used_bytes includes what the driver reserves and reserved_bytes is 0.
  * - processes: the compute and the MPS list, each process once, sorted by pid. A list with impossible entries (some
  *   drivers of the 535 series gave _v3 another layout without a new name) is read again by the older call.
- * - SM activity: GPM's SM_UTIL between two looks, where they are at least 100 ms of node time apart, as NVML asks.
- * - utilization is no SM activity and never stands in for it.
+ * - metrics: GPM's between two looks, where they are at least 100 ms of node time apart, as NVML asks. One that is
+ *   refused does not lose the others.
+ * - a GPU in MIG mode is GPU_PARTITIONED and its instances follow it, whatever they are at that look; an instance has
+ *   memory, processes and GPM metrics of its own. At most GPU_MAX_DEVICES readings in all.
+ * - Xids: the critical ones since open(), asked for without waiting.
+ * - who is who: at each look, by UUID. A GPU that NVML counts no more is read with the error NVML_ERROR_GPU_NOT_FOUND.
+ * - what the driver denies is named in `limits`.
+ * - a value that cannot be (over its range, a code for "not available") is none.
  *
- * A GPU in MIG mode is read as a whole, as far as NVML reads it so; its MIG devices are not looked into. */
+ * read() fails where the driver was unloaded or replaced: no GPU answers any more, and only a new process is sure to
+ * load the right library. */
 #ifndef CARMA_GPU_NVML_H
 #define CARMA_GPU_NVML_H
 

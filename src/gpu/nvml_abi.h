@@ -131,8 +131,8 @@ enum nvml_gpm_metric_id {
     NVML_GPM_METRIC_SM_OCCUPANCY = 3,
     NVML_GPM_METRIC_ANY_TENSOR_UTIL = 5,
     NVML_GPM_METRIC_DRAM_BW_UTIL = 10,
-    NVML_GPM_METRIC_PCIE_TX_PER_SEC = 20, /* MiB/s */
-    NVML_GPM_METRIC_PCIE_RX_PER_SEC = 21,
+    NVML_GPM_METRIC_PCIE_TX_PER_SEC = 20, /* MiB/s, from the GPU to the host */
+    NVML_GPM_METRIC_PCIE_RX_PER_SEC = 21, /* MiB/s, from the host to the GPU */
 };
 
 #define NVML_GPM_METRICS_GET_VERSION 1 /* not NVML_VERSION(): GPM uses bare numbers */

@@ -42,7 +42,18 @@ static void find_all(struct nvml_calls *calls)
     find(calls, &calls->gpm_alloc, "nvmlGpmSampleAlloc", NULL);
     find(calls, &calls->gpm_free, "nvmlGpmSampleFree", NULL);
     find(calls, &calls->gpm_get, "nvmlGpmSampleGet", NULL);
+    find(calls, &calls->gpm_get_mig, "nvmlGpmMigSampleGet", NULL);
     find(calls, &calls->gpm_metrics, "nvmlGpmMetricsGet", NULL);
+    find(calls, &calls->mig_mode, "nvmlDeviceGetMigMode", NULL);
+    find(calls, &calls->mig_count, "nvmlDeviceGetMaxMigDeviceCount", NULL);
+    find(calls, &calls->mig_handle, "nvmlDeviceGetMigDeviceHandleByIndex", NULL);
+    find(calls, &calls->gpu_instance, "nvmlDeviceGetGpuInstanceId", NULL);
+    find(calls, &calls->compute_instance, "nvmlDeviceGetComputeInstanceId", NULL);
+    find(calls, &calls->attributes, "nvmlDeviceGetAttributes_v2", NULL);
+    find(calls, &calls->events_create, "nvmlEventSetCreate", NULL);
+    find(calls, &calls->events_register, "nvmlDeviceRegisterEvents", NULL);
+    find(calls, &calls->events_wait, "nvmlEventSetWait_v2", "nvmlEventSetWait");
+    find(calls, &calls->events_free, "nvmlEventSetFree", NULL);
 }
 
 int nvml_calls_load(struct nvml_calls *calls, const char *library, struct error *err)
@@ -81,4 +92,40 @@ void nvml_calls_unload(struct nvml_calls *calls)
     if (calls->library)
         dlclose(calls->library);
     memset(calls, 0, sizeof *calls);
+}
+
+bool nvml_device_failed(int code)
+{
+    switch (code) {
+    case NVML_ERROR_UNINITIALIZED:
+    case NVML_ERROR_DRIVER_NOT_LOADED:
+    case NVML_ERROR_IRQ_ISSUE:
+    case NVML_ERROR_GPU_IS_LOST:
+    case NVML_ERROR_RESET_REQUIRED:
+    case NVML_ERROR_LIB_RM_VERSION_MISMATCH:
+    case NVML_ERROR_GPU_NOT_FOUND:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool nvml_session_over(int code)
+{
+    return code == NVML_ERROR_UNINITIALIZED || code == NVML_ERROR_DRIVER_NOT_LOADED ||
+           code == NVML_ERROR_LIB_RM_VERSION_MISMATCH;
+}
+
+int nvml_worse(int a, int b)
+{
+    if (nvml_device_failed(a) || nvml_device_failed(b))
+        return nvml_device_failed(a) ? a : b;
+    return a == NVML_ERROR_NO_PERMISSION || b == NVML_ERROR_NO_PERMISSION ? NVML_ERROR_NO_PERMISSION : NVML_SUCCESS;
+}
+
+const char *nvml_code_text(const struct nvml_calls *calls, int code)
+{
+    const char *text = calls->error_string ? calls->error_string(code) : NULL;
+
+    return text ? text : "NVML error";
 }

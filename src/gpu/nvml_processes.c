@@ -56,9 +56,39 @@ static int fetch(const struct nvml_list_calls *calls, int version, struct nvml_d
     return rc;
 }
 
+/* What is asked for. */
+struct query {
+    struct nvml_device *device;
+    int64_t memory_bytes;
+    const struct nvml_instance_ids *only; /* or NULL: all processes */
+    bool named;                           /* `only` those that the driver says are its */
+};
+
+enum { OTHERS, OURS, UNKNOWN };
+
+/* Whose the process is. The handle of an instance lists its own, but drivers differ in whether they then name it. */
+static int whose(const struct query *query, const unsigned char *entry, int version)
+{
+    int unnamed = query->named ? UNKNOWN : OURS;
+    struct nvml_process_info info;
+
+    if (!query->only)
+        return OURS;
+    if (version == 1)
+        return unnamed;
+    memcpy(&info, entry, sizeof info);
+    if (info.gpu_instance_id == NVML_NO_INSTANCE)
+        return unnamed;
+    if (info.gpu_instance_id != query->only->gpu)
+        return OTHERS;
+    if (info.compute_instance_id == NVML_NO_INSTANCE)
+        return unnamed;
+    return info.compute_instance_id == query->only->compute ? OURS : OTHERS;
+}
+
 /* Appends the entries, unless one of them cannot be: then the driver's layout is not the one we read it by. */
 static bool append(struct list *list, const unsigned char *entries, unsigned int count, int version, bool mps,
-                   int64_t memory_bytes)
+                   const struct query *query)
 {
     size_t stride = version == 1 ? sizeof(struct nvml_process_info_v1) : sizeof(struct nvml_process_info);
     size_t before = list->count;
@@ -66,32 +96,34 @@ static bool append(struct list *list, const unsigned char *entries, unsigned int
     array_reserve(list->items, list->capacity, list->count + count);
     for (unsigned int i = 0; i < count; i++) {
         struct nvml_process_info_v1 entry; /* the newer layout begins with it */
-        bool told;
+        int owner = whose(query, entries + i * stride, version);
+        bool told, possible;
         memcpy(&entry, entries + i * stride, sizeof entry);
         told = entry.used_bytes != NVML_VALUE_NOT_AVAILABLE;
-        if (entry.pid == 0 || entry.pid >= PID_LIMIT ||
-            (told && (entry.used_bytes > INT64_MAX ||
-                      (memory_bytes >= 0 && entry.used_bytes > (unsigned long long)memory_bytes)))) {
+        possible = entry.pid > 0 && entry.pid < PID_LIMIT && (!told || entry.used_bytes <= INT64_MAX);
+        if (owner == OURS && told && query->memory_bytes >= 0)
+            possible &= entry.used_bytes <= (unsigned long long)query->memory_bytes;
+        if (!possible || owner == UNKNOWN) {
             list->count = before;
             return false;
         }
-        list->items[list->count++] = (struct gpu_process){
-            .pid = (int32_t)entry.pid, .mps = mps, .used_bytes = told ? (int64_t)entry.used_bytes : -1};
+        if (owner == OURS)
+            list->items[list->count++] = (struct gpu_process){
+                .pid = (int32_t)entry.pid, .mps = mps, .used_bytes = told ? (int64_t)entry.used_bytes : -1};
     }
     return true;
 }
 
 /* Appends one of the lists by the newest version that works. */
-static int read_list(const struct nvml_list_calls *calls, bool mps, struct nvml_device *device, int64_t memory_bytes,
-                     struct list *list)
+static int read_list(const struct nvml_list_calls *calls, bool mps, const struct query *query, struct list *list)
 {
     int rc = NVML_ERROR_FUNCTION_NOT_FOUND;
 
     for (int version = 3; version >= 1; version--) {
         CLEANUP(free_ptr) unsigned char *entries = NULL;
         unsigned int count = 0;
-        int this_rc = fetch(calls, version, device, &entries, &count);
-        if (this_rc == NVML_SUCCESS && !append(list, entries, count, version, mps, memory_bytes))
+        int this_rc = fetch(calls, version, query->device, &entries, &count);
+        if (this_rc == NVML_SUCCESS && !append(list, entries, count, version, mps, query))
             this_rc = NVML_ERROR_UNKNOWN;
         if (this_rc != NVML_ERROR_FUNCTION_NOT_FOUND)
             rc = this_rc;
@@ -130,16 +162,15 @@ static void merge(struct list *list)
     list->count = kept;
 }
 
-int nvml_processes_read(const struct nvml_calls *calls, struct nvml_device *device, int64_t memory_bytes,
-                        struct gpu_reading *reading)
+static int read_lists(const struct nvml_calls *calls, const struct query *query, struct gpu_reading *reading)
 {
     CLEANUP(list_release) struct list list = {0};
-    int rc = read_list(&calls->compute, false, device, memory_bytes, &list);
+    int rc = read_list(&calls->compute, false, query, &list);
     int mps_rc;
 
     if (rc != NVML_SUCCESS)
         return rc;
-    mps_rc = read_list(&calls->mps, true, device, memory_bytes, &list);
+    mps_rc = read_list(&calls->mps, true, query, &list);
     if (mps_rc != NVML_SUCCESS && mps_rc != NVML_ERROR_FUNCTION_NOT_FOUND && mps_rc != NVML_ERROR_NOT_SUPPORTED)
         return mps_rc; /* there may be MPS clients that we do not see */
     merge(&list);
@@ -149,4 +180,24 @@ int nvml_processes_read(const struct nvml_calls *calls, struct nvml_device *devi
                (list.count < GPU_MAX_PROCESSES ? list.count : GPU_MAX_PROCESSES) * sizeof *list.items);
     reading->valid |= GPU_HAS_PROCESSES;
     return NVML_SUCCESS;
+}
+
+int nvml_processes_read(const struct nvml_calls *calls, struct nvml_device *device, int64_t memory_bytes,
+                        struct gpu_reading *reading)
+{
+    return read_lists(calls, &(struct query){.device = device, .memory_bytes = memory_bytes}, reading);
+}
+
+int nvml_processes_read_instance(const struct nvml_calls *calls, struct nvml_device *instance,
+                                 struct nvml_device *parent, const struct nvml_instance_ids *ids,
+                                 int64_t memory_bytes, struct gpu_reading *reading)
+{
+    struct query query = {.device = instance, .memory_bytes = memory_bytes, .only = ids};
+    int rc = read_lists(calls, &query, reading);
+
+    if (rc == NVML_SUCCESS || nvml_device_failed(rc))
+        return rc;
+    query.device = parent;
+    query.named = true;
+    return read_lists(calls, &query, reading);
 }

@@ -19,8 +19,29 @@
  *     no-handle               GPU 1's handle is not to be had
  *     utilization=N power=N energy=N   these queries return N
  *     busy=N                  utilisation in percent
+ *     v3-protected            with v3-is-longer: the surplus field says "not available", not 0
  *     gpm=N                   SM_UTIL is N percent (default 37.5); gpm-error: the metric has no value
+ *     pcie=N                  PCIe traffic towards the host in MiB/s (default 100)
  *     no-gpm                  the device does not support GPM
+ *     gpm-single              GPM refuses to be asked for more than one metric at once
+ *     gpm-sample=N            taking a sample returns N
+ *     swap                    the two GPUs have each other's index
+ *     twins                   both GPUs have one UUID
+ *     uuid=N                  nvmlDeviceGetUUID returns N
+ *     long-uuid               UUIDs, of instances too, are longer than any of today's
+ *     gone=N                  counting and every device's handle return N, as after a driver reload
+ *     power-mw=N energy-mj=N total=N   these values (MiB of memory in all)
+ *     xid=N                   an Xid N of GPU 1 is reported, once for as long as the word stays the same
+ *     xid-elsewhere           ... of a device that was never asked for
+ *     register=N              registering for events returns N
+ *     mig                     GPU 0 is in MIG mode, with instances at the indices 0 and 2 (GPU instances 1 and 3); the
+ *                             first runs pid 1000, the second pids 1001 and 1002, which use 1, 2 and 3 MiB
+ *     mig-one                 ... with the first of them only
+ *     mig-mode=N              nvmlDeviceGetMigMode returns N
+ *     mig-odd=N               the handle of the instance at index 2 returns N
+ *     mig-lists=N             the process lists of an instance's handle return N
+ *     mig-lists-all           they list the processes of the whole GPU; mig-unnamed: without the instances' ids
+ *     mig-plain-names         an instance's name is its GPU's
  *     hang=N                  the N-th look at GPU 0 (and those after it) hang
  *     crash=N                 the N-th look kills the process
  *
@@ -46,6 +67,7 @@
 
 struct nvml_device {
     unsigned int index;
+    unsigned int instance; /* 0: a GPU; else its number in GPU 0, which is its GPU instance's id as well */
 };
 
 /* Whether FAKE_NVML has the word; *value gets what stands after its "=", if there is one. */
@@ -82,7 +104,10 @@ NVML_API int nvmlShutdown(void)
     return code("shutdown");
 }
 #else
-static struct nvml_device devices[2] = {{0}, {1}};
+static struct nvml_device devices[2] = {{0, 0}, {1, 0}};
+#ifdef FAKE_NVML_NEW
+static struct nvml_device instances[2] = {{0, 1}, {0, 3}}, stranger = {7, 0};
+#endif
 
 static bool lost(const struct nvml_device *device)
 {
@@ -92,10 +117,12 @@ static bool lost(const struct nvml_device *device)
 /* The text, and the index of the GPU. */
 static int text_out(const struct nvml_device *device, const char *before, char *text, unsigned int room)
 {
+    unsigned int index = has("twins", NULL) ? 0 : device->index;
+
     if (lost(device))
         return NVML_ERROR_GPU_IS_LOST;
-    return (unsigned int)snprintf(text, room, "%s%u", before, device->index) < room ? NVML_SUCCESS
-                                                                                    : NVML_ERROR_INSUFFICIENT_SIZE;
+    return (unsigned int)snprintf(text, room, "%s%u", before, index) < room ? NVML_SUCCESS
+                                                                            : NVML_ERROR_INSUFFICIENT_SIZE;
 }
 
 static int init(void)
@@ -113,13 +140,17 @@ static int count_out(unsigned int *count)
 
     has("count", &value);
     *count = (unsigned int)value;
-    return NVML_SUCCESS;
+    return code("gone");
 }
 
 static int handle_out(unsigned int index, struct nvml_device **device)
 {
+    if (code("gone"))
+        return code("gone");
     if (index >= 2)
         return NVML_ERROR_INVALID_ARGUMENT;
+    if (has("swap", NULL))
+        index = 1 - index;
     if (index == 1 && has("no-handle", NULL))
         return NVML_ERROR_GPU_IS_LOST;
     *device = &devices[index];
@@ -170,11 +201,22 @@ const char *nvmlErrorString(int error)
 
 int nvmlDeviceGetUUID(struct nvml_device *device, char *text, unsigned int room)
 {
-    return text_out(device, "GPU-00000000-0000-0000-0000-00000000000", text, room);
+    char before[80];
+
+    if (code("uuid"))
+        return code("uuid");
+    if (!device->instance)
+        return text_out(device, has("long-uuid", NULL) ? "GPU-GPU-00000000-0000-0000-0000-00000000000/11/22/33"
+                                                       : "GPU-00000000-0000-0000-0000-00000000000", text, room);
+    snprintf(before, sizeof before, "MIG-%s00000000-0000-0000-0000-00000000000%u",
+             has("long-uuid", NULL) ? "GPU-GPU-GPU-" : "", device->instance);
+    return text_out(device, before, text, room);
 }
 
 int nvmlDeviceGetName(struct nvml_device *device, char *text, unsigned int room)
 {
+    if (device->instance && !has("mig-plain-names", NULL))
+        return text_out(device, "Fake GPU MIG 1g.5gb number ", text, room);
     return text_out(device, "Fake GPU ", text, room);
 }
 
@@ -184,7 +226,7 @@ static void look(const struct nvml_device *device)
     static int looks;
     double last;
 
-    if (device->index != 0)
+    if (device->index != 0 || device->instance)
         return;
     looks++;
     if (has("hang", &last) && looks >= last)
@@ -208,6 +250,8 @@ int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_memory *memo
 #ifdef FAKE_NVML_NEW
 int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nvml_memory_v2 *memory)
 {
+    double total;
+
     look(device);
     if (lost(device))
         return NVML_ERROR_GPU_IS_LOST;
@@ -217,6 +261,11 @@ int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nvml_memory_v2
         return code("memory-v2");
     *memory = (struct nvml_memory_v2){.version = memory->version, .total = 40960 * MIB, .reserved = 512 * MIB,
                                       .used = 1024 * MIB, .free = 39424 * MIB};
+    if (has("total", &total))
+        memory->total = (unsigned long long)total * MIB;
+    if (device->instance)
+        *memory = (struct nvml_memory_v2){.version = memory->version, .total = 4864 * MIB, .reserved = 2 * MIB,
+                                          .used = device->instance * MIB, .free = (4862 - device->instance) * MIB};
     return NVML_SUCCESS;
 }
 #endif
@@ -224,14 +273,26 @@ int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nvml_memory_v2
 struct entry {
     unsigned int pid;
     unsigned long long used_bytes;
+    unsigned int gpu_instance, compute_instance; /* not of the first version's layout */
 };
+
+static bool mig(void)
+{
+    return has("mig", NULL) || has("mig-one", NULL);
+}
 
 static struct entry entry_at(unsigned int i, bool mps)
 {
-    struct entry entry = {.pid = 1000 + i, .used_bytes = (i + 1) * MIB};
+    struct entry entry = {1000 + i, (i + 1) * MIB, NVML_NO_INSTANCE, NVML_NO_INSTANCE};
 
+    if (mps && i)
+        entry.pid = 2000;
     if (mps)
-        entry = i ? (struct entry){2000, 64 * MIB} : (struct entry){1000, 8 * MIB};
+        entry.used_bytes = (i ? 64 : 8) * MIB;
+    if (mig() && !has("mig-unnamed", NULL)) {
+        entry.gpu_instance = i ? 3 : 1;
+        entry.compute_instance = 0;
+    }
     if (has("no-process-memory", NULL))
         entry.used_bytes = NVML_VALUE_NOT_AVAILABLE;
     return entry;
@@ -241,17 +302,23 @@ static struct entry entry_at(unsigned int i, bool mps)
 static int list(const struct nvml_device *device, bool mps, int version, size_t stride, unsigned int *count, void *out)
 {
     static unsigned int grown;
-    double wanted = mps ? (has("mps", NULL) ? 2 : 0) : 2;
-    char rows[40];
+    double wanted = mps ? (has("mps", NULL) ? 2 : 0) : mig() ? 3 : 2;
+    unsigned int first = 0;
 
     if (lost(device))
         return NVML_ERROR_GPU_IS_LOST;
+    if (device->instance && code("mig-lists"))
+        return code("mig-lists");
     if (version == 3 && code("v3"))
         return code("v3");
     if (mps && code("mps"))
         return code("mps");
     if (!mps)
         has("processes", &wanted);
+    if (device->instance && !mps && !has("mig-lists-all", NULL)) {
+        first = device->instance == 1 ? 0 : 1;
+        wanted = device->instance == 1 ? 1 : 2;
+    }
     if (device->index != 0)
         wanted = 0;
     if (device->index == 0 && !mps && has("growing", NULL))
@@ -268,14 +335,12 @@ static int list(const struct nvml_device *device, bool mps, int version, size_t 
     if (version == 3 && has("v3-is-v1", NULL))
         stride = sizeof(struct nvml_process_info_v1);
     for (unsigned int i = 0; i < *count; i++) {
-        struct entry entry = entry_at(i, mps);
+        struct entry entry = entry_at(first + i, mps);
+        char *row = (char *)out + i * stride;
         if (has("all-garbage", NULL))
             entry.pid = 0;
-        memset(rows, 0, sizeof rows);
-        memcpy(rows, &entry, sizeof entry);
-        if (stride > sizeof entry)
-            memset(rows + sizeof entry, 0xff, 8); /* no MIG instances */
-        memcpy((char *)out + i * stride, rows, stride);
+        memset(row, has("v3-protected", NULL) ? 0xff : 0, stride);
+        memcpy(row, &entry, stride < sizeof entry ? stride : sizeof entry);
     }
     return NVML_SUCCESS;
 }
@@ -327,23 +392,28 @@ int nvmlDeviceGetUtilizationRates(struct nvml_device *device, struct nvml_utiliz
 
 int nvmlDeviceGetPowerUsage(struct nvml_device *device, unsigned int *mw)
 {
+    double value;
+
     if (lost(device) || (device->index == 1 && has("lost-late", NULL)))
         return NVML_ERROR_GPU_IS_LOST;
-    *mw = 123456;
+    *mw = has("power-mw", &value) ? (unsigned int)value : 123456;
     return code("power");
 }
 
 #ifdef FAKE_NVML_NEW
 int nvmlDeviceGetTotalEnergyConsumption(struct nvml_device *device, unsigned long long *mj)
 {
+    double value;
+
     if (lost(device))
         return NVML_ERROR_GPU_IS_LOST;
-    *mj = 9876543210ull;
+    *mj = has("energy-mj", &value) ? (unsigned long long)value : 9876543210ull;
     return code("energy");
 }
 
 struct nvml_gpm_sample {
     struct timespec at;
+    unsigned int instance; /* 0: a whole GPU */
 };
 
 int nvmlGpmQueryDeviceSupport(struct nvml_device *device, struct nvml_gpm_support *support)
@@ -370,25 +440,159 @@ int nvmlGpmSampleGet(struct nvml_device *device, struct nvml_gpm_sample *sample)
 {
     if (lost(device))
         return NVML_ERROR_GPU_IS_LOST;
+    if (device->instance || (device->index == 0 && mig()))
+        return NVML_ERROR_INVALID_ARGUMENT;
     clock_gettime(CLOCK_MONOTONIC, &sample->at);
-    return NVML_SUCCESS;
+    sample->instance = 0;
+    return code("gpm-sample");
 }
 
-/* As strict as NVML: the samples in order, and 100 ms apart. */
+int nvmlGpmMigSampleGet(struct nvml_device *device, unsigned int gpu_instance_id, struct nvml_gpm_sample *sample)
+{
+    if (device->instance || device->index != 0 || !mig() || (gpu_instance_id != 1 && gpu_instance_id != 3))
+        return NVML_ERROR_INVALID_ARGUMENT;
+    clock_gettime(CLOCK_MONOTONIC, &sample->at);
+    sample->instance = gpu_instance_id;
+    return code("gpm-sample");
+}
+
+/* SM_UTIL of instances is 3 times the percent of their number. */
+static int metric_value(struct nvml_gpm_metric *metric, unsigned int instance)
+{
+    metric->value = 37.5;
+    switch (metric->id) {
+    case NVML_GPM_METRIC_SM_UTIL:
+        has("gpm", &metric->value);
+        metric->value = instance ? 3 * instance : metric->value;
+        return has("gpm-error", NULL) ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+    case NVML_GPM_METRIC_SM_OCCUPANCY:
+        metric->value = 25;
+        return NVML_SUCCESS;
+    case NVML_GPM_METRIC_ANY_TENSOR_UTIL:
+        metric->value = 12.5;
+        return NVML_SUCCESS;
+    case NVML_GPM_METRIC_DRAM_BW_UTIL:
+        metric->value = 50;
+        return NVML_SUCCESS;
+    case NVML_GPM_METRIC_GRAPHICS_UTIL:
+        metric->value = 80;
+        return NVML_SUCCESS;
+    case NVML_GPM_METRIC_PCIE_TX_PER_SEC:
+        metric->value = 100;
+        has("pcie", &metric->value);
+        return instance ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+    case NVML_GPM_METRIC_PCIE_RX_PER_SEC:
+        metric->value = 0.5;
+        return instance ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+    default:
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+}
+
+/* As strict as NVML: two samples of one thing, in order, and 100 ms apart. */
 int nvmlGpmMetricsGet(struct nvml_gpm_metrics_get *get)
 {
-    double value = 37.5, apart_s;
+    double apart_s;
 
-    if (get->version != NVML_GPM_METRICS_GET_VERSION || get->count != 1 ||
-        get->metrics[0].id != NVML_GPM_METRIC_SM_UTIL)
+    if (get->version != NVML_GPM_METRICS_GET_VERSION || get->sample1->instance != get->sample2->instance ||
+        (get->count > 1 && has("gpm-single", NULL)))
         return NVML_ERROR_INVALID_ARGUMENT;
     apart_s = (double)(get->sample2->at.tv_sec - get->sample1->at.tv_sec) +
               (double)(get->sample2->at.tv_nsec - get->sample1->at.tv_nsec) / 1e9;
     if (apart_s < 0.0999)
         return NVML_ERROR_INVALID_ARGUMENT;
-    has("gpm", &value);
-    get->metrics[0].value = value;
-    get->metrics[0].nvml_return = has("gpm-error", NULL) ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+    for (unsigned int i = 0; i < get->count; i++)
+        get->metrics[i].nvml_return = metric_value(&get->metrics[i], get->sample1->instance);
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMigMode(struct nvml_device *device, unsigned int *current, unsigned int *pending)
+{
+    if (lost(device))
+        return NVML_ERROR_GPU_IS_LOST;
+    if (device->index != 0 || device->instance)
+        return NVML_ERROR_NOT_SUPPORTED;
+    *current = *pending = mig() ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED;
+    return code("mig-mode");
+}
+
+int nvmlDeviceGetMaxMigDeviceCount(struct nvml_device *device, unsigned int *count)
+{
+    *count = 7;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *device, unsigned int index, struct nvml_device **instance)
+{
+    if (device->index != 0 || device->instance || !mig())
+        return NVML_ERROR_NOT_SUPPORTED;
+    if (index == 2 && code("mig-odd"))
+        return code("mig-odd");
+    if (index != 0 && (index != 2 || has("mig-one", NULL)))
+        return NVML_ERROR_NOT_FOUND;
+    *instance = &instances[index / 2];
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetGpuInstanceId(struct nvml_device *device, unsigned int *id)
+{
+    *id = device->instance;
+    return device->instance ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+int nvmlDeviceGetComputeInstanceId(struct nvml_device *device, unsigned int *id)
+{
+    *id = 0;
+    return device->instance ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+int nvmlDeviceGetAttributes_v2(struct nvml_device *device, struct nvml_attributes *attributes)
+{
+    *attributes = (struct nvml_attributes){
+        .gpu_instance_slices = 2, .compute_instance_slices = device->instance == 1 ? 2 : 1, .memory_mib = 9856};
+    return device->instance ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+}
+
+struct nvml_event_set {
+    unsigned int devices; /* a bit for each that is registered */
+    double told;          /* the Xid that was reported last */
+};
+
+int nvmlEventSetCreate(struct nvml_event_set **set)
+{
+    *set = calloc(1, sizeof **set);
+    return *set ? NVML_SUCCESS : NVML_ERROR_MEMORY;
+}
+
+int nvmlDeviceRegisterEvents(struct nvml_device *device, unsigned long long types, struct nvml_event_set *set)
+{
+    if (types != NVML_EVENT_XID_CRITICAL_ERROR || device->instance)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    set->devices |= 1u << device->index;
+    return code("register");
+}
+
+int nvmlEventSetWait_v2(struct nvml_event_set *set, struct nvml_event_data *data, unsigned int timeout_ms)
+{
+    double xid = 0;
+
+    if (timeout_ms)
+        abort(); /* carma must never wait for a driver */
+    has("xid", &xid);
+    if (xid == set->told || !(set->devices & 2u))
+        return NVML_ERROR_TIMEOUT;
+    set->told = xid;
+    *data = (struct nvml_event_data){.device = has("xid-elsewhere", NULL) ? &stranger : &devices[1],
+                                     .type = NVML_EVENT_XID_CRITICAL_ERROR,
+                                     .data = (unsigned long long)xid,
+                                     .gpu_instance_id = NVML_NO_INSTANCE,
+                                     .compute_instance_id = NVML_NO_INSTANCE};
+    return NVML_SUCCESS;
+}
+
+int nvmlEventSetFree(struct nvml_event_set *set)
+{
+    free(set);
     return NVML_SUCCESS;
 }
 #endif

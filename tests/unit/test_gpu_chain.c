@@ -23,9 +23,12 @@ static int backend_open(const char *library, void **state, struct error *err)
     return library ? error_set(err, ENODEV, "no such backend") : 0;
 }
 
-static void backend_read(void *state, struct gpu_node_reading *reading)
+static int read_code;
+
+static int backend_read(void *state, struct gpu_node_reading *reading, struct error *err)
 {
     *reading = scene;
+    return read_code ? error_set(err, read_code, "the driver is gone") : 0;
 }
 
 static int closed;
@@ -81,7 +84,9 @@ static void begin(const struct gpu_chain_link *links)
 
 static void look(void)
 {
-    gpu_chain_read(chain, &seen);
+    struct error err;
+
+    assert_int_equal(gpu_chain_read(chain, &seen, &err), 0);
     scene.at_ns += PERIOD_NS;
 }
 
@@ -114,6 +119,8 @@ static void test_a_backend_that_cannot_open(void **state)
 
 static void test_nothing_lacks_nobody_is_asked(void **state)
 {
+    struct error err;
+
     begin(with_source);
     set_all(&scene.gpus[0], GPU_SOURCE_GPM, 0);
     for (int i = 0; i < 5; i++)
@@ -121,6 +128,10 @@ static void test_nothing_lacks_nobody_is_asked(void **state)
     assert_int_equal(opened, 0);
     assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_GPM, 0);
     assert_string_equal(seen.limits, "");
+    read_code = ENODEV;
+    assert_int_equal(gpu_chain_read(chain, &seen, &err), -ENODEV);
+    assert_string_equal(err.text, "the driver is gone");
+    read_code = 0;
     end();
     assert_int_equal(closed, 1);
 }

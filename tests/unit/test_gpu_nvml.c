@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,30 +23,62 @@ static struct gpu_node_reading reading;
 static void look(const char *library, const char *words, int times)
 {
     struct error err = {""};
-    void *backend = NULL;
+    void *looker = NULL;
 
     setenv("FAKE_NVML", words, 1);
-    if (gpu_backend_nvml.open(library, &backend, &err) < 0)
+    if (gpu_backend_nvml.open(library, &looker, &err) < 0)
         fail_msg("%s", err.text);
     while (times--) {
-        gpu_backend_nvml.read(backend, &reading);
+        assert_int_equal(gpu_backend_nvml.read(looker, &reading, &err), 0);
         if (times)
             usleep(105000);
     }
+    gpu_backend_nvml.close(looker);
+}
+
+/* A backend over more than one look, while what the library says changes. */
+static void *backend;
+
+static void begin(const char *words)
+{
+    struct error err = {""};
+
+    setenv("FAKE_NVML", words, 1);
+    if (gpu_backend_nvml.open(FAKE_NEW, &backend, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+static void look_again(const char *words)
+{
+    struct error err = {""};
+
+    setenv("FAKE_NVML", words, 1);
+    if (gpu_backend_nvml.read(backend, &reading, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+static void end(void)
+{
     gpu_backend_nvml.close(backend);
+}
+
+static void assert_metric(const struct gpu_reading *gpu, enum gpu_metric metric, int64_t value)
+{
+    assert_int_equal(gpu->metrics[metric].source, GPU_SOURCE_GPM);
+    assert_int_equal(gpu->metrics[metric].value, value);
 }
 
 static void refused(const char *library, const char *words, int code, const char *why)
 {
     struct error err = {""};
-    void *backend = NULL;
+    void *none = NULL;
     int rc;
 
     setenv("FAKE_NVML", words, 1);
-    rc = gpu_backend_nvml.open(library, &backend, &err);
+    rc = gpu_backend_nvml.open(library, &none, &err);
     if (rc != code || !strstr(err.text, why))
         fail_msg("%d, '%s' (not %d about '%s')", rc, err.text, code, why);
-    assert_null(backend);
+    assert_null(none);
     assert_null(strchr(err.text, '\n'));
 }
 
@@ -66,7 +99,17 @@ static void test_everything_of_a_new_library(void **state)
     assert_int_equal(gpu->reserved_bytes, 512 * MIB);
     assert_int_equal(gpu->used_bytes, 1024 * MIB);
     assert_int_equal(gpu->utilization_permille, 900);
-    assert_int_equal(gpu->metrics[GPU_SM_ACTIVITY].value, 375);
+    assert_metric(gpu, GPU_SM_ACTIVITY, 375);
+    assert_metric(gpu, GPU_SM_OCCUPANCY, 250);
+    assert_metric(gpu, GPU_DRAM_ACTIVITY, 500);
+    assert_metric(gpu, GPU_TENSOR_ACTIVITY, 125);
+    assert_metric(gpu, GPU_GRAPHICS_ACTIVITY, 800);
+    assert_metric(gpu, GPU_PCIE_TX, 100 * MIB);
+    assert_metric(gpu, GPU_PCIE_RX, MIB / 2);
+    assert_true(gpu->metrics[GPU_PCIE_RX].at_ns >= reading.at_ns);
+    assert_int_equal(gpu->kind, GPU_WHOLE);
+    assert_int_equal(gpu->xid_count, 0);
+    assert_string_equal(reading.limits, "");
     assert_int_equal(gpu->power_mw, 123456);
     assert_int_equal(gpu->energy_mj, 9876543210);
     assert_int_equal(gpu->process_count, 2);
@@ -134,7 +177,7 @@ static void test_process_lists_fall_back(void **state)
 /* Entries of 32 or 16 bytes where 24 are promised; of the longer ones as many as the first buffer may hold. */
 static void test_drivers_that_break_a_layout(void **state)
 {
-    const char *ways[] = {"v3-is-longer,processes=32", "v3-is-v1,processes=32"};
+    const char *ways[] = {"v3-is-longer,processes=32", "v3-is-longer,v3-protected,processes=32", "v3-is-v1,processes=32"};
 
     for (size_t way = 0; way < array_size(ways); way++) {
         look(FAKE_NEW, ways[way], 1);
@@ -145,6 +188,9 @@ static void test_drivers_that_break_a_layout(void **state)
             assert_int_equal(reading.gpus[0].processes[i].used_bytes, (i + 1) * MIB);
         }
     }
+    look(FAKE_NEW, "v3-is-longer,processes=1", 1); /* one entry reads the same in any layout */
+    assert_int_equal(reading.gpus[0].process_count, 1);
+    assert_int_equal(reading.gpus[0].processes[0].used_bytes, MIB);
 }
 
 static void test_garbage_is_not_believed(void **state)
@@ -227,22 +273,285 @@ static void test_a_lost_gpu(void **state)
 /* A GPU that is lost after it was seen keeps its name; one that comes back is read again. */
 static void test_a_gpu_goes_and_comes_back(void **state)
 {
-    struct error err;
-    void *backend;
-
-    setenv("FAKE_NVML", "no-handle", 1);
-    assert_int_equal(gpu_backend_nvml.open(FAKE_NEW, &backend, &err), 0);
-    gpu_backend_nvml.read(backend, &reading);
+    begin("no-handle");
+    look_again("no-handle");
     assert_string_equal(reading.gpus[1].uuid, "");
-    setenv("FAKE_NVML", "", 1);
-    gpu_backend_nvml.read(backend, &reading);
+    look_again("");
+    assert_int_equal(reading.count, 2);
     assert_int_equal(reading.gpus[1].error, 0);
     assert_true(reading.gpus[1].valid & GPU_HAS_MEMORY);
-    setenv("FAKE_NVML", "lost", 1);
-    gpu_backend_nvml.read(backend, &reading);
+    look_again("lost");
     assert_int_equal(reading.gpus[1].error, NVML_ERROR_GPU_IS_LOST);
     assert_string_equal(reading.gpus[1].uuid, "GPU-00000000-0000-0000-0000-000000000001");
-    gpu_backend_nvml.close(backend);
+    look_again("no-handle");
+    assert_int_equal(reading.count, 2);
+    assert_string_equal(reading.gpus[1].uuid, "GPU-00000000-0000-0000-0000-000000000001");
+    look_again("");
+    assert_int_equal(reading.gpus[1].error, 0);
+    end();
+}
+
+/* One that NVML counts no more is told of as missing, not left out in silence. */
+static void test_a_gpu_that_is_counted_no_more(void **state)
+{
+    begin("count=1");
+    look_again("count=1");
+    assert_int_equal(reading.count, 1);
+    look_again("");
+    assert_int_equal(reading.count, 2);
+    look_again("count=1");
+    assert_int_equal(reading.count, 2);
+    assert_int_equal(reading.gpus[0].error, 0);
+    assert_int_equal(reading.gpus[1].error, NVML_ERROR_GPU_NOT_FOUND);
+    assert_string_equal(reading.gpus[1].uuid, "GPU-00000000-0000-0000-0000-000000000001");
+    look_again("count=100"); /* more than there can be: those that are there are read */
+    assert_int_equal(reading.gpus[1].error, 0);
+    assert_int_equal(reading.count, GPU_MAX_DEVICES);
+    end();
+}
+
+/* The index is NVML's to change; the UUID is who a GPU is, and its readings follow it. */
+static void test_the_index_changes(void **state)
+{
+    begin("");
+    look_again("xid=48");
+    assert_int_equal(reading.gpus[1].xid, 48);
+    look_again("xid=48,swap");
+    assert_int_equal(reading.count, 2);
+    assert_string_equal(reading.gpus[0].uuid, "GPU-00000000-0000-0000-0000-000000000001");
+    assert_int_equal(reading.gpus[0].index, 0);
+    assert_int_equal(reading.gpus[0].xid, 48);
+    assert_string_equal(reading.gpus[0].name, "Fake GPU 1");
+    assert_int_equal(reading.gpus[0].process_count, 0);
+    assert_string_equal(reading.gpus[1].uuid, "GPU-00000000-0000-0000-0000-000000000000");
+    assert_int_equal(reading.gpus[1].process_count, 2);
+    /* the one that is lost is the one that was at the index that fails, not a new one */
+    look_again("xid=48,swap,no-handle");
+    assert_int_equal(reading.count, 2);
+    look_again("xid=48,twins"); /* one UUID twice: the second is nobody */
+    assert_int_equal(reading.count, 3);
+    assert_int_equal(reading.gpus[0].error, 0);
+    assert_string_equal(reading.gpus[0].uuid, "GPU-00000000-0000-0000-0000-000000000000");
+    assert_int_equal(reading.gpus[1].error, NVML_ERROR_GPU_NOT_FOUND);
+    assert_int_equal(reading.gpus[2].error, NVML_ERROR_UNKNOWN);
+    assert_string_equal(reading.gpus[2].uuid, "");
+    end();
+}
+
+static void test_identity_that_is_not_told(void **state)
+{
+    begin("uuid=3");
+    look_again("uuid=3");
+    assert_int_equal(reading.count, 2);
+    assert_int_equal(reading.gpus[0].error, NVML_ERROR_NOT_SUPPORTED);
+    assert_string_equal(reading.gpus[0].uuid, "");
+    look_again("long-uuid");
+    assert_int_equal(reading.gpus[0].error, NVML_ERROR_UNKNOWN);
+    look_again("");
+    assert_int_equal(reading.count, 2);
+    assert_int_equal(reading.gpus[0].error, 0);
+    look_again("uuid=10"); /* a time-out of this one query: the handle still is the GPU's */
+    assert_int_equal(reading.gpus[0].error, 0);
+    assert_true(reading.gpus[0].valid & GPU_HAS_MEMORY);
+    assert_string_equal(reading.gpus[0].uuid, "GPU-00000000-0000-0000-0000-000000000000");
+    end();
+}
+
+/* Where the driver was unloaded or replaced, only a new session helps. */
+static void test_a_driver_reload(void **state)
+{
+    static const struct {
+        const char *words;
+        bool over;
+    } cases[] = {{"gone=1", true}, {"gone=9", true}, {"gone=18", true}, {"gone=999", false}, {"gone=15", false}};
+
+    for (size_t i = 0; i < array_size(cases); i++) {
+        struct error err = {""};
+        begin("");
+        look_again("");
+        setenv("FAKE_NVML", cases[i].words, 1);
+        assert_int_equal(gpu_backend_nvml.read(backend, &reading, &err), cases[i].over ? -ENODEV : 0);
+        if (cases[i].over)
+            assert_non_null(strstr(err.text, "lost its driver"));
+        else
+            assert_int_equal(reading.count, 2);
+        end();
+    }
+}
+
+static void test_xids(void **state)
+{
+    int64_t first_ns;
+
+    begin("");
+    look_again("");
+    assert_int_equal(reading.gpus[1].xid_count, 0);
+    assert_int_equal(reading.gpus[1].xid_at_ns, 0);
+    look_again("xid=31");
+    first_ns = reading.at_ns;
+    look_again("xid=31");
+    assert_int_equal(reading.gpus[0].xid_count, 0);
+    assert_int_equal(reading.gpus[1].xid, 31);
+    assert_int_equal(reading.gpus[1].xid_count, 1);
+    assert_int_equal(reading.gpus[1].xid_at_ns, first_ns);
+    look_again("xid=79,lost"); /* what it said before it went is kept */
+    assert_int_equal(reading.gpus[1].error, NVML_ERROR_GPU_IS_LOST);
+    assert_int_equal(reading.gpus[1].xid, 79);
+    assert_int_equal(reading.gpus[1].xid_count, 2);
+    look_again("xid=94,xid-elsewhere");
+    assert_int_equal(reading.gpus[0].xid_count + reading.gpus[1].xid_count, 2);
+    end();
+    begin("register=3");
+    look_again("register=3");
+    assert_string_equal(reading.limits, "");
+    assert_true(reading.gpus[1].valid & GPU_HAS_MEMORY);
+    end();
+}
+
+static void test_mig(void **state)
+{
+    const struct gpu_reading *gpu = &reading.gpus[0], *first = &reading.gpus[1], *second = &reading.gpus[2];
+
+    look(FAKE_NEW, "mig", 2);
+    assert_int_equal(reading.count, 4);
+    assert_int_equal(gpu->kind, GPU_PARTITIONED);
+    assert_string_equal(gpu->parent, "");
+    assert_int_equal(gpu->valid, GPU_HAS_MEMORY | GPU_HAS_PROCESSES | GPU_HAS_POWER | GPU_HAS_ENERGY);
+    assert_int_equal(gpu->process_count, 3);
+    assert_int_equal(first->kind, GPU_INSTANCE);
+    assert_string_equal(first->uuid, "MIG-00000000-0000-0000-0000-0000000000010");
+    assert_string_equal(first->parent, gpu->uuid);
+    assert_string_equal(first->name, "Fake GPU MIG 1g.5gb number 0");
+    assert_int_equal(first->gpu_instance, 1);
+    assert_int_equal(first->compute_instance, 0);
+    assert_int_equal(first->valid, GPU_HAS_MEMORY | GPU_HAS_PROCESSES);
+    assert_int_equal(first->total_bytes, 4862 * MIB);
+    assert_int_equal(first->used_bytes, MIB);
+    assert_int_equal(first->process_count, 1);
+    assert_int_equal(first->processes[0].pid, 1000);
+    assert_metric(first, GPU_SM_ACTIVITY, 30);
+    assert_metric(first, GPU_TENSOR_ACTIVITY, 125);
+    assert_int_equal(first->metrics[GPU_PCIE_TX].source, GPU_SOURCE_NONE); /* this one is refused, the others are not */
+    assert_int_equal(second->gpu_instance, 3);
+    assert_int_equal(second->process_count, 2);
+    assert_int_equal(second->processes[1].pid, 1002);
+    assert_metric(second, GPU_SM_ACTIVITY, 90);
+    assert_int_equal(reading.gpus[3].kind, GPU_WHOLE);
+    assert_metric(&reading.gpus[3], GPU_SM_ACTIVITY, 375);
+    assert_string_equal(reading.limits, "");
+}
+
+static void test_processes_of_an_instance(void **state)
+{
+    const char *ways[] = {"mig,mig-lists-all", "mig,mig-lists=3", "mig,mig-lists=999", "mig,v3=13", "mig,mig-lists=3,v3=25"};
+    const struct gpu_reading *first = &reading.gpus[1], *second = &reading.gpus[2];
+
+    for (size_t i = 0; i < array_size(ways); i++) {
+        look(FAKE_NEW, ways[i], 1);
+        assert_true(first->valid & second->valid & GPU_HAS_PROCESSES);
+        assert_int_equal(first->process_count, 1);
+        assert_int_equal(first->processes[0].pid, 1000);
+        assert_int_equal(second->process_count, 2);
+        assert_int_equal(second->processes[0].pid, 1001);
+    }
+    look(FAKE_NEW, "mig,mig-unnamed", 1); /* the handle's own list needs no names */
+    assert_int_equal(second->process_count, 2);
+    look(FAKE_NEW, "mig,mig-unnamed,mig-lists=3", 1); /* the parent's does */
+    assert_false((first->valid | second->valid) & GPU_HAS_PROCESSES);
+    assert_int_equal(second->process_count, 0);
+    /* the last use more than an instance has: nonsense in the second's list, no matter in the first's */
+    look(FAKE_NEW, "mig,mig-lists-all,processes=5862", 1);
+    assert_true(first->valid & GPU_HAS_PROCESSES);
+    assert_int_equal(first->process_count, 1);
+    assert_false(second->valid & GPU_HAS_PROCESSES);
+}
+
+static void test_mig_changes(void **state)
+{
+    begin("");
+    look_again("");
+    assert_int_equal(reading.count, 2);
+    assert_int_equal(reading.gpus[0].kind, GPU_WHOLE);
+    look_again("mig");
+    assert_int_equal(reading.count, 4);
+    assert_int_equal(reading.gpus[0].kind, GPU_PARTITIONED);
+    look_again("mig-one");
+    assert_int_equal(reading.count, 3);
+    assert_string_equal(reading.gpus[1].uuid, "MIG-00000000-0000-0000-0000-0000000000010");
+    look_again("mig,mig-odd=10"); /* a time-out: there was none before, so there is none */
+    assert_int_equal(reading.count, 3);
+    look_again("mig");
+    look_again("mig,mig-odd=10"); /* now it may still be there */
+    assert_int_equal(reading.count, 4);
+    look_again("mig,mig-mode=10"); /* no answer is no change */
+    assert_int_equal(reading.gpus[0].kind, GPU_PARTITIONED);
+    look_again("mig,gone=999"); /* the parent failed, and so did they, under their names */
+    assert_int_equal(reading.count, 4);
+    assert_int_equal(reading.gpus[0].error, 0);
+    look_again("mig,gone=15");
+    assert_int_equal(reading.count, 4);
+    assert_int_equal(reading.gpus[2].error, NVML_ERROR_GPU_IS_LOST);
+    assert_int_equal(reading.gpus[2].valid, 0);
+    assert_int_equal(reading.gpus[2].kind, GPU_INSTANCE);
+    assert_string_equal(reading.gpus[2].uuid, "MIG-00000000-0000-0000-0000-0000000000030");
+    look_again("");
+    assert_int_equal(reading.count, 2);
+    assert_int_equal(reading.gpus[0].kind, GPU_WHOLE);
+    look_again("mig,long-uuid,uuid=10"); /* nobody has a name now */
+    end();
+}
+
+static void test_instances_without_a_name(void **state)
+{
+    look(FAKE_NEW, "mig,mig-plain-names", 1);
+    assert_string_equal(reading.gpus[1].name, "Fake GPU 0 MIG 2g.10gb");
+    assert_string_equal(reading.gpus[2].name, "Fake GPU 0 MIG 1c.2g.10gb");
+}
+
+static void test_what_is_denied_is_said(void **state)
+{
+    const struct gpu_reading *gpu = &reading.gpus[0];
+
+    look(FAKE_NEW, "gpm-sample=4", 2);
+    assert_int_equal(gpu->metrics[GPU_SM_ACTIVITY].source, GPU_SOURCE_NONE);
+    assert_true(gpu->valid & GPU_HAS_UTILIZATION);
+    assert_non_null(strstr(reading.limits, "no permission for GPM metrics: run as root"));
+    look(FAKE_NEW, "v3=4,register=4,energy=4,mig,mig-odd=4", 1);
+    assert_non_null(strstr(reading.limits, "no permission for processes, Xid events, MIG instances, some counters: "));
+    assert_null(strchr(reading.limits, '\n'));
+    look(FAKE_NEW, "mig,gpm-sample=4", 2);
+    assert_non_null(strstr(reading.limits, "no permission for GPM metrics, MIG instances: "));
+    assert_true(reading.gpus[1].valid & GPU_HAS_MEMORY);
+}
+
+/* Codes that stand for "not available" are no values. */
+static void test_values_that_cannot_be(void **state)
+{
+    look(FAKE_NEW, "power-mw=4294967295", 1);
+    assert_false(reading.gpus[0].valid & GPU_HAS_POWER);
+    look(FAKE_NEW, "energy-mj=9223372036854775808", 1);
+    assert_false(reading.gpus[0].valid & GPU_HAS_ENERGY);
+    look(FAKE_NEW, "total=0", 1);
+    assert_false(reading.gpus[0].valid & GPU_HAS_MEMORY);
+    look(FAKE_NEW, "total=1400", 1); /* 512 are reserved and 1024 in use */
+    assert_false(reading.gpus[0].valid & GPU_HAS_MEMORY);
+    look(FAKE_NEW, "total=1536", 1);
+    assert_true(reading.gpus[0].valid & GPU_HAS_MEMORY);
+    look(FAKE_NEW, "pcie=140737488355328", 2); /* DCGM's blank, in case NVML ever shows it */
+    assert_int_equal(reading.gpus[0].metrics[GPU_PCIE_TX].source, GPU_SOURCE_NONE);
+    assert_metric(&reading.gpus[0], GPU_PCIE_RX, MIB / 2);
+}
+
+/* A counter that began again after a driver reload is shown as it is: who sums it up differences it. */
+static void test_an_energy_counter_that_restarts(void **state)
+{
+    begin("");
+    look_again("energy-mj=5000");
+    assert_int_equal(reading.gpus[0].energy_mj, 5000);
+    look_again("energy-mj=12");
+    assert_int_equal(reading.gpus[0].energy_mj, 12);
+    assert_true(reading.gpus[0].valid & GPU_HAS_ENERGY);
+    end();
 }
 
 static void test_sm_activity(void **state)
@@ -259,6 +568,11 @@ static void test_sm_activity(void **state)
         look(FAKE_NEW, impossible[i], 2);
         assert_false(gpu->metrics[GPU_SM_ACTIVITY].source);
     }
+    look(FAKE_NEW, "gpm-error", 2); /* the others are not lost with it */
+    assert_metric(gpu, GPU_SM_OCCUPANCY, 250);
+    look(FAKE_NEW, "gpm-single", 2); /* a library that does not know one of them refuses the call */
+    assert_metric(gpu, GPU_SM_ACTIVITY, 375);
+    assert_metric(gpu, GPU_PCIE_TX, 100 * MIB);
     look(FAKE_NEW, "gpm=100.4", 2); /* noise of a busy GPU */
     assert_true(gpu->metrics[GPU_SM_ACTIVITY].source);
     assert_int_equal(gpu->metrics[GPU_SM_ACTIVITY].value, 1000);
@@ -269,20 +583,17 @@ static void test_sm_activity(void **state)
 /* Looks closer together than GPM allows: the value comes from the last sample that is old enough. */
 static void test_sm_activity_of_frequent_looks(void **state)
 {
-    struct error err;
-    void *backend;
     int values = 0;
     int64_t first_ns = 0;
 
-    setenv("FAKE_NVML", "", 1);
-    assert_int_equal(gpu_backend_nvml.open(FAKE_NEW, &backend, &err), 0);
+    begin("");
     for (int i = 0; i < 12; i++) {
-        gpu_backend_nvml.read(backend, &reading);
+        look_again("");
         first_ns = i ? first_ns : reading.at_ns;
         values += reading.gpus[0].metrics[GPU_SM_ACTIVITY].source != 0;
         usleep(30000);
     }
-    gpu_backend_nvml.close(backend);
+    end();
     assert_in_range(values, 1, (reading.at_ns - first_ns) / (100 * NS_PER_MS) + 1);
 }
 
@@ -317,6 +628,18 @@ int main(void)
         cmocka_unit_test(test_unsupported_is_never_zero),
         cmocka_unit_test(test_a_lost_gpu),
         cmocka_unit_test(test_a_gpu_goes_and_comes_back),
+        cmocka_unit_test(test_a_gpu_that_is_counted_no_more),
+        cmocka_unit_test(test_the_index_changes),
+        cmocka_unit_test(test_identity_that_is_not_told),
+        cmocka_unit_test(test_a_driver_reload),
+        cmocka_unit_test(test_xids),
+        cmocka_unit_test(test_mig),
+        cmocka_unit_test(test_processes_of_an_instance),
+        cmocka_unit_test(test_mig_changes),
+        cmocka_unit_test(test_instances_without_a_name),
+        cmocka_unit_test(test_what_is_denied_is_said),
+        cmocka_unit_test(test_values_that_cannot_be),
+        cmocka_unit_test(test_an_energy_counter_that_restarts),
         cmocka_unit_test(test_sm_activity),
         cmocka_unit_test(test_sm_activity_of_frequent_looks),
         cmocka_unit_test(test_libraries_that_cannot_serve),
