@@ -1,16 +1,9 @@
 /* The monitor's window over signals that change now and then: exact, from the changes alone. */
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/window_stats.h"
 #include "sim/sim_internal.h"
-
-/* For so long the signal was there. */
-struct window_part {
-    double level;
-    double ns;
-};
 
 static const struct sim_change *change_at(const struct sim_gpu *gpu, size_t i)
 {
@@ -81,7 +74,8 @@ static size_t cut(struct sim *sim, const struct sim_gpu *gpu, enum sim_signal si
     for (size_t i = 0; i <= gpu->change_count; i++) {
         int64_t until_ns = i < gpu->change_count ? change_at(gpu, i)->at_ns : sim->now_ns;
         if (until_ns > at_ns) {
-            sim->parts[count++] = (struct window_part){.level = level, .ns = (double)(until_ns - at_ns)};
+            sim->parts[count++] = (struct window_part){
+                .level = level, .samples = (double)(until_ns - at_ns) / (double)sim->options->sample_period_ns};
             at_ns = until_ns;
         }
         level = i < gpu->change_count ? change_at(gpu, i)->levels[signal] : 0;
@@ -89,41 +83,10 @@ static size_t cut(struct sim *sim, const struct sim_gpu *gpu, enum sim_signal si
     return count;
 }
 
-/* Exponential moving average over the window's samples, the newest weighing 2 / (n + 1). */
-static double moving_average(const struct sim *sim, size_t count)
-{
-    double period_ns = (double)sim->options->sample_period_ns;
-    double samples = (double)sim->options->core.window_ns / period_ns, keep = 1 - 2 / (samples + 1);
-    double average = sim->parts[0].level;
-
-    for (size_t i = 1; i < count; i++)
-        average = sim->parts[i].level + (average - sim->parts[i].level) * pow(keep, sim->parts[i].ns / period_ns);
-    return average;
-}
-
-static int compare_parts(const void *left, const void *right)
-{
-    const struct window_part *a = left, *b = right;
-
-    return (a->level > b->level) - (a->level < b->level);
-}
-
-/* Of sorted parts: the lowest level that holds, or is undercut, for that share of the window. */
-static double percentile(const struct sim *sim, size_t count, double share)
-{
-    double wanted_ns = share * (double)sim->options->core.window_ns, ns = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        ns += sim->parts[i].ns;
-        if (ns >= wanted_ns)
-            return sim->parts[i].level;
-    }
-    return sim->parts[count - 1].level;
-}
-
 double window_statistic(struct sim *sim, struct sim_gpu *gpu, enum sim_signal signal)
 {
     uint32_t statistic = sim->options->core.statistic;
+    double capacity = (double)sim->options->core.window_ns / (double)sim->options->sample_period_ns;
     double average, median, p95;
     int64_t from_ns;
     size_t count;
@@ -134,17 +97,17 @@ double window_statistic(struct sim *sim, struct sim_gpu *gpu, enum sim_signal si
     if (statistic == STATISTIC_MEAN)
         return mean(sim, gpu, signal, from_ns);
     count = cut(sim, gpu, signal, from_ns);
-    average = moving_average(sim, count);
+    average = window_ema(sim->parts, count, capacity);
     if (statistic == STATISTIC_EMA)
         return average;
-    qsort(sim->parts, count, sizeof *sim->parts, compare_parts);
-    median = percentile(sim, count, 0.5);
-    p95 = percentile(sim, count, 0.95);
+    window_sort(sim->parts, count);
+    median = window_percentile(sim->parts, count, capacity, 0.5);
+    p95 = window_percentile(sim->parts, count, capacity, 0.95);
     if (statistic == STATISTIC_MEDIAN)
         return median;
     if (statistic == STATISTIC_P95)
         return p95;
-    return 0.2 * mean(sim, gpu, signal, from_ns) + 0.3 * median + 0.3 * p95 + 0.2 * average; /* STATISTIC_RISK */
+    return window_risk(mean(sim, gpu, signal, from_ns), median, p95, average); /* STATISTIC_RISK */
 }
 
 bool window_settled(const struct sim *sim, const struct sim_gpu *gpu)

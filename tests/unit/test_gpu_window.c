@@ -1,4 +1,4 @@
-/* The sliding window against a model that keeps every sample. */
+/* The sliding window against a model that keeps every sample, and its statistics against those of the simulator. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,11 +6,13 @@
 
 #include <cmocka.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../property/random.h"
 #include "base/memory.h"
 #include "base/units.h"
 #include "gpu/window.h"
+#include "sim/sim_internal.h"
 
 #define MODEL_MAX 4096
 
@@ -52,7 +54,7 @@ static void test_empty_and_unmeasured(void **state)
     struct gpu_window window;
     int64_t count = 77;
 
-    gpu_window_init(&window, NS_PER_SEC);
+    gpu_window_init(&window, NS_PER_SEC, NS_PER_SEC);
     assert_int_equal(gpu_window_mean(&window, 0, &count), -1);
     assert_int_equal(count, 0);
     gpu_window_push(&window, 10, -1);
@@ -68,7 +70,7 @@ static void test_edges_and_rounding(void **state)
     struct gpu_window window;
     int64_t count;
 
-    gpu_window_init(&window, 90 * NS_PER_SEC);
+    gpu_window_init(&window, 90 * NS_PER_SEC, NS_PER_SEC);
     gpu_window_push(&window, 100 * NS_PER_SEC, 100);
     gpu_window_push(&window, 101 * NS_PER_SEC, 201);
     assert_int_equal(gpu_window_mean(&window, 101 * NS_PER_SEC, &count), 151); /* 150.5 */
@@ -92,7 +94,7 @@ static void test_sparse_samples_are_exact(void **state)
         model->count = 0;
         model->length_ns = random_range(&random, GPU_WINDOW_SLOTS, 1000000);
         spacing_ns = (model->length_ns + GPU_WINDOW_SLOTS - 1) / GPU_WINDOW_SLOTS;
-        gpu_window_init(&window, model->length_ns);
+        gpu_window_init(&window, model->length_ns, spacing_ns);
         for (int i = 0; i < 1500; i++) {
             int64_t sum, count, wanted;
             int32_t permille = (int32_t)random_range(&random, -100, 1000);
@@ -121,7 +123,7 @@ static void test_dense_samples_lose_one_slot_at_most(void **state)
         model->count = 0;
         model->length_ns = random_range(&random, 10, 100000);
         spacing_ns = (model->length_ns + GPU_WINDOW_SLOTS - 1) / GPU_WINDOW_SLOTS;
-        gpu_window_init(&window, model->length_ns);
+        gpu_window_init(&window, model->length_ns, spacing_ns);
         for (int i = 0; i < 2000; i++) {
             int64_t all, fewest, count;
             int32_t permille = (int32_t)random_range(&random, 0, 1000);
@@ -142,7 +144,7 @@ static void test_a_clock_set_back(void **state)
     struct gpu_window window;
     int64_t count;
 
-    gpu_window_init(&window, 90 * NS_PER_SEC);
+    gpu_window_init(&window, 90 * NS_PER_SEC, NS_PER_SEC);
     for (int i = 1; i <= 10; i++)
         gpu_window_push(&window, i * NS_PER_SEC, 100 * i);
     gpu_window_push(&window, 3 * NS_PER_SEC + 5, -1); /* it need not be measured to tell the time */
@@ -159,11 +161,84 @@ static void test_thinning_keeps_the_sum(void **state)
     struct gpu_window window;
     int64_t count;
 
-    gpu_window_init(&window, 1000 * GPU_WINDOW_SLOTS);
+    gpu_window_init(&window, 1000 * GPU_WINDOW_SLOTS, 1000);
     for (int i = 0; i < 1000; i++)
         gpu_window_push(&window, 5000, i < 750 ? 1000 : 0);
     assert_int_equal(gpu_window_mean(&window, 5000, &count), 750);
     assert_int_equal(count, 1000);
+}
+
+/* Nine samples, the statistics worked out by hand. */
+static void test_statistics_by_hand(void **state)
+{
+    static const int32_t samples[] = {900, 100, 200, 300, 400, 500, 600, 700, 800};
+    struct gpu_window window;
+    double ema = 900;
+
+    gpu_window_init(&window, 9 * NS_PER_SEC, NS_PER_SEC);
+    for (int i = 0; i < 9; i++) {
+        gpu_window_push(&window, i * NS_PER_SEC, samples[i]);
+        if (i)
+            ema += (samples[i] - ema) * 2 / 10;
+    }
+    assert_int_equal(gpu_window_statistic(&window, STATISTIC_MEAN, 8 * NS_PER_SEC), 500);
+    assert_int_equal(gpu_window_statistic(&window, STATISTIC_MEDIAN, 8 * NS_PER_SEC), 500);
+    assert_int_equal(gpu_window_statistic(&window, STATISTIC_P95, 8 * NS_PER_SEC), 900);
+    assert_int_equal(gpu_window_statistic(&window, STATISTIC_EMA, 8 * NS_PER_SEC), (int)(ema + 0.5));
+    assert_int_equal(gpu_window_statistic(&window, STATISTIC_RISK, 8 * NS_PER_SEC),
+                     (int)(0.2 * 500 + 0.3 * 500 + 0.3 * 900 + 0.2 * ema + 0.5));
+    assert_int_equal(gpu_window_statistic(&window, STATISTIC_P95, 100 * NS_PER_SEC), -1); /* all have left */
+}
+
+/* A signal that changes at whole seconds, seen by the simulator as changes and by the daemon as a sample each second:
+ * each statistic of a full window is the same, but for rounding. */
+static void test_agrees_with_the_simulator(void **state)
+{
+    struct random random = {4711};
+    struct sim_options options = {.sample_period_ns = NS_PER_SEC};
+    struct sim sim = {.options = &options};
+
+    print_message("seed %llu\n", (unsigned long long)random.state);
+    for (int round = 0; round < 200; round++) {
+        struct sim_gpu gpu = {0};
+        struct gpu_window window;
+        int64_t seconds = random_range(&random, 2, 120);
+        int32_t permille = 0;
+        options.core.window_ns = seconds * NS_PER_SEC;
+        gpu_window_init(&window, options.core.window_ns, NS_PER_SEC);
+        for (int64_t second = 0; second < 3 * seconds; second++) {
+            sim.now_ns = second * NS_PER_SEC;
+            if (second == 0 || random_range(&random, 0, 9) == 0) {
+                permille = (int32_t)random_range(&random, 0, 1000);
+                gpu.levels[SIGNAL_DRAM] = permille / 1000.0;
+                window_note(&sim, &gpu);
+            }
+            gpu_window_push(&window, (second + 1) * NS_PER_SEC, permille); /* of the second that then has passed */
+        }
+        sim.now_ns = 3 * seconds * NS_PER_SEC;
+        for (enum window_statistic statistic = STATISTIC_MEAN; statistic <= STATISTIC_RISK; statistic++) {
+            options.core.statistic = statistic;
+            double simulated = window_statistic(&sim, &gpu, SIGNAL_DRAM) * 1000;
+            int32_t measured = gpu_window_statistic(&window, statistic, sim.now_ns);
+            if (measured < simulated - 0.501 || measured > simulated + 0.501)
+                fail_msg("round %d, statistic %d: %d, simulated %f", round, (int)statistic, measured, simulated);
+        }
+        free(gpu.changes);
+    }
+    free(sim.parts);
+}
+
+/* A sample each 10 ms of a minute: what 256 slots keep of them is near enough. */
+static void test_statistics_of_thinned_samples(void **state)
+{
+    struct gpu_window window;
+
+    gpu_window_init(&window, 60 * NS_PER_SEC, 10 * NS_PER_MS);
+    for (int i = 0; i < 6000; i++)
+        gpu_window_push(&window, i * 10 * NS_PER_MS, i / 100 % 2 ? 800 : 200); /* seconds of 800 and of 200 */
+    assert_in_range(gpu_window_statistic(&window, STATISTIC_MEAN, 60 * NS_PER_SEC - 1), 499, 501);
+    assert_in_range(gpu_window_statistic(&window, STATISTIC_P95, 60 * NS_PER_SEC - 1), 795, 800);
+    assert_in_range(gpu_window_statistic(&window, STATISTIC_EMA, 60 * NS_PER_SEC - 1), 500, 540);
 }
 
 int main(void)
@@ -172,6 +247,8 @@ int main(void)
         cmocka_unit_test(test_empty_and_unmeasured),     cmocka_unit_test(test_edges_and_rounding),
         cmocka_unit_test(test_sparse_samples_are_exact), cmocka_unit_test(test_dense_samples_lose_one_slot_at_most),
         cmocka_unit_test(test_a_clock_set_back),         cmocka_unit_test(test_thinning_keeps_the_sum),
+        cmocka_unit_test(test_statistics_by_hand),       cmocka_unit_test(test_agrees_with_the_simulator),
+        cmocka_unit_test(test_statistics_of_thinned_samples),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

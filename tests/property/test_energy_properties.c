@@ -1,0 +1,382 @@
+/* Energy by job: what must hold whatever comes and goes, and how near the model is to the virtual node's truth. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "contention/contention.h"
+#include "daemon/energy.h"
+#include "random.h"
+#include "vnode/physics.h"
+
+#define START_NS (1700000000 * NS_PER_SEC)
+
+static int64_t sum_of_accounts(const struct energy_meter *meter)
+{
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < meter->count; i++)
+        sum += meter->accounts[i].mj;
+    return sum;
+}
+
+static int64_t of(struct energy_meter *meter, uint64_t party)
+{
+    return energy_meter_account(meter, party)->mj;
+}
+
+static struct energy_resident resident(uint64_t party, uint32_t sharers, int32_t activity)
+{
+    return (struct energy_resident){
+        .party = party, .target_permille = 1000, .sharers = sharers, .activity_permille = activity};
+}
+
+/* To within a rounding of each of the two parts, the idle one and the rest. */
+static void assert_mj(int64_t mj, int64_t wanted)
+{
+    assert_in_range(mj - wanted + 2, 0, 4);
+}
+
+/* 50 W idle, learned in the first second with nobody there. */
+static void begin(struct energy_meter *meter)
+{
+    energy_meter_init(meter);
+    energy_meter_read(meter, START_NS, 1000, 50000);
+    energy_meter_read(meter, START_NS + NS_PER_SEC, 51000, 50000);
+    assert_int_equal(meter->idle_mw, 50000);
+    assert_int_equal(of(meter, ENERGY_IDLE), 50000);
+}
+
+static int64_t second(int64_t n)
+{
+    return START_NS + n * NS_PER_SEC;
+}
+
+/* ---- By hand ---- */
+
+static void idle_by_presence_the_rest_by_activity(void **state)
+{
+    struct energy_resident both[] = {resident(1, 2, 300), resident(2, 2, 600)};
+    struct energy_meter meter;
+
+    begin(&meter);
+    energy_meter_set_residents(&meter, second(1), both, 2);
+    assert_int_equal(energy_meter_read(&meter, second(2), 51000 + 200000, 200000), 200000);
+    assert_int_equal(of(&meter, 1), 25000 + 50000);
+    assert_int_equal(of(&meter, 2), 25000 + 100000);
+    assert_int_equal(of(&meter, ENERGY_IDLE), 50000);
+    energy_meter_release(&meter);
+}
+
+/* Somebody who comes in the middle of an interval is there for its second half. */
+static void presence_is_weighed_moment_by_moment(void **state)
+{
+    struct energy_resident first = resident(1, 1, 500), both[] = {resident(1, 2, 500), resident(2, 2, 500)};
+    struct energy_meter meter;
+
+    begin(&meter);
+    energy_meter_set_residents(&meter, second(1) + NS_PER_SEC / 4, &first, 1);
+    energy_meter_set_residents(&meter, second(1) + NS_PER_SEC / 2, both, 2);
+    energy_meter_read(&meter, second(2), 51000 + 150000, 150000);
+    assert_mj(of(&meter, ENERGY_IDLE), 50000 + 12500); /* a quarter of 50 J */
+    assert_mj(of(&meter, 1), 12500 + 12500 + 60000);   /* 100 J, 3 parts of 5 */
+    assert_mj(of(&meter, 2), 12500 + 40000);
+    energy_meter_release(&meter);
+}
+
+static void nothing_known_or_active_is_shared_by_presence(void **state)
+{
+    struct energy_resident both[] = {resident(1, 2, 0), resident(ENERGY_FOREIGN, 2, 0)};
+    struct energy_meter meter;
+
+    energy_meter_init(&meter);
+    energy_meter_set_residents(&meter, second(0), both, 2); /* from the start: idle power is never seen */
+    energy_meter_read(&meter, second(0), 77, 90000);
+    energy_meter_read(&meter, second(1), 90077, 90000);
+    assert_int_equal(meter.idle_mw, -1);
+    assert_int_equal(of(&meter, 1), 45000);
+    assert_int_equal(of(&meter, ENERGY_FOREIGN), 45000);
+    assert_int_equal(of(&meter, ENERGY_IDLE), 0);
+    energy_meter_release(&meter);
+}
+
+/* A third of the GPU, two jobs on it; a sixth, one; the rest is not partitioned. */
+static void mig_by_instance(void **state)
+{
+    struct energy_resident all[] = {{1, 300, 2, 400}, {2, 300, 2, 400}, {3, 200, 1, 400}};
+    struct energy_meter meter;
+
+    begin(&meter);
+    energy_meter_set_residents(&meter, second(1), all, 3);
+    energy_meter_read(&meter, second(2), 51000 + 50000 + 80000, 130000);
+    assert_mj(of(&meter, 1), 7500 + 30000);
+    assert_mj(of(&meter, 2), 7500 + 30000);
+    assert_mj(of(&meter, 3), 10000 + 20000);
+    assert_mj(of(&meter, ENERGY_IDLE), 50000 + 25000);
+    energy_meter_release(&meter);
+}
+
+static void counters_that_misbehave(void **state)
+{
+    struct energy_resident one = resident(1, 1, 500);
+    int64_t counter_mj = INT64_C(4000000000000);
+    struct energy_meter meter;
+
+    begin(&meter);
+    energy_meter_set_residents(&meter, second(1), &one, 1);
+    assert_int_equal(energy_meter_read(&meter, second(2), 7000, 100000), 7000); /* the driver was loaded anew */
+    assert_int_equal(energy_meter_read(&meter, second(3), counter_mj, 100000), 100000); /* beyond belief: by power */
+    assert_int_equal(energy_meter_read(&meter, second(4), counter_mj + 200000, 100000), 200000);
+    assert_int_equal(energy_meter_read(&meter, second(5), -1, 100000), 0); /* not to be had: waited for */
+    assert_int_equal(energy_meter_read(&meter, second(9), counter_mj + 700000, 100000), 500000);
+    assert_int_equal(of(&meter, 1), 7000 + 100000 + 200000 + 500000);
+    assert_int_equal(sum_of_accounts(&meter), meter.counted_mj);
+    energy_meter_release(&meter);
+}
+
+/* No counter: power, without losing parts of a millijoule. */
+static void power_integrated(void **state)
+{
+    struct energy_resident one = resident(1, 1, 500);
+    struct energy_meter meter;
+
+    energy_meter_init(&meter);
+    energy_meter_set_residents(&meter, START_NS, &one, 1);
+    for (int i = 0; i <= 3000; i++)
+        energy_meter_read(&meter, START_NS + i * NS_PER_MS, -1, 333);
+    assert_int_equal(of(&meter, 1), 999);
+    energy_meter_read(&meter, START_NS + 3000 * NS_PER_MS + NS_PER_SEC, -1, 1333); /* the mean of both ends */
+    assert_int_equal(of(&meter, 1), 999 + 833);
+    energy_meter_release(&meter);
+}
+
+/* A daemon that was away: the jobs that were there all along have used what the counter says. */
+static void restored(void **state)
+{
+    struct energy_resident one = resident(4, 1, 500);
+    struct energy_meter meter;
+
+    energy_meter_init(&meter);
+    energy_meter_restore(&meter, second(0), 5000, 40000);
+    energy_meter_restore_account(&meter, 4, 123);
+    energy_meter_set_residents(&meter, second(0), &one, 1);
+    energy_meter_set_residents(&meter, second(100), &one, 1);
+    assert_int_equal(energy_meter_read(&meter, second(100), 5000 + 9000000, 90000), 9000000);
+    assert_int_equal(of(&meter, 4), 123 + 9000000);
+    energy_meter_release(&meter);
+    energy_meter_init(&meter);
+    energy_meter_restore(&meter, second(0), -1, 40000); /* without a counter nobody knows */
+    assert_int_equal(energy_meter_read(&meter, second(100), -1, 90000), 0);
+    assert_int_equal(meter.idle_mw, 40000);
+    energy_meter_release(&meter);
+}
+
+/* ---- Whatever comes ---- */
+
+#define PARTIES 6
+
+/* The sum over jobs, idle and foreign is exactly what the counter has risen by (after a reset: what it shows), whatever the
+ * intervals, comings, goings and accounts closed in between; and nobody's energy shrinks. */
+static void sums_are_exact(void **state)
+{
+    struct random random = {20240607};
+
+    print_message("seed %llu\n", (unsigned long long)random.state);
+    for (int world = 0; world < 300; world++) {
+        struct energy_meter meter;
+        int64_t now_ns = START_NS, counter_mj = random_range(&random, 0, 1000000000), wanted = 0, closed = 0;
+        int64_t before[PARTIES] = {0};
+        energy_meter_init(&meter);
+        energy_meter_read(&meter, now_ns, counter_mj, 60000);
+        for (int step = 0; step < 400; step++) {
+            now_ns += random_range(&random, 0, 3) ? random_range(&random, 0, 2 * NS_PER_SEC)
+                                                  : random_range(&random, 0, 86400 * NS_PER_SEC);
+            if (random_range(&random, 0, 2) == 0) {
+                struct energy_resident residents[PARTIES];
+                uint32_t count = 0;
+                bool mig = random_range(&random, 0, 1);
+                for (uint64_t party = 1; party < PARTIES; party++)
+                    if (random_range(&random, 0, 1))
+                        residents[count++] = (struct energy_resident){
+                            .party = party == 5 ? ENERGY_FOREIGN : party,
+                            .target_permille = mig ? 143 : 1000,
+                            .activity_permille = (int32_t)random_range(&random, 0, 1000)};
+                for (uint32_t i = 0; i < count; i++)
+                    residents[i].sharers = mig ? 1 : count;
+                energy_meter_set_residents(&meter, now_ns, residents, count);
+                continue;
+            }
+            int64_t rise = random_range(&random, 0, 700000);
+            if (random_range(&random, 0, 50) == 0)
+                wanted += counter_mj = random_range(&random, 0, rise); /* a reset, unless it is none */
+            else
+                wanted += rise, counter_mj += rise;
+            if (counter_mj < meter.counter_mj || counter_mj == meter.counter_mj + rise)
+                energy_meter_read(&meter, now_ns, counter_mj, random_range(&random, -1, 700000));
+            else
+                wanted -= counter_mj, counter_mj = meter.counter_mj;
+            for (uint64_t party = 0; party < PARTIES; party++) {
+                int64_t mj = of(&meter, party == 5 ? ENERGY_FOREIGN : party);
+                assert_true(mj >= before[party]);
+                before[party] = mj;
+            }
+            assert_int_equal(sum_of_accounts(&meter), meter.counted_mj);
+            assert_int_equal(meter.counted_mj + closed, wanted);
+            if (random_range(&random, 0, 20) == 0 && !energy_meter_has(&meter, 3) && meter.advanced_ns == meter.at_ns) {
+                closed += of(&meter, 3);
+                energy_meter_close(&meter, 3);
+                before[3] = 0;
+            }
+        }
+        energy_meter_release(&meter);
+    }
+}
+
+/* ---- Against the virtual node ---- */
+
+/* What the virtual node's physics attributes: at each moment, of its GPU's power above idle each process that trains the
+ * part that it has in the GPU's SM activity, a_i r_i of sum(a r); of the idle power, all that are there (loading too) equal
+ * parts. Integrated in steps of 10 ms. */
+struct truth {
+    struct node_file file;
+    struct node_bank bank;
+    double joules[NODE_MAX_SLOTS];
+    double idle_joules;
+};
+
+static void truth_step(struct truth *truth, int64_t until_ns)
+{
+    const struct node_gpu *gpu = &truth->file.gpus[0];
+    double before_mj = truth->bank.gpus[0].energy_mj, dt = (double)(until_ns - truth->bank.updated_ns) / 1e9;
+    double idle_j = gpu->idle_w * dt, rest_j, active = 0;
+    int there = 0;
+
+    for (uint32_t i = 0; i < truth->bank.slot_high; i++) {
+        const struct node_slot *slot = &truth->bank.slots[i];
+        there += slot->phase == NODE_SLOT_LOADING || slot->phase == NODE_SLOT_TRAINING;
+        active += slot->rate * slot->uses[0].activity;
+    }
+    uint32_t phases[NODE_MAX_SLOTS];
+    double parts[NODE_MAX_SLOTS];
+    for (uint32_t i = 0; i < truth->bank.slot_high; i++) {
+        phases[i] = truth->bank.slots[i].phase;
+        parts[i] = active > 0 ? truth->bank.slots[i].rate * truth->bank.slots[i].uses[0].activity / active : 0;
+    }
+    physics_advance(&truth->file, &truth->bank, until_ns);
+    rest_j = (truth->bank.gpus[0].energy_mj - before_mj) / 1000 - idle_j;
+    for (uint32_t i = 0; i < truth->bank.slot_high; i++) {
+        if (phases[i] == NODE_SLOT_LOADING || phases[i] == NODE_SLOT_TRAINING)
+            truth->joules[i] += idle_j / there;
+        truth->joules[i] += rest_j * parts[i];
+    }
+    if (there == 0)
+        truth->idle_joules += idle_j + rest_j;
+}
+
+struct world {
+    int32_t error_permille; /* how far off learned activities may be, of their values; -1: nothing is learned */
+    double worst, mean;     /* relative errors of jobs */
+};
+
+/* Jobs come to one GPU, up to four at a time; the daemon reads once a second, and knows who is there. */
+static void compare_with_truth(struct random *random, struct world *world)
+{
+    static struct truth truth;
+    struct energy_meter meter;
+    int64_t now_ns = 1, activities[40], load_until[40], starts[40], learned[40];
+    int jobs = 40, next = 0;
+    double errors = 0;
+
+    memset(&truth, 0, sizeof truth);
+    truth.file.gpu_count = 1;
+    truth.file.gpus[0].idle_w = 53.8;
+    truth.file.gpus[0].full_w = 275.5;
+    truth.bank.updated_ns = now_ns;
+    for (int i = 0; i < jobs; i++) {
+        activities[i] = random_range(random, 100, 950);
+        learned[i] = world->error_permille < 0 ? 600
+                                               : activities[i] + activities[i] *
+                                                                     random_range(random, -world->error_permille,
+                                                                                  world->error_permille) / 1000;
+        starts[i] = (i ? starts[i - 1] : 30) + random_range(random, 10, 400);
+        load_until[i] = starts[i] + 12;
+    }
+    energy_meter_init(&meter);
+    for (int64_t s = 0; s < 40 * 500; s++) {
+        struct energy_resident residents[NODE_MAX_SLOTS];
+        uint32_t count = 0, there = 0;
+        if (next < jobs && s >= starts[next]) {
+            struct node_slot *slot = &truth.bank.slots[truth.bank.slot_high++];
+            *slot = (struct node_slot){.phase = NODE_SLOT_LOADING,
+                                       .pid = 1,
+                                       .use_count = 1,
+                                       .mps = next % 2,
+                                       .train_from_ns = load_until[next] * NS_PER_SEC,
+                                       .work_ns = (double)random_range(random, 60, 900) * 1e9};
+            slot->uses[0] = (struct node_use){.gpu = 0, .activity = (double)activities[next] / 1000};
+            next++;
+        }
+        for (uint32_t i = 0; i < truth.bank.slot_high; i++)
+            there += truth.bank.slots[i].phase == NODE_SLOT_LOADING || truth.bank.slots[i].phase == NODE_SLOT_TRAINING;
+        for (uint32_t i = 0; i < truth.bank.slot_high; i++)
+            if (truth.bank.slots[i].phase == NODE_SLOT_LOADING || truth.bank.slots[i].phase == NODE_SLOT_TRAINING)
+                residents[count++] = resident(i + 1, there, (int32_t)learned[i]);
+        energy_meter_set_residents(&meter, now_ns, residents, count);
+        energy_meter_read(&meter, now_ns, (int64_t)truth.bank.gpus[0].energy_mj,
+                          (int64_t)(contention_power_w(truth.bank.gpus[0].sm_activity, 53.8, 275.5) * 1000));
+        for (int step = 0; step < 100; step++)
+            truth_step(&truth, now_ns += 10 * NS_PER_MS);
+    }
+    for (int i = 0; i < jobs; i++) {
+        double modelled = (double)of(&meter, (uint64_t)i + 1) / 1000, error;
+        error = modelled / truth.joules[i] - 1;
+        error = error < 0 ? -error : error;
+        errors += error;
+        if (error > world->worst)
+            world->worst = error;
+    }
+    world->mean = errors / jobs;
+    energy_meter_release(&meter);
+}
+
+static void near_the_virtual_nodes_truth(void **state)
+{
+    struct world exact = {.error_permille = 0}, off = {.error_permille = 200}, unknown = {.error_permille = -1};
+    struct random random = {31415};
+
+    compare_with_truth(&random, &exact);
+    compare_with_truth(&random, &off);
+    compare_with_truth(&random, &unknown);
+    print_message("error of a job's joules, 40 jobs, up to several at a time on a GPU:\n"
+                  "  activities learned exactly:    mean %4.1f%%, worst %4.1f%%\n"
+                  "  learned to within 20%%:         mean %4.1f%%, worst %4.1f%%\n"
+                  "  nothing learned (equal parts): mean %4.1f%%, worst %4.1f%%\n",
+                  100 * exact.mean, 100 * exact.worst, 100 * off.mean, 100 * off.worst, 100 * unknown.mean,
+                  100 * unknown.worst);
+    assert_true(exact.mean < 0.05);
+    assert_true(off.mean < 0.15);
+    assert_true(exact.mean < unknown.mean);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(idle_by_presence_the_rest_by_activity),
+        cmocka_unit_test(presence_is_weighed_moment_by_moment),
+        cmocka_unit_test(nothing_known_or_active_is_shared_by_presence),
+        cmocka_unit_test(mig_by_instance),
+        cmocka_unit_test(counters_that_misbehave),
+        cmocka_unit_test(power_integrated),
+        cmocka_unit_test(restored),
+        cmocka_unit_test(sums_are_exact),
+        cmocka_unit_test(near_the_virtual_nodes_truth),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
