@@ -107,9 +107,11 @@ static const struct key {
     {"sample_period", DURATION, offsetof(struct config, sample_period_ns), 10 * NS_PER_MS, MINUTES(1), NULL,
      "how often the GPUs are read"},
     {"window", DURATION, offsetof(struct config, core.window_ns), 10 * NS_PER_MS, MINUTES(60), NULL,
-     "over how long SM activity is averaged"},
+     "over how long activity is looked at"},
     {"grace", DURATION, offsetof(struct config, grace_ns), 0, MINUTES(60), NULL,
      "time between asking a job to stop and killing it"},
+    {"idle_report", DURATION, offsetof(struct config, idle_report_ns), 0, MINUTES(43200), NULL,
+     "when a job that holds GPUs without using them is told of (0s: never)"},
     {"nvml_library", LIBRARY, offsetof(struct config, nvml_library), 0, 4095, NULL,
      "NVML to load instead of the system's"},
     {"state_directory", PATH, offsetof(struct config, state_directory), 0, 4000, NULL,
@@ -141,6 +143,7 @@ void config_init_default(struct config *config)
         .estimate_quantile_permille = 980,
         .sample_period_ns = NS_PER_SEC, /* thesis 6.2.1: every second over a 90 s window */
         .grace_ns = 10 * NS_PER_SEC,
+        .idle_report_ns = MINUTES(30),
         .mps_pipe_directory = xstrdup("/tmp/nvidia-mps"), /* CUDA's own default */
         .state_directory = config_default_state_directory(),
         .socket = config_default_socket(),

@@ -37,6 +37,7 @@ struct config {
     char *machine_profile; /* owned; a built-in name or an absolute path; NULL: that of the node's GPUs */
     int64_t sample_period_ns; /* node time */
     int64_t grace_ns;         /* wall time: between asking a job to stop and killing it */
+    int64_t idle_report_ns;   /* node time after which a job that does not use its GPUs is told of; 0: never */
     char *nvml_library;       /* owned; NULL: the system's libnvidia-ml.so.1 */
     char *mps_pipe_directory; /* owned; announced to jobs that share by MPS */
     char *state_directory;    /* owned */

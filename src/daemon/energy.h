@@ -36,6 +36,7 @@ struct energy_account {
     uint64_t party;
     int64_t mj;         /* what it has used, by this model, since the account was opened */
     int64_t stored_mj;  /* the caller's: how much of it is on the disk; -1: the account is not */
+    int64_t told_mj;    /* the caller's: how much of it is told of elsewhere */
     int64_t present;    /* weights within the open interval */
     int64_t active;
 };

@@ -272,6 +272,7 @@ void engine_turn(struct engine *engine)
         views_fold(&daemon->views, &decisions.items[i]);
     }
     record_list_release(&decisions);
+    node_follow_residents(daemon->node);
     set_wake(engine, now_ns);
     if (turn->records.count == 1 && turn->records.items[0].type == RECORD_TIMER && turn->waiter_count == 0) {
         turn->records.count = 0; /* nothing came of it: not worth storing */

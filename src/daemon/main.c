@@ -233,6 +233,8 @@ static int start(struct daemon *daemon, struct error *err)
     if (status == 0)
         status = load(daemon, err);
     if (status == 0)
+        status = node_load_energy(daemon->node, err);
+    if (status == 0)
         status = http_server_new(&http, &daemon->http, err);
     return status;
 }
@@ -244,6 +246,8 @@ static void stop(struct daemon *daemon)
     daemon->stopping = true;
     if (daemon->engine && daemon->store) /* what was learned since the last turn */
         engine_turn(daemon->engine);
+    if (daemon->node && daemon->store)
+        node_stop(daemon->node);
     if (daemon->store)
         store_close(daemon->store); /* answers who waits for it */
     http_server_free(daemon->http);
@@ -254,14 +258,6 @@ static void stop(struct daemon *daemon)
     core_free(daemon->core);
     if (running)
         daemon_log("stopped; %" PRIu32 " job%s on and will be found again", running, running == 1 ? " goes" : "s go");
-}
-
-/* Settings that policies of the simulator go by, and that no reading here answers yet. */
-static void tell_what_is_not_measured(const struct core_config *config)
-{
-    if (config->statistic != STATISTIC_MEAN || config->smocc_cap_permille < 1000 || config->dram_cap_permille < 1000)
-        daemon_log("only the mean of SM activity is measured so far: the settings statistic, sm_occupancy_cap and "
-                   "dram_activity_cap have no effect");
 }
 
 static int run(struct daemon *daemon, struct error *err)
@@ -286,7 +282,6 @@ static int run(struct daemon *daemon, struct error *err)
         runs_reconcile(daemon->runs);
         engine_turn(daemon->engine);
         node_watch(daemon->node);
-        tell_what_is_not_measured(&daemon->config.core);
         daemon_log("policy %s, memory view %s, listening on %s", daemon->config.core.policy,
                    memory_view_name(daemon->config.core.memory_view), daemon->config.socket);
         uv_run(&loop, UV_RUN_DEFAULT);

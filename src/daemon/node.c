@@ -3,37 +3,16 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/nodetime.h"
+#include "base/strbuf.h"
 #include "core/ledger.h"
 #include "core/quantum.h"
-#include "daemon/attribution.h"
 #include "daemon/engine.h"
+#include "daemon/node_internal.h"
 #include "daemon/runs.h"
-#include "gpu/monitor.h"
-#include "gpu/window.h"
 
-/* A GPU as last read; entry i is the core's GPU i. */
-struct node_gpu {
-    struct gpu_reading reading;
-    struct gpu_window window;
-    int64_t at_ns;   /* of `reading`; 0: none since the daemon started */
-    bool there;
-    struct attribution attribution;
-    int32_t smact_permille; /* window mean */
-    double memory_byte_seconds;
-    double sm_activity_seconds;
-};
-
-struct node {
-    struct daemon *daemon;
-    struct gpu_monitor *monitor;
-    struct node_gpu *gpus; /* owned */
-    uint32_t count;
-    size_t capacity;
-    struct attributor *attributor;
-    bool told_of_profile;
-};
+/* SM activity from which a GPU counts as used. */
+#define BUSY_PERMILLE 10
 
 static uint64_t owner_of(const void *user, pid_t pid)
 {
@@ -57,8 +36,84 @@ void node_free(struct node *node)
         return;
     gpu_monitor_free(node->monitor);
     attributor_free(node->attributor);
+    node_energy_free(node);
+    for (uint32_t i = 0; i < node->count; i++)
+        free(node->gpus[i]);
     free(node->gpus);
     free(node);
+}
+
+/* ---- Which is which ---- */
+
+struct node_gpu *node_gpu_numbered(const struct node *node, uint32_t number)
+{
+    for (uint32_t i = 0; i < node->count; i++)
+        if (node->gpus[i]->number == number)
+            return node->gpus[i];
+    return NULL;
+}
+
+struct node_gpu *node_gpu_of_uuid(const struct node *node, const char *uuid)
+{
+    for (uint32_t i = 0; i < node->count; i++)
+        if (strcmp(node->gpus[i]->uuid, uuid) == 0)
+            return node->gpus[i];
+    return NULL;
+}
+
+const struct node_gpu *node_physical(const struct node *node, const struct node_gpu *gpu)
+{
+    return gpu->reading.kind == GPU_INSTANCE ? node_gpu_of_uuid(node, gpu->reading.parent) : gpu;
+}
+
+static void add_jobs(const struct node *node, const struct node_gpu *entry, struct strbuf *out)
+{
+    const struct gpu *gpu = core_gpu(node->daemon->core, entry->number);
+
+    for (uint32_t i = 0; gpu && i < gpu->resident_count; i++)
+        strbuf_printf(out, "%s%" PRIu64, out->length ? ", " : "", gpu->residents[i]->id);
+}
+
+char *node_jobs_on(const struct node *node, const struct node_gpu *gpu)
+{
+    struct strbuf out = {0};
+
+    strbuf_puts(&out, "");
+    add_jobs(node, gpu, &out);
+    for (uint32_t i = 0; i < node->count && gpu->reading.kind == GPU_PARTITIONED; i++)
+        if (node->gpus[i]->reading.kind == GPU_INSTANCE && strcmp(node->gpus[i]->reading.parent, gpu->uuid) == 0)
+            add_jobs(node, node->gpus[i], &out);
+    return strbuf_steal(&out);
+}
+
+/* The core's number of a GPU; the next one, where it is new. */
+static uint32_t number_of(const struct core *core, const char *uuid)
+{
+    uint32_t number = 0;
+
+    while (number < core_gpu_count(core) && strcmp(core_gpu(core, number)->uuid, uuid) != 0)
+        number++;
+    return number;
+}
+
+static struct node_gpu *entry_of(struct node *node, const char *uuid)
+{
+    struct node_gpu *entry = node_gpu_of_uuid(node, uuid);
+
+    if (entry)
+        return entry;
+    entry = xcalloc(1, sizeof *entry);
+    memcpy(entry->uuid, uuid, sizeof entry->uuid);
+    entry->number = NODE_NO_NUMBER;
+    for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++)
+        entry->told.sources[metric] = GPU_SOURCE_COUNT;
+    for (int i = 0; i < NODE_WINDOWS; i++) {
+        gpu_window_init(&entry->windows[i], node->daemon->config.core.window_ns, node->daemon->config.sample_period_ns);
+        entry->statistics[i] = -1;
+    }
+    array_reserve(node->gpus, node->capacity, node->count + 1);
+    node->gpus[node->count++] = entry;
+    return entry;
 }
 
 /* ---- Whose memory ---- */
@@ -76,10 +131,12 @@ static void feed_memory(struct node *node, const struct gpu *gpu, const struct j
 }
 
 /* Tells the core what its jobs hold, and finds out what is nobody's. */
-static void attribute(struct node *node, struct node_gpu *entry, uint32_t number)
+static void attribute(struct node *node, struct node_gpu *entry)
 {
-    const struct gpu *gpu = core_gpu(node->daemon->core, number);
+    const struct gpu *gpu = core_gpu(node->daemon->core, entry->number);
 
+    if (!gpu)
+        return;
     attributor_judge(node->attributor, gpu, &entry->reading, &entry->attribution);
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         int64_t held = attribution_of(&entry->attribution, gpu->residents[i]->id);
@@ -90,26 +147,6 @@ static void attribute(struct node *node, struct node_gpu *entry, uint32_t number
 
 /* ---- Readings ---- */
 
-static uint32_t number_of(const struct core *core, const char *uuid)
-{
-    uint32_t number = 0;
-
-    while (number < core_gpu_count(core) && strcmp(core_gpu(core, number)->uuid, uuid) != 0)
-        number++;
-    return number; /* the next one, where it is new */
-}
-
-static struct node_gpu *entry_of(struct node *node, uint32_t number)
-{
-    while (node->count <= number) {
-        array_reserve(node->gpus, node->capacity, node->count + 1);
-        memset(&node->gpus[node->count], 0, sizeof node->gpus[node->count]);
-        gpu_window_init(&node->gpus[node->count].window, node->daemon->config.core.window_ns);
-        node->count++;
-    }
-    return &node->gpus[number];
-}
-
 static void integrate(struct node_gpu *entry, int64_t at_ns)
 {
     double seconds = entry->at_ns && at_ns > entry->at_ns ? (double)(at_ns - entry->at_ns) / 1e9 : 0;
@@ -117,6 +154,22 @@ static void integrate(struct node_gpu *entry, int64_t at_ns)
     entry->memory_byte_seconds += seconds * (double)entry->reading.used_bytes;
     if (entry->reading.metrics[GPU_SM_ACTIVITY].source)
         entry->sm_activity_seconds += seconds * (double)entry->reading.metrics[GPU_SM_ACTIVITY].value / 1000.0;
+}
+
+static int32_t activity_of(const struct gpu_reading *reading, uint32_t metric)
+{
+    return reading->metrics[metric].source ? (int32_t)reading->metrics[metric].value : -1;
+}
+
+static void fill_windows(const struct node *node, struct node_gpu *entry)
+{
+    for (uint32_t i = 0; i < NODE_WINDOWS; i++) {
+        gpu_window_push(&entry->windows[i], entry->at_ns, activity_of(&entry->reading, i));
+        entry->statistics[i] =
+            gpu_window_statistic(&entry->windows[i], node->daemon->config.core.statistic, entry->at_ns);
+    }
+    if (activity_of(&entry->reading, GPU_SM_ACTIVITY) >= BUSY_PERMILLE || entry->active_ns == 0)
+        entry->active_ns = entry->at_ns;
 }
 
 static void gpu_comes_or_goes(struct node *node, uint32_t number, const struct gpu_reading *reading, bool there)
@@ -136,46 +189,78 @@ static void gpu_comes_or_goes(struct node *node, uint32_t number, const struct g
     memcpy(input.gpu.uuid, there ? reading->uuid : gpu->uuid, sizeof input.gpu.uuid);
     if (engine_input(daemon->engine, &input, &err) != 0)
         daemon_log("GPU %s: %s", input.gpu.uuid, err.text);
-    else if (gpu || !there)
-        daemon_log("GPU %" PRIu32 " (%s) is %s", number, input.gpu.uuid, there ? "there" : "lost");
+    else if (there && gpu)
+        daemon_log("GPU %" PRIu32 " (%s) is there", number, input.gpu.uuid);
+    else if (!there && reading && reading->error)
+        daemon_log("GPU %" PRIu32 " (%s) is lost (NVML's error %" PRId32 "): nothing is placed there", number,
+                   input.gpu.uuid, reading->error);
+    else if (!there)
+        daemon_log("GPU %" PRIu32 " (%s) is %s: nothing is placed there", number, input.gpu.uuid,
+                   reading ? "in MIG mode now" : "lost");
+}
+
+/* A GPU in MIG mode is no place for a job: its instances are. */
+static bool is_target(const struct gpu_reading *reading)
+{
+    return reading->kind != GPU_PARTITIONED;
+}
+
+/* Whether the reading is one to go on with. */
+static bool admit(struct node *node, struct node_gpu *entry, const struct gpu_reading *reading)
+{
+    bool measured = reading->valid & GPU_HAS_MEMORY;
+
+    entry->there = reading->error == 0;
+    if (entry->there && !measured && is_target(reading))
+        return false; /* a call that failed once is no lost GPU: only the device's own error says that */
+    if (is_target(reading) || entry->number != NODE_NO_NUMBER)
+        gpu_comes_or_goes(node, entry->number, reading, entry->there && is_target(reading));
+    return entry->there;
 }
 
 static void take_reading(struct node *node, const struct gpu_reading *reading, int64_t at_ns)
 {
-    uint32_t number = number_of(node->daemon->core, reading->uuid);
-    bool known = number < core_gpu_count(node->daemon->core), measured = reading->valid & GPU_HAS_MEMORY;
+    const struct core *core = node->daemon->core;
+    uint32_t number = number_of(core, reading->uuid);
+    bool known = number < core_gpu_count(core);
     struct node_gpu *entry;
 
-    if (!known && (reading->error || !measured))
+    if (!*reading->uuid || (!known && (reading->error || !(reading->valid & GPU_HAS_MEMORY))))
         return;
-    entry = entry_of(node, number);
-    entry->there = reading->error == 0;
-    if (entry->there && !measured) /* a call that failed once is no lost GPU: only the device's own error says that */
-        return;
-    gpu_comes_or_goes(node, number, reading, entry->there);
-    if (!entry->there)
+    entry = entry_of(node, reading->uuid);
+    if (known || is_target(reading))
+        entry->number = number;
+    if (!admit(node, entry, reading))
         return;
     integrate(entry, at_ns);
     entry->reading = *reading;
     entry->at_ns = at_ns;
-    gpu_window_push(&entry->window, at_ns,
-                    reading->metrics[GPU_SM_ACTIVITY].source ? (int32_t)reading->metrics[GPU_SM_ACTIVITY].value : -1);
-    entry->smact_permille = gpu_window_mean(&entry->window, at_ns, NULL);
-    attribute(node, entry, number);
+    fill_windows(node, entry);
+    attribute(node, entry);
+    node_report_gpu(node, entry);
 }
 
 static void on_reading(void *user, const struct gpu_node_reading *reading)
 {
     struct node *node = user;
+    const struct core *core = node->daemon->core;
 
     attributor_begin(node->attributor);
     for (uint32_t i = 0; i < node->count; i++)
-        node->gpus[i].there = false;
+        node->gpus[i]->there = false;
     for (uint32_t i = 0; i < reading->count; i++)
         take_reading(node, &reading->gpus[i], reading->at_ns);
-    for (uint32_t i = 0; i < core_gpu_count(node->daemon->core); i++)
-        if (!entry_of(node, i)->there)
+    for (uint32_t i = 0; i < core_gpu_count(core); i++) {
+        const struct node_gpu *entry = node_gpu_numbered(node, i);
+        if (!entry || !entry->there)
             gpu_comes_or_goes(node, i, NULL, false);
+    }
+    node_follow_residents(node);
+    for (uint32_t i = 0; i < node->count; i++)
+        if (node->gpus[i]->there)
+            node_energy_read(node, node->gpus[i]);
+    node_report_reading(node, reading);
+    node_report_unused(node);
     engine_turn(node->daemon->engine);
 }
 
@@ -199,36 +284,36 @@ void node_watch(struct node *node)
 void node_feed_samples(struct node *node)
 {
     for (uint32_t i = 0; i < node->count; i++) {
-        struct node_gpu *entry = &node->gpus[i];
+        struct node_gpu *entry = node->gpus[i];
         struct record input = {.type = RECORD_SAMPLE, .at_ns = nodetime_now_ns()};
-        if (!entry->there)
+        if (!entry->there || !is_target(&entry->reading) || !core_gpu(node->daemon->core, entry->number))
             continue;
-        input.sample = (struct record_sample){.gpu = i,
+        input.sample = (struct record_sample){.gpu = entry->number,
                                               .used_bytes = quantum_memory(entry->reading.used_bytes),
                                               .foreign_bytes = quantum_memory(entry->attribution.foreign_bytes),
-                                              .smact_permille = quantum_activity(entry->smact_permille),
-                                              .smocc_permille = -1, /* not read yet */
-                                              .dram_permille = -1};
+                                              .smact_permille = quantum_activity(entry->statistics[GPU_SM_ACTIVITY]),
+                                              .smocc_permille = quantum_activity(entry->statistics[GPU_SM_OCCUPANCY]),
+                                              .dram_permille = quantum_activity(entry->statistics[GPU_DRAM_ACTIVITY])};
         if (core_sample_is_due(node->daemon->core, &input))
             engine_input(node->daemon->engine, &input, NULL);
     }
 }
 
-/* ---- What people and estimators are told ---- */
+/* ---- What estimators are told ---- */
 
 static const struct machine_profile *profile_by_name(struct node *node)
 {
     const struct machine_profile *found = NULL;
 
     for (uint32_t i = 0; i < node->count && !found; i++)
-        if (*node->gpus[i].reading.name)
-            found = machine_profile_find(node->gpus[i].reading.name);
+        if (*node->gpus[i]->reading.name)
+            found = machine_profile_find(node->gpus[i]->reading.name);
     if (found)
         return found;
     if (node->count && !node->told_of_profile) {
         node->told_of_profile = true;
         daemon_log("no machine profile is known for GPU '%s': jobs are estimated as on %s; `carma calibrate` makes one",
-                   node->gpus[0].reading.name, machine_profile_builtin(0)->name);
+                   node->gpus[0]->reading.name, machine_profile_builtin(0)->name);
     }
     return machine_profile_builtin(0);
 }
@@ -244,67 +329,4 @@ void node_machine_profile(struct node *node, struct machine_profile *profile)
             largest_bytes = core_gpu(daemon->core, i)->total_bytes;
     if (largest_bytes)
         profile->memory_bytes = largest_bytes;
-}
-
-static json_t *known(int64_t value, bool is_known)
-{
-    return is_known ? json_integer(value) : json_null();
-}
-
-/* Processes that are no job's; one that cannot be seen from here has neither user nor command. */
-static json_t *foreign_to_json(const struct attribution *attribution)
-{
-    json_t *list = json_array();
-
-    for (uint32_t i = 0; i < attribution->foreign_count; i++) {
-        const struct attribution_foreign *process = &attribution->foreign[i];
-        bool seen = *process->command;
-        CLEANUP(free_ptr) char *user = seen ? view_user_name(process->uid) : NULL;
-        json_array_append_new(list, json_pack("{s:i, s:s?, s:s?, s:o}", "pid", (int)process->pid, "user", user, "command",
-                                              seen ? process->command : NULL, "used_bytes",
-                                              known(process->used_bytes, process->used_bytes >= 0)));
-    }
-    return list;
-}
-
-static json_t *gpu_to_json(const struct node *node, const struct gpu *gpu)
-{
-    static const struct node_gpu unread;
-    const struct node_gpu *entry = gpu->number < node->count ? &node->gpus[gpu->number] : &unread;
-    const struct gpu_reading *reading = &entry->reading;
-    json_t *jobs = json_array(), *json = json_object();
-
-    for (uint32_t i = 0; i < gpu->resident_count; i++)
-        json_array_append_new(jobs, json_integer((json_int_t)gpu->residents[i]->id));
-    json_object_set_new(json, "index", json_integer(gpu->number));
-    json_object_set_new(json, "uuid", json_string(gpu->uuid));
-    json_object_set_new(json, "name", entry->at_ns ? json_string(reading->name) : json_null());
-    json_object_set_new(json, "lost", json_boolean(gpu->lost));
-    json_object_set_new(json, "total_bytes", json_integer(gpu->total_bytes));
-    json_object_set_new(json, "used_bytes", known(reading->used_bytes, entry->at_ns));
-    json_object_set_new(json, "foreign_bytes", known(entry->attribution.foreign_bytes, entry->at_ns && entry->attribution.foreign_bytes >= 0));
-    json_object_set_new(json, "foreign", foreign_to_json(&entry->attribution));
-    json_object_set_new(json, "foreign_why",
-                        *entry->attribution.why ? json_string(entry->attribution.why) : json_null());
-    json_object_set_new(json, "free_bytes", json_integer(gpu_free_bytes(node->daemon->core, gpu)));
-    json_object_set_new(json, "sm_activity_permille",
-                        known(entry->smact_permille, entry->at_ns && entry->smact_permille >= 0));
-    json_object_set_new(json, "power_mw", known(reading->power_mw, reading->valid & GPU_HAS_POWER));
-    json_object_set_new(json, "energy_mj", known(reading->energy_mj, reading->valid & GPU_HAS_ENERGY));
-    json_object_set_new(json, "processes", known(reading->process_count, reading->valid & GPU_HAS_PROCESSES));
-    json_object_set_new(json, "jobs", jobs);
-    json_object_set_new(json, "observed_ns", known(entry->at_ns, entry->at_ns));
-    json_object_set_new(json, "memory_byte_seconds", json_real(entry->memory_byte_seconds));
-    json_object_set_new(json, "sm_activity_seconds", json_real(entry->sm_activity_seconds));
-    return json;
-}
-
-json_t *node_to_json(const struct node *node)
-{
-    const struct core *core = node->daemon->core;
-    json_t *list = json_array();
-
-    for (uint32_t i = 0; i < core_gpu_count(core); i++)
-        json_array_append_new(list, gpu_to_json(node, core_gpu(core, i)));
-    return json_pack("{s:I, s:o}", "now_ns", (json_int_t)nodetime_now_ns(), "gpus", list);
 }

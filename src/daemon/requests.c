@@ -11,6 +11,7 @@
 #include "core/ledger.h"
 #include "daemon/engine.h"
 #include "daemon/node.h"
+#include "daemon/stats.h"
 #include "daemon/submission.h"
 
 #define API_PREFIX "/v1/"
@@ -91,6 +92,16 @@ static void get_jobs(struct daemon *daemon, struct http_request *request)
         if (view->state < JOB_STATE_COUNT && (all || !job_state_ended(view->state)))
             json_array_append_new(jobs, job_view_to_json(view, daemon->core, now_ns, false));
     http_reply(request, 200, json_pack("{s:I, s:o}", "now_ns", (json_int_t)now_ns, "jobs", jobs));
+}
+
+static void get_stats(struct daemon *daemon, struct http_request *request)
+{
+    const char *by = http_query(request, "by");
+
+    if (by && strcmp(by, "user") != 0)
+        http_reply_error(request, 400, "by '%.40s' is not known: leave it out or say by=user", by);
+    else
+        http_reply(request, 200, stats_by_user(daemon));
 }
 
 static void get_job(struct daemon *daemon, struct http_request *request, const struct job_view *view)
@@ -287,7 +298,8 @@ void requests_handle(struct http_request *request, void *user)
         post_jobs(daemon, request);
     else if (strncmp(path, "jobs/", 5) == 0)
         handle_job(daemon, request, path + 5);
-    else if (strcmp(path, "jobs") != 0 && strcmp(path, "status") != 0 && strcmp(path, "gpus") != 0)
+    else if (strcmp(path, "jobs") != 0 && strcmp(path, "status") != 0 && strcmp(path, "gpus") != 0 &&
+             strcmp(path, "stats") != 0)
         http_reply_error(request, 404, "there is no '%.60s'", request->path);
     else if (!is_get(request))
         wrong_method(request, "GET");
@@ -295,6 +307,8 @@ void requests_handle(struct http_request *request, void *user)
         get_jobs(daemon, request);
     else if (strcmp(path, "status") == 0)
         get_status(daemon, request);
+    else if (strcmp(path, "stats") == 0)
+        get_stats(daemon, request);
     else
         http_reply(request, 200, node_to_json(daemon->node));
 }

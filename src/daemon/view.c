@@ -58,7 +58,7 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
     job_spec_init(spec);
     job_estimate_init(estimate);
     view->first_started_ns = view->started_ns = view->ended_ns = -1;
-    view->claim_bytes = -1;
+    view->claim_bytes = view->unused_since_ns = -1;
     HASH_ADD(hh, views->jobs, id, sizeof view->id, view);
     if (id > views->last_id)
         views->last_id = id;
@@ -90,6 +90,23 @@ static void fold_placed(struct job_view *view, const struct record_placed *place
         view->placements[i] = (struct job_placement){.gpu = placed->gpus[i]};
 }
 
+static bool runs(uint32_t state)
+{
+    return state == JOB_RUNNING || state == JOB_STOPPING;
+}
+
+static int64_t running_gpu_ns(const struct job_view *view, int64_t until_ns)
+{
+    return runs(view->state) && view->started_ns >= 0 && until_ns > view->started_ns
+               ? (int64_t)view->placement_count * (until_ns - view->started_ns)
+               : 0;
+}
+
+int64_t job_view_gpu_ns(const struct job_view *view, int64_t now_ns)
+{
+    return view->ran_gpu_ns + running_gpu_ns(view, now_ns);
+}
+
 struct job_view *views_fold(struct views *views, const struct record *record)
 {
     struct job_view *view = record->job ? views_find(views, record->job) : NULL;
@@ -97,6 +114,10 @@ struct job_view *views_fold(struct views *views, const struct record *record)
 
     if (!view || (state = job_state_after(view->state, record)) == JOB_STATE_COUNT)
         return NULL;
+    if (!runs(state)) {
+        view->ran_gpu_ns += running_gpu_ns(view, record->at_ns);
+        view->unused_since_ns = -1;
+    }
     switch (record->type) {
     case RECORD_SUBMITTED:
         view->wants = record->submitted;
@@ -262,6 +283,9 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "exit_cause",
                         view->exited ? json_string(exit_cause_name(view->exit.cause)) : json_null());
     json_object_set_new(json, "message", text_or_null(view->message));
+    json_object_set_new(json, "gpu_ns", json_integer(job_view_gpu_ns(view, now_ns)));
+    json_object_set_new(json, "modelled_energy_mj", known(view->energy_mj, view->launches > 0));
+    json_object_set_new(json, "unused_since_ns", known(view->unused_since_ns, view->unused_since_ns >= 0));
     json_object_set_new(json, "placements", placements_to_json(view, core));
     json_object_set_new(json, "reason", reason_to_json(&reason, now_ns));
     if (detailed)

@@ -32,6 +32,9 @@ struct job_view {
     char *message;            /* owned; of the last failure; may be NULL */
     uint32_t placement_count; /* of the last or current launch */
     struct job_placement *placements; /* owned */
+    int64_t ran_gpu_ns;       /* GPUs times how long it ran on them, in launches that are over */
+    int64_t energy_mj;        /* modelled (daemon/energy.h): not folded from records, but kept by the node */
+    int64_t unused_since_ns;  /* it runs, and has not used its GPUs since, for long enough to be told; -1: no. The node's too */
     UT_hash_handle hh;
 };
 
@@ -53,6 +56,9 @@ void job_view_set_message(struct job_view *view, const char *message);
 
 /* As docs/formats/http.md has it; a new reference. `detailed`: with command, directory and output paths. */
 json_t *job_view_to_json(const struct job_view *view, const struct core *core, int64_t now_ns, bool detailed);
+
+/* GPUs times how long it has run on them, in all its launches. */
+int64_t job_view_gpu_ns(const struct job_view *view, int64_t now_ns);
 
 /* What is booked for the job on each GPU, or would be if it were placed now; -1: not known. */
 int64_t job_view_claim(const struct job_view *view, const struct core *core, uint32_t *source);

@@ -41,7 +41,7 @@ void store_batch_record(struct store_batch *batch, const struct record *record)
 
 void store_batch_spec(struct store_batch *batch, uint64_t job, const char *json)
 {
-    struct store_row row = {.is_spec = true, .job = job, .offset = batch->bodies.length};
+    struct store_row row = {.kind = ROW_SPEC, .job = job, .offset = batch->bodies.length};
 
     if (batch->status)
         return;
@@ -50,5 +50,25 @@ void store_batch_spec(struct store_batch *batch, uint64_t job, const char *json)
         return;
     }
     strbuf_puts(&batch->bodies, json);
+    add_row(batch, row);
+}
+
+void store_batch_meter(struct store_batch *batch, const struct store_meter *meter)
+{
+    struct store_row row = {.kind = ROW_METER,
+                            .at_ns = meter->at_ns,
+                            .mj = meter->counter_mj,
+                            .idle_mw = meter->idle_mw,
+                            .offset = batch->bodies.length};
+
+    strbuf_puts(&batch->bodies, meter->gpu);
+    add_row(batch, row);
+}
+
+void store_batch_energy(struct store_batch *batch, const char *gpu, uint64_t party, int64_t mj)
+{
+    struct store_row row = {.kind = ROW_ENERGY, .job = party, .mj = mj, .offset = batch->bodies.length};
+
+    strbuf_puts(&batch->bodies, gpu);
     add_row(batch, row);
 }

@@ -24,6 +24,11 @@ static const char *const migrations[] = {
     "INSERT INTO meta VALUES ('created_unix_s', strftime('%s', 'now'));",
     /* From here on a submission may have the member `estimate`, which an earlier carma would not read. */
     "",
+    /* Energy by GPU and job, and the counters up to which it is shared out. */
+    "CREATE TABLE meter (gpu TEXT PRIMARY KEY, at_ns INTEGER NOT NULL, counter_mj INTEGER NOT NULL,"
+    " idle_mw INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
+    "CREATE TABLE energy (gpu TEXT NOT NULL, job INTEGER NOT NULL, mj INTEGER NOT NULL, PRIMARY KEY (gpu, job))"
+    " STRICT, WITHOUT ROWID;",
 };
 
 static int errno_of(sqlite3 *db)

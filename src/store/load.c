@@ -101,6 +101,61 @@ int store_load(struct store *store, int (*on_record)(uint64_t seq, const struct 
     return rc;
 }
 
+static int load_meters(struct store *store, sqlite3_stmt *row,
+                       int (*on_meter)(const struct store_meter *meter, void *user), void *user, struct error *err)
+{
+    int rc, step;
+
+    while ((step = sqlite3_step(row)) == SQLITE_ROW) {
+        struct store_meter meter = {.gpu = text_column(row, 0),
+                                    .at_ns = sqlite3_column_int64(row, 1),
+                                    .counter_mj = sqlite3_column_int64(row, 2),
+                                    .idle_mw = sqlite3_column_int64(row, 3)};
+        rc = on_meter(&meter, user);
+        if (rc)
+            return error_set(err, -rc, "%s: the meter of GPU %s was not accepted", store->path, meter.gpu);
+    }
+    return step == SQLITE_DONE ? 0 : store_sqlite_error(store->db, store->path, "be read", err);
+}
+
+static int load_accounts(struct store *store, sqlite3_stmt *row,
+                         int (*on_account)(const char *gpu, uint64_t party, int64_t mj, void *user), void *user,
+                         struct error *err)
+{
+    int rc, step;
+
+    while ((step = sqlite3_step(row)) == SQLITE_ROW) {
+        rc = on_account(text_column(row, 0), (uint64_t)sqlite3_column_int64(row, 1), sqlite3_column_int64(row, 2), user);
+        if (rc)
+            return error_set(err, -rc, "%s: the energy of job %" PRId64 " was not accepted", store->path,
+                             (int64_t)sqlite3_column_int64(row, 1));
+    }
+    return step == SQLITE_DONE ? 0 : store_sqlite_error(store->db, store->path, "be read", err);
+}
+
+int store_load_energy(struct store *store, int (*on_meter)(const struct store_meter *meter, void *user),
+                      int (*on_account)(const char *gpu, uint64_t party, int64_t mj, void *user), void *user,
+                      struct error *err)
+{
+    sqlite3_stmt *meters = NULL, *accounts = NULL;
+    int rc = 0;
+
+    if (store->committed)
+        return error_set(err, EBUSY, "%s: is in use: it can be loaded only before the first commit", store->path);
+    if (sqlite3_prepare_v2(store->db, "SELECT gpu, at_ns, counter_mj, idle_mw FROM meter ORDER BY gpu", -1, &meters,
+                           NULL) != SQLITE_OK ||
+        sqlite3_prepare_v2(store->db, "SELECT gpu, job, mj FROM energy ORDER BY gpu, job", -1, &accounts, NULL) !=
+            SQLITE_OK)
+        rc = store_sqlite_error(store->db, store->path, "be read", err);
+    if (!rc)
+        rc = load_meters(store, meters, on_meter, user, err);
+    if (!rc)
+        rc = load_accounts(store, accounts, on_account, user, err);
+    sqlite3_finalize(meters);
+    sqlite3_finalize(accounts);
+    return rc;
+}
+
 int store_read(const char *directory, int (*on_record)(uint64_t seq, const struct record *record, void *user),
                void *user, struct error *err)
 {

@@ -79,6 +79,11 @@ static int open_all(struct store *store, struct error *err)
     if (!rc)
         rc = prepare(store, "INSERT INTO spec (job, body) VALUES (?, ?)", &store->insert_spec, err);
     if (!rc)
+        rc = prepare(store, "REPLACE INTO meter (gpu, at_ns, counter_mj, idle_mw) VALUES (?, ?, ?, ?)",
+                     &store->put_meter, err);
+    if (!rc)
+        rc = prepare(store, "REPLACE INTO energy (gpu, job, mj) VALUES (?, ?, ?)", &store->put_energy, err);
+    if (!rc)
         rc = sync_directory(store->directory, err);
     if (rc)
         return rc;
@@ -193,6 +198,8 @@ void store_close(struct store *store)
         store_dispatch(store);
     sqlite3_finalize(store->insert_record);
     sqlite3_finalize(store->insert_spec);
+    sqlite3_finalize(store->put_meter);
+    sqlite3_finalize(store->put_energy);
     sqlite3_close(store->db);
     close_fd(&store->event_fd);
     close_fd(&store->lock_fd); /* last: who gets the lock finds the database at rest */

@@ -31,11 +31,28 @@ int store_load(struct store *store, int (*on_record)(uint64_t seq, const struct 
 int store_read(const char *directory, int (*on_record)(uint64_t seq, const struct record *record, void *user),
                void *user, struct error *err);
 
+/* What energy has been shared out (daemon/energy.h). A GPU's meter: its energy counter (-1: it has none), as it was at at_ns,
+ * and its idle power (-1: not known). An account: what a party has used of the GPU's energy; a job's id, 0 (nobody) or
+ * UINT64_MAX (foreign processes). Each is the newest that was committed. */
+struct store_meter {
+    const char *gpu; /* UUID */
+    int64_t at_ns;
+    int64_t counter_mj;
+    int64_t idle_mw;
+};
+
+/* As store_load: before the first commit; a non-zero value from one of the functions ends it and is returned. */
+int store_load_energy(struct store *store, int (*on_meter)(const struct store_meter *meter, void *user),
+                      int (*on_account)(const char *gpu, uint64_t party, int64_t mj, void *user), void *user,
+                      struct error *err);
+
 /* What belongs together. What cannot be encoded (record_json.h) makes the commit of the whole batch fail. */
 struct store_batch *store_batch_new(void);
 void store_batch_free(struct store_batch *batch); /* one that is not committed */
 void store_batch_record(struct store_batch *batch, const struct record *record);
 void store_batch_spec(struct store_batch *batch, uint64_t job, const char *json);
+void store_batch_meter(struct store_batch *batch, const struct store_meter *meter);
+void store_batch_energy(struct store_batch *batch, const char *gpu, uint64_t party, int64_t mj);
 
 /* Queues the batch (taken over); any number may be under way. Whatever is queued when the thread is free becomes one
  * transaction. `done` (may be NULL) is called from store_dispatch, in the order of the commits: status 0 means that the

@@ -9,12 +9,16 @@
 #include "base/strbuf.h"
 #include "store/store.h"
 
+enum row_kind { ROW_RECORD, ROW_SPEC, ROW_METER, ROW_ENERGY };
+
 /* One row to be: bodies lie one after another in the batch's text. */
 struct store_row {
-    bool is_spec;
+    enum row_kind kind;
     uint32_t type; /* of a record */
-    int64_t at_ns; /* of a record */
+    int64_t at_ns; /* of a record or a meter */
     uint64_t job;
+    int64_t mj;    /* an account's sum, a meter's counter */
+    int64_t idle_mw; /* of a meter */
     size_t offset;
     size_t length;
 };
@@ -45,6 +49,8 @@ struct store {
     sqlite3 *db; /* the owner's until the first commit, the thread's from then on */
     sqlite3_stmt *insert_record;
     sqlite3_stmt *insert_spec;
+    sqlite3_stmt *put_meter;
+    sqlite3_stmt *put_energy;
     pthread_t thread;
     bool thread_runs;
     bool committed;        /* owner: a batch was queued */

@@ -25,10 +25,24 @@ static int write_row(struct store *store, const struct store_batch *batch, const
 {
     const char *body = batch->bodies.text + row->offset;
 
-    if (row->is_spec) {
+    switch (row->kind) {
+    case ROW_SPEC:
         sqlite3_bind_int64(store->insert_spec, 1, (sqlite3_int64)row->job);
         sqlite3_bind_text64(store->insert_spec, 2, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
         return step(store, store->insert_spec, err);
+    case ROW_METER:
+        sqlite3_bind_text64(store->put_meter, 1, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
+        sqlite3_bind_int64(store->put_meter, 2, row->at_ns);
+        sqlite3_bind_int64(store->put_meter, 3, row->mj);
+        sqlite3_bind_int64(store->put_meter, 4, row->idle_mw);
+        return step(store, store->put_meter, err);
+    case ROW_ENERGY:
+        sqlite3_bind_text64(store->put_energy, 1, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
+        sqlite3_bind_int64(store->put_energy, 2, (sqlite3_int64)row->job);
+        sqlite3_bind_int64(store->put_energy, 3, row->mj);
+        return step(store, store->put_energy, err);
+    case ROW_RECORD:
+        break;
     }
     sqlite3_bind_int64(store->insert_record, 1, row->at_ns);
     sqlite3_bind_text(store->insert_record, 2, record_type_name(row->type), -1, SQLITE_STATIC);

@@ -1,0 +1,85 @@
+/* What the files of the node share: node.c takes readings in, node_energy.c says whose energy it is,
+ * node_report.c tells of faults and of GPUs held unused, node_json.c shows it all. */
+#ifndef CARMA_DAEMON_NODE_INTERNAL_H
+#define CARMA_DAEMON_NODE_INTERNAL_H
+
+#include "daemon/attribution.h"
+#include "daemon/energy.h"
+#include "daemon/node.h"
+#include "gpu/monitor.h"
+#include "gpu/window.h"
+
+/* The first so many metrics (enum gpu_metric) have a window: SM activity, SM occupancy, DRAM activity. */
+#define NODE_WINDOWS 3
+
+#define NODE_NO_NUMBER UINT32_MAX
+
+/* Energy of a physical GPU: its own, or that of all of its MIG instances. */
+struct node_meter {
+    char uuid[GPU_UUID_SIZE];
+    struct energy_meter meter;
+    struct energy_resident *set; /* owned: the residents as they were set last */
+    size_t set_count;
+    struct node_meter *next;
+};
+
+/* What was said of a GPU, so that it is said once. */
+struct node_told {
+    bool index_known;
+    uint32_t index;
+    int64_t xid_at_ns;
+    uint32_t sources[GPU_METRIC_COUNT];    /* as told, GPU_SOURCE_COUNT: nothing yet */
+    uint32_t candidates[GPU_METRIC_COUNT]; /* what it is now, if that is something else ... */
+    uint32_t held[GPU_METRIC_COUNT];       /* ... and for how many readings it has been */
+};
+
+/* A GPU or a MIG instance as last read. */
+struct node_gpu {
+    char uuid[GPU_UUID_SIZE];
+    uint32_t number; /* the core's; NODE_NO_NUMBER: one whose instances are what jobs are placed on */
+    struct gpu_reading reading;
+    struct gpu_window windows[NODE_WINDOWS];
+    int64_t at_ns; /* of `reading`; 0: none since the daemon started */
+    bool there;
+    struct attribution attribution;
+    int32_t statistics[NODE_WINDOWS]; /* the configured one; -1: not measured */
+    int64_t active_ns;         /* when its SMs were last seen busy, or it was first read */
+    double memory_byte_seconds;
+    double sm_activity_seconds;
+    struct node_told told;
+};
+
+struct node {
+    struct daemon *daemon;
+    struct gpu_monitor *monitor;
+    struct node_gpu **gpus; /* owned array of owned, in the order of first appearance */
+    uint32_t count;
+    size_t capacity;
+    struct attributor *attributor;
+    struct node_meter *meters; /* owned */
+    uv_timer_t *flush;         /* of energy */
+    bool flushing;
+    char limits[sizeof((struct gpu_node_reading *)NULL)->limits]; /* as told */
+    bool told_of_profile;
+};
+
+struct node_gpu *node_gpu_numbered(const struct node *node, uint32_t number); /* NULL: not read yet */
+struct node_gpu *node_gpu_of_uuid(const struct node *node, const char *uuid);
+
+/* The GPU that it is a part of, or itself; NULL: not read. */
+const struct node_gpu *node_physical(const struct node *node, const struct node_gpu *gpu);
+
+/* "3, 4": the jobs on the GPU, or on the instances of a partitioned one; "" where there are none. Owned by the caller. */
+char *node_jobs_on(const struct node *node, const struct node_gpu *gpu);
+
+/* node_energy.c */
+void node_energy_read(struct node *node, const struct node_gpu *gpu); /* after its reading was taken in */
+const struct energy_meter *node_energy_of(const struct node *node, const char *uuid); /* NULL: none */
+void node_energy_free(struct node *node);
+
+/* node_report.c: one line of the log each time something changes, none while it stays. */
+void node_report_gpu(struct node *node, struct node_gpu *gpu);
+void node_report_reading(struct node *node, const struct gpu_node_reading *reading);
+void node_report_unused(struct node *node);
+
+#endif
