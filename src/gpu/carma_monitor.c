@@ -115,7 +115,7 @@ static int write_all(int fd, const char *bytes, size_t count)
 static int watch(const struct settings *settings, int fd, struct gpu_chain *chain, struct error *err)
 {
     int64_t period_ns = nodetime_to_wall_ns(settings->period_ns);
-    int64_t deadline_ns = nodetime_monotonic_wall_ns();
+    int64_t deadline_ns;
     CLEANUP(free_ptr) struct gpu_node_reading *reading = xcalloc(1, sizeof *reading);
     CLEANUP(strbuf_release) struct strbuf out = {0};
 
@@ -123,9 +123,11 @@ static int watch(const struct settings *settings, int fd, struct gpu_chain *chai
         int rc = gpu_chain_read(chain, reading, err);
         if (rc < 0)
             return rc;
-        if (!wait_until(fd, deadline_ns + nodetime_to_wall_ns(ONCE_INTERVAL_NS)))
+        deadline_ns = nodetime_monotonic_wall_ns() + nodetime_to_wall_ns(ONCE_INTERVAL_NS);
+        if (!wait_until(fd, deadline_ns))
             return 0;
     }
+    deadline_ns = nodetime_monotonic_wall_ns();
     for (;;) {
         int64_t now_ns;
         int rc = gpu_chain_read(chain, reading, err);

@@ -9,11 +9,10 @@ static uint32_t bit_of(uint32_t source, uint32_t metric)
     return UINT32_C(1) << (source * GPU_METRIC_COUNT + metric);
 }
 
-static bool works(const struct gpu_reading *gpu)
+static bool seems_to_work(const struct gpu_reading *gpu)
 {
-    if (gpu->valid & GPU_HAS_UTILIZATION)
-        return gpu->utilization_permille > 0;
-    return (gpu->valid & GPU_HAS_PROCESSES) && gpu->process_count > 0;
+    return ((gpu->valid & GPU_HAS_UTILIZATION) && gpu->utilization_permille > 0) ||
+           ((gpu->valid & GPU_HAS_PROCESSES) && gpu->process_count > 0);
 }
 
 /* The reading that tells of a GPU's Xids: an instance's parent, where it is there, since it comes first. */
@@ -32,7 +31,7 @@ static bool drop_from(struct gpu_stuck_device *device, struct gpu_reading *gpu)
     for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++)
         if (gpu->metrics[metric].source != GPU_SOURCE_NONE && gpu->metrics[metric].value > 0)
             device->moved |= bit_of(gpu->metrics[metric].source, metric);
-    if (!works(gpu))
+    if (!seems_to_work(gpu))
         return false;
     for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++) {
         struct gpu_measure *measure = &gpu->metrics[metric];

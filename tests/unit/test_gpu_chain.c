@@ -269,10 +269,13 @@ static void test_zeros_stuck_since_an_xid(void **state)
     look();
     assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_GPM, 0);
     assert_string_equal(seen.limits, "");
+    gpu->process_count = 1; /* but not where something runs */
+    look();
+    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_NONE, 0);
     gpu->utilization_permille = 900;
     gpu->metrics[GPU_PCIE_TX].value = 1; /* some traffic proves nothing about SMs */
     look();
-    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_NONE, 0);
+    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_UTILIZATION, 900);
     assert_measure(&seen.gpus[0].metrics[GPU_PCIE_TX], GPU_SOURCE_GPM, 1);
     gpu->metrics[GPU_SM_ACTIVITY].value = 1; /* it moves: from here on every zero is one */
     look();

@@ -201,11 +201,22 @@ static void test_once_and_text(void **state)
     read_text(run.out, table, sizeof table);
     assert_int_equal(finish(&run), 0);
     assert_non_null(strstr(table, "GPU-00000000-0000-0000-0000-000000000000"));
-    assert_non_null(strstr(table, "37.5%"));
+    assert_non_null(strstr(table, "     sm_activity 37.5% (gpm), sm_occupancy 25.0% (gpm), "));
+    assert_non_null(strstr(table, "pcie_tx 100 MiB/s (gpm), pcie_rx 512 KiB/s (gpm)"));
     assert_non_null(strstr(table, "9876543 J"));
     assert_non_null(strstr(table, "   -  ")); /* no power */
     assert_non_null(strstr(table, "pid 2000 (MPS): memory not told by the driver"));
     assert_non_null(strstr(table, "failed: NVML error 15"));
+    assert_null(strstr(table, "limits:"));
+
+    run = start("mig,no-gpm,xid=31", text);
+    read_text(run.out, table, sizeof table);
+    assert_int_equal(finish(&run), 0);
+    assert_non_null(strstr(table, "     in MIG mode\n"));
+    assert_non_null(strstr(table, "\n0/3  MIG-00000000-0000-0000-0000-0000000000030"));
+    assert_non_null(strstr(table, "     Xid 31, the latest of 1\n"));
+    assert_non_null(strstr(table, "     sm_activity 90.0% (utilization)\n"));
+    assert_non_null(strstr(table, "limits: "));
 }
 
 /* Without GPM the metrics are DCGM's; without DCGM utilisation stands in for one of them, and it is said. */
