@@ -1,0 +1,748 @@
+#include "gpu/mps_domain.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/proc.h"
+#include "base/strbuf.h"
+#include "gpu/mps_call.h"
+
+#define CALL_MS     5000 /* for one answer */
+#define AGAIN_MS    50   /* between two looks on the way up, out of a fault, or down */
+#define RETRY_MS    2000 /* a start that failed while jobs are in it */
+#define QUIT_MS     3000 /* for a daemon to do as it is told, then to SIGTERM, then SIGKILL */
+#define POLL_MS     2000
+#define IDLE_MS     60000
+#define PATIENCE_MS 15000
+#define NO_UID      ((uid_t)-1)
+
+struct member {
+    uint64_t job;
+    uid_t uid;
+    mps_domain_ready *ready; /* NULL: told, or never asked */
+    void *user;
+};
+
+struct termination {
+    pid_t *clients; /* owned */
+    uint32_t count, next;
+    void (*done)(void *user);
+    void *user;
+    struct termination *following;
+};
+
+struct mps_domain {
+    uv_loop_t *loop;
+    char *program, *directory, *pipe, *log, *gpus; /* owned */
+    bool multiuser;
+    uint64_t poll_ms, idle_ms, patience_ms;
+    void (*on_phase)(void *user, struct mps_domain *domain, enum mps_phase phase, const char *why);
+    void *user;
+
+    enum mps_phase phase;
+    bool freed;
+    uv_timer_t timer;
+    struct mps_call *call; /* under way, or NULL */
+    struct mps_endpoint endpoint;
+    struct member *members; /* owned */
+    uint32_t member_count;
+    size_t member_capacity;
+    struct termination *terminations; /* in their order */
+
+    /* What is known of the daemon and its server. */
+    bool running;
+    enum mps_language language, probing;
+    bool listed;  /* `server` is what the daemon has */
+    pid_t server; /* 0: none */
+    uid_t server_uid;
+    bool server_asked; /* for one, since there was none */
+    enum mps_server_state state;
+
+    uint64_t since_ms; /* when this phase began, or the last job left */
+    bool told_to_go;   /* in this phase: the daemon, or what is left of the clients of a server that failed */
+    bool start_anew;   /* the daemon has to go first, as its server does not come back */
+    bool look_wanted;
+    uint64_t next_look_ms;
+    uint64_t looks;
+    bool list_wanted, list_next;
+    struct mps_pids clients;
+    uint64_t lists;
+    struct error why; /* of what last went wrong */
+};
+
+static void step(struct mps_domain *domain);
+
+/* ---- Small things ---- */
+
+const char *mps_phase_name(enum mps_phase phase)
+{
+    static const char *const names[] = {"down", "starting", "serving", "faulted", "stopping"};
+
+    return (uint32_t)phase < MPS_PHASE_COUNT ? names[phase] : "?";
+}
+
+enum mps_phase mps_domain_phase(const struct mps_domain *domain)
+{
+    return domain->phase;
+}
+
+const char *mps_domain_pipe_directory(const struct mps_domain *domain)
+{
+    return domain->pipe;
+}
+
+const char *mps_domain_gpus(const struct mps_domain *domain)
+{
+    return domain->gpus;
+}
+
+uint32_t mps_domain_jobs(const struct mps_domain *domain)
+{
+    return domain->member_count;
+}
+
+uint64_t mps_domain_looks(const struct mps_domain *domain)
+{
+    return domain->looks;
+}
+
+const struct mps_pids *mps_domain_clients(const struct mps_domain *domain, uint64_t *lists)
+{
+    *lists = domain->lists;
+    return &domain->clients;
+}
+
+static void set_phase(struct mps_domain *domain, enum mps_phase phase, const char *why)
+{
+    if (domain->phase == phase)
+        return;
+    domain->phase = phase;
+    domain->since_ms = uv_now(domain->loop);
+    domain->told_to_go = false;
+    if (!domain->freed && domain->on_phase)
+        domain->on_phase(domain->user, domain, phase, why);
+}
+
+/* In a phase, or without a job, for so long. */
+static bool has_lasted(const struct mps_domain *domain, uint64_t ms)
+{
+    return uv_now(domain->loop) - domain->since_ms >= ms;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    step(timer->data);
+}
+
+static void again_in(struct mps_domain *domain, uint64_t ms)
+{
+    if (!uv_is_closing((uv_handle_t *)&domain->timer))
+        uv_timer_start(&domain->timer, on_timer, ms, 0);
+}
+
+static void forget_server(struct mps_domain *domain)
+{
+    domain->listed = false;
+    domain->server = 0;
+    domain->server_uid = NO_UID;
+    domain->server_asked = false;
+    domain->state = MPS_SERVER_INITIALIZING;
+    domain->clients.count = 0;
+}
+
+static void forget_daemon(struct mps_domain *domain)
+{
+    domain->running = false;
+    domain->language = MPS_UNKNOWN;
+    domain->probing = MPS_V2;
+    forget_server(domain);
+}
+
+/* The pid that the daemon wrote; 0: none, or its process is gone. The file may be of another boot: what has that pid must
+ * be the daemon by its name. */
+static pid_t daemon_pid(const struct mps_domain *domain)
+{
+    static const char name[] = "nvidia-cuda-mps"; /* as much as the kernel keeps of it */
+    CLEANUP(free_ptr) char *path = xasprintf("%s/nvidia-cuda-mps-control.pid", domain->pipe);
+    CLEANUP(free_ptr) char *text = NULL;
+    CLEANUP(free_ptr) char *comm = NULL;
+    struct proc_stat stat;
+    size_t length;
+    pid_t pid;
+
+    if (file_read(path, 64, &text, &length, NULL) < 0)
+        return 0;
+    pid = (pid_t)strtol(text, NULL, 10);
+    if (pid <= 0 || proc_read_stat(pid, &stat) < 0 || stat.state == 'Z')
+        return 0;
+    free_ptr(&path);
+    path = xasprintf("/proc/%d/comm", (int)pid);
+    return file_read(path, 64, &comm, &length, NULL) == 0 && strncmp(comm, name, sizeof name - 1) == 0 ? pid : 0;
+}
+
+static uid_t uid_of(pid_t pid)
+{
+    char path[64];
+    struct stat st;
+
+    snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    return stat(path, &st) == 0 ? st.st_uid : NO_UID;
+}
+
+/* ---- Jobs ---- */
+
+static void remove_member(struct mps_domain *domain, uint32_t i)
+{
+    domain->member_count--;
+    memmove(domain->members + i, domain->members + i + 1, (domain->member_count - i) * sizeof *domain->members);
+    if (domain->member_count == 0)
+        domain->since_ms = uv_now(domain->loop);
+}
+
+/* The user whose turn it is: of the job that is in it, or waits for it, for the longest; NO_UID: nobody's. */
+static uid_t wanted_uid(const struct mps_domain *domain)
+{
+    if (domain->member_count == 0)
+        return NO_UID;
+    return domain->multiuser ? geteuid() : domain->members[0].uid;
+}
+
+/* Tells those who wait; each may join, leave or free in its callback. */
+static void tell_ready(struct mps_domain *domain, int status, const struct error *err)
+{
+    bool told = true;
+
+    while (told && !domain->freed) {
+        told = false;
+        for (uint32_t i = 0; i < domain->member_count; i++) {
+            struct member member = domain->members[i];
+            bool other = !domain->multiuser && member.uid != wanted_uid(domain);
+            if (!member.ready || (status == 0 && other))
+                continue;
+            domain->members[i].ready = NULL;
+            if (status < 0)
+                remove_member(domain, i);
+            member.ready(member.user, member.job, status, err);
+            told = true;
+            break;
+        }
+    }
+}
+
+void mps_domain_join(struct mps_domain *domain, uint64_t job, uid_t uid, mps_domain_ready *ready, void *user)
+{
+    array_reserve(domain->members, domain->member_capacity, domain->member_count + 1);
+    domain->members[domain->member_count++] = (struct member){.job = job, .uid = uid, .ready = ready, .user = user};
+    again_in(domain, 0);
+}
+
+void mps_domain_leave(struct mps_domain *domain, uint64_t job)
+{
+    for (uint32_t i = 0; i < domain->member_count; i++) {
+        if (domain->members[i].job != job)
+            continue;
+        remove_member(domain, i);
+        mps_domain_look(domain);
+        return;
+    }
+}
+
+void mps_domain_look(struct mps_domain *domain)
+{
+    domain->look_wanted = true;
+    again_in(domain, 0);
+}
+
+void mps_domain_list_clients(struct mps_domain *domain, bool wanted)
+{
+    domain->list_wanted = wanted;
+}
+
+void mps_domain_terminate(struct mps_domain *domain, const pid_t *clients, uint32_t count, void (*done)(void *user),
+                          void *user)
+{
+    struct termination *termination = xcalloc(1, sizeof *termination), **at = &domain->terminations;
+
+    termination->clients = xmalloc(sizeof *clients * (count ? count : 1));
+    memcpy(termination->clients, clients, sizeof *clients * count);
+    termination->count = count;
+    termination->done = done;
+    termination->user = user;
+    while (*at)
+        at = &(*at)->following;
+    *at = termination;
+    again_in(domain, 0);
+}
+
+static void termination_done(struct mps_domain *domain)
+{
+    struct termination *termination = domain->terminations;
+
+    domain->terminations = termination->following;
+    if (termination->done)
+        termination->done(termination->user);
+    free(termination->clients);
+    free(termination);
+}
+
+/* ---- Calls ---- */
+
+/* The start has failed: who waits is told, and what came up in part is stopped. */
+static void give_up(struct mps_domain *domain, int status, const struct error *err)
+{
+    struct error why = *err; /* which may be the domain's */
+
+    tell_ready(domain, status, &why);
+    set_phase(domain, MPS_DOWN, why.text);
+    again_in(domain, domain->member_count ? RETRY_MS : 0);
+}
+
+/* Takes a call's answer: false where it failed, which is remembered, and looked at again in a moment. */
+static bool answered(struct mps_domain *domain, int status, const struct error *err)
+{
+    domain->call = NULL;
+    if (status == 0)
+        return true;
+    domain->why = *err;
+    if (!daemon_pid(domain))
+        forget_daemon(domain);
+    again_in(domain, AGAIN_MS);
+    return false;
+}
+
+static void on_started(void *user, int status, const char *answer, const struct error *err)
+{
+    struct mps_domain *domain = user;
+
+    (void)answer;
+    domain->call = NULL;
+    domain->running = daemon_pid(domain) != 0; /* one that ran already makes the second fail */
+    if (status < 0 && !domain->running) {
+        struct error told = *err;
+        if (status != -ENOENT)
+            error_prefix(&told, "see %s/start.log", domain->log);
+        give_up(domain, status, &told);
+        return;
+    }
+    again_in(domain, domain->running ? 0 : AGAIN_MS);
+}
+
+static void start_daemon(struct mps_domain *domain)
+{
+    const char *version = getenv("CUDA_MPS_PROTOCOL_VERSION"); /* which the daemon goes by, as we pass it on */
+    struct mps_command command = {.arguments = {"-d"}};
+
+    if (domain->multiuser)
+        command.arguments[1] = version && strcmp(version, "3") == 0 ? "--multiuser" : "-multiuser-server";
+    domain->call = mps_call(&domain->endpoint, &command, true, CALL_MS, on_started, domain);
+}
+
+/* The daemon may be up before its pipe is, so both languages are tried until the start takes too long. */
+static void on_probed(void *user, int status, const char *answer, const struct error *err)
+{
+    struct mps_domain *domain = user;
+    struct error told = *err;
+    enum mps_language language = domain->probing;
+
+    if (status == 0)
+        status = mps_read_probe(language, answer, &told);
+    domain->probing = language == MPS_V2 ? MPS_V3 : MPS_V2;
+    if (!answered(domain, status, &told))
+        return;
+    domain->language = language;
+    step(domain);
+}
+
+static void on_servers(void *user, int status, const char *answer, const struct error *err)
+{
+    struct mps_domain *domain = user;
+    struct error told = *err;
+    struct mps_pids servers;
+
+    if (status == 0)
+        status = mps_read_servers(domain->language, answer, &servers, &told);
+    if (!answered(domain, status, &told))
+        return;
+    domain->listed = true;
+    domain->server = servers.count ? servers.items[0] : 0;
+    domain->server_uid = domain->server ? uid_of(domain->server) : NO_UID;
+    step(domain);
+}
+
+static void on_server_asked(void *user, int status, const char *answer, const struct error *err)
+{
+    struct mps_domain *domain = user;
+
+    (void)answer;
+    domain->server_asked = true;
+    domain->listed = false;
+    if (answered(domain, status, err))
+        step(domain);
+}
+
+static void on_server_told(void *user, int status, const char *answer, const struct error *err)
+{
+    struct mps_domain *domain = user;
+
+    (void)answer;
+    forget_server(domain);
+    if (answered(domain, status, err))
+        again_in(domain, AGAIN_MS);
+}
+
+/* It has taken its clients with it. */
+static void lose_server(struct mps_domain *domain)
+{
+    forget_server(domain);
+    if (domain->phase == MPS_SERVING)
+        set_phase(domain, MPS_FAULTED, "its MPS server is gone");
+}
+
+static void on_status(void *user, int status, const char *answer, const struct error *err)
+{
+    struct mps_domain *domain = user;
+    enum mps_server_state state = MPS_SERVER_INITIALIZING;
+    struct error told = *err;
+    bool silent = status == -ETIMEDOUT; /* a busy machine is no fault: the next look will tell */
+
+    if (status == 0)
+        status = mps_read_status(domain->language, answer, domain->server, &state, &told);
+    domain->next_look_ms = uv_now(domain->loop) + domain->poll_ms;
+    domain->looks++;
+    if (status < 0 && !silent)
+        lose_server(domain);
+    if (!answered(domain, status, &told))
+        return;
+    domain->state = state;
+    domain->list_next = domain->list_wanted && state == MPS_SERVER_ACTIVE;
+    if (state == MPS_SERVER_FAULT)
+        set_phase(domain, MPS_FAULTED, "a client has failed: its MPS server is in the state FAULT");
+    step(domain);
+}
+
+static void on_clients(void *user, int status, const char *answer, const struct error *err)
+{
+    struct mps_domain *domain = user;
+    struct error told = *err;
+
+    domain->list_next = false;
+    if (status == 0)
+        status = mps_read_clients(domain->language, answer, domain->server, &domain->clients, &told);
+    if (!answered(domain, status, &told))
+        return;
+    domain->lists++;
+    if (domain->phase == MPS_FAULTED && domain->clients.count) /* who has not left by himself */
+        mps_domain_terminate(domain, domain->clients.items, domain->clients.count, NULL, NULL);
+    step(domain);
+}
+
+static void on_terminated(void *user, int status, const char *answer, const struct error *err)
+{
+    struct mps_domain *domain = user;
+
+    (void)status; /* it may have left by itself */
+    (void)answer;
+    (void)err;
+    domain->call = NULL;
+    step(domain);
+}
+
+static void on_quit(void *user, int status, const char *answer, const struct error *err)
+{
+    struct mps_domain *domain = user;
+
+    (void)answer;
+    if (answered(domain, status, err))
+        step(domain);
+}
+
+/* ---- What comes next: each makes at most one call, and says whether there is no more to do for now ---- */
+
+static void say(struct mps_domain *domain, void (*words)(enum mps_language, struct mps_command *), mps_called *called)
+{
+    struct mps_command command;
+
+    words(domain->language, &command);
+    domain->call = mps_call(&domain->endpoint, &command, false, CALL_MS, called, domain);
+}
+
+static void say_of(struct mps_domain *domain, pid_t server,
+                   void (*words)(enum mps_language, pid_t, struct mps_command *), mps_called *called)
+{
+    struct mps_command command;
+
+    words(domain->language, server, &command);
+    domain->call = mps_call(&domain->endpoint, &command, false, CALL_MS, called, domain);
+}
+
+static void probe(struct mps_domain *domain)
+{
+    struct mps_command command;
+
+    mps_say_probe(domain->probing, &command);
+    domain->call = mps_call(&domain->endpoint, &command, false, CALL_MS, on_probed, domain);
+}
+
+static bool terminate_some(struct mps_domain *domain)
+{
+    struct termination *termination;
+    struct mps_command command;
+
+    while ((termination = domain->terminations)) {
+        if (domain->language && domain->server && termination->next < termination->count) {
+            mps_say_terminate(domain->language, domain->server, termination->clients[termination->next++], &command);
+            domain->call = mps_call(&domain->endpoint, &command, false, CALL_MS, on_terminated, domain);
+            return true;
+        }
+        termination_done(domain);
+    }
+    return false;
+}
+
+/* Until the daemon is gone, and its server with it; true: not yet. */
+static bool stop_daemon(struct mps_domain *domain)
+{
+    pid_t pid = daemon_pid(domain);
+
+    if (!pid) {
+        forget_daemon(domain);
+        return false;
+    }
+    domain->running = true;
+    if (!domain->told_to_go && domain->language) {
+        domain->told_to_go = true;
+        say(domain, mps_say_quit, on_quit);
+    } else if (!domain->told_to_go && !has_lasted(domain, QUIT_MS)) {
+        probe(domain);
+    } else {
+        if (has_lasted(domain, 2 * QUIT_MS))
+            kill(pid, SIGKILL);
+        else if (has_lasted(domain, QUIT_MS))
+            kill(pid, SIGTERM);
+        again_in(domain, AGAIN_MS);
+    }
+    return true;
+}
+
+/* From nothing to a server of the right user that is ACTIVE; true: not yet. */
+static bool climb(struct mps_domain *domain)
+{
+    uid_t uid = wanted_uid(domain);
+
+    if (!domain->running && !(domain->running = daemon_pid(domain) != 0)) {
+        start_daemon(domain);
+    } else if (!domain->language) {
+        probe(domain);
+    } else if (!domain->listed) {
+        say(domain, mps_say_servers, on_servers);
+    } else if (!domain->server && !domain->server_asked && uid != NO_UID) {
+        struct mps_command command;
+        mps_say_start(domain->language, uid, &command);
+        domain->call = mps_call(&domain->endpoint, &command, false, CALL_MS, on_server_asked, domain);
+    } else if (!domain->server) { /* it does not come up at once: looked for, and then asked for, again */
+        domain->server_asked = domain->listed = false;
+        again_in(domain, AGAIN_MS);
+    } else if (uid != NO_UID && domain->server_uid != NO_UID && domain->server_uid != uid) {
+        say_of(domain, domain->server, mps_say_shutdown, on_server_told);
+    } else if (domain->state == MPS_SERVER_INITIALIZING || domain->look_wanted) {
+        domain->look_wanted = false;
+        say_of(domain, domain->server, mps_say_status, on_status);
+        if (domain->state == MPS_SERVER_INITIALIZING)
+            domain->next_look_ms = 0;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* FAULT: the clients leave by themselves, or are terminated, or the daemon is started anew. */
+static void drain(struct mps_domain *domain)
+{
+    if (has_lasted(domain, 2 * domain->patience_ms)) {
+        domain->told_to_go = false;
+        domain->start_anew = true;
+        domain->since_ms = uv_now(domain->loop);
+        step(domain);
+    } else if (has_lasted(domain, domain->patience_ms) && !domain->told_to_go) {
+        domain->told_to_go = true;
+        say_of(domain, domain->server, mps_say_clients, on_clients);
+    } else {
+        domain->look_wanted = true;
+        again_in(domain, AGAIN_MS);
+    }
+}
+
+static void serve(struct mps_domain *domain)
+{
+    uint64_t now_ms = uv_now(domain->loop), idle_until_ms = domain->since_ms + domain->idle_ms;
+
+    set_phase(domain, MPS_SERVING, "");
+    tell_ready(domain, 0, NULL);
+    if (domain->list_next) {
+        say_of(domain, domain->server, mps_say_clients, on_clients);
+    } else if (domain->member_count == 0) {
+        again_in(domain, idle_until_ms > now_ms ? idle_until_ms - now_ms : 0);
+    } else if (now_ms < domain->next_look_ms) {
+        again_in(domain, domain->next_look_ms - now_ms);
+    } else {
+        domain->look_wanted = false;
+        say_of(domain, domain->server, mps_say_status, on_status);
+    }
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct mps_domain *domain = handle->data;
+
+    while (domain->terminations)
+        termination_done(domain);
+    free(domain->members);
+    free(domain->program);
+    free(domain->directory);
+    free(domain->pipe);
+    free(domain->log);
+    free(domain->gpus);
+    free(domain);
+}
+
+static void close_domain(struct mps_domain *domain)
+{
+    mps_call_forget(domain->call);
+    uv_close((uv_handle_t *)&domain->timer, on_timer_closed);
+}
+
+/* A job is in it, or one may come back soon. */
+static bool is_wanted(const struct mps_domain *domain)
+{
+    if (domain->member_count)
+        return true;
+    if (domain->freed)
+        return false;
+    if (domain->phase == MPS_FAULTED) /* a moment to recover in */
+        return domain->state == MPS_SERVER_FAULT && !has_lasted(domain, QUIT_MS);
+    return domain->phase == MPS_SERVING && !has_lasted(domain, domain->idle_ms);
+}
+
+static void step(struct mps_domain *domain)
+{
+    if (domain->call || uv_is_closing((uv_handle_t *)&domain->timer) || terminate_some(domain))
+        return;
+    if (domain->freed && domain->member_count) { /* its jobs go on, and so does it */
+        close_domain(domain);
+    } else if (!is_wanted(domain)) {
+        if (domain->phase != MPS_DOWN || daemon_pid(domain))
+            set_phase(domain, MPS_STOPPING, "no job uses it");
+        if (stop_daemon(domain))
+            return;
+        set_phase(domain, MPS_DOWN, "stopped");
+        if (domain->freed)
+            close_domain(domain);
+        else if (domain->member_count) /* who joined when he heard of it */
+            again_in(domain, 0);
+    } else if (domain->start_anew) {
+        if (stop_daemon(domain))
+            return;
+        domain->start_anew = false;
+        domain->since_ms = uv_now(domain->loop);
+        again_in(domain, 0);
+    } else {
+        if (domain->phase == MPS_DOWN || domain->phase == MPS_STOPPING)
+            set_phase(domain, MPS_STARTING, "");
+        if ((domain->phase == MPS_STARTING || !domain->server) && has_lasted(domain, domain->patience_ms)) {
+            struct error err;
+            int status = error_set(&err, ETIMEDOUT, "the MPS server of %s does not come up%s%.300s: see %s", domain->gpus,
+                                   *domain->why.text ? ": " : "", domain->why.text, domain->log);
+            give_up(domain, status, &err);
+        } else if (!climb(domain)) {
+            if (domain->state == MPS_SERVER_FAULT)
+                drain(domain);
+            else
+                serve(domain);
+        }
+    }
+}
+
+/* ---- Life ---- */
+
+/* Whoever the jobs run as must be able to walk there: a server gives up its rights before it opens the pipes. */
+static int make_directory(const char *path, struct error *err)
+{
+    int rc = file_make_dirs(path, 0755, err);
+
+    if (rc == 0 && chmod(path, 0755) < 0) /* whatever the umask is */
+        rc = error_set(err, errno, "cannot open the directory '%s' to others: %s", path, strerror(errno));
+    return rc;
+}
+
+/* The GPUs are written down, for who finds the directory later. */
+static int note_gpus(struct mps_domain *domain, const char *gpus, struct error *err)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/gpus", domain->directory);
+    size_t length;
+
+    if (gpus) {
+        domain->gpus = xstrdup(gpus);
+        return file_write_atomic(path, gpus, strlen(gpus), 0644, err);
+    }
+    return file_read(path, 64 * 64, &domain->gpus, &length, err);
+}
+
+int mps_domain_new(const struct mps_domain_options *options, struct mps_domain **result, struct error *err)
+{
+    struct mps_domain *domain = xcalloc(1, sizeof *domain);
+    int rc;
+
+    domain->loop = options->loop;
+    domain->program = xstrdup(options->program);
+    domain->directory = xstrdup(options->directory);
+    domain->pipe = xasprintf("%s/pipe", options->directory);
+    domain->log = xasprintf("%s/log", options->directory);
+    domain->multiuser = options->multiuser;
+    domain->poll_ms = options->poll_ms ? options->poll_ms : POLL_MS;
+    domain->idle_ms = options->idle_ms ? options->idle_ms : IDLE_MS;
+    domain->patience_ms = options->patience_ms ? options->patience_ms : PATIENCE_MS;
+    domain->on_phase = options->on_phase;
+    domain->user = options->user;
+    forget_daemon(domain);
+    uv_timer_init(domain->loop, &domain->timer);
+    domain->timer.data = domain;
+    rc = make_directory(domain->directory, err);
+    if (rc == 0)
+        rc = make_directory(domain->pipe, err);
+    if (rc == 0)
+        rc = make_directory(domain->log, err);
+    if (rc == 0)
+        rc = note_gpus(domain, options->gpus, err);
+    if (rc < 0) {
+        close_domain(domain);
+        return rc;
+    }
+    domain->endpoint = (struct mps_endpoint){.loop = domain->loop, .program = domain->program,
+                                             .pipe_directory = domain->pipe, .log_directory = domain->log,
+                                             .gpus = domain->gpus};
+    *result = domain;
+    again_in(domain, 0); /* stops a daemon that was left without jobs, unless one joins in this turn of the loop */
+    return 0;
+}
+
+void mps_domain_free(struct mps_domain *domain)
+{
+    if (!domain)
+        return;
+    for (uint32_t i = domain->member_count; i-- > 0;) /* who waits still is not in it */
+        if (domain->members[i].ready)
+            remove_member(domain, i);
+    domain->freed = true;
+    if (domain->call && domain->member_count) { /* it need not be waited for */
+        mps_call_forget(domain->call);
+        domain->call = NULL;
+    }
+    again_in(domain, 0);
+}

@@ -1,0 +1,51 @@
+/* The state machine of a virtual MPS control daemon: one server at a time for one user's clients, as NVIDIA's
+ * ("Architecture" of its MPS documentation). Clients are the node's processes that came through its pipe directory
+ * (struct node_slot: mps_domain); they are looked for, as nobody tells when one comes. Wall times. */
+#ifndef CARMA_VNODE_MPS_DOMAIN_H
+#define CARMA_VNODE_MPS_DOMAIN_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "vnode/node.h"
+
+enum mps_state { MPS_NO_SERVER, MPS_INITIALIZING, MPS_ACTIVE, MPS_FAULT };
+
+struct mps_client {
+    int32_t pid;
+    uint32_t uid;
+    bool served;
+    uint32_t fault; /* the CUDA error with which it has to end; 0: none */
+    uint32_t gpu;   /* the first that it uses */
+};
+
+struct mps_domain {
+    struct node node;
+    uint64_t identity; /* attach_mps_domain() */
+    bool multiuser;
+    uint32_t client_limit; /* contexts of a device: 48, from CUDA 13.1 on 60 */
+    enum mps_state state;
+    pid_t server; /* our child, asleep: what has a pid in the lists */
+    uid_t server_uid;
+    int64_t since_ms; /* of the state; in FAULT: when the last that failed was seen */
+    double thread_percentage;
+    char pinned_limit[NODE_MAX_GPUS][16];
+    uint32_t client_count;
+    struct mps_client clients[NODE_MAX_SLOTS]; /* as last looked */
+};
+
+/* Opens the node of $CARMA_VNODE for the daemon of that pipe directory, whose `control` is there. */
+int mps_domain_open(struct mps_domain *domain, const char *pipe_directory, struct error *err);
+void mps_domain_close(struct mps_domain *domain); /* and ends the server */
+
+/* What has happened until now: clients come, fail and go, a server becomes ready, fails, recovers, or makes room. */
+void mps_domain_advance(struct mps_domain *domain, int64_t now_ms);
+
+/* -EEXIST: there is one; -EPERM: of another user, which only root's daemon can start. */
+int mps_domain_start_server(struct mps_domain *domain, uid_t uid, int64_t now_ms);
+void mps_domain_end_server(struct mps_domain *domain);
+
+/* Whether it was one of the server's clients; it ends at its next look, and takes nobody with it. */
+bool mps_domain_terminate(struct mps_domain *domain, pid_t client);
+
+#endif
