@@ -133,7 +133,7 @@ static void answer_one(struct mps_speaker *speaker, int fd)
     while (length + 1 < sizeof text && (count = read(fd, text + length, sizeof text - 1 - length)) > 0)
         length += (size_t)count;
     text[length] = '\0';
-    mps_domain_advance(speaker->domain, now_ms());
+    mps_daemon_advance(speaker->daemon, now_ms());
     for (char *line = strtok_r(length ? text + 1 : text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
         status |= mps_speak(speaker, line, *text == 'A', now_ms(), &answer);
     dprintf(fd, "%d%s", status, answer.text ? answer.text : "");
@@ -151,7 +151,7 @@ static void serve(struct mps_speaker *speaker, int listener)
                 close(fd);
             }
         }
-        mps_domain_advance(speaker->domain, now_ms());
+        mps_daemon_advance(speaker->daemon, now_ms());
     }
 }
 
@@ -166,17 +166,17 @@ static int write_pid(const char *path)
 static void be_daemon(const struct options *options, int listener, const char *pid_path) __attribute__((noreturn));
 static void be_daemon(const struct options *options, int listener, const char *pid_path)
 {
-    static struct mps_domain domain;
-    struct mps_speaker speaker = {.domain = &domain, .version = options->version};
+    static struct mps_daemon state;
+    struct mps_speaker speaker = {.daemon = &state, .version = options->version};
     CLEANUP(free_ptr) char *control = xasprintf("%s/control", pipe_directory());
     struct error err;
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-    if (mps_domain_open(&domain, pipe_directory(), &err) < 0) {
+    if (mps_daemon_open(&state, pipe_directory(), &err) < 0) {
         fprintf(stderr, "%s\n", err.text);
         _exit(1);
     }
-    domain.multiuser = options->multiuser;
+    state.multiuser = options->multiuser;
     for (int fd = 0; fd < 3; fd++)
         dup2(null, fd);
     signal(SIGTERM, on_signal);
@@ -184,7 +184,7 @@ static void be_daemon(const struct options *options, int listener, const char *p
     signal(SIGPIPE, SIG_IGN);
     serve(&speaker, listener);
     unlink(control);
-    mps_domain_close(&domain);
+    mps_daemon_close(&state);
     unlink(pid_path); /* last: who sees it gone sees nothing of us */
     _exit(0);
 }

@@ -13,9 +13,9 @@ static const char *state_name(enum mps_state state)
     return names[state];
 }
 
-static bool is_server(const struct mps_domain *domain, const char *word)
+static bool is_server(const struct mps_daemon *daemon, const char *word)
 {
-    return word && domain->server && strtol(word, NULL, 10) == domain->server;
+    return word && daemon->server && strtol(word, NULL, 10) == daemon->server;
 }
 
 static int no_server(const char *word, struct strbuf *answer)
@@ -24,37 +24,37 @@ static int no_server(const char *word, struct strbuf *answer)
     return 1;
 }
 
-static int start_server(struct mps_domain *domain, const char *uid, int64_t now_ms, struct strbuf *answer)
+static int start_server(struct mps_daemon *daemon, const char *uid, int64_t now_ms, struct strbuf *answer)
 {
-    int rc = uid && *uid ? mps_domain_start_server(domain, (uid_t)strtoul(uid, NULL, 10), now_ms) : -1;
+    int rc = uid && *uid ? mps_daemon_start_server(daemon, (uid_t)strtoul(uid, NULL, 10), now_ms) : -1;
 
     if (rc < 0)
         strbuf_printf(answer, "Failed to start a server for user %s\n", uid ? uid : "");
     return rc < 0;
 }
 
-static int terminate(struct mps_domain *domain, const char *server, const char *client, struct strbuf *answer)
+static int terminate(struct mps_daemon *daemon, const char *server, const char *client, struct strbuf *answer)
 {
-    if (!is_server(domain, server))
+    if (!is_server(daemon, server))
         return no_server(server, answer);
-    if (client && mps_domain_terminate(domain, (pid_t)strtol(client, NULL, 10)))
+    if (client && mps_daemon_terminate(daemon, (pid_t)strtol(client, NULL, 10)))
         return 0;
     strbuf_printf(answer, "Client %s not found\n", client ? client : "");
     return 1;
 }
 
-static int list_clients(const struct mps_domain *domain, struct strbuf *answer)
+static int list_clients(const struct mps_daemon *daemon, struct strbuf *answer)
 {
-    for (uint32_t i = 0; i < domain->client_count; i++)
-        if (domain->clients[i].served)
-            strbuf_printf(answer, "%d\n", domain->clients[i].pid);
+    for (uint32_t i = 0; i < daemon->client_count; i++)
+        if (daemon->clients[i].served)
+            strbuf_printf(answer, "%d\n", daemon->clients[i].pid);
     return 0;
 }
 
 /* With the client's name, as the kernel has it. */
-static void put_row(const struct mps_domain *domain, uint32_t i, struct strbuf *answer)
+static void put_row(const struct mps_daemon *daemon, uint32_t i, struct strbuf *answer)
 {
-    const struct mps_client *client = &domain->clients[i];
+    const struct mps_client *client = &daemon->clients[i];
     char path[64], name[32] = "";
     FILE *file;
 
@@ -65,29 +65,29 @@ static void put_row(const struct mps_domain *domain, uint32_t i, struct strbuf *
     if (file)
         fclose(file);
     name[strcspn(name, "\n")] = '\0';
-    strbuf_printf(answer, "%-10d %-5u %-10d %-18.18s %-10s ./%s\n", client->pid, i, domain->server,
-                  domain->node.file->gpus[client->gpu].uuid, "4026531836", name);
+    strbuf_printf(answer, "%-10d %-5u %-10d %-18.18s %-10s ./%s\n", client->pid, i, daemon->server,
+                  daemon->node.file->gpus[client->gpu].uuid, "4026531836", name);
 }
 
-static int put_table(const struct mps_domain *domain, struct strbuf *answer)
+static int put_table(const struct mps_daemon *daemon, struct strbuf *answer)
 {
     strbuf_printf(answer, "%-10s %-5s %-10s %-18s %-10s %s\n", "PID", "ID", "SERVER", "DEVICE", "NAMESPACE", "COMMAND");
-    for (uint32_t i = 0; i < domain->client_count; i++)
-        if (domain->clients[i].served)
-            put_row(domain, i, answer);
+    for (uint32_t i = 0; i < daemon->client_count; i++)
+        if (daemon->clients[i].served)
+            put_row(daemon, i, answer);
     return 0;
 }
 
-static int list_devices(const struct mps_domain *domain, struct strbuf *answer)
+static int list_devices(const struct mps_daemon *daemon, struct strbuf *answer)
 {
-    for (uint32_t i = 0; i < domain->client_count; i++)
-        if (domain->clients[i].served)
-            strbuf_printf(answer, "%s %d\n", domain->node.file->gpus[domain->clients[i].gpu].uuid,
-                          domain->clients[i].pid);
+    for (uint32_t i = 0; i < daemon->client_count; i++)
+        if (daemon->clients[i].served)
+            strbuf_printf(answer, "%s %d\n", daemon->node.file->gpus[daemon->clients[i].gpu].uuid,
+                          daemon->clients[i].pid);
     return 0;
 }
 
-static int set_percentage(struct mps_domain *domain, const char *word, struct strbuf *answer)
+static int set_percentage(struct mps_daemon *daemon, const char *word, struct strbuf *answer)
 {
     double value = word ? strtod(word, NULL) : 0;
 
@@ -95,62 +95,62 @@ static int set_percentage(struct mps_domain *domain, const char *word, struct st
         strbuf_printf(answer, "Invalid percentage %s\n", word ? word : "");
         return 1;
     }
-    domain->thread_percentage = value;
+    daemon->thread_percentage = value;
     return 0;
 }
 
-static int set_pinned(struct mps_domain *domain, const char *device, const char *limit, struct strbuf *answer)
+static int set_pinned(struct mps_daemon *daemon, const char *device, const char *limit, struct strbuf *answer)
 {
     unsigned long gpu = device ? strtoul(device, NULL, 10) : NODE_MAX_GPUS;
 
-    if (gpu >= domain->node.file->gpu_count || !limit) {
+    if (gpu >= daemon->node.file->gpu_count || !limit) {
         strbuf_puts(answer, "Invalid device or limit\n");
         return 1;
     }
-    snprintf(domain->pinned_limit[gpu], sizeof domain->pinned_limit[gpu], "%s", limit);
+    snprintf(daemon->pinned_limit[gpu], sizeof daemon->pinned_limit[gpu], "%s", limit);
     return 0;
 }
 
 static int speak_v2(struct mps_speaker *speaker, char **words, int64_t now_ms, struct strbuf *answer)
 {
-    struct mps_domain *domain = speaker->domain;
+    struct mps_daemon *daemon = speaker->daemon;
     const char *verb = words[0];
 
     if (strcmp(verb, "get_server_list") == 0) {
-        if (domain->server)
-            strbuf_printf(answer, "%d\n", domain->server);
+        if (daemon->server)
+            strbuf_printf(answer, "%d\n", daemon->server);
         return 0;
     }
     if (strcmp(verb, "get_server_status") == 0) {
-        if (!is_server(domain, words[1]))
+        if (!is_server(daemon, words[1]))
             return no_server(words[1], answer);
-        strbuf_printf(answer, "%s\n", state_name(domain->state));
+        strbuf_printf(answer, "%s\n", state_name(daemon->state));
         return 0;
     }
     if (strcmp(verb, "start_server") == 0)
-        return start_server(domain, words[1] && strcmp(words[1], "-uid") == 0 ? words[2] : NULL, now_ms, answer);
+        return start_server(daemon, words[1] && strcmp(words[1], "-uid") == 0 ? words[2] : NULL, now_ms, answer);
     if (strcmp(verb, "shutdown_server") == 0) {
-        if (!is_server(domain, words[1]))
+        if (!is_server(daemon, words[1]))
             return no_server(words[1], answer);
-        mps_domain_end_server(domain);
+        mps_daemon_end_server(daemon);
         return 0;
     }
     if (strcmp(verb, "get_client_list") == 0)
-        return is_server(domain, words[1]) ? list_clients(domain, answer) : no_server(words[1], answer);
+        return is_server(daemon, words[1]) ? list_clients(daemon, answer) : no_server(words[1], answer);
     if (strcmp(verb, "ps") == 0)
-        return put_table(domain, answer);
+        return put_table(daemon, answer);
     if (strcmp(verb, "get_device_client_list") == 0)
-        return list_devices(domain, answer);
+        return list_devices(daemon, answer);
     if (strcmp(verb, "terminate_client") == 0)
-        return terminate(domain, words[1], words[1] ? words[2] : NULL, answer);
+        return terminate(daemon, words[1], words[1] ? words[2] : NULL, answer);
     if (strcmp(verb, "get_default_active_thread_percentage") == 0) {
-        strbuf_printf(answer, "%.1f\n", domain->thread_percentage);
+        strbuf_printf(answer, "%.1f\n", daemon->thread_percentage);
         return 0;
     }
     if (strcmp(verb, "set_default_active_thread_percentage") == 0)
-        return set_percentage(domain, words[1], answer);
+        return set_percentage(daemon, words[1], answer);
     if (strcmp(verb, "set_default_device_pinned_mem_limit") == 0)
-        return set_pinned(domain, words[1], words[1] ? words[2] : NULL, answer);
+        return set_pinned(daemon, words[1], words[1] ? words[2] : NULL, answer);
     if (strcmp(verb, "quit") == 0) {
         speaker->quit = true;
         return 0;
@@ -159,35 +159,35 @@ static int speak_v2(struct mps_speaker *speaker, char **words, int64_t now_ms, s
     return 1;
 }
 
-static int list_servers(const struct mps_domain *domain, struct strbuf *answer)
+static int list_servers(const struct mps_daemon *daemon, struct strbuf *answer)
 {
     strbuf_printf(answer, "%-12s %-10s %-8s %s\n", "NAME", "PID", "UID", "STATUS");
-    if (domain->server)
-        strbuf_printf(answer, "%-12s %-10d %-8u %s\n", "default", domain->server, domain->server_uid,
-                      state_name(domain->state));
+    if (daemon->server)
+        strbuf_printf(answer, "%-12s %-10d %-8u %s\n", "default", daemon->server, daemon->server_uid,
+                      state_name(daemon->state));
     return 0;
 }
 
 static int speak_v3(struct mps_speaker *speaker, char **words, int64_t now_ms, struct strbuf *answer)
 {
-    struct mps_domain *domain = speaker->domain;
+    struct mps_daemon *daemon = speaker->daemon;
     const char *module = words[0], *verb = words[1] ? words[1] : "", *object = words[1] ? words[2] : NULL;
 
     if (strcmp(module, "server") == 0) {
         if (strcmp(verb, "list") == 0)
-            return list_servers(domain, answer);
+            return list_servers(daemon, answer);
         if (strcmp(verb, "create") == 0)
-            return start_server(domain, object && strncmp(object, "--uid=", 6) == 0 ? object + 6 : NULL, now_ms,
+            return start_server(daemon, object && strncmp(object, "--uid=", 6) == 0 ? object + 6 : NULL, now_ms,
                                 answer);
-        if (strcmp(verb, "shutdown") == 0 && is_server(domain, object)) {
-            mps_domain_end_server(domain);
+        if (strcmp(verb, "shutdown") == 0 && is_server(daemon, object)) {
+            mps_daemon_end_server(daemon);
             return 0;
         }
     } else if (strcmp(module, "client") == 0) {
         if (strcmp(verb, "list") == 0 && object && strcmp(object, "--all") == 0)
-            return put_table(domain, answer);
+            return put_table(daemon, answer);
         if (strcmp(verb, "terminate") == 0)
-            return terminate(domain, object, object ? words[3] : NULL, answer);
+            return terminate(daemon, object, object ? words[3] : NULL, answer);
     } else if (strcmp(module, "-q") == 0) {
         speaker->quit = true;
         return 0;

@@ -3,10 +3,10 @@
 #define CARMA_VNODE_MPS_SPEAK_H
 
 #include "base/strbuf.h"
-#include "vnode/mps_domain.h"
+#include "vnode/mps_daemon.h"
 
 struct mps_speaker {
-    struct mps_domain *domain;
+    struct mps_daemon *daemon;
     int version; /* 2 or 3 */
     bool quit;   /* it was told to */
 };

@@ -1,8 +1,8 @@
 /* The state machine of a virtual MPS control daemon: one server at a time for one user's clients, as NVIDIA's
  * ("Architecture" of its MPS documentation). Clients are the node's processes that came through its pipe directory
  * (struct node_slot: mps_domain); they are looked for, as nobody tells when one comes. Wall times. */
-#ifndef CARMA_VNODE_MPS_DOMAIN_H
-#define CARMA_VNODE_MPS_DOMAIN_H
+#ifndef CARMA_VNODE_MPS_DAEMON_H
+#define CARMA_VNODE_MPS_DAEMON_H
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -19,7 +19,7 @@ struct mps_client {
     uint32_t gpu;   /* the first that it uses */
 };
 
-struct mps_domain {
+struct mps_daemon {
     struct node node;
     uint64_t identity; /* attach_mps_domain() */
     bool multiuser;
@@ -35,17 +35,17 @@ struct mps_domain {
 };
 
 /* Opens the node of $CARMA_VNODE for the daemon of that pipe directory, whose `control` is there. */
-int mps_domain_open(struct mps_domain *domain, const char *pipe_directory, struct error *err);
-void mps_domain_close(struct mps_domain *domain); /* and ends the server */
+int mps_daemon_open(struct mps_daemon *daemon, const char *pipe_directory, struct error *err);
+void mps_daemon_close(struct mps_daemon *daemon); /* and ends the server */
 
 /* What has happened until now: clients come, fail and go, a server becomes ready, fails, recovers, or makes room. */
-void mps_domain_advance(struct mps_domain *domain, int64_t now_ms);
+void mps_daemon_advance(struct mps_daemon *daemon, int64_t now_ms);
 
 /* -EEXIST: there is one; -EPERM: of another user, which only root's daemon can start. */
-int mps_domain_start_server(struct mps_domain *domain, uid_t uid, int64_t now_ms);
-void mps_domain_end_server(struct mps_domain *domain);
+int mps_daemon_start_server(struct mps_daemon *daemon, uid_t uid, int64_t now_ms);
+void mps_daemon_end_server(struct mps_daemon *daemon);
 
 /* Whether it was one of the server's clients; it ends at its next look, and takes nobody with it. */
-bool mps_domain_terminate(struct mps_domain *domain, pid_t client);
+bool mps_daemon_terminate(struct mps_daemon *daemon, pid_t client);
 
 #endif

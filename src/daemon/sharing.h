@@ -1,0 +1,50 @@
+/* Jobs under MPS: which MPS domain (gpu/mps_domain.h) serves which job.
+ *
+ * A job of one GPU has the domain of that GPU, or a wider one that jobs use there already; a job of several GPUs has one
+ * for exactly these, as a process can have only one. Domains are in directories beside the daemon's socket,
+ * mps/GPU-UUID or mps/set-HASH, and outlive the daemon with their jobs; those found there at the start are taken up
+ * where jobs still use them, and stopped otherwise. With the setting mps_pipe_directory there is one domain, of the administrator's
+ * own making: it is used, not started, watched or stopped.
+ *
+ * Who may share is the core's business. A fault of a domain becomes its input SHARE_FAULT, for each GPU. */
+#ifndef CARMA_DAEMON_SHARING_H
+#define CARMA_DAEMON_SHARING_H
+
+#include "daemon/daemon.h"
+
+struct sharing;
+
+/* Finds the domains that an earlier daemon left. */
+int sharing_new(struct daemon *daemon, struct sharing **sharing, struct error *err);
+void sharing_free(struct sharing *sharing); /* domains with running jobs go on, all others are stopped */
+
+/* Whether the job, placed as its view says, is to run under MPS. */
+bool sharing_is_for(const struct daemon *daemon, const struct job_view *view);
+
+/* Brings up what the job needs. `ready` is called on the loop, once, with the directories that the job is told of, valid until
+ * it leaves; or with pipe_directory NULL and why it cannot start (it is then in no domain). */
+typedef void sharing_ready(struct daemon *daemon, uint64_t job, const char *pipe_directory, const char *log_directory,
+                           const struct error *err);
+void sharing_join(struct sharing *sharing, const struct job_view *view, sharing_ready *ready);
+
+/* The job was found running. */
+void sharing_adopt(struct sharing *sharing, const struct job_view *view);
+
+/* The job has ended, or will not start. */
+void sharing_leave(struct sharing *sharing, uint64_t job);
+
+/* Whether the job still waits for its domain. */
+bool sharing_is_waiting(const struct sharing *sharing, uint64_t job);
+
+/* Terminates the job's MPS clients, for a process with work outstanding must not just be killed; then, or after a few
+ * seconds at most, `done`. At once for a job that is in no domain. */
+void sharing_terminate(struct sharing *sharing, uint64_t job, void (*done)(struct daemon *daemon, uint64_t job));
+
+/* Why a job failed. Its domain is looked at from the first call on; false: the answer is not there yet, to be asked
+ * again. True after a few seconds in any case, and for a job that is in no domain. */
+bool sharing_has_looked(struct sharing *sharing, uint64_t job);
+
+/* Whether the job was a client of a domain that has faulted since then (node time), itself the culprit or not. */
+bool sharing_faulted_since(const struct sharing *sharing, uint64_t job, int64_t since_ns);
+
+#endif
