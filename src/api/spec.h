@@ -28,6 +28,8 @@ struct job_spec {
     uint32_t gpus;               /* >= 1 */
     int64_t gpu_memory_bytes;    /* per GPU, declared; -1 = not */
     int64_t max_slowdown_permille; /* by sharing, at the most, as predicted; -1 = the daemon's default */
+    int64_t mps_threads_percent;    /* under MPS, of each GPU's threads at the most; -1 = as configured */
+    int64_t mps_memory_limit_bytes; /* under MPS, what the driver gives each process on a GPU; -1 = as configured */
     bool exclusive;
     bool held;
     char *policy_word;           /* as written in a positional .rad file; kept, not enforced; may be NULL */

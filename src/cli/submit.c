@@ -110,6 +110,10 @@ int submit_complete(struct job_spec *spec, const char *default_name, const struc
         spec->gpu_memory_bytes = options->gpu_memory_bytes;
     if (options->max_slowdown_permille >= 0)
         spec->max_slowdown_permille = options->max_slowdown_permille;
+    if (options->mps_threads_percent >= 0)
+        spec->mps_threads_percent = options->mps_threads_percent;
+    if (options->mps_memory_limit_bytes >= 0)
+        spec->mps_memory_limit_bytes = options->mps_memory_limit_bytes;
     if (options->batch_size >= 0)
         spec->batch_size = options->batch_size;
     if (options->optimizer)

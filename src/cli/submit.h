@@ -23,6 +23,8 @@ struct submit_options {
     int64_t gpus;
     int64_t gpu_memory_bytes;
     int64_t max_slowdown_permille;
+    int64_t mps_threads_percent;
+    int64_t mps_memory_limit_bytes;
     int64_t batch_size;
     bool exclusive;
     bool hold;

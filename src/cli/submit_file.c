@@ -115,6 +115,10 @@ static void overlay(struct submit_options *under, const struct submit_options *o
     under->gpu_memory_bytes = over->gpu_memory_bytes >= 0 ? over->gpu_memory_bytes : under->gpu_memory_bytes;
     under->max_slowdown_permille =
         over->max_slowdown_permille >= 0 ? over->max_slowdown_permille : under->max_slowdown_permille;
+    if (over->mps_threads_percent >= 0)
+        under->mps_threads_percent = over->mps_threads_percent;
+    if (over->mps_memory_limit_bytes >= 0)
+        under->mps_memory_limit_bytes = over->mps_memory_limit_bytes;
     under->batch_size = over->batch_size >= 0 ? over->batch_size : under->batch_size;
     under->exclusive |= over->exclusive;
     under->hold |= over->hold;

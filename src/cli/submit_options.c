@@ -12,12 +12,15 @@
 #define FILES_MAX 10000
 
 const struct submit_options submit_options_none = {
-    .gpu_memory_bytes = -1, .max_slowdown_permille = -1, .batch_size = -1};
+    .gpu_memory_bytes = -1, .max_slowdown_permille = -1, .mps_threads_percent = -1, .mps_memory_limit_bytes = -1,
+    .batch_size = -1};
 
 enum {
     KEY_GPU_MEMORY = 0x200,
     KEY_MAX_SLOWDOWN,
     KEY_EXCLUSIVE,
+    KEY_MPS_THREADS,
+    KEY_MPS_MEMORY_LIMIT,
     KEY_CONDA,
     KEY_SUMMARY,
     KEY_CAPTURE,
@@ -34,6 +37,9 @@ static const struct argp_option options[] = {
     {"max-slowdown", KEY_MAX_SLOWDOWN, "FACTOR", 0,
      "how much slower than alone it may be predicted to run, e.g. 1.5 (default: as configured)", 1},
     {"exclusive", KEY_EXCLUSIVE, NULL, 0, "alone on its GPUs until it ends", 1},
+    {"mps-threads", KEY_MPS_THREADS, "PERCENT", 0, "under MPS: most of a GPU's threads that it may use at a time", 1},
+    {"mps-memory-limit", KEY_MPS_MEMORY_LIMIT, "SIZE", 0,
+     "under MPS: GPU memory beyond which the driver gives it no more (default: any)", 1},
     {"hold", 'H', NULL, 0, "do not start it before carma release", 1},
     {"chdir", 'D', "DIR", 0, "directory to run in (default: this one)", 2},
     {"output", 'o', "FILE", 0, "its standard output; %j is the job's id (default: carma-%j.out)", 2},
@@ -58,14 +64,14 @@ static error_t take_number(const char *what, const char *arg, int64_t high, int6
     return parse_integer(arg, 1, high, value, &err) ? cli_bad_usage(state, "%s: %s", what, err.text) : 0;
 }
 
-static error_t take_memory(struct submit_options *wanted, const char *arg, struct argp_state *state)
+static error_t take_memory(const char *what, const char *arg, int64_t *bytes, struct argp_state *state)
 {
     struct error err;
 
-    if (parse_size(arg, &wanted->gpu_memory_bytes, &err))
-        return cli_bad_usage(state, "--gpu-memory: %s", err.text);
-    if (wanted->gpu_memory_bytes < 1 || wanted->gpu_memory_bytes > SPEC_MAX_GPU_MEMORY)
-        return cli_bad_usage(state, "--gpu-memory: %.40s is out of range: more than 0, at most 1024T", arg);
+    if (parse_size(arg, bytes, &err))
+        return cli_bad_usage(state, "%s: %s", what, err.text);
+    if (*bytes < 1 || *bytes > SPEC_MAX_GPU_MEMORY)
+        return cli_bad_usage(state, "%s: %.40s is out of range: more than 0, at most 1024T", what, arg);
     return 0;
 }
 
@@ -118,7 +124,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'G':
         return take_number("--gpus", arg, RECORD_MAX_GPUS, &wanted->gpus, state);
     case KEY_GPU_MEMORY:
-        return take_memory(wanted, arg, state);
+        return take_memory("--gpu-memory", arg, &wanted->gpu_memory_bytes, state);
+    case KEY_MPS_THREADS:
+        return take_number("--mps-threads", arg, 100, &wanted->mps_threads_percent, state);
+    case KEY_MPS_MEMORY_LIMIT:
+        return take_memory("--mps-memory-limit", arg, &wanted->mps_memory_limit_bytes, state);
     case KEY_MAX_SLOWDOWN:
         if (parse_ratio(arg, &wanted->max_slowdown_permille, &err) || wanted->max_slowdown_permille == 0)
             return cli_bad_usage(state, "--max-slowdown '%.40s' is no factor of at least 1, such as 1.5", arg);

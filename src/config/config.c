@@ -26,6 +26,7 @@ enum key_kind {
     SWITCH,   /* yes or no */
     SHARING,  /* config/share.h */
     PATH,   /* absolute */
+    FOREIGN, /* the same; empty: not set */
     LIBRARY, /* absolute, or a bare name that the loader looks up; empty: not set */
     PROFILE  /* absolute, or the name of a built-in machine profile; empty: not set */
 };
@@ -96,8 +97,14 @@ static const struct key {
      "jobs of several users may share a GPU's MPS server, which keeps them apart no longer"},
     {"mps_max_clients", COUNT, offsetof(struct config, core.mps_max_clients), 1, 60, NULL,
      "most jobs that share a GPU by MPS; the driver takes 48 clients, from CUDA 13.1 on 60"},
-    {"mps_pipe_directory", PATH, offsetof(struct config, mps_pipe_directory), 0, 4000, NULL,
-     "where the MPS control daemon has its pipes (share = mps)"},
+    {"mps_control", LIBRARY, offsetof(struct config, mps_control), 0, 4000, NULL,
+     "the MPS control program, by which carma runs a control daemon for each GPU"},
+    {"mps_pipe_directory", FOREIGN, offsetof(struct config, mps_pipe_directory), 0, 4000, NULL,
+     "the pipes of a control daemon that somebody else runs: jobs use it, and carma none of its own (none: carma's own)"},
+    {"mps_threads", COUNT, offsetof(struct config, mps_threads_percent), 1, 100, NULL,
+     "most of a GPU's threads for one job under MPS, in percent"},
+    {"mps_memory_limit", SIZE, offsetof(struct config, mps_memory_limit_bytes), 0, 64 * TIB, NULL,
+     "most GPU memory that the driver gives a job's process under MPS (0: any)"},
     {"estimator", CHOICE, offsetof(struct config, estimator), 0, 0, estimator_names,
      "what a job's memory is when it declares none: a figure recorded by that name, else estimated"},
     {"estimate_quantile", SHARE, offsetof(struct config, estimate_quantile_permille), 500, 999, NULL,
@@ -144,7 +151,8 @@ void config_init_default(struct config *config)
         .sample_period_ns = NS_PER_SEC, /* thesis 6.2.1: every second over a 90 s window */
         .grace_ns = 10 * NS_PER_SEC,
         .idle_report_ns = MINUTES(30),
-        .mps_pipe_directory = xstrdup("/tmp/nvidia-mps"), /* CUDA's own default */
+        .mps_control = xstrdup("nvidia-cuda-mps-control"),
+        .mps_threads_percent = 100,
         .state_directory = config_default_state_directory(),
         .socket = config_default_socket(),
     };
@@ -156,6 +164,7 @@ void config_release(struct config *config)
 {
     free(config->machine_profile);
     free(config->nvml_library);
+    free(config->mps_control);
     free(config->mps_pipe_directory);
     free(config->state_directory);
     free(config->socket);
@@ -216,6 +225,7 @@ static void describe_allowed(const struct key *key, struct strbuf *out)
         strbuf_puts(out, "streams, mps or exclusive; then, by number or UUID, GPUs that differ: mps, 3=exclusive");
         break;
     case PATH:
+    case FOREIGN:
         strbuf_printf(out, "an absolute path of at most %" PRId64 " bytes", key->high);
         break;
     case LIBRARY:
@@ -321,6 +331,8 @@ static bool is_name(const struct key *key, const char *value)
 {
     if (key->kind == PROFILE)
         return !*value || machine_profile_find(value);
+    if (key->kind == FOREIGN)
+        return !*value;
     return key->kind == LIBRARY && !strchr(value, '/');
 }
 
@@ -346,6 +358,7 @@ static int set_key(struct config *config, const struct key *key, const char *val
     case SHARING:
         return share_setting_parse(value, at);
     case PATH:
+    case FOREIGN:
     case LIBRARY:
     case PROFILE:
         if (strlen(value) > (size_t)key->high || (*value != '/' && !is_name(key, value)))
@@ -439,6 +452,7 @@ static const char *value_text(const struct config *config, const struct key *key
     case SHARING: /* the defaults have no GPUs that differ */
         return share_mode_name(((const struct share_setting *)at)->mode);
     case PATH:
+    case FOREIGN:
     case LIBRARY:
     case PROFILE:
         return *(char *const *)at ? *(char *const *)at : "none";

@@ -39,7 +39,10 @@ struct config {
     int64_t grace_ns;         /* wall time: between asking a job to stop and killing it */
     int64_t idle_report_ns;   /* node time after which a job that does not use its GPUs is told of; 0: never */
     char *nvml_library;       /* owned; NULL: the system's libnvidia-ml.so.1 */
-    char *mps_pipe_directory; /* owned; announced to jobs that share by MPS */
+    char *mps_control;        /* owned; a path, or a name for PATH; NULL: nvidia-cuda-mps-control */
+    char *mps_pipe_directory; /* owned; of a control daemon that is not carma's; NULL: carma runs its own */
+    uint32_t mps_threads_percent;   /* of a GPU's threads, for each job under MPS */
+    int64_t mps_memory_limit_bytes; /* pinned device memory, the same; 0: not limited */
     char *state_directory;    /* owned */
     char *socket;             /* owned */
 };

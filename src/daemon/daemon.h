@@ -18,6 +18,7 @@
 struct engine;
 struct node;
 struct runs;
+struct sharing;
 struct store;
 struct submission;
 struct http_server;
@@ -32,6 +33,7 @@ struct daemon {
     struct engine *engine;
     struct node *node;
     struct runs *runs;
+    struct sharing *sharing;
     struct http_server *http;
     struct submission *submissions; /* that are being read and estimated, or wait for that */
     int64_t stored_ns; /* node time of the latest record that was loaded */

@@ -21,6 +21,7 @@
 #include "daemon/node.h"
 #include "daemon/requests.h"
 #include "daemon/runs.h"
+#include "daemon/sharing.h"
 #include "daemon/submission.h"
 #include "store/store.h"
 
@@ -229,6 +230,7 @@ static int start(struct daemon *daemon, struct error *err)
         return status;
     daemon->engine = engine_new(daemon);
     daemon->node = node_new(daemon);
+    daemon->sharing = sharing_new(daemon);
     status = runs_new(daemon, &daemon->runs, err);
     if (status == 0)
         status = load(daemon, err);
@@ -252,6 +254,7 @@ static void stop(struct daemon *daemon)
         store_close(daemon->store); /* answers who waits for it */
     http_server_free(daemon->http);
     runs_free(daemon->runs);
+    sharing_free(daemon->sharing);
     node_free(daemon->node);
     engine_free(daemon->engine);
     views_release(&daemon->views);

@@ -16,6 +16,7 @@
 #include "base/strbuf.h"
 #include "core/ledger.h"
 #include "daemon/engine.h"
+#include "daemon/sharing.h"
 #include "launch/launch.h"
 #include "launch/owner.h"
 
@@ -162,15 +163,19 @@ static void feed_launch_failed(struct runs *runs, uint64_t job, const char *mess
     input(runs, &(struct record){.type = RECORD_LAUNCH_FAILED, .at_ns = nodetime_now_ns(), .job = job});
 }
 
-/* Takes in a launch's status; true when the launch is over. */
+/* Takes in a launch's status; true when the launch is over, or will be without a shepherd. */
 static bool take_status(struct runs *runs, struct run *run, const struct launch_status *status)
 {
+    struct sharing *sharing = runs->daemon->sharing;
+
     run->status = *status;
     switch (status->phase) {
     case LAUNCH_RUNNING:
         feed_started(runs, run, status, RECORD_STARTED);
         return false;
     case LAUNCH_ENDED:
+        if (status->cause != EXIT_COMPLETED && !sharing_has_looked(sharing, run->job))
+            return true; /* whether its MPS server failed is not known yet: looked at again */
         feed_ended(runs, run, status);
         break;
     case LAUNCH_FAILED:
@@ -179,6 +184,7 @@ static bool take_status(struct runs *runs, struct run *run, const struct launch_
     default:
         return false;
     }
+    sharing_leave(sharing, run->job);
     run->over = true;
     return true;
 }
@@ -196,6 +202,7 @@ static void bury(struct runs *runs, struct run *run)
     }
     set_message(runs, run->job, "its shepherd died, so its processes were killed");
     input(runs, &(struct record){.type = RECORD_LOST, .at_ns = nodetime_now_ns(), .job = run->job});
+    sharing_leave(runs->daemon->sharing, run->job);
     run->over = true;
 }
 
@@ -254,7 +261,21 @@ static char *gpu_uuids(const struct daemon *daemon, const struct job_view *view)
     return strbuf_steal(&text);
 }
 
-static void start(struct runs *runs, const struct job_view *view)
+/* The stricter of what the configuration and the job say. */
+static void limit_mps(struct launch_request *request, const struct config *config, const struct job_spec *spec)
+{
+    int64_t threads = config->mps_threads_percent, bytes = config->mps_memory_limit_bytes;
+
+    if (spec->mps_threads_percent > 0 && spec->mps_threads_percent < threads)
+        threads = spec->mps_threads_percent;
+    if (spec->mps_memory_limit_bytes > 0 && (bytes == 0 || spec->mps_memory_limit_bytes < bytes))
+        bytes = spec->mps_memory_limit_bytes;
+    request->mps_threads_percent = threads < 100 ? (uint32_t)threads : 0;
+    request->mps_memory_limit_bytes = bytes ? bytes : -1;
+}
+
+static void start(struct runs *runs, const struct job_view *view, const char *mps_pipe_directory,
+                  const char *mps_log_directory)
 {
     struct daemon *daemon = runs->daemon;
     CLEANUP(free_ptr) char *directory = run_directory(runs, view, tries_of(runs, view) + 1);
@@ -270,9 +291,8 @@ static void start(struct runs *runs, const struct job_view *view)
         .gid = user ? user->pw_gid : (gid_t)view->wants.uid,
         .user = user ? user->pw_name : NULL,
         .gpu_uuids = uuids,
-        .mps_pipe_directory = daemon->config.share.mode == SHARE_MPS && !view->wants.exclusive
-                                  ? daemon->config.mps_pipe_directory
-                                  : NULL,
+        .mps_pipe_directory = mps_pipe_directory,
+        .mps_log_directory = mps_log_directory,
         .notify_socket = runs->notify_path,
         .grace_ns = daemon->config.grace_ns,
     };
@@ -282,19 +302,37 @@ static void start(struct runs *runs, const struct job_view *view)
 
     if (view->wants.uid == geteuid())
         request.gid = getegid();
-    if (launch_start(&request, &shepherd, &start_ticks, &err) != 0)
+    limit_mps(&request, &daemon->config, &view->spec);
+    if (launch_start(&request, &shepherd, &start_ticks, &err) != 0) {
+        sharing_leave(daemon->sharing, view->id);
         feed_launch_failed(runs, view->id, err.text);
-    else
+    } else {
         run_add(runs, view, directory, shepherd, start_ticks);
+    }
+}
+
+static const char cancelled_early[] = "cancelled before it was started";
+
+static void on_mps_ready(struct daemon *daemon, uint64_t job, const char *pipe_directory, const char *log_directory,
+                         const struct error *err)
+{
+    const struct job_view *view = views_find(&daemon->views, job);
+
+    if (!pipe_directory)
+        feed_launch_failed(daemon->runs, job, view->state == JOB_STOPPING ? cancelled_early : err->text);
+    else
+        start(daemon->runs, view, pipe_directory, log_directory);
 }
 
 /* A job that was cancelled while its placement was being stored, or its daemon away, is not begun: nothing would stop it. */
 static void start_unless_cancelled(struct runs *runs, const struct job_view *view)
 {
     if (view->state == JOB_STOPPING)
-        feed_launch_failed(runs, view->id, "cancelled before it was started");
+        feed_launch_failed(runs, view->id, cancelled_early);
+    else if (sharing_is_for(runs->daemon, view))
+        sharing_join(runs->daemon->sharing, view, on_mps_ready);
     else
-        start(runs, view);
+        start(runs, view, NULL, NULL);
 }
 
 void runs_start(struct runs *runs, const struct record *placed)
@@ -302,17 +340,29 @@ void runs_start(struct runs *runs, const struct record *placed)
     start_unless_cancelled(runs, views_find(&runs->daemon->views, placed->job));
 }
 
-void runs_stop(struct runs *runs, uint64_t job)
+static void stop_shepherd(struct daemon *daemon, uint64_t job)
 {
-    struct run *run = run_of(runs, job);
+    struct run *run = run_of(daemon->runs, job);
     struct error err;
 
     if (!run || launch_stop(run->shepherd, run->start_ticks, &err) == 0)
         return;
     if (launch_alive(run->shepherd, run->start_ticks)) {
         daemon_log("job %" PRIu64 " could not be stopped: %s", job, err.text);
-        input(runs, &(struct record){.type = RECORD_SIGNAL_FAILED, .at_ns = nodetime_now_ns(), .job = job});
+        input(daemon->runs, &(struct record){.type = RECORD_SIGNAL_FAILED, .at_ns = nodetime_now_ns(), .job = job});
     } /* else it has just ended, or will be found lost */
+}
+
+void runs_stop(struct runs *runs, uint64_t job)
+{
+    struct daemon *daemon = runs->daemon;
+
+    if (sharing_is_waiting(daemon->sharing, job)) {
+        sharing_leave(daemon->sharing, job);
+        feed_launch_failed(runs, job, cancelled_early);
+    } else {
+        sharing_terminate(daemon->sharing, job, stop_shepherd);
+    }
 }
 
 uint64_t runs_owner_of(const struct runs *runs, pid_t pid)
@@ -367,6 +417,8 @@ static void reconcile(struct runs *runs, struct job_view *view)
     }
     run = run_add(runs, view, directory, status.shepherd, status.shepherd_start_ticks);
     run->started = view->state != JOB_PLACED && view->started_ns >= 0;
+    if (sharing_is_for(runs->daemon, view))
+        sharing_adopt(runs->daemon->sharing, view);
     if (take_status(runs, run, &status))
         return;
     if (!launch_alive(run->shepherd, run->start_ticks)) {

@@ -13,6 +13,7 @@
 #include "base/nodetime.h"
 #include "base/strbuf.h"
 #include "base/units.h"
+#include "core/ledger.h"
 #include "daemon/engine.h"
 #include "daemon/runs.h"
 #include "gpu/mps_domain.h"
@@ -41,7 +42,8 @@ struct sharer {
 struct domain {
     struct sharing *sharing;
     struct mps_domain *mps;
-    bool faulted; /* as the core was told */
+    bool faulted;     /* as the core was told */
+    uint64_t culprit; /* the first job that told of this fault; 0: none has */
     struct domain *next;
 };
 
@@ -163,6 +165,7 @@ static void on_phase(void *user, struct mps_domain *mps, enum mps_phase phase, c
         tell_core(domain, true);
         engine_turn(daemon->engine);
     } else if (domain->faulted && (phase == MPS_SERVING || phase == MPS_DOWN)) {
+        domain->culprit = 0;
         daemon_log("MPS on %s: it %s", mps_domain_gpus(mps), phase == MPS_SERVING ? "serves again" : "was stopped");
         tell_core(domain, false);
         engine_turn(daemon->engine);
@@ -175,8 +178,9 @@ static int open_domain(struct sharing *sharing, const char *directory, const cha
                        struct error *err)
 {
     struct domain *domain = xcalloc(1, sizeof *domain);
+    const char *program = sharing->daemon->config.mps_control;
     struct mps_domain_options options = {.loop = sharing->daemon->loop,
-                                         .program = sharing->daemon->config.mps_control,
+                                         .program = program ? program : "nvidia-cuda-mps-control",
                                          .directory = directory,
                                          .gpus = gpus,
                                          .multiuser = sharing->daemon->config.core.mps_multiuser,
@@ -267,7 +271,8 @@ static void find_left_domains(struct sharing *sharing)
 
 bool sharing_is_for(const struct daemon *daemon, const struct job_view *view)
 {
-    (void)daemon;
+    if (view->share == SHARE_ANY) /* placed by a carma that did not say */
+        return daemon->config.share.mode == SHARE_MPS && !view->wants.exclusive;
     return view->share == SHARE_MPS;
 }
 
@@ -397,6 +402,17 @@ bool sharing_faulted_since(const struct sharing *sharing, uint64_t job, int64_t 
     return sharer && sharer->faulted_ns && sharer->faulted_ns >= since_ns;
 }
 
+bool sharing_first_to_fault(struct sharing *sharing, uint64_t job)
+{
+    struct sharer *sharer = sharer_of(sharing, job);
+
+    if (!sharer || !sharer->domain)
+        return false;
+    if (!sharer->domain->culprit)
+        sharer->domain->culprit = job;
+    return sharer->domain->culprit == job;
+}
+
 static void stopped(struct sharing *sharing, struct sharer *sharer)
 {
     void (*done)(struct daemon *, uint64_t) = sharer->stopped;
@@ -406,34 +422,19 @@ static void stopped(struct sharing *sharing, struct sharer *sharer)
         done(sharing->daemon, sharer->job);
 }
 
-struct ending {
-    struct sharing *sharing;
-    uint64_t job;
-};
-
-static void on_terminated(void *user)
+static bool is_of_job(void *user, uint64_t job, pid_t client)
 {
-    struct ending *ending = user;
-    struct sharer *sharer = sharer_of(ending->sharing, ending->job);
+    const struct sharing *sharing = user;
 
-    if (sharer)
-        stopped(ending->sharing, sharer);
-    free(ending);
+    return runs_owner_of(sharing->daemon->runs, client) == job;
 }
 
-static void terminate_clients(struct sharing *sharing, struct sharer *sharer)
+static void on_terminated(void *user, uint64_t job)
 {
-    struct ending *ending = xcalloc(1, sizeof *ending);
-    struct mps_pids own = {0};
-    const struct mps_pids *clients;
-    uint64_t lists;
+    struct sharer *sharer = sharer_of(user, job);
 
-    clients = mps_domain_clients(sharer->domain->mps, &lists);
-    for (uint32_t i = 0; i < clients->count; i++)
-        if (runs_owner_of(sharing->daemon->runs, clients->items[i]) == sharer->job)
-            own.items[own.count++] = clients->items[i];
-    *ending = (struct ending){.sharing = sharing, .job = sharer->job};
-    mps_domain_terminate(sharer->domain->mps, own.items, own.count, on_terminated, ending);
+    if (sharer)
+        stopped(user, sharer);
 }
 
 void sharing_terminate(struct sharing *sharing, uint64_t job, void (*done)(struct daemon *daemon, uint64_t job))
@@ -448,7 +449,7 @@ void sharing_terminate(struct sharing *sharing, uint64_t job, void (*done)(struc
         return; /* it is under way */
     sharer->stopped = done;
     sharer->stop_wall_ns = nodetime_monotonic_wall_ns();
-    terminate_clients(sharing, sharer);
+    mps_domain_terminate(sharer->domain->mps, job, is_of_job, on_terminated, sharing);
 }
 
 /* ---- Whether jobs are where they should be ---- */
@@ -519,12 +520,11 @@ static void free_handle(uv_handle_t *handle)
     free(handle);
 }
 
-int sharing_new(struct daemon *daemon, struct sharing **result, struct error *err)
+struct sharing *sharing_new(struct daemon *daemon)
 {
     struct sharing *sharing = xcalloc(1, sizeof *sharing);
     const char *socket = daemon->config.socket;
 
-    (void)err;
     sharing->daemon = daemon;
     sharing->directory = xasprintf("%.*s/mps", (int)(strrchr(socket, '/') - socket), socket);
     sharing->check = xmalloc(sizeof *sharing->check);
@@ -533,8 +533,7 @@ int sharing_new(struct daemon *daemon, struct sharing **result, struct error *er
     uv_timer_start(sharing->check, on_check, CHECK_MS, CHECK_MS);
     if (!daemon->config.mps_pipe_directory)
         find_left_domains(sharing);
-    *result = sharing;
-    return 0;
+    return sharing;
 }
 
 void sharing_free(struct sharing *sharing)

@@ -14,8 +14,7 @@
 
 struct sharing;
 
-/* Finds the domains that an earlier daemon left. */
-int sharing_new(struct daemon *daemon, struct sharing **sharing, struct error *err);
+struct sharing *sharing_new(struct daemon *daemon); /* finds the domains that an earlier daemon left */
 void sharing_free(struct sharing *sharing); /* domains with running jobs go on, all others are stopped */
 
 /* Whether the job, placed as its view says, is to run under MPS. */
@@ -46,5 +45,9 @@ bool sharing_has_looked(struct sharing *sharing, uint64_t job);
 
 /* Whether the job was a client of a domain that has faulted since then (node time), itself the culprit or not. */
 bool sharing_faulted_since(const struct sharing *sharing, uint64_t job, int64_t since_ns);
+
+/* A job of a faulted domain whose own output tells of a kernel's fault says so: true for the first that does in this
+ * fault, which is taken for the one that caused it. */
+bool sharing_first_to_fault(struct sharing *sharing, uint64_t job);
 
 #endif

@@ -84,6 +84,7 @@ static void fold_placed(struct job_view *view, const struct record_placed *place
     view->recovery = placed->recovery;
     view->claim_bytes = placed->claim_bytes;
     view->started_ns = -1;
+    view->share = placed->share;
     view->placement_count = placed->count;
     view->placements = xrealloc(view->placements, placed->count, sizeof *view->placements);
     for (uint32_t i = 0; i < placed->count; i++)

@@ -30,7 +30,8 @@ struct job_view {
     bool exited;
     struct record_exited exit;
     char *message;            /* owned; of the last failure; may be NULL */
-    uint32_t placement_count; /* of the last or current launch */
+    uint32_t share;           /* enum share_mode, of the last or current launch; SHARE_ANY where its record does not say */
+    uint32_t placement_count; /* of the same */
     struct job_placement *placements; /* owned */
     int64_t ran_gpu_ns;       /* GPUs times how long it ran on them, in launches that are over */
     int64_t energy_mj;        /* modelled (daemon/energy.h): not folded from records, but kept by the node */

@@ -31,10 +31,13 @@ struct member {
 };
 
 struct termination {
-    pid_t *clients; /* owned */
-    uint32_t count, next;
-    void (*done)(void *user);
+    uint64_t job;
+    mps_domain_is_meant *is_meant;
+    mps_domain_terminated *done;
     void *user;
+    bool listed; /* `clients` are who is meant */
+    struct mps_pids clients;
+    uint32_t next;
     struct termination *following;
 };
 
@@ -265,14 +268,13 @@ void mps_domain_list_clients(struct mps_domain *domain, bool wanted)
     domain->list_wanted = wanted;
 }
 
-void mps_domain_terminate(struct mps_domain *domain, const pid_t *clients, uint32_t count, void (*done)(void *user),
-                          void *user)
+void mps_domain_terminate(struct mps_domain *domain, uint64_t job, mps_domain_is_meant *is_meant,
+                          mps_domain_terminated *done, void *user)
 {
     struct termination *termination = xcalloc(1, sizeof *termination), **at = &domain->terminations;
 
-    termination->clients = xmalloc(sizeof *clients * (count ? count : 1));
-    memcpy(termination->clients, clients, sizeof *clients * count);
-    termination->count = count;
+    termination->job = job;
+    termination->is_meant = is_meant;
     termination->done = done;
     termination->user = user;
     while (*at)
@@ -286,9 +288,8 @@ static void termination_done(struct mps_domain *domain)
     struct termination *termination = domain->terminations;
 
     domain->terminations = termination->following;
-    if (termination->done)
-        termination->done(termination->user);
-    free(termination->clients);
+    if (termination->done && !domain->freed)
+        termination->done(termination->user, termination->job);
     free(termination);
 }
 
@@ -438,9 +439,25 @@ static void on_clients(void *user, int status, const char *answer, const struct 
     if (!answered(domain, status, &told))
         return;
     domain->lists++;
-    if (domain->phase == MPS_FAULTED && domain->clients.count) /* who has not left by himself */
-        mps_domain_terminate(domain, domain->clients.items, domain->clients.count, NULL, NULL);
     step(domain);
+}
+
+/* The clients, for the first termination. */
+static void on_listed(void *user, int status, const char *answer, const struct error *err)
+{
+    struct mps_domain *domain = user;
+    struct termination *termination = domain->terminations;
+    struct mps_pids all = {0};
+    struct error told = *err;
+
+    if (status == 0)
+        status = mps_read_clients(domain->language, answer, domain->server, &all, &told);
+    termination->listed = true;
+    for (uint32_t i = 0; status == 0 && i < all.count; i++)
+        if (!termination->is_meant || termination->is_meant(termination->user, termination->job, all.items[i]))
+            termination->clients.items[termination->clients.count++] = all.items[i];
+    if (answered(domain, status, &told))
+        step(domain);
 }
 
 static void on_terminated(void *user, int status, const char *answer, const struct error *err)
@@ -496,8 +513,14 @@ static bool terminate_some(struct mps_domain *domain)
     struct mps_command command;
 
     while ((termination = domain->terminations)) {
-        if (domain->language && domain->server && termination->next < termination->count) {
-            mps_say_terminate(domain->language, domain->server, termination->clients[termination->next++], &command);
+        bool possible = domain->language && domain->server && !domain->freed;
+        if (possible && !termination->listed) {
+            say_of(domain, domain->server, mps_say_clients, on_listed);
+            return true;
+        }
+        if (possible && termination->next < termination->clients.count) {
+            mps_say_terminate(domain->language, domain->server, termination->clients.items[termination->next++],
+                              &command);
             domain->call = mps_call(&domain->endpoint, &command, false, CALL_MS, on_terminated, domain);
             return true;
         }
@@ -572,7 +595,7 @@ static void drain(struct mps_domain *domain)
         step(domain);
     } else if (has_lasted(domain, domain->patience_ms) && !domain->told_to_go) {
         domain->told_to_go = true;
-        say_of(domain, domain->server, mps_say_clients, on_clients);
+        mps_domain_terminate(domain, 0, NULL, NULL, NULL); /* who has not left by himself */
     } else {
         domain->look_wanted = true;
         again_in(domain, AGAIN_MS);

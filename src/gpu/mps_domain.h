@@ -49,12 +49,15 @@ typedef void mps_domain_ready(void *user, uint64_t job, int status, const struct
 void mps_domain_join(struct mps_domain *domain, uint64_t job, uid_t uid, mps_domain_ready *ready, void *user);
 void mps_domain_leave(struct mps_domain *domain, uint64_t job); /* nothing where it is not in it */
 
-/* Clients that are to be terminated: a process with work outstanding must not just be killed. `done` is called once, on
- * the loop, when that was tried. */
-void mps_domain_terminate(struct mps_domain *domain, const pid_t *clients, uint32_t count, void (*done)(void *user),
-                          void *user);
+/* Terminates clients: a process with work outstanding must not just be killed. The clients are listed, and those go for
+ * which `is_meant` says so (NULL: all). `done` (may be NULL) is called once, on the loop, when that was tried; not once
+ * the domain is freed. */
+typedef bool mps_domain_is_meant(void *user, uint64_t job, pid_t client);
+typedef void mps_domain_terminated(void *user, uint64_t job);
+void mps_domain_terminate(struct mps_domain *domain, uint64_t job, mps_domain_is_meant *is_meant,
+                          mps_domain_terminated *done, void *user);
 
-/* Looks at the server now, not at the next poll. *looks counts answers, so that a caller can tell one that came later. */
+/* Looks at the server now, not at the next poll; and how many looks there were, to tell one that came later. */
 void mps_domain_look(struct mps_domain *domain);
 uint64_t mps_domain_looks(const struct mps_domain *domain);
 

@@ -124,7 +124,7 @@ static bool same_name(const char *left, const char *right)
 static struct strbuf *own_variables(const struct request *request, size_t *count)
 {
     const char *scale = getenv("CARMA_TIME_SCALE");
-    struct strbuf *own = xcalloc(11, sizeof *own);
+    struct strbuf *own = xcalloc(14, sizeof *own);
 
     strbuf_printf(&own[0], "CUDA_VISIBLE_DEVICES=%s", request->gpu_uuids);
     strbuf_puts(&own[1], "CUDA_DEVICE_ORDER=PCI_BUS_ID");
@@ -136,6 +136,12 @@ static struct strbuf *own_variables(const struct request *request, size_t *count
     strbuf_printf(&own[7], "CARMA_RESTART_COUNT=%" PRIu32, request->launch ? request->launch - 1 : 0);
     strbuf_printf(&own[8], "CARMA_RUN=%s", request->run_directory);
     *count = 9;
+    if (request->mps_log_directory)
+        strbuf_printf(&own[(*count)++], "CUDA_MPS_LOG_DIRECTORY=%s", request->mps_log_directory);
+    if (request->mps_threads)
+        strbuf_printf(&own[(*count)++], "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%s", request->mps_threads);
+    if (request->mps_memory_limit)
+        strbuf_printf(&own[(*count)++], "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=%s", request->mps_memory_limit);
     if (scale) /* a virtual node's jobs live in its time, whatever the submitter's shell says */
         strbuf_printf(&own[(*count)++], "CARMA_TIME_SCALE=%s", scale);
     return own;

@@ -29,6 +29,9 @@ struct launch_request {
     const char *user;               /* name for initgroups(); needed where root starts another user's job */
     const char *gpu_uuids;          /* comma separated */
     const char *mps_pipe_directory; /* NULL: no MPS; the job gets an empty directory that is not an MPS daemon's */
+    const char *mps_log_directory;  /* with mps_pipe_directory; may be NULL */
+    uint32_t mps_threads_percent;   /* with mps_pipe_directory: of each GPU's threads at the most; 0: not limited */
+    int64_t mps_memory_limit_bytes; /* the same: pinned device memory of its clients on each GPU; -1: not limited */
     const char *notify_socket;      /* Unix datagram socket that gets "JOB LAUNCH\n" after each change; may be NULL */
     int64_t grace_ns;               /* wall time between SIGTERM and SIGKILL */
 };

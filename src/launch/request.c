@@ -7,6 +7,7 @@
 
 #include "api/spec.h"
 #include "base/memory.h"
+#include "base/units.h"
 
 /* The text is a row of "key=value" strings, each with its NUL. Both sides come from one installation, so it has no
  * version; a key that the other side does not know is an error. */
@@ -26,6 +27,22 @@ static void put_number(struct strbuf *text, const char *key, int64_t value)
     strbuf_append(text, "", 1);
 }
 
+/* The limits as CUDA reads them. Devices are counted among those that the job sees; sizes go by whole MiB, upwards. */
+static void put_mps(struct strbuf *text, const struct launch_request *launch)
+{
+    put(text, "mps_log_directory", launch->mps_log_directory);
+    if (launch->mps_threads_percent)
+        put_number(text, "mps_threads", launch->mps_threads_percent);
+    if (launch->mps_memory_limit_bytes >= 0) {
+        CLEANUP(strbuf_release) struct strbuf limit = {0};
+        uint32_t device = 0;
+        for (const char *at = launch->gpu_uuids; at; at = strchr(at, ','), at = at ? at + 1 : NULL, device++)
+            strbuf_printf(&limit, "%s%" PRIu32 "=%" PRId64 "M", device ? "," : "", device,
+                          (launch->mps_memory_limit_bytes + MIB - 1) / MIB);
+        put(text, "mps_memory_limit", limit.text);
+    }
+}
+
 void request_print(const struct launch_request *launch, const char *mps_pipe_directory, struct strbuf *text)
 {
     const struct job_spec *spec = launch->spec;
@@ -38,6 +55,8 @@ void request_print(const struct launch_request *launch, const char *mps_pipe_dir
     put(text, "user", launch->user);
     put(text, "gpu_uuids", launch->gpu_uuids);
     put(text, "mps_pipe_directory", mps_pipe_directory);
+    if (launch->mps_pipe_directory)
+        put_mps(text, launch);
     put(text, "notify_socket", launch->notify_socket);
     put_number(text, "grace_ns", launch->grace_ns);
     put(text, "name", spec->name);
@@ -75,6 +94,9 @@ static bool take(struct parser *parser, const char *key, char *value)
         {"user", &request->user},
         {"gpu_uuids", &request->gpu_uuids},
         {"mps_pipe_directory", &request->mps_pipe_directory},
+        {"mps_log_directory", &request->mps_log_directory},
+        {"mps_threads", &request->mps_threads},
+        {"mps_memory_limit", &request->mps_memory_limit},
         {"notify_socket", &request->notify_socket},
         {"name", &request->name},
         {"directory", &request->directory},

@@ -20,6 +20,9 @@ struct request {
     const char *user; /* may be NULL */
     const char *gpu_uuids;
     const char *mps_pipe_directory;
+    const char *mps_log_directory; /* may be NULL, as the next two */
+    const char *mps_threads;       /* value of CUDA_MPS_ACTIVE_THREAD_PERCENTAGE */
+    const char *mps_memory_limit;  /* value of CUDA_MPS_PINNED_DEVICE_MEM_LIMIT */
     const char *notify_socket; /* may be NULL */
     int64_t grace_ns;
     const char *name;
