@@ -65,6 +65,8 @@ static void fill(struct job_spec *spec)
     spec->precision = xstrdup("amp");
     spec->dataset = xstrdup("imagenet");
     spec->max_slowdown_permille = 1500;
+    spec->mps_threads_percent = 50;
+    spec->mps_memory_limit_bytes = 12 * GIB;
     spec->batch_size = 128;
     spec->recorded_bytes[SPEC_MEASURED] = 13236 * MIB;
     spec->recorded_bytes[SPEC_FAKETENSOR] = 11184100000;
@@ -111,7 +113,8 @@ static void test_defaults(void **state)
     if (parse("{" MINIMAL ",\"error\":null,\"gpu_memory_bytes\":null}", &spec, &err))
         fail_msg("%s", err.text);
     assert_int_equal(spec.gpus, 1);
-    assert_true(spec.gpu_memory_bytes == -1 && spec.max_slowdown_permille == -1 && spec.batch_size == -1 && spec.recorded_bytes[SPEC_MEASURED] == -1);
+    assert_true(spec.gpu_memory_bytes == -1 && spec.max_slowdown_permille == -1 && spec.mps_threads_percent == -1 &&
+                spec.mps_memory_limit_bytes == -1 && spec.batch_size == -1 && spec.recorded_bytes[SPEC_MEASURED] == -1);
     assert_false(spec.exclusive || spec.held);
     assert_null(spec.error);
     assert_null(spec.summary);
