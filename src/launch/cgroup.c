@@ -38,9 +38,10 @@ bool cgroup_is_within(const char *path, const char *group)
     return strncmp(path, group, length) == 0 && (path[length] == '\0' || path[length] == '/');
 }
 
-int64_t cgroup_oom_kills(const char *root, const char *path)
+int64_t cgroup_oom_kills(const char *path)
 {
-    CLEANUP(free_ptr) char *file = xasprintf("%s%s/memory.events", root, path);
+    const char *root = getenv("CARMA_CGROUP_ROOT");
+    CLEANUP(free_ptr) char *file = xasprintf("%s%s/memory.events", root ? root : CGROUP_ROOT, path);
     CLEANUP(free_ptr) char *text = NULL;
     const char *line;
     int64_t count;

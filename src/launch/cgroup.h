@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define CGROUP_ROOT "/sys/fs/cgroup" /* where version 2 alone is mounted; a hybrid's path is not looked for */
+/* Where version 2 is mounted, unless the environment's CARMA_CGROUP_ROOT says otherwise. */
+#define CGROUP_ROOT "/sys/fs/cgroup"
 
 /* The path of the process's group below the mount, "/" for the root group; owned by the caller. NULL where the process
  * is gone or the kernel has no version 2. */
@@ -20,7 +21,7 @@ char *cgroup_parse(const char *text);
 bool cgroup_is_within(const char *path, const char *group);
 
 /* How many processes of the group and of those below it the kernel has killed for want of memory, whosever limit it
- * was (memory.events, oom_kill). -1: not known. `root` is CGROUP_ROOT but in tests. */
-int64_t cgroup_oom_kills(const char *root, const char *path);
+ * was (memory.events, oom_kill). -1: not known. */
+int64_t cgroup_oom_kills(const char *path);
 
 #endif

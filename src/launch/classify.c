@@ -9,49 +9,97 @@
 
 #define BYTES_MAX (INT64_C(1) << 62)
 
-/* A message is one line. `all` lists texts that must all be in it, `none` those that make it something else. Sources:
- * pytorch c10/cuda/CUDACachingAllocator.cpp; tensorflow and openxla xla/tsl/framework/bfc_allocator.cc,
- * xla/stream_executor/cuda, tf_allocator_adapter.cc; the CUDA, cuBLAS and cuDNN status names; HAMi-core. */
+/* A message is one line. `all` lists texts that must all be in it, `none` those that make it something else; the first
+ * pattern that matches says what it is. Sources: pytorch c10/cuda/CUDACachingAllocator.cpp, c10/core/impl/alloc_cpu.cpp;
+ * tensorflow and openxla xla/tsl/framework/bfc_allocator.cc, xla/stream_executor/cuda, tf_allocator_adapter.cc; the names
+ * and descriptions of the CUDA, cuBLAS, cuDNN, cuSOLVER and cuSPARSE status codes; NCCL; RMM; HAMi-core. */
 struct pattern {
+    enum output_kind kind;
     const char *all[3];
     const char *none[3];
     bool exception; /* all[0] is an exception's name, and counts only where a message begins with it */
 };
 
 static const struct pattern patterns[] = {
+    /* never about a GPU of ours: Apple's GPUs, Google's TPUs; first tries of allocators that go on with less */
+    {OUTPUT_NOTHING, .all = {"MPS backend out of memory"}},
+    {OUTPUT_NOTHING, .all = {"memory space hbm"}},
+    {OUTPUT_NOTHING, .all = {"XLA:TPU"}},
+    {OUTPUT_NOTHING, .all = {"The caller indicates that this is not a failure"}},
+    {OUTPUT_NOTHING, .all = {"CUDA_ERROR_OUT_OF_MEMORY", "from device:"}},
+    {OUTPUT_NOTHING, .all = {"CUDA_ERROR_OUT_OF_MEMORY", "on host:"}},
+    {OUTPUT_NOTHING, .all = {"CUDA_ERROR_OUT_OF_MEMORY", "to allocate host"}},
+    {OUTPUT_HOST_OOM, .all = {"Out of host memory"}},
     /* PyTorch */
-    {.all = {"CUDA out of memory. Tried to allocate"}},
-    {.all = {"torch.OutOfMemoryError"}, .exception = true},
-    {.all = {"torch.cuda.OutOfMemoryError"}, .exception = true},
-    {.all = {"CUDA error: out of memory"}},
-    /* a library could not make its handle or workspace: the memory is gone. Their NOT_INITIALIZED and INTERNAL_ERROR
-     * have other causes as often, and the text does not tell */
-    {.all = {"CUBLAS_STATUS_ALLOC_FAILED"}},
-    {.all = {"CUDNN_STATUS_ALLOC_FAILED"}},
-    /* TensorFlow says the same of the CPU's memory: the device must be a GPU */
-    {.all = {"OOM when allocating tensor", "device:GPU"}},
-    {.all = {"ResourceExhaustedError", "device:GPU"}, .none = {"larger than max", "device:CPU"}},
-    {.all = {"failed to allocate memory [Op:", "device:GPU"}},
-    {.all = {"Dst tensor is not initialized"}},
-    /* the allocator's last word; its first tries end in "The caller indicates that this is not a failure". Other
-     * allocators (cpu, cuda_host_bfc, gpu_host_bfc) hold host memory */
-    {.all = {"Allocator (GPU_", "ran out of memory trying to allocate"},
-     .none = {"The caller indicates that this is not a failure"}},
-    /* JAX */
-    {.all = {"RESOURCE_EXHAUSTED: Out of memory while trying to allocate"}},
-    {.all = {"RESOURCE_EXHAUSTED: Failed to allocate request for", "on device ordinal"}},
-    /* CUDA itself. TensorFlow and XLA log a failed first try, before they retry with less, with the same name */
-    {.all = {"CUDA_ERROR_OUT_OF_MEMORY"}, .none = {"from device:", "on host:", "to allocate host"}},
-    {.all = {"cudaErrorMemoryAllocation"}},
-    {.all = {"[HAMI-core ERROR", "Device ", " OOM "}},
-};
-
-/* What is never about a GPU of ours, whatever else the line says: Apple's GPUs, host memory, Google's TPUs. */
-static const char *const traps[] = {
-    "MPS backend out of memory",
-    "Out of host memory",
-    "memory space hbm",
-    "XLA:TPU",
+    {OUTPUT_GPU_OOM, .all = {"CUDA out of memory. Tried to allocate"}},
+    {OUTPUT_GPU_OOM, .all = {"torch.OutOfMemoryError"}, .exception = true},
+    {OUTPUT_GPU_OOM, .all = {"torch.cuda.OutOfMemoryError"}, .exception = true},
+    {OUTPUT_GPU_OOM, .all = {"CUDA error: out of memory"}},
+    {OUTPUT_GPU_OOM, .all = {"CUDA driver error: out of memory"}},
+    /* TensorFlow says the same of the CPU's memory */
+    {OUTPUT_GPU_OOM, .all = {"OOM when allocating tensor", "device:GPU"}},
+    {OUTPUT_HOST_OOM, .all = {"OOM when allocating tensor", "device:CPU"}},
+    {OUTPUT_GPU_OOM, .all = {"ResourceExhaustedError", "device:GPU"}, .none = {"larger than max", "device:CPU"}},
+    {OUTPUT_GPU_OOM, .all = {"failed to allocate memory [Op:", "device:GPU"}},
+    {OUTPUT_GPU_OOM, .all = {"Dst tensor is not initialized"}},
+    /* the allocator's last word; allocators with other names (cpu, cuda_host_bfc, gpu_host_bfc) hold host memory */
+    {OUTPUT_GPU_OOM, .all = {"Allocator (GPU_", "ran out of memory trying to allocate"}},
+    {OUTPUT_HOST_OOM, .all = {"Allocator (", "ran out of memory trying to allocate"}},
+    /* JAX. "Out of memory allocating" is said of the CPU's memory too */
+    {OUTPUT_GPU_OOM, .all = {"RESOURCE_EXHAUSTED: Out of memory while trying to allocate"}},
+    {OUTPUT_GPU_OOM, .all = {"RESOURCE_EXHAUSTED: Failed to allocate request for", "on device ordinal"}},
+    {OUTPUT_GPU_HANDLE_MAYBE, .all = {"RESOURCE_EXHAUSTED: Out of memory allocating"}},
+    /* CUDA itself, and what is close to it */
+    {OUTPUT_GPU_OOM, .all = {"CUDA_ERROR_OUT_OF_MEMORY"}},
+    {OUTPUT_GPU_OOM, .all = {"cudaErrorMemoryAllocation"}},
+    {OUTPUT_GPU_OOM, .all = {"Cuda failure", "'out of memory'"}},
+    {OUTPUT_GPU_OOM, .all = {"cupy.cuda.memory.OutOfMemoryError"}, .exception = true},
+    {OUTPUT_GPU_OOM, .all = {"std::bad_alloc: out_of_memory: CUDA error"}},
+    {OUTPUT_GPU_OOM, .all = {"[HAMI-core ERROR", "Device ", " OOM "}},
+    /* a library could not make its handle or workspace: the memory is gone */
+    {OUTPUT_GPU_HANDLE, .all = {"CUBLAS_STATUS_ALLOC_FAILED"}},
+    {OUTPUT_GPU_HANDLE, .all = {"CUDNN_STATUS_ALLOC_FAILED"}},
+    {OUTPUT_GPU_HANDLE, .all = {"CUSOLVER_STATUS_ALLOC_FAILED"}},
+    {OUTPUT_GPU_HANDLE, .all = {"CUSPARSE_STATUS_ALLOC_FAILED"}},
+    {OUTPUT_GPU_HANDLE, .all = {"cublas handle", "the resource allocation failed"}},
+    /* these have other causes as often, and the text does not tell */
+    {OUTPUT_GPU_HANDLE_MAYBE, .all = {"CUBLAS_STATUS_NOT_INITIALIZED"}},
+    {OUTPUT_GPU_HANDLE_MAYBE, .all = {"CUDNN_STATUS_NOT_INITIALIZED"}},
+    {OUTPUT_GPU_HANDLE_MAYBE, .all = {"CUDNN_STATUS_INTERNAL_ERROR"}},
+    {OUTPUT_GPU_HANDLE_MAYBE, .all = {"CUSOLVER_STATUS_NOT_INITIALIZED"}},
+    {OUTPUT_GPU_HANDLE_MAYBE, .all = {"cublas handle", "the library was not initialized"}},
+    {OUTPUT_GPU_HANDLE_MAYBE, .all = {"DNN library initialization failed"}},
+    /* MPS (CUDA's errors 805 to 810) */
+    {OUTPUT_MPS, .all = {"CUDA_ERROR_MPS_"}},
+    {OUTPUT_MPS, .all = {"cudaErrorMps"}},
+    {OUTPUT_MPS, .all = {"MPS client failed to connect to the MPS"}},
+    {OUTPUT_MPS, .all = {"procedural call between the MPS server and the MPS client failed"}},
+    {OUTPUT_MPS, .all = {"MPS server is not ready to accept"}},
+    {OUTPUT_MPS, .all = {"the hardware resources required to create MPS client"}},
+    {OUTPUT_MPS, .all = {"the hardware resources required to support device connections"}},
+    {OUTPUT_MPS, .all = {"MPS client has been terminated by the server"}},
+    /* the GPU */
+    {OUTPUT_GPU_ERROR, .all = {"CUDA", "uncorrectable ECC error encountered"}},
+    {OUTPUT_GPU_ERROR, .all = {"CUDA", "uncorrectable NVLink error detected"}},
+    {OUTPUT_GPU_ERROR, .all = {"GPU has fallen off the bus"}},
+    {OUTPUT_GPU_ERROR, .all = {"GPU is lost"}},
+    /* a kernel's fault: CUDA's errors 700, 710, 714 to 719 */
+    {OUTPUT_GPU_FAULT, .all = {"CUDA", "an illegal memory access was encountered"}},
+    {OUTPUT_GPU_FAULT, .all = {"CUDA", "device-side assert triggered"}},
+    {OUTPUT_GPU_FAULT, .all = {"CUDA", "hardware stack error"}},
+    {OUTPUT_GPU_FAULT, .all = {"CUDA", "an illegal instruction was encountered"}},
+    {OUTPUT_GPU_FAULT, .all = {"CUDA", "misaligned address"}},
+    {OUTPUT_GPU_FAULT, .all = {"CUDA", "operation not supported on global/shared address space"}},
+    {OUTPUT_GPU_FAULT, .all = {"CUDA", "invalid program counter"}},
+    {OUTPUT_GPU_FAULT, .all = {"CUDA", "unspecified launch failure"}},
+    /* the host's memory. ENOMEM is also said of limits: of locked memory (RDMA), of thread-local storage */
+    {OUTPUT_HOST_OOM, .all = {"DataLoader worker", "is killed by signal: Killed"}},
+    {OUTPUT_HOST_OOM, .all = {"DefaultCPUAllocator: can't allocate memory"}},
+    {OUTPUT_HOST_OOM, .all = {"DefaultCPUAllocator: not enough memory"}},
+    {OUTPUT_HOST_OOM, .all = {"_ArrayMemoryError: Unable to allocate"}},
+    {OUTPUT_HOST_OOM, .all = {"MemoryError"}, .exception = true},
+    {OUTPUT_HOST_OOM, .all = {"std::bad_alloc"}, .none = {"catch", "out_of_memory"}},
+    {OUTPUT_HOST_OOM, .all = {"Cannot allocate memory"}, .none = {"ibv_", "static TLS", "mlock"}},
 };
 
 /* A piece of the text; not NUL-terminated. */
@@ -107,15 +155,12 @@ static bool matches(struct span line, const struct pattern *pattern)
     return !pattern->exception || begins_message(line, pattern->all[0]);
 }
 
-static bool is_gpu_oom(struct span line)
+static enum output_kind kind_of(struct span line)
 {
-    bool found = false;
-
-    for (size_t i = 0; i < array_size(patterns) && !found; i++)
-        found = matches(line, &patterns[i]);
-    for (size_t i = 0; i < array_size(traps) && found; i++)
-        found = !find(line, traps[i]);
-    return found;
+    for (size_t i = 0; i < array_size(patterns); i++)
+        if (matches(line, &patterns[i]))
+            return patterns[i].kind;
+    return OUTPUT_NOTHING;
 }
 
 /* "20.00 MiB", "2.55GiB", "33554432 bytes", "184549376B", "32.00M"; -1 for anything else. *used: characters read. */
@@ -242,6 +287,27 @@ static int64_t free_size(struct span line)
     return -1;
 }
 
+/* "Process 4711 has 21.07 GiB memory in use.", as often as there are others. */
+static void read_tenants(struct span line, struct classify_verdict *verdict)
+{
+    verdict->tenant_count = 0;
+    while ((line = after(line, "Process ")).text && verdict->tenant_count < CLASSIFY_MAX_TENANTS) {
+        struct classify_tenant tenant = {0};
+        struct span rest = line;
+        size_t used = 0;
+        while (rest.length && isdigit((unsigned char)*rest.text) && tenant.pid <= (INT32_MAX - 9) / 10) {
+            tenant.pid = tenant.pid * 10 + (*rest.text - '0');
+            rest = (struct span){rest.text + 1, rest.length - 1};
+        }
+        if (!tenant.pid || rest.length < 5 || memcmp(rest.text, " has ", 5) != 0)
+            continue;
+        rest = (struct span){rest.text + 5, rest.length - 5};
+        tenant.used_bytes = read_size(rest, &used);
+        if (tenant.used_bytes >= 0 && rest.length - used >= 14 && memcmp(rest.text + used, " memory in use", 14) == 0)
+            verdict->tenants[verdict->tenant_count++] = tenant;
+    }
+}
+
 static void keep_line(struct span line, struct classify_verdict *verdict)
 {
     size_t length = line.length < sizeof verdict->line - 1 ? line.length : sizeof verdict->line - 1;
@@ -250,22 +316,58 @@ static void keep_line(struct span line, struct classify_verdict *verdict)
     verdict->line[length] = '\0';
 }
 
-void classify_output(const char *text, size_t length, struct classify_verdict *verdict)
+static bool tells_less(enum output_kind kind, enum output_kind than)
+{
+    return (kind == OUTPUT_GPU_HANDLE_MAYBE && than != OUTPUT_NOTHING) ||
+           (kind == OUTPUT_GPU_HANDLE && than == OUTPUT_GPU_OOM);
+}
+
+static void take_line(struct span line, struct classify_verdict *verdict)
+{
+    enum output_kind kind = kind_of(line);
+    int64_t size;
+
+    if (kind == OUTPUT_NOTHING)
+        return;
+    if (kind == verdict->kind || !tells_less(kind, verdict->kind)) {
+        verdict->kind = kind;
+        keep_line(line, verdict);
+    }
+    if (kind == OUTPUT_GPU_OOM && (size = requested_size(line)) >= 0) {
+        verdict->requested_bytes = size;
+        verdict->free_bytes = free_size(line);
+        read_tenants(line, verdict);
+    }
+}
+
+void classify_init(struct classify_verdict *verdict)
 {
     *verdict = (struct classify_verdict){.requested_bytes = -1, .free_bytes = -1};
+}
+
+void classify_output(const char *text, size_t length, struct classify_verdict *verdict)
+{
+    classify_init(verdict);
     for (size_t at = 0, end; at < length; at = end + 1) {
-        struct span line = {text + at, 0};
-        int64_t size;
         /* a progress bar's carriage return and a NUL end a line too */
         for (end = at; end < length && text[end] != '\n' && text[end] != '\r' && text[end] != '\0'; end++)
-            line.length++;
-        if (!is_gpu_oom(line))
-            continue;
-        verdict->gpu_oom = true;
-        keep_line(line, verdict);
-        if ((size = requested_size(line)) >= 0) {
-            verdict->requested_bytes = size;
-            verdict->free_bytes = free_size(line);
-        }
+            ;
+        take_line((struct span){text + at, end - at}, verdict);
     }
+}
+
+const char *output_kind_name(uint32_t kind)
+{
+    static const char *const names[OUTPUT_KIND_COUNT] = {
+        [OUTPUT_NOTHING] = "nothing",
+        [OUTPUT_GPU_OOM] = "gpu_oom",
+        [OUTPUT_GPU_HANDLE] = "gpu_handle",
+        [OUTPUT_GPU_HANDLE_MAYBE] = "gpu_handle_maybe",
+        [OUTPUT_HOST_OOM] = "host_oom",
+        [OUTPUT_GPU_FAULT] = "gpu_fault",
+        [OUTPUT_MPS] = "mps",
+        [OUTPUT_GPU_ERROR] = "gpu_error",
+    };
+
+    return kind < OUTPUT_KIND_COUNT ? names[kind] : "unknown";
 }

@@ -1,7 +1,7 @@
-/* Whether a failed job's output says that GPU memory ran out. Pure: text in, verdict out.
+/* What a failed job's output says of its failure. Pure: text in, verdict out.
  *
- * The patterns and what only looks like one are listed, with their origin, in classify.c. To be asked only about jobs
- * that failed: frameworks that catch the error and go on exit with 0. */
+ * The patterns and what only looks like one are listed, with their origin, in classify.c; tests/golden/failures holds a
+ * message of each kind. To be asked only about jobs that failed: frameworks that catch the error and go on exit with 0. */
 #ifndef CARMA_LAUNCH_CLASSIFY_H
 #define CARMA_LAUNCH_CLASSIFY_H
 
@@ -9,14 +9,41 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct classify_verdict {
-    bool gpu_oom;
-    int64_t requested_bytes; /* of the latest message that says it; -1: none does */
-    int64_t free_bytes;      /* likewise */
-    char line[200];          /* the latest message's beginning, as written */
+#define CLASSIFY_MAX_TENANTS 8
+
+enum output_kind {
+    OUTPUT_NOTHING,          /* nothing that is known: its own bug, as far as the text goes */
+    OUTPUT_GPU_OOM,          /* a framework's, or CUDA's, out-of-memory error */
+    OUTPUT_GPU_HANDLE,       /* a GPU library could not allocate its handle or workspace */
+    OUTPUT_GPU_HANDLE_MAYBE, /* a GPU library failed as it does when memory is gone, and for other causes */
+    OUTPUT_HOST_OOM,         /* the host's memory ran out */
+    OUTPUT_GPU_FAULT,        /* a kernel faulted: its own, or under MPS that of any client */
+    OUTPUT_MPS,              /* MPS itself failed it: CUDA's errors 805 to 810 */
+    OUTPUT_GPU_ERROR,        /* the GPU failed: uncorrectable memory or NVLink error, fallen off the bus */
+    OUTPUT_KIND_COUNT
 };
 
-/* Any bytes are allowed, NULs included; time is linear in `length`. */
+/* Another process that the message names, with what it held on the GPU. */
+struct classify_tenant {
+    int32_t pid;
+    int64_t used_bytes;
+};
+
+struct classify_verdict {
+    enum output_kind kind;
+    int64_t requested_bytes; /* of the latest message of GPU memory that says it; -1: none does */
+    int64_t free_bytes;      /* of the same message; -1: it does not say */
+    uint32_t tenant_count;   /* of the same message */
+    struct classify_tenant tenants[CLASSIFY_MAX_TENANTS];
+    char line[200]; /* the latest message of this kind: its beginning, as written */
+};
+
+const char *output_kind_name(uint32_t kind); /* "nothing", "gpu_oom", ...; "unknown" out of range */
+
+void classify_init(struct classify_verdict *verdict); /* says nothing */
+
+/* Any bytes are allowed, NULs included; time is linear in `length`. The latest message counts, but one that tells less
+ * does not displace one that tells more: "maybe" anything else, a library's handle the framework's own error. */
 void classify_output(const char *text, size_t length, struct classify_verdict *verdict);
 
 #endif

@@ -15,7 +15,9 @@
 
 #include "base/error.h"
 #include "core/record.h"
+#include "launch/classify.h"
 
+struct cause_evidence;
 struct job_spec;
 
 struct launch_request {
@@ -34,6 +36,7 @@ struct launch_request {
     int64_t mps_memory_limit_bytes; /* the same: pinned device memory of its clients on each GPU; -1: not limited */
     const char *notify_socket;      /* Unix datagram socket that gets "JOB LAUNCH\n" after each change; may be NULL */
     int64_t grace_ns;               /* wall time between SIGTERM and SIGKILL */
+    int64_t limit_ns;               /* node time that the command may run before it is stopped; 0: any */
 };
 
 enum launch_phase {
@@ -56,13 +59,22 @@ struct launch_status {
     int64_t ended_ns;        /* node time at which the tree was empty, or the launch failed; 0 before */
     int32_t exit_status;     /* of the main process; -1: none, it was ended by `signal` */
     int32_t signal;          /* 0: none */
-    enum exit_cause cause;   /* once ENDED; after a stop request COMPLETED (status 0) or FAILED */
-    int64_t requested_bytes; /* EXIT_GPU_OOM: what the failed allocation asked for; -1: not said */
-    int64_t free_bytes;      /* EXIT_GPU_OOM: what was free then; -1: not said */
-    bool stopped;            /* a stop was requested before the tree had ended */
-    char cgroup[256];        /* the job's control group (launch/cgroup.h); "": it has none of its own */
-    char message[256];       /* one line without control characters, or "" */
+    enum exit_cause cause;   /* once ENDED, as far as the shepherd can tell (launch/cause.h) */
+    bool host_oom_kill;      /* the kernel killed in the job's control group for want of memory while it ran */
+    /* Of the job's output, once it has failed (launch/classify.h): */
+    enum output_kind output;
+    int64_t requested_bytes; /* what the failed allocation of GPU memory asked for; -1: not said */
+    int64_t free_bytes;      /* what was free then; -1: not said */
+    uint32_t tenant_count;   /* other processes that held memory then */
+    struct classify_tenant tenants[CLASSIFY_MAX_TENANTS];
+    bool timed_out; /* it was stopped because of limit_ns */
+    bool stopped;   /* a stop was requested, or the time was up, before the tree had ended */
+    char cgroup[256];  /* the job's control group (launch/cgroup.h); "": it has none of its own */
+    char message[256]; /* one line without control characters, or "" */
 };
+
+/* What the status says of the end of a launch, for cause_decide() (launch/cause.h). */
+struct cause_evidence launch_evidence(const struct launch_status *status);
 
 const char *launch_phase_name(enum launch_phase phase); /* "starting", "running", "ended", "failed" */
 

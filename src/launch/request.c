@@ -59,6 +59,7 @@ void request_print(const struct launch_request *launch, const char *mps_pipe_dir
         put_mps(text, launch);
     put(text, "notify_socket", launch->notify_socket);
     put_number(text, "grace_ns", launch->grace_ns);
+    put_number(text, "limit_ns", launch->limit_ns);
     put(text, "name", spec->name);
     put(text, "directory", spec->directory);
     put(text, "output", spec->output);
@@ -129,6 +130,8 @@ static bool take(struct parser *parser, const char *key, char *value)
         request->gid = (gid_t)strtoul(value, NULL, 10);
     else if (strcmp(key, "grace_ns") == 0)
         request->grace_ns = strtoll(value, NULL, 10);
+    else if (strcmp(key, "limit_ns") == 0)
+        request->limit_ns = strtoll(value, NULL, 10);
     else
         return false;
     return true;

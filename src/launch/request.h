@@ -25,6 +25,7 @@ struct request {
     const char *mps_memory_limit;  /* value of CUDA_MPS_PINNED_DEVICE_MEM_LIMIT */
     const char *notify_socket; /* may be NULL */
     int64_t grace_ns;
+    int64_t limit_ns;
     const char *name;
     const char *directory;
     const char *output;            /* a pattern: launch_output_path() */

@@ -25,6 +25,7 @@
 #include "base/nodetime.h"
 #include "base/proc.h"
 #include "base/units.h"
+#include "launch/cause.h"
 #include "launch/cgroup.h"
 #include "launch/child.h"
 #include "launch/request.h"
@@ -56,6 +57,9 @@ struct shepherd {
     int64_t running_at_ns; /* wall; when "exec" is believed; 0: not said */
     int64_t kill_at_ns;    /* wall; when SIGTERM's grace is over; 0: the tree was not asked to end */
     int64_t kill_pause_ms;
+    int64_t limit_at_ns;     /* wall; when the job's time is up; 0: never */
+    char *memory_group;      /* owned; the control group whose memory.events tell of the job; NULL: not known */
+    int64_t oom_kills;       /* ... when the job began; -1: not known */
     struct tree tree;
 };
 
@@ -197,7 +201,8 @@ static void end_tree(struct shepherd *s)
     tree_signal(&s->tree, getpid(), SIGCONT); /* who is stopped cannot hear */
 }
 
-/* The job's own control group, where it was put into one; not that of all who descend from the daemon. */
+/* The job's own control group, where it was put into one. Where it was not, all that descends from the daemon shares one:
+ * that tells of the kernel's kills too, though maybe of others', but not whose a process is. */
 static void find_cgroup(struct shepherd *s)
 {
     CLEANUP(free_ptr) char *own = cgroup_of(getpid());
@@ -205,6 +210,8 @@ static void find_cgroup(struct shepherd *s)
 
     if (own && jobs && strcmp(own, jobs) != 0 && strlen(jobs) < sizeof s->status.cgroup && !strchr(jobs, '\n'))
         memcpy(s->status.cgroup, jobs, strlen(jobs) + 1);
+    s->memory_group = jobs ? steal_ptr(&jobs) : steal_ptr(&own);
+    s->oom_kills = s->memory_group ? cgroup_oom_kills(s->memory_group) : -1;
 }
 
 static void now_running(struct shepherd *s)
@@ -218,6 +225,8 @@ static void now_running(struct shepherd *s)
         return;
     s->status.phase = LAUNCH_RUNNING;
     s->status.started_ns = nodetime_now_ns();
+    if (s->request.limit_ns > 0)
+        s->limit_at_ns = nodetime_monotonic_wall_ns() + nodetime_to_wall_ns(s->request.limit_ns);
     find_cgroup(s);
     if (status_write(s->request.run_directory, &s->status, STATUS_REPLACE, &err) < 0)
         complain(&err); /* the last status matters more, and is tried harder */
@@ -297,6 +306,8 @@ static int wait_ms(const struct shepherd *s)
         until_ns = s->running_at_ns;
     if (s->kill_at_ns && s->kill_at_ns < until_ns)
         until_ns = s->kill_at_ns > now_ns ? s->kill_at_ns : now_ns + s->kill_pause_ms * NS_PER_MS;
+    if (s->limit_at_ns && s->limit_at_ns < until_ns && !s->kill_at_ns)
+        until_ns = s->limit_at_ns;
     if (until_ns == INT64_MAX)
         return -1;
     ms = until_ns <= now_ns ? 0 : (until_ns - now_ns) / NS_PER_MS + 1;
@@ -314,6 +325,10 @@ static void watch(struct shepherd *s)
             s->status.stopped = true;
             end_tree(s);
         }
+        if (s->limit_at_ns && !s->kill_at_ns && nodetime_monotonic_wall_ns() >= s->limit_at_ns) {
+            s->status.stopped = s->status.timed_out = true;
+            end_tree(s);
+        }
         if (s->running_at_ns && nodetime_monotonic_wall_ns() >= s->running_at_ns)
             now_running(s);
         if (s->kill_at_ns && nodetime_monotonic_wall_ns() >= s->kill_at_ns) {
@@ -324,10 +339,26 @@ static void watch(struct shepherd *s)
     read_report(s); /* what the child said with its last breath */
 }
 
-static void conclude(struct shepherd *s)
+/* What is to be found out about a job that failed. */
+static void examine(struct shepherd *s)
 {
     struct launch_status *status = &s->status;
     struct classify_verdict verdict;
+
+    status->host_oom_kill = s->oom_kills >= 0 && cgroup_oom_kills(s->memory_group) > s->oom_kills;
+    tail_classify(&s->request, &s->output, &s->error, &verdict);
+    status->output = verdict.kind;
+    status->requested_bytes = verdict.requested_bytes;
+    status->free_bytes = verdict.free_bytes;
+    status->tenant_count = verdict.tenant_count;
+    memcpy(status->tenants, verdict.tenants, sizeof status->tenants);
+    status_set_message(status, verdict.line, strnlen(verdict.line, sizeof verdict.line));
+}
+
+static void conclude(struct shepherd *s)
+{
+    struct launch_status *status = &s->status;
+    struct cause_evidence evidence;
     const char *who = s->request.conda_environment ? "conda: the login shell" : "the launch";
     char text[128];
 
@@ -352,19 +383,10 @@ static void conclude(struct shepherd *s)
         status->signal = WTERMSIG(s->wait_status);
     else
         status->exit_status = WEXITSTATUS(s->wait_status);
-    if (status->exit_status == 0)
-        status->cause = EXIT_COMPLETED;
-    else
-        status->cause = status->signal && !status->stopped ? EXIT_SIGNALLED : EXIT_FAILED;
-    if (status->cause == EXIT_COMPLETED || status->stopped)
-        return;
-    tail_classify(&s->request, &s->output, &s->error, &verdict);
-    if (!verdict.gpu_oom)
-        return;
-    status->cause = EXIT_GPU_OOM;
-    status->requested_bytes = verdict.requested_bytes;
-    status->free_bytes = verdict.free_bytes;
-    status_set_message(status, verdict.line, strnlen(verdict.line, sizeof verdict.line));
+    if (status->exit_status != 0 && !status->stopped)
+        examine(s);
+    evidence = launch_evidence(status);
+    status->cause = cause_decide(&evidence);
 }
 
 static int shepherd_run(struct shepherd *s, struct error *err)
@@ -400,7 +422,7 @@ static int shepherd_run(struct shepherd *s, struct error *err)
 
 int main(int argc, char **argv)
 {
-    static struct shepherd shepherd = {.report_fd = -1, .kill_pause_ms = KILL_PAUSE_MS};
+    static struct shepherd shepherd = {.report_fd = -1, .kill_pause_ms = KILL_PAUSE_MS, .oom_kills = -1};
     struct error err;
     int code;
 
@@ -412,6 +434,7 @@ int main(int argc, char **argv)
     if (code < 0)
         complain(&err);
     tree_release(&shepherd.tree);
+    free(shepherd.memory_group);
     request_release(&shepherd.request);
     return code < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

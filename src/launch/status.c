@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
+#include "launch/cause.h"
 
 #define STATUS_LIMIT 4096 /* bytes; what is larger is no status */
 
@@ -27,6 +28,17 @@ void status_init(struct launch_status *status)
 {
     *status =
         (struct launch_status){.phase = LAUNCH_STARTING, .exit_status = -1, .requested_bytes = -1, .free_bytes = -1};
+}
+
+struct cause_evidence launch_evidence(const struct launch_status *status)
+{
+    return (struct cause_evidence){.exit_status = status->exit_status,
+                                   .signal = status->signal,
+                                   .stopped = status->stopped,
+                                   .timed_out = status->timed_out,
+                                   .host_oom_kill = status->host_oom_kill,
+                                   .output = status->output,
+                                   .free_bytes = -1};
 }
 
 void status_set_message(struct launch_status *status, const char *text, size_t length)
@@ -59,9 +71,13 @@ static void status_print(const struct launch_status *status, struct strbuf *text
     strbuf_printf(text, "exit_status %" PRId32 "\nsignal %" PRId32 "\n", status->exit_status, status->signal);
     if (status->phase == LAUNCH_ENDED)
         strbuf_printf(text, "cause %s\n", exit_cause_name(status->cause));
+    strbuf_printf(text, "output %s\n", output_kind_name(status->output));
     strbuf_printf(text, "requested_bytes %" PRId64 "\nfree_bytes %" PRId64 "\n", status->requested_bytes,
                   status->free_bytes);
-    strbuf_printf(text, "stopped %d\n", status->stopped);
+    for (uint32_t i = 0; i < status->tenant_count; i++)
+        strbuf_printf(text, "tenant %" PRId32 " %" PRId64 "\n", status->tenants[i].pid, status->tenants[i].used_bytes);
+    strbuf_printf(text, "host_oom_kill %d\n", status->host_oom_kill);
+    strbuf_printf(text, "stopped %d\ntimed_out %d\n", status->stopped, status->timed_out);
     strbuf_printf(text, "cgroup %s\n", status->cgroup);
     strbuf_printf(text, "message %s", status->message);
     strbuf_puts(text, tail);
@@ -114,10 +130,40 @@ static bool parse_cause(const char *value, struct launch_status *status)
     return false;
 }
 
-static bool parse_line(const char *key, const char *value, struct launch_status *status)
+static bool parse_output(const char *value, struct launch_status *status)
+{
+    for (uint32_t i = 0; i < OUTPUT_KIND_COUNT; i++) {
+        if (strcmp(value, output_kind_name(i)) == 0) {
+            status->output = (enum output_kind)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_tenant(const char *value, struct launch_status *status)
+{
+    struct classify_tenant tenant;
+
+    if (sscanf(value, "%" SCNd32 " %" SCNd64, &tenant.pid, &tenant.used_bytes) != 2)
+        return false;
+    if (status->tenant_count < CLASSIFY_MAX_TENANTS)
+        status->tenants[status->tenant_count++] = tenant;
+    return true;
+}
+
+static bool parse_bool(const char *value, bool *result)
 {
     int number;
 
+    if (sscanf(value, "%d", &number) != 1)
+        return false;
+    *result = number != 0;
+    return true;
+}
+
+static bool parse_line(const char *key, const char *value, struct launch_status *status)
+{
     if (strcmp(key, "phase") == 0)
         return parse_phase(value, status);
     if (strcmp(key, "cause") == 0)
@@ -142,11 +188,17 @@ static bool parse_line(const char *key, const char *value, struct launch_status 
         return sscanf(value, "%" SCNd64, &status->requested_bytes) == 1;
     if (strcmp(key, "free_bytes") == 0)
         return sscanf(value, "%" SCNd64, &status->free_bytes) == 1;
-    if (strcmp(key, "stopped") == 0) {
-        if (sscanf(value, "%d", &number) != 1)
-            return false;
-        status->stopped = number != 0;
-    } else if (strcmp(key, "cgroup") == 0) {
+    if (strcmp(key, "output") == 0)
+        return parse_output(value, status);
+    if (strcmp(key, "tenant") == 0)
+        return parse_tenant(value, status);
+    if (strcmp(key, "host_oom_kill") == 0)
+        return parse_bool(value, &status->host_oom_kill);
+    if (strcmp(key, "stopped") == 0)
+        return parse_bool(value, &status->stopped);
+    if (strcmp(key, "timed_out") == 0)
+        return parse_bool(value, &status->timed_out);
+    if (strcmp(key, "cgroup") == 0) {
         if (strlen(value) >= sizeof status->cgroup)
             return false;
         memcpy(status->cgroup, value, strlen(value) + 1);

@@ -47,14 +47,18 @@ static void classify_file(const struct request *request, const char *pattern, co
 static void classify_child(const struct request *request, const struct tail_origin *output,
                            const struct tail_origin *error, int fd)
 {
-    struct classify_verdict verdict = {0};
+    struct classify_verdict verdict, other;
 
+    classify_init(&verdict);
+    classify_init(&other);
     if (child_become_user(request, NULL) < 0)
         return;
     if (request->error && error->known)
         classify_file(request, request->error, error, &verdict);
-    if (!verdict.gpu_oom && output->known)
-        classify_file(request, request->output, output, &verdict);
+    if ((verdict.kind == OUTPUT_NOTHING || verdict.kind == OUTPUT_GPU_HANDLE_MAYBE) && output->known)
+        classify_file(request, request->output, output, &other);
+    if (other.kind != OUTPUT_NOTHING)
+        verdict = other;
     if (write(fd, &verdict, sizeof verdict) != sizeof verdict)
         return; /* the shepherd sees too little, and takes it as no verdict */
 }
@@ -66,7 +70,7 @@ void tail_classify(const struct request *request, const struct tail_origin *outp
     int fds[2];
     pid_t pid;
 
-    *verdict = (struct classify_verdict){.requested_bytes = -1, .free_bytes = -1};
+    classify_init(verdict);
     if (pipe2(fds, O_CLOEXEC) < 0)
         return;
     pid = fork();
@@ -78,7 +82,7 @@ void tail_classify(const struct request *request, const struct tail_origin *outp
     close(fds[1]);
     ready = (struct pollfd){.fd = fds[0], .events = POLLIN};
     if (pid < 0 || poll(&ready, 1, TAIL_LIMIT_MS) <= 0 || read(fds[0], verdict, sizeof *verdict) != sizeof *verdict)
-        *verdict = (struct classify_verdict){.requested_bytes = -1, .free_bytes = -1};
+        classify_init(verdict);
     close(fds[0]);
     if (pid > 0) {
         kill(pid, SIGKILL);

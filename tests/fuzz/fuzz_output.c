@@ -13,10 +13,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     classify_output((const char *)bytes, length, &verdict);
     require(memchr(verdict.line, '\0', sizeof verdict.line));
     require(verdict.requested_bytes >= -1 && verdict.free_bytes >= -1);
-    require(verdict.gpu_oom || (verdict.requested_bytes == -1 && verdict.free_bytes == -1 && !verdict.line[0]));
+    require((unsigned)verdict.kind < OUTPUT_KIND_COUNT && verdict.tenant_count <= CLASSIFY_MAX_TENANTS);
+    require(verdict.kind != OUTPUT_NOTHING ||
+            (verdict.requested_bytes == -1 && verdict.free_bytes == -1 && !verdict.tenant_count && !verdict.line[0]));
+    for (uint32_t i = 0; i < verdict.tenant_count; i++)
+        require(verdict.tenants[i].pid > 0 && verdict.tenants[i].used_bytes >= 0);
     status_set_message(&status, (const char *)bytes, length);
     require(memchr(status.message, '\0', sizeof status.message) && !strpbrk(status.message, "\n\r\t\x1b"));
     if (status_parse("status", (const char *)bytes, length, &status, NULL) == 0)
-        require((unsigned)status.phase < LAUNCH_PHASE_COUNT && (unsigned)status.cause < EXIT_CAUSE_COUNT);
+        require((unsigned)status.phase < LAUNCH_PHASE_COUNT && (unsigned)status.cause < EXIT_CAUSE_COUNT &&
+                (unsigned)status.output < OUTPUT_KIND_COUNT && status.tenant_count <= CLASSIFY_MAX_TENANTS &&
+                memchr(status.cgroup, '\0', sizeof status.cgroup));
     return 0;
 }

@@ -1,6 +1,8 @@
 /* How a job is run and what is written of it: its process, environment, output, status. */
 #include "launch_fixture.h"
 
+#include "launch/cgroup.h"
+
 static void test_success(void **state)
 {
     struct fixture *f = *state;
@@ -53,12 +55,16 @@ static void test_out_of_memory(void **state)
     struct fixture *f = *state;
 
     run(f, "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 6.00 GiB. GPU 0 has a total capacity of "
-           "39.38 GiB of which 1.50 GiB is free.' >&2; exit 1", LAUNCH_ENDED);
+           "39.38 GiB of which 1.50 GiB is free. Process 4711 has 20.00 GiB memory in use.' >&2; exit 1", LAUNCH_ENDED);
     assert_int_equal(f->status.cause, EXIT_GPU_OOM);
     assert_int_equal(f->status.exit_status, 1);
     assert_true(f->status.requested_bytes == 6 * GIB);
     assert_true(f->status.free_bytes == 3 * GIB / 2);
     assert_has(f->status.message, "Tried to allocate 6.00 GiB");
+    assert_int_equal(f->status.output, OUTPUT_GPU_OOM);
+    assert_int_equal(f->status.tenant_count, 1);
+    assert_int_equal(f->status.tenants[0].pid, 4711);
+    assert_true(f->status.tenants[0].used_bytes == 20 * GIB);
     /* what an earlier launch wrote is not this one's failure */
     run(f, "echo fine; exit 1", LAUNCH_ENDED);
     assert_int_equal(f->status.cause, EXIT_FAILED);
@@ -69,6 +75,51 @@ static void test_out_of_memory(void **state)
     /* caught, and gone on */
     run(f, "echo 'RuntimeError: CUDA error: out of memory'; exit 0", LAUNCH_ENDED);
     assert_int_equal(f->status.cause, EXIT_COMPLETED);
+}
+
+/* Its output and its error file: what tells more counts. */
+static void test_other_failures(void **state)
+{
+    struct fixture *f = *state;
+
+    run(f, "echo 'RuntimeError: CUDA error: unspecified launch failure' >&2; echo 'MemoryError'; exit 1", LAUNCH_ENDED);
+    assert_int_equal(f->status.output, OUTPUT_GPU_FAULT);
+    assert_int_equal(f->status.cause, EXIT_FAILED);
+    run(f, "echo 'cuDNN error: CUDNN_STATUS_INTERNAL_ERROR' >&2; exit 1", LAUNCH_ENDED);
+    assert_int_equal(f->status.output, OUTPUT_GPU_HANDLE_MAYBE);
+    assert_int_equal(f->status.cause, EXIT_FAILED); /* as far as the shepherd can tell */
+    assert_has(f->status.message, "CUDNN_STATUS_INTERNAL_ERROR");
+    run(f, "echo 'cuDNN error: CUDNN_STATUS_INTERNAL_ERROR' >&2; echo MemoryError; exit 1", LAUNCH_ENDED);
+    assert_int_equal(f->status.cause, EXIT_HOST_OOM);
+    assert_string_equal(f->status.message, "MemoryError");
+}
+
+/* The kernel's counter of a control group, as a file here: the job plays the kernel. */
+static void test_killed_for_host_memory(void **state)
+{
+    struct fixture *f = *state;
+    CLEANUP(free_ptr) char *cgroup = cgroup_of(getpid());
+    CLEANUP(free_ptr) char *directory = NULL, *path = NULL, *kill_it = NULL, *only_count = NULL;
+
+    if (!cgroup)
+        skip(); /* no control groups of version 2 */
+    directory = xasprintf("%s/cgroup%s", f->work, cgroup);
+    path = xasprintf("%s/memory.events", directory);
+    kill_it = xasprintf("sleep 0.4; echo 'oom_kill 5' >%s; kill -KILL $$", path);
+    only_count = xasprintf("sleep 0.4; echo 'oom_kill 6' >%s; exit 1", path);
+    assert_int_equal(file_make_dirs(directory, 0755, NULL), 0);
+    assert_int_equal(file_write_atomic(path, "oom_kill 4\n", 11, 0644, NULL), 0);
+    directory[strlen(directory) - strlen(cgroup)] = '\0';
+    setenv("CARMA_CGROUP_ROOT", directory, 1);
+    run(f, "kill -KILL $$", LAUNCH_ENDED);
+    assert_int_equal(f->status.cause, EXIT_SIGNALLED);
+    run(f, kill_it, LAUNCH_ENDED);
+    assert_true(f->status.host_oom_kill);
+    assert_int_equal(f->status.cause, EXIT_HOST_OOM);
+    run(f, only_count, LAUNCH_ENDED); /* it killed a neighbour */
+    assert_true(f->status.host_oom_kill);
+    assert_int_equal(f->status.cause, EXIT_FAILED);
+    unsetenv("CARMA_CGROUP_ROOT");
 }
 
 static void test_flood(void **state)
@@ -340,7 +391,7 @@ static void test_other_user(void **state)
     assert_has(contents(f->output), "Gid:\t65534\t65534\t65534\t65534");
     assert_has(contents(f->output), "CapEff:\t0000000000000000");
     assert_has(contents(f->output), "ermission denied");
-    assert_int_equal(f->status.cause, EXIT_GPU_OOM); /* and read with them */
+    assert_int_equal(f->status.cause, EXIT_GPU_HANDLE); /* and read with them */
 }
 
 /* The daemon reads at any moment: what it sees is a whole status, or none. */
@@ -386,7 +437,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         LAUNCH_TEST(test_success), LAUNCH_TEST(test_exit_status), LAUNCH_TEST(test_signal),
-        LAUNCH_TEST(test_out_of_memory), LAUNCH_TEST(test_flood), LAUNCH_TEST(test_shared_output),
+        LAUNCH_TEST(test_out_of_memory), LAUNCH_TEST(test_other_failures),
+        LAUNCH_TEST(test_killed_for_host_memory), LAUNCH_TEST(test_flood), LAUNCH_TEST(test_shared_output),
         LAUNCH_TEST(test_first_truncates), LAUNCH_TEST(test_environment), LAUNCH_TEST(test_no_mps),
         LAUNCH_TEST(test_clean_process), LAUNCH_TEST(test_job_number_in_paths),
         LAUNCH_TEST(test_failures_before_the_command), LAUNCH_TEST(test_poke),

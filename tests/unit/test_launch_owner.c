@@ -180,12 +180,14 @@ static void test_cgroup(void **state)
     assert_true(cgroup_is_within("/a/b", "/a") && cgroup_is_within("/a", "/a") && cgroup_is_within("/a", "/a/"));
     assert_true(cgroup_is_within("/a", "/"));
     assert_false(cgroup_is_within("/ab", "/a") || cgroup_is_within("/", "/a"));
-    assert_true(cgroup_oom_kills(f->root, "/work") == -1);
+    setenv("CARMA_CGROUP_ROOT", f->root, 1);
+    assert_true(cgroup_oom_kills("/work") == -1);
     for (size_t i = 0; i < array_size(rows); i++) {
         assert_int_equal(file_write_atomic(path, rows[i].text, strlen(rows[i].text), 0600, NULL), 0);
-        if (cgroup_oom_kills(f->root, "/work") != rows[i].kills)
-            fail_msg("%s: %d", rows[i].text, (int)cgroup_oom_kills(f->root, "/work"));
+        if (cgroup_oom_kills("/work") != rows[i].kills)
+            fail_msg("%s: %d", rows[i].text, (int)cgroup_oom_kills("/work"));
     }
+    unsetenv("CARMA_CGROUP_ROOT");
 }
 
 int main(void)

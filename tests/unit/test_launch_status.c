@@ -27,8 +27,11 @@ static const struct launch_status sample = {
     .ended_ns = INT64_C(1700000060000000002),
     .exit_status = 1,
     .cause = EXIT_GPU_OOM,
+    .output = OUTPUT_GPU_OOM,
     .requested_bytes = INT64_C(2147483648),
     .free_bytes = 1105199104,
+    .tenant_count = 2,
+    .tenants = {{4711, 1073741824}, {4712, INT64_C(5368709120)}},
     .cgroup = "/carma.slice/job-12",
     .message = "CUDA out of memory. Tried to allocate 2.00 GiB.",
 };
@@ -43,6 +46,11 @@ static void assert_same(const struct launch_status *a, const struct launch_statu
     assert_true(a->exit_status == b->exit_status && a->signal == b->signal && a->cause == b->cause);
     assert_true(a->requested_bytes == b->requested_bytes && a->free_bytes == b->free_bytes);
     assert_int_equal(a->stopped, b->stopped);
+    assert_int_equal(a->timed_out, b->timed_out);
+    assert_int_equal(a->host_oom_kill, b->host_oom_kill);
+    assert_int_equal(a->output, b->output);
+    assert_int_equal(a->tenant_count, b->tenant_count);
+    assert_memory_equal(a->tenants, b->tenants, sizeof a->tenants);
     assert_string_equal(a->cgroup, b->cgroup);
     assert_string_equal(a->message, b->message);
 }
@@ -90,7 +98,7 @@ static void test_first_is_exclusive(void **state)
 
     status_init(&first);
     first.job = 7;
-    first.stopped = true;
+    first.stopped = first.timed_out = first.host_oom_kill = true;
     assert_int_equal(launch_read_status(directory, &status, &err), -ENOENT);
     assert_int_equal(status_write(directory, &first, STATUS_EXCLUSIVE, &err), 0);
     assert_int_equal(status_write(directory, &sample, STATUS_EXCLUSIVE, &err), -EEXIST);

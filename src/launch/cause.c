@@ -1,0 +1,85 @@
+#include "launch/cause.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+#include "base/memory.h"
+
+/* NVIDIA's "XID Errors": those that matter here. */
+static const struct {
+    uint32_t number;
+    bool hardware;
+    const char *text;
+} xids[] = {
+    {13, false, "graphics engine exception"},
+    {31, false, "GPU memory page fault"},
+    {43, false, "GPU stopped processing"},
+    {45, false, "clean-up after an earlier error"},
+    {48, true, "double-bit memory error"},
+    {63, true, "memory row remapped"},
+    {64, true, "memory row could not be remapped"},
+    {74, true, "NVLink error"},
+    {79, true, "GPU has fallen off the bus"},
+    {94, true, "contained memory error"},
+    {95, true, "uncontained memory error"},
+};
+
+bool xid_is_hardware(uint32_t xid)
+{
+    for (size_t i = 0; i < array_size(xids); i++)
+        if (xids[i].number == xid)
+            return xids[i].hardware;
+    return false;
+}
+
+const char *xid_text(uint32_t xid)
+{
+    for (size_t i = 0; i < array_size(xids); i++)
+        if (xids[i].number == xid)
+            return xids[i].text;
+    return "";
+}
+
+/* A shell says the same of its last command in its own exit status. */
+static bool was_killed(const struct cause_evidence *evidence)
+{
+    return evidence->signal == SIGKILL || evidence->exit_status == 128 + SIGKILL;
+}
+
+/* A fault of one client reaches all, and the text does not say whose it was (NVIDIA, "Multi-Process Service", error
+ * containment): who ends first with it is taken for the one. */
+static bool is_victim(const struct cause_evidence *evidence)
+{
+    if (!evidence->mps)
+        return false;
+    return evidence->output == OUTPUT_MPS || (evidence->mps_fault && !evidence->first_fault);
+}
+
+enum exit_cause cause_decide(const struct cause_evidence *evidence)
+{
+    if (evidence->timed_out)
+        return EXIT_TIMEOUT; /* also where it ended in order when it was asked to: it had not done */
+    if (evidence->exit_status == 0)
+        return EXIT_COMPLETED;
+    if (evidence->stopped)
+        return EXIT_FAILED;
+    if (evidence->host_oom_kill && was_killed(evidence))
+        return EXIT_HOST_OOM;
+    if (evidence->gpu_lost)
+        return EXIT_GPU_ERROR;
+    /* what it says of memory is its own last word, whatever its GPU or its neighbours did meanwhile */
+    if (evidence->output == OUTPUT_GPU_OOM)
+        return EXIT_GPU_OOM;
+    if (evidence->output == OUTPUT_GPU_HANDLE)
+        return EXIT_GPU_HANDLE;
+    if (evidence->output == OUTPUT_HOST_OOM)
+        return EXIT_HOST_OOM;
+    if (evidence->output == OUTPUT_GPU_ERROR || xid_is_hardware(evidence->xid))
+        return EXIT_GPU_ERROR;
+    if (is_victim(evidence))
+        return EXIT_MPS_FAULT;
+    if (evidence->output == OUTPUT_GPU_HANDLE_MAYBE && evidence->free_bytes >= 0 &&
+        evidence->free_bytes < CAUSE_SHORT_BYTES)
+        return EXIT_GPU_HANDLE;
+    return evidence->signal ? EXIT_SIGNALLED : EXIT_FAILED;
+}

@@ -1,0 +1,40 @@
+/* Why a job failed: one decision from all that is known of its end. Pure.
+ *
+ * The shepherd decides with what it sees; the daemon, which also sees the GPUs and the MPS domains, decides anew. */
+#ifndef CARMA_LAUNCH_CAUSE_H
+#define CARMA_LAUNCH_CAUSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/record.h"
+#include "launch/classify.h"
+
+/* A library that could not be initialised is believed to have lacked memory where less than this was free: a context with
+ * the handles and workspaces of cuBLAS and cuDNN takes some hundred MiB. */
+#define CAUSE_SHORT_BYTES (INT64_C(512) << 20)
+
+/* Zero-initialised but for what is -1 when it is not known: nothing is known. */
+struct cause_evidence {
+    int32_t exit_status; /* of the main process; -1: ended by `signal` */
+    int32_t signal;      /* 0: none */
+    bool stopped;        /* carma had asked it to end */
+    bool timed_out;      /* ... because its time was up */
+    bool host_oom_kill;  /* the kernel killed in its control group for want of memory while it ran */
+    uint32_t output;     /* enum output_kind */
+    int64_t free_bytes;  /* the least that was seen free on one of its GPUs shortly before its end; -1: not seen */
+    uint32_t xid;        /* the latest that one of its GPUs reported shortly before its end; 0: none */
+    bool gpu_lost;       /* one of its GPUs is gone */
+    bool mps;            /* its processes were MPS clients */
+    bool mps_fault;      /* their MPS domain faulted shortly before its end */
+    bool first_fault;    /* of the domain's clients that ended so, it was the first whose output tells of a kernel's fault */
+};
+
+enum exit_cause cause_decide(const struct cause_evidence *evidence);
+
+/* Whether an Xid is the GPU's own failure rather than what an application did to itself (13, 31, 43, 45, ...). */
+bool xid_is_hardware(uint32_t xid);
+
+const char *xid_text(uint32_t xid); /* a few words on what it means; "" where we know none */
+
+#endif

@@ -1,0 +1,124 @@
+/* Why a job failed, from all that is known: one row per case. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "launch/cause.h"
+
+#define FREE(bytes, ...) (struct cause_evidence){.free_bytes = bytes, __VA_ARGS__}
+#define E(...)           FREE(-1, __VA_ARGS__)
+
+static void test_causes(void **state)
+{
+    const struct {
+        const char *what;
+        struct cause_evidence evidence;
+        enum exit_cause cause;
+    } rows[] = {
+        /* what is no failure, or not the job's */
+        {"status 0", E(.exit_status = 0), EXIT_COMPLETED},
+        {"status 0, whatever it printed", E(.output = OUTPUT_GPU_OOM, .xid = 79, .mps = true, .mps_fault = true),
+         EXIT_COMPLETED},
+        {"cancelled", E(.exit_status = -1, .signal = 15, .stopped = true), EXIT_FAILED},
+        {"cancelled, and what it printed then", E(.exit_status = 1, .stopped = true, .output = OUTPUT_GPU_OOM),
+         EXIT_FAILED},
+        {"cancelled, ended in order", E(.stopped = true), EXIT_COMPLETED},
+        {"time up", E(.exit_status = -1, .signal = 15, .stopped = true, .timed_out = true), EXIT_TIMEOUT},
+        {"time up, ended in order", E(.stopped = true, .timed_out = true), EXIT_TIMEOUT},
+        /* its own */
+        {"a bug", E(.exit_status = 1), EXIT_FAILED},
+        {"a signal", E(.exit_status = -1, .signal = 11), EXIT_SIGNALLED},
+        {"a fault of its own", E(.exit_status = 1, .output = OUTPUT_GPU_FAULT), EXIT_FAILED},
+        {"a fault of its own, with Xid", E(.exit_status = 1, .output = OUTPUT_GPU_FAULT, .xid = 31), EXIT_FAILED},
+        {"an application's Xid, maybe a neighbour's", E(.exit_status = 1, .xid = 13), EXIT_FAILED},
+        {"clean-up after somebody's end", E(.exit_status = 1, .xid = 45), EXIT_FAILED},
+        {"an Xid we do not know", E(.exit_status = 1, .xid = 999), EXIT_FAILED},
+        {"words of MPS without MPS", E(.exit_status = 1, .output = OUTPUT_MPS), EXIT_FAILED},
+        {"a domain that is not its own faulted", E(.exit_status = 1, .mps_fault = true), EXIT_FAILED},
+        /* GPU memory */
+        {"out of memory", E(.exit_status = 1, .output = OUTPUT_GPU_OOM), EXIT_GPU_OOM},
+        {"out of memory, then aborted", E(.exit_status = -1, .signal = 6, .output = OUTPUT_GPU_OOM), EXIT_GPU_OOM},
+        {"out of memory while the domain faulted",
+         E(.exit_status = 1, .output = OUTPUT_GPU_OOM, .mps = true, .mps_fault = true), EXIT_GPU_OOM},
+        {"out of memory after a row was remapped", E(.exit_status = 1, .output = OUTPUT_GPU_OOM, .xid = 63),
+         EXIT_GPU_OOM},
+        {"a handle", E(.exit_status = 1, .output = OUTPUT_GPU_HANDLE), EXIT_GPU_HANDLE},
+        {"maybe a handle, memory short",
+         FREE(100 * MIB, .exit_status = 1, .output = OUTPUT_GPU_HANDLE_MAYBE), EXIT_GPU_HANDLE},
+        {"maybe a handle, none free", FREE(0, .exit_status = 1, .output = OUTPUT_GPU_HANDLE_MAYBE),
+         EXIT_GPU_HANDLE},
+        {"maybe a handle, memory not short",
+         FREE(CAUSE_SHORT_BYTES, .exit_status = 1, .output = OUTPUT_GPU_HANDLE_MAYBE), EXIT_FAILED},
+        {"maybe a handle, nobody looked", E(.exit_status = 1, .output = OUTPUT_GPU_HANDLE_MAYBE), EXIT_FAILED},
+        {"memory short, and it said nothing", FREE(0, .exit_status = 1), EXIT_FAILED},
+        /* the host's memory */
+        {"killed by the kernel", E(.exit_status = -1, .signal = 9, .host_oom_kill = true), EXIT_HOST_OOM},
+        {"killed by the kernel, as its shell says", E(.exit_status = 137, .host_oom_kill = true), EXIT_HOST_OOM},
+        {"killed by the kernel after a caught out-of-memory error",
+         E(.exit_status = -1, .signal = 9, .host_oom_kill = true, .output = OUTPUT_GPU_OOM), EXIT_HOST_OOM},
+        {"killed by somebody", E(.exit_status = -1, .signal = 9), EXIT_SIGNALLED},
+        {"the kernel killed a neighbour", E(.exit_status = 1, .host_oom_kill = true), EXIT_FAILED},
+        {"it says so", E(.exit_status = 1, .output = OUTPUT_HOST_OOM), EXIT_HOST_OOM},
+        /* the GPU */
+        {"double-bit error", E(.exit_status = 1, .xid = 48), EXIT_GPU_ERROR},
+        {"fallen off the bus", E(.exit_status = -1, .signal = 6, .xid = 79), EXIT_GPU_ERROR},
+        {"lost, whatever it said", E(.exit_status = 1, .output = OUTPUT_GPU_OOM, .gpu_lost = true), EXIT_GPU_ERROR},
+        {"it says so itself", E(.exit_status = 1, .output = OUTPUT_GPU_ERROR), EXIT_GPU_ERROR},
+        {"the GPU's failure under MPS is nobody's fault",
+         E(.exit_status = 1, .output = OUTPUT_GPU_FAULT, .xid = 95, .mps = true, .mps_fault = true, .first_fault = true),
+         EXIT_GPU_ERROR},
+        /* MPS */
+        {"MPS itself", E(.exit_status = 1, .output = OUTPUT_MPS, .mps = true), EXIT_MPS_FAULT},
+        {"MPS itself, first of all", E(.exit_status = 1, .output = OUTPUT_MPS, .mps = true, .mps_fault = true),
+         EXIT_MPS_FAULT},
+        {"the one", E(.exit_status = 1, .output = OUTPUT_GPU_FAULT, .mps = true, .mps_fault = true, .first_fault = true),
+         EXIT_FAILED},
+        {"the one, aborted",
+         E(.exit_status = -1, .signal = 6, .output = OUTPUT_GPU_FAULT, .mps = true, .mps_fault = true,
+           .first_fault = true), EXIT_SIGNALLED},
+        {"a victim that says the same", E(.exit_status = 1, .output = OUTPUT_GPU_FAULT, .mps = true, .mps_fault = true),
+         EXIT_MPS_FAULT},
+        {"a victim that says nothing", E(.exit_status = -1, .signal = 6, .mps = true, .mps_fault = true),
+         EXIT_MPS_FAULT},
+        {"a victim that says what may be memory",
+         FREE(0, .exit_status = 1, .output = OUTPUT_GPU_HANDLE_MAYBE, .mps = true, .mps_fault = true),
+         EXIT_MPS_FAULT},
+        {"a fault of its own, and the domain stood", E(.exit_status = 1, .output = OUTPUT_GPU_FAULT, .mps = true),
+         EXIT_FAILED},
+    };
+
+    for (size_t i = 0; i < array_size(rows); i++) {
+        enum exit_cause cause = cause_decide(&rows[i].evidence);
+        if (cause != rows[i].cause)
+            fail_msg("%s: %s", rows[i].what, exit_cause_name(cause));
+    }
+}
+
+static void test_xids(void **state)
+{
+    static const uint32_t hardware[] = {48, 63, 64, 74, 79, 94, 95}, application[] = {13, 31, 43, 45};
+
+    for (size_t i = 0; i < array_size(hardware); i++) {
+        assert_true(xid_is_hardware(hardware[i]));
+        assert_true(*xid_text(hardware[i]));
+    }
+    for (size_t i = 0; i < array_size(application); i++) {
+        assert_false(xid_is_hardware(application[i]));
+        assert_true(*xid_text(application[i]));
+    }
+    assert_false(xid_is_hardware(0) || xid_is_hardware(1000));
+    assert_string_equal(xid_text(0), "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_causes), cmocka_unit_test(test_xids)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
