@@ -92,6 +92,8 @@ static const struct key {
      "take memory and SM activity from earlier runs of the same command"},
     {"trim", DURATION, offsetof(struct config, core.trim_ns), 0, MINUTES(1440), NULL,
      "when a claim falls to what its job was seen to hold and a tenth more (0s: never)"},
+    {"retention", DURATION, offsetof(struct config, retention_ns), MINUTES(1), MINUTES(5256000), NULL,
+     "how long ended jobs, and the log that replays them, are kept"},
     {"share", SHARING, offsetof(struct config, share), 0, 0, NULL, "how jobs share a GPU"},
     {"mps_multiuser", SWITCH, offsetof(struct config, core.mps_multiuser), 0, 0, NULL,
      "jobs of several users may share a GPU's MPS server, which keeps them apart no longer"},
@@ -148,6 +150,7 @@ void config_init_default(struct config *config)
     *config = (struct config){
         .share = {.mode = SHARE_STREAMS},
         .estimate_quantile_permille = 980,
+        .retention_ns = MINUTES(43200),
         .sample_period_ns = NS_PER_SEC, /* thesis 6.2.1: every second over a 90 s window */
         .grace_ns = 10 * NS_PER_SEC,
         .idle_report_ns = MINUTES(30),
@@ -177,7 +180,10 @@ static char *number_text(const struct key *key, int64_t value, char text[static 
     case SIZE:
         return format_bytes(value, text);
     case DURATION:
-        snprintf(text, UNITS_TEXT, "%gs", (double)value / NS_PER_SEC);
+        if (value && value % MINUTES(1440) == 0)
+            snprintf(text, UNITS_TEXT, "%" PRId64 "d", value / MINUTES(1440));
+        else
+            snprintf(text, UNITS_TEXT, "%gs", (double)value / NS_PER_SEC);
         return text;
     case RATIO:
         snprintf(text, UNITS_TEXT, "%g", (double)value / 1000);

@@ -16,6 +16,7 @@
 #include "estimate/profile.h"
 
 struct engine;
+struct keeper;
 struct node;
 struct runs;
 struct sharing;
@@ -31,6 +32,7 @@ struct daemon {
     struct views views;
     struct store *store;
     struct engine *engine;
+    struct keeper *keeper;
     struct node *node;
     struct runs *runs;
     struct sharing *sharing;

@@ -7,8 +7,10 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
+#include "daemon/keeper.h"
 #include "daemon/node.h"
 #include "daemon/runs.h"
+#include "daemon/view_store.h"
 #include "store/store.h"
 
 #define RETRY_WALL_MS 1000 /* after a commit that failed */
@@ -29,6 +31,8 @@ struct turn {
     size_t input_count;
     struct stored_spec *specs;
     size_t spec_count, spec_capacity;
+    uint64_t *ended; /* jobs that an input of this turn ended */
+    size_t ended_count, ended_capacity;
     struct waiter *waiters;
     size_t waiter_count, waiter_capacity;
     struct turn *next;
@@ -59,6 +63,7 @@ static void turn_free(struct turn *turn)
     for (size_t i = 0; i < turn->spec_count; i++)
         free(turn->specs[i].json);
     free(turn->specs);
+    free(turn->ended);
     free(turn->waiters);
     record_list_release(&turn->records);
     free(turn);
@@ -109,14 +114,24 @@ const char *engine_trouble(const struct engine *engine)
     return engine->trouble;
 }
 
+/* What people are shown follows; and a job that has ended is stored as it was seen last. */
+static void add_record(struct engine *engine, struct turn *turn, const struct record *record)
+{
+    struct job_view *view = views_fold(&engine->daemon->views, record);
+
+    record_list_add(&turn->records, record);
+    if (!view || !job_state_ended(view->state))
+        return;
+    array_reserve(turn->ended, turn->ended_capacity, turn->ended_count + 1);
+    turn->ended[turn->ended_count++] = view->id;
+}
+
 int engine_input(struct engine *engine, const struct record *record, struct error *err)
 {
     int status = core_apply(engine->daemon->core, record, err);
 
-    if (status == 0) {
-        record_list_add(&engine->current->records, record);
-        views_fold(&engine->daemon->views, record);
-    }
+    if (status == 0)
+        add_record(engine, engine->current, record);
     return status;
 }
 
@@ -147,6 +162,14 @@ static void tell_waiters(struct turn *turn, int status, const char *error)
 
 static void on_stored(int status, const char *error, void *user);
 
+static void store_ended(struct store_batch *batch, const struct job_view *view)
+{
+    CLEANUP(free_ptr) char *text = view ? job_view_to_text(view) : NULL;
+
+    if (text)
+        store_batch_job(batch, view->id, view->ended_ns, text);
+}
+
 static void commit(struct engine *engine, struct turn *turn)
 {
     struct store_batch *batch = store_batch_new();
@@ -155,6 +178,8 @@ static void commit(struct engine *engine, struct turn *turn)
         store_batch_spec(batch, turn->specs[i].job, turn->specs[i].json);
     for (size_t i = 0; i < turn->records.count; i++)
         store_batch_record(batch, &turn->records.items[i]);
+    for (size_t i = 0; i < turn->ended_count; i++)
+        store_ended(batch, views_find(&engine->daemon->views, turn->ended[i]));
     store_commit(engine->daemon->store, batch, on_stored, turn);
 }
 
@@ -267,10 +292,8 @@ void engine_turn(struct engine *engine)
     }
     turn->input_count = turn->records.count;
     core_decide(daemon->core, now_ns, &decisions);
-    for (size_t i = 0; i < decisions.count; i++) {
-        record_list_add(&turn->records, &decisions.items[i]);
-        views_fold(&daemon->views, &decisions.items[i]);
-    }
+    for (size_t i = 0; i < decisions.count; i++)
+        add_record(engine, turn, &decisions.items[i]);
     record_list_release(&decisions);
     node_follow_residents(daemon->node);
     set_wake(engine, now_ns);
@@ -284,8 +307,10 @@ void engine_turn(struct engine *engine)
     else
         engine->first = turn;
     engine->last = turn;
-    if (engine->trouble)
+    if (engine->trouble) {
         disappoint(engine, turn, engine->trouble);
-    else
+    } else {
         commit(engine, turn);
+        keeper_count(daemon->keeper, turn->records.count);
+    }
 }

@@ -16,13 +16,16 @@
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "base/usage.h"
+#include "core/snapshot.h"
 #include "daemon/daemon.h"
 #include "daemon/engine.h"
+#include "daemon/keeper.h"
 #include "daemon/node.h"
 #include "daemon/requests.h"
 #include "daemon/runs.h"
 #include "daemon/sharing.h"
 #include "daemon/submission.h"
+#include "daemon/view_store.h"
 #include "store/store.h"
 
 void daemon_log(const char *format, ...)
@@ -133,6 +136,19 @@ static int load_spec(uint64_t job, const char *json, void *user)
     return 0;
 }
 
+static int load_job(uint64_t job, const char *json, void *user)
+{
+    struct daemon *daemon = user;
+    struct job_view *view = views_find(&daemon->views, job);
+    struct error err;
+
+    if (view && job_view_from_text(view, json, &err) != 0) {
+        daemon_log("%s", err.text);
+        return -EBADMSG;
+    }
+    return 0;
+}
+
 static int load_record(uint64_t seq, const struct record *record, void *user)
 {
     struct daemon *daemon = user;
@@ -143,9 +159,12 @@ static int load_record(uint64_t seq, const struct record *record, void *user)
         daemon_log("stored record %" PRIu64 " does not apply: %s", seq, err.text);
         return -EBADMSG;
     }
-    views_fold(&daemon->views, record);
     if (record->at_ns > daemon->stored_ns)
         daemon->stored_ns = record->at_ns;
+    if (record_is_state(record->type))
+        return 0;
+    views_fold(&daemon->views, record);
+    keeper_count(daemon->keeper, 1);
     return 0;
 }
 
@@ -183,8 +202,17 @@ static int load(struct daemon *daemon, struct error *err)
 {
     struct record input = {.type = RECORD_RECONFIGURED, .at_ns = nodetime_now_ns(), .config = daemon->config.core};
     bool fresh;
-    int status = store_load(daemon->store, load_record, load_spec, daemon, err);
+    const struct store_taker taker = {.on_spec = load_spec,
+                                      .on_job = load_job,
+                                      .on_record = load_record,
+                                      .user = daemon,
+                                      .most_ended = KEEPER_MOST_ENDED};
+    int status = store_load(daemon->store, &taker, err);
 
+    if (status == 0)
+        status = core_check(daemon->core, err);
+    if (store_last_job(daemon->store) > daemon->views.last_id)
+        daemon->views.last_id = store_last_job(daemon->store);
     if (status == 0)
         status = check_clock(daemon, input.at_ns, err);
     if (status != 0)
@@ -229,6 +257,7 @@ static int start(struct daemon *daemon, struct error *err)
     if (status != 0)
         return status;
     daemon->engine = engine_new(daemon);
+    daemon->keeper = keeper_new(daemon);
     daemon->node = node_new(daemon);
     daemon->sharing = sharing_new(daemon);
     status = runs_new(daemon, &daemon->runs, err);
@@ -257,6 +286,7 @@ static void stop(struct daemon *daemon)
     sharing_free(daemon->sharing);
     node_free(daemon->node);
     engine_free(daemon->engine);
+    keeper_free(daemon->keeper);
     views_release(&daemon->views);
     core_free(daemon->core);
     if (running)

@@ -154,7 +154,29 @@ struct job_view *views_fold(struct views *views, const struct record *record)
         spec_strings_release(&view->spec.environment);
     }
     view->state = state;
+    view->changed = true;
     return view;
+}
+
+void views_forget(struct views *views, size_t most)
+{
+    struct job_view *view, *next;
+    size_t ended = 0;
+
+    for (view = views->jobs; view; view = view->hh.next)
+        ended += job_state_ended(view->state);
+    HASH_ITER(hh, views->jobs, view, next)
+    {
+        if (ended <= most)
+            break;
+        if (!job_state_ended(view->state))
+            continue;
+        ended--;
+        if (view->changed)
+            continue;
+        HASH_DEL(views->jobs, view);
+        job_view_free(view);
+    }
 }
 
 /* ---- JSON ---- */

@@ -36,6 +36,7 @@ struct job_view {
     int64_t ran_gpu_ns;       /* GPUs times how long it ran on them, in launches that are over */
     int64_t energy_mj;        /* modelled (daemon/energy.h): not folded from records, but kept by the node */
     int64_t unused_since_ns;  /* it runs, and has not used its GPUs since, for long enough to be told; -1: no. The node's too */
+    bool changed;             /* since the store was last told (daemon/keeper.h) */
     UT_hash_handle hh;
 };
 
@@ -52,6 +53,9 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
 
 /* Folds a record that the core has taken. Returns the job's view, or NULL where it concerns none. */
 struct job_view *views_fold(struct views *views, const struct record *record);
+
+/* Drops the oldest ended ones, but for the latest `most` and those that the store does not have yet. */
+void views_forget(struct views *views, size_t most);
 
 void job_view_set_message(struct job_view *view, const char *message);
 

@@ -30,7 +30,7 @@ static void add_row(struct store_batch *batch, struct store_row row)
 void store_batch_record(struct store_batch *batch, const struct record *record)
 {
     struct store_row row = {
-        .type = record->type, .at_ns = record->at_ns, .job = record->job, .offset = batch->bodies.length};
+        .kind = ROW_RECORD, .type = record->type, .at_ns = record->at_ns, .job = record->job, .offset = batch->bodies.length};
 
     if (batch->status)
         return;
@@ -39,17 +39,16 @@ void store_batch_record(struct store_batch *batch, const struct record *record)
         add_row(batch, row);
 }
 
-void store_batch_spec(struct store_batch *batch, uint64_t job, const char *json)
+static void add_text(struct store_batch *batch, struct store_row row, const char *text)
 {
-    struct store_row row = {.kind = ROW_SPEC, .job = job, .offset = batch->bodies.length};
-
+    row.offset = batch->bodies.length;
     if (batch->status)
         return;
-    if (job > INT64_MAX) {
-        batch->status = error_set(&batch->error, EINVAL, "job %" PRIu64 " is out of range", job);
+    if (row.job > INT64_MAX) {
+        batch->status = error_set(&batch->error, EINVAL, "job %" PRIu64 " is out of range", row.job);
         return;
     }
-    strbuf_puts(&batch->bodies, json);
+    strbuf_puts(&batch->bodies, text);
     add_row(batch, row);
 }
 
@@ -71,4 +70,33 @@ void store_batch_energy(struct store_batch *batch, const char *gpu, uint64_t par
 
     strbuf_puts(&batch->bodies, gpu);
     add_row(batch, row);
+}
+
+void store_batch_spec(struct store_batch *batch, uint64_t job, const char *json)
+{
+    add_text(batch, (struct store_row){.kind = ROW_SPEC, .job = job}, json);
+}
+
+void store_batch_job(struct store_batch *batch, uint64_t job, int64_t ended_ns, const char *json)
+{
+    add_text(batch, (struct store_row){.kind = ROW_JOB, .job = job, .at_ns = ended_ns}, json);
+}
+
+void store_batch_snapshot(struct store_batch *batch, int64_t at_ns, int64_t spacing_ns,
+                          const struct record_list *snapshot)
+{
+    struct store_row row = {
+        .kind = ROW_SNAPSHOT, .at_ns = at_ns, .spacing_ns = spacing_ns, .offset = batch->bodies.length};
+
+    for (size_t i = 0; i < snapshot->count && !batch->status; i++) {
+        batch->status = record_json_write(&snapshot->items[i], &batch->bodies, &batch->error);
+        strbuf_puts(&batch->bodies, "\n");
+    }
+    if (!batch->status)
+        add_row(batch, row);
+}
+
+void store_batch_forget(struct store_batch *batch, int64_t before_ns)
+{
+    add_text(batch, (struct store_row){.kind = ROW_FORGET, .at_ns = before_ns}, "");
 }

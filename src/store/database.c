@@ -29,6 +29,11 @@ static const char *const migrations[] = {
     " idle_mw INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
     "CREATE TABLE energy (gpu TEXT NOT NULL, job INTEGER NOT NULL, mj INTEGER NOT NULL, PRIMARY KEY (gpu, job))"
     " STRICT, WITHOUT ROWID;",
+    /* Snapshots bound the log. */
+    "CREATE TABLE snapshot (seq INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, kept INTEGER NOT NULL, body TEXT NOT NULL)"
+    " STRICT;"
+    "CREATE TABLE job (job INTEGER PRIMARY KEY, ended_ns INTEGER NOT NULL, body TEXT NOT NULL) STRICT;"
+    "CREATE INDEX job_by_end ON job (ended_ns);",
 };
 
 static int errno_of(sqlite3 *db)

@@ -14,25 +14,123 @@ static const char *text_column(sqlite3_stmt *row, int column)
     return text ? text : "";
 }
 
-static int load_specs(struct store *store, sqlite3_stmt *row,
-                      int (*on_spec)(uint64_t job, const char *json, void *user), void *user, struct error *err)
+static void finalize(sqlite3_stmt **statement)
 {
-    int rc;
+    sqlite3_finalize(*statement);
+}
 
+static int prepare(const struct store *store, const char *sql, sqlite3_stmt **statement, struct error *err)
+{
+    return sqlite3_prepare_v2(store->db, sql, -1, statement, NULL) == SQLITE_OK
+               ? 0
+               : store_sqlite_error(store->db, store->path, "be read", err);
+}
+
+static int end_of_rows(const struct store *store, int rc, struct error *err)
+{
+    return rc == SQLITE_DONE ? 0 : store_sqlite_error(store->db, store->path, "be read", err);
+}
+
+int store_read_last(struct store *store, struct error *err)
+{
+    CLEANUP(finalize) sqlite3_stmt *row = NULL;
+    int rc = prepare(store,
+                     "SELECT max(coalesce((SELECT max(seq) FROM record), 0), coalesce((SELECT max(seq) FROM snapshot), 0)),"
+                     " max(coalesce((SELECT max(job) FROM spec), 0),"
+                     "     coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'last_job'), 0))",
+                     &row, err);
+
+    if (rc)
+        return rc;
+    if (sqlite3_step(row) != SQLITE_ROW)
+        return store_sqlite_error(store->db, store->path, "be read", err);
+    store->seq = (uint64_t)sqlite3_column_int64(row, 0);
+    store->last_job = (uint64_t)sqlite3_column_int64(row, 1);
+    return 0;
+}
+
+/* Rows of a job's number and a text. `what` is for messages. */
+static int load_texts(const struct store *store, const char *what, const char *sql, uint64_t most_ended,
+                      int (*take)(uint64_t job, const char *json, void *user), void *user, struct error *err)
+{
+    CLEANUP(finalize) sqlite3_stmt *row = NULL;
+    int rc = prepare(store, sql, &row, err);
+
+    if (rc || !take)
+        return rc;
+    sqlite3_bind_int64(row, 1, most_ended < INT64_MAX ? (sqlite3_int64)most_ended : INT64_MAX);
     while ((rc = sqlite3_step(row)) == SQLITE_ROW) {
         sqlite3_int64 job = sqlite3_column_int64(row, 0);
 
         if (job < 0)
-            return error_set(err, EBADMSG, "%s: the spec of job %" PRId64 " is damaged: restore it from a backup",
-                             store->path, (int64_t)job);
-        rc = on_spec ? on_spec((uint64_t)job, text_column(row, 1), user) : 0;
+            return error_set(err, EBADMSG, "%s: the %s of job %" PRId64 " is damaged: restore it from a backup",
+                             store->path, what, (int64_t)job);
+        rc = take((uint64_t)job, text_column(row, 1), user);
         if (rc) {
-            error_set(err, EINVAL, "%s: the spec of job %" PRId64 " was not accepted", store->path, (int64_t)job);
+            error_set(err, EINVAL, "%s: the %s of job %" PRId64 " was not accepted", store->path, what, (int64_t)job);
             return rc;
         }
     }
-    return rc == SQLITE_DONE ? 0 : store_sqlite_error(store->db, store->path, "be read", err);
+    return end_of_rows(store, rc, err);
 }
+
+/* ---- Snapshots ---- */
+
+/* Whether every line is a record. */
+static bool snapshot_parse(const char *text, struct record_list *list)
+{
+    struct error err;
+
+    while (*text) {
+        size_t length = strcspn(text, "\n");
+        struct record record;
+
+        if (text[length] != '\n' || record_json_read(text, length, &record, &err) != 0)
+            return false;
+        record_list_add(list, &record);
+        text += length + 1;
+    }
+    return list->count > 0;
+}
+
+/* The first snapshot of `sql` that can be read; *seq 0 and an empty list: there is none. */
+static int find_snapshot(const struct store *store, const char *sql, uint64_t *seq, struct record_list *list,
+                         struct error *err)
+{
+    CLEANUP(finalize) sqlite3_stmt *row = NULL;
+    int rc = prepare(store, sql, &row, err);
+
+    *seq = 0;
+    if (rc)
+        return rc;
+    while ((rc = sqlite3_step(row)) == SQLITE_ROW) {
+        list->count = 0;
+        if (snapshot_parse(text_column(row, 1), list)) {
+            *seq = (uint64_t)sqlite3_column_int64(row, 0);
+            return 0;
+        }
+    }
+    list->count = 0;
+    return end_of_rows(store, rc, err);
+}
+
+static int hand_out_snapshot(const struct store *store, uint64_t seq, const struct record_list *snapshot,
+                             int (*on_record)(uint64_t seq, const struct record *record, void *user), void *user,
+                             struct error *err)
+{
+    for (size_t i = 0; i < snapshot->count && on_record; i++) {
+        int rc = on_record(seq, &snapshot->items[i], user);
+
+        if (rc) {
+            error_set(err, EINVAL, "%s: the snapshot after record %" PRIu64 " (%s) was not accepted", store->path, seq,
+                      record_type_name(snapshot->items[i].type));
+            return rc;
+        }
+    }
+    return 0;
+}
+
+/* ---- Records ---- */
 
 /* seq has no gaps: a row that is missing would silently give another state. */
 static int load_record(const struct store *store, sqlite3_stmt *row, uint64_t expected, struct record *record,
@@ -56,13 +154,16 @@ static int load_record(const struct store *store, sqlite3_stmt *row, uint64_t ex
     return 0;
 }
 
-static int load_records(const struct store *store, sqlite3_stmt *row,
-                        int (*on_record)(uint64_t seq, const struct record *record, void *user), void *user,
-                        struct error *err)
+static int load_records_after(const struct store *store, uint64_t seq,
+                              int (*on_record)(uint64_t seq, const struct record *record, void *user), void *user,
+                              struct error *err)
 {
-    uint64_t seq = 0;
-    int rc;
+    CLEANUP(finalize) sqlite3_stmt *row = NULL;
+    int rc = prepare(store, "SELECT seq, at_ns, type, job, body FROM record WHERE seq > ? ORDER BY seq", &row, err);
 
+    if (rc)
+        return rc;
+    sqlite3_bind_int64(row, 1, (sqlite3_int64)seq);
     while ((rc = sqlite3_step(row)) == SQLITE_ROW) {
         struct record record;
 
@@ -76,29 +177,44 @@ static int load_records(const struct store *store, sqlite3_stmt *row,
             return rc;
         }
     }
-    return rc == SQLITE_DONE ? 0 : store_sqlite_error(store->db, store->path, "be read", err);
+    return end_of_rows(store, rc, err);
 }
 
-#define SELECT_RECORDS "SELECT seq, at_ns, type, job, body FROM record ORDER BY seq"
+/* The newest snapshot, else an older one, and what came after it. */
+#define FROM_NEWEST "SELECT seq, body FROM snapshot ORDER BY seq DESC"
 
-int store_load(struct store *store, int (*on_record)(uint64_t seq, const struct record *record, void *user),
-               int (*on_spec)(uint64_t job, const char *json, void *user), void *user, struct error *err)
+/* The whole log where it is there; else the oldest snapshot, which its forgotten beginning led to. */
+#define FROM_OLDEST                                                                                                    \
+    "SELECT seq, body FROM snapshot WHERE NOT EXISTS (SELECT 1 FROM record WHERE seq = 1) ORDER BY seq LIMIT 1"
+
+static int load_from(const struct store *store, const char *snapshots,
+                     int (*on_record)(uint64_t seq, const struct record *record, void *user), void *user,
+                     struct error *err)
 {
-    sqlite3_stmt *specs = NULL, *records = NULL;
-    int rc = 0;
+    CLEANUP(record_list_release) struct record_list snapshot = {0};
+    uint64_t seq;
+    int rc = find_snapshot(store, snapshots, &seq, &snapshot, err);
+
+    if (!rc)
+        rc = hand_out_snapshot(store, seq, &snapshot, on_record, user, err);
+    return rc ? rc : load_records_after(store, seq, on_record, user, err);
+}
+
+/* Unfinished ones, and the latest of the others. Job numbers grow, so that the latest are those with the highest. */
+#define RECENT " WHERE job NOT IN (SELECT job FROM job WHERE ended_ns >= 0 ORDER BY job DESC LIMIT -1 OFFSET ?)"
+
+int store_load(struct store *store, const struct store_taker *taker, struct error *err)
+{
+    int rc;
 
     if (store->committed)
         return error_set(err, EBUSY, "%s: is in use: it can be loaded only before the first commit", store->path);
-    if (sqlite3_prepare_v2(store->db, "SELECT job, body FROM spec ORDER BY job", -1, &specs, NULL) != SQLITE_OK ||
-        sqlite3_prepare_v2(store->db, SELECT_RECORDS, -1, &records, NULL) != SQLITE_OK)
-        rc = store_sqlite_error(store->db, store->path, "be read", err);
+    rc = load_texts(store, "spec", "SELECT job, body FROM spec" RECENT " ORDER BY job", taker->most_ended,
+                    taker->on_spec, taker->user, err);
     if (!rc)
-        rc = load_specs(store, specs, on_spec, user, err);
-    if (!rc)
-        rc = load_records(store, records, on_record, user, err);
-    sqlite3_finalize(specs);
-    sqlite3_finalize(records);
-    return rc;
+        rc = load_texts(store, "state", "SELECT job, body FROM job" RECENT " ORDER BY job", taker->most_ended,
+                        taker->on_job, taker->user, err);
+    return rc ? rc : load_from(store, FROM_NEWEST, taker->on_record, taker->user, err);
 }
 
 static int load_meters(struct store *store, sqlite3_stmt *row,
@@ -161,16 +277,11 @@ int store_read(const char *directory, int (*on_record)(uint64_t seq, const struc
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/store.db", directory);
     struct store store = {.path = path};
-    sqlite3_stmt *records = NULL;
     int rc = store_database_open_to_read(path, &store.db, err);
 
     if (rc)
         return rc;
-    if (sqlite3_prepare_v2(store.db, SELECT_RECORDS, -1, &records, NULL) != SQLITE_OK)
-        rc = store_sqlite_error(store.db, path, "be read", err);
-    else
-        rc = load_records(&store, records, on_record, user, err);
-    sqlite3_finalize(records);
+    rc = load_from(&store, FROM_OLDEST, on_record, user, err);
     sqlite3_close(store.db);
     return rc;
 }

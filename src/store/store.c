@@ -74,8 +74,8 @@ static int open_all(struct store *store, struct error *err)
     if (!rc)
         rc = store_database_open(store->path, &store->db, err);
     if (!rc)
-        rc = prepare(store, "INSERT INTO record (at_ns, type, job, body) VALUES (?, ?, ?, ?)", &store->insert_record,
-                     err);
+        rc = prepare(store, "INSERT INTO record (seq, at_ns, type, job, body) VALUES (?, ?, ?, ?, ?)",
+                     &store->insert_record, err);
     if (!rc)
         rc = prepare(store, "INSERT INTO spec (job, body) VALUES (?, ?)", &store->insert_spec, err);
     if (!rc)
@@ -83,6 +83,15 @@ static int open_all(struct store *store, struct error *err)
                      &store->put_meter, err);
     if (!rc)
         rc = prepare(store, "REPLACE INTO energy (gpu, job, mj) VALUES (?, ?, ?)", &store->put_energy, err);
+    if (!rc)
+        rc = prepare(store, "INSERT OR REPLACE INTO job (job, ended_ns, body) VALUES (?, ?, ?)", &store->insert_job, err);
+    if (!rc)
+        rc = prepare(store,
+                     "INSERT OR REPLACE INTO snapshot (seq, at_ns, kept, body)"
+                     " VALUES (?1, ?2, NOT EXISTS (SELECT 1 FROM snapshot WHERE kept AND at_ns > ?3), ?4)",
+                     &store->insert_snapshot, err);
+    if (!rc)
+        rc = store_read_last(store, err);
     if (!rc)
         rc = sync_directory(store->directory, err);
     if (rc)
@@ -144,6 +153,11 @@ int store_event_fd(struct store *store)
     return store->event_fd;
 }
 
+uint64_t store_last_job(const struct store *store)
+{
+    return store->last_job;
+}
+
 uint64_t store_transactions(struct store *store)
 {
     uint64_t count;
@@ -200,6 +214,8 @@ void store_close(struct store *store)
     sqlite3_finalize(store->insert_spec);
     sqlite3_finalize(store->put_meter);
     sqlite3_finalize(store->put_energy);
+    sqlite3_finalize(store->insert_job);
+    sqlite3_finalize(store->insert_snapshot);
     sqlite3_close(store->db);
     close_fd(&store->event_fd);
     close_fd(&store->lock_fd); /* last: who gets the lock finds the database at rest */

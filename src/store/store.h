@@ -19,15 +19,26 @@ struct store_batch;
  * written by, somebody else. -EBADMSG: the database is damaged, or is none. -ENOTSUP: a newer carma made it. */
 int store_open(const char *directory, struct store **store, struct error *err);
 
-/* Hands out all that is stored, first the submissions in the order of job numbers, then the records in the order in
- * which they were committed (seq 1, 2, ...). Must come before the first store_commit (-EBUSY). Either function may be
- * NULL. A non-zero value from one ends the load and is returned, err then saying at which row. -EBADMSG names a row
- * that cannot be read. */
-int store_load(struct store *store, int (*on_record)(uint64_t seq, const struct record *record, void *user),
-               int (*on_spec)(uint64_t job, const char *json, void *user), void *user, struct error *err);
+/* Who takes what is loaded. Each may be NULL. A non-zero value from one ends the load and is returned, err then saying
+ * at which row. */
+struct store_taker {
+    int (*on_spec)(uint64_t job, const char *json, void *user);
+    int (*on_job)(uint64_t job, const char *json, void *user); /* as store_batch_job had it last */
+    /* First those of a snapshot, where there is one, all with the seq of the last record that is in it; then the log from
+     * there on, seq by seq. */
+    int (*on_record)(uint64_t seq, const struct record *record, void *user);
+    void *user;
+    uint64_t most_ended; /* specs and jobs: of those that have ended, only so many, the latest */
+};
 
-/* Hands out the records of the store in `directory` as store_load does, to somebody who only looks: it is not locked, not
- * made, not brought up to date, and a daemon may be using it meanwhile. */
+/* Hands out what is needed to go on: submissions in the order of job numbers, then jobs, then the newest snapshot that
+ * can be read and the records behind it. Must come before the first store_commit (-EBUSY). -EBADMSG names a row that
+ * cannot be read. */
+int store_load(struct store *store, const struct store_taker *taker, struct error *err);
+
+/* Hands out all records that the store in `directory` still has, behind its oldest snapshot where the log's beginning was
+ * forgotten, to somebody who only looks: it is not locked, not made, not brought up to date, and a daemon may be using
+ * it meanwhile. */
 int store_read(const char *directory, int (*on_record)(uint64_t seq, const struct record *record, void *user),
                void *user, struct error *err);
 
@@ -46,6 +57,9 @@ int store_load_energy(struct store *store, int (*on_meter)(const struct store_me
                       int (*on_account)(const char *gpu, uint64_t party, int64_t mj, void *user), void *user,
                       struct error *err);
 
+/* The highest number that a job ever had, forgotten ones included: as of store_open, 0 where there was none. */
+uint64_t store_last_job(const struct store *store);
+
 /* What belongs together. What cannot be encoded (record_json.h) makes the commit of the whole batch fail. */
 struct store_batch *store_batch_new(void);
 void store_batch_free(struct store_batch *batch); /* one that is not committed */
@@ -53,6 +67,17 @@ void store_batch_record(struct store_batch *batch, const struct record *record);
 void store_batch_spec(struct store_batch *batch, uint64_t job, const char *json);
 void store_batch_meter(struct store_batch *batch, const struct store_meter *meter);
 void store_batch_energy(struct store_batch *batch, const char *gpu, uint64_t party, int64_t mj);
+
+/* What is known of a job as of this batch, instead of what was; ended_ns: node time, -1: it has not ended. */
+void store_batch_job(struct store_batch *batch, uint64_t job, int64_t ended_ns, const char *json);
+
+/* The state that all records stored before and with this batch lead to (core/snapshot.h). Of snapshots, one in spacing_ns
+ * is kept until it is forgotten; of the others the latest two. */
+void store_batch_snapshot(struct store_batch *batch, int64_t at_ns, int64_t spacing_ns,
+                          const struct record_list *snapshot);
+
+/* Forgets submissions and jobs that ended before before_ns, and the records up to the latest snapshot that is older. */
+void store_batch_forget(struct store_batch *batch, int64_t before_ns);
 
 /* Queues the batch (taken over); any number may be under way. Whatever is queued when the thread is free becomes one
  * transaction. `done` (may be NULL) is called from store_dispatch, in the order of the commits: status 0 means that the

@@ -9,13 +9,14 @@
 #include "base/strbuf.h"
 #include "store/store.h"
 
-enum row_kind { ROW_RECORD, ROW_SPEC, ROW_METER, ROW_ENERGY };
+enum store_row_kind { ROW_RECORD, ROW_SPEC, ROW_JOB, ROW_SNAPSHOT, ROW_FORGET, ROW_METER, ROW_ENERGY };
 
 /* One row to be: bodies lie one after another in the batch's text. */
 struct store_row {
-    enum row_kind kind;
-    uint32_t type; /* of a record */
-    int64_t at_ns; /* of a record or a meter */
+    enum store_row_kind kind;
+    uint32_t type;      /* of a record */
+    int64_t at_ns;      /* of a record, a snapshot, a meter; of a job: its end; of FORGET: before when */
+    int64_t spacing_ns; /* of a snapshot */
     uint64_t job;
     int64_t mj;    /* an account's sum, a meter's counter */
     int64_t idle_mw; /* of a meter */
@@ -51,6 +52,10 @@ struct store {
     sqlite3_stmt *insert_spec;
     sqlite3_stmt *put_meter;
     sqlite3_stmt *put_energy;
+    sqlite3_stmt *insert_job;
+    sqlite3_stmt *insert_snapshot;
+    uint64_t seq; /* of the last record: the owner's until the first commit, the thread's from then on */
+    uint64_t last_job; /* as of store_open */
     pthread_t thread;
     bool thread_runs;
     bool committed;        /* owner: a batch was queued */
@@ -70,6 +75,9 @@ int store_lock(const char *directory, int *fd, struct error *err);
 int store_database_open(const char *path, sqlite3 **db, struct error *err);
 int store_database_open_to_read(const char *path, sqlite3 **db, struct error *err);
 int store_sqlite_error(sqlite3 *db, const char *path, const char *doing, struct error *err);
+
+/* load.c: the numbers of the last record and of the last job, also where both have been forgotten. */
+int store_read_last(struct store *store, struct error *err);
 
 /* writer.c */
 void *store_writer_main(void *store);

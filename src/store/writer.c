@@ -1,7 +1,9 @@
 /* The thread that writes: it takes all that is queued, makes one transaction of it, and hands it back. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
 
+#include "base/memory.h"
 #include "store/store_internal.h"
 
 /* The failure that is still to be told to the owner: its batches, and those queued before it could know, fail too. */
@@ -20,6 +22,55 @@ static int step(struct store *store, sqlite3_stmt *statement, struct error *err)
     return rc;
 }
 
+static int execute(struct store *store, const char *sql, struct error *err)
+{
+    return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK
+               ? 0
+               : store_sqlite_error(store->db, store->path, "store", err);
+}
+
+/* Without a snapshot before them, records would be of no use: they go up to one, and it stays. A number that a job had is
+ * never given again. */
+static int forget(struct store *store, int64_t before_ns, struct error *err)
+{
+    CLEANUP(free_ptr) char *sql = xasprintf(
+        "INSERT OR REPLACE INTO meta SELECT 'last_job', max(job) FROM spec WHERE true HAVING max(job) NOT NULL;"
+        "DELETE FROM spec WHERE job IN (SELECT job FROM job WHERE ended_ns >= 0 AND ended_ns < %" PRId64 ");"
+        "DELETE FROM job WHERE ended_ns >= 0 AND ended_ns < %" PRId64 ";"
+        "DELETE FROM record WHERE seq <= (SELECT max(seq) FROM snapshot WHERE at_ns < %" PRId64 ");"
+        "DELETE FROM snapshot WHERE seq < (SELECT max(seq) FROM snapshot WHERE at_ns < %" PRId64 ");",
+        before_ns, before_ns, before_ns, before_ns);
+
+    return execute(store, sql, err);
+}
+
+static int write_record(struct store *store, const struct store_row *row, const char *body, struct error *err)
+{
+    sqlite3_bind_int64(store->insert_record, 1, (sqlite3_int64)store->seq + 1);
+    sqlite3_bind_int64(store->insert_record, 2, row->at_ns);
+    sqlite3_bind_text(store->insert_record, 3, record_type_name(row->type), -1, SQLITE_STATIC);
+    sqlite3_bind_int64(store->insert_record, 4, (sqlite3_int64)row->job);
+    sqlite3_bind_text64(store->insert_record, 5, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
+    store->seq++;
+    return step(store, store->insert_record, err);
+}
+
+static int write_snapshot(struct store *store, const struct store_row *row, const char *body, struct error *err)
+{
+    int rc;
+
+    sqlite3_bind_int64(store->insert_snapshot, 1, (sqlite3_int64)store->seq);
+    sqlite3_bind_int64(store->insert_snapshot, 2, row->at_ns);
+    sqlite3_bind_int64(store->insert_snapshot, 3, row->at_ns - row->spacing_ns);
+    sqlite3_bind_text64(store->insert_snapshot, 4, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
+    rc = step(store, store->insert_snapshot, err);
+    return rc ? rc
+              : execute(store,
+                        "DELETE FROM snapshot WHERE NOT kept AND seq NOT IN"
+                        " (SELECT seq FROM snapshot ORDER BY seq DESC LIMIT 2)",
+                        err);
+}
+
 static int write_row(struct store *store, const struct store_batch *batch, const struct store_row *row,
                      struct error *err)
 {
@@ -30,6 +81,15 @@ static int write_row(struct store *store, const struct store_batch *batch, const
         sqlite3_bind_int64(store->insert_spec, 1, (sqlite3_int64)row->job);
         sqlite3_bind_text64(store->insert_spec, 2, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
         return step(store, store->insert_spec, err);
+    case ROW_JOB:
+        sqlite3_bind_int64(store->insert_job, 1, (sqlite3_int64)row->job);
+        sqlite3_bind_int64(store->insert_job, 2, row->at_ns);
+        sqlite3_bind_text64(store->insert_job, 3, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
+        return step(store, store->insert_job, err);
+    case ROW_SNAPSHOT:
+        return write_snapshot(store, row, body, err);
+    case ROW_FORGET:
+        return forget(store, row->at_ns, err);
     case ROW_METER:
         sqlite3_bind_text64(store->put_meter, 1, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
         sqlite3_bind_int64(store->put_meter, 2, row->at_ns);
@@ -41,25 +101,14 @@ static int write_row(struct store *store, const struct store_batch *batch, const
         sqlite3_bind_int64(store->put_energy, 2, (sqlite3_int64)row->job);
         sqlite3_bind_int64(store->put_energy, 3, row->mj);
         return step(store, store->put_energy, err);
-    case ROW_RECORD:
-        break;
+    default:
+        return write_record(store, row, body, err);
     }
-    sqlite3_bind_int64(store->insert_record, 1, row->at_ns);
-    sqlite3_bind_text(store->insert_record, 2, record_type_name(row->type), -1, SQLITE_STATIC);
-    sqlite3_bind_int64(store->insert_record, 3, (sqlite3_int64)row->job);
-    sqlite3_bind_text64(store->insert_record, 4, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
-    return step(store, store->insert_record, err);
-}
-
-static int execute(struct store *store, const char *sql, struct error *err)
-{
-    return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK
-               ? 0
-               : store_sqlite_error(store->db, store->path, "store", err);
 }
 
 static int write_all(struct store *store, const struct store_batch *batch, struct error *err)
 {
+    uint64_t seq = store->seq;
     int rc = execute(store, "BEGIN IMMEDIATE", err);
 
     for (; !rc && batch; batch = batch->next)
@@ -68,6 +117,8 @@ static int write_all(struct store *store, const struct store_batch *batch, struc
     if (!rc)
         rc = execute(store, "COMMIT", err);
     /* SQLite has rolled back on its own after some errors, not after others. */
+    if (rc)
+        store->seq = seq;
     if (rc && !sqlite3_get_autocommit(store->db))
         sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
     return rc;

@@ -59,6 +59,28 @@ echo "$kills kills"
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
 
+# What is shown of the jobs is what a snapshot and the log behind it give back, to the letter.
+python3 -c 'import sqlite3, sys
+count, at, last = sqlite3.connect(sys.argv[1]).execute(
+    "SELECT count(*), max(snapshot.seq), (SELECT max(seq) FROM record) FROM snapshot").fetchone()
+assert count >= 1, "no snapshot was made"
+assert at < last, "nothing is behind the snapshot: the log is not tried"
+print("%d snapshots, the latest after %d of %d records" % (count, at, last))
+' "$STATE/store.db" || fail "snapshots"
+start_daemon "$@"
+shown() {
+    "$CARMA" queue --all --json | python3 -c '
+import json, sys
+for job in json.load(sys.stdin)["jobs"]:
+    print(json.dumps(job, sort_keys=True))'
+}
+shown >before.json
+stop_daemon KILL
+start_daemon "$@"
+shown >after.json
+cmp before.json after.json || fail "after a restart, jobs are shown differently: $(diff before.json after.json | head -4)"
+stop_daemon
+
 # Settings that a restart changes are decided by; those that it does not change are not stored again.
 reconfigured() {
     python3 -c 'import sqlite3, sys

@@ -1,0 +1,85 @@
+#include "daemon/keeper.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "core/snapshot.h"
+#include "daemon/view_store.h"
+#include "store/store.h"
+
+/* A snapshot is due after so many records, and after as many as twice its own: then the log is never much longer than
+ * the state, and snapshots never cost much more than the log. */
+#define RECORDS_AT_LEAST 250
+
+/* Of the retention: how far apart the snapshots are that the log may begin with when its older part is forgotten. */
+#define SPACINGS 10
+
+struct keeper {
+    struct daemon *daemon;
+    size_t records;   /* since the last snapshot */
+    size_t last_size; /* of the last snapshot, in records */
+    bool under_way;
+};
+
+struct keeper *keeper_new(struct daemon *daemon)
+{
+    struct keeper *keeper = xcalloc(1, sizeof *keeper);
+
+    keeper->daemon = daemon;
+    return keeper;
+}
+
+void keeper_free(struct keeper *keeper)
+{
+    free(keeper);
+}
+
+static void add_changed_views(struct views *views, struct store_batch *batch)
+{
+    for (struct job_view *view = views->jobs; view; view = view->hh.next) {
+        CLEANUP(free_ptr) char *text = NULL;
+
+        if (!view->changed)
+            continue;
+        text = job_view_to_text(view);
+        store_batch_job(batch, view->id, view->ended_ns, text);
+        view->changed = false;
+    }
+}
+
+static void on_stored(int status, const char *error, void *user)
+{
+    struct keeper *keeper = user;
+
+    (void)error; /* whatever was to be stored before it has the same trouble, and tells it */
+    keeper->under_way = false;
+    if (status == 0)
+        views_forget(&keeper->daemon->views, KEEPER_MOST_ENDED);
+    for (struct job_view *view = keeper->daemon->views.jobs; view && status != 0; view = view->hh.next)
+        view->changed = true;
+}
+
+static void snapshot(struct keeper *keeper)
+{
+    CLEANUP(record_list_release) struct record_list state = {0};
+    struct daemon *daemon = keeper->daemon;
+    struct store_batch *batch = store_batch_new();
+    int64_t now_ns = nodetime_now_ns(), retention_ns = daemon->config.retention_ns;
+
+    core_snapshot(daemon->core, now_ns, &state);
+    add_changed_views(&daemon->views, batch);
+    store_batch_snapshot(batch, now_ns, retention_ns / SPACINGS, &state);
+    store_batch_forget(batch, now_ns - retention_ns);
+    keeper->last_size = state.count;
+    keeper->records = 0;
+    keeper->under_way = true;
+    store_commit(daemon->store, batch, on_stored, keeper);
+}
+
+void keeper_count(struct keeper *keeper, size_t records)
+{
+    keeper->records += records;
+    if (!keeper->under_way && keeper->records >= RECORDS_AT_LEAST && keeper->records >= 2 * keeper->last_size)
+        snapshot(keeper);
+}

@@ -1,0 +1,18 @@
+/* Keeps the store, and what is remembered of ended jobs, from growing for ever: a snapshot of the state now and then,
+ * and what is older than the retention forgotten. */
+#ifndef CARMA_DAEMON_KEEPER_H
+#define CARMA_DAEMON_KEEPER_H
+
+#include "daemon/daemon.h"
+
+/* Ended jobs that are remembered in memory, the latest; the store has the others until they are forgotten. */
+#define KEEPER_MOST_ENDED 10000
+
+struct keeper *keeper_new(struct daemon *daemon);
+void keeper_free(struct keeper *keeper);
+
+/* So many records were committed, or loaded behind a snapshot: everything that the core has taken is on its way to the
+ * store. Commits a snapshot when one is due. */
+void keeper_count(struct keeper *keeper, size_t records);
+
+#endif

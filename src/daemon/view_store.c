@@ -1,0 +1,141 @@
+#include "daemon/view_store.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "api/record_json.h"
+#include "base/memory.h"
+#include "base/strbuf.h"
+
+/* What is flat and numeric, by name. */
+static const struct number {
+    const char *name;
+    size_t offset;
+    size_t size;
+} numbers[] = {
+#define NUMBER(member) {#member, offsetof(struct job_view, member), sizeof(((struct job_view *)0)->member)}
+    NUMBER(state),        NUMBER(crashes),          NUMBER(launches),   NUMBER(claim_bytes),
+    NUMBER(submitted_ns), NUMBER(first_started_ns), NUMBER(started_ns), NUMBER(ended_ns),
+    NUMBER(ran_gpu_ns),
+};
+
+static json_int_t get_number(const struct job_view *view, const struct number *number)
+{
+    const void *at = (const char *)view + number->offset;
+
+    return number->size == sizeof(uint32_t) ? (json_int_t) * (const uint32_t *)at : *(const int64_t *)at;
+}
+
+static int set_number(struct job_view *view, const struct number *number, const json_t *json)
+{
+    json_t *value = json_object_get(json, number->name);
+    void *at = (char *)view + number->offset;
+
+    if (!json_is_integer(value) || (number->size == sizeof(uint32_t) &&
+                                    (json_integer_value(value) < 0 || json_integer_value(value) > UINT32_MAX)))
+        return -EINVAL;
+    if (number->size == sizeof(uint32_t))
+        *(uint32_t *)at = (uint32_t)json_integer_value(value);
+    else
+        *(int64_t *)at = json_integer_value(value);
+    return 0;
+}
+
+/* Parts that are members of records travel as those records. */
+static json_t *record_to_json(const struct record *record)
+{
+    CLEANUP(strbuf_release) struct strbuf text = {0};
+    struct error err;
+
+    return record_json_write(record, &text, &err) == 0 ? json_string(text.text) : json_null();
+}
+
+static int record_from_json(const json_t *value, uint32_t type, struct record *record)
+{
+    struct error err;
+
+    if (!json_is_string(value) ||
+        record_json_read(json_string_value(value), json_string_length(value), record, &err) != 0 || record->type != type)
+        return -EINVAL;
+    return 0;
+}
+
+char *job_view_to_text(const struct job_view *view)
+{
+    struct record submitted = {.type = RECORD_SUBMITTED, .job = view->id, .submitted = view->wants};
+    struct record exited = {.type = RECORD_EXITED, .job = view->id, .exited = view->exit};
+    json_t *json = json_object(), *placements = json_array();
+    char *text;
+
+    for (size_t i = 0; i < array_size(numbers); i++)
+        json_object_set_new(json, numbers[i].name, json_integer(get_number(view, &numbers[i])));
+    json_object_set_new(json, "recovery", json_boolean(view->recovery));
+    json_object_set_new(json, "submitted", record_to_json(&submitted));
+    json_object_set_new(json, "exited", view->exited ? record_to_json(&exited) : json_null());
+    json_object_set_new(json, "user", view->user ? json_string(view->user) : json_null());
+    json_object_set_new(json, "message", view->message ? json_string(view->message) : json_null());
+    for (uint32_t i = 0; i < view->placement_count; i++)
+        json_array_append_new(placements, json_pack("[I, I]", (json_int_t)view->placements[i].gpu,
+                                                    (json_int_t)view->placements[i].observed_bytes));
+    json_object_set_new(json, "placements", placements);
+    text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    return text;
+}
+
+static int get_placements(struct job_view *view, const json_t *list)
+{
+    size_t count = json_array_size(list);
+
+    if (!json_is_array(list) || count > RECORD_MAX_GPUS)
+        return -EINVAL;
+    view->placements = xrealloc(view->placements, count ? count : 1, sizeof *view->placements);
+    view->placement_count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        json_t *pair = json_array_get(list, i);
+        json_int_t gpu = json_integer_value(json_array_get(pair, 0)), bytes = json_integer_value(json_array_get(pair, 1));
+
+        if (json_array_size(pair) != 2 || gpu < 0 || gpu > UINT32_MAX || bytes < 0)
+            return -EINVAL;
+        view->placements[i] = (struct job_placement){.gpu = (uint32_t)gpu, .observed_bytes = bytes};
+    }
+    return 0;
+}
+
+static int get_all(struct job_view *view, const json_t *json)
+{
+    struct record submitted, exited;
+    json_t *exit = json_object_get(json, "exited");
+    const char *user = json_string_value(json_object_get(json, "user"));
+    int rc = record_from_json(json_object_get(json, "submitted"), RECORD_SUBMITTED, &submitted);
+
+    for (size_t i = 0; i < array_size(numbers) && rc == 0; i++)
+        rc = set_number(view, &numbers[i], json);
+    if (rc == 0 && exit && !json_is_null(exit))
+        rc = record_from_json(exit, RECORD_EXITED, &exited);
+    if (rc == 0)
+        rc = get_placements(view, json_object_get(json, "placements"));
+    if (rc != 0 || view->state >= JOB_STATE_COUNT || !user)
+        return -EINVAL;
+    view->wants = submitted.submitted;
+    view->exited = exit && !json_is_null(exit);
+    if (view->exited)
+        view->exit = exited.exited;
+    view->recovery = json_is_true(json_object_get(json, "recovery"));
+    free(view->user);
+    view->user = xstrdup(user);
+    job_view_set_message(view, json_string_value(json_object_get(json, "message")));
+    if (job_state_ended(view->state))
+        spec_strings_release(&view->spec.environment);
+    return 0;
+}
+
+int job_view_from_text(struct job_view *view, const char *text, struct error *err)
+{
+    json_error_t where;
+    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &where);
+    int rc = json ? get_all(view, json) : -EINVAL;
+
+    json_decref(json);
+    return rc ? error_set(err, EINVAL, "the stored state of job %llu cannot be read", (unsigned long long)view->id) : 0;
+}

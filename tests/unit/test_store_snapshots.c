@@ -1,0 +1,236 @@
+/* What a snapshot lets the store forget, and what is left when one is damaged. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/strbuf.h"
+#include "store/store.h"
+
+static char directory[64];
+
+static int make_directory(void **state)
+{
+    snprintf(directory, sizeof directory, "/tmp/carma-snapshots-XXXXXX");
+    return mkdtemp(directory) ? 0 : -1;
+}
+
+static int remove_directory(void **state)
+{
+    CLEANUP(free_ptr) char *command = xasprintf("rm -rf '%s'", directory);
+
+    return system(command);
+}
+
+static struct store *open_store(void)
+{
+    struct store *store;
+    struct error err = {{0}};
+
+    if (store_open(directory, &store, &err))
+        fail_msg("%s", err.text);
+    return store;
+}
+
+/* Records of job `job` at node time `at`, and its spec where it is the first of them. */
+static void commit_record(struct store *store, uint64_t job, int64_t at, uint32_t type)
+{
+    struct store_batch *batch = store_batch_new();
+
+    if (type == RECORD_HELD)
+        store_batch_spec(batch, job, "{}");
+    store_batch_record(batch, &(struct record){.type = type, .job = job, .at_ns = at});
+    store_commit(store, batch, NULL, NULL);
+}
+
+/* A snapshot is told by the time until which it would wait. */
+static void commit_snapshot(struct store *store, int64_t at, int64_t spacing)
+{
+    struct record_list list = {0};
+    struct store_batch *batch = store_batch_new();
+
+    record_list_add(&list, &(struct record){.type = RECORD_WAITED, .at_ns = at, .waited.until_ns = at});
+    store_batch_snapshot(batch, at, spacing, &list);
+    store_commit(store, batch, NULL, NULL);
+    record_list_release(&list);
+}
+
+static void commit_end(struct store *store, uint64_t job, int64_t at)
+{
+    struct store_batch *batch = store_batch_new();
+
+    store_batch_job(batch, job, at, "{\"state\":\"ended\"}");
+    store_commit(store, batch, NULL, NULL);
+}
+
+static void commit_forget(struct store *store, int64_t before)
+{
+    struct store_batch *batch = store_batch_new();
+
+    store_batch_forget(batch, before);
+    store_commit(store, batch, NULL, NULL);
+}
+
+/* What came out, in short: "spec 1,job 1,=40,@5" is the spec and the state of job 1, the snapshot made at 40, record 5. */
+static int on_spec(uint64_t job, const char *json, void *user)
+{
+    strbuf_printf(user, "spec %" PRIu64 ",", job);
+    return 0;
+}
+
+static int on_job(uint64_t job, const char *json, void *user)
+{
+    assert_string_equal(json, "{\"state\":\"ended\"}");
+    strbuf_printf(user, "job %" PRIu64 ",", job);
+    return 0;
+}
+
+static int on_record(uint64_t seq, const struct record *record, void *user)
+{
+    if (record->type == RECORD_WAITED)
+        strbuf_printf(user, "=%" PRId64 ",", record->waited.until_ns);
+    else
+        strbuf_printf(user, "@%" PRIu64 ",", seq);
+    return 0;
+}
+
+static void assert_loads(uint64_t most_ended, const char *expected)
+{
+    CLEANUP(strbuf_release) struct strbuf text = {0};
+    struct store_taker taker = {on_spec, on_job, on_record, &text, most_ended};
+    struct store *store = open_store();
+    struct error err = {{0}};
+
+    if (store_load(store, &taker, &err))
+        fail_msg("%s", err.text);
+    store_close(store);
+    assert_string_equal(text.text, expected);
+}
+
+static void assert_reads(const char *expected)
+{
+    CLEANUP(strbuf_release) struct strbuf text = {0};
+    struct error err = {{0}};
+
+    if (store_read(directory, on_record, &text, &err))
+        fail_msg("%s", err.text);
+    assert_string_equal(text.text, expected);
+}
+
+static void run_sql(const char *sql)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/store.db", directory);
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    if (sqlite3_exec(db, sql, NULL, NULL, NULL))
+        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+    sqlite3_close(db);
+}
+
+/* Five records with a snapshot after the second and one after the fourth. */
+static void fill(void)
+{
+    struct store *store = open_store();
+
+    commit_record(store, 1, 10, RECORD_HELD);
+    commit_record(store, 2, 20, RECORD_HELD);
+    commit_snapshot(store, 20, 0);
+    commit_record(store, 1, 30, RECORD_RELEASED);
+    commit_record(store, 2, 40, RECORD_RELEASED);
+    commit_end(store, 1, 30);
+    commit_snapshot(store, 40, 0);
+    commit_record(store, 2, 50, RECORD_CANCELLED);
+    store_close(store);
+}
+
+static void test_the_newest_is_gone_on_from(void **state)
+{
+    fill();
+    assert_loads(9, "spec 1,spec 2,job 1,=40,@5,");
+    assert_loads(0, "spec 2,=40,@5,"); /* of those that have ended, none was wanted */
+    assert_reads("@1,@2,@3,@4,@5,");
+}
+
+static void test_a_damaged_one_is_passed_over(void **state)
+{
+    fill();
+    run_sql("UPDATE snapshot SET body = substr(body, 1, length(body) - 5) WHERE seq = 4");
+    assert_loads(0, "spec 2,=20,@3,@4,@5,");
+    run_sql("UPDATE snapshot SET body = ''");
+    assert_loads(0, "spec 2,@1,@2,@3,@4,@5,");
+}
+
+static void test_what_is_old_is_forgotten(void **state)
+{
+    struct store *store;
+
+    fill();
+    store = open_store();
+    commit_forget(store, 25); /* between the two snapshots */
+    store_close(store);
+    assert_reads("=20,@3,@4,@5,");
+    assert_loads(9, "spec 1,spec 2,job 1,=40,@5,");
+    store = open_store();
+    commit_forget(store, 45);
+    store_close(store);
+    assert_reads("=40,@5,");
+    assert_loads(9, "spec 2,=40,@5,");
+}
+
+/* Numbers go on where everything was forgotten. */
+static void test_numbers_are_not_given_again(void **state)
+{
+    struct store *store;
+
+    fill();
+    store = open_store();
+    commit_end(store, 2, 50);
+    commit_snapshot(store, 60, 0);
+    commit_forget(store, 70);
+    store_close(store);
+    assert_loads(9, "=60,");
+    store = open_store();
+    assert_int_equal(store_last_job(store), 2);
+    commit_record(store, 3, 80, RECORD_HELD);
+    store_close(store);
+    assert_loads(9, "spec 3,=60,@6,");
+    assert_reads("=60,@6,");
+}
+
+static void test_few_are_kept(void **state)
+{
+    struct store *store = open_store();
+
+    for (int64_t at = 10; at <= 100; at += 10) {
+        commit_record(store, (uint64_t)at, at, RECORD_HELD);
+        commit_snapshot(store, at, 45);
+    }
+    store_close(store);
+    run_sql("CREATE TABLE seen AS SELECT group_concat(at_ns) AS all_at FROM (SELECT at_ns FROM snapshot ORDER BY seq)");
+    /* one in 45, which the log may begin with one day, and the latest two */
+    run_sql("CREATE TRIGGER t BEFORE INSERT ON seen BEGIN SELECT raise(ABORT, 'others are kept')"
+            " WHERE (SELECT all_at FROM seen) != '10,60,90,100'; END;"
+            "INSERT INTO seen VALUES ('')");
+}
+
+#define store_test(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        store_test(test_the_newest_is_gone_on_from), store_test(test_a_damaged_one_is_passed_over),
+        store_test(test_what_is_old_is_forgotten),   store_test(test_numbers_are_not_given_again),
+        store_test(test_few_are_kept),
+    };
+
+    return cmocka_run_group_tests_name("store-snapshots", tests, NULL, NULL);
+}
