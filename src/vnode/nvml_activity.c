@@ -85,9 +85,24 @@ int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_memory *memo
     return NVML_SUCCESS;
 }
 
+/* The window through which the host sees the memory: the power of two that holds it, as on the real boards; of an instance
+ * its part of that. What is mapped there is not modelled: nothing. */
 int nvmlDeviceGetBAR1MemoryInfo(struct nvml_device *device, struct nvml_bar1_memory *memory)
 {
-    return not_modelled(device);
+    const struct node_gpu *gpu;
+    int64_t window = GIB;
+    int rc = nvml_gpu(device, &gpu);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
+    if (!memory)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    while (window < gpu->total_bytes)
+        window *= 2;
+    if (device->instance)
+        window = lround((double)gpu->instances[device->instance - 1].total_bytes * 8 / gpu->total_bytes) * window / 8;
+    *memory = (struct nvml_bar1_memory){.total = (unsigned long long)window, .free = (unsigned long long)window};
+    return NVML_SUCCESS;
 }
 
 int nvmlDeviceGetUtilizationRates(struct nvml_device *device, struct nvml_utilization *utilization)

@@ -135,6 +135,97 @@ for text in "A100-SXM4-40GB" "00000000:01:00.0" "13312MiB / 40.00GiB" "54W / 400
     grep -qF -- "$text" "$T/nvitop" || fail "nvitop does not show '$text': $(cat "$T/nvitop")"
 done
 
+# A node with one GPU in MIG mode: a job on an instance, one on the other GPU, one under MPS inside an instance; and GPM.
+# shellcheck disable=SC2086 # several
+kill $jobs
+# shellcheck disable=SC2086 # several
+wait $jobs 2>/dev/null
+CARMA_VNODE=$T/mig
+CARMA_TIME_SCALE=100 "$PROGRAMS/carma-vnode" create --profile "$SOURCE/data/nodes/h100x2-mig.ini" "$CARMA_VNODE" ||
+    fail "no node"
+uuids=$("$PROGRAMS/carma-vnode" show | grep -o 'MIG-[0-9a-f-]*')
+set -- $uuids
+CUDA_VISIBLE_DEVICES=$1 "$PROGRAMS/carma-train" --memory 5G --sm-activity 0.3 --seconds 100000 >"$T/job1" 2>&1 &
+first=$!
+jobs=$first
+CUDA_MPS_PIPE_DIRECTORY=$T/mps CUDA_VISIBLE_DEVICES=$2 "$PROGRAMS/carma-train" --memory 3G --sm-activity 0.2 \
+    --seconds 100000 >"$T/job2" 2>&1 &
+second=$!
+jobs="$jobs $second"
+CUDA_VISIBLE_DEVICES=1 "$PROGRAMS/carma-train" --memory 8G --sm-activity 0.5 --seconds 100000 >"$T/job3" 2>&1 &
+third=$!
+jobs="$jobs $third"
+
+FIRST=$first SECOND=$second THIRD=$third "$VENV/bin/python" - <<'END' || fail "nvidia-ml-py on MIG"
+import os, time
+import pynvml as n
+
+first, second, third = (int(os.environ[name]) for name in ("FIRST", "SECOND", "THIRD"))
+GIB = 1 << 30
+n.nvmlInit()
+gpus = [n.nvmlDeviceGetHandleByIndex(i) for i in range(n.nvmlDeviceGetCount())]
+assert [n.nvmlDeviceGetMigMode(g) for g in gpus] == [[1, 1], [0, 0]]
+migs = []
+for i in range(n.nvmlDeviceGetMaxMigDeviceCount(gpus[0])):
+    try:
+        migs.append(n.nvmlDeviceGetMigDeviceHandleByIndex(gpus[0], i))
+    except n.NVMLError_NotFound:
+        pass
+assert [n.nvmlDeviceGetAttributes(m).gpuInstanceSliceCount for m in migs] == [3, 2, 1, 1]
+assert [n.nvmlDeviceGetGpuInstanceId(m) for m in migs] == [1, 2, 3, 4]
+assert [n.nvmlDeviceGetComputeInstanceId(m) for m in migs] == [0] * 4
+assert all(n.nvmlDeviceIsMigDeviceHandle(m) for m in migs) and not n.nvmlDeviceIsMigDeviceHandle(gpus[0])
+assert n.nvmlDeviceGetUUID(n.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(migs[2])) == n.nvmlDeviceGetUUID(gpus[0])
+assert n.nvmlDeviceGetUUID(n.nvmlDeviceGetHandleByUUID(n.nvmlDeviceGetUUID(migs[1]))).startswith("MIG-")
+
+
+def processes(device, ask):
+    return {p.pid: (p.usedGpuMemory, p.gpuInstanceId) for p in ask(device)}
+
+
+compute, mps = n.nvmlDeviceGetComputeRunningProcesses, n.nvmlDeviceGetMPSComputeRunningProcesses
+deadline = time.monotonic() + 10
+while processes(migs[0], compute) != {first: (5 * GIB, 1)} or processes(migs[1], mps) != {second: (3 * GIB, 2)} or \
+        processes(gpus[1], compute) != {third: (8 * GIB, 0xFFFFFFFF)}:
+    assert time.monotonic() < deadline, [processes(m, compute) for m in migs]
+    time.sleep(0.02)
+assert processes(gpus[0], compute) == {first: (5 * GIB, 1)} and processes(gpus[0], mps) == {second: (3 * GIB, 2)}
+assert [n.nvmlDeviceGetMemoryInfo(m).used // GIB for m in migs] == [5, 3, 0, 0]
+
+
+def gpm(sample, device, *instance):
+    samples = [n.nvmlGpmSampleAlloc(), n.nvmlGpmSampleAlloc()]
+    ids = [n.NVML_GPM_METRIC_SM_UTIL, n.NVML_GPM_METRIC_SM_OCCUPANCY, n.NVML_GPM_METRIC_ANY_TENSOR_UTIL,
+           n.NVML_GPM_METRIC_DRAM_BW_UTIL, n.NVML_GPM_METRIC_PCIE_TX_PER_SEC, n.NVML_GPM_METRIC_PCIE_RX_PER_SEC]
+    sample(device, *instance, samples[0])
+    time.sleep(0.05)
+    sample(device, *instance, samples[1])
+    get = n.c_nvmlGpmMetricsGet_t()
+    get.version, get.numMetrics = n.NVML_GPM_METRICS_GET_VERSION, len(ids)
+    get.sample1, get.sample2 = samples
+    for i, metric in enumerate(ids):
+        get.metrics[i].metricId = metric
+    n.nvmlGpmMetricsGet(get)
+    assert [get.metrics[i].nvmlReturn for i in range(len(ids))] == [n.NVML_SUCCESS] * len(ids)
+    for s in samples:
+        n.nvmlGpmSampleFree(s)
+    return [round(get.metrics[i].value, 6) for i in range(len(ids))]
+
+
+assert gpm(n.nvmlGpmSampleGet, gpus[1]) == [50, 25, 20, 30, 30, 300]
+assert gpm(n.nvmlGpmMigSampleGet, gpus[0], 1)[0] == round(30 * 7 / 3, 6)
+assert gpm(n.nvmlGpmMigSampleGet, gpus[0], 3)[0] == 0
+n.nvmlShutdown()
+END
+
+"$VENV/bin/gpustat" --json >"$T/gpustat.json" || fail "gpustat on MIG"
+grep -q '"pid": '"$third" "$T/gpustat.json" || fail "gpustat on MIG: $(cat "$T/gpustat.json")"
+"$VENV/bin/nvitop" --once >"$T/nvitop" 2>"$T/nvitop.err" || fail "nvitop on MIG: $(cat "$T/nvitop.err")"
+[ ! -s "$T/nvitop.err" ] || fail "nvitop complains on MIG: $(cat "$T/nvitop.err")"
+for text in "3g.40gb" "1g.10gb" "$first C" "$third C" "5120MiB"; do
+    grep -qF -- "$text" "$T/nvitop" || fail "nvitop does not show '$text': $(cat "$T/nvitop")"
+done
+
 if command -v nvtop >/dev/null && nvtop --help 2>&1 | grep -q -- --snapshot; then
     nvtop --snapshot >"$T/nvtop" 2>&1 || fail "nvtop: $(cat "$T/nvtop")"
     [ "$(grep -c 'A100-SXM4-40GB' "$T/nvtop")" -eq 4 ] || fail "nvtop: $(cat "$T/nvtop")"

@@ -57,6 +57,35 @@ expect 2 "say 'create', 'show', 'inject' or 'clear'" "$vnode"
 expect 2 "say 'create', 'show', 'inject' or 'clear'" "$vnode" destroy "$T/a"
 expect 2 "say which file" "$vnode" create
 expect 2 "--mode '9' is not an octal mode" "$vnode" create "$T/e" --mode 9
+# Faults: each is documented; where and how long they are in force; what is refused.
+for fault in $("$vnode" --help | sed -n '/^Faults:/,$s/^  \([a-z0-9-]*\)  *.*/\1/p'); do
+    grep -q "^| .*\`$fault[\` ]" "$SOURCE/docs/vnode.md" || {
+        echo "FAILED: docs/vnode.md has no fault '$fault'" >&2
+        failures=$((failures + 1))
+    }
+done
+expect 0 "" "$vnode" create "$T/f" --profile "$profiles/h100x2-mig.ini"
+expect 0 "MIG 3g.40gb  MIG-" "$vnode" show "$T/f"
+expect 0 "" "$vnode" inject "$T/f" gpu-lost --gpu 1
+expect 0 "fault gpu-lost on 1" "$vnode" show "$T/f"
+expect 0 "1 Xid, the latest 79" "$vnode" show "$T/f"
+expect 0 "" env CARMA_VNODE="$T/f" "$vnode" inject reindex
+expect 0 "fault gpu-lost on 0" "$vnode" show "$T/f"
+expect 0 "" "$vnode" inject "$T/f" hang --for 0.01
+sleep 0.02
+expect 0 "" "$vnode" show "$T/f"
+! grep -q hang "$T/out" || { echo "FAILED: a fault does not end" >&2; failures=$((failures + 1)); }
+expect 0 "" "$vnode" clear "$T/f"
+expect 0 "node h100x2-mig" "$vnode" show "$T/f"
+! grep -q fault "$T/out" || { echo "FAILED: a fault is not cleared" >&2; failures=$((failures + 1)); }
+expect 1 "'rust' is no fault" "$vnode" inject "$T/f" rust
+expect 1 "--gpu '2' is none of the node's GPUs" "$vnode" inject "$T/f" hang --gpu 2
+expect 1 "say which Xid" "$vnode" inject "$T/f" xid
+expect 1 "--pid 77777777 is no process on the node" "$vnode" inject "$T/f" mps-fault --pid 77777777
+expect 2 "say which fault" "$vnode" inject
+expect 2 "--for '-1' is not" "$vnode" inject "$T/f" hang --for -1
+expect 2 "--fail 'rust' is none of the failures" "$PROGRAMS/carma-train" --memory 1G --fail rust
+
 if [ -e "$T/d" ] || [ -e "$T/e" ]; then
     echo "FAILED: a refused node was made" >&2
     failures=$((failures + 1))

@@ -17,7 +17,8 @@ static void shipped_profiles(void **state)
         const char *name;
         uint32_t gpus;
         int64_t total_mib, usable_mib;
-    } shipped[] = {{"a100x4-40g", 4, 40960, 40536}, {"h100x8-80g", 8, 81559, 80999}, {"h200x1", 1, 143771, 143156}};
+    } shipped[] = {{"a100x4-40g", 4, 40960, 40536}, {"h100x8-80g", 8, 81559, 80999}, {"h200x1", 1, 143771, 143156},
+                   {"a100x4-40g-nogpm", 4, 40960, 40536}, {"a100x2-mig", 2, 40960, 40536}, {"h100x2-mig", 2, 81559, 80999}};
 
     for (size_t i = 0; i < array_size(shipped); i++) {
         CLEANUP(free_ptr) char *path = xasprintf("%s/data/nodes/%s.ini", CARMA_SOURCE, shipped[i].name);
@@ -35,6 +36,26 @@ static void shipped_profiles(void **state)
             assert_true(g == 0 || file.gpus[g].pci_bus != file.gpus[g - 1].pci_bus);
         }
     }
+}
+
+static void instances(void **state)
+{
+    static const int64_t mib[] = {20268, 10134, 5067};
+    struct node_file file;
+    struct error err;
+
+    assert_int_equal(profile_read(CARMA_SOURCE "/data/nodes/a100x2-mig.ini", &file, &err), 0);
+    assert_int_equal(file.gpus[0].mig, 1);
+    assert_int_equal(file.gpus[0].gpm, 0);
+    assert_int_equal(file.gpus[0].instance_count, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(file.gpus[0].instances[i].slices, 3 - i);
+        assert_int_equal(file.gpus[0].instances[i].total_bytes, mib[i] * MIB);
+    }
+    assert_int_equal(file.gpus[1].mig, 0);
+    assert_int_equal(file.gpus[1].instance_count, 0);
+    assert_int_equal(profile_read(CARMA_SOURCE "/data/nodes/a100x4-40g.ini", &file, &err), 0);
+    assert_int_equal(file.gpus[0].gpm, 1);
 }
 
 /* Replaces `from` by `to` in the A100's profile and reads that. */
@@ -77,13 +98,21 @@ static void bad_profiles(void **state)
     refused("reserved_mib = 424", "reserved_mib = 40960", "leaves nothing");
     refused("idle_w = 53.8", "idle_w = 400", "idle_w should be less");
     refused("idle_w = 53.8", "idle_w = nan", "idle_w = 'nan'");
+    refused("pcie_generation = 4", "pcie_generation = 4\ngpm = maybe", "gpm = 'maybe' should be yes or no");
+    refused("pcie_generation = 4", "pcie_generation = 4\n[mig]\ngpus = 1", "[mig] needs gpus");
+    refused("pcie_generation = 4", "pcie_generation = 4\n[mig]\ngpus = 5\ninstances = 1g.5gb", "[mig] needs gpus");
+    refused("pcie_generation = 4", "pcie_generation = 4\n[mig]\ngpus = 1\ninstances = 1g.5gb small", "instances as");
+    refused("pcie_generation = 4", "pcie_generation = 4\n[mig]\ngpus = 1\ninstances = 1g.1gb", "less than an eighth");
+    refused("pcie_generation = 4", "pcie_generation = 4\n[mig]\ngpus = 1\ninstances = 4g.20gb 4g.20gb",
+            "8 of 7 compute slices and 8 of 8 memory slices");
     assert_int_equal(profile_read("/nonexistent/node.ini", &file, &err), -ENOENT);
     assert_non_null(strstr(err.text, "/nonexistent/node.ini"));
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(shipped_profiles), cmocka_unit_test(bad_profiles)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(shipped_profiles), cmocka_unit_test(instances),
+                                       cmocka_unit_test(bad_profiles)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,537 @@
+/* What NVML's clients see of a node with faults, and of MIG instances. Time runs 1000 times faster. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include "gpu/nvml_abi.h"
+#include "vnode/domain.h"
+#include "vnode/inject.h"
+#include "vnode_fixture.h"
+
+static struct fixture f;
+static void *library;
+
+/* The function of that name, with its type from the ABI's header. */
+#define NVML(name) ((__typeof__(&name))find(#name))
+
+static void *find(const char *name)
+{
+    void *function = dlsym(library, name);
+
+    if (!function)
+        fail_msg("the library has no %s", name);
+    return function;
+}
+
+static int setup(void **state)
+{
+    fixture_open(&f, "h100x2-mig");
+    assert_int_equal(NVML(nvmlInit_v2)(), NVML_SUCCESS);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    assert_int_equal(NVML(nvmlShutdown)(), NVML_SUCCESS);
+    fixture_close(&f);
+    return 0;
+}
+
+static struct nvml_device *gpu(unsigned int index)
+{
+    struct nvml_device *device = NULL;
+
+    assert_int_equal(NVML(nvmlDeviceGetHandleByIndex_v2)(index, &device), NVML_SUCCESS);
+    return device;
+}
+
+static struct nvml_device *instance(unsigned int index)
+{
+    struct nvml_device *mig = NULL;
+
+    assert_int_equal(NVML(nvmlDeviceGetMigDeviceHandleByIndex)(gpu(0), index, &mig), NVML_SUCCESS);
+    return mig;
+}
+
+/* Puts this process there, training from now on, with `bytes` of memory. */
+static struct attachment train(struct place place, double activity, int64_t bytes)
+{
+    struct node_slot wanted = {.use_count = 1,
+                               .work_ns = 1e18,
+                               .train_from_ns = node_now_ns(&f.node),
+                               .uses = {{.gpu = place.gpu, .instance = place.instance, .activity = activity}}};
+    static struct shortage shortage;
+    struct attachment attachment;
+
+    assert_int_equal(attach_begin(&attachment, &f.node, &wanted, NULL), 0);
+    assert_int_equal(attach_hold(&attachment, &bytes, &shortage, NULL), 0);
+    return attachment;
+}
+
+/* On GPU `g` (1: the one that is not in MIG mode), until it is cleared. */
+static void strike(const char *fault, uint32_t g)
+{
+    struct strike strike = {.gpus = 1u << g, .until_ns = INT64_MAX};
+    struct error err;
+
+    if (inject(&f.node, fault, &strike, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+/* A GPM metric of a place over 20 ms: of a GPU where gpu_instance is NVML_NO_INSTANCE. NVML's code. */
+static int gpm(struct nvml_device *device, unsigned int gpu_instance, unsigned int id, double *value)
+{
+    struct nvml_gpm_metrics_get *get = calloc(1, sizeof *get + sizeof get->metrics[0]);
+    struct nvml_gpm_sample **samples[] = {&get->sample1, &get->sample2};
+    int rc = NVML_SUCCESS;
+
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(NVML(nvmlGpmSampleAlloc)(samples[i]), NVML_SUCCESS);
+        if (rc == NVML_SUCCESS)
+            rc = gpu_instance == NVML_NO_INSTANCE ? NVML(nvmlGpmSampleGet)(device, *samples[i])
+                                                  : NVML(nvmlGpmMigSampleGet)(device, gpu_instance, *samples[i]);
+        sleep_wall_ms(20);
+    }
+    get->version = NVML_GPM_METRICS_GET_VERSION;
+    get->count = 1;
+    get->metrics[0].id = id;
+    if (rc == NVML_SUCCESS)
+        rc = NVML(nvmlGpmMetricsGet)(get);
+    *value = get->metrics[0].value;
+    NVML(nvmlGpmSampleFree)(get->sample1);
+    NVML(nvmlGpmSampleFree)(get->sample2);
+    free(get);
+    return rc;
+}
+
+static void instances_are_devices(void **state)
+{
+    const struct node_gpu *whole = &f.node.file->gpus[0];
+    struct nvml_memory_v2 memory = {.version = NVML_VERSION(struct nvml_memory_v2, 2)};
+    struct nvml_attributes attributes;
+    struct nvml_bar1_memory window;
+    struct nvml_device *other = NULL;
+    struct nvml_utilization utilization;
+    unsigned int value, pending;
+    char text[96];
+
+    assert_int_equal(NVML(nvmlDeviceGetMigMode)(gpu(0), &value, &pending), NVML_SUCCESS);
+    assert_int_equal(value, NVML_FEATURE_ENABLED);
+    assert_int_equal(NVML(nvmlDeviceGetMigMode)(gpu(1), &value, &pending), NVML_SUCCESS);
+    assert_int_equal(value, NVML_FEATURE_DISABLED);
+    assert_int_equal(NVML(nvmlDeviceGetMaxMigDeviceCount)(gpu(0), &value), NVML_SUCCESS);
+    assert_int_equal(value, 7);
+    assert_int_equal(NVML(nvmlDeviceGetMigDeviceHandleByIndex)(gpu(0), 4, &other), NVML_ERROR_NOT_FOUND);
+    assert_int_equal(NVML(nvmlDeviceGetMigDeviceHandleByIndex)(gpu(1), 0, &other), NVML_ERROR_NOT_FOUND);
+
+    assert_int_equal(NVML(nvmlDeviceIsMigDeviceHandle)(instance(1), &value), NVML_SUCCESS);
+    assert_int_equal(value, 1);
+    assert_int_equal(NVML(nvmlDeviceIsMigDeviceHandle)(gpu(0), &value), NVML_SUCCESS);
+    assert_int_equal(value, 0);
+    assert_int_equal(NVML(nvmlDeviceGetUUID)(instance(1), text, sizeof text), NVML_SUCCESS);
+    assert_string_equal(text, whole->instances[1].uuid);
+    assert_memory_equal(text, "MIG-", 4);
+    assert_int_equal(NVML(nvmlDeviceGetHandleByUUID)(text, &other), NVML_SUCCESS);
+    assert_ptr_equal(other, instance(1));
+    assert_int_equal(NVML(nvmlDeviceGetName)(instance(1), text, sizeof text), NVML_SUCCESS);
+    assert_string_equal(text, "NVIDIA H100 80GB HBM3 MIG 2g.20gb");
+    assert_int_equal(NVML(nvmlDeviceGetGpuInstanceId)(instance(1), &value), NVML_SUCCESS);
+    assert_int_equal(value, 2);
+    assert_int_equal(NVML(nvmlDeviceGetComputeInstanceId)(instance(1), &value), NVML_SUCCESS);
+    assert_int_equal(value, 0);
+    assert_int_equal(NVML(nvmlDeviceGetGpuInstanceId)(gpu(1), &value), NVML_ERROR_NOT_SUPPORTED);
+    assert_int_equal(NVML(nvmlDeviceGetAttributes_v2)(instance(0), &attributes), NVML_SUCCESS);
+    assert_int_equal(attributes.gpu_instance_slices, 3);
+    assert_int_equal(attributes.multiprocessor_count, 3 * 16);
+    assert_int_equal(attributes.memory_mib, 80999 / 8 * 4 + 3); /* half of what jobs can use, in whole MiB */
+    assert_int_equal(NVML(nvmlDeviceGetMemoryInfo_v2)(instance(2), &memory), NVML_SUCCESS);
+    assert_int_equal(memory.total, INT64_C(80999) * MIB / 8);
+    assert_int_equal(NVML(nvmlDeviceGetDeviceHandleFromMigDeviceHandle)(instance(2), &other), NVML_SUCCESS);
+    assert_ptr_equal(other, gpu(0));
+    assert_int_equal(NVML(nvmlDeviceGetDeviceHandleFromMigDeviceHandle)(gpu(0), &other), NVML_ERROR_INVALID_ARGUMENT);
+
+    assert_int_equal(NVML(nvmlDeviceGetBAR1MemoryInfo)(gpu(1), &window), NVML_SUCCESS);
+    assert_int_equal(window.total, 128 * GIB);
+    assert_int_equal(NVML(nvmlDeviceGetBAR1MemoryInfo)(instance(0), &window), NVML_SUCCESS);
+    assert_int_equal(window.total, 64 * GIB);
+
+    /* What a real one does not answer either. */
+    assert_int_equal(NVML(nvmlDeviceGetUtilizationRates)(gpu(0), &utilization), NVML_ERROR_NOT_SUPPORTED);
+    assert_int_equal(NVML(nvmlDeviceGetPowerUsage)(instance(0), &value), NVML_ERROR_NOT_SUPPORTED);
+    assert_int_equal(NVML(nvmlDeviceGetPowerUsage)(gpu(0), &value), NVML_SUCCESS);
+}
+
+/* A job on 2 of 7 slices: slowed to what they give it, seen where it is, and only there. */
+static void a_job_on_an_instance(void **state)
+{
+    struct nvml_memory_v2 memory = {.version = NVML_VERSION(struct nvml_memory_v2, 2)};
+    struct attachment mine = train((struct place){.gpu = 0, .instance = 2}, 0.5, 5 * GIB);
+    struct nvml_process_info infos[4];
+    const int64_t too_much = 21 * GIB;
+    static struct shortage shortage;
+    struct node_slot slot;
+    unsigned int count = 4;
+    int64_t now_ns;
+    double value;
+
+    assert_int_equal(attach_look(&mine, &slot, &now_ns, NULL), 0);
+    assert_near(slot.rate, 2.0 / 7 / 0.5, 1e-9);
+    assert_int_equal(attach_hold(&mine, &too_much, &shortage, NULL), -ENOMEM);
+    assert_int_equal(shortage.total_bytes, f.node.file->gpus[0].instances[1].total_bytes);
+
+    assert_int_equal(NVML(nvmlDeviceGetMemoryInfo_v2)(instance(1), &memory), NVML_SUCCESS);
+    assert_int_equal(memory.used, 5 * GIB);
+    assert_int_equal(NVML(nvmlDeviceGetMemoryInfo_v2)(instance(0), &memory), NVML_SUCCESS);
+    assert_int_equal(memory.used, 0);
+    assert_int_equal(NVML(nvmlDeviceGetMemoryInfo_v2)(gpu(0), &memory), NVML_SUCCESS);
+    assert_int_equal(memory.used, 5 * GIB);
+    assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(instance(0), &count, infos), NVML_SUCCESS);
+    assert_int_equal(count, 0);
+    for (int whole = 0; whole < 2; whole++) {
+        count = 4;
+        assert_int_equal(
+            NVML(nvmlDeviceGetComputeRunningProcesses_v3)(whole ? gpu(0) : instance(1), &count, infos), NVML_SUCCESS);
+        assert_int_equal(count, 1);
+        assert_int_equal(infos[0].pid, getpid());
+        assert_int_equal(infos[0].gpu_instance_id, 2);
+        assert_int_equal(infos[0].compute_instance_id, 0);
+    }
+
+    assert_int_equal(gpm(gpu(0), 2, NVML_GPM_METRIC_SM_UTIL, &value), NVML_SUCCESS);
+    assert_near(value, 100, 1e-6); /* all of its slices */
+    assert_int_equal(gpm(gpu(0), 2, NVML_GPM_METRIC_SM_OCCUPANCY, &value), NVML_SUCCESS);
+    assert_near(value, 50, 1e-6);
+    assert_int_equal(gpm(gpu(0), 1, NVML_GPM_METRIC_SM_UTIL, &value), NVML_SUCCESS);
+    assert_near(value, 0, 0);
+    assert_int_equal(gpm(gpu(0), NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL, &value), NVML_SUCCESS);
+    assert_near(value, 100 * 2.0 / 7, 1e-6);
+    assert_int_equal(gpm(gpu(0), 9, NVML_GPM_METRIC_SM_UTIL, &value), NVML_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpm(gpu(1), 1, NVML_GPM_METRIC_SM_UTIL, &value), NVML_ERROR_NOT_SUPPORTED);
+    attach_end(&mine);
+}
+
+static void other_gpm_metrics_follow(void **state)
+{
+    static const struct {
+        unsigned int id;
+        double value;
+    } metrics[] = {{NVML_GPM_METRIC_SM_UTIL, 40},      {NVML_GPM_METRIC_SM_OCCUPANCY, 20},
+                   {NVML_GPM_METRIC_ANY_TENSOR_UTIL, 16}, {NVML_GPM_METRIC_DRAM_BW_UTIL, 24},
+                   {NVML_GPM_METRIC_PCIE_TX_PER_SEC, 24}, {NVML_GPM_METRIC_PCIE_RX_PER_SEC, 240}};
+    struct attachment mine = train((struct place){.gpu = 1}, 0.4, GIB);
+    double value;
+
+    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
+        assert_int_equal(gpm(gpu(1), NVML_NO_INSTANCE, metrics[i].id, &value), NVML_SUCCESS);
+        assert_near(value, metrics[i].value, 1e-6);
+    }
+    attach_end(&mine);
+}
+
+static void a_node_without_gpm(void **state)
+{
+    struct nvml_gpm_support support = {.version = NVML_GPM_SUPPORT_VERSION};
+    double value;
+
+    assert_int_equal(NVML(nvmlShutdown)(), NVML_SUCCESS);
+    fixture_close(&f);
+    fixture_open(&f, "a100x4-40g-nogpm");
+    assert_int_equal(NVML(nvmlInit_v2)(), NVML_SUCCESS);
+    assert_int_equal(NVML(nvmlGpmQueryDeviceSupport)(gpu(0), &support), NVML_SUCCESS);
+    assert_int_equal(support.supported, 0);
+    assert_int_equal(gpm(gpu(0), NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL, &value), NVML_ERROR_NOT_SUPPORTED);
+}
+
+static void a_lost_gpu(void **state)
+{
+    struct attachment mine = train((struct place){.gpu = 1}, 0.4, GIB);
+    struct nvml_device *lost = gpu(1), *device = NULL;
+    struct node_slot slot;
+    unsigned int mw;
+    int64_t now_ns;
+    char text[96];
+
+    strike("gpu-lost", 1);
+    assert_int_equal(NVML(nvmlDeviceGetPowerUsage)(lost, &mw), NVML_ERROR_GPU_IS_LOST);
+    assert_int_equal(NVML(nvmlDeviceGetUUID)(lost, text, sizeof text), NVML_ERROR_GPU_IS_LOST);
+    assert_int_equal(NVML(nvmlDeviceGetHandleByIndex_v2)(1, &device), NVML_ERROR_GPU_IS_LOST);
+    assert_int_equal(NVML(nvmlDeviceGetPowerUsage)(gpu(0), &mw), NVML_SUCCESS);
+    assert_int_equal(attach_look(&mine, &slot, &now_ns, NULL), 0);
+    assert_int_equal(slot.fault, CUDA_FAULT_UNKNOWN);
+    assert_int_equal(f.node.file->xids[0].xid, 79);
+    assert_int_equal(f.node.file->xids[0].gpu, 1);
+    inject_clear(&f.node);
+    assert_int_equal(NVML(nvmlDeviceGetPowerUsage)(lost, &mw), NVML_SUCCESS);
+    attach_end(&mine);
+}
+
+static void *ask_power(void *device)
+{
+    unsigned int mw;
+
+    return (void *)(intptr_t)NVML(nvmlDeviceGetPowerUsage)(device, &mw);
+}
+
+static void hung_calls(void **state)
+{
+    struct nvml_device *hung = gpu(1);
+    struct strike until = {.gpus = 2};
+    pthread_t thread;
+    unsigned int mw;
+    void *answer;
+
+    strike("hang", 1);
+    assert_int_equal(pthread_create(&thread, NULL, ask_power, hung), 0);
+    sleep_wall_ms(50);
+    assert_int_equal(pthread_tryjoin_np(thread, &answer), EBUSY);
+    assert_int_equal(NVML(nvmlDeviceGetPowerUsage)(gpu(0), &mw), NVML_SUCCESS); /* it holds nothing */
+    assert_int_equal(NVML(nvmlDeviceGetCount_v2)(&mw), NVML_SUCCESS);
+    inject_clear(&f.node);
+    assert_int_equal(pthread_join(thread, &answer), 0);
+    assert_int_equal((intptr_t)answer, NVML_SUCCESS);
+
+    until.until_ns = node_now_ns(&f.node) + 50 * NS_PER_SEC; /* 50 ms of wall time */
+    assert_int_equal(inject(&f.node, "hang", &until, NULL), 0);
+    assert_int_equal(NVML(nvmlDeviceGetPowerUsage)(hung, &mw), NVML_SUCCESS);
+    assert_true(node_now_ns(&f.node) >= until.until_ns);
+}
+
+/* A process whose call hangs can be killed. */
+static void a_hung_process_dies(void **state)
+{
+    int status;
+    pid_t pid;
+
+    strike("hang", 1);
+    pid = fork();
+    if (pid == 0) {
+        gpu(1); /* does not return */
+        _exit(0);
+    }
+    sleep_wall_ms(20);
+    assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status));
+    inject_clear(&f.node);
+}
+
+static void a_reloaded_driver(void **state)
+{
+    struct attachment mine = train((struct place){.gpu = 1}, 1, GIB);
+    struct nvml_device *device = gpu(1);
+    unsigned long long before_mj, after_mj;
+    struct node_slot slot;
+    unsigned int count;
+    int64_t now_ns;
+
+    sleep_wall_ms(20); /* 20 s at more than 70 W */
+    assert_int_equal(NVML(nvmlDeviceGetTotalEnergyConsumption)(device, &before_mj), NVML_SUCCESS);
+    assert_true(before_mj > 1400 * 1000);
+    strike("driver-reload", 1);
+    assert_int_equal(NVML(nvmlDeviceGetCount_v2)(&count), NVML_ERROR_DRIVER_NOT_LOADED);
+    assert_int_equal(attach_look(&mine, &slot, &now_ns, NULL), 0);
+    assert_int_equal(slot.fault, CUDA_FAULT_UNKNOWN);
+    attach_end(&mine);
+    inject_clear(&f.node);
+    assert_int_equal(NVML(nvmlDeviceGetCount_v2)(&count), NVML_ERROR_UNINITIALIZED); /* it knows nothing of us */
+    assert_int_equal(NVML(nvmlDeviceGetTotalEnergyConsumption)(device, &after_mj), NVML_ERROR_UNINITIALIZED);
+    assert_int_equal(NVML(nvmlShutdown)(), NVML_SUCCESS);
+    assert_int_equal(NVML(nvmlInit_v2)(), NVML_SUCCESS);
+    assert_int_equal(NVML(nvmlDeviceGetTotalEnergyConsumption)(gpu(1), &after_mj), NVML_SUCCESS);
+    assert_true(after_mj < before_mj);
+}
+
+static void indices_change(void **state)
+{
+    struct place places[NODE_MAX_GPUS];
+    unsigned int index;
+    char text[96];
+
+    strike("reindex", 0);
+    assert_int_equal(NVML(nvmlDeviceGetUUID)(gpu(0), text, sizeof text), NVML_SUCCESS);
+    assert_string_equal(text, f.node.file->gpus[0].uuid); /* not for who has it open */
+    assert_int_equal(attach_visible(f.node.file, "0", places), 1);
+    assert_int_equal(places[0].gpu, 1);
+    assert_int_equal(NVML(nvmlShutdown)(), NVML_SUCCESS);
+    assert_int_equal(NVML(nvmlInit_v2)(), NVML_SUCCESS);
+    assert_int_equal(NVML(nvmlDeviceGetUUID)(gpu(0), text, sizeof text), NVML_SUCCESS);
+    assert_string_equal(text, f.node.file->gpus[1].uuid);
+    assert_int_equal(NVML(nvmlDeviceGetIndex)(gpu(0), &index), NVML_SUCCESS);
+    assert_int_equal(index, 0);
+}
+
+static void what_is_refused_or_hidden(void **state)
+{
+    struct attachment mine = train((struct place){.gpu = 1}, 0.4, GIB);
+    struct nvml_device *device = gpu(1);
+    struct nvml_process_utilization sample;
+    struct nvml_process_info infos[4];
+    unsigned long long mj;
+    unsigned int count = 4, mw;
+    double value;
+
+    strike("no-permission", 1);
+    assert_int_equal(gpm(device, NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL, &value), NVML_ERROR_NO_PERMISSION);
+    assert_int_equal(NVML(nvmlDeviceGetProcessUtilization)(device, &sample, &count, 0), NVML_ERROR_NO_PERMISSION);
+    inject_clear(&f.node);
+    strike("hide-memory", 1);
+    assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(device, &count, infos), NVML_SUCCESS);
+    assert_int_equal(count, 1);
+    assert_true(infos[0].used_bytes == NVML_VALUE_NOT_AVAILABLE);
+    strike("hide-processes", 1);
+    assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(device, &count, infos), NVML_SUCCESS);
+    assert_int_equal(count, 0);
+    inject_clear(&f.node);
+    strike("no-power", 1);
+    strike("no-energy", 1);
+    assert_int_equal(NVML(nvmlDeviceGetPowerUsage)(device, &mw), NVML_ERROR_NOT_SUPPORTED);
+    assert_int_equal(NVML(nvmlDeviceGetTotalEnergyConsumption)(device, &mj), NVML_ERROR_NOT_SUPPORTED);
+    assert_int_equal(NVML(nvmlDeviceGetPowerUsage)(gpu(0), &mw), NVML_SUCCESS);
+    attach_end(&mine);
+}
+
+static void values_that_are_none(void **state)
+{
+    struct attachment mine = train((struct place){.gpu = 1}, 0.4, GIB);
+    struct nvml_memory_v2 memory = {.version = NVML_VERSION(struct nvml_memory_v2, 2)};
+    struct nvml_device *device = gpu(1);
+    struct nvml_utilization utilization;
+    unsigned long long mj;
+    unsigned int mw;
+    double value;
+
+    strike("blank-values", 1);
+    assert_int_equal(gpm(device, NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL, &value), NVML_SUCCESS);
+    assert_true(isnan(value));
+    assert_int_equal(NVML(nvmlDeviceGetMemoryInfo_v2)(device, &memory), NVML_SUCCESS);
+    assert_true(memory.used == NVML_VALUE_NOT_AVAILABLE);
+    assert_int_equal(NVML(nvmlDeviceGetPowerUsage)(device, &mw), NVML_SUCCESS);
+    assert_true(mw == UINT32_MAX);
+    assert_int_equal(NVML(nvmlDeviceGetTotalEnergyConsumption)(device, &mj), NVML_SUCCESS);
+    assert_true(mj == UINT64_MAX);
+    inject_clear(&f.node);
+    strike("over-range", 1);
+    assert_int_equal(gpm(device, NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL, &value), NVML_SUCCESS);
+    assert_true(value > 100);
+    assert_int_equal(NVML(nvmlDeviceGetUtilizationRates)(device, &utilization), NVML_SUCCESS);
+    assert_true(utilization.gpu > 100);
+    inject_clear(&f.node);
+    strike("stuck-zero", 1);
+    assert_int_equal(gpm(device, NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL, &value), NVML_SUCCESS);
+    assert_near(value, 0, 0);
+    assert_int_equal(NVML(nvmlDeviceGetUtilizationRates)(device, &utilization), NVML_SUCCESS);
+    assert_int_equal(utilization.gpu, 0);
+    assert_int_equal(f.node.file->xids[0].xid, 43);
+    attach_end(&mine);
+}
+
+/* Two processes in the list of the driver that has the other layout: the second one's entry is elsewhere. */
+static void another_layout(void **state)
+{
+    unsigned char buffer[4 * sizeof(struct nvml_process_detail)] = {0};
+    struct attachment mine = train((struct place){.gpu = 1}, 0.1, GIB);
+    struct attachment more = train((struct place){.gpu = 1}, 0.1, 2 * GIB);
+    struct nvml_process_detail *details = (void *)buffer;
+    unsigned int count = 4;
+
+    strike("r535", 1);
+    assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(gpu(1), &count, (void *)buffer), NVML_SUCCESS);
+    assert_int_equal(count, 2);
+    assert_int_equal(details[1].pid, getpid());
+    assert_int_equal(details[1].used_bytes, 2 * GIB);
+    count = 4;
+    assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v2)(gpu(1), &count, (void *)buffer), NVML_SUCCESS);
+    assert_int_equal(((struct nvml_process_info *)(void *)buffer)[1].used_bytes, 2 * GIB);
+    attach_end(&more);
+    attach_end(&mine);
+}
+
+static void *tell_later(void *xid)
+{
+    struct strike strike = {.gpus = 2, .until_ns = INT64_MAX, .xid = *(uint32_t *)xid};
+
+    sleep_wall_ms(30);
+    inject(&f.node, "xid", &strike, NULL);
+    return NULL;
+}
+
+static void xids_are_events(void **state)
+{
+    struct nvml_event_set *set = NULL;
+    struct nvml_event_data data;
+    uint32_t later = 94;
+    pthread_t thread;
+
+    assert_int_equal(fault_xid(&f.node, 1, 0, 13, 0), 0); /* before anybody asked */
+    assert_int_equal(NVML(nvmlEventSetCreate)(&set), NVML_SUCCESS);
+    assert_int_equal(NVML(nvmlDeviceRegisterEvents)(gpu(1), NVML_EVENT_XID_CRITICAL_ERROR, set), NVML_SUCCESS);
+    assert_int_equal(NVML(nvmlEventSetWait_v2)(set, &data, 0), NVML_ERROR_TIMEOUT);
+    assert_int_equal(fault_xid(&f.node, 0, 2, 31, 0), 0); /* on a GPU that was not asked for */
+    assert_int_equal(fault_xid(&f.node, 1, 0, 48, 0), 0);
+    assert_int_equal(NVML(nvmlEventSetWait_v2)(set, &data, 1000), NVML_SUCCESS);
+    assert_ptr_equal(data.device, gpu(1));
+    assert_int_equal(data.data, 48);
+    assert_true(data.type == NVML_EVENT_XID_CRITICAL_ERROR);
+    assert_int_equal(data.gpu_instance_id, NVML_NO_INSTANCE);
+    assert_int_equal(NVML(nvmlEventSetWait_v2)(set, &data, 10), NVML_ERROR_TIMEOUT);
+
+    assert_int_equal(NVML(nvmlDeviceRegisterEvents)(gpu(0), NVML_EVENT_XID_CRITICAL_ERROR, set), NVML_SUCCESS);
+    assert_int_equal(fault_xid(&f.node, 0, 2, 31, 0), 0);
+    assert_int_equal(NVML(nvmlEventSetWait_v2)(set, &data, 1000), NVML_SUCCESS);
+    assert_int_equal(data.gpu_instance_id, 2);
+    assert_int_equal(pthread_create(&thread, NULL, tell_later, &later), 0);
+    assert_int_equal(NVML(nvmlEventSetWait_v2)(set, &data, 10000), NVML_SUCCESS); /* comes while it waits */
+    assert_int_equal(data.data, 94);
+    pthread_join(thread, NULL);
+    assert_int_equal(NVML(nvmlEventSetFree)(set), NVML_SUCCESS);
+}
+
+static void bad_injections(void **state)
+{
+    struct strike strike = {.gpus = 1, .until_ns = INT64_MAX, .pid = getpid()};
+    struct error err;
+
+    assert_int_equal(inject(&f.node, "rust", &strike, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "'rust' is no fault"));
+    assert_int_equal(inject(&f.node, "xid", &strike, &err), -EINVAL);
+    assert_int_equal(inject(&f.node, "mps-fault", &strike, &err), -ESRCH); /* not on the node */
+    strike.pid = 0;
+    assert_int_equal(inject(&f.node, "mps-fault", &strike, &err), -EINVAL);
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(instances_are_devices),
+        TEST(a_job_on_an_instance),
+        TEST(other_gpm_metrics_follow),
+        TEST(a_node_without_gpm),
+        TEST(a_lost_gpu),
+        TEST(hung_calls),
+        TEST(a_hung_process_dies),
+        TEST(a_reloaded_driver),
+        TEST(indices_change),
+        TEST(what_is_refused_or_hidden),
+        TEST(values_that_are_none),
+        TEST(another_layout),
+        TEST(xids_are_events),
+        TEST(bad_injections),
+    };
+
+    setenv("CARMA_TIME_SCALE", "1000", 1);
+    library = dlopen(CARMA_NVML, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        fprintf(stderr, "%s\n", dlerror());
+        return 1;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
