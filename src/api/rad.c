@@ -118,6 +118,14 @@ static int set_gpu_memory(struct rad *rad, const char *value)
     return 0;
 }
 
+static int set_share(struct rad *rad, const char *value)
+{
+    if (strcmp(value, "streams") != 0 && strcmp(value, "mps") != 0)
+        return lines_error(&rad->lines, rad->err, "share '%.40s': write streams or mps", value);
+    rad->spec->share = xstrdup(value);
+    return 0;
+}
+
 static int set_policy(struct rad *rad, const char *value)
 {
     if (strcmp(value, "exclusive") != 0 && strcmp(value, "collocation") != 0)
@@ -132,7 +140,7 @@ static const struct {
 } keys[] = {
     {"model", set_model},           {"capture", set_capture}, {"batch_size", set_batch_size},
     {"optimizer", set_optimizer},   {"precision", set_precision}, {"policy", set_policy},
-    {"gpus", set_gpus},             {"gpu_memory", set_gpu_memory},
+    {"gpus", set_gpus},             {"gpu_memory", set_gpu_memory}, {"share", set_share},
 };
 
 enum { KEY_NONE = -1, KEY_UNKNOWN = -2 };
@@ -211,7 +219,7 @@ static int parse_keyed(struct rad *rad)
         if (key == KEY_UNKNOWN)
             return lines_error(&rad->lines, rad->err,
                                "unknown key '%.*s': write model, capture, batch_size, optimizer, precision, policy, "
-                               "gpus or gpu_memory",
+                               "share, gpus or gpu_memory",
                                (int)strcspn(line, ":") < 40 ? (int)strcspn(line, ":") : 40, line);
         if (key >= 0) {
             if (seen[key])

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/share.h"
 #include "core/record.h"
 #include "estimate/program/lower.h"
 
@@ -45,6 +46,7 @@ static const struct member {
     {"max_slowdown_permille", I64, offsetof(struct job_spec, max_slowdown_permille), 0, 1000, SPEC_MAX_SLOWDOWN},
     {"mps_threads_percent", I64, offsetof(struct job_spec, mps_threads_percent), 0, 1, 100},
     {"mps_memory_limit_bytes", I64, offsetof(struct job_spec, mps_memory_limit_bytes), 0, 1, SPEC_MAX_GPU_MEMORY},
+    {"share", TEXT, offsetof(struct job_spec, share), LINE, 0, MAX_SHORT_TEXT},
     {"exclusive", BOOL, offsetof(struct job_spec, exclusive), 0, 0, 0},
     {"held", BOOL, offsetof(struct job_spec, held), 0, 0, 0},
     {"policy_word", TEXT, offsetof(struct job_spec, policy_word), LINE, 0, MAX_SHORT_TEXT},
@@ -209,6 +211,17 @@ static int check_training(const struct job_spec *spec, struct error *err)
     return rc == 0 && spec->precision ? precision_parse(spec->precision, &precision, err) : rc;
 }
 
+static int check_share(const struct job_spec *spec, struct error *err)
+{
+    enum share_mode way = spec->share ? share_mode_find(spec->share) : SHARE_ANY;
+
+    if (spec->share && way != SHARE_STREAMS && way != SHARE_MPS)
+        return error_set(err, EINVAL, "share '%.40s' is not known: streams or mps, or leave it out", spec->share);
+    if (spec->exclusive && way == SHARE_MPS)
+        return error_set(err, EINVAL, "an exclusive job shares no GPU: leave exclusive or share mps out");
+    return 0;
+}
+
 int job_spec_check(const struct job_spec *spec, struct error *err)
 {
     int rc;
@@ -216,7 +229,7 @@ int job_spec_check(const struct job_spec *spec, struct error *err)
     for (size_t i = 0; i < array_size(members); i++)
         if ((rc = check_member(&members[i], spec, err)))
             return rc;
-    if ((rc = check_packed(spec, err)) || (rc = check_training(spec, err)))
+    if ((rc = check_packed(spec, err)) || (rc = check_training(spec, err)) || (rc = check_share(spec, err)))
         return rc;
     if (!*spec->command.items[0])
         return error_set(err, EINVAL, "command is empty: say what to run");

@@ -30,6 +30,7 @@ struct job_spec {
     int64_t max_slowdown_permille; /* by sharing, at the most, as predicted; -1 = the daemon's default */
     int64_t mps_threads_percent;    /* under MPS, of each GPU's threads at the most; -1 = as configured */
     int64_t mps_memory_limit_bytes; /* under MPS, what the driver gives each process on a GPU; -1 = as configured */
+    char *share;                 /* "streams" or "mps": the only way in which it may share GPUs; NULL = any */
     bool exclusive;
     bool held;
     char *policy_word;           /* as written in a positional .rad file; kept, not enforced; may be NULL */

@@ -10,6 +10,7 @@ enum share_mode {
     SHARE_MODE_COUNT
 };
 
+enum share_mode share_mode_find(const char *name); /* SHARE_MODE_COUNT: there is none of that name */
 const char *share_mode_name(enum share_mode mode); /* "any", "streams", "mps", "exclusive"; "unknown" out of range */
 
 #endif

@@ -56,6 +56,10 @@ static void print_explanation(const json_t *reply)
     size_t i;
 
     printf("job %" PRId64 " is %s: %s\n", view_integer(reply, "id", 0), state, text);
+    if (view_text(reply, "last_end")) {
+        CLEANUP(free_ptr) char *last_end = view_safe_text(reply, "last_end");
+        printf("last run: %s\n", last_end);
+    }
     if (view_text(reply, "memory")) {
         CLEANUP(free_ptr) char *memory = view_safe_text(reply, "memory");
         printf("memory: %s\n", memory);

@@ -110,6 +110,17 @@ static void print_placements(const json_t *job)
     }
 }
 
+/* Only what is out of the ordinary. */
+static void print_sharing(const json_t *job)
+{
+    const char *wish = view_text(job, "share"), *way = view_text(job, "runs_by");
+
+    if (wish && strcmp(wish, "any") != 0)
+        line("Shares", "only by %s", strcmp(wish, "mps") == 0 ? "MPS" : "streams");
+    else if (way && strcmp(way, "mps") == 0)
+        line("Shares", "by MPS");
+}
+
 static void print_estimate(const json_t *estimate)
 {
     json_t *warning;
@@ -137,6 +148,7 @@ static void print_job(const json_t *job)
     print_state(job);
     line("GPUs", "%" PRId64 "%s", view_integer(job, "gpus", 0),
          view_true(job, "exclusive") ? ", exclusive (alone on them)" : "");
+    print_sharing(job);
     if (view_integer(job, "claim_bytes", -1) >= 0)
         line("Memory", "%s on each GPU (%s)", memory, source);
     else
@@ -152,6 +164,7 @@ static void print_job(const json_t *job)
         line("Ran", "%s", format_duration(ended - started, text));
     if (launches > 1 || crashes)
         line("Launches", "%" PRId64 ", out of GPU memory: %" PRId64, launches, crashes);
+    line_of(job, "Last run", "last_end");
     print_command(job);
     line_of(job, "Directory", "directory");
     line_of(job, "Output", "output");

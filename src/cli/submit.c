@@ -120,6 +120,8 @@ int submit_complete(struct job_spec *spec, const char *default_name, const struc
         replace(&spec->optimizer, xstrdup(options->optimizer));
     if (options->precision)
         replace(&spec->precision, xstrdup(options->precision));
+    if (options->share)
+        replace(&spec->share, xstrdup(options->share));
     spec->exclusive |= options->exclusive;
     spec->held |= options->hold;
     return job_spec_check(spec, err);

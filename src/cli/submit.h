@@ -20,6 +20,7 @@ struct submit_options {
     const char *capture;
     const char *optimizer;
     const char *precision;
+    const char *share;
     int64_t gpus;
     int64_t gpu_memory_bytes;
     int64_t max_slowdown_permille;

@@ -111,6 +111,7 @@ static void overlay(struct submit_options *under, const struct submit_options *o
     under->capture = over->capture ? over->capture : under->capture;
     under->optimizer = over->optimizer ? over->optimizer : under->optimizer;
     under->precision = over->precision ? over->precision : under->precision;
+    under->share = over->share ? over->share : under->share;
     under->gpus = over->gpus ? over->gpus : under->gpus;
     under->gpu_memory_bytes = over->gpu_memory_bytes >= 0 ? over->gpu_memory_bytes : under->gpu_memory_bytes;
     under->max_slowdown_permille =

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/share.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
@@ -21,6 +22,7 @@ enum {
     KEY_EXCLUSIVE,
     KEY_MPS_THREADS,
     KEY_MPS_MEMORY_LIMIT,
+    KEY_SHARE,
     KEY_CONDA,
     KEY_SUMMARY,
     KEY_CAPTURE,
@@ -40,6 +42,7 @@ static const struct argp_option options[] = {
     {"mps-threads", KEY_MPS_THREADS, "PERCENT", 0, "under MPS: most of a GPU's threads that it may use at a time", 1},
     {"mps-memory-limit", KEY_MPS_MEMORY_LIMIT, "SIZE", 0,
      "under MPS: GPU memory beyond which the driver gives it no more (default: any)", 1},
+    {"share", KEY_SHARE, "WAY", 0, "share GPUs only by streams or only by mps (default: as they are configured)", 1},
     {"hold", 'H', NULL, 0, "do not start it before carma release", 1},
     {"chdir", 'D', "DIR", 0, "directory to run in (default: this one)", 2},
     {"output", 'o', "FILE", 0, "its standard output; %j is the job's id (default: carma-%j.out)", 2},
@@ -72,6 +75,15 @@ static error_t take_memory(const char *what, const char *arg, int64_t *bytes, st
         return cli_bad_usage(state, "%s: %s", what, err.text);
     if (*bytes < 1 || *bytes > SPEC_MAX_GPU_MEMORY)
         return cli_bad_usage(state, "%s: %.40s is out of range: more than 0, at most 1024T", what, arg);
+    return 0;
+}
+
+static error_t take_share(const char *arg, struct argp_state *state)
+{
+    enum share_mode way = share_mode_find(arg);
+
+    if (way != SHARE_STREAMS && way != SHARE_MPS)
+        return cli_bad_usage(state, "--share '%.40s' is none of streams and mps (alone on its GPUs: --exclusive)", arg);
     return 0;
 }
 
@@ -136,6 +148,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_EXCLUSIVE:
         wanted->exclusive = true;
         return 0;
+    case KEY_SHARE:
+        wanted->share = arg;
+        return take_share(arg, state);
     case 'H':
         wanted->hold = true;
         return 0;

@@ -131,6 +131,8 @@ static char *ending(const json_t *job)
         return view_safe_text(job, "message");
     if (state_is(job, "CANCELLED"))
         return xstrdup(""); /* however it went then */
+    if (view_text(job, "last_end"))
+        return view_safe_text(job, "last_end");
     if (status > 128)
         return xasprintf("signal %" PRId64, status - 128);
     return status > 0 ? xasprintf("exit status %" PRId64, status) : xstrdup("");

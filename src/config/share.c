@@ -22,10 +22,8 @@ static char *next_word(char **at)
 
 static int parse_way(const char *text, enum share_mode *mode)
 {
-    for (*mode = SHARE_STREAMS; *mode < SHARE_MODE_COUNT; ++*mode)
-        if (strcmp(text, share_mode_name(*mode)) == 0)
-            return 0;
-    return -EINVAL;
+    *mode = share_mode_find(text);
+    return *mode == SHARE_ANY || *mode == SHARE_MODE_COUNT ? -EINVAL : 0;
 }
 
 static bool is_number(const char *text)

@@ -56,6 +56,9 @@ struct reason core_reason(const struct core *core, uint64_t job, int64_t now_ns)
 /* Why one GPU would not take the waiting job now, were it the head (REASON_NONE: it would). */
 struct reason core_gpu_reason(const struct core *core, uint64_t job, uint32_t gpu, int64_t now_ns);
 
+/* How the job would use the GPU, were it to take it (enum share_mode, never SHARE_ANY); SHARE_ANY: no such job or GPU. */
+uint32_t core_gpu_way(const struct core *core, uint64_t job, uint32_t gpu);
+
 /* The memory per GPU that would be booked for the waiting job if it were placed now (-1: nobody knows), and where that
  * figure comes from (enum claim_source; may be NULL). */
 int64_t core_claim(const struct core *core, const struct job *job, uint32_t *source);

@@ -123,11 +123,14 @@ static json_t *explain_gpu(const struct daemon *daemon, const struct job_view *v
 
     for (uint32_t i = 0; i < gpu->resident_count; i++)
         json_array_append_new(jobs, json_integer((json_int_t)gpu->residents[i]->id));
-    return json_pack("{s:I, s:s, s:I, s:o, s:o, s:s}", "index", (json_int_t)number, "uuid", gpu->uuid, "free_bytes",
-                     (json_int_t)gpu_free_bytes(daemon->core, gpu), "sm_activity_permille",
+    return json_pack("{s:I, s:s, s:I, s:s, s:o, s:o, s:s}", "index", (json_int_t)number, "uuid", gpu->uuid, "free_bytes",
+                     (json_int_t)gpu_free_bytes(daemon->core, gpu), "share",
+                     share_mode_name(gpu->share == SHARE_ANY ? SHARE_STREAMS : gpu->share), "sm_activity_permille",
                      gpu->smact_permille >= 0 ? json_integer(gpu->smact_permille) : json_null(), "jobs", jobs,
                      "verdict",
-                     reason.code == REASON_NONE ? "would take it" : reason_format(&reason, now_ns, text));
+                     reason.code != REASON_NONE ? reason_format(&reason, now_ns, text)
+                     : core_gpu_way(daemon->core, view->id, number) == SHARE_MPS ? "would take it, by MPS"
+                                                                                : "would take it");
 }
 
 /* What to say of a job that does not wait. */
@@ -137,7 +140,10 @@ static char *sentence_of(const struct job_view *view)
     case JOB_PLACED:
         return xstrdup("is being started");
     case JOB_RUNNING:
-        return xasprintf("runs%s", view->recovery ? ", after it ran out of GPU memory" : "");
+        return xasprintf("runs%s%s", view->runs_by == SHARE_ANY ? "" : ", ",
+                         view->runs_by == SHARE_MPS       ? "by MPS"
+                         : view->runs_by == SHARE_STREAMS ? "by streams"
+                                                          : "alone on its GPUs");
     case JOB_STOPPING:
         return xstrdup("is being stopped");
     case JOB_GPU_OOM:
@@ -163,6 +169,7 @@ static void get_explanation(struct daemon *daemon, struct http_request *request,
     struct reason reason = core_reason(daemon->core, view->id, now_ns);
     CLEANUP(free_ptr) char *sentence = NULL;
     CLEANUP(free_ptr) char *memory = job_view_memory_text(view, daemon->core);
+    CLEANUP(free_ptr) char *last_end = job_view_last_end(view, daemon->core);
     char text[REASON_TEXT];
     json_t *gpus = json_array();
 
@@ -171,9 +178,10 @@ static void get_explanation(struct daemon *daemon, struct http_request *request,
     for (uint32_t i = 0; reason.code != REASON_NONE && i < core_gpu_count(daemon->core); i++)
         json_array_append_new(gpus, explain_gpu(daemon, view, i, now_ns));
     http_reply(request, 200,
-               json_pack("{s:I, s:s, s:o, s:s, s:s, s:o, s:o}", "id", (json_int_t)view->id, "state",
+               json_pack("{s:I, s:s, s:o, s:s, s:s?, s:s, s:o, s:o}", "id", (json_int_t)view->id, "state",
                          job_state_name(view->state), "reason", reason_to_json(&reason, now_ns), "text",
-                         sentence ? sentence : reason_format(&reason, now_ns, text), "memory", memory, "estimate",
+                         sentence ? sentence : reason_format(&reason, now_ns, text), "last_end",
+                         last_end, "memory", memory, "estimate",
                          job_view_estimate_to_json(view), "gpus", gpus));
 }
 

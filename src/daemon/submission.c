@@ -100,6 +100,7 @@ static void set_wants(const struct config *config, const struct job_spec *spec, 
                                        .smact_permille = estimate->smact_permille,
                                        .max_slowdown_permille =
                                            spec->max_slowdown_permille < 0 ? 0 : (int32_t)spec->max_slowdown_permille,
+                                       .share = spec->share ? share_mode_find(spec->share) : SHARE_ANY,
                                        .exclusive = spec->exclusive,
                                        .held = spec->held};
     set_claim(config, spec, estimate, wants);

@@ -82,6 +82,7 @@ static void fold_placed(struct job_view *view, const struct record_placed *place
 {
     view->launches++;
     view->recovery = placed->recovery;
+    view->runs_by = placed->share;
     view->claim_bytes = placed->claim_bytes;
     view->started_ns = -1;
     view->share = placed->share;
@@ -177,6 +178,65 @@ void views_forget(struct views *views, size_t most)
         HASH_DEL(views->jobs, view);
         job_view_free(view);
     }
+}
+
+/* ---- Words ---- */
+
+static const char *end_in_words(const struct job_view *view)
+{
+    switch (view->exit.cause) {
+    case EXIT_GPU_OOM:
+        return view->state == JOB_FAILED || (!job_state_ended(view->state) && !view->recovery)
+                   ? "it printed that GPU memory ran out, which the memory in use does not bear out"
+                   : "GPU memory ran out";
+    case EXIT_GPU_HANDLE:
+        return view->state == JOB_FAILED ? "a GPU library could not be set up, though GPU memory was free"
+                                         : "a GPU library could not allocate its memory";
+    case EXIT_HOST_OOM:
+        return "the host's memory ran out";
+    case EXIT_MPS_FAULT:
+        return "another client of its MPS server failed";
+    case EXIT_GPU_ERROR:
+        return "its GPU failed";
+    case EXIT_TIMEOUT:
+        return "its time limit had passed";
+    default:
+        return NULL;
+    }
+}
+
+/* What its last run is known to have needed on one of its GPUs, which no GPU has; 0: nothing of the kind. */
+static int64_t hopeless_bytes(const struct job_view *view, const struct core *core, int64_t *largest_bytes)
+{
+    int64_t peak = 0;
+
+    *largest_bytes = 0;
+    for (uint32_t i = 0; i < view->placement_count; i++)
+        if (view->placements[i].observed_bytes > peak)
+            peak = view->placements[i].observed_bytes;
+    for (uint32_t i = 0; i < core_gpu_count(core); i++)
+        if (core_gpu(core, i)->total_bytes > *largest_bytes)
+            *largest_bytes = core_gpu(core, i)->total_bytes;
+    if (view->state != JOB_GPU_OOM || view->exit.requested_bytes < 0 ||
+        view->exit.requested_bytes <= *largest_bytes - peak)
+        return 0;
+    return view->exit.requested_bytes > INT64_MAX - peak ? INT64_MAX : peak + view->exit.requested_bytes;
+}
+
+char *job_view_last_end(const struct job_view *view, const struct core *core)
+{
+    const char *words = view->exited ? end_in_words(view) : NULL;
+    char needed[UNITS_TEXT], largest[UNITS_TEXT];
+    int64_t largest_bytes, needed_bytes = hopeless_bytes(view, core, &largest_bytes);
+
+    if (!words)
+        return NULL;
+    if (needed_bytes)
+        return xasprintf("%s: it needs at least %s, the largest GPU has %s", words, format_bytes(needed_bytes, needed),
+                         format_bytes(largest_bytes, largest));
+    if (job_state_ended(view->state))
+        return xstrdup(words);
+    return xasprintf("%s; it is tried again %s", words, view->recovery ? "before the queue" : "in its turn");
 }
 
 /* ---- JSON ---- */
@@ -283,6 +343,7 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     struct reason reason = core_reason(core, view->id, now_ns);
     uint32_t claim_source;
     int64_t claim_bytes = job_view_claim(view, core, &claim_source);
+    CLEANUP(free_ptr) char *last_end = job_view_last_end(view, core);
     json_t *json = json_object();
 
     json_object_set_new(json, "id", json_integer((json_int_t)view->id));
@@ -294,6 +355,9 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "gpus", json_integer(view->wants.gpus));
     json_object_set_new(json, "claim_bytes", known(claim_bytes, claim_bytes >= 0));
     json_object_set_new(json, "claim_source", json_string(claim_source_name(claim_source)));
+    json_object_set_new(json, "share", json_string(share_mode_name(view->wants.share)));
+    json_object_set_new(json, "runs_by",
+                        view->runs_by ? json_string(share_mode_name(view->runs_by)) : json_null());
     json_object_set_new(json, "exclusive", json_boolean(view->wants.exclusive));
     json_object_set_new(json, "recovery", json_boolean(view->recovery));
     json_object_set_new(json, "crashes", json_integer(view->crashes));
@@ -305,6 +369,7 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "exit_status", known(view->exit.status, view->exited));
     json_object_set_new(json, "exit_cause",
                         view->exited ? json_string(exit_cause_name(view->exit.cause)) : json_null());
+    json_object_set_new(json, "last_end", text_or_null(last_end));
     json_object_set_new(json, "message", text_or_null(view->message));
     json_object_set_new(json, "gpu_ns", json_integer(job_view_gpu_ns(view, now_ns)));
     json_object_set_new(json, "modelled_energy_mj", known(view->energy_mj, view->launches > 0));

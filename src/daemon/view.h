@@ -23,6 +23,7 @@ struct job_view {
     uint32_t crashes;
     uint32_t launches;
     int64_t claim_bytes;
+    uint32_t runs_by; /* enum share_mode, of the last or current launch; SHARE_ANY: there was none */
     int64_t submitted_ns;
     int64_t first_started_ns; /* -1: never */
     int64_t started_ns;       /* of the last launch; -1: never, or not yet */
@@ -67,6 +68,10 @@ int64_t job_view_gpu_ns(const struct job_view *view, int64_t now_ns);
 
 /* What is booked for the job on each GPU, or would be if it were placed now; -1: not known. */
 int64_t job_view_claim(const struct job_view *view, const struct core *core, uint32_t *source);
+
+/* How its last run ended where that was not its own doing or for want of memory, and what followed; NULL: nothing of
+ * that kind. Owned by the caller. */
+char *job_view_last_end(const struct job_view *view, const struct core *core);
 
 /* "8.4 GiB on each GPU: estimated 8.4 GiB by replay (...) from ..."; owned by the caller. */
 char *job_view_memory_text(const struct job_view *view, const struct core *core);

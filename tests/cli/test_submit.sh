@@ -18,6 +18,7 @@ cat >run.sh <<'SCRIPT'
 # a comment
 #CARMA -J "from the script" --gpus 2   # two
 #CARMA --gpu-memory 12G -o logs/%j.txt
+#CARMA --share streams
 #CARMA --summary summary.txt --optimizer adamw --precision tf32 --batch-size 3
 
 echo "#CARMA --gpus 9"
@@ -32,7 +33,7 @@ model: summary.txt
 batch_size: 32
 capture: step.capture
 optimizer: adafactor
-policy: exclusive
+share: mps
 JOB
 printf 'Total params: 5\n' >summary.txt
 printf 'carma-capture 1\n' >step.capture
@@ -72,14 +73,15 @@ expect_status 0
 expect_sent '["summary.txt", null, "momentum", "tf32", 3]' summary_name capture_name optimizer precision batch_size
 expect_output 'submitted job 6 (from the script)'
 expect_sent "[[\"/bin/sh\", \"-eu\", \"$T/jobs/run.sh\"], \"$T/jobs/logs/%j.txt\"]" command output
-expect_sent '["from the script", 1, 12884901888]' name gpus gpu_memory_bytes
+expect_sent '["from the script", 1, 12884901888, "streams"]' name gpus gpu_memory_bytes share
 
 # A job file, from elsewhere: what it names is relative to itself. --wait passes the job's status on.
 cd "$T" || exit 99
 run submit -W jobs/small.rad
 expect_status 4
-expect_sent "[\"small\", \"torch\", \"$T/jobs\", \"summary.txt\", \"Total params: 5\\n\", 32, true]" \
+expect_sent "[\"small\", \"torch\", \"$T/jobs\", \"summary.txt\", \"Total params: 5\\n\", 32, false]" \
     name conda_environment directory summary_name summary batch_size exclusive
+expect_sent '["mps"]' share
 expect_sent '["step.capture", "carma-capture 1\n", "adafactor", null]' capture_name capture optimizer precision
 # Several files are one request.
 run submit --parsable jobs/small.rad jobs/run.sh
@@ -103,6 +105,8 @@ expect_error 1 "capture" submit --capture nowhere.capture -- true
 head -c 8388609 /dev/zero | tr '\0' x >large.txt
 expect_error 1 "model summary 'large.txt' is too large: at most 8 MiB" submit --summary large.txt -- true
 expect_error 1 "capture 'large.txt' is too large: at most 8 MiB" submit --capture large.txt -- true
+expect_error 2 "--share 'mig' is none of streams and mps" submit --share mig -- true
+expect_error 1 "an exclusive job shares no GPU: leave exclusive or share mps out" submit --share mps --exclusive -- true
 expect_error 2 "optimizer 'lion'" submit --optimizer lion -- true
 expect_error 2 "precision 'fp8'" submit --precision fp8 -- true
 printf '#!/bin/sh\n\n#CARMA --gpus two\n' >bad.sh

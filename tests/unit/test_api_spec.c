@@ -54,6 +54,7 @@ static void fill(struct job_spec *spec)
     spec->conda_environment = xstrdup("tf");
     spec->gpus = 2;
     spec->gpu_memory_bytes = 12 * GIB;
+    spec->share = xstrdup("streams");
     spec->exclusive = true;
     spec->held = true;
     spec->policy_word = xstrdup("exclusive");
@@ -117,6 +118,7 @@ static void test_defaults(void **state)
                 spec.mps_memory_limit_bytes == -1 && spec.batch_size == -1 && spec.recorded_bytes[SPEC_MEASURED] == -1);
     assert_false(spec.exclusive || spec.held);
     assert_null(spec.error);
+    assert_null(spec.share);
     assert_null(spec.summary);
     job_spec_release(&spec);
 }
@@ -156,6 +158,9 @@ static void test_refused(void **state)
     refuse("{" MINIMAL ",\"gpu_memory_bytes\":-1}", "gpu_memory_bytes -1 is negative: leave it out if it is not known");
     refuse("{" MINIMAL ",\"gpu_memory_bytes\":1125899906842625}",
            "gpu_memory_bytes 1125899906842625 is out of range: 1 to 1125899906842624");
+    refuse("{" MINIMAL ",\"share\":\"any\"}", "share 'any' is not known: streams or mps, or leave it out");
+    refuse("{" MINIMAL ",\"share\":\"mps\",\"exclusive\":true}", 
+           "an exclusive job shares no GPU: leave exclusive or share mps out");
     refuse("{" MINIMAL ",\"max_slowdown_permille\":999}", "max_slowdown_permille 999 is out of range: 1000 to 1000000");
     refuse("{" MINIMAL ",\"batch_size\":0}", "batch_size 0 is out of range: 1 to 1099511627776");
     refuse("{" MINIMAL ",\"precision\":\"fp8\"}", "precision 'fp8' is not known: fp32, tf32 or amp");
