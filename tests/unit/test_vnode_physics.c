@@ -134,6 +134,44 @@ static void mixed_is_time_sharing(void **state)
     assert_true(expected[0] < 0.8 / 1.1); /* and MPS would have given more */
 }
 
+/* Clients of two control daemons: each daemon's server has its own context, so they take turns. */
+static void two_daemons_are_time_sharing(void **state)
+{
+    double expected[2], a[] = {0.6, 0.5};
+
+    job(0, 0.6, 0, 100, true)->mps_domain = 1;
+    job(0, 0.5, 0, 100, true)->mps_domain = 2;
+    physics_advance(&file, &bank, at(1));
+    contention_rates(&contention_default, SHARE_STREAMS, 2, a, expected);
+    assert_near(bank.slots[0].rate, expected[0], 1e-12);
+    assert_near(bank.slots[1].rate, expected[1], 1e-12);
+}
+
+/* Two under MPS on 2 of 7 slices, and one on another instance: 0.5 asks more than the two slices have (0.286), 0.1 is 0.35
+ * of them; they share what there is as on a GPU of that size, and the third knows nothing of it. */
+static void an_instance_is_a_small_gpu(void **state)
+{
+    double small[] = {1, 0.1 * 7 / 2}, shared[2], alone = 2.0 / 7 / 0.5;
+
+    file.gpus[0].mig = 1;
+    file.gpus[0].instance_count = 2;
+    file.gpus[0].instances[0].slices = 2;
+    file.gpus[0].instances[1].slices = 3;
+    job(0, 0.5, 0, 1000, true)->uses[0].instance = 1;
+    job(0, 0.1, 0, 1000, true)->uses[0].instance = 1;
+    job(0, 0.3, 0, 1000, true)->uses[0].instance = 2;
+    physics_advance(&file, &bank, at(10));
+    contention_rates(&contention_default, SHARE_MPS, 2, small, shared);
+    assert_near(bank.slots[0].rate, alone * shared[0], 1e-12);
+    assert_near(bank.slots[1].rate, shared[1], 1e-12);
+    assert_near(bank.slots[2].rate, 1, 1e-12);
+    assert_near(bank.gpus[0].instances[0].sm_activity, 1, 1e-12); /* one of them alone would fill it */
+    assert_near(bank.gpus[0].instances[1].sm_activity_ns, 0.3 * 7 / 3 * 10 * SEC, 1e3);
+    assert_near(bank.gpus[0].sm_activity, 2.0 / 7 + 0.3, 1e-12);
+    assert_int_equal(physics_instance_used_bytes(&bank, 0, 1), 2 * GIB);
+    assert_int_equal(physics_used_bytes(&bank, 0), 3 * GIB);
+}
+
 static void clock_that_goes_back_adds_nothing(void **state)
 {
     struct node_slot *slot = job(0, 0.5, 0, 100, true);
@@ -168,6 +206,8 @@ int main(void)
         cmocka_unit_test_setup(looks_do_not_matter, setup),
         cmocka_unit_test_setup(several_gpus_run_at_the_slowest, setup),
         cmocka_unit_test_setup(mixed_is_time_sharing, setup),
+        cmocka_unit_test_setup(two_daemons_are_time_sharing, setup),
+        cmocka_unit_test_setup(an_instance_is_a_small_gpu, setup),
         cmocka_unit_test_setup(clock_that_goes_back_adds_nothing, setup),
         cmocka_unit_test_setup(damage_does_not_hang, setup),
     };
