@@ -107,7 +107,7 @@ tells 2 "option '--state' requires an argument" "$PREFIX/bin/carmad" --state
 tells 2 "unknown key 'foo'" "$PREFIX/bin/carmad" --set foo=1
 tells 1 "wrong.conf:2: unknown key 'foo'" "$PREFIX/bin/carmad" --config wrong.conf
 tells 1 "CARMA_TIME_SCALE 'x'" env CARMA_TIME_SCALE=x "$PREFIX/bin/carmad"
-tells 2 "say 'create' or 'show'" "$PREFIX/bin/carma-vnode" mend
+tells 2 "say 'create', 'show', 'inject' or 'clear'" "$PREFIX/bin/carma-vnode" mend
 tells 2 "--seconds 'nan' is not a number" "$PREFIX/bin/carma-train" --seconds nan
 
 "$PREFIX/bin/carmad" --version | grep -qx "carmad $("$CARMA" --version | sed 's/.* //')" || fail "carmad --version"
