@@ -66,7 +66,7 @@ struct collocate_run {
 struct collocate_plan {
     struct collocate_command *commands;
     size_t command_count;
-    struct collocate_run *runs; /* the baselines first */
+    struct collocate_run *runs; /* each command's baseline before what is held against it */
     size_t run_count;
 };
 

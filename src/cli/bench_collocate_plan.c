@@ -192,8 +192,6 @@ int collocate_plan_runs(struct collocate_plan *plan, unsigned int modes, uint64_
     for (size_t command = 0; command < plan->command_count; command++) {
         add_uniform(plan, COLLOCATE_STREAMS, command, 1);
         plan->runs[plan->run_count - 1].alone = true;
-    }
-    for (size_t command = 0; command < plan->command_count; command++) {
         for (enum collocate_mode mode = 0; mode < COLLOCATE_MODES; mode++) {
             for (size_t degree = 1; degree <= COLLOCATE_JOBS_MAX; degree++) {
                 bool baseline = mode == COLLOCATE_STREAMS && degree == 1;
@@ -233,8 +231,8 @@ void collocate_plan_release(struct collocate_plan *plan)
 
 static const struct collocate_run *alone_run(const struct collocate_plan *plan, size_t command)
 {
-    for (size_t i = 0; i < plan->run_count && plan->runs[i].alone; i++) {
-        if (plan->runs[i].jobs[0].command == command)
+    for (size_t i = 0; i < plan->run_count; i++) {
+        if (plan->runs[i].alone && plan->runs[i].jobs[0].command == command)
             return plan->runs[i].result == COLLOCATE_OK ? &plan->runs[i] : NULL;
     }
     return NULL;

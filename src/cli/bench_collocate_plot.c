@@ -21,7 +21,7 @@ static const struct {
 } panels[QUANTITIES] = {
     [EPOCH] = {"time per epoch, mean of the jobs", "s"},
     [THROUGHPUT] = {"throughput, alone = 1", NULL},
-    [TOTAL] = {"time until all are done, of one after another", "%"},
+    [TOTAL] = {"total time, of one after another", "%"},
     [ACTIVITY] = {"SM activity", "%"},
     [MEMORY] = {"GPU memory, highest", "GiB"},
     [PCIE] = {"traffic from the host", "GB/s"},
@@ -59,11 +59,22 @@ static double value_of(const struct collocate_plan *plan, const struct collocate
     }
 }
 
-/* What stands side by side: the runs of one label, a bar for each mode. */
+/* What stands side by side: the runs of one label, a bar for each mode of which there are results. */
 struct groups {
     const char **labels; /* borrowed from the runs */
     size_t count;
+    bool modes[COLLOCATE_MODES];
+    size_t mode_count;
 };
+
+static size_t place_of(const struct groups *groups, enum collocate_mode mode)
+{
+    size_t place = 0;
+
+    for (enum collocate_mode m = 0; m < mode; m++)
+        place += groups->modes[m];
+    return place;
+}
 
 static size_t group_of(const struct groups *groups, const char *label)
 {
@@ -86,7 +97,7 @@ static void draw_panel(struct svg *svg, const struct collocate_plan *plan, const
                               .y_label = panels[quantity].unit,
                               .x_names = groups->labels,
                               .x_name_count = groups->count};
-    double highest = 0, bar = 0.8 / COLLOCATE_MODES;
+    double highest = 0, bar = 0.8 / (double)groups->mode_count;
 
     for (size_t i = 0; i < plan->run_count; i++) {
         if (plan->runs[i].result == COLLOCATE_OK)
@@ -97,13 +108,14 @@ static void draw_panel(struct svg *svg, const struct collocate_plan *plan, const
     for (size_t i = 0; i < plan->run_count; i++) {
         const struct collocate_run *run = &plan->runs[i];
         double value = run->result == COLLOCATE_OK ? value_of(plan, run, quantity) : NAN;
-        double x = (double)group_of(groups, run->label) + 0.1 + bar * (double)run->mode;
+        size_t place = place_of(groups, run->mode);
+        double x = (double)group_of(groups, run->label) + 0.1 + bar * (double)place;
         if (isnan(value))
             continue;
         CLEANUP(free_ptr)
         char *tip = xasprintf("%s, %s: %.4g %s", run->label, run->alone ? "alone" : collocate_mode_name(run->mode),
                               value, panels[quantity].unit ? panels[quantity].unit : "");
-        svg_box(svg, &panel, x, 0, x + bar, value, svg_colour(run->mode), tip);
+        svg_box(svg, &panel, x, 0, x + bar, value, svg_colour(place), tip);
     }
 }
 
@@ -125,10 +137,17 @@ int collocate_plot(const struct collocate_plan *plan, const char *path, struct e
 
     for (size_t i = 0; i < plan->run_count; i++) {
         const char *label = plan->runs[i].label;
-        if (plan->runs[i].result != COLLOCATE_OK || group_of(&groups, label) < groups.count)
+        if (plan->runs[i].result != COLLOCATE_OK)
+            continue;
+        groups.modes[plan->runs[i].mode] = true;
+        if (group_of(&groups, label) < groups.count)
             continue;
         longest = strlen(label) > longest ? strlen(label) : longest;
         labels[groups.count++] = label;
+    }
+    for (enum collocate_mode mode = 0; mode < COLLOCATE_MODES; mode++) {
+        if (groups.modes[mode])
+            modes[groups.mode_count++] = collocate_mode_name(mode);
     }
     for (enum quantity q = 0; q < QUANTITIES; q++)
         shown += has_data(plan, q);
@@ -138,9 +157,7 @@ int collocate_plot(const struct collocate_plan *plan, const char *path, struct e
     CLEANUP(svg_free_at)
     struct svg *svg = svg_new(ACROSS * step_x + 20, (double)down * step_y + 60, "Training jobs that share a GPU");
 
-    for (enum collocate_mode mode = 0; mode < COLLOCATE_MODES; mode++)
-        modes[mode] = collocate_mode_name(mode);
-    svg_legend(svg, MARGIN_PX, 44, modes, COLLOCATE_MODES);
+    svg_legend(svg, MARGIN_PX, 44, modes, groups.mode_count);
     for (enum quantity q = 0; q < QUANTITIES; q++) {
         if (!has_data(plan, q))
             continue;

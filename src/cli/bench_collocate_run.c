@@ -33,7 +33,7 @@ struct process {
     FILE *log;
     char line[LINE_MAX_BYTES]; /* of output, not ended yet */
     size_t line_length;
-    char last_line[160];
+    char last_line[120];
     int64_t *marks; /* owned: when its epochs ended */
     size_t mark_count, mark_capacity;
     char room[16384];
