@@ -53,7 +53,8 @@ static json_t *run_json(const struct collocate_plan *plan, const struct collocat
     const struct collocate_figures *figures = &run->figures;
     json_t *object = json_pack("{s:s, s:b, s:s, s:i, s:s, s:o}", "mode", collocate_mode_name(run->mode), "alone",
                                run->alone, "jobs", run->label, "degree", (int)run->count, "result",
-                               result_names[run->result], "reason", *run->reason ? json_string(run->reason) : json_null());
+                               result_names[run->result], "reason",
+                               *run->reason ? json_string(run->reason) : json_null());
     double throughput = collocate_throughput(plan, run), serial_s = collocate_serial_s(plan, run);
 
     if (run->result == COLLOCATE_SKIPPED)

@@ -27,6 +27,7 @@ struct play_options {
     const char *trace;
     const char *workloads;
     const char *output_dir;
+    const char *program;
     bool estimates;
     bool json;
     double jitter;
@@ -36,7 +37,7 @@ struct play_options {
 #define JITTER_MAX 0.3 /* as carma-train has it */
 #define SEED_MAX   1000000000
 
-enum { KEY_WORKLOADS = 0x200, KEY_ESTIMATES, KEY_JITTER, KEY_SEED, KEY_OUTPUT_DIR };
+enum { KEY_WORKLOADS = 0x200, KEY_ESTIMATES, KEY_JITTER, KEY_SEED, KEY_OUTPUT_DIR, KEY_PROGRAM };
 
 static const struct argp_option options[] = {
     {"workloads", KEY_WORKLOADS, "FILE", 0, "the workloads that the trace names (default: the installed ones)", 0},
@@ -45,6 +46,7 @@ static const struct argp_option options[] = {
     {"jitter", KEY_JITTER, "F", 0, "vary run times by a normal factor with this standard deviation, e.g. 0.03", 0},
     {"seed", KEY_SEED, "N", 0, "of the jitter (default 1): the same seed gives the same run times", 0},
     {"output-dir", KEY_OUTPUT_DIR, "DIR", 0, "where the jobs run and write; new or empty (default: a new one)", 0},
+    {"program", KEY_PROGRAM, "FILE", 0, "what each job runs, with carma-train's options (default: carma-train)", 0},
     {"json", CLI_JSON_KEY, NULL, 0, "print the report as JSON, for carma compare", 0},
     {0},
 };
@@ -77,6 +79,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return parse_integer(arg, 0, SEED_MAX, &play->seed, &err) ? cli_bad_usage(state, "seed: %s", err.text) : 0;
     case KEY_OUTPUT_DIR:
         play->output_dir = arg;
+        return 0;
+    case KEY_PROGRAM:
+        play->program = arg;
         return 0;
     case CLI_JSON_KEY:
         play->json = true;
@@ -266,24 +271,37 @@ static int stop(struct play *play, int rc, const struct error *err)
     return rc == -EINTR ? 128 + (int)play_interrupted : CLI_FAILURE;
 }
 
+/* What the jobs run; an absolute path, owned by the caller. */
+static int find_program(const char *given, char **program, struct error *err)
+{
+    *program = given ? realpath(given, NULL) : install_path("bin/carma-train");
+    if (*program && access(*program, X_OK) == 0)
+        return 0;
+    if (given)
+        return error_set(err, errno, "--program %s: %s", given, strerror(errno));
+    return error_set(err, errno, "%s: %s: the jobs of a trace run it; install carma as a whole", *program,
+                     strerror(errno));
+}
+
 static int play_trace(struct cli *cli, const struct play_options *wanted, const char *path,
                       const struct workloads *known, const struct trace *trace)
 {
     CLEANUP(json_release) json_t *status = NULL;
     CLEANUP(free_ptr) char *directory = NULL;
     CLEANUP(free_ptr) char *workloads = wanted->workloads ? realpath(wanted->workloads, NULL) : NULL;
-    CLEANUP(free_ptr) char *train = install_path("bin/carma-train");
-    struct play play = {.cli = cli, .train = train, .interactive = isatty(STDERR_FILENO)};
+    CLEANUP(free_ptr) char *train = NULL;
+    struct play play = {.cli = cli, .interactive = isatty(STDERR_FILENO)};
     struct error err;
     int result;
 
-    if (access(train, X_OK))
-        return cli_fail("%s: %s: the jobs of a trace run it; install carma as a whole", train, strerror(errno));
+    if (find_program(wanted->program, &train, &err))
+        return cli_fail("%s", err.text);
     if (cli_call(cli, "GET", "/v1/status", NULL, &status, &err))
         return cli_fail("%s", err.text);
     if (check_gpus(wanted->trace, trace, view_integer(status, "gpus", 0), &err) ||
         make_directory(wanted->output_dir, &directory, &err))
         return cli_fail("%s", err.text);
+    play.train = train;
     play.directory = directory;
     play.estimates = wanted->estimates;
     play.jitter = wanted->jitter;

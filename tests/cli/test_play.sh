@@ -56,6 +56,8 @@ expect_error 1 "large.csv:2: workload 'resnet' needs 3 GPUs, the node has 2" pla
 printf 'vc,submit_s,gpus,duration_s_v100\na,0,1,60\n' >"$T/philly.csv"
 expect_error 1 "philly.csv: its jobs have no workloads: give them some with carma trace build" play "$T/philly.csv"
 expect_error 1 "is not empty" play --output-dir "$T" "$T/two.csv"
+expect_error 1 "--program $T/none: No such file" play --program "$T/none" "$T/two.csv"
+expect_error 1 "--program $T/two.csv: Permission denied" play --program "$T/two.csv" "$T/two.csv"
 [ -e "$T/answers.json.posts" ] && fail "something was submitted before all was checked"
 
 run play --estimates --jitter 0.03 --seed 2 --output-dir "$T/out1" --json "$T/two.csv"
@@ -93,8 +95,13 @@ for width in 80 120; do
 done
 
 # A refusal in the middle: what was submitted is cancelled, and it is told.
-run play --output-dir "$T/out2" "$T/two.csv"
+printf '#!/bin/sh\n' >"$T/train.sh"
+chmod +x "$T/train.sh"
+cd "$T" || exit 99
+run play --output-dir "$T/out2" --program train.sh "$T/two.csv"
 expect_status 1
+tail -n 1 "$T/answers.json.posts" | grep -qF "\"command\": [\"$T/train.sh\", \"--workload\"" ||
+    fail "$said: another program: $(tail -n 1 "$T/answers.json.posts")"
 grep -q '^carma: no more of that$' "$T/err" || fail "$said: $(cat "$T/err")"
 grep -q '^carma: stopped after 0 of 2 jobs' "$T/err" || fail "$said: $(cat "$T/err")"
 finish
