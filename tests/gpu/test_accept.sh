@@ -1,0 +1,47 @@
+#!/bin/sh
+# Usage: test_accept.sh PREFIX
+# The acceptance script on a virtual node: what it finds there, and that it says so when something is broken and goes on.
+set -u
+prefix=$1
+T=$(mktemp -d) || exit 99
+trap 'rm -rf "$T"' EXIT
+failures=0
+
+fail() {
+    echo "FAILED: $*" >&2
+    failures=$((failures + 1))
+}
+
+"$prefix/share/carma/gpu/accept" --quick --virtual "$T/report" 2>"$T/err" || fail "status $?: $(cat "$T/err")"
+python3 - "$T/report" <<'PYTHON' || fail "the report is not as it should be: $(cat "$T/err")"
+import json, pathlib, sys
+folder = pathlib.Path(sys.argv[1])
+report = json.loads((folder / "accept.json").read_text())
+results = {check["name"]: check for check in report["checks"]}
+assert len(results) == len(report["checks"]), "two checks of one name"
+right = ["carma-monitor reads the GPUs", "a foreign process is shown", "by its pid", "SM activity responds to load",
+         "memory responds to load", "streams: 2 at once", "job 1 completes", "a job runs out of GPU memory",
+         "it is tried again and completes", "trace, exclusive: all complete", "trace, shared: all complete",
+         "no process is left", "no memory is left"]
+for name in right:
+    assert results[name]["result"] == "ok", results[name]
+assert all(check["result"] != "failed" for check in report["checks"])
+assert all(check["reason"] for check in report["checks"] if check["result"] == "skipped"), "skipped without a reason"
+assert results["readings"]["reason"] == "no nvidia-smi on a virtual node"
+assert sum(results["a job runs out of GPU memory"]["figures"]["crashes"]) >= 1
+assert results["streams: 2 at once"]["figures"]["throughput"] > 1
+assert "virtual" in report["facts"]["machine"] and report["facts"]["gpu"] == "NVIDIA H200"
+text = (folder / "accept.md").read_text()
+assert "0 failed" in text and "| streams: 2 at once | ok |" in text
+PYTHON
+
+# A bundle whose jobs cannot be started: found, told, and the rest goes on.
+mkdir "$T/broken"
+cp -a "$prefix/bin" "$prefix/lib" "$prefix/share" "$T/broken"
+rm "$T/broken/lib/carma/carma-shepherd"
+"$T/broken/share/carma/gpu/accept" --quick --virtual "$T/broken-report" 2>"$T/err"
+[ $? -eq 1 ] || fail "a broken bundle passes: $(cat "$T/err")"
+grep -q '^failed *job 1 completes: ' "$T/err" || fail "jobs that cannot start are not told: $(cat "$T/err")"
+grep -q '^ok *streams: 2 at once' "$T/err" || fail "the other checks were not made: $(cat "$T/err")"
+grep -q '^ok *no process is left' "$T/err" || fail "something is left: $(cat "$T/err")"
+exit "$((failures > 0))"
