@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/strbuf.h"
+#include "gpu/mps_domain.h"
 #include "gpu/reading.h"
 
 #define COLLOCATE_JOBS_MAX      48 /* at once: what one MPS server takes */
@@ -131,16 +132,22 @@ const struct gpu_reading *collocate_watch_find(const struct collocate_watch *wat
 
 /* ---- MPS (bench_collocate_mps.c) ---- */
 
-/* A control daemon of our own for one GPU, with directories of its own. */
+/* A domain of our own for one GPU. Zero-initialise. */
 struct collocate_mps {
-    char *program;   /* nvidia-cuda-mps-control */
-    char *directory; /* holds `pipe` and `log`; NULL: not started */
-    char *pipe;
-    pid_t pid;
+    uv_loop_t *loop;
+    struct mps_domain *domain;
+    char *directory; /* owned; all that the domain has is in it */
+    const char *pipe;
+    enum mps_phase phase;
+    bool answered;
+    int status;
+    struct error err;
 };
 
-int collocate_mps_start(struct collocate_mps *mps, const char *program, const char *gpu, struct error *err);
-/* Asks it to quit, kills it where it does not within 10 s, and removes its directories. */
+/* Returns once a server serves us, or says why none does. To be stopped in both cases. */
+int collocate_mps_start(struct collocate_mps *mps, uv_loop_t *loop, const char *program, const char *gpu,
+                        struct error *err);
+/* Has its daemon quit, waits for that, and removes its directory. */
 void collocate_mps_stop(struct collocate_mps *mps);
 
 /* ---- One run (bench_collocate_run.c) ---- */

@@ -1,13 +1,8 @@
-/* An MPS control daemon for the runs under MPS: in the foreground, a child of ours, with directories of its own, so
- * that a machine's own daemon is neither used nor disturbed. */
+/* An MPS domain for one run: a control daemon with directories of its own, so that a machine's own daemon is neither used
+ * nor disturbed, and one run's faults do not reach the next. */
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -15,125 +10,99 @@
 #include "base/nodetime.h"
 #include "base/units.h"
 #include "cli/bench_collocate.h"
+#include "gpu/mps_domain.h"
 
-#define PATIENCE_NS (10 * NS_PER_SEC) /* wall clock */
-#define POLL_US     20000
+#define JOB           1
+#define START_WALL_NS (60 * NS_PER_SEC)
+#define STOP_WALL_NS  (30 * NS_PER_SEC)
+#define TICK_MS       20
+#define IDLE_MS       1 /* the run's end is known: nothing else will come */
 
-/* The program with our directories in its environment; `input`: a descriptor, or -1 for none. */
-static pid_t start_program(const struct collocate_mps *mps, const char *argument, const char *gpu, int input)
+static void on_phase(void *user, struct mps_domain *domain, enum mps_phase phase, const char *why)
 {
-    pid_t pid, parent = getpid();
-    CLEANUP(free_ptr) char *log = xasprintf("%s/log", mps->directory);
-    CLEANUP(free_ptr) char *output = xasprintf("%s/output", mps->directory);
+    struct collocate_mps *mps = user;
 
-    pid = fork();
-    if (pid != 0)
-        return pid;
-    int null = open("/dev/null", O_RDWR), file = open(output, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    sigset_t none;
-    dup2(input >= 0 ? input : null, STDIN_FILENO);
-    dup2(file >= 0 ? file : null, STDOUT_FILENO);
-    dup2(file >= 0 ? file : null, STDERR_FILENO);
-    close_range(3, ~0U, 0);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    setsid(); /* Ctrl-C is for us: the daemon is asked to quit once its clients have gone */
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    setenv("CUDA_MPS_PIPE_DIRECTORY", mps->pipe, 1);
-    setenv("CUDA_MPS_LOG_DIRECTORY", log, 1);
-    if (gpu)
-        setenv("CUDA_VISIBLE_DEVICES", gpu, 1);
-    if (getppid() == parent)
-        execl(mps->program, mps->program, argument, (char *)NULL);
-    _exit(127);
+    mps->phase = phase;
 }
 
-/* Whether it ended within the time. */
-static bool wait_end(pid_t pid, int64_t patience_ns)
+static void on_ready(void *user, uint64_t job, int status, const struct error *err)
 {
-    int64_t until_ns = nodetime_monotonic_wall_ns() + patience_ns;
+    struct collocate_mps *mps = user;
 
-    while (waitpid(pid, NULL, WNOHANG) == 0) {
-        if (nodetime_monotonic_wall_ns() > until_ns)
-            return false;
-        usleep(POLL_US);
-    }
-    return true;
+    mps->answered = true;
+    mps->status = status;
+    if (status)
+        mps->err = *err;
 }
 
-static int make_directories(struct collocate_mps *mps, struct error *err)
+static void on_tick(uv_timer_t *timer)
+{
+}
+
+/* Runs the loop until *done, or the time is over. */
+static bool run_until(uv_loop_t *loop, bool (*done)(const struct collocate_mps *mps), const struct collocate_mps *mps,
+                      int64_t patience_wall_ns)
+{
+    int64_t until_ns = nodetime_monotonic_wall_ns() + patience_wall_ns;
+    uv_timer_t tick;
+
+    uv_timer_init(loop, &tick);
+    uv_timer_start(&tick, on_tick, TICK_MS, TICK_MS);
+    while (!done(mps) && nodetime_monotonic_wall_ns() < until_ns)
+        uv_run(loop, UV_RUN_ONCE);
+    uv_close((uv_handle_t *)&tick, NULL);
+    uv_run(loop, UV_RUN_NOWAIT);
+    return done(mps);
+}
+
+static bool has_answered(const struct collocate_mps *mps)
+{
+    return mps->answered;
+}
+
+static bool is_down(const struct collocate_mps *mps)
+{
+    return mps->phase == MPS_DOWN;
+}
+
+int collocate_mps_start(struct collocate_mps *mps, uv_loop_t *loop, const char *program, const char *gpu,
+                        struct error *err)
 {
     const char *temporary = getenv("TMPDIR");
     CLEANUP(free_ptr)
     char *directory = xasprintf("%s/carma-mps-XXXXXX", temporary && *temporary == '/' ? temporary : "/tmp");
+    struct mps_domain_options options = {
+        .loop = loop, .program = program, .gpus = gpu, .idle_ms = IDLE_MS, .on_phase = on_phase, .user = mps};
+    int rc;
 
+    *mps = (struct collocate_mps){.loop = loop, .phase = MPS_DOWN};
     if (!mkdtemp(directory))
         return error_set(err, errno, "%s: %s", directory, strerror(errno));
     mps->directory = steal_ptr(&directory);
-    mps->pipe = xasprintf("%s/pipe", mps->directory);
-    CLEANUP(free_ptr) char *log = xasprintf("%s/log", mps->directory);
-    if (mkdir(mps->pipe, 0755) || mkdir(log, 0755))
-        return error_set(err, errno, "%s: %s", mps->directory, strerror(errno));
-    return 0;
-}
-
-int collocate_mps_start(struct collocate_mps *mps, const char *program, const char *gpu, struct error *err)
-{
-    CLEANUP(free_ptr) char *control = NULL;
-    int64_t until_ns = nodetime_monotonic_wall_ns() + PATIENCE_NS;
-    int rc = make_directories(mps, err);
-
+    options.directory = mps->directory;
+    rc = mps_domain_new(&options, &mps->domain, err);
     if (rc)
         return rc;
-    mps->program = xstrdup(program);
-    control = xasprintf("%s/control", mps->pipe);
-    mps->pid = start_program(mps, "-f", gpu, -1);
-    if (mps->pid < 0)
-        return error_set(err, errno, "no process for %s: %s", program, strerror(errno));
-    while (access(control, F_OK)) {
-        int status;
-        if (waitpid(mps->pid, &status, WNOHANG) == mps->pid) {
-            mps->pid = 0;
-            return error_set(err, EIO, "%s -f ended with status %d instead of staying", program,
-                             WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
-        }
-        if (nodetime_monotonic_wall_ns() > until_ns)
-            return error_set(err, ETIMEDOUT, "%s -f made no %s within 10 s", program, control);
-        usleep(POLL_US);
-    }
+    mps_domain_join(mps->domain, JOB, getuid(), on_ready, mps);
+    if (!run_until(loop, has_answered, mps, START_WALL_NS))
+        return error_set(err, ETIMEDOUT, "%s: no MPS server within 60 s", program);
+    if (mps->status)
+        return error_set(err, mps->status, "%s", mps->err.text);
+    mps->pipe = mps_domain_pipe_directory(mps->domain);
     return 0;
-}
-
-static void ask_to_quit(const struct collocate_mps *mps)
-{
-    static const char quit[] = "quit\n";
-    int ends[2];
-    pid_t pid;
-
-    if (pipe2(ends, O_CLOEXEC))
-        return;
-    pid = write(ends[1], quit, sizeof quit - 1) == sizeof quit - 1 ? start_program(mps, NULL, NULL, ends[0]) : -1;
-    close(ends[0]);
-    close(ends[1]);
-    if (pid > 0 && !wait_end(pid, PATIENCE_NS)) {
-        kill(pid, SIGKILL);
-        waitpid(pid, NULL, 0);
-    }
 }
 
 void collocate_mps_stop(struct collocate_mps *mps)
 {
-    if (mps->pid > 0) {
-        ask_to_quit(mps);
-        if (!wait_end(mps->pid, PATIENCE_NS)) {
-            kill(-mps->pid, SIGKILL); /* with its server, which is of its session */
-            waitpid(mps->pid, NULL, 0);
-        }
+    if (mps->domain) {
+        mps_domain_leave(mps->domain, JOB);
+        run_until(mps->loop, is_down, mps, STOP_WALL_NS);
+        mps_domain_free(mps->domain);
+        mps->domain = NULL;
+        uv_run(mps->loop, UV_RUN_NOWAIT);
     }
     if (mps->directory)
         file_remove_tree(mps->directory);
     free_ptr(&mps->directory);
-    free_ptr(&mps->pipe);
-    free_ptr(&mps->program);
-    mps->pid = 0;
+    mps->pipe = NULL;
 }

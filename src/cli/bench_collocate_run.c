@@ -469,7 +469,7 @@ int collocate_run(struct collocate_setup *setup, const struct collocate_plan *pl
     /* An empty directory: else CUDA would take a machine's own MPS daemon without a word. */
     CLEANUP(free_ptr) char *no_mps = xasprintf("%s/no-mps", setup->directory);
     if (run->mode == COLLOCATE_MPS) {
-        rc = collocate_mps_start(&mps, setup->mps_program, setup->gpu, err);
+        rc = collocate_mps_start(&mps, setup->watch->loop, setup->mps_program, setup->gpu, err);
         if (rc) {
             skip(run, err->text);
             collocate_mps_stop(&mps);
