@@ -117,8 +117,10 @@ static void judge_memory(const struct core *core, const struct job *job, struct 
 {
     if (job->crash_cause == EXIT_GPU_HANDLE && !job->crash_believed)
         give_up(false, verdict);
-    else if (hopeless(core, job) || job->crashes > core->config.max_recoveries)
+    else if (hopeless(core, job))
         give_up(true, verdict);
+    else if (job->crashes > core->config.max_recoveries)
+        give_up(job->crash_believed, verdict);
     else if (job->crash_believed)
         requeue(job, true, claim_after_crash(core, job), verdict);
     else

@@ -140,9 +140,9 @@ static char *sentence_of(const struct job_view *view)
     case JOB_PLACED:
         return xstrdup("is being started");
     case JOB_RUNNING:
-        return xasprintf("runs%s%s", view->runs_by == SHARE_ANY ? "" : ", ",
-                         view->runs_by == SHARE_MPS       ? "by MPS"
-                         : view->runs_by == SHARE_STREAMS ? "by streams"
+        return xasprintf("runs%s%s", view->share == SHARE_ANY ? "" : ", ",
+                         view->share == SHARE_MPS       ? "by MPS"
+                         : view->share == SHARE_STREAMS ? "by streams"
                                                           : "alone on its GPUs");
     case JOB_STOPPING:
         return xstrdup("is being stopped");

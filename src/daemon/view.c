@@ -82,7 +82,6 @@ static void fold_placed(struct job_view *view, const struct record_placed *place
 {
     view->launches++;
     view->recovery = placed->recovery;
-    view->runs_by = placed->share;
     view->claim_bytes = placed->claim_bytes;
     view->started_ns = -1;
     view->share = placed->share;
@@ -357,7 +356,7 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "claim_source", json_string(claim_source_name(claim_source)));
     json_object_set_new(json, "share", json_string(share_mode_name(view->wants.share)));
     json_object_set_new(json, "runs_by",
-                        view->runs_by ? json_string(share_mode_name(view->runs_by)) : json_null());
+                        view->share ? json_string(share_mode_name(view->share)) : json_null());
     json_object_set_new(json, "exclusive", json_boolean(view->wants.exclusive));
     json_object_set_new(json, "recovery", json_boolean(view->recovery));
     json_object_set_new(json, "crashes", json_integer(view->crashes));

@@ -23,7 +23,6 @@ struct job_view {
     uint32_t crashes;
     uint32_t launches;
     int64_t claim_bytes;
-    uint32_t runs_by; /* enum share_mode, of the last or current launch; SHARE_ANY: there was none */
     int64_t submitted_ns;
     int64_t first_started_ns; /* -1: never */
     int64_t started_ns;       /* of the last launch; -1: never, or not yet */

@@ -16,7 +16,7 @@ static const struct number {
 #define NUMBER(member) {#member, offsetof(struct job_view, member), sizeof(((struct job_view *)0)->member)}
     NUMBER(state),        NUMBER(crashes),          NUMBER(launches),   NUMBER(claim_bytes),
     NUMBER(submitted_ns), NUMBER(first_started_ns), NUMBER(started_ns), NUMBER(ended_ns),
-    NUMBER(ran_gpu_ns),
+    NUMBER(ran_gpu_ns),   NUMBER(share),
 };
 
 static json_int_t get_number(const struct job_view *view, const struct number *number)

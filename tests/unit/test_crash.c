@@ -1,0 +1,187 @@
+/* What follows from how a job ended (src/core/crash.h). */
+#include "core_fixture.h"
+
+/* On GPU 0, with so much memory seen of it, for so long. */
+static uint64_t running(struct fixture *f, int64_t seen_bytes, int64_t for_ns)
+{
+    uint64_t job = submit(f, 1, 8 * GIB);
+
+    decide(f);
+    job_event(f, RECORD_STARTED, job);
+    if (seen_bytes)
+        memory_seen(f, job, core_find_job(f->core, job)->placements[0].gpu, seen_bytes);
+    f->now_ns += for_ns;
+    return job;
+}
+
+static const struct record *ends(struct fixture *f, uint64_t job, uint32_t cause, int64_t requested, int64_t used)
+{
+    struct record record = {.type = RECORD_EXITED, .job = job};
+
+    record.exited = (struct record_exited){
+        .cause = cause, .status = 1, .requested_bytes = requested, .free_bytes = -1, .used_bytes = used};
+    apply(f, record);
+    decide(f);
+    return f->decisions.count ? &f->decisions.items[0] : NULL;
+}
+
+static const struct {
+    int64_t seen, for_ns, requested, used;
+    bool believed;
+} messages[] = {
+    {4 * GIB, SECONDS(600), 2 * GIB, 38 * GIB, true},      /* nearly full */
+    {4 * GIB, SECONDS(600), 2 * GIB, 28 * GIB, true},      /* a quarter may have come since the last sample */
+    {4 * GIB, SECONDS(600), 2 * GIB, 28 * GIB - 1, false}, /* ... but no more */
+    {4 * GIB, SECONDS(600), -1, 30 * GIB, true},
+    {4 * GIB, SECONDS(600), -1, 20 * GIB, false},
+    {31 * GIB, SECONDS(600), -1, 20 * GIB, true},     /* it was itself seen to hold more */
+    {4 * GIB, SECONDS(600), 41 * GIB, 4 * GIB, true}, /* more than the GPU has */
+    {4 * GIB, SECONDS(60), 2 * GIB, 4 * GIB, true},   /* while it loads, the first time */
+    {4 * GIB, SECONDS(61), 2 * GIB, 4 * GIB, false},
+    {0, SECONDS(600), GIB, 3 * GIB, true},     /* its memory appeared and it crashed between two samples */
+    {0, SECONDS(1), GIB, 300 * MIB, false},    /* nobody's memory was there */
+    {4 * GIB, SECONDS(600), 2 * GIB, -1, true} /* nothing was seen */
+};
+
+static void test_a_message_is_believed_where_memory_bears_it_out(void **state)
+{
+    for (size_t i = 0; i < array_size(messages); i++) {
+        struct fixture *f = *state;
+        uint64_t job = running(f, messages[i].seen, messages[i].for_ns);
+        const struct record *verdict =
+            ends(f, job, EXIT_GPU_OOM, messages[i].requested, messages[i].used);
+        if (messages[i].requested > TOTAL) {
+            assert_int_equal(verdict->type, RECORD_GAVE_UP); /* at once */
+            assert_true(verdict->gave_up.memory);
+        } else {
+            assert_int_equal(verdict->type, RECORD_REQUEUED);
+            if (verdict->requeued.recovery != messages[i].believed)
+                fail_msg("case %zu", i);
+            assert_int_equal(verdict->requeued.crashes, 1);
+        }
+        teardown(state);
+        setup(state);
+    }
+}
+
+static void test_who_is_not_believed_waits_in_turn_and_not_for_ever(void **state)
+{
+    struct fixture *f = *state;
+    const struct record *verdict;
+    uint64_t job = running(f, 4 * GIB, SECONDS(600));
+
+    for (uint32_t crash = 1; crash <= core_configuration(f->core)->max_recoveries; crash++) {
+        verdict = ends(f, job, EXIT_GPU_OOM, GIB, 5 * GIB);
+        assert_int_equal(verdict->type, RECORD_REQUEUED);
+        assert_false(verdict->requeued.recovery);
+        assert_true(verdict->requeued.claim_bytes == 8 * GIB); /* nothing was proved */
+        assert_false(core_find_job(f->core, job)->recovery);
+        memory_seen(f, job, 0, 4 * GIB);
+        f->now_ns += SECONDS(600);
+    }
+    verdict = ends(f, job, EXIT_GPU_OOM, GIB, 5 * GIB);
+    assert_int_equal(verdict->type, RECORD_GAVE_UP);
+    assert_false(verdict->gave_up.memory);
+    assert_int_equal(job_state_after(JOB_CRASHED, verdict), JOB_FAILED);
+}
+
+static void test_loading_is_an_excuse_once(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t job = running(f, 4 * GIB, SECONDS(5)), other;
+
+    assert_true(ends(f, job, EXIT_GPU_OOM, GIB, 5 * GIB)->requeued.recovery);
+    other = submit(f, 1, GIB); /* so that it is not alone, which would end it */
+    memory_seen(f, job, 0, 4 * GIB);
+    f->now_ns += SECONDS(31);
+    for (uint32_t g = 1; g < GPUS; g++)
+        sample(f, g, 39 * GIB, 39 * GIB, 0);
+    decide(f);
+    assert_string_equal(placed_on(f, other), "0");
+    assert_false(ends(f, job, EXIT_GPU_OOM, GIB, 5 * GIB)->requeued.recovery);
+}
+
+static void test_a_handle_needs_memory_to_speak_for_it(void **state)
+{
+    struct fixture *f = *state;
+    const struct record *verdict = ends(f, running(f, 4 * GIB, SECONDS(600)), EXIT_GPU_HANDLE, -1, 36 * GIB);
+
+    assert_int_equal(verdict->type, RECORD_REQUEUED);
+    assert_true(verdict->requeued.recovery);
+    for (int64_t used = -1; used <= 10 * GIB; used += 5 * GIB + 1) {
+        verdict = ends(f, running(f, 4 * GIB, SECONDS(5)), EXIT_GPU_HANDLE, -1, used);
+        assert_int_equal(verdict->type, RECORD_GAVE_UP);
+        assert_false(verdict->gave_up.memory);
+    }
+}
+
+static void test_victims_go_first_with_their_claims(void **state)
+{
+    static const uint32_t causes[] = {EXIT_MPS_FAULT, EXIT_GPU_ERROR};
+    struct fixture *f = *state;
+    struct core_config config = *core_configuration(f->core);
+    uint64_t job, before;
+
+    config.max_recoveries = 2;
+    reconfigure(f, &config);
+    for (uint32_t g = 1; g < GPUS; g++)
+        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = g, .total_bytes = TOTAL}});
+    before = submit(f, 1, GIB);
+    job_event(f, RECORD_HELD, before);
+    job = running(f, 4 * GIB, SECONDS(600));
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct record *verdict = ends(f, job, causes[i], -1, 10 * GIB);
+        assert_int_equal(verdict->type, RECORD_REQUEUED);
+        assert_true(verdict->requeued.recovery);
+        assert_true(verdict->requeued.claim_bytes == 8 * GIB);
+        assert_int_equal(verdict->requeued.crashes, 0);
+        assert_string_equal(placed_on(f, job), "0");
+        if (i == 0) { /* it is no reason to be left alone, or to wait for its memory to settle */
+            job_event(f, RECORD_RELEASED, before);
+            decide(f);
+            assert_string_equal(placed_on(f, before), "0");
+        }
+        memory_seen(f, job, 0, 4 * GIB);
+    }
+    assert_int_equal(ends(f, job, EXIT_MPS_FAULT, -1, -1)->type, RECORD_GAVE_UP);
+    assert_false(f->decisions.items[0].gave_up.memory);
+}
+
+static void test_faults_and_want_of_memory_are_counted_apart(void **state)
+{
+    struct fixture *f = *state;
+    struct core_config config = *core_configuration(f->core);
+    uint64_t job = running(f, 4 * GIB, SECONDS(600));
+
+    config.max_recoveries = 1;
+    reconfigure(f, &config);
+    assert_int_equal(ends(f, job, EXIT_MPS_FAULT, -1, -1)->type, RECORD_REQUEUED);
+    assert_int_equal(ends(f, job, EXIT_GPU_OOM, -1, -1)->type, RECORD_REQUEUED);
+    assert_int_equal(f->decisions.items[0].requeued.crashes, 1);
+}
+
+static void test_what_was_its_own_is_not_tried_again(void **state)
+{
+    static const uint32_t causes[] = {EXIT_FAILED, EXIT_SIGNALLED, EXIT_HOST_OOM, EXIT_TIMEOUT};
+
+    for (size_t i = 0; i < array_size(causes); i++) {
+        struct fixture *f = *state;
+        assert_null(ends(f, running(f, 4 * GIB, SECONDS(5)), causes[i], -1, 39 * GIB));
+        assert_int_equal(core_job_count(f->core), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_a_message_is_believed_where_memory_bears_it_out),
+        CASE(test_who_is_not_believed_waits_in_turn_and_not_for_ever),
+        CASE(test_loading_is_an_excuse_once),
+        CASE(test_a_handle_needs_memory_to_speak_for_it),
+        CASE(test_victims_go_first_with_their_claims),
+        CASE(test_faults_and_want_of_memory_are_counted_apart),
+        CASE(test_what_was_its_own_is_not_tried_again),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,347 @@
+/* The ways of sharing a GPU, one rule at a time (src/core/sharing.h). What holds in every world is in tests/property. */
+#include "core_fixture.h"
+
+/* GPU i is shared in ways[i]. */
+static void share(struct fixture *f, const uint32_t ways[GPUS])
+{
+    for (uint32_t i = 0; i < GPUS; i++) {
+        struct record record = {.type = RECORD_GPU_BACK};
+        record.gpu = (struct record_gpu){.gpu = i, .total_bytes = TOTAL, .share = ways[i]};
+        snprintf(record.gpu.uuid, sizeof record.gpu.uuid, "GPU-%u", i);
+        apply(f, record);
+        sample(f, i, 0, 0, 0);
+    }
+}
+
+static void all_by_mps(struct fixture *f)
+{
+    share(f, (uint32_t[]){SHARE_MPS, SHARE_MPS, SHARE_MPS, SHARE_MPS});
+}
+
+/* All but GPU 0 are away: what happens there is the question. */
+static void one_gpu(struct fixture *f, uint32_t way)
+{
+    share(f, (uint32_t[]){way, way, way, way});
+    for (uint32_t g = 1; g < GPUS; g++)
+        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = g, .total_bytes = TOTAL}});
+}
+
+static void adjust(struct fixture *f, bool multiuser, uint32_t clients)
+{
+    struct core_config config = *core_configuration(f->core);
+
+    config.mps_multiuser = multiuser;
+    config.mps_max_clients = clients;
+    reconfigure(f, &config);
+}
+
+static uint64_t ask(struct fixture *f, uint32_t gpus, uint32_t uid, uint32_t way)
+{
+    struct record record = wants(gpus, GIB);
+
+    record.submitted.uid = uid;
+    record.submitted.share = way;
+    record.submitted.exclusive = way == SHARE_EXCLUSIVE;
+    record.submitted.share = way == SHARE_EXCLUSIVE ? SHARE_ANY : way;
+    return submit_record(f, record);
+}
+
+/* The way in which the last decisions placed the job; SHARE_ANY: they did not. */
+static uint32_t way_of(const struct fixture *f, uint64_t job)
+{
+    for (size_t i = 0; i < f->decisions.count; i++)
+        if (f->decisions.items[i].type == RECORD_PLACED && f->decisions.items[i].job == job)
+            return f->decisions.items[i].placed.share;
+    return SHARE_ANY;
+}
+
+static void assert_gpu_reason(const struct fixture *f, uint64_t job, uint32_t gpu, const char *expected)
+{
+    struct reason reason = core_gpu_reason(f->core, job, gpu, f->now_ns);
+    char text[REASON_TEXT];
+
+    assert_string_equal(reason_format(&reason, f->now_ns, text), expected);
+}
+
+static void test_jobs_run_as_the_gpu_is_configured(void **state)
+{
+    static const uint32_t as_configured[][2] = {
+        {SHARE_ANY, SHARE_STREAMS}, {SHARE_STREAMS, SHARE_STREAMS}, {SHARE_MPS, SHARE_MPS}, {SHARE_EXCLUSIVE, SHARE_EXCLUSIVE}};
+
+    for (size_t i = 0; i < array_size(as_configured); i++) {
+        struct fixture *f = *state;
+        uint64_t first, second, alone;
+        one_gpu(f, as_configured[i][0]);
+        first = ask(f, 1, 1, SHARE_ANY);
+        second = ask(f, 1, 1, SHARE_ANY);
+        decide(f);
+        assert_int_equal(way_of(f, first), as_configured[i][1]);
+        assert_int_equal(way_of(f, second), as_configured[i][0] == SHARE_EXCLUSIVE ? SHARE_ANY : as_configured[i][1]);
+        if (as_configured[i][0] == SHARE_EXCLUSIVE)
+            assert_reason(f, second, "the GPUs left are held by exclusive jobs (job 1 on GPU 0)");
+        job_event(f, RECORD_CANCELLED, first);
+        exits(f, first, EXIT_FAILED, -1);
+        job_event(f, RECORD_CANCELLED, second);
+        if (core_find_job(f->core, second))
+            exits(f, second, EXIT_FAILED, -1);
+        alone = ask(f, 1, 1, SHARE_EXCLUSIVE);
+        decide(f);
+        assert_int_equal(way_of(f, alone), SHARE_EXCLUSIVE);
+        teardown(state);
+        setup(state);
+    }
+}
+
+static void test_an_empty_mps_gpu_takes_streams_and_then_only_such(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t streams, mps, any;
+
+    one_gpu(f, SHARE_MPS);
+    streams = ask(f, 1, 1, SHARE_STREAMS);
+    mps = ask(f, 1, 1, SHARE_MPS);
+    decide(f);
+    assert_int_equal(way_of(f, streams), SHARE_STREAMS);
+    assert_int_equal(way_of(f, mps), SHARE_ANY);
+    assert_reason(f, mps, "job 1 uses GPU 0 by streams: all jobs of a GPU share it in one way");
+    job_event(f, RECORD_HELD, mps);
+    any = ask(f, 1, 2, SHARE_ANY);
+    decide(f);
+    assert_int_equal(way_of(f, any), SHARE_STREAMS);
+    exits(f, streams, EXIT_COMPLETED, -1);
+    job_event(f, RECORD_RELEASED, mps);
+    decide(f);
+    assert_int_equal(way_of(f, mps), SHARE_ANY);
+    exits(f, any, EXIT_COMPLETED, -1);
+    decide(f);
+    assert_int_equal(way_of(f, mps), SHARE_MPS);
+    streams = ask(f, 1, 1, SHARE_STREAMS);
+    decide(f);
+    assert_int_equal(way_of(f, streams), SHARE_ANY);
+    assert_reason(f, streams, "job 2 uses GPU 0 by MPS: all jobs of a GPU share it in one way");
+}
+
+static void test_mps_is_refused_at_once_where_there_is_none(void **state)
+{
+    struct fixture *f = *state;
+    struct record_submitted submitted = {.gpus = 2, .claim_bytes = GIB, .share = SHARE_MPS};
+    struct reason why;
+    char text[REASON_TEXT];
+
+    share(f, (uint32_t[]){SHARE_STREAMS, SHARE_MPS, SHARE_EXCLUSIVE, SHARE_ANY});
+    assert_false(core_could_ever_run(f->core, &submitted, &why));
+    assert_string_equal(reason_format(&why, 0, text), "asks for MPS on 2 GPUs, 1 is configured for it: leave --share mps out, "
+                                                      "or set share = mps for carmad");
+    submitted.gpus = 1;
+    assert_true(core_could_ever_run(f->core, &submitted, &why));
+    ask(f, 1, 1, SHARE_MPS);
+    decide(f);
+    assert_string_equal(placed_on(f, 1), "1");
+    ask(f, 1, 2, SHARE_MPS);
+    assert_gpu_reason(f, 2, 0, "is not shared by MPS, which the job asks for");
+    assert_gpu_reason(f, 2, 1, "GPU 1's MPS server is user 1's");
+}
+
+static void test_an_mps_server_is_one_users(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t other;
+
+    one_gpu(f, SHARE_MPS);
+    ask(f, 1, 1001, SHARE_ANY);
+    ask(f, 1, 1001, SHARE_MPS);
+    other = ask(f, 1, 1002, SHARE_ANY);
+    decide(f);
+    assert_int_equal(core_gpu(f->core, 0)->resident_count, 2);
+    assert_reason(f, other, "GPU 0's MPS server is user 1001's");
+    adjust(f, true, 48);
+    decide(f);
+    assert_int_equal(way_of(f, other), SHARE_MPS);
+    adjust(f, false, 48); /* who is there stays; nobody joins two users */
+    ask(f, 1, 1002, SHARE_ANY);
+    decide(f);
+    assert_int_equal(f->decisions.count, 0);
+}
+
+static void test_an_mps_server_has_so_many_clients(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t last;
+
+    one_gpu(f, SHARE_MPS);
+    adjust(f, false, 2);
+    ask(f, 1, 1, SHARE_ANY);
+    ask(f, 1, 1, SHARE_ANY);
+    last = ask(f, 1, 1, SHARE_ANY);
+    decide(f);
+    assert_int_equal(core_gpu(f->core, 0)->resident_count, 2);
+    assert_reason(f, last, "GPU 0's MPS server has 2 clients, as many as allowed");
+    exits(f, 1, EXIT_COMPLETED, -1);
+    decide(f);
+    assert_int_equal(way_of(f, last), SHARE_MPS);
+}
+
+static void test_a_job_of_several_gpus_begins_its_own_server(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t pair, joins;
+
+    all_by_mps(f);
+    for (uint32_t i = 0; i < 3; i++)
+        ask(f, 1, 1, SHARE_ANY);
+    pair = ask(f, 2, 1, SHARE_ANY);
+    decide(f);
+    assert_int_equal(way_of(f, pair), SHARE_ANY);
+    assert_reason(f, pair,
+                  "GPU 0's MPS server has a client (job 1), and a job of several GPUs begins its own");
+    exits(f, 2, EXIT_COMPLETED, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, pair), "1,3");
+    assert_int_equal(way_of(f, pair), SHARE_MPS);
+    exits(f, 1, EXIT_COMPLETED, -1);
+    exits(f, 3, EXIT_COMPLETED, -1);
+    for (uint32_t i = 0; i < 4; i++)
+        joins = ask(f, 1, 1, SHARE_ANY);
+    decide(f);
+    assert_string_equal(placed_on(f, joins), "1"); /* of one GPU, it may */
+}
+
+static void test_several_gpus_run_by_mps_only_where_all_can(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t all;
+
+    share(f, (uint32_t[]){SHARE_MPS, SHARE_STREAMS, SHARE_EXCLUSIVE, SHARE_MPS});
+    all = ask(f, 4, 1, SHARE_ANY);
+    decide(f);
+    assert_int_equal(way_of(f, all), SHARE_STREAMS);
+    ask(f, 1, 1, SHARE_ANY);
+    assert_gpu_reason(f, 2, 2, "the GPUs left are held by exclusive jobs (job 1 on GPU 2)");
+    assert_gpu_reason(f, 2, 0, "does not wait");
+    exits(f, all, EXIT_COMPLETED, -1);
+    job_event(f, RECORD_CANCELLED, 2);
+    all = ask(f, 2, 1, SHARE_MPS);
+    decide(f);
+    assert_string_equal(placed_on(f, all), "0,3");
+    assert_int_equal(way_of(f, all), SHARE_MPS);
+}
+
+static void test_nobody_becomes_a_client_of_a_failed_server(void **state)
+{
+    struct fixture *f = *state;
+    struct record fault = {.type = RECORD_SHARE_FAULT, .share_fault = {0, true}};
+    uint64_t any, streams;
+
+    one_gpu(f, SHARE_MPS);
+    apply(f, fault);
+    any = ask(f, 1, 1, SHARE_ANY);
+    decide(f);
+    assert_int_equal(way_of(f, any), SHARE_ANY);
+    assert_reason(f, any, "GPU 0's MPS server has failed, and takes nobody until it serves again");
+    assert_gpu_reason(f, any, 0, "GPU 0's MPS server has failed, and takes nobody until it serves again");
+    job_event(f, RECORD_HELD, any);
+    streams = ask(f, 1, 1, SHARE_STREAMS);
+    decide(f);
+    assert_int_equal(way_of(f, streams), SHARE_STREAMS);
+    job_event(f, RECORD_RELEASED, any);
+    decide(f);
+    assert_int_equal(way_of(f, any), SHARE_ANY);
+    exits(f, streams, EXIT_COMPLETED, -1);
+    fault.share_fault.faulted = false;
+    apply(f, fault);
+    decide(f);
+    assert_int_equal(way_of(f, any), SHARE_MPS);
+    fault.share_fault.gpu = GPUS;
+    assert_int_equal(core_apply(f->core, &fault, NULL), -ENOENT);
+}
+
+static void test_who_follows_the_head_shares_in_its_way(void **state)
+{
+    struct fixture *f = *state;
+    struct core_config config = *core_configuration(f->core);
+    uint64_t head, other;
+
+    snprintf(config.policy, sizeof config.policy, "carma");
+    config.backfill = 8;
+    config.patience_ns = SECONDS(10);
+    reconfigure(f, &config);
+    one_gpu(f, SHARE_MPS);
+    ask(f, 1, 1, SHARE_ANY); /* of user 1: user 2's has to wait until it has gone */
+    decide(f);
+    head = ask(f, 1, 2, SHARE_MPS);
+    decide(f);
+    f->now_ns += SECONDS(20);
+    decide(f);
+    assert_int_equal(f->decisions.items[0].type, RECORD_RESERVED);
+    other = ask(f, 1, 1, SHARE_ANY); /* would fit beside both by memory, but not by user */
+    decide(f);
+    assert_string_equal(placed_on(f, other), "");
+    assert_gpu_reason(f, other, 0, "the GPUs left are kept for job 2, which has waited long enough");
+    exits(f, 1, EXIT_COMPLETED, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, head), "0");
+}
+
+static void test_an_instance_is_no_part_of_several_gpus(void **state)
+{
+    struct fixture *f = *state;
+    struct record_submitted submitted = {.gpus = 2, .claim_bytes = GIB};
+    struct reason why;
+    char text[REASON_TEXT];
+    uint64_t pair;
+
+    for (uint32_t i = 1; i < GPUS; i++) {
+        struct record record = {.type = RECORD_GPU_BACK};
+        record.gpu = (struct record_gpu){.gpu = i, .total_bytes = TOTAL, .instance = i < 3};
+        snprintf(record.gpu.uuid, sizeof record.gpu.uuid, "MIG-%u", i);
+        apply(f, record);
+        sample(f, i, 0, 0, 0);
+    }
+    pair = ask(f, 2, 1, SHARE_ANY);
+    decide(f);
+    assert_string_equal(placed_on(f, pair), "0,3");
+    submitted.gpus = 3;
+    assert_false(core_could_ever_run(f->core, &submitted, &why));
+    assert_string_equal(reason_format(&why, 0, text),
+                        "wants 3 GPUs, 2 are whole: a process can use only one MIG instance");
+    ask(f, 2, 1, SHARE_EXCLUSIVE);
+    assert_gpu_reason(f, 2, 1, "is a MIG instance, and a process can use only one");
+    assert_gpu_reason(f, 2, 0, "is not idle, and the job wants GPUs to itself");
+    ask(f, 1, 1, SHARE_ANY);
+    job_event(f, RECORD_HELD, 2);
+    decide(f);
+    assert_string_equal(placed_on(f, 3), "1");
+}
+
+static void test_a_placement_says_its_way(void **state)
+{
+    struct fixture *f = *state;
+    struct record placed = {.type = RECORD_PLACED, .job = 1, .at_ns = f->now_ns};
+
+    submit(f, 1, GIB);
+    placed.placed = (struct record_placed){.count = 1, .claim_bytes = GIB, .slowdown_permille = 1000};
+    assert_int_equal(core_apply(f->core, &placed, NULL), -EINVAL);
+    placed.placed.share = SHARE_MODE_COUNT;
+    assert_int_equal(core_apply(f->core, &placed, NULL), -EINVAL);
+    placed.placed.share = SHARE_STREAMS; /* what a store without ways is read as */
+    assert_int_equal(core_apply(f->core, &placed, NULL), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_jobs_run_as_the_gpu_is_configured),
+        CASE(test_an_empty_mps_gpu_takes_streams_and_then_only_such),
+        CASE(test_mps_is_refused_at_once_where_there_is_none),
+        CASE(test_an_mps_server_is_one_users),
+        CASE(test_an_mps_server_has_so_many_clients),
+        CASE(test_a_job_of_several_gpus_begins_its_own_server),
+        CASE(test_several_gpus_run_by_mps_only_where_all_can),
+        CASE(test_nobody_becomes_a_client_of_a_failed_server),
+        CASE(test_who_follows_the_head_shares_in_its_way),
+        CASE(test_an_instance_is_no_part_of_several_gpus),
+        CASE(test_a_placement_says_its_way),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
