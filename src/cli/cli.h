@@ -64,6 +64,10 @@ error_t cli_parse_one_job(int key, char *arg, struct argp_state *state); /* ID; 
 error_t cli_parse_jobs(int key, char *arg, struct argp_state *state);    /* IDS...; input: struct cli_jobs */
 void cli_jobs_release(struct cli_jobs *jobs);
 
+/* For commands that have commands of their own (cli/group.c): the argp parser, and the command itself. */
+error_t cli_parse_group(int key, char *arg, struct argp_state *state);
+int cli_run_group(struct cli *cli, int argc, char **argv);
+
 /* Prints JSON, indented, on stdout. */
 void cli_print_json(const json_t *json);
 void cli_print_jobs(json_t *jobs); /* as {"jobs": jobs} */

@@ -1,24 +1,9 @@
 /* carma trace: its commands, build and show. */
-#include <stdint.h>
-
-#include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    switch (key) {
-    case ARGP_KEY_ARG:
-        return cli_bad_usage(state, "there is no 'trace %.40s': it is build or show", arg);
-    case ARGP_KEY_NO_ARGS:
-        return cli_bad_usage(state, "which of build and show?");
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
 const struct argp trace_argp = {
-    .parser = parse,
+    .parser = cli_parse_group,
     .args_doc = "build|show FILE",
     .doc = "Work on traces of training jobs: 'carma trace build' makes one for a server from a published one, "
            "'carma trace show' says what a trace asks for."
@@ -28,17 +13,5 @@ const struct argp trace_argp = {
 
 int cmd_trace(struct cli *cli, int argc, char **argv)
 {
-    int status;
-
-    if (argc > 1) {
-        CLEANUP(free_ptr) char *words = xasprintf("%s %s", argv[0], argv[1]);
-        const struct command *command = command_find(words);
-
-        if (command) {
-            argv[1] = (char *)(uintptr_t)command->name;
-            return command->run(cli, argc - 1, argv + 1);
-        }
-    }
-    cli_parse(cli, argc, argv, NULL, &status);
-    return status;
+    return cli_run_group(cli, argc, argv);
 }

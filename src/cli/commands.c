@@ -21,16 +21,20 @@ const struct command commands[] = {
     {"evaluate", "hold an estimator against measured runs", &evaluate_argp, cmd_evaluate},
     {"trace", "build workload traces from published ones; show what is in one", &trace_argp, cmd_trace},
     {"bench", "measure what metrics cost and say, and what sharing a GPU does", &bench_argp, cmd_bench},
+    {"admin", "check the daemon's store, copy it", &admin_argp, cmd_admin},
     {"help", "explain a command", &help_argp, cmd_help},
 };
 const size_t command_count = sizeof commands / sizeof *commands;
 
-/* Those of `carma bench` and `carma trace`, which call them with argv[0] as it stands here. */
-static const struct command subcommands[] = {
+/* Those of the groups (group.c), which call them with argv[0] as it stands here. */
+const struct command subcommands[] = {
+    {"admin backup", "copy the store of a daemon, which may be running", &admin_backup_argp, cmd_admin_backup},
+    {"admin verify", "check a store for damage, record by record", &admin_verify_argp, cmd_admin_verify},
     {"bench collocate", "measure what sharing a GPU does to training jobs", &bench_collocate_argp, cmd_bench_collocate},
     {"trace build", "make a trace for a server from a published one", &trace_build_argp, cmd_trace_build},
     {"trace show", "show what a trace asks for", &trace_show_argp, cmd_trace_show},
 };
+const size_t subcommand_count = sizeof subcommands / sizeof *subcommands;
 
 const struct command *command_find(const char *name)
 {
@@ -38,7 +42,7 @@ const struct command *command_find(const char *name)
         if (strcmp(commands[i].name, name) == 0)
             return &commands[i];
     }
-    for (size_t i = 0; i < sizeof subcommands / sizeof *subcommands; i++) {
+    for (size_t i = 0; i < subcommand_count; i++) {
         if (strcmp(subcommands[i].name, name) == 0)
             return &subcommands[i];
     }

@@ -200,6 +200,120 @@ static int load_from(const struct store *store, const char *snapshots,
     return rc ? rc : load_records_after(store, seq, on_record, user, err);
 }
 
+/* ---- Inspection ---- */
+
+struct inspection {
+    const struct store *store;
+    const struct store_inspector *to;
+    sqlite3_stmt *snapshots; /* behind the log's beginning, in order */
+    bool more;               /* its row is one that is still to come */
+    struct error *err;
+    int rc; /* of the taker */
+};
+
+static int inspect_spec(uint64_t job, const char *json, void *user)
+{
+    struct inspection *inspection = user;
+
+    inspection->rc = inspection->to->on_spec(job, json, inspection->to->user, inspection->err);
+    return inspection->rc;
+}
+
+static int inspect_job(uint64_t job, const char *json, void *user)
+{
+    struct inspection *inspection = user;
+
+    inspection->rc = inspection->to->on_job(job, json, inspection->to->user, inspection->err);
+    return inspection->rc;
+}
+
+/* Hands out the snapshots that were made after record `seq`. */
+static int inspect_snapshots(struct inspection *inspection, uint64_t seq)
+{
+    while (inspection->more && (uint64_t)sqlite3_column_int64(inspection->snapshots, 0) == seq) {
+        CLEANUP(record_list_release) struct record_list list = {0};
+
+        if (!snapshot_parse(text_column(inspection->snapshots, 1), &list))
+            inspection->rc = error_set(inspection->err, EBADMSG, "%s: the snapshot after record %" PRIu64
+                                       " is damaged: it will be passed over", inspection->store->path, seq);
+        else if (inspection->to->on_snapshot)
+            inspection->rc = inspection->to->on_snapshot(seq, &list, inspection->to->user, inspection->err);
+        if (inspection->rc)
+            return inspection->rc;
+        inspection->more = sqlite3_step(inspection->snapshots) == SQLITE_ROW;
+    }
+    return 0;
+}
+
+static int inspect_record(uint64_t seq, const struct record *record, void *user)
+{
+    struct inspection *inspection = user;
+
+    inspection->rc = inspection->to->on_record
+                         ? inspection->to->on_record(seq, record, inspection->to->user, inspection->err)
+                         : 0;
+    return inspection->rc || record_is_state(record->type) ? inspection->rc : inspect_snapshots(inspection, seq);
+}
+
+static int check_pages(const struct store *store, struct error *err)
+{
+    CLEANUP(finalize) sqlite3_stmt *row = NULL;
+    int rc = prepare(store, "PRAGMA integrity_check(1)", &row, err);
+
+    if (rc)
+        return rc;
+    if (sqlite3_step(row) != SQLITE_ROW)
+        return store_sqlite_error(store->db, store->path, "be checked", err);
+    if (strcmp(text_column(row, 0), "ok") != 0)
+        return error_set(err, EBADMSG, "%s: is damaged: %.200s: restore it from a backup", store->path,
+                         text_column(row, 0));
+    return 0;
+}
+
+static int inspect(struct inspection *inspection, struct error *err)
+{
+    const struct store *store = inspection->store;
+    struct error mine = {{0}}; /* the load's words on a taker's refusal: the taker's own are better */
+    int rc = check_pages(store, err);
+
+    if (!rc)
+        rc = prepare(store,
+                     "SELECT seq, body FROM snapshot WHERE EXISTS (SELECT 1 FROM record WHERE seq = 1)"
+                     " OR seq > (SELECT min(seq) FROM snapshot) ORDER BY seq",
+                     &inspection->snapshots, err);
+    if (rc)
+        return rc;
+    inspection->more = sqlite3_step(inspection->snapshots) == SQLITE_ROW;
+    rc = load_texts(store, "spec", "SELECT job, body FROM spec WHERE ? ORDER BY job", 1,
+                    inspection->to->on_spec ? inspect_spec : NULL, inspection, &mine);
+    if (!rc)
+        rc = load_texts(store, "state", "SELECT job, body FROM job WHERE ? ORDER BY job", 1,
+                        inspection->to->on_job ? inspect_job : NULL, inspection, &mine);
+    if (!rc)
+        rc = load_from(store, FROM_OLDEST, inspect_record, inspection, &mine);
+    if (rc && !inspection->rc)
+        *err = mine;
+    if (!rc && inspection->more)
+        rc = error_set(err, EBADMSG, "%s: a snapshot after record %" PRId64 " has no such record before it",
+                       store->path, (int64_t)sqlite3_column_int64(inspection->snapshots, 0));
+    return rc;
+}
+
+int store_inspect(const char *directory, const struct store_inspector *inspector, struct error *err)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/store.db", directory);
+    struct store store = {.path = path};
+    struct inspection inspection = {.store = &store, .to = inspector, .err = err};
+    int rc = store_database_open_to_read(path, &store.db, err);
+
+    if (rc)
+        return rc;
+    rc = inspect(&inspection, err);
+    sqlite3_finalize(inspection.snapshots);
+    sqlite3_close(store.db);
+    return rc;
+}
+
 /* Unfinished ones, and the latest of the others. Job numbers grow, so that the latest are those with the highest. */
 #define RECENT " WHERE job NOT IN (SELECT job FROM job WHERE ended_ns >= 0 ORDER BY job DESC LIMIT -1 OFFSET ?)"
 

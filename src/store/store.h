@@ -42,6 +42,25 @@ int store_load(struct store *store, const struct store_taker *taker, struct erro
 int store_read(const char *directory, int (*on_record)(uint64_t seq, const struct record *record, void *user),
                void *user, struct error *err);
 
+/* Who takes what is checked. Each may be NULL; a non-zero value ends it and is returned, err then being the taker's. */
+struct store_inspector {
+    int (*on_spec)(uint64_t job, const char *json, void *user, struct error *err);
+    int (*on_job)(uint64_t job, const char *json, void *user, struct error *err);
+    int (*on_record)(uint64_t seq, const struct record *record, void *user, struct error *err); /* as store_read */
+    /* Each snapshot, once the records up to it have been handed out; not the one that the log begins with. */
+    int (*on_snapshot)(uint64_t seq, const struct record_list *snapshot, void *user, struct error *err);
+    void *user;
+};
+
+/* Has SQLite check the database of `directory`, and hands out all that is in it. A daemon may be using it meanwhile.
+ * -EBADMSG names what is damaged. */
+int store_inspect(const char *directory, const struct store_inspector *inspector, struct error *err);
+
+/* Copies the database of `directory`, as it is at one moment, to the new file `to` of mode 0600. A daemon may be using
+ * it meanwhile, and goes on. `on_progress` (may be NULL) is told how many of how many pages are done. */
+int store_backup(const char *directory, const char *to, void (*on_progress)(int done, int all, void *user), void *user,
+                 struct error *err);
+
 /* What energy has been shared out (daemon/energy.h). A GPU's meter: its energy counter (-1: it has none), as it was at at_ns,
  * and its idle power (-1: not known). An account: what a party has used of the GPU's energy; a job's id, 0 (nobody) or
  * UINT64_MAX (foreign processes). Each is the newest that was committed. */

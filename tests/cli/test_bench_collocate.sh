@@ -31,7 +31,7 @@ expect_nothing_left() {
 }
 
 # What is wrong with the command line, and a machine without GPUs.
-expect_error 2 "which of monitor and collocate?" bench
+expect_error 2 "which one" bench
 expect_error 2 "what is to be run?" bench collocate
 expect_error 2 "not both" bench collocate --commands "$T/none" -- true
 expect_error 2 "no list of numbers from 1 to 48" bench collocate --degrees 0,2 -- true

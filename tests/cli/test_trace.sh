@@ -76,7 +76,7 @@ run trace show "$T/collected.csv" --workloads workloads_collected.csv
 expect_status 0
 
 # Bad usage.
-expect_error 2 "which of build and show" trace
+expect_error 2 "which one: build or show?" trace
 expect_error 2 "no 'trace paint'" trace paint
 for command in build show; do
     expect_error 2 "trace $command: which trace" trace "$command"

@@ -7,7 +7,7 @@ expect_error 2 "which command" # none
 expect_error 2 "no command 'frobnicate'" frobnicate
 expect_error 2 "unknown option '--frob'" --frob
 expect_error 2 "'--socket' needs an argument" --socket
-for command in submit queue show explain cancel hold release logs wait gpus play compare trace estimate calibrate evaluate bench; do
+for command in submit queue show explain cancel hold release logs wait gpus play compare trace estimate calibrate evaluate bench admin; do
     expect_error 2 "$command: unknown option '--frob'" "$command" --frob
     expect_error 2 "$command: unknown option '-Z'" "$command" -Z
     run help "$command"
@@ -49,7 +49,7 @@ expect_error 2 "jitter 'much'" play --jitter much a.csv
 expect_error 2 "jitter '0.5'" play --jitter 0.5 a.csv
 expect_error 2 "seed" play --seed -3 a.csv
 expect_error 2 "at least two" compare a.json
-expect_error 2 "which of monitor and collocate" bench
+expect_error 2 "which one" bench
 expect_error 2 "no 'bench gpu'" bench gpu
 
 run --version

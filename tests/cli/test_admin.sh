@@ -1,0 +1,70 @@
+#!/bin/sh
+# Usage: test_admin.sh CARMA SOURCE BUILD
+# carma admin verify and backup, beside a daemon that is at work: a store that is whole, a copy that can be gone on
+# from, damage that is named.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+expect_error 2 "which one: backup or verify?" admin
+expect_error 2 "there is no 'admin frob': it is backup or verify" admin frob
+expect_error 2 "which file shall hold the copy?" admin backup
+expect_error 2 "takes no arguments" admin verify store
+expect_error 1 "nowhere/store.db" admin verify --state "$T/nowhere"
+
+start_node a100x4-40g 600
+start_daemon
+# Enough records for a snapshot: each of these is submitted, held, released and cancelled.
+run submit --parsable --hold -J kept -- true
+for i in 1 2 3 4 5 6 7 8; do
+    for _ in 1 2 3 4 5 6 7 8; do
+        run submit --parsable --hold -- true
+    done
+    run release "$((8 * i - 6))-$((8 * i + 1))"
+    run hold "$((8 * i - 6))-$((8 * i + 1))"
+    run cancel "$((8 * i - 6))-$((8 * i + 1))"
+done
+run submit --parsable -- "$TRAIN" --memory 4G --seconds 30000
+until_field 66 state RUNNING
+
+run admin verify --state "$STATE"
+expect_status 0
+grep -q ": whole: " "$T/out" || fail "$(cat "$T/out")"
+grep -q ' [1-9][0-9]* snapshots, ' "$T/out" || fail "no snapshot was looked at: $(cat "$T/out")"
+run admin backup --state "$STATE" "$T/copy.db"
+expect_status 0
+[ "$(stat -c %a copy.db)" = 600 ] || fail "the copy has mode $(stat -c %a copy.db)"
+expect_error 1 "name a new file" admin backup --state "$STATE" "$T/copy.db"
+run cancel 66
+until_field 66 state CANCELLED
+stop_daemon
+
+# The copy is gone on from: job 1 is held as it was; job 66, which ran then, is no longer there and so is lost.
+mkdir -m 700 old
+mv "$STATE"/store.db* old
+cp copy.db "$STATE/store.db"
+start_daemon
+expect_field 1 state HELD
+expect_field 1 name kept
+stop_daemon
+run admin verify --state "$STATE"
+expect_status 0
+
+# Damage of each kind, and its name.
+damage() { # SQL TEXT
+    rm -rf bad
+    mkdir bad
+    cp copy.db bad/store.db
+    python3 -c 'import sqlite3, sys
+with sqlite3.connect("bad/store.db") as db:
+    assert db.execute(sys.argv[1]).rowcount > 0, "nothing was damaged"' "$1" || fail "$1"
+    expect_error 1 "$2" admin verify --state "$T/bad"
+}
+damage "DELETE FROM record WHERE seq = 7" "record 7 is missing"
+damage "UPDATE record SET body = json_set(body, '\$.job', 999), job = 999
+    WHERE seq = (SELECT min(seq) FROM record WHERE type = 'released')" "does not follow: there is no unfinished job 999"
+damage "UPDATE spec SET body = '{' WHERE job = 3" "submission of job 3 is damaged"
+damage "UPDATE job SET body = '' WHERE job = 4" "stored of job 4 is damaged"
+damage "UPDATE snapshot SET body = replace(body, '\"claim_source\":0', '\"claim_source\":1')" "not the state which the records lead to"
+damage "UPDATE snapshot SET body = 'x'" "is damaged: it will be passed over"
+finish_node
