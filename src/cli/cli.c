@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/units.h"
 #include "cli/term.h"
 #include "cli/view.h"
 #include "client/client.h"
@@ -152,20 +153,34 @@ void cli_print_jobs(json_t *jobs)
     cli_print_json(whole);
 }
 
-int cli_watch(struct cli *cli, bool watch, int (*draw)(struct cli *cli, void *input), void *input)
+error_t cli_parse_watch(const struct argp_state *state, const char *arg, int64_t *period_ns)
 {
-    static const struct timespec pause = {.tv_sec = 2};
+    CLEANUP(free_ptr) char *text = arg ? xasprintf("%ss", arg) : NULL;
+
+    *period_ns = 2 * NS_PER_SEC;
+    if (text && (parse_duration(text, period_ns, NULL) || *period_ns < 10 * NS_PER_MS || *period_ns > 86400 * NS_PER_SEC))
+        return cli_bad_usage(state, "--watch: '%.40s' is no number of seconds from 0.01 to 86400", arg);
+    return 0;
+}
+
+int cli_watch(struct cli *cli, int64_t period_ns, int (*draw)(struct cli *cli, void *input), void *input)
+{
+    const struct timespec pause = {.tv_sec = period_ns / NS_PER_SEC, .tv_nsec = period_ns % NS_PER_SEC};
+    bool terminal = isatty(STDOUT_FILENO), worked = false;
     int status;
 
     for (;;) {
-        if (watch && isatty(STDOUT_FILENO))
+        if (period_ns && terminal)
             fputs(TERM_HOME_CLEAR, stdout);
         status = draw(cli, input);
         fflush(stdout);
-        if (!watch || status != CLI_OK || ferror(stdout))
+        worked = worked || status == CLI_OK;
+        if (!period_ns || !worked || ferror(stdout))
             return status;
+        if (status != CLI_OK)
+            cli_release(cli); /* the next call connects anew */
         nanosleep(&pause, NULL);
-        if (!isatty(STDOUT_FILENO))
+        if (!terminal && status == CLI_OK)
             putchar('\n');
     }
 }

@@ -72,8 +72,13 @@ int cli_run_group(struct cli *cli, int argc, char **argv);
 void cli_print_json(const json_t *json);
 void cli_print_jobs(json_t *jobs); /* as {"jobs": jobs} */
 
-/* Runs `draw` once, or with watch again every two seconds (wall) on a cleared screen until it fails. */
-int cli_watch(struct cli *cli, bool watch, int (*draw)(struct cli *cli, void *input), void *input);
+/* Runs `draw` once, or, where `period_ns` is not 0, again and again with that pause (wall) in between: on a terminal on a
+ * cleared screen, else with an empty line in between. Once it has worked, a `draw` that fails, having said why, is tried
+ * again: a daemon may come back. */
+int cli_watch(struct cli *cli, int64_t period_ns, int (*draw)(struct cli *cli, void *input), void *input);
+
+/* What --watch takes: seconds, two where there are none. */
+error_t cli_parse_watch(const struct argp_state *state, const char *arg, int64_t *period_ns);
 
 /* The commands that ask the same of each of their jobs: a POST of the command's name for each, complaining about each
  * that is refused; with --json the answers of the others are printed as {"jobs": [...]}. */
@@ -87,7 +92,7 @@ int cli_post_each(struct cli *cli, int argc, char **argv);
     }
 #define CLI_OPTION_WATCH                                                                                               \
     {                                                                                                                  \
-        "watch", CLI_WATCH_KEY, NULL, 0, "print again every two seconds", 0                                            \
+        "watch", CLI_WATCH_KEY, "SECONDS", OPTION_ARG_OPTIONAL, "print again every SECONDS (default: 2)", 0            \
     }
 
 #endif

@@ -12,7 +12,7 @@
 struct queue_options {
     bool all;
     bool json;
-    bool watch;
+    int64_t period_ns; /* of --watch; 0: once */
 };
 
 static const struct argp_option options[] = {
@@ -34,8 +34,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         queue->json = true;
         return 0;
     case CLI_WATCH_KEY:
-        queue->watch = true;
-        return 0;
+        return cli_parse_watch(state, arg, &queue->period_ns);
     case ARGP_KEY_ARG:
         return cli_bad_usage(state, "'%.40s' is too much: it takes no arguments", arg);
     default:
@@ -105,5 +104,5 @@ int cmd_queue(struct cli *cli, int argc, char **argv)
 
     if (!cli_parse(cli, argc, argv, &queue, &status))
         return status;
-    return cli_watch(cli, queue.watch, draw, &queue);
+    return cli_watch(cli, queue.period_ns, draw, &queue);
 }

@@ -162,6 +162,12 @@ static void print_job(const json_t *job)
     line_of_time(job, "Ended", "ended_ns");
     if (started > 0 && ended > 0)
         line("Ran", "%s", format_duration(ended - started, text));
+    if (view_integer(job, "modelled_energy_mj", -1) >= 0)
+        line("Energy", "%s (modelled)", view_energy(view_integer(job, "modelled_energy_mj", 0), text));
+    if (view_integer(job, "unused_since_ns", -1) >= 0) {
+        CLEANUP(free_ptr) char *since = view_time(view_integer(job, "unused_since_ns", -1));
+        line("Note", "it has not used its GPUs since %s", since);
+    }
     if (launches > 1 || crashes)
         line("Launches", "%" PRId64 ", out of GPU memory: %" PRId64, launches, crashes);
     line_of(job, "Last run", "last_end");

@@ -13,6 +13,8 @@ const struct command commands[] = {
     {"logs", "print what a job has written", &logs_argp, cmd_logs},
     {"wait", "wait until jobs have ended; exit as they did", &wait_argp, cmd_wait},
     {"gpus", "list the GPUs: memory, activity, power, jobs", &gpus_argp, cmd_gpus},
+    {"monitor", "log the GPUs' metrics as CSV, without a daemon", &monitor_argp, cmd_monitor},
+    {"stats", "sum up what each user's jobs have used", &stats_argp, cmd_stats},
     {"play", "submit a trace's jobs at their times and report on them", &play_argp, cmd_play},
     {"compare", "print the reports of several plays side by side", &compare_argp, cmd_compare},
     {"simulate", "run a trace on a virtual clock under one policy or several", &simulate_argp, cmd_simulate},

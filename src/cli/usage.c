@@ -32,6 +32,14 @@ static const json_t *same_gpu(const json_t *answer, const json_t *gpu)
     return NULL;
 }
 
+/* In MIG mode, instances have the memory and the activity, and the GPU that they are part of has the power. */
+static bool is_kind(const json_t *gpu, const char *kind)
+{
+    const char *text = view_text(gpu, "kind");
+
+    return text && strcmp(text, kind) == 0;
+}
+
 static void add_interval(struct usage *usage, const json_t *before, const json_t *gpu)
 {
     double seconds = (view_number(gpu, "observed_ns", 0) - view_number(before, "observed_ns", 0)) / 1e9;
@@ -53,6 +61,8 @@ void usage_add(struct usage *usage, json_t *gpus)
     json_array_foreach(json_object_get(gpus, "gpus"), i, gpu)
     {
         const json_t *before = same_gpu(usage->latest, gpu);
+        if (is_kind(gpu, "partitioned"))
+            continue;
         if (!json_is_number(json_object_get(gpu, "memory_byte_seconds")) ||
             !json_is_number(json_object_get(gpu, "sm_activity_seconds")))
             usage->complete = false;
@@ -76,6 +86,8 @@ double usage_energy_joules(const struct usage *usage)
     json_array_foreach(json_object_get(usage->first, "gpus"), i, gpu)
     {
         const json_t *after = same_gpu(usage->latest, gpu);
+        if (is_kind(gpu, "instance"))
+            continue;
         double from = view_number(gpu, "energy_mj", -1), to = view_number(after, "energy_mj", -1);
         if (from < 0 || to < from)
             return -1;

@@ -76,6 +76,19 @@ char *view_time(int64_t at_ns)
     return xstrdup(text);
 }
 
+char *view_energy(int64_t mj, char text[VIEW_ENERGY])
+{
+    double joules = (double)mj / 1000;
+
+    if (joules < 10000)
+        snprintf(text, VIEW_ENERGY, "%.0f J", joules);
+    else if (joules < 1e6)
+        snprintf(text, VIEW_ENERGY, "%.1f kJ", joules / 1e3);
+    else
+        snprintf(text, VIEW_ENERGY, "%.2f MJ", joules / 1e6);
+    return text;
+}
+
 static bool state_is(const json_t *job, const char *state)
 {
     const char *text = view_text(job, "state");
@@ -144,8 +157,10 @@ char *view_job_where(const json_t *job)
 
     if (view_job_ended(job))
         return ending(job);
-    if (state_is(job, "PLACED") || state_is(job, "RUNNING") || state_is(job, "STOPPING"))
-        return placements(job);
+    if (state_is(job, "PLACED") || state_is(job, "RUNNING") || state_is(job, "STOPPING")) {
+        CLEANUP(free_ptr) char *gpus = placements(job);
+        return xasprintf("%s%s", gpus, view_integer(job, "unused_since_ns", -1) >= 0 ? ", unused" : "");
+    }
     CLEANUP(free_ptr) char *text = view_text(reason, "text") ? view_safe_text(reason, "text") : xstrdup("");
     return xasprintf("%s%s", view_true(job, "recovery") ? "recovery: " : "", text);
 }

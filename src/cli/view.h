@@ -23,6 +23,9 @@ char *view_permille(const json_t *object, const char *name);  /* "45%", "-" */
 char *
 view_time(int64_t at_ns); /* a node time as local time, "-" below 0; on a scaled node, as seconds since its boot */
 
+#define VIEW_ENERGY 32
+char *view_energy(int64_t mj, char text[VIEW_ENERGY]); /* "812 J", "1.25 MJ" */
+
 bool view_job_ended(const json_t *job);
 enum term_style view_state_style(const json_t *job);
 char *view_job_where(const json_t *job);                /* "GPU 0,2", its reason, or how it ended */

@@ -12,10 +12,21 @@ for width in 80 120; do
         run $command
         expect_status 0
         expect_golden "cli-${command%% *}-$width.txt"
-        awk -v width="$width" 'length > width { exit 1 }' "$T/out" || fail "$said: wider than $width columns"
+        [ "$command" = gpus ] && grep -v -e '^GPU .*: ' -e '^no permission' "$T/out" >"$T/table" || cp "$T/out" "$T/table"
+        awk -v width="$width" 'length > width { exit 1 }' "$T/table" || fail "$said: wider than $width columns"
     done
+    # The first time of many: whoever reads it goes away.
+    "$CARMA" gpus --watch=0.01 | sed '/^$/q' >"$T/out"
+    said="carma gpus --watch"
+    expect_golden "cli-gpus-watch-$width.txt"
 done
 unset COLUMNS
+run stats
+expect_status 0
+expect_golden cli-stats.txt
+run stats --by user --json
+grep -q '"modelled_energy_mj": 23456789012' "$T/out" || fail "stats --json: $(cat "$T/out")"
+expect_error 2 "say user" stats --by gpu
 run show 9
 expect_status 0
 expect_golden cli-show.txt
@@ -39,10 +50,11 @@ done
 [ "$(wc -l <"$T/out")" -eq 6 ] || fail "a name made lines of its own"
 
 # --json is what the daemon said.
-for command in queue gpus "show 9" "explain 9"; do
+for command in queue gpus stats "show 9" "explain 9"; do
     case $command in
     queue) path=/v1/jobs ;;
     gpus) path=/v1/gpus ;;
+    stats) path=/v1/stats?by=user ;;
     show*) path=/v1/jobs/9 ;;
     *) path=/v1/jobs/9/explain ;;
     esac
