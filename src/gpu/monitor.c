@@ -18,24 +18,46 @@
 #define START_ALLOWANCE 6 /* times the allowed silence */
 #define RESTART_NS      NS_PER_SEC
 #define RESTART_GROWTH  64
+#define LEFT_MAX        3    /* children that are left behind at a time; more would not get further either */
 #define FREE_PATIENCE   2000 /* ms */
 #define READ_ROOM       65536
 #define LINE_ROOM       320
 #define TEXT_ROOM       640
 
-/* The life of a child:
+/* The life of the child that is looked after:
  *
- *     WAITING --timer--> RUNNING --it ended--------------------------------> CLOSING --handles closed--> WAITING
- *                           \--silence, nonsense--> KILLED --it ended--------^
+ *     WAITING --timer--> RUNNING --it ended--------------------------------> WAITING
+ *        ^                  \--silence, nonsense--> KILLED --it ended--------^
+ *        |                                            \--patience over--> it is left behind
+ *        +-- fewer than LEFT_MAX are left behind ---------------------------/
  *
  * A running child has ended once it is reaped and both its pipes are at their end: only then the line that says why it
- * died has surely been read. A killed child that does not end, being stuck in the driver, is not replaced: the next
- * would be stuck as well, and so on. */
-enum phase { WAITING, RUNNING, KILLED, CLOSING };
+ * died has surely been read. A killed child that does not end sits in a driver call that never returns: it is left
+ * behind, to be reaped whenever it ends, and another one is started, which may have better luck. */
+enum phase { WAITING, RUNNING, KILLED };
+
+enum kind { ORDINARY, STUCK, KIND_COUNT }; /* of problems; of each the latest is remembered, so as not to be repeated */
+
+struct child {
+    struct gpu_monitor *monitor;
+    bool exited;
+    int64_t exit_status;
+    int exit_signal;
+    unsigned pipes_ended;
+    unsigned handles_open;
+    uv_process_t process;
+    uv_pipe_t frames;
+    uv_pipe_t complaints;
+    struct gpu_frame_decoder decoder;
+    char line[LINE_ROOM]; /* what it last wrote to stderr */
+    size_t line_length;
+    bool line_ended;
+    struct child *next; /* of those left behind */
+};
 
 struct gpu_monitor {
     uv_loop_t *loop;
-    char *program; /* owned, as is all of the following that is a pointer to text or a reading */
+    char *program; /* owned, as is all of the following that is a pointer to text, a child or a reading */
     char *period_option;
     char *library_option; /* or NULL */
     uint64_t silence_ms;
@@ -46,43 +68,34 @@ struct gpu_monitor {
 
     enum phase phase;
     bool freed;
-    uint64_t pause_ms;    /* before the next start */
-    char told[TEXT_ROOM]; /* the problem that was said last; "" since a reading has come */
-    uv_timer_t timer;     /* WAITING: next start; RUNNING: silence; freed: patience with the child's end */
-
-    /* Of the current child. */
-    int patience; /* halves of the allowed silence that are left to it */
-    bool exited;
-    int64_t exit_status;
-    int exit_signal;
-    unsigned pipes_ended;
-    unsigned handles_open;
-    uv_process_t process;
-    uv_pipe_t frames;
-    uv_pipe_t complaints;
-    struct gpu_frame_decoder decoder;
+    uint64_t pause_ms;                /* before the next start */
+    char told[KIND_COUNT][TEXT_ROOM]; /* what was said last; "" since a reading has come */
+    uv_timer_t timer; /* WAITING: next start; RUNNING: silence; KILLED: patience with its end */
+    int patience;     /* RUNNING: halves of the allowed silence that are left to the child */
+    struct child *child; /* RUNNING, KILLED */
+    struct child *left;  /* list of those left behind */
+    unsigned left_count;
+    unsigned children_open; /* whose handles are not closed yet, of every sort */
+    bool timer_closed;
     struct gpu_node_reading *reading;
-    char line[LINE_ROOM]; /* what it last wrote to stderr */
-    size_t line_length;
-    bool line_ended;
     char read_room[READ_ROOM];
 };
 
 static void start_child(struct gpu_monitor *monitor);
 
-static void tell(struct gpu_monitor *monitor, const char *text)
+static void tell(struct gpu_monitor *monitor, enum kind kind, const char *text)
 {
-    if (monitor->freed || strcmp(monitor->told, text) == 0)
+    if (monitor->freed || strcmp(monitor->told[kind], text) == 0)
         return;
-    snprintf(monitor->told, sizeof monitor->told, "%s", text);
-    monitor->on_problem(monitor->user, monitor->told);
+    snprintf(monitor->told[kind], sizeof monitor->told[kind], "%s", text);
+    monitor->on_problem(monitor->user, monitor->told[kind]);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+/* Once it is freed and nothing of it is open any more. */
+static void free_when_closed(struct gpu_monitor *monitor)
 {
-    struct gpu_monitor *monitor = handle->data;
-
-    gpu_frame_decoder_release(&monitor->decoder);
+    if (!monitor->timer_closed || monitor->children_open > 0)
+        return;
     free(monitor->reading);
     free(monitor->program);
     free(monitor->period_option);
@@ -90,74 +103,153 @@ static void on_timer_closed(uv_handle_t *handle)
     free(monitor);
 }
 
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct gpu_monitor *monitor = handle->data;
+
+    monitor->timer_closed = true;
+    free_when_closed(monitor);
+}
+
+static void close_timer(struct gpu_monitor *monitor)
+{
+    if (!uv_is_closing((uv_handle_t *)&monitor->timer))
+        uv_close((uv_handle_t *)&monitor->timer, on_timer_closed);
+}
+
 static void on_pause_over(uv_timer_t *timer)
 {
     start_child(timer->data);
 }
 
-static void on_child_closed(uv_handle_t *handle)
+/* Starts the next child after the pause, or has the monitor's freeing go on. */
+static void start_later(struct gpu_monitor *monitor)
 {
-    struct gpu_monitor *monitor = handle->data;
-
-    if (--monitor->handles_open > 0)
-        return;
+    monitor->phase = WAITING;
+    uv_timer_stop(&monitor->timer);
     if (monitor->freed) {
-        uv_close((uv_handle_t *)&monitor->timer, on_timer_closed);
+        close_timer(monitor);
         return;
     }
-    monitor->phase = WAITING;
+    if (monitor->left_count >= LEFT_MAX)
+        return; /* the end of one of these goes on from here */
     uv_timer_start(&monitor->timer, on_pause_over, monitor->pause_ms, 0);
     if (monitor->pause_ms < monitor->restart_ms * RESTART_GROWTH)
         monitor->pause_ms *= 2;
 }
 
-static void close_child(struct gpu_monitor *monitor)
+static void on_child_closed(uv_handle_t *handle)
 {
-    monitor->phase = CLOSING;
-    uv_timer_stop(&monitor->timer);
-    monitor->handles_open = 3;
-    uv_close((uv_handle_t *)&monitor->process, on_child_closed);
-    uv_close((uv_handle_t *)&monitor->frames, on_child_closed);
-    uv_close((uv_handle_t *)&monitor->complaints, on_child_closed);
+    struct child *child = handle->data;
+    struct gpu_monitor *monitor = child->monitor;
+
+    if (--child->handles_open > 0)
+        return;
+    gpu_frame_decoder_release(&child->decoder);
+    free(child);
+    monitor->children_open--;
+    free_when_closed(monitor);
 }
 
-/* Called where a child may just have ended by itself or by our hand. The problem is told last: its callback may free
- * the monitor. */
-static void close_ended_child(struct gpu_monitor *monitor)
+static void close_handle(void *handle)
 {
+    if (!uv_is_closing(handle))
+        uv_close(handle, on_child_closed);
+}
+
+static void close_child(struct child *child)
+{
+    close_handle(&child->process);
+    close_handle(&child->frames);
+    close_handle(&child->complaints);
+}
+
+/* A child that was left behind has ended after all. */
+static void forget_left(struct child *child)
+{
+    struct gpu_monitor *monitor = child->monitor;
+    bool full = monitor->left_count >= LEFT_MAX;
+    struct child **at = &monitor->left;
+
+    while (*at != child)
+        at = &(*at)->next;
+    *at = child->next;
+    monitor->left_count--;
+    close_child(child);
+    if (full && monitor->phase == WAITING && !monitor->freed)
+        start_later(monitor);
+}
+
+/* Called where the child may just have ended by itself or by our hand. The problem is told last: its callback may free
+ * the monitor. */
+static void take_end(struct gpu_monitor *monitor)
+{
+    struct child *child = monitor->child;
     bool told = monitor->phase == KILLED;
     char text[TEXT_ROOM];
 
-    if (!monitor->exited || monitor->phase == CLOSING || (monitor->phase == RUNNING && monitor->pipes_ended < 2))
+    if (!child->exited || (monitor->phase == RUNNING && child->pipes_ended < 2))
         return;
-    close_child(monitor);
-    if (told)
-        return;
-    if (monitor->exit_signal)
+    if (child->exit_signal)
         snprintf(text, sizeof text, "%s was ended by signal %d (%s); trying again", monitor->program,
-                 monitor->exit_signal, strsignal(monitor->exit_signal));
+                 child->exit_signal, strsignal(child->exit_signal));
     else
-        snprintf(text, sizeof text, "%s ended with status %" PRId64 "%s%s; trying again",
-                 monitor->program, monitor->exit_status, monitor->line_length ? ": " : "", monitor->line);
-    tell(monitor, text);
+        snprintf(text, sizeof text, "%s ended with status %" PRId64 "%s%s; trying again", monitor->program,
+                 child->exit_status, child->line_length ? ": " : "", child->line);
+    monitor->child = NULL;
+    close_child(child);
+    start_later(monitor);
+    if (!told)
+        tell(monitor, ORDINARY, text);
+}
+
+/* The kernel does not end it. Its pipes are closed, its end is still awaited, but keeps no loop going. */
+static void leave_behind(uv_timer_t *timer)
+{
+    struct gpu_monitor *monitor = timer->data;
+    struct child *child = monitor->child;
+    char text[TEXT_ROOM];
+
+    close_handle(&child->frames);
+    close_handle(&child->complaints);
+    uv_unref((uv_handle_t *)&child->process);
+    child->next = monitor->left;
+    monitor->left = child;
+    monitor->left_count++;
+    monitor->child = NULL;
+    start_later(monitor);
+    if (monitor->left_count < LEFT_MAX)
+        snprintf(text, sizeof text,
+                 "%s does not end though it was killed: it hangs in a driver call; it is left behind and another is "
+                 "started",
+                 monitor->program);
+    else
+        snprintf(text, sizeof text,
+                 "%s: %u of them hang in driver calls and cannot be killed; the next is started when one has ended: "
+                 "reset the GPUs, or restart the machine",
+                 monitor->program, monitor->left_count);
+    tell(monitor, STUCK, text);
 }
 
 static void kill_child(struct gpu_monitor *monitor)
 {
     monitor->phase = KILLED;
-    uv_timer_stop(&monitor->timer);
-    if (!monitor->exited) /* else its pid may be another's by now */
-        uv_process_kill(&monitor->process, SIGKILL);
+    uv_timer_start(&monitor->timer, leave_behind, monitor->silence_ms, 0);
+    if (!monitor->child->exited) /* else its pid may be another's by now */
+        uv_process_kill(&monitor->child->process, SIGKILL);
 }
 
 static void on_child_exit(uv_process_t *process, int64_t status, int signal_number)
 {
-    struct gpu_monitor *monitor = process->data;
+    struct child *child = process->data;
 
-    monitor->exited = true;
-    monitor->exit_status = status;
-    monitor->exit_signal = signal_number;
-    close_ended_child(monitor);
+    child->exited = true;
+    child->exit_status = status;
+    child->exit_signal = signal_number;
+    if (child == child->monitor->child)
+        take_end(child->monitor);
+    else
+        forget_left(child);
 }
 
 /* Half the allowed silence has passed. The loop runs timers before it reads, so after a stall of the daemon itself the
@@ -171,19 +263,18 @@ static void on_half_silence(uv_timer_t *timer)
         return;
     kill_child(monitor);
     snprintf(text, sizeof text,
-             "%s fell silent (a driver call that hangs? see dmesg for Xid errors); it is killed and "
-             "started again once it has ended",
+             "%s fell silent (a driver call that hangs? see dmesg for Xid errors); it is killed and started again",
              monitor->program);
-    tell(monitor, text);
+    tell(monitor, ORDINARY, text);
     if (!monitor->freed)
-        close_ended_child(monitor); /* where it had exited, but something else held its pipes open */
+        take_end(monitor); /* where it had exited, but something else held its pipes open */
 }
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 {
-    struct gpu_monitor *monitor = handle->data;
+    struct child *child = handle->data;
 
-    *buffer = uv_buf_init(monitor->read_room, sizeof monitor->read_room);
+    *buffer = uv_buf_init(child->monitor->read_room, sizeof child->monitor->read_room);
 }
 
 static void take_frames(struct gpu_monitor *monitor, const void *bytes, size_t count)
@@ -192,9 +283,9 @@ static void take_frames(struct gpu_monitor *monitor, const void *bytes, size_t c
     int rc = 0;
 
     while (monitor->phase == RUNNING && !monitor->freed &&
-           (rc = gpu_frame_decode(&monitor->decoder, &bytes, &count, monitor->reading, &err)) == 1) {
+           (rc = gpu_frame_decode(&monitor->child->decoder, &bytes, &count, monitor->reading, &err)) == 1) {
         monitor->pause_ms = monitor->restart_ms;
-        monitor->told[0] = '\0';
+        memset(monitor->told, 0, sizeof monitor->told);
         monitor->patience = 2;
         uv_timer_again(&monitor->timer);
         monitor->on_reading(monitor->user, monitor->reading);
@@ -202,59 +293,60 @@ static void take_frames(struct gpu_monitor *monitor, const void *bytes, size_t c
     if (rc < 0) {
         char text[TEXT_ROOM];
         kill_child(monitor);
-        snprintf(text, sizeof text, "%s: %s; it is killed and started again", monitor->program,
-                 err.text);
-        tell(monitor, text);
+        snprintf(text, sizeof text, "%s: %s; it is killed and started again", monitor->program, err.text);
+        tell(monitor, ORDINARY, text);
         if (!monitor->freed)
-            close_ended_child(monitor);
+            take_end(monitor);
     }
+}
+
+static void on_pipe_end(struct child *child, uv_stream_t *stream)
+{
+    uv_read_stop(stream);
+    child->pipes_ended++;
+    take_end(child->monitor);
 }
 
 static void on_frames(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
 {
-    struct gpu_monitor *monitor = stream->data;
+    struct child *child = stream->data;
 
-    if (count > 0) {
-        take_frames(monitor, buffer->base, (size_t)count);
-    } else if (count < 0) {
-        uv_read_stop(stream);
-        monitor->pipes_ended++;
-        close_ended_child(monitor);
-    }
+    if (count > 0)
+        take_frames(child->monitor, buffer->base, (size_t)count);
+    else if (count < 0)
+        on_pipe_end(child, stream);
 }
 
 /* Keeps the last line. */
 static void on_complaints(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
 {
-    struct gpu_monitor *monitor = stream->data;
+    struct child *child = stream->data;
 
     for (ssize_t i = 0; i < count; i++) {
         char c = buffer->base[i];
         if (c == '\n') {
-            monitor->line_ended = true;
+            child->line_ended = true;
             continue;
         }
-        if (monitor->line_ended)
-            monitor->line_length = 0;
-        monitor->line_ended = false;
-        if (monitor->line_length + 1 < sizeof monitor->line)
-            monitor->line[monitor->line_length++] = (unsigned char)c < ' ' || c == 0x7f ? '?' : c;
-        monitor->line[monitor->line_length] = '\0';
+        if (child->line_ended)
+            child->line_length = 0;
+        child->line_ended = false;
+        if (child->line_length + 1 < sizeof child->line)
+            child->line[child->line_length++] = (unsigned char)c < ' ' || c == 0x7f ? '?' : c;
+        child->line[child->line_length] = '\0';
     }
-    if (count < 0) {
-        uv_read_stop(stream);
-        monitor->pipes_ended++;
-        close_ended_child(monitor);
-    }
+    if (count < 0)
+        on_pipe_end(child, stream);
 }
 
 static void start_child(struct gpu_monitor *monitor)
 {
+    struct child *child = xcalloc(1, sizeof *child);
     char *args[] = {monitor->program, monitor->period_option, monitor->library_option, NULL};
     uv_stdio_container_t stdio[] = {
         {.flags = UV_IGNORE},
-        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&monitor->frames},
-        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&monitor->complaints},
+        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&child->frames},
+        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&child->complaints},
     };
     uv_process_options_t options = {.file = monitor->program,
                                     .args = args,
@@ -264,27 +356,26 @@ static void start_child(struct gpu_monitor *monitor)
     uint64_t half_ms = (monitor->silence_ms + 1) / 2;
     int rc;
 
-    gpu_frame_decoder_release(&monitor->decoder);
-    monitor->exited = false;
-    monitor->pipes_ended = 0;
-    monitor->line[0] = '\0';
-    monitor->line_length = 0;
-    monitor->line_ended = false;
-    uv_pipe_init(monitor->loop, &monitor->frames, 0);
-    uv_pipe_init(monitor->loop, &monitor->complaints, 0);
-    monitor->process.data = monitor->frames.data = monitor->complaints.data = monitor;
-    monitor->phase = RUNNING;
-    rc = uv_spawn(monitor->loop, &monitor->process, &options);
+    child->monitor = monitor;
+    child->handles_open = 3;
+    monitor->children_open++;
+    uv_pipe_init(monitor->loop, &child->frames, 0);
+    uv_pipe_init(monitor->loop, &child->complaints, 0);
+    child->process.data = child->frames.data = child->complaints.data = child;
+    rc = uv_spawn(monitor->loop, &child->process, &options);
     if (rc < 0) {
         char text[TEXT_ROOM];
-        close_child(monitor);
-        snprintf(text, sizeof text, "cannot start %s (%s): check the installation; trying again",
-                 monitor->program, uv_strerror(rc));
-        tell(monitor, text);
+        close_child(child);
+        start_later(monitor);
+        snprintf(text, sizeof text, "cannot start %s (%s): check the installation; trying again", monitor->program,
+                 uv_strerror(rc));
+        tell(monitor, ORDINARY, text);
         return;
     }
-    uv_read_start((uv_stream_t *)&monitor->frames, on_alloc, on_frames);
-    uv_read_start((uv_stream_t *)&monitor->complaints, on_alloc, on_complaints);
+    monitor->child = child;
+    monitor->phase = RUNNING;
+    uv_read_start((uv_stream_t *)&child->frames, on_alloc, on_frames);
+    uv_read_start((uv_stream_t *)&child->complaints, on_alloc, on_complaints);
     monitor->patience = 2 * START_ALLOWANCE;
     uv_timer_start(&monitor->timer, on_half_silence, half_ms, half_ms);
 }
@@ -318,9 +409,13 @@ struct gpu_monitor *gpu_monitor_new(uv_loop_t *loop, const struct gpu_monitor_op
     return monitor;
 }
 
-static void on_patience_over(uv_timer_t *timer)
+/* The child that was to end with the monitor does not. */
+static void on_free_patience_over(uv_timer_t *timer)
 {
-    close_child(timer->data);
+    struct gpu_monitor *monitor = timer->data;
+
+    close_child(steal_ptr(&monitor->child));
+    close_timer(monitor);
 }
 
 void gpu_monitor_free(struct gpu_monitor *monitor)
@@ -328,17 +423,13 @@ void gpu_monitor_free(struct gpu_monitor *monitor)
     if (!monitor || monitor->freed)
         return;
     monitor->freed = true;
-    switch (monitor->phase) {
-    case WAITING:
-        uv_close((uv_handle_t *)&monitor->timer, on_timer_closed);
-        break;
-    case RUNNING:
-    case KILLED:
-        kill_child(monitor);
-        uv_timer_start(&monitor->timer, on_patience_over, FREE_PATIENCE, 0);
-        close_ended_child(monitor);
-        break;
-    case CLOSING: /* on_child_closed goes on from here */
-        break;
+    for (struct child *child = monitor->left; child; child = child->next)
+        close_child(child);
+    if (!monitor->child) {
+        close_timer(monitor);
+        return;
     }
+    kill_child(monitor);
+    uv_timer_start(&monitor->timer, on_free_patience_over, FREE_PATIENCE, 0);
+    take_end(monitor);
 }

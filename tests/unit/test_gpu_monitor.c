@@ -5,10 +5,13 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +20,42 @@
 #include "base/units.h"
 #include "gpu/monitor.h"
 
+/* Children that no signal ends, as many as are wanted, each for as long as the directory is there. */
+static char stuck_dir[32];
+
+static void get_stuck(const char *times)
+{
+    int status;
+    pid_t tracer;
+
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+    tracer = fork();
+    if (tracer == 0)
+        _exit(ptrace(PTRACE_SEIZE, getppid(), NULL, NULL) == 0 ? 0 : errno);
+    assert_int_equal(waitpid(tracer, &status, 0), tracer);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        print_message("processes may not be traced here: no child that cannot be killed can be made\n");
+        skip();
+    }
+    strcpy(stuck_dir, "/tmp/carma-test-XXXXXX");
+    assert_non_null(mkdtemp(stuck_dir));
+    setenv("STUCK_WHILE", stuck_dir, 1);
+    setenv("STUCK_TIMES", times, 1);
+}
+
+/* Removes the directory; how many children were started. */
+static int get_loose(void)
+{
+    char path[64];
+    int started = 0;
+
+    do
+        snprintf(path, sizeof path, "%s/%d", stuck_dir, ++started);
+    while (unlink(path) == 0);
+    rmdir(stuck_dir);
+    return started - 1;
+}
+
 struct watcher {
     uv_loop_t loop;
     uv_timer_t guard;
@@ -24,6 +63,7 @@ struct watcher {
     int readings, problems;
     int readings_wanted, problems_wanted; /* the monitor is freed once both have come */
     uint64_t after_problem_ms;            /* or so long after a problem, where that is not 0 */
+    int started_before_loose;             /* the stuck are let loose once so many are too many; 0: never */
     unsigned stall_us;                    /* how long the loop is held up by each reading */
     char last_problem[700];
     bool late;
@@ -70,6 +110,8 @@ static void on_problem(void *user, const char *text)
     assert_null(strchr(text, '\n'));
     snprintf(watcher->last_problem, sizeof watcher->last_problem, "%s", text);
     watcher->problems++;
+    if (watcher->started_before_loose && strstr(text, "of them hang"))
+        assert_int_equal(get_loose(), watcher->started_before_loose);
     if (watcher->after_problem_ms)
         uv_timer_start(&watcher->guard, on_guard, watcher->after_problem_ms, 0);
     check_done(watcher);
@@ -99,7 +141,8 @@ static void watch(struct watcher *watcher, const char *words, const char *progra
     check_done(watcher);
     assert_int_equal(uv_run(&watcher->loop, UV_RUN_DEFAULT), 0);
     assert_int_equal(uv_loop_close(&watcher->loop), 0);
-    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left, not even a zombie */
+    if (!getenv("STUCK_WHILE"))
+        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left, not even a zombie */
 }
 
 static void test_readings_come(void **state)
@@ -198,6 +241,59 @@ static void test_impostors(void **state)
     rmdir(dir);
 }
 
+static void reap(void)
+{
+    while (waitpid(-1, NULL, 0) > 0)
+        ;
+    unsetenv("STUCK_WHILE");
+}
+
+static void test_a_child_that_cannot_be_killed_is_replaced(void **state)
+{
+    struct watcher watcher = {.readings_wanted = 1, .problems_wanted = 2};
+
+    get_stuck("2");
+    watch(&watcher, "", STUCK_MONITOR, FAKE_NEW, 50);
+    assert_false(watcher.late);
+    assert_int_equal(watcher.readings, 1);
+    assert_int_equal(watcher.problems, 2); /* that it fell silent and that it was left behind: once for two children */
+    assert_non_null(strstr(watcher.last_problem, "does not end though it was killed"));
+    assert_true(get_loose() >= 3);
+    reap();
+}
+
+/* A few at most are left behind; the daemon goes on without readings, and can be ended and started again. */
+static void test_no_more_than_a_few_are_left_behind(void **state)
+{
+    struct watcher watcher = {.problems_wanted = 3, .readings_wanted = 1}, next = {.readings_wanted = 1};
+
+    get_stuck("9");
+    watcher.after_problem_ms = 600; /* the last problem comes after the third, and no fourth is started after it */
+    watch(&watcher, "", STUCK_MONITOR, FAKE_NEW, 40);
+    assert_true(watcher.late);
+    assert_int_equal(watcher.readings, 0);
+    assert_int_equal(watcher.problems, 3);
+    assert_non_null(strstr(watcher.last_problem, "3 of them hang"));
+    setenv("STUCK_TIMES", "0", 1);
+    watch(&next, "", STUCK_MONITOR, FAKE_NEW, 2000); /* a daemon that was restarted */
+    assert_false(next.late);
+    assert_int_equal(next.problems, 0);
+    assert_int_equal(get_loose(), 4);
+    reap();
+}
+
+/* Once the driver lets go of them, it goes on by itself. */
+static void test_the_end_of_one_left_behind_lets_it_go_on(void **state)
+{
+    struct watcher watcher = {.readings_wanted = 1, .started_before_loose = 3};
+
+    get_stuck("9");
+    watch(&watcher, "", STUCK_MONITOR, FAKE_NEW, 40);
+    assert_false(watcher.late);
+    assert_int_equal(watcher.readings, 1);
+    reap();
+}
+
 static void test_free_at_once(void **state)
 {
     struct watcher watcher = {0};
@@ -218,6 +314,9 @@ int main(void)
         cmocka_unit_test(test_a_missing_library_is_told_once),
         cmocka_unit_test(test_a_missing_program_is_told_once),
         cmocka_unit_test(test_impostors),
+        cmocka_unit_test(test_a_child_that_cannot_be_killed_is_replaced),
+        cmocka_unit_test(test_no_more_than_a_few_are_left_behind),
+        cmocka_unit_test(test_the_end_of_one_left_behind_lets_it_go_on),
         cmocka_unit_test(test_free_at_once),
     };
 
