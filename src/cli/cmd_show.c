@@ -134,6 +134,27 @@ static void print_estimate(const json_t *estimate)
     }
 }
 
+/* What its last run said when GPU memory ran out, and who was beside it then. */
+static void print_failure(const json_t *failure)
+{
+    CLEANUP(free_ptr) char *requested = view_bytes(failure, "requested_bytes");
+    CLEANUP(free_ptr) char *free_then = view_bytes(failure, "free_bytes");
+    CLEANUP(free_ptr) char *used = view_bytes(failure, "used_bytes");
+    json_t *tenant;
+    size_t i;
+
+    if (view_integer(failure, "requested_bytes", -1) < 0)
+        return;
+    line("Asked for", "%s of GPU memory; %s were free, it said; %s were seen in use", requested,
+         view_integer(failure, "free_bytes", -1) >= 0 ? free_then : "?",
+         view_integer(failure, "used_bytes", -1) >= 0 ? used : "?");
+    json_array_foreach(json_object_get(failure, "tenants"), i, tenant)
+    {
+        CLEANUP(free_ptr) char *held = view_bytes(tenant, "used_bytes");
+        line(i ? "" : "Beside it", "process %" PRId64 " held %s", view_integer(tenant, "pid", 0), held);
+    }
+}
+
 static void print_job(const json_t *job)
 {
     CLEANUP(free_ptr) char *memory = view_bytes(job, "claim_bytes");
@@ -171,6 +192,7 @@ static void print_job(const json_t *job)
     if (launches > 1 || crashes)
         line("Launches", "%" PRId64 ", out of GPU memory: %" PRId64, launches, crashes);
     line_of(job, "Last run", "last_end");
+    print_failure(json_object_get(job, "failure"));
     print_command(job);
     line_of(job, "Directory", "directory");
     line_of(job, "Output", "output");

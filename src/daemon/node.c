@@ -235,6 +235,7 @@ static void take_reading(struct node *node, const struct gpu_reading *reading, i
     integrate(entry, at_ns);
     entry->reading = *reading;
     entry->at_ns = at_ns;
+    node_remember(entry);
     fill_windows(node, entry);
     attribute(node, entry);
     node_report_gpu(node, entry);
@@ -261,6 +262,7 @@ static void on_reading(void *user, const struct gpu_node_reading *reading)
             node_energy_read(node, node->gpus[i]);
     node_report_reading(node, reading);
     node_report_unused(node);
+    runs_look(node->daemon->runs); /* some wait for a reading since their end */
     engine_turn(node->daemon->engine);
 }
 

@@ -26,6 +26,20 @@ void node_follow_residents(struct node *node);
  * default; with the memory that the node's largest GPU has. */
 void node_machine_profile(struct node *node, struct machine_profile *profile);
 
+/* What the GPUs of a job showed when its run came to its end. */
+struct node_evidence {
+    bool complete;      /* each of them has been read since the end, or is gone */
+    int64_t used_bytes; /* the most in use, by anybody, on one of them in the run's last samples; -1: there was none */
+    int64_t free_bytes; /* the least free, likewise */
+    uint32_t xid;       /* the latest that was reported during the run and shortly before its end; 0: none */
+    uint32_t xid_gpu;   /* by which: the core's number */
+    bool lost;          /* one of them is gone */
+    uint32_t lost_gpu;
+};
+
+struct node_evidence node_evidence_of(const struct node *node, const struct job_view *view, int64_t started_ns,
+                                      int64_t ended_ns);
+
 json_t *node_to_json(const struct node *node); /* docs/formats/http.md, GET /v1/gpus */
 
 /* The node's energy that is no job's: by nobody, and by foreign processes; all as counted, in mJ. */

@@ -1,5 +1,6 @@
 /* What the files of the node share: node.c takes readings in, node_energy.c says whose energy it is,
- * node_report.c tells of faults and of GPUs held unused, node_json.c shows it all. */
+ * node_evidence.c says what a failure is judged by, node_report.c tells of faults and of GPUs held unused, node_json.c
+ * shows it all. */
 #ifndef CARMA_DAEMON_NODE_INTERNAL_H
 #define CARMA_DAEMON_NODE_INTERNAL_H
 
@@ -33,6 +34,15 @@ struct node_told {
     uint32_t held[GPU_METRIC_COUNT];       /* ... and for how many readings it has been */
 };
 
+#define NODE_RECENT 16
+
+/* Memory as it was read a moment ago. */
+struct node_sample {
+    int64_t at_ns;
+    int64_t used_bytes;
+    int64_t total_bytes;
+};
+
 /* A GPU or a MIG instance as last read. */
 struct node_gpu {
     char uuid[GPU_UUID_SIZE];
@@ -41,6 +51,8 @@ struct node_gpu {
     struct gpu_window windows[NODE_WINDOWS];
     int64_t at_ns; /* of `reading`; 0: none since the daemon started */
     bool there;
+    struct node_sample recent[NODE_RECENT]; /* a ring */
+    uint64_t recent_count;                  /* ever */
     struct attribution attribution;
     int32_t statistics[NODE_WINDOWS]; /* the configured one; -1: not measured */
     int64_t active_ns;         /* when its SMs were last seen busy, or it was first read */
@@ -76,6 +88,9 @@ char *node_jobs_on(const struct node *node, const struct node_gpu *gpu);
 void node_energy_read(struct node *node, const struct node_gpu *gpu); /* after its reading was taken in */
 const struct energy_meter *node_energy_of(const struct node *node, const char *uuid); /* NULL: none */
 void node_energy_free(struct node *node);
+
+/* node_evidence.c: keeps a reading for those whose run is about to end. */
+void node_remember(struct node_gpu *gpu);
 
 /* node_report.c: one line of the log each time something changes, none while it stays. */
 void node_report_gpu(struct node *node, struct node_gpu *gpu);

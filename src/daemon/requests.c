@@ -9,8 +9,10 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "core/ledger.h"
+#include "daemon/ending.h"
 #include "daemon/engine.h"
 #include "daemon/node.h"
+#include "daemon/runs.h"
 #include "daemon/stats.h"
 #include "daemon/submission.h"
 
@@ -109,7 +111,12 @@ static void get_job(struct daemon *daemon, struct http_request *request, const s
     bool detailed = may_act_for(request->uid, view->wants.uid);
 
     json_t *json = job_view_to_json(view, daemon->core, nodetime_now_ns(), detailed);
+    struct launch_status status;
 
+    if (runs_last_status(daemon->runs, view, &status) == 0)
+        json_object_set_new(json, "failure", ending_to_json(view, &status));
+    else
+        json_object_set_new(json, "failure", json_null());
     json_object_set_new(json, "estimate", job_view_estimate_to_json(view));
     http_reply(request, 200, json);
 }

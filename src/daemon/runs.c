@@ -15,6 +15,7 @@
 #include "base/nodetime.h"
 #include "base/strbuf.h"
 #include "core/ledger.h"
+#include "daemon/ending.h"
 #include "daemon/engine.h"
 #include "daemon/sharing.h"
 #include "launch/launch.h"
@@ -28,7 +29,8 @@ struct run {
     char *directory; /* owned */
     pid_t shepherd;
     uint64_t start_ticks;
-    struct launch_status status; /* as last read: where its processes are */
+    struct launch_status status; /* as last read: where its processes are, how it ended */
+    int64_t ended_wall_ns;       /* monotonic; when it was first seen to have ended; 0: it has not */
     uint32_t uid;
     bool started; /* the core knows that it runs */
     bool over;    /* the core knows that it has ended; the shepherd has still to be reaped */
@@ -148,13 +150,26 @@ static void feed_ended(struct runs *runs, struct run *run, const struct launch_s
     struct record record = {.type = RECORD_EXITED, .at_ns = not_later_than_now(status->ended_ns), .job = run->job};
 
     feed_started(runs, run, status, RECORD_STARTED);
-    record.exited = (struct record_exited){.cause = status->cause,
-                                           .status = status->signal ? 128 + status->signal : status->exit_status,
-                                           .requested_bytes = status->requested_bytes,
-                                           .free_bytes = status->free_bytes,
-                                           .used_bytes = -1};
-    set_message(runs, run->job, status->message);
+    record.exited = ending_judge(runs->daemon, views_find(&runs->daemon->views, run->job), status);
     input(runs, &record);
+}
+
+/* Whether it can be said why the run ended. Of MPS clients that ended with a kernel's fault the first is taken for who
+ * caused it, so it has to be judged before the others. */
+static bool is_known(const struct runs *runs, struct run *run)
+{
+    const struct daemon *daemon = runs->daemon;
+    const struct job_view *view = views_find(&daemon->views, run->job);
+
+    if (!run->ended_wall_ns)
+        run->ended_wall_ns = nodetime_monotonic_wall_ns();
+    if (!ending_is_known(daemon, view, &run->status, run->ended_wall_ns))
+        return false;
+    for (const struct run *other = runs->first; other && ending_is_fault(daemon, view, &run->status); other = other->next)
+        if (!other->over && other->status.ended_ns < run->status.ended_ns &&
+            ending_is_fault(daemon, views_find(&daemon->views, other->job), &other->status))
+            return false;
+    return true;
 }
 
 static void feed_launch_failed(struct runs *runs, uint64_t job, const char *message)
@@ -174,8 +189,8 @@ static bool take_status(struct runs *runs, struct run *run, const struct launch_
         feed_started(runs, run, status, RECORD_STARTED);
         return false;
     case LAUNCH_ENDED:
-        if (status->cause != EXIT_COMPLETED && !sharing_has_looked(sharing, run->job))
-            return true; /* whether its MPS server failed is not known yet: looked at again */
+        if (!is_known(runs, run))
+            return true; /* looked at again */
         feed_ended(runs, run, status);
         break;
     case LAUNCH_FAILED:
@@ -215,6 +230,13 @@ static void look_at(struct runs *runs, struct run *run)
         return;
     if (!alive)
         bury(runs, run);
+}
+
+void runs_look(struct runs *runs)
+{
+    for (struct run *run = runs->first; run; run = run->next)
+        if (run->ended_wall_ns && !run->over)
+            look_at(runs, run);
 }
 
 static void on_look(uv_timer_t *timer)
@@ -382,6 +404,13 @@ uint64_t runs_owner_of(const struct runs *runs, pid_t pid)
     }
     found = owner_find(pid, launches, count);
     return found ? found->job : 0;
+}
+
+int runs_last_status(const struct runs *runs, const struct job_view *view, struct launch_status *status)
+{
+    CLEANUP(free_ptr) char *directory = run_directory(runs, view, tries_of(runs, view));
+
+    return launch_read_status(directory, status, NULL);
 }
 
 uint32_t runs_count(const struct runs *runs)

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "daemon/daemon.h"
+#include "launch/launch.h"
 
 int runs_new(struct daemon *daemon, struct runs **runs, struct error *err);
 void runs_free(struct runs *runs); /* jobs go on: they belong to their shepherds */
@@ -15,6 +16,12 @@ void runs_reconcile(struct runs *runs);
 
 void runs_start(struct runs *runs, const struct record *placed); /* a failure is an input of the current turn */
 void runs_stop(struct runs *runs, uint64_t job);
+
+/* Judges, as inputs of the engine's current turn, those that have ended and waited for a reading of their GPUs. */
+void runs_look(struct runs *runs);
+
+/* The status of the job's last launch; -ENOENT: it has none. */
+int runs_last_status(const struct runs *runs, const struct job_view *view, struct launch_status *status);
 
 /* The job whose process this is; 0: nobody's of ours. */
 uint64_t runs_owner_of(const struct runs *runs, pid_t pid);

@@ -30,6 +30,7 @@ struct job_view {
     bool exited;
     struct record_exited exit;
     char *message;            /* owned; of the last failure; may be NULL */
+    int64_t fault_ns;         /* when, as an MPS client, it last ended with a kernel's fault; 0: not since the daemon began */
     uint32_t share;           /* enum share_mode, of the last or current launch; SHARE_ANY where its record does not say */
     uint32_t placement_count; /* of the same */
     struct job_placement *placements; /* owned */
