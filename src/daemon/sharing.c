@@ -391,8 +391,10 @@ bool sharing_has_looked(struct sharing *sharing, uint64_t job)
         mps_domain_look(sharer->domain->mps);
         return false;
     }
-    /* The first answer may be to a question that was asked before the job failed. */
-    return mps_domain_looks(sharer->domain->mps) >= sharer->looks + 2 || now_ns - sharer->look_wall_ns > LOOK_WALL_NS;
+    if (mps_domain_looks(sharer->domain->mps) >= sharer->looks + 2 || now_ns - sharer->look_wall_ns > LOOK_WALL_NS)
+        return true;
+    mps_domain_look(sharer->domain->mps); /* the first answer may be to a question from before the job failed */
+    return false;
 }
 
 bool sharing_faulted_since(const struct sharing *sharing, uint64_t job, int64_t since_ns)

@@ -649,7 +649,7 @@ static bool is_wanted(const struct mps_domain *domain)
     if (domain->freed)
         return false;
     if (domain->phase == MPS_FAULTED) /* a moment to recover in */
-        return domain->state == MPS_SERVER_FAULT && !has_lasted(domain, QUIT_MS);
+        return domain->server && (domain->state != MPS_SERVER_FAULT || !has_lasted(domain, QUIT_MS));
     return domain->phase == MPS_SERVING && !has_lasted(domain, domain->idle_ms);
 }
 

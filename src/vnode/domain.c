@@ -1,6 +1,7 @@
 #include "vnode/domain.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 
 static bool in_domain(const struct node_slot *slot, uint64_t domain)
@@ -60,6 +61,7 @@ int domain_fail(struct node *node, int32_t pid, uint32_t fault)
     struct node_slot *culprit = NULL;
     struct node_bank *bank;
     int rc = node_begin(node, &bank);
+    int32_t server = 0;
 
     if (rc < 0)
         return rc;
@@ -71,6 +73,8 @@ int domain_fail(struct node *node, int32_t pid, uint32_t fault)
         return -ESRCH;
     }
     culprit->fault = fault;
+    if (culprit->mps && fault != CUDA_FAULT_MPS_CLIENT_TERMINATED)
+        server = culprit->mps_server_pid;
     for (uint32_t i = 0; culprit->mps && fault != CUDA_FAULT_MPS_CLIENT_TERMINATED && i < bank->slot_high; i++) {
         struct node_slot *slot = &bank->slots[i];
 
@@ -78,6 +82,8 @@ int domain_fail(struct node *node, int32_t pid, uint32_t fault)
             slot->fault = CUDA_FAULT_MPS_RPC_FAILURE;
     }
     node_commit(node);
+    if (server > 0)
+        kill(server, SIGUSR1); /* which may not look before all of them have gone */
     node_poke(node); /* who waits for its work looks at once */
     return 0;
 }

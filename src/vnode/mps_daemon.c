@@ -1,6 +1,7 @@
 #include "vnode/mps_daemon.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,8 +14,8 @@
 #include "vnode/attach.h"
 #include "vnode/domain.h"
 
-#define INITIALIZING_MS 50  /* a server needs a moment */
-#define RECOVERY_MS     300 /* and so it does after the last client that failed has gone */
+#define INITIALIZING_MS 50   /* a server needs a moment */
+#define RECOVERY_MS     1000 /* and more of one after a fault, once the last client that failed has gone */
 
 #define MAX_CLIENTS_REACHED 808 /* CUDA_ERROR_MPS_MAX_CLIENTS_REACHED */
 
@@ -22,7 +23,7 @@ int mps_daemon_open(struct mps_daemon *daemon, const char *pipe_directory, struc
 {
     int rc;
 
-    *daemon = (struct mps_daemon){.thread_percentage = 100, .node = {.fd = -1}};
+    *daemon = (struct mps_daemon){.thread_percentage = 100, .faults = -1, .node = {.fd = -1}};
     rc = node_open(&daemon->node, NULL, err);
     if (rc < 0)
         return rc;
@@ -39,32 +40,51 @@ void mps_daemon_close(struct mps_daemon *daemon)
 
 /* ---- The server's process ---- */
 
-static void be_server(uid_t uid) __attribute__((noreturn));
-static void be_server(uid_t uid)
+static void on_fault(int number)
 {
+    (void)number;
+}
+
+static void be_server(uid_t uid, int faults) __attribute__((noreturn));
+static void be_server(uid_t uid, int faults)
+{
+    struct sigaction action = {.sa_handler = on_fault};
+
     prctl(PR_SET_NAME, "nvidia-cuda-mps-server");
     if (geteuid() == 0 && uid != 0 && (setgroups(0, NULL) < 0 || setresuid(uid, uid, uid) < 0))
         _exit(1);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of user, which clears it */
     for (int fd = 3; fd < 64; fd++)   /* the daemon's socket and node: it must not hold their locks */
-        close(fd);
-    for (;;)
+        if (fd != faults)
+            close(fd);
+    sigaction(SIGUSR1, &action, NULL);
+    for (;;) {
         pause();
+        if (write(faults, "f", 1) < 0)
+            _exit(1);
+    }
 }
 
 int mps_daemon_start_server(struct mps_daemon *daemon, uid_t uid, int64_t now_ms)
 {
+    int ends[2];
     pid_t pid;
 
     if (daemon->server)
         return -EEXIST;
     if (geteuid() != 0 && uid != geteuid())
         return -EPERM;
-    pid = fork();
-    if (pid < 0)
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
         return -errno;
+    pid = fork();
     if (pid == 0)
-        be_server(uid);
+        be_server(uid, ends[1]);
+    close(ends[1]);
+    if (pid < 0) {
+        close(ends[0]);
+        return -EAGAIN;
+    }
+    daemon->faults = ends[0];
     daemon->server = pid;
     daemon->server_uid = uid;
     daemon->state = MPS_INITIALIZING;
@@ -74,6 +94,8 @@ int mps_daemon_start_server(struct mps_daemon *daemon, uid_t uid, int64_t now_ms
 
 static void forget_server(struct mps_daemon *daemon)
 {
+    close(daemon->faults);
+    daemon->faults = -1;
     daemon->server = 0;
     daemon->state = MPS_NO_SERVER;
 }
@@ -203,6 +225,13 @@ static const struct mps_client *waiting(const struct mps_daemon *daemon)
     return NULL;
 }
 
+static bool has_faulted(struct mps_daemon *daemon)
+{
+    char text[64];
+
+    return read(daemon->faults, text, sizeof text) > 0;
+}
+
 void mps_daemon_advance(struct mps_daemon *daemon, int64_t now_ms)
 {
     const struct mps_client *next;
@@ -212,7 +241,7 @@ void mps_daemon_advance(struct mps_daemon *daemon, int64_t now_ms)
     if (daemon->state == MPS_INITIALIZING && now_ms - daemon->since_ms >= INITIALIZING_MS)
         daemon->state = MPS_ACTIVE;
     look(daemon);
-    if (daemon->state != MPS_NO_SERVER && count_clients(daemon, true)) {
+    if (daemon->state != MPS_NO_SERVER && (has_faulted(daemon) || count_clients(daemon, true))) {
         daemon->state = MPS_FAULT;
         daemon->since_ms = now_ms;
     } else if (daemon->state == MPS_FAULT && now_ms - daemon->since_ms >= RECOVERY_MS) {

@@ -25,7 +25,8 @@ struct mps_daemon {
     bool multiuser;
     uint32_t client_limit; /* contexts of a device: 48, from CUDA 13.1 on 60 */
     enum mps_state state;
-    pid_t server; /* our child, asleep: what has a pid in the lists */
+    pid_t server; /* our child: what has a pid in the lists, and hears of faults (vnode/domain.c) */
+    int faults;   /* a byte from it for each */
     uid_t server_uid;
     int64_t since_ms; /* of the state; in FAULT: when the last that failed was seen */
     double thread_percentage;
