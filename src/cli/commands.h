@@ -26,7 +26,7 @@ const struct command *command_find(const char *name);
 /* One per file, cmd_NAME.c. */
 extern const struct argp calibrate_argp, estimate_argp, submit_argp, queue_argp, show_argp, explain_argp, cancel_argp, hold_argp, release_argp,
     logs_argp, wait_argp, gpus_argp, monitor_argp, stats_argp, play_argp, compare_argp, simulate_argp, trace_argp, trace_build_argp,
-    trace_show_argp, evaluate_argp, bench_argp, bench_collocate_argp, admin_argp, admin_backup_argp,
+    trace_show_argp, evaluate_argp, bench_argp, bench_collocate_argp, bench_monitor_argp, admin_argp, admin_backup_argp,
     admin_verify_argp, help_argp;
 int cmd_submit(struct cli *cli, int argc, char **argv);
 int cmd_queue(struct cli *cli, int argc, char **argv);
@@ -54,6 +54,7 @@ int cmd_bench_collocate(struct cli *cli, int argc, char **argv);
 int cmd_admin(struct cli *cli, int argc, char **argv);
 int cmd_admin_backup(struct cli *cli, int argc, char **argv);
 int cmd_admin_verify(struct cli *cli, int argc, char **argv);
+int cmd_bench_monitor(struct cli *cli, int argc, char **argv);
 int cmd_help(struct cli *cli, int argc, char **argv);
 
 #endif

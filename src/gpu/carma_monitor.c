@@ -29,6 +29,7 @@
 struct settings {
     const char *library;
     const char *dcgm;
+    bool gpm, further; /* whether GPM is asked, and the sources after NVML */
     int64_t period_ns; /* node time */
     bool once;
     bool text;
@@ -37,6 +38,7 @@ struct settings {
 static const struct argp_option options[] = {
     {"library", 'l', "PATH", 0, "The NVML library (default: $CARMA_NVML_LIBRARY, else libnvidia-ml.so.1)", 0},
     {"dcgm", 'd', "PATH", 0, "The DCGM library (default: $CARMA_DCGM_LIBRARY, else libdcgm.so.4, else .3)", 0},
+    {"only", 'O', "SOURCE", 0, "Ask for activity there alone: utilization, gpm or dcgm (default: whoever has it)", 0},
     {"period-ms", 'p', "N", 0, "Milliseconds of node time between two looks (default: 1000)", 0},
     {"once", 'o', NULL, 0, "Look once, over a short interval, and end", 0},
     {"text", 't', NULL, 0, "Print a table for people, as on a terminal, instead of frames", 0},
@@ -55,6 +57,12 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
         return 0;
     case 'd':
         settings->dcgm = value;
+        return 0;
+    case 'O':
+        settings->gpm = strcmp(value, gpu_source_name(GPU_SOURCE_GPM)) == 0;
+        settings->further = strcmp(value, gpu_source_name(GPU_SOURCE_DCGM)) == 0;
+        if (!settings->gpm && !settings->further && strcmp(value, gpu_source_name(GPU_SOURCE_UTILIZATION)) != 0)
+            argp_failure(state, 2, 0, "--only: '%.40s' is not utilization, gpm or dcgm", value);
         return 0;
     case 'p':
         if (parse_integer(value, 1, PERIOD_MAX_MS, &period_ms, &err) < 0)
@@ -157,18 +165,18 @@ static int watch(const struct settings *settings, int fd, struct gpu_chain *chai
 static int open_chain(const struct settings *settings, struct gpu_chain **chain, struct error *err)
 {
     const struct gpu_chain_link links[] = {
-        {&gpu_source_dcgm, settings->dcgm},
+        {settings->further ? &gpu_source_dcgm : NULL, settings->dcgm},
         {NULL, NULL},
     };
 
-    return gpu_chain_open(&gpu_backend_nvml, settings->library, links, settings->period_ns, chain, err);
+    return gpu_chain_open(settings->gpm ? &gpu_backend_nvml : &gpu_backend_nvml_without_gpm, settings->library, links, settings->period_ns, chain, err);
 }
 
 int main(int argc, char **argv)
 {
     static const struct argp argp = {
         .options = options, .parser = parse_option, .doc = "Looks at this machine's GPUs. carmad starts it by itself."};
-    struct settings settings = {.period_ns = NS_PER_SEC};
+    struct settings settings = {.gpm = true, .further = true, .period_ns = NS_PER_SEC};
     struct error err = {""};
     struct gpu_chain *chain = NULL;
     int fd, rc;

@@ -192,4 +192,16 @@ static void nvml_close(void *state)
     free(nvml);
 }
 
+/* GPM's function that is asked first, as if the library lacked it. */
+static int open_without_gpm(const char *library, void **state, struct error *err)
+{
+    int rc = nvml_open(library, state, err);
+
+    if (rc == 0)
+        ((struct nvml *)*state)->calls.gpm_support = NULL;
+    return rc;
+}
+
+const struct gpu_backend gpu_backend_nvml_without_gpm = {
+    .open = open_without_gpm, .read = nvml_read, .close = nvml_close};
 const struct gpu_backend gpu_backend_nvml = {.open = nvml_open, .read = nvml_read, .close = nvml_close};

@@ -27,5 +27,6 @@
 #define GPU_NVML_LIBRARY_ENV "CARMA_NVML_LIBRARY"
 
 extern const struct gpu_backend gpu_backend_nvml;
+extern const struct gpu_backend gpu_backend_nvml_without_gpm; /* never asks for GPM's metrics, nor pays for them */
 
 #endif

@@ -1,9 +1,14 @@
 /* A CUDA driver's library of the tests' own, on a virtual node (CARMA_VNODE): its one GPU is the node's first. A
  * primary context takes FAKE_CUDA_CONTEXT_MIB (default 400) of its memory, as NVML then shows. FAKE_CUDA=none: it finds
- * no GPU; FAKE_CUDA=broken: contexts cannot be made. */
+ * no GPU; FAKE_CUDA=broken: contexts cannot be made; FAKE_CUDA=unlaunchable: kernels cannot be started.
+ *
+ * No kernel is run: PTX is taken as text that has an entry of the name that is asked for. A launch of `spin` keeps as much
+ * of the node's GPU busy as there are blocks for its 108 SMs, for the time that is its first parameter, while it is
+ * waited for. One of `work` takes no time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/units.h"
 #include "vnode/attach.h"
@@ -22,6 +27,12 @@ int cuDevicePrimaryCtxRelease_v2(int device);
 int cuCtxSetCurrent(void *context);
 int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes);
 int cuGetErrorName(int code, const char **name);
+int cuModuleLoadData(void **module, const void *image);
+int cuModuleGetFunction(void **function, void *module, const char *name);
+int cuLaunchKernel(void *function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
+                   unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, void *stream,
+                   void **parameters, void **extra);
+int cuCtxSynchronize(void);
 #pragma GCC visibility pop
 
 static struct node node;
@@ -132,5 +143,52 @@ int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 int cuGetErrorName(int code, const char **name)
 {
     *name = code == ERROR_UNKNOWN ? "CUDA_ERROR_UNKNOWN" : "CUDA_ERROR_OTHER";
+    return SUCCESS;
+}
+
+#define SMS 108
+
+static struct attachment launched; /* what runs, from the first launch until it is waited for */
+static uint64_t pending_ns;
+static char spin[] = "spin", work[] = "work";
+
+int cuModuleLoadData(void **module, const void *image)
+{
+    *module = (void *)(uintptr_t)image;
+    return strncmp(image, ".version", strlen(".version")) == 0 ? SUCCESS : ERROR_UNKNOWN;
+}
+
+int cuModuleGetFunction(void **function, void *module, const char *name)
+{
+    char entry[64];
+
+    snprintf(entry, sizeof entry, ".entry %s(", name);
+    *function = strcmp(name, spin) == 0 ? spin : work;
+    return strstr(module, entry) ? SUCCESS : ERROR_UNKNOWN;
+}
+
+int cuLaunchKernel(void *function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
+                   unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, void *stream,
+                   void **parameters, void **extra)
+{
+    struct node_slot wanted = {.use_count = 1, .uses = {{.activity = grid_x < SMS ? (double)grid_x / SMS : 1}}};
+
+    (void)shared_bytes, (void)stream, (void)extra;
+    if (is("unlaunchable") || !attachment.node || block_x == 0 || block_x > 1024 || grid_y * grid_z * block_y * block_z != 1)
+        return ERROR_UNKNOWN;
+    if (function == work)
+        return SUCCESS;
+    pending_ns += *(uint64_t *)parameters[0];
+    if (launched.node)
+        return SUCCESS;
+    wanted.work_ns = 1e18; /* until it is waited for */
+    return attach_begin(&launched, &node, &wanted, NULL) ? ERROR_UNKNOWN : SUCCESS;
+}
+
+int cuCtxSynchronize(void)
+{
+    usleep((useconds_t)(pending_ns / 1000));
+    pending_ns = 0;
+    attach_end(&launched);
     return SUCCESS;
 }

@@ -219,6 +219,30 @@ static void test_once_and_text(void **state)
     assert_non_null(strstr(table, "limits: "));
 }
 
+/* The source of SM activity that is left when one alone may be asked, after a few looks. */
+static uint32_t source_of(const char *only, const char *words)
+{
+    const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "120", "--dcgm", FAKE_DCGM,
+                          "--only", only, NULL};
+    struct gpu_frame_decoder decoder = {0};
+    struct run run = start(words, args);
+
+    for (int i = 0; i < 4; i++)
+        assert_true(next_frame(&run, &decoder));
+    gpu_frame_decoder_release(&decoder);
+    close_fd(&run.out);
+    assert_int_equal(finish(&run), 0);
+    return reading.gpus[0].metrics[GPU_SM_ACTIVITY].source;
+}
+
+static void test_one_source_alone(void **state)
+{
+    assert_int_equal(source_of("gpm", "busy=80"), GPU_SOURCE_GPM);
+    assert_int_equal(source_of("gpm", "busy=80,no-gpm"), GPU_SOURCE_UTILIZATION);
+    assert_int_equal(source_of("dcgm", "busy=80"), GPU_SOURCE_DCGM);
+    assert_int_equal(source_of("utilization", "busy=80"), GPU_SOURCE_UTILIZATION);
+}
+
 /* Without GPM the metrics are DCGM's; without DCGM utilisation stands in for one of them, and it is said. */
 static void test_dcgm_measures_what_nvml_cannot(void **state)
 {
@@ -282,6 +306,7 @@ static void test_complaints(void **state)
     complains((const char *[]){"carma-monitor", "--library", "/nonexistent/nvml.so", NULL}, 1, "/nonexistent/nvml.so");
     complains((const char *[]){"carma-monitor", "--library", FAKE_EMPTY, NULL}, 1, "lacks NVML's basic functions");
     complains((const char *[]){"carma-monitor", "--period-ms", "0", NULL}, 2, "--period-ms");
+    complains((const char *[]){"carma-monitor", "--only", "nvml", NULL}, 2, "'nvml' is not utilization, gpm or dcgm");
     complains((const char *[]){"carma-monitor", "extra", NULL}, 2, "extra");
     setenv("CARMA_TIME_SCALE", "fast", 1);
     complains((const char *[]){"carma-monitor", "--library", FAKE_NEW, NULL}, 1, "CARMA_TIME_SCALE");
@@ -318,6 +343,7 @@ int main(void)
         cmocka_unit_test(test_the_end_of_the_parent_ends_it),
         cmocka_unit_test(test_once_and_text),
         cmocka_unit_test(test_dcgm_measures_what_nvml_cannot),
+        cmocka_unit_test(test_one_source_alone),
         cmocka_unit_test(test_complaints),
         cmocka_unit_test(test_the_period_is_node_time),
     };

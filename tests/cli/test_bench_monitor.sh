@@ -1,0 +1,192 @@
+#!/bin/sh
+# Usage: test_bench_monitor.sh CARMA SOURCE BUILD FAKE_CUDA FAKE_DCGM
+# carma bench monitor on a virtual node, with libraries of the tests' own for CUDA's driver and DCGM, a script for nsys and
+# a module for PyTorch's profiler. What it measures is simulated, or made up by these.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+FAKE_CUDA_LIBRARY=$(realpath "$4") || exit 99
+FAKE_DCGM_LIBRARY=$(realpath "$5") || exit 99
+# shellcheck source=tests/cli/node.sh
+. "$(dirname "$0")/node.sh"
+ln -s "$SOURCE/python" "$PREFIX/share/carma/python"
+CARMA_NVML_LIBRARY=$PREFIX/lib/carma/vnode/libnvidia-ml.so.1
+TMPDIR=$T/tmp
+export CARMA_NVML_LIBRARY TMPDIR
+unset CUDA_VISIBLE_DEVICES FAKE_CUDA FAKE_DCGM CARMA_CUDA_LIBRARY CARMA_DCGM_LIBRARY PYTHONPATH
+mkdir "$TMPDIR" "$T/bin" "$T/modules" "$T/modules/torch"
+
+# No GPU: one line, status 69; nothing stays in the temporary directory.
+expect_error 69 "NVML of" bench monitor
+(CARMA_NVML_LIBRARY=$T/none && export CARMA_NVML_LIBRARY && expect_error 69 "cannot load the NVML library" bench monitor &&
+    expect_error 69 "cannot load the NVML library" bench monitor --kernel && exit "$failures")
+failures=$((failures + $?))
+CARMA_CUDA_LIBRARY=$T/none
+export CARMA_CUDA_LIBRARY
+expect_error 69 "no GPU is usable here" bench monitor --load light
+
+start_node "$SOURCE/data/nodes/h100x8-80g.ini" 100
+expect_error 69 "no GPU is usable here: NVML shows no GPU 9" bench monitor --gpu 9
+expect_error 69 "cannot load $T/none" bench monitor --kernel
+CARMA_CUDA_LIBRARY=$FAKE_CUDA_LIBRARY
+expect_error 2 "goes alone" bench monitor --load light --light true
+expect_error 2 "'middle' is not light or heavy" bench monitor --load middle
+expect_error 2 "goes with --kernel" bench monitor --point 1s
+expect_error 2 "runs a kernel of its own" bench monitor --kernel --repeat 2
+expect_error 2 "out of range: from 100ms" bench monitor --period 1ms
+expect_error 2 "takes no arguments" bench monitor x
+
+# A load that fails is told, and what it said stays.
+expect_error 1 "the light load beside none: it ended with status 3: see $TMPDIR/carma-bench-" \
+    bench monitor --light 'echo why; exit 3' --heavy true
+grep -q why "$TMPDIR"/carma-bench-*/light-none-1/output || fail "$said: its output is gone"
+rm -r "$TMPDIR"/carma-bench-*
+
+# Every source is present: the tests' nsys writes 1000 bytes, the tests' profiler 5000.
+cat >"$T/bin/nsys" <<'NSYS'
+#!/bin/sh
+[ "$1 $2 $3" = "profile --force-overwrite=true -o" ] || exit 9
+report=$4
+shift 4
+"$@"
+status=$?
+head -c 1000 /dev/zero >"$report.nsys-rep"
+sleep 0.3
+exit $status
+NSYS
+chmod +x "$T/bin/nsys"
+[ ! -x /usr/bin/python3 ] || ln -s /usr/bin/python3 "$T/bin" # a shim before it may be slow to start
+cat >"$T/modules/torch/profiler.py" <<'TORCH'
+class profile:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def export_chrome_trace(self, path):
+        with open(path, "w", encoding="ascii") as trace:
+            trace.write("x" * 5000)
+TORCH
+: >"$T/modules/torch/__init__.py"
+cat >"$T/train.py" <<'TRAIN'
+import os, subprocess, sys
+assert os.environ["CUDA_VISIBLE_DEVICES"].startswith("GPU-")
+sys.exit(subprocess.run([sys.argv[1], "--memory", "1G", "--sm-activity", sys.argv[2], "--seconds", sys.argv[3]]).returncode)
+TRAIN
+PATH=$T/bin:$PATH
+PYTHONPATH=$T/modules
+CARMA_DCGM_LIBRARY=$FAKE_DCGM_LIBRARY
+FAKE_DCGM=vnode
+export PATH PYTHONPATH CARMA_DCGM_LIBRARY FAKE_DCGM
+run bench monitor --light "python3 $T/train.py $TRAIN 0.1 10" --heavy "$TRAIN --memory 2G --sm-activity 0.8 --seconds 30" \
+    --repeat 2 --period 1s --gpu 1 --json --output "$T/kept" --plot "$T/plot.svg"
+expect_status 0
+python3 - "$T/out" <<'PYTHON' || fail "$said: $(cat "$T/out" "$T/err")"
+import json, sys
+report = json.load(open(sys.argv[1]))
+assert report["simulated"] and report["repeats"] == 2 and report["time_scale"] == 100 and report["period_s"] == 1, report
+assert [load["load"] for load in report["loads"]] == ["light", "heavy"]
+for load, seconds, activity in zip(report["loads"], (10, 30), (0.1, 0.8)):
+    sources = {source["source"]: source for source in load["sources"]}
+    assert list(sources) == ["none", "utilization", "gpm", "dcgm", "nsys", "pytorch"], sources
+    for name, source in sources.items():
+        if name == "pytorch" and load["load"] == "heavy":
+            assert not source["present"] and "no Python script" in source["why"], source
+            continue
+        assert source["present"], source
+        assert len(source["epochs_s"]) == 2 and min(source["epochs_s"]) >= seconds, source
+        assert abs(sum(source["epochs_s"]) / 2 - source["epoch_s"]) < 1e-6, source
+        assert source["job_memory_bytes"] > 1e6, source
+        assert name == "nsys" or source["job_cpu"] > 0, source # counted in hundredths of a second under a profiler
+        assert (source["after_s"] > 20) == (name == "nsys"), source # 0.3 s of the wall clock are 30 s
+        if name in ("none", "nsys", "pytorch"):
+            assert source["sm_activity"] is None, source
+            assert (source["tool_memory_bytes"] > 0) == (name == "nsys"), source
+        else:
+            assert source["tool_cpu"] > 0 and source["tool_memory_bytes"] > 1e6 and source["logged_bytes"] > 10000, source
+    assert sources["none"]["ratio"] == 1 and sources["none"]["logged_bytes"] == 0, sources["none"]
+    assert sources["nsys"]["logged_bytes"] == 1000, sources["nsys"]
+    for name in ("gpm", "dcgm", "utilization"): # loading counts as well, in which the GPU is idle
+        wanted = activity * seconds / sources[name]["epoch_s"]
+        assert sources[name]["sm_activity"] > wanted / 3, (name, wanted, sources[name])
+        assert name == "utilization" or sources[name]["sm_activity"] < wanted * 3, (name, wanted, sources[name])
+    assert sources["gpm"]["sm_occupancy"] > 0 and sources["utilization"]["sm_occupancy"] is None, sources
+light = {source["source"]: source for source in report["loads"][0]["sources"]}
+assert light["pytorch"]["logged_bytes"] == 5000, light["pytorch"]
+PYTHON
+cmp -s "$T/kept/monitor.svg" "$T/plot.svg" || fail "$said: two plots"
+python3 -c 'import json, sys; a, b = (json.load(open(path)) for path in sys.argv[1:]); sys.exit(a != b)' \
+    "$T/kept/monitor.json" "$T/out" || fail "$said: two reports"
+[ -s "$T/kept/heavy-gpm-2/frames" ] || fail "$said: nothing kept of a run"
+python3 - "$T/plot.svg" <<'PYTHON' || fail "$said: not the plot"
+import sys, xml.etree.ElementTree as tree
+root = tree.parse(sys.argv[1]).getroot()
+texts = [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
+for wanted in ("epoch time, relative to no tool", "CPU of the tool, heavy", "memory of the job, light", "SM occupancy", "nsys"):
+    assert wanted in texts, texts
+assert texts[0].endswith("(simulated)"), texts
+width = float(root.get("width"))
+for box in root.iter("{http://www.w3.org/2000/svg}rect"):
+    assert 0 <= float(box.get("x", 0)) <= float(box.get("x", 0)) + float(box.get("width")) <= width, box.attrib
+PYTHON
+
+# None of the further ones: a row says so. The table fits; nothing stays.
+unset PYTHONPATH CARMA_DCGM_LIBRARY
+rm "$T/bin/nsys"
+COLUMNS=100 run bench monitor --light "$TRAIN --memory 1G --seconds 1" --heavy "$TRAIN --memory 1G --seconds 1" --repeat 1 \
+    --dcgm "$T/none.so"
+expect_status 0
+for source in dcgm nsys pytorch; do
+    [ "$(grep -c "^\(light\|heavy\)  $source  *not present" "$T/out")" -eq 2 ] || fail "$said: $source: $(cat "$T/out")"
+done
+grep -q "^dcgm: .*cannot load DCGM's library $T/none.so$" "$T/out" || fail "$said: $(cat "$T/out")"
+grep -q "^nsys: there is no nsys on the PATH$" "$T/out" || fail "$said: $(cat "$T/out")"
+grep -q "a virtual node: simulated" "$T/out" || fail "$said: $(cat "$T/out")"
+grep "^light\|^heavy\|^LOAD" "$T/out" | grep -v : | awk 'length > 100 { exit 1 }' || fail "$said: wider than 100"
+[ -z "$(ls "$TMPDIR")" ] || fail "$said: left $(ls "$TMPDIR")"
+
+# As kernels grow, so does what the metrics say; the tests' CUDA library takes no notice of threads.
+run bench monitor --kernel --point 2s --json --plot "$T/kernel.svg"
+expect_status 0
+python3 - "$T/out" <<'PYTHON' || fail "$said: $(cat "$T/out" "$T/err")"
+import json, sys
+report = json.load(open(sys.argv[1]))
+assert report["simulated"] and report["sms"] == 108 and report["point_s"] == 2, report
+points = report["points"]
+assert [(p["blocks"], p["threads"]) for p in points[:6]] == [(1, 1), (1, 32), (1, 128), (1, 512), (1, 1024), (27, 1)]
+assert len(points) == 25 and points[-1]["blocks"] == 216
+for point in points:
+    wanted = min(point["blocks"] / 108, 1)
+    assert point["sm_activity"]["source"] == "gpm", point
+    assert abs(point["sm_activity"]["value"] - wanted) < 0.15 * wanted + 0.01, point
+    assert point["graphics_activity"]["value"] >= point["sm_activity"]["value"] - 0.01 > -0.01, point
+    assert 0 <= point["sm_occupancy"]["value"] <= point["sm_activity"]["value"], point
+    assert point["utilization"] is not None, point
+PYTHON
+grep -q "27 blocks" "$T/kernel.svg" || fail "$said: no plot"
+run bench monitor --kernel --point 1s
+expect_status 0
+grep -q "^ *108  *1024  *[0-9.]*%  *[0-9.]*%  *[0-9.]*%  *[0-9.]*%  gpm$" "$T/out" || fail "$said: $(cat "$T/out")"
+FAKE_CUDA=unlaunchable
+export FAKE_CUDA
+expect_error 1 "cuLaunchKernel: CUDA_ERROR_UNKNOWN" bench monitor --kernel
+expect_error 1 "cuLaunchKernel: CUDA_ERROR_UNKNOWN" bench monitor --load heavy
+unset FAKE_CUDA
+run bench monitor --load light
+expect_status 0
+
+# Interrupted, it leaves nothing that runs, and nothing behind.
+"$CARMA" bench monitor --light "sleep 1234.5" --heavy true >"$T/out" 2>"$T/err" &
+bench=$!
+tries=0
+until pgrep -f '^sleep 1234\.5$' >/dev/null || [ "$tries" -gt 200 ]; do
+    tries=$((tries + 1))
+    sleep 0.05
+done
+kill -TERM "$bench"
+wait "$bench"
+[ $? -eq 143 ] || fail "interrupted: another status"
+[ "$(cat "$T/err")" = "carma: the light load beside none: interrupted" ] || fail "interrupted: says $(cat "$T/err")"
+pgrep -f '^sleep 1234\.5$' >/dev/null && fail "interrupted: the load runs on"
+[ -z "$(ls "$TMPDIR")" ] || fail "interrupted: left $(ls "$TMPDIR")"
+finish
