@@ -109,6 +109,7 @@ static void fill_options(const struct simulate_options *wanted, struct sim_optio
 {
     sim_options_default(filled);
     filled->share = wanted->share;
+    filled->mps_per_gpu = wanted->mps_per_gpu;
     filled->mig_slices = (uint32_t)wanted->mig_slices;
     filled->contention = wanted->contention;
     filled->jitter = wanted->jitter;

@@ -109,6 +109,7 @@ struct simulate_options {
     char **settings;          /* owned: "key=value", applied in their order on top of each policy's own */
     size_t setting_count, setting_capacity;
     enum share_mode share;
+    bool mps_per_gpu;
     int64_t mig_slices; /* 0: whole GPUs */
     struct simulate_estimator estimator;
     bool estimator_given;

@@ -66,6 +66,7 @@ static int fill_job(struct simulate_jobs *jobs, const char *path, size_t row, st
         .use_count = from->gpus < WORKLOAD_PROFILED_GPUS ? from->gpus : WORKLOAD_PROFILED_GPUS,
         .uses = &jobs->uses[(size_t)(workload - jobs->workloads.items) * WORKLOAD_PROFILED_GPUS],
         .workload = workload->id,
+        .uid = from->uid,
     };
     jobs->origins[row] = (struct simulate_origin){.workload = workload, .claim_bytes = -1, .line = from->line};
     if (job->work_ns <= 0)

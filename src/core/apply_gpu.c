@@ -33,9 +33,10 @@ int core_apply_gpu_back(struct core *core, const struct record_gpu *record, stru
     gpu->share = record->share;
     gpu->instance = record->instance;
     core->smallest_gpu_bytes = core->largest_gpu_bytes = record->total_bytes;
-    core->instance_count = 0;
+    core->instance_count = core->mps_count = 0;
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         core->instance_count += core->gpus[i]->instance;
+        core->mps_count += core->gpus[i]->share == SHARE_MPS;
         if (core->gpus[i]->total_bytes < core->smallest_gpu_bytes)
             core->smallest_gpu_bytes = core->gpus[i]->total_bytes;
         if (core->gpus[i]->total_bytes > core->largest_gpu_bytes)

@@ -28,6 +28,7 @@ struct core {
     uint32_t settling_count;   /* of the GPUs with a settling_job */
     int64_t smallest_gpu_bytes; /* total, of the GPUs: a cache */
     uint32_t instance_count;    /* of the GPUs, those that are MIG instances: the same */
+    uint32_t mps_count;         /* of the GPUs, those that are configured for MPS: the same */
     bool restoring;            /* a snapshot is being applied: until the first record of another kind */
     /* Caches, not state: what opened since a job was last examined decides whether it is worth another look. */
     uint64_t openings;

@@ -55,14 +55,14 @@ char *core_dump(const struct core *core)
                   "config policy=%s view=%s floor=%" PRId64 " margin=%" PRId64 " cap=%" PRId32 " period=%" PRId64
                   " settle=%" PRId64 " recoveries=%" PRIu32 " per_gpu=%" PRIu32 " caps=%" PRId32 "/%" PRId32 "/%d"
                   " statistic=%" PRIu32 " window=%" PRId64 " extra=%" PRId64 " paced=%d recovery=%" PRIu32
-                  " backfill=%" PRIu32 " patience=%" PRId64 " slowdown=%" PRId32 " learn=%d trim=%" PRId64 " multiuser=%d clients=%" PRIu32 "\n",
+                  " backfill=%" PRIu32 " patience=%" PRId64 " slowdown=%" PRId32 " learn=%d trim=%" PRId64 " multiuser=%d/%d clients=%" PRIu32 "\n",
                   config->policy, memory_view_name(config->memory_view), config->floor_bytes, config->margin_bytes,
                   config->smact_cap_permille, config->decide_period_ns, config->settle_ns, config->max_recoveries,
                   config->max_jobs_per_gpu, config->smocc_cap_permille, config->dram_cap_permille,
                   config->caps_together, config->statistic, config->window_ns, config->collocate_extra_ns,
                   config->paced, config->recovery, config->backfill, config->patience_ns,
                   config->max_slowdown_permille, config->learn, config->trim_ns,
-                  config->mps_multiuser, config->mps_max_clients);
+                  config->mps_multiuser, config->mps_one_server, config->mps_max_clients);
     strbuf_printf(&text, "next_decision=%" PRId64 " round_robin_next=%" PRIu32 "\n", core->next_decision_ns,
                   core->round_robin_next);
     for (uint32_t i = 0; i < core->gpu_count; i++)

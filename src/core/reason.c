@@ -370,7 +370,7 @@ uint32_t core_gpu_way(const struct core *core, uint64_t id, uint32_t number)
     const struct job *job = core_find_job(core, id);
     const struct gpu *gpu = core_gpu(core, number);
 
-    return job && gpu ? sharing_way(job, gpu) : SHARE_ANY;
+    return job && gpu ? sharing_way(core, job, gpu) : SHARE_ANY;
 }
 
 /* How many stand before the job in its queue. */

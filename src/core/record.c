@@ -26,6 +26,7 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_RECONFIGURED, "max_recoveries", FIELD_U32, config.max_recoveries),
     MEMBER(RECORD_RECONFIGURED, "max_jobs_per_gpu", FIELD_U32, config.max_jobs_per_gpu),
     LATER(RECORD_RECONFIGURED, "mps_multiuser", FIELD_BOOL, config.mps_multiuser, false),
+    LATER(RECORD_RECONFIGURED, "mps_one_server", FIELD_BOOL, config.mps_one_server, false),
     LATER(RECORD_RECONFIGURED, "mps_max_clients", FIELD_U32, config.mps_max_clients, 48),
     MEMBER(RECORD_RECONFIGURED, "backfill", FIELD_U32, config.backfill),
     MEMBER(RECORD_RECONFIGURED, "patience_ns", FIELD_I64, config.patience_ns),

@@ -11,13 +11,18 @@ uint32_t sharing_ever(const struct record_submitted *wants, const struct gpu *gp
     return REASON_NONE;
 }
 
-enum share_mode sharing_way(const struct job *job, const struct gpu *gpu)
+static bool one_server(const struct core *core)
+{
+    return core->config.mps_one_server && core->mps_count == core->gpu_count;
+}
+
+enum share_mode sharing_way(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     if (job->wants.exclusive || gpu->share == SHARE_EXCLUSIVE)
         return SHARE_EXCLUSIVE;
     if (gpu->share != SHARE_MPS || job->wants.share == SHARE_STREAMS)
         return SHARE_STREAMS;
-    if (job->wants.share == SHARE_ANY && gpu->resident_count)
+    if (job->wants.share == SHARE_ANY && gpu->resident_count && !(one_server(core) && job->wants.gpus > 1))
         return gpu->residents[0]->share == SHARE_MPS ? SHARE_MPS : SHARE_STREAMS;
     return SHARE_MPS;
 }
@@ -33,16 +38,16 @@ static bool all_of_user(const struct gpu *gpu, uint32_t uid)
 /* As a further client of those who are there. */
 static uint32_t client_verdict(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    if (!core->config.mps_multiuser && !all_of_user(gpu, job->wants.uid))
+    if (!core->config.mps_multiuser && !one_server(core) && !all_of_user(gpu, job->wants.uid))
         return REASON_OTHER_USER;
-    if (job->wants.gpus > 1)
+    if (job->wants.gpus > 1 && !one_server(core))
         return REASON_OWN_SERVER;
     return gpu->resident_count >= core->config.mps_max_clients ? REASON_CLIENTS : REASON_NONE;
 }
 
 uint32_t sharing_verdict(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    uint32_t ever = sharing_ever(&job->wants, gpu), way = sharing_way(job, gpu);
+    uint32_t ever = sharing_ever(&job->wants, gpu), way = sharing_way(core, job, gpu);
 
     if (ever)
         return ever;
@@ -60,10 +65,10 @@ uint32_t sharing_verdict(const struct core *core, const struct job *job, const s
 
 enum share_mode sharing_together(const struct core *core, const struct job *job, const uint32_t *gpus, uint32_t count)
 {
-    enum share_mode way = sharing_way(job, core->gpus[gpus[0]]);
+    enum share_mode way = sharing_way(core, job, core->gpus[gpus[0]]);
 
     for (uint32_t i = 1; i < count; i++)
-        if (sharing_way(job, core->gpus[gpus[i]]) != way)
+        if (sharing_way(core, job, core->gpus[gpus[i]]) != way)
             return SHARE_STREAMS;
     return way;
 }
@@ -83,7 +88,7 @@ static bool lets_follow(const struct core *core, const struct job *guest, enum s
 
 bool sharing_lets_follow(const struct core *core, const struct job *guest, const struct job *next, struct gpu *gpu)
 {
-    enum share_mode way = sharing_way(guest, gpu);
+    enum share_mode way = sharing_way(core, guest, gpu);
 
     /* What its other GPUs are like may bring it there by streams after all. */
     if (way == SHARE_MPS && guest->wants.gpus > 1 && guest->wants.share == SHARE_ANY &&

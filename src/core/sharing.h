@@ -5,7 +5,7 @@
  *     empty again. A GPU configured for streams or for one job at a time takes no job that asks for MPS
  *   - the clients of an MPS server are one user's, unless mps_multiuser says otherwise, and at most mps_max_clients
  *   - a job of several GPUs under MPS begins on GPUs without clients, with a server for all of them; jobs of one GPU may
- *     join it there
+ *     join it there (of these two, nothing where mps_one_server is set and all GPUs are configured for MPS)
  *   - while a GPU's MPS server does not serve, nobody is placed there who would be its client
  *   - a process can use one MIG instance: a job of several GPUs gets none */
 #ifndef CARMA_CORE_SHARING_H
@@ -28,7 +28,7 @@ uint32_t sharing_ever(const struct record_submitted *wants, const struct gpu *gp
 uint32_t sharing_verdict(const struct core *core, const struct job *job, const struct gpu *gpu);
 
 /* How the job would use the GPU, of which the verdict is REASON_NONE. Never SHARE_ANY. */
-enum share_mode sharing_way(const struct job *job, const struct gpu *gpu);
+enum share_mode sharing_way(const struct core *core, const struct job *job, const struct gpu *gpu);
 
 /* How a job uses the GPUs that were chosen for it: by MPS only where it can on each of them. */
 enum share_mode sharing_together(const struct core *core, const struct job *job, const uint32_t *gpus, uint32_t count);

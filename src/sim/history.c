@@ -399,6 +399,8 @@ static void fill_job(struct sim_job *item, const struct past_job *job, int64_t f
         .claim_source = job->wants.claim_source,
         .max_slowdown_permille = job->wants.max_slowdown_permille,
         .exclusive = job->wants.exclusive,
+        .uid = job->wants.uid,
+        .share = job->wants.share,
     };
 }
 

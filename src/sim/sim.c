@@ -119,7 +119,8 @@ static void launch(struct sim *sim, const struct record *placed)
     uint32_t count = placed->placed.count;
     struct sim_run *run = xcalloc(1, sizeof *run + count * sizeof *run->sides);
 
-    *run = (struct sim_run){.job = job, .launched_ns = sim->now_ns, .updated_ns = sim->now_ns, .gpu_count = count};
+    *run = (struct sim_run){.job = job, .launched_ns = sim->now_ns, .updated_ns = sim->now_ns,
+                           .share = placed->placed.share, .gpu_count = count};
     for (uint32_t k = 0; k < count; k++)
         run->sides[k] = (struct sim_side){.gpu = placed->placed.gpus[k], .rate = 1};
     if (sim->rows[job].first_launch_ns < 0)
@@ -234,6 +235,8 @@ static int submit(struct sim *sim, size_t job, struct error *err)
                                                  .smact_permille =
                                                      wanted->expected_permille > 0 ? wanted->expected_permille : -1,
                                                  .max_slowdown_permille = wanted->max_slowdown_permille,
+                                                 .uid = wanted->uid,
+                                                 .share = wanted->share,
                                                  .exclusive = wanted->exclusive};
     snprintf(record.submitted.workload, sizeof record.submitted.workload, "%s", wanted->workload);
     return feed(sim, &record, err);
@@ -414,10 +417,13 @@ static int check(struct sim *sim, struct error *err)
 
 static int begin(struct sim *sim, struct error *err)
 {
-    int rc = feed(sim, &(struct record){.type = RECORD_RECONFIGURED, .config = sim->options->core}, err);
+    struct record configured = {.type = RECORD_RECONFIGURED, .config = sim->options->core};
+    int rc;
 
+    configured.config.mps_one_server = !sim->options->mps_per_gpu;
+    rc = feed(sim, &configured, err);
     for (uint32_t i = 0; rc == 0 && i < sim->gpu_count; i++) {
-        struct record record = {.type = RECORD_GPU_BACK, .gpu = {.gpu = i, .total_bytes = sim->gpu_bytes}};
+        struct record record = {.type = RECORD_GPU_BACK, .gpu = {.gpu = i, .total_bytes = sim->gpu_bytes, .share = sim->options->share}};
         snprintf(record.gpu.uuid, sizeof record.gpu.uuid, "GPU-simulated-%" PRIu32, i);
         rc = feed(sim, &record, err);
     }

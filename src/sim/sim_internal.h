@@ -17,6 +17,7 @@ struct sim_run {
     int64_t updated_ns; /* done_ns is as of then */
     double done_ns;
     double rate; /* of its solo speed; 0 while it loads */
+    enum share_mode share; /* as it was placed */
     enum sim_phase phase;
     uint32_t gpu_count;
     struct sim_side {

@@ -9,12 +9,13 @@
 
 /* The first column of each is its mark (csv.h). Columns that are only listed are known to occur and mean nothing here.
  */
-enum { ARRIVAL, WORKLOAD, GPUS, DURATION };
+enum { ARRIVAL, WORKLOAD, GPUS, DURATION, UID };
 static const struct csv_column carma_columns[] = {
     [ARRIVAL] = {"arrival_s", true},
     [WORKLOAD] = {"workload", true},
     [GPUS] = {"gpus", false},
     [DURATION] = {"duration_s", false},
+    [UID] = {"uid", false},
 };
 
 enum { THESIS_ARRIVAL, THESIS_WORKLOAD };
@@ -98,6 +99,16 @@ static int take_gpus(const struct csv *csv, size_t column, struct trace_job *job
     return rc;
 }
 
+static int take_uid(const struct csv *csv, size_t column, struct trace_job *job, struct error *err)
+{
+    int64_t uid;
+    int rc = csv_integer(csv, column, 0, UINT32_MAX - 1, 0, &uid, err);
+
+    if (rc == 0)
+        job->uid = (uint32_t)uid;
+    return rc;
+}
+
 /* What somebody else measured: 0 says that the job never ran. */
 static int take_measured(const struct csv *csv, size_t column, struct trace_job *job, struct error *err)
 {
@@ -113,7 +124,8 @@ static int read_carma(const struct csv *csv, const struct trace_load_options *op
 
     if ((rc = take_arrival(csv, ARRIVAL, job, err)) || (rc = take_workload(csv, WORKLOAD, options, job, err)) ||
         (rc = take_gpus(csv, GPUS, job, err)) ||
-        (rc = csv_number(csv, DURATION, 0.001, MAX_DURATION_S, 1e9, -1, &job->duration_ns, err)))
+        (rc = csv_number(csv, DURATION, 0.001, MAX_DURATION_S, 1e9, -1, &job->duration_ns, err)) ||
+        (rc = take_uid(csv, UID, job, err)))
         return rc;
     return 1;
 }

@@ -130,6 +130,25 @@ expect_error 2 "policy 'nonesuch'" simulate --trace four.csv --compare magm,none
 expect_error 2 "column 'x' is none" simulate --trace four.csv --compare magm,thesis@recorded:x
 expect_error 2 "at least two" simulate --trace four.csv --compare magm
 expect_error 2 "'policy=lug': name the policy" simulate --trace four.csv --set policy=lug
+
+# Two users' jobs on a GPU: together where one MPS server serves all, one after the other where each has its own.
+printf 'arrival_s,workload,uid\n0,resnet,1\n5,resnet,2\n' >users.csv
+printf 'arrival_s,workload\n0,resnet\n5,resnet\n' >user.csv
+makespan() {
+    run simulate --gpus 1 --policy carma@oracle --json "$@"
+    expect_status 0
+    seconds=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[0]["makespan_s"]["mean"])' "$T/out")
+}
+makespan --trace users.csv --share mps
+together=$seconds
+makespan --trace user.csv --share mps:gpu
+[ "$seconds" = "$together" ] || fail "one user's jobs take $seconds s on a server, not $together"
+makespan --trace users.csv --share mps:gpu
+apart=$seconds
+[ "$apart" != "$together" ] || fail "two users shared an MPS server"
+makespan --trace user.csv --share exclusive
+[ "$seconds" = "$apart" ] || fail "one after the other takes $seconds s, not $apart"
+
 expect_error 2 "share 'mig:5'" simulate --trace four.csv --share mig:5
 expect_error 2 "share 'nonesuch'" simulate --trace four.csv --share nonesuch
 expect_error 2 "jitter '1'" simulate --trace four.csv --jitter 1

@@ -92,8 +92,11 @@ static void check_sharing(const struct world *world, uint64_t id, const struct r
     const struct world_job *job = &world->jobs[id];
     const struct core_config *config = core_configuration(world->core);
     const struct gpu *gpu = core_gpu(world->core, number);
+    bool one_server = config->mps_one_server;
     uint32_t residents = 0;
 
+    for (uint32_t g = 0; g < core_gpu_count(world->core); g++)
+        one_server &= core_gpu(world->core, g)->share == SHARE_MPS;
     if (placed->share == SHARE_MPS && (gpu->share != SHARE_MPS || gpu->share_faulted || job->wants.exclusive))
         fail(world, "job %" PRIu64 " cannot use MPS on GPU %" PRIu32, id, number);
     if (job->wants.share != SHARE_ANY && placed->share != job->wants.share && placed->share != SHARE_EXCLUSIVE)
@@ -111,10 +114,12 @@ static void check_sharing(const struct world *world, uint64_t id, const struct r
         residents++;
         if (there->share != placed->share || placed->share == SHARE_EXCLUSIVE)
             fail(world, "jobs %" PRIu64 " and %" PRIu64 " use GPU %" PRIu32 " in different ways", other, id, number);
-        if (placed->share == SHARE_MPS && there->wants.uid != job->wants.uid && !config->mps_multiuser)
+        if (placed->share == SHARE_MPS && there->wants.uid != job->wants.uid && !config->mps_multiuser &&
+            !one_server)
             fail(world, "jobs %" PRIu64 " and %" PRIu64 " of two users share an MPS server", other, id);
     }
-    if (residents && (gpu->share == SHARE_EXCLUSIVE || (placed->share == SHARE_MPS && placed->count > 1)))
+    if (residents && (gpu->share == SHARE_EXCLUSIVE ||
+                      (placed->share == SHARE_MPS && placed->count > 1 && !one_server)))
         fail(world, "job %" PRIu64 " was to be the first on GPU %" PRIu32, id, number);
     if (placed->share == SHARE_MPS && residents >= config->mps_max_clients)
         fail(world, "GPU %" PRIu32 " has too many MPS clients", number);
@@ -558,6 +563,7 @@ static struct core_config random_config(struct random *r)
     config.collocate_extra_ns = random_range(r, 0, 1) * 30 * NS_PER_SEC;
     config.recovery = (uint32_t)random_range(r, 0, RECOVERY_INFORMED);
     config.mps_multiuser = random_range(r, 0, 3) == 0;
+    config.mps_one_server = random_range(r, 0, 7) == 0;
     config.mps_max_clients = (uint32_t)random_range(r, 1, 4);
     config.backfill = random_range(r, 0, 1) ? 0 : (uint32_t)random_range(r, 1, 8);
     config.patience_ns = random_range(r, 0, 1000) * NS_PER_SEC;
@@ -671,6 +677,7 @@ static struct world *world_new(uint64_t seed)
 {
     struct world *world = xcalloc(1, sizeof *world);
     uint32_t gpus;
+    bool by_mps;
 
     world->seed = seed;
     world->random.state = seed;
@@ -679,10 +686,13 @@ static struct world *world_new(uint64_t seed)
     world->now_ns = NS_PER_SEC;
     reconfigure(world);
     gpus = (uint32_t)random_range(&world->random, 1, 6);
+    by_mps = random_range(&world->random, 0, 3) == 0;
     for (uint32_t g = 0; g < gpus; g++) {
         struct record input = {.type = RECORD_GPU_BACK};
         input.gpu = (struct record_gpu){.gpu = g, .total_bytes = random_range(&world->random, 1, 2) * 40 * GIB};
-        input.gpu.share = random_range(&world->random, 0, 2) ? SHARE_MPS : (uint32_t)random_range(&world->random, SHARE_ANY, SHARE_EXCLUSIVE);
+        input.gpu.share = (uint32_t)random_range(&world->random, SHARE_ANY, SHARE_EXCLUSIVE);
+        if (by_mps || random_range(&world->random, 0, 2))
+            input.gpu.share = SHARE_MPS;
         input.gpu.instance = random_range(&world->random, 0, 5) == 0;
         snprintf(input.gpu.uuid, sizeof input.gpu.uuid, "GPU-%u", g);
         feed(world, &input);

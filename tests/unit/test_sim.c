@@ -119,6 +119,55 @@ static void two_jobs_share(void **state)
     sim_result_release(&result);
 }
 
+/* How jobs are placed is how they contend: who asks for streams gets streams, and the next cannot join it by MPS. */
+static void jobs_share_as_they_were_placed(void **state)
+{
+    struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 100, 1000), job_of(&half, 200, 1000)};
+    struct sim_options options = eager("magm");
+    double g = pow(0.5, 0.4), rate = (1 - (1 - g) * (1 - g)) / (2 * g) * 0.85;
+    struct sim_result result;
+
+    (void)state;
+    jobs[0].share = jobs[1].share = SHARE_STREAMS;
+    jobs[2].share = SHARE_MPS;
+    result = simulate(jobs, 3, &one_gpu, &options);
+    near((double)result.rows[0].ended_ns / 1e9, 112 + 900 / rate, 1e-6);
+    assert_true(result.rows[2].first_launch_ns >= result.rows[1].ended_ns);
+    sim_result_release(&result);
+
+    options.share = SHARE_EXCLUSIVE; /* where nobody gets MPS either */
+    result = simulate(jobs, 3, &one_gpu, &options);
+    near((double)result.rows[0].ended_ns / 1e9, 1012, 1e-6);
+    assert_int_equal(result.rows[1].first_launch_ns, result.rows[0].ended_ns);
+    assert_int_equal(result.rows[2].state, JOB_REFUSED);
+    sim_result_release(&result);
+}
+
+/* One MPS server for all lets any job join any; carmad's are of one user, and of a job of several GPUs from its start. */
+static void mps_servers(void **state)
+{
+    struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 100, 1000), job_of(&half, 200, 1000)};
+    struct sim_options options = eager("mug");
+    struct sim_result result;
+
+    (void)state;
+    jobs[1].uid = 7;
+    jobs[2].gpus = 2;
+    for (int per_gpu = 0; per_gpu < 2; per_gpu++) {
+        options.mps_per_gpu = per_gpu;
+        result = simulate(jobs, 3, &two_gpus, &options);
+        assert_int_equal(result.rows[1].first_launch_ns, SECONDS(100));
+        if (per_gpu) { /* users 0 and 7 have a GPU each */
+            near((double)result.rows[0].ended_ns / 1e9, 1012, 1e-6);
+            assert_int_equal(result.rows[2].first_launch_ns, result.rows[1].ended_ns);
+        } else {
+            assert_true(result.rows[0].ended_ns > SECONDS(1100)); /* mug puts all on one */
+            assert_int_equal(result.rows[2].first_launch_ns, SECONDS(200));
+        }
+        sim_result_release(&result);
+    }
+}
+
 /* A job on two GPUs runs at its slowest side, and keeps its other GPU less busy for it. */
 static void slowest_side(void **state)
 {
@@ -612,6 +661,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_job_alone),
         cmocka_unit_test(two_jobs_share),
+        cmocka_unit_test(jobs_share_as_they_were_placed),
+        cmocka_unit_test(mps_servers),
         cmocka_unit_test(slowest_side),
         cmocka_unit_test(late_joiner_crashes_and_recovers),
         cmocka_unit_test(what_just_fits_runs),
