@@ -1,0 +1,68 @@
+#!/bin/sh
+# The figures of carma bench collocate on a virtual node are what the node's model of sharing says.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cli/node.sh
+. "$(dirname "$0")/node.sh"
+# shellcheck source=tests/cli/collocate.sh
+. "$(dirname "$0")/collocate.sh"
+
+start_node a100x4-40g 200
+# Its figures against src/contention's formulas (docs/contention.md): times and throughput within 6%, the rest within 5
+# points or percent. A job loads for 12 s before it trains.
+cat >"$T/commands" <<END
+small: exec $TRAIN --memory 2G --sm-activity 0.3 --seconds 600
+large: exec $TRAIN --memory 8G --sm-activity 0.6 --seconds 600
+END
+run bench collocate --commands "$T/commands" --mode streams,mps --mix small+large --gpu 2 \
+    --mps-control "$T/mps-control" --output "$T/results" --plot "$T/plot.svg" --json
+expect_status 0
+expect_nothing_left
+[ "$(wc -l <"$T/mps-started")" -eq 1 ] || fail "$said: not one MPS daemon: $(cat "$T/mps-started")"
+python3 - "$T/results/collocate.json" "$T/results/collocate.svg" "$T/plot.svg" <<'PYTHON' || fail "$said: figures"
+import json, math, sys, xml.dom.minidom
+
+report = json.load(open(sys.argv[1]))
+activity, memory, work, load = {"small": 0.3, "large": 0.6}, {"small": 2, "large": 8}, 600, 12
+
+def rate(mode, names):
+    if len(names) == 1:
+        return 1
+    a = [activity[n] ** (1 if mode == "mps" else 0.4) for n in names]
+    busy = (1 if mode == "mps" else 0.85) * (1 - math.prod(1 - x for x in a))
+    return min(1, busy / sum(a))
+
+def near(what, value, wanted, tolerance):
+    assert value is not None and abs(value - wanted) <= tolerance, f"{what}: {value}, not {wanted} +- {tolerance}"
+
+expected = [("streams", True, ["small"]), ("streams", True, ["large"])]
+names = ["small", "large"]
+expected += [("streams", False, names), ("mps", False, names)]
+assert len(report["runs"]) == len(expected), report
+assert report["time_scale"] == 200 and report["gpu"]["name"] == "NVIDIA A100-SXM4-40GB"
+for run, (mode, alone, names) in zip(report["runs"], expected):
+    what = f"{mode} {names}"
+    assert (run["mode"], run["alone"], run["result"]) == (mode, alone, "ok"), run
+    assert [job["command"] for job in run["each"]] == names, run
+    r = rate(mode, names)
+    total = load + work / r
+    near(what + " time per epoch", run["each"][0]["epoch_s"], total, 0.06 * total)
+    near(what + " total", run["total_s"], total, 0.06 * total)
+    throughput = len(names) * (load + work) / total
+    near(what + " throughput", run["throughput"], throughput, 0.06 * throughput)
+    near(what + " slowdown", run["each"][-1]["slowdown"], len(names) / throughput, 0.06 * len(names) / throughput)
+    near(what + " serial", run["serial_s"], len(names) * (load + work), 0.06 * len(names) * (load + work))
+    s = min(1, sum(activity[n] * r for n in names))
+    near(what + " SM activity", run["metrics"]["sm_activity"]["mean"], s, 0.05)
+    power = 53.8 + (275.5 - 53.8) * (1 - math.exp(-1.493 * s)) / (1 - math.exp(-1.493))
+    near(what + " power", run["power_w"], power, 0.05 * power)
+    near(what + " energy", run["energy_per_job_j"], power * total / len(names), 0.1 * power * total / len(names))
+    near(what + " memory", run["memory_peak_bytes"] / 2**30, sum(memory[n] for n in names), 0.1)
+    assert run.get("mps_seen", mode == "mps") is (mode == "mps"), run
+for path in sys.argv[2:]:
+    picture = xml.dom.minidom.parse(path)
+    bars = [r for r in picture.getElementsByTagName("rect") if r.getElementsByTagName("title")]
+    assert len(bars) >= 6 * len(expected), f"{path}: {len(bars)} bars"
+PYTHON
+[ "$(grep -c 'carma-train: done' "$T/results/mps-small+large/job-2.log")" -eq 1 ] || fail "$said: a job's output is not kept"
+finish_node

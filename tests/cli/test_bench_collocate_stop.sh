@@ -1,0 +1,36 @@
+#!/bin/sh
+# carma bench collocate, stopped: by its time limit and by a signal, its MPS daemon and its jobs are gone.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cli/node.sh
+. "$(dirname "$0")/node.sh"
+# shellcheck source=tests/cli/collocate.sh
+. "$(dirname "$0")/collocate.sh"
+
+start_node a100x4-40g 200
+# A run that hangs is stopped, with what it has started.
+run bench collocate --degrees 1 --time-limit 60s -- sh -c 'trap "" TERM; sleep 1000 & echo $! >"$1"; wait; wait' - "$T/child"
+expect_status 1
+grep -q 'sh x 1, alone: failed: not done within the time limit of 1:00' "$T/out" || fail "$said: $(cat "$T/out")"
+grep -q '^State:[[:space:]]*[^Z[:space:]]' "/proc/$(cat "$T/child")/status" 2>/dev/null &&
+    fail "$said: a process of the job is left"
+rm -rf "${TMPDIR:?}"/*
+
+# Stopped in a run under MPS (by SIGTERM: what a shell starts in the background ignores SIGINT).
+"$CARMA" bench collocate --degrees 2 --mode mps --mps-control "$T/mps-control" -- "$TRAIN" --memory 1G --seconds 2000 \
+    >"$T/out" 2>"$T/err" &
+bench=$!
+tries=0
+until [ "$("$PREFIX/bin/carma-vnode" show | grep -c '(MPS)')" -eq 2 ]; do
+    tries=$((tries + 1))
+    [ "$tries" -gt 600 ] && fail "two jobs under MPS never came: $(cat "$T/err")" && break
+    sleep 0.05
+done
+kill -TERM "$bench"
+wait "$bench"
+status=$?
+said="carma bench collocate, interrupted"
+expect_status 143
+grep -q '^carma: interrupted$' "$T/err" || fail "$said: $(cat "$T/err")"
+expect_nothing_left
+finish_node
