@@ -66,9 +66,9 @@ static bool fits_beside_reserved(const struct core *core, const struct job *job,
            prediction_verdict(core, job, &later) == REASON_NONE;
 }
 
-static bool gpu_leaves_room_for_reserved(const struct core *core, const struct job *job, const struct gpu *gpu)
+static bool kept_for_another(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    return !gpu->reserved_for || gpu->reserved_for == job->id || fits_beside_reserved(core, job, gpu);
+    return gpu->reserved_for && gpu->reserved_for != job->id && !fits_beside_reserved(core, job, gpu);
 }
 
 bool gpu_fits_idle(const struct core *core, const struct job *job, const struct gpu *gpu)
@@ -76,8 +76,7 @@ bool gpu_fits_idle(const struct core *core, const struct job *job, const struct 
     uint32_t source;
     int64_t claim;
 
-    if (!gpu_idle(gpu) || sharing_verdict(core, job, gpu) != REASON_NONE ||
-        !gpu_leaves_room_for_reserved(core, job, gpu))
+    if (!gpu_idle(gpu) || sharing_verdict(core, job, gpu) != REASON_NONE || kept_for_another(core, job, gpu))
         return false;
     claim = belief_claim(core, job, &source);
     if (source == CLAIM_LEARNED) /* its margin may say more than the card has: the run itself fitted */
@@ -128,7 +127,7 @@ uint32_t gpu_verdict(const struct core *core, const struct job *job, const struc
         return REASON_NOT_MEASURED;
     if (gpu_fits_idle(core, job, gpu))
         return REASON_NONE;
-    if (!gpu_leaves_room_for_reserved(core, job, gpu))
+    if (kept_for_another(core, job, gpu))
         return REASON_RESERVED;
     if (gpu_exclusive_resident(gpu))
         return REASON_EXCLUSIVE;
