@@ -61,6 +61,7 @@ struct mps_domain {
 
     /* What is known of the daemon and its server. */
     bool running;
+    pid_t pid; /* as last known; 0: not */
     enum mps_language language, probing;
     bool listed;  /* `server` is what the daemon has */
     pid_t server; /* 0: none */
@@ -168,26 +169,31 @@ static void forget_daemon(struct mps_domain *domain)
     forget_server(domain);
 }
 
-/* The pid that the daemon wrote; 0: none, or its process is gone. The file may be of another boot: what has that pid must
- * be the daemon by its name. */
-static pid_t daemon_pid(const struct mps_domain *domain)
+/* A pid file may be of another boot: what has the pid must be a control daemon by its name. */
+static bool is_daemon(pid_t pid)
 {
     static const char name[] = "nvidia-cuda-mps"; /* as much as the kernel keeps of it */
-    CLEANUP(free_ptr) char *path = xasprintf("%s/nvidia-cuda-mps-control.pid", domain->pipe);
-    CLEANUP(free_ptr) char *text = NULL;
+    CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/comm", (int)pid);
     CLEANUP(free_ptr) char *comm = NULL;
     struct proc_stat stat;
     size_t length;
-    pid_t pid;
 
-    if (file_read(path, 64, &text, &length, NULL) < 0)
-        return 0;
-    pid = (pid_t)strtol(text, NULL, 10);
-    if (pid <= 0 || proc_read_stat(pid, &stat) < 0 || stat.state == 'Z')
-        return 0;
-    free_ptr(&path);
-    path = xasprintf("/proc/%d/comm", (int)pid);
-    return file_read(path, 64, &comm, &length, NULL) == 0 && strncmp(comm, name, sizeof name - 1) == 0 ? pid : 0;
+    return pid > 0 && proc_read_stat(pid, &stat) == 0 && stat.state != 'Z' && stat.state != 'X' &&
+           file_read(path, 64, &comm, &length, NULL) == 0 && strncmp(comm, name, sizeof name - 1) == 0;
+}
+
+/* The daemon's process; 0: it is gone. One that ends takes its pid file away first. */
+static pid_t daemon_pid(struct mps_domain *domain)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/nvidia-cuda-mps-control.pid", domain->pipe);
+    CLEANUP(free_ptr) char *text = NULL;
+    size_t length;
+
+    if (file_read(path, 64, &text, &length, NULL) == 0)
+        domain->pid = (pid_t)strtol(text, NULL, 10);
+    if (!is_daemon(domain->pid))
+        domain->pid = 0;
+    return domain->pid;
 }
 
 static uid_t uid_of(pid_t pid)

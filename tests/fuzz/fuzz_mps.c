@@ -1,0 +1,47 @@
+/* Fuzz target: any text as an MPS control daemon's answer, in both of its languages. What is taken is in range, what is
+ * refused says why in one line. */
+#include <string.h>
+
+#include "fuzz.h"
+#include "gpu/mps_protocol.h"
+
+static void check(int rc, const struct error *err)
+{
+    require(rc <= 0);
+    if (rc < 0)
+        require_message(err);
+}
+
+static void check_pids(int rc, const struct mps_pids *pids, uint32_t most, const struct error *err)
+{
+    check(rc, err);
+    require(pids->count <= most);
+    for (uint32_t i = 0; i < pids->count; i++)
+        require(pids->items[i] > 0 && pids->items[i] <= 1 << 22);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+    static const enum mps_language languages[] = {MPS_V2, MPS_V3};
+    static struct mps_pids pids;
+    char *text = malloc(length + 1);
+
+    if (!text)
+        return 0;
+    memcpy(text, bytes, length);
+    text[length] = '\0';
+    for (size_t i = 0; i < 2; i++) {
+        enum mps_language language = languages[i];
+        enum mps_server_state state;
+        struct error err = {{0}};
+        int rc;
+        check(mps_read_probe(language, text, &err), &err);
+        check_pids(mps_read_servers(language, text, &pids, &err), &pids, MPS_MAX_SERVERS, &err);
+        check_pids(mps_read_clients(language, text, 71, &pids, &err), &pids, MPS_MAX_CLIENTS, &err);
+        rc = mps_read_status(language, text, 71, &state, &err);
+        check(rc, &err);
+        require(rc < 0 || (unsigned)state < MPS_SERVER_STATE_COUNT);
+    }
+    free(text);
+    return 0;
+}
