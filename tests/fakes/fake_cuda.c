@@ -4,7 +4,8 @@
  *
  * No kernel is run: PTX is taken as text that has an entry of the name that is asked for. A launch of `spin` keeps as much
  * of the node's GPU busy as there are blocks for its 108 SMs, for the time that is its first parameter, while it is
- * waited for. One of `work` takes no time. */
+ * waited for. One of `work` takes no time. Memory is taken of the node's first GPU. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 #include "base/units.h"
 #include "vnode/attach.h"
 
-enum { SUCCESS = 0, ERROR_UNKNOWN = 999 };
+enum { SUCCESS = 0, ERROR_OUT_OF_MEMORY = 2, ERROR_UNKNOWN = 999 };
 
 #pragma GCC visibility push(default)
 int cuInit(unsigned int flags);
@@ -26,6 +27,8 @@ int cuDevicePrimaryCtxRetain(void **context, int device);
 int cuDevicePrimaryCtxRelease_v2(int device);
 int cuCtxSetCurrent(void *context);
 int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes);
+int cuMemAlloc_v2(uint64_t *address, size_t count);
+int cuMemsetD8_v2(uint64_t address, unsigned char value, size_t count);
 int cuGetErrorName(int code, const char **name);
 int cuModuleLoadData(void **module, const void *image);
 int cuModuleGetFunction(void **function, void *module, const char *name);
@@ -140,9 +143,29 @@ int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
     return SUCCESS;
 }
 
+int cuMemAlloc_v2(uint64_t *address, size_t count)
+{
+    int64_t bytes[NODE_MAX_GPUS] = {context_bytes + (int64_t)count};
+    struct shortage shortage;
+    int rc = attach_hold(&attachment, bytes, &shortage, NULL);
+
+    if (rc == 0)
+        context_bytes = bytes[0];
+    *address = 4096;
+    return rc == 0 ? SUCCESS : rc == -ENOMEM ? ERROR_OUT_OF_MEMORY : ERROR_UNKNOWN;
+}
+
+int cuMemsetD8_v2(uint64_t address, unsigned char value, size_t count)
+{
+    (void)value, (void)count;
+    return address ? SUCCESS : ERROR_UNKNOWN;
+}
+
 int cuGetErrorName(int code, const char **name)
 {
-    *name = code == ERROR_UNKNOWN ? "CUDA_ERROR_UNKNOWN" : "CUDA_ERROR_OTHER";
+    *name = code == ERROR_UNKNOWN         ? "CUDA_ERROR_UNKNOWN"
+            : code == ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
+                                          : "CUDA_ERROR_OTHER";
     return SUCCESS;
 }
 

@@ -10,6 +10,7 @@ GPU that it can use."""
 import argparse
 import csv
 import ctypes
+import os
 import sys
 import time
 
@@ -82,17 +83,17 @@ class TorchLoad:
 
 
 # Each thread multiplies and adds `rounds` times: it occupies its SM and touches memory only at the end.
-KERNEL = b"""
+KERNEL = b"""\
 .version 6.0
 .target sm_50
 .address_size 64
-.visible .entry spin(.param .u64 to, .param .u32 rounds)
+.visible .entry work(.param .u64 output, .param .u32 rounds)
 {
     .reg .pred %more;
     .reg .f32 %value, %factor;
     .reg .u32 %left, %thread;
     .reg .u64 %address, %offset;
-    ld.param.u64 %address, [to];
+    ld.param.u64 %address, [output];
     ld.param.u32 %left, [rounds];
     mov.u32 %thread, %tid.x;
     cvt.rn.f32.u32 %value, %thread;
@@ -122,7 +123,7 @@ class KernelLoad:
 
     def __init__(self, wanted):
         try:
-            self.cuda = ctypes.CDLL("libcuda.so.1")
+            self.cuda = ctypes.CDLL(os.environ.get("CARMA_CUDA_LIBRARY", "libcuda.so.1"))
         except OSError as error:
             raise RuntimeError(f"no CUDA driver: {error}") from error
         device, count = ctypes.c_int(), ctypes.c_int()
@@ -137,7 +138,7 @@ class KernelLoad:
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         self.call("cuCtxSetCurrent", context)
         self.call("cuModuleLoadData", ctypes.byref(module), KERNEL)
-        self.call("cuModuleGetFunction", ctypes.byref(self.function), module, b"spin")
+        self.call("cuModuleGetFunction", ctypes.byref(self.function), module, b"work")
         self.output = self.allocate(4 * THREADS)
 
     def call(self, name, *arguments):
