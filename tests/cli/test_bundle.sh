@@ -18,7 +18,8 @@ mv "$T"/unpacked/carma-* "$T/elsewhere"
 rm -rf "$T/made"
 
 # Only glibc comes from the machine.
-for file in "$T"/elsewhere/bin/* "$T"/elsewhere/lib/carma/carma-* "$T"/elsewhere/lib/carma/*/*.so*; do
+for file in "$T"/elsewhere/bin/* "$T"/elsewhere/lib/carma/carma-* "$T"/elsewhere/lib/carma/*/*.so* \
+    "$T/elsewhere/lib/carma/vnode/nvidia-cuda-mps-control"; do
     foreign=$(ldd "$file" | grep -v -e "=> $T/elsewhere/" -e 'linux-vdso' -e 'ld-linux' \
         -e 'lib\(c\|m\|dl\|pthread\|rt\|resolv\)\.so\.' -e 'statically linked')
     [ -z "$foreign" ] || fail "${file#"$T/"}: takes from the machine: $foreign"
@@ -28,6 +29,12 @@ for library in "$T"/elsewhere/lib/carma/lib/*; do
     [ -f "$library" ] || fail "no libraries in the archive"
 done
 [ "$(find "$T/elsewhere/licenses" -type f -size +0 | wc -l)" -gt 5 ] || fail "the libraries' licences are missing"
+
+# What checks a real GPU is there, and finds the rest of the bundle by itself.
+"$T/elsewhere/share/carma/gpu/accept" --help >"$T/out" 2>"$T/err" || fail "accept --help: $(cat "$T/err")"
+[ -x "$T/elsewhere/share/carma/gpu/train.py" ] || fail "no train.py beside accept"
+(cd / && "$T/elsewhere/share/carma/gpu/accept" --bundle /nonexistent "$T/report") >"$T/out" 2>&1 && fail "accept takes any bundle"
+grep -q 'has no bin/carma' "$T/out" || fail "accept: $(cat "$T/out")"
 
 unset CARMA_PREFIX
 PREFIX=$T/elsewhere
