@@ -123,6 +123,8 @@ static const struct key {
      "when a job that holds GPUs without using them is told of (0s: never)"},
     {"nvml_library", LIBRARY, offsetof(struct config, nvml_library), 0, 4095, NULL,
      "NVML to load instead of the system's"},
+    {"dcgm_library", LIBRARY, offsetof(struct config, dcgm_library), 0, 4095, NULL,
+     "DCGM to load instead of the system's, for what NVML does not measure"},
     {"state_directory", PATH, offsetof(struct config, state_directory), 0, 4000, NULL,
      "where the daemon keeps its store"},
     {"socket", PATH, offsetof(struct config, socket), 0, MAX_SOCKET, NULL, "where the daemon listens"},
@@ -167,6 +169,7 @@ void config_release(struct config *config)
 {
     free(config->machine_profile);
     free(config->nvml_library);
+    free(config->dcgm_library);
     free(config->mps_control);
     free(config->mps_pipe_directory);
     free(config->state_directory);

@@ -40,6 +40,7 @@ struct config {
     int64_t grace_ns;         /* wall time: between asking a job to stop and killing it */
     int64_t idle_report_ns;   /* node time after which a job that does not use its GPUs is told of; 0: never */
     char *nvml_library;       /* owned; NULL: the system's libnvidia-ml.so.1 */
+    char *dcgm_library;       /* owned; NULL: the system's libdcgm.so.4 or .3 */
     char *mps_control;        /* owned; a path, or a name for PATH; NULL: nvidia-cuda-mps-control */
     char *mps_pipe_directory; /* owned; of a control daemon that is not carma's; NULL: carma runs its own */
     uint32_t mps_threads_percent;   /* of a GPU's threads, for each job under MPS */

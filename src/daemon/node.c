@@ -275,6 +275,7 @@ static void on_problem(void *user, const char *text)
 void node_watch(struct node *node)
 {
     struct gpu_monitor_options options = {.library = node->daemon->config.nvml_library,
+                                          .dcgm_library = node->daemon->config.dcgm_library,
                                           .period_ns = node->daemon->config.sample_period_ns,
                                           .on_reading = on_reading,
                                           .on_problem = on_problem,

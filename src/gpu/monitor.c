@@ -59,7 +59,8 @@ struct gpu_monitor {
     uv_loop_t *loop;
     char *program; /* owned, as is all of the following that is a pointer to text, a child or a reading */
     char *period_option;
-    char *library_option; /* or NULL */
+    char *library_option; /* may be NULL, as the next */
+    char *dcgm_option;
     uint64_t silence_ms;
     uint64_t restart_ms;
     void (*on_reading)(void *user, const struct gpu_node_reading *reading);
@@ -100,6 +101,7 @@ static void free_when_closed(struct gpu_monitor *monitor)
     free(monitor->program);
     free(monitor->period_option);
     free(monitor->library_option);
+    free(monitor->dcgm_option);
     free(monitor);
 }
 
@@ -342,7 +344,7 @@ static void on_complaints(uv_stream_t *stream, ssize_t count, const uv_buf_t *bu
 static void start_child(struct gpu_monitor *monitor)
 {
     struct child *child = xcalloc(1, sizeof *child);
-    char *args[] = {monitor->program, monitor->period_option, monitor->library_option, NULL};
+    char *args[] = {monitor->program, monitor->period_option, NULL, NULL, NULL};
     uv_stdio_container_t stdio[] = {
         {.flags = UV_IGNORE},
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&child->frames},
@@ -354,8 +356,12 @@ static void start_child(struct gpu_monitor *monitor)
                                     .stdio = stdio,
                                     .stdio_count = array_size(stdio)};
     uint64_t half_ms = (monitor->silence_ms + 1) / 2;
-    int rc;
+    int rc, count = 2;
 
+    if (monitor->library_option)
+        args[count++] = monitor->library_option;
+    if (monitor->dcgm_option)
+        args[count++] = monitor->dcgm_option;
     child->monitor = monitor;
     child->handles_open = 3;
     monitor->children_open++;
@@ -396,6 +402,7 @@ struct gpu_monitor *gpu_monitor_new(uv_loop_t *loop, const struct gpu_monitor_op
     monitor->program = options->program ? xstrdup(options->program) : install_path(PROGRAM);
     monitor->period_option = xasprintf("--period-ms=%" PRId64, options->period_ns / NS_PER_MS);
     monitor->library_option = options->library ? xasprintf("--library=%s", options->library) : NULL;
+    monitor->dcgm_option = options->dcgm_library ? xasprintf("--dcgm=%s", options->dcgm_library) : NULL;
     monitor->silence_ms = positive_ms(options->silence_wall_ns ? options->silence_wall_ns : silence_ns);
     monitor->restart_ms = positive_ms(options->restart_wall_ns ? options->restart_wall_ns : RESTART_NS);
     monitor->pause_ms = monitor->restart_ms;

@@ -15,6 +15,7 @@ struct gpu_monitor;
 struct gpu_monitor_options {
     const char *program; /* NULL: lib/carma/carma-monitor of this installation */
     const char *library; /* NVML to load; NULL: carma-monitor's own choice */
+    const char *dcgm_library; /* DCGM to load where NVML lacks a metric; likewise */
     int64_t period_ns;   /* node time between two looks, at least 1 ms */
 
     /* Wall clock. A child that sends no frame for so long is killed, or for six times so long after its start, since
