@@ -1,0 +1,64 @@
+#!/bin/sh
+# Usage: test_gpus_kinds.sh CARMA SOURCE BUILD FAKE_DCGM
+# GPUs in MIG mode, and GPUs that only DCGM can measure.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+start_node h100x2-mig 60
+start_daemon
+
+# A GPU in MIG mode heads its instances and takes no job; they do, and their energy is part of their GPU's.
+"$CARMA" gpus --json >gpus.json
+python3 - gpus.json <<'PYTHON' || fail "GPUs in MIG mode: $(cat gpus.json)"
+import json, sys
+gpus = json.load(open(sys.argv[1]))["gpus"]
+heads = [g for g in gpus if g["kind"] == "partitioned"]
+instances = [g for g in gpus if g["kind"] == "instance"]
+assert heads and instances, [g["kind"] for g in gpus]
+assert [g["index"] for g in gpus if g["kind"] != "partitioned"] == list(range(len(gpus) - len(heads)))
+assert all(g["index"] is None and g["jobs"] == [] and g["energy_mj"] > 0 for g in heads)
+for at, g in enumerate(gpus):
+    if g["kind"] == "instance":
+        head = next(h for h in reversed(gpus[:at]) if h["kind"] != "instance")
+        assert head["uuid"] == g["parent"], "an instance does not stand behind its GPU"
+        assert g["energy_mj"] is None and g["power_mw"] is None
+PYTHON
+run gpus
+grep -q ' MIG:$' "$T/out" || fail "no heading: $(cat "$T/out")"
+# One job for each place, so that some are on instances.
+for job in 1 2 3 4 5; do
+    run submit --parsable --exclusive -- "$TRAIN" --memory 2G --sm-activity 0.1 --seconds 300
+done
+run wait 1-5
+expect_status 0
+"$CARMA" queue --all --json >jobs.json
+python3 - jobs.json <<'PYTHON' || fail "energy of jobs on instances"
+import json, sys
+jobs = json.load(open(sys.argv[1]))["jobs"]
+where = {job["placements"][0]["uuid"][:3]: job["modelled_energy_mj"] for job in jobs}
+assert set(where) == {"MIG", "GPU"}, where
+assert all(job["modelled_energy_mj"] > 100000 for job in jobs), jobs
+on_instances = [job["modelled_energy_mj"] for job in jobs if job["placements"][0]["uuid"].startswith("MIG")]
+assert max(on_instances) > 2 * min(on_instances), "half of the GPU and an eighth are the same: %s" % on_instances
+PYTHON
+stop_daemon
+
+# Without GPM it is DCGM that measures.
+rm -rf "$CARMA_VNODE" "$STATE"
+start_node a100x4-40g-nogpm 60
+FAKE_DCGM=vnode
+export FAKE_DCGM
+start_daemon --set dcgm_library="$4"
+tries=0
+until "$CARMA" gpus --json | grep -q '"source": "dcgm"'; do
+    tries=$((tries + 1))
+    [ "$tries" -le 200 ] || break
+    sleep 0.1
+done
+[ "$tries" -le 200 ] || fail "DCGM measures nothing: $("$CARMA" gpus)"
+run gpus
+grep -q '^~' "$T/out" && fail "what DCGM measures is called coarse"
+"$CARMA" gpus --watch=0.05 | head -n 2 >"$T/out"
+tail -n 1 "$T/out" | grep -q ' dcgm ' || fail "gpus --watch does not name DCGM: $(cat "$T/out")"
+finish_node
