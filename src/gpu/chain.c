@@ -98,22 +98,28 @@ static bool open_link(struct gpu_chain *chain, struct link *link, int64_t now_ns
     return link->open;
 }
 
-/* Utilisation is never less than SM activity, so that with it a GPU is rather left alone than overloaded. */
-static bool stand_in(struct gpu_chain *chain, struct gpu_node_reading *reading)
+/* Puts utilisation in the place of SM activity, where there is one: it is never less, so that with it a GPU is rather
+ * left alone than overloaded. Returns what is to be said of it, or NULL. */
+static const char *stand_in(struct gpu_chain *chain, struct gpu_node_reading *reading)
 {
-    bool missed = false;
+    bool missed = false, stood_in = false;
 
     for (uint32_t i = 0; i < reading->count; i++) {
         struct gpu_reading *gpu = &reading->gpus[i];
         struct gpu_measure *sm = &gpu->metrics[GPU_SM_ACTIVITY];
         if (!lacks(&chain->all_lack_ns[i], measurable(gpu) && sm->source == GPU_SOURCE_NONE, reading->at_ns))
             continue;
-        missed = true;
-        if (gpu->kind == GPU_WHOLE && (gpu->valid & GPU_HAS_UTILIZATION))
-            *sm = (struct gpu_measure){
-                .source = GPU_SOURCE_UTILIZATION, .value = gpu->utilization_permille, .at_ns = reading->at_ns};
+        if (gpu->kind != GPU_WHOLE || !(gpu->valid & GPU_HAS_UTILIZATION)) {
+            missed = true;
+            continue;
+        }
+        stood_in = true;
+        *sm = (struct gpu_measure){
+            .source = GPU_SOURCE_UTILIZATION, .value = gpu->utilization_permille, .at_ns = reading->at_ns};
     }
-    return missed;
+    if (missed)
+        return "SM activity is not measured";
+    return stood_in ? "SM activity is not measured, utilisation stands in" : NULL;
 }
 
 static bool lacks_still(const struct gpu_node_reading *reading)
@@ -142,7 +148,8 @@ static void explain(const struct gpu_chain *chain, const char *what, struct gpu_
 
 int gpu_chain_read(struct gpu_chain *chain, struct gpu_node_reading *reading, struct error *err)
 {
-    bool lacking, stuck, missed;
+    const char *missed;
+    bool lacking, stuck;
     int rc = chain->backend->read(chain->state, reading, err);
 
     if (rc < 0)
@@ -161,7 +168,7 @@ int gpu_chain_read(struct gpu_chain *chain, struct gpu_node_reading *reading, st
     if (stuck)
         explain(chain, "zeros since an Xid are not believed", reading);
     else if (missed)
-        explain(chain, "SM activity is not measured, utilisation stands in", reading);
+        explain(chain, missed, reading);
     else if (lacking && lacks_still(reading))
         explain(chain, "not all activity is measured", reading);
     return 0;

@@ -38,6 +38,7 @@ int dcgm_calls_load(struct dcgm_calls *calls, const char *library, struct error 
 {
     static const char *const usual[] = {"libdcgm.so.4", "libdcgm.so.3"};
     const char *named = library && *library ? library : getenv(GPU_DCGM_LIBRARY_ENV);
+    const char *remedy = named && *named ? "" : ": install DCGM";
 
     memset(calls, 0, sizeof *calls);
     if (named && *named) {
@@ -49,7 +50,7 @@ int dcgm_calls_load(struct dcgm_calls *calls, const char *library, struct error 
         }
     }
     if (!calls->library)
-        return error_set(err, ENOENT, "cannot load DCGM's library %s", named);
+        return error_set(err, ENOENT, "cannot load DCGM's library %s%s", named, remedy);
     if (find_all(calls))
         return 0;
     dlclose(calls->library); /* nothing of it has run yet */

@@ -83,7 +83,7 @@ static int read_device(struct nvml *nvml, struct nvml_known_device *device, stru
     if (!device->mig.on && failed(nvml, DENIED_OTHER, rc = nvml_read_utilization(calls, device->handle, reading)))
         return rc;
     rc = nvml_gpm_read(calls, &device->gpm, device->handle, NVML_NO_INSTANCE, nodetime_now_ns(), reading->metrics);
-    if (failed(nvml, device->mig.on ? DENIED_OTHER : DENIED_METRICS, rc))
+    if (nvml_device_failed(rc) || (!device->mig.on && failed(nvml, DENIED_METRICS, rc))) /* of parts, not of a whole */
         return rc;
     rc = nvml_mig_find(calls, &device->mig, device->handle, device->name);
     return failed(nvml, DENIED_MIG, rc) ? rc : NVML_SUCCESS;

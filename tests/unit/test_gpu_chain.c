@@ -180,6 +180,9 @@ static void test_utilization_stands_in(void **state)
     assert_measure(&seen.gpus[0].metrics[GPU_DRAM_ACTIVITY], GPU_SOURCE_NONE, 0);
     for (int i = 1; i < 4; i++)
         assert_measure(&seen.gpus[i].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_NONE, 0);
+    assert_string_equal(seen.limits, "SM activity is not measured");
+    scene.count = 1;
+    look();
     assert_string_equal(seen.limits, "SM activity is not measured, utilisation stands in");
     end();
 }
