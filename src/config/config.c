@@ -79,7 +79,7 @@ static const struct key {
     {"recovery", CHOICE, offsetof(struct config, core.recovery), 0, 0, recoveries,
      "how a job that ran out of GPU memory is tried again"},
     {"max_recoveries", COUNT, offsetof(struct config, core.max_recoveries), 0, 1000, NULL,
-     "out-of-memory crashes after which a job is given up"},
+     "out-of-memory crashes after which a job is given up; and, counted apart, faults that were not its own"},
     {"max_jobs_per_gpu", COUNT, offsetof(struct config, core.max_jobs_per_gpu), 1, 48, NULL,
      "most jobs that share a GPU"},
     {"backfill", COUNT, offsetof(struct config, core.backfill), 0, 100000, NULL,

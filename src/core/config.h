@@ -37,7 +37,7 @@ struct core_config {
     int64_t settle_ns;        /* a GPU stays closed until a new job's memory has been seen for this long (monitor view,
                                  and after a recovering job alone on it under both) */
     uint32_t recovery;        /* enum recovery_mode */
-    uint32_t max_recoveries;  /* out-of-memory crashes after which a job is given up */
+    uint32_t max_recoveries;  /* out-of-memory crashes after which a job is given up; and, counted apart, faults not its own */
     uint32_t max_jobs_per_gpu;
     bool mps_multiuser;       /* an MPS server takes clients of several users */
     bool mps_one_server;      /* for all GPUs and users, as the thesis ran MPS: of simulations, no setting of carmad */

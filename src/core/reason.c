@@ -61,7 +61,7 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
                  reason->ahead, plural(reason->ahead), reason->other);
         break;
     case REASON_RECOVERY_FIRST:
-        snprintf(text, REASON_TEXT, "job %" PRIu64 ", which ran out of GPU memory, goes first", reason->other);
+        snprintf(text, REASON_TEXT, "job %" PRIu64 ", which is tried again, goes first", reason->other);
         break;
     case REASON_MEMORY:
         if (reason->wanted == 0)

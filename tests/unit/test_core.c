@@ -423,7 +423,7 @@ static void test_crash_goes_to_the_recovery_queue_and_starts_alone(void **state)
     decide(f); /* GPUs 1 to 3 would do for sharing, but a recovering job wants an idle one, and blocks the queue */
     assert_int_equal(f->decisions.count, 0);
     assert_reason(f, 5, "needs 1 GPU to itself, 0 are idle");
-    assert_reason(f, 6, "job 5, which ran out of GPU memory, goes first");
+    assert_reason(f, 6, "job 5, which is tried again, goes first");
     exits(f, 4, EXIT_COMPLETED, -1);
     decide(f);
     assert_string_equal(placed_on(f, 5), "3");

@@ -1,0 +1,42 @@
+#!/bin/sh
+# Usage: test_sharing.sh CARMA SOURCE BUILD
+# A GPU that takes one job at a time, its change to streams under a daemon that restarts, a wish that cannot be met, and a
+# job that only says that it ran out of memory: as a person sees them.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+start_node h200x1 100
+set -- --set policy=first-fit --set memory_view=monitor --set memory_floor=1G --set settle=0s --set decide_period=0s
+start_daemon "$@" --set share=mps,0=exclusive
+expect_error 1 "asks for MPS on 1 GPU, 0 are configured for it: leave --share mps out" submit --share mps -- true
+
+run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.2 --seconds 100000
+first=$(cat "$T/out")
+until_field "$first" state RUNNING
+expect_field "$first" runs_by exclusive
+run submit --parsable --share streams -- "$TRAIN" --memory 2G --sm-activity 0.2 --seconds 1000 --fail false-oom --fail-at 500
+second=$(cat "$T/out")
+run explain "$second"
+grep -q "the GPUs left are held by exclusive jobs (job $first on GPU 0)" "$T/out" || fail "explain: $(cat "$T/out")"
+run show "$second"
+grep -qx 'Shares     only by streams' "$T/out" || fail "show: $(cat "$T/out")"
+
+# Who has it alone keeps it; the next of them share it.
+stop_daemon
+start_daemon "$@" --set share=streams
+expect_field "$second" state QUEUED
+expect_field "$first" runs_by exclusive
+run cancel "$first"
+until_field "$second" runs_by streams
+
+# Its output says that memory ran out, and the memory in use that it did not: it is tried again, in its turn.
+run hold "$second" # refused: it runs
+expect_status 1
+until_field "$second" crashes 1
+run show "$second"
+grep -q '^Last run   it printed that GPU memory ran out, which the memory in use does not bear out' "$T/out" ||
+    fail "show: $(cat "$T/out")"
+expect_field "$second" recovery False
+run cancel "$second"
+finish_node
