@@ -162,6 +162,7 @@ static bool session_over(const struct gpu_node_reading *reading)
 static int nvml_read(void *state, struct gpu_node_reading *out, struct error *err)
 {
     struct nvml *nvml = state;
+    size_t wanted = 0;
     int code;
 
     memset(out, 0, sizeof *out);
@@ -171,11 +172,18 @@ static int nvml_read(void *state, struct gpu_node_reading *out, struct error *er
     if (nvml_session_over(code))
         return cannot_serve(nvml, "lost its driver", code, err);
     failed(nvml, DENIED_XIDS, nvml_devices_take_xids(&nvml->calls, &nvml->devices, out->at_ns));
-    for (size_t i = 0; i < nvml->devices.count && out->count < GPU_MAX_DEVICES; i++)
-        read_one(nvml, nvml->devices.items[i], out);
+    for (size_t i = 0; i < nvml->devices.count; i++) {
+        if (out->count < GPU_MAX_DEVICES)
+            read_one(nvml, nvml->devices.items[i], out);
+        wanted += 1 + nvml->devices.items[i]->mig.count;
+    }
     if (session_over(out))
         return cannot_serve(nvml, "lost its driver", out->gpus[0].error, err);
-    explain_denied(nvml->denied, out);
+    if (wanted > GPU_MAX_DEVICES)
+        snprintf(out->limits, sizeof out->limits, "%zu GPUs and MIG instances are more than the %d that carma can use: "
+                 "the last are left out", wanted, GPU_MAX_DEVICES);
+    else
+        explain_denied(nvml->denied, out);
     return 0;
 }
 

@@ -30,6 +30,7 @@
  *     uuid=N                  nvmlDeviceGetUUID returns N
  *     long-uuid               UUIDs, of instances too, are longer than any of today's
  *     gone=N                  counting and every device's handle return N, as after a driver reload
+ *     gone-later=N            the same from the second look at GPU 0 on
  *     power-mw=N energy-mj=N total=N   these values (MiB of memory in all)
  *     xid=N                   an Xid N of GPU 1 is reported, once for as long as the word stays the same
  *     xid-elsewhere           ... of a device that was never asked for
@@ -47,7 +48,7 @@
  *
  * FAKE_NVML_OLD makes a library of the first driver generation: none of the functions with a version suffix, no
  * energy, MPS lists or GPM. FAKE_NVML_MIDDLE makes one that has process lists up to _v2 and the old memory call.
- * FAKE_NVML_EMPTY makes one without any basic function. */
+ * FAKE_NVML_EMPTY makes one without any basic function, FAKE_NVML_BARE one with nothing but these. */
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,7 +62,7 @@
 
 #define MIB 1048576ull
 
-#if !defined(FAKE_NVML_OLD) && !defined(FAKE_NVML_MIDDLE) && !defined(FAKE_NVML_EMPTY)
+#if !defined(FAKE_NVML_OLD) && !defined(FAKE_NVML_MIDDLE) && !defined(FAKE_NVML_EMPTY) && !defined(FAKE_NVML_BARE)
 #define FAKE_NVML_NEW
 #endif
 
@@ -103,11 +104,37 @@ NVML_API int nvmlShutdown(void)
 {
     return code("shutdown");
 }
+#elif defined(FAKE_NVML_BARE)
+NVML_API int nvmlInit_v2(void)
+{
+    return code("init");
+}
+
+NVML_API int nvmlDeviceGetCount_v2(unsigned int *count)
+{
+    *count = 2;
+    return NVML_SUCCESS;
+}
+
+NVML_API int nvmlDeviceGetHandleByIndex_v2(unsigned int index, struct nvml_device **device)
+{
+    static struct nvml_device devices[2] = {{0, 0}, {1, 0}};
+
+    *device = &devices[index];
+    return NVML_SUCCESS;
+}
 #else
 static struct nvml_device devices[2] = {{0, 0}, {1, 0}};
 #ifdef FAKE_NVML_NEW
 static struct nvml_device instances[2] = {{0, 1}, {0, 3}}, stranger = {7, 0};
 #endif
+
+static int looks; /* at GPU 0 */
+
+static int gone(void)
+{
+    return looks > 0 && code("gone-later") ? code("gone-later") : code("gone");
+}
 
 static bool lost(const struct nvml_device *device)
 {
@@ -140,13 +167,13 @@ static int count_out(unsigned int *count)
 
     has("count", &value);
     *count = (unsigned int)value;
-    return code("gone");
+    return gone();
 }
 
 static int handle_out(unsigned int index, struct nvml_device **device)
 {
-    if (code("gone"))
-        return code("gone");
+    if (gone())
+        return gone();
     if (index >= 2)
         return NVML_ERROR_INVALID_ARGUMENT;
     if (has("swap", NULL))
@@ -223,7 +250,6 @@ int nvmlDeviceGetName(struct nvml_device *device, char *text, unsigned int room)
 /* Each look at GPU 0 begins with its memory. */
 static void look(const struct nvml_device *device)
 {
-    static int looks;
     double last;
 
     if (device->index != 0 || device->instance)

@@ -508,6 +508,30 @@ static void test_instances_without_a_name(void **state)
     assert_string_equal(reading.gpus[2].name, "Fake GPU 0 MIG 1c.2g.10gb");
 }
 
+static void test_more_than_can_be_used(void **state)
+{
+    begin("count=64,mig");
+    look_again("count=64,mig");
+    assert_int_equal(reading.count, GPU_MAX_DEVICES);
+    assert_string_equal(reading.limits, "66 GPUs and MIG instances are more than the 64 that carma can use: the last are "
+                                        "left out");
+    look_again("count=62,mig");
+    assert_string_equal(reading.limits, "");
+    assert_int_equal(reading.count, GPU_MAX_DEVICES);
+    end();
+}
+
+/* Every function but the first three may be missing. */
+static void test_a_bare_library(void **state)
+{
+    look(FAKE_BARE, "", 2);
+    assert_int_equal(reading.count, 2);
+    assert_int_equal(reading.gpus[1].error, NVML_ERROR_FUNCTION_NOT_FOUND);
+    assert_int_equal(reading.gpus[1].valid, 0);
+    assert_string_equal(reading.gpus[1].uuid, "");
+    refused(FAKE_BARE, "init=9", -ENODEV, "NVML error (9)");
+}
+
 static void test_what_is_denied_is_said(void **state)
 {
     const struct gpu_reading *gpu = &reading.gpus[0];
@@ -637,6 +661,8 @@ int main(void)
         cmocka_unit_test(test_processes_of_an_instance),
         cmocka_unit_test(test_mig_changes),
         cmocka_unit_test(test_instances_without_a_name),
+        cmocka_unit_test(test_more_than_can_be_used),
+        cmocka_unit_test(test_a_bare_library),
         cmocka_unit_test(test_what_is_denied_is_said),
         cmocka_unit_test(test_values_that_cannot_be),
         cmocka_unit_test(test_an_energy_counter_that_restarts),

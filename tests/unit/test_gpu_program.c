@@ -290,6 +290,22 @@ static void test_dcgm_measures_what_nvml_cannot(void **state)
     assert_int_equal(finish(&run), 0);
 }
 
+/* Nothing is sent of a node whose driver is gone; the supervisor starts the program anew. */
+static void test_a_driver_that_is_gone_ends_it(void **state)
+{
+    const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "20", NULL};
+    struct run run = start("gone-later=18", args);
+    struct gpu_frame_decoder decoder = {0};
+    char text[2000];
+
+    assert_true(next_frame(&run, &decoder));
+    assert_false(next_frame(&run, &decoder));
+    gpu_frame_decoder_release(&decoder);
+    read_text(run.errors, text, sizeof text);
+    assert_int_equal(finish(&run), 1);
+    assert_non_null(strstr(text, "lost its driver: Some Error (18)"));
+}
+
 static void complains(const char *const args[], int status, const char *why)
 {
     struct run run = start("", args);
@@ -344,6 +360,7 @@ int main(void)
         cmocka_unit_test(test_once_and_text),
         cmocka_unit_test(test_dcgm_measures_what_nvml_cannot),
         cmocka_unit_test(test_one_source_alone),
+        cmocka_unit_test(test_a_driver_that_is_gone_ends_it),
         cmocka_unit_test(test_complaints),
         cmocka_unit_test(test_the_period_is_node_time),
     };
