@@ -308,7 +308,7 @@ static int unknown_member(json_t *object, uint32_t type, struct error *err)
     return 0;
 }
 
-int record_json_read(const char *text, size_t length, struct record *record, struct error *err)
+static int read_record(const char *text, size_t length, struct record *record, struct error *err)
 {
     CLEANUP(decref) json_t *object = NULL;
     const char *name;
@@ -350,4 +350,13 @@ int record_json_read(const char *text, size_t length, struct record *record, str
         members += json_object_get(object, field->name) != NULL;
     }
     return json_object_size(object) == members ? 0 : unknown_member(object, type, err);
+}
+
+int record_json_read(const char *text, size_t length, struct record *record, struct error *err)
+{
+    int rc = read_record(text, length, record, err);
+
+    if (rc < 0) /* it may quote the text */
+        error_make_printable(err);
+    return rc;
 }

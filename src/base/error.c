@@ -28,3 +28,10 @@ void error_prefix(struct error *err, const char *format, ...)
     va_end(args);
     error_set(err, 0, "%s: %s", context.text, inner.text);
 }
+
+void error_make_printable(struct error *err)
+{
+    for (char *c = err ? err->text : NULL; c && *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+}

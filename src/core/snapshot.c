@@ -294,7 +294,9 @@ static bool queue_suits(const struct core *core, const struct job *job)
 
 int core_check(const struct core *core, struct error *err)
 {
-    for (const struct job *job = core->jobs; job; job = job->hh.next) {
+    const struct job *job;
+
+    for (job = core->jobs; job; job = job->hh.next) {
         uint32_t expected = holds_gpus(job->state) ? job->wants.gpus : 0;
 
         if (job->placement_count != expected)
@@ -308,10 +310,18 @@ int core_check(const struct core *core, struct error *err)
             return error_set(err, EINVAL, "job %" PRIu64 ", which is %s, stands in the wrong queue", job->id,
                              job_state_name(job->state));
     }
-    for (uint32_t i = 0; i < core->gpu_count; i++)
-        if (core->gpus[i]->reserved_for && core->gpus[i]->reserved_for != core->reserved_job)
+    if (core->reserved_job && (!(job = core_find_job(core, core->reserved_job)) || job->state != JOB_QUEUED))
+        return error_set(err, EINVAL, "GPUs are reserved for job %" PRIu64 ", which does not wait", core->reserved_job);
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
+        const struct gpu *gpu = core->gpus[i];
+
+        if (gpu->reserved_for && gpu->reserved_for != core->reserved_job)
             return error_set(err, EINVAL, "GPU %" PRIu32 " is reserved for job %" PRIu64 ", which has none reserved", i,
-                             core->gpus[i]->reserved_for);
+                             gpu->reserved_for);
+        if (gpu->settling_job && (!(job = core_find_job(core, gpu->settling_job)) || !resides(gpu, job)))
+            return error_set(err, EINVAL, "GPU %" PRIu32 " settles for job %" PRIu64 ", which is not there", i,
+                             gpu->settling_job);
+    }
     return 0;
 }
 
