@@ -53,7 +53,7 @@ static void nvml_reading(void)
     seen.at_ns = nodetime_now_ns();
     seen.count = 2;
     for (uint32_t i = 0; i < seen.count; i++) {
-        snprintf(seen.gpus[i].uuid, sizeof seen.gpus[i].uuid, UUID "%u", i);
+        snprintf(seen.gpus[i].uuid, sizeof seen.gpus[i].uuid, UUID "%u", i % 10);
         seen.gpus[i].index = i;
     }
 }
