@@ -374,7 +374,7 @@ int dcgmUpdateAllFields(uintptr_t handle, int wait)
 /* Shares are below 1 and differ by field and entity; traffic is the field's number in MB/s. */
 static double metric_value(unsigned short field, struct dcgm_pair pair, bool anew)
 {
-    double share = (field - 1000) / 100.0 + pair.id / 4.0 + (pair.group == DCGM_ENTITY_GPU ? 0 : pair.group / 10.0);
+    double share = (field - 1000) / 100.0 + pair.id / 4.0 + (pair.group == DCGM_ENTITY_GPU ? 0 : pair.group / 20.0);
 
     if (node.file && field == DCGM_FIELD_SM_ACTIVITY) {
         struct node_bank *bank;

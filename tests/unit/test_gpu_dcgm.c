@@ -363,14 +363,15 @@ static void test_instances(void **state)
     (void)state;
     begin("mig");
     look_at_instances("mig");
-    assert_int_equal(value(3, GPU_SM_ACTIVITY), 20 + 500);       /* compute instance 0 */
-    assert_int_equal(value(4, GPU_SM_ACTIVITY), 20 + 250 + 500); /* compute instance 1 */
-    assert_int_equal(value(3, GPU_DRAM_ACTIVITY), 50 + 400);     /* of its GPU instance, which alone has it */
-    assert_int_equal(value(4, GPU_DRAM_ACTIVITY), 50 + 250 + 400);
+    assert_int_equal(value(2, GPU_SM_ACTIVITY), 20 + 500 + 250); /* DCGM's compute instance 2 */
+    assert_int_equal(value(3, GPU_SM_ACTIVITY), 20 + 250);       /* 0 */
+    assert_int_equal(value(4, GPU_SM_ACTIVITY), 20 + 250 + 250); /* 1 */
+    assert_int_equal(value(3, GPU_DRAM_ACTIVITY), 50 + 200);     /* of its GPU instance, which alone has it */
+    assert_int_equal(value(4, GPU_DRAM_ACTIVITY), 50 + 250 + 200);
     assert_int_equal(value(4, GPU_PCIE_TX), -1);
     assert_string_equal(seen.limits, ""); /* no instance has traffic of its own */
     look_at_instances("mig,no-compute");
-    assert_int_equal(value(4, GPU_SM_ACTIVITY), 20 + 250 + 400);
+    assert_int_equal(value(4, GPU_SM_ACTIVITY), 20 + 250 + 200);
 
     nvml_reading(); /* one that DCGM does not know */
     instance(1, 4, 0);
@@ -389,7 +390,7 @@ static void test_gpus_that_come(void **state)
     assert_int_equal(fake_count("connect"), 1);
     look_at_instances("mig");
     assert_int_equal(fake_count("connect"), 2);
-    assert_int_equal(value(3, GPU_SM_ACTIVITY), 20 + 500);
+    assert_int_equal(value(3, GPU_SM_ACTIVITY), 20 + 250);
     look_at_instances("mig");
     assert_int_equal(fake_count("connect"), 2);
     end();
