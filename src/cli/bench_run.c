@@ -104,7 +104,8 @@ static bool monitor_present(struct bench_setup *setup, enum bench_source source,
         error_set(err, ENODEV, "no GPU is usable here: NVML shows no %s%s", setup->wanted ? "GPU " : "GPU that jobs can use",
                   setup->wanted ? setup->wanted : "");
     else if (rc == 0 && !probe.seen)
-        error_set(err, ENODEV, "%s", probe.limits[0] ? probe.limits : "the GPU's driver does not offer it");
+        error_set(err, ENODEV, "%s does not offer it%s%s", source == BENCH_DCGM ? "DCGM" : "the GPU's driver",
+                  probe.limits[0] ? ": " : "", probe.limits);
     return probe.seen;
 }
 
