@@ -54,14 +54,15 @@ static bool share_a_gpu(const struct job_view *a, const struct job_view *b)
     return false;
 }
 
-/* Whether another client on its GPUs ended with a kernel's fault a moment before: a server that was asked for its state
- * before and after may have failed in between. */
-static bool neighbour_faulted(const struct daemon *daemon, const struct job_view *view, int64_t ended_ns)
+/* Whether another client on its GPUs ended with a kernel's fault while it ran, a moment before its end: a server that was
+ * asked for its state before and after may have failed in between. */
+static bool neighbour_faulted(const struct daemon *daemon, const struct job_view *view, int64_t started_ns,
+                              int64_t ended_ns)
 {
     int64_t together_ns = (int64_t)((double)TOGETHER_WALL_NS * nodetime_scale());
 
     for (const struct job_view *other = daemon->views.jobs; other; other = other->hh.next)
-        if (other != view && other->fault_ns > 0 && other->fault_ns <= ended_ns &&
+        if (other != view && other->fault_ns > started_ns && other->fault_ns <= ended_ns &&
             ended_ns - other->fault_ns <= together_ns && share_a_gpu(view, other))
             return true;
     return false;
@@ -70,7 +71,7 @@ static bool neighbour_faulted(const struct daemon *daemon, const struct job_view
 static void weigh_mps(struct daemon *daemon, struct job_view *view, const struct launch_status *status,
                       struct cause_evidence *evidence)
 {
-    bool followed = neighbour_faulted(daemon, view, status->ended_ns);
+    bool followed = neighbour_faulted(daemon, view, status->started_ns, status->ended_ns);
 
     evidence->mps = true;
     evidence->mps_fault = followed || sharing_faulted_since(daemon->sharing, view->id, status->started_ns);
