@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -87,9 +88,17 @@ static int connect_to(struct dcgm *dcgm, const char *address, bool is_socket)
 
 static int connect_engine(struct dcgm *dcgm)
 {
+    const char *named = getenv(GPU_DCGM_ENGINE_ENV);
     struct stat info;
-    int status = connect_to(dcgm, ENGINE_ADDRESS, false);
+    int status;
 
+    dcgm->embedded = false;
+    if (named && *named) {
+        status = connect_to(dcgm, named, named[0] == '/');
+        dcgm->connected = status == DCGM_OK;
+        return status;
+    }
+    status = connect_to(dcgm, ENGINE_ADDRESS, false);
     if (status != DCGM_OK && stat(ENGINE_SOCKET, &info) == 0 && S_ISSOCK(info.st_mode))
         status = connect_to(dcgm, ENGINE_SOCKET, true);
     dcgm->embedded = status != DCGM_OK;

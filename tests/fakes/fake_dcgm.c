@@ -4,7 +4,7 @@
  * variable FAKE_DCGM, a list of words with commas between them and read at each call, makes it fail:
  *
  *     init=N             dcgmInit returns N
- *     no-engine          nobody listens on the port; socket-engine: somebody does on the Unix socket
+ *     no-engine          nobody listens on the port; socket-engine: somebody does on the Unix socket /run/dcgm
  *     embedded=N         no engine can be started here: N;  modules=N: how long its list of modules is (default 11)
  *     gpus=N             the GPUs cannot be listed: N;  hierarchy=N: nor their parts
  *     add=N              entities cannot be grouped
@@ -23,7 +23,6 @@
  *     mig                GPU 0 is in MIG mode: GPU instances 3 and 5 with a compute instance 0 each, and 1 in 5
  *     no-compute         compute instances have no values
  *     extra              values come for entities and fields that nobody asked for, too
- *     hang               asking for values hangs
  *     vnode              the GPUs are those of the virtual node of CARMA_VNODE, and their SM activity is its own
  *
  * fake_dcgm_count("connect"), ("embedded"), ("watch"), ("unwatch"), ("open"): how often that was, and how many
@@ -173,7 +172,7 @@ int dcgmConnect_v2(const char *address, struct dcgm_connect *connect, uintptr_t 
         counts.refusals++;
         return DCGM_CONNECTION_NOT_VALID;
     }
-    if (connect->address_is_unix_socket ? !has("socket-engine", NULL)
+    if (connect->address_is_unix_socket ? !has("socket-engine", NULL) || strcmp(address, "/run/dcgm") != 0
                                         : has("no-engine", NULL) || strcmp(address, "127.0.0.1") != 0)
         return DCGM_CONNECTION_NOT_VALID;
     return begin(handle, false);
@@ -462,8 +461,6 @@ int dcgmGetLatestValues_v2(uintptr_t handle, uintptr_t group, uintptr_t field_gr
     fields = &engine.field_groups[field_group - 1];
     if (fields->fields[0] >= DCGM_FIELD_GRAPHICS_ACTIVITY)
         counts.looks++;
-    while (has("hang", NULL) && counts.looks)
-        pause();
     if (has("lost", &lost) && counts.looks >= lost && !was_lost) {
         was_lost = true;
         return DCGM_CONNECTION_NOT_VALID; /* the handle stays until it is given back */

@@ -206,6 +206,25 @@ static void test_no_engine_runs(void **state)
     end();
 }
 
+static void test_the_engine_that_is_named(void **state)
+{
+    (void)state;
+    setenv(GPU_DCGM_ENGINE_ENV, "/run/dcgm", 1);
+    begin("no-engine,socket-engine");
+    look_at("no-engine,socket-engine");
+    assert_int_equal(value(0, GPU_SM_ACTIVITY), 20);
+    end();
+    setenv(GPU_DCGM_ENGINE_ENV, "gpu-server:5555", 1);
+    begin(""); /* no other one is asked or started in its place */
+    look_at("");
+    has_nothing();
+    says("DCGM cannot be asked: The connection is not valid (-21)");
+    assert_int_equal(fake_count("connect"), 1);
+    assert_int_equal(fake_count("embedded"), 0);
+    end();
+    unsetenv(GPU_DCGM_ENGINE_ENV);
+}
+
 static void refuses(const char *words, const char *text)
 {
     begin(words);
@@ -423,6 +442,7 @@ int main(void)
         cmocka_unit_test(test_what_is_there_stays),
         cmocka_unit_test(test_what_cannot_be_is_no_value),
         cmocka_unit_test(test_no_engine_runs),
+        cmocka_unit_test(test_the_engine_that_is_named),
         cmocka_unit_test(test_engines_that_cannot),
         cmocka_unit_test(test_one_gpu_fails_alone),
         cmocka_unit_test(test_what_may_pass_is_tried_again),
