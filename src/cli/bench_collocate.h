@@ -43,12 +43,12 @@ struct collocate_job {
 
 /* What the GPU was like during a run. */
 struct collocate_figures {
-    double metrics[GPU_METRIC_COUNT];   /* means over time: shares of 0 to 1, bytes a second */
+    double metrics[GPU_METRIC_COUNT];   /* means while all jobs train: shares of 0 to 1, bytes a second */
     uint32_t sources[GPU_METRIC_COUNT]; /* enum gpu_source; GPU_SOURCE_NONE: not to be had */
     int64_t memory_peak_bytes;          /* of the whole GPU; -1: not known, as the others */
     int64_t memory_before_bytes;        /* when nothing of ours ran */
-    double power_w;                     /* mean */
-    double energy_j;                    /* mean power times the run's length */
+    double power_w;                     /* mean, as the metrics */
+    double energy_j;                    /* of the whole run: its mean power times its length */
     bool mps_seen;                      /* an MPS client was seen on the GPU */
 };
 
@@ -96,6 +96,15 @@ double collocate_serial_s(const struct collocate_plan *plan, const struct colloc
 
 /* ---- The GPU (bench_collocate_watch.c) ---- */
 
+/* The GPU at one reading. */
+struct collocate_sample {
+    int64_t at_ns;
+    double metrics[GPU_METRIC_COUNT]; /* as in the figures */
+    uint32_t sources[GPU_METRIC_COUNT];
+    int64_t used_bytes, power_mw, energy_mj; /* -1: not known */
+    bool mps_seen;
+};
+
 struct collocate_watch {
     uv_loop_t *loop;
     struct gpu_monitor *monitor;
@@ -108,11 +117,10 @@ struct collocate_watch {
     const char *gpu;             /* UUID of the GPU whose figures are wanted */
     const char (*instances)[GPU_UUID_SIZE]; /* those in use, whose metrics stand in where the GPU itself has none */
     size_t instance_count;
-    int64_t begun_ns, last_ns;
-    double weighted[GPU_METRIC_COUNT], weight_ns[GPU_METRIC_COUNT];
-    double power_weighted, power_weight_ns;
-    int64_t energy_first_mj, energy_first_ns, energy_last_mj, energy_last_ns; /* ..._ns 0: none yet */
-    struct collocate_figures figures;
+    int64_t begun_ns;
+    int64_t before_bytes; /* in use at its beginning; -1: not known */
+    struct collocate_sample *samples; /* owned */
+    size_t sample_count, sample_capacity;
 };
 
 /* Returns once the GPUs have been read, or says why they cannot be. `library`: NVML to load, NULL: the usual. */
@@ -125,7 +133,9 @@ bool collocate_watch_fresh(struct collocate_watch *watch);
 /* From now on, readings count for a run on this GPU. `instances` may be NULL; both must stay until the end. */
 void collocate_watch_begin(struct collocate_watch *watch, const char *gpu, const char (*instances)[GPU_UUID_SIZE],
                            size_t instance_count);
-void collocate_watch_end(struct collocate_watch *watch, int64_t total_ns, struct collocate_figures *figures);
+/* Metrics and power are means from from_ns to to_ns, or over the run where no reading lies between these. */
+void collocate_watch_end(struct collocate_watch *watch, int64_t from_ns, int64_t to_ns, int64_t total_ns,
+                         struct collocate_figures *figures);
 
 /* By UUID; NULL: it is not there. */
 const struct gpu_reading *collocate_watch_find(const struct collocate_watch *watch, const char *uuid);

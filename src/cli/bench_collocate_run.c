@@ -45,10 +45,10 @@ struct running {
     struct collocate_run *run;
     struct process *processes;
     size_t open; /* handles that the loop still has */
-    int64_t begun_ns, begun_wall_ns;
+    int64_t begun_ns;
+    int64_t all_train_from_ns, all_train_to_ns; /* what the figures are of */
     int64_t stop_wall_ns; /* when all were asked to end; 0: they were not */
     bool killed, over_time;
-    uint64_t readings_shown;
     void (*show)(void *user, const struct collocate_run *run, int64_t elapsed_ns);
     void *user;
 };
@@ -309,6 +309,23 @@ static double marked_epoch_s(const struct process *process, int64_t first_end_ns
     return (double)(process->marks[count - 1] - process->marks[0]) / 1e9 / (double)(count - 1);
 }
 
+/* All jobs train: each has its first epoch, the warm-up, behind it and its last one not yet. Without marks, it is the
+ * whole run. */
+static void find_training(struct running *running, int64_t end_ns)
+{
+    running->all_train_from_ns = running->begun_ns;
+    running->all_train_to_ns = end_ns;
+    for (size_t i = 0; i < running->run->count; i++) {
+        const struct process *process = &running->processes[i];
+        if (process->mark_count < 2)
+            continue;
+        if (process->marks[0] > running->all_train_from_ns)
+            running->all_train_from_ns = process->marks[0];
+        if (process->marks[process->mark_count - 1] < running->all_train_to_ns)
+            running->all_train_to_ns = process->marks[process->mark_count - 1];
+    }
+}
+
 static void judge(struct running *running)
 {
     const struct collocate_setup *setup = running->setup;
@@ -324,6 +341,7 @@ static void judge(struct running *running)
             first_failed = process;
     }
     run->total_ns = last_end_ns - running->begun_ns;
+    find_training(running, last_end_ns);
     if (running->over_time) {
         char limit[UNITS_TEXT];
         run->result = COLLOCATE_FAILED;
@@ -445,7 +463,7 @@ static int run_jobs(struct collocate_setup *setup, const struct collocate_plan *
         stop_all(&running, SIGTERM);
     wait_for_all(&running);
     judge(&running);
-    collocate_watch_end(setup->watch, run->total_ns, &run->figures);
+    collocate_watch_end(setup->watch, running.all_train_from_ns, running.all_train_to_ns, run->total_ns, &run->figures);
     for (size_t i = 0; i < run->count; i++) {
         if (running.processes[i].log)
             fclose(running.processes[i].log);

@@ -44,46 +44,25 @@ static uint32_t metric_now(const struct collocate_watch *watch, const struct gpu
     return source;
 }
 
-static void note_energy(struct collocate_watch *watch, const struct gpu_reading *gpu, int64_t at_ns)
-{
-    if (gpu->energy_mj < watch->energy_last_mj)
-        watch->energy_first_ns = 0; /* the counter began anew, with the driver */
-    if (!watch->energy_first_ns) {
-        watch->energy_first_mj = gpu->energy_mj;
-        watch->energy_first_ns = at_ns;
-    }
-    watch->energy_last_mj = gpu->energy_mj;
-    watch->energy_last_ns = at_ns;
-}
-
-static void measure(struct collocate_watch *watch)
+static void take_sample(struct collocate_watch *watch)
 {
     const struct gpu_reading *gpu = collocate_watch_find(watch, watch->gpu);
-    int64_t at_ns = watch->latest->at_ns;
-    double weight_ns = (double)(at_ns - watch->last_ns);
+    struct collocate_sample *sample;
 
-    if (!gpu || weight_ns <= 0)
+    if (!gpu || watch->latest->at_ns <= watch->begun_ns)
         return;
-    watch->last_ns = at_ns;
-    for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++) {
-        double value;
-        uint32_t source = metric_now(watch, gpu, metric, &value);
-        if (source == GPU_SOURCE_NONE)
-            continue;
-        watch->figures.sources[metric] = source;
-        watch->weighted[metric] += value * weight_ns;
-        watch->weight_ns[metric] += weight_ns;
-    }
-    if (gpu->valid & GPU_HAS_POWER) {
-        watch->power_weighted += (double)gpu->power_mw / 1000 * weight_ns;
-        watch->power_weight_ns += weight_ns;
-    }
-    if (gpu->valid & GPU_HAS_ENERGY)
-        note_energy(watch, gpu, at_ns);
-    if (gpu->valid & GPU_HAS_MEMORY && gpu->used_bytes > watch->figures.memory_peak_bytes)
-        watch->figures.memory_peak_bytes = gpu->used_bytes;
+    array_reserve(watch->samples, watch->sample_capacity, watch->sample_count + 1);
+    sample = &watch->samples[watch->sample_count++];
+    *sample = (struct collocate_sample){
+        .at_ns = watch->latest->at_ns,
+        .used_bytes = gpu->valid & GPU_HAS_MEMORY ? gpu->used_bytes : -1,
+        .power_mw = gpu->valid & GPU_HAS_POWER ? gpu->power_mw : -1,
+        .energy_mj = gpu->valid & GPU_HAS_ENERGY ? gpu->energy_mj : -1,
+    };
+    for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++)
+        sample->sources[metric] = metric_now(watch, gpu, metric, &sample->metrics[metric]);
     for (uint32_t i = 0; i < gpu->process_count && i < GPU_MAX_PROCESSES; i++)
-        watch->figures.mps_seen |= gpu->processes[i].mps == 1;
+        sample->mps_seen |= gpu->processes[i].mps == 1;
 }
 
 static void on_reading(void *user, const struct gpu_node_reading *reading)
@@ -94,7 +73,7 @@ static void on_reading(void *user, const struct gpu_node_reading *reading)
     watch->problem[0] = '\0';
     watch->readings++;
     if (watch->measuring)
-        measure(watch);
+        take_sample(watch);
 }
 
 static void on_problem(void *user, const char *text)
@@ -164,6 +143,7 @@ void collocate_watch_close(struct collocate_watch *watch)
     gpu_monitor_free(watch->monitor);
     watch->monitor = NULL;
     free_ptr(&watch->latest);
+    free_ptr(&watch->samples);
 }
 
 void collocate_watch_begin(struct collocate_watch *watch, const char *gpu, const char (*instances)[GPU_UUID_SIZE],
@@ -174,29 +154,93 @@ void collocate_watch_begin(struct collocate_watch *watch, const char *gpu, const
     watch->gpu = gpu;
     watch->instances = instances;
     watch->instance_count = instances ? instance_count : 0;
-    watch->begun_ns = watch->last_ns = nodetime_now_ns();
-    memset(watch->weighted, 0, sizeof watch->weighted);
-    memset(watch->weight_ns, 0, sizeof watch->weight_ns);
-    watch->power_weighted = watch->power_weight_ns = 0;
-    watch->energy_first_mj = watch->energy_last_mj = watch->energy_first_ns = watch->energy_last_ns = 0;
-    watch->figures = (struct collocate_figures){.memory_peak_bytes = -1, .memory_before_bytes = -1};
-    if (now && now->valid & GPU_HAS_MEMORY)
-        watch->figures.memory_before_bytes = now->used_bytes;
+    watch->begun_ns = nodetime_now_ns();
+    watch->before_bytes = now && now->valid & GPU_HAS_MEMORY ? now->used_bytes : -1;
+    watch->sample_count = 0;
     watch->measuring = true;
 }
 
-void collocate_watch_end(struct collocate_watch *watch, int64_t total_ns, struct collocate_figures *figures)
+/* ---- Figures ---- */
+
+struct span {
+    const struct collocate_sample *first;
+    size_t count;
+    int64_t from_ns; /* before the first */
+};
+
+static struct span samples_between(const struct collocate_watch *watch, int64_t from_ns, int64_t to_ns)
 {
+    struct span span = {.from_ns = from_ns};
+    size_t low = 0, high;
+
+    while (low < watch->sample_count && watch->samples[low].at_ns <= from_ns)
+        low++;
+    for (high = low; high < watch->sample_count && watch->samples[high].at_ns <= to_ns;)
+        high++;
+    span.first = watch->samples + low;
+    span.count = high - low;
+    return span;
+}
+
+/* How much time a sample stands for. */
+static double weight_of(const struct span *span, size_t i)
+{
+    return (double)(span->first[i].at_ns - (i ? span->first[i - 1].at_ns : span->from_ns));
+}
+
+static double mean_metric(const struct span *span, uint32_t metric, uint32_t *source)
+{
+    double sum = 0, weights = 0;
+
+    *source = GPU_SOURCE_NONE;
+    for (size_t i = 0; i < span->count; i++) {
+        const struct collocate_sample *sample = &span->first[i];
+        if (sample->sources[metric] == GPU_SOURCE_NONE)
+            continue;
+        *source = sample->sources[metric];
+        sum += sample->metrics[metric] * weight_of(span, i);
+        weights += weight_of(span, i);
+    }
+    return weights > 0 ? sum / weights : 0;
+}
+
+/* By the energy counter between the first and the last sample; where it began anew with the driver, or is not there, the
+ * mean of the readings of power. -1: neither. */
+static double mean_power_w(const struct span *span)
+{
+    const struct collocate_sample *first = span->first;
+    const struct collocate_sample *last = first + (span->count ? span->count - 1 : 0);
+    double sum = 0, weights = 0;
+
+    if (span->count > 1 && first->energy_mj >= 0 && last->energy_mj >= first->energy_mj)
+        return (double)(last->energy_mj - first->energy_mj) / 1e3 / ((double)(last->at_ns - first->at_ns) / 1e9);
+    for (size_t i = 0; i < span->count; i++) {
+        if (span->first[i].power_mw < 0)
+            continue;
+        sum += (double)span->first[i].power_mw / 1e3 * weight_of(span, i);
+        weights += weight_of(span, i);
+    }
+    return weights > 0 ? sum / weights : -1;
+}
+
+void collocate_watch_end(struct collocate_watch *watch, int64_t from_ns, int64_t to_ns, int64_t total_ns,
+                         struct collocate_figures *figures)
+{
+    struct span whole = samples_between(watch, watch->begun_ns, watch->begun_ns + total_ns);
+    struct span training = samples_between(watch, from_ns, to_ns);
+    double whole_power_w = mean_power_w(&whole);
+
     watch->measuring = false;
-    *figures = watch->figures;
-    for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++) {
-        if (watch->weight_ns[metric] > 0)
-            figures->metrics[metric] = watch->weighted[metric] / watch->weight_ns[metric];
+    if (training.count == 0)
+        training = whole;
+    *figures = (struct collocate_figures){
+        .memory_peak_bytes = -1, .memory_before_bytes = watch->before_bytes, .power_w = mean_power_w(&training)};
+    for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++)
+        figures->metrics[metric] = mean_metric(&training, metric, &figures->sources[metric]);
+    for (size_t i = 0; i < whole.count; i++) {
+        if (whole.first[i].used_bytes > figures->memory_peak_bytes)
+            figures->memory_peak_bytes = whole.first[i].used_bytes;
+        figures->mps_seen |= whole.first[i].mps_seen;
     }
-    figures->power_w = watch->power_weight_ns > 0 ? watch->power_weighted / watch->power_weight_ns : -1;
-    if (watch->energy_last_ns > watch->energy_first_ns) {
-        figures->power_w = (double)(watch->energy_last_mj - watch->energy_first_mj) / 1000 /
-                           ((double)(watch->energy_last_ns - watch->energy_first_ns) / 1e9);
-    }
-    figures->energy_j = figures->power_w < 0 ? -1 : figures->power_w * (double)total_ns / 1e9;
+    figures->energy_j = whole_power_w < 0 ? -1 : whole_power_w * (double)total_ns / 1e9;
 }

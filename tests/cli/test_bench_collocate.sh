@@ -63,6 +63,16 @@ job = json.load(open(sys.argv[1]))["runs"][0]["each"][0]
 assert job["epochs"] == 3, job
 assert 20 <= job["epoch_s"] <= job["seconds"] / 4, job  # node time: 0.1 s of the wall clock are 20 s
 PYTHON
+# Metrics are of the time in which all train: not of two seconds before that.
+run bench collocate --degrees 1 --epoch-pattern '% done' --json -- sh -c 'sleep 2; exec "$0" "$@"' "$TRAIN" --memory 1G \
+    --sm-activity 0.6 --seconds 600
+expect_status 0
+python3 - "$T/out" <<'PYTHON' || fail "$said: metrics"
+import json, sys
+run = json.load(open(sys.argv[1]))["runs"][0]
+assert abs(run["metrics"]["sm_activity"]["mean"] - 0.6) < 0.05, run["metrics"]["sm_activity"]
+assert abs(run["power_w"] - 224) < 10 and run["energy_j"] < 0.85 * run["power_w"] * run["total_s"], run
+PYTHON
 run bench collocate --degrees 1 --epoch-pattern '^nothing' -- sh "$T/epochs.sh"
 expect_status 1
 grep -q 'printed no line that matches --epoch-pattern' "$T/out" || fail "$said: $(cat "$T/out")"
