@@ -250,6 +250,8 @@ static void apply_placed(struct core *core, struct job *job, const struct record
 
     job->placed_ns = record->at_ns;
     job->share = placed->share;
+    if (job->share == SHARE_ANY)
+        job->share = job->wants.exclusive ? SHARE_EXCLUSIVE : SHARE_STREAMS;
     job->recovery = placed->recovery;
     job->claim_bytes = placed->claim_bytes;
     job->first_use_ns = 0;
@@ -367,7 +369,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
     switch (record->type) {
     case RECORD_PLACED:
         status = check_gpus(core, job, record->placed.count, record->placed.gpus, err);
-        if (status == 0 && (record->placed.share == SHARE_ANY || record->placed.share >= SHARE_MODE_COUNT))
+        if (status == 0 && record->placed.share >= SHARE_MODE_COUNT)
             status = error_set(err, EINVAL, "job %" PRIu64 " cannot run by way %" PRIu32, job->id, record->placed.share);
         if (status == 0)
             apply_placed(core, job, record);

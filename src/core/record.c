@@ -72,7 +72,7 @@ const struct record_field record_fields[] = {
     {RECORD_PLACED, "gpus", FIELD_U32_ARRAY, offsetof(struct record, placed.gpus), RECORD_MAX_GPUS, false, 0},
     MEMBER(RECORD_PLACED, "claim_bytes", FIELD_I64, placed.claim_bytes),
     MEMBER(RECORD_PLACED, "slowdown_permille", FIELD_I32, placed.slowdown_permille),
-    LATER(RECORD_PLACED, "share", FIELD_U32, placed.share, SHARE_STREAMS),
+    LATER(RECORD_PLACED, "share", FIELD_U32, placed.share, SHARE_ANY),
     MEMBER(RECORD_PLACED, "shared", FIELD_BOOL, placed.shared),
     MEMBER(RECORD_PLACED, "recovery", FIELD_BOOL, placed.recovery),
     MEMBER(RECORD_REQUEUED, "recovery", FIELD_BOOL, requeued.recovery),

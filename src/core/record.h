@@ -139,7 +139,7 @@ struct record_placed {
     uint32_t gpus[RECORD_MAX_GPUS];
     int64_t claim_bytes; /* booked on each GPU; -1: not known (the reserve view books the whole GPU) */
     int32_t slowdown_permille; /* as predicted for the worst of the jobs concerned; 1000: none */
-    uint32_t share;      /* enum share_mode, never SHARE_ANY: how its processes use the GPUs */
+    uint32_t share;      /* enum share_mode: how its processes use the GPUs; SHARE_ANY: an earlier carma did not say */
     bool shared;         /* some GPU had a resident before */
     bool recovery;       /* comes from the recovery queue */
 };

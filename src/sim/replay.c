@@ -46,11 +46,20 @@ static void write_text(const struct record *record, struct strbuf *text)
         strbuf_puts(text, err.text);
 }
 
+/* What the stored decision does not say, since an earlier carma made it, cannot be otherwise. */
+static void leave_unsaid(const struct record *stored, struct record *fresh)
+{
+    if (stored->type == RECORD_PLACED && fresh->type == RECORD_PLACED && stored->placed.share == SHARE_ANY)
+        fresh->placed.share = SHARE_ANY;
+}
+
 /* Either may be NULL: there is none. */
-static void compare(struct replay *replay, uint64_t seq, const struct record *stored, const struct record *fresh)
+static void compare(struct replay *replay, uint64_t seq, const struct record *stored, struct record *fresh)
 {
     CLEANUP(strbuf_release) struct strbuf then = {0}, now = {0};
 
+    if (stored && fresh)
+        leave_unsaid(stored, fresh);
     write_text(stored, &then);
     write_text(fresh, &now);
     if (strcmp(then.text, now.text) == 0)
@@ -70,7 +79,7 @@ static void close_group(struct replay *replay, uint64_t seq)
 
 static void take_decision(struct replay *replay, uint64_t seq, const struct record *record)
 {
-    const struct record *fresh = NULL;
+    struct record *fresh = NULL;
 
     if (!replay->deciding) {
         replay->deciding = true;

@@ -320,11 +320,11 @@ static void test_a_placement_says_its_way(void **state)
 
     submit(f, 1, GIB);
     placed.placed = (struct record_placed){.count = 1, .claim_bytes = GIB, .slowdown_permille = 1000};
-    assert_int_equal(core_apply(f->core, &placed, NULL), -EINVAL);
     placed.placed.share = SHARE_MODE_COUNT;
     assert_int_equal(core_apply(f->core, &placed, NULL), -EINVAL);
-    placed.placed.share = SHARE_STREAMS; /* what a store without ways is read as */
+    placed.placed.share = SHARE_ANY; /* as a store without ways is read */
     assert_int_equal(core_apply(f->core, &placed, NULL), 0);
+    assert_int_equal(core_find_job(f->core, 1)->share, SHARE_STREAMS);
 }
 
 int main(void)

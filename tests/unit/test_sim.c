@@ -570,6 +570,27 @@ static void collect(void *user, const struct record *record)
     record_list_add(user, record);
 }
 
+/* An earlier carma did not say how jobs share their GPUs. */
+static void a_store_without_ways(void **state)
+{
+    struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 5, 1000), job_of(&half, 10, 1000)};
+    struct sim_options options = eager("magm");
+    struct record_list records = {0};
+    struct sim_observer observer = {.user = &records, .on_record = collect};
+    struct sim_result result;
+
+    (void)state;
+    options.share = SHARE_ANY;
+    jobs[2].exclusive = true;
+    assert_int_equal(sim_run(jobs, 3, &one_gpu, &options, &observer, &result, NULL), 0);
+    sim_result_release(&result);
+    for (size_t i = 0; i < records.count; i++)
+        if (records.items[i].type == RECORD_PLACED)
+            records.items[i].placed.share = SHARE_ANY;
+    assert_true(same_again(&records));
+    record_list_release(&records);
+}
+
 /* A store that ends in the midst of a turn: the rest of it would have been decided too. */
 static void a_turn_that_was_cut_off(void **state)
 {
@@ -673,6 +694,7 @@ int main(void)
         cmocka_unit_test(mig_instances),
         cmocka_unit_test(bad_input),
         cmocka_unit_test(a_turn_that_was_cut_off),
+        cmocka_unit_test(a_store_without_ways),
         cmocka_unit_test(random_worlds),
         cmocka_unit_test(jitter_is_of_the_seed_and_the_job),
     };
