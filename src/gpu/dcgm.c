@@ -229,7 +229,7 @@ static void explain(struct gpu_node_reading *reading, const struct dcgm *dcgm, c
         say(reading, "DCGM cannot measure %s of %s %u beside the other metrics (%d)", what, of, gpu->index,
             watch->status);
     else if (is_stale(dcgm, age_us))
-        say(reading, "DCGM's latest %s of %s %u is %lld s old", what, of, gpu->index, (long long)(age_us / 1000000));
+        say(reading, "DCGM's latest %s of %s %u is too old", what, of, gpu->index); /* how old would be news each time */
 }
 
 static void fill(struct dcgm *dcgm, struct gpu_node_reading *reading, struct gpu_reading *gpu)

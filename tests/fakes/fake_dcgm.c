@@ -23,7 +23,8 @@
  *     mig                GPU 0 is in MIG mode: GPU instances 3 and 5 with a compute instance 0 each, and 1 in 5
  *     no-compute         compute instances have no values
  *     extra              values come for entities and fields that nobody asked for, too
- *     vnode              the GPUs are those of the virtual node of CARMA_VNODE, and their SM activity is its own
+ *     vnode              the GPUs and MIG instances are those of the virtual node of CARMA_VNODE, and their SM activity is
+ *                        its own
  *
  * fake_dcgm_count("connect"), ("embedded"), ("watch"), ("unwatch"), ("open"): how often that was, and how many
  * connections and engines there are now. */
@@ -233,6 +234,37 @@ int dcgmGetAllSupportedDevices(uintptr_t handle, unsigned int ids[DCGM_MAX_GPUS]
     return DCGM_OK;
 }
 
+/* The id-th MIG instance of the virtual node, as its GPU instances and its compute instances are numbered; false: there is
+ * none. */
+static bool node_instance(unsigned int id, unsigned int *gpu, unsigned int *instance)
+{
+    for (*gpu = 0; *gpu < node.file->gpu_count; ++*gpu) {
+        uint32_t count = node.file->gpus[*gpu].mig ? node.file->gpus[*gpu].instance_count : 0;
+        *instance = id;
+        if (id < count)
+            return true;
+        id -= count;
+    }
+    return false;
+}
+
+static void list_node_instances(struct dcgm_mig_hierarchy *hierarchy)
+{
+    unsigned int gpu, i;
+
+    for (unsigned int id = 0; node_instance(id, &gpu, &i); id++) {
+        const struct node_instance *instance = &node.file->gpus[gpu].instances[i];
+        struct dcgm_pair outer = {DCGM_ENTITY_GPU_INSTANCE, id};
+        hierarchy->parts[hierarchy->count++] = (struct dcgm_mig_part){
+            .entity = outer, .parent = {DCGM_ENTITY_GPU, gpu}, .nvml_gpu_instance = instance->gpu_instance};
+        hierarchy->parts[hierarchy->count++] =
+            (struct dcgm_mig_part){.entity = {DCGM_ENTITY_COMPUTE_INSTANCE, id},
+                                   .parent = outer,
+                                   .nvml_gpu_instance = instance->gpu_instance,
+                                   .nvml_compute_instance = instance->compute_instance};
+    }
+}
+
 int dcgmGetGpuInstanceHierarchy(uintptr_t handle, struct dcgm_mig_hierarchy *hierarchy)
 {
     static const struct dcgm_mig_part parts[] = {
@@ -250,6 +282,8 @@ int dcgmGetGpuInstanceHierarchy(uintptr_t handle, struct dcgm_mig_hierarchy *hie
         return DCGM_VERSION_MISMATCH;
     hierarchy->count = has("mig", NULL) ? sizeof parts / sizeof *parts : 0;
     memcpy(hierarchy->parts, parts, hierarchy->count * sizeof *parts);
+    if (node.file)
+        list_node_instances(hierarchy);
     return DCGM_OK;
 }
 
@@ -370,20 +404,27 @@ int dcgmUpdateAllFields(uintptr_t handle, int wait)
     return check(handle) ? check(handle) : wait ? DCGM_OK : DCGM_BAD_PARAMETER;
 }
 
+static double node_activity(struct dcgm_pair pair)
+{
+    unsigned int gpu = pair.id, instance = 0;
+    bool part = pair.group != DCGM_ENTITY_GPU;
+    struct node_bank *bank;
+    double activity;
+
+    if ((part && !node_instance(pair.id, &gpu, &instance)) || node_begin(&node, &bank) != 0)
+        return 0;
+    activity = part ? bank->gpus[gpu].instances[instance].sm_activity : bank->gpus[gpu].sm_activity;
+    node_abandon(&node);
+    return activity;
+}
+
 /* Shares are below 1 and differ by field and entity; traffic is the field's number in MB/s. */
 static double metric_value(unsigned short field, struct dcgm_pair pair, bool anew)
 {
     double share = (field - 1000) / 100.0 + pair.id / 4.0 + (pair.group == DCGM_ENTITY_GPU ? 0 : pair.group / 20.0);
 
-    if (node.file && field == DCGM_FIELD_SM_ACTIVITY) {
-        struct node_bank *bank;
-        double activity = 0;
-        if (node_begin(&node, &bank) == 0) {
-            activity = bank->gpus[pair.id].sm_activity;
-            node_abandon(&node);
-        }
-        return activity;
-    }
+    if (node.file && field == DCGM_FIELD_SM_ACTIVITY)
+        return node_activity(pair);
     if (has("idle", NULL) || (has("stuck", NULL) && !anew))
         return 0;
     return field == DCGM_FIELD_PCIE_TX || field == DCGM_FIELD_PCIE_RX ? field * 1e6 : share;

@@ -1,0 +1,50 @@
+#!/bin/sh
+# Usage: test_dcgm.sh CARMA SOURCE BUILD FAKE_DCGM
+# MIG instances that only DCGM can measure, and a DCGM that cannot, for the whole system on a virtual node. The DCGM is the
+# tests' own.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+FAKE_DCGM_LIBRARY=$(realpath "$4") || exit 99
+# shellcheck source=tests/cli/node.sh
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+
+# until_gpus CONDITION: a Python expression on `gpus`, the daemon's list. At most 20 s.
+until_gpus() {
+    tries=0
+    until "$CARMA" gpus --json >gpus.json && python3 -c 'import json, sys
+node = json.load(open("gpus.json"))
+gpus = node["gpus"]
+sys.exit(not eval(sys.argv[1]))' "$1"; do
+        tries=$((tries + 1))
+        if [ "$tries" -gt 200 ]; then
+            fail "never: $1: $(cat gpus.json)"
+            return 1
+        fi
+        sleep 0.1
+    done
+}
+
+FAKE_DCGM=vnode
+export FAKE_DCGM
+start_node "$SOURCE/data/nodes/a100x2-mig.ini" 20
+start_daemon --set dcgm_library="$FAKE_DCGM_LIBRARY"
+until_gpus 'all(g["metrics"]["sm_activity"]["source"] == "dcgm" for g in gpus if g["kind"] != "partitioned")'
+
+# The instance that a job is on is active, and no other one.
+run submit --parsable --gpu-memory 12G -- "$TRAIN" --memory 11G --sm-activity 0.4 --seconds 6000
+expect_status 0
+until_field 1 state RUNNING
+uuid=$(field 1 placements.0.uuid)
+until_gpus "all((g['metrics']['sm_activity']['value'] > 0) == (g['uuid'] == '$uuid') for g in gpus if g['kind'] != 'partitioned')"
+"$CARMA" cancel 1 >/dev/null
+stop_daemon
+
+# A DCGM that may not profile: NVML's utilisation stands in where there is one, and why is said once.
+FAKE_DCGM=vnode,watch=-29
+start_daemon --set dcgm_library="$FAKE_DCGM_LIBRARY"
+until_gpus 'node["limits"] and "requires root (-29): run nv-hostengine, or carmad, as root" in node["limits"]'
+until_gpus 'any(g["metrics"]["sm_activity"]["source"] == "utilization" for g in gpus if g["kind"] == "whole")'
+stop_daemon
+[ "$(grep -c "requires root (-29)" daemon.log)" -eq 1 ] || fail "said more than once: $(cat daemon.log)"
+finish_node
