@@ -4,6 +4,7 @@
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
+DCGM=$(realpath "$4") || exit 99
 cd "$T" || exit 99
 start_node h100x2-mig 60
 start_daemon
@@ -49,7 +50,7 @@ rm -rf "$CARMA_VNODE" "$STATE"
 start_node a100x4-40g-nogpm 60
 FAKE_DCGM=vnode
 export FAKE_DCGM
-start_daemon --set dcgm_library="$4"
+start_daemon --set dcgm_library="$DCGM"
 tries=0
 until "$CARMA" gpus --json | grep -q '"source": "dcgm"'; do
     tries=$((tries + 1))
