@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -230,6 +231,7 @@ static int start(const struct options *options)
             _exit(1);
         be_daemon(options, listener, pid_path);
     }
+    waitpid(pid, NULL, 0);
     for (int tries = 0; tries < 200; tries++) { /* started means: it says so */
         if (runs_already() && access(pid_path, F_OK) == 0)
             return 0;
@@ -241,7 +243,10 @@ static int start(const struct options *options)
 int main(int argc, char **argv)
 {
     struct options options = {0};
+    int status;
 
     read_options(argc, argv, &options);
-    return options.daemon ? start(&options) : talk(&options);
+    status = options.daemon ? start(&options) : talk(&options);
+    strbuf_release(&options.words);
+    return status;
 }
