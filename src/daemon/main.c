@@ -312,6 +312,7 @@ static int run(struct daemon *daemon, struct error *err)
             signals[i].data = daemon;
             uv_signal_start(&signals[i], on_signal, i ? SIGINT : SIGTERM);
         }
+        sharing_reconcile(daemon->sharing);
         runs_reconcile(daemon->runs);
         engine_turn(daemon->engine);
         node_watch(daemon->node);

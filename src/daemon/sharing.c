@@ -172,6 +172,18 @@ static void on_phase(void *user, struct mps_domain *mps, enum mps_phase phase, c
     }
 }
 
+void sharing_reconcile(struct sharing *sharing)
+{
+    const struct core *core = sharing->daemon->core;
+    struct record input = {.type = RECORD_SHARE_FAULT, .at_ns = nodetime_now_ns()};
+
+    for (uint32_t i = 0; i < core_gpu_count(core); i++) {
+        input.share_fault = (struct record_share_fault){.gpu = i};
+        if (core_gpu(core, i)->share_faulted)
+            engine_input(sharing->daemon->engine, &input, NULL);
+    }
+}
+
 /* ---- Domains ---- */
 
 static int open_domain(struct sharing *sharing, const char *directory, const char *gpus, struct domain **result,

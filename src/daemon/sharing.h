@@ -17,6 +17,10 @@ struct sharing;
 struct sharing *sharing_new(struct daemon *daemon); /* finds the domains that an earlier daemon left */
 void sharing_free(struct sharing *sharing); /* domains with running jobs go on, all others are stopped */
 
+/* After the stored records were applied: a fault that was noted there is none any more, unless it is seen again. Inputs
+ * of the engine's current turn. */
+void sharing_reconcile(struct sharing *sharing);
+
 /* Whether the job, placed as its view says, is to run under MPS. */
 bool sharing_is_for(const struct daemon *daemon, const struct job_view *view);
 

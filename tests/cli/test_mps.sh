@@ -106,8 +106,12 @@ until grep -q 'it serves again\|it was stopped' "$T/daemon.log"; do
 done
 grep -q "MPS on $gpu: .*FAULT" "$T/daemon.log" || fail "no word of the fault"
 [ "$(grep -c "MPS on $gpu: .*FAULT" "$T/daemon.log")" -eq 1 ] || fail "the fault was told more than once"
-[ -n "$(field 4 message)" ] || fail "job 4 survived the fault of its neighbour"
-"$CARMA" cancel 4 5 >/dev/null 2>&1 # where they were requeued
+expect_field 6 exit_cause failed # who caused it
+for job in 4 5; do
+    until_field $job launches 2 # who was taken along runs again
+    expect_field $job exit_cause mps_fault
+done
+run cancel 4 5
 run wait 4 5
 
 # The GPU takes jobs again. One that is cancelled leaves its server before it is killed.
@@ -183,6 +187,24 @@ mkdir "$T/theirs" && mkfifo "$T/theirs/control"
 # shellcheck disable=SC2016
 run submit --parsable -W -- sh -c 'echo "$CUDA_MPS_PIPE_DIRECTORY"'
 [ "$(cat carma-16.out)" = "$T/theirs" ] || fail "job 16 uses $(cat carma-16.out)"
+stop_daemon
+until_controls 0
+
+# Inside a MIG instance.
+CARMA_VNODE=$T/mig-node
+STATE=$T/mig-state
+start_node a100x2-mig 100
+start
+run submit --parsable --gpu-memory 1G -- "$TRAIN" --memory 1G --sm-activity 0.1 --seconds 6000
+until_field 1 placements.0.observed_bytes $((1 << 30))
+gpu=$(field 1 placements.0.uuid)
+case $gpu in
+MIG-*) ;;
+*) fail "job 1 is on $gpu" ;;
+esac
+until_clients 1
+run cancel 1
+run wait 1
 stop_daemon
 until_controls 0
 finish_node
