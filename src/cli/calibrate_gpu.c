@@ -70,7 +70,7 @@ static const struct gpu_reading *look_until_idle(struct watch *watch, struct err
 static int watch_idle_gpu(struct watch *watch, int64_t *used_bytes, struct error *err)
 {
     const struct gpu_reading *gpu;
-    int rc = gpu_backend_nvml.open(NULL, &watch->nvml, err);
+    int rc = gpu_backend_nvml.open(&(struct gpu_backend_options){0}, &watch->nvml, err);
 
     if (rc)
         return rc;

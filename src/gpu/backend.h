@@ -6,10 +6,20 @@
 #include "base/error.h"
 #include "gpu/reading.h"
 
+struct gpu_backend_options {
+    const char *library; /* the shared object to load; NULL: the backend's own choice */
+    bool without_gpm;    /* never asks for GPM's metrics, nor pays for them */
+    uint64_t skip;       /* a bit for each index whose GPU is not to be touched: its reading has an error and no uuid */
+
+    /* Or NULL. Called before each GPU is touched, with its index, and after the last with -1: whoever finds this process
+     * hanging knows where it hangs. */
+    void (*touch)(void *user, int index);
+    void *user;
+};
+
 struct gpu_backend {
-    /* `library`: the shared object to load; NULL: the backend's own choice. 0 and *state (for close), or a negative
-     * errno. */
-    int (*open)(const char *library, void **state, struct error *err);
+    /* 0 and *state (for close), or a negative errno. */
+    int (*open)(const struct gpu_backend_options *options, void **state, struct error *err);
 
     /* Fills *reading, at_ns being the node time at which it began. What fails is said GPU by GPU, by `error` and by
      * the bits that are absent from `valid`; a GPU whose identity cannot be read has an empty uuid. 0, or a negative

@@ -6,9 +6,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,27 +32,46 @@
 struct settings {
     const char *library;
     const char *dcgm;
+    uint64_t skip;
+    _Atomic int *progress; /* mapped, shared with carmad; or NULL */
     bool gpm, further; /* whether GPM is asked, and the sources after NVML */
     int64_t period_ns; /* node time */
     bool once;
     bool text;
 };
 
+enum { OPTION_SKIP = 256, OPTION_PROGRESS };
+
 static const struct argp_option options[] = {
     {"library", 'l', "PATH", 0, "The NVML library (default: $CARMA_NVML_LIBRARY, else libnvidia-ml.so.1)", 0},
     {"dcgm", 'd', "PATH", 0, "The DCGM library (default: $CARMA_DCGM_LIBRARY, else libdcgm.so.4, else .3)", 0},
     {"only", 'O', "SOURCE", 0, "Ask for activity there alone: utilization, gpm or dcgm (default: whoever has it)", 0},
     {"period-ms", 'p', "N", 0, "Milliseconds of node time between two looks (default: 1000)", 0},
+    {"skip", OPTION_SKIP, "MASK", 0, "GPUs not to touch: a bit for each NVML index (default: 0)", 0},
+    {"progress-fd", OPTION_PROGRESS, "FD", OPTION_HIDDEN, "carmad's: shared memory for the index that is touched", 0},
     {"once", 'o', NULL, 0, "Look once, over a short interval, and end", 0},
     {"text", 't', NULL, 0, "Print a table for people, as on a terminal, instead of frames", 0},
     {0},
 };
 
+static _Atomic int *map_progress(int fd)
+{
+    void *page = mmap(NULL, sizeof(_Atomic int), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    return page == MAP_FAILED ? NULL : page;
+}
+
+/* If a call hangs, carmad finds there on which GPU. */
+static void leave_progress(void *progress, int index)
+{
+    atomic_store((_Atomic int *)progress, index + 1);
+}
+
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
     struct settings *settings = state->input;
     struct error err;
-    int64_t period_ms;
+    int64_t period_ms, mask = 0;
 
     switch (key) {
     case 'l':
@@ -63,6 +85,14 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
         settings->further = strcmp(value, gpu_source_name(GPU_SOURCE_DCGM)) == 0;
         if (!settings->gpm && !settings->further && strcmp(value, gpu_source_name(GPU_SOURCE_UTILIZATION)) != 0)
             argp_failure(state, 2, 0, "--only: '%.40s' is not utilization, gpm or dcgm", value);
+        return 0;
+    case OPTION_SKIP:
+        if (parse_integer(value, 0, INT64_MAX, &mask, &err) < 0)
+            argp_failure(state, 2, 0, "--skip: %s", err.text);
+        settings->skip = (uint64_t)mask;
+        return 0;
+    case OPTION_PROGRESS:
+        settings->progress = map_progress(atoi(value));
         return 0;
     case 'p':
         if (parse_integer(value, 1, PERIOD_MAX_MS, &period_ms, &err) < 0)
@@ -169,7 +199,13 @@ static int open_chain(const struct settings *settings, struct gpu_chain **chain,
         {NULL, NULL},
     };
 
-    return gpu_chain_open(settings->gpm ? &gpu_backend_nvml : &gpu_backend_nvml_without_gpm, settings->library, links, settings->period_ns, chain, err);
+    const struct gpu_backend_options backend = {.library = settings->library,
+                                                .without_gpm = !settings->gpm,
+                                                .skip = settings->skip,
+                                                .touch = settings->progress ? leave_progress : NULL,
+                                                .user = settings->progress};
+
+    return gpu_chain_open(&gpu_backend_nvml, &backend, links, settings->period_ns, chain, err);
 }
 
 int main(int argc, char **argv)

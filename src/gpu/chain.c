@@ -28,11 +28,11 @@ struct gpu_chain {
     int64_t all_lack_ns[GPU_MAX_DEVICES]; /* SM activity, after the sources */
 };
 
-int gpu_chain_open(const struct gpu_backend *backend, const char *library, const struct gpu_chain_link *links,
-                   int64_t period_ns, struct gpu_chain **chain, struct error *err)
+int gpu_chain_open(const struct gpu_backend *backend, const struct gpu_backend_options *options,
+                   const struct gpu_chain_link *links, int64_t period_ns, struct gpu_chain **chain, struct error *err)
 {
     struct gpu_chain *made = xcalloc(1, sizeof *made);
-    int rc = backend->open(library, &made->state, err);
+    int rc = backend->open(options, &made->state, err);
 
     if (rc < 0) {
         free(made);

@@ -2,9 +2,12 @@
 
 #include <inttypes.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/install.h"
 #include "base/memory.h"
@@ -78,6 +81,10 @@ struct gpu_monitor {
     unsigned left_count;
     unsigned children_open; /* whose handles are not closed yet, of every sort */
     bool timer_closed;
+    int progress_fd;                  /* -1: there is none */
+    _Atomic int *progress;            /* the index that the child touches, and 1; 0: none. Mapped, shared with it */
+    int hung_at;                      /* what it showed of a child that hung, since a reading has come */
+    uint64_t skip;                    /* a bit for each index that is not touched any more */
     struct gpu_node_reading *reading;
     char read_room[READ_ROOM];
 };
@@ -97,6 +104,9 @@ static void free_when_closed(struct gpu_monitor *monitor)
 {
     if (!monitor->timer_closed || monitor->children_open > 0)
         return;
+    if (monitor->progress)
+        munmap(monitor->progress, sizeof *monitor->progress);
+    close_fd(&monitor->progress_fd);
     free(monitor->reading);
     free(monitor->program);
     free(monitor->period_option);
@@ -260,13 +270,23 @@ static void on_half_silence(uv_timer_t *timer)
 {
     struct gpu_monitor *monitor = timer->data;
     char text[TEXT_ROOM];
+    int at;
 
     if (--monitor->patience > 0)
         return;
+    at = monitor->progress ? atomic_load(monitor->progress) : 0;
     kill_child(monitor);
     snprintf(text, sizeof text,
              "%s fell silent (a driver call that hangs? see dmesg for Xid errors); it is killed and started again",
              monitor->program);
+    if (at > 0 && at <= 63 && at == monitor->hung_at) { /* once may have been a busy machine */
+        monitor->skip |= UINT64_C(1) << (at - 1);
+        snprintf(text, sizeof text,
+                 "%s fell silent: a driver call on the GPU with index %d hangs (see dmesg for Xid errors); it is killed "
+                 "and started again without that GPU: reset it, then restart carmad",
+                 monitor->program, at - 1);
+    }
+    monitor->hung_at = at;
     tell(monitor, ORDINARY, text);
     if (!monitor->freed)
         take_end(monitor); /* where it had exited, but something else held its pipes open */
@@ -287,6 +307,7 @@ static void take_frames(struct gpu_monitor *monitor, const void *bytes, size_t c
     while (monitor->phase == RUNNING && !monitor->freed &&
            (rc = gpu_frame_decode(&monitor->child->decoder, &bytes, &count, monitor->reading, &err)) == 1) {
         monitor->pause_ms = monitor->restart_ms;
+        monitor->hung_at = 0;
         memset(monitor->told, 0, sizeof monitor->told);
         monitor->patience = 2;
         uv_timer_again(&monitor->timer);
@@ -344,17 +365,20 @@ static void on_complaints(uv_stream_t *stream, ssize_t count, const uv_buf_t *bu
 static void start_child(struct gpu_monitor *monitor)
 {
     struct child *child = xcalloc(1, sizeof *child);
-    char *args[] = {monitor->program, monitor->period_option, NULL, NULL, NULL};
+    static char progress_option[] = "--progress-fd=3";
+    CLEANUP(free_ptr) char *skip_option = xasprintf("--skip=%" PRIu64, monitor->skip);
+    char *args[7] = {monitor->program, monitor->period_option};
     uv_stdio_container_t stdio[] = {
         {.flags = UV_IGNORE},
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&child->frames},
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&child->complaints},
+        {.flags = UV_INHERIT_FD, .data.fd = monitor->progress_fd},
     };
     uv_process_options_t options = {.file = monitor->program,
                                     .args = args,
                                     .exit_cb = on_child_exit,
                                     .stdio = stdio,
-                                    .stdio_count = array_size(stdio)};
+                                    .stdio_count = monitor->progress ? 4 : 3};
     uint64_t half_ms = (monitor->silence_ms + 1) / 2;
     int rc, count = 2;
 
@@ -362,6 +386,12 @@ static void start_child(struct gpu_monitor *monitor)
         args[count++] = monitor->library_option;
     if (monitor->dcgm_option)
         args[count++] = monitor->dcgm_option;
+    if (monitor->skip)
+        args[count++] = skip_option;
+    if (monitor->progress) {
+        args[count++] = progress_option;
+        atomic_store(monitor->progress, 0);
+    }
     child->monitor = monitor;
     child->handles_open = 3;
     monitor->children_open++;
@@ -391,6 +421,18 @@ static uint64_t positive_ms(int64_t ns)
     return ns > NS_PER_MS ? (uint64_t)(ns / NS_PER_MS) : 1;
 }
 
+/* Shared memory for where the child is. It goes without where there is none. */
+static void make_progress(struct gpu_monitor *monitor)
+{
+    void *page = MAP_FAILED;
+
+    monitor->progress_fd = memfd_create("carma-monitor", MFD_CLOEXEC);
+    if (monitor->progress_fd >= 0 && ftruncate(monitor->progress_fd, sizeof *monitor->progress) == 0)
+        page = mmap(NULL, sizeof *monitor->progress, PROT_READ | PROT_WRITE, MAP_SHARED, monitor->progress_fd, 0);
+    if (page != MAP_FAILED)
+        monitor->progress = page;
+}
+
 struct gpu_monitor *gpu_monitor_new(uv_loop_t *loop, const struct gpu_monitor_options *options)
 {
     struct gpu_monitor *monitor = xcalloc(1, sizeof *monitor);
@@ -410,6 +452,7 @@ struct gpu_monitor *gpu_monitor_new(uv_loop_t *loop, const struct gpu_monitor_op
     monitor->on_problem = options->on_problem;
     monitor->user = options->user;
     monitor->reading = xcalloc(1, sizeof *monitor->reading);
+    make_progress(monitor);
     uv_timer_init(loop, &monitor->timer);
     monitor->timer.data = monitor;
     start_child(monitor);

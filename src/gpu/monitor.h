@@ -1,7 +1,8 @@
 /* The daemon's side of carma-monitor: starts it, delivers what it sees, and starts it again when it dies, sends
  * nonsense or falls silent (a driver call that hangs, hangs only that child). A child that does not end though it was
- * killed, since the driver holds it in the kernel, is left behind and replaced; three are at most. Nothing here blocks
- * the loop. */
+ * killed, since the driver holds it in the kernel, is left behind and replaced; three are at most. A GPU on whose
+ * calls two in a row hang is not touched any more by the next, so that the others are seen: its reading has an error and
+ * no UUID. Nothing here blocks the loop. */
 #ifndef CARMA_GPU_MONITOR_H
 #define CARMA_GPU_MONITOR_H
 

@@ -27,10 +27,10 @@ static int cannot_serve(const struct nvml *nvml, const char *what, int code, str
                      what, nvml_code_text(&nvml->calls, code), code);
 }
 
-static int nvml_open(const char *library, void **state, struct error *err)
+static int nvml_open(const struct gpu_backend_options *options, void **state, struct error *err)
 {
     struct nvml *nvml = xcalloc(1, sizeof *nvml);
-    int rc = nvml_calls_load(&nvml->calls, library, err);
+    int rc = nvml_calls_load(&nvml->calls, options->library, err);
     unsigned int count = 0;
     int code;
 
@@ -51,6 +51,11 @@ static int nvml_open(const char *library, void **state, struct error *err)
         nvml_close(nvml);
         return rc;
     }
+    if (options->without_gpm)
+        nvml->calls.gpm_support = NULL; /* the function that is asked first, as if the library lacked it */
+    nvml->devices.skip = options->skip;
+    nvml->devices.touch = options->touch;
+    nvml->devices.touch_user = options->user;
     *state = nvml;
     return 0;
 }
@@ -173,10 +178,12 @@ static int nvml_read(void *state, struct gpu_node_reading *out, struct error *er
         return cannot_serve(nvml, "lost its driver", code, err);
     failed(nvml, DENIED_XIDS, nvml_devices_take_xids(&nvml->calls, &nvml->devices, out->at_ns));
     for (size_t i = 0; i < nvml->devices.count; i++) {
+        nvml_devices_touch(&nvml->devices, (int)nvml->devices.items[i]->index);
         if (out->count < GPU_MAX_DEVICES)
             read_one(nvml, nvml->devices.items[i], out);
         wanted += 1 + nvml->devices.items[i]->mig.count;
     }
+    nvml_devices_touch(&nvml->devices, -1);
     if (session_over(out))
         return cannot_serve(nvml, "lost its driver", out->gpus[0].error, err);
     if (wanted > GPU_MAX_DEVICES)
@@ -200,16 +207,4 @@ static void nvml_close(void *state)
     free(nvml);
 }
 
-/* GPM's function that is asked first, as if the library lacked it. */
-static int open_without_gpm(const char *library, void **state, struct error *err)
-{
-    int rc = nvml_open(library, state, err);
-
-    if (rc == 0)
-        ((struct nvml *)*state)->calls.gpm_support = NULL;
-    return rc;
-}
-
-const struct gpu_backend gpu_backend_nvml_without_gpm = {
-    .open = open_without_gpm, .read = nvml_read, .close = nvml_close};
 const struct gpu_backend gpu_backend_nvml = {.open = nvml_open, .read = nvml_read, .close = nvml_close};

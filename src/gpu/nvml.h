@@ -14,6 +14,7 @@
  *   memory, processes and GPM metrics of its own. At most GPU_MAX_DEVICES readings in all.
  * - Xids: the critical ones since open(), asked for without waiting.
  * - who is who: at each look, by UUID. A GPU that NVML counts no more is read with the error NVML_ERROR_GPU_NOT_FOUND.
+ * - a GPU that is to be skipped has the error NVML_ERROR_TIMEOUT.
  * - what the driver denies is named in `limits`.
  * - a value that cannot be (over its range, a code for "not available") is none.
  *
@@ -27,6 +28,5 @@
 #define GPU_NVML_LIBRARY_ENV "CARMA_NVML_LIBRARY"
 
 extern const struct gpu_backend gpu_backend_nvml;
-extern const struct gpu_backend gpu_backend_nvml_without_gpm; /* never asks for GPM's metrics, nor pays for them */
 
 #endif

@@ -8,6 +8,12 @@
 
 #define XIDS_PER_LOOK 256 /* a driver that reports more at once is not listened to any longer in this look */
 
+void nvml_devices_touch(const struct nvml_devices *devices, int index)
+{
+    if (devices->touch)
+        devices->touch(devices->touch_user, index);
+}
+
 static void forget(const struct nvml_calls *calls, struct nvml_devices *devices, size_t i)
 {
     nvml_gpm_release(calls, &devices->items[i]->gpm);
@@ -120,6 +126,10 @@ int nvml_devices_find(const struct nvml_calls *calls, struct nvml_devices *devic
     for (unsigned int i = 0; i < devices->index_count; i++) {
         char uuid[NVML_UUID_ROOM] = "";
         const struct nvml_known_device *known;
+        codes[i] = NVML_ERROR_TIMEOUT;
+        if (devices->skip >> i & 1)
+            continue;
+        nvml_devices_touch(devices, (int)i);
         codes[i] = identify(calls, i, &handles[i], uuid);
         known = codes[i] == NVML_SUCCESS ? by_uuid(devices, uuid) : NULL;
         if (known && known->seen)

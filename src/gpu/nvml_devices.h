@@ -27,7 +27,12 @@ struct nvml_devices {
     size_t count;
     unsigned int index_count; /* as NVML counted last */
     struct nvml_events events;
+    uint64_t skip;                         /* as in struct gpu_backend_options */
+    void (*touch)(void *user, int index);
+    void *touch_user;
 };
+
+void nvml_devices_touch(const struct nvml_devices *devices, int index); /* says so */
 
 /* Finds the GPUs. One that was known and is no more is kept, with NVML_ERROR_GPU_NOT_FOUND; one that is there but does
  * not answer has its own code. Returns NVML's code of counting them; where that fails the last count is taken. */

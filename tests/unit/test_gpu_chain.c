@@ -18,9 +18,9 @@
 static struct gpu_node_reading scene, seen;
 static struct gpu_chain *chain;
 
-static int backend_open(const char *library, void **state, struct error *err)
+static int backend_open(const struct gpu_backend_options *options, void **state, struct error *err)
 {
-    return library ? error_set(err, ENODEV, "no such backend") : 0;
+    return options->library ? error_set(err, ENODEV, "no such backend") : 0;
 }
 
 static int read_code;
@@ -79,7 +79,7 @@ static void begin(const struct gpu_chain_link *links)
     strcpy(scene.gpus[0].uuid, "GPU-a");
     scene.gpus[0].valid = GPU_HAS_UTILIZATION | GPU_HAS_PROCESSES;
     scene.gpus[0].utilization_permille = 900;
-    assert_int_equal(gpu_chain_open(&backend, NULL, links, PERIOD_NS, &chain, &err), 0);
+    assert_int_equal(gpu_chain_open(&backend, &(struct gpu_backend_options){0}, links, PERIOD_NS, &chain, &err), 0);
 }
 
 static void look(void)
@@ -112,7 +112,7 @@ static void test_a_backend_that_cannot_open(void **state)
 {
     struct error err;
 
-    assert_int_equal(gpu_chain_open(&backend, "x", with_source, PERIOD_NS, &chain, &err), -ENODEV);
+    assert_int_equal(gpu_chain_open(&backend, &(struct gpu_backend_options){.library = "x"}, with_source, PERIOD_NS, &chain, &err), -ENODEV);
     assert_string_equal(err.text, "no such backend");
     gpu_chain_close(NULL);
 }

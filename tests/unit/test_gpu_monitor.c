@@ -19,6 +19,7 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "gpu/monitor.h"
+#include "gpu/nvml_abi.h"
 
 /* Children that no signal ends, as many as are wanted, each for as long as the directory is there. */
 static char stuck_dir[32];
@@ -68,6 +69,7 @@ struct watcher {
     uint64_t after_problem_ms;            /* or so long after a problem, where that is not 0 */
     int started_before_loose;             /* the stuck are let loose once so many are too many; 0: never */
     unsigned stall_us;                    /* how long the loop is held up by each reading */
+    int first_gpu_error; /* in the latest reading */
     char last_problem[700];
     bool late;
 };
@@ -93,6 +95,7 @@ static void on_reading(void *user, const struct gpu_node_reading *reading)
     assert_non_null(watcher->monitor);
     assert_int_equal(reading->count, 2);
     watcher->readings++;
+    watcher->first_gpu_error = reading->gpus[0].error;
     usleep(watcher->stall_us);
     check_done(watcher);
 }
@@ -177,6 +180,19 @@ static void test_a_hung_child_is_replaced(void **state)
     assert_int_equal(watcher.readings, 3); /* two of the first child, then one of the next */
     assert_int_equal(watcher.problems, 1);
     assert_non_null(strstr(watcher.last_problem, "silent"));
+}
+
+/* Where it is one GPU's calls that hang, the others are seen again. */
+static void test_a_gpu_whose_calls_hang_is_left_out(void **state)
+{
+    struct watcher watcher = {.readings_wanted = 3, .problems_wanted = 2};
+
+    watch(&watcher, "hang=1", CARMA_MONITOR, FAKE_NEW, 120);
+    assert_false(watcher.late);
+    assert_int_equal(watcher.problems, 2);
+    assert_non_null(strstr(watcher.last_problem, "the GPU with index 0 hangs"));
+    assert_int_equal(watcher.first_gpu_error, NVML_ERROR_TIMEOUT);
+    assert_int_equal(watcher.readings, 3);
 }
 
 /* The loop itself is held up for longer than the allowed silence: that is not the child's fault. */
@@ -313,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_readings_come),
         cmocka_unit_test(test_a_killed_child_is_replaced),
         cmocka_unit_test(test_a_hung_child_is_replaced),
+        cmocka_unit_test(test_a_gpu_whose_calls_hang_is_left_out),
         cmocka_unit_test(test_a_stall_of_the_daemon_kills_nobody),
         cmocka_unit_test(test_a_missing_library_is_told_once),
         cmocka_unit_test(test_a_missing_program_is_told_once),

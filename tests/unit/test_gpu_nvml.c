@@ -26,7 +26,7 @@ static void look(const char *library, const char *words, int times)
     void *looker = NULL;
 
     setenv("FAKE_NVML", words, 1);
-    if (gpu_backend_nvml.open(library, &looker, &err) < 0)
+    if (gpu_backend_nvml.open(&(struct gpu_backend_options){.library = library}, &looker, &err) < 0)
         fail_msg("%s", err.text);
     while (times--) {
         assert_int_equal(gpu_backend_nvml.read(looker, &reading, &err), 0);
@@ -38,13 +38,14 @@ static void look(const char *library, const char *words, int times)
 
 /* A backend over more than one look, while what the library says changes. */
 static void *backend;
+static struct gpu_backend_options options = {.library = FAKE_NEW};
 
 static void begin(const char *words)
 {
     struct error err = {""};
 
     setenv("FAKE_NVML", words, 1);
-    if (gpu_backend_nvml.open(FAKE_NEW, &backend, &err) < 0)
+    if (gpu_backend_nvml.open(&options, &backend, &err) < 0)
         fail_msg("%s", err.text);
 }
 
@@ -75,7 +76,7 @@ static void refused(const char *library, const char *words, int code, const char
     int rc;
 
     setenv("FAKE_NVML", words, 1);
-    rc = gpu_backend_nvml.open(library, &none, &err);
+    rc = gpu_backend_nvml.open(&(struct gpu_backend_options){.library = library}, &none, &err);
     if (rc != code || !strstr(err.text, why))
         fail_msg("%d, '%s' (not %d about '%s')", rc, err.text, code, why);
     assert_null(none);
@@ -521,6 +522,34 @@ static void test_more_than_can_be_used(void **state)
     end();
 }
 
+static int touched[16], touches;
+
+static void on_touch(void *user, int index)
+{
+    assert_ptr_equal(user, touched);
+    touched[touches++] = index;
+}
+
+static void test_a_gpu_that_is_skipped(void **state)
+{
+    options.touch = on_touch;
+    options.user = touched;
+    begin("");
+    look_again("");
+    assert_int_equal(touches, 5);
+    assert_memory_equal(touched, ((int[]){0, 1, 0, 1, -1}), 5 * sizeof(int));
+    end();
+    options.skip = 1;
+    begin("hang=1");
+    look_again("hang=1");
+    assert_int_equal(reading.count, 2);
+    assert_int_equal(reading.gpus[0].error, NVML_ERROR_TIMEOUT);
+    assert_string_equal(reading.gpus[0].uuid, "");
+    assert_true(reading.gpus[1].valid & GPU_HAS_MEMORY);
+    end();
+    options = (struct gpu_backend_options){.library = FAKE_NEW};
+}
+
 /* Every function but the first three may be missing. */
 static void test_a_bare_library(void **state)
 {
@@ -662,6 +691,7 @@ int main(void)
         cmocka_unit_test(test_mig_changes),
         cmocka_unit_test(test_instances_without_a_name),
         cmocka_unit_test(test_more_than_can_be_used),
+        cmocka_unit_test(test_a_gpu_that_is_skipped),
         cmocka_unit_test(test_a_bare_library),
         cmocka_unit_test(test_what_is_denied_is_said),
         cmocka_unit_test(test_values_that_cannot_be),
