@@ -141,7 +141,9 @@ static void take(void *user, const struct gpu_node_reading *reading)
         struct bench_point *point = &bench->points[p];
         for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++) {
             const struct gpu_measure *measure = &gpu->metrics[metric];
-            if (measure->source == GPU_SOURCE_NONE || measure->at_ns < point->begun_ns + period_ns ||
+            /* Utilisation, which may stand in, is shown as what it is. */
+            if (measure->source == GPU_SOURCE_NONE || measure->source == GPU_SOURCE_UTILIZATION ||
+                measure->at_ns < point->begun_ns + period_ns ||
                 measure->at_ns > point->ended_ns)
                 continue;
             point->sources[metric] = measure->source;

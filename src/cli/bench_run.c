@@ -36,6 +36,10 @@ bool bench_simulated(void)
     return node && *node;
 }
 
+/* What carma-monitor calls them. */
+static const uint32_t wanted_source[BENCH_SOURCES] = {
+    [BENCH_UTILIZATION] = GPU_SOURCE_UTILIZATION, [BENCH_GPM] = GPU_SOURCE_GPM, [BENCH_DCGM] = GPU_SOURCE_DCGM};
+
 static bool is_monitor(enum bench_source source)
 {
     return source == BENCH_UTILIZATION || source == BENCH_GPM || source == BENCH_DCGM;
@@ -81,11 +85,9 @@ static void take_probe(void *user, const struct gpu_node_reading *reading)
 
 static bool monitor_present(struct bench_setup *setup, enum bench_source source, struct error *err)
 {
-    static const uint32_t sources[BENCH_SOURCES] = {
-        [BENCH_UTILIZATION] = GPU_SOURCE_UTILIZATION, [BENCH_GPM] = GPU_SOURCE_GPM, [BENCH_DCGM] = GPU_SOURCE_DCGM};
     CLEANUP(free_ptr) char *directory = xasprintf("%s/probe-%s", setup->directory, bench_source_name(source));
     CLEANUP(free_ptr) char *frames = bench_path(directory, "frames");
-    struct probe probe = {.setup = setup, .wanted = sources[source]};
+    struct probe probe = {.setup = setup, .wanted = wanted_source[source]};
     struct bench_child child;
     int rc = file_make_dirs(directory, 0755, err);
 
@@ -278,6 +280,7 @@ static int wait_for_job(const struct bench_setup *setup, enum bench_source sourc
 
 struct mean {
     const struct bench_setup *setup;
+    enum bench_source source;
     const struct watching *w;
     double sums[GPU_METRIC_COUNT];
     int counts[GPU_METRIC_COUNT];
@@ -292,8 +295,9 @@ static void take_mean(void *user, const struct gpu_node_reading *reading)
         for (uint32_t metric = 0; strcmp(gpu->uuid, mean->setup->gpu) == 0 && metric < GPU_METRIC_COUNT; metric++) {
             const struct gpu_measure *measure = &gpu->metrics[metric];
             bool traffic = metric == GPU_PCIE_TX || metric == GPU_PCIE_RX;
-            /* An interval that ended just after the beginning was mostly before it. */
-            if (measure->source == GPU_SOURCE_NONE || measure->at_ns < mean->w->begun_ns + mean->setup->period_ns ||
+            /* An interval that ended just after the beginning was mostly before it; and what stands in until a source has
+             * its first value is not that source's. */
+            if (measure->source != wanted_source[mean->source] || measure->at_ns < mean->w->begun_ns + mean->setup->period_ns ||
                 measure->at_ns > mean->w->ended_ns)
                 continue;
             mean->sums[metric] += (double)measure->value / (traffic ? 1 : 1000);
@@ -325,7 +329,7 @@ static int finish_run(const struct bench_setup *setup, enum bench_source source,
     static const char *const logs[BENCH_SOURCES] = {
         [BENCH_UTILIZATION] = "frames", [BENCH_GPM] = "frames",        [BENCH_DCGM] = "frames",
         [BENCH_NSYS] = "report",        [BENCH_PYTORCH] = "trace.json"};
-    struct mean mean = {.setup = setup, .w = w};
+    struct mean mean = {.setup = setup, .source = source, .w = w};
     const struct bench_sample *last = &run->samples[run->sample_count - 1];
     struct timespec end;
     double length_s;

@@ -167,6 +167,18 @@ grep -q "27 blocks" "$T/kernel.svg" || fail "$said: no plot"
 run bench monitor --kernel --point 1s
 expect_status 0
 grep -q "^ *108  *1024  *[0-9.]*%  *[0-9.]*%  *[0-9.]*%  *[0-9.]*%  gpm$" "$T/out" || fail "$said: $(cat "$T/out")"
+
+# Where nobody measures SM activity, utilisation is not shown in its place.
+CARMA_VNODE=$T/coarse
+start_node "$SOURCE/data/nodes/a100x4-40g-nogpm.ini" 200
+run bench monitor --kernel --point 1s --json --dcgm "$T/none.so"
+expect_status 0
+python3 - "$T/out" <<'PYTHON' || fail "$said: $(cat "$T/out" "$T/err")"
+import json, sys
+points = json.load(open(sys.argv[1]))["points"]
+assert all(p["sm_activity"] is None and p["sm_occupancy"] is None for p in points), points
+assert points[-1]["utilization"] > 0.5 and points[0]["utilization"] < 0.5, points
+PYTHON
 FAKE_CUDA=unlaunchable
 export FAKE_CUDA
 expect_error 1 "cuLaunchKernel: CUDA_ERROR_UNKNOWN" bench monitor --kernel

@@ -51,6 +51,10 @@ expect_error 2 "seed" play --seed -3 a.csv
 expect_error 2 "at least two" compare a.json
 expect_error 2 "which one" bench
 expect_error 2 "no 'bench gpu'" bench gpu
+expect_error 2 "bench monitor: unknown option '--frob'" bench monitor --frob
+run help bench monitor
+expect_status 0
+grep -q '^Usage: carma bench monitor' "$T/out" || fail "$said: no usage"
 
 run --version
 expect_status 0
