@@ -189,6 +189,8 @@ static void gpu_comes_or_goes(struct node *node, uint32_t number, const struct g
     memcpy(input.gpu.uuid, there ? reading->uuid : gpu->uuid, sizeof input.gpu.uuid);
     if (engine_input(daemon->engine, &input, &err) != 0)
         daemon_log("GPU %s: %s", input.gpu.uuid, err.text);
+    else if (node->unread)
+        return; /* told once for all of them */
     else if (there && gpu)
         daemon_log("GPU %" PRIu32 " (%s) is there", number, input.gpu.uuid);
     else if (!there && reading && reading->error)
@@ -218,6 +220,15 @@ static bool admit(struct node *node, struct node_gpu *entry, const struct gpu_re
     return entry->there;
 }
 
+/* Also of a GPU that is lost: the Xid says why, and who was there. */
+static void take_xid(struct node *node, struct node_gpu *entry, const struct gpu_reading *reading)
+{
+    entry->reading.xid = reading->xid;
+    entry->reading.xid_count = reading->xid_count;
+    entry->reading.xid_at_ns = reading->xid_at_ns;
+    node_report_xid(node, entry);
+}
+
 static void take_reading(struct node *node, const struct gpu_reading *reading, int64_t at_ns)
 {
     const struct core *core = node->daemon->core;
@@ -230,6 +241,7 @@ static void take_reading(struct node *node, const struct gpu_reading *reading, i
     entry = entry_of(node, reading->uuid);
     if (known || is_target(reading))
         entry->number = number;
+    take_xid(node, entry, reading);
     if (!admit(node, entry, reading))
         return;
     integrate(entry, at_ns);
@@ -262,14 +274,24 @@ static void on_reading(void *user, const struct gpu_node_reading *reading)
             node_energy_read(node, node->gpus[i]);
     node_report_reading(node, reading);
     node_report_unused(node);
+    if (node->unread)
+        daemon_log("GPUs can be read again");
+    node->unread = false;
     runs_look(node->daemon->runs); /* some wait for a reading since their end */
     engine_turn(node->daemon->engine);
 }
 
+/* What a driver that does not answer would do to a new job is not known, nor what the GPUs hold. */
 static void on_problem(void *user, const char *text)
 {
-    (void)user;
-    daemon_log("GPUs cannot be read: %s", text);
+    struct node *node = user;
+    const struct core *core = node->daemon->core;
+
+    daemon_log("GPUs cannot be read, nothing is placed: %s", text);
+    node->unread = true;
+    for (uint32_t i = 0; i < core_gpu_count(core); i++)
+        gpu_comes_or_goes(node, i, NULL, false);
+    engine_turn(node->daemon->engine);
 }
 
 void node_watch(struct node *node)

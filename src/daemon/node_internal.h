@@ -73,6 +73,7 @@ struct node {
     bool flushing;
     char limits[sizeof((struct gpu_node_reading *)NULL)->limits]; /* as told */
     bool told_of_profile;
+    bool unread; /* carma-monitor has no readings: nothing is placed */
 };
 
 struct node_gpu *node_gpu_numbered(const struct node *node, uint32_t number); /* NULL: not read yet */
@@ -94,6 +95,7 @@ void node_remember(struct node_gpu *gpu);
 
 /* node_report.c: one line of the log each time something changes, none while it stays. */
 void node_report_gpu(struct node *node, struct node_gpu *gpu);
+void node_report_xid(const struct node *node, struct node_gpu *gpu);
 void node_report_reading(struct node *node, const struct gpu_node_reading *reading);
 void node_report_unused(struct node *node);
 

@@ -21,7 +21,7 @@ static char *name_of(const struct node_gpu *gpu)
                                          : xasprintf("GPU %" PRIu32 " (%s)", gpu->number, gpu->uuid);
 }
 
-static void report_xid(const struct node *node, struct node_gpu *gpu)
+void node_report_xid(const struct node *node, struct node_gpu *gpu)
 {
     const struct gpu_reading *reading = &gpu->reading;
     CLEANUP(free_ptr) char *name = name_of(gpu);
@@ -56,7 +56,6 @@ static void watch_sources(struct node_gpu *gpu)
 
 void node_report_gpu(struct node *node, struct node_gpu *gpu)
 {
-    report_xid(node, gpu);
     report_index(gpu);
     watch_sources(gpu);
 }
