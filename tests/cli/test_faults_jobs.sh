@@ -1,0 +1,89 @@
+#!/bin/sh
+# Usage: test_faults_jobs.sh CARMA SOURCE BUILD
+# Jobs that misbehave (carma-train --fail) beyond what test_failures.sh tells apart by its cause: real shortage of memory for
+# a library, hardware that goes on failing, jobs that do nothing, do not end, or leave processes behind.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+VNODE=$PREFIX/bin/carma-vnode
+
+# train NAME ARGUMENT...: submits a job of that name; its number is left in $job.
+train() {
+    name=$1
+    shift
+    run submit --parsable -J "$name" -- "$TRAIN" --sm-activity 0.2 "$@"
+    expect_status 0
+    job=$(cat "$T/out")
+}
+
+start_node h200x1 100
+start_daemon --set policy=round-robin --set share=streams --set memory_view=monitor --set memory_floor=0 \
+    --set memory_margin=0 --set settle=0s --set decide_period=0s --set max_recoveries=2 --set grace=200ms \
+    --set idle_report=60s
+
+# A library that finds no memory for its handle beside another job: believed, since the GPU was full, and tried again with
+# room.
+train filler --memory 100G --seconds 600
+filler=$job
+until_field "$filler" placements.0.observed_bytes $((100 << 30))
+train handle --memory 40600M --seconds 100 --fail library-handle
+handle=$job
+until_field "$handle" crashes 1
+expect_field "$handle" exit_cause gpu_handle
+expect_field "$handle" recovery True
+grep -q 'CUBLAS_STATUS_ALLOC_FAILED' "carma-$handle.out" || fail "$(cat "carma-$handle.out")"
+run wait "$filler" "$handle"
+expect_status 0
+expect_field "$filler" launches 1
+expect_field "$handle" launches 2
+
+# Hardware that goes on failing: tried as often as the configuration says, and told from the job's own fault.
+train hardware --memory 5G --seconds 1000 --fail hardware --fail-at 60
+until_field "$job" state FAILED
+expect_field "$job" exit_cause gpu_error
+expect_field "$job" launches 3
+field "$job" message | grep -qF "Xid 48 (double-bit memory error)" || fail "job $job: $(field "$job" message)"
+run show "$job"
+grep -qF 'its GPU failed' "$T/out" || fail "show $job: $(cat "$T/out")"
+
+# One that recovers by itself is never touched.
+train recovers --memory 5G --seconds 100 --fail recovered-oom
+until_field "$job" state COMPLETED
+expect_field "$job" launches 1
+expect_field "$job" crashes 0
+grep -q 'torch.OutOfMemoryError' "carma-$job.out" || fail "job $job did not say that memory ran out"
+
+# One that holds the GPU for nothing is reported, once; one that does not end when it is asked to ends all the same.
+train idle --memory 5G --seconds 100 --fail idle
+idle=$job
+train stubborn --memory 5G --seconds 100000 --sm-activity 0 --fail ignore-term
+until_field "$job" placements.0.observed_bytes $((5 << 30))
+tries=0
+until grep -q "job $idle of .* holds 1 GPU and has not used it for" "$T/daemon.log" || [ "$tries" -gt 100 ]; do
+    tries=$((tries + 1))
+    sleep 0.1
+done
+count=$(grep -c "job $idle of .* holds 1 GPU" "$T/daemon.log")
+[ "$count" -eq 1 ] || fail "an idle job is reported $count times"
+run cancel "$idle" "$job"
+run wait "$idle" "$job"
+expect_field "$idle" state CANCELLED
+expect_field "$job" state CANCELLED
+
+# One whose process goes and leaves another on the GPU: nothing of it stays.
+train leaves --memory 5G --seconds 100000 --fail double-fork --fail-at 60
+until_field "$job" state COMPLETED
+tries=0
+while "$VNODE" show | grep -q '  process ' && [ "$tries" -lt 100 ]; do
+    tries=$((tries + 1))
+    sleep 0.1
+done
+[ "$tries" -lt 100 ] || fail "job $job left a process: $("$VNODE" show)"
+
+# Host memory: killed as by the kernel; where there is a control group of the job's, its counter tells.
+train host --memory 5G --seconds 100 --fail host-oom
+until_field "$job" state FAILED
+expect_field "$job" exit_cause signalled
+
+finish_node
