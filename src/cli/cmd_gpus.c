@@ -69,7 +69,8 @@ static bool is_heading(const json_t *gpu)
 static char *job_list(const json_t *gpu)
 {
     struct strbuf out = {0};
-    int64_t foreign = view_integer(gpu, "foreign_bytes", 0);
+    int64_t servers = view_integer(gpu, "mps_server_bytes", 0);
+    int64_t foreign = view_integer(gpu, "foreign_bytes", 0) - servers;
     char text[UNITS_TEXT];
     json_t *job;
     size_t i;
@@ -80,6 +81,8 @@ static char *job_list(const json_t *gpu)
         return xstrdup("MIG:");
     json_array_foreach(json_object_get(gpu, "jobs"), i, job)
         strbuf_printf(&out, "%s%" JSON_INTEGER_FORMAT, i ? "," : "", json_integer_value(job));
+    if (servers > 0)
+        strbuf_printf(&out, "%sMPS %s", i++ ? " + " : "", format_bytes(servers, text));
     if (foreign > 0)
         strbuf_printf(&out, "%sothers %s", i ? " + " : "", format_bytes(foreign, text));
     return strbuf_steal(&out);
@@ -232,6 +235,23 @@ static void add_watch_row(struct table *table, const json_t *gpu)
 
 /* ---- Below the table: what its cells cannot say ---- */
 
+static void print_foreign(const json_t *gpu)
+{
+    json_t *process;
+    size_t i;
+
+    json_array_foreach(json_object_get(gpu, "foreign"), i, process)
+    {
+        CLEANUP(free_ptr) char *command = view_safe_text(process, "command");
+        CLEANUP(free_ptr) char *user = view_safe_text(process, "user");
+        CLEANUP(free_ptr) char *held = view_bytes(process, "used_bytes");
+        printf("GPU %" PRId64 ": process %" PRId64, view_integer(gpu, "index", -1), view_integer(process, "pid", -1));
+        if (view_text(process, "command"))
+            printf(" (%s of %s)", command, user);
+        printf(" holds %s and is no job's\n", view_integer(process, "used_bytes", -1) < 0 ? "memory" : held);
+    }
+}
+
 static void print_notes(const json_t *reply)
 {
     bool coarse = false;
@@ -246,6 +266,7 @@ static void print_notes(const json_t *reply)
             CLEANUP(free_ptr) char *why = view_safe_text(gpu, "foreign_why");
             printf("GPU %" PRId64 ": memory is not told apart by job: %s\n", view_integer(gpu, "index", -1), why);
         }
+        print_foreign(gpu);
         if (json_is_object(xid)) {
             CLEANUP(free_ptr) char *at = view_time(view_integer(xid, "at_ns", 0));
             CLEANUP(free_ptr) char *uuid = view_safe_text(gpu, "uuid");

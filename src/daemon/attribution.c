@@ -11,7 +11,7 @@
 struct seen_process {
     int32_t pid;
     bool there;               /* in this PID namespace, when it was first listed */
-    uint64_t job;             /* 0: nobody's of ours */
+    uint64_t job;             /* or ATTRIBUTION_MPS_SERVER; 0: nobody's of ours */
     uint64_t first, last;     /* readings that listed it */
     struct owner_process who; /* where it was there */
     UT_hash_handle hh;
@@ -126,7 +126,9 @@ static void take_process(struct attributor *attributor, const struct gpu_process
 {
     const struct seen_process *process = look_at(attributor, listed->pid);
 
-    if (process->job)
+    if (process->job == ATTRIBUTION_MPS_SERVER)
+        result->mps_server_bytes += listed->used_bytes > 0 ? listed->used_bytes : 0;
+    else if (process->job)
         add_share(result, process->job, listed->used_bytes);
     else
         add_foreign(result, process, listed->used_bytes);
@@ -141,6 +143,7 @@ void attributor_judge(struct attributor *attributor, const struct gpu *gpu, cons
     int64_t ours = 0;
 
     result->share_count = result->foreign_count = 0;
+    result->mps_server_bytes = 0;
     *result->why = '\0';
     for (uint32_t i = 0; i < listed && reading->valid & GPU_HAS_PROCESSES; i++)
         take_process(attributor, &reading->processes[i], result);

@@ -30,7 +30,9 @@ struct attribution_share {
 
 /* One GPU's reading, attributed. */
 struct attribution {
-    int64_t foreign_bytes; /* used by others than jobs, processes or not; -1: cannot be told */
+    int64_t foreign_bytes; /* used by others than jobs, processes or not; -1: cannot be told. MPS servers of ours included:
+                              what they hold no job can have */
+    int64_t mps_server_bytes;  /* ... of that, by those servers */
     char why[ATTRIBUTION_WHY]; /* why it cannot; "" where it can */
     uint32_t share_count;
     struct attribution_share shares[GPU_MAX_PROCESSES];
@@ -40,7 +42,10 @@ struct attribution {
 
 struct attributor; /* remembers the processes that it has seen */
 
-/* `owner_of`: the job whose process has this pid; 0: nobody's of ours. Asked once for each process. */
+#define ATTRIBUTION_MPS_SERVER UINT64_MAX
+
+/* `owner_of`: the job whose process has this pid, or ATTRIBUTION_MPS_SERVER; 0: nobody's of ours. Asked once for each
+ * process. */
 struct attributor *attributor_new(uint64_t (*owner_of)(const void *user, pid_t pid), const void *user);
 void attributor_free(struct attributor *attributor);
 

@@ -10,6 +10,7 @@
 #include "daemon/engine.h"
 #include "daemon/node_internal.h"
 #include "daemon/runs.h"
+#include "daemon/sharing.h"
 
 /* SM activity from which a GPU counts as used. */
 #define BUSY_PERMILLE 10
@@ -17,8 +18,9 @@
 static uint64_t owner_of(const void *user, pid_t pid)
 {
     const struct daemon *daemon = user;
+    uint64_t job = runs_owner_of(daemon->runs, pid);
 
-    return runs_owner_of(daemon->runs, pid);
+    return job == 0 && sharing_has_server(daemon->sharing, pid) ? ATTRIBUTION_MPS_SERVER : job;
 }
 
 struct node *node_new(struct daemon *daemon)
@@ -143,6 +145,13 @@ static void attribute(struct node *node, struct node_gpu *entry)
         if (held > 0)
             feed_memory(node, gpu, gpu->residents[i], held);
     }
+}
+
+const char *node_foreign_why(const struct node *node, uint32_t number)
+{
+    const struct node_gpu *entry = node_gpu_numbered(node, number);
+
+    return entry ? entry->attribution.why : "";
 }
 
 /* ---- Readings ---- */

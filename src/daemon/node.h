@@ -26,6 +26,9 @@ void node_follow_residents(struct node *node);
  * default; with the memory that the node's largest GPU has. */
 void node_machine_profile(struct node *node, struct machine_profile *profile);
 
+/* Why it cannot be told whose the memory of the core's GPU is; "": it can. */
+const char *node_foreign_why(const struct node *node, uint32_t number);
+
 /* What the GPUs of a job showed when its run came to its end. */
 struct node_evidence {
     bool complete;      /* each of them has been read since the end, or is gone */

@@ -131,6 +131,7 @@ static json_t *target_to_json(const struct node *node, const struct gpu *gpu, in
     json_object_set_new(json, "jobs", jobs);
     set(json, "foreign_bytes", entry->attribution.foreign_bytes,
         entry->at_ns && entry->attribution.foreign_bytes >= 0);
+    set(json, "mps_server_bytes", entry->attribution.mps_server_bytes, entry->at_ns);
     json_object_set_new(json, "foreign", foreign_to_json(&entry->attribution));
     json_object_set_new(json, "foreign_why",
                         *entry->attribution.why ? json_string(entry->attribution.why) : json_null());

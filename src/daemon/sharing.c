@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
+#include "base/proc.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "core/ledger.h"
@@ -368,6 +369,18 @@ void sharing_adopt(struct sharing *sharing, const struct job_view *view)
     }
     add_sharer(sharing, view->id, domain);
     mps_domain_join(domain->mps, view->id, view->wants.uid, NULL, NULL);
+}
+
+bool sharing_has_server(const struct sharing *sharing, pid_t pid)
+{
+    struct proc_stat stat;
+
+    if (!sharing->domains || proc_read_stat(pid, &stat) < 0)
+        return false;
+    for (const struct domain *domain = sharing->domains; domain; domain = domain->next)
+        if (stat.parent > 0 && stat.parent == mps_domain_daemon(domain->mps))
+            return true;
+    return false;
 }
 
 void sharing_leave(struct sharing *sharing, uint64_t job)

@@ -30,6 +30,9 @@ typedef void sharing_ready(struct daemon *daemon, uint64_t job, const char *pipe
                            const struct error *err);
 void sharing_join(struct sharing *sharing, const struct job_view *view, sharing_ready *ready);
 
+/* Whether the process is the server of a domain of ours: a child of its control daemon. */
+bool sharing_has_server(const struct sharing *sharing, pid_t pid);
+
 /* The job was found running. */
 void sharing_adopt(struct sharing *sharing, const struct job_view *view);
 

@@ -92,6 +92,11 @@ const char *mps_phase_name(enum mps_phase phase)
     return (uint32_t)phase < MPS_PHASE_COUNT ? names[phase] : "?";
 }
 
+pid_t mps_domain_daemon(const struct mps_domain *domain)
+{
+    return domain->pid;
+}
+
 enum mps_phase mps_domain_phase(const struct mps_domain *domain)
 {
     return domain->phase;

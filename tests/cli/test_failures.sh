@@ -120,6 +120,9 @@ expect_gpu foreign.0.command carma-train
 expect_gpu foreign.0.user "$(id -un)"
 expect_gpu foreign.0.used_bytes $((3 << 30))
 expect_gpu foreign_why None
+run gpus
+grep -qxF "GPU 0: process $foreign (carma-train of $(id -un)) holds 3.0 GiB and is no job's" "$T/out" ||
+    fail "gpus: $(cat "$T/out")"
 
 # What the driver hides is not guessed, and it is said why.
 "$VNODE" inject hide-memory
@@ -130,6 +133,11 @@ until_gpu foreign_bytes $((3 << 30))
 "$VNODE" inject hide-processes
 until_gpu foreign_why 'memory is in use, but the driver lists no process'
 expect_gpu foreign_bytes None
+run submit --parsable --exclusive -- true
+run explain "$(cat "$T/out")"
+grep -qF '(memory counted by claims: memory is in use, but the driver lists no process)' "$T/out" ||
+    fail "explain: $(cat "$T/out")"
+run cancel @
 "$VNODE" clear
 until_gpu foreign_bytes $((3 << 30))
 kill "$foreign"

@@ -21,11 +21,14 @@
 /* Children that only wait: the processes on the GPU. The first `own` are job 1's, then as many job 2's. */
 static pid_t children[4];
 static size_t own, asked;
+static pid_t server;
 
 static uint64_t owner_of(const void *user, pid_t pid)
 {
     assert_string_equal(user, "user");
     asked++;
+    if (pid == server)
+        return ATTRIBUTION_MPS_SERVER;
     for (size_t i = 0; i < array_size(children); i++)
         if (children[i] == pid)
             return i < own ? 1 : i < 2 * own ? 2 : 0;
@@ -138,6 +141,25 @@ static void test_several_processes(void **state)
     assert_why(&result, "job 1");
 }
 
+/* What an MPS server of ours holds is no stranger's, and no job can have it. */
+static void test_mps_server(void **state)
+{
+    struct gpu gpu = gpu_with(1);
+    struct gpu_reading reading = {.used_bytes = 20 * GIB};
+    struct attribution result;
+
+    server = children[3];
+    list(&reading, children[0], 4 * GIB);
+    list(&reading, server, GIB / 2);
+    attributor_begin(*state);
+    attributor_judge(*state, &gpu, &reading, &result);
+    server = 0;
+    assert_true(result.mps_server_bytes == GIB / 2);
+    assert_true(result.foreign_bytes == 16 * GIB);
+    assert_int_equal(result.foreign_count, 0);
+    assert_int_equal(result.share_count, 1);
+}
+
 /* A stranger's memory may be hidden: what is not the jobs' is still known. */
 static void test_foreign_memory_hidden(void **state)
 {
@@ -217,7 +239,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_shares), T(test_several_processes), T(test_foreign_memory_hidden), T(test_processes_hidden),
+        T(test_shares), T(test_several_processes), T(test_mps_server), T(test_foreign_memory_hidden), T(test_processes_hidden),
         T(test_lists_that_are_not),
     };
 
