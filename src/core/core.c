@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "core/core_internal.h"
 #include "core/crash.h"
+#include "core/sharing.h"
 #include "core/snapshot.h"
 
 struct core *core_new(void)
@@ -267,6 +268,7 @@ static void apply_placed(struct core *core, struct job *job, const struct record
             gpu->closed_until_ns = record->at_ns + GPU_SETTLE_LIMIT * core->config.settle_ns;
         }
     }
+    sharing_begins(core, job);
     core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
     if (placed->shared) {
         core->next_decision_ns += core->config.collocate_extra_ns;
@@ -309,6 +311,7 @@ static void leave_gpus(struct core *core, struct job *job, int64_t at_ns)
 {
     for (uint32_t i = 0; i < job->placement_count; i++)
         gpu_remove_resident(core, core->gpus[job->placements[i].gpu], job, at_ns);
+    sharing_ends(core, job);
     job->placement_count = 0;
     job->share = SHARE_ANY;
     free_ptr(&job->placements);

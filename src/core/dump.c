@@ -26,11 +26,11 @@ static void dump_job(struct strbuf *text, const struct job *job)
 static void dump_gpu(struct strbuf *text, const struct gpu *gpu)
 {
     strbuf_printf(text,
-                  "gpu %" PRIu32 " %s total=%" PRId64 " share=%s/%d instance=%d lost=%d measured=%d used=%" PRId64 " foreign=%" PRId64
+                  "gpu %" PRIu32 " %s total=%" PRId64 " share=%s/%d server=%" PRIu64 "/%" PRIu32 " instance=%d lost=%d measured=%d used=%" PRId64 " foreign=%" PRId64
                   " smact=%" PRId32 "/%" PRId32 "/%" PRId32 " reserved=%" PRIu64 "/%" PRId64 " settling=%" PRIu64 " until=%" PRId64 " changed=%" PRId64
                   " learned=%" PRId64 " residents=",
                   gpu->number, gpu->uuid, gpu->total_bytes,
-                  share_mode_name(gpu->share), gpu->share_faulted, gpu->instance, gpu->lost, gpu->measured, gpu->used_bytes,
+                  share_mode_name(gpu->share), gpu->share_faulted, gpu->server, gpu->server_uid, gpu->instance, gpu->lost, gpu->measured, gpu->used_bytes,
                   gpu->foreign_bytes, gpu->smact_permille, gpu->smocc_permille, gpu->dram_permille, gpu->reserved_for, gpu->reserved_for ? gpu->reserved_ns : 0, gpu->settling_job,
                   gpu->settling_job ? gpu->closed_until_ns : 0, gpu->changed_ns, gpu->learned_ns);
     for (uint32_t i = 0; i < gpu->resident_count; i++)

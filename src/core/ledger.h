@@ -22,6 +22,8 @@ struct gpu {
     uint32_t share;         /* enum share_mode, as configured: SHARE_ANY counts as SHARE_STREAMS */
     bool instance;          /* of MIG: a GPU of its own, but that a process can use only one */
     bool share_faulted;     /* its MPS server does not serve */
+    uint64_t server;        /* the job that began its MPS server, which has clients here or on another of its GPUs; 0: none */
+    uint32_t server_uid;    /* whose that is */
     bool lost;
     bool measured;          /* the fields below hold a sample's values */
     int64_t used_bytes;     /* by anybody */

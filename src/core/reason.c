@@ -227,14 +227,17 @@ static int nearness(uint32_t code)
 }
 
 /* Who is in the way by how the GPU is shared: the first resident that is. */
-static void note_residents(const struct job *job, const struct gpu *gpu, struct reason *reason)
+static void note_residents(const struct core *core, const struct job *job, const struct gpu *gpu,
+                           struct reason *reason)
 {
-    const struct job *in_the_way = gpu->residents[0];
+    const struct job *there = gpu->resident_count ? gpu->residents[0] : sharing_client(core, gpu), *other = there;
 
-    for (uint32_t i = 1; i < gpu->resident_count && in_the_way->wants.uid == job->wants.uid; i++)
-        in_the_way = gpu->residents[i];
-    reason->other = reason->code == REASON_OTHER_USER ? in_the_way->wants.uid : gpu->residents[0]->id;
-    reason->share = gpu->residents[0]->share;
+    for (uint32_t i = 1; i < gpu->resident_count && other->wants.uid == job->wants.uid; i++)
+        other = gpu->residents[i];
+    reason->other = reason->code != REASON_OTHER_USER                            ? there->id
+                    : gpu->server && gpu->server_uid != job->wants.uid ? gpu->server_uid
+                                                                       : other->wants.uid;
+    reason->share = there->share;
     reason->qualified = reason->code == REASON_CLIENTS ? gpu->resident_count : reason->qualified;
 }
 
@@ -283,7 +286,7 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
     case REASON_CLIENTS:
         if (!first)
             return;
-        note_residents(job, gpu, reason);
+        note_residents(core, job, gpu, reason);
         break;
     default:
         if (!first)
@@ -296,22 +299,23 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
 static struct reason reason_of_idle_seeker(const struct core *core, const struct job *job)
 {
     struct reason reason = {.code = REASON_NO_IDLE_GPU, .wanted = job->wants.gpus};
-    const struct gpu *faulted = NULL;
+    const struct gpu *served = NULL;
     uint32_t there = 0;
 
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         const struct gpu *gpu = core->gpus[i];
         there += !gpu->lost && sharing_ever(&job->wants, gpu) == REASON_NONE;
         reason.qualified += gpu_fits_idle(core, job, gpu);
-        if (gpu_idle(gpu) && sharing_verdict(core, job, gpu) == REASON_SHARE_FAULT)
-            faulted = gpu;
+        if (gpu_idle(gpu) && sharing_verdict(core, job, gpu) != sharing_ever(&job->wants, gpu))
+            served = gpu;
     }
     if (there < job->wants.gpus) {
         reason.code = REASON_GPUS_LOST;
         reason.qualified = there;
-    } else if (faulted) {
-        reason.code = REASON_SHARE_FAULT;
-        reason.gpu = faulted->number;
+    } else if (served) { /* idle, but for its MPS server */
+        reason.code = sharing_verdict(core, job, served);
+        reason.gpu = UINT32_MAX;
+        note_gpu(core, job, served, &reason);
     }
     return reason;
 }
@@ -342,9 +346,10 @@ static struct reason reason_of_sharer(const struct core *core, const struct job 
 }
 
 /* Reasons that an idle GPU has too. */
-static bool stands_for_itself(uint32_t code)
+static bool stands_for_itself(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    return code == REASON_GPUS_LOST || code == REASON_NO_MPS || code == REASON_INSTANCE || code == REASON_SHARE_FAULT;
+    return gpu->lost || sharing_ever(&job->wants, gpu) != REASON_NONE ||
+           (gpu_idle(gpu) && sharing_verdict(core, job, gpu) != REASON_NONE);
 }
 
 struct reason core_gpu_reason(const struct core *core, uint64_t id, uint32_t number, int64_t now_ns)
@@ -356,7 +361,7 @@ struct reason core_gpu_reason(const struct core *core, uint64_t id, uint32_t num
     if (!job || !gpu || (job->state != JOB_QUEUED && job->state != JOB_HELD))
         return reason;
     reason.code = gpu_verdict(core, job, gpu, now_ns);
-    if (!stands_for_itself(reason.code) && job_wants_idle(core, job) && !gpu_fits_idle(core, job, gpu))
+    if (!stands_for_itself(core, job, gpu) && job_wants_idle(core, job) && !gpu_fits_idle(core, job, gpu))
         reason.code = REASON_NO_IDLE_GPU;
     reason.needed_bytes = job_needed_bytes(core, job);
     reason.cap_permille = core->config.smact_cap_permille;

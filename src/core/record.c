@@ -92,6 +92,8 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_STATE_GPU, "share", FIELD_U32, state_gpu.gpu.share),
     MEMBER(RECORD_STATE_GPU, "instance", FIELD_BOOL, state_gpu.gpu.instance),
     MEMBER(RECORD_STATE_GPU, "share_faulted", FIELD_BOOL, state_gpu.share_faulted),
+    MEMBER(RECORD_STATE_GPU, "server", FIELD_U64, state_gpu.server),
+    MEMBER(RECORD_STATE_GPU, "server_uid", FIELD_U32, state_gpu.server_uid),
     MEMBER(RECORD_STATE_GPU, "lost", FIELD_BOOL, state_gpu.lost),
     MEMBER(RECORD_STATE_GPU, "measured", FIELD_BOOL, state_gpu.measured),
     MEMBER(RECORD_STATE_GPU, "used_bytes", FIELD_I64, state_gpu.sample.used_bytes),

@@ -178,6 +178,8 @@ struct record_state_core {
 struct record_state_gpu {
     struct record_gpu gpu;
     bool share_faulted;
+    uint64_t server;
+    uint32_t server_uid;
     bool lost;
     bool measured;
     struct record_sample sample; /* but its `gpu` */

@@ -38,7 +38,9 @@ static bool all_of_user(const struct gpu *gpu, uint32_t uid)
 /* As a further client of those who are there. */
 static uint32_t client_verdict(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    if (!core->config.mps_multiuser && !one_server(core) && !all_of_user(gpu, job->wants.uid))
+    bool others = (gpu->server && gpu->server_uid != job->wants.uid) || !all_of_user(gpu, job->wants.uid);
+
+    if (!core->config.mps_multiuser && !one_server(core) && others)
         return REASON_OTHER_USER;
     if (job->wants.gpus > 1 && !one_server(core))
         return REASON_OWN_SERVER;
@@ -55,7 +57,7 @@ uint32_t sharing_verdict(const struct core *core, const struct job *job, const s
     if (gpu->share_faulted && gpu->share == SHARE_MPS && !job->wants.exclusive && job->wants.share != SHARE_STREAMS)
         return REASON_SHARE_FAULT;
     if (gpu->resident_count == 0)
-        return REASON_NONE;
+        return way == SHARE_MPS && gpu->server ? client_verdict(core, job, gpu) : REASON_NONE;
     if (way == SHARE_EXCLUSIVE)
         return REASON_NO_IDLE_GPU;
     if (gpu->residents[0]->share != way)
@@ -71,6 +73,48 @@ enum share_mode sharing_together(const struct core *core, const struct job *job,
         if (sharing_way(core, job, core->gpus[gpus[i]]) != way)
             return SHARE_STREAMS;
     return way;
+}
+
+const struct job *sharing_client(const struct core *core, const struct gpu *gpu)
+{
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
+        const struct gpu *other = core->gpus[i];
+        bool served = other == gpu || (gpu->server && other->server == gpu->server);
+        if (served && other->resident_count && other->residents[0]->share == SHARE_MPS)
+            return other->residents[0];
+    }
+    return NULL;
+}
+
+void sharing_begins(struct core *core, const struct job *job)
+{
+    const struct gpu *first = core->gpus[job->placements[0].gpu];
+
+    if (job->share != SHARE_MPS || one_server(core) || first->server)
+        return;
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        core->gpus[job->placements[i].gpu]->server = job->id;
+        core->gpus[job->placements[i].gpu]->server_uid = job->wants.uid;
+    }
+}
+
+static void end_server(struct core *core, uint64_t server)
+{
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        if (core->gpus[i]->server == server) {
+            core->gpus[i]->server = 0;
+            core->gpus[i]->server_uid = 0;
+            gpu_opens(core, core->gpus[i]);
+        }
+}
+
+void sharing_ends(struct core *core, const struct job *job)
+{
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        const struct gpu *gpu = core->gpus[job->placements[i].gpu];
+        if (job->share == SHARE_MPS && gpu->server && !sharing_client(core, gpu))
+            end_server(core, gpu->server);
+    }
 }
 
 static bool lets_follow(const struct core *core, const struct job *guest, enum share_mode way, const struct job *next,

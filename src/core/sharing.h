@@ -5,7 +5,7 @@
  *     empty again. A GPU configured for streams or for one job at a time takes no job that asks for MPS
  *   - the clients of an MPS server are one user's, unless mps_multiuser says otherwise, and at most mps_max_clients
  *   - a job of several GPUs under MPS begins on GPUs without clients, with a server for all of them; jobs of one GPU may
- *     join it there (of these two, nothing where mps_one_server is set and all GPUs are configured for MPS)
+ *     join it there; it is the server of all these GPUs until its last client has gone (of these two, nothing where mps_one_server is set and all GPUs are configured for MPS)
  *   - while a GPU's MPS server does not serve, nobody is placed there who would be its client
  *   - a process can use one MIG instance: a job of several GPUs gets none */
 #ifndef CARMA_CORE_SHARING_H
@@ -32,6 +32,13 @@ enum share_mode sharing_way(const struct core *core, const struct job *job, cons
 
 /* How a job uses the GPUs that were chosen for it: by MPS only where it can on each of them. */
 enum share_mode sharing_together(const struct core *core, const struct job *job, const uint32_t *gpus, uint32_t count);
+
+/* The job has been placed; it has left its GPUs, of which it still knows: MPS servers come and go with their clients. */
+void sharing_begins(struct core *core, const struct job *job);
+void sharing_ends(struct core *core, const struct job *job);
+
+/* A client of the MPS server that serves the GPU, here or on another of its GPUs; NULL: there is none. */
+const struct job *sharing_client(const struct core *core, const struct gpu *gpu);
 
 /* Whether `next` could follow onto the GPU while `guest` is there, in whichever way that comes. */
 bool sharing_lets_follow(const struct core *core, const struct job *guest, const struct job *next, struct gpu *gpu);

@@ -27,6 +27,8 @@ static void take_gpu(const struct gpu *gpu, int64_t at_ns, struct record_list *o
                 .share = gpu->share,
                 .instance = gpu->instance},
         .share_faulted = gpu->share_faulted,
+        .server = gpu->server,
+        .server_uid = gpu->server_uid,
         .lost = gpu->lost,
         .measured = gpu->measured,
         .sample = {.used_bytes = gpu->used_bytes,
@@ -158,6 +160,8 @@ static int restore_gpu(struct core *core, const struct record *record, struct er
     if (core_check_sample(core, &part.sample, err) != 0)
         return nonsense(record, err);
     gpu->share_faulted = state->share_faulted;
+    gpu->server = state->server;
+    gpu->server_uid = state->server_uid;
     gpu->lost = state->lost;
     gpu->measured = state->measured;
     gpu->used_bytes = state->sample.used_bytes;

@@ -52,6 +52,7 @@ struct reservation {
 
 struct world {
     struct reservation reservation;
+    bool lax; /* users shared MPS servers at some time */
     struct random random;
     uint64_t seed;
     struct core *core;
@@ -217,6 +218,27 @@ static void check_gpus(const struct world *world)
     }
 }
 
+/* An MPS server lives as long as its clients, and they are one user's, on whichever of its GPUs. */
+static void check_servers(const struct world *world)
+{
+    const struct core *core = world->core;
+
+    for (uint32_t g = 0; g < core_gpu_count(core); g++) {
+        const struct gpu *gpu = core_gpu(core, g);
+        uint32_t clients = 0;
+        for (uint64_t id = 1; id < world->next_job && gpu->server; id++) {
+            const struct world_job *job = &world->jobs[id];
+            if (!job->running || job->share != SHARE_MPS || core_gpu(core, job->gpus[0])->server != gpu->server)
+                continue;
+            clients++;
+            if (!world->lax && job->wants.uid != gpu->server_uid)
+                fail(world, "job %" PRIu64 " is a client of user %" PRIu32 "'s MPS server", id, gpu->server_uid);
+        }
+        if (gpu->server && clients == 0)
+            fail(world, "GPU %" PRIu32 " has an MPS server without clients", g);
+    }
+}
+
 static void check_jobs(const struct world *world)
 {
     uint64_t unfinished = 0, waiting = 0;
@@ -315,7 +337,7 @@ static void check_reserved_head_starts(const struct world *world)
         return;
     for (uint32_t i = 0; i < reservation->count; i++) {
         const struct gpu *gpu = core_gpu(core, reservation->gpus[i]);
-        if (!keeps_its_word(gpu) || gpu->share_faulted || gpu_settling(gpu, world->now_ns) || gpu->total_bytes < head->claim_bytes)
+        if (!keeps_its_word(gpu) || gpu->share_faulted || gpu->server || gpu_settling(gpu, world->now_ns) || gpu->total_bytes < head->claim_bytes)
             return;
         for (uint32_t k = 0; k < gpu->resident_count; k++)
             if (gpu->residents[k]->placed_ns <= reservation->at_ns || gpu->residents[k]->wants.exclusive)
@@ -585,6 +607,7 @@ static void reconfigure(struct world *world)
         snprintf(input.config.policy, sizeof input.config.policy, "lug");
     if (!feed(world, &input))
         fail(world, "a good configuration was refused");
+    world->lax |= input.config.mps_multiuser || input.config.mps_one_server;
     world->reservation.job = 0; /* was made under the other */
 }
 
@@ -667,6 +690,7 @@ static void step(struct world *world)
     }
     decide(world);
     check_gpus(world);
+    check_servers(world);
     check_jobs(world);
     check_nobody_waits_in_vain(world);
     check_slowdowns(world);

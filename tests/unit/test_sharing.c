@@ -206,6 +206,32 @@ static void test_a_job_of_several_gpus_begins_its_own_server(void **state)
     assert_string_equal(placed_on(f, joins), "1"); /* of one GPU, it may */
 }
 
+static void test_a_server_serves_all_its_gpus_to_the_end(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t pair, joins, other, pair_after;
+
+    all_by_mps(f);
+    for (uint32_t g = 2; g < GPUS; g++)
+        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = g, .total_bytes = TOTAL}});
+    pair = ask(f, 2, 1, SHARE_ANY);
+    decide(f);
+    joins = ask(f, 1, 1, SHARE_ANY);
+    decide(f);
+    assert_string_equal(placed_on(f, joins), "0");
+    exits(f, pair, EXIT_COMPLETED, -1); /* GPU 1 is empty now, and its server still that of job 2 on GPU 0 */
+    other = ask(f, 1, 2, SHARE_ANY);
+    pair_after = ask(f, 2, 1, SHARE_ANY);
+    decide(f);
+    assert_int_equal(f->decisions.count, 0);
+    assert_gpu_reason(f, other, 1, "GPU 1's MPS server is user 1's");
+    assert_gpu_reason(f, pair_after, 1,
+                      "GPU 1's MPS server has a client (job 2), and a job of several GPUs begins its own");
+    exits(f, joins, EXIT_COMPLETED, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, other), "0");
+}
+
 static void test_several_gpus_run_by_mps_only_where_all_can(void **state)
 {
     struct fixture *f = *state;
@@ -336,6 +362,7 @@ int main(void)
         CASE(test_an_mps_server_is_one_users),
         CASE(test_an_mps_server_has_so_many_clients),
         CASE(test_a_job_of_several_gpus_begins_its_own_server),
+        CASE(test_a_server_serves_all_its_gpus_to_the_end),
         CASE(test_several_gpus_run_by_mps_only_where_all_can),
         CASE(test_nobody_becomes_a_client_of_a_failed_server),
         CASE(test_who_follows_the_head_shares_in_its_way),
