@@ -117,7 +117,7 @@ void node_report_reading(struct node *node, const struct gpu_node_reading *readi
 
 /* ---- Jobs that hold a GPU without using it ---- */
 
-/* Since when none of the job's GPUs has been busy, whoever else is there; -1: one has been, or cannot be measured. */
+/* Since when none of the job's GPUs has been busy, whoever else is there; -1: one of them cannot be measured now. */
 static int64_t unused_since(const struct node *node, const struct job_view *view)
 {
     int64_t since_ns = view->started_ns;
@@ -135,9 +135,11 @@ static int64_t unused_since(const struct node *node, const struct job_view *view
 static void judge(struct node *node, struct job_view *view, int64_t now_ns)
 {
     int64_t since_ns = view->state == JOB_RUNNING ? unused_since(node, view) : -1;
-    bool unused = since_ns >= 0 && now_ns - since_ns >= node->daemon->config.idle_report_ns;
+    bool unused = now_ns - since_ns >= node->daemon->config.idle_report_ns;
     char text[UNITS_TEXT];
 
+    if (since_ns < 0) /* what was known last still stands */
+        return;
     if (unused && view->unused_since_ns < 0)
         daemon_log("job %" PRIu64 " of %s holds %" PRIu32 " GPU%s and has not used %s for %s", view->id, view->user,
                    view->placement_count, view->placement_count == 1 ? "" : "s",

@@ -1,44 +1,13 @@
 #!/bin/sh
 # Usage: test_gpus.sh CARMA SOURCE BUILD
-# What the daemon makes of the GPUs' readings on a virtual node: energy by job that sums up to the counters through a kill,
-# jobs that do not use their GPUs, faults that are told once, a log without a daemon.
+# What the daemon makes of the GPUs' readings on a virtual node: energy by job, which sums up to the counters through a kill;
+# and a log of the readings without a daemon.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
 start_node h100x8-80g 60
-start_daemon --set idle_report=120s
-
-# said TEXT: how many lines of the daemon's log have it.
-said() {
-    grep -c -e "$1" "$T/daemon.log"
-}
-
-# until_said TEXT: waits for it, at most 20 s.
-until_said() {
-    tries=0
-    until grep -q -e "$1" "$T/daemon.log"; do
-        tries=$((tries + 1))
-        [ "$tries" -le 200 ] || { fail "never said: $1"; return 1; }
-        sleep 0.1
-    done
-}
-
-# gpu N EXPRESSION: of carma's GPU N as `g`, by the daemon's JSON.
-gpu() {
-    "$CARMA" gpus --json | python3 -c 'import json, sys
-g = next(g for g in json.load(sys.stdin)["gpus"] if g["index"] == int(sys.argv[1]))
-print(eval(sys.argv[2]))' "$1" "$2"
-}
-
-until_gpu() {
-    tries=0
-    until [ "$(gpu "$1" "$2")" = True ]; do
-        tries=$((tries + 1))
-        [ "$tries" -le 200 ] || { fail "GPU $1: never $2"; return 1; }
-        sleep 0.1
-    done
-}
+start_daemon
 
 # ledger FILE: the energy of each GPU as it is stored: what is shared out, and the counter that it goes with.
 ledger() {
@@ -58,7 +27,6 @@ expect_status 0
 [ "$(field 1 modelled_energy_mj)" -gt 1000000 ] || fail "job 1 has used $(field 1 modelled_energy_mj) mJ"
 run show 1
 grep -q '^Energy .*J (modelled)$' "$T/out" || fail "show does not say the energy: $(cat "$T/out")"
-until_gpu 0 'g["metrics"]["sm_activity"]["source"] == "gpm" and g["metrics"]["sm_activity"]["window"]["samples"] > 0'
 run stats --json
 python3 - "$T/out" "$(field 1 modelled_energy_mj)" <<'PYTHON' || fail "stats: $(cat "$T/out")"
 import json, sys
@@ -69,7 +37,7 @@ assert 100e9 <= user["gpu_ns"] < 200e9 and stats["modelled_idle_mj"] > 0, stats
 PYTHON
 
 # A job's energy is in the store as soon as it has ended; a daemon that is killed counts nothing twice and loses nothing.
-run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.6 --seconds 800
+run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.6 --seconds 300
 until_field 2 state RUNNING
 tries=0
 until ledger first && grep -q . first; do
@@ -80,7 +48,7 @@ done
 before=$(field 1 modelled_energy_mj)
 stop_daemon KILL
 sleep 0.5 # half a minute on the node, in which job 2 goes on
-start_daemon --set idle_report=120s
+start_daemon
 expect_field 1 modelled_energy_mj "$before"
 run wait 2
 expect_status 0
@@ -103,41 +71,8 @@ for gpu, (counter, shared) in second.items():
     assert counter > first[gpu][0]
     assert shared - first[gpu][1] == counter - first[gpu][0], (gpu, first[gpu], (counter, shared))
 PYTHON
-start_daemon --set idle_report=120s
-[ "$(field 2 modelled_energy_mj)" -gt $((5 * before)) ] || fail "job 2 has $(field 2 modelled_energy_mj) mJ of 8 times job 1's time"
-
-# A job that only holds its GPU is told of once.
-run submit --parsable -- sleep 60
-until_said 'job 3 of .* holds 1 GPU and has not used it for'
-until_gpu "$(field 3 placements.0.index)" 'g["jobs"] == [3]'
-run queue
-grep -q 'GPU [0-7], unused' "$T/out" || fail "queue does not say that job 3 uses nothing: $(cat "$T/out")"
-run show 3
-grep -q '^Note .*not used its GPUs since' "$T/out" || fail "show: $(cat "$T/out")"
-run cancel 3
-run wait 3
-
-# Faults of the driver, each told once.
-"$PREFIX/bin/carma-vnode" inject xid --xid 31 --gpu 2
-until_said 'GPU 2 (GPU-.*): the driver reports Xid 31; no job was there'
-"$PREFIX/bin/carma-vnode" inject gpu-lost --gpu 5
-until_said 'GPU 5 (GPU-.*) is lost'
-until_gpu 5 'g["lost"]'
-run submit --parsable -- "$TRAIN" --memory 1G --sm-activity 0.2 --seconds 60
-run wait 4 # jobs elsewhere go on
-expect_status 0
-"$PREFIX/bin/carma-vnode" inject no-permission
-until_said 'metrics: .*permission'
-until_said 'sm_activity is NVML.s utilisation'
-run gpus
-grep -q '^~ NVML' "$T/out" || fail "gpus does not say that activity is coarse: $(cat "$T/out")"
-"$PREFIX/bin/carma-vnode" inject driver-reload --for 20
-until_gpu 0 'not g["lost"]'
-"$PREFIX/bin/carma-vnode" clear
-until_said 'GPU 5 (GPU-.*) is there'
-for text in 'Xid 31' 'GPU 5 (GPU-.*) is lost' 'holds 1 GPU and has' 'sm_activity is NVML'; do
-    [ "$(said "$text")" -eq 1 ] || fail "said $(said "$text") times: $text"
-done
+start_daemon
+[ "$(field 2 modelled_energy_mj)" -gt $((2 * before)) ] || fail "job 2 has $(field 2 modelled_energy_mj) mJ of 3 times job 1's time"
 
 # Without a daemon.
 stop_daemon

@@ -1,0 +1,80 @@
+#!/bin/sh
+# Usage: test_gpus_faults.sh CARMA SOURCE BUILD
+# What the daemon says of GPUs on a virtual node: jobs that do not use theirs, faults of the driver, each once.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+start_node h100x8-80g 60
+start_daemon --set idle_report=120s
+
+# said TEXT: how many lines of the daemon's log have it.
+said() {
+    grep -c -e "$1" "$T/daemon.log"
+}
+
+# until_said TEXT: waits for it, at most 20 s.
+until_said() {
+    tries=0
+    until grep -q -e "$1" "$T/daemon.log"; do
+        tries=$((tries + 1))
+        [ "$tries" -le 200 ] || { fail "never said: $1"; return 1; }
+        sleep 0.1
+    done
+}
+
+# gpu N EXPRESSION: of carma's GPU N as `g`, by the daemon's JSON.
+gpu() {
+    "$CARMA" gpus --json | python3 -c 'import json, sys
+g = next(g for g in json.load(sys.stdin)["gpus"] if g["index"] == int(sys.argv[1]))
+print(eval(sys.argv[2]))' "$1" "$2"
+}
+
+until_gpu() {
+    tries=0
+    until [ "$(gpu "$1" "$2")" = True ]; do
+        tries=$((tries + 1))
+        [ "$tries" -le 200 ] || { fail "GPU $1: never $2"; return 1; }
+        sleep 0.1
+    done
+}
+
+until_gpu 0 'g["metrics"]["sm_activity"]["source"] == "gpm" and g["metrics"]["sm_activity"]["window"]["samples"] > 0'
+
+# A job that only holds its GPU is told of once.
+run submit --parsable -- sleep 60
+until_said 'job 1 of .* holds 1 GPU and has not used it for'
+until_gpu "$(field 1 placements.0.index)" 'g["jobs"] == [1]'
+run queue
+grep -q 'GPU [0-7], unused' "$T/out" || fail "queue does not say that job 1 uses nothing: $(cat "$T/out")"
+run show 1
+grep -q '^Note .*not used its GPUs since' "$T/out" || fail "show: $(cat "$T/out")"
+# That its GPU is away for a while makes no news of it.
+"$PREFIX/bin/carma-vnode" inject driver-reload --for 60
+until_gpu 0 'g["lost"]'
+until_gpu 0 'not g["lost"]'
+sleep 0.5 # 30 readings
+run cancel 1
+run wait 1
+
+# Faults of the driver, each told once.
+"$PREFIX/bin/carma-vnode" inject xid --xid 31 --gpu 2
+until_said 'GPU 2 (GPU-.*): the driver reports Xid 31; no job was there'
+"$PREFIX/bin/carma-vnode" inject gpu-lost --gpu 5
+until_said 'GPU 5 (GPU-.*) is lost'
+until_gpu 5 'g["lost"]'
+run submit --parsable -- "$TRAIN" --memory 1G --sm-activity 0.2 --seconds 60
+run wait 2 # jobs elsewhere go on
+expect_status 0
+"$PREFIX/bin/carma-vnode" inject no-permission
+until_said 'metrics: .*permission'
+until_said 'sm_activity is NVML.s utilisation'
+run gpus
+grep -q '^~ NVML' "$T/out" || fail "gpus does not say that activity is coarse: $(cat "$T/out")"
+"$PREFIX/bin/carma-vnode" clear
+until_said 'GPU 5 (GPU-.*) is there'
+for text in 'Xid 31' 'GPU 5 (GPU-.*) is lost' 'holds 1 GPU and has' 'sm_activity is NVML'; do
+    [ "$(said "$text")" -eq 1 ] || fail "said $(said "$text") times: $text"
+done
+
+finish_node
