@@ -5,6 +5,7 @@
 
 #include "base/nodetime.h"
 #include "base/strbuf.h"
+#include "base/units.h"
 #include "core/ledger.h"
 #include "core/quantum.h"
 #include "daemon/engine.h"
@@ -14,6 +15,26 @@
 
 /* SM activity from which a GPU counts as used. */
 #define BUSY_PERMILLE 10
+
+/* Without a reading for so long, wall time (or for so many periods, where that is more), GPUs are taken for lost: a driver
+ * that cannot be asked runs no new job. It is longer than a carma-monitor that hangs takes to be replaced. */
+#define BLIND_WALL_MS 30000
+#define BLIND_PERIODS 4
+
+static void free_handle(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+void node_stop(struct node *node)
+{
+    gpu_monitor_free(node->monitor);
+    node->monitor = NULL;
+    if (node->blind)
+        uv_close((uv_handle_t *)node->blind, free_handle);
+    node->blind = NULL;
+    node_energy_stop(node);
+}
 
 static uint64_t owner_of(const void *user, pid_t pid)
 {
@@ -262,10 +283,23 @@ static void take_reading(struct node *node, const struct gpu_reading *reading, i
     node_report_gpu(node, entry);
 }
 
+static void on_blind(uv_timer_t *timer)
+{
+    struct node *node = timer->data;
+
+    uv_timer_stop(timer); /* until the next reading */
+    daemon_log("no GPU could be read for %" PRIu64 " s", uv_timer_get_repeat(timer) / 1000);
+    for (uint32_t i = 0; i < core_gpu_count(node->daemon->core); i++)
+        gpu_comes_or_goes(node, i, NULL, false);
+    engine_turn(node->daemon->engine);
+}
+
 static void on_reading(void *user, const struct gpu_node_reading *reading)
 {
     struct node *node = user;
     const struct core *core = node->daemon->core;
+
+    uv_timer_again(node->blind);
 
     attributor_begin(node->attributor);
     for (uint32_t i = 0; i < node->count; i++)
@@ -311,7 +345,14 @@ void node_watch(struct node *node)
                                           .on_reading = on_reading,
                                           .on_problem = on_problem,
                                           .user = node};
+    uint64_t blind_ms = (uint64_t)(BLIND_PERIODS * nodetime_to_wall_ns(options.period_ns) / NS_PER_MS);
 
+    if (blind_ms < BLIND_WALL_MS)
+        blind_ms = BLIND_WALL_MS;
+    node->blind = xmalloc(sizeof *node->blind);
+    uv_timer_init(node->daemon->loop, node->blind);
+    node->blind->data = node;
+    uv_timer_start(node->blind, on_blind, blind_ms, blind_ms);
     node->monitor = gpu_monitor_new(node->daemon->loop, &options);
 }
 

@@ -234,10 +234,8 @@ static void free_handle(uv_handle_t *handle)
     free(handle);
 }
 
-void node_stop(struct node *node)
+void node_energy_stop(struct node *node)
 {
-    gpu_monitor_free(node->monitor);
-    node->monitor = NULL;
     if (!node->flush)
         return;
     uv_close((uv_handle_t *)node->flush, free_handle);

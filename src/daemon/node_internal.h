@@ -15,6 +15,8 @@
 
 #define NODE_NO_NUMBER UINT32_MAX
 
+#define NODE_LIMITS sizeof((struct gpu_node_reading *)NULL)->limits
+
 /* Energy of a physical GPU: its own, or that of all of its MIG instances. */
 struct node_meter {
     char uuid[GPU_UUID_SIZE];
@@ -71,7 +73,10 @@ struct node {
     struct node_meter *meters; /* owned */
     uv_timer_t *flush;         /* of energy */
     bool flushing;
-    char limits[sizeof((struct gpu_node_reading *)NULL)->limits]; /* as told */
+    char limits[NODE_LIMITS]; /* as told */
+    char limits_candidate[NODE_LIMITS];
+    uint32_t limits_held;
+    uv_timer_t *blind; /* since the latest reading */
     bool told_of_profile;
     bool unread; /* carma-monitor has no readings: nothing is placed */
 };
@@ -88,6 +93,7 @@ char *node_jobs_on(const struct node *node, const struct node_gpu *gpu);
 /* node_energy.c */
 void node_energy_read(struct node *node, const struct node_gpu *gpu); /* after its reading was taken in */
 const struct energy_meter *node_energy_of(const struct node *node, const char *uuid); /* NULL: none */
+void node_energy_stop(struct node *node); /* what is not stored is handed to the store */
 void node_energy_free(struct node *node);
 
 /* node_evidence.c: keeps a reading for those whose run is about to end. */

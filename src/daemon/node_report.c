@@ -67,52 +67,95 @@ static bool has_news(const struct node_gpu *gpu, uint32_t metric)
     return gpu->told.held[metric] >= STEADY_READINGS && gpu->told.candidates[metric] != gpu->told.sources[metric];
 }
 
-static void say_source(uint32_t metric, uint32_t before, uint32_t now, const char *gpus)
-{
-    bool first = before == GPU_SOURCE_COUNT;
+/* "sm_occupancy, dram_activity" and so on have come from `before` on GPUs "0, 1", and come from `now`. */
+struct source_news {
+    struct strbuf metrics;
+    struct strbuf gpus;
+    uint32_t before;
+    uint32_t now;
+};
 
-    if (now == GPU_SOURCE_UTILIZATION)
-        daemon_log("GPU %s: %s is NVML's utilisation%s: coarse, an upper bound", gpus, gpu_metric_name(metric),
+static void say_source(const struct source_news *news)
+{
+    bool first = news->before == GPU_SOURCE_COUNT;
+
+    if (!news->metrics.length)
+        return;
+    if (news->now == GPU_SOURCE_UTILIZATION)
+        daemon_log("GPU %s: %s is NVML's utilisation%s: coarse, an upper bound", news->gpus.text, news->metrics.text,
                    first ? "" : " from now on");
-    else if (now == GPU_SOURCE_NONE && !first)
-        daemon_log("GPU %s: %s cannot be measured any more", gpus, gpu_metric_name(metric));
-    else if (now != GPU_SOURCE_NONE && !first)
-        daemon_log("GPU %s: %s is measured by %s now", gpus, gpu_metric_name(metric), gpu_source_name(now));
-    else if (now == GPU_SOURCE_NONE && metric == GPU_SM_ACTIVITY)
-        daemon_log("GPU %s: SM activity cannot be measured: jobs are placed without it", gpus);
+    else if (news->now == GPU_SOURCE_NONE && !first)
+        daemon_log("GPU %s: cannot be measured any more: %s", news->gpus.text, news->metrics.text);
+    else if (news->now != GPU_SOURCE_NONE && !first)
+        daemon_log("GPU %s: measured by %s now: %s", news->gpus.text, gpu_source_name(news->now), news->metrics.text);
 }
 
-static void report_metric(struct node *node, uint32_t metric)
+static void take_gpus(struct node *node, uint32_t metric, struct source_news *news)
 {
     for (uint32_t i = 0; i < node->count; i++) {
-        uint32_t before = node->gpus[i]->told.sources[metric], now = node->gpus[i]->told.candidates[metric];
-        CLEANUP(strbuf_release) struct strbuf list = {0};
-        if (!has_news(node->gpus[i], metric))
+        struct node_gpu *gpu = node->gpus[i];
+        if (!has_news(gpu, metric) || gpu->told.sources[metric] != news->before ||
+            gpu->told.candidates[metric] != news->now)
             continue;
-        for (uint32_t k = i; k < node->count; k++) {
-            struct node_gpu *gpu = node->gpus[k];
-            if (!has_news(gpu, metric) || gpu->told.sources[metric] != before || gpu->told.candidates[metric] != now)
-                continue;
-            gpu->told.sources[metric] = now;
-            strbuf_puts(&list, list.length ? ", " : "");
-            if (gpu->number == NODE_NO_NUMBER)
-                strbuf_puts(&list, gpu->uuid);
-            else
-                strbuf_printf(&list, "%" PRIu32, gpu->number);
-        }
-        say_source(metric, before, now, list.text);
+        gpu->told.sources[metric] = news->now;
+        strbuf_puts(&news->gpus, news->gpus.length ? ", " : "");
+        if (gpu->number == NODE_NO_NUMBER)
+            strbuf_puts(&news->gpus, gpu->uuid);
+        else
+            strbuf_printf(&news->gpus, "%" PRIu32, gpu->number);
     }
+}
+
+/* Says what is pending and takes `next` in its place, or adds its metric where all else is the same. */
+static void add_news(struct source_news *pending, struct source_news *next, uint32_t metric)
+{
+    bool same = pending->metrics.length && pending->before == next->before && pending->now == next->now &&
+                strcmp(pending->gpus.text, next->gpus.text) == 0;
+
+    if (!same) {
+        say_source(pending);
+        strbuf_clear(&pending->metrics);
+        strbuf_clear(&pending->gpus);
+        strbuf_puts(&pending->gpus, next->gpus.text);
+        pending->before = next->before;
+        pending->now = next->now;
+    }
+    strbuf_printf(&pending->metrics, "%s%s", pending->metrics.length ? ", " : "", gpu_metric_name(metric));
+}
+
+static void report_sources(struct node *node)
+{
+    struct source_news pending = {0};
+
+    for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++)
+        for (uint32_t i = 0; i < node->count; i++) {
+            struct source_news next = {.before = node->gpus[i]->told.sources[metric],
+                                       .now = node->gpus[i]->told.candidates[metric]};
+            if (!has_news(node->gpus[i], metric))
+                continue;
+            take_gpus(node, metric, &next);
+            add_news(&pending, &next, metric);
+            strbuf_release(&next.gpus);
+        }
+    say_source(&pending);
+    strbuf_release(&pending.metrics);
+    strbuf_release(&pending.gpus);
+}
+
+static void report_limits(struct node *node, const char *limits)
+{
+    node->limits_held = strcmp(limits, node->limits_candidate) == 0 ? node->limits_held + 1 : 1;
+    memcpy(node->limits_candidate, limits, sizeof node->limits_candidate);
+    if (node->limits_held != STEADY_READINGS || strcmp(limits, node->limits) == 0)
+        return;
+    daemon_log("metrics: %s", *limits ? limits : "nothing stands against measuring any more");
+    memcpy(node->limits, limits, sizeof node->limits);
 }
 
 void node_report_reading(struct node *node, const struct gpu_node_reading *reading)
 {
-    for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++)
-        report_metric(node, metric);
-    if (strcmp(reading->limits, node->limits) == 0)
-        return;
-    daemon_log("%s%s", *reading->limits ? "metrics: " : "metrics: nothing stands against measuring any more",
-               reading->limits);
-    memcpy(node->limits, reading->limits, sizeof node->limits);
+    report_sources(node);
+    report_limits(node, reading->limits);
 }
 
 /* ---- Jobs that hold a GPU without using it ---- */
