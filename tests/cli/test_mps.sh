@@ -7,41 +7,9 @@
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
 start_node a100x4-40g 100
-ln -s "$BUILD/src/vnode/nvidia-cuda-mps-control" "$PREFIX/lib/carma/vnode"
-CONTROL=$PREFIX/lib/carma/vnode/nvidia-cuda-mps-control
 CUDA_MPS_PROTOCOL_VERSION=${4-2}
-export CUDA_MPS_PROTOCOL_VERSION
-DOMAINS=$T/mps
-
-# start ARGUMENT...: with domains of carma's own.
-start() {
-    start_daemon --set policy=first-fit --set memory_view=monitor --set memory_floor=1G --set settle=0s \
-        --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=mps "$@"
-}
-
-# The control daemons and servers of this test that run.
-controls() {
-    for environment in /proc/[0-9]*/environ; do
-        pid=${environment#/proc/}
-        pid=${pid%/environ}
-        case $(cat "/proc/$pid/comm" 2>/dev/null) in
-        nvidia-cuda-mps*) grep -qF "CARMA_VNODE=$CARMA_VNODE" "$environment" 2>/dev/null && echo "$pid" ;;
-        esac
-    done
-}
-
-# until_controls COUNT: waits for so many of them, at most 20 s.
-until_controls() {
-    tries=0
-    while count=$(controls | wc -l) && [ "$count" -ne "$1" ]; do
-        tries=$((tries + 1))
-        if [ "$tries" -gt 200 ]; then
-            fail "$count control daemons and servers, not $1: $(controls | xargs -r ps -o pid,args -p)"
-            return 1
-        fi
-        sleep 0.1
-    done
-}
+# shellcheck source=tests/cli/mps.sh
+. "$SOURCE/tests/cli/mps.sh"
 
 start
 # shellcheck disable=SC2016 # for the job's shell
@@ -62,20 +30,6 @@ run submit --parsable -W --exclusive -- sh -c 'ls "$CUDA_MPS_PIPE_DIRECTORY" | w
 [ "$(cat carma-2.out)" = 0 ] || fail "an exclusive job has: $(cat carma-2.out)"
 
 # Two jobs on one GPU are clients of one server; the daemon dies, and the next finds them and their domain.
-control() { # WORD... in either language: server list, client list
-    case $CUDA_MPS_PROTOCOL_VERSION in
-    3) CUDA_MPS_PIPE_DIRECTORY=$DOMAINS/$gpu/pipe "$CONTROL" "$1" list $2 ;;
-    *) echo ps | CUDA_MPS_PIPE_DIRECTORY=$DOMAINS/$gpu/pipe "$CONTROL" ;;
-    esac
-}
-until_clients() {
-    tries=0
-    while count=$(control client --all | sed 1d | wc -l) && [ "$count" -ne "$1" ]; do
-        tries=$((tries + 1))
-        [ "$tries" -le 100 ] || { fail "$count clients of $gpu, not $1: $(control client --all)"; return 1; }
-        sleep 0.1
-    done
-}
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
 until_controls 0 # no job uses one
@@ -125,86 +79,7 @@ expect_field 7 state CANCELLED
 grep -q 'the MPS client has been terminated by the server' carma-7.out || fail "job 7 was killed with work outstanding"
 run cancel 3
 run wait 3
-
-# A job on several GPUs has one server for all of them; another on one of these joins it.
-run submit --parsable --exclusive -- sleep 300
-run submit --parsable -G 3 -- "$TRAIN" --gpus 3 --memory 4G --sm-activity 0.3 --seconds 6000
-until_field 9 placements.2.observed_bytes $((4 << 30))
-set -- "$DOMAINS"/set-*
-[ "$(tr ',' ' ' <"$1/gpus" | wc -w)" -eq 3 ] || fail "the domain of job 9 is for $(cat "$1/gpus")"
-for job in 10 11; do
-    # shellcheck disable=SC2016
-    run submit --parsable --gpu-memory 30G -- sh -c 'echo "$CUDA_MPS_PIPE_DIRECTORY"; exec "$@"' sh "$TRAIN" --memory 1G \
-        --sm-activity 0.3 --seconds 6000
-    until_field $job placements.0.observed_bytes $((1 << 30))
-done
-joined=0
-for job in 10 11; do
-    if grep -qF "$(field $job placements.0.uuid)" "$1/gpus"; then
-        joined=$((joined + 1))
-        wanted=$1/pipe
-    else
-        wanted=$DOMAINS/$(field $job placements.0.uuid)/pipe
-    fi
-    [ "$(head -1 carma-$job.out)" = "$wanted" ] || fail "job $job uses $(head -1 carma-$job.out), not $wanted"
-done
-[ "$joined" -ge 1 ] || fail "no job was placed beside job 9"
-gpu=${1##*/}
-until_clients $((1 + joined))
-
-# One that does not come through MPS, though it should, is told of.
-run submit --parsable --gpu-memory 1G -- env CUDA_MPS_PIPE_DIRECTORY=/nowhere "$TRAIN" --memory 1G --sm-activity 0.1 \
-    --seconds 60000
-until_field 12 placements.0.observed_bytes $((1 << 30))
-tries=0
-until field 12 message | grep -q '^MPS requested but not attached: '; do
-    tries=$((tries + 1))
-    [ "$tries" -le 250 ] || { fail "job 12 is not told of: $(field 12 message)"; break; }
-    sleep 0.1
-done
-[ "$(grep -c 'MPS requested but not attached' "$T/daemon.log")" -eq 1 ] || fail "jobs that are not attached: $(cat "$T/daemon.log")"
-expect_field 9 message None
-run cancel 8 9 10 11 12
-run wait 8 9 10 11 12
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
-until_controls 0
-
-# Without the control program nothing is run that asks for MPS, and it is said how to help.
-start --set mps_control="$T/no-such-program"
-run submit --parsable -W -- true
-expect_field 13 state FAILED
-field 13 message | grep -qF "there is no MPS control program '$T/no-such-program'" || fail "job 13: $(field 13 message)"
-run submit --parsable -W --exclusive -- true
-expect_field 14 state COMPLETED
-stop_daemon
-
-# A daemon that somebody else runs is used, and left alone; where it is not there, nothing is run.
-start --set mps_pipe_directory="$T/theirs"
-run submit --parsable -W -- true
-field 15 message | grep -qF "no control daemon has its pipe in '$T/theirs'" || fail "job 15: $(field 15 message)"
-mkdir "$T/theirs" && mkfifo "$T/theirs/control"
-# shellcheck disable=SC2016
-run submit --parsable -W -- sh -c 'echo "$CUDA_MPS_PIPE_DIRECTORY"'
-[ "$(cat carma-16.out)" = "$T/theirs" ] || fail "job 16 uses $(cat carma-16.out)"
-stop_daemon
-until_controls 0
-
-# Inside a MIG instance.
-CARMA_VNODE=$T/mig-node
-STATE=$T/mig-state
-start_node a100x2-mig 100
-start
-run submit --parsable --gpu-memory 1G -- "$TRAIN" --memory 1G --sm-activity 0.1 --seconds 6000
-until_field 1 placements.0.observed_bytes $((1 << 30))
-gpu=$(field 1 placements.0.uuid)
-case $gpu in
-MIG-*) ;;
-*) fail "job 1 is on $gpu" ;;
-esac
-until_clients 1
-run cancel 1
-run wait 1
-stop_daemon
 until_controls 0
 finish_node

@@ -167,6 +167,9 @@ static void test_environment(void **state)
     f->env[2] = mutable("MINE=a=b c");
     f->spec.environment.count = 3;
     f->request.mps_pipe_directory = "/tmp/mps-pipe";
+    f->request.mps_log_directory = "/tmp/mps-log";
+    f->request.mps_threads_percent = 30;
+    f->request.mps_memory_limit_bytes = (INT64_C(3) << 30) + 1;
     run(f, "pwd -P", LAUNCH_ENDED);
     snprintf(expected, sizeof expected, "%s\n", f->work);
     assert_string_equal(contents(f->output), expected);
@@ -182,6 +185,9 @@ static void test_environment(void **state)
     assert_has(text, "\nMINE=a=b c\n");
     assert_has(text, "\nCUDA_DEVICE_ORDER=PCI_BUS_ID\n");
     assert_has(text, "\nCUDA_MPS_PIPE_DIRECTORY=/tmp/mps-pipe\n");
+    assert_has(text, "\nCUDA_MPS_LOG_DIRECTORY=/tmp/mps-log\n");
+    assert_has(text, "\nCUDA_MPS_ACTIVE_THREAD_PERCENTAGE=30\n");
+    assert_has(text, "\nCUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=3073M,1=3073M\n"); /* upwards */
     assert_has(text, "\nCARMA_JOB_ID=42\n");
     assert_has(text, "\nCARMA_JOB_NAME=probe\n");
     assert_has(text, "\nCARMA_GPU_UUIDS=GPU-aaaa,GPU-bbbb\n");

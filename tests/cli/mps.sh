@@ -1,0 +1,58 @@
+# For system tests of MPS domains of carma's own: sourced after node.sh, on a node that was started, with the version of the
+# control program's protocol in $CUDA_MPS_PROTOCOL_VERSION.
+# shellcheck shell=sh
+ln -s "$BUILD/src/vnode/nvidia-cuda-mps-control" "$PREFIX/lib/carma/vnode"
+CONTROL=$PREFIX/lib/carma/vnode/nvidia-cuda-mps-control
+export CUDA_MPS_PROTOCOL_VERSION
+DOMAINS=$T/mps
+
+# start ARGUMENT...: with domains of carma's own.
+start() {
+    start_daemon --set policy=first-fit --set memory_view=monitor --set memory_floor=1G --set settle=0s \
+        --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=mps "$@"
+}
+
+# The control daemons and servers of this test that run.
+controls() {
+    for environment in /proc/[0-9]*/environ; do
+        pid=${environment#/proc/}
+        pid=${pid%/environ}
+        case $(cat "/proc/$pid/comm" 2>/dev/null) in
+        nvidia-cuda-mps*) grep -qF "CARMA_VNODE=$CARMA_VNODE" "$environment" 2>/dev/null && echo "$pid" ;;
+        esac
+    done
+}
+
+# until_controls COUNT: waits for so many of them, at most 20 s.
+until_controls() {
+    tries=0
+    while count=$(controls | wc -l) && [ "$count" -ne "$1" ]; do
+        tries=$((tries + 1))
+        if [ "$tries" -gt 200 ]; then
+            fail "$count control daemons and servers, not $1: $(controls | xargs -r ps -o pid,args -p)"
+            return 1
+        fi
+        sleep 0.1
+    done
+}
+
+# The table of clients of the domain $gpu, in the language of its daemon.
+client_table() {
+    case $CUDA_MPS_PROTOCOL_VERSION in
+    3) CUDA_MPS_PIPE_DIRECTORY=$DOMAINS/$gpu/pipe "$CONTROL" client list --all ;;
+    *) echo ps | CUDA_MPS_PIPE_DIRECTORY=$DOMAINS/$gpu/pipe "$CONTROL" ;;
+    esac
+}
+
+# until_clients COUNT: waits for so many of them, at most 10 s.
+until_clients() {
+    tries=0
+    while count=$(client_table | sed 1d | wc -l) && [ "$count" -ne "$1" ]; do
+        tries=$((tries + 1))
+        if [ "$tries" -gt 100 ]; then
+            fail "$count clients of $gpu, not $1: $(client_table)"
+            return 1
+        fi
+        sleep 0.1
+    done
+}

@@ -1,0 +1,96 @@
+#!/bin/sh
+# Usage: test_mps_sets.sh CARMA SOURCE BUILD
+# Which MPS server a job gets: one for all GPUs of a job, one that is there already, somebody else's, a MIG instance's; and what is said
+# where it gets none.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+start_node a100x4-40g 100
+CUDA_MPS_PROTOCOL_VERSION=2
+# shellcheck source=tests/cli/mps.sh
+. "$SOURCE/tests/cli/mps.sh"
+start
+
+# A job on several GPUs has one server for all of them; another on one of these joins it.
+run submit --parsable --exclusive -- sleep 300
+run submit --parsable -G 3 -- "$TRAIN" --gpus 3 --memory 4G --sm-activity 0.3 --seconds 6000
+until_field 2 placements.2.observed_bytes $((4 << 30))
+set -- "$DOMAINS"/set-*
+[ "$(tr ',' ' ' <"$1/gpus" | wc -w)" -eq 3 ] || fail "the domain of job 2 is for $(cat "$1/gpus")"
+for job in 3 4; do
+    # shellcheck disable=SC2016
+    run submit --parsable --gpu-memory 30G -- sh -c 'echo "$CUDA_MPS_PIPE_DIRECTORY"; exec "$@"' sh "$TRAIN" --memory 1G \
+        --sm-activity 0.3 --seconds 6000
+    until_field $job placements.0.observed_bytes $((1 << 30))
+done
+joined=0
+for job in 3 4; do
+    if grep -qF "$(field $job placements.0.uuid)" "$1/gpus"; then
+        joined=$((joined + 1))
+        wanted=$1/pipe
+    else
+        wanted=$DOMAINS/$(field $job placements.0.uuid)/pipe
+    fi
+    [ "$(head -1 carma-$job.out)" = "$wanted" ] || fail "job $job uses $(head -1 carma-$job.out), not $wanted"
+done
+[ "$joined" -ge 1 ] || fail "no job was placed beside job 2"
+gpu=${1##*/}
+until_clients $((1 + joined))
+
+# One that does not come through MPS, though it should, is told of.
+run submit --parsable --gpu-memory 1G -- env CUDA_MPS_PIPE_DIRECTORY=/nowhere "$TRAIN" --memory 1G --sm-activity 0.1 \
+    --seconds 60000
+until_field 5 placements.0.observed_bytes $((1 << 30))
+tries=0
+until field 5 message | grep -q '^MPS requested but not attached: '; do
+    tries=$((tries + 1))
+    [ "$tries" -le 250 ] || { fail "job 5 is not told of: $(field 5 message)"; break; }
+    sleep 0.1
+done
+[ "$(grep -c 'MPS requested but not attached' "$T/daemon.log")" -eq 1 ] || fail "jobs that are not attached: $(cat "$T/daemon.log")"
+expect_field 2 message None
+run cancel 1 2 3 4 5
+run wait 1 2 3 4 5
+stop_daemon
+[ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
+until_controls 0
+
+# Without the control program nothing is run that asks for MPS, and it is said how to help.
+start --set mps_control="$T/no-such-program"
+run submit --parsable -W -- true
+expect_field 6 state FAILED
+field 6 message | grep -qF "there is no MPS control program '$T/no-such-program'" || fail "job 6: $(field 6 message)"
+run submit --parsable -W --exclusive -- true
+expect_field 7 state COMPLETED
+stop_daemon
+
+# A daemon that somebody else runs is used, and left alone; where it is not there, nothing is run.
+start --set mps_pipe_directory="$T/theirs"
+run submit --parsable -W -- true
+field 8 message | grep -qF "no control daemon has its pipe in '$T/theirs'" || fail "job 8: $(field 8 message)"
+mkdir "$T/theirs" && mkfifo "$T/theirs/control"
+# shellcheck disable=SC2016
+run submit --parsable -W -- sh -c 'echo "$CUDA_MPS_PIPE_DIRECTORY"'
+[ "$(cat carma-9.out)" = "$T/theirs" ] || fail "job 9 uses $(cat carma-9.out)"
+stop_daemon
+until_controls 0
+
+# Inside a MIG instance.
+CARMA_VNODE=$T/mig-node
+STATE=$T/mig-state
+start_node a100x2-mig 100
+start
+run submit --parsable --gpu-memory 1G -- "$TRAIN" --memory 1G --sm-activity 0.1 --seconds 6000
+until_field 1 placements.0.observed_bytes $((1 << 30))
+gpu=$(field 1 placements.0.uuid)
+case $gpu in
+MIG-*) ;;
+*) fail "job 1 is on $gpu" ;;
+esac
+until_clients 1
+run cancel 1
+run wait 1
+stop_daemon
+until_controls 0
+finish_node
