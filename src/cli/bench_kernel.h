@@ -1,5 +1,5 @@
-/* What GRACT, SMACT and SMOCC say as a kernel's blocks and threads grow (the thesis's Figure 3.1): a kernel that keeps its
- * threads busy for a given time, through the CUDA driver's library (gpu/cuda.h). */
+/* What GRACT, SMACT and SMOCC say as a kernel's blocks and threads grow (the thesis's Figure 3.1): a kernel that keeps
+ * its threads busy for a given time, through the CUDA driver's library (gpu/cuda.h). */
 #ifndef CARMA_CLI_BENCH_KERNEL_H
 #define CARMA_CLI_BENCH_KERNEL_H
 

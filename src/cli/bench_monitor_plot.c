@@ -56,7 +56,8 @@ static void plot_bars(struct svg *svg, const struct bench_monitor *bench, double
             double x = load + 0.1 + 0.8 * (double)place[source] / (double)places;
             CLEANUP(free_ptr) char *tip = xasprintf("%s: %g", bench_source_name(source), values[load][source]);
             if (values[load][source] >= 0)
-                svg_box(svg, &panel, x, 0, x + 0.75 / (double)places, values[load][source], svg_colour((size_t)source), tip);
+                svg_box(svg, &panel, x, 0, x + 0.75 / (double)places, values[load][source],
+                        svg_colour((size_t)source), tip);
         }
     }
 }

@@ -52,8 +52,8 @@ json_t *bench_monitor_json(const struct bench_monitor *bench)
                                                bench->commands[load], "sources", sources));
     }
     return json_pack("{s:s, s:s, s:b, s:f, s:I, s:f, s:o}", "gpu", bench->setup.gpu, "gpu_name", bench->setup.gpu_name,
-                     "simulated", bench_simulated(), "time_scale", nodetime_scale(), "repeats", (json_int_t)bench->repeats, "period_s",
-                     (double)bench->setup.period_ns / 1e9, "loads", loads);
+                     "simulated", bench_simulated(), "time_scale", nodetime_scale(), "repeats",
+                     (json_int_t)bench->repeats, "period_s", (double)bench->setup.period_ns / 1e9, "loads", loads);
 }
 
 static void percent_cell(struct table *table, double share)
@@ -82,7 +82,8 @@ static void add_row(struct table *table, const struct bench_monitor *bench, enum
     table_cell(table, STYLE_NONE, "%.2f s", s.epoch_s);
     table_cell(table, STYLE_NONE, "%.3f", s.ratio);
     percent_cell(table, source == BENCH_NONE ? -1 : s.tool_cpu);
-    table_cell(table, STYLE_NONE, "%s", s.tool_memory_bytes > 0 ? format_bytes((int64_t)s.tool_memory_bytes, text) : "-");
+    table_cell(table, STYLE_NONE, "%s",
+               s.tool_memory_bytes > 0 ? format_bytes((int64_t)s.tool_memory_bytes, text) : "-");
     table_cell(table, STYLE_NONE, "%s", source == BENCH_NONE ? "-" : format_bytes((int64_t)s.logged_bytes, text));
     percent_cell(table, s.job_cpu);
     table_cell(table, STYLE_NONE, "%s", format_bytes((int64_t)s.job_memory_bytes, text));

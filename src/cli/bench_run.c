@@ -103,8 +103,8 @@ static bool monitor_present(struct bench_setup *setup, enum bench_source source,
     }
     bench_child_end(&child);
     if (rc == 0 && !setup->gpu[0])
-        error_set(err, ENODEV, "no GPU is usable here: NVML shows no %s%s", setup->wanted ? "GPU " : "GPU that jobs can use",
-                  setup->wanted ? setup->wanted : "");
+        error_set(err, ENODEV, "no GPU is usable here: NVML shows no GPU %s",
+                  setup->wanted ? setup->wanted : "that jobs can use");
     else if (rc == 0 && !probe.seen)
         error_set(err, ENODEV, "%s does not offer it%s%s", source == BENCH_DCGM ? "DCGM" : "the GPU's driver",
                   probe.limits[0] ? ": " : "", probe.limits);
@@ -191,9 +191,10 @@ static int start_job(const struct bench_setup *setup, enum bench_source source, 
     CLEANUP(free_ptr) char *modules = install_path("share/carma/python");
     const char *others = getenv("PYTHONPATH"), *script = after_python(command);
     CLEANUP(free_ptr) char *path = xasprintf("PYTHONPATH=%s%s%s", modules, others ? ":" : "", others ? others : "");
-    CLEANUP(free_ptr) char *profiled = source == BENCH_PYTORCH ? xasprintf("%.*s -m carma.torch_profile '%s' %s",
-                                                                           (int)(script - command - 1), command, trace, script)
-                                                               : xstrdup(command);
+    CLEANUP(free_ptr) char *profiled = source == BENCH_PYTORCH
+                                           ? xasprintf("%.*s -m carma.torch_profile '%s' %s",
+                                                       (int)(script - command - 1), command, trace, script)
+                                           : xstrdup(command);
     const char *environment[] = {setup->gpu[0] ? visible : path, path, NULL};
     const char *plain[] = {"/bin/sh", "-c", wrapper, "carma-bench", directory, profiled, NULL};
     const char *nsys[] = {"nsys",     "profile", "--force-overwrite=true", "-o",          report,    "setsid",
@@ -240,15 +241,16 @@ struct watching {
 static void look(struct bench_run *run, struct watching *w, size_t *capacity)
 {
     double at_s = (double)(nodetime_now_ns() - w->begun_ns) / 1e9;
+    int64_t tool_memory_bytes;
 
     bench_usage_look(w->usages, array_size(w->usages));
+    tool_memory_bytes = w->usages[1].memory_bytes + w->usages[2].memory_bytes;
     array_reserve(run->samples, *capacity, run->sample_count + 1);
     run->samples[run->sample_count++] = (struct bench_sample){.at_s = at_s,
                                                               .job_cpu_s = w->usages[0].cpu_s,
                                                               .tool_cpu_s = w->usages[1].cpu_s + w->usages[2].cpu_s,
                                                               .job_memory_bytes = w->usages[0].memory_bytes,
-                                                              .tool_memory_bytes =
-                                                                  w->usages[1].memory_bytes + w->usages[2].memory_bytes};
+                                                              .tool_memory_bytes = tool_memory_bytes};
 }
 
 /* Until the job, and the profiler around it, has ended. */
@@ -292,12 +294,13 @@ static void take_mean(void *user, const struct gpu_node_reading *reading)
 
     for (uint32_t i = 0; i < reading->count; i++) {
         const struct gpu_reading *gpu = &reading->gpus[i];
+        /* An interval that ended just after the beginning was mostly before it. */
+        int64_t from_ns = mean->w->begun_ns + mean->setup->period_ns;
         for (uint32_t metric = 0; strcmp(gpu->uuid, mean->setup->gpu) == 0 && metric < GPU_METRIC_COUNT; metric++) {
             const struct gpu_measure *measure = &gpu->metrics[metric];
             bool traffic = metric == GPU_PCIE_TX || metric == GPU_PCIE_RX;
-            /* An interval that ended just after the beginning was mostly before it; and what stands in until a source has
-             * its first value is not that source's. */
-            if (measure->source != wanted_source[mean->source] || measure->at_ns < mean->w->begun_ns + mean->setup->period_ns ||
+            /* What stands in until a source has its first value is not that source's. */
+            if (measure->source != wanted_source[mean->source] || measure->at_ns < from_ns ||
                 measure->at_ns > mean->w->ended_ns)
                 continue;
             mean->sums[metric] += (double)measure->value / (traffic ? 1 : 1000);

@@ -30,8 +30,20 @@ struct monitor_options {
     bool kernel, json;
 };
 
-enum { KEY_LIGHT = 0x200, KEY_HEAVY, KEY_REPEAT, KEY_PERIOD, KEY_KERNEL, KEY_POINT, KEY_LOAD, KEY_GPU, KEY_NVML, KEY_DCGM,
-       KEY_PLOT, KEY_OUTPUT };
+enum {
+    KEY_LIGHT = 0x200,
+    KEY_HEAVY,
+    KEY_REPEAT,
+    KEY_PERIOD,
+    KEY_KERNEL,
+    KEY_POINT,
+    KEY_LOAD,
+    KEY_GPU,
+    KEY_NVML,
+    KEY_DCGM,
+    KEY_PLOT,
+    KEY_OUTPUT
+};
 
 static const struct argp_option options[] = {
     {"light", KEY_LIGHT, "COMMAND", 0, "one epoch of a light load, for /bin/sh (default: --load light)", 0},
@@ -51,13 +63,13 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static error_t take_time(const struct argp_state *state, const char *name, const char *arg, int64_t least_ns, int64_t *ns)
+static error_t take_time(const struct argp_state *state, const char *name, const char *arg, int64_t *ns)
 {
     struct error err;
 
     if (parse_duration(arg, ns, &err))
         return cli_bad_usage(state, "%s: %s", name, err.text);
-    if (*ns < least_ns || *ns > 3600 * NS_PER_SEC)
+    if (*ns < PERIOD_LEAST_NS || *ns > 3600 * NS_PER_SEC)
         return cli_bad_usage(state, "%s '%.40s' is out of range: from 100ms to 1h", name, arg);
     return 0;
 }
@@ -90,9 +102,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
                    ? cli_bad_usage(state, "--repeat: %s", err.text)
                    : 0;
     case KEY_PERIOD:
-        return take_time(state, "--period", arg, PERIOD_LEAST_NS, &wanted->period_ns);
+        return take_time(state, "--period", arg, &wanted->period_ns);
     case KEY_POINT:
-        return take_time(state, "--point", arg, PERIOD_LEAST_NS, &wanted->point_ns);
+        return take_time(state, "--point", arg, &wanted->point_ns);
     case KEY_KERNEL:
         wanted->kernel = true;
         return 0;
@@ -134,8 +146,8 @@ const struct argp bench_monitor_argp = {
     .doc = "Measure what it costs to watch a GPU: epoch time of a light and a heavy load, processor time, memory and "
            "bytes logged, beside no tool, NVML's utilisation, GPM, DCGM, Nsight Systems and PyTorch's profiler, as far "
            "as they are present. Or, with --kernel, what the metrics say of kernels that fill more and more of the GPU."
-           "\vNothing else should run on the GPU. On a virtual node (CARMA_VNODE) the loads are carma-train's, and what "
-           "is measured is simulated. Exit status: 69 where there is no GPU.",
+           "\vNothing else should run on the GPU. On a virtual node (CARMA_VNODE) the loads are carma-train's, and "
+           "what is measured is simulated. Exit status: 69 where there is no GPU.",
 };
 
 static volatile sig_atomic_t interrupted;
@@ -202,9 +214,10 @@ static int deliver(const struct monitor_options *wanted, json_t *json, const cha
     return status;
 }
 
+typedef int plot_function(const void *results, const char *path, struct error *err);
+
 /* Into both places, where both are wanted. */
-static int draw(const struct monitor_options *wanted, int (*plot)(const void *results, const char *path, struct error *err),
-                const void *results, struct error *err)
+static int draw(const struct monitor_options *wanted, plot_function *plot, const void *results, struct error *err)
 {
     CLEANUP(free_ptr) char *kept = wanted->output ? xasprintf("%s/monitor.svg", wanted->output) : NULL;
     int rc = wanted->plot ? plot(results, wanted->plot, err) : 0;
@@ -225,7 +238,8 @@ static int plot_kernel(const void *results, const char *path, struct error *err)
 static int measure_costs(const struct monitor_options *wanted, const struct bench_setup *setup, struct error *err)
 {
     CLEANUP(bench_monitor_release)
-    struct bench_monitor bench = {.setup = *setup, .repeats = wanted->repeats ? (size_t)wanted->repeats : DEFAULT_REPEATS};
+    struct bench_monitor bench = {.setup = *setup,
+                                  .repeats = wanted->repeats ? (size_t)wanted->repeats : DEFAULT_REPEATS};
     CLEANUP(strbuf_release) struct strbuf table = {0};
     int rc;
 

@@ -51,7 +51,9 @@ static void __attribute__((format(printf, 2, 3))) say(struct gpu_node_reading *r
 
 static const char *remedy(int status)
 {
-    return status == DCGM_REQUIRES_ROOT || status == DCGM_NO_PERMISSION ? ": run nv-hostengine, or carmad, as root" : "";
+    bool denied = status == DCGM_REQUIRES_ROOT || status == DCGM_NO_PERMISSION;
+
+    return denied ? ": run nv-hostengine, or carmad, as root" : "";
 }
 
 /* Connecting. */
@@ -210,12 +212,17 @@ static bool zeros_are_stuck(struct dcgm *dcgm, const struct dcgm_entity *entity,
     return watch->zero_looks >= ZERO_LOOKS;
 }
 
+static const char *kind_of(const struct gpu_reading *gpu)
+{
+    return gpu->kind == GPU_INSTANCE ? "an instance of GPU" : "GPU";
+}
+
 /* Says why DCGM has no value of a metric that NVML lacks, too. */
 static void explain(struct gpu_node_reading *reading, const struct dcgm *dcgm, const struct gpu_reading *gpu,
                     const struct dcgm_watch *watch, uint32_t metric, int status, int64_t age_us)
 {
     const char *what = gpu_metric_name(metric);
-    const char *of = gpu->kind == GPU_INSTANCE ? "an instance of GPU" : "GPU";
+    const char *of = kind_of(gpu);
 
     if (gpu->kind == GPU_PARTITIONED || (gpu->kind == GPU_INSTANCE && (metric == GPU_PCIE_TX || metric == GPU_PCIE_RX)))
         return; /* nobody runs on the former; traffic is the whole GPU's, never an instance's */
@@ -229,7 +236,7 @@ static void explain(struct gpu_node_reading *reading, const struct dcgm *dcgm, c
         say(reading, "DCGM cannot measure %s of %s %u beside the other metrics (%d)", what, of, gpu->index,
             watch->status);
     else if (is_stale(dcgm, age_us))
-        say(reading, "DCGM's latest %s of %s %u is too old", what, of, gpu->index); /* how old would be news each time */
+        say(reading, "DCGM's latest %s of %s %u is too old", what, of, gpu->index); /* by how much is no news */
 }
 
 static void fill(struct dcgm *dcgm, struct gpu_node_reading *reading, struct gpu_reading *gpu)
@@ -239,8 +246,7 @@ static void fill(struct dcgm *dcgm, struct gpu_node_reading *reading, struct gpu
     const struct dcgm_watch *watch;
 
     if (!entity) {
-        say(reading, "DCGM does not know %s %u (%s)", gpu->kind == GPU_INSTANCE ? "an instance of GPU" : "GPU", gpu->index,
-            gpu->uuid);
+        say(reading, "DCGM does not know %s %u (%s)", kind_of(gpu), gpu->index, gpu->uuid);
         return;
     }
     watch = &dcgm->watches.gpus[entity->gpu];

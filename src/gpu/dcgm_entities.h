@@ -1,5 +1,5 @@
-/* What a DCGM engine can measure: GPUs and the parts of those in MIG mode, with the latest value of each metric. Of this
- * folder only. */
+/* What a DCGM engine can measure: GPUs and the parts of those in MIG mode, with the latest value of each metric. Of
+ * this folder only. */
 #ifndef CARMA_GPU_DCGM_ENTITIES_H
 #define CARMA_GPU_DCGM_ENTITIES_H
 
@@ -42,8 +42,8 @@ void dcgm_entities_release(struct dcgm_entities *entities);
 void dcgm_entities_take(struct dcgm_entities *entities, struct dcgm_pair pair, const struct dcgm_field_value *values,
                         int count);
 
-/* Of a GPU or an instance; NULL: DCGM does not know it. Of an instance the compute instance first, then, in *outer (NULL:
- * there is none), the GPU instance that it is in. */
+/* Of a GPU or an instance; NULL: DCGM does not know it. Of an instance the compute instance first, then, in *outer
+ * (NULL: there is none), the GPU instance that it is in. */
 struct dcgm_entity *dcgm_entities_find(const struct dcgm_entities *entities, const struct gpu_reading *reading,
                                        struct dcgm_entity **outer);
 

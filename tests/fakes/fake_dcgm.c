@@ -1,7 +1,7 @@
 /* A libdcgm of the tests' own: engines, connections, groups, field sets and watches with a state of their own, which
- * refuses what the real one refuses (another version of a structure, a handle or group that is not there, a field that is
- * not watched). GPUs 0 and 1 are those of fake_nvml.c; their values are numbers that no two metrics share. The environment
- * variable FAKE_DCGM, a list of words with commas between them and read at each call, makes it fail:
+ * refuses what the real one refuses (another version of a structure, a handle or group that is not there, a field that
+ * is not watched). GPUs 0 and 1 are those of fake_nvml.c; their values are numbers that no two metrics share. The
+ * environment variable FAKE_DCGM, a list of words with commas between them and read at each call, makes it fail:
  *
  *     init=N             dcgmInit returns N
  *     no-engine          nobody listens on the port; socket-engine: somebody does on the Unix socket /run/dcgm
@@ -23,8 +23,8 @@
  *     mig                GPU 0 is in MIG mode: GPU instances 3 and 5 with a compute instance 0 each, and 1 in 5
  *     no-compute         compute instances have no values
  *     extra              values come for entities and fields that nobody asked for, too
- *     vnode              the GPUs and MIG instances are those of the virtual node of CARMA_VNODE, and their SM activity is
- *                        its own
+ *     vnode              the GPUs and MIG instances are those of the virtual node of CARMA_VNODE, and their SM activity
+ *                        is its own
  *
  * fake_dcgm_count("connect"), ("embedded"), ("watch"), ("unwatch"), ("open"): how often that was, and how many
  * connections and engines there are now. */
@@ -234,8 +234,8 @@ int dcgmGetAllSupportedDevices(uintptr_t handle, unsigned int ids[DCGM_MAX_GPUS]
     return DCGM_OK;
 }
 
-/* The id-th MIG instance of the virtual node, as its GPU instances and its compute instances are numbered; false: there is
- * none. */
+/* The id-th MIG instance of the virtual node, as its GPU instances and its compute instances are numbered; false: there
+ * is none. */
 static bool node_instance(unsigned int id, unsigned int *gpu, unsigned int *instance)
 {
     for (*gpu = 0; *gpu < node.file->gpu_count; ++*gpu) {

@@ -360,7 +360,8 @@ static void instance(uint32_t i, uint32_t gpu_instance, uint32_t compute_instanc
 {
     struct gpu_reading *gpu = &seen.gpus[i];
 
-    *gpu = (struct gpu_reading){.kind = GPU_INSTANCE, .gpu_instance = gpu_instance, .compute_instance = compute_instance};
+    *gpu = (struct gpu_reading){
+        .kind = GPU_INSTANCE, .gpu_instance = gpu_instance, .compute_instance = compute_instance};
     snprintf(gpu->uuid, sizeof gpu->uuid, "MIG-%u-%u", gpu_instance, compute_instance);
     snprintf(gpu->parent, sizeof gpu->parent, UUID "0");
 }
