@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/core_internal.h"
+#include "core/sharing.h"
 
 /* ---- Taking one ---- */
 
@@ -322,6 +323,8 @@ int core_check(const struct core *core, struct error *err)
         if (gpu->reserved_for && gpu->reserved_for != core->reserved_job)
             return error_set(err, EINVAL, "GPU %" PRIu32 " is reserved for job %" PRIu64 ", which has none reserved", i,
                              gpu->reserved_for);
+        if (gpu->server && !sharing_client(core, gpu))
+            return error_set(err, EINVAL, "the MPS server of GPU %" PRIu32 " has no clients", i);
         if (gpu->settling_job && (!(job = core_find_job(core, gpu->settling_job)) || !resides(gpu, job)))
             return error_set(err, EINVAL, "GPU %" PRIu32 " settles for job %" PRIu64 ", which is not there", i,
                              gpu->settling_job);
