@@ -83,11 +83,31 @@ static void test_a_part_is_no_snapshot(void **state)
     record_list_release(&snapshot);
 }
 
+static void test_a_server_without_clients_is_no_state(void **state)
+{
+    struct fixture *f = *state;
+    struct record_list snapshot = {0};
+    struct core *core = core_new();
+    struct error err;
+
+    core_snapshot(f->core, f->now_ns, &snapshot);
+    for (size_t i = 0; i < snapshot.count; i++) {
+        if (snapshot.items[i].type == RECORD_STATE_GPU)
+            snapshot.items[i].state_gpu.server = 7;
+        assert_int_equal(core_apply(core, &snapshot.items[i], &err), 0);
+    }
+    assert_int_equal(core_check(core, &err), -EINVAL);
+    assert_string_equal(err.text, "the MPS server of GPU 0 has no clients");
+    core_free(core);
+    record_list_release(&snapshot);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_living_core_takes_none, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_part_is_no_snapshot, setup, teardown),
+        CASE(test_a_server_without_clients_is_no_state),
     };
 
     return cmocka_run_group_tests_name("snapshot", tests, NULL, NULL);
