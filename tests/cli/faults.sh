@@ -1,0 +1,54 @@
+# For tests of a driver that misbehaves under the daemon: sourced after node.sh.
+# shellcheck shell=sh
+VNODE=$PREFIX/bin/carma-vnode
+
+# gpu INDEX NAME: of a GPU, by the daemon's JSON.
+gpu() {
+    "$CARMA" gpus --json | python3 -c 'import json, sys
+value = json.load(sys.stdin)["gpus"][int(sys.argv[1])]
+for key in sys.argv[2].split("."):
+    value = value[key]
+print(value)' "$1" "$2"
+}
+
+# until_gpu INDEX NAME VALUE: waits for it, at most 10 s.
+until_gpu() {
+    tries=0
+    while value=$(gpu "$1" "$2") && [ "$value" != "$3" ]; do
+        tries=$((tries + 1))
+        if [ "$tries" -gt 60 ]; then
+            fail "GPU $1: $2 stays '$value', never '$3'"
+            return 1
+        fi
+        sleep 0.1
+    done
+}
+
+# said COUNT TEXT: so many lines of the log have the text.
+said() {
+    count=$(grep -cF -- "$2" "$T/daemon.log")
+    [ "$count" -eq "$1" ] || fail "'$2' is in the log $count times, not $1"
+}
+
+# until_said TEXT: at most 30 s.
+until_said() {
+    tries=0
+    until grep -qF -- "$1" "$T/daemon.log"; do
+        tries=$((tries + 1))
+        if [ "$tries" -gt 300 ]; then
+            fail "the log does not say '$1'"
+            return 1
+        fi
+        sleep 0.1
+    done
+}
+
+# new_log: what was said before counts no more.
+new_log() {
+    cat "$T/daemon.log" >>"$T/earlier.log"
+    : >"$T/daemon.log"
+}
+
+start() {
+    start_daemon --set policy=round-robin --set share=streams --set settle=1s --set decide_period=0s "$@"
+}

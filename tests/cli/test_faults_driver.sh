@@ -1,0 +1,74 @@
+#!/bin/sh
+# Usage: test_faults_driver.sh CARMA SOURCE BUILD
+# The driver under the daemon goes away, does not answer, or comes back with other indices: nothing is placed while GPUs
+# cannot be read, what runs goes on, the daemon answers and can be started again, and a GPU is known by its UUID.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+. "$(dirname "$0")/faults.sh"
+cd "$T" || exit 99
+
+start_node a100x4-40g 60
+start
+run submit --parsable -J elsewhere -- "$TRAIN" --memory 5G --sm-activity 0.3 --seconds 100000
+expect_output 1
+until_field 1 placements.0.observed_bytes $((5 << 30))
+
+# The driver is loaded anew, which no job survives: nothing is placed meanwhile, and the energy that was counted stays.
+new_log
+sleep 4 # the counter before has to be more than what it counts until it is looked at again
+before=$(gpu "$(field 1 placements.0.index)" energy_mj)
+"$VNODE" inject driver-reload --for 60
+until_said "GPUs cannot be read, nothing is placed"
+until_field 1 state FAILED
+until_said "GPUs can be read again"
+until_gpu "$(field 1 placements.0.index)" used_bytes 0
+after=$(gpu "$(field 1 placements.0.index)" energy_mj)
+[ "$after" -lt "$before" ] || fail "the driver's counter goes on: $after after $before mJ"
+[ "$(field 1 modelled_energy_mj)" -gt 0 ] || fail "job 1 has used $(field 1 modelled_energy_mj) mJ"
+said 0 "is lost" # told once for all
+run submit --parsable -J elsewhere -- "$TRAIN" --memory 5G --sm-activity 0.3 --seconds 100000
+expect_output 2
+until_field 2 placements.0.observed_bytes $((5 << 30))
+
+# Calls hang: the monitor is given up after ten seconds and replaced, the daemon answers, what runs goes on and what is
+# new waits; and it can be restarted meanwhile.
+new_log
+"$VNODE" inject hang
+until_said "fell silent"
+run queue
+expect_status 0
+run submit --parsable -- true
+expect_output 3
+sleep 0.5
+expect_field 3 state QUEUED
+expect_field 2 state RUNNING
+stop_daemon
+[ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status while the driver hangs"
+"$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" --set policy=round-robin --set share=streams \
+    --set settle=1s --set decide_period=0s --set nvml_library="$PREFIX/lib/carma/vnode/libnvidia-ml.so.1" 2>>"$T/daemon.log" &
+daemon=$!
+tries=0
+until "$CARMA" queue >/dev/null 2>&1 || [ "$tries" -gt 100 ]; do
+    tries=$((tries + 1))
+    sleep 0.05
+done
+expect_field 3 state QUEUED
+expect_field 2 state RUNNING
+"$VNODE" clear
+until_field 3 state COMPLETED
+expect_field 2 launches 1
+said 1 "fell silent"
+
+# Indices change with the next start of the driver: a GPU is known by its UUID, and so are its jobs.
+new_log
+uuid=$(gpu 1 uuid)
+"$VNODE" inject reindex
+stop_daemon
+start
+[ "$(gpu 1 uuid)" = "$uuid" ] || fail "GPU 1 is $(gpu 1 uuid), was $uuid"
+expect_field 2 state RUNNING
+until_gpu "$(field 2 placements.0.index)" used_bytes $((5 << 30))
+[ "$(gpu "$(field 2 placements.0.index)" jobs)" = "[2]" ] || fail "its GPU has the jobs $(gpu "$(field 2 placements.0.index)" jobs)"
+
+finish_node
