@@ -140,11 +140,12 @@ static void answer_one(struct mps_speaker *speaker, int fd)
     dprintf(fd, "%d%s", status, answer.text ? answer.text : "");
 }
 
-static void serve(struct mps_speaker *speaker, int listener)
+/* Until it is told to end, or nobody can reach it any more: its directory was removed, as a test's is. */
+static void serve(struct mps_speaker *speaker, int listener, const char *control)
 {
     struct pollfd waiting = {.fd = listener, .events = POLLIN};
 
-    while (!told_to_stop && !speaker->quit) {
+    while (!told_to_stop && !speaker->quit && access(control, F_OK) == 0) {
         if (poll(&waiting, 1, TICK_MS) > 0) {
             int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
             if (fd >= 0) {
@@ -183,7 +184,7 @@ static void be_daemon(const struct options *options, int listener, const char *p
     signal(SIGTERM, on_signal);
     signal(SIGINT, on_signal);
     signal(SIGPIPE, SIG_IGN);
-    serve(&speaker, listener);
+    serve(&speaker, listener, control);
     unlink(control);
     mps_daemon_close(&state);
     unlink(pid_path); /* last: who sees it gone sees nothing of us */
