@@ -1,0 +1,76 @@
+#!/bin/sh
+# Usage: test_owners.sh CARMA SOURCE BUILD
+# Whose process is whose on a virtual node, and what is said where the driver hides it.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+start_node h200x1 100
+VNODE=$PREFIX/bin/carma-vnode
+start_daemon --set policy=round-robin --set memory_view=monitor --set share=streams --set settle=0s --set decide_period=0s
+
+# gpu NAME: of GPU 0, by the daemon's JSON.
+gpu() {
+    "$CARMA" gpus --json | python3 -c 'import json, sys
+value = json.load(sys.stdin)["gpus"][0]
+for key in sys.argv[1].split("."):
+    value = value[int(key)] if key.isdigit() else value[key]
+print(value)' "$1" 2>/dev/null
+}
+
+# until_gpu NAME VALUE: waits for it, at most 20 s.
+until_gpu() {
+    tries=0
+    while value=$(gpu "$1"); [ "$value" != "$2" ]; do
+        tries=$((tries + 1))
+        if [ "$tries" -gt 200 ]; then
+            fail "GPU 0: $1 stays '$value', never '$2'"
+            return 1
+        fi
+        sleep 0.1
+    done
+}
+
+# Whose process: a grandchild in a session of its own is the job's; a process that nobody submitted is nobody's.
+run submit --parsable -- "$TRAIN" --memory 7G --seconds 3000 --fail double-fork --fail-at 100000
+family=$(cat "$T/out")
+until_field "$family" placements.0.observed_bytes $((7 << 30))
+expect_gpu() {
+    [ "$(gpu "$1")" = "$2" ] || fail "GPU 0: $1 is '$(gpu "$1")', not '$2'"
+}
+expect_gpu foreign '[]'
+CUDA_VISIBLE_DEVICES=0 "$TRAIN" --memory 3G --sm-activity 0.2 --seconds 30000 >/dev/null &
+foreign=$!
+until_gpu foreign_bytes $((3 << 30))
+expect_gpu foreign.0.pid "$foreign"
+expect_gpu foreign.0.command carma-train
+expect_gpu foreign.0.user "$(id -un)"
+expect_gpu foreign.0.used_bytes $((3 << 30))
+expect_gpu foreign_why None
+run gpus
+grep -qxF "GPU 0: process $foreign (carma-train of $(id -un)) holds 3.0 GiB and is no job's" "$T/out" ||
+    fail "gpus: $(cat "$T/out")"
+
+# What the driver hides is not guessed, and it is said why.
+"$VNODE" inject hide-memory
+until_gpu foreign_bytes None
+expect_gpu foreign_why "the driver does not say how much memory the processes of job $family hold"
+"$VNODE" clear
+until_gpu foreign_bytes $((3 << 30))
+"$VNODE" inject hide-processes
+until_gpu foreign_why 'memory is in use, but the driver lists no process'
+expect_gpu foreign_bytes None
+run submit --parsable --exclusive -- true
+run explain "$(cat "$T/out")"
+grep -qF '(memory counted by claims: memory is in use, but the driver lists no process)' "$T/out" ||
+    fail "explain: $(cat "$T/out")"
+run cancel @
+"$VNODE" clear
+until_gpu foreign_bytes $((3 << 30))
+kill "$foreign"
+wait "$foreign" 2>/dev/null
+until_gpu foreign_bytes 0
+run cancel "$family"
+run wait "$family"
+
+finish_node

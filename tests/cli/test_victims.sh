@@ -1,0 +1,53 @@
+#!/bin/sh
+# Usage: test_victims.sh CARMA SOURCE BUILD
+# Jobs under MPS on a virtual node: a fault of one ends all, and who was it.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+start_node h200x1 100
+
+# says ID TEXT: its message does.
+says() {
+    field "$1" message | grep -qF -e "$2" || fail "job $1 says '$(field "$1" message)', not '$2'"
+}
+
+# Under MPS: who ends first with a kernel's fault caused it; the others are its victims, and run again.
+ln -s "$BUILD/src/vnode/nvidia-cuda-mps-control" "$PREFIX/lib/carma/vnode"
+start_daemon --set mps_pipe_directory= --set mps_control="$PREFIX/lib/carma/vnode/nvidia-cuda-mps-control" --set share=mps \
+    --set policy=round-robin --set memory_view=monitor --set settle=0s --set decide_period=0s
+run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.2 --seconds 400
+one=$(cat "$T/out")
+run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.2 --seconds 400
+two=$(cat "$T/out")
+until_field "$one" placements.0.observed_bytes $((2 << 30))
+until_field "$two" placements.0.observed_bytes $((2 << 30))
+run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.2 --seconds 400 --fail illegal-access
+culprit=$(cat "$T/out")
+run wait "$culprit"
+expect_status 1
+expect_field "$culprit" state FAILED
+expect_field "$culprit" exit_cause failed
+says "$culprit" 'CUDA error: '
+until_field "$one" exit_cause mps_fault
+until_field "$two" exit_cause mps_fault
+run wait "$one" "$two"
+expect_status 0
+for victim in "$one" "$two"; do
+    expect_field "$victim" launches 2
+    expect_field "$victim" crashes 0
+done
+
+# Both say the same, and the server was never seen to have failed: the second is a victim once, and then its own.
+fault='echo "RuntimeError: CUDA error: unspecified launch failure"; exit 1'
+run submit --parsable -- sh -c "sleep 1.2; $fault"
+later=$(cat "$T/out")
+run submit --parsable -- sh -c "sleep 0.8; $fault"
+first=$(cat "$T/out")
+run wait "$first" "$later"
+expect_field "$first" launches 1
+expect_field "$first" exit_cause failed
+expect_field "$later" launches 2
+expect_field "$later" exit_cause failed
+
+finish_node
