@@ -152,12 +152,14 @@ static int verify_spec(uint64_t job, const char *json, void *user, struct error 
     struct verification *verification = user;
     json_error_t where;
     json_t *spec = json_loads(json, JSON_REJECT_DUPLICATES, &where);
+    int rc = 0;
 
     verification->specs++;
     if (!json_is_object(spec))
-        error_set(err, EBADMSG, "the submission of job %" PRIu64 " is damaged: %s", job, where.text);
+        rc = error_set(err, EBADMSG, "the submission of job %" PRIu64 " is damaged: %s", job,
+                       spec ? "not an object" : where.text);
     json_decref(spec);
-    return spec ? 0 : -EBADMSG;
+    return rc;
 }
 
 static int verify_job(uint64_t job, const char *json, void *user, struct error *err)
@@ -165,12 +167,14 @@ static int verify_job(uint64_t job, const char *json, void *user, struct error *
     struct verification *verification = user;
     json_error_t where;
     json_t *state = json_loads(json, JSON_REJECT_DUPLICATES, &where);
+    int rc = 0;
 
     verification->jobs++;
-    if (!state)
-        error_set(err, EBADMSG, "what is stored of job %" PRIu64 " is damaged: %s", job, where.text);
+    if (!json_is_object(state))
+        rc = error_set(err, EBADMSG, "what is stored of job %" PRIu64 " is damaged: %s", job,
+                       state ? "not an object" : where.text);
     json_decref(state);
-    return state ? 0 : -EBADMSG;
+    return rc;
 }
 
 static int verify_record(uint64_t seq, const struct record *record, void *user, struct error *err)

@@ -64,6 +64,7 @@ damage "DELETE FROM record WHERE seq = 7" "record 7 is missing"
 damage "UPDATE record SET body = json_set(body, '\$.job', 999), job = 999
     WHERE seq = (SELECT min(seq) FROM record WHERE type = 'released')" "does not follow: there is no unfinished job 999"
 damage "UPDATE spec SET body = '{' WHERE job = 3" "submission of job 3 is damaged"
+damage "UPDATE spec SET body = '[]' WHERE job = 3" "submission of job 3 is damaged: not an object"
 damage "UPDATE job SET body = '' WHERE job = 4" "stored of job 4 is damaged"
 damage "UPDATE snapshot SET body = replace(body, '\"claim_source\":0', '\"claim_source\":1')" "not the state which the records lead to"
 damage "UPDATE snapshot SET body = 'x'" "is damaged: it will be passed over"

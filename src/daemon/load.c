@@ -1,0 +1,119 @@
+#include "daemon/load.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/record_json.h"
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "base/strbuf.h"
+#include "base/units.h"
+#include "core/snapshot.h"
+#include "daemon/engine.h"
+#include "daemon/keeper.h"
+#include "daemon/submission.h"
+#include "daemon/view_store.h"
+#include "store/store.h"
+
+static int take_spec(uint64_t job, const char *json, void *user)
+{
+    struct daemon *daemon = user;
+    CLEANUP(job_spec_release) struct job_spec spec;
+    CLEANUP(job_estimate_release) struct job_estimate estimate;
+    struct error err;
+
+    if (submission_from_text(json, &spec, &estimate, &err) != 0) {
+        daemon_log("the stored description of job %" PRIu64 " cannot be read: %s", job, err.text);
+        return -EBADMSG;
+    }
+    views_add(&daemon->views, job, &spec, &estimate);
+    return 0;
+}
+
+static int take_job(uint64_t job, const char *json, void *user)
+{
+    struct daemon *daemon = user;
+    struct job_view *view = views_find(&daemon->views, job);
+    struct error err;
+
+    if (view && job_view_from_text(view, json, &err) != 0) {
+        daemon_log("%s", err.text);
+        return -EBADMSG;
+    }
+    return 0;
+}
+
+static int take_record(uint64_t seq, const struct record *record, void *user)
+{
+    struct daemon *daemon = user;
+    struct error err;
+    int status = core_apply(daemon->core, record, &err);
+
+    if (status != 0) {
+        daemon_log("stored record %" PRIu64 " does not apply: %s", seq, err.text);
+        return -EBADMSG;
+    }
+    if (record->at_ns > daemon->stored_ns)
+        daemon->stored_ns = record->at_ns;
+    if (record_is_state(record->type))
+        return 0;
+    views_fold(&daemon->views, record);
+    keeper_count(daemon->keeper, 1);
+    return 0;
+}
+
+/* The core waits until the times that it has noted. A virtual node's time begins with the machine's and runs at its
+ * scale: a store from before a reboot, or of a larger scale, lies in a future that may be months away. A real node's is
+ * the wall clock, which somebody may have set back. */
+static int check_clock(const struct daemon *daemon, int64_t now_ns, struct error *err)
+{
+    int64_t ahead_ns = daemon->stored_ns - now_ns;
+
+    if (ahead_ns > 0 && nodetime_scale() != 1)
+        return error_set(err, EINVAL,
+                         "%s: its last record lies %" PRId64 " s of node time ahead: it is of another CARMA_TIME_SCALE "
+                         "or from before a reboot; give carmad another --state",
+                         daemon->config.state_directory, ahead_ns / NS_PER_SEC);
+    if (ahead_ns > NS_PER_SEC)
+        daemon_log("the clock was set back: nothing is placed for up to %" PRId64 " s, until it has caught up",
+                   ahead_ns / NS_PER_SEC);
+    return 0;
+}
+
+/* By their records, so that a setting cannot be forgotten here. */
+static bool same_config(const struct core_config *a, const struct core_config *b)
+{
+    CLEANUP(strbuf_release) struct strbuf one = {0};
+    CLEANUP(strbuf_release) struct strbuf other = {0};
+    struct error err;
+
+    return record_json_write(&(struct record){.type = RECORD_RECONFIGURED, .config = *a}, &one, &err) == 0 &&
+           record_json_write(&(struct record){.type = RECORD_RECONFIGURED, .config = *b}, &other, &err) == 0 &&
+           strcmp(one.text, other.text) == 0;
+}
+
+int load_stored(struct daemon *daemon, struct error *err)
+{
+    struct record input = {.type = RECORD_RECONFIGURED, .at_ns = nodetime_now_ns(), .config = daemon->config.core};
+    bool fresh;
+    const struct store_taker taker = {.on_spec = take_spec,
+                                      .on_job = take_job,
+                                      .on_record = take_record,
+                                      .user = daemon,
+                                      .most_ended = KEEPER_MOST_ENDED};
+    int status = store_load(daemon->store, &taker, err);
+
+    if (status == 0)
+        status = core_check(daemon->core, err);
+    if (store_last_job(daemon->store) > daemon->views.last_id)
+        daemon->views.last_id = store_last_job(daemon->store);
+    if (status == 0)
+        status = check_clock(daemon, input.at_ns, err);
+    if (status != 0)
+        return status;
+    fresh = core_gpu_count(daemon->core) == 0;
+    if (fresh || !same_config(core_configuration(daemon->core), &daemon->config.core))
+        status = engine_input(daemon->engine, &input, err);
+    return status;
+}

@@ -1,0 +1,10 @@
+/* What the store has, taken in when the daemon starts: views, then the core's state; and what has been configured anew. */
+#ifndef CARMA_DAEMON_LOAD_H
+#define CARMA_DAEMON_LOAD_H
+
+#include "daemon/daemon.h"
+
+/* Before anything else changes the core. An error names what cannot be taken in. */
+int load_stored(struct daemon *daemon, struct error *err);
+
+#endif
