@@ -1,15 +1,19 @@
-"""Usage: run.py [--tree DIR] [NAME...]: plants the faults of tests/mutants/list one by one in a copy of the tree, and
-demands that a test fails for each.
+"""Usage: run.py [--tree DIR] [--jobs N] [NAME...]: plants the faults of tests/mutants/list one by one in copies of the
+tree, N of them at once (default: as many as there are processors), and demands that a test fails for each.
 
 A fault that no test sees is a check that nobody would miss: the run fails then, as it does for a fault that cannot be
 planted (its old text is not there exactly once, or the changed tree does not compile) and for tests that fail without
-any fault. The tree is the files that git knows or would add."""
+any fault. A test that does not end, within thrice the time that it takes without a fault or half a minute, has not told
+what is wrong: that counts only for a fault of which the list says `hangs: yes`. The tree is the files that git knows or
+would add."""
 
 import argparse
+import concurrent.futures
 import contextlib
 import json
 import os
 import pathlib
+import queue
 import shutil
 import signal
 import subprocess
@@ -18,8 +22,11 @@ import tempfile
 import time
 
 KEYS = ["file", "old", "new", "tests"]
-TEST_SECONDS = 30  # a test that hangs has seen the fault
+LEAST_SECONDS = 30  # that a test is given, and
+SLOWNESS = 3  # times what it takes without a fault
+MOST_SECONDS = 600  # without a fault
 SKIPPED = 77
+RESULTS = ["caught", "survived", "hung", "unusable"]
 
 
 class Unusable(Exception):
@@ -27,7 +34,8 @@ class Unusable(Exception):
 
 
 def read_list(path):
-    """Blocks of `name:`, `file:`, `old:`, `new:`, `tests:` lines, separated by empty lines; # starts a comment line."""
+    """Blocks of `name:`, `file:`, `old:`, `new:`, `tests:` lines, and perhaps `hangs: yes`, separated by empty lines;
+    # starts a comment line."""
     mutants = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -36,6 +44,8 @@ def read_list(path):
         value = value.strip()
         if key == "name":
             mutants.append({"name": value})
+        elif mutants and (key, value) == ("hangs", "yes"):
+            mutants[-1]["hangs"] = True
         elif not colon or not mutants or key not in KEYS or key in mutants[-1]:
             raise Unusable(f"{path}:{number}: unexpected line '{line}'")
         else:
@@ -50,6 +60,16 @@ def read_list(path):
     if twice:
         raise Unusable(f"{path}: {min(twice)} is there twice")
     return mutants
+
+
+def plant(mutant, text):
+    """The text of the fault's file with the fault in it."""
+    count = text.count(mutant["old"])
+    if count != 1:
+        raise Unusable(f"its old text is in {mutant['file']} {count} times")
+    if mutant["new"] == mutant["old"]:
+        raise Unusable("its new text is its old text")
+    return text.replace(mutant["old"], mutant["new"])
 
 
 def copy_tree(tree, copy):
@@ -70,10 +90,13 @@ def meson(*args):
 
 
 class Build:
-    """One quick build of the copy, and the tests in it."""
+    """One quick build of a copy of the tree, and the tests in it."""
 
-    def __init__(self, copy):
+    def __init__(self, tree, copy):
+        copy_tree(tree, copy)
+        self.copy = copy
         self.dir = copy / "build-mutants"
+        self.seconds = {}  # that tests take without a fault
         meson("setup", "--buildtype=plain", "-Doptimization=0", str(self.dir), str(copy))
         outputs = {target["id"]: target["filename"] for target in json.loads(self.introspect("--targets"))}
         self.tests = {}
@@ -85,93 +108,129 @@ class Build:
         return meson("introspect", what, str(self.dir))
 
     def make(self, names):
-        """Builds what the tests need; returns the compiler's output where that fails."""
+        """Builds what the tests need."""
+        unknown = [name for name in names if name not in self.tests]
+        if unknown:
+            raise Unusable(f"there is no test '{unknown[0]}'")
         outputs = {os.path.relpath(output, self.dir) for name in names for output in self.tests[name]["outputs"]}
         if not outputs:
-            return None
+            return
         done = subprocess.run(["ninja", "-C", self.dir, *sorted(outputs)], capture_output=True, text=True, check=False)
-        return done.stdout + done.stderr if done.returncode else None
+        if done.returncode:
+            raise Unusable(f"the tree does not compile:\n{done.stdout}{done.stderr}")
 
-    def fails(self, name):
+    def status(self, name, seconds):
+        """A test's exit status, or None where it has not ended after so many seconds."""
         test = self.tests[name]
         # A session of its own, and no pipe: a test that fails half-way may leave children that hold on to either.
         process = subprocess.Popen(test["cmd"], cwd=test["workdir"] or self.dir, env={**os.environ, **test["env"]},
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                    start_new_session=True)
         try:
-            status = process.wait(TEST_SECONDS)
+            status = process.wait(seconds)
         except subprocess.TimeoutExpired:
             status = None
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        return status not in (0, SKIPPED)
+        return status
 
+    def measure(self, names):
+        """The tests must pass, once, without a fault."""
+        new = [name for name in names if name not in self.seconds]
+        self.make(new)
+        for name in new:
+            start = time.monotonic()
+            if self.status(name, MOST_SECONDS) not in (0, SKIPPED):
+                raise Unusable(f"without any fault, {name} fails")
+            self.seconds[name] = time.monotonic() - start
 
-def judge(mutant, copy, build):
-    """Plants the fault; returns the name of a test that fails, or None."""
-    path = copy / mutant["file"]
-    text = path.read_text(encoding="utf-8")
-    count = text.count(mutant["old"])
-    if count != 1:
-        raise Unusable(f"its old text is in {mutant['file']} {count} times")
-    path.write_text(text.replace(mutant["old"], mutant["new"]), encoding="utf-8")
-    try:
-        output = build.make(mutant["tests"])
-        if output:
-            raise Unusable(f"the changed tree does not compile:\n{output}")
+    def try_tests(self, names, may_hang):
+        """What the tests make of the fault that is there, and which of them."""
+        hanging = None
         # Twice, since a test that tells a fault by the time it costs may miss it once on a busy machine.
-        return next((name for name in 2 * mutant["tests"] if build.fails(name)), None)
-    finally:
-        path.write_text(text, encoding="utf-8")
+        for name in 2 * names:
+            if name == hanging:
+                continue
+            status = self.status(name, max(LEAST_SECONDS, SLOWNESS * self.seconds[name]))
+            if status not in (0, SKIPPED, None) or (status is None and may_hang):
+                return "caught", f"by {name}"
+            if status is None:
+                hanging = name
+        if hanging:
+            return "hung", f"in {hanging}, and there is no 'hangs: yes'"
+        return "survived", "no test of " + " ".join(names)
+
+    def judge(self, mutant):
+        """Plants the fault; returns what became of it, in a word, and more."""
+        path = self.copy / mutant["file"]
+        try:
+            text = path.read_text(encoding="utf-8")
+            changed = plant(mutant, text)
+            self.measure(mutant["tests"])
+        except (OSError, Unusable) as reason:
+            return "unusable", str(reason)
+        path.write_text(changed, encoding="utf-8")
+        try:
+            self.make(mutant["tests"])
+            return self.try_tests(mutant["tests"], mutant.get("hangs", False))
+        except Unusable as reason:
+            return "unusable", str(reason)
+        finally:
+            path.write_text(text, encoding="utf-8")
 
 
-def check_without_faults(mutants, build):
-    wanted = sorted({name for mutant in mutants for name in mutant["tests"]})
-    unknown = [name for name in wanted if name not in build.tests]
-    if unknown:
-        raise Unusable(f"there is no test '{unknown[0]}'")
-    output = build.make(wanted)
-    if output:
-        raise Unusable(f"the tree does not compile:\n{output}")
-    failing = [name for name in wanted if build.fails(name)]
-    if failing:
-        raise Unusable(f"without any fault, {', '.join(failing)} fails")
+def in_files(mutants):
+    """The faults by file, so that a build has little to compile between them; most first."""
+    files = {}
+    for mutant in mutants:
+        files.setdefault(mutant["file"], []).append(mutant)
+    return sorted(files.values(), key=len, reverse=True)
 
 
-def run(tree, chosen):
+def work(tree, copy, waiting):
+    """Takes faults until there are no more; returns what became of each, in a word."""
+    build = Build(tree, copy)
+    results = []
+    with contextlib.suppress(queue.Empty):
+        while True:
+            for mutant in waiting.get_nowait():
+                start = time.monotonic()
+                result, detail = build.judge(mutant)
+                results.append(result)
+                print(f"{mutant['name']:<34} {result:<9} {time.monotonic() - start:5.1f} s  {detail}", flush=True)
+    return results
+
+
+def run(tree, jobs, chosen):
     mutants = read_list(tree / "tests" / "mutants" / "list")
     if chosen:
         unknown = set(chosen) - {mutant["name"] for mutant in mutants}
         if unknown:
             raise Unusable(f"there is no fault '{min(unknown)}'")
         mutants = [mutant for mutant in mutants if mutant["name"] in chosen]
-    counts = {"caught": 0, "survived": 0, "unusable": 0}
-    with tempfile.TemporaryDirectory(prefix="carma-mutants.") as folder:
-        copy = pathlib.Path(folder)
-        copy_tree(tree, copy)
-        build = Build(copy)
-        check_without_faults(mutants, build)
-        for mutant in mutants:
-            start = time.monotonic()
-            try:
-                test = judge(mutant, copy, build)
-                result, detail = ("caught", f"by {test}") if test else ("survived", "no test of " + " ".join(mutant["tests"]))
-            except Unusable as reason:
-                result, detail = "unusable", str(reason)
-            counts[result] += 1
-            print(f"{mutant['name']:<34} {result:<9} {time.monotonic() - start:4.1f} s  {detail}", flush=True)
-    print(f"{len(mutants)} planted faults: " + ", ".join(f"{count} {result}" for result, count in counts.items()))
-    return 0 if mutants and counts["caught"] == len(mutants) else 1
+    waiting = queue.SimpleQueue()
+    for faults in in_files(mutants):
+        waiting.put(faults)
+    results = []
+    with tempfile.TemporaryDirectory(prefix="carma-mutants.") as folder, \
+            concurrent.futures.ThreadPoolExecutor() as pool:
+        workers = [pool.submit(work, tree, pathlib.Path(folder) / str(number), waiting)
+                   for number in range(min(jobs, waiting.qsize()))]
+        for worker in workers:
+            results += worker.result()
+    print(f"{len(mutants)} planted faults: " + ", ".join(f"{results.count(result)} {result}" for result in RESULTS))
+    return 0 if mutants and results.count("caught") == len(mutants) else 1
 
 
 def main(args):
     parser = argparse.ArgumentParser(description="Plants faults and demands that tests fail.")
     parser.add_argument("--tree", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="faults at once")
     parser.add_argument("name", nargs="*", help="only these faults")
     options = parser.parse_args(args)
     try:
-        return run(options.tree, options.name)
+        return run(options.tree, options.jobs, options.name)
     except Unusable as reason:
         print(f"tests/mutants: {reason}", file=sys.stderr)
         return 1
