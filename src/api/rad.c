@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/job_signal.h"
 #include "api/lines.h"
 #include "api/words.h"
 #include "base/memory.h"
@@ -126,6 +127,32 @@ static int set_share(struct rad *rad, const char *value)
     return 0;
 }
 
+static int set_time(struct rad *rad, const char *value)
+{
+    struct error inner;
+
+    if (job_time_parse(value, &rad->spec->time_limit_ns, &inner))
+        return lines_error(&rad->lines, rad->err, "time: %s", inner.text);
+    return 0;
+}
+
+static int set_signal(struct rad *rad, const char *value)
+{
+    struct error inner;
+
+    if (job_signal_parse(value, &rad->spec->signal, &rad->spec->signal_before_ns, &inner))
+        return lines_error(&rad->lines, rad->err, "signal: %s", inner.text);
+    return 0;
+}
+
+static int set_requeue(struct rad *rad, const char *value)
+{
+    if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
+        return lines_error(&rad->lines, rad->err, "requeue '%.40s': write yes or no", value);
+    rad->spec->requeue = strcmp(value, "yes") == 0;
+    return 0;
+}
+
 static int set_policy(struct rad *rad, const char *value)
 {
     if (strcmp(value, "exclusive") != 0 && strcmp(value, "collocation") != 0)
@@ -141,6 +168,7 @@ static const struct {
     {"model", set_model},           {"capture", set_capture}, {"batch_size", set_batch_size},
     {"optimizer", set_optimizer},   {"precision", set_precision}, {"policy", set_policy},
     {"gpus", set_gpus},             {"gpu_memory", set_gpu_memory}, {"share", set_share},
+    {"time", set_time},             {"signal", set_signal},   {"requeue", set_requeue},
 };
 
 enum { KEY_NONE = -1, KEY_UNKNOWN = -2 };
@@ -219,7 +247,7 @@ static int parse_keyed(struct rad *rad)
         if (key == KEY_UNKNOWN)
             return lines_error(&rad->lines, rad->err,
                                "unknown key '%.*s': write model, capture, batch_size, optimizer, precision, policy, "
-                               "share, gpus or gpu_memory",
+                               "share, time, signal, requeue, gpus or gpu_memory",
                                (int)strcspn(line, ":") < 40 ? (int)strcspn(line, ":") : 40, line);
         if (key >= 0) {
             if (seen[key])

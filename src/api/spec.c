@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/job_signal.h"
 #include "base/memory.h"
 #include "base/share.h"
+#include "base/units.h"
 #include "core/record.h"
 #include "estimate/program/lower.h"
 
@@ -49,6 +51,10 @@ static const struct member {
     {"share", TEXT, offsetof(struct job_spec, share), LINE, 0, MAX_SHORT_TEXT},
     {"exclusive", BOOL, offsetof(struct job_spec, exclusive), 0, 0, 0},
     {"held", BOOL, offsetof(struct job_spec, held), 0, 0, 0},
+    {"time_limit_ns", I64, offsetof(struct job_spec, time_limit_ns), 0, 1, SPEC_MAX_TIME_NS},
+    {"signal", U32, offsetof(struct job_spec, signal), 0, 0, JOB_SIGNAL_MAX},
+    {"signal_before_ns", I64, offsetof(struct job_spec, signal_before_ns), 0, 1, SPEC_MAX_TIME_NS},
+    {"requeue", BOOL, offsetof(struct job_spec, requeue), 0, 0, 0},
     {"policy_word", TEXT, offsetof(struct job_spec, policy_word), LINE, 0, MAX_SHORT_TEXT},
     {"summary_name", TEXT, offsetof(struct job_spec, summary_name), LINE, 0, PATH_MAX - 1},
     {"summary", TEXT, offsetof(struct job_spec, summary), 0, 0, SPEC_MAX_SUMMARY},
@@ -83,7 +89,7 @@ void spec_strings_release(struct spec_strings *strings)
 void job_spec_init(struct job_spec *spec)
 {
     *spec = (struct job_spec){.gpus = 1, .gpu_memory_bytes = -1, .max_slowdown_permille = -1, .mps_threads_percent = -1,
-                               .mps_memory_limit_bytes = -1, .batch_size = -1};
+                               .mps_memory_limit_bytes = -1, .time_limit_ns = -1, .signal_before_ns = -1, .batch_size = -1};
     for (size_t i = 0; i < SPEC_RECORDED_COUNT; i++)
         spec->recorded_bytes[i] = -1;
 }
@@ -222,6 +228,26 @@ static int check_share(const struct job_spec *spec, struct error *err)
     return 0;
 }
 
+static int check_time(const struct job_spec *spec, struct error *err)
+{
+    char before[UNITS_TEXT], limit[UNITS_TEXT], name[JOB_SIGNAL_TEXT];
+
+    if ((spec->signal != 0) != (spec->signal_before_ns > 0))
+        return error_set(err, EINVAL, "signal and signal_before_ns belong together: say both or neither");
+    if (!spec->signal)
+        return 0;
+    if (!job_signal_can_be_caught(spec->signal))
+        return error_set(err, EINVAL, "signal %s cannot be caught: choose one that can, such as USR1",
+                         job_signal_name(spec->signal, name));
+    if (spec->time_limit_ns < 0)
+        return error_set(err, EINVAL, "a signal before the time limit needs one: say --time, or leave --signal out");
+    if (spec->signal_before_ns >= spec->time_limit_ns)
+        return error_set(err, EINVAL, "a signal %s before a time limit of %s would come before the job begins: lengthen --time or "
+                         "shorten --signal",
+                         format_duration(spec->signal_before_ns, before), format_duration(spec->time_limit_ns, limit));
+    return 0;
+}
+
 int job_spec_check(const struct job_spec *spec, struct error *err)
 {
     int rc;
@@ -229,7 +255,8 @@ int job_spec_check(const struct job_spec *spec, struct error *err)
     for (size_t i = 0; i < array_size(members); i++)
         if ((rc = check_member(&members[i], spec, err)))
             return rc;
-    if ((rc = check_packed(spec, err)) || (rc = check_training(spec, err)) || (rc = check_share(spec, err)))
+    if ((rc = check_packed(spec, err)) || (rc = check_training(spec, err)) || (rc = check_share(spec, err)) ||
+        (rc = check_time(spec, err)))
         return rc;
     if (!*spec->command.items[0])
         return error_set(err, EINVAL, "command is empty: say what to run");

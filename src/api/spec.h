@@ -33,6 +33,10 @@ struct job_spec {
     char *share;                 /* "streams" or "mps": the only way in which it may share GPUs; NULL = any */
     bool exclusive;
     bool held;
+    int64_t time_limit_ns;       /* of each launch, of node time; -1 = none */
+    uint32_t signal;             /* number; its processes get it before the time limit; 0 = none */
+    int64_t signal_before_ns;    /* so long before; -1 = no signal */
+    bool requeue;                /* tried again after its time limit, a lost shepherd, a reboot */
     char *policy_word;           /* as written in a positional .rad file; kept, not enforced; may be NULL */
     char *summary_name;          /* file name of the model summary, or NULL */
     char *summary;               /* its contents, or NULL */
@@ -65,6 +69,7 @@ void spec_strings_release(struct spec_strings *strings);
 #define SPEC_MAX_CAPTURE (8 << 20)   /* bytes */
 #define SPEC_MAX_PACKED (8 << 20)    /* bytes of all its texts together */
 #define SPEC_MAX_SLOWDOWN 1000000    /* permille */
+#define SPEC_MAX_TIME_NS (3650 * INT64_C(86400000000000)) /* ten years */
 #define SPEC_MAX_GPU_MEMORY (INT64_C(1) << 50)
 
 #endif

@@ -114,6 +114,12 @@ int submit_complete(struct job_spec *spec, const char *default_name, const struc
         spec->mps_threads_percent = options->mps_threads_percent;
     if (options->mps_memory_limit_bytes >= 0)
         spec->mps_memory_limit_bytes = options->mps_memory_limit_bytes;
+    if (options->time_limit_ns >= 0)
+        spec->time_limit_ns = options->time_limit_ns;
+    if (options->signal) {
+        spec->signal = options->signal;
+        spec->signal_before_ns = options->signal_before_ns;
+    }
     if (options->batch_size >= 0)
         spec->batch_size = options->batch_size;
     if (options->optimizer)
@@ -124,6 +130,7 @@ int submit_complete(struct job_spec *spec, const char *default_name, const struc
         replace(&spec->share, xstrdup(options->share));
     spec->exclusive |= options->exclusive;
     spec->held |= options->hold;
+    spec->requeue |= options->requeue;
     return job_spec_check(spec, err);
 }
 

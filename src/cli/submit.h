@@ -26,9 +26,13 @@ struct submit_options {
     int64_t max_slowdown_permille;
     int64_t mps_threads_percent;
     int64_t mps_memory_limit_bytes;
+    int64_t time_limit_ns;
+    uint32_t signal;
+    int64_t signal_before_ns;
     int64_t batch_size;
     bool exclusive;
     bool hold;
+    bool requeue;
 };
 
 extern const struct submit_options submit_options_none;

@@ -120,9 +120,16 @@ static void overlay(struct submit_options *under, const struct submit_options *o
         under->mps_threads_percent = over->mps_threads_percent;
     if (over->mps_memory_limit_bytes >= 0)
         under->mps_memory_limit_bytes = over->mps_memory_limit_bytes;
+    if (over->time_limit_ns >= 0)
+        under->time_limit_ns = over->time_limit_ns;
+    if (over->signal) {
+        under->signal = over->signal;
+        under->signal_before_ns = over->signal_before_ns;
+    }
     under->batch_size = over->batch_size >= 0 ? over->batch_size : under->batch_size;
     under->exclusive |= over->exclusive;
     under->hold |= over->hold;
+    under->requeue |= over->requeue;
 }
 
 static int from_script(struct job_spec *spec, const char *path, const char *text, size_t length,

@@ -1,6 +1,7 @@
 /* The options of `carma submit`, on its command line and in the #CARMA lines of a script. */
 #include <stdlib.h>
 
+#include "api/job_signal.h"
 #include "base/memory.h"
 #include "base/share.h"
 #include "base/units.h"
@@ -14,7 +15,7 @@
 
 const struct submit_options submit_options_none = {
     .gpu_memory_bytes = -1, .max_slowdown_permille = -1, .mps_threads_percent = -1, .mps_memory_limit_bytes = -1,
-    .batch_size = -1};
+    .time_limit_ns = -1, .signal_before_ns = -1, .batch_size = -1};
 
 enum {
     KEY_GPU_MEMORY = 0x200,
@@ -23,6 +24,8 @@ enum {
     KEY_MPS_THREADS,
     KEY_MPS_MEMORY_LIMIT,
     KEY_SHARE,
+    KEY_SIGNAL,
+    KEY_REQUEUE,
     KEY_CONDA,
     KEY_SUMMARY,
     KEY_CAPTURE,
@@ -43,6 +46,9 @@ static const struct argp_option options[] = {
     {"mps-memory-limit", KEY_MPS_MEMORY_LIMIT, "SIZE", 0,
      "under MPS: GPU memory beyond which the driver gives it no more (default: any)", 1},
     {"share", KEY_SHARE, "WAY", 0, "share GPUs only by streams or only by mps (default: as they are configured)", 1},
+    {"time", 't', "LIMIT", 0, "end it after so long, e.g. 90 (minutes), 12:00:00, 2-12 (days-hours) (default: never)", 1},
+    {"signal", KEY_SIGNAL, "SIG[@SECONDS]", 0, "send it this so long before its time limit, e.g. USR1@120 (default: 60)", 1},
+    {"requeue", KEY_REQUEUE, NULL, 0, "start it again after its time limit, or when it was lost with the machine", 1},
     {"hold", 'H', NULL, 0, "do not start it before carma release", 1},
     {"chdir", 'D', "DIR", 0, "directory to run in (default: this one)", 2},
     {"output", 'o', "FILE", 0, "its standard output; %j is the job's id (default: carma-%j.out)", 2},
@@ -151,6 +157,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_SHARE:
         wanted->share = arg;
         return take_share(arg, state);
+    case 't':
+        return job_time_parse(arg, &wanted->time_limit_ns, &err) ? cli_bad_usage(state, "--time: %s", err.text) : 0;
+    case KEY_SIGNAL:
+        return job_signal_parse(arg, &wanted->signal, &wanted->signal_before_ns, &err)
+                   ? cli_bad_usage(state, "--signal: %s", err.text)
+                   : 0;
+    case KEY_REQUEUE:
+        wanted->requeue = true;
+        return 0;
     case 'H':
         wanted->hold = true;
         return 0;

@@ -158,6 +158,13 @@ static int apply_reconfigured(struct core *core, const struct core_config *confi
     return 0;
 }
 
+/* A signal comes before the limit that it warns of. */
+static bool is_time_limit(const struct record_submitted *wants)
+{
+    return wants->time_limit_ns >= 0 && wants->signal_before_ns >= 0 &&
+           (wants->signal ? wants->signal_before_ns < wants->time_limit_ns : wants->signal_before_ns == 0);
+}
+
 int core_add_job(struct core *core, const struct record *record, struct job **added, struct error *err)
 {
     const struct record_submitted *wants = &record->submitted;
@@ -165,7 +172,7 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
 
     if (record->job == 0 || wants->gpus == 0 || wants->gpus > RECORD_MAX_GPUS || wants->claim_bytes < -1 ||
         !is_reading(wants->smact_permille) || !is_slowdown(wants->max_slowdown_permille) ||
-        wants->claim_source >= CLAIM_LEARNED || wants->share > SHARE_MPS ||
+        wants->claim_source >= CLAIM_LEARNED || wants->share > SHARE_MPS || !is_time_limit(wants) ||
         !memchr(wants->workload, '\0', sizeof wants->workload))
         return error_set(err, EINVAL, "job %" PRIu64 " asks for something that does not exist", record->job);
     if (find(core, record->job))

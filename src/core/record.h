@@ -103,6 +103,10 @@ struct record_submitted {
     uint32_t share;       /* enum share_mode: SHARE_ANY, or the only way in which it may share */
     bool exclusive;       /* alone on its GPUs until it ends */
     bool held;
+    int64_t time_limit_ns;    /* of each launch, of node time; 0: none */
+    uint32_t signal;          /* its processes get this before the limit; 0: none */
+    int64_t signal_before_ns; /* so long before */
+    bool requeue;             /* tried again after its time limit, a lost shepherd, a reboot */
     char workload[RECORD_WORKLOAD_SIZE];
 };
 

@@ -102,7 +102,11 @@ static void set_wants(const struct config *config, const struct job_spec *spec, 
                                            spec->max_slowdown_permille < 0 ? 0 : (int32_t)spec->max_slowdown_permille,
                                        .share = spec->share ? share_mode_find(spec->share) : SHARE_ANY,
                                        .exclusive = spec->exclusive,
-                                       .held = spec->held};
+                                       .held = spec->held,
+                                       .time_limit_ns = spec->time_limit_ns < 0 ? 0 : spec->time_limit_ns,
+                                       .signal = spec->signal,
+                                       .signal_before_ns = spec->signal_before_ns < 0 ? 0 : spec->signal_before_ns,
+                                       .requeue = spec->requeue};
     set_claim(config, spec, estimate, wants);
     set_workload(spec, uid, wants->workload);
 }

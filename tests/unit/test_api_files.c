@@ -101,6 +101,22 @@ static void test_keyed_training(void **state)
     refuse("./a\noptimizer: adam\noptimizer: sgd\n", "j.rad:3: optimizer is already given on line 2: remove one");
 }
 
+/* When it is to end, and what then. */
+static void test_keyed_time(void **state)
+{
+    struct job_spec spec = parse("python train.py\ntime: 12:00:00\nsignal: USR1@120 # to checkpoint\nrequeue: yes\n");
+
+    assert_true(spec.time_limit_ns == 43200 * NS_PER_SEC && spec.signal_before_ns == 120 * NS_PER_SEC);
+    assert_int_equal(spec.signal, 10);
+    assert_true(spec.requeue);
+    job_spec_release(&spec);
+    refuse("./a\ntime: soon\n",
+           "j.rad:2: time: 'soon' is not a time: write it like 30 (minutes), 1:30:00, 2-12 or 90s");
+    refuse("./a\nsignal: USR3\n",
+           "j.rad:2: signal: there is no signal 'USR3': write a name such as USR1, or a number");
+    refuse("./a\nrequeue: maybe\n", "j.rad:2: requeue 'maybe': write yes or no");
+}
+
 static void test_positional(void **state)
 {
     struct job_spec spec = parse("# a comment\n" POSITIONAL "2\n11760\n40000\n5379.029213\n16000");
@@ -145,7 +161,7 @@ static void test_bad_keyed(void **state)
     refuse("./a\ngpu_memory: 2000T\n", "j.rad:2: gpu_memory '2000T' is out of range: more than 0, at most 1024T");
     refuse("./a\nbatchsize: 4\n",
            "j.rad:2: unknown key 'batchsize': write model, capture, batch_size, optimizer, precision, "
-           "policy, share, gpus or gpu_memory");
+           "policy, share, time, signal, requeue, gpus or gpu_memory");
     refuse("./a\ngpus: 1\n\ngpus: 1\n", "j.rad:4: gpus is already given on line 2: remove one");
     refuse("gpus: 1\n./a\n./b\n", "j.rad:3: a second command line: join them with && or remove one");
     refuse("gpus: 1\nconda activate\n./a\n",
@@ -264,6 +280,7 @@ int main(void)
         cmocka_unit_test(test_keyed),           cmocka_unit_test(test_positional),  cmocka_unit_test(test_bad_keyed),
         cmocka_unit_test(test_bad_positional),  cmocka_unit_test(test_hostile_rad), cmocka_unit_test(test_directives),
         cmocka_unit_test(test_many_directives), cmocka_unit_test(test_keyed_training),
+        cmocka_unit_test(test_keyed_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,6 +57,10 @@ static void fill(struct job_spec *spec)
     spec->share = xstrdup("streams");
     spec->exclusive = true;
     spec->held = true;
+    spec->time_limit_ns = 5400 * NS_PER_SEC;
+    spec->signal = 10;
+    spec->signal_before_ns = 120 * NS_PER_SEC;
+    spec->requeue = true;
     spec->policy_word = xstrdup("exclusive");
     spec->summary_name = xstrdup("resnet.txt");
     spec->summary = xstrdup("Layer (type)\n");
@@ -116,7 +120,8 @@ static void test_defaults(void **state)
     assert_int_equal(spec.gpus, 1);
     assert_true(spec.gpu_memory_bytes == -1 && spec.max_slowdown_permille == -1 && spec.mps_threads_percent == -1 &&
                 spec.mps_memory_limit_bytes == -1 && spec.batch_size == -1 && spec.recorded_bytes[SPEC_MEASURED] == -1);
-    assert_false(spec.exclusive || spec.held);
+    assert_true(spec.time_limit_ns == -1 && spec.signal == 0 && spec.signal_before_ns == -1);
+    assert_false(spec.exclusive || spec.held || spec.requeue);
     assert_null(spec.error);
     assert_null(spec.share);
     assert_null(spec.summary);
@@ -162,6 +167,17 @@ static void test_refused(void **state)
     refuse("{" MINIMAL ",\"share\":\"mps\",\"exclusive\":true}", 
            "an exclusive job shares no GPU: leave exclusive or share mps out");
     refuse("{" MINIMAL ",\"max_slowdown_permille\":999}", "max_slowdown_permille 999 is out of range: 1000 to 1000000");
+    refuse("{" MINIMAL ",\"time_limit_ns\":0}", "time_limit_ns 0 is out of range: 1 to 315360000000000000");
+    refuse("{" MINIMAL ",\"signal\":65}", "signal 65 is out of range: 0 to 64");
+    refuse("{" MINIMAL ",\"signal\":10}", "signal and signal_before_ns belong together: say both or neither");
+    refuse("{" MINIMAL ",\"signal_before_ns\":10}", "signal and signal_before_ns belong together: say both or neither");
+    refuse("{" MINIMAL ",\"signal\":9,\"signal_before_ns\":1}",
+           "signal KILL cannot be caught: choose one that can, such as USR1");
+    refuse("{" MINIMAL ",\"signal\":10,\"signal_before_ns\":60000000000}",
+           "a signal before the time limit needs one: say --time, or leave --signal out");
+    refuse("{" MINIMAL ",\"signal\":10,\"signal_before_ns\":60000000000,\"time_limit_ns\":60000000000}",
+           "a signal 1:00 before a time limit of 1:00 would come before the job begins: lengthen --time or shorten "
+           "--signal");
     refuse("{" MINIMAL ",\"batch_size\":0}", "batch_size 0 is out of range: 1 to 1099511627776");
     refuse("{" MINIMAL ",\"precision\":\"fp8\"}", "precision 'fp8' is not known: fp32, tf32 or amp");
     refuse("{" MINIMAL ",\"optimizer\":\"lion\"}",

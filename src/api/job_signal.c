@@ -1,0 +1,98 @@
+#include "api/job_signal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "api/spec.h"
+#include "base/memory.h"
+#include "base/units.h"
+
+#define DEFAULT_BEFORE_NS (60 * NS_PER_SEC) /* as Slurm has it */
+
+static int check_range(const char *text, int64_t ns, struct error *err)
+{
+    if (ns <= 0 || ns > SPEC_MAX_TIME_NS)
+        return error_set(err, EINVAL, "'%.40s' is out of range: more than 0, at most ten years", text);
+    return 0;
+}
+
+int job_time_parse(const char *text, int64_t *limit_ns, struct error *err)
+{
+    int64_t ns = 0;
+    int rc = parse_duration(text, &ns, err);
+
+    if (rc == 0)
+        rc = check_range(text, ns, err);
+    if (rc == 0)
+        *limit_ns = ns;
+    return rc;
+}
+
+bool job_signal_can_be_caught(uint32_t signal)
+{
+    return signal >= 1 && signal <= JOB_SIGNAL_MAX && signal != SIGKILL && signal != SIGSTOP;
+}
+
+const char *job_signal_name(uint32_t signal, char text[static JOB_SIGNAL_TEXT])
+{
+    const char *name = signal <= JOB_SIGNAL_MAX ? sigabbrev_np((int)signal) : NULL;
+
+    if (name)
+        snprintf(text, JOB_SIGNAL_TEXT, "%s", name);
+    else
+        snprintf(text, JOB_SIGNAL_TEXT, "%" PRIu32, signal);
+    return text;
+}
+
+/* 0: there is none such. */
+static uint32_t find_signal(const char *text)
+{
+    const char *bare = strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
+    int64_t number;
+
+    if (parse_integer(text, 1, JOB_SIGNAL_MAX, &number, NULL) == 0)
+        return (uint32_t)number;
+    for (int signal = 1; signal <= JOB_SIGNAL_MAX; signal++) {
+        const char *name = sigabbrev_np(signal);
+        if (name && strcasecmp(name, bare) == 0)
+            return (uint32_t)signal;
+    }
+    return 0;
+}
+
+static int parse_before(const char *text, int64_t *before_ns, struct error *err)
+{
+    int64_t seconds;
+
+    if (parse_integer(text, 0, SPEC_MAX_TIME_NS / NS_PER_SEC, &seconds, NULL) == 0)
+        *before_ns = seconds * NS_PER_SEC;
+    else if (parse_duration(text, before_ns, NULL))
+        return error_set(err, EINVAL, "'%.40s' is no time before the limit: write seconds, or a number with a unit such as 5m",
+                         text);
+    return check_range(text, *before_ns, err);
+}
+
+int job_signal_parse(const char *text, uint32_t *signal, int64_t *before_ns, struct error *err)
+{
+    const char *at = strchr(text, '@');
+    CLEANUP(free_ptr) char *name = xstrndup(text, at ? (size_t)(at - text) : strlen(text));
+    uint32_t found = find_signal(name);
+    int64_t before = DEFAULT_BEFORE_NS;
+    int rc = 0;
+
+    if (!found)
+        return error_set(err, EINVAL, "there is no signal '%.40s': write a name such as USR1, or a number", name);
+    if (!job_signal_can_be_caught(found))
+        return error_set(err, EINVAL, "signal '%.40s' cannot be caught: choose one that can, such as USR1", name);
+    if (at)
+        rc = parse_before(at + 1, &before, err);
+    if (rc == 0) {
+        *signal = found;
+        *before_ns = before;
+    }
+    return rc;
+}

@@ -1,0 +1,102 @@
+/* Time limits and the signal before one, as people write them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <signal.h>
+
+#include "api/job_signal.h"
+#include "base/units.h"
+
+static void takes_signal(const char *text, uint32_t signal, int64_t seconds)
+{
+    uint32_t got = 0;
+    int64_t before_ns = 0;
+    struct error err;
+
+    if (job_signal_parse(text, &got, &before_ns, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(got, signal);
+    assert_true(before_ns == seconds * NS_PER_SEC);
+}
+
+static void refuses_signal(const char *text, const char *expected)
+{
+    uint32_t signal = 77;
+    int64_t before_ns = 77;
+    struct error err;
+
+    assert_int_equal(job_signal_parse(text, &signal, &before_ns, &err), -EINVAL);
+    assert_string_equal(err.text, expected);
+    assert_true(signal == 77 && before_ns == 77);
+}
+
+static void test_signals(void **state)
+{
+    takes_signal("USR1@120", SIGUSR1, 120);
+    takes_signal("SIGTERM@5m", SIGTERM, 300);
+    takes_signal("usr2@1:30", SIGUSR2, 90);
+    takes_signal("12", 12, 60); /* as with Slurm, a minute */
+    takes_signal("64@1", 64, 1);
+    refuses_signal("USR3@60", "there is no signal 'USR3': write a name such as USR1, or a number");
+    refuses_signal("@60", "there is no signal '': write a name such as USR1, or a number");
+    refuses_signal("65@60", "there is no signal '65': write a name such as USR1, or a number");
+    refuses_signal("KILL@60", "signal 'KILL' cannot be caught: choose one that can, such as USR1");
+    refuses_signal("19", "signal '19' cannot be caught: choose one that can, such as USR1");
+    refuses_signal("USR1@soon",
+                   "'soon' is no time before the limit: write seconds, or a number with a unit such as 5m");
+    refuses_signal("USR1@", "'' is no time before the limit: write seconds, or a number with a unit such as 5m");
+    refuses_signal("USR1@0", "'0' is out of range: more than 0, at most ten years");
+}
+
+static void test_names(void **state)
+{
+    char text[JOB_SIGNAL_TEXT];
+
+    assert_string_equal(job_signal_name(SIGUSR1, text), "USR1");
+    assert_string_equal(job_signal_name(50, text), "50");
+    assert_string_equal(job_signal_name(4000000000, text), "4000000000");
+    assert_false(job_signal_can_be_caught(0) || job_signal_can_be_caught(SIGKILL) || job_signal_can_be_caught(65));
+    assert_true(job_signal_can_be_caught(SIGTERM));
+}
+
+static void takes_time(const char *text, int64_t seconds)
+{
+    int64_t limit_ns = 0;
+    struct error err;
+
+    if (job_time_parse(text, &limit_ns, &err))
+        fail_msg("%s", err.text);
+    assert_true(limit_ns == seconds * NS_PER_SEC);
+}
+
+static void test_times(void **state)
+{
+    int64_t limit_ns = 77;
+    struct error err;
+
+    takes_time("90", 5400);
+    takes_time("1:30", 90);
+    takes_time("12:00:00", 43200);
+    takes_time("2-12", 216000);
+    takes_time("90s", 90);
+    assert_int_equal(job_time_parse("0", &limit_ns, &err), -EINVAL);
+    assert_string_equal(err.text, "'0' is out of range: more than 0, at most ten years");
+    assert_int_equal(job_time_parse("3651d", &limit_ns, &err), -EINVAL);
+    assert_int_equal(job_time_parse("tomorrow", &limit_ns, &err), -EINVAL);
+    assert_true(limit_ns == 77);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_times),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
