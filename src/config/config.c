@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include "base/address.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
@@ -28,7 +29,9 @@ enum key_kind {
     PATH,   /* absolute */
     FOREIGN, /* the same; empty: not set */
     LIBRARY, /* absolute, or a bare name that the loader looks up; empty: not set */
-    PROFILE  /* absolute, or the name of a built-in machine profile; empty: not set */
+    PROFILE, /* absolute, or the name of a built-in machine profile; empty: not set */
+    ADDRESS, /* of TCP; empty: not set */
+    GROUP    /* a name; empty: not set */
 };
 
 static const char *const memory_views[] = {"monitor", "reserve", NULL};
@@ -128,6 +131,12 @@ static const struct key {
     {"state_directory", PATH, offsetof(struct config, state_directory), 0, 4000, NULL,
      "where the daemon keeps its store"},
     {"socket", PATH, offsetof(struct config, socket), 0, MAX_SOCKET, NULL, "where the daemon listens"},
+    {"listen", ADDRESS, offsetof(struct config, listen), 0, 60, NULL,
+     "where the daemon listens for TCP too, for who shows the token (none: nowhere)"},
+    {"token_file", FOREIGN, offsetof(struct config, token_file), 0, 4000, NULL,
+     "the file of mode 0600 with the token; who shows it acts as the file's owner"},
+    {"admin_group", GROUP, offsetof(struct config, admin_group), 0, 32, NULL,
+     "whose members may hold, release and cancel everybody's jobs (none: only root and who runs carmad)"},
 };
 
 static void *key_at(const struct config *config, const struct key *key)
@@ -174,6 +183,9 @@ void config_release(struct config *config)
     free(config->mps_pipe_directory);
     free(config->state_directory);
     free(config->socket);
+    free(config->listen);
+    free(config->token_file);
+    free(config->admin_group);
     *config = (struct config){0};
 }
 
@@ -242,6 +254,12 @@ static void describe_allowed(const struct key *key, struct strbuf *out)
         break;
     case PROFILE:
         strbuf_puts(out, "an absolute path or the name of a built-in machine profile");
+        break;
+    case ADDRESS:
+        strbuf_puts(out, "an IP address and a port, as 127.0.0.1:8471 or [::1]:8471");
+        break;
+    case GROUP:
+        strbuf_printf(out, "the name of a group, at most %" PRId64 " bytes", key->high);
         break;
     default:
         strbuf_printf(out, "%s to %s", number_text(key, key->low, low), number_text(key, key->high, high));
@@ -345,6 +363,17 @@ static bool is_name(const struct key *key, const char *value)
     return key->kind == LIBRARY && !strchr(value, '/');
 }
 
+static bool is_allowed_text(const struct key *key, const char *value)
+{
+    struct address address;
+
+    if (strlen(value) > (size_t)key->high)
+        return false;
+    if (key->kind == ADDRESS)
+        return !*value || address_parse(value, &address) == 0;
+    return key->kind == GROUP || *value == '/' || is_name(key, value);
+}
+
 static int set_key(struct config *config, const struct key *key, const char *value)
 {
     void *at = key_at(config, key);
@@ -370,7 +399,9 @@ static int set_key(struct config *config, const struct key *key, const char *val
     case FOREIGN:
     case LIBRARY:
     case PROFILE:
-        if (strlen(value) > (size_t)key->high || (*value != '/' && !is_name(key, value)))
+    case ADDRESS:
+    case GROUP:
+        if (!is_allowed_text(key, value))
             return -EINVAL;
         free_ptr(at);
         *(char **)at = *value ? xstrdup(value) : NULL;
@@ -426,6 +457,9 @@ int config_check(const struct config *config, struct error *err)
     if (strlen(config->socket) > MAX_SOCKET) /* a default made of environment variables was not checked yet */
         return error_set(err, EINVAL, "socket '%.200s' is too long: at most %zu bytes; set `socket` to a shorter path",
                          config->socket, MAX_SOCKET);
+    if (config->listen && !config->token_file)
+        return error_set(err, EINVAL, "listen '%s' needs a token: set `token_file` to a file of mode 0600 that holds one",
+                         config->listen);
     return 0;
 }
 
@@ -464,6 +498,8 @@ static const char *value_text(const struct config *config, const struct key *key
     case FOREIGN:
     case LIBRARY:
     case PROFILE:
+    case ADDRESS:
+    case GROUP:
         return *(char *const *)at ? *(char *const *)at : "none";
     case SHARE:
     case RATIO:

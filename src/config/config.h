@@ -47,6 +47,9 @@ struct config {
     int64_t mps_memory_limit_bytes; /* pinned device memory, the same; 0: not limited */
     char *state_directory;    /* owned */
     char *socket;             /* owned */
+    char *listen;             /* owned; an address of base/address.h; NULL: TCP is not listened on */
+    char *token_file;         /* owned; base/token.h; there where `listen` is */
+    char *admin_group;        /* owned; NULL: none */
 };
 
 void config_init_default(struct config *config);
@@ -71,8 +74,8 @@ int config_set(struct config *config, const char *key, const char *value, struct
 /* `key=value`, as --set has it. */
 int config_set_pair(struct config *config, const char *pair, struct error *err);
 
-/* What no single key can show: that the window holds a sample, that a default socket path is not too long. Call once
- * all is read. */
+/* What no single key can show: that the window holds a sample, that a default socket path is not too long,
+ * that who listens for TCP has a token. Call once all is read. */
 int config_check(const struct config *config, struct error *err);
 
 /* How the GPU with carma's number and that UUID is to be shared. */

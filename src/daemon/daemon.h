@@ -15,6 +15,7 @@
 #include "daemon/view.h"
 #include "estimate/profile.h"
 
+struct access;
 struct engine;
 struct keeper;
 struct node;
@@ -33,6 +34,7 @@ struct daemon {
     struct store *store;
     struct engine *engine;
     struct keeper *keeper;
+    struct access *access;
     struct node *node;
     struct runs *runs;
     struct sharing *sharing;

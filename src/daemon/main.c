@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/usage.h"
+#include "daemon/access.h"
 #include "daemon/daemon.h"
 #include "daemon/engine.h"
 #include "daemon/keeper.h"
@@ -149,6 +150,7 @@ static int start(struct daemon *daemon, struct error *err)
         return status;
     daemon->engine = engine_new(daemon);
     daemon->keeper = keeper_new(daemon);
+    daemon->access = access_new(daemon);
     daemon->node = node_new(daemon);
     daemon->sharing = sharing_new(daemon);
     status = runs_new(daemon, &daemon->runs, err);
@@ -173,6 +175,7 @@ static void stop(struct daemon *daemon)
     if (daemon->store)
         store_close(daemon->store); /* answers who waits for it */
     http_server_free(daemon->http);
+    access_free(daemon->access);
     runs_free(daemon->runs);
     sharing_free(daemon->sharing);
     node_free(daemon->node);

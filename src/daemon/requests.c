@@ -9,52 +9,15 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "core/ledger.h"
+#include "daemon/access.h"
+#include "daemon/actions.h"
 #include "daemon/ending.h"
 #include "daemon/engine.h"
 #include "daemon/node.h"
 #include "daemon/runs.h"
 #include "daemon/stats.h"
-#include "daemon/submission.h"
 
 #define API_PREFIX "/v1/"
-
-/* An answer that waits until what it says is stored. */
-struct pending_answer {
-    struct http_request *request;
-    int status;
-    json_t *body;
-    const char *otherwise; /* what becomes of the request when it cannot be stored now */
-};
-
-static void on_stored(int status, const char *error, void *user)
-{
-    struct pending_answer *answer = user;
-
-    if (status == 0) {
-        http_reply(answer->request, answer->status, answer->body);
-    } else {
-        json_decref(answer->body);
-        http_reply_error(answer->request, 503, "cannot store it now: %s; %s", error, answer->otherwise);
-    }
-    free(answer);
-}
-
-static void reply_once_stored(struct daemon *daemon, struct http_request *request, int status, json_t *body,
-                              const char *otherwise)
-{
-    struct pending_answer *answer = xmalloc(sizeof *answer);
-
-    *answer = (struct pending_answer){
-        .request = request, .status = status, .body = body, .otherwise = otherwise};
-    engine_on_stored(daemon->engine, on_stored, answer);
-}
-
-/* ---- Reading ---- */
-
-static bool may_act_for(uid_t uid, uid_t owner)
-{
-    return uid == owner || uid == 0 || uid == geteuid();
-}
 
 static void get_status(struct daemon *daemon, struct http_request *request)
 {
@@ -92,7 +55,8 @@ static void get_jobs(struct daemon *daemon, struct http_request *request)
     jobs = json_array();
     for (const struct job_view *view = daemon->views.jobs; view; view = view->hh.next)
         if (view->state < JOB_STATE_COUNT && (all || !job_state_ended(view->state)))
-            json_array_append_new(jobs, job_view_to_json(view, daemon->core, now_ns, false));
+            json_array_append_new(jobs, job_view_to_json(view, daemon->core, now_ns,
+                                                         access_view_of(request->uid, view->wants.uid), false));
     http_reply(request, 200, json_pack("{s:I, s:o}", "now_ns", (json_int_t)now_ns, "jobs", jobs));
 }
 
@@ -108,16 +72,13 @@ static void get_stats(struct daemon *daemon, struct http_request *request)
 
 static void get_job(struct daemon *daemon, struct http_request *request, const struct job_view *view)
 {
-    bool detailed = may_act_for(request->uid, view->wants.uid);
-
-    json_t *json = job_view_to_json(view, daemon->core, nodetime_now_ns(), detailed);
+    enum access_view access = access_view_of(request->uid, view->wants.uid);
+    json_t *json = job_view_to_json(view, daemon->core, nodetime_now_ns(), access, true);
     struct launch_status status;
+    bool has_failure = access == ACCESS_ALL && runs_last_status(daemon->runs, view, &status) == 0;
 
-    if (runs_last_status(daemon->runs, view, &status) == 0)
-        json_object_set_new(json, "failure", ending_to_json(view, &status));
-    else
-        json_object_set_new(json, "failure", json_null());
-    json_object_set_new(json, "estimate", job_view_estimate_to_json(view));
+    json_object_set_new(json, "failure", has_failure ? ending_to_json(view, &status) : json_null());
+    json_object_set_new(json, "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null());
     http_reply(request, 200, json);
 }
 
@@ -145,7 +106,7 @@ static json_t *explain_gpu(const struct daemon *daemon, const struct job_view *v
 }
 
 /* What to say of a job that does not wait. */
-static char *sentence_of(const struct job_view *view)
+static char *sentence_of(const struct job_view *view, enum access_view access)
 {
     switch (view->state) {
     case JOB_PLACED:
@@ -169,23 +130,25 @@ static char *sentence_of(const struct job_view *view)
     case JOB_COMPLETED:
         return xstrdup("has completed");
     default:
-        return view->message ? xasprintf("failed: %s", view->message)
-                             : xasprintf("failed with status %" PRId32, view->exit.status);
+        return view->message && access == ACCESS_ALL
+                   ? xasprintf("failed: %s", view->message)
+                   : xasprintf("failed with status %" PRId32, view->exit.status);
     }
 }
 
 static void get_explanation(struct daemon *daemon, struct http_request *request, const struct job_view *view)
 {
+    enum access_view access = access_view_of(request->uid, view->wants.uid);
     int64_t now_ns = nodetime_now_ns();
     struct reason reason = core_reason(daemon->core, view->id, now_ns);
     CLEANUP(free_ptr) char *sentence = NULL;
-    CLEANUP(free_ptr) char *memory = job_view_memory_text(view, daemon->core);
+    CLEANUP(free_ptr) char *memory = job_view_memory_text(view, daemon->core, access);
     CLEANUP(free_ptr) char *last_end = job_view_last_end(view, daemon->core);
     char text[REASON_TEXT];
     json_t *gpus = json_array();
 
     if (reason.code == REASON_NONE)
-        sentence = sentence_of(view);
+        sentence = sentence_of(view, access);
     for (uint32_t i = 0; reason.code != REASON_NONE && i < core_gpu_count(daemon->core); i++)
         json_array_append_new(gpus, explain_gpu(daemon, view, i, now_ns));
     http_reply(request, 200,
@@ -193,64 +156,7 @@ static void get_explanation(struct daemon *daemon, struct http_request *request,
                          job_state_name(view->state), "reason", reason_to_json(&reason, now_ns), "text",
                          sentence ? sentence : reason_format(&reason, now_ns, text), "last_end",
                          last_end, "memory", memory, "estimate",
-                         job_view_estimate_to_json(view), "gpus", gpus));
-}
-
-/* ---- Acting ---- */
-
-struct submitting {
-    struct daemon *daemon;
-    struct http_request *request;
-};
-
-static void on_submission(void *user, int status, json_t *jobs, const struct error *err)
-{
-    struct submitting submitting = *(struct submitting *)user;
-
-    free(user);
-    if (status != 201) {
-        http_reply_error(submitting.request, status, "%s", err->text);
-        return;
-    }
-    reply_once_stored(submitting.daemon, submitting.request, 201, json_pack("{s:o}", "jobs", jobs), "try again later");
-    engine_turn(submitting.daemon->engine);
-}
-
-static void post_jobs(struct daemon *daemon, struct http_request *request)
-{
-    struct submitting *submitting;
-
-    if (engine_trouble(daemon->engine)) {
-        http_reply_error(request, 503, "cannot store jobs now: %s; try again later", engine_trouble(daemon->engine));
-        return;
-    }
-    submitting = xmalloc(sizeof *submitting);
-    *submitting = (struct submitting){daemon, request};
-    submission_start(daemon, request->uid, request->body, request->body_length, on_submission, submitting);
-}
-
-static void post_action(struct daemon *daemon, struct http_request *request, const struct job_view *view, uint32_t type)
-{
-    struct record input = {.type = type, .at_ns = nodetime_now_ns(), .job = view->id};
-    struct error err;
-
-    if (!may_act_for(request->uid, view->wants.uid)) {
-        http_reply_error(request, 403, "job %" PRIu64 " belongs to %s", view->id, view->user);
-        return;
-    }
-    if (job_state_ended(view->state)) {
-        http_reply_error(request, 409, "job %" PRIu64 " has already ended: it is %s", view->id,
-                         job_state_name(view->state));
-        return;
-    }
-    if (engine_input(daemon->engine, &input, &err) != 0) {
-        http_reply_error(request, 409, "%s", err.text);
-        return;
-    }
-    reply_once_stored(daemon, request, 200,
-                      json_pack("{s:I, s:s}", "id", (json_int_t)view->id, "state", job_state_name(view->state)),
-                      "it takes effect once that works, unless carmad ends before");
-    engine_turn(daemon->engine);
+                         access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null(), "gpus", gpus));
 }
 
 /* ---- Which is which ---- */
@@ -295,7 +201,7 @@ static void handle_job(struct daemon *daemon, struct http_request *request, cons
         if (strcmp(end, actions[i].name) != 0)
             continue;
         if (strcmp(request->method, "POST") == 0)
-            post_action(daemon, request, view, actions[i].type);
+            actions_change(daemon, request, view, actions[i].type);
         else
             wrong_method(request, "POST");
         return;
@@ -314,7 +220,7 @@ void requests_handle(struct http_request *request, void *user)
     }
     path += strlen(API_PREFIX);
     if (strcmp(path, "jobs") == 0 && strcmp(request->method, "POST") == 0)
-        post_jobs(daemon, request);
+        actions_submit(daemon, request);
     else if (strncmp(path, "jobs/", 5) == 0)
         handle_job(daemon, request, path + 5);
     else if (strcmp(path, "jobs") != 0 && strcmp(path, "status") != 0 && strcmp(path, "gpus") != 0 &&

@@ -274,14 +274,14 @@ int64_t job_view_claim(const struct job_view *view, const struct core *core, uin
     return view->claim_bytes;
 }
 
-char *job_view_memory_text(const struct job_view *view, const struct core *core)
+char *job_view_memory_text(const struct job_view *view, const struct core *core, enum access_view access)
 {
     static const char *const sources[CLAIM_SOURCE_COUNT] = {
         [CLAIM_DECLARED] = ", declared",
         [CLAIM_RECORDED] = ", recorded with it",
         [CLAIM_LEARNED] = ", learned from earlier runs",
     };
-    CLEANUP(free_ptr) char *estimated = job_estimate_text(&view->estimate);
+    CLEANUP(free_ptr) char *estimated = access == ACCESS_ALL ? job_estimate_text(&view->estimate) : NULL;
     uint32_t source;
     int64_t claim_bytes = job_view_claim(view, core, &source);
     struct strbuf out = {0};
@@ -337,7 +337,8 @@ static void add_details(const struct job_view *view, json_t *json)
     json_object_set_new(json, "conda_environment", text_or_null(view->spec.conda_environment));
 }
 
-json_t *job_view_to_json(const struct job_view *view, const struct core *core, int64_t now_ns, bool detailed)
+json_t *job_view_to_json(const struct job_view *view, const struct core *core, int64_t now_ns, enum access_view access,
+                         bool detailed)
 {
     struct reason reason = core_reason(core, view->id, now_ns);
     uint32_t claim_source;
@@ -369,13 +370,13 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "exit_cause",
                         view->exited ? json_string(exit_cause_name(view->exit.cause)) : json_null());
     json_object_set_new(json, "last_end", text_or_null(last_end));
-    json_object_set_new(json, "message", text_or_null(view->message));
+    json_object_set_new(json, "message", text_or_null(access == ACCESS_ALL ? view->message : NULL));
     json_object_set_new(json, "gpu_ns", json_integer(job_view_gpu_ns(view, now_ns)));
     json_object_set_new(json, "modelled_energy_mj", known(view->energy_mj, view->launches > 0));
     json_object_set_new(json, "unused_since_ns", known(view->unused_since_ns, view->unused_since_ns >= 0));
     json_object_set_new(json, "placements", placements_to_json(view, core));
     json_object_set_new(json, "reason", reason_to_json(&reason, now_ns));
-    if (detailed)
+    if (detailed && access == ACCESS_ALL)
         add_details(view, json);
     return json;
 }

@@ -11,6 +11,7 @@
 #include "api/spec_estimate.h"
 #include "base/hash.h"
 #include "core/core.h"
+#include "daemon/access.h"
 
 struct job_view {
     uint64_t id;
@@ -60,8 +61,10 @@ void views_forget(struct views *views, size_t most);
 
 void job_view_set_message(struct job_view *view, const char *message);
 
-/* As docs/formats/http.md has it; a new reference. `detailed`: with command, directory and output paths. */
-json_t *job_view_to_json(const struct job_view *view, const struct core *core, int64_t now_ns, bool detailed);
+/* As docs/formats/http.md has it; a new reference. `detailed`: with command, directory and output paths, where `access`
+ * allows that. */
+json_t *job_view_to_json(const struct job_view *view, const struct core *core, int64_t now_ns, enum access_view access,
+                         bool detailed);
 
 /* GPUs times how long it has run on them, in all its launches. */
 int64_t job_view_gpu_ns(const struct job_view *view, int64_t now_ns);
@@ -73,8 +76,9 @@ int64_t job_view_claim(const struct job_view *view, const struct core *core, uin
  * that kind. Owned by the caller. */
 char *job_view_last_end(const struct job_view *view, const struct core *core);
 
-/* "8.4 GiB on each GPU: estimated 8.4 GiB by replay (...) from ..."; owned by the caller. */
-char *job_view_memory_text(const struct job_view *view, const struct core *core);
+/* "8.4 GiB on each GPU: estimated 8.4 GiB by replay (...) from ..."; to others without the estimate, which names files;
+ * owned by the caller. */
+char *job_view_memory_text(const struct job_view *view, const struct core *core, enum access_view access);
 
 json_t *job_view_estimate_to_json(const struct job_view *view); /* with its text; null where nothing was estimated */
 

@@ -1,0 +1,25 @@
+/* The secret by which a client over TCP shows whom it acts for: a file that only its owner can read. */
+#ifndef CARMA_BASE_TOKEN_H
+#define CARMA_BASE_TOKEN_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+#define TOKEN_MIN 32 /* characters */
+#define TOKEN_MAX 512
+
+struct token {
+    char text[TOKEN_MAX + 1]; /* zeros behind its end */
+    uid_t owner;              /* of the file */
+};
+
+/* The file's one line: visible ASCII characters without blanks. -EPERM: others may read or write the file, or it belongs to
+ * neither the caller nor root (root may read anybody's); -EINVAL: what it holds is no token. */
+int token_read(const char *path, struct token *token, struct error *err);
+
+/* Takes as long whatever `text` is, and whether or not it is the token. */
+bool token_matches(const struct token *token, const char *text);
+
+#endif
