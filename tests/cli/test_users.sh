@@ -1,0 +1,89 @@
+#!/bin/sh
+# Usage: test_users.sh CARMA SOURCE BUILD
+# Several users of one daemon: what each sees of the others' jobs, and what each may change.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/users.sh"
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+homes
+start_node a100x4-40g 100
+start_daemon --set admin_group=carma-admins
+
+# alice's jobs: one runs, one waits, one has failed with a line of its output, one could not write where it was told to.
+export PASSPHRASE=hunter2-environment
+run_as alice submit --parsable -J runs -- sh -c 'echo hunter2-argument >/dev/null; exec sleep 1000'
+expect_output 1
+run_as alice submit --parsable -J waits --hold -o private/log -- true
+run_as alice submit --parsable -J fails -- sh -c 'echo "CUDA out of memory. hunter2-output"; exit 1'
+run_as alice submit --parsable -J lost -o hunter2-directory/log -- true
+unset PASSPHRASE
+until_field 1 state RUNNING
+until_field 3 state FAILED
+until_field 4 state FAILED
+
+# She sees her own.
+run_as alice show 3
+grep -q 'hunter2-output' "$T/out" || fail "alice does not see why her job failed: $(cat "$T/out")"
+run_as alice show --json 1
+grep -q 'hunter2-argument' "$T/out" || fail "alice does not see her own command"
+run_as alice show --json 4
+grep -q 'hunter2-directory' "$T/out" || fail "alice does not see her own path"
+
+# Others see that they are there, and nothing that she or her jobs wrote. An administrator is no exception.
+for user in bob carol; do
+    run_as $user queue --all
+    grep -q 'runs  *alice' "$T/out" || fail "$user does not see alice's job in the queue: $(cat "$T/out")"
+    for what in 'queue --all --json' 'show --json 1' 'show --json 2' 'show --json 3' 'show --json 4' 'explain --json 1' \
+        'explain --json 2' 'explain --json 3' 'explain --json 4' 'show 3' 'explain 4' 'stats' 'gpus --json'; do
+        # shellcheck disable=SC2086 # words
+        run_as $user $what
+        expect_status 0
+        if grep -e hunter2 -e "$T/alice" -e private "$T/out"; then
+            fail "$said: shows what is alice's alone"
+        fi
+    done
+    run_as $user show --json 1
+    python3 - "$T/out" <<'PYTHON' || fail "$said: not the queue's entry alone"
+import json, sys
+job = json.load(open(sys.argv[1]))
+assert (job["name"], job["user"], job["state"], job["gpus"]) == ("runs", "alice", "RUNNING", 1), job
+assert not {"command", "directory", "output", "error", "conda_environment", "environment"} & set(job), job
+assert job["message"] is None and job["failure"] is None and job["estimate"] is None, job
+PYTHON
+    refused $user 'not your job' logs 3
+done
+
+# Nobody else changes her jobs; an administrator may, and the log tells who did.
+for verb in cancel hold release; do
+    refused bob 'belongs to alice' $verb 1
+    refused bob 'belongs to alice' $verb 2
+done
+expect_field 1 state RUNNING
+expect_field 2 state HELD
+run_as carol release 2
+expect_status 0
+until_field 2 state FAILED # its output's directory is not there
+run_as carol cancel 1
+expect_status 0
+until_field 1 state CANCELLED
+grep -q 'job 1 of alice: cancelled by uid 12003' "$T/daemon.log" || fail "the log does not tell who cancelled"
+run_as alice submit --parsable --hold -- true
+run_as alice cancel 5
+expect_status 0
+expect_field 5 state CANCELLED
+
+# Without an admin_group there are no administrators; root needs none.
+stop_daemon
+start_daemon
+run_as alice submit --parsable --hold -- true
+refused carol 'belongs to alice' cancel 6
+run cancel 6
+expect_status 0
+stop_daemon
+# A group that is not there has no members.
+start_daemon --set admin_group=no-such-group
+run_as alice submit --parsable --hold -- true
+refused carol 'belongs to alice' cancel 7
+grep -q "admin_group 'no-such-group': there is no such group" "$T/daemon.log" || fail "nothing is said of the missing group"
+finish_node

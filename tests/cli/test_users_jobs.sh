@@ -1,0 +1,96 @@
+#!/bin/sh
+# Usage: test_users_jobs.sh CARMA SOURCE BUILD
+# Jobs of several users: each is its user's and no more, whatever it is, and no path that a user names is opened with
+# more rights than that user's.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/users.sh"
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+homes
+start_node a100x4-40g 100
+start_daemon
+
+# wait_for USER ID: until it has ended.
+wait_for() {
+    as "$1" "$CARMA" wait "$2" >/dev/null 2>&1
+}
+
+# Who the job is: alice with her groups, none of the daemon's, no privilege, no descriptor of anybody.
+run_as alice submit --parsable -o who -- sh -c 'id; grep ^Cap /proc/self/status
+    i=3; while [ $i -lt 64 ]; do [ ! -e /proc/$$/fd/$i ] || echo "descriptor $i: $(readlink /proc/$$/fd/$i)"; i=$((i + 1)); done'
+wait_for alice 1
+as alice id >"$T/wanted"
+head -1 "$T/alice/who" | diff -u "$T/wanted" - >&2 || fail "the job is not who alice is"
+grep -q 'groups=12001(alice),12050(team)$' "$T/alice/who" || fail "the job's groups: $(cat "$T/alice/who")"
+[ "$(grep -cE '^Cap(Inh|Prm|Eff|Amb).*0000000000000000$' "$T/alice/who")" -eq 4 ] || fail "the job has privileges: $(cat "$T/alice/who")"
+grep '^descriptor' "$T/alice/who" && fail "the job has descriptors that are not its own"
+
+# A program that is setuid root becomes root, as it would in alice's shell; carma stops it all the same.
+install -m 4755 "$(command -v sleep)" "$T/root-sleep"
+run_as alice submit --parsable -- "$T/root-sleep" 1000
+until_field 2 state RUNNING
+run_as alice cancel 2
+expect_status 0
+until_field 2 state CANCELLED
+for status_file in /proc/[0-9]*/exe; do
+    [ "$(readlink "$status_file")" != "$T/root-sleep" ] || fail "the setuid program still runs"
+done
+# What she names for the loader reaches her process alone, never carmad's or the shepherd's.
+export LD_PRELOAD="$T/alice/no.so"
+run_as alice submit --parsable -o preload -- sh -c 'echo "preload $LD_PRELOAD"'
+unset LD_PRELOAD
+wait_for alice 3
+grep -q "preload $T/alice/no.so" "$T/alice/preload" || fail "the job's environment is not alice's: $(cat "$T/alice/preload")"
+grep -q 'no.so' "$T/daemon.log" && fail "the daemon's own processes loaded what alice named"
+
+# A log that is a symbolic link to what she may not write or read.
+(umask 077 && echo 'CUDA out of memory. root-secret' >"$T/secret")
+ln -s "$T/secret" "$T/alice/link"
+chown -h 12001 "$T/alice/link"
+run_as alice submit --parsable -o link -- echo overwritten
+wait_for alice 4
+expect_field 4 state FAILED
+[ "$(cat "$T/secret")" = 'CUDA out of memory. root-secret' ] || fail "the job wrote through a link with root's rights"
+refused alice 'Permission denied' logs 4
+
+# Turned into such a link while the job runs: what is read of it to classify the failure is read with her rights.
+run_as alice submit --parsable -o swapped -- sh -c 'rm swapped; ln -s "$1" swapped; exit 1' sh "$T/secret"
+wait_for alice 5
+expect_field 5 state FAILED
+"$CARMA" show --json 5 | grep -q root-secret && fail "the failure quotes a file that alice may not read"
+refused alice 'Permission denied' logs 5
+expect_field 5 crashes 0
+
+# Paths outside, another user's among them: for the job, and for `logs`.
+as alice sh -c 'umask 077; echo alice-secret >diary'
+for path in "$T/alice/diary" ../alice/diary "$T/alice/new" /etc/carma-test-of-users; do
+    run_as bob submit --parsable -o "$path" -- echo overwritten
+    id=$(cat "$T/out")
+    wait_for bob "$id"
+    expect_field "$id" state FAILED
+    run_as bob logs "$id"
+    expect_status 1
+    grep -q alice-secret "$T/out" && fail "$said: shows alice's file"
+done
+[ "$(cat "$T/alice/diary")" = alice-secret ] || fail "bob's job wrote into alice's file"
+[ ! -e "$T/alice/new" ] || fail "bob's job made a file in alice's directory"
+[ ! -e /etc/carma-test-of-users ] || fail "bob's job made a file in /etc"
+run_as bob submit --parsable -o mine -- echo done
+id=$(cat "$T/out")
+wait_for bob "$id"
+as bob sh -c "rm mine; ln -s '$T/alice/diary' mine"
+refused bob 'Permission denied' logs "$id"
+as bob sh -c 'rm mine; mkfifo mine'
+refused bob 'no regular file' logs "$id"
+run_as bob submit --parsable -D "$T/alice" -- true
+id=$(cat "$T/out")
+wait_for bob "$id"
+expect_field "$id" state FAILED
+
+# What belongs to the daemon: its store and its runs.
+for path in "$STATE" "$STATE"/*; do
+    as alice test -r "$path" && fail "alice can read $path"
+    as alice test -w "$path" && fail "alice can write $path"
+done
+finish_node
