@@ -40,7 +40,8 @@ run logs 5
 expect_output 0
 
 # Two jobs whose memory does not fit together: the later one crashes, waits for an idle GPU and completes.
-run submit --parsable -J first -- "$TRAIN" --memory 80G --sm-activity 0.3 --seconds 1200
+# The first goes on until it was seen that the second waits for it, however slow the machine.
+run submit --parsable -J first -- "$TRAIN" --memory 80G --sm-activity 0.3 --seconds 1000000
 expect_output 6
 until_field 6 placements.0.observed_bytes $((80 << 30))
 run submit --parsable -J second -- "$TRAIN" --memory 70G --sm-activity 0.3 --seconds 100
@@ -52,7 +53,8 @@ run explain 7
 grep -qF 'needs 1 GPU to itself, 0 are idle' "$T/out" || fail "explain 7: $(cat "$T/out")"
 run gpus
 grep -qF H200 "$T/out" || fail "gpus: $(cat "$T/out")"
-run wait 6 7 8
+run cancel 6
+run wait 7 8
 expect_status 0
 expect_field 7 launches 2
 expect_field 7 crashes 1
