@@ -24,6 +24,8 @@
 /* Shepherds tell of each change; looking at them all now and then finds what was not told, e.g. their death. */
 #define LOOK_WALL_MS 500
 
+#define POKES_MAX 256 /* taken at once: nobody who floods the socket keeps the loop */
+
 struct run {
     uint64_t job;
     char *directory; /* owned */
@@ -33,6 +35,8 @@ struct run {
     int64_t ended_wall_ns;       /* monotonic; when it was first seen to have ended; 0: it has not */
     uint32_t uid;
     bool started; /* the core knows that it runs */
+    bool doubted; /* it was said that there is a status which is not its shepherd's */
+    bool timed_out; /* its time is up, and its MPS clients were seen to */
     bool over;    /* the core knows that it has ended; the shepherd has still to be reaped */
     struct run *next;
 };
@@ -178,6 +182,19 @@ static void feed_launch_failed(struct runs *runs, uint64_t job, const char *mess
     input(runs, &(struct record){.type = RECORD_LAUNCH_FAILED, .at_ns = nodetime_now_ns(), .job = job});
 }
 
+static void shepherd_does_the_rest(struct daemon *daemon, uint64_t job)
+{
+    (void)daemon;
+    (void)job;
+}
+
+/* The shepherd stops a job whose time is up by itself; but it knows nothing of MPS. */
+static void end_mps_clients(struct runs *runs, struct run *run)
+{
+    run->timed_out = true;
+    sharing_terminate(runs->daemon->sharing, run->job, shepherd_does_the_rest);
+}
+
 /* Takes in a launch's status; true when the launch is over, or will be without a shepherd. */
 static bool take_status(struct runs *runs, struct run *run, const struct launch_status *status)
 {
@@ -187,6 +204,8 @@ static bool take_status(struct runs *runs, struct run *run, const struct launch_
     switch (status->phase) {
     case LAUNCH_RUNNING:
         feed_started(runs, run, status, RECORD_STARTED);
+        if (status->timed_out && !run->timed_out)
+            end_mps_clients(runs, run);
         return false;
     case LAUNCH_ENDED:
         if (!is_known(runs, run))
@@ -204,19 +223,39 @@ static bool take_status(struct runs *runs, struct run *run, const struct launch_
     return true;
 }
 
+static void feed_lost(struct runs *runs, uint64_t job, const char *message)
+{
+    set_message(runs, job, message);
+    input(runs, &(struct record){.type = RECORD_LOST, .at_ns = nodetime_now_ns(), .job = job});
+}
+
+/* Only the shepherd of a launch tells how it stands, whoever else can write there (a job of the daemon's own user). */
+static bool is_believed(struct run *run, const struct launch_status *status)
+{
+    if (status->shepherd == run->shepherd && status->shepherd_start_ticks == run->start_ticks)
+        return true;
+    if (!run->doubted)
+        daemon_log("job %" PRIu64 ": %s/status is not of its shepherd %d: not believed", run->job, run->directory,
+                   (int)run->shepherd);
+    run->doubted = true;
+    return false;
+}
+
 /* The shepherd died without a last word: whatever it left is killed, and seen gone, before the job counts as lost. */
 static void bury(struct runs *runs, struct run *run)
 {
     struct launch_status status;
 
     if (launch_settle(run->directory, &status, NULL) == 0) {
-        if (take_status(runs, run, &status))
+        if (status.shepherd != 0 && !is_believed(run, &status))
+            status = run->status;
+        else if (take_status(runs, run, &status))
             return;
         if (launch_sweep(run->directory, &status, run->uid) > 0)
             return; /* looked at again */
     }
-    set_message(runs, run->job, "its shepherd died, so its processes were killed");
-    input(runs, &(struct record){.type = RECORD_LOST, .at_ns = nodetime_now_ns(), .job = run->job});
+    feed_lost(runs, run->job, run->status.rebooted ? "the machine was started anew while it ran"
+                                                   : "its shepherd died, so its processes were killed");
     sharing_leave(runs->daemon->sharing, run->job);
     run->over = true;
 }
@@ -226,7 +265,8 @@ static void look_at(struct runs *runs, struct run *run)
     bool alive = launch_alive(run->shepherd, run->start_ticks); /* before the status: it may write one and exit */
     struct launch_status status;
 
-    if (run->over || (launch_read_status(run->directory, &status, NULL) == 0 && take_status(runs, run, &status)))
+    if (run->over || (launch_read_status(run->directory, &status, NULL) == 0 && is_believed(run, &status) &&
+                      take_status(runs, run, &status)))
         return;
     if (!alive)
         bury(runs, run);
@@ -252,18 +292,39 @@ static void on_look(uv_timer_t *timer)
     engine_turn(runs->daemon->engine);
 }
 
+/* The job that the next datagram names; 0: none, or somebody sent it who is no shepherd of ours; -1: there is no more. */
+static int64_t take_poke(const struct runs *runs)
+{
+    char text[64];
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(struct ucred))];
+    } control;
+    struct iovec part = {.iov_base = text, .iov_len = sizeof text - 1};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    ssize_t length = recvmsg(runs->notify_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *head = length < 0 ? NULL : CMSG_FIRSTHDR(&message);
+    struct ucred sender = {.uid = (uid_t)-1};
+
+    if (length < 0)
+        return -1;
+    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_CREDENTIALS)
+        memcpy(&sender, CMSG_DATA(head), sizeof sender);
+    text[length] = '\0';
+    return sender.uid == geteuid() ? strtoll(text, NULL, 10) : 0;
+}
+
+/* A poke says no more than that there is something to read: nothing is gained by sending one. */
 static void on_notified(uv_poll_t *poll, int status, int events)
 {
     struct runs *runs = poll->data;
-    char text[64];
-    ssize_t length;
+    int64_t job;
 
     (void)status;
     (void)events;
-    while ((length = recv(runs->notify_fd, text, sizeof text - 1, MSG_DONTWAIT)) >= 0) {
-        struct run *run;
-        text[length] = '\0';
-        run = run_of(runs, strtoull(text, NULL, 10));
+    for (int i = 0; i < POKES_MAX && (job = take_poke(runs)) >= 0; i++) {
+        struct run *run = job ? run_of(runs, (uint64_t)job) : NULL;
         if (run)
             look_at(runs, run);
     }
@@ -424,6 +485,15 @@ uint32_t runs_count(const struct runs *runs)
 
 /* ---- After a restart ---- */
 
+/* Of a job that is known to have run, nothing was found: it may have done half of its work. */
+static void start_again(struct runs *runs, const struct job_view *view)
+{
+    if (view->state == JOB_RUNNING)
+        feed_lost(runs, view->id, "it ran, and nothing is left of its run directory");
+    else
+        start_unless_cancelled(runs, view);
+}
+
 static void reconcile(struct runs *runs, struct job_view *view)
 {
     uint32_t tries = tries_of(runs, view);
@@ -433,7 +503,7 @@ static void reconcile(struct runs *runs, struct job_view *view)
     struct run *run;
 
     if (tries == 0) {
-        start_unless_cancelled(runs, view);
+        start_again(runs, view);
         return;
     }
     if (launch_settle(directory, &status, &err) != 0) {
@@ -441,7 +511,7 @@ static void reconcile(struct runs *runs, struct job_view *view)
         status = (struct launch_status){.phase = LAUNCH_STARTING};
     }
     if (status.phase == LAUNCH_FAILED && status.shepherd == 0) { /* the daemon died before the shepherd began */
-        start_unless_cancelled(runs, view);
+        start_again(runs, view);
         return;
     }
     run = run_add(runs, view, directory, status.shepherd, status.shepherd_start_ticks);
@@ -472,6 +542,7 @@ void runs_reconcile(struct runs *runs)
 static int open_notify_socket(struct runs *runs, struct error *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const int on = 1;
 
     if (strlen(runs->notify_path) >= sizeof address.sun_path)
         return error_set(err, ENAMETOOLONG, "the state directory's path is too long for a socket: '%s' has more than %zu "
@@ -479,7 +550,8 @@ static int open_notify_socket(struct runs *runs, struct error *err)
     memcpy(address.sun_path, runs->notify_path, strlen(runs->notify_path) + 1);
     unlink(runs->notify_path); /* ours: the state directory is locked */
     runs->notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (runs->notify_fd < 0 || bind(runs->notify_fd, (struct sockaddr *)&address, sizeof address) < 0)
+    if (runs->notify_fd < 0 || setsockopt(runs->notify_fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0 ||
+        bind(runs->notify_fd, (struct sockaddr *)&address, sizeof address) < 0)
         return error_set(err, errno, "cannot make the socket '%s': %s", runs->notify_path, strerror(errno));
     return 0;
 }

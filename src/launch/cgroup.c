@@ -1,13 +1,23 @@
 #include "launch/cgroup.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
 
-#define TEXT_LIMIT 16384
+#define TEXT_LIMIT      16384
+#define MOUNTINFO_LIMIT (4 << 20)
+#define DEPTH_MAX       32 /* of the groups that a job may have made below its own */
+
+/* ---- Which group ---- */
 
 char *cgroup_parse(const char *text)
 {
@@ -38,17 +48,159 @@ bool cgroup_is_within(const char *path, const char *group)
     return strncmp(path, group, length) == 0 && (path[length] == '\0' || path[length] == '/');
 }
 
-int64_t cgroup_oom_kills(const char *path)
+/* ---- Where its files are ---- */
+
+/* A container may see a part of the hierarchy only, mounted as if it were all: the mount's root is cut off the path. A path
+ * that leads out of what the process may see ("/../x") has no files here. */
+char *cgroup_locate(const char *mountinfo, const char *path)
+{
+    for (const char *line = mountinfo; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+        CLEANUP(free_ptr) char *text = xstrndup(line, strcspn(line, "\n"));
+        CLEANUP(free_ptr) char *root = xcalloc(1, strlen(text) + 1);
+        CLEANUP(free_ptr) char *mount = xcalloc(1, strlen(text) + 1);
+        if (!strstr(text, " - cgroup2 ") || sscanf(text, "%*s %*s %*s %s %s", root, mount) != 2 ||
+            !cgroup_is_within(path, root) || strstr(path, "/.."))
+            continue;
+        path += strcmp(root, "/") == 0 ? 0 : strlen(root);
+        return xasprintf("%s%s", mount, strcmp(path, "/") == 0 ? "" : path);
+    }
+    return NULL;
+}
+
+/* A file of the group, or its directory for file ""; NULL: it has none here. CARMA_CGROUP_ROOT is for tests. */
+static char *file_of(const char *path, const char *file)
 {
     const char *root = getenv("CARMA_CGROUP_ROOT");
-    CLEANUP(free_ptr) char *file = xasprintf("%s%s/memory.events", root ? root : CGROUP_ROOT, path);
-    CLEANUP(free_ptr) char *text = NULL;
-    const char *line;
-    int64_t count;
+    CLEANUP(free_ptr) char *directory = NULL;
+    CLEANUP(free_ptr) char *mountinfo = NULL;
     size_t length;
 
-    if (file_read(file, TEXT_LIMIT, &text, &length, NULL) < 0)
-        return -1;
-    line = strncmp(text, "oom_kill ", 9) == 0 ? text : strstr(text, "\noom_kill ");
-    return line && sscanf(line, " oom_kill %" SCNd64, &count) == 1 && count >= 0 ? count : -1;
+    if (root)
+        directory = xasprintf("%s%s", root, strcmp(path, "/") == 0 ? "" : path);
+    else if (file_read("/proc/self/mountinfo", MOUNTINFO_LIMIT, &mountinfo, &length, NULL) == 0)
+        directory = cgroup_locate(mountinfo, path);
+    return directory ? xasprintf("%s%s%s", directory, *file ? "/" : "", file) : NULL;
+}
+
+static char *read_from(const char *path, const char *file)
+{
+    CLEANUP(free_ptr) char *name = file_of(path, file);
+    char *text = NULL;
+    size_t length;
+
+    return name && file_read(name, TEXT_LIMIT, &text, &length, NULL) == 0 ? text : NULL;
+}
+
+static int write_to(const char *path, const char *file, const char *text)
+{
+    CLEANUP(free_ptr) char *name = file_of(path, file);
+    CLEANUP(close_fd) int fd = name ? open(name, O_WRONLY | O_CLOEXEC) : -1;
+
+    if (!name)
+        return -ENOENT;
+    return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+/* The number behind the key in a file of "KEY NUMBER" lines; -1: there is none. */
+static int64_t number_of(const char *text, const char *key)
+{
+    size_t length = strlen(key);
+
+    for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+        int64_t number;
+        if (strncmp(line, key, length) == 0 && line[length] == ' ' &&
+            sscanf(line + length, " %" SCNd64, &number) == 1 && number >= 0)
+            return number;
+    }
+    return -1;
+}
+
+int64_t cgroup_oom_kills(const char *path)
+{
+    CLEANUP(free_ptr) char *at = xstrdup(path);
+
+    for (;;) {
+        CLEANUP(free_ptr) char *text = read_from(*at ? at : "/", "memory.events");
+        char *slash = strrchr(at, '/');
+        if (text)
+            return number_of(text, "oom_kill");
+        if (!slash)
+            return -1;
+        *slash = '\0';
+    }
+}
+
+/* ---- Groups of our own ---- */
+
+char *cgroup_base(const char *own)
+{
+    const char *name = strrchr(own, '/');
+
+    if (strcmp(own, "/") == 0)
+        return xstrdup("/carma");
+    return name && strcmp(name, "/" CGROUP_DAEMON) == 0 ? xstrndup(own, (size_t)(name - own)) : xstrdup(own);
+}
+
+char *cgroup_make(const char *name)
+{
+    CLEANUP(free_ptr) char *own = cgroup_of(getpid());
+    CLEANUP(free_ptr) char *base = own ? cgroup_base(own) : NULL;
+    CLEANUP(free_ptr) char *path = base ? xasprintf("%s/%s", base, name) : NULL;
+    CLEANUP(free_ptr) char *base_directory = base ? file_of(base, "") : NULL;
+    CLEANUP(free_ptr) char *directory = path ? file_of(path, "") : NULL;
+    CLEANUP(free_ptr) char *processes = path ? file_of(path, "cgroup.procs") : NULL;
+
+    if (!base_directory || !directory || !processes || (mkdir(base_directory, 0755) < 0 && errno != EEXIST))
+        return NULL;
+    write_to(base, "cgroup.subtree_control", "+memory"); /* refused where processes are in it: then it is known of all */
+    if (mkdir(directory, 0755) < 0)
+        return NULL;
+    if (access(processes, W_OK) < 0) {
+        rmdir(directory);
+        return NULL;
+    }
+    return steal_ptr(&path);
+}
+
+int cgroup_enter(const char *path)
+{
+    return write_to(path, "cgroup.procs", "0");
+}
+
+int cgroup_kill(const char *path)
+{
+    CLEANUP(free_ptr) char *own = cgroup_of(getpid());
+
+    return own && cgroup_is_within(own, path) ? -EPERM : write_to(path, "cgroup.kill", "1");
+}
+
+bool cgroup_is_populated(const char *path)
+{
+    CLEANUP(free_ptr) char *text = read_from(path, "cgroup.events");
+
+    return text && number_of(text, "populated") > 0;
+}
+
+static void remove_tree(const char *directory, int depth)
+{
+    DIR *entries = depth ? opendir(directory) : NULL;
+    struct dirent *entry;
+
+    while (entries && (entry = readdir(entries))) {
+        if (entry->d_type == DT_DIR && strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            CLEANUP(free_ptr) char *below = xasprintf("%s/%s", directory, entry->d_name);
+            remove_tree(below, depth - 1);
+        }
+    }
+    if (entries)
+        closedir(entries);
+    rmdir(directory);
+}
+
+void cgroup_remove(const char *path)
+{
+    CLEANUP(free_ptr) char *directory = file_of(path, "");
+
+    if (directory)
+        remove_tree(directory, DEPTH_MAX);
 }

@@ -1,5 +1,9 @@
-/* Control groups, version 2 (Linux Documentation/admin-guide/cgroup-v2.rst): which one a process is in, and whether the
- * kernel killed anybody there for want of memory. */
+/* Control groups, version 2 (Linux Documentation/admin-guide/cgroup-v2.rst), alone or beside version 1 (the hybrid layout):
+ * which one a process is in, whether the kernel killed anybody there for want of memory, and groups of our own, one for
+ * each launch.
+ *
+ * Groups are named by their paths below the root of the hierarchy, as /proc/PID/cgroup shows them. None is ever required:
+ * where the daemon may not make any, jobs stay in its own. */
 #ifndef CARMA_LAUNCH_CGROUP_H
 #define CARMA_LAUNCH_CGROUP_H
 
@@ -7,21 +11,46 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Where version 2 is mounted, unless the environment's CARMA_CGROUP_ROOT says otherwise. */
-#define CGROUP_ROOT "/sys/fs/cgroup"
+/* The group, in which a daemon may be put (systemd: DelegateSubgroup=), beside which it makes those of its jobs. */
+#define CGROUP_DAEMON "carmad"
 
-/* The path of the process's group below the mount, "/" for the root group; owned by the caller. NULL where the process
- * is gone or the kernel has no version 2. */
+/* The path of the process's group, "/" for the root group; owned by the caller. NULL where the process is gone or the
+ * kernel has no version 2. */
 char *cgroup_of(pid_t pid);
 
 /* The same from the text of /proc/PID/cgroup. */
 char *cgroup_parse(const char *text);
 
+/* Where the files of the group are, by the text of /proc/PID/mountinfo; owned by the caller. NULL: nowhere. */
+char *cgroup_locate(const char *mountinfo, const char *path);
+
 /* Whether `path` is the group `group` or one below it. */
 bool cgroup_is_within(const char *path, const char *group);
 
 /* How many processes of the group and of those below it the kernel has killed for want of memory, whosever limit it
- * was (memory.events, oom_kill). -1: not known. */
+ * was (memory.events, oom_kill). Where memory is not accounted to the group by itself, the count of the nearest group
+ * above it that has one, which may tell of others. -1: not known. */
 int64_t cgroup_oom_kills(const char *path);
+
+/* Below which group a daemon in the group `own` makes those of its jobs: its own, since that is delegated to it as a whole
+ * if at all; the one above it where its own is named CGROUP_DAEMON; "/carma" for the root group, which all share. Owned by
+ * the caller. */
+char *cgroup_base(const char *own);
+
+/* Makes the group `name` for a launch; its path, owned by the caller. NULL: it cannot be made here. */
+char *cgroup_make(const char *name);
+
+/* Puts the calling process, which has to have one thread, into the group. 0 or a negative errno. */
+int cgroup_enter(const char *path);
+
+/* Ends every process of the group and of those below it at once, whatever they fork (cgroup.kill, Linux 5.14). 0;
+ * -ENOENT: there is no such group, or the kernel is older; -EPERM: the caller is in it; other negative errnos. */
+int cgroup_kill(const char *path);
+
+/* Whether any process is left in the group and those below it; not so where there is no such group. */
+bool cgroup_is_populated(const char *path);
+
+/* Removes the group and those that its processes made below it, as far as they are empty. */
+void cgroup_remove(const char *path);
 
 #endif

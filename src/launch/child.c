@@ -14,6 +14,7 @@
 
 #include "base/memory.h"
 #include "base/strbuf.h"
+#include "launch/cgroup.h"
 
 #define CONDA_REPORT_FD 9 /* one digit: what every shell can redirect to; the shepherd's own are fewer */
 #define EXIT_NOT_RUN    127
@@ -124,7 +125,7 @@ static bool same_name(const char *left, const char *right)
 static struct strbuf *own_variables(const struct request *request, size_t *count)
 {
     const char *scale = getenv("CARMA_TIME_SCALE");
-    struct strbuf *own = xcalloc(14, sizeof *own);
+    struct strbuf *own = xcalloc(16, sizeof *own);
 
     strbuf_printf(&own[0], "CUDA_VISIBLE_DEVICES=%s", request->gpu_uuids);
     strbuf_puts(&own[1], "CUDA_DEVICE_ORDER=PCI_BUS_ID");
@@ -135,7 +136,8 @@ static struct strbuf *own_variables(const struct request *request, size_t *count
     strbuf_printf(&own[6], "CARMA_SUBMIT_DIR=%s", request->directory);
     strbuf_printf(&own[7], "CARMA_RESTART_COUNT=%" PRIu32, request->launch ? request->launch - 1 : 0);
     strbuf_printf(&own[8], "CARMA_RUN=%s", request->run_directory);
-    *count = 9;
+    strbuf_printf(&own[9], "CARMA_CHECKPOINT_DIR=%s/carma-%" PRIu64 ".ckpt", request->directory, request->job);
+    *count = 10;
     if (request->mps_log_directory)
         strbuf_printf(&own[(*count)++], "CUDA_MPS_LOG_DIRECTORY=%s", request->mps_log_directory);
     if (request->mps_threads)
@@ -209,13 +211,15 @@ static void execute_in_conda(const struct request *request, const char *shepherd
                                     : "conda: cannot run bash");
 }
 
-void child_run(const struct request *request, const char *shepherd, pid_t parent, int report_fd)
+void child_run(const struct request *request, const char *shepherd, pid_t parent, const char *cgroup, int report_fd)
 {
     struct strbuf *own;
     size_t own_count;
     struct error err;
 
     setsid();
+    if (*cgroup)
+        cgroup_enter(cgroup);
     if (child_become_user(request, &err) < 0)
         fail(report_fd, err.text);
     reset_signals();

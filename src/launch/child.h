@@ -13,8 +13,8 @@
 int child_become_user(const struct request *request, struct error *err);
 
 /* In the forked child: becomes the job, or reports why not and exits. `shepherd` is the path of this program, `parent`
- * the process that runs it. */
-void child_run(const struct request *request, const char *shepherd, pid_t parent, int report_fd)
+ * the process that runs it, `cgroup` the control group to enter, if it can; "": none. */
+void child_run(const struct request *request, const char *shepherd, pid_t parent, const char *cgroup, int report_fd)
     __attribute__((noreturn));
 
 /* The program's other face, `carma-shepherd exec REPORT_FD DIRECTORY COUNT NAME=VALUE... COMMAND...`: what the login

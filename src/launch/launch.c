@@ -20,11 +20,13 @@
 #include "base/proc.h"
 #include "base/strbuf.h"
 #include "base/units.h"
+#include "launch/cgroup.h"
 #include "launch/request.h"
 #include "launch/status.h"
 #include "launch/tree.h"
 
-#define GRACE_MAX_NS (365 * 24 * 3600 * NS_PER_SEC)
+#define GRACE_MAX_NS      (365 * 24 * 3600 * NS_PER_SEC)
+#define TIME_LIMIT_MAX_NS (100 * GRACE_MAX_NS)
 
 extern char **environ;
 
@@ -45,6 +47,12 @@ static int check_request(const struct launch_request *request, struct error *err
     if (request->grace_ns < 0 || request->grace_ns > GRACE_MAX_NS)
         return error_set(err, EINVAL, "job %" PRIu64 ": the grace of %" PRId64 " ns is not between 0 and a year",
                          request->job, request->grace_ns);
+    if (request->time_limit_ns < 0 || request->time_limit_ns > TIME_LIMIT_MAX_NS || request->signal_before_ns < 0 ||
+        request->signal < 0 || request->signal >= NSIG)
+        return error_set(err, EINVAL,
+                         "job %" PRIu64 ": the time limit of %" PRId64 " ns is not between 0 and 100 years, or there is no "
+                         "signal %d that can come %" PRId64 " ns before it",
+                         request->job, request->time_limit_ns, request->signal, request->signal_before_ns);
     if (request->notify_socket && strlen(request->notify_socket) >= sizeof address.sun_path)
         return error_set(err, ENAMETOOLONG,
                          "the socket path '%s' is longer than %zu bytes: choose a shorter state "
@@ -225,6 +233,12 @@ int launch_sweep(const char *run_directory, const struct launch_status *status, 
     bool session;
     int count = 0;
 
+    if (*status->cgroup) {
+        cgroup_kill(status->cgroup);
+        count = cgroup_is_populated(status->cgroup);
+        if (count == 0)
+            cgroup_remove(status->cgroup);
+    }
     tree_read(&tree);
     session = session_is_ours(&tree, status);
     for (size_t i = 0; i < tree.count; i++) {

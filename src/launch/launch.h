@@ -36,7 +36,9 @@ struct launch_request {
     int64_t mps_memory_limit_bytes; /* the same: pinned device memory of its clients on each GPU; -1: not limited */
     const char *notify_socket;      /* Unix datagram socket that gets "JOB LAUNCH\n" after each change; may be NULL */
     int64_t grace_ns;               /* wall time between SIGTERM and SIGKILL */
-    int64_t limit_ns;               /* node time that the command may run before it is stopped; 0: any */
+    int64_t time_limit_ns;          /* node time that the command may run before it is stopped; 0: any */
+    int signal;                     /* with time_limit_ns: sent before the time is up to who catches it; 0: none */
+    int64_t signal_before_ns;       /* ... so long before, in node time */
 };
 
 enum launch_phase {
@@ -51,6 +53,8 @@ struct launch_status {
     enum launch_phase phase;
     uint64_t job;
     uint32_t launch;
+    char boot[40];  /* the boot of the machine (its boot_id) to which all pids belong; "": not known */
+    bool rebooted;  /* read from before this boot, and not at its end: pids are 0, there is no control group */
     pid_t shepherd; /* 0: a launch that was given up before its shepherd began */
     uint64_t shepherd_start_ticks;
     pid_t process; /* the job's main process, also its session; 0 before it exists */
@@ -67,9 +71,9 @@ struct launch_status {
     int64_t free_bytes;      /* what was free then; -1: not said */
     uint32_t tenant_count;   /* other processes that held memory then */
     struct classify_tenant tenants[CLASSIFY_MAX_TENANTS];
-    bool timed_out; /* it was stopped because of limit_ns */
+    bool timed_out; /* it was stopped because of time_limit_ns */
     bool stopped;   /* a stop was requested, or the time was up, before the tree had ended */
-    char cgroup[256];  /* the job's control group (launch/cgroup.h); "": it has none of its own */
+    char cgroup[256];  /* the launch's own control group (launch/cgroup.h); "": it has none */
     char message[256]; /* one line without control characters, or "" */
 };
 
@@ -82,7 +86,8 @@ const char *launch_phase_name(enum launch_phase phase); /* "starting", "running"
  * shepherd from a later process with its pid. The shepherd is the caller's child: see launch_alive(). */
 int launch_start(const struct launch_request *request, pid_t *shepherd, uint64_t *start_ticks, struct error *err);
 
-/* The launch's status now. -ENOENT: none yet; -EINVAL: not a status. */
+/* The launch's status now. -ENOENT: none yet; -EINVAL: not a status. Of a launch that had not ended before the machine was
+ * started anew no pid is told: they are others' now. */
 int launch_read_status(const char *run_directory, struct launch_status *status, struct error *err);
 
 /* For a daemon that starts, and for a shepherd that is gone: the launch's status; where there is none, makes it FAILED
@@ -95,9 +100,10 @@ int launch_stop(pid_t shepherd, uint64_t start_ticks, struct error *err);
 /* Whether this shepherd still runs. Reaps it where it is the caller's child and has exited. */
 bool launch_alive(pid_t shepherd, uint64_t start_ticks);
 
-/* For a launch whose shepherd died without a last status (LOST): sends SIGKILL to every process of the job that can
- * be found: its session, the descendants, and the owner's processes that carry its environment. Returns how many still
- * ran, zombies not counted: call until 0, with a pause between, before the job is tried again. */
+/* For a launch whose shepherd died without a last status (LOST): ends its control group, and sends SIGKILL to every
+ * process of the job that can be found besides: its session, the descendants, and the owner's processes that carry its
+ * environment. Returns how many still ran (a control group counts as one), zombies not counted: call until 0, with a pause
+ * between, before the job is tried again. */
 int launch_sweep(const char *run_directory, const struct launch_status *status, uid_t uid);
 
 /* The path that an output pattern names: %j is the job's number. Owned by the caller. */

@@ -59,7 +59,9 @@ void request_print(const struct launch_request *launch, const char *mps_pipe_dir
         put_mps(text, launch);
     put(text, "notify_socket", launch->notify_socket);
     put_number(text, "grace_ns", launch->grace_ns);
-    put_number(text, "limit_ns", launch->limit_ns);
+    put_number(text, "time_limit_ns", launch->time_limit_ns);
+    put_number(text, "signal", launch->signal);
+    put_number(text, "signal_before_ns", launch->signal_before_ns);
     put(text, "name", spec->name);
     put(text, "directory", spec->directory);
     put(text, "output", spec->output);
@@ -130,8 +132,12 @@ static bool take(struct parser *parser, const char *key, char *value)
         request->gid = (gid_t)strtoul(value, NULL, 10);
     else if (strcmp(key, "grace_ns") == 0)
         request->grace_ns = strtoll(value, NULL, 10);
-    else if (strcmp(key, "limit_ns") == 0)
-        request->limit_ns = strtoll(value, NULL, 10);
+    else if (strcmp(key, "time_limit_ns") == 0)
+        request->time_limit_ns = strtoll(value, NULL, 10);
+    else if (strcmp(key, "signal") == 0)
+        request->signal = (int)strtol(value, NULL, 10);
+    else if (strcmp(key, "signal_before_ns") == 0)
+        request->signal_before_ns = strtoll(value, NULL, 10);
     else
         return false;
     return true;

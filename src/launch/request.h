@@ -25,7 +25,9 @@ struct request {
     const char *mps_memory_limit;  /* value of CUDA_MPS_PINNED_DEVICE_MEM_LIMIT */
     const char *notify_socket; /* may be NULL */
     int64_t grace_ns;
-    int64_t limit_ns;
+    int64_t time_limit_ns;
+    int signal; /* 0: none */
+    int64_t signal_before_ns;
     const char *name;
     const char *directory;
     const char *output;            /* a pattern: launch_output_path() */

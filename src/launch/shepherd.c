@@ -58,6 +58,7 @@ struct shepherd {
     int64_t kill_at_ns;    /* wall; when SIGTERM's grace is over; 0: the tree was not asked to end */
     int64_t kill_pause_ms;
     int64_t limit_at_ns;     /* wall; when the job's time is up; 0: never */
+    int64_t signal_at_ns;    /* wall; when it is told that its time will be up; 0: it is not, or was */
     char *memory_group;      /* owned; the control group whose memory.events tell of the job; NULL: not known */
     int64_t oom_kills;       /* ... when the job began; -1: not known */
     struct tree tree;
@@ -158,6 +159,7 @@ static int create_status(struct shepherd *s, struct error *err)
         return error_set(err, code, "cannot read /proc/self/stat: %s", strerror(-code));
     s->status.job = s->request.job;
     s->status.launch = s->request.launch;
+    snprintf(s->status.boot, sizeof s->status.boot, "%s", status_boot());
     s->status.shepherd = getpid();
     s->status.shepherd_start_ticks = stat.start_ticks;
     return status_write(s->request.run_directory, &s->status, STATUS_EXCLUSIVE, err);
@@ -178,7 +180,7 @@ static int fork_job(struct shepherd *s)
         return -errno;
     s->process = fork();
     if (s->process == 0)
-        child_run(&s->request, s->program, s->status.shepherd, fds[1]);
+        child_run(&s->request, s->program, s->status.shepherd, s->status.cgroup, fds[1]);
     close(fds[1]);
     if (s->process < 0) {
         close(fds[0]);
@@ -201,23 +203,61 @@ static void end_tree(struct shepherd *s)
     tree_signal(&s->tree, getpid(), SIGCONT); /* who is stopped cannot hear */
 }
 
-/* The job's own control group, where it was put into one. Where it was not, all that descends from the daemon shares one:
- * that tells of the kernel's kills too, though maybe of others', but not whose a process is. */
+/* A control group for this launch alone, where one can be made; before the first status, which tells of it: whoever finds
+ * that status after our death has the job by its group. */
+static void make_cgroup(struct shepherd *s)
+{
+    CLEANUP(free_ptr) char *name =
+        xasprintf("job-%" PRIu64 "-%" PRIu32 "-%d", s->request.job, s->request.launch, (int)getpid());
+    CLEANUP(free_ptr) char *path = cgroup_make(name);
+
+    if (path && strlen(path) < sizeof s->status.cgroup && !strchr(path, '\n'))
+        memcpy(s->status.cgroup, path, strlen(path) + 1);
+    else if (path)
+        cgroup_remove(path);
+}
+
+static void remove_cgroup(struct shepherd *s)
+{
+    if (*s->status.cgroup)
+        cgroup_remove(s->status.cgroup);
+}
+
+/* Where a job has no group of its own, all that descends from the daemon shares one: that tells of the kernel's kills too,
+ * though maybe of others'. */
 static void find_cgroup(struct shepherd *s)
 {
     CLEANUP(free_ptr) char *own = cgroup_of(getpid());
     CLEANUP(free_ptr) char *jobs = cgroup_of(s->process);
 
-    if (own && jobs && strcmp(own, jobs) != 0 && strlen(jobs) < sizeof s->status.cgroup && !strchr(jobs, '\n'))
-        memcpy(s->status.cgroup, jobs, strlen(jobs) + 1);
+    if (jobs && strcmp(jobs, s->status.cgroup) != 0) /* it could not enter it */
+        *s->status.cgroup = '\0';
     s->memory_group = jobs ? steal_ptr(&jobs) : steal_ptr(&own);
     s->oom_kills = s->memory_group ? cgroup_oom_kills(s->memory_group) : -1;
 }
 
-static void now_running(struct shepherd *s)
+static void write_status(struct shepherd *s)
 {
     struct error err;
 
+    if (status_write(s->request.run_directory, &s->status, STATUS_REPLACE, &err) < 0)
+        complain(&err); /* the last status matters more, and is tried harder */
+    poke(s);
+}
+
+static void set_limit(struct shepherd *s)
+{
+    int64_t now_ns = nodetime_monotonic_wall_ns(), before_ns = s->request.time_limit_ns - s->request.signal_before_ns;
+
+    if (s->request.time_limit_ns == 0)
+        return;
+    s->limit_at_ns = now_ns + nodetime_to_wall_ns(s->request.time_limit_ns);
+    if (s->request.signal)
+        s->signal_at_ns = now_ns + (before_ns > 0 ? nodetime_to_wall_ns(before_ns) : 0);
+}
+
+static void now_running(struct shepherd *s)
+{
     close_fd(&s->report_fd);
     s->report_fd = -1;
     s->running_at_ns = 0;
@@ -225,12 +265,9 @@ static void now_running(struct shepherd *s)
         return;
     s->status.phase = LAUNCH_RUNNING;
     s->status.started_ns = nodetime_now_ns();
-    if (s->request.limit_ns > 0)
-        s->limit_at_ns = nodetime_monotonic_wall_ns() + nodetime_to_wall_ns(s->request.limit_ns);
+    set_limit(s);
     find_cgroup(s);
-    if (status_write(s->request.run_directory, &s->status, STATUS_REPLACE, &err) < 0)
-        complain(&err); /* the last status matters more, and is tried harder */
-    poke(s);
+    write_status(s);
 }
 
 static void take_origin(const char *text, struct tail_origin *origin)
@@ -308,10 +345,36 @@ static int wait_ms(const struct shepherd *s)
         until_ns = s->kill_at_ns > now_ns ? s->kill_at_ns : now_ns + s->kill_pause_ms * NS_PER_MS;
     if (s->limit_at_ns && s->limit_at_ns < until_ns && !s->kill_at_ns)
         until_ns = s->limit_at_ns;
+    if (s->signal_at_ns && s->signal_at_ns < until_ns && !s->kill_at_ns)
+        until_ns = s->signal_at_ns;
     if (until_ns == INT64_MAX)
         return -1;
     ms = until_ns <= now_ns ? 0 : (until_ns - now_ns) / NS_PER_MS + 1;
     return ms < INT_MAX ? (int)ms : INT_MAX;
+}
+
+static void tell_time(struct shepherd *s, int64_t now_ns)
+{
+    if (s->kill_at_ns)
+        return;
+    if (s->signal_at_ns && now_ns >= s->signal_at_ns) {
+        s->signal_at_ns = 0;
+        tree_signal_who_heeds(&s->tree, getpid(), s->request.signal);
+    }
+    if (s->limit_at_ns && now_ns >= s->limit_at_ns) {
+        s->status.stopped = s->status.timed_out = true;
+        end_tree(s);
+        write_status(s); /* a daemon that is there sees to the job's MPS clients meanwhile */
+    }
+}
+
+/* All at once by the control group, whatever they fork; and who has left it, or where there is none, one by one. */
+static void kill_tree(struct shepherd *s)
+{
+    if (*s->status.cgroup)
+        cgroup_kill(s->status.cgroup);
+    tree_signal(&s->tree, getpid(), SIGKILL);
+    s->kill_pause_ms = s->kill_pause_ms < KILL_PAUSE_MAX_MS ? 2 * s->kill_pause_ms : KILL_PAUSE_MAX_MS;
 }
 
 static void watch(struct shepherd *s)
@@ -325,16 +388,11 @@ static void watch(struct shepherd *s)
             s->status.stopped = true;
             end_tree(s);
         }
-        if (s->limit_at_ns && !s->kill_at_ns && nodetime_monotonic_wall_ns() >= s->limit_at_ns) {
-            s->status.stopped = s->status.timed_out = true;
-            end_tree(s);
-        }
+        tell_time(s, nodetime_monotonic_wall_ns());
         if (s->running_at_ns && nodetime_monotonic_wall_ns() >= s->running_at_ns)
             now_running(s);
-        if (s->kill_at_ns && nodetime_monotonic_wall_ns() >= s->kill_at_ns) {
-            tree_signal(&s->tree, getpid(), SIGKILL);
-            s->kill_pause_ms = s->kill_pause_ms < KILL_PAUSE_MAX_MS ? 2 * s->kill_pause_ms : KILL_PAUSE_MAX_MS;
-        }
+        if (s->kill_at_ns && nodetime_monotonic_wall_ns() >= s->kill_at_ns)
+            kill_tree(s);
     } while (reap(s));
     read_report(s); /* what the child said with its last breath */
 }
@@ -360,7 +418,7 @@ static void conclude(struct shepherd *s)
     struct launch_status *status = &s->status;
     struct cause_evidence evidence;
     const char *who = s->request.conda_environment ? "conda: the login shell" : "the launch";
-    char text[128];
+    char text[128], duration[UNITS_TEXT];
 
     status->ended_ns = nodetime_now_ns();
     if (!s->not_run && !s->exec_said) {
@@ -385,6 +443,10 @@ static void conclude(struct shepherd *s)
         status->exit_status = WEXITSTATUS(s->wait_status);
     if (status->exit_status != 0 && !status->stopped)
         examine(s);
+    if (status->timed_out) {
+        snprintf(text, sizeof text, "time limit of %s reached", format_duration(s->request.time_limit_ns, duration));
+        status_set_message(status, text, strlen(text));
+    }
     evidence = launch_evidence(status);
     status->cause = cause_decide(&evidence);
 }
@@ -404,8 +466,11 @@ static int shepherd_run(struct shepherd *s, struct error *err)
         return error_set(err, code, "cannot watch its children: %s", strerror(-code));
     if (chdir("/") < 0) /* hold no file system that somebody wants to unmount */
         return error_set(err, errno, "cannot enter '/': %s", strerror(errno));
-    if ((code = create_status(s, err)) < 0)
+    make_cgroup(s);
+    if ((code = create_status(s, err)) < 0) {
+        remove_cgroup(s);
         return code;
+    }
     poke(s);
     code = fork_job(s);
     if (code < 0) {
@@ -415,6 +480,7 @@ static int shepherd_run(struct shepherd *s, struct error *err)
         watch(s);
     }
     conclude(s);
+    remove_cgroup(s);
     write_last_status(s);
     poke(s);
     return 0;

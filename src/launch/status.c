@@ -30,6 +30,29 @@ void status_init(struct launch_status *status)
         (struct launch_status){.phase = LAUNCH_STARTING, .exit_status = -1, .requested_bytes = -1, .free_bytes = -1};
 }
 
+const char *status_boot(void)
+{
+    static char boot[sizeof ((struct launch_status *)NULL)->boot];
+    CLEANUP(free_ptr) char *text = NULL;
+    size_t length;
+
+    if (!*boot && file_read("/proc/sys/kernel/random/boot_id", sizeof boot, &text, &length, NULL) == 0)
+        snprintf(boot, sizeof boot, "%.*s", (int)strcspn(text, "\n"), text);
+    return boot;
+}
+
+void status_forget_other_boot(struct launch_status *status, const char *boot)
+{
+    bool over = status->phase == LAUNCH_ENDED || status->phase == LAUNCH_FAILED;
+
+    if (over || !*boot || !*status->boot || strcmp(status->boot, boot) == 0)
+        return;
+    status->rebooted = true;
+    status->shepherd = status->process = 0;
+    status->shepherd_start_ticks = status->process_start_ticks = 0;
+    *status->cgroup = '\0';
+}
+
 struct cause_evidence launch_evidence(const struct launch_status *status)
 {
     return (struct cause_evidence){.exit_status = status->exit_status,
@@ -65,6 +88,7 @@ static void status_print(const struct launch_status *status, struct strbuf *text
     strbuf_puts(text, head);
     strbuf_printf(text, "phase %s\n", launch_phase_name(status->phase));
     strbuf_printf(text, "job %" PRIu64 "\nlaunch %" PRIu32 "\n", status->job, status->launch);
+    strbuf_printf(text, "boot %s\n", status->boot);
     strbuf_printf(text, "shepherd %d %" PRIu64 "\n", (int)status->shepherd, status->shepherd_start_ticks);
     strbuf_printf(text, "process %d %" PRIu64 "\n", (int)status->process, status->process_start_ticks);
     strbuf_printf(text, "started_ns %" PRId64 "\nended_ns %" PRId64 "\n", status->started_ns, status->ended_ns);
@@ -162,6 +186,14 @@ static bool parse_bool(const char *value, bool *result)
     return true;
 }
 
+static bool parse_text(const char *value, char *text, size_t size)
+{
+    if (strlen(value) >= size)
+        return false;
+    memcpy(text, value, strlen(value) + 1);
+    return true;
+}
+
 static bool parse_line(const char *key, const char *value, struct launch_status *status)
 {
     if (strcmp(key, "phase") == 0)
@@ -172,6 +204,8 @@ static bool parse_line(const char *key, const char *value, struct launch_status 
         return sscanf(value, "%" SCNu64, &status->job) == 1;
     if (strcmp(key, "launch") == 0)
         return sscanf(value, "%" SCNu32, &status->launch) == 1;
+    if (strcmp(key, "boot") == 0)
+        return parse_text(value, status->boot, sizeof status->boot);
     if (strcmp(key, "shepherd") == 0)
         return sscanf(value, "%d %" SCNu64, &status->shepherd, &status->shepherd_start_ticks) == 2;
     if (strcmp(key, "process") == 0)
@@ -198,13 +232,10 @@ static bool parse_line(const char *key, const char *value, struct launch_status 
         return parse_bool(value, &status->stopped);
     if (strcmp(key, "timed_out") == 0)
         return parse_bool(value, &status->timed_out);
-    if (strcmp(key, "cgroup") == 0) {
-        if (strlen(value) >= sizeof status->cgroup)
-            return false;
-        memcpy(status->cgroup, value, strlen(value) + 1);
-    } else if (strcmp(key, "message") == 0) {
+    if (strcmp(key, "cgroup") == 0)
+        return parse_text(value, status->cgroup, sizeof status->cgroup);
+    if (strcmp(key, "message") == 0)
         status_set_message(status, value, strlen(value));
-    }
     return true;
 }
 
@@ -237,5 +268,8 @@ int launch_read_status(const char *run_directory, struct launch_status *status, 
     size_t length;
     int code = file_read(path, STATUS_LIMIT, &text, &length, err);
 
-    return code < 0 ? code : status_parse(path, text, length, status, err);
+    code = code < 0 ? code : status_parse(path, text, length, status, err);
+    if (code == 0)
+        status_forget_other_boot(status, status_boot());
+    return code;
 }

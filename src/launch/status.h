@@ -11,6 +11,14 @@
 enum status_write { STATUS_EXCLUSIVE, STATUS_REPLACE, STATUS_LAST };
 
 void status_init(struct launch_status *status); /* STARTING, everything unknown */
+
+/* The identity of this boot of the machine: a text that no other boot has; "": the kernel does not tell. */
+const char *status_boot(void);
+
+/* A launch that had not ended when the machine was started anew: what its status says of processes is of others by now,
+ * with the same pids and maybe the same start times, so it is forgotten. `boot` is the boot that is now. */
+void status_forget_other_boot(struct launch_status *status, const char *boot);
+
 int status_write(const char *run_directory, const struct launch_status *status, enum status_write how,
                  struct error *err);
 

@@ -4,10 +4,14 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/pidfd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/proc.h"
+
+#define STATUS_LIMIT 65536 /* of /proc/PID/status; a user in thousands of groups has a long one */
 
 void tree_read(struct tree *tree)
 {
@@ -84,7 +88,26 @@ int tree_signal_one(pid_t pid, uint64_t start_ticks, int signal)
     return 0;
 }
 
-int tree_signal(struct tree *tree, pid_t root, int signal)
+/* The set of signals that /proc/PID/status shows behind `key`, signal 1 as its lowest bit. */
+static uint64_t signal_set(const char *text, const char *key)
+{
+    const char *line = strstr(text, key);
+
+    return line ? strtoull(line + strlen(key), NULL, 16) : 0;
+}
+
+static bool heeds(const struct tree_process *process, int signal)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/status", (int)process->pid);
+    CLEANUP(free_ptr) char *text = NULL;
+    size_t length;
+
+    if (file_read(path, STATUS_LIMIT, &text, &length, NULL) < 0)
+        return false;
+    return (signal_set(text, "\nSigCgt:") | signal_set(text, "\nSigBlk:")) >> (signal - 1) & 1;
+}
+
+static int signal_members(struct tree *tree, pid_t root, int signal, bool only_who_heeds)
 {
     int count = 0;
 
@@ -92,10 +115,20 @@ int tree_signal(struct tree *tree, pid_t root, int signal)
     tree_select_descendants(tree, root);
     for (size_t i = 0; i < tree->count; i++) {
         const struct tree_process *p = &tree->items[i];
-        if (p->member && p->state != 'Z' && p->state != 'X') {
+        if (p->member && p->state != 'Z' && p->state != 'X' && (!only_who_heeds || heeds(p, signal))) {
             tree_signal_one(p->pid, p->start_ticks, signal);
             count++;
         }
     }
     return count;
+}
+
+int tree_signal(struct tree *tree, pid_t root, int signal)
+{
+    return signal_members(tree, root, signal, false);
+}
+
+int tree_signal_who_heeds(struct tree *tree, pid_t root, int signal)
+{
+    return signal_members(tree, root, signal, true);
 }

@@ -67,16 +67,16 @@ static void test_time_limit(void **state)
 {
     struct fixture *f = *state;
 
-    f->request.limit_ns = 200 * NS_PER_MS;
+    f->request.time_limit_ns = 200 * NS_PER_MS;
     f->request.grace_ns = 60 * NS_PER_SEC;
     run(f, "sleep 100", LAUNCH_ENDED);
     assert_true(f->status.stopped && f->status.timed_out);
     assert_int_equal(f->status.cause, EXIT_TIMEOUT);
-    assert_true(f->status.ended_ns - f->status.started_ns >= f->request.limit_ns);
+    assert_true(f->status.ended_ns - f->status.started_ns >= f->request.time_limit_ns);
     run(f, "trap 'exit 0' TERM; while :; do sleep 0.02; done", LAUNCH_ENDED);
     assert_int_equal(f->status.exit_status, 0);
     assert_int_equal(f->status.cause, EXIT_TIMEOUT);
-    f->request.limit_ns = 60 * NS_PER_SEC;
+    f->request.time_limit_ns = 60 * NS_PER_SEC;
     run(f, "exit 4", LAUNCH_ENDED);
     assert_false(f->status.stopped || f->status.timed_out);
     assert_int_equal(f->status.cause, EXIT_FAILED);

@@ -19,6 +19,7 @@ static const struct launch_status sample = {
     .phase = LAUNCH_ENDED,
     .job = 12,
     .launch = 2,
+    .boot = "0e5ac8fd-5bb3-4f6e-a8a3-2b0a5f0c1d77",
     .shepherd = 4242,
     .shepherd_start_ticks = 991234,
     .process = 4243,
@@ -52,6 +53,7 @@ static void assert_same(const struct launch_status *a, const struct launch_statu
     assert_int_equal(a->tenant_count, b->tenant_count);
     for (uint32_t i = 0; i < a->tenant_count; i++) /* one by one: between the members there is padding */
         assert_true(a->tenants[i].pid == b->tenants[i].pid && a->tenants[i].used_bytes == b->tenants[i].used_bytes);
+    assert_string_equal(a->boot, b->boot);
     assert_string_equal(a->cgroup, b->cgroup);
     assert_string_equal(a->message, b->message);
 }
@@ -133,6 +135,51 @@ static void test_parse(void **state)
     assert_int_equal(status_parse("x", "carma-launch 1\nphase running\0\nend\n", 34, &status, &err), -EINVAL);
 }
 
+/* The same pid and start time are another process's after a reboot. How a launch ended stays known. */
+static void test_other_boot(void **state)
+{
+    static const char now[] = "7d8fdc1a-92a0-4c87-8a2d-1d3a1f6f2f10";
+    struct launch_status status = sample;
+
+    status_forget_other_boot(&status, now);
+    assert_same(&status, &sample);
+    assert_false(status.rebooted);
+    for (int phase = LAUNCH_STARTING; phase <= LAUNCH_RUNNING; phase++) {
+        status = sample;
+        status.phase = (enum launch_phase)phase;
+        status_forget_other_boot(&status, sample.boot);
+        assert_false(status.rebooted);
+        assert_true(status.shepherd == 4242 && status.process == 4243);
+        status_forget_other_boot(&status, now);
+        assert_true(status.rebooted);
+        assert_true(status.shepherd == 0 && status.shepherd_start_ticks == 0);
+        assert_true(status.process == 0 && status.process_start_ticks == 0);
+        assert_string_equal(status.cgroup, "");
+        assert_false(launch_alive(status.shepherd, status.shepherd_start_ticks));
+        assert_int_equal(launch_sweep("/nonexistent/run", &status, geteuid()), 0);
+    }
+    assert_int_equal(strlen(status_boot()), strlen(now));
+}
+
+/* A status as another boot of this machine left it, read from its file. */
+static void test_file_of_other_boot(void **state)
+{
+    const char *directory = *state;
+    struct launch_status status = sample;
+    struct error err;
+
+    status.phase = LAUNCH_RUNNING;
+    assert_int_equal(status_write(directory, &status, STATUS_EXCLUSIVE, &err), 0);
+    assert_int_equal(launch_read_status(directory, &status, &err), 0);
+    assert_true(status.rebooted && status.shepherd == 0);
+    status = sample;
+    status.phase = LAUNCH_RUNNING;
+    snprintf(status.boot, sizeof status.boot, "%s", status_boot());
+    assert_int_equal(status_write(directory, &status, STATUS_REPLACE, &err), 0);
+    assert_int_equal(launch_read_status(directory, &status, &err), 0);
+    assert_true(!status.rebooted && status.shepherd == 4242);
+}
+
 static void test_message(void **state)
 {
     struct launch_status status;
@@ -166,6 +213,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_golden, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(test_first_is_exclusive, make_directory, remove_directory),
+        cmocka_unit_test_setup_teardown(test_file_of_other_boot, make_directory, remove_directory),
+        cmocka_unit_test(test_other_boot),
         cmocka_unit_test(test_parse),
         cmocka_unit_test(test_message),
         cmocka_unit_test(test_output_path),
