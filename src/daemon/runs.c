@@ -378,6 +378,9 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
         .mps_log_directory = mps_log_directory,
         .notify_socket = runs->notify_path,
         .grace_ns = daemon->config.grace_ns,
+        .time_limit_ns = view->spec.time_limit_ns > 0 ? view->spec.time_limit_ns : 0,
+        .signal = view->spec.signal_before_ns >= 0 ? (int)view->spec.signal : 0,
+        .signal_before_ns = view->spec.signal_before_ns >= 0 ? view->spec.signal_before_ns : 0,
     };
     uint64_t start_ticks;
     struct error err;
