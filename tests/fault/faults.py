@@ -1,0 +1,201 @@
+"""The kinds of faults: each injects so many while the node works, and says how many were."""
+
+import errno
+import os
+import signal
+import sqlite3
+import time
+
+# Where carmad and a shepherd act on the world, in the order of a job's life: program, call, part of the file's name, and
+# how many such calls to let pass. A kill comes before and after each.
+DAEMON_POINTS = [
+    ("carmad", "pwrite64", "store.db-wal", 0),  # a transaction is written
+    ("carmad", "fdatasync", "store.db-wal", 0),  # ... and on the disk
+    ("carmad", "fdatasync", "store.db", 0),
+    ("carmad", "send", "", 0),  # a client is answered: what was stored is acknowledged
+    ("carmad", "mkdir", "/runs/", 0),  # a launch begins to exist
+    ("carmad", "mkdir", "/no-mps", 0),
+    ("carmad", "write", "carma-launch", 0),  # what its shepherd is to do
+    ("carmad", "posix_spawn", "", 0),  # the shepherd
+    ("carmad", "link", "/status", 0),  # a launch whose shepherd has not begun is given up
+    ("carmad", "fork", "", 0),  # carma-monitor
+]
+SHEPHERD_POINTS = [
+    ("carma-shepherd", "write", "/status.", 0),  # the first status
+    ("carma-shepherd", "link", "/status", 0),  # ... is there: the launch is the shepherd's
+    ("carma-shepherd", "send", "", 0),  # the daemon is told
+    ("carma-shepherd", "fork", "", 0),
+    ("carma-shepherd+", "write", "pipe:", 0),  # the child reports its output's place
+    ("carma-shepherd+", "write", "pipe:", 1),  # ... and that it executes the command
+    ("carma-shepherd+", "execvp", "", 0),
+    ("carma-shepherd", "rename", "/status", 0),  # it runs
+    ("carma-shepherd", "fsync", "/status.", 0),  # how it ended
+    ("carma-shepherd", "rename", "/status", 1),
+]
+POINT_SECONDS = 3  # to wait for one to be passed
+
+NEW_SHEPHERD_CALLS = [("posix_spawn", "", "carmad"), ("fork", "", "carma-shepherd"), ("fork", "", "carmad")]
+
+
+class Scene:
+    """What the kinds work with."""
+
+    def __init__(self, node, clients, random):
+        self.node = node
+        self.clients = clients
+        self.random = random
+
+    def pause(self):
+        """Now and then very short: while the daemon is only starting."""
+        time.sleep(self.random.choice([self.random.uniform(0, 0.05), self.random.uniform(0.05, 0.5),
+                                       self.random.uniform(0.05, 0.5), self.random.uniform(0.3, 1.0)]))
+
+    def wait_hit(self, seconds, slot=0):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not self.node.control.hits(slot):
+            if not self.node.alive():
+                self.node.start()
+            time.sleep(0.01)
+        return self.node.control.hits(slot)
+
+
+def daemon(scene, count):
+    for _ in range(count):
+        scene.pause()
+        scene.node.restart()
+    return count
+
+
+def points(scene, rounds, table=None):
+    """Every point, before and after; `rounds` times, each time a few such calls later."""
+    hits = 0
+    missed = set()
+    for turn in range(rounds):
+        for program, call, file, skip in table or DAEMON_POINTS:
+            for after in (False, True):
+                more = scene.random.randrange(4) if turn else 0
+                scene.node.control.arm(program, call, file, after=after, skip=skip + more)
+                if call in ("fork", "link"): # which a starting daemon does
+                    scene.node.restart()
+                hits += scene.wait_hit(POINT_SECONDS) > 0
+                scene.node.control.disarm()
+                if not scene.node.alive():
+                    scene.node.start()
+                scene.node.await_ready(5)
+    return hits
+
+
+def shepherd(scene, count):
+    """At their points, and any that runs at any time; now and then the daemon with one."""
+    hits = points(scene, 1, SHEPHERD_POINTS)
+    while hits < count:
+        scene.pause()
+        pids = scene.node.pids_of("carma-shepherd")
+        if pids:
+            kill(scene.random.choice(pids))
+            hits += 1
+            if scene.random.random() < 0.2:
+                scene.node.restart()
+    return hits
+
+
+def kill(pid, number=signal.SIGKILL):
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def monitor(scene, count):
+    """Killed, stopped as if it hung, and with a driver whose calls do not return."""
+    for turn in range(count):
+        scene.pause()
+        pids = scene.node.pids_of("carma-monitor")
+        if turn % 3 == 2:
+            scene.node.run("carma-vnode", "inject", scene.node.env["CARMA_VNODE"], "hang", "--for",
+                           scene.node.scale // 2, check=True)
+        elif pids:
+            kill(pids[0], signal.SIGKILL if turn % 3 == 0 else signal.SIGSTOP)
+    return count
+
+
+def reboot(scene, count):
+    """All that runs dies at once, as far as that can be done without a machine of one's own; its start is another."""
+    for _ in range(count):
+        time.sleep(scene.random.uniform(0.3, 1.0))
+        scene.node.kill_all()
+        scene.node.start()
+    return count
+
+
+def store(scene, count):
+    """Writes that fail for want of space or by an I/O error, locks that are held; now and then a kill meanwhile."""
+    faults = [("pwrite64", "store.db", errno.ENOSPC), ("pwrite64", "store.db", errno.EIO),
+              ("fdatasync", "store.db", errno.EIO), ("lock", "store.db", errno.EAGAIN), ("lock", "store.db", errno.EIO)]
+    hits = 0
+    for turn in range(count):
+        call, file, error = faults[turn % len(faults)]
+        scene.node.control.arm("carmad", call, file, skip=scene.random.randrange(20),
+                               times=scene.random.choice([1, 2, 5]), error=error)
+        hits += scene.wait_hit(POINT_SECONDS) > 0
+        if turn % 3 == 2:
+            scene.node.restart()
+        scene.pause()
+        scene.node.control.disarm()
+        if not scene.node.alive():
+            scene.node.start()
+    return hits
+
+
+def busy(scene, count):
+    """Somebody else holds the database for longer than the daemon waits for it."""
+    for _ in range(count):
+        other = sqlite3.connect(scene.node.state / "store.db", isolation_level=None, timeout=10)
+        other.execute("BEGIN IMMEDIATE")
+        time.sleep(12)
+        other.execute("ROLLBACK")
+        other.close()
+        scene.pause()
+    return count
+
+
+def processes(scene, count):
+    """No process can be made: not a shepherd, not a job, not carma-monitor."""
+    hits = 0
+    for turn in range(count):
+        call, file, program = NEW_SHEPHERD_CALLS[turn % len(NEW_SHEPHERD_CALLS)]
+        scene.node.control.arm(program, call, file, skip=scene.random.randrange(3), times=scene.random.choice([1, 2]),
+                               error=errno.EAGAIN)
+        if program == "carmad" and call == "fork":
+            for pid in scene.node.pids_of("carma-monitor"):
+                kill(pid)
+        hits += scene.wait_hit(POINT_SECONDS) > 0
+        scene.node.control.disarm()
+    return hits
+
+
+def memory(scene, count):
+    """An allocation gives NULL, anywhere: the programs abort, or refuse."""
+    hits = 0
+    for turn in range(count):
+        program = ["carmad", "carmad", "carma-monitor", "carma-shepherd"][turn % 4]
+        most = {"carmad": 20000, "carma-monitor": 300, "carma-shepherd": 60}[program]
+        scene.node.control.arm(program, "malloc", skip=scene.random.randrange(most), error=errno.ENOMEM)
+        if program == "carma-monitor":
+            scene.node.restart()
+        hits += scene.wait_hit(POINT_SECONDS) > 0
+        scene.node.control.disarm()
+        scene.pause()
+        if not scene.node.alive():
+            scene.node.start()
+    return hits
+
+
+def clock(scene, count):
+    """An hour forward, an hour back, and so on; now and then a restart in between."""
+    for turn in range(count):
+        time.sleep(scene.random.uniform(0.2, 1.0))
+        scene.node.control.shift_clock([3600, 0, -3600, 0][turn % 4])
+        if turn % 2:
+            scene.node.restart()
+    return count

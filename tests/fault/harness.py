@@ -1,0 +1,85 @@
+"""Usage: harness.py --source DIR --build DIR [--faults N] [--seed N] [--keep] KIND...: carma on a virtual node, with faults
+injected while clients submit and jobs run, and then the question whether anything was lost, ran twice or is told wrongly.
+
+Prints a line per kind; its exit status is 1 when something is wrong. docs/fault-injection.md says more."""
+
+import argparse
+import pathlib
+import random
+import sys
+import time
+
+import faults
+import truth
+from node import Node
+from work import Clients
+
+# Kinds after which a job may be lost, or not have been started: its shepherd died, or could not be.
+LOSES_JOBS = {"shepherd", "reboot", "processes", "memory"}
+KINDS = ["daemon", "points", "shepherd", "monitor", "reboot", "store", "busy", "processes", "memory", "clock"]
+SETTINGS = ["policy=magm", "memory_view=monitor", "retention=1d"]
+FINISH_SECONDS = 90
+
+
+def play(kind, options):
+    """Returns (injected, acknowledged, completed, [what is wrong])."""
+    node = Node(options.source, options.build, SETTINGS, scale=1 if kind == "clock" else 600)
+    clients = Clients(node, options.source, options.seed, trains=kind != "clock")
+    scene = faults.Scene(node, clients, random.Random(options.seed))
+    try:
+        node.start()
+        if not node.await_ready():
+            return 0, 0, 0, [f"carmad does not start: {node.log.read_text(encoding='utf-8')}"]
+        clients.start()
+        injected = getattr(faults, kind)(scene, options.faults)
+        clients.stop()
+        if not node.alive():
+            node.start()
+        wrong = []
+        if not node.await_ready():
+            wrong.append("carmad does not come up again")
+        elif not clients.finish(FINISH_SECONDS):
+            wrong.append(f"not all jobs ended: {node.get('/v1/jobs')}")
+        else:
+            wrong = truth.check(node, clients, kind in LOSES_JOBS)
+        jobs = (node.get("/v1/jobs?state=all") or {"jobs": []})["jobs"]
+        completed = sum(job["state"] == "COMPLETED" for job in jobs)
+        if injected == 0 or completed == 0:
+            wrong.append("too little happened to tell")
+        if wrong:
+            print(node.log.read_text(encoding="utf-8")[-8000:], file=sys.stderr)
+        return injected, len(clients.acknowledged()), completed, wrong
+    finally:
+        clients.stopping.set()
+        if options.keep:
+            node.kill_all()
+            print(node.top, file=sys.stderr)
+        else:
+            node.remove()
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(description="Injects faults into carma on a virtual node.")
+    parser.add_argument("--source", type=pathlib.Path, required=True)
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--faults", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", action="store_true", help="leave the node's directory, to look at")
+    parser.add_argument("kind", nargs="+", choices=KINDS)
+    options = parser.parse_args(arguments)
+    options.build, options.source = options.build.resolve(), options.source.resolve()
+    failed = False
+    print(f"{'fault':<10} {'injected':>8} {'acknowledged':>12} {'completed':>9} {'violations':>10} {'seconds':>7}")
+    for kind in options.kind:
+        start = time.monotonic()
+        injected, acknowledged, completed, wrong = play(kind, options)
+        print(f"{kind:<10} {injected:>8} {acknowledged:>12} {completed:>9} {len(wrong):>10} "
+              f"{time.monotonic() - start:>7.0f}", flush=True)
+        for line in wrong:
+            print(f"  {line}", flush=True)
+        failed |= bool(wrong)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,134 @@
+"""Holds what carma says against what clients and jobs have noted themselves."""
+
+import fcntl
+import time
+
+from dataclasses import dataclass
+
+LEDGER = "CANCELLED COMPLETED FAILED GPU_OOM LOST".split()
+READING_SECONDS = 20
+
+
+@dataclass
+class Launch:
+    restart: int
+    status: int = None  # None: it was killed
+
+
+def read_book(path):
+    """([Launch], [what is wrong]) of a job's own book."""
+    launches, wrong, pids = [], [], {}
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    for line in text.splitlines():
+        what, pid, ticks, _, value = line.split()
+        if what == "twice":
+            wrong.append(f"ran while an earlier launch still did: {text!r}")
+        elif what == "start":
+            launches.append(Launch(int(value)))
+            pids[pid, ticks] = launches[-1]
+        else:
+            pids[pid, ticks].status = int(value)
+    restarts = [launch.restart for launch in launches]
+    if len(restarts) != len(set(restarts)):
+        wrong.append(f"one launch ran twice: {text!r}")
+    return launches, wrong
+
+
+def book_is_free(path):
+    if not path.exists():
+        return True
+    with open(path, encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            return False
+
+
+def check_job(node, submission, job, may_be_lost):
+    """What is wrong with one acknowledged job."""
+    launches, wrong = read_book(node.books / submission.name)
+    last = launches[-1].status if launches else None
+    state = job["state"]
+    if state not in LEDGER:
+        wrong.append(f"is {state}")
+    if state in ("LOST", "FAILED") and may_be_lost and job["exit_status"] in (None, -1):
+        pass  # it was to be so
+    elif state == "LOST":
+        wrong.append("is LOST, and nobody killed its shepherd")
+    elif state == "CANCELLED":
+        if submission.id and not submission.endless: # a client that was refused is withdrawn that way
+            wrong.append("is CANCELLED, and nobody asked for that")
+    elif last is None or last != job["exit_status"] or (state == "COMPLETED") != (last == 0):
+        wrong.append(f"is {state} with {job['exit_status']}, and ended with {last}: {job['message']}")
+    elif submission.status >= 0 and last != submission.status:
+        wrong.append(f"ended with {last} instead of {submission.status}")
+    if len(launches) > job["launches"]:
+        wrong.append(f"ran {len(launches)} times in {job['launches']} launches")
+    return wrong
+
+
+def check_processes(node):
+    """Only the daemon and what it runs for itself may be left, and no lock of a job."""
+    expected = {"carmad", "carma-monitor"}
+    wrong = [f"process {pid} ({name}) is left" for pid, name in node.processes().items() if name not in expected]
+    for name in ("carmad", "carma-monitor"):
+        count = len(node.pids_of(name))
+        if count != 1:
+            wrong.append(f"{count} processes {name}")
+    wrong += [f"{path.name}: its launch still runs" for path in node.books.iterdir() if not book_is_free(path)]
+    return wrong
+
+
+def check_gpus(node):
+    """The monitor may have been lost or hung until just now: its readings are waited for."""
+    end = time.monotonic() + READING_SECONDS
+    while True:
+        busy = [gpu for gpu in node.get("/v1/gpus")["gpus"] if gpu["jobs"] or gpu["processes"] or gpu["foreign_bytes"]]
+        if not busy or time.monotonic() > end:
+            return [f"GPU {gpu['index']} is not free: {gpu}" for gpu in busy]
+        time.sleep(0.1)
+
+
+def check_runs(node, lost):
+    """Every launch has a last status, but those of jobs that were lost."""
+    wrong = []
+    for folder in (node.state / "runs").iterdir():
+        job = int(folder.name.split("-")[0])
+        path = folder / "status"
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        if job not in lost and "\nphase ended\n" not in text and "\nphase failed\n" not in text:
+            wrong.append(f"{folder.name}: no last status: {text!r}")
+    return wrong
+
+
+def check_store(node):
+    wrong = []
+    for arguments in (["admin", "verify", "--state", node.state], ["simulate", "--replay", node.state]):
+        done = node.run("carma", *arguments)
+        if done.returncode != 0:
+            wrong.append(f"carma {arguments[0]} {arguments[1]}: {done.stderr.strip()} {done.stdout.strip()[-300:]}")
+    return wrong
+
+
+def check(node, clients, may_be_lost):
+    """All that is wrong, in lines; the daemon runs and has nothing more to do."""
+    jobs = node.get("/v1/jobs?state=all")["jobs"]
+    by_id = {job["id"]: job for job in jobs}
+    names = [job["name"] for job in jobs]
+    wrong = [f"{name} is there {names.count(name)} times" for name in set(names) if names.count(name) > 1]
+    if len(by_id) != len(jobs):
+        wrong.append("one number was given to two jobs")
+    known = {submission.name: submission for submission in clients.all}
+    for submission in clients.acknowledged():
+        job = by_id.get(submission.id)
+        if not job or job["name"] != submission.name:
+            wrong.append(f"{submission.name} was acknowledged as job {submission.id}, which is {job and job['name']}")
+    for job in jobs: # the unacknowledged ones as well
+        wrong += [f"job {job['id']} ({job['name']}) {what}"
+                  for what in check_job(node, known[job["name"]], job, may_be_lost)]
+    for submission in clients.all:
+        if submission.name not in names and (node.books / submission.name).exists():
+            wrong.append(f"{submission.name} ran, and there is no such job")
+    lost = {job["id"] for job in jobs if job["state"] == "LOST"}
+    return wrong + check_processes(node) + check_gpus(node) + check_runs(node, lost) + check_store(node)

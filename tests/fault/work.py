@@ -1,0 +1,114 @@
+"""Clients that submit, and remember what they were told."""
+
+import csv
+import itertools
+import random
+import threading
+import time
+
+from dataclasses import dataclass
+
+MOST_UNFINISHED = 24
+PAUSE_S = 0.03
+
+
+@dataclass
+class Submission:
+    name: str
+    status: int  # which its command ends with; -1: that of its training, which recovers from want of memory
+    endless: bool  # ends by being cancelled
+    id: int = 0  # 0: not acknowledged
+
+
+def trace_rows(source):
+    with open(source / "data" / "traces" / "thesis_90.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    return itertools.cycle([row["workload"] for row in rows])
+
+
+class Clients:
+    """Threads, each of which submits one job after another by the program carma, and cancels those that do not end."""
+
+    def __init__(self, node, source, seed, count=2, trains=True):
+        self.node = node
+        self.random = random.Random(seed)
+        self.rows = trace_rows(source)
+        self.trains = trains
+        self.lock = threading.Lock()
+        self.all = []
+        self.cancelled = set()
+        self.stopping = threading.Event()
+        self.threads = [threading.Thread(target=self.go, daemon=True) for _ in range(count)]
+
+    def start(self):
+        for thread in self.threads:
+            thread.start()
+
+    def stop(self):
+        self.stopping.set()
+        for thread in self.threads:
+            thread.join()
+
+    def next_job(self):
+        """The submission, and what to say to carma submit. About half are of the trace, shortened; the others end soon,
+        with any status, leave processes behind, or have to be cancelled."""
+        with self.lock:
+            name = f"f{len(self.all) + 1}"
+            kind = self.random.random()
+            status = self.random.choice([0, 0, 0, 1, 7, 63])
+            ms = self.random.randrange(0, 300)
+            seconds = self.random.randrange(30, 600)
+            row = next(self.rows)
+            endless = kind >= 0.95
+            train = self.trains and kind < 0.5
+            job = Submission(name, -1 if train else status, endless)
+            self.all.append(job)
+        witness = [self.node.build / "tests" / "fault" / "witness", self.node.books / name, status]
+        if train:
+            command = [*witness, 0, "--", self.node.prefix / "bin" / "carma-train", "--workload", row, "--gpus", 1,
+                       "--seconds", seconds]
+        elif endless:
+            command = [*witness, 1000000]
+        else:
+            command = [*witness, ms] + (["--stray"] if kind > 0.85 else [])
+        memory = [] if train else ["--gpu-memory", "1G"]
+        return job, ["--job-name", name, "--output", self.node.top / f"{name}.out", *memory, "--", *command]
+
+    def submit(self):
+        job, arguments = self.next_job()
+        done = self.node.run("carma", "submit", "--parsable", *arguments)
+        if done.returncode == 0:
+            job.id = int(done.stdout)
+
+    def cancel(self):
+        """One that has not been: it may run, wait, or be about to."""
+        with self.lock:
+            wanted = [job.id for job in self.all if job.endless and job.id and job.id not in self.cancelled]
+        if wanted and self.node.run("carma", "cancel", wanted[0]).returncode == 0:
+            self.cancelled.add(wanted[0])
+
+    def go(self):
+        while not self.stopping.is_set():
+            status = self.node.get("/v1/status")
+            if status and status["unfinished"] < MOST_UNFINISHED:
+                self.submit()
+            elif status:
+                self.cancel()
+            self.stopping.wait(PAUSE_S)
+
+    def finish(self, seconds):
+        """Whether all jobs have ended in time: those without an end are cancelled."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            queue = self.node.get("/v1/jobs")
+            if queue is not None and not queue["jobs"]:
+                return True
+            endless = {job.name for job in self.all if job.endless}
+            for job in queue["jobs"] if queue else []:
+                if job["name"] in endless and job["state"] != "STOPPING":
+                    self.node.run("carma", "cancel", job["id"])
+            time.sleep(0.1)
+        return False
+
+    def acknowledged(self):
+        return [job for job in self.all if job.id]
