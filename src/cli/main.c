@@ -1,10 +1,12 @@
 /* carma: the command line client. Global options, then a subcommand from the table in commands.c. */
 #include <errno.h>
+#include <jansson.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/nodetime.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
@@ -72,6 +74,7 @@ int main(int argc, char **argv)
     int status;
 
     setlocale(LC_CTYPE, "");
+    json_set_alloc_funcs(xmalloc, free); /* else jansson leaves out what it has no memory for, and that would be submitted */
     signal(SIGPIPE, SIG_DFL); /* `carma queue | head` ends quietly, even where SIGPIPE was inherited as ignored */
     status = run(&cli, argc, argv);
     cli_release(&cli);

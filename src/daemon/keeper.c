@@ -77,6 +77,14 @@ static void snapshot(struct keeper *keeper)
     store_commit(daemon->store, batch, on_stored, keeper);
 }
 
+void keeper_loaded(struct keeper *keeper, const struct record *record)
+{
+    if (record_is_state(record->type))
+        keeper->last_size++;
+    else
+        keeper->records++;
+}
+
 void keeper_count(struct keeper *keeper, size_t records)
 {
     keeper->records += records;

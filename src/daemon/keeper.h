@@ -11,8 +11,12 @@
 struct keeper *keeper_new(struct daemon *daemon);
 void keeper_free(struct keeper *keeper);
 
-/* So many records were committed, or loaded behind a snapshot: everything that the core has taken is on its way to the
- * store. Commits a snapshot when one is due. */
+/* A record was loaded, of a snapshot or behind it. Commits nothing: the core has not taken yet what is still to be loaded,
+ * and a snapshot now would be of less than the store has. */
+void keeper_loaded(struct keeper *keeper, const struct record *record);
+
+/* So many records were committed: everything that the core has taken is on its way to the store. Commits a snapshot when
+ * one is due. */
 void keeper_count(struct keeper *keeper, size_t records);
 
 #endif

@@ -56,16 +56,15 @@ static int take_record(uint64_t seq, const struct record *record, void *user)
     }
     if (record->at_ns > daemon->stored_ns)
         daemon->stored_ns = record->at_ns;
-    if (record_is_state(record->type))
-        return 0;
-    views_fold(&daemon->views, record);
-    keeper_count(daemon->keeper, 1);
+    keeper_loaded(daemon->keeper, record);
+    if (!record_is_state(record->type))
+        views_fold(&daemon->views, record);
     return 0;
 }
 
-/* The core waits until the times that it has noted. A virtual node's time begins with the machine's and runs at its
+/* A virtual node's time begins with the machine's and runs at its
  * scale: a store from before a reboot, or of a larger scale, lies in a future that may be months away. A real node's is
- * the wall clock, which somebody may have set back. */
+ * the wall clock, which somebody may have set back: the core does not wait until it has caught up. */
 static int check_clock(const struct daemon *daemon, int64_t now_ns, struct error *err)
 {
     int64_t ahead_ns = daemon->stored_ns - now_ns;
@@ -76,7 +75,7 @@ static int check_clock(const struct daemon *daemon, int64_t now_ns, struct error
                          "or from before a reboot; give carmad another --state",
                          daemon->config.state_directory, ahead_ns / NS_PER_SEC);
     if (ahead_ns > NS_PER_SEC)
-        daemon_log("the clock was set back: nothing is placed for up to %" PRId64 " s, until it has caught up",
+        daemon_log("the clock was set back by %" PRId64 " s or more: times and ages that are shown span that",
                    ahead_ns / NS_PER_SEC);
     return 0;
 }

@@ -2,6 +2,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -231,6 +232,7 @@ int main(int argc, char **argv)
     int status;
 
     signal(SIGPIPE, SIG_IGN);
+    json_set_alloc_funcs(xmalloc, free); /* else jansson leaves out what it has no memory for, and that would be stored */
     config_init_default(&daemon.config);
     argp_program_version = "carmad " CARMA_VERSION; /* defined here it would be hidden from the C library */
     usage_parse(&argp, argc, argv, &options);

@@ -247,9 +247,10 @@ static void bury(struct runs *runs, struct run *run)
     struct launch_status status;
 
     if (launch_settle(run->directory, &status, NULL) == 0) {
+        bool never_began = status.phase == LAUNCH_FAILED && status.shepherd == 0; /* lost like one that had */
         if (status.shepherd != 0 && !is_believed(run, &status))
             status = run->status;
-        else if (take_status(runs, run, &status))
+        else if (!never_began && take_status(runs, run, &status))
             return;
         if (launch_sweep(run->directory, &status, run->uid) > 0)
             return; /* looked at again */

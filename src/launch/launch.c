@@ -61,6 +61,14 @@ static int check_request(const struct launch_request *request, struct error *err
     return 0;
 }
 
+/* A launch that failed leaves nothing that looks like one. */
+static void remove_directories(const struct launch_request *request, const char *no_mps, const char *log)
+{
+    unlink(log);
+    rmdir(no_mps);
+    rmdir(request->run_directory);
+}
+
 static int make_directories(const struct launch_request *request, const char *no_mps, struct error *err)
 {
     CLEANUP(free_ptr) char *parent = xstrdup(request->run_directory);
@@ -137,9 +145,11 @@ int launch_start(const struct launch_request *request, pid_t *shepherd, uint64_t
     if ((code = check_request(request, err)) < 0 || (code = make_directories(request, no_mps, err)) < 0)
         return code;
     fd = request_open(request, request->mps_pipe_directory ? request->mps_pipe_directory : no_mps, err);
+    code = fd < 0 ? -fd : spawn(request, fd, log, shepherd);
+    if (code)
+        remove_directories(request, no_mps, log);
     if (fd < 0)
         return fd;
-    code = spawn(request, fd, log, shepherd);
     if (code)
         return error_set(err, code, "cannot start the shepherd '%s' of job %" PRIu64 ": %s", request->shepherd,
                          request->job, strerror(code));

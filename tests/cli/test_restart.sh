@@ -81,6 +81,22 @@ shown >after.json
 cmp before.json after.json || fail "after a restart, jobs are shown differently: $(diff before.json after.json | head -4)"
 stop_daemon
 
+# A long log without a snapshot: the one that is made of it is made of all of it, also when there is no time for another.
+python3 -c 'import sqlite3, sys
+database = sqlite3.connect(sys.argv[1])
+count, = database.execute("SELECT count(*) FROM record").fetchone()
+assert count > 300, "only %d records" % count
+database.execute("DELETE FROM snapshot")
+database.commit()' "$STATE/store.db" || fail "the snapshots cannot be taken away"
+start_daemon "$@"
+stop_daemon KILL
+run admin verify --state "$STATE"
+expect_status 0
+start_daemon "$@"
+shown >after.json
+cmp before.json after.json || fail "without a snapshot, jobs are shown differently: $(diff before.json after.json | head -4)"
+stop_daemon
+
 # Settings that a restart changes are decided by; those that it does not change are not stored again.
 reconfigured() {
     python3 -c 'import sqlite3, sys

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 
 LEDGER = "CANCELLED COMPLETED FAILED GPU_OOM LOST".split()
+KILLED = 128 + 9
 READING_SECONDS = 20
 
 
@@ -52,10 +53,11 @@ def check_job(node, submission, job, may_be_lost):
     state = job["state"]
     if state not in LEDGER:
         wrong.append(f"is {state}")
-    if state in ("LOST", "FAILED") and may_be_lost and job["exit_status"] in (None, -1):
-        pass  # it was to be so
-    elif state == "LOST":
-        wrong.append("is LOST, and nobody killed its shepherd")
+    if state == "LOST":
+        if not may_be_lost:
+            wrong.append("is LOST, and nobody killed its shepherd")
+    elif state == "FAILED" and may_be_lost and last is None and job["exit_status"] in (None, -1, KILLED):
+        pass  # it could not be started, or was killed as it was
     elif state == "CANCELLED":
         if submission.id and not submission.endless: # a client that was refused is withdrawn that way
             wrong.append("is CANCELLED, and nobody asked for that")

@@ -29,11 +29,12 @@ def trace_rows(source):
 class Clients:
     """Threads, each of which submits one job after another by the program carma, and cancels those that do not end."""
 
-    def __init__(self, node, source, seed, count=2, trains=True):
+    def __init__(self, node, source, seed, count=2, trains=True, most=MOST_UNFINISHED):
         self.node = node
         self.random = random.Random(seed)
         self.rows = trace_rows(source)
         self.trains = trains
+        self.most = most
         self.lock = threading.Lock()
         self.all = []
         self.cancelled = set()
@@ -90,7 +91,7 @@ class Clients:
     def go(self):
         while not self.stopping.is_set():
             status = self.node.get("/v1/status")
-            if status and status["unfinished"] < MOST_UNFINISHED:
+            if status and status["unfinished"] < self.most:
                 self.submit()
             elif status:
                 self.cancel()
