@@ -30,6 +30,11 @@ sed -n '/^[^#]/p' "$SOURCE/data/traces/thesis_90.csv" | head -25 >>trace.csv
 mkdir outputs
 "$CARMA" play trace.csv --output-dir "$T/outputs" --json >play.json 2>play.err &
 play=$!
+# Only what has begun with a daemon goes on without one.
+until "$CARMA" queue --all --json 2>/dev/null | grep -q '"id": 3,'; do
+    kill -0 $play 2>/dev/null || break
+    sleep 0.05
+done
 kills=0
 while kill -0 $play 2>/dev/null; do
     # From 0.05 to 0.6 s apart, a different place in the work each time
