@@ -142,7 +142,7 @@ static int train(struct attachment *attachment, struct train_plan *plan, struct 
     for (;;) {
         uint32_t generation = atomic_load(&node.file->generation); /* before the flags: a signal then ends the wait */
         struct node_slot slot;
-        int64_t now_ns, wake_ns;
+        int64_t now_ns, level_ns, fail_ns, wake_ns;
         int rc = attach_look(attachment, &slot, &now_ns, err);
 
         if (rc < 0)
@@ -161,25 +161,22 @@ static int train(struct attachment *attachment, struct train_plan *plan, struct 
             printf("carma-train: checkpoint at %.1f%%\n", 100 * slot.done_ns / slot.work_ns);
             fflush(stdout);
         }
+        /* A process that a busy machine wakes late does all that was due before its end, in that order. */
+        level_ns = level_time_ns(slot.train_from_ns, level);
+        fail_ns = failure ? fail_time_ns(&slot, plan) : INT64_MAX;
+        wake_ns = level_ns < fail_ns ? level_ns : fail_ns;
+        if (wake_ns <= (slot.phase == NODE_SLOT_FINISHED ? slot.finished_ns : now_ns)) {
+            rc = level_ns < fail_ns ? hold_level(attachment, plan, level++, err)
+                                    : failure->strike(attachment, plan, err);
+            if (rc < 0)
+                return rc;
+            if (fail_ns <= level_ns)
+                failure = NULL;
+            continue;
+        }
         if (slot.phase == NODE_SLOT_FINISHED)
             return 0;
-        if (failure && now_ns >= fail_time_ns(&slot, plan)) {
-            rc = failure->strike(attachment, plan, err);
-            if (rc < 0)
-                return rc;
-            failure = NULL;
-            continue;
-        }
-        if (now_ns >= level_time_ns(slot.train_from_ns, level)) {
-            rc = hold_level(attachment, plan, level++, err);
-            if (rc < 0)
-                return rc;
-            continue;
-        }
         report(&slot);
-        wake_ns = level_time_ns(slot.train_from_ns, level);
-        if (failure && fail_time_ns(&slot, plan) < wake_ns)
-            wake_ns = fail_time_ns(&slot, plan);
         if (slot.rate > 0) {
             double left_ns = (slot.work_ns - slot.done_ns) / slot.rate + 1;
 

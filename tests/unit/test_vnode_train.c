@@ -75,10 +75,14 @@ static int finish(struct job *job, char **out, char **err)
     return status;
 }
 
-/* Waits until GPU `gpu` has `bytes` in use, at most two seconds. */
+/* A busy machine starts processes late, and wakes this one late: what is to be seen lasts for a second, a thousand
+ * seconds of node time, and is waited for with patience. */
+#define PATIENCE_MS 30000
+
+/* Waits until GPU `gpu` has `bytes` in use. */
 static void wait_for_memory(uint32_t gpu, int64_t bytes)
 {
-    for (int i = 0; i < 2000 && fixture_used(&f, gpu) != bytes; i++)
+    for (int i = 0; i < PATIENCE_MS && fixture_used(&f, gpu) != bytes; i++)
         sleep_wall_ms(1);
     assert_int_equal(fixture_used(&f, gpu), bytes);
 }
@@ -98,14 +102,14 @@ static double activity_seconds(uint32_t gpu)
 static void alone_takes_its_time(void **state)
 {
     int64_t begin_ns = node_now_ns(&f.node), took_ns;
-    struct job job = start("a", f.node.file->gpus[1].uuid, "--memory 5G --peak 6G --sm-activity 0.5 --seconds 200");
+    struct job job = start("a", f.node.file->gpus[1].uuid, "--memory 5G --peak 6G --sm-activity 0.5 --seconds 1000");
     CLEANUP(free_ptr) char *out = NULL;
 
     wait_for_memory(1, 5 * GIB);
     assert_int_equal(finish(&job, &out, NULL), 0);
     took_ns = node_now_ns(&f.node) - begin_ns;
-    assert_true(took_ns >= 212 * NS_PER_SEC); /* 12 s of loading, then the work */
-    assert_near(activity_seconds(1), 100, 0.01);
+    assert_true(took_ns >= 1012 * NS_PER_SEC); /* 12 s of loading, then the work */
+    assert_near(activity_seconds(1), 500, 0.01);
     assert_non_null(strstr(out, "carma-train: done"));
     assert_int_equal(fixture_used(&f, 1), 0);
 }
@@ -125,9 +129,9 @@ static void two_share(bool mps)
         setenv("CUDA_MPS_PIPE_DIRECTORY", f.directory, 1);
     }
     for (int i = 0; i < 2; i++)
-        jobs[i] = start(i ? "b" : "a", "0", "--memory 5G --sm-activity 0.6 --seconds 200");
+        jobs[i] = start(i ? "b" : "a", "0", "--memory 5G --sm-activity 0.6 --seconds 800");
     unsetenv("CUDA_MPS_PIPE_DIRECTORY");
-    for (int i = 0; i < 2000 && training < 2; i++) {
+    for (int i = 0; i < PATIENCE_MS && training < 2; i++) {
         sleep_wall_ms(1);
         assert_int_equal(node_begin(&f.node, &bank), 0);
         training = 0;
@@ -142,7 +146,7 @@ static void two_share(bool mps)
     assert_int_equal(training, 2);
     assert_int_equal(finish(&jobs[0], NULL, NULL), 0);
     assert_int_equal(finish(&jobs[1], NULL, NULL), 0);
-    assert_near(activity_seconds(0), 2 * 0.6 * 200, 0.01); /* all the work was done, no more */
+    assert_near(activity_seconds(0), 2 * 0.6 * 800, 0.01); /* all the work was done, no more */
     unlink(control);
 }
 
@@ -157,28 +161,29 @@ static void two_on_streams(void **state)
 }
 
 /* Node time from the start of `count` such jobs to the end of the last, less the 12 s of loading. */
-static double run_together(int count)
+static double run_together(int count, int seconds)
 {
+    CLEANUP(free_ptr) char *options = xasprintf("--memory 1G --sm-activity 0.6 --seconds %d", seconds);
     int64_t begin_ns = node_now_ns(&f.node);
     struct job jobs[2];
 
     for (int i = 0; i < count; i++)
-        jobs[i] = start(i ? "b" : "a", "0", "--memory 1G --sm-activity 0.6 --seconds 200");
+        jobs[i] = start(i ? "b" : "a", "0", options);
     for (int i = 0; i < count; i++)
         assert_int_equal(finish(&jobs[i], NULL, NULL), 0);
     return (double)(node_now_ns(&f.node) - begin_ns) / 1e9 - 12;
 }
 
-/* The same from outside, by the clock. A busy machine may start and end processes late (10 ms are 4% here), so that one
- * good measurement of several is asked for. */
+/* The same from outside, by the clock. A busy machine starts and ends processes late, whatever they do meanwhile: they do
+ * ever more until that counts for little. */
 static void slowdown_is_seen_from_outside(void **state)
 {
     double slowdown = 1 / 0.503542928417, measured = 0;
 
-    for (int i = 0; i < 5; i++) {
-        double alone = run_together(1), together = run_together(2);
+    for (int seconds = 200; seconds <= 6400; seconds *= 2) {
+        double alone = run_together(1, seconds), together = run_together(2, seconds);
 
-        assert_true(alone >= 200);
+        assert_true(alone >= seconds);
         measured = together / alone;
         if (fabs(measured / slowdown - 1) < 0.05)
             return;
@@ -214,7 +219,7 @@ static void out_of_memory(void **state)
 
 static void checkpoint_is_gone_on_from(void **state)
 {
-    const char *options = "--memory 1G --sm-activity 0.5 --seconds 700 --checkpoint";
+    const char *options = "--memory 1G --sm-activity 0.5 --seconds 1500 --checkpoint";
     struct job job = start("a", "0", options);
     CLEANUP(free_ptr) char *out = NULL;
     char path[128];
@@ -224,7 +229,7 @@ static void checkpoint_is_gone_on_from(void **state)
     wait_for_memory(0, GIB);
     sleep_wall_ms(100);
     kill(job.pid, SIGUSR1);
-    for (int i = 0; i < 1000 && access(path, F_OK) < 0; i++)
+    for (int i = 0; i < PATIENCE_MS && access(path, F_OK) < 0; i++)
         sleep_wall_ms(1);
     assert_int_equal(access(path, F_OK), 0);
     kill(job.pid, SIGKILL);
@@ -235,7 +240,7 @@ static void checkpoint_is_gone_on_from(void **state)
     job = start("b", "0", options);
     assert_int_equal(finish(&job, &out, NULL), 0);
     assert_non_null(strstr(out, "goes on from a checkpoint"));
-    assert_true(activity_seconds(0) - before < 0.5 * (700 - 100) + 1);
+    assert_true(activity_seconds(0) - before < 0.5 * (1500 - 100) + 1);
     assert_int_equal(access(path, F_OK), -1); /* nothing to go on from */
 }
 
@@ -254,13 +259,13 @@ static void several_gpus(void **state)
 static void workload_on_more_gpus(void **state)
 {
     struct job job = start("a", "0,1", "--workload resnet --workloads " CARMA_SOURCE "/data/workloads.csv --gpus 2 "
-                                       "--seconds 100");
+                                       "--seconds 1000");
 
     wait_for_memory(0, 4783 * MIB);
     wait_for_memory(1, 4783 * MIB);
     assert_int_equal(finish(&job, NULL, NULL), 0);
-    assert_near(activity_seconds(0), 62.2, 0.01);
-    assert_near(activity_seconds(1), 62.2, 0.01);
+    assert_near(activity_seconds(0), 622, 0.01);
+    assert_near(activity_seconds(1), 622, 0.01);
 }
 
 static void refused(const char *gpus, const char *options, int expected, const char *complaint)
@@ -342,7 +347,7 @@ static void a_handle_needs_memory(void **state)
 
 static void one_that_recovers_holds_half(void **state)
 {
-    struct job job = start("half", "2", "--memory 6G --seconds 300 --fail recovered-oom --fail-at 40");
+    struct job job = start("half", "2", "--memory 6G --seconds 2000 --fail recovered-oom --fail-at 1000");
 
     wait_for_memory(2, 6 * GIB);
     wait_for_memory(2, 3 * GIB);
@@ -352,12 +357,19 @@ static void one_that_recovers_holds_half(void **state)
 static void an_idle_one_holds_its_memory(void **state)
 {
     struct job job = start("idle", "2", "--memory 6G --sm-activity 1 --seconds 60 --fail idle");
+    uint32_t phase = NODE_SLOT_FREE;
+    struct node_bank *bank;
     double before;
 
-    wait_for_memory(2, 6 * GIB);
-    sleep_wall_ms(20); /* past its failure, and past the time when its work would be done */
+    for (int i = 0; i < PATIENCE_MS && phase != NODE_SLOT_ATTACHED; i++) {
+        sleep_wall_ms(1);
+        assert_int_equal(node_begin(&f.node, &bank), 0);
+        phase = bank->slots[0].phase;
+        node_commit(&f.node);
+    }
+    assert_int_equal(phase, NODE_SLOT_ATTACHED);
     before = activity_seconds(2);
-    sleep_wall_ms(60);
+    sleep_wall_ms(60); /* past the time when its work would be done */
     assert_near(activity_seconds(2), before, 0);
     assert_int_equal(fixture_used(&f, 2), 6 * GIB);
     kill(job.pid, SIGTERM);
@@ -366,7 +378,7 @@ static void an_idle_one_holds_its_memory(void **state)
 
 static void one_ignores_termination(void **state)
 {
-    struct job job = start("stubborn", "2", "--memory 6G --seconds 60 --fail ignore-term");
+    struct job job = start("stubborn", "2", "--memory 6G --seconds 1000 --fail ignore-term");
 
     wait_for_memory(2, 6 * GIB);
     kill(job.pid, SIGTERM);
@@ -405,7 +417,7 @@ static void neighbours_are_victims(void **state)
     assert_int_equal(mkfifo(control, 0600), 0);
     setenv("CUDA_MPS_PIPE_DIRECTORY", f.directory, 1);
     victim = start("victim", "0", "--memory 6G --seconds 100000");
-    culprit = start("culprit", "0", "--memory 2G --seconds 100000 --fail illegal-access --fail-at 60");
+    culprit = start("culprit", "0", "--memory 2G --seconds 100000 --fail illegal-access --fail-at 1000");
     wait_for_memory(0, 8 * GIB);
     assert_int_equal(WEXITSTATUS(finish(&culprit, NULL, &culprit_says)), 1);
     assert_int_equal(WEXITSTATUS(finish(&victim, NULL, &victim_says)), 1);
