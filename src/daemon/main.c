@@ -118,6 +118,18 @@ static int read_config(const struct options *options, struct config *config, str
 
 /* ---- Running ---- */
 
+/* A host without memory shall kill its jobs first, not root's daemon and what that starts (jobs: launch/inherit.h). Where
+ * it may not ask for that, it has the same chance as others. */
+static void protect_from_oom_killer(void)
+{
+    FILE *file = geteuid() == 0 ? fopen("/proc/self/oom_score_adj", "we") : NULL;
+
+    if (file) {
+        fputs("-500", file);
+        fclose(file);
+    }
+}
+
 static void on_store(uv_poll_t *poll, int status, int events)
 {
     (void)status;
@@ -233,6 +245,7 @@ int main(int argc, char **argv)
 
     signal(SIGPIPE, SIG_IGN);
     json_set_alloc_funcs(xmalloc, free); /* else jansson leaves out what it has no memory for, and that would be stored */
+    protect_from_oom_killer();
     config_init_default(&daemon.config);
     argp_program_version = "carmad " CARMA_VERSION; /* defined here it would be hidden from the C library */
     usage_parse(&argp, argc, argv, &options);

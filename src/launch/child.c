@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "launch/cgroup.h"
+#include "launch/inherit.h"
 
 #define CONDA_REPORT_FD 9 /* one digit: what every shell can redirect to; the shepherd's own are fewer */
 #define EXIT_NOT_RUN    127
@@ -220,6 +221,7 @@ void child_run(const struct request *request, const char *shepherd, pid_t parent
     setsid();
     if (*cgroup)
         cgroup_enter(cgroup);
+    inherit_reset();
     if (child_become_user(request, &err) < 0)
         fail(report_fd, err.text);
     reset_signals();

@@ -27,6 +27,7 @@
 
 #define GRACE_MAX_NS      (365 * 24 * 3600 * NS_PER_SEC)
 #define TIME_LIMIT_MAX_NS (100 * GRACE_MAX_NS)
+#define PROC_STATUS_LIMIT (1 << 20)
 
 extern char **environ;
 
@@ -200,13 +201,20 @@ bool launch_alive(pid_t shepherd, uint64_t start_ticks)
     return false;
 }
 
+/* By its real user: a set-user-ID program that a job runs is the job's. /proc/PID itself is root's for a process that hides
+ * its memory (PR_SET_DUMPABLE). */
 static bool is_owned_by(const struct tree_process *process, uid_t uid)
 {
-    char path[64];
-    struct stat st;
+    CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/status", (int)process->pid);
+    CLEANUP(free_ptr) char *text = NULL;
+    const char *line;
+    uintmax_t owner;
+    size_t length;
 
-    snprintf(path, sizeof path, "/proc/%d", (int)process->pid);
-    return stat(path, &st) == 0 && st.st_uid == uid;
+    if (file_read(path, PROC_STATUS_LIMIT, &text, &length, NULL) < 0)
+        return false;
+    line = strstr(text, "\nUid:");
+    return line && sscanf(line, "\nUid: %ju", &owner) == 1 && owner == uid;
 }
 
 /* Whether the process's environment says that it belongs to this launch. */

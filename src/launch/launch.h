@@ -37,7 +37,7 @@ struct launch_request {
     const char *notify_socket;      /* Unix datagram socket that gets "JOB LAUNCH\n" after each change; may be NULL */
     int64_t grace_ns;               /* wall time between SIGTERM and SIGKILL */
     int64_t time_limit_ns;          /* node time that the command may run before it is stopped; 0: any */
-    int signal;                     /* with time_limit_ns: sent before the time is up to who catches it; 0: none */
+    int signal;                     /* with time_limit_ns: sent before the time is up to who catches or blocks it; 0: none */
     int64_t signal_before_ns;       /* ... so long before, in node time */
 };
 

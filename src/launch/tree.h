@@ -34,8 +34,9 @@ int tree_signal_one(pid_t pid, uint64_t start_ticks, int signal);
 /* Sends a signal to all descendants of `root`; returns how many there were, zombies not counted. */
 int tree_signal(struct tree *tree, pid_t root, int signal);
 
-/* Sends a signal to those descendants of `root` that catch it, or hold it back to wait for it (sigwait, signalfd): any other
- * would be ended by it. Returns how many there were. */
+/* Sends a signal to those descendants of `root` that catch it or block it (to read it from a signalfd): any other would be
+ * ended by it. One that hangs in sigwait() cannot be told from these (the kernel shows it as not blocking). Returns how
+ * many there were. */
 int tree_signal_who_heeds(struct tree *tree, pid_t root, int signal);
 
 #endif

@@ -225,6 +225,14 @@ static inline bool gone(pid_t pid)
     return proc_read_stat(pid, &stat) < 0 || stat.state == 'Z';
 }
 
+/* Waits until the file has a line. */
+static inline void await_line(const char *path)
+{
+    for (int i = 0; i < PATIENCE_MS / 5 && !strchr(contents(path), '\n'); i++)
+        pause_ms(5);
+    assert_non_null(strchr(contents(path), '\n'));
+}
+
 static inline void assert_has(const char *text, const char *what)
 {
     if (!strstr(text, what))

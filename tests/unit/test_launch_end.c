@@ -63,25 +63,6 @@ static void test_stop(void **state)
     assert_int_equal(launch_stop(f->shepherd, f->ticks, &err), -ESRCH);
 }
 
-static void test_time_limit(void **state)
-{
-    struct fixture *f = *state;
-
-    f->request.time_limit_ns = 200 * NS_PER_MS;
-    f->request.grace_ns = 60 * NS_PER_SEC;
-    run(f, "sleep 100", LAUNCH_ENDED);
-    assert_true(f->status.stopped && f->status.timed_out);
-    assert_int_equal(f->status.cause, EXIT_TIMEOUT);
-    assert_true(f->status.ended_ns - f->status.started_ns >= f->request.time_limit_ns);
-    run(f, "trap 'exit 0' TERM; while :; do sleep 0.02; done", LAUNCH_ENDED);
-    assert_int_equal(f->status.exit_status, 0);
-    assert_int_equal(f->status.cause, EXIT_TIMEOUT);
-    f->request.time_limit_ns = 60 * NS_PER_SEC;
-    run(f, "exit 4", LAUNCH_ENDED);
-    assert_false(f->status.stopped || f->status.timed_out);
-    assert_int_equal(f->status.cause, EXIT_FAILED);
-}
-
 static void test_stop_politely(void **state)
 {
     struct fixture *f = *state;
@@ -325,7 +306,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         LAUNCH_TEST(test_double_fork), LAUNCH_TEST(test_descendant_ignores_sigterm), LAUNCH_TEST(test_fork_chain),
-        LAUNCH_TEST(test_stop), LAUNCH_TEST(test_time_limit), LAUNCH_TEST(test_stop_politely),
+        LAUNCH_TEST(test_stop), LAUNCH_TEST(test_stop_politely),
         LAUNCH_TEST(test_stop_the_deaf),
         LAUNCH_TEST(test_stop_the_stopped), LAUNCH_TEST(test_stop_at_once), LAUNCH_TEST(test_stop_before_the_command),
         LAUNCH_TEST(test_last_status_is_retried), LAUNCH_TEST(test_daemon_dies), LAUNCH_TEST(test_settle),

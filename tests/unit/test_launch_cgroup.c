@@ -1,0 +1,222 @@
+/* The control group of a launch: real ones where this machine lets the test make them, and the files' protocol anywhere. */
+#include "launch_fixture.h"
+
+#include "launch/cgroup.h"
+
+/* The job runs in a group of its own; else there is nothing to test here. */
+static void start_in_cgroup(struct fixture *f, const char *script)
+{
+    command(f, script);
+    start(f);
+    await_phase(f, LAUNCH_RUNNING);
+    if (!*f->status.cgroup) {
+        launch_stop(f->shepherd, f->ticks, NULL);
+        await_end(f, LAUNCH_ENDED);
+        print_message("no control group can be made here\n");
+        skip();
+    }
+}
+
+static char *directory_of(const char *group)
+{
+    CLEANUP(free_ptr) char *mountinfo = NULL;
+    size_t length;
+
+    assert_int_equal(file_read("/proc/self/mountinfo", 4 << 20, &mountinfo, &length, NULL), 0);
+    return cgroup_locate(mountinfo, group);
+}
+
+static void test_own_group(void **state)
+{
+    struct fixture *f = *state;
+    CLEANUP(free_ptr) char *own = cgroup_of(getpid());
+    CLEANUP(free_ptr) char *shepherds = NULL;
+    CLEANUP(free_ptr) char *jobs = NULL;
+    CLEANUP(free_ptr) char *directory = NULL;
+
+    start_in_cgroup(f, "sleep 100");
+    shepherds = cgroup_of(f->shepherd);
+    jobs = cgroup_of(f->status.process);
+    assert_string_equal(jobs, f->status.cgroup);
+    assert_string_equal(shepherds, own); /* it is to survive the job's group */
+    assert_true(cgroup_is_populated(f->status.cgroup));
+    directory = directory_of(f->status.cgroup);
+    assert_int_equal(access(directory, F_OK), 0);
+    launch_stop(f->shepherd, f->ticks, NULL);
+    await_end(f, LAUNCH_ENDED);
+    assert_int_equal(access(directory, F_OK), -1); /* nothing stays behind */
+}
+
+/* Two hundred chains, each process of which forks the next and ends, and hears no SIGTERM. */
+static void test_runaway_forks(void **state)
+{
+    struct fixture *f = *state;
+
+    f->request.grace_ns = 50 * NS_PER_MS;
+    start_in_cgroup(f, "echo 'trap \"\" TERM; sh hop & exit' >hop; i=0;"
+                       "while [ $i -lt 200 ]; do sh hop; i=$((i + 1)); done; sleep 100");
+    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
+    await_end(f, LAUNCH_ENDED);
+    assert_false(cgroup_is_populated(f->status.cgroup));
+}
+
+/* A process that is in no session of the job, has nothing of its environment and is nobody's child any more. */
+static void test_shepherd_killed(void **state)
+{
+    struct fixture *f = *state;
+    CLEANUP(free_ptr) char *directory = NULL;
+    char path[200];
+    pid_t stray;
+    int left = 1;
+
+    start_in_cgroup(f, "(env -i PATH=\"$PATH\" setsid sh -c 'echo $$ >stray; exec sleep 100' &) ; sleep 100");
+    snprintf(path, sizeof path, "%s/stray", f->work);
+    stray = pid_in(path);
+    directory = directory_of(f->status.cgroup);
+    assert_int_equal(kill(f->shepherd, SIGKILL), 0);
+    assert_int_equal(waitpid(f->shepherd, NULL, 0), f->shepherd);
+    for (int i = 0; i < 1000 && !gone(f->status.process); i++)
+        pause_ms(5);
+    assert_false(gone(stray));
+    assert_int_equal(launch_read_status(f->run, &f->status, NULL), 0);
+    for (int i = 0; i < 1000 && (left = launch_sweep(f->run, &f->status, geteuid())) > 0; i++)
+        pause_ms(5);
+    assert_int_equal(left, 0);
+    assert_true(gone(stray));
+    assert_int_equal(access(directory, F_OK), -1);
+}
+
+/* Groups that the job made itself go with its own. */
+static void test_groups_below(void **state)
+{
+    struct fixture *f = *state;
+    CLEANUP(free_ptr) char *directory = NULL;
+    CLEANUP(free_ptr) char *below = NULL;
+
+    start_in_cgroup(f, "sleep 100");
+    directory = directory_of(f->status.cgroup);
+    below = xasprintf("%s/a/b", directory);
+    if (file_make_dirs(below, 0755, NULL) < 0)
+        fail_msg("cannot make %s", below);
+    launch_stop(f->shepherd, f->ticks, NULL);
+    await_end(f, LAUNCH_ENDED);
+    assert_int_equal(access(directory, F_OK), -1);
+}
+
+/* ---- The protocol of the files, in a directory that plays the hierarchy ---- */
+
+static void put(const struct fixture *f, const char *file, const char *text)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/%s", f->work, file);
+    FILE *out = fopen(path, "w");
+
+    assert_non_null(out);
+    fputs(text, out);
+    fclose(out);
+}
+
+static void test_files(void **state)
+{
+    struct fixture *f = *state;
+    CLEANUP(free_ptr) char *own = cgroup_of(getpid());
+    CLEANUP(free_ptr) char *kill_file = xasprintf("%s/job/cgroup.kill", f->work);
+    CLEANUP(free_ptr) char *procs = xasprintf("%s/job/cgroup.procs", f->work);
+    CLEANUP(free_ptr) char *job = xasprintf("%s/job", f->work);
+    CLEANUP(free_ptr) char *made = NULL;
+
+    if (!own)
+        skip(); /* a kernel without version 2 */
+    setenv("CARMA_CGROUP_ROOT", f->work, 1);
+    assert_int_equal(cgroup_kill("/job"), -ENOENT); /* no such group */
+    assert_false(cgroup_is_populated("/job"));
+    assert_int_equal(cgroup_enter("/job"), -ENOENT);
+    assert_int_equal(mkdir(job, 0755), 0);
+    assert_int_equal(cgroup_kill("/job"), -ENOENT); /* a kernel without cgroup.kill */
+    assert_int_equal(access(kill_file, F_OK), -1);
+    put(f, "job/cgroup.kill", "");
+    put(f, "job/cgroup.procs", "");
+    put(f, "job/cgroup.events", "populated 1\nfrozen 0\n");
+    assert_true(cgroup_is_populated("/job"));
+    assert_int_equal(cgroup_enter("/job"), 0);
+    assert_string_equal(contents(procs), "0");
+    assert_int_equal(cgroup_kill("/job"), 0);
+    assert_string_equal(contents(kill_file), "1");
+    put(f, "job/cgroup.events", "populated 0\nfrozen 0\n");
+    assert_false(cgroup_is_populated("/job"));
+    put(f, "cgroup.kill", ""); /* its own, and what is above that, would end the caller */
+    assert_int_equal(cgroup_kill("/"), -EPERM);
+    assert_int_equal(cgroup_kill(own), -EPERM);
+    made = cgroup_make("job-1-1-1"); /* what is made here has no cgroup.procs: it is no group */
+    assert_null(made);
+    unsetenv("CARMA_CGROUP_ROOT");
+}
+
+static void test_locate(void **state)
+{
+    static const char pure[] = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
+    static const char hybrid[] = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755\n"
+                                 "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+                                 "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
+    static const char part[] = "30 23 0:26 /docker/ab /sys/fs/cgroup ro - cgroup2 cgroup rw\n";
+    static const struct {
+        const char *mountinfo;
+        const char *path;
+        const char *directory;
+    } rows[] = {
+        {pure, "/", "/sys/fs/cgroup"},
+        {pure, "/system.slice/carma.service/job-1", "/sys/fs/cgroup/system.slice/carma.service/job-1"},
+        {hybrid, "/", "/sys/fs/cgroup/unified"},
+        {hybrid, "/carma/job-1", "/sys/fs/cgroup/unified/carma/job-1"},
+        {part, "/docker/ab/job-1", "/sys/fs/cgroup/job-1"},
+        {part, "/docker/ab", "/sys/fs/cgroup"},
+        {part, "/docker/abc", NULL}, /* not to be seen from here */
+        {pure, "/../other", NULL},
+        {"", "/", NULL},
+        {"35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n", "/", NULL},
+    };
+    static const char *const bases[][2] = {
+        {"/", "/carma"},
+        {"/system.slice/carma.service", "/system.slice/carma.service"},
+        {"/system.slice/carma.service/carmad", "/system.slice/carma.service"},
+        {"/system.slice/mycarmad", "/system.slice/mycarmad"},
+    };
+
+    for (size_t i = 0; i < array_size(rows); i++) {
+        CLEANUP(free_ptr) char *directory = cgroup_locate(rows[i].mountinfo, rows[i].path);
+        if (!directory != !rows[i].directory || (directory && strcmp(directory, rows[i].directory) != 0))
+            fail_msg("%s: %s", rows[i].path, directory ? directory : "nowhere");
+    }
+    for (size_t i = 0; i < array_size(bases); i++) {
+        CLEANUP(free_ptr) char *base = cgroup_base(bases[i][0]);
+        assert_string_equal(base, bases[i][1]);
+    }
+}
+
+/* Memory that is not accounted to the job's group is to one above it. */
+static void test_oom_kills_above(void **state)
+{
+    struct fixture *f = *state;
+    CLEANUP(free_ptr) char *deep = xasprintf("%s/a/b", f->work);
+
+    assert_int_equal(file_make_dirs(deep, 0755, NULL), 0);
+    setenv("CARMA_CGROUP_ROOT", f->work, 1);
+    assert_true(cgroup_oom_kills("/a/b") == -1);
+    put(f, "memory.events", "low 0\noom 1\noom_kill 3\n");
+    assert_true(cgroup_oom_kills("/a/b") == 3);
+    put(f, "a/memory.events", "low 0\noom 1\noom_kill 2\n");
+    assert_true(cgroup_oom_kills("/a/b") == 2);
+    put(f, "a/b/memory.events", "oom_kill 1\n");
+    assert_true(cgroup_oom_kills("/a/b") == 1);
+    unsetenv("CARMA_CGROUP_ROOT");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        LAUNCH_TEST(test_own_group), LAUNCH_TEST(test_runaway_forks), LAUNCH_TEST(test_shepherd_killed),
+        LAUNCH_TEST(test_groups_below), LAUNCH_TEST(test_files), LAUNCH_TEST(test_locate),
+        LAUNCH_TEST(test_oom_kills_above),
+    };
+
+    return run_launch_tests(tests);
+}

@@ -1,0 +1,280 @@
+/* What a job gets, and does not get: its time, the signal before that is up, and nothing of the daemon's. */
+#include "launch_fixture.h"
+
+#include <grp.h>
+#include <sys/resource.h>
+
+static void test_time_limit(void **state)
+{
+    struct fixture *f = *state;
+
+    f->request.time_limit_ns = 200 * NS_PER_MS;
+    f->request.grace_ns = 60 * NS_PER_SEC;
+    run(f, "sleep 100", LAUNCH_ENDED);
+    assert_true(f->status.stopped && f->status.timed_out);
+    assert_int_equal(f->status.cause, EXIT_TIMEOUT);
+    assert_true(f->status.ended_ns - f->status.started_ns >= f->request.time_limit_ns);
+    assert_has(f->status.message, "time limit of 0:00 reached");
+    run(f, "trap 'exit 0' TERM; while :; do sleep 0.02; done", LAUNCH_ENDED);
+    assert_int_equal(f->status.exit_status, 0);
+    assert_int_equal(f->status.cause, EXIT_TIMEOUT);
+    f->request.time_limit_ns = 60 * NS_PER_SEC;
+    run(f, "exit 4", LAUNCH_ENDED);
+    assert_false(f->status.stopped || f->status.timed_out);
+    assert_int_equal(f->status.cause, EXIT_FAILED);
+}
+
+/* The limit is of node time, as the job's other times are. */
+static void test_time_limit_is_node_time(void **state)
+{
+    struct fixture *f = *state;
+
+    f->request.time_limit_ns = 60 * NS_PER_SEC;
+    setenv("CARMA_TIME_SCALE", "300", 1);
+    run(f, "sleep 100", LAUNCH_ENDED);
+    unsetenv("CARMA_TIME_SCALE");
+    assert_int_equal(f->status.cause, EXIT_TIMEOUT);
+    assert_true(f->status.ended_ns - f->status.started_ns >= f->request.time_limit_ns);
+    assert_string_equal(f->status.message, "time limit of 1:00 reached");
+}
+
+/* While its time is running out the job is still there, and whoever reads the status knows. */
+static void test_status_at_the_limit(void **state)
+{
+    struct fixture *f = *state;
+
+    f->request.time_limit_ns = 100 * NS_PER_MS;
+    f->request.grace_ns = 60 * NS_PER_SEC;
+    command(f, "trap 'while [ ! -e go ]; do sleep 0.01; done; exit 0' TERM; while :; do sleep 0.02; done");
+    start(f);
+    await_phase(f, LAUNCH_RUNNING);
+    for (int i = 0; i < PATIENCE_MS / 5 && !f->status.timed_out; i++) {
+        pause_ms(5);
+        assert_int_equal(launch_read_status(f->run, &f->status, NULL), 0);
+    }
+    assert_true(f->status.timed_out && f->status.stopped);
+    assert_int_equal(f->status.phase, LAUNCH_RUNNING);
+    {
+        CLEANUP(free_ptr) char *go = xasprintf("%s/go", f->work);
+        fclose(fopen(go, "w"));
+    }
+    await_end(f, LAUNCH_ENDED);
+    assert_int_equal(f->status.cause, EXIT_TIMEOUT);
+}
+
+static void test_signal_before(void **state)
+{
+    struct fixture *f = *state;
+
+    f->request.time_limit_ns = 600 * NS_PER_SEC;
+    f->request.signal_before_ns = 600 * NS_PER_SEC - 200 * NS_PER_MS;
+    f->request.signal = SIGUSR1;
+    /* the sleepers do not catch it, and are there after it */
+    run(f, "sleep 100 & child=$!; trap 'kill -0 $child && echo saved; exit 0' USR1; while :; do sleep 0.02; done",
+        LAUNCH_ENDED);
+    assert_string_equal(contents(f->output), "saved\n");
+    assert_string_equal(contents(f->error), "");
+    assert_int_equal(f->status.cause, EXIT_COMPLETED);
+    f->request.signal_before_ns = 1200 * NS_PER_SEC; /* longer than it may run: at once */
+    run(f, "trap 'echo again; exit 0' USR1; while :; do sleep 0.02; done", LAUNCH_ENDED);
+    assert_string_equal(contents(f->output), "saved\nagain\n");
+}
+
+/* A grandchild in another session gets it; who blocks it to ask for it, instead of catching it, too. */
+static void test_signal_reaches_all_who_heed(void **state)
+{
+    static const char waits[] = "exec python3 -c 'import signal\n"
+                                "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])\n"
+                                "while not signal.sigpending(): pass\n"
+                                "print(signal.sigpending().pop().name)'";
+    struct fixture *f = *state;
+
+    f->request.time_limit_ns = 600 * NS_PER_SEC;
+    f->request.signal_before_ns = 600 * NS_PER_SEC - 1500 * NS_PER_MS;
+    f->request.signal = SIGUSR2;
+    run(f, waits, LAUNCH_ENDED);
+    assert_string_equal(contents(f->output), "SIGUSR2\n");
+    run(f, "setsid sh -c 'trap \"echo far; echo >done\" USR2; while [ ! -e done ]; do sleep 0.02; done' & "
+           "while [ ! -e done ]; do sleep 0.02; done; exit 0", LAUNCH_ENDED);
+    assert_string_equal(contents(f->output), "SIGUSR2\nfar\n");
+    assert_int_equal(f->status.cause, EXIT_COMPLETED);
+}
+
+/* Nobody catches it: nobody is ended by it. */
+static void test_signal_that_nobody_heeds(void **state)
+{
+    struct fixture *f = *state;
+
+    f->request.time_limit_ns = 400 * NS_PER_MS;
+    f->request.signal_before_ns = 300 * NS_PER_MS;
+    f->request.signal = SIGUSR1;
+    run(f, "exec sleep 100", LAUNCH_ENDED);
+    assert_int_equal(f->status.cause, EXIT_TIMEOUT);
+    assert_int_equal(f->status.signal, SIGTERM);
+}
+
+static void test_bad_limits(void **state)
+{
+    struct fixture *f = *state;
+    struct error err;
+
+    command(f, "true");
+    snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
+    f->request.time_limit_ns = -1;
+    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &err), -EINVAL);
+    assert_has(err.text, "the time limit of -1 ns");
+    f->request.time_limit_ns = NS_PER_SEC;
+    f->request.signal = 65;
+    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &err), -EINVAL);
+    assert_has(err.text, "signal 65");
+}
+
+static void test_carried_over(void **state)
+{
+    struct fixture *f = *state;
+    char expected[300];
+
+    f->env[1] = mutable("CARMA_CHECKPOINT_DIR=/of/the/job/that/submitted/this");
+    f->spec.environment.count = 2;
+    f->launches = 1;
+    run(f, "echo $CARMA_RESTART_COUNT $CARMA_CHECKPOINT_DIR; ls -d $CARMA_CHECKPOINT_DIR", LAUNCH_ENDED);
+    run(f, "mkdir $CARMA_CHECKPOINT_DIR && echo $CARMA_RESTART_COUNT $CARMA_CHECKPOINT_DIR", LAUNCH_ENDED);
+    snprintf(expected, sizeof expected, "1 %s/carma-42.ckpt\n2 %s/carma-42.ckpt\n", f->work, f->work);
+    assert_string_equal(contents(f->output), expected); /* named, and not made: the second launch could */
+}
+
+/* ---- Nothing of the daemon's ---- */
+
+static void test_only_three_descriptors(void **state)
+{
+    struct fixture *f = *state;
+    int leaked = open("/dev/zero", O_RDONLY), high = fcntl(leaked, F_DUPFD, 200);
+
+    run(f, "exec python3 -c 'import os\n"
+           "for fd in range(3, 4096):\n"
+           "    try: print(fd, os.fstat(fd))\n"
+           "    except OSError: pass\n"
+           "os.fstat(0), os.fstat(1), os.fstat(2)'", LAUNCH_ENDED);
+    close(leaked);
+    close(high);
+    assert_string_equal(contents(f->output), "");
+    assert_int_equal(f->status.exit_status, 0);
+}
+
+static int own_oom_score(void)
+{
+    return atoi(contents("/proc/self/oom_score_adj"));
+}
+
+static void test_victim_before_the_daemon(void **state)
+{
+    struct fixture *f = *state;
+    int own = own_oom_score();
+    char expected[32];
+
+    run(f, "cat /proc/self/oom_score_adj", LAUNCH_ENDED);
+    snprintf(expected, sizeof expected, "%d\n", (own > 0 ? own : 0) + 200 < 1000 ? (own > 0 ? own : 0) + 200 : 1000);
+    assert_string_equal(contents(f->output), expected);
+    assert_int_equal(own_oom_score(), own);
+}
+
+/* Limits that somebody gave a root daemon, for its own sake. */
+static void test_daemon_limits(void **state)
+{
+    static const char ask[] = "ulimit -S -n; ulimit -S -c; umask; nice";
+    struct fixture *f = *state;
+    struct rlimit files, cores, old_files, old_cores;
+    mode_t mask;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old_files), 0);
+    assert_int_equal(getrlimit(RLIMIT_CORE, &old_cores), 0);
+    files = old_files;
+    cores = old_cores;
+    files.rlim_cur = files.rlim_max < 3000 ? files.rlim_max : 3000;
+    cores.rlim_cur = cores.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+    assert_int_equal(setrlimit(RLIMIT_CORE, &cores), 0);
+    mask = umask(0077);
+    if (geteuid() == 0)
+        setpriority(PRIO_PROCESS, 0, 3);
+    run(f, ask, LAUNCH_ENDED);
+    umask(mask);
+    if (geteuid() == 0)
+        setpriority(PRIO_PROCESS, 0, 0);
+    setrlimit(RLIMIT_NOFILE, &old_files);
+    setrlimit(RLIMIT_CORE, &old_cores);
+    if (geteuid() == 0)
+        assert_string_equal(contents(f->output), "1024\n0\n0022\n0\n");
+    else
+        assert_has(contents(f->output), "0077\n"); /* the user's own daemon hands on what it was given */
+}
+
+static void test_daemon_groups(void **state)
+{
+    static const gid_t groups[] = {0, 54321, 54322};
+    struct fixture *f = *state;
+
+    if (geteuid() != 0)
+        skip(); /* root's daemon only */
+    assert_int_equal(setgroups(array_size(groups), groups), 0);
+    f->request.uid = f->request.gid = 65534;
+    f->request.user = "nobody";
+    assert_int_equal(chown(f->work, 65534, 65534), 0);
+    run(f, "id -G; grep -E '^(Groups|CapPrm|CapEff|CapInh|CapAmb)' /proc/self/status", LAUNCH_ENDED);
+    assert_int_equal(setgroups(1, groups), 0);
+    assert_int_equal(f->status.exit_status, 0);
+    assert_has(contents(f->output), "65534\nGroups:\t65534 \n");
+    assert_has(contents(f->output), "CapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n");
+}
+
+static void test_user_without_a_home(void **state)
+{
+    struct fixture *f = *state;
+
+    f->env[1] = mutable("HOME=/nonexistent/home");
+    f->spec.environment.count = 2;
+    run(f, "echo $HOME", LAUNCH_ENDED);
+    assert_string_equal(contents(f->output), "/nonexistent/home\n");
+}
+
+/* Directories that went away, or are another's: one line that names them. */
+static void test_directories(void **state)
+{
+    struct fixture *f = *state;
+    CLEANUP(free_ptr) char *closed = xasprintf("%s/closed", f->root);
+    CLEANUP(free_ptr) char *output = xasprintf("%s/out", closed);
+
+    f->spec.directory = closed;
+    run(f, "true", LAUNCH_FAILED);
+    assert_has(f->status.message, closed);
+    assert_has(f->status.message, "No such file or directory: make it, or submit from another");
+    if (geteuid() != 0)
+        skip(); /* the rest is about root's daemon and a user */
+    f->request.uid = f->request.gid = 65534;
+    f->request.user = "nobody";
+    assert_int_equal(chown(f->work, 65534, 65534), 0);
+    assert_int_equal(mkdir(closed, 0700), 0);
+    run(f, "true", LAUNCH_FAILED);
+    assert_has(f->status.message, "cannot enter the directory '");
+    assert_has(f->status.message, "Permission denied");
+    f->spec.directory = f->work;
+    f->spec.output = output;
+    run(f, "true", LAUNCH_FAILED);
+    assert_has(f->status.message, "cannot open the output file '");
+    assert_has(f->status.message, "Permission denied");
+    assert_null(strchr(f->status.message, '\n'));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        LAUNCH_TEST(test_time_limit), LAUNCH_TEST(test_time_limit_is_node_time), LAUNCH_TEST(test_status_at_the_limit),
+        LAUNCH_TEST(test_signal_before), LAUNCH_TEST(test_signal_reaches_all_who_heed),
+        LAUNCH_TEST(test_signal_that_nobody_heeds), LAUNCH_TEST(test_bad_limits), LAUNCH_TEST(test_carried_over),
+        LAUNCH_TEST(test_only_three_descriptors), LAUNCH_TEST(test_victim_before_the_daemon),
+        LAUNCH_TEST(test_daemon_limits), LAUNCH_TEST(test_daemon_groups), LAUNCH_TEST(test_user_without_a_home),
+        LAUNCH_TEST(test_directories),
+    };
+
+    return run_launch_tests(tests);
+}
