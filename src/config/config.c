@@ -95,6 +95,8 @@ static const struct key {
      "take memory and SM activity from earlier runs of the same command"},
     {"trim", DURATION, offsetof(struct config, core.trim_ns), 0, MINUTES(1440), NULL,
      "when a claim falls to what its job was seen to hold and a tenth more (0s: never)"},
+    {"max_queued", COUNT, offsetof(struct config, max_queued), 1, 1000000, NULL,
+     "most jobs that have not ended, of all users together: further ones are refused"},
     {"retention", DURATION, offsetof(struct config, retention_ns), MINUTES(1), MINUTES(5256000), NULL,
      "how long ended jobs, and the log that replays them, are kept"},
     {"share", SHARING, offsetof(struct config, share), 0, 0, NULL, "how jobs share a GPU"},
@@ -161,6 +163,7 @@ void config_init_default(struct config *config)
     *config = (struct config){
         .share = {.mode = SHARE_STREAMS},
         .estimate_quantile_permille = 980,
+        .max_queued = 100000,
         .retention_ns = MINUTES(43200),
         .sample_period_ns = NS_PER_SEC, /* thesis 6.2.1: every second over a 90 s window */
         .grace_ns = 10 * NS_PER_SEC,

@@ -35,6 +35,7 @@ struct config {
     enum estimator_choice estimator;
     int32_t estimate_quantile_permille;
     char *machine_profile; /* owned; a built-in name or an absolute path; NULL: that of the node's GPUs */
+    uint32_t max_queued;      /* jobs that have not ended */
     int64_t retention_ns;     /* node time */
     int64_t sample_period_ns; /* node time */
     int64_t grace_ns;         /* wall time: between asking a job to stop and killing it */

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "core/snapshot.h"
+#include "daemon/runs.h"
 #include "daemon/view_store.h"
 #include "store/store.h"
 
@@ -19,6 +20,7 @@ struct keeper {
     struct daemon *daemon;
     size_t records;   /* since the last snapshot */
     size_t last_size; /* of the last snapshot, in records */
+    int64_t before_ns; /* what ended before is forgotten with it */
     bool under_way;
 };
 
@@ -48,6 +50,13 @@ static void add_changed_views(struct views *views, struct store_batch *batch)
     }
 }
 
+static void forget_run(const struct job_view *view, void *user)
+{
+    const struct daemon *daemon = user;
+
+    runs_forget(daemon->runs, view);
+}
+
 static void on_stored(int status, const char *error, void *user)
 {
     struct keeper *keeper = user;
@@ -55,7 +64,7 @@ static void on_stored(int status, const char *error, void *user)
     (void)error; /* whatever was to be stored before it has the same trouble, and tells it */
     keeper->under_way = false;
     if (status == 0)
-        views_forget(&keeper->daemon->views, KEEPER_MOST_ENDED);
+        views_forget(&keeper->daemon->views, KEEPER_MOST_ENDED, keeper->before_ns, forget_run, keeper->daemon);
     for (struct job_view *view = keeper->daemon->views.jobs; view && status != 0; view = view->hh.next)
         view->changed = true;
 }
@@ -70,7 +79,8 @@ static void snapshot(struct keeper *keeper)
     core_snapshot(daemon->core, now_ns, &state);
     add_changed_views(&daemon->views, batch);
     store_batch_snapshot(batch, now_ns, retention_ns / SPACINGS, &state);
-    store_batch_forget(batch, now_ns - retention_ns);
+    keeper->before_ns = now_ns - retention_ns;
+    store_batch_forget(batch, keeper->before_ns);
     keeper->last_size = state.count;
     keeper->records = 0;
     keeper->under_way = true;

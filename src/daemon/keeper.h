@@ -5,7 +5,8 @@
 
 #include "daemon/daemon.h"
 
-/* Ended jobs that are remembered in memory, the latest; the store has the others until they are forgotten. */
+/* Ended jobs that are remembered in memory and have their run directories, the latest; the store has the others until
+ * they are forgotten. */
 #define KEEPER_MOST_ENDED 10000
 
 struct keeper *keeper_new(struct daemon *daemon);

@@ -5,7 +5,6 @@
 #include <pwd.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include "core/ledger.h"
 #include "daemon/ending.h"
 #include "daemon/engine.h"
+#include "daemon/run_directories.h"
 #include "daemon/sharing.h"
 #include "launch/launch.h"
 #include "launch/owner.h"
@@ -37,6 +37,7 @@ struct run {
     bool started; /* the core knows that it runs */
     bool doubted; /* it was said that there is a status which is not its shepherd's */
     bool timed_out; /* its time is up, and its MPS clients were seen to */
+    bool put_off; /* it could not begin for want of space or the like, and has no shepherd */
     bool over;    /* the core knows that it has ended; the shepherd has still to be reaped */
     struct run *next;
 };
@@ -50,30 +51,18 @@ struct runs {
     uv_poll_t *notify_poll;
     uv_timer_t *look;
     struct run *first;
+    bool short_of_something; /* the last start failed for want of what will be there again; said once */
 };
 
-/* ---- Where a launch lives: DIRECTORY/JOB-LAUNCH-TRY. A try is spent when the daemon died before its shepherd began. */
-
-static char *run_directory(const struct runs *runs, const struct job_view *view, uint32_t try)
-{
-    return xasprintf("%s/%" PRIu64 "-%" PRIu32 "-%" PRIu32, runs->directory, view->id, view->launches, try);
-}
-
-static bool exists(const char *path)
-{
-    struct stat st;
-
-    return lstat(path, &st) == 0;
-}
-
-/* The number of tries that have left a directory. */
+/* The number of tries that the job's launch has left a directory of. */
 static uint32_t tries_of(const struct runs *runs, const struct job_view *view)
 {
-    for (uint32_t tries = 0;; tries++) {
-        CLEANUP(free_ptr) char *path = run_directory(runs, view, tries + 1);
-        if (!exists(path))
-            return tries;
-    }
+    return run_directory_tries(runs->directory, view->id, view->launches);
+}
+
+static char *directory_of(const struct runs *runs, const struct job_view *view, uint32_t try)
+{
+    return run_directory(runs->directory, view->id, view->launches, try);
 }
 
 static void run_free(struct run *run)
@@ -115,6 +104,8 @@ static void run_remove(struct runs *runs, struct run *run)
     *at = run->next;
     run_free(run);
 }
+
+static void start_unless_cancelled(struct runs *runs, const struct job_view *view);
 
 /* ---- What becomes of launches ---- */
 
@@ -232,6 +223,10 @@ static void feed_lost(struct runs *runs, uint64_t job, const char *message)
 /* Only the shepherd of a launch tells how it stands, whoever else can write there (a job of the daemon's own user). */
 static bool is_believed(struct run *run, const struct launch_status *status)
 {
+    if (run->shepherd == 0) { /* it was not known yet: the daemon that started it has ended */
+        run->shepherd = status->shepherd;
+        run->start_ticks = status->shepherd_start_ticks;
+    }
     if (status->shepherd == run->shepherd && status->shepherd_start_ticks == run->start_ticks)
         return true;
     if (!run->doubted)
@@ -241,13 +236,36 @@ static bool is_believed(struct run *run, const struct launch_status *status)
     return false;
 }
 
-/* The shepherd died without a last word: whatever it left is killed, and seen gone, before the job counts as lost. */
+/* What cannot be had for want of space, memory, processes or descriptors will be there again. */
+static bool is_passing(int code)
+{
+    return code == -ENOSPC || code == -EDQUOT || code == -ENOMEM || code == -EAGAIN || code == -EMFILE || code == -ENFILE;
+}
+
+static void begin_anew(struct runs *runs, struct run *run)
+{
+    run->over = true;
+    sharing_leave(runs->daemon->sharing, run->job);
+    start_unless_cancelled(runs, views_find(&runs->daemon->views, run->job));
+}
+
+/* The shepherd died without a last word: whatever it left is killed, and seen gone, before the job counts as lost. One
+ * that could not begin for want of space is followed by another. */
 static void bury(struct runs *runs, struct run *run)
 {
     struct launch_status status;
+    int code = launch_settle(run->directory, &status, NULL);
 
-    if (launch_settle(run->directory, &status, NULL) == 0) {
+    if (is_passing(code)) { /* looked at again */
+        run->put_off = true;
+        return;
+    }
+    if (code == 0) {
         bool never_began = status.phase == LAUNCH_FAILED && status.shepherd == 0; /* lost like one that had */
+        if (never_began && run->put_off) {
+            begin_anew(runs, run);
+            return;
+        }
         if (status.shepherd != 0 && !is_believed(run, &status))
             status = run->status;
         else if (!never_began && take_status(runs, run, &status))
@@ -362,7 +380,7 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
                   const char *mps_log_directory)
 {
     struct daemon *daemon = runs->daemon;
-    CLEANUP(free_ptr) char *directory = run_directory(runs, view, tries_of(runs, view) + 1);
+    CLEANUP(free_ptr) char *directory = directory_of(runs, view, tries_of(runs, view) + 1);
     CLEANUP(free_ptr) char *uuids = gpu_uuids(daemon, view);
     struct passwd *user = getpwuid(view->wants.uid);
     struct launch_request request = {
@@ -386,15 +404,25 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
     uint64_t start_ticks;
     struct error err;
     pid_t shepherd;
+    int code;
 
     if (view->wants.uid == geteuid())
         request.gid = getegid();
     limit_mps(&request, &daemon->config, &view->spec);
-    if (launch_start(&request, &shepherd, &start_ticks, &err) != 0) {
-        sharing_leave(daemon->sharing, view->id);
-        feed_launch_failed(runs, view->id, err.text);
-    } else {
+    code = launch_start(&request, &shepherd, &start_ticks, &err);
+    if (code == 0) {
+        runs->short_of_something = false;
         run_add(runs, view, directory, shepherd, start_ticks);
+        return;
+    }
+    sharing_leave(daemon->sharing, view->id);
+    if (is_passing(code)) { /* found without a shepherd when it is looked at, and begun again */
+        if (!runs->short_of_something)
+            daemon_log("job %" PRIu64 " waits until it can be started: %s", view->id, err.text);
+        runs->short_of_something = true;
+        run_add(runs, view, directory, 0, 0)->put_off = true;
+    } else {
+        feed_launch_failed(runs, view->id, err.text);
     }
 }
 
@@ -473,7 +501,7 @@ uint64_t runs_owner_of(const struct runs *runs, pid_t pid)
 
 int runs_last_status(const struct runs *runs, const struct job_view *view, struct launch_status *status)
 {
-    CLEANUP(free_ptr) char *directory = run_directory(runs, view, tries_of(runs, view));
+    CLEANUP(free_ptr) char *directory = directory_of(runs, view, tries_of(runs, view));
 
     return launch_read_status(directory, status, NULL);
 }
@@ -501,7 +529,7 @@ static void start_again(struct runs *runs, const struct job_view *view)
 static void reconcile(struct runs *runs, struct job_view *view)
 {
     uint32_t tries = tries_of(runs, view);
-    CLEANUP(free_ptr) char *directory = run_directory(runs, view, tries);
+    CLEANUP(free_ptr) char *directory = directory_of(runs, view, tries);
     struct launch_status status;
     struct error err;
     struct run *run;
@@ -510,7 +538,7 @@ static void reconcile(struct runs *runs, struct job_view *view)
         start_again(runs, view);
         return;
     }
-    if (launch_settle(directory, &status, &err) != 0) {
+    if (launch_settle(directory, &status, &err) != 0) { /* looked at again: it may be for want of space */
         daemon_log("job %" PRIu64 ": %s", view->id, err.text);
         status = (struct launch_status){.phase = LAUNCH_STARTING};
     }
@@ -534,8 +562,19 @@ static void reconcile(struct runs *runs, struct job_view *view)
         runs_stop(runs, view->id);
 }
 
+static bool is_known_job(uint64_t job, const void *views)
+{
+    return views_find(views, job);
+}
+
+void runs_forget(struct runs *runs, const struct job_view *view)
+{
+    run_directories_remove(runs->directory, view->id, view->launches);
+}
+
 void runs_reconcile(struct runs *runs)
 {
+    run_directories_sweep(runs->directory, is_known_job, &runs->daemon->views);
     for (struct job_view *view = runs->daemon->views.jobs; view; view = view->hh.next)
         if (view->state == JOB_PLACED || view->state == JOB_RUNNING || view->state == JOB_STOPPING)
             reconcile(runs, view);

@@ -23,6 +23,9 @@ void runs_look(struct runs *runs);
 /* The status of the job's last launch; -ENOENT: it has none. */
 int runs_last_status(const struct runs *runs, const struct job_view *view, struct launch_status *status);
 
+/* Removes what the launches of a job left: nobody will ask for it again. */
+void runs_forget(struct runs *runs, const struct job_view *view);
+
 /* The job whose process this is; 0: nobody's of ours. */
 uint64_t runs_owner_of(const struct runs *runs, pid_t pid);
 

@@ -245,9 +245,15 @@ static void fit_claim(const struct daemon *daemon, struct record_submitted *want
 
 static int check_applicants(struct submission *submission)
 {
+    uint64_t unfinished = core_job_count(submission->daemon->core), most = submission->daemon->config.max_queued;
     struct reason why;
     char text[REASON_TEXT];
 
+    if (unfinished >= most || submission->count > most - unfinished) {
+        error_set(&submission->err, EAGAIN, "the queue is full: %" PRIu64 " jobs have not ended, max_queued is %" PRIu64
+                  " and you submit %zu: try again later", unfinished, most, submission->count);
+        return 503;
+    }
     for (size_t i = 0; i < submission->count; i++) {
         struct applicant *applicant = &submission->applicants[i];
         fit_claim(submission->daemon, &applicant->wants);

@@ -158,7 +158,8 @@ struct job_view *views_fold(struct views *views, const struct record *record)
     return view;
 }
 
-void views_forget(struct views *views, size_t most)
+void views_forget(struct views *views, size_t most, int64_t before_ns,
+                  void (*gone)(const struct job_view *view, void *user), void *user)
 {
     struct job_view *view, *next;
     size_t ended = 0;
@@ -167,14 +168,15 @@ void views_forget(struct views *views, size_t most)
         ended += job_state_ended(view->state);
     HASH_ITER(hh, views->jobs, view, next)
     {
-        if (ended <= most)
-            break;
+        bool surplus = ended > most;
+
         if (!job_state_ended(view->state))
             continue;
-        ended--;
-        if (view->changed)
+        ended -= surplus;
+        if (view->changed || (!surplus && view->ended_ns >= before_ns))
             continue;
         HASH_DEL(views->jobs, view);
+        gone(view, user);
         job_view_free(view);
     }
 }

@@ -56,8 +56,10 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
 /* Folds a record that the core has taken. Returns the job's view, or NULL where it concerns none. */
 struct job_view *views_fold(struct views *views, const struct record *record);
 
-/* Drops the oldest ended ones, but for the latest `most` and those that the store does not have yet. */
-void views_forget(struct views *views, size_t most);
+/* Drops those that ended before before_ns, and of the other ended ones all but the latest `most`; not those that the store
+ * does not have yet. `gone` is called for each before it is freed. */
+void views_forget(struct views *views, size_t most, int64_t before_ns,
+                  void (*gone)(const struct job_view *view, void *user), void *user);
 
 void job_view_set_message(struct job_view *view, const char *message);
 

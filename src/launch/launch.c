@@ -84,8 +84,11 @@ static int make_directories(const struct launch_request *request, const char *no
     }
     if (mkdir(request->run_directory, 0700) < 0)
         return error_set(err, errno, "cannot make the run directory '%s': %s", request->run_directory, strerror(errno));
-    if (!request->mps_pipe_directory && mkdir(no_mps, 0700) < 0)
-        return error_set(err, errno, "cannot make the directory '%s': %s", no_mps, strerror(errno));
+    if (!request->mps_pipe_directory && mkdir(no_mps, 0700) < 0) {
+        code = errno;
+        rmdir(request->run_directory);
+        return error_set(err, code, "cannot make the directory '%s': %s", no_mps, strerror(code));
+    }
     return 0;
 }
 
