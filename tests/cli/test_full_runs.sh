@@ -1,0 +1,82 @@
+#!/bin/sh
+# Usage: test_full_runs.sh CARMA SOURCE BUILD
+# The disk of the run directories is full, of blocks or of inodes: what runs goes on, what waits to be started waits, and
+# all of it ends as it should once there is space. Needs a mount namespace, so skips without root.
+if [ "${CARMA_TEST_MOUNTS-}" != own ]; then
+    unshare -m --propagation private true 2>/dev/null || {
+        echo "no mount namespace for this user: skipped"
+        exit 77
+    }
+    CARMA_TEST_MOUNTS=own exec unshare -m --propagation private sh "$0" "$@"
+fi
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+start_node a100x4-40g 600
+mkdir -p -m 700 "$STATE/runs"
+mount -t tmpfs -o size=256k,nr_inodes=200 none "$STATE/runs" || exit 77
+chmod 700 "$STATE/runs"
+start_daemon --set settle=0s
+
+# until_log TEXT
+until_log() {
+    tries=0
+    until grep -q "$1" "$T/daemon.log"; do
+        tries=$((tries + 1))
+        [ "$tries" -le 200 ] || { fail "the log never says '$1'" && return 1; }
+        sleep 0.1
+    done
+}
+
+fill_inodes() {
+    i=0
+    while : 2>/dev/null >"$STATE/runs/filler-$i"; do i=$((i + 1)); done
+}
+
+# No directory can be made.
+run submit --parsable --gpu-memory 1G -- sh -c 'while ! [ -e go ]; do sleep 0.1; done; exit 5'
+expect_output 1
+until_field 1 state RUNNING
+(fill_inodes) 2>/dev/null
+run submit --parsable --gpu-memory 1G -- sh -c 'echo ran >>second'
+expect_status 0
+run submit --parsable --gpu-memory 1G -- sh -c 'echo ran >>third'
+until_log 'waits until it can be started: cannot make the .*No space left on device'
+expect_field 2 state PLACED
+run cancel 3
+until_field 3 state CANCELLED
+[ -e third ] && fail "a job ran that was cancelled before it could be started"
+
+# The job that runs ends now; how, its shepherd will say when it can.
+touch go
+sleep 1
+expect_field 1 state RUNNING
+kill -0 "$daemon" || fail "carmad has ended"
+
+# A daemon that comes to a full disk takes up what it finds.
+stop_daemon KILL
+start_daemon --set settle=0s
+expect_field 2 state PLACED
+rm -f "$STATE"/runs/filler-*
+run wait 1,2
+expect_field 1 state FAILED
+expect_field 1 exit_status 5
+expect_field 2 state COMPLETED
+expect_field 2 launches 1
+[ "$(cat second)" = ran ] || fail "job 2 ran not once: $(cat second)"
+
+# A directory can be made, but nothing be written there: the shepherd cannot begin.
+dd if=/dev/zero of="$STATE/runs/filler" bs=4096 2>/dev/null
+run submit --parsable --gpu-memory 1G -- sh -c 'echo ran >>fourth'
+expect_output 4
+sleep 2
+expect_field 4 state PLACED
+rm -f "$STATE/runs/filler"
+run wait 4
+expect_status 0
+[ "$(cat fourth)" = ran ] || fail "job 4 ran not once: $(cat fourth)"
+expect_field 4 launches 1
+stop_daemon
+umount "$STATE/runs"
+finish_node
