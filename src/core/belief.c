@@ -15,6 +15,9 @@
 /* Readings of the same residents say much the same: one in ten minutes is enough. */
 #define LEARNING_PAUSE_NS (600 * NS_PER_SEC)
 
+/* At a submission: of the oldest workloads, so many are looked at for some that may be forgotten. */
+#define FORGET_STEPS 16
+
 struct history *belief_history(struct core *core, const char *workload)
 {
     struct history *history;
@@ -30,6 +33,28 @@ struct history *belief_history(struct core *core, const char *workload)
         HASH_ADD_STR(core->histories, workload, history);
     }
     return history;
+}
+
+static void make_latest(struct core *core, struct history *history)
+{
+    HASH_DEL(core->histories, history);
+    HASH_ADD_STR(core->histories, workload, history);
+}
+
+/* Those with jobs are met again at the end: each step costs the same, however many there are. */
+void belief_submitted(struct core *core, const struct job *job)
+{
+    if (job->history)
+        make_latest(core, job->history);
+    for (int i = 0; i < FORGET_STEPS && HASH_COUNT(core->histories) > BELIEF_MOST_HISTORIES; i++) {
+        struct history *oldest = core->histories;
+        if (oldest->jobs > 0) {
+            make_latest(core, oldest);
+            continue;
+        }
+        HASH_DEL(core->histories, oldest);
+        free(oldest);
+    }
 }
 
 int32_t belief_activity(const struct job *job)

@@ -31,11 +31,18 @@ struct history {
     int32_t activity_permille; /* solo SM activity */
     int64_t variance;          /* of that belief, permille squared */
     uint64_t changed;          /* core.openings when it last changed: not part of the state */
+    uint32_t jobs;             /* that have not ended */
     UT_hash_handle hh;
 };
 
+/* So many workloads are remembered, those submitted last, and beyond them only such as have jobs. */
+#define BELIEF_MOST_HISTORIES 10000
+
 /* The history of a workload, made where there is none; NULL for the empty key. */
 struct history *belief_history(struct core *core, const char *workload);
+
+/* The job was submitted: its workload is the latest, and the oldest may be forgotten for it. */
+void belief_submitted(struct core *core, const struct job *job);
 
 /* Solo SM activity that the job is believed to have. */
 int32_t belief_activity(const struct job *job);

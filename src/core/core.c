@@ -183,6 +183,8 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
     job->claim_bytes = wants->claim_bytes;
     job->submitted_ns = record->at_ns;
     job->history = belief_history(core, wants->workload);
+    if (job->history)
+        job->history->jobs++;
     HASH_ADD(hh, core->jobs, id, sizeof job->id, job);
     *added = job;
     return 0;
@@ -199,6 +201,7 @@ static int apply_submitted(struct core *core, const struct record *record, struc
         core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
     job->state = job_state_after(JOB_STATE_COUNT, record);
     queue_insert_by_id(job->state == JOB_HELD ? &core->held : &core->waiting, job);
+    belief_submitted(core, job);
     return 0;
 }
 
@@ -355,6 +358,8 @@ static void enter_state(struct core *core, struct job *job, uint32_t state, int6
     if (state == JOB_CRASHED || job_state_ended(state))
         leave_gpus(core, job, at_ns);
     if (job_state_ended(state)) {
+        if (job->history)
+            job->history->jobs--;
         HASH_DEL(core->jobs, job);
         job_free(job);
     }

@@ -102,12 +102,74 @@ static void test_a_server_without_clients_is_no_state(void **state)
     record_list_release(&snapshot);
 }
 
+static struct history *find_history(struct core *core, const char *workload)
+{
+    struct history *history;
+
+    HASH_FIND_STR(core->histories, workload, history);
+    return history;
+}
+
+static uint64_t submit_workload(struct fixture *f, unsigned number)
+{
+    struct record record = wants(1, GIB);
+
+    snprintf(record.submitted.workload, sizeof record.submitted.workload, "%u", number);
+    return submit_record(f, record);
+}
+
+/* Of the workloads that were submitted, the latest are remembered, and those that have jobs; a snapshot keeps which they are
+ * and their order. */
+static void test_workloads_are_bounded(void **state)
+{
+    enum { SURPLUS = 50, WITH_JOBS = 20, AGAIN = 30 };
+    struct fixture *f = *state;
+    struct record_list snapshot = {0};
+    struct core *restored = core_new();
+    struct error err;
+
+    for (unsigned i = 0; i < BELIEF_MOST_HISTORIES; i++) {
+        uint64_t job = submit_workload(f, i);
+        if (i >= WITH_JOBS)
+            job_event(f, RECORD_CANCELLED, job);
+    }
+    job_event(f, RECORD_CANCELLED, submit_workload(f, AGAIN));
+    for (unsigned i = 0; i < SURPLUS; i++)
+        job_event(f, RECORD_CANCELLED, submit_workload(f, BELIEF_MOST_HISTORIES + i));
+    assert_int_equal(HASH_COUNT(f->core->histories), BELIEF_MOST_HISTORIES);
+    for (unsigned i = 0; i < BELIEF_MOST_HISTORIES + SURPLUS; i++) {
+        bool kept = i < WITH_JOBS || i == AGAIN || i > WITH_JOBS + SURPLUS;
+        char name[RECORD_WORKLOAD_SIZE];
+        snprintf(name, sizeof name, "%u", i);
+        assert_int_equal(find_history(f->core, name) != NULL, kept);
+    }
+
+    core_snapshot(f->core, f->now_ns, &snapshot);
+    for (size_t i = 0; i < snapshot.count; i++)
+        assert_int_equal(core_apply(restored, &snapshot.items[i], &err), 0);
+    for (unsigned i = 0; i < SURPLUS; i++) {
+        CLEANUP(free_ptr) char *one = NULL, *other = NULL;
+        struct record record = wants(1, GIB);
+        snprintf(record.submitted.workload, sizeof record.submitted.workload, "new %u", i);
+        record.job = f->last_job + 1;
+        record.at_ns = f->now_ns;
+        assert_int_equal(core_apply(restored, &record, &err), 0);
+        submit_record(f, record);
+        one = core_dump(f->core);
+        other = core_dump(restored);
+        assert_string_equal(one, other);
+    }
+    core_free(restored);
+    record_list_release(&snapshot);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_living_core_takes_none, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_part_is_no_snapshot, setup, teardown),
         CASE(test_a_server_without_clients_is_no_state),
+        CASE(test_workloads_are_bounded),
     };
 
     return cmocka_run_group_tests_name("snapshot", tests, NULL, NULL);
