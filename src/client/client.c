@@ -5,23 +5,24 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/strbuf.h"
+#include "base/token.h"
 #include "base/units.h"
+#include "client/connect.h"
 #include "client/http1.h"
 #include "config/config.h"
 
-#define SYSTEM_SOCKET   "/run/carma/carma.sock"
-#define CONNECT_STEP_MS 10
+#define SYSTEM_SOCKET "/run/carma/carma.sock"
 
 struct client {
     char *socket_path;
     int fd; /* -1: not connected */
     int64_t timeout_ms;
+    struct token token; /* over TCP */
 };
 
 /* Where the user's own carmad listens by default; or root's, where there is only that. */
@@ -75,36 +76,25 @@ static int wait_for(const struct client *client, short events, int64_t deadline_
 
 static int connect_socket(struct client *client, int64_t deadline_ns, struct error *err)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t length = strlen(client->socket_path);
-    CLEANUP(close_fd) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int rc = connect_to(client->socket_path, deadline_ns, &client->fd, err);
 
-    if (fd < 0)
-        return error_set(err, errno, "no socket: %s", strerror(errno));
-    if (!length || length >= sizeof address.sun_path)
-        return error_set(err, ENAMETOOLONG, "%s: a socket's path has 1 to %zu bytes, this has %zu: check CARMA_SOCKET",
-                         client->socket_path, sizeof address.sun_path - 1, length);
-    memcpy(address.sun_path, client->socket_path, length + 1);
-    while (connect(fd, (struct sockaddr *)&address, sizeof address) < 0) {
-        if (errno == ENOENT || errno == ECONNREFUSED || errno == ENOTDIR)
-            return error_set(err, ECONNREFUSED,
-                             "%s: no daemon listens there: start it with `carmad`, or name its socket in "
-                             "CARMA_SOCKET",
-                             client->socket_path);
-        if (errno != EAGAIN && errno != EINTR) /* EAGAIN: the daemon has not accepted those before us yet */
-            return error_set(err, errno, "%s: cannot connect: %s", client->socket_path, strerror(errno));
-        if (nodetime_monotonic_wall_ns() >= deadline_ns)
-            return timed_out(client, err);
-        poll(NULL, 0, CONNECT_STEP_MS);
-    }
-    client->fd = fd;
-    fd = -1;
-    return 0;
+    return rc == -ETIMEDOUT ? timed_out(client, err) : rc;
 }
 
 static int64_t deadline_of(const struct client *client)
 {
     return nodetime_monotonic_wall_ns() + client->timeout_ms * NS_PER_MS;
+}
+
+/* Over TCP nobody says who we are but the token. */
+static int take_token(struct client *client, struct error *err)
+{
+    const char *path = getenv("CARMA_TOKEN_FILE");
+
+    if (!path || !*path)
+        return error_set(err, EACCES, "%s: needs a token: name the file that holds it in CARMA_TOKEN_FILE",
+                         client->socket_path);
+    return token_read(path, &client->token, err);
 }
 
 int client_open(const char *socket_path, struct client **opened, struct error *err)
@@ -115,7 +105,9 @@ int client_open(const char *socket_path, struct client **opened, struct error *e
     client->fd = -1;
     client->timeout_ms = CLIENT_TIMEOUT_MS;
     client->socket_path = socket_path ? xstrdup(socket_path) : find_socket();
-    rc = connect_socket(client, deadline_of(client), err);
+    rc = connect_tcp_of(client->socket_path) ? take_token(client, err) : 0;
+    if (!rc)
+        rc = connect_socket(client, deadline_of(client), err);
     if (rc)
         client_free(client);
     else
@@ -128,6 +120,7 @@ void client_free(struct client *client)
     if (!client)
         return;
     disconnect(client);
+    explicit_bzero(&client->token, sizeof client->token);
     free(client->socket_path);
     free(client);
 }
@@ -228,14 +221,17 @@ static int exchange(struct client *client, bool repeatable, const struct strbuf 
     return rc;
 }
 
-static int build_request(const char *method, const char *path, const json_t *body, struct strbuf *request,
-                         struct error *err)
+static int build_request(const struct client *client, const char *method, const char *path, const json_t *body,
+                         struct strbuf *request, struct error *err)
 {
+    const char *tcp = connect_tcp_of(client->socket_path);
     CLEANUP(free_ptr) char *text = body ? json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
 
     if (body && !text)
         return error_set(err, EINVAL, "%s %s: the request cannot be written as JSON", method, path);
-    strbuf_printf(request, "%s %s HTTP/1.1\r\nHost: carma\r\n", method, path);
+    strbuf_printf(request, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, path, tcp ? tcp : "carma");
+    if (tcp)
+        strbuf_printf(request, "Authorization: Bearer %s\r\n", client->token.text);
     if (text)
         strbuf_printf(request, "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n", strlen(text));
     else
@@ -266,7 +262,7 @@ int client_call(struct client *client, const char *method, const char *path, con
 
     *json = NULL;
     http1_reply_init(&reply, CLIENT_REPLY_LIMIT_BYTES);
-    rc = build_request(method, path, body, &request, err);
+    rc = build_request(client, method, path, body, &request, err);
     if (!rc)
         rc = exchange(client, strcmp(method, "GET") == 0, &request, &reply, err);
     if (rc)
@@ -280,7 +276,7 @@ int client_check(int status, const json_t *reply, struct error *err)
     static const struct {
         int status;
         int code;
-    } codes[] = {{400, EINVAL}, {403, EPERM}, {404, ENOENT}, {405, EOPNOTSUPP},
+    } codes[] = {{400, EINVAL}, {401, EACCES}, {403, EPERM}, {404, ENOENT}, {405, EOPNOTSUPP},
                  {409, EBUSY},  {413, EFBIG}, {422, ERANGE}, {503, EAGAIN}};
     const char *text = json_string_value(json_object_get(reply, "error"));
     int code = EIO;

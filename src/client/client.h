@@ -1,5 +1,5 @@
-/* Talking to the daemon: blocking calls of its HTTP API (docs/formats/http.md) over one Unix connection that is kept.
- */
+/* Talking to the daemon: blocking calls of its HTTP API (docs/formats/http.md) over one connection that is kept, by its Unix
+ * socket or, where tcp://ADDRESS:PORT is named, by TCP with the token in the file $CARMA_TOKEN_FILE (base/token.h). */
 #ifndef CARMA_CLIENT_CLIENT_H
 #define CARMA_CLIENT_CLIENT_H
 
@@ -14,11 +14,11 @@ struct client;
 #define CLIENT_REPLY_LIMIT_BYTES (256 << 20)
 
 /* Connects. NULL: $CARMA_SOCKET, else where the user's own carmad listens by default (config_default_socket), else, where
- * only that is there, /run/carma/carma.sock. -ECONNREFUSED: no daemon listens there. */
+ * only that is there, /run/carma/carma.sock. -ECONNREFUSED: no daemon listens there; -EACCES, -EPERM: no token that may be used. */
 int client_open(const char *socket_path, struct client **client, struct error *err);
 void client_free(struct client *client);
 
-const char *client_socket(const struct client *client); /* the path that was opened */
+const char *client_socket(const struct client *client); /* what was opened */
 
 /* How long one call may take in all, wall time; CLIENT_TIMEOUT_MS until it is set. */
 void client_set_timeout(struct client *client, int64_t timeout_ms);
@@ -31,7 +31,7 @@ int client_call(struct client *client, const char *method, const char *path, con
                 json_t **reply, struct error *err);
 
 /* 0 where the status is a success; else a negative errno for it and the reply's own sentence in err: -EINVAL (400),
- * -EPERM (403), -ENOENT (404), -EOPNOTSUPP (405), -EBUSY (409), -EFBIG (413), -ERANGE (422), -EAGAIN (503), else -EIO.
+ * -EACCES (401), -EPERM (403), -ENOENT (404), -EOPNOTSUPP (405), -EBUSY (409), -EFBIG (413), -ERANGE (422), -EAGAIN (503), else -EIO.
  */
 int client_check(int status, const json_t *reply, struct error *err);
 

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/address.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/usage.h"
@@ -150,6 +151,8 @@ static int start(struct daemon *daemon, struct error *err)
 {
     struct http_options http = {.loop = daemon->loop,
                                 .socket_path = daemon->config.socket,
+                                .tcp_address = daemon->config.listen,
+                                .token_file = daemon->config.token_file,
                                 .handle = requests_handle,
                                 .user = daemon};
     int status;
@@ -200,6 +203,19 @@ static void stop(struct daemon *daemon)
         daemon_log("stopped; %" PRIu32 " job%s on and will be found again", running, running == 1 ? " goes" : "s go");
 }
 
+static void tell_of_tcp(const struct config *config)
+{
+    struct address address;
+
+    if (!config->listen || address_parse(config->listen, &address) != 0)
+        return;
+    daemon_log("listening on %s too, for who shows the token in %s", config->listen, config->token_file);
+    if (!address_is_loopback(&address))
+        daemon_log("WARNING: %s can be reached from other machines, and nothing that goes over it is encrypted, the token "
+                   "neither: listen on 127.0.0.1 and let clients come through ssh -L, or put an encrypting proxy before it",
+                   config->listen);
+}
+
 static int run(struct daemon *daemon, struct error *err)
 {
     uv_signal_t signals[2];
@@ -225,6 +241,7 @@ static int run(struct daemon *daemon, struct error *err)
         node_watch(daemon->node);
         daemon_log("policy %s, memory view %s, listening on %s", daemon->config.core.policy,
                    memory_view_name(daemon->config.core.memory_view), daemon->config.socket);
+        tell_of_tcp(&daemon->config);
         uv_run(&loop, UV_RUN_DEFAULT);
         uv_close((uv_handle_t *)&stored, NULL);
         for (int i = 0; i < 2; i++)

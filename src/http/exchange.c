@@ -6,7 +6,12 @@
 #include <utlist.h>
 
 #include "base/memory.h"
+#include "base/nodetime.h"
+#include "base/units.h"
 #include "http/http_internal.h"
+
+/* So long the handler is given one request after the other before the loop's other guests get their turn. */
+#define SERVE_NS (5 * NS_PER_MS)
 
 static struct exchange *exchange_of(const struct http_request *request)
 {
@@ -70,47 +75,68 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
 
     if (response) {
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+        if (status == MHD_HTTP_UNAUTHORIZED)
+            MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
         rc = MHD_queue_response(connection, status, response);
         MHD_destroy_response(response);
     }
     return rc;
 }
 
+/* Why so many bytes more are not taken; 0: they are. */
+static unsigned refuse_body(const struct connection *connection, size_t announced, char why[static 128])
+{
+    const struct http_server *server = connection->server;
+    size_t limit = server->options.body_limit_bytes;
+
+    if (announced > limit) {
+        snprintf(why, 128, "the request is too large: at most %zu bytes are taken", limit);
+        return MHD_HTTP_CONTENT_TOO_LARGE;
+    }
+    if (announced > limit * HTTP_BODIES_PER_UID - connection->peer->body_bytes) {
+        snprintf(why, 128, "you have too many large requests under way: wait for their answers");
+        return MHD_HTTP_SERVICE_UNAVAILABLE;
+    }
+    if (announced > limit * HTTP_BODIES_IN_ALL - server->body_bytes) {
+        snprintf(why, 128, "the daemon has too many large requests under way: try again later");
+        return MHD_HTTP_SERVICE_UNAVAILABLE;
+    }
+    return 0;
+}
+
 static enum MHD_Result begin(struct http_server *server, struct MHD_Connection *mhd_connection, const char *url,
-                             const char *method, void **context)
+                             const char *method, const char *version, void **context)
 {
     const char *length = MHD_lookup_connection_value(mhd_connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd_connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    const struct connection *connection = info->socket_context;
-    size_t limit = server->options.body_limit_bytes;
-    /* libmicrohttpd has refused what is no number; were it not so, what strtoull makes of it is too large. */
-    unsigned long long announced = length ? strtoull(length, NULL, 10) : 0;
+    struct connection *connection = info->socket_context;
+    const char *why;
+    unsigned status = http_refuse_head(connection, mhd_connection, method, version, &why);
     struct exchange *exchange;
+    size_t announced;
     char text[128];
 
-    if (MHD_lookup_connection_value(mhd_connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING))
-        return refuse(mhd_connection, MHD_HTTP_LENGTH_REQUIRED, "say the body's length: Content-Length is needed");
-    if (announced > limit) {
-        snprintf(text, sizeof text, "the request is too large: at most %zu bytes are taken", limit);
-        return refuse(mhd_connection, MHD_HTTP_CONTENT_TOO_LARGE, text);
-    }
-    if (announced > limit * HTTP_BODIES_PER_UID - connection->peer->body_bytes)
-        return refuse(mhd_connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-                      "you have too many large requests under way: wait for their answers");
+    if (status)
+        return refuse(mhd_connection, status, why);
+    announced = length ? strtoull(length, NULL, 10) : 0; /* digits alone; too many of them give ULLONG_MAX */
+    status = refuse_body(connection, announced, text);
+    if (status)
+        return refuse(mhd_connection, status, text);
     exchange = xcalloc(1, sizeof *exchange);
     exchange->server = server;
+    exchange->connection = connection;
     exchange->peer = connection->peer;
-    exchange->connection = mhd_connection;
+    exchange->mhd_connection = mhd_connection;
     exchange->method = xstrdup(method);
     exchange->path = xstrdup(url);
     exchange->announced_bytes = announced;
     exchange->replied = true;
     exchange->peer->body_bytes += announced;
+    server->body_bytes += announced;
     exchange->request = (struct http_request){
         .method = exchange->method,
         .path = exchange->path,
         .uid = connection->peer->uid,
-        .gid = connection->gid,
         .pid = connection->pid,
     };
     *context = exchange;
@@ -121,25 +147,62 @@ static void answer(struct exchange *exchange, unsigned status, struct MHD_Respon
 {
     exchange->status = response ? status : MHD_HTTP_INTERNAL_SERVER_ERROR;
     exchange->response = response ? response : error_response("the answer could not be written down");
+    http_expect(exchange->connection); /* to take it */
     if (exchange->suspended) {
         exchange->suspended = false;
-        MHD_resume_connection(exchange->connection);
+        MHD_resume_connection(exchange->mhd_connection);
         http_wake(exchange->server);
     }
 }
 
-static void hand_over(struct http_server *server, struct exchange *exchange)
+/* The request is complete: it waits for its turn. */
+static void take_in(struct http_server *server, struct exchange *exchange)
 {
-    exchange->handed = true;
+    exchange->complete = true;
     DL_APPEND(server->exchanges, exchange);
     if (server->closing) {
         answer(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, error_response("the daemon is stopping: try again later"));
         return;
     }
+    http_expect_nothing(exchange->connection);
+    exchange->waiting = true;
+    DL_APPEND2(exchange->peer->waiting, exchange, wait_prev, wait_next);
+}
+
+static void stop_waiting(struct exchange *exchange)
+{
+    if (exchange->waiting)
+        DL_DELETE2(exchange->peer->waiting, exchange, wait_prev, wait_next);
+    exchange->waiting = false;
+}
+
+static void hand_over(struct http_server *server, struct exchange *exchange)
+{
+    stop_waiting(exchange);
     exchange->request.body = exchange->body.text ? exchange->body.text : "";
     exchange->request.body_length = exchange->body.length;
     exchange->replied = false;
     server->options.handle(&exchange->request, server->options.user);
+}
+
+bool http_serve(struct http_server *server)
+{
+    int64_t end_ns = nodetime_monotonic_wall_ns() + SERVE_NS;
+    struct peer *peer = server->peers;
+
+    while (peer && !server->closing) {
+        if (!peer->waiting) {
+            peer = peer->next;
+            continue;
+        }
+        if (nodetime_monotonic_wall_ns() >= end_ns)
+            return false;
+        DL_DELETE(server->peers, peer);
+        DL_APPEND(server->peers, peer);
+        hand_over(server, peer->waiting);
+        peer = server->peers;
+    }
+    return true;
 }
 
 enum MHD_Result http_on_request(void *closure, struct MHD_Connection *connection, const char *url, const char *method,
@@ -149,7 +212,7 @@ enum MHD_Result http_on_request(void *closure, struct MHD_Connection *connection
     struct exchange *exchange = *context;
 
     if (!exchange)
-        return begin(server, connection, url, method, context);
+        return begin(server, connection, url, method, version, context);
     if (*upload_size) {
         /* libmicrohttpd gives no more than was announced; what it gives is held to that all the same. */
         if (*upload_size > exchange->announced_bytes - exchange->body.length)
@@ -158,8 +221,8 @@ enum MHD_Result http_on_request(void *closure, struct MHD_Connection *connection
         *upload_size = 0;
         return MHD_YES;
     }
-    if (!exchange->handed)
-        hand_over(server, exchange);
+    if (!exchange->complete)
+        take_in(server, exchange);
     if (!exchange->response) {
         exchange->suspended = true;
         MHD_suspend_connection(connection);
@@ -177,11 +240,15 @@ void http_on_completed(void *closure, struct MHD_Connection *connection, void **
     *context = NULL;
     if (!exchange)
         return;
+    stop_waiting(exchange);
     exchange->peer->body_bytes -= exchange->announced_bytes;
-    if (exchange->handed)
+    server->body_bytes -= exchange->announced_bytes;
+    if (exchange->complete)
         DL_DELETE(server->exchanges, exchange);
+    http_expect(exchange->connection); /* to send the next */
     exchange->server = NULL;
     exchange->connection = NULL;
+    exchange->mhd_connection = NULL;
     exchange->finished = true;
     if (exchange->replied)
         exchange_free(exchange);
@@ -192,6 +259,8 @@ void http_answer_pending(struct http_server *server)
     struct exchange *exchange;
 
     DL_FOREACH(server->exchanges, exchange)
+    stop_waiting(exchange);
+    DL_FOREACH(server->exchanges, exchange)
     if (!exchange->response)
         answer(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, error_response("the daemon is stopping: try again later"));
 }
@@ -201,7 +270,7 @@ const char *http_query(const struct http_request *request, const char *name)
     const struct exchange *exchange = exchange_of(request);
     const char *value = NULL;
 
-    if (exchange->finished || MHD_lookup_connection_value_n(exchange->connection, MHD_GET_ARGUMENT_KIND, name,
+    if (exchange->finished || MHD_lookup_connection_value_n(exchange->mhd_connection, MHD_GET_ARGUMENT_KIND, name,
                                                             strlen(name), &value, NULL) != MHD_YES)
         return NULL;
     return value ? value : "";

@@ -1,9 +1,12 @@
-/* HTTP/1.1 over a Unix socket, on the caller's libuv loop: nothing here waits for a client. The API that is served is
- * the caller's; requests and replies are JSON (docs/formats/http.md).
+/* HTTP/1.1 over a Unix socket, and over TCP where that is asked for, on the caller's libuv loop: nothing here waits for a
+ * client. The API that is served is the caller's; requests and replies are JSON (docs/formats/http.md).
  *
- * Who calls is known from the socket's peer credentials. A client can hold no more than its share: connections are
- * capped per uid and in all, a request's header and body are bounded, the bodies under way of one uid together as well,
- * and a connection on which nothing moves is closed. */
+ * Who calls is known from the socket's peer credentials; over TCP it is the owner of the token's file, for who shows the
+ * token. A client can hold no more than its share: connections are capped per uid and in all, a request's header and body
+ * are bounded, the bodies under way of one uid, and of all, together as well; a connection on which nothing moves is
+ * closed, and so is one that takes too long in all. Complete requests are handed over one of each uid in turn. All that
+ * come by TCP share like one uid. Requests that could be read in two ways, that come from web pages, or that name a host
+ * which a browser could have looked up, are refused. */
 #ifndef CARMA_HTTP_HTTP_H
 #define CARMA_HTTP_HTTP_H
 
@@ -22,33 +25,37 @@ struct http_request {
     const char *path; /* without the query; percent-decoded, so it may hold any byte but NUL */
     const char *body; /* NUL-terminated, "" where there is none; not checked to be JSON or UTF-8 */
     size_t body_length;
-    uid_t uid; /* the peer, when it connected */
-    gid_t gid;
-    pid_t pid;
+    uid_t uid; /* the peer, when it connected; by TCP the token's owner */
+    pid_t pid; /* by TCP 0 */
 };
 
 #define HTTP_BODY_LIMIT_BYTES        (32 << 20) /* a thousand jobs with their summaries */
 #define HTTP_HEADER_LIMIT_BYTES      (64 << 10)
 #define HTTP_IDLE_TIMEOUT_S          30
-#define HTTP_MAX_CONNECTIONS         1024
-#define HTTP_MAX_CONNECTIONS_PER_UID 256
-#define HTTP_BODIES_PER_UID          4 /* full-sized bodies that one uid may have under way */
+#define HTTP_TRANSFER_LIMIT_S        120 /* from a connection's begin, or the last answer, to a whole request; and for an answer */
+#define HTTP_MAX_CONNECTIONS         512 /* a process has 1024 descriptors by default */
+#define HTTP_MAX_CONNECTIONS_PER_UID 128
+#define HTTP_BODIES_PER_UID          4  /* full-sized bodies that one uid may have under way */
+#define HTTP_BODIES_IN_ALL           16 /* and all uids */
 
 /* A zero means the default above. */
 struct http_options {
     uv_loop_t *loop;
     const char *socket_path; /* its directory is made where it is not there */
+    const char *tcp_address; /* base/address.h; NULL: not by TCP */
+    const char *token_file;  /* base/token.h; with tcp_address */
     /* Called for each request, on the loop; must see to it that http_reply is called exactly once, then or later. */
     void (*handle)(struct http_request *request, void *user);
     void *user;
     size_t body_limit_bytes;
-    unsigned idle_timeout_s; /* wall time */
+    unsigned idle_timeout_s;   /* wall time */
+    unsigned transfer_limit_s; /* wall time */
     unsigned max_connections;
     unsigned max_connections_per_uid;
 };
 
 /* Listens. The socket has mode 0666 where the caller is root (anybody may submit), else 0600. A socket file that nobody
- * listens on is replaced; -EADDRINUSE where somebody does. */
+ * listens on is replaced; -EADDRINUSE where somebody does. -EPERM: others could read the token. */
 int http_server_new(const struct http_options *options, struct http_server **server, struct error *err);
 
 /* Stops listening, removes the socket file, answers what is pending with 503, sends what can be sent within half a

@@ -4,16 +4,21 @@
 
 #include <microhttpd.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 #include "base/strbuf.h"
+#include "base/token.h"
 #include "http/http.h"
 
-/* What one uid holds; there while it holds anything. */
+/* Those who share one share: a uid on the Unix socket, or everybody who comes by TCP, since who that is is not known before
+ * the token is seen. There while it holds anything. */
 struct peer {
+    bool tcp;
     uid_t uid;
     unsigned connections;
-    size_t body_bytes; /* announced by requests under way */
+    size_t body_bytes;         /* announced by requests under way */
+    struct exchange *waiting;  /* complete requests that the handler has not been given yet */
     struct peer *next, *prev;
 };
 
@@ -21,49 +26,87 @@ struct peer {
 struct connection {
     struct http_server *server;
     struct peer *peer;
-    gid_t gid;
     pid_t pid;
+    int fd; /* libmicrohttpd's */
+    size_t uri_length;   /* of the request under way, as it was sent */
+    int64_t deadline_ns; /* monotonic wall time by which the client is to have done its part; 0: it is our turn */
+    struct connection *next, *prev; /* among those with a deadline */
 };
 
 /* A request and its answer. Ends when libmicrohttpd has done with it and the handler has replied. */
 struct exchange {
     struct http_request request;
     struct http_server *server; /* NULL once finished */
+    struct connection *connection;
     struct peer *peer;
-    struct MHD_Connection *connection;
+    struct MHD_Connection *mhd_connection;
     char *method;
     char *path;
     struct strbuf body;
     size_t announced_bytes;
     struct MHD_Response *response;
     unsigned status;
-    bool handed;    /* the handler has the request */
+    bool complete;  /* all of the request is there */
+    bool waiting;   /* for its peer's turn */
     bool replied;   /* the handler has answered, or never will be asked to */
     bool suspended; /* libmicrohttpd waits for us */
     bool finished;  /* libmicrohttpd has done with it */
-    struct exchange *next, *prev;
+    struct exchange *next, *prev;           /* among the server's complete ones */
+    struct exchange *wait_next, *wait_prev; /* in its peer's queue */
+};
+
+struct listener {
+    struct http_server *server;
+    int fd; /* -1: not there */
+    bool tcp;
+    uv_poll_t poll;
 };
 
 struct http_server {
     struct http_options options;
     char *socket_path;
     struct stat socket; /* the file that we made */
-    int listen_fd;
+    struct token token; /* with TCP */
+    struct listener listeners[2];
     struct MHD_Daemon *mhd;
-    uv_poll_t listen_poll;
     uv_poll_t mhd_poll;
-    uv_timer_t mhd_timer;    /* libmicrohttpd's next time-out */
-    uv_timer_t accept_timer; /* runs while there are no descriptors to accept with */
-    unsigned open_handles;
+    uv_timer_t mhd_timer;      /* libmicrohttpd's next time-out */
+    uv_timer_t accept_timer;   /* runs while there are no descriptors to accept with */
+    uv_timer_t deadline_timer; /* of the first of `timed` */
+    uv_handle_t *open[6];      /* what has been given to the loop, to be closed */
+    unsigned open_count;
+    bool woken; /* since libmicrohttpd last ran */
     bool closing;
     unsigned connections;
-    struct peer *peers;
-    struct exchange *exchanges; /* handed over and not finished */
+    size_t body_bytes;
+    struct peer *peers;         /* whose turn it is stands first */
+    struct connection *timed;   /* by deadline */
+    struct exchange *exchanges; /* complete and not finished */
 };
 
-/* socket.c: a listening socket, non-blocking; *made is the file's identity. */
+/* listen.c: listening sockets, non-blocking; *made is the file's identity. */
 int http_listen(const char *path, int *fd, struct stat *made, struct error *err);
+int http_listen_tcp(const char *address, int *fd, struct error *err);
 void http_unlisten(const char *path, const struct stat *made);
+
+/* accept.c: who may come in, and what each may hold. */
+int http_start_accepting(struct http_server *server, struct error *err);
+void http_on_connection(void *server, struct MHD_Connection *connection, void **context,
+                        enum MHD_ConnectionNotificationCode code);
+
+/* deadline.c: a client that has to do something - send a request, take an answer - has a limited time for all of it,
+ * however lively it is. */
+void http_expect(struct connection *connection); /* from now on */
+void http_expect_nothing(struct connection *connection);
+void http_cut(struct connection *connection); /* libmicrohttpd will see it closed */
+void http_on_deadline(uv_timer_t *timer);
+
+/* head.c: what libmicrohttpd lets pass and this server does not take. 0: nothing; else the status to refuse with, and why
+ * (static). */
+unsigned http_refuse_head(struct connection *connection, struct MHD_Connection *mhd_connection, const char *method,
+                          const char *version, const char **why);
+void *http_on_uri(void *server, const char *uri, struct MHD_Connection *connection); /* before it is decoded */
+size_t http_unescape(void *server, struct MHD_Connection *connection, char *text);
 
 /* server.c: libmicrohttpd has something to do that no descriptor shows. */
 void http_wake(struct http_server *server);
@@ -73,6 +116,10 @@ enum MHD_Result http_on_request(void *server, struct MHD_Connection *connection,
                                 const char *version, const char *upload, size_t *upload_size, void **context);
 void http_on_completed(void *server, struct MHD_Connection *connection, void **context,
                        enum MHD_RequestTerminationCode code);
+
+/* Hands waiting requests to the handler, one of each peer in turn. False: some are left, and the loop's other guests have
+ * waited long enough. */
+bool http_serve(struct http_server *server);
 void http_answer_pending(struct http_server *server); /* with 503 */
 
 #endif

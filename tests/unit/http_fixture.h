@@ -3,6 +3,8 @@
  *   /later         the same, after 30 ms
  *   /never         only when the server stops
  *   /big?bytes=N   a text of N bytes
+ *   /gate          what it got, but holds up the server until the test opens the gate
+ *   /nap           what it got, but holds up the server for 10 ms
  *   /fail?status=N an error with that status, naming the path */
 #ifndef CARMA_TESTS_HTTP_FIXTURE_H
 #define CARMA_TESTS_HTTP_FIXTURE_H
@@ -31,6 +33,7 @@ struct http_fixture {
     struct http_request *pending[FIXTURE_PENDING_MAX]; /* of /never */
     atomic_int pending_count;
     atomic_int handled;
+    atomic_bool gate_open;
     bool running;
 };
 
@@ -70,6 +73,13 @@ static void fixture_handle(struct http_request *request, void *user)
         timer->data = request;
         uv_timer_init(&fixture->loop, timer);
         uv_timer_start(timer, fixture_on_timer, 30, 0);
+    } else if (!strcmp(request->path, "/gate")) {
+        while (!fixture->gate_open)
+            usleep(1000);
+        fixture_echo(request);
+    } else if (!strcmp(request->path, "/nap")) {
+        usleep(10000);
+        fixture_echo(request);
     } else if (!strcmp(request->path, "/never") && fixture->pending_count < FIXTURE_PENDING_MAX) {
         fixture->pending[fixture->pending_count] = request;
         fixture->pending_count++;

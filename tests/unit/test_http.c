@@ -15,12 +15,10 @@
 
 #include "base/strbuf.h"
 #include "base/units.h"
-#include "http_fixture.h"
+#include "http_raw.h"
 
 #define BODY_LIMIT 100000
-#define MANY       200
-
-static struct http_fixture fixture;
+#define MANY       100
 
 static int setup(void **state)
 {
@@ -48,73 +46,6 @@ static void restart(void)
     http_fixture_stop(&fixture);
     if (http_fixture_start(&fixture, &err))
         fail_msg("%s", err.text);
-}
-
-static int connect_raw(void)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct timeval patience = {.tv_sec = 5};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    memcpy(address.sun_path, fixture.path, strlen(fixture.path) + 1);
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) < 0)
-        fail_msg("connect: %s", strerror(errno));
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    return fd;
-}
-
-static void send_text(int fd, const char *text)
-{
-    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
-}
-
-/* Reads one answer, header and Content-Length bytes; returns its status, 0 where the server closed instead. */
-static int read_answer(int fd, struct strbuf *answer)
-{
-    size_t wanted = 0;
-
-    strbuf_clear(answer);
-    while (!wanted || answer->length < wanted) {
-        const char *end, *length;
-        char byte[4096];
-        ssize_t count =
-            recv(fd, byte, wanted ? (wanted - answer->length < 4096 ? wanted - answer->length : 4096) : 1, 0);
-
-        if (count == 0 || (count < 0 && errno == ECONNRESET))
-            return 0;
-        if (count < 0)
-            fail_msg("no answer: %s", strerror(errno));
-        strbuf_append(answer, byte, (size_t)count);
-        end = wanted ? NULL : strstr(answer->text, "\r\n\r\n");
-        if (end) {
-            length = strcasestr(answer->text, "Content-Length: ");
-            assert_non_null(length);
-            wanted = (size_t)(end + 4 - answer->text) + (size_t)atoll(length + 16);
-        }
-    }
-    assert_memory_equal(answer->text, "HTTP/1.1 ", 9);
-    return atoi(answer->text + 9);
-}
-
-static void expect(int fd, int status, const char *says)
-{
-    struct strbuf answer = {0};
-    int got = read_answer(fd, &answer);
-
-    if (got != status || (says && !strstr(answer.text, says)))
-        fail_msg("status %d: %s", got, answer.text ? answer.text : "(closed)");
-    strbuf_release(&answer);
-}
-
-static void expect_closed(int fd)
-{
-    char rest[256];
-    ssize_t count = recv(fd, rest, sizeof rest, 0);
-
-    if (count > 0)
-        fail_msg("not closed, but: %.*s", (int)count, rest);
-    assert_true(count == 0 || (count < 0 && errno == ECONNRESET));
-    close(fd);
 }
 
 /* Tries until the server has noticed that others have gone; returns the connection. */
@@ -152,12 +83,12 @@ static void expect_refusal(int fd, const char *status_line)
     close(fd);
 }
 
-#define GET_ECHO "GET /echo HTTP/1.1\r\nHost: x\r\n\r\n"
+#define GET_ECHO "GET /echo HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 static void test_pieces(void **state)
 {
     static const char request[] =
-        "POST /echo?state=all HTTP/1.1\r\nHost: x\r\nContent-Length: 13\r\n\r\n{\"a\": \"b\xc3\xa9\"} ";
+        "POST /echo?state=all HTTP/1.1\r\nHost: localhost\r\nContent-Length: 13\r\n\r\n{\"a\": \"b\xc3\xa9\"} ";
     char uid[32];
     int fd = connect_raw();
 
@@ -176,7 +107,7 @@ static void test_pieces(void **state)
     expect(fd, 200, "\"body\":\"{\\\"a\\\": \\\"b\xc3\xa9\\\"} \"");
     send_text(fd, request);
     expect(fd, 200, "Content-Type: application/json");
-    send_text(fd, "GET /echo?state HTTP/1.1\r\nHost: x\r\n\r\n");
+    send_text(fd, "GET /echo?state HTTP/1.1\r\nHost: localhost\r\n\r\n");
     expect(fd, 200, "\"state\":\"\"");
     send_text(fd, GET_ECHO);
     expect(fd, 200, "\"state\":null");
@@ -188,11 +119,11 @@ static void test_keep_alive_and_later(void **state)
 {
     int fd = connect_raw();
 
-    send_text(fd, GET_ECHO "GET /later HTTP/1.1\r\nHost: x\r\n\r\n" GET_ECHO);
+    send_text(fd, GET_ECHO "GET /later HTTP/1.1\r\nHost: localhost\r\n\r\n" GET_ECHO);
     expect(fd, 200, "\"/echo\"");
     expect(fd, 200, "\"/later\"");
     expect(fd, 200, "\"/echo\"");
-    send_text(fd, "GET /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    send_text(fd, "GET /echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     expect(fd, 200, NULL);
     expect_closed(fd);
 }
@@ -201,9 +132,9 @@ static void test_errors(void **state)
 {
     int fd = connect_raw();
 
-    send_text(fd, "GET /what HTTP/1.1\r\nHost: x\r\n\r\n");
+    send_text(fd, "GET /what HTTP/1.1\r\nHost: localhost\r\n\r\n");
     expect(fd, 404, "{\"error\":\"/what: no such thing\"}");
-    send_text(fd, "GET /a%ff%22 HTTP/1.1\r\nHost: x\r\n\r\n");
+    send_text(fd, "GET /a%ff%22 HTTP/1.1\r\nHost: localhost\r\n\r\n");
     expect(fd, 404, "{\"error\":\"/a?\\\": no such thing\"}");
     close(fd);
     fd = connect_raw();
@@ -213,10 +144,10 @@ static void test_errors(void **state)
     send_text(fd, "GET /echo HTTP/1.1\r\n\r\n"); /* no Host */
     expect_refusal(fd, "HTTP/1.1 400 ");
     fd = connect_raw();
-    send_text(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n");
+    send_text(fd, "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n");
     expect_refusal(fd, "HTTP/1.1 400 ");
     fd = connect_raw();
-    send_text(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n");
+    send_text(fd, "POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n");
     expect(fd, 411, "Content-Length");
     expect_closed(fd);
     assert_int_equal(fixture.handled, 2);
@@ -230,20 +161,20 @@ static void test_sizes(void **state)
 
     memset(body, 'x', BODY_LIMIT);
     body[BODY_LIMIT] = '\0';
-    strbuf_printf(&request, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", BODY_LIMIT, body);
+    strbuf_printf(&request, "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", BODY_LIMIT, body);
     send_text(fd, request.text);
     expect(fd, 200, "\"length\":100000");
     strbuf_clear(&request);
-    strbuf_printf(&request, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", BODY_LIMIT + 1);
+    strbuf_printf(&request, "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", BODY_LIMIT + 1);
     send_text(fd, request.text);
     expect(fd, 413, "at most 100000 bytes");
     expect_closed(fd);
     fd = connect_raw();
-    send_text(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999999\r\n\r\n");
+    send_text(fd, "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999999999\r\n\r\n");
     expect_refusal(fd, "HTTP/1.1 413 ");
     fd = connect_raw();
     strbuf_clear(&request);
-    strbuf_printf(&request, "GET /echo HTTP/1.1\r\nHost: x\r\nX-Big: %.*s", HTTP_HEADER_LIMIT_BYTES, body);
+    strbuf_printf(&request, "GET /echo HTTP/1.1\r\nHost: localhost\r\nX-Big: %.*s", HTTP_HEADER_LIMIT_BYTES, body);
     send(fd, request.text, request.length, MSG_NOSIGNAL);
     expect_refusal(fd, "HTTP/1.1 431 ");
     assert_int_equal(fixture.handled, 1);
@@ -254,7 +185,7 @@ static void test_sizes(void **state)
 /* The bodies that one uid has under way are bounded together; what is given up counts no more. */
 static void test_bodies_of_one_uid(void **state)
 {
-    static const char request[] = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n"
+    static const char request[] = "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n"
                                   "Expect: 100-continue\r\n\r\n";
     char interim[64] = "";
     int fds[HTTP_BODIES_PER_UID], fd;
@@ -271,7 +202,7 @@ static void test_bodies_of_one_uid(void **state)
     expect_closed(fd);
     for (int i = 0; i < HTTP_BODIES_PER_UID; i++)
         close(fds[i]);
-    close(connect_until_ok("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx"));
+    close(connect_until_ok("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\nx"));
 }
 
 static void test_many_at_once(void **state)
@@ -281,7 +212,7 @@ static void test_many_at_once(void **state)
     for (int i = 0; i < MANY; i++)
         fds[i] = connect_raw();
     for (int i = 0; i < MANY; i++)
-        send_text(fds[i], i % 2 ? GET_ECHO : "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+        send_text(fds[i], i % 2 ? GET_ECHO : "GET /later HTTP/1.1\r\nHost: localhost\r\n\r\n");
     for (int i = MANY; i-- > 0;)
         expect(fds[i], 200, i % 2 ? "\"/echo\"" : "\"/later\"");
     for (int i = 0; i < MANY; i++)
@@ -324,8 +255,8 @@ static void connect_slow(int *silent, int *half, int *unread)
     *silent = connect_raw();
     *half = connect_raw();
     *unread = connect_raw();
-    send_text(*half, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{");
-    send_text(*unread, "GET /big?bytes=8000000 HTTP/1.1\r\nHost: x\r\n\r\n");
+    send_text(*half, "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{");
+    send_text(*unread, "GET /big?bytes=8000000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
 }
 
 /* Others do not notice them (their time-out is longer than our patience) ... */
@@ -372,7 +303,7 @@ static void test_client_gone(void **state)
 
     for (int i = 0; i < 10; i++) {
         fd = connect_raw();
-        send_text(fd, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+        send_text(fd, "GET /later HTTP/1.1\r\nHost: localhost\r\n\r\n");
         while (fixture.handled <= i)
             usleep(1000);
         close(fd);
@@ -388,8 +319,8 @@ static void test_stop_with_pending(void **state)
 {
     int waiting = connect_raw(), idle = connect_raw(), gone = connect_raw();
 
-    send_text(waiting, "GET /never HTTP/1.1\r\nHost: x\r\n\r\n");
-    send_text(gone, "GET /never HTTP/1.1\r\nHost: x\r\n\r\n");
+    send_text(waiting, "GET /never HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    send_text(gone, "GET /never HTTP/1.1\r\nHost: localhost\r\n\r\n");
     send_text(idle, GET_ECHO);
     expect(idle, 200, NULL);
     while (fixture.pending_count < 2)

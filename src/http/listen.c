@@ -1,10 +1,12 @@
-/* The listening socket's file. */
+/* The listening sockets. */
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/address.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "http/http_internal.h"
@@ -67,6 +69,27 @@ int http_listen(const char *path, int *listening, struct stat *made, struct erro
         unlink(address.sun_path);
         return rc;
     }
+    *listening = fd;
+    fd = -1;
+    return 0;
+}
+
+int http_listen_tcp(const char *text, int *listening, struct error *err)
+{
+    CLEANUP(close_fd) int fd = -1;
+    struct address address;
+    const int yes = 1;
+
+    if (address_parse(text, &address) != 0)
+        return error_set(err, EINVAL, "listen '%s': write an IP address and a port, as 127.0.0.1:8471", text);
+    fd = socket(address.socket.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return error_set(err, errno, "listen %s: no socket: %s", text, strerror(errno));
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (address.socket.ss_family == AF_INET6) /* what was named, and nothing beside it */
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes);
+    if (bind(fd, (struct sockaddr *)&address.socket, address.length) < 0 || listen(fd, SOMAXCONN) < 0)
+        return error_set(err, errno, "listen %s: cannot listen there: %s", text, strerror(errno));
     *listening = fd;
     fd = -1;
     return 0;

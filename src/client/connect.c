@@ -1,0 +1,90 @@
+#include "client/connect.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/address.h"
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "base/units.h"
+
+#define TCP_PREFIX      "tcp://"
+#define CONNECT_STEP_MS 10
+
+const char *connect_tcp_of(const char *place)
+{
+    return strncmp(place, TCP_PREFIX, strlen(TCP_PREFIX)) == 0 ? place + strlen(TCP_PREFIX) : NULL;
+}
+
+static int nobody_there(const char *place, struct error *err)
+{
+    return error_set(err, ECONNREFUSED,
+                     "%s: no daemon listens there: start it with `carmad`, or name its socket in CARMA_SOCKET", place);
+}
+
+static int connect_unix(const char *path, int fd, int64_t deadline_ns, struct error *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t length = strlen(path);
+
+    if (!length || length >= sizeof address.sun_path)
+        return error_set(err, ENAMETOOLONG, "%s: a socket's path has 1 to %zu bytes, this has %zu: check CARMA_SOCKET",
+                         path, sizeof address.sun_path - 1, length);
+    memcpy(address.sun_path, path, length + 1);
+    while (connect(fd, (struct sockaddr *)&address, sizeof address) < 0) {
+        if (errno == ENOENT || errno == ECONNREFUSED || errno == ENOTDIR)
+            return nobody_there(path, err);
+        if (errno != EAGAIN && errno != EINTR) /* EAGAIN: the daemon has not accepted those before us yet */
+            return error_set(err, errno, "%s: cannot connect: %s", path, strerror(errno));
+        if (nodetime_monotonic_wall_ns() >= deadline_ns)
+            return -ETIMEDOUT;
+        poll(NULL, 0, CONNECT_STEP_MS);
+    }
+    return 0;
+}
+
+static int connect_tcp(const char *place, const struct address *address, int fd, int64_t deadline_ns, struct error *err)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLOUT};
+    socklen_t size = sizeof(int);
+    int code = 0;
+
+    if (connect(fd, (const struct sockaddr *)&address->socket, address->length) < 0) {
+        if (errno != EINPROGRESS && errno != EINTR)
+            return errno == ECONNREFUSED ? nobody_there(place, err)
+                                         : error_set(err, errno, "%s: cannot connect: %s", place, strerror(errno));
+        do
+            if (nodetime_monotonic_wall_ns() >= deadline_ns)
+                return -ETIMEDOUT;
+        while (poll(&ready, 1, CONNECT_STEP_MS) <= 0);
+        if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &size) < 0)
+            code = errno;
+    }
+    if (code == ECONNREFUSED)
+        return nobody_there(place, err);
+    return code ? error_set(err, code, "%s: cannot connect: %s", place, strerror(code)) : 0;
+}
+
+int connect_to(const char *place, int64_t deadline_ns, int *connected, struct error *err)
+{
+    const char *tcp = connect_tcp_of(place);
+    CLEANUP(close_fd) int fd = -1;
+    struct address address = {.socket.ss_family = AF_UNIX};
+    int rc;
+
+    if (tcp && address_parse(tcp, &address) != 0)
+        return error_set(err, EINVAL, "%s: write an IP address and a port, as tcp://127.0.0.1:8471", place);
+    fd = socket(address.socket.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return error_set(err, errno, "no socket: %s", strerror(errno));
+    rc = tcp ? connect_tcp(place, &address, fd, deadline_ns, err) : connect_unix(place, fd, deadline_ns, err);
+    if (rc)
+        return rc;
+    *connected = fd;
+    fd = -1;
+    return 0;
+}

@@ -1,0 +1,199 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "base/memory.h"
+#include "http/http_internal.h"
+
+#define ACCEPTS_PER_WAKE 64
+#define ACCEPT_PAUSE_MS  100
+
+/* Who is at the other end. Peer credentials are those of the time of connect(2), so they can be asked for at any time. */
+static int identify(const struct http_server *server, int fd, struct peer *who, pid_t *pid)
+{
+    struct ucred credentials = {.uid = (uid_t)-1};
+    socklen_t size = sizeof credentials, domain_size = sizeof(int);
+    int domain;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_size) < 0)
+        return -errno;
+    who->tcp = domain != AF_UNIX;
+    if (!who->tcp && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0)
+        return -errno;
+    who->uid = who->tcp ? server->token.owner : credentials.uid;
+    *pid = who->tcp ? 0 : credentials.pid;
+    return 0;
+}
+
+static struct peer *find_peer(struct http_server *server, const struct peer *who)
+{
+    struct peer *peer;
+
+    DL_FOREACH (server->peers, peer)
+        if (peer->tcp == who->tcp && (peer->tcp || peer->uid == who->uid))
+            return peer;
+    return NULL;
+}
+
+/* libmicrohttpd takes up, or has done with, a connection. */
+void http_on_connection(void *closure, struct MHD_Connection *mhd_connection, void **context,
+                        enum MHD_ConnectionNotificationCode code)
+{
+    struct http_server *server = closure;
+
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        struct connection *connection = xcalloc(1, sizeof *connection);
+        struct peer who = {.uid = (uid_t)-1};
+
+        connection->server = server;
+        connection->fd = MHD_get_connection_info(mhd_connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+        identify(server, connection->fd, &who, &connection->pid); /* it has worked for `admit` */
+        connection->peer = find_peer(server, &who);
+        if (!connection->peer) {
+            connection->peer = xmalloc(sizeof *connection->peer);
+            *connection->peer = who;
+            DL_APPEND(server->peers, connection->peer);
+        }
+        connection->peer->connections++;
+        server->connections++;
+        http_expect(connection);
+        *context = connection;
+    } else {
+        struct connection *connection = *context;
+        struct peer *peer = connection->peer;
+
+        http_expect_nothing(connection);
+        server->connections--;
+        if (--peer->connections == 0) {
+            DL_DELETE(server->peers, peer);
+            free(peer);
+        }
+        free(connection);
+        *context = NULL;
+    }
+}
+
+/* Says so without waiting: whether the client listens is its affair. */
+static void turn_away(int fd, const char *text)
+{
+    char reply[256];
+    int length = snprintf(reply, sizeof reply,
+                          "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\n"
+                          "Content-Length: %zu\r\n\r\n{\"error\":\"%s\"}",
+                          strlen(text) + strlen("{\"error\":\"\"}"), text);
+
+    send(fd, reply, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    close(fd);
+}
+
+/* Where all places are taken, whoever has most gives up the one that has kept us waiting longest, unless the newcomer would
+ * then have as many: several users together cannot keep another out. */
+static void make_room(struct http_server *server, const struct peer *newcomer)
+{
+    struct peer *peer, *largest = NULL;
+    struct connection *connection;
+
+    DL_FOREACH (server->peers, peer)
+        if (!largest || peer->connections > largest->connections)
+            largest = peer;
+    if (!largest || largest->connections <= (newcomer ? newcomer->connections : 0) + 1)
+        return;
+    DL_FOREACH (server->timed, connection)
+        if (connection->peer == largest) {
+            http_cut(connection);
+            MHD_run(server->mhd); /* sees that it is closed */
+            return;
+        }
+}
+
+static void admit(struct http_server *server, int fd, const struct sockaddr_storage *address, socklen_t address_size)
+{
+    const struct peer *peer;
+    struct peer who = {0};
+    pid_t pid;
+
+    if (identify(server, fd, &who, &pid) < 0) {
+        close(fd);
+        return;
+    }
+    peer = find_peer(server, &who);
+    if (peer && peer->connections >= server->options.max_connections_per_uid) {
+        turn_away(fd, "you have too many connections open: close some");
+        return;
+    }
+    if (server->connections >= server->options.max_connections)
+        make_room(server, peer);
+    if (server->connections >= server->options.max_connections) {
+        turn_away(fd, "the daemon has too many clients: try again later");
+        return;
+    }
+    /* Closes the descriptor where it fails. Taken up, and thus counted, in the run that follows. */
+    MHD_add_connection(server->mhd, fd, (const struct sockaddr *)address, address_size);
+    MHD_run(server->mhd);
+    http_wake(server);
+}
+
+static void on_connect(uv_poll_t *poll, int status, int events);
+
+static void listen_again(struct http_server *server)
+{
+    for (size_t i = 0; i < array_size(server->listeners); i++)
+        if (server->listeners[i].fd >= 0)
+            uv_poll_start(&server->listeners[i].poll, UV_READABLE, on_connect);
+}
+
+static void on_accept_timer(uv_timer_t *timer)
+{
+    listen_again(timer->data);
+}
+
+/* The sockets stay readable: without a pause this would spin. */
+static void pause_accepting(struct http_server *server)
+{
+    for (size_t i = 0; i < array_size(server->listeners); i++)
+        if (server->listeners[i].fd >= 0)
+            uv_poll_stop(&server->listeners[i].poll);
+    uv_timer_start(&server->accept_timer, on_accept_timer, ACCEPT_PAUSE_MS, 0);
+}
+
+static void on_connect(uv_poll_t *poll, int status, int events)
+{
+    struct listener *listener = poll->data;
+
+    (void)status;
+    (void)events;
+    for (int i = 0; i < ACCEPTS_PER_WAKE; i++) {
+        struct sockaddr_storage address = {0};
+        socklen_t size = sizeof address;
+        int fd = accept4(listener->fd, (struct sockaddr *)&address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (fd >= 0) {
+            admit(listener->server, fd, &address, size);
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+            pause_accepting(listener->server);
+            return;
+        } else if (errno != EINTR && errno != ECONNABORTED) {
+            return;
+        }
+    }
+}
+
+int http_start_accepting(struct http_server *server, struct error *err)
+{
+    for (size_t i = 0; i < array_size(server->listeners); i++) {
+        struct listener *listener = &server->listeners[i];
+        int rc = listener->fd < 0 ? 0 : uv_poll_init(server->options.loop, &listener->poll, listener->fd);
+
+        if (rc)
+            return error_set(err, rc, "%s: cannot join the event loop: %s", server->socket_path, uv_strerror(rc));
+        if (listener->fd < 0)
+            continue;
+        listener->poll.data = listener;
+        server->open[server->open_count++] = (uv_handle_t *)&listener->poll;
+    }
+    listen_again(server);
+    return 0;
+}

@@ -1,0 +1,87 @@
+/* Raw sockets against the server of http_fixture.h. */
+#ifndef CARMA_TESTS_HTTP_RAW_H
+#define CARMA_TESTS_HTTP_RAW_H
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <cmocka.h>
+
+#include "base/strbuf.h"
+#include "http_fixture.h"
+
+static struct http_fixture fixture;
+
+static inline int connect_raw(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct timeval patience = {.tv_sec = 5};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    memcpy(address.sun_path, fixture.path, strlen(fixture.path) + 1);
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) < 0)
+        fail_msg("connect: %s", strerror(errno));
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    return fd;
+}
+
+static inline void send_text(int fd, const char *text)
+{
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+/* Reads one answer, header and Content-Length bytes; returns its status, 0 where the server closed instead. */
+static inline int read_answer(int fd, struct strbuf *answer)
+{
+    size_t wanted = 0;
+
+    strbuf_clear(answer);
+    while (!wanted || answer->length < wanted) {
+        const char *end, *length;
+        char byte[4096];
+        ssize_t count =
+            recv(fd, byte, wanted ? (wanted - answer->length < 4096 ? wanted - answer->length : 4096) : 1, 0);
+
+        if (count == 0 || (count < 0 && errno == ECONNRESET))
+            return 0;
+        if (count < 0)
+            fail_msg("no answer: %s", strerror(errno));
+        strbuf_append(answer, byte, (size_t)count);
+        end = wanted ? NULL : strstr(answer->text, "\r\n\r\n");
+        if (end) {
+            length = strcasestr(answer->text, "Content-Length: ");
+            assert_non_null(length);
+            wanted = (size_t)(end + 4 - answer->text) + (size_t)atoll(length + 16);
+        }
+    }
+    assert_memory_equal(answer->text, "HTTP/1.1 ", 9);
+    return atoi(answer->text + 9);
+}
+
+static inline void expect(int fd, int status, const char *says)
+{
+    struct strbuf answer = {0};
+    int got = read_answer(fd, &answer);
+
+    if (got != status || (says && !strstr(answer.text, says)))
+        fail_msg("status %d: %s", got, answer.text ? answer.text : "(closed)");
+    strbuf_release(&answer);
+}
+
+static inline void expect_closed(int fd)
+{
+    char rest[256];
+    ssize_t count = recv(fd, rest, sizeof rest, 0);
+
+    if (count > 0)
+        fail_msg("not closed, but: %.*s", (int)count, rest);
+    assert_true(count == 0 || (count < 0 && errno == ECONNRESET));
+    close(fd);
+}
+
+#endif

@@ -1,0 +1,467 @@
+/* What the HTTP server refuses: heads that can be read in two ways, pages' requests, who has no token, who is too slow, and
+ * who wants more than his share. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/stat.h>
+
+#include "base/address.h"
+#include "base/token.h"
+#include "http_raw.h"
+
+#define TOKEN    "0123456789abcdefghijklmnopqrstuv"
+#define HOST     "Host: localhost\r\n"
+#define GET_ECHO "GET /echo HTTP/1.1\r\n" HOST "\r\n"
+#define BEARER   "Authorization: Bearer " TOKEN "\r\n"
+
+static char token_path[96], tcp_address[32];
+static struct address tcp;
+
+static void write_file(const char *path, const char *text, size_t length, int mode)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, length, file), length);
+    fclose(file);
+    assert_int_equal(chmod(path, (mode_t)mode), 0);
+}
+
+static void choose_port(void)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof any;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&any, sizeof any), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&any, &size), 0);
+    close(fd);
+    snprintf(tcp_address, sizeof tcp_address, "127.0.0.1:%u", ntohs(any.sin_port));
+    assert_int_equal(address_parse(tcp_address, &tcp), 0);
+}
+
+static int setup(void **state)
+{
+    struct error err = {{0}};
+
+    if (http_fixture_prepare(&fixture))
+        return -1;
+    snprintf(token_path, sizeof token_path, "%s/token", fixture.directory);
+    write_file(token_path, TOKEN "\n", strlen(TOKEN) + 1, 0600);
+    choose_port();
+    fixture.options.tcp_address = tcp_address;
+    fixture.options.token_file = token_path;
+    if (http_fixture_start(&fixture, &err)) {
+        fprintf(stderr, "%s\n", err.text);
+        return -1;
+    }
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    unlink(token_path);
+    return http_fixture_remove(&fixture);
+}
+
+static void restart(void)
+{
+    struct error err = {{0}};
+
+    http_fixture_stop(&fixture);
+    if (http_fixture_start(&fixture, &err))
+        fail_msg("%s", err.text);
+}
+
+static int connect_by_tcp(void)
+{
+    struct timeval patience = {.tv_sec = 5};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (connect(fd, (struct sockaddr *)&tcp.socket, tcp.length) < 0)
+        fail_msg("connect: %s", strerror(errno));
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    return fd;
+}
+
+/* Reads until the server closes; the beginning of it is `status_line`, and no second answer of ours follows. */
+static void expect_refused(int fd, const char *status_line, const char *what)
+{
+    char text[8192] = "";
+    size_t length = 0;
+    ssize_t count;
+
+    while ((count = recv(fd, text + length, sizeof text - 1 - length, 0)) > 0)
+        length += (size_t)count;
+    if (!(count == 0 || errno == ECONNRESET))
+        fail_msg("%s: not closed: %s", what, text);
+    if (strncmp(text, status_line, strlen(status_line)) != 0)
+        fail_msg("%s: not \"%s\", but: %s", what, status_line, text);
+    close(fd);
+}
+
+/* Each would be read by somebody as another request, or as two. */
+static void test_heads_that_can_be_read_in_two_ways(void **state)
+{
+#define SMUGGLED "GET /echo?state=smuggled HTTP/1.1\r\n" HOST "\r\n"
+#define POST     "POST /echo HTTP/1.1\r\n" HOST
+#define CASE(status, text)                                                                                             \
+    {                                                                                                                  \
+        status, text, sizeof(text) - 1                                                                                 \
+    }
+    static const struct {
+        const char *status, *text;
+        size_t length;
+    } cases[] = {
+        CASE("HTTP/1.1 411 ", POST "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" SMUGGLED),
+        CASE("HTTP/1.1 411 ", POST "Transfer-Encoding: identity\r\nContent-Length: 2\r\n\r\n{}" SMUGGLED),
+        CASE("HTTP/1.1 411 ", POST "transfer-encoding: chunked\r\n\r\n0\r\n\r\n" SMUGGLED),
+        CASE("HTTP/1.1 400 ", POST "Content-Length: 2\r\nTransfer-Encoding : chunked\r\n\r\n{}" SMUGGLED),
+        CASE("HTTP/1.1 400 ", POST "Content-Length: 2\r\nTransfer-Encoding:\r\n chunked\r\n\r\n{}" SMUGGLED),
+        CASE("HTTP/1.1 400 ", POST "Content-Length: 2\r\nX: y\r\n Transfer-Encoding: chunked\r\n\r\n{}" SMUGGLED),
+        CASE("HTTP/1.1 400 ", POST "Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}" SMUGGLED),
+        CASE("HTTP/1.1 400 ", POST "Content-Length: 2\r\nContent-Length: 64\r\n\r\n{}" SMUGGLED),
+        CASE("HTTP/1.1 400 ", POST "Content-Length: 2, 2\r\n\r\n{}" SMUGGLED),
+        CASE("HTTP/1.1 400 ", POST "Content-Length: +2\r\n\r\n{}" SMUGGLED),
+        CASE("HTTP/1.1 400 ", POST "Content-Length: 0x2\r\n\r\n{}" SMUGGLED),
+        CASE("HTTP/1.1 400 ", POST "Content-Length : 2\r\n\r\n{}" SMUGGLED),
+        CASE("HTTP/1.1 400 ", POST "Content-Length: 2\r\n 0\r\n\r\n{}" SMUGGLED),
+        CASE("HTTP/1.1 400 ", POST "Content-Length: 2\0000\r\n\r\n{}" SMUGGLED),
+        CASE("HTTP/1.1 400 ", POST "X: a\r\n Content-Length: 2\r\n\r\n{}" SMUGGLED),
+        CASE("HTTP/1.1 400 ", "GET /echo HTTP/1.1\r\n" HOST "X: a\r\n\tb\r\n\r\n" SMUGGLED),
+        CASE("HTTP/1.1 400 ", "GET /echo HTTP/1.1\r\n X: a\r\n" HOST "\r\n" SMUGGLED),
+        CASE("HTTP/1.1 400 ", "GET /echo HTTP/1.1\r\n" HOST "X: a\0b\r\n\r\n" SMUGGLED),
+        CASE("HTTP/1.1 400 ", "GET /echo HTTP/1.1\r\n" HOST "X: a\rContent-Length: 5\r\n\r\n" SMUGGLED),
+        CASE("HTTP/1.1 400 ", "GET /echo HTTP/1.1\r\n" HOST "X\x01: a\r\n\r\n" SMUGGLED),
+        CASE("HTTP/1.1 400 ", "GET /echo HTTP/1.1\nHost: localhost\n\n" SMUGGLED),
+        CASE("HTTP/1.1 400 ", "GET /echo\0/never HTTP/1.1\r\n" HOST "\r\n" SMUGGLED),
+        CASE("HTTP/1.1 400 ", "GET /echo HTTP/1.1\r\n" HOST "Host: elsewhere\r\n\r\n" SMUGGLED),
+    };
+    int fd;
+
+    for (size_t i = 0; i < array_size(cases); i++) {
+        fd = connect_raw();
+        assert_int_equal(send(fd, cases[i].text, cases[i].length, MSG_NOSIGNAL), cases[i].length);
+        expect_refused(fd, cases[i].status, cases[i].text);
+        if (fixture.handled)
+            fail_msg("handled: %s", cases[i].text);
+    }
+    /* And the second of a kept connection is looked at like the first. */
+    fd = connect_raw();
+    send_text(fd, GET_ECHO POST "Content-Length: 2\r\nContent-Length: 64\r\n\r\n{}" SMUGGLED);
+    expect(fd, 200, "\"/echo\"");
+    expect_refused(fd, "HTTP/1.1 400 ", "the second");
+    assert_int_equal(fixture.handled, 1);
+}
+
+/* A body that looks like a request is none; what follows it is judged by itself, as the same peer's. */
+static void test_requests_in_a_row(void **state)
+{
+    struct strbuf text = {0};
+    char peer[64];
+    int fd = connect_raw();
+
+    snprintf(peer, sizeof peer, "\"uid\":%u,\"pid\":%d", (unsigned)getuid(), (int)getpid());
+    strbuf_printf(&text, POST "Content-Length: %zu\r\n\r\n%s%s", strlen(SMUGGLED), SMUGGLED, GET_ECHO);
+    send_text(fd, text.text);
+    expect(fd, 200, "\"method\":\"POST\"");
+    expect(fd, 200, "\"state\":null");
+    send_text(fd, GET_ECHO);
+    expect(fd, 200, peer);
+    assert_int_equal(fixture.handled, 3);
+    close(fd);
+    strbuf_release(&text);
+}
+
+static void test_paths_are_decoded_once(void **state)
+{
+    static const char *const cases[][2] = {
+        {"/a%2fb", "/a/b: no such"},           {"/%2e%2e/%2E%2e/etc/passwd", "/../../etc/passwd: no such"},
+        {"/echo%00", "/echo%00: no such"},     {"/echo%00/../never", "/echo%00/../never: no such"},
+        {"/%2500", "/%00: no such"},           {"/%zz%4", "/%zz%4: no such"},
+        {"/echo?state=a%00b", "\"a%00b\""},
+    };
+    int fd = connect_raw();
+
+    for (size_t i = 0; i < array_size(cases); i++) {
+        CLEANUP(free_ptr) char *request = xasprintf("GET %s HTTP/1.1\r\n" HOST "\r\n", cases[i][0]);
+        struct strbuf answer = {0};
+        send_text(fd, request);
+        read_answer(fd, &answer);
+        if (!strstr(answer.text, cases[i][1]))
+            fail_msg("%s: no '%s' in %s", cases[i][0], cases[i][1], answer.text);
+        strbuf_release(&answer);
+    }
+    close(fd);
+}
+
+static void test_hosts_and_origins(void **state)
+{
+    static const char *const good[] = {"carma", "localhost", "LocalHost:9000", "127.0.0.1", "10.1.2.3:80", "[::1]", "[::1]:8471"};
+    static const char *const bad[] = {"evil.example",     "localhost.evil.example", "127.0.0.1.evil.example", "carma.evil:80",
+                                      "localhost:80@evil", "[::1",                   "::1",                    "1.2.3", "[127.0.0.1]"};
+    int fd = connect_raw();
+
+    for (size_t i = 0; i < array_size(good); i++) {
+        CLEANUP(free_ptr) char *request = xasprintf("GET /echo HTTP/1.1\r\nHost: %s\r\n\r\n", good[i]);
+        send_text(fd, request);
+        expect(fd, 200, NULL);
+    }
+    close(fd);
+    for (size_t i = 0; i < array_size(bad); i++) {
+        CLEANUP(free_ptr) char *request = xasprintf("GET /echo HTTP/1.1\r\nHost: %s\r\n\r\n", bad[i]);
+        fd = connect_raw();
+        send_text(fd, request);
+        expect_refused(fd, "HTTP/1.1 403 ", bad[i]);
+    }
+    fd = connect_raw();
+    send_text(fd, POST "Origin: http://localhost\r\nContent-Length: 0\r\n\r\n");
+    expect_refused(fd, "HTTP/1.1 403 ", "an origin");
+    fd = connect_raw();
+    send_text(fd, POST "Origin: null\r\nContent-Length: 0\r\n\r\n");
+    expect_refused(fd, "HTTP/1.1 403 ", "no origin to speak of");
+    assert_int_equal(fixture.handled, array_size(good));
+}
+
+static void test_tcp_needs_the_token(void **state)
+{
+    static const char *const bad[] = {
+        "",
+        "Authorization: Bearer\r\n",
+        "Authorization: Bearer \r\n",
+        "Authorization: Bearer 0123456789abcdefghijklmnopqrstuw\r\n",
+        "Authorization: Bearer 0123456789abcdefghijklmnopqrstu\r\n",
+        "Authorization: Bearer " TOKEN "v\r\n",
+        "Authorization: Bearer  " TOKEN "\r\n",
+        "Authorization: Basic " TOKEN "\r\n",
+        "Authorization: " TOKEN "\r\n",
+        BEARER BEARER,
+        "Cookie: token=" TOKEN "\r\n",
+    };
+    char peer[64];
+    int fd;
+
+    for (size_t i = 0; i < array_size(bad); i++) {
+        CLEANUP(free_ptr) char *request = xasprintf("GET /echo HTTP/1.1\r\n" HOST "%s\r\n", bad[i]);
+        fd = connect_by_tcp();
+        send_text(fd, request);
+        expect_refused(fd, strcmp(bad[i], "Authorization: Bearer\r\n") == 0 ? "HTTP/1.1 40" : "HTTP/1.1 401 ", bad[i]);
+    }
+    assert_int_equal(fixture.handled, 0);
+    fd = connect_by_tcp();
+    snprintf(peer, sizeof peer, "\"uid\":%u,\"pid\":0", (unsigned)getuid());
+    send_text(fd, "GET /echo HTTP/1.1\r\n" HOST BEARER "\r\n");
+    expect(fd, 200, peer);
+    send_text(fd, "GET /echo HTTP/1.1\r\n" HOST "authorization: bearer " TOKEN "\r\n\r\n");
+    expect(fd, 200, NULL);
+    send_text(fd, GET_ECHO); /* shown once is not shown for good */
+    expect_refused(fd, "HTTP/1.1 401 ", "the next without");
+    assert_int_equal(fixture.handled, 2);
+    /* Over the Unix socket the kernel's word counts, whatever is shown. */
+    fd = connect_raw();
+    send_text(fd, "GET /echo HTTP/1.1\r\n" HOST "Authorization: Bearer nonsense\r\n\r\n");
+    expect(fd, 200, NULL);
+    close(fd);
+}
+
+static void test_nothing_listens_on_tcp_unless_asked(void **state)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    fixture.options.tcp_address = NULL;
+    restart();
+    assert_int_equal(connect(fd, (struct sockaddr *)&tcp.socket, tcp.length), -1);
+    assert_int_equal(errno, ECONNREFUSED);
+    close(fd);
+}
+
+/* The token that a client over TCP shows acts for whom its file belongs to, so nobody else may have it. */
+static void test_token_files(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t length;
+        int mode, code;
+        const char *says;
+    } cases[] = {
+        {TOKEN, 32, 0600, 0, NULL},
+        {TOKEN "\n", 33, 0400, 0, NULL},
+        {TOKEN, 32, 0644, -EPERM, "chmod 600"},
+        {TOKEN, 32, 0640, -EPERM, "chmod 600"},
+        {TOKEN, 32, 0620, -EPERM, "chmod 600"},
+        {TOKEN, 32, 0601, -EPERM, "chmod 600"},
+        {TOKEN, 31, 0600, -EINVAL, "32 to 512 characters"},
+        {"", 0, 0600, -EINVAL, "32 to 512 characters"},
+        {TOKEN "\nmore", 37, 0600, -EINVAL, "more than one line"},
+        {"0123456789abcdef\0hijklmnopqrstuv", 32, 0600, -EINVAL, "byte 17"},
+        {"0123456789abcdef hijklmnopqrstuv", 32, 0600, -EINVAL, "byte 17"},
+    };
+    CLEANUP(free_ptr) char *link = xasprintf("%s/link", fixture.directory);
+    CLEANUP(free_ptr) char *large = xmalloc(TOKEN_MAX + 2);
+    struct token token;
+    struct error err;
+
+    http_fixture_stop(&fixture);
+    for (size_t i = 0; i < array_size(cases); i++) {
+        unlink(token_path);
+        write_file(token_path, cases[i].text, cases[i].length, cases[i].mode);
+        err.text[0] = '\0';
+        if (token_read(token_path, &token, &err) != cases[i].code ||
+            (cases[i].says && (!strstr(err.text, cases[i].says) || !strstr(err.text, token_path))))
+            fail_msg("case %zu: %s", i, err.text);
+        if (!cases[i].code) {
+            assert_int_equal(token.owner, getuid());
+            assert_true(token_matches(&token, TOKEN));
+            assert_false(token_matches(&token, ""));
+            continue;
+        }
+        assert_true(http_server_new(&(struct http_options){.loop = &fixture.loop, .socket_path = fixture.path,
+                                                           .tcp_address = tcp_address, .token_file = token_path},
+                                    &fixture.server, &err) == cases[i].code);
+    }
+    memset(large, 't', TOKEN_MAX + 1);
+    for (size_t length = TOKEN_MAX; length <= TOKEN_MAX + 1; length++) {
+        unlink(token_path);
+        write_file(token_path, large, length, 0600);
+        assert_int_equal(token_read(token_path, &token, &err), length > TOKEN_MAX ? -EINVAL : 0);
+    }
+    assert_int_equal(symlink(token_path, link), 0);
+    assert_int_equal(token_read(link, &token, &err), -ELOOP);
+    unlink(link);
+    assert_int_equal(token_read(fixture.directory, &token, &err), -EINVAL);
+}
+
+/* A byte now and then keeps a connection lively, and yet it is not waited for longer than the limit. */
+static void test_trickling_clients(void **state)
+{
+    static const char *const beginnings[] = {"GET /echo HTTP/1.1\r\n" HOST "X: ",
+                                             "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 10000\r\n\r\n", ""};
+    int fds[4], closed = 0;
+    char some[64];
+
+    fixture.options.transfer_limit_s = 1;
+    restart();
+    for (size_t i = 0; i < 3; i++) {
+        fds[i] = connect_raw();
+        send_text(fds[i], beginnings[i]);
+    }
+    fds[3] = connect_raw(); /* takes its answer in small bites */
+    send_text(fds[3], "GET /big?bytes=8000000 HTTP/1.1\r\n" HOST "\r\n");
+    for (int round = 0; round < 100 && closed < 4; round++) {
+        usleep(50000);
+        for (int i = 0; i < 3; i++)
+            if (fds[i] >= 0 && send(fds[i], "G", 1, MSG_NOSIGNAL) < 0) {
+                close_fd(&fds[i]);
+                fds[i] = -1;
+                closed++;
+            }
+        if (fds[3] >= 0 && (recv(fds[3], some, sizeof some, 0) <= 0 || round * 50 > 3000)) {
+            struct strbuf rest = {0};
+            assert_int_equal(read_answer(fds[3], &rest), 0); /* cut off */
+            strbuf_release(&rest);
+            close_fd(&fds[3]);
+            fds[3] = -1;
+            closed++;
+        }
+    }
+    assert_int_equal(closed, 4);
+    fds[0] = connect_raw();
+    send_text(fds[0], GET_ECHO);
+    expect(fds[0], 200, NULL);
+    close(fds[0]);
+}
+
+/* All places are taken: who comes with less than the others gets one of theirs, who has as many is turned away. */
+static void test_places_are_shared(void **state)
+{
+    static const char request[] = "GET /echo HTTP/1.1\r\n" HOST BEARER "\r\n";
+    int fds[4], others[3];
+
+    fixture.options.max_connections = 4;
+    restart();
+    for (int i = 0; i < 4; i++) {
+        fds[i] = connect_raw();
+        send_text(fds[i], GET_ECHO);
+        expect(fds[i], 200, NULL);
+    }
+    for (int i = 0; i < 2; i++) {
+        others[i] = connect_by_tcp();
+        send_text(others[i], request);
+        expect(others[i], 200, NULL);
+        expect_closed(fds[i]);
+    }
+    others[2] = connect_by_tcp();
+    expect(others[2], 503, "too many clients");
+    expect_closed(others[2]);
+    for (int i = 0; i < 2; i++) {
+        send_text(fds[2 + i], GET_ECHO);
+        expect(fds[2 + i], 200, NULL);
+        close(fds[2 + i]);
+        close(others[i]);
+    }
+}
+
+/* Many requests of one do not hold up the other's by more than one. */
+static void test_turns(void **state)
+{
+    enum { MANY = 20 };
+    int first = connect_raw(), fds[MANY], other = connect_by_tcp();
+
+    send_text(first, "GET /gate HTTP/1.1\r\n" HOST "\r\n");
+    while (!fixture.handled)
+        usleep(1000);
+    for (int i = 0; i < MANY; i++) {
+        fds[i] = connect_raw();
+        send_text(fds[i], "GET /nap HTTP/1.1\r\n" HOST "\r\n");
+    }
+    send_text(other, "GET /echo HTTP/1.1\r\n" HOST BEARER "\r\n");
+    fixture.gate_open = true;
+    expect(other, 200, NULL);
+    if (fixture.handled > MANY / 2)
+        fail_msg("%d requests were handled before another's one", fixture.handled);
+    expect(first, 200, NULL);
+    for (int i = 0; i < MANY; i++) {
+        expect(fds[i], 200, NULL);
+        close(fds[i]);
+    }
+    close(first);
+    close(other);
+}
+
+static void test_addresses(void **state)
+{
+    static const char *const good[] = {"127.0.0.1:1", "127.9.9.9:8471", "[::1]:65535"};
+    static const char *const wide[] = {"0.0.0.0:80", "10.0.0.1:8471", "[::]:8471", "[fe80::1]:1"};
+    static const char *const bad[] = {"",      "127.0.0.1", "127.0.0.1:",     "127.0.0.1:0", "127.0.0.1:65536", "localhost:80",
+                                      "::1:80", "[::1]",     "[::1]80",        ":80",         "127.0.0.1:80x",   "1.2.3:80",
+                                      "127.0.0.1:-1", "127.0.0.1: 80"};
+    struct address address;
+
+    for (size_t i = 0; i < array_size(good); i++)
+        assert_true(address_parse(good[i], &address) == 0 && address_is_loopback(&address));
+    for (size_t i = 0; i < array_size(wide); i++)
+        assert_true(address_parse(wide[i], &address) == 0 && !address_is_loopback(&address));
+    for (size_t i = 0; i < array_size(bad); i++)
+        if (address_parse(bad[i], &address) != -EINVAL)
+            fail_msg("%s: taken", bad[i]);
+}
+
+#define http_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        http_test(test_heads_that_can_be_read_in_two_ways),
+        http_test(test_requests_in_a_row),
+        http_test(test_paths_are_decoded_once),
+        http_test(test_hosts_and_origins),
+        http_test(test_tcp_needs_the_token),
+        http_test(test_nothing_listens_on_tcp_unless_asked),
+        http_test(test_token_files),
+        http_test(test_trickling_clients),
+        http_test(test_places_are_shared),
+        http_test(test_turns),
+        cmocka_unit_test(test_addresses),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
