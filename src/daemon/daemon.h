@@ -41,8 +41,16 @@ struct daemon {
     struct http_server *http;
     struct submission *submissions; /* that are being read and estimated, or wait for that */
     int64_t stored_ns; /* node time of the latest record that was loaded */
+    bool loaded; /* all that is stored has been taken in */
     bool stopping;
 };
+
+/* Makes the rooms on daemon->loop, by daemon->config, with what is stored; nothing is looked for or started yet. Where it
+ * fails, daemon_stop takes apart what there is, all the same. */
+int daemon_start(struct daemon *daemon, struct error *err);
+
+/* Stores what is left to store and closes the rooms: what they have on the loop ends as the loop is run again. */
+void daemon_stop(struct daemon *daemon);
 
 /* One line on stderr, with the time. */
 void daemon_log(const char *format, ...) __attribute__((format(printf, 1, 2)));

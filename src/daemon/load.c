@@ -62,6 +62,30 @@ static int take_record(uint64_t seq, const struct record *record, void *user)
     return 0;
 }
 
+/* Submissions and states of jobs are stored beside the records, so that one could be without the other: what goes on from
+ * here relies on their agreement. */
+static int check_views(const struct daemon *daemon, struct error *err)
+{
+    uint64_t unfinished = 0;
+
+    for (const struct job_view *view = daemon->views.jobs; view; view = view->hh.next) {
+        const struct job *job = core_find_job(daemon->core, view->id);
+        bool agree = job ? job->state == view->state : view->state == JOB_STATE_COUNT || job_state_ended(view->state);
+
+        for (uint32_t i = 0; job && agree && i < job->placement_count; i++)
+            agree = view->placement_count == job->placement_count && view->placements[i].gpu == job->placements[i].gpu;
+        if (!agree)
+            return error_set(err, EBADMSG, "%s: what is stored of job %" PRIu64 " is not what its records lead to: "
+                             "restore the store from a backup", daemon->config.state_directory, view->id);
+        unfinished += job != NULL;
+    }
+    if (unfinished != core_job_count(daemon->core))
+        return error_set(err, EBADMSG, "%s: of %" PRIu64 " unfinished jobs, %" PRIu64 " have no submission: restore the "
+                         "store from a backup", daemon->config.state_directory, core_job_count(daemon->core),
+                         core_job_count(daemon->core) - unfinished);
+    return 0;
+}
+
 /* A virtual node's time begins with the machine's and runs at its
  * scale: a store from before a reboot, or of a larger scale, lies in a future that may be months away. A real node's is
  * the wall clock, which somebody may have set back: the core does not wait until it has caught up. */
@@ -105,6 +129,8 @@ int load_stored(struct daemon *daemon, struct error *err)
 
     if (status == 0)
         status = core_check(daemon->core, err);
+    if (status == 0)
+        status = check_views(daemon, err);
     if (store_last_job(daemon->store) > daemon->views.last_id)
         daemon->views.last_id = store_last_job(daemon->store);
     if (status == 0)

@@ -15,13 +15,9 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/usage.h"
-#include "daemon/access.h"
 #include "daemon/daemon.h"
 #include "daemon/engine.h"
-#include "daemon/keeper.h"
-#include "daemon/load.h"
 #include "daemon/node.h"
-#include "daemon/requests.h"
 #include "daemon/runs.h"
 #include "daemon/sharing.h"
 #include "store/store.h"
@@ -147,62 +143,6 @@ static void on_signal(uv_signal_t *signal, int number)
     uv_stop(daemon->loop);
 }
 
-static int start(struct daemon *daemon, struct error *err)
-{
-    struct http_options http = {.loop = daemon->loop,
-                                .socket_path = daemon->config.socket,
-                                .tcp_address = daemon->config.listen,
-                                .token_file = daemon->config.token_file,
-                                .handle = requests_handle,
-                                .user = daemon};
-    int status;
-
-    daemon->core = core_new();
-    status = config_machine_profile(&daemon->config, &daemon->profile, err);
-    if (status != 0)
-        return status;
-    status = store_open(daemon->config.state_directory, &daemon->store, err);
-    if (status != 0)
-        return status;
-    daemon->engine = engine_new(daemon);
-    daemon->keeper = keeper_new(daemon);
-    daemon->access = access_new(daemon);
-    daemon->node = node_new(daemon);
-    daemon->sharing = sharing_new(daemon);
-    status = runs_new(daemon, &daemon->runs, err);
-    if (status == 0)
-        status = load_stored(daemon, err);
-    if (status == 0)
-        status = node_load_energy(daemon->node, err);
-    if (status == 0)
-        status = http_server_new(&http, &daemon->http, err);
-    return status;
-}
-
-static void stop(struct daemon *daemon)
-{
-    uint32_t running = daemon->runs ? runs_count(daemon->runs) : 0;
-
-    daemon->stopping = true;
-    if (daemon->engine && daemon->store) /* what was learned since the last turn */
-        engine_turn(daemon->engine);
-    if (daemon->node && daemon->store)
-        node_stop(daemon->node);
-    if (daemon->store)
-        store_close(daemon->store); /* answers who waits for it */
-    http_server_free(daemon->http);
-    access_free(daemon->access);
-    runs_free(daemon->runs);
-    sharing_free(daemon->sharing);
-    node_free(daemon->node);
-    engine_free(daemon->engine);
-    keeper_free(daemon->keeper);
-    views_release(&daemon->views);
-    core_free(daemon->core);
-    if (running)
-        daemon_log("stopped; %" PRIu32 " job%s on and will be found again", running, running == 1 ? " goes" : "s go");
-}
-
 static void tell_of_tcp(const struct config *config)
 {
     struct address address;
@@ -225,7 +165,7 @@ static int run(struct daemon *daemon, struct error *err)
 
     uv_loop_init(&loop);
     daemon->loop = &loop;
-    status = start(daemon, err);
+    status = daemon_start(daemon, err);
     if (status == 0) {
         uv_poll_init(&loop, &stored, store_event_fd(daemon->store));
         stored.data = daemon->store;
@@ -247,7 +187,7 @@ static int run(struct daemon *daemon, struct error *err)
         for (int i = 0; i < 2; i++)
             uv_close((uv_handle_t *)&signals[i], NULL);
     }
-    stop(daemon);
+    daemon_stop(daemon);
     uv_run(&loop, UV_RUN_DEFAULT); /* until every room has closed what it had on the loop */
     uv_loop_close(&loop);
     return status;

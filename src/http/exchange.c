@@ -28,18 +28,20 @@ static void exchange_free(struct exchange *exchange)
     free(exchange);
 }
 
-/* A text that JSON can hold: what is no UTF-8 (a client's own words, most likely) shows as '?'. */
+/* One line, fit for a terminal, that JSON can hold: a client's own words in it may be anything, and show as '?' then. */
 static json_t *json_text(const char *text)
 {
-    json_t *json = json_string(text);
-    CLEANUP(free_ptr) char *clean = json ? NULL : xstrdup(text);
+    CLEANUP(free_ptr) char *clean = xstrdup(text);
+    json_t *json;
 
-    if (json)
-        return json;
     for (char *at = clean; *at; at++)
+        if ((unsigned char)*at < 0x20 || *at == 0x7f)
+            *at = '?';
+    json = json_string(clean);
+    for (char *at = clean; *at && !json; at++)
         if ((unsigned char)*at >= 0x80)
             *at = '?';
-    return json_string(clean);
+    return json ? json : json_string(clean);
 }
 
 static struct MHD_Response *response_of(json_t *body)

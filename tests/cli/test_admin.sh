@@ -68,4 +68,40 @@ damage "UPDATE spec SET body = '[]' WHERE job = 3" "submission of job 3 is damag
 damage "UPDATE job SET body = '' WHERE job = 4" "stored of job 4 is damaged"
 damage "UPDATE snapshot SET body = replace(body, '\"claim_source\":0', '\"claim_source\":1')" "not the state which the records lead to"
 damage "UPDATE snapshot SET body = 'x'" "is damaged: it will be passed over"
+
+# A store that is refused stays as it is, though the core would go on with what it has of it.
+refused() { # SQL TEXT
+    rm -rf bad
+    mkdir -m 700 bad
+    cp copy.db bad/store.db
+    python3 -c 'import sqlite3, sys
+with sqlite3.connect("bad/store.db") as db:
+    assert db.execute(sys.argv[1]).rowcount > 0, "nothing was damaged"' "$1" || fail "$1"
+    records bad >before
+    timeout 20 "$PREFIX/bin/carmad" --state "$T/bad" --socket "$T/bad.socket" 2>refusal
+    [ $? = 1 ] || fail "a daemon ran on a store with: $1"
+    tail -n 1 refusal | grep -q "$2" || fail "$1: $(cat refusal)"
+    records bad | cmp -s before - || fail "$1: something was stored: $(records bad | diff before -)"
+}
+records() {
+    python3 -c 'import sqlite3, sys
+print(sqlite3.connect(sys.argv[1] + "/store.db").execute("SELECT max(seq), count(*) FROM record").fetchall())' "$1"
+}
+refused "UPDATE record SET body = 'x' WHERE type = 'placed' AND job = 66" "is damaged"
+refused "DELETE FROM spec WHERE job = 66" "of 2 unfinished jobs, 1 have no submission: restore the store from a backup"
+refused "UPDATE job SET body = replace(body, '\"state\":', '\"state\":1') WHERE job = 1" "stored of job 1"
+
+# A log that is longer than a snapshot is due after is taken in as a whole before the next one is made.
+python3 -c 'import json, sqlite3, sys
+with sqlite3.connect(sys.argv[1] + "/store.db") as db:
+    seq, at_ns = db.execute("SELECT max(seq), max(at_ns) FROM record").fetchone()
+    for kind, job in [("timer", 0)] * 600 + [("released", 1)]:
+        seq += 1
+        body = json.dumps({"type": kind, "at_ns": at_ns, "job": job})
+        db.execute("INSERT INTO record VALUES (?, ?, ?, ?, ?)", (seq, at_ns, kind, job, body))' "$STATE" || fail "600 records"
+start_daemon
+until_field 1 state COMPLETED
+stop_daemon
+run admin verify --state "$STATE"
+expect_status 0
 finish_node

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "fuzz.h"
 
-#define MAX_INPUT 4096
+#define MAX_INPUT 16384
 #define MAX_SEEDS 16
 
 struct seed {

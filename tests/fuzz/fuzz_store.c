@@ -1,0 +1,182 @@
+/* A damaged store: the bytes of an SQLite file, or else lines that say what its rows are: "s JOB TEXT" (a submission),
+ * "j JOB TEXT" (a job's state), "n TEXT" (a snapshot of the TEXT and the lines "+ TEXT" that follow), "m N N N" (a meter),
+ * "e PARTY MJ" (energy), anything else: a record. The daemon loads it or refuses it in one line; what it has loaded it can
+ * show, go on from, and store. */
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/record_json.h"
+#include "base/memory.h"
+#include "base/strbuf.h"
+#include "daemon/ending.h"
+#include "daemon/engine.h"
+#include "daemon/stats.h"
+#include "fuzz_daemon.h"
+#include "store/store.h"
+
+/* ---- The store ---- */
+
+static void write_file(const char *path, const uint8_t *bytes, size_t length)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    require(fd >= 0 && write(fd, bytes, length) == (ssize_t)length);
+    close(fd);
+}
+
+static void insert(sqlite3 *db, const char *sql, int64_t a, int64_t b, int64_t c, const char *text)
+{
+    sqlite3_stmt *row;
+
+    require(sqlite3_prepare_v2(db, sql, -1, &row, NULL) == SQLITE_OK);
+    sqlite3_bind_int64(row, 1, a);
+    sqlite3_bind_int64(row, 2, b);
+    sqlite3_bind_int64(row, 3, c);
+    sqlite3_bind_text(row, 4, text, -1, SQLITE_TRANSIENT);
+    sqlite3_step(row); /* one that is there already stays */
+    sqlite3_finalize(row);
+}
+
+/* Its columns as they belong to it, or as nothing could have written them. */
+static void insert_record(sqlite3 *db, int64_t seq, const char *text)
+{
+    struct record record = {0};
+    CLEANUP(free_ptr) char *sql = NULL;
+
+    if (record_json_read(text, strlen(text), &record, NULL) != 0)
+        record = (struct record){0};
+    sql = xasprintf("INSERT OR IGNORE INTO record VALUES (?1, ?2, '%s', ?3, ?4)", record_type_name(record.type));
+    insert(db, sql, seq, record.at_ns, (int64_t)record.job, text);
+}
+
+static void write_rows(const char *path, const char *text)
+{
+    CLEANUP(strbuf_release) struct strbuf snapshot = {0};
+    CLEANUP(free_ptr) char *copy = xstrdup(text);
+    int64_t seq = 0, snapshot_seq = 0;
+    sqlite3 *db = NULL;
+
+    require(sqlite3_open(path, &db) == SQLITE_OK);
+    require(sqlite3_exec(db, "PRAGMA synchronous = OFF; BEGIN", NULL, NULL, NULL) == SQLITE_OK);
+    for (char *rest = copy, *line; (line = strsep(&rest, "\n"));) {
+        long long a = 0, b = 0, c = 0;
+        int used = 0;
+
+        if (snapshot.length && strncmp(line, "+ ", 2) != 0) {
+            insert(db, "INSERT OR IGNORE INTO snapshot VALUES (?1, ?2, ?3, ?4)", snapshot_seq, 1, 1, snapshot.text);
+            strbuf_release(&snapshot);
+        }
+        if (sscanf(line, "s %lld %n", &a, &used) == 1 && used)
+            insert(db, "INSERT OR IGNORE INTO spec VALUES (?1 + 0 * ?2 * ?3, ?4)", a, 0, 0, line + used);
+        else if (sscanf(line, "j %lld %n", &a, &used) == 1 && used)
+            insert(db, "INSERT OR IGNORE INTO job VALUES (?1, ?2 + 0 * ?3, ?4)", a, a % 2 ? -1 : a, 0, line + used);
+        else if (sscanf(line, "m %lld %lld %lld", &a, &b, &c) == 3)
+            insert(db, "INSERT OR IGNORE INTO meter VALUES (?4, ?1, ?2, ?3)", a, b, c, "GPU-1");
+        else if (sscanf(line, "e %lld %lld", &a, &b) == 2)
+            insert(db, "INSERT OR IGNORE INTO energy VALUES (?4, ?1, ?2 + 0 * ?3)", a, b, 0, "GPU-1");
+        else if (strncmp(line, "n ", 2) == 0 || strncmp(line, "+ ", 2) == 0)
+            strbuf_printf(&snapshot, "%s\n", line + 2), snapshot_seq = seq;
+        else if (*line)
+            insert_record(db, ++seq, line);
+    }
+    if (snapshot.length)
+        insert(db, "INSERT OR IGNORE INTO snapshot VALUES (?1, ?2, ?3, ?4)", snapshot_seq, 1, 1, snapshot.text);
+    require(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK);
+    sqlite3_close(db);
+}
+
+static void make_store(const char *directory, const uint8_t *bytes, size_t length)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/store.db", directory);
+    CLEANUP(free_ptr) char *text = NULL;
+    struct store *empty;
+
+    if (length >= 16 && memcmp(bytes, "SQLite format 3", 16) == 0) {
+        write_file(path, bytes, length);
+        return;
+    }
+    require(store_open(directory, &empty, NULL) == 0);
+    store_close(empty);
+    text = xmalloc(length + 1);
+    memcpy(text, bytes, length);
+    text[length] = '\0';
+    write_rows(path, text);
+}
+
+/* ---- What is done with it ---- */
+
+static int see_text(uint64_t job, const char *json, void *user, struct error *err)
+{
+    return 0;
+}
+
+static int see_record(uint64_t seq, const struct record *record, void *user, struct error *err)
+{
+    return 0;
+}
+
+static int see_snapshot(uint64_t seq, const struct record_list *snapshot, void *user, struct error *err)
+{
+    return 0;
+}
+
+static void show(struct daemon *daemon)
+{
+    for (const struct job_view *view = daemon->views.jobs; view; view = view->hh.next) {
+        CLEANUP(free_ptr) char *memory = NULL;
+        json_t *json;
+
+        if (view->state == JOB_STATE_COUNT)
+            continue;
+        json = job_view_to_json(view, daemon->core, INT64_MAX / 2, ACCESS_ALL, true);
+        memory = job_view_memory_text(view, daemon->core, ACCESS_ALL);
+        require(json_is_object(json));
+        json_decref(json);
+        json_decref(job_view_estimate_to_json(view));
+    }
+    json_decref(stats_by_user(daemon));
+}
+
+static void on_stored(int status, const char *error, void *user)
+{
+    require(status == 0);
+    *(bool *)user = true;
+}
+
+/* A turn in which nothing is started: its decisions are stored while the daemon stops. */
+static void go_on(struct daemon *daemon)
+{
+    bool told = false;
+
+    daemon->stopping = true;
+    engine_on_stored(daemon->engine, on_stored, &told);
+    engine_turn(daemon->engine);
+    while (!told)
+        uv_run(daemon->loop, UV_RUN_ONCE);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+    static const struct store_inspector inspector = {see_text, see_text, see_record, see_snapshot, NULL};
+    const char *directory = fuzz_daemon_directory();
+    bool is_file = length >= 16 && memcmp(bytes, "SQLite format 3", 16) == 0;
+    struct error err = {{0}};
+    struct daemon daemon;
+
+    make_store(directory, bytes, length);
+    if (store_inspect(directory, &inspector, &err) != 0)
+        require_message(&err);
+    err = (struct error){{0}};
+    if (fuzz_daemon_start(&daemon, &err) != 0) {
+        require_message(&err);
+    } else {
+        show(&daemon);
+        if (!is_file) /* SQLite finds damage when it gets there */
+            go_on(&daemon);
+    }
+    fuzz_daemon_stop(&daemon);
+    return 0;
+}
