@@ -31,7 +31,7 @@ static void test_time_limit_is_node_time(void **state)
 
     f->request.time_limit_ns = 60 * NS_PER_SEC;
     setenv("CARMA_TIME_SCALE", "300", 1);
-    run(f, "sleep 100", LAUNCH_ENDED);
+    run(f, "sleep 5", LAUNCH_ENDED);
     unsetenv("CARMA_TIME_SCALE");
     assert_int_equal(f->status.cause, EXIT_TIMEOUT);
     assert_true(f->status.ended_ns - f->status.started_ns >= f->request.time_limit_ns);
@@ -70,22 +70,24 @@ static void test_signal_before(void **state)
     f->request.signal_before_ns = 600 * NS_PER_SEC - 200 * NS_PER_MS;
     f->request.signal = SIGUSR1;
     /* the sleepers do not catch it, and are there after it */
-    run(f, "sleep 100 & child=$!; trap 'kill -0 $child && echo saved; exit 0' USR1; while :; do sleep 0.02; done",
-        LAUNCH_ENDED);
+    run(f, "sleep 100 & child=$!; trap 'kill -0 $child && echo saved; exit 0' USR1;"
+           "for i in $(seq 200); do sleep 0.02; done; exit 1", LAUNCH_ENDED);
     assert_string_equal(contents(f->output), "saved\n");
     assert_string_equal(contents(f->error), "");
     assert_int_equal(f->status.cause, EXIT_COMPLETED);
     f->request.signal_before_ns = 1200 * NS_PER_SEC; /* longer than it may run: at once */
-    run(f, "trap 'echo again; exit 0' USR1; while :; do sleep 0.02; done", LAUNCH_ENDED);
+    run(f, "trap 'echo again; exit 0' USR1; for i in $(seq 200); do sleep 0.02; done; exit 1", LAUNCH_ENDED);
     assert_string_equal(contents(f->output), "saved\nagain\n");
 }
 
 /* A grandchild in another session gets it; who blocks it to ask for it, instead of catching it, too. */
 static void test_signal_reaches_all_who_heed(void **state)
 {
-    static const char waits[] = "exec python3 -c 'import signal\n"
+    static const char waits[] = "exec python3 -c 'import signal, time\n"
                                 "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])\n"
-                                "while not signal.sigpending(): pass\n"
+                                "for i in range(500):\n"
+                                "    time.sleep(0.01)\n"
+                                "    if signal.sigpending(): break\n"
                                 "print(signal.sigpending().pop().name)'";
     struct fixture *f = *state;
 
@@ -94,8 +96,8 @@ static void test_signal_reaches_all_who_heed(void **state)
     f->request.signal = SIGUSR2;
     run(f, waits, LAUNCH_ENDED);
     assert_string_equal(contents(f->output), "SIGUSR2\n");
-    run(f, "setsid sh -c 'trap \"echo far; echo >done\" USR2; while [ ! -e done ]; do sleep 0.02; done' & "
-           "while [ ! -e done ]; do sleep 0.02; done; exit 0", LAUNCH_ENDED);
+    run(f, "setsid sh -c 'trap \"echo far\" USR2; for i in $(seq 200); do sleep 0.02; done' & "
+           "for i in $(seq 300); do [ ! -s out ] || ! grep -q far out || exit 0; sleep 0.02; done; exit 1", LAUNCH_ENDED);
     assert_string_equal(contents(f->output), "SIGUSR2\nfar\n");
     assert_int_equal(f->status.cause, EXIT_COMPLETED);
 }

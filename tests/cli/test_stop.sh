@@ -1,0 +1,143 @@
+#!/bin/sh
+# Usage: test_stop.sh CARMA SOURCE BUILD
+# How jobs come to their end through the daemon: cancelled, out of time, with and without a daemon, lost by a reboot; and
+# what a job can do to its status file.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+start_node a100x4-40g 60
+set -- --config /dev/null
+start_daemon "$@"
+
+# status_of JOB KEY: what the status file of its first launch says.
+status_of() {
+    sed -n "s/^$2 //p" "$STATE/runs/$1-1-1/status"
+}
+
+# until_gone PID...
+until_gone() {
+    for pid in "$@"; do
+        tries=0
+        while [ -d "/proc/$pid" ] && ! grep -q '^State:.Z' "/proc/$pid/status" 2>/dev/null; do
+            tries=$((tries + 1))
+            if [ "$tries" -gt 200 ]; then
+                fail "process $pid is still there: $(tr '\0' ' ' <"/proc/$pid/cmdline")"
+                return
+            fi
+            sleep 0.05
+        done
+    done
+}
+
+until_file() {
+    tries=0
+    until [ -s "$1" ]; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 200 ] || { fail "no $1"; return 1; }
+        sleep 0.05
+    done
+}
+
+# Whatever it does against it: deaf to SIGTERM, in sessions of its own, without parents, flooding its output.
+cat >deaf.sh <<'SCRIPT'
+trap '' TERM HUP INT
+(setsid sh -c 'echo $$ >stray.pid; while :; do echo flood; sleep 0.001; done' &)
+echo $$ >deaf.pid
+while :; do sleep 0.05; done
+SCRIPT
+run submit --parsable -- sh deaf.sh
+until_file stray.pid && until_file deaf.pid
+group=$(status_of 1 cgroup)
+run cancel 1
+expect_status 0
+until_field 1 state CANCELLED
+until_gone "$(cat stray.pid)" "$(cat deaf.pid)"
+[ -z "$group" ] || ! grep -qF "$group" /proc/[0-9]*/cgroup 2>/dev/null || fail "processes are left in $group"
+
+# Its time is up, after it was told so.
+# shellcheck disable=SC2016 # for the job's shell
+run submit --parsable --time 0:30 --signal USR1@20 -o told.out -- sh -c 'trap "echo told" USR1; while :; do sleep 0.02; done'
+expect_status 0
+until_field 2 exit_cause timeout
+[ "$(cat told.out)" = told ] || fail "what was told before the time was up: $(cat told.out)"
+run show 2
+grep -q 'time limit of 0:30 reached' "$T/out" || fail "$said: $(cat "$T/out")"
+
+# Also while no daemon is there.
+run submit --parsable --time 1:00 -- sh -c 'echo $$ >alone.pid; exec sleep 600'
+until_file alone.pid
+until_field 3 state RUNNING
+stop_daemon KILL
+until_gone "$(cat alone.pid)"
+start_daemon "$@"
+expect_field 3 exit_cause timeout
+
+# The machine is started anew: the job is gone, and another process has the pid and the start time of its shepherd, and of
+# itself. What tells is the boot that the status is of.
+# shellcheck disable=SC2016 # for the job's shell
+run submit --parsable -- sh -c 'echo $$ >before.pid; exec sleep 600'
+until_file before.pid
+until_field 4 state RUNNING
+# shellcheck disable=SC2016 # for the job's shell
+run submit --parsable -- sh -c 'echo $$ >removed.pid; exec sleep 600'
+until_file removed.pid
+until_field 5 state RUNNING
+stop_daemon KILL
+shepherd=$(status_of 4 shepherd)
+kill -KILL "${shepherd% *}" "$(cat before.pid)"
+setsid sleep 300 &
+other=$!
+ticks=$(sed 's/.*) //' "/proc/$other/stat" | cut -d' ' -f20)
+sed -i -e 's/^boot .*/boot 00000000-0000-4000-8000-000000000000/' -e "s/^shepherd .*/shepherd $other $ticks/" \
+    -e "s/^process .*/process $other $ticks/" "$STATE/runs/4-1-1/status"
+mv "$STATE/runs/5-1-1" elsewhere # what a power failure may leave of a directory that was never synced
+start_daemon "$@"
+until_field 4 state LOST
+run show 4
+grep -q 'started anew' "$T/out" || fail "$said: $(cat "$T/out")"
+until_field 5 state LOST
+sleep 1.2 # two looks of the daemon
+kill -KILL "$other" || fail "process $other was taken for the lost job's"
+kill -KILL "$(cat removed.pid)"
+
+# A job of the daemon's own user can write into its run directory. What it says there of another shepherd is not believed.
+cat >forge.py <<'PYTHON'
+import os, socket
+path = os.environ["CARMA_RUN"] + "/status"
+lines = open(path).read().replace("phase running", "phase ended").split("\n")
+lines = ["shepherd %d 1" % os.getpid() if line.startswith("shepherd ") else line for line in lines]
+lines.insert(-2, "cause completed")
+open(path + ".forged", "w").write("\n".join(lines).replace("exit_status -1", "exit_status 0"))
+os.rename(path + ".forged", path)
+poke = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+poke.connect(os.path.dirname(os.path.dirname(os.environ["CARMA_RUN"])) + "/notify")
+for text in [b"6 1\n", b"", b"x" * 500, b"-1", b"99999999999999999999 1\n", b"1 1\n"] * 500:
+    poke.send(text)
+open("forged", "w").write("forged\n")
+while not os.path.exists("enough"):
+    pass
+os._exit(9)
+PYTHON
+# shellcheck disable=SC2016 # for the job's shell
+run submit --parsable -- sh -c 'until grep -q "phase running" "$CARMA_RUN/status"; do sleep 0.01; done; exec python3 forge.py'
+until_file forged
+sleep 1.2
+expect_field 6 state RUNNING
+grep -q 'job 6: .*not believed' "$T/daemon.log" || fail "no word of the forged status: $(cat "$T/daemon.log")"
+[ "$(grep -c 'job 6: .*not believed' "$T/daemon.log")" = 1 ] || fail "said more than once"
+echo >enough
+until_field 6 state FAILED
+expect_field 6 exit_status 9
+
+# The shepherd is killed: its tree is gone before the job is anything else.
+run submit --parsable -- sh -c '(env -i setsid sh -c "echo \$\$ >orphan.pid; exec sleep 600" &); exec sleep 600'
+until_file orphan.pid
+until_field 7 state RUNNING
+shepherd=$(status_of 7 shepherd)
+kill -KILL "${shepherd% *}"
+until_field 7 state LOST
+[ -n "$(status_of 7 cgroup)" ] || echo "no control groups here: who left session, parents and environment is not found"
+[ -z "$(status_of 7 cgroup)" ] || until_gone "$(cat orphan.pid)"
+kill -KILL "$(cat orphan.pid)" 2>/dev/null
+finish_node
