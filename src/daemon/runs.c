@@ -270,9 +270,11 @@ static void bury(struct runs *runs, struct run *run)
             status = run->status;
         else if (!never_began && take_status(runs, run, &status))
             return;
-        if (launch_sweep(run->directory, &status, run->uid) > 0)
-            return; /* looked at again */
+    } else { /* it cannot be read, now or for good: what it belongs to must be gone all the same */
+        status = run->status;
     }
+    if (launch_sweep(run->directory, &status, run->uid) > 0)
+        return; /* looked at again */
     feed_lost(runs, run->job, run->status.rebooted ? "the machine was started anew while it ran"
                                                    : "its shepherd died, so its processes were killed");
     sharing_leave(runs->daemon->sharing, run->job);

@@ -1,5 +1,5 @@
 /* Preloaded into carma's programs by the fault tests: kills the process before or after a call to the C library, makes
- * the call fail, or shifts the clock, as the file $CARMA_FAULT says at that moment.
+ * it wait or fail, or shifts the clock, as the file $CARMA_FAULT says at that moment.
  *
  * What a process does to the world it does by such calls, so between two of them nothing can be lost or done twice: the
  * points before and after each are all that there are to be killed at. The programs have nothing of this in them. */
@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -90,10 +91,12 @@ static int at(enum fail_when when, const char *call, const char *path, int fd)
         if (!__atomic_load_n(&slot->armed, __ATOMIC_ACQUIRE) || slot->when != when || strcmp(slot->call, call) != 0 ||
             !is_of_this_program(slot) || !is_about(slot, path, fd) || !is_hit(slot))
             continue;
-        if (slot->error)
+        if (slot->error > 0)
             return slot->error;
-        kill(getpid(), SIGKILL);
-        pause();
+        if (slot->error < 0)
+            poll(NULL, 0, -slot->error);
+        else if (kill(getpid(), SIGKILL) == 0)
+            pause();
     }
     errno = saved;
     return 0;
@@ -112,6 +115,18 @@ static int at(enum fail_when when, const char *call, const char *path, int fd)
     result = REAL(name)(__VA_ARGS__);                                                                                  \
     at(FAIL_AFTER, #name, path, fd);                                                                                   \
     return result
+
+EXPORT int open(const char *path, int flags, ...)
+{
+    mode_t mode = 0;
+    va_list list;
+
+    va_start(list, flags);
+    if (flags & (O_CREAT | O_TMPFILE))
+        mode = va_arg(list, mode_t);
+    va_end(list);
+    AROUND(open, path, -1, path, flags, mode);
+}
 
 EXPORT ssize_t write(int fd, const void *data, size_t size)
 {

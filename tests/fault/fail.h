@@ -15,7 +15,7 @@ struct fail_slot {
     uint32_t when;  /* enum fail_when; an error is always in the call's place */
     int32_t skip;   /* so many calls are let through first; counted down by all processes together */
     int32_t times;  /* then so many are hit */
-    int32_t error;  /* 0: the process kills itself; else the call fails with this errno */
+    int32_t error;  /* 0: the process kills itself; < 0: it waits so many milliseconds; else the call fails with it */
     uint32_t hits;
     char program[24]; /* "carmad"; "carmad+": a child that it forked, until that executes another program */
     char call[24];

@@ -33,9 +33,10 @@ SHEPHERD_POINTS = [
     ("carma-shepherd", "rename", "/status", 1),
 ]
 AT_START = {"fork", "link"}  # of carmad
+LATE_MS = 400  # longer than the daemon takes to start
 POINT_SECONDS = 3  # to wait for one to be passed
 
-NEW_SHEPHERD_CALLS = [("posix_spawn", "", "carmad"), ("fork", "", "carma-shepherd"), ("fork", "", "carmad")]
+NEW_PROCESS_CALLS = [("carmad", "posix_spawn"), ("carma-shepherd", "fork"), ("carmad", "fork")]
 
 
 class Scene:
@@ -90,14 +91,31 @@ def points(scene, rounds, table=None):
                 if not scene.node.alive():
                     scene.node.start()
                 scene.node.await_ready(5)
+    if not table:
+        hits += sum(late_shepherd(scene) for _ in range(2 * rounds))
     scene.wrong += [f"never {point}" for point in sorted(all_points - passed)]
+    return hits
+
+
+def late_shepherd(scene):
+    """The daemon dies, and the next finds a run directory without a status: its shepherd is only about to begin."""
+    scene.node.control.arm("carma-shepherd", "link", "/status", error=-LATE_MS, slot=1)
+    scene.node.control.arm("carmad", "posix_spawn", after=True)
+    hits = scene.wait_hit(POINT_SECONDS) > 0
+    scene.node.control.disarm()
+    if not scene.node.alive():
+        scene.node.start()
+    scene.node.await_ready(5)
+    time.sleep(2 * LATE_MS / 1000)
+    scene.node.control.disarm(1)
     return hits
 
 
 def shepherd(scene, count):
     """At their points, and any that runs at any time; now and then the daemon with one."""
     hits = points(scene, 1, SHEPHERD_POINTS)
-    while hits < count:
+    end = hits + count
+    while hits < end:
         scene.pause()
         pids = scene.node.pids_of("carma-shepherd")
         if pids:
@@ -172,8 +190,8 @@ def processes(scene, count):
     """No process can be made: not a shepherd, not a job, not carma-monitor."""
     hits = 0
     for turn in range(count):
-        call, file, program = NEW_SHEPHERD_CALLS[turn % len(NEW_SHEPHERD_CALLS)]
-        scene.node.control.arm(program, call, file, skip=scene.random.randrange(3), times=scene.random.choice([1, 2]),
+        program, call = NEW_PROCESS_CALLS[turn % len(NEW_PROCESS_CALLS)]
+        scene.node.control.arm(program, call, skip=scene.random.randrange(3), times=scene.random.choice([1, 2]),
                                error=errno.EAGAIN)
         if program == "carmad" and call == "fork":
             for pid in scene.node.pids_of("carma-monitor"):
@@ -181,6 +199,31 @@ def processes(scene, count):
         hits += scene.wait_hit(POINT_SECONDS) > 0
         scene.node.control.disarm()
     return hits
+
+
+def files(scene, count):
+    """No file can be opened, as for want of descriptors: a status cannot be read when the daemon starts, or written."""
+    hits = 0
+    for turn in range(count):
+        time.sleep(scene.random.uniform(0.3, 0.6))
+        scene.node.control.arm(["carmad", "carma-shepherd"][turn % 2], "open", "/status", error=errno.EMFILE,
+                               times=scene.random.choice([1, 2, 5]))
+        scene.node.restart()
+        hits += scene.wait_hit(POINT_SECONDS) > 0
+        scene.node.control.disarm()
+    return hits
+
+
+def mps(scene, count):
+    """As `daemon`, where jobs share by MPS and the control daemons are carma's own; now and then one of these is killed."""
+    for turn in range(count):
+        scene.pause()
+        controls = scene.node.pids_of("nvidia-cuda-mps-control")
+        if controls and turn % 5 == 4:
+            kill(scene.random.choice(controls))
+        else:
+            scene.node.restart()
+    return count
 
 
 def memory(scene, count):

@@ -6,6 +6,7 @@ Prints a line per kind; its exit status is 1 when something is wrong. docs/fault
 import argparse
 import pathlib
 import random
+import signal
 import sys
 import time
 
@@ -15,10 +16,12 @@ from node import Node
 from work import Clients
 
 # Kinds after which a job may be lost, or not have been started: its shepherd died, or could not be.
-LOSES_JOBS = {"shepherd", "reboot", "processes", "memory"}
-KINDS = ["daemon", "points", "shepherd", "monitor", "reboot", "store", "busy", "processes", "memory", "clock"]
-SETTINGS = ["policy=magm", "memory_view=monitor", "retention=1d"]
+LOSES_JOBS = {"shepherd", "reboot", "processes", "files", "memory", "mps"}
+KINDS = ["daemon", "points", "shepherd", "monitor", "reboot", "store", "busy", "processes", "files", "memory", "mps", "clock"]
+SETTINGS = ["policy=magm", "memory_view=monitor"]
+MPS = ["share=mps", "mps_control={prefix}/lib/carma/vnode/nvidia-cuda-mps-control"]
 FINISH_SECONDS = 90
+MOST_LINES = 20
 
 
 def play(kind, options):
@@ -27,7 +30,7 @@ def play(kind, options):
         node = Node(options.source, options.build, SETTINGS, scale=1)
         clients = Clients(node, options.source, options.seed, trains=False, most=4)
     else:
-        node = Node(options.source, options.build, SETTINGS)
+        node = Node(options.source, options.build, SETTINGS + (MPS if kind == "mps" else []))
         clients = Clients(node, options.source, options.seed)
     scene = faults.Scene(node, clients, random.Random(options.seed))
     try:
@@ -39,15 +42,15 @@ def play(kind, options):
         clients.stop()
         if not node.alive():
             node.start()
-        wrong = scene.wrong
+        wrong, completed = scene.wrong, 0
         if not node.await_ready():
             wrong.append("carmad does not come up again")
         elif not clients.finish(FINISH_SECONDS):
             wrong.append(f"not all jobs ended: {node.get('/v1/jobs')}")
         else:
-            wrong += truth.check(node, clients, kind in LOSES_JOBS)
-        jobs = (node.get("/v1/jobs?state=all") or {"jobs": []})["jobs"]
-        completed = sum(job["state"] == "COMPLETED" for job in jobs)
+            jobs = node.get("/v1/jobs?state=all")["jobs"]
+            completed = sum(job["state"] == "COMPLETED" for job in jobs)
+            wrong += truth.check(node, clients, jobs, kind in LOSES_JOBS)
         if injected == 0 or completed == 0:
             wrong.append("too little happened to tell")
         if wrong:
@@ -75,6 +78,7 @@ def main(arguments):
     unknown = set(options.kind) - set(KINDS)
     if unknown:
         parser.error(f"there is no kind '{min(unknown)}': they are {' '.join(KINDS)}")
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # and nothing is left
     options.build, options.source = options.build.resolve(), options.source.resolve()
     failed = False
     print(f"{'fault':<10} {'injected':>8} {'acknowledged':>12} {'completed':>9} {'violations':>10} {'seconds':>7}")
@@ -83,7 +87,7 @@ def main(arguments):
         injected, acknowledged, completed, wrong = play(kind, options)
         print(f"{kind:<10} {injected:>8} {acknowledged:>12} {completed:>9} {len(wrong):>10} "
               f"{time.monotonic() - start:>7.0f}", flush=True)
-        for line in wrong:
+        for line in wrong[:MOST_LINES]:
             print(f"  {line}", flush=True)
         failed |= bool(wrong)
     return 1 if failed else 0

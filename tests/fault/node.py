@@ -73,7 +73,7 @@ class Node:
         prefix = self.top / "prefix"
         self.link(prefix / "bin", ["cli/carma", "daemon/carmad", "vnode/carma-train", "vnode/carma-vnode"])
         self.link(prefix / "lib" / "carma", ["gpu/carma-monitor", "launch/carma-shepherd"])
-        self.link(prefix / "lib" / "carma" / "vnode", ["vnode/libnvidia-ml.so.1"])
+        self.link(prefix / "lib" / "carma" / "vnode", ["vnode/libnvidia-ml.so.1", "vnode/nvidia-cuda-mps-control"])
         (prefix / "share" / "carma").mkdir(parents=True)
         for name in ("nodes", "workloads.csv", "summaries", "traces"):
             (prefix / "share" / "carma" / name).symlink_to(source / "data" / name)
@@ -102,10 +102,10 @@ class Node:
         command = [self.prefix / "bin" / "carmad", "--config", "/dev/null", "--state", self.state, "--socket", self.socket,
                    "--set", f"nvml_library={self.prefix}/lib/carma/vnode/libnvidia-ml.so.1", "--set", "grace=300ms"]
         for setting in self.settings:
-            command += ["--set", setting]
+            command += ["--set", setting.format(prefix=self.prefix)]
         with open(self.log, "a", encoding="utf-8") as log:
             self.daemon = subprocess.Popen(command, env=self.env | self.preload, cwd=self.top, stdin=subprocess.DEVNULL,
-                                           stdout=log, stderr=log, start_new_session=True)
+                                           stdout=log, stderr=log)
 
     def alive(self):
         return self.daemon is not None and self.daemon.poll() is None

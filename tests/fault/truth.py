@@ -1,6 +1,7 @@
 """Holds what carma says against what clients and jobs have noted themselves."""
 
 import fcntl
+import signal
 import time
 
 from dataclasses import dataclass
@@ -56,6 +57,8 @@ def check_job(node, submission, job, may_be_lost):
     if state == "LOST":
         if not may_be_lost:
             wrong.append("is LOST, and nobody killed its shepherd")
+    elif state == "FAILED" and str(job["message"]).startswith("given up"):
+        wrong.append("is FAILED because its shepherd died: that is LOST")
     elif state == "FAILED" and may_be_lost and last is None and job["exit_status"] in (None, -1, KILLED):
         pass  # it could not be started, or was killed as it was
     elif state == "CANCELLED":
@@ -72,7 +75,7 @@ def check_job(node, submission, job, may_be_lost):
 
 def check_processes(node):
     """Only the daemon and what it runs for itself may be left, and no lock of a job."""
-    expected = {"carmad", "carma-monitor"}
+    expected = {"carmad", "carma-monitor", "nvidia-cuda-mps"}
     wrong = [f"process {pid} ({name}) is left" for pid, name in node.processes().items() if name not in expected]
     for name in ("carmad", "carma-monitor"):
         count = len(node.pids_of(name))
@@ -80,6 +83,16 @@ def check_processes(node):
             wrong.append(f"{count} processes {name}")
     wrong += [f"{path.name}: its launch still runs" for path in node.books.iterdir() if not book_is_free(path)]
     return wrong
+
+
+def check_end(node):
+    """It ends when it is asked to, and then nothing at all is left."""
+    status = node.kill(signal.SIGTERM)
+    wrong = [] if status == 0 else [f"carmad ended with status {status}"]
+    end = time.monotonic() + READING_SECONDS
+    while (left := node.processes()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return wrong + [f"process {pid} ({name}) outlives the daemon" for pid, name in left.items()]
 
 
 def check_gpus(node):
@@ -113,9 +126,8 @@ def check_store(node):
     return wrong
 
 
-def check(node, clients, may_be_lost):
-    """All that is wrong, in lines; the daemon runs and has nothing more to do."""
-    jobs = node.get("/v1/jobs?state=all")["jobs"]
+def check(node, clients, jobs, may_be_lost):
+    """All that is wrong, in lines; the daemon runs, has nothing more to do, and is stopped at last."""
     by_id = {job["id"]: job for job in jobs}
     names = [job["name"] for job in jobs]
     wrong = [f"{name} is there {names.count(name)} times" for name in set(names) if names.count(name) > 1]
@@ -133,4 +145,4 @@ def check(node, clients, may_be_lost):
         if submission.name not in names and (node.books / submission.name).exists():
             wrong.append(f"{submission.name} ran, and there is no such job")
     lost = {job["id"] for job in jobs if job["state"] == "LOST"}
-    return wrong + check_processes(node) + check_gpus(node) + check_runs(node, lost) + check_store(node)
+    return wrong + check_processes(node) + check_gpus(node) + check_runs(node, lost) + check_store(node) + check_end(node)

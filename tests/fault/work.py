@@ -61,17 +61,18 @@ class Clients:
             seconds = self.random.randrange(30, 600)
             row = next(self.rows)
             endless = kind >= 0.95
+            stray = ["--stray"] if self.random.random() < 0.3 else []
             train = self.trains and kind < 0.5
             job = Submission(name, -1 if train else status, endless)
             self.all.append(job)
         witness = [self.node.build / "tests" / "fault" / "witness", self.node.books / name, status]
         if train:
-            command = [*witness, 0, "--", self.node.prefix / "bin" / "carma-train", "--workload", row, "--gpus", 1,
+            command = [*witness, 0, *stray, "--", self.node.prefix / "bin" / "carma-train", "--workload", row, "--gpus", 1,
                        "--seconds", seconds]
         elif endless:
             command = [*witness, 1000000]
         else:
-            command = [*witness, ms] + (["--stray"] if kind > 0.85 else [])
+            command = [*witness, ms, *stray]
         memory = [] if train else ["--gpu-memory", "1G"]
         return job, ["--job-name", name, "--output", self.node.top / f"{name}.out", *memory, "--", *command]
 
