@@ -83,7 +83,9 @@ int store_sqlite_error(sqlite3 *db, const char *path, const char *doing, struct 
 {
     int code = errno_of(db);
 
-    return error_set(err, code, "%s: cannot %s: %s%s", path, doing, sqlite3_errmsg(db), remedy(code));
+    error_set(err, code, "%s: cannot %s: %s%s", path, doing, sqlite3_errmsg(db), remedy(code));
+    error_make_printable(err); /* it quotes what is damaged */
+    return -code;
 }
 
 static int pragma_value(sqlite3 *db, const char *path, const char *pragma, int64_t *value, struct error *err)

@@ -264,10 +264,11 @@ static int check_pages(const struct store *store, struct error *err)
         return rc;
     if (sqlite3_step(row) != SQLITE_ROW)
         return store_sqlite_error(store->db, store->path, "be checked", err);
-    if (strcmp(text_column(row, 0), "ok") != 0)
-        return error_set(err, EBADMSG, "%s: is damaged: %.200s: restore it from a backup", store->path,
-                         text_column(row, 0));
-    return 0;
+    if (strcmp(text_column(row, 0), "ok") == 0)
+        return 0;
+    error_set(err, EBADMSG, "%s: is damaged: %.200s: restore it from a backup", store->path, text_column(row, 0));
+    error_make_printable(err); /* it is of several lines */
+    return -EBADMSG;
 }
 
 static int inspect(struct inspection *inspection, struct error *err)
