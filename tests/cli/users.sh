@@ -47,17 +47,17 @@ as() {
     (cd "$as_home" && exec setpriv --reuid="$as_uid" --regid="$as_uid" --init-groups env HOME="$as_home" "$@")
 }
 
-# homes: a directory for each user that nobody else can look into; $T itself can be passed through.
+# homes: a directory for each user that nobody else can look into; $T itself can be passed through. The programs are copied,
+# since the tree may lie where others cannot go.
 homes() {
     chmod 711 "$T"
+    for link in "$PREFIX"/bin/* "$PREFIX"/lib/carma/* "$PREFIX"/lib/carma/vnode/*; do
+        [ ! -f "$link" ] || cp --remove-destination "$(realpath "$link")" "$link"
+    done
+    CARMA=$PREFIX/bin/carma
     for user in alice bob carol; do
         install -d -m 700 -o "$(uid_of $user)" -g "$(uid_of $user)" "$T/$user"
     done
-    if ! as alice "$CARMA" --version >/dev/null 2>&1; then
-        echo "skipped: other users cannot run $CARMA"
-        rm -rf "$T"
-        exit 77
-    fi
 }
 
 # run_as USER ARGUMENT...: as `run`, by another user.

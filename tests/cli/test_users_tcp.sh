@@ -1,0 +1,134 @@
+#!/bin/sh
+# Usage: test_users_tcp.sh CARMA SOURCE BUILD
+# Who can reach the daemon at all: by TCP only where that is set and for who shows the token; and of a user's own carmad
+# nobody else.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/users.sh"
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+homes
+start_node a100x4-40g 100
+
+# listeners PID: the TCP sockets on which it listens.
+listeners() {
+    for fd in /proc/"$1"/fd/*; do
+        inode=$(readlink "$fd" | sed -n 's/^socket:\[\(.*\)\]$/\1/p')
+        [ -z "$inode" ] || awk -v inode="$inode" '$4 == "0A" && $10 == inode { print $2 }' /proc/net/tcp /proc/net/tcp6
+    done
+}
+
+# refuses_to_start TEXT ARGUMENT...
+refuses_to_start() {
+    text=$1
+    shift
+    timeout 20 "$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" "$@" 2>"$T/err"
+    [ $? -eq 124 ] && fail "carmad $*: runs"
+    grep -qF "$text" "$T/err" || fail "carmad $*: no '$text' in: $(cat "$T/err")"
+}
+
+# By default it listens on no network.
+start_daemon
+[ -z "$(listeners "$daemon")" ] || fail "carmad listens on TCP unasked: $(listeners "$daemon")"
+run_as bob submit --parsable --hold -- true
+expect_output 1
+stop_daemon
+
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+(umask 077 && python3 -c 'import secrets; print(secrets.token_hex(32))' >"$T/token")
+refuses_to_start 'needs a token' --set listen="127.0.0.1:$port"
+chmod 644 "$T/token"
+refuses_to_start 'chmod 600' --set listen="127.0.0.1:$port" --set token_file="$T/token"
+chmod 600 "$T/token"
+echo short >"$T/short"
+chmod 600 "$T/short"
+refuses_to_start '32 to 512 characters' --set listen="127.0.0.1:$port" --set token_file="$T/short"
+refuses_to_start 'is not allowed' --set listen=localhost:80 --set token_file="$T/token"
+
+# The token is alice's: who shows it is she, to a daemon that is root.
+chown 12001 "$T/token"
+start_daemon --set listen="127.0.0.1:$port" --set token_file="$T/token"
+grep -q WARNING "$T/daemon.log" && fail "a warning of what only this machine can reach"
+[ "$(listeners "$daemon" | wc -l)" -eq 1 ] || fail "carmad listens on: $(listeners "$daemon")"
+by_tcp="env CARMA_SOCKET=tcp://127.0.0.1:$port"
+refused_by_tcp() {
+    [ "$status" -eq 1 ] && grep -qF "$1" "$T/err" || fail "by TCP: no '$1' in: $(cat "$T/err")"
+}
+# try USER [NAME=VALUE...] ARGUMENT...: carma by TCP.
+try() {
+    try_user=$1
+    shift
+    # shellcheck disable=SC2086 # words
+    as "$try_user" $by_tcp "$@" >"$T/out" 2>"$T/err" </dev/null
+    status=$?
+}
+try bob "$CARMA" queue
+refused_by_tcp 'CARMA_TOKEN_FILE'
+try bob CARMA_TOKEN_FILE="$T/token" "$CARMA" queue
+refused_by_tcp 'Permission denied'
+as bob sh -c 'umask 077; head -c 32 /dev/zero | tr "\0" x >wrong'
+try bob CARMA_TOKEN_FILE="$T/bob/wrong" "$CARMA" queue
+refused_by_tcp 'show the token'
+as bob chmod 640 wrong
+try bob CARMA_TOKEN_FILE="$T/bob/wrong" "$CARMA" queue
+refused_by_tcp 'chmod 600'
+try alice CARMA_TOKEN_FILE="$T/token" "$CARMA" submit --parsable --hold -- true
+[ "$status" -eq 0 ] || fail "alice's token: $(cat "$T/err")"
+[ "$(field 2 uid)" = 12001 ] || fail "who shows alice's token is $(field 2 uid)"
+try alice CARMA_TOKEN_FILE="$T/token" "$CARMA" cancel 1
+refused_by_tcp 'belongs to bob'
+try alice CARMA_TOKEN_FILE="$T/token" "$CARMA" cancel 2
+[ "$status" -eq 0 ] || fail "alice's own job: $(cat "$T/err")"
+
+# ask STATUS HEADER...: the status that a request with these headers gets by TCP.
+ask() {
+    wanted=$1
+    shift
+    python3 - "$port" "$wanted" "$@" <<'PYTHON' || fail "by TCP, $*: not $wanted"
+import http.client, sys
+port, wanted, *headers = sys.argv[1:]
+connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=10)
+connection.putrequest("GET", "/v1/jobs/1", skip_host=True, skip_accept_encoding=True)
+for header in headers:
+    connection.putheader(*header.split(": ", 1))
+connection.endheaders()
+assert connection.getresponse().status == int(wanted)
+PYTHON
+}
+token="Authorization: Bearer $(cat "$T/token")"
+ask 200 "Host: 127.0.0.1:$port" "$token"
+ask 401 "Host: 127.0.0.1:$port"
+ask 401 "Host: 127.0.0.1:$port" "Cookie: $token"
+ask 403 "Host: 127.0.0.1:$port" "$token" "Origin: http://evil.example"
+ask 403 "Host: 127.0.0.1:$port" "$token" "Origin: http://127.0.0.1:$port"
+ask 403 "Host: evil.example:$port" "$token"
+stop_daemon
+
+# What others can reach is said to be so; root's token is root.
+chown 0 "$T/token"
+start_daemon --set listen="0.0.0.0:$port" --set token_file="$T/token"
+grep -q "WARNING: 0.0.0.0:$port can be reached from other machines" "$T/daemon.log" || fail "no warning"
+CARMA_TOKEN_FILE=$T/token CARMA_SOCKET=tcp://127.0.0.1:$port "$CARMA" cancel 1 2>"$T/err" || fail "root: $(cat "$T/err")"
+stop_daemon
+
+# alice's own carmad: her socket lets nobody else in, wherever it is.
+install -d -m 755 -o 12001 -g 12001 "$T/hers"
+as alice "$PREFIX/bin/carmad" --state "$T/alice/state" --socket "$T/hers/socket" \
+    --set nvml_library="$PREFIX/lib/carma/vnode/libnvidia-ml.so.1" 2>>"$T/daemon.log" &
+daemon=$!
+CARMA_SOCKET=$T/hers/socket
+tries=0
+until [ -S "$CARMA_SOCKET" ] || [ $tries -gt 200 ]; do
+    tries=$((tries + 1))
+    sleep 0.05
+done
+run_as alice queue
+expect_status 0
+[ "$(stat -c %a "$CARMA_SOCKET")" = 600 ] || fail "the socket's mode is $(stat -c %a "$CARMA_SOCKET")"
+refused bob 'Permission denied' queue
+refused bob 'Permission denied' submit -- true
+as bob ls "$T/alice/state" >/dev/null 2>&1 && fail "bob sees what alice's carmad stores"
+run_as alice submit --parsable -o own -- id -u
+run_as alice wait 1
+[ "$(cat "$T/alice/own")" = 12001 ] || fail "alice's job ran as $(cat "$T/alice/own")"
+finish_node

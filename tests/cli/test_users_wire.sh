@@ -1,0 +1,50 @@
+#!/bin/sh
+# Usage: test_users_wire.sh CARMA SOURCE BUILD
+# What another user sends to the daemon's socket: nothing of it changes or shows what is not his, or keeps others out.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/users.sh"
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+homes
+start_node a100x4-40g 100
+start_daemon
+
+# wire USER CHECK [ARGUMENT...]
+wire() {
+    wire_uid=$(uid_of "$1")
+    shift
+    python3 "$SOURCE/tests/cli/wire.py" "$wire_uid" "$CARMA_SOCKET" "$@"
+}
+
+run_as alice submit --parsable --hold -- true
+expect_output 1
+wire bob requests 1 || fail "bob's requests"
+expect_field 1 state HELD
+[ "$(field 2 uid)" = 12002 ] || fail "bob's job is not his: $(field 2 uid)"
+
+# bob holds all the connections that he gets. Nobody else notices.
+mkfifo "$T/hold"
+wire bob hold "$T/bob/held" <"$T/hold" &
+holder=$!
+exec 8>"$T/hold"
+tries=0
+until [ -s "$T/bob/held" ] || [ $tries -gt 300 ]; do
+    tries=$((tries + 1))
+    sleep 0.1
+done
+[ "$(cat "$T/bob/held")" = 128 ] || fail "bob holds $(cat "$T/bob/held") connections, not 128"
+run_as alice queue
+expect_status 0
+run_as alice submit --parsable --hold -- true
+expect_status 0
+run queue
+expect_status 0
+refused bob 'you have too many connections open' queue
+exec 8>&-
+wait "$holder" || fail "bob's connections"
+run_as bob queue
+expect_status 0
+stop_daemon
+[ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
+finish_node

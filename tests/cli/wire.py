@@ -1,0 +1,161 @@
+"""Raw bytes to a daemon's Unix socket. Usage, as root: wire.py UID SOCKET CHECK [ARGUMENT...]; UID is who is to be the peer.
+
+  requests ID     what no honest client sends; ID is another user's job
+  hold FILE       holds as many connections as it gets, some with half a request, until its input ends; then FILE has been
+                  written with how many
+"""
+
+import json
+import os
+import pathlib
+import re
+import socket
+import sys
+
+HEAD = b"Host: localhost\r\n"
+
+
+def connect(path):
+    stream = socket.socket(socket.AF_UNIX)
+    stream.settimeout(10)
+    stream.connect(path)
+    return stream
+
+
+def exchange(path, text):
+    """What comes back until the server closes, or no more is expected: each request asks to close, or is refused."""
+    stream = connect(path)
+    answer = b""
+    try:
+        stream.sendall(text)
+        stream.shutdown(socket.SHUT_WR)
+        while block := stream.recv(65536):
+            answer += block
+    except (ConnectionResetError, BrokenPipeError):
+        pass
+    return answer
+
+
+def post(path, body, target=b"/v1/jobs"):
+    return exchange(path, b"POST %s HTTP/1.1\r\n%sConnection: close\r\nContent-Length: %d\r\n\r\n%s" %
+                    (target, HEAD, len(body), body))
+
+
+def get(path, target):
+    return exchange(path, b"GET %s HTTP/1.1\r\n%sConnection: close\r\n\r\n" % (target, HEAD))
+
+
+def statuses(answer):
+    return [int(status) for status in re.findall(rb"HTTP/1\.[01] (\d{3}) ", answer)]
+
+
+def expect(what, answer, *wanted):
+    assert statuses(answer) in [list(w) if isinstance(w, tuple) else [w] for w in wanted], (what, answer[:600])
+    assert b"root:" not in answer, (what, answer)
+
+
+def job(**more):
+    return json.dumps({"jobs": [{"name": "a", "command": ["true"], "environment": [], "directory": "/tmp",
+                                 "output": "/tmp/carma-test-%j", "gpus": 1, "held": True, **more}]}).encode()
+
+
+def check_fields(path):
+    assert statuses(post(path, job())) == [201], post(path, job())
+    # Who a job is for is not for the request to say.
+    for name in "uid", "user", "gid", "owner":
+        expect(name, post(path, job(**{name: 0})), 400)
+    # NULs, as JSON writes them and as they are; texts that are too long; what is no UTF-8; two of one name.
+    expect("NUL", post(path, job(name="a\0b")), 400)
+    expect("NUL in a path", post(path, job(output="/tmp/a\0/../../etc/passwd")), 400)
+    expect("NUL in an argument", post(path, job(command=["true", "\0"])), 400)
+    expect("raw NUL", post(path, job().replace(b'"a"', b'"a\0"')), 400)
+    expect("long name", post(path, job(name="x" * 100000)), 400)
+    expect("long texts", post(path, job(environment=["A=" + "x" * (9 << 20)])), 400)
+    expect("no UTF-8", post(path, job().replace(b'"a"', b'"\xff"')), 400)
+    expect("twice", post(path, job()[:-3] + b', "name": "b"}]}'), 400)
+    expect("relative directory", post(path, job(directory="../../etc")), 400)
+    expect("nested", post(path, b"[" * 100000), 400)
+    expect("large", exchange(path, b"POST /v1/jobs HTTP/1.1\r\n%sContent-Length: 99999999\r\n\r\n" % HEAD), 413)
+    # The same in headers.
+    expect("long header", exchange(path, b"GET /v1/status HTTP/1.1\r\n%sX: %s\r\n\r\n" % (HEAD, b"x" * 100000)), 431)
+    expect("many headers", exchange(path, b"GET /v1/status HTTP/1.1\r\n%s%s\r\n" % (HEAD, b"X: y\r\n" * 20000)), 431)
+    expect("NUL in a header", exchange(path, b"GET /v1/status HTTP/1.1\r\n%sX: a\0b\r\n\r\n" % HEAD), 400)
+    expect("folded", exchange(path, b"GET /v1/status HTTP/1.1\r\n%sX: a\r\n b\r\n\r\n" % HEAD), 400)
+
+
+def check_paths(path, other):
+    """There are no files behind the API: whatever a path looks like, it names what it says, or nothing."""
+    odd = [b"/etc/passwd", b"/v1/../../etc/passwd", b"/v1/%2e%2e/%2e%2e/etc/passwd", b"/v1/jobs/../../../etc/passwd",
+           b"//etc/passwd", b"/v1/jobs/%s/../../../../etc/passwd" % other, b"/v1/gpus/%2fetc%2fpasswd", b"/v1/jobs//etc/passwd",
+           b"/v1/status%00", b"/v1/status/..", b"/v1/stats/../status", b"/v1/jobs/%s%%00/explain" % other,
+           b"/v1/jobs/%s%%2f..%%2f.." % other, b"/v1/jobs/-1", b"/v1/jobs/+1", b"/v1/jobs/%201", b"/v1/jobs/0x1",
+           b"/v1/jobs/18446744073709551617", b"/v1/jobs/99999999999999999999999", b"/v1/jobs/", b"/", b"/v1", b"/V1/status",
+           b"/v1/jobs/%s/log" % other, b"/v1/jobs/%s/environment" % other]
+    for target in odd:
+        expect(target, get(path, target), 404)
+    expect("long", get(path, b"/v1/jobs/" + b"1" * 100000), 414)
+    expect("absolute", get(path, b"file:///etc/passwd"), 400, 404)
+    expect("in a query", get(path, b"/v1/jobs?state=../../etc/passwd"), 400)
+    for verb in b"cancel", b"hold", b"release":
+        expect(verb, post(path, b"", b"/v1/jobs/%s/%s" % (other, verb)), 403)
+        expect(verb, post(path, b'{"uid": 0}', b"/v1/jobs/%s%%2f%s" % (other, verb)), 403)
+        expect(verb, get(path, b"/v1/jobs/%s/%s" % (other, verb)), 405)
+
+
+def check_rows(path, other):
+    """Of several requests on one connection each is judged by itself, as the same peer's."""
+    cancel = b"POST /v1/jobs/%s/cancel HTTP/1.1\r\n%sContent-Length: 0\r\n\r\n" % (other, HEAD)
+    status = b"GET /v1/status HTTP/1.1\r\n" + HEAD + b"\r\n"
+    expect("in a row", exchange(path, status + cancel + status), (200, 403, 200))
+    expect("as a body", exchange(path, b"POST /v1/jobs HTTP/1.1\r\n%sContent-Length: %d\r\n\r\n%s" %
+                                 (HEAD, len(cancel), cancel) + status), (400, 200))
+    for lengths in [b"Content-Length: 0\r\nContent-Length: %d\r\n" % len(cancel),
+                    b"Content-Length: 0\r\nTransfer-Encoding : chunked\r\n", b"Content-Length: 0\r\n 5\r\n",
+                    b"Content-Length: 0\r\nX: a\r\n Content-Length: 5\r\n"]:
+        expect(lengths, exchange(path, b"POST /v1/jobs HTTP/1.1\r\n" + HEAD + lengths + b"\r\n" + cancel), 400)
+    expect("chunks", exchange(path, b"POST /v1/jobs HTTP/1.1\r\n%sContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+                              b"0\r\n\r\n%s" % (HEAD, cancel)), 411)
+    # Who the peer is, is not in the request either.
+    for header in b"X-Forwarded-User: root\r\n", b"X-Remote-Uid: 0\r\n", b"Authorization: Bearer root\r\n":
+        expect(header, exchange(path, cancel.replace(HEAD, HEAD + header)), 403)
+    # Pages, and names that somebody else's server may have pointed here.
+    expect("origin", exchange(path, cancel.replace(HEAD, HEAD + b"Origin: http://localhost\r\n")), 403)
+    expect("host", exchange(path, status.replace(b"localhost", b"evil.example")), 403)
+
+
+def hold(path, file):
+    """Half of them without a byte, half with a half request: of a head, and of a body."""
+    held = []
+    texts = [b"", b"GET /v1/jo", b"", b"POST /v1/jobs HTTP/1.1\r\n" + HEAD + b"Content-Length: 100\r\n\r\n{"]
+    while len(held) < 2000:
+        stream = connect(path)
+        try:
+            stream.sendall(texts[len(held) % len(texts)])
+            stream.settimeout(0.05 if len(held) > 100 else 0)
+            answer = stream.recv(4096)
+        except (BlockingIOError, TimeoutError):
+            held.append(stream)
+            continue
+        except (ConnectionResetError, BrokenPipeError):
+            answer = b""
+        assert not answer or b"you have too many connections open" in answer, answer
+        break
+    pathlib.Path(file).write_text("%d\n" % len(held), encoding="ascii")
+    sys.stdin.read()
+
+
+def main():
+    uid, path, check, *arguments = sys.argv[1:]
+    os.setgroups([])
+    os.setgid(int(uid))
+    os.setuid(int(uid))
+    if check == "hold":
+        hold(path, arguments[0])
+    else:
+        other = arguments[0].encode()
+        check_fields(path)
+        check_paths(path, other)
+        check_rows(path, other)
+
+
+main()
