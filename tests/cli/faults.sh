@@ -11,16 +11,14 @@ for key in sys.argv[2].split("."):
 print(value)' "$1" "$2"
 }
 
-# until_gpu INDEX NAME VALUE: waits for it, at most 10 s.
+# until_gpu INDEX NAME VALUE: waits for it.
 until_gpu() {
-    tries=0
+    patience
     while value=$(gpu "$1" "$2") && [ "$value" != "$3" ]; do
-        tries=$((tries + 1))
-        if [ "$tries" -gt 60 ]; then
+        patient || {
             fail "GPU $1: $2 stays '$value', never '$3'"
             return 1
-        fi
-        sleep 0.1
+        }
     done
 }
 
@@ -30,16 +28,14 @@ said() {
     [ "$count" -eq "$1" ] || fail "'$2' is in the log $count times, not $1"
 }
 
-# until_said TEXT: at most 30 s.
+# until_said TEXT: waits for it.
 until_said() {
-    tries=0
+    patience
     until grep -qF -- "$1" "$T/daemon.log"; do
-        tries=$((tries + 1))
-        if [ "$tries" -gt 300 ]; then
+        patient || {
             fail "the log does not say '$1'"
             return 1
-        fi
-        sleep 0.1
+        }
     done
 }
 

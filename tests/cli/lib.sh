@@ -34,6 +34,22 @@ start_fake() {
     read -r _ <"$T/ready"
 }
 
+# How long a test waits for what has to come: a busy machine is slow. What follows a wait in vain is hardly waited for.
+PATIENCE_S=${PATIENCE_S:-90}
+
+# patience: begins to wait; patient: whether to go on, after a moment.
+patience() {
+    patience_ends=$(($(date +%s) + PATIENCE_S))
+}
+
+patient() {
+    if [ "$(date +%s)" -ge "$patience_ends" ]; then
+        PATIENCE_S=2
+        return 1
+    fi
+    sleep 0.1
+}
+
 fail() {
     echo "FAILED: $*" >&2
     failures=$((failures + 1))

@@ -23,16 +23,14 @@ controls() {
     done
 }
 
-# until_controls COUNT: waits for so many of them, at most 20 s.
+# until_controls COUNT: waits for so many of them.
 until_controls() {
-    tries=0
+    patience
     while count=$(controls | wc -l) && [ "$count" -ne "$1" ]; do
-        tries=$((tries + 1))
-        if [ "$tries" -gt 200 ]; then
+        patient || {
             fail "$count control daemons and servers, not $1: $(controls | xargs -r ps -o pid,args -p)"
             return 1
-        fi
-        sleep 0.1
+        }
     done
 }
 
@@ -44,15 +42,13 @@ client_table() {
     esac
 }
 
-# until_clients COUNT: waits for so many of them, at most 10 s.
+# until_clients COUNT: waits for so many of them.
 until_clients() {
-    tries=0
+    patience
     while count=$(client_table | sed 1d | wc -l) && [ "$count" -ne "$1" ]; do
-        tries=$((tries + 1))
-        if [ "$tries" -gt 100 ]; then
+        patient || {
             fail "$count clients of $gpu, not $1: $(client_table)"
             return 1
-        fi
-        sleep 0.1
+        }
     done
 }

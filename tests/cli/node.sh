@@ -30,14 +30,12 @@ start_daemon() {
     "$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" --set mps_pipe_directory="$T/mps" --set grace=500ms \
         --set nvml_library="$PREFIX/lib/carma/vnode/libnvidia-ml.so.1" "$@" 2>>"$T/daemon.log" &
     daemon=$!
-    tries=0
+    patience
     until "$CARMA" gpus --json 2>/dev/null | grep -q '"observed_ns": [0-9]'; do
-        tries=$((tries + 1))
-        if [ "$tries" -gt 300 ] || ! kill -0 "$daemon" 2>/dev/null; then
+        kill -0 "$daemon" 2>/dev/null && patient || {
             fail "carmad does not answer: $(cat "$T/daemon.log")"
             finish_node
-        fi
-        sleep 0.05
+        }
     done
 }
 
@@ -63,16 +61,25 @@ expect_field() {
     [ "$value" = "$3" ] || fail "job $1: $2 is '$value', not '$3'"
 }
 
-# until_field ID NAME VALUE: waits for it, at most 20 s.
+# until_field ID NAME VALUE: waits for it.
 until_field() {
-    tries=0
+    patience
     while value=$(field "$1" "$2") && [ "$value" != "$3" ]; do
-        tries=$((tries + 1))
-        if [ "$tries" -gt 200 ]; then
+        patient || {
             fail "job $1: $2 stays '$value', never '$3'"
             return 1
-        fi
-        sleep 0.1
+        }
+    done
+}
+
+# until_crashed ID: waits for its first crash; by then it may have begun again and crashed more often.
+until_crashed() {
+    patience
+    while value=$(field "$1" crashes) && [ "$value" -eq 0 ]; do
+        patient || {
+            fail "job $1 does not crash"
+            return 1
+        }
     done
 }
 

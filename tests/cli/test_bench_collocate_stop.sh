@@ -20,11 +20,9 @@ rm -rf "${TMPDIR:?}"/*
 "$CARMA" bench collocate --degrees 2 --mode mps --mps-control "$T/mps-control" -- "$TRAIN" --memory 1G --seconds 2000 \
     >"$T/out" 2>"$T/err" &
 bench=$!
-tries=0
+patience
 until [ "$("$PREFIX/bin/carma-vnode" show | grep -c '(MPS)')" -eq 2 ]; do
-    tries=$((tries + 1))
-    [ "$tries" -gt 600 ] && fail "two jobs under MPS never came: $(cat "$T/err")" && break
-    sleep 0.05
+    patient || { fail "two jobs under MPS never came: $(cat "$T/err")"; break; }
 done
 kill -TERM "$bench"
 wait "$bench"

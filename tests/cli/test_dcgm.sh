@@ -9,19 +9,17 @@ FAKE_DCGM_LIBRARY=$(realpath "$4") || exit 99
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
 
-# until_gpus CONDITION: a Python expression on `gpus`, the daemon's list. At most 20 s.
+# until_gpus CONDITION: a Python expression on `gpus`, the daemon's list; waits for it.
 until_gpus() {
-    tries=0
+    patience
     until "$CARMA" gpus --json >gpus.json && python3 -c 'import json, sys
 node = json.load(open("gpus.json"))
 gpus = node["gpus"]
 sys.exit(not eval(sys.argv[1]))' "$1"; do
-        tries=$((tries + 1))
-        if [ "$tries" -gt 200 ]; then
+        patient || {
             fail "never: $1: $(cat gpus.json)"
             return 1
-        fi
-        sleep 0.1
+        }
     done
 }
 

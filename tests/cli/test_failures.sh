@@ -40,16 +40,14 @@ for key in sys.argv[1].split("."):
 print(value)' "$1" 2>/dev/null
 }
 
-# until_gpu NAME VALUE: waits for it, at most 20 s.
+# until_gpu NAME VALUE: waits for it.
 until_gpu() {
-    tries=0
+    patience
     while value=$(gpu "$1"); [ "$value" != "$2" ]; do
-        tries=$((tries + 1))
-        if [ "$tries" -gt 200 ]; then
+        patient || {
             fail "GPU 0: $1 stays '$value', never '$2'"
             return 1
-        fi
-        sleep 0.1
+        }
     done
 }
 
@@ -78,12 +76,12 @@ expect_field "$job" launches 1
 ends failed -- sh -c 'sleep 0.5; echo "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED"; exit 1'
 says "$job" 'GiB were free'
 full_mib=$(($(gpu free_bytes) / 1048576 - 100))
-run submit --parsable -- "$TRAIN" --memory "${full_mib}M" --sm-activity 0.2 --seconds 3000
+run submit --parsable -- "$TRAIN" --memory "${full_mib}M" --sm-activity 0.2 --seconds 1000000
 full=$(cat "$T/out")
 until_gpu used_bytes $((full_mib * 1048576))
 run submit --parsable -- sh -c 'echo "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED"; sleep 1; exit 1'
 maybe=$(cat "$T/out")
-until_field "$maybe" crashes 1
+until_crashed "$maybe"
 expect_field "$maybe" exit_cause gpu_handle
 expect_field "$maybe" recovery True
 says "$maybe" '100 MiB were free'
@@ -100,7 +98,7 @@ grep -qF 'Beside it  process 4711 held 20.0 GiB' "$T/out" || fail "show: $(cat "
 ends completed -- "$TRAIN" --memory 1G --seconds 30
 expect_field "$job" failure None
 run submit --parsable -- "$TRAIN" --memory 1G --seconds 100 --fail false-oom
-until_field "$(cat "$T/out")" crashes 1
+until_crashed "$(cat "$T/out")"
 expect_field "$(cat "$T/out")" failure.requested_bytes $((512 * 1048576))
 run cancel "$(cat "$T/out")"
 

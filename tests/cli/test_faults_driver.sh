@@ -48,10 +48,9 @@ stop_daemon
 "$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" --set policy=round-robin --set share=streams \
     --set settle=1s --set decide_period=0s --set nvml_library="$PREFIX/lib/carma/vnode/libnvidia-ml.so.1" 2>>"$T/daemon.log" &
 daemon=$!
-tries=0
-until "$CARMA" queue >/dev/null 2>&1 || [ "$tries" -gt 100 ]; do
-    tries=$((tries + 1))
-    sleep 0.05
+patience
+until "$CARMA" queue >/dev/null 2>&1; do
+    patient || break
 done
 expect_field 3 state QUEUED
 expect_field 2 state RUNNING

@@ -24,7 +24,7 @@ start_daemon --set policy=round-robin --set share=streams --set memory_view=moni
 
 # A library that finds no memory for its handle beside another job: believed, since the GPU was full, and tried again with
 # room.
-train filler --memory 100G --seconds 600
+train filler --memory 100G --seconds 1000000
 filler=$job
 until_field "$filler" placements.0.observed_bytes $((100 << 30))
 train handle --memory 40600M --seconds 100 --fail library-handle
@@ -33,9 +33,10 @@ until_field "$handle" crashes 1
 expect_field "$handle" exit_cause gpu_handle
 expect_field "$handle" recovery True
 grep -q 'CUBLAS_STATUS_ALLOC_FAILED' "carma-$handle.out" || fail "$(cat "carma-$handle.out")"
-run wait "$filler" "$handle"
-expect_status 0
 expect_field "$filler" launches 1
+run cancel "$filler"
+run wait "$handle"
+expect_status 0
 expect_field "$handle" launches 2
 
 # Hardware that goes on failing: tried as often as the configuration says, and told from the job's own fault.
@@ -59,10 +60,9 @@ train idle --memory 5G --seconds 100 --fail idle
 idle=$job
 train stubborn --memory 5G --seconds 100000 --sm-activity 0 --fail ignore-term
 until_field "$job" placements.0.observed_bytes $((5 << 30))
-tries=0
-until grep -q "job $idle of .* holds 1 GPU and has not used it for" "$T/daemon.log" || [ "$tries" -gt 100 ]; do
-    tries=$((tries + 1))
-    sleep 0.1
+patience
+until grep -q "job $idle of .* holds 1 GPU and has not used it for" "$T/daemon.log"; do
+    patient || break
 done
 count=$(grep -c "job $idle of .* holds 1 GPU" "$T/daemon.log")
 [ "$count" -eq 1 ] || fail "an idle job is reported $count times"
@@ -74,12 +74,10 @@ expect_field "$job" state CANCELLED
 # One whose process goes and leaves another on the GPU: nothing of it stays.
 train leaves --memory 5G --seconds 100000 --fail double-fork --fail-at 60
 until_field "$job" state COMPLETED
-tries=0
-while "$VNODE" show | grep -q '  process ' && [ "$tries" -lt 100 ]; do
-    tries=$((tries + 1))
-    sleep 0.1
+patience
+while "$VNODE" show | grep -q '  process '; do
+    patient || { fail "job $job left a process: $("$VNODE" show)"; break; }
 done
-[ "$tries" -lt 100 ] || fail "job $job left a process: $("$VNODE" show)"
 
 # Host memory: killed as by the kernel; where there is a control group of the job's, its counter tells.
 train host --memory 5G --seconds 100 --fail host-oom

@@ -39,11 +39,9 @@ PYTHON
 # A job's energy is in the store as soon as it has ended; a daemon that is killed counts nothing twice and loses nothing.
 run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.6 --seconds 300
 until_field 2 state RUNNING
-tries=0
+patience
 until ledger first && grep -q . first; do
-    tries=$((tries + 1))
-    [ "$tries" -le 100 ] || break
-    sleep 0.1
+    patient || break
 done
 before=$(field 1 modelled_energy_mj)
 stop_daemon KILL
@@ -52,13 +50,11 @@ start_daemon
 expect_field 1 modelled_energy_mj "$before"
 run wait 2
 expect_status 0
-tries=0
+patience
 while :; do
     ledger second
     cmp -s first second || break
-    tries=$((tries + 1))
-    [ "$tries" -le 100 ] || break
-    sleep 0.1
+    patient || break
 done
 stop_daemon
 ledger second

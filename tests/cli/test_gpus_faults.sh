@@ -13,13 +13,11 @@ said() {
     grep -c -e "$1" "$T/daemon.log"
 }
 
-# until_said TEXT: waits for it, at most 20 s.
+# until_said TEXT: waits for it.
 until_said() {
-    tries=0
+    patience
     until grep -q -e "$1" "$T/daemon.log"; do
-        tries=$((tries + 1))
-        [ "$tries" -le 200 ] || { fail "never said: $1"; return 1; }
-        sleep 0.1
+        patient || { fail "never said: $1"; return 1; }
     done
 }
 
@@ -31,11 +29,9 @@ print(eval(sys.argv[2]))' "$1" "$2"
 }
 
 until_gpu() {
-    tries=0
+    patience
     until [ "$(gpu "$1" "$2")" = True ]; do
-        tries=$((tries + 1))
-        [ "$tries" -le 200 ] || { fail "GPU $1: never $2"; return 1; }
-        sleep 0.1
+        patient || { fail "GPU $1: never $2"; return 1; }
     done
 }
 

@@ -51,13 +51,10 @@ start_node a100x4-40g-nogpm 60
 FAKE_DCGM=vnode
 export FAKE_DCGM
 start_daemon --set dcgm_library="$DCGM"
-tries=0
+patience
 until "$CARMA" gpus --json | grep -q '"source": "dcgm"'; do
-    tries=$((tries + 1))
-    [ "$tries" -le 200 ] || break
-    sleep 0.1
+    patient || { fail "DCGM measures nothing: $("$CARMA" gpus)"; break; }
 done
-[ "$tries" -le 200 ] || fail "DCGM measures nothing: $("$CARMA" gpus)"
 run gpus
 grep -q '^~' "$T/out" && fail "what DCGM measures is called coarse"
 "$CARMA" gpus --watch=0.05 | head -n 2 >"$T/out"

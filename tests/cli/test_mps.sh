@@ -52,11 +52,9 @@ until_clients 2
 # A client's fault takes the other with it: both fail, the GPU is closed until the server serves again, then open.
 run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 6000 --fail illegal-access
 until_field 6 state FAILED
-tries=0
+patience
 until grep -q 'it serves again\|it was stopped' "$T/daemon.log"; do
-    tries=$((tries + 1))
-    [ "$tries" -le 200 ] || { fail "the domain does not serve again"; break; }
-    sleep 0.1
+    patient || { fail "the domain does not serve again"; break; }
 done
 grep -q "MPS on $gpu: .*FAULT" "$T/daemon.log" || fail "no word of the fault"
 [ "$(grep -c "MPS on $gpu: .*FAULT" "$T/daemon.log")" -eq 1 ] || fail "the fault was told more than once"

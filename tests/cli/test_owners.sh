@@ -18,16 +18,14 @@ for key in sys.argv[1].split("."):
 print(value)' "$1" 2>/dev/null
 }
 
-# until_gpu NAME VALUE: waits for it, at most 20 s.
+# until_gpu NAME VALUE: waits for it.
 until_gpu() {
-    tries=0
+    patience
     while value=$(gpu "$1"); [ "$value" != "$2" ]; do
-        tries=$((tries + 1))
-        if [ "$tries" -gt 200 ]; then
+        patient || {
             fail "GPU 0: $1 stays '$value', never '$2'"
             return 1
-        fi
-        sleep 0.1
+        }
     done
 }
 

@@ -3,8 +3,8 @@ tree, N of them at once (default: as many as there are processors), and demands 
 
 A fault that no test sees is a check that nobody would miss: the run fails then, as it does for a fault that cannot be
 planted (its old text is not there exactly once, or the changed tree does not compile) and for tests that fail without
-any fault. A test that does not end, within thrice the time that it takes without a fault or half a minute, has not told
-what is wrong: that counts only for a fault of which the list says `hangs: yes`. The tree is the files that git knows or
+any fault. A test that does not end, within thrice the time that it takes without a fault or a minute, has not told what
+is wrong: that counts only for a fault of which the list says `hangs: yes`. The tree is the files that git knows or
 would add."""
 
 import argparse
@@ -22,7 +22,8 @@ import tempfile
 import time
 
 KEYS = ["file", "old", "new", "tests"]
-LEAST_SECONDS = 30  # that a test is given, and
+PATIENCE_SECONDS = 20  # for which tests/cli/lib.sh waits in vain, and
+LEAST_SECONDS = 60  # that a test is given, and
 SLOWNESS = 3  # times what it takes without a fault
 MOST_SECONDS = 600  # without a fault
 SKIPPED = 77
@@ -123,7 +124,7 @@ class Build:
         """A test's exit status, or None where it has not ended after so many seconds."""
         test = self.tests[name]
         # A session of its own, and no pipe: a test that fails half-way may leave children that hold on to either.
-        process = subprocess.Popen(test["cmd"], cwd=test["workdir"] or self.dir, env={**os.environ, **test["env"]},
+        process = subprocess.Popen(test["cmd"], cwd=test["workdir"] or self.dir, env={**os.environ, "PATIENCE_S": str(PATIENCE_SECONDS), **test["env"]},
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                    start_new_session=True)
         try:
