@@ -10,16 +10,21 @@ set -- --set policy=magm --set memory_view=monitor --set share=mps
 start_daemon "$@"
 
 # A job that ends while no daemon is there, and one that goes on.
-run submit --parsable -- sh -c 'sleep 0.5; exit 7'
-run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.5 --seconds 2400
+run submit --parsable -- sh -c 'echo $$ >first; until [ -e killed ]; do sleep 0.05; done; exit 7'
+run submit --parsable -- sh -c '"$0" --memory 4G --sm-activity 0.5 --seconds 60; until [ -e seen ]; do sleep 0.05; done' "$TRAIN"
 until_field 1 state RUNNING
 until_field 2 state RUNNING
+patience
+until [ -s first ] || ! patient; do :; done
 stop_daemon KILL
-sleep 0.8
+touch killed
+patience
+while kill -0 "$(cat first)" 2>/dev/null && patient; do :; done
 start_daemon "$@"
-expect_field 1 state FAILED
+until_field 1 state FAILED
 expect_field 1 exit_status 7
 expect_field 2 state RUNNING
+touch seen
 run wait 2
 expect_status 0
 expect_field 2 launches 1

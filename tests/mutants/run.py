@@ -123,10 +123,10 @@ class Build:
     def status(self, name, seconds):
         """A test's exit status, or None where it has not ended after so many seconds."""
         test = self.tests[name]
+        env = {**os.environ, "PATIENCE_S": str(PATIENCE_SECONDS), **test["env"]}
         # A session of its own, and no pipe: a test that fails half-way may leave children that hold on to either.
-        process = subprocess.Popen(test["cmd"], cwd=test["workdir"] or self.dir, env={**os.environ, "PATIENCE_S": str(PATIENCE_SECONDS), **test["env"]},
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                   start_new_session=True)
+        process = subprocess.Popen(test["cmd"], cwd=test["workdir"] or self.dir, env=env, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         try:
             status = process.wait(seconds)
         except subprocess.TimeoutExpired:
