@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -50,6 +51,22 @@ static void report(int fd, const char *text)
     (void)ignored;
 }
 
+/* The same, with a descriptor for the shepherd to keep. */
+static void report_with(int fd, const char *text, int handed)
+{
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof handed)];
+    } control = {.head = {.cmsg_len = CMSG_LEN(sizeof handed), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+    struct iovec part = {.iov_base = (char *)(uintptr_t)text, .iov_len = strlen(text)};
+    const struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+
+    memcpy(CMSG_DATA(&control.head), &handed, sizeof handed);
+    if (sendmsg(fd, &message, MSG_NOSIGNAL) < 0)
+        report(fd, text); /* then its output is not looked at */
+}
+
 static void fail(int fd, const char *text) __attribute__((noreturn));
 static void fail(int fd, const char *text)
 {
@@ -89,6 +106,8 @@ static void open_output(const struct request *request, const char *pattern, cons
 {
     CLEANUP(free_ptr) char *path = launch_output_path(pattern, request->job);
     CLEANUP(free_ptr) char *line = NULL;
+    CLEANUP(free_ptr) char *own = NULL;
+    CLEANUP(close_fd) int name = -1;
     int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_CLOEXEC | (request->launch <= 1 ? O_TRUNC : 0);
     int fd = open(path, flags, 0666);
     struct stat st;
@@ -101,9 +120,10 @@ static void open_output(const struct request *request, const char *pattern, cons
     if (dup2(fd, to) < 0)
         fail(report_fd, strerror(errno));
     close_fd(&fd);
-    line = xasprintf("%s %ju %ju %jd\n", word, (uintmax_t)st.st_dev, (uintmax_t)st.st_ino,
-                     S_ISREG(st.st_mode) ? (intmax_t)st.st_size : 0);
-    report(report_fd, line);
+    line = xasprintf("%s %jd\n", word, S_ISREG(st.st_mode) ? (intmax_t)st.st_size : 0);
+    own = xasprintf("/proc/self/fd/%d", to);
+    name = open(own, O_PATH | O_CLOEXEC);
+    report_with(report_fd, line, name);
 }
 
 static void open_outputs(const struct request *request, int report_fd)

@@ -47,6 +47,7 @@ struct shepherd {
     int report_fd; /* -1: closed */
     char report[1024];
     size_t report_length;
+    int handed_fd; /* came with the line of the report that is being read; -1: none */
     bool exec_said;
     bool not_run; /* "failed" was said; the status has the message */
     struct tail_origin output;
@@ -176,7 +177,7 @@ static int fork_job(struct shepherd *s)
     struct proc_stat stat;
     int fds[2];
 
-    if (pipe2(fds, O_CLOEXEC) < 0)
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
         return -errno;
     s->process = fork();
     if (s->process == 0)
@@ -187,7 +188,6 @@ static int fork_job(struct shepherd *s)
         return -errno;
     }
     s->report_fd = fds[0];
-    fcntl(s->report_fd, F_SETFL, O_NONBLOCK);
     s->status.process = s->process;
     if (proc_read_stat(s->process, &stat) == 0) /* our child, not reaped: it is there */
         s->status.process_start_ticks = stat.start_ticks;
@@ -270,9 +270,11 @@ static void now_running(struct shepherd *s)
     write_status(s);
 }
 
-static void take_origin(const char *text, struct tail_origin *origin)
+static void take_origin(struct shepherd *s, const char *size, struct tail_origin *origin)
 {
-    origin->known = sscanf(text, "%ju %ju %jd", &origin->device, &origin->inode, &origin->size) == 3;
+    close_fd(&origin->fd);
+    *origin = (struct tail_origin){.fd = s->handed_fd, .size = strtoimax(size, NULL, 10)};
+    s->handed_fd = -1;
 }
 
 static void take_report(struct shepherd *s, const char *line)
@@ -283,16 +285,36 @@ static void take_report(struct shepherd *s, const char *line)
     } else if (strncmp(line, "failed ", 7) == 0) {
         launch_failed(s, line + 7);
     } else if (strncmp(line, "output ", 7) == 0) {
-        take_origin(line + 7, &s->output);
+        take_origin(s, line + 7, &s->output);
     } else if (strncmp(line, "error ", 6) == 0) {
-        take_origin(line + 6, &s->error);
+        take_origin(s, line + 6, &s->error);
     }
+}
+
+static ssize_t receive_report(struct shepherd *s)
+{
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof s->handed_fd)];
+    } control;
+    struct iovec part = {.iov_base = s->report + s->report_length,
+                         .iov_len = sizeof s->report - 1 - s->report_length};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    ssize_t count = recvmsg(s->report_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *head = count > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+
+    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) {
+        close_fd(&s->handed_fd);
+        memcpy(&s->handed_fd, CMSG_DATA(head), sizeof s->handed_fd);
+    }
+    return count;
 }
 
 static void read_report(struct shepherd *s)
 {
     while (s->report_fd >= 0) {
-        ssize_t count = read(s->report_fd, s->report + s->report_length, sizeof s->report - 1 - s->report_length);
+        ssize_t count = receive_report(s);
         char *line = s->report, *newline;
 
         if (count < 0 && (errno == EAGAIN || errno == EINTR))
@@ -488,7 +510,12 @@ static int shepherd_run(struct shepherd *s, struct error *err)
 
 int main(int argc, char **argv)
 {
-    static struct shepherd shepherd = {.report_fd = -1, .kill_pause_ms = KILL_PAUSE_MS, .oom_kills = -1};
+    static struct shepherd shepherd = {.report_fd = -1,
+                                       .handed_fd = -1,
+                                       .output = {.fd = -1},
+                                       .error = {.fd = -1},
+                                       .kill_pause_ms = KILL_PAUSE_MS,
+                                       .oom_kills = -1};
     struct error err;
     int code;
 

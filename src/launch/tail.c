@@ -14,12 +14,11 @@
 #define TAIL_BYTES    65536
 #define TAIL_LIMIT_MS 10000
 
-/* What this launch wrote at the end of the file; the whole file where it was replaced or cut meanwhile. */
-static void classify_file(const struct request *request, const char *pattern, const struct tail_origin *origin,
-                          struct classify_verdict *verdict)
+/* What this launch wrote at the end of the file; the whole file where it was cut meanwhile. */
+static void classify_file(const struct tail_origin *origin, struct classify_verdict *verdict)
 {
-    CLEANUP(free_ptr) char *path = launch_output_path(pattern, request->job);
-    CLEANUP(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    CLEANUP(free_ptr) char *path = xasprintf("/proc/self/fd/%d", origin->fd);
+    CLEANUP(close_fd) int fd = origin->fd >= 0 ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
     CLEANUP(free_ptr) char *text = xmalloc(TAIL_BYTES);
     intmax_t from = 0;
     size_t skip = 0;
@@ -28,7 +27,7 @@ static void classify_file(const struct request *request, const char *pattern, co
 
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return;
-    if (st.st_dev == origin->device && st.st_ino == origin->inode && origin->size <= st.st_size)
+    if (origin->size <= st.st_size)
         from = origin->size;
     if (st.st_size - from > TAIL_BYTES) {
         from = st.st_size - TAIL_BYTES;
@@ -53,10 +52,9 @@ static void classify_child(const struct request *request, const struct tail_orig
     classify_init(&other);
     if (child_become_user(request, NULL) < 0)
         return;
-    if (request->error && error->known)
-        classify_file(request, request->error, error, &verdict);
-    if ((verdict.kind == OUTPUT_NOTHING || verdict.kind == OUTPUT_GPU_HANDLE_MAYBE) && output->known)
-        classify_file(request, request->output, output, &other);
+    classify_file(error, &verdict);
+    if (verdict.kind == OUTPUT_NOTHING || verdict.kind == OUTPUT_GPU_HANDLE_MAYBE)
+        classify_file(output, &other);
     if (other.kind != OUTPUT_NOTHING)
         verdict = other;
     if (write(fd, &verdict, sizeof verdict) != sizeof verdict)

@@ -5,11 +5,9 @@
 #include "launch/classify.h"
 #include "launch/request.h"
 
-/* An output file as the job's child opened it. */
+/* An output file as the job's child opened it; whatever it is called by now. */
 struct tail_origin {
-    bool known;
-    uintmax_t device;
-    uintmax_t inode;
+    int fd;        /* owned; names the file and gives no access to it (O_PATH); -1: not known */
     intmax_t size; /* before this launch wrote */
 };
 

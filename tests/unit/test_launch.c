@@ -134,6 +134,38 @@ static void test_flood(void **state)
     assert_int_equal(f->status.cause, EXIT_FAILED);
 }
 
+/* What a rotation of logs does, and who tidies up, while the job runs. */
+static void test_output_that_moves(void **state)
+{
+    struct fixture *f = *state;
+
+    run(f, "mv err err.1; echo 'CUDA error: out of memory' >&2; echo 'nothing' >err; exit 1", LAUNCH_ENDED);
+    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
+    run(f, "rm err; echo 'CUDA error: out of memory' >&2; exit 1", LAUNCH_ENDED);
+    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
+    run(f, "echo 'all is well, and that was long'; : >out; echo 'CUDA error: out of memory'; exit 1", LAUNCH_ENDED);
+    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
+    /* a file that somebody puts in its place is not its output */
+    run(f, "mv err err.2; echo 'CUDA error: out of memory' >err; : >out; exit 1", LAUNCH_ENDED);
+    assert_int_equal(f->status.cause, EXIT_FAILED);
+    run(f, "mv out out.1; mkfifo out; ln -s /dev/zero err.3; mv err.3 err; exit 1", LAUNCH_ENDED);
+    assert_int_equal(f->status.cause, EXIT_FAILED);
+}
+
+/* Ten GiB that are read nowhere, and a disk that takes nothing. */
+static void test_output_without_bounds(void **state)
+{
+    struct fixture *f = *state;
+
+    run(f, "truncate -s 10G err; echo >&2; echo 'CUDA error: out of memory' >&2; exit 1", LAUNCH_ENDED);
+    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
+    f->spec.output = mutable("/dev/full");
+    f->spec.error = NULL;
+    run(f, "echo lost || exit 5", LAUNCH_ENDED);
+    assert_int_equal(f->status.exit_status, 5);
+    assert_int_equal(f->status.cause, EXIT_FAILED);
+}
+
 static void test_shared_output(void **state)
 {
     struct fixture *f = *state;
@@ -334,7 +366,7 @@ static void test_small(void **state)
     while ((entry = readdir(fds)))
         count += entry->d_name[0] != '.';
     closedir(fds);
-    assert_int_equal(count, 4); /* 0, 1, 2 and its signals */
+    assert_int_equal(count, 6); /* 0, 1, 2, its signals, and the names of the job's output and error file */
     snprintf(path, sizeof path, "/proc/%d/status", (int)f->shepherd);
     size = strstr(contents(path), "VmRSS:");
     assert_non_null(size);
@@ -444,7 +476,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LAUNCH_TEST(test_success), LAUNCH_TEST(test_exit_status), LAUNCH_TEST(test_signal),
         LAUNCH_TEST(test_out_of_memory), LAUNCH_TEST(test_other_failures),
-        LAUNCH_TEST(test_killed_for_host_memory), LAUNCH_TEST(test_flood), LAUNCH_TEST(test_shared_output),
+        LAUNCH_TEST(test_killed_for_host_memory), LAUNCH_TEST(test_flood), LAUNCH_TEST(test_output_that_moves), LAUNCH_TEST(test_output_without_bounds),
+        LAUNCH_TEST(test_shared_output),
         LAUNCH_TEST(test_first_truncates), LAUNCH_TEST(test_environment), LAUNCH_TEST(test_no_mps),
         LAUNCH_TEST(test_clean_process), LAUNCH_TEST(test_job_number_in_paths),
         LAUNCH_TEST(test_failures_before_the_command), LAUNCH_TEST(test_poke),

@@ -42,6 +42,24 @@ static void test_fork_chain(void **state)
     assert_int_equal(f->status.cause, EXIT_COMPLETED);
 }
 
+/* Many of them, where no control group ends them all at once. */
+static void test_runaway_forks(void **state)
+{
+    struct fixture *f = *state;
+
+    f->request.grace_ns = 50 * NS_PER_MS;
+    setenv("CARMA_CGROUP_ROOT", "/nonexistent", 1);
+    command(f, "echo 'trap \"\" TERM; sh hop & exit' >hop; i=0;"
+               "while [ $i -lt 20 ]; do sh hop; i=$((i + 1)); done; echo ready; sleep 100");
+    start(f);
+    await_line(f->output);
+    unsetenv("CARMA_CGROUP_ROOT");
+    await_phase(f, LAUNCH_RUNNING);
+    assert_string_equal(f->status.cgroup, "");
+    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
+    await_end(f, LAUNCH_ENDED);
+}
+
 static void test_stop(void **state)
 {
     struct fixture *f = *state;
@@ -306,7 +324,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         LAUNCH_TEST(test_double_fork), LAUNCH_TEST(test_descendant_ignores_sigterm), LAUNCH_TEST(test_fork_chain),
-        LAUNCH_TEST(test_stop), LAUNCH_TEST(test_stop_politely),
+        LAUNCH_TEST(test_runaway_forks), LAUNCH_TEST(test_stop), LAUNCH_TEST(test_stop_politely),
         LAUNCH_TEST(test_stop_the_deaf),
         LAUNCH_TEST(test_stop_the_stopped), LAUNCH_TEST(test_stop_at_once), LAUNCH_TEST(test_stop_before_the_command),
         LAUNCH_TEST(test_last_status_is_retried), LAUNCH_TEST(test_daemon_dies), LAUNCH_TEST(test_settle),

@@ -71,12 +71,12 @@ static void test_signal_before(void **state)
     f->request.signal = SIGUSR1;
     /* the sleepers do not catch it, and are there after it */
     run(f, "sleep 100 & child=$!; trap 'kill -0 $child && echo saved; exit 0' USR1;"
-           "for i in $(seq 200); do sleep 0.02; done; exit 1", LAUNCH_ENDED);
+           "for i in $(seq 100); do sleep 0.02; done; exit 1", LAUNCH_ENDED);
     assert_string_equal(contents(f->output), "saved\n");
     assert_string_equal(contents(f->error), "");
     assert_int_equal(f->status.cause, EXIT_COMPLETED);
     f->request.signal_before_ns = 1200 * NS_PER_SEC; /* longer than it may run: at once */
-    run(f, "trap 'echo again; exit 0' USR1; for i in $(seq 200); do sleep 0.02; done; exit 1", LAUNCH_ENDED);
+    run(f, "trap 'echo again; exit 0' USR1; for i in $(seq 100); do sleep 0.02; done; exit 1", LAUNCH_ENDED);
     assert_string_equal(contents(f->output), "saved\nagain\n");
 }
 
@@ -85,7 +85,7 @@ static void test_signal_reaches_all_who_heed(void **state)
 {
     static const char waits[] = "exec python3 -c 'import signal, time\n"
                                 "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])\n"
-                                "for i in range(500):\n"
+                                "for i in range(250):\n"
                                 "    time.sleep(0.01)\n"
                                 "    if signal.sigpending(): break\n"
                                 "print(signal.sigpending().pop().name)'";
@@ -96,8 +96,8 @@ static void test_signal_reaches_all_who_heed(void **state)
     f->request.signal = SIGUSR2;
     run(f, waits, LAUNCH_ENDED);
     assert_string_equal(contents(f->output), "SIGUSR2\n");
-    run(f, "setsid sh -c 'trap \"echo far\" USR2; for i in $(seq 200); do sleep 0.02; done' & "
-           "for i in $(seq 300); do [ ! -s out ] || ! grep -q far out || exit 0; sleep 0.02; done; exit 1", LAUNCH_ENDED);
+    run(f, "setsid sh -c 'trap \"echo far\" USR2; for i in $(seq 150); do sleep 0.02; done' & "
+           "for i in $(seq 150); do [ ! -s out ] || ! grep -q far out || exit 0; sleep 0.02; done; exit 1", LAUNCH_ENDED);
     assert_string_equal(contents(f->output), "SIGUSR2\nfar\n");
     assert_int_equal(f->status.cause, EXIT_COMPLETED);
 }
