@@ -123,6 +123,12 @@ static int64_t weight_of(const struct energy_account *account, bool by_activity)
     return by_activity ? account->active : account->present;
 }
 
+/* mj * part / whole, rounded down; whatever mj is: the counter may have risen for months while no daemon was there. */
+static int64_t part_of(int64_t mj, int64_t part, int64_t whole)
+{
+    return mj / whole * part + mj % whole * part / whole;
+}
+
 /* Each gets the difference of two rounded partial sums, so that the parts sum up to the whole. */
 static void share_out(struct energy_meter *meter, int64_t mj, bool by_activity)
 {
@@ -144,7 +150,7 @@ static void share_out(struct energy_meter *meter, int64_t mj, bool by_activity)
     for (size_t i = 0; i < meter->count; i++) {
         int64_t part;
         passed += weight_of(&meter->accounts[i], by_activity);
-        part = passed == whole ? mj : mj * (passed >> shift) / (whole >> shift);
+        part = passed == whole ? mj : part_of(mj, passed >> shift, whole >> shift);
         meter->accounts[i].mj += part - given;
         given = part;
     }

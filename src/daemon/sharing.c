@@ -173,18 +173,6 @@ static void on_phase(void *user, struct mps_domain *mps, enum mps_phase phase, c
     }
 }
 
-void sharing_reconcile(struct sharing *sharing)
-{
-    const struct core *core = sharing->daemon->core;
-    struct record input = {.type = RECORD_SHARE_FAULT, .at_ns = nodetime_now_ns()};
-
-    for (uint32_t i = 0; i < core_gpu_count(core); i++) {
-        input.share_fault = (struct record_share_fault){.gpu = i};
-        if (core_gpu(core, i)->share_faulted)
-            engine_input(sharing->daemon->engine, &input, NULL);
-    }
-}
-
 /* ---- Domains ---- */
 
 static int open_domain(struct sharing *sharing, const char *directory, const char *gpus, struct domain **result,
@@ -278,6 +266,20 @@ static void find_left_domains(struct sharing *sharing)
     }
     if (directory)
         closedir(directory);
+}
+
+void sharing_reconcile(struct sharing *sharing)
+{
+    const struct core *core = sharing->daemon->core;
+    struct record input = {.type = RECORD_SHARE_FAULT, .at_ns = nodetime_now_ns()};
+
+    for (uint32_t i = 0; i < core_gpu_count(core); i++) {
+        input.share_fault = (struct record_share_fault){.gpu = i};
+        if (core_gpu(core, i)->share_faulted)
+            engine_input(sharing->daemon->engine, &input, NULL);
+    }
+    if (!sharing->daemon->config.mps_pipe_directory)
+        find_left_domains(sharing);
 }
 
 /* ---- Jobs come and go ---- */
@@ -558,8 +560,6 @@ struct sharing *sharing_new(struct daemon *daemon)
     uv_timer_init(daemon->loop, sharing->check);
     sharing->check->data = sharing;
     uv_timer_start(sharing->check, on_check, CHECK_MS, CHECK_MS);
-    if (!daemon->config.mps_pipe_directory)
-        find_left_domains(sharing);
     return sharing;
 }
 

@@ -18,7 +18,8 @@ struct sharing *sharing_new(struct daemon *daemon); /* finds the domains that an
 void sharing_free(struct sharing *sharing); /* domains with running jobs go on, all others are stopped */
 
 /* After the stored records were applied: a fault that was noted there is none any more, unless it is seen again. Inputs
- * of the engine's current turn. */
+ * of the engine's current turn. Takes up the domains that an earlier daemon left, which nobody may before it is sure that he
+ * is the one daemon: those without a job are stopped. */
 void sharing_reconcile(struct sharing *sharing);
 
 /* Whether the job, placed as its view says, is to run under MPS. */

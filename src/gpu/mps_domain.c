@@ -61,7 +61,8 @@ struct mps_domain {
 
     /* What is known of the daemon and its server. */
     bool running;
-    pid_t pid; /* as last known; 0: not */
+    pid_t pid;       /* as last known; 0: not */
+    pid_t freed_pid; /* which it was when the domain was freed */
     enum mps_language language, probing;
     bool listed;  /* `server` is what the daemon has */
     pid_t server; /* 0: none */
@@ -545,7 +546,7 @@ static bool stop_daemon(struct mps_domain *domain)
 {
     pid_t pid = daemon_pid(domain);
 
-    if (!pid) {
+    if (!pid || (domain->freed_pid && pid != domain->freed_pid)) { /* another's: the directory was taken up again */
         forget_daemon(domain);
         return false;
     }
@@ -774,6 +775,7 @@ void mps_domain_free(struct mps_domain *domain)
         if (domain->members[i].ready)
             remove_member(domain, i);
     domain->freed = true;
+    domain->freed_pid = domain->pid;
     if (domain->call && domain->member_count) { /* it need not be waited for */
         mps_call_forget(domain->call);
         domain->call = NULL;

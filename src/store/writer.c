@@ -36,10 +36,11 @@ static int forget(struct store *store, int64_t before_ns, struct error *err)
     CLEANUP(free_ptr) char *sql = xasprintf(
         "INSERT OR REPLACE INTO meta SELECT 'last_job', max(job) FROM spec WHERE true HAVING max(job) NOT NULL;"
         "DELETE FROM spec WHERE job IN (SELECT job FROM job WHERE ended_ns >= 0 AND ended_ns < %" PRId64 ");"
+        "DELETE FROM energy WHERE job IN (SELECT job FROM job WHERE ended_ns >= 0 AND ended_ns < %" PRId64 ");"
         "DELETE FROM job WHERE ended_ns >= 0 AND ended_ns < %" PRId64 ";"
         "DELETE FROM record WHERE seq <= (SELECT max(seq) FROM snapshot WHERE at_ns < %" PRId64 ");"
         "DELETE FROM snapshot WHERE seq < (SELECT max(seq) FROM snapshot WHERE at_ns < %" PRId64 ");",
-        before_ns, before_ns, before_ns, before_ns);
+        before_ns, before_ns, before_ns, before_ns, before_ns);
 
     return execute(store, sql, err);
 }

@@ -49,6 +49,12 @@ start
 until_clients 2
 [ "$(cat "$DOMAINS/$gpu/pipe/nvidia-cuda-mps-control.pid")" = "$before" ] || fail "the domain was not adopted"
 
+# A daemon that cannot start, as another listens there, leaves the other's domains alone.
+timeout 20 "$PREFIX/bin/carmad" --state "$T/second" --socket "$CARMA_SOCKET" --set mps_control="$CONTROL" 2>second.err
+[ $? = 1 ] || fail "a second daemon on one socket: $(cat second.err)"
+[ "$(cat "$DOMAINS/$gpu/pipe/nvidia-cuda-mps-control.pid")" = "$before" ] || fail "a daemon that failed stopped the domain"
+until_clients 2
+
 # A client's fault takes the other with it: both fail, the GPU is closed until the server serves again, then open.
 run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 6000 --fail illegal-access
 until_field 6 state FAILED

@@ -177,6 +177,22 @@ static void restored(void **state)
     energy_meter_release(&meter);
 }
 
+/* Two parties, a daemon that was away for four months, and a GPU that drew a kilowatt all the while. */
+static void long_absence(void **state)
+{
+    const int64_t days = 120, mj = days * 86400 * 1000000;
+    struct energy_resident both[] = {resident(4, 2, 500), resident(5, 2, 500)};
+    struct energy_meter meter;
+
+    energy_meter_init(&meter);
+    energy_meter_restore(&meter, second(0), 0, 40000);
+    energy_meter_set_residents(&meter, second(0), both, 2);
+    assert_int_equal(energy_meter_read(&meter, second(days * 86400), mj, 90000), mj);
+    assert_int_equal(of(&meter, 4), mj / 2);
+    assert_int_equal(of(&meter, 5), mj / 2);
+    energy_meter_release(&meter);
+}
+
 /* ---- Whatever comes ---- */
 
 #define PARTIES 6
@@ -374,6 +390,7 @@ int main(void)
         cmocka_unit_test(counters_that_misbehave),
         cmocka_unit_test(power_integrated),
         cmocka_unit_test(restored),
+        cmocka_unit_test(long_absence),
         cmocka_unit_test(sums_are_exact),
         cmocka_unit_test(near_the_virtual_nodes_truth),
     };

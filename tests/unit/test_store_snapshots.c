@@ -169,11 +169,31 @@ static void test_a_damaged_one_is_passed_over(void **state)
     assert_loads(0, "spec 2,@1,@2,@3,@4,@5,");
 }
 
+static int add_energy(const char *gpu, uint64_t party, int64_t mj, void *user)
+{
+    *(int64_t *)user += mj;
+    return 0;
+}
+
+/* A forgotten job's energy goes with it; nobody's and foreign processes' stays. */
+static void assert_energy_mj(int64_t expected)
+{
+    struct store *store = open_store();
+    int64_t sum = 0;
+    struct error err;
+
+    assert_int_equal(store_load_energy(store, NULL, add_energy, &sum, &err), 0);
+    assert_int_equal(sum, expected);
+    store_close(store);
+}
+
 static void test_what_is_old_is_forgotten(void **state)
 {
     struct store *store;
 
     fill();
+    run_sql("INSERT INTO energy VALUES ('GPU-1', 0, 1), ('GPU-1', -1, 10), ('GPU-1', 1, 100), ('GPU-1', 2, 1000)");
+    assert_energy_mj(1111);
     store = open_store();
     commit_forget(store, 25); /* between the two snapshots */
     store_close(store);
@@ -184,6 +204,7 @@ static void test_what_is_old_is_forgotten(void **state)
     store_close(store);
     assert_reads("=40,@5,");
     assert_loads(9, "spec 2,=40,@5,");
+    assert_energy_mj(1011);
 }
 
 /* Numbers go on where everything was forgotten. */
