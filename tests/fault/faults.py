@@ -175,7 +175,7 @@ def store(scene, count):
 
 
 def busy(scene, count):
-    """Somebody else holds the database for longer than the daemon waits for it."""
+    """Somebody else holds the database for longer than the daemon waits for it (store.md)."""
     for _ in range(count):
         other = sqlite3.connect(scene.node.state / "store.db", isolation_level=None, timeout=10)
         other.execute("BEGIN IMMEDIATE")

@@ -20,8 +20,15 @@ LOSES_JOBS = {"shepherd", "reboot", "processes", "files", "memory", "mps"}
 KINDS = ["daemon", "points", "shepherd", "monitor", "reboot", "store", "busy", "processes", "files", "memory", "mps", "clock"]
 SETTINGS = ["policy=magm", "memory_view=monitor"]
 MPS = ["share=mps", "mps_control={prefix}/lib/carma/vnode/nvidia-cuda-mps-control"]
+COST = {"points": len(faults.DAEMON_POINTS) * 2, "busy": 10}  # of one turn, in faults that take as long
 FINISH_SECONDS = 90
 MOST_LINES = 20
+
+
+def times(kind, options):
+    if kind == "daemon":
+        return options.kills
+    return max(1, options.faults // COST.get(kind, 1))
 
 
 def play(kind, options):
@@ -38,7 +45,7 @@ def play(kind, options):
         if not node.await_ready():
             return 0, 0, 0, [f"carmad does not start: {node.log.read_text(encoding='utf-8')}"]
         clients.start()
-        injected = getattr(faults, kind)(scene, options.kills if kind == "daemon" else options.faults)
+        injected = getattr(faults, kind)(scene, times(kind, options))
         clients.stop()
         if not node.alive():
             node.start()
@@ -70,7 +77,7 @@ def main(arguments):
     parser.add_argument("--source", type=pathlib.Path, required=True)
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--kills", type=int, default=25, help="of carmad, at random times")
-    parser.add_argument("--faults", type=int, default=10, help="of every other kind; rounds of the points")
+    parser.add_argument("--faults", type=int, default=10, help="of every other kind, or about so many")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", action="store_true", help="leave the node's directory, to look at")
     parser.add_argument("kind", nargs="*", metavar="KIND", help=" ".join(KINDS))
