@@ -34,7 +34,7 @@ SHEPHERD_POINTS = [
 ]
 AT_START = {"fork", "link"}  # of carmad
 LATE_MS = 400  # longer than the daemon takes to start
-POINT_SECONDS = 3  # to wait for one to be passed
+POINT_SECONDS = 10  # to wait for one to be passed
 
 NEW_PROCESS_CALLS = [("carmad", "posix_spawn"), ("carma-shepherd", "fork"), ("carmad", "fork")]
 

@@ -61,6 +61,7 @@ class Clients:
             seconds = self.random.randrange(30, 600)
             row = next(self.rows)
             endless = kind >= 0.95
+            requeue = ["--requeue"] if self.random.random() < 0.5 else []
             stray = ["--stray"] if self.random.random() < 0.3 else []
             train = self.trains and kind < 0.5
             job = Submission(name, -1 if train else status, endless)
@@ -74,7 +75,7 @@ class Clients:
         else:
             command = [*witness, ms, *stray]
         memory = [] if train else ["--gpu-memory", "1G"]
-        return job, ["--job-name", name, "--output", self.node.top / f"{name}.out", *memory, "--", *command]
+        return job, ["--job-name", name, "--output", self.node.top / f"{name}.out", *memory, *requeue, "--", *command]
 
     def submit(self):
         job, arguments = self.next_job()
