@@ -84,9 +84,11 @@ static bool holds_alone(const struct job *job)
     return job->wants.exclusive || job->share == SHARE_EXCLUSIVE;
 }
 
-bool gpu_settling(const struct gpu *gpu, int64_t now_ns)
+bool gpu_settling(const struct core *core, const struct gpu *gpu, int64_t now_ns)
 {
-    return gpu->settling_job != 0 && now_ns < gpu->closed_until_ns;
+    int64_t left_ns = gpu->closed_until_ns - now_ns;
+
+    return gpu->settling_job != 0 && left_ns > 0 && left_ns <= GPU_SETTLE_LIMIT * core->config.settle_ns;
 }
 
 void gpu_opens(struct core *core, struct gpu *gpu)

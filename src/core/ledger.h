@@ -65,8 +65,9 @@ bool gpu_idle(const struct gpu *gpu);
 /* The job that holds it alone, since it is exclusive or the GPU is configured so; or NULL. */
 const struct job *gpu_exclusive_resident(const struct gpu *gpu);
 
-/* A new job's memory is still to be seen or to settle at now_ns. */
-bool gpu_settling(const struct gpu *gpu, int64_t now_ns);
+/* A new job's memory is still to be seen or to settle at now_ns. Not for longer than that can take: the clock may have been
+ * set back since. */
+bool gpu_settling(const struct core *core, const struct gpu *gpu, int64_t now_ns);
 
 void gpu_add_resident(struct gpu *gpu, struct job *job, int64_t at_ns);
 void gpu_remove_resident(struct core *core, struct gpu *gpu, struct job *job, int64_t at_ns);

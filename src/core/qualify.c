@@ -135,7 +135,7 @@ uint32_t gpu_verdict(const struct core *core, const struct job *job, const struc
         return sharing;
     if (gpu->resident_count >= core->config.max_jobs_per_gpu)
         return REASON_FULL;
-    if (gpu_settling(gpu, now_ns))
+    if (gpu_settling(core, gpu, now_ns))
         return REASON_SETTLING;
     if (gpu_free_bytes(core, gpu) < job_needed_bytes(core, job))
         return REASON_MEMORY;

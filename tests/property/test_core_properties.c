@@ -337,7 +337,7 @@ static void check_reserved_head_starts(const struct world *world)
         return;
     for (uint32_t i = 0; i < reservation->count; i++) {
         const struct gpu *gpu = core_gpu(core, reservation->gpus[i]);
-        if (!keeps_its_word(gpu) || gpu->share_faulted || gpu->server || gpu_settling(gpu, world->now_ns) || gpu->total_bytes < head->claim_bytes)
+        if (!keeps_its_word(gpu) || gpu->share_faulted || gpu->server || gpu_settling(core, gpu, world->now_ns) || gpu->total_bytes < head->claim_bytes)
             return;
         for (uint32_t k = 0; k < gpu->resident_count; k++)
             if (gpu->residents[k]->placed_ns <= reservation->at_ns || gpu->residents[k]->wants.exclusive)

@@ -196,6 +196,26 @@ static void test_monitor_closes_a_gpu_until_memory_settles(void **state)
     assert_string_equal(placed_on(f, second), "0");
 }
 
+static void test_a_clock_set_back_settles_nothing_for_hours(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t second;
+
+    configure(f, "magm", MEMORY_MONITOR);
+    for (uint32_t g = 1; g < GPUS; g++) {
+        struct record lost = {.type = RECORD_GPU_LOST};
+        lost.gpu.gpu = g;
+        apply(f, lost);
+    }
+    submit(f, 1, -1);
+    second = submit(f, 1, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, second), "");
+    f->now_ns -= SECONDS(3600);
+    decide(f);
+    assert_string_equal(placed_on(f, second), "0");
+}
+
 static void test_memory_never_seen_closes_a_gpu_not_for_ever(void **state)
 {
     struct fixture *f = *state;
@@ -597,6 +617,7 @@ int main(void)
         CASE(test_unmeasured_activity_is_not_shared),
         CASE(test_claim_and_margin_in_the_monitor_view),
         CASE(test_monitor_closes_a_gpu_until_memory_settles),
+        CASE(test_a_clock_set_back_settles_nothing_for_hours),
         CASE(test_memory_never_seen_closes_a_gpu_not_for_ever),
         CASE(test_decision_period),
         CASE(test_reservations_do_not_race),
