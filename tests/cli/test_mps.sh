@@ -41,6 +41,11 @@ until_field 4 placements.0.observed_bytes $((4 << 30))
 run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 6000
 until_field 5 placements.0.observed_bytes $((4 << 30))
 expect_field 5 placements.0.index "$(field 4 placements.0.index)"
+# shellcheck disable=SC2016
+"$CARMA" gpus --json | python3 -c 'import json, sys
+gpu = json.load(sys.stdin)["gpus"][int(sys.argv[1])]
+assert gpu["free_bytes"] <= gpu["total_bytes"] - (8 << 30), gpu' "$(field 4 placements.0.index)" ||
+    fail "memory that two jobs hold is shown as free, while nothing waits"
 gpu=$(field 4 placements.0.uuid)
 until_clients 2
 before=$(cat "$DOMAINS/$gpu/pipe/nvidia-cuda-mps-control.pid")
