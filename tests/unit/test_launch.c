@@ -75,6 +75,7 @@ static void test_out_of_memory(void **state)
     /* caught, and gone on */
     run(f, "echo 'RuntimeError: CUDA error: out of memory'; exit 0", LAUNCH_ENDED);
     assert_int_equal(f->status.cause, EXIT_COMPLETED);
+    assert_string_equal(f->status.message, ""); /* nothing is told of it */
 }
 
 /* Its output and its error file: what tells more counts. */
