@@ -53,7 +53,7 @@ static struct run start(const char *words, const char *const args[])
 }
 
 /* A busy machine and sanitizers slow it down, a bug must not hang the test. */
-#define PATIENCE_MS 60000
+#define PATIENCE_MS 30000
 
 /* Whether it exits by itself; its status. */
 static int finish(struct run *run)
