@@ -36,9 +36,9 @@ until_controls 0 # no job uses one
 start
 run submit --parsable -G 3 --exclusive -- sleep 300 # so that the others have one GPU
 until_field 3 state RUNNING
-run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 6000
+run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 1000000
 until_field 4 placements.0.observed_bytes $((4 << 30))
-run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 6000
+run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 1000000
 until_field 5 placements.0.observed_bytes $((4 << 30))
 expect_field 5 placements.0.index "$(field 4 placements.0.index)"
 # shellcheck disable=SC2016
@@ -61,7 +61,7 @@ timeout 20 "$PREFIX/bin/carmad" --state "$T/second" --socket "$CARMA_SOCKET" --s
 until_clients 2
 
 # A client's fault takes the other with it: both fail, the GPU is closed until the server serves again, then open.
-run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 6000 --fail illegal-access
+run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 1000000 --fail illegal-access
 until_field 6 state FAILED
 patience
 until grep -q 'it serves again\|it was stopped' "$T/daemon.log"; do
@@ -78,7 +78,7 @@ run cancel 4 5
 run wait 4 5
 
 # The GPU takes jobs again. One that is cancelled leaves its server before it is killed.
-run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 6000
+run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 1000000
 until_field 7 state RUNNING
 expect_field 7 placements.0.uuid "$gpu"
 until_clients 1
