@@ -98,7 +98,7 @@ static bool state_is(const json_t *job, const char *state)
 
 bool view_job_ended(const json_t *job)
 {
-    static const char *const ended[] = {"COMPLETED", "FAILED", "GPU_OOM", "CANCELLED", "LOST", "REFUSED"};
+    static const char *const ended[] = {"COMPLETED", "FAILED", "GPU_OOM", "CANCELLED", "LOST", "REFUSED", "TIMEOUT"};
 
     for (size_t i = 0; i < array_size(ended); i++) {
         if (state_is(job, ended[i]))
@@ -116,6 +116,7 @@ enum term_style view_state_style(const json_t *job)
         {"RUNNING", STYLE_GREEN}, {"PLACED", STYLE_GREEN}, {"STOPPING", STYLE_YELLOW}, {"CRASHED", STYLE_YELLOW},
         {"QUEUED", STYLE_NONE},   {"HELD", STYLE_DIM},     {"COMPLETED", STYLE_DIM},   {"CANCELLED", STYLE_DIM},
         {"FAILED", STYLE_RED},    {"GPU_OOM", STYLE_RED},  {"LOST", STYLE_RED},        {"REFUSED", STYLE_RED},
+        {"TIMEOUT", STYLE_RED},
     };
 
     for (size_t i = 0; i < array_size(styles); i++) {

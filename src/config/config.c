@@ -83,6 +83,20 @@ static const struct key {
      "how a job that ran out of GPU memory is tried again"},
     {"max_recoveries", COUNT, offsetof(struct config, core.max_recoveries), 0, 1000, NULL,
      "out-of-memory crashes after which a job is given up; and, counted apart, faults that were not its own"},
+    {"max_requeues", COUNT, offsetof(struct config, core.max_requeues), 0, 1000000, NULL,
+     "time limits after which a job submitted with --requeue is started again"},
+    {"requeue_lost", SWITCH, offsetof(struct config, core.requeue_lost), 0, 0, NULL,
+     "start jobs again that were lost with their shepherd or the machine, as if submitted with --requeue"},
+    {"max_queued_per_user", COUNT, offsetof(struct config, core.per_user.max_queued), 0, 1000000, NULL,
+     "unfinished jobs that a user may have: further ones are refused (0: any)"},
+    {"max_running_per_user", COUNT, offsetof(struct config, core.per_user.max_running), 0, 100000, NULL,
+     "jobs of a user that may have GPUs at a time: further ones wait (0: any)"},
+    {"max_gpus_per_user", COUNT, offsetof(struct config, core.per_user.max_gpus), 0, 100000, NULL,
+     "GPUs that these may have, a shared one counted for each of them (0: any)"},
+    {"max_gpu_memory_per_user", SIZE, offsetof(struct config, core.per_user.max_memory_bytes), 0, 1024 * TIB, NULL,
+     "GPU memory that these may claim in all; a job that claims none counts with whole GPUs (0: any)"},
+    {"max_recoveries_per_user", COUNT, offsetof(struct config, core.per_user.max_recoveries), 0, 100000, NULL,
+     "jobs of a user that may go before the queue in an hour, after a crash (0: any)"},
     {"max_jobs_per_gpu", COUNT, offsetof(struct config, core.max_jobs_per_gpu), 1, 48, NULL,
      "most jobs that share a GPU"},
     {"backfill", COUNT, offsetof(struct config, core.backfill), 0, 100000, NULL,
@@ -174,6 +188,7 @@ void config_init_default(struct config *config)
         .socket = config_default_socket(),
     };
     core_config_default(&config->core);
+    config->core.per_user.max_recoveries = 20;
     set_policy(config, "default");
 }
 
@@ -326,9 +341,15 @@ static int find_choice(const char *const *choices, const char *value, int64_t *i
     return -EINVAL;
 }
 
+/* What is said of users stays: it is no part of a policy. */
 static void set_plain(struct config *config)
 {
+    struct core_config was = config->core;
+
     core_config_default(&config->core);
+    config->core.per_user = was.per_user;
+    config->core.max_requeues = was.max_requeues;
+    config->core.requeue_lost = was.requeue_lost;
     config->estimator = ESTIMATOR_DECLARED;
 }
 

@@ -18,6 +18,7 @@ void core_config_default(struct core_config *config)
         .settle_ns = 30 * NS_PER_SEC,
         .recovery = RECOVERY_EXCLUSIVE,
         .max_recoveries = 3,
+        .max_requeues = CORE_MAX_REQUEUES,
         .max_jobs_per_gpu = 16,
         .mps_max_clients = 48,
         .patience_ns = 3600 * NS_PER_SEC,

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #define CORE_POLICY_NAME_SIZE 32
+#define CORE_MAX_REQUEUES 100 /* by default: with a limit of a day, a quarter of a year */
 
 /* How free memory is counted. MONITOR (the thesis): what the last window showed. RESERVE: total - foreign - sum of
  * max(claim, observed) - margin, so that launches never race while a job still loads. */
@@ -19,6 +20,15 @@ enum window_statistic { STATISTIC_MEAN, STATISTIC_MEDIAN, STATISTIC_P95, STATIST
  * policy, with a claim of what it could have had plus 5 GiB. INFORMED: by the policy, with a claim of what it was seen to
  * hold plus what its message says it asked for. The last two end with an idle GPU too. */
 enum recovery_mode { RECOVERY_EXCLUSIVE, RECOVERY_STEP, RECOVERY_INFORMED };
+
+/* What one user may have at a time; 0: as much as there is. */
+struct core_limits {
+    uint32_t max_queued;      /* unfinished jobs; drivers refuse what would be more */
+    uint32_t max_running;     /* jobs that have GPUs */
+    uint32_t max_gpus;        /* that these have; one that is shared counts for each */
+    int64_t max_memory_bytes; /* of GPUs, that these claim in all */
+    uint32_t max_recoveries;  /* in an hour, of jobs that are put before the main queue; those beyond go back to their place */
+};
 
 struct core_config {
     char policy[CORE_POLICY_NAME_SIZE];
@@ -38,6 +48,9 @@ struct core_config {
                                  and after a recovering job alone on it under both) */
     uint32_t recovery;        /* enum recovery_mode */
     uint32_t max_recoveries;  /* out-of-memory crashes after which a job is given up; and, counted apart, faults not its own */
+    uint32_t max_requeues;    /* time limits that a job may reach which is requeued after them */
+    bool requeue_lost;        /* lost jobs are tried again as if all had asked for it */
+    struct core_limits per_user;
     uint32_t max_jobs_per_gpu;
     bool mps_multiuser;       /* an MPS server takes clients of several users */
     bool mps_one_server;      /* for all GPUs and users, as the thesis ran MPS: of simulations, no setting of carmad */

@@ -44,6 +44,7 @@ void core_free(struct core *core)
         HASH_DEL(core->histories, history);
         free(history);
     }
+    users_free(core);
     free(core->gpus);
     free(core);
 }
@@ -148,7 +149,7 @@ static int apply_reconfigured(struct core *core, const struct core_config *confi
         !is_permille(config->dram_cap_permille) || config->statistic > STATISTIC_RISK ||
         !is_interval(config->window_ns) || !is_interval(config->decide_period_ns) ||
         !is_interval(config->collocate_extra_ns) || !is_interval(config->settle_ns) ||
-        config->recovery > RECOVERY_INFORMED || config->max_jobs_per_gpu == 0 || config->mps_max_clients == 0 || !is_interval(config->patience_ns) ||
+        config->recovery > RECOVERY_INFORMED || config->max_jobs_per_gpu == 0 || config->per_user.max_memory_bytes < 0 || config->mps_max_clients == 0 || !is_interval(config->patience_ns) ||
         !is_slowdown(config->max_slowdown_permille) || !is_interval(config->trim_ns))
         return error_set(err, EINVAL, "a value of the configuration is out of range");
     core->config = *config;
@@ -182,6 +183,8 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
     job->wants = *wants;
     job->claim_bytes = wants->claim_bytes;
     job->submitted_ns = record->at_ns;
+    job->user = user_of(core, wants->uid);
+    job->user->unfinished++;
     job->history = belief_history(core, wants->workload);
     if (job->history)
         job->history->jobs++;
@@ -278,6 +281,7 @@ static void apply_placed(struct core *core, struct job *job, const struct record
             gpu->closed_until_ns = record->at_ns + GPU_SETTLE_LIMIT * core->config.settle_ns;
         }
     }
+    user_takes(core, job);
     sharing_begins(core, job);
     core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
     if (placed->shared) {
@@ -322,6 +326,8 @@ static void leave_gpus(struct core *core, struct job *job, int64_t at_ns)
     for (uint32_t i = 0; i < job->placement_count; i++)
         gpu_remove_resident(core, core->gpus[job->placements[i].gpu], job, at_ns);
     sharing_ends(core, job);
+    if (job->placement_count)
+        user_leaves(job);
     job->placement_count = 0;
     job->share = SHARE_ANY;
     free_ptr(&job->placements);
@@ -360,6 +366,7 @@ static void enter_state(struct core *core, struct job *job, uint32_t state, int6
     if (job_state_ended(state)) {
         if (job->history)
             job->history->jobs--;
+        job->user->unfinished--;
         HASH_DEL(core->jobs, job);
         job_free(job);
     }
@@ -407,12 +414,19 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
             belief_learn_memory(core, job, job_peak_bytes(job), true);
         }
         break;
+    case RECORD_LOST:
+        if (state == JOB_CRASHED)
+            crash_note(core, job, record);
+        break;
     case RECORD_REQUEUED:
         job->recovery = record->requeued.recovery;
         job->claim_bytes = record->requeued.claim_bytes;
+        if (job->recovery)
+            user_recovers(job, record->at_ns);
         break;
     case RECORD_TRIMMED:
         job->claim_bytes = record->trimmed.claim_bytes;
+        user_recounts(core, job);
         belief_learn_memory(core, job, job_peak_bytes(job), false);
         queue_remove(job);
         for (uint32_t i = 0; i < job->placement_count; i++) {
@@ -464,10 +478,28 @@ static int apply(struct core *core, const struct record *record, struct error *e
     }
 }
 
+/* Whom a limit of its user's keeps waiting from now on keeps no GPUs for itself meanwhile, and is not the first since. */
+static void step_aside(struct core *core, uint64_t id)
+{
+    struct job *job = id ? find(core, id) : NULL;
+
+    if (!job || job->state != JOB_QUEUED || !user_is_limited(core, job, NULL))
+        return;
+    end_reservation(core, job);
+    job->headed_ns = 0;
+}
+
 int core_apply(struct core *core, const struct record *record, struct error *err)
 {
-    int status = apply(core, record, err);
     struct job *head = core_head(core);
+    uint64_t first = head ? head->id : 0;
+    int status = apply(core, record, err);
+
+    if (status == 0 && !record_is_state(record->type)) {
+        step_aside(core, first);
+        step_aside(core, core->reserved_job);
+    }
+    head = core_head(core);
 
     if (status == 0 && record_is_state(record->type))
         return 0; /* a snapshot holds who heads the queue since when */

@@ -7,6 +7,7 @@
 #include "core/ledger.h"
 #include "core/policy/policy.h"
 #include "core/queue.h"
+#include "core/user.h"
 
 struct core {
     struct core_config config;
@@ -17,6 +18,7 @@ struct core {
     size_t gpu_capacity;
     struct job *jobs;          /* uthash by id, owned: all that have not ended */
     struct history *histories; /* uthash by workload, owned */
+    struct user *users;        /* uthash by uid, owned: all that ever had a job */
     struct queue waiting;      /* QUEUED, in the order of ids */
     struct queue recovering;   /* QUEUED after a crash, in the order of crashes */
     struct queue held;         /* HELD */
@@ -44,7 +46,8 @@ static inline bool is_reading(int32_t permille)
 /* apply_gpu.c: core_apply of GPU_BACK, GPU_LOST, SAMPLE and SHARE_FAULT. */
 int apply_gpu(struct core *core, const struct record *record, struct error *err);
 
-/* The job that is to be placed next, or NULL. */
+/* The job that is to be placed next, or NULL. Like the next function it passes over those that a limit of their users' keeps
+ * waiting: nobody waits for them. */
 struct job *core_head(const struct core *core);
 
 /* Whom decisions look at after the job: the next of its queue, or the first of the main queue. NULL after the last. */

@@ -69,19 +69,29 @@ static void note_memory(struct core *core, struct job *job, const struct record 
 
 void crash_note(struct core *core, struct job *job, const struct record *record)
 {
-    job->crash_cause = record->exited.cause;
+    job->crash_cause = record->type == RECORD_LOST ? EXIT_LOST : record->exited.cause;
     if (job->crash_cause == EXIT_GPU_OOM || job->crash_cause == EXIT_GPU_HANDLE)
         note_memory(core, job, record);
+    else if (job->crash_cause == EXIT_TIMEOUT)
+        job->timeouts++;
     else
         job->setbacks++;
 }
 
 #define RECOVERY_STEP_BYTES (5 * GIB) /* thesis 7.2 */
 
+/* The most that the job can ever have on one of its GPUs. */
+static int64_t most_bytes(const struct core *core, const struct job *job)
+{
+    int64_t allowed = core->config.per_user.max_memory_bytes / job->wants.gpus;
+
+    return allowed && allowed < core->largest_gpu_bytes ? allowed : core->largest_gpu_bytes;
+}
+
 /* What to book for the next try: a crash is the proof that the claim was too small. */
 static int64_t claim_after_crash(const struct core *core, const struct job *job)
 {
-    int64_t claim = job->claim_bytes, largest = core->largest_gpu_bytes, learned = job->crash_needed_bytes;
+    int64_t claim = job->claim_bytes, largest = most_bytes(core, job), learned = job->crash_needed_bytes;
 
     if (core->config.recovery == RECOVERY_STEP || (core->config.recovery == RECOVERY_INFORMED && learned < 0))
         learned = job->crash_available_bytes + RECOVERY_STEP_BYTES;
@@ -105,11 +115,11 @@ static void give_up(bool memory, struct record *verdict)
     verdict->gave_up.memory = memory;
 }
 
-/* Needs more than any GPU has; or was alone on its GPUs and crashed all the same: that run was the proof that it does not
+/* Needs more than any GPU has, or its user may have; or was alone on its GPUs and crashed all the same: that run was the proof that it does not
  * fit. The first time it gets the benefit of the doubt, since memory of an earlier job may have been on its way out. */
 static bool hopeless(const struct core *core, const struct job *job)
 {
-    return job->crash_needed_bytes > core->largest_gpu_bytes ||
+    return job->crash_needed_bytes > most_bytes(core, job) ||
            (job->crashed_alone && job->recovery && job->believed > job->crash_believed);
 }
 
@@ -127,13 +137,37 @@ static void judge_memory(const struct core *core, const struct job *job, struct 
         requeue(job, false, job->claim_bytes, verdict);
 }
 
-void crash_judge(const struct core *core, const struct job *job, struct record *verdict)
+void crash_judge(const struct core *core, const struct job *job, int64_t now_ns, struct record *verdict)
 {
-    *verdict = (struct record){.job = job->id};
-    if (job->crash_cause == EXIT_GPU_OOM || job->crash_cause == EXIT_GPU_HANDLE)
+    bool asks = job->wants.requeue || (job->crash_cause == EXIT_LOST && core->config.requeue_lost);
+
+    *verdict = (struct record){.job = job->id, .at_ns = now_ns};
+    switch (job->crash_cause) {
+    case EXIT_GPU_OOM:
+    case EXIT_GPU_HANDLE:
         judge_memory(core, job, verdict);
-    else if (job->setbacks > core->config.max_recoveries)
-        give_up(false, verdict);
-    else
-        requeue(job, true, job->claim_bytes, verdict);
+        break;
+    case EXIT_TIMEOUT:
+        if (asks && job->timeouts <= core->config.max_requeues)
+            requeue(job, false, job->claim_bytes, verdict);
+        else
+            give_up(false, verdict);
+        break;
+    case EXIT_LOST:
+        if (asks && job->setbacks <= core->config.max_recoveries)
+            requeue(job, false, job->claim_bytes, verdict);
+        else
+            give_up(false, verdict);
+        break;
+    default:
+        if (job->setbacks <= core->config.max_recoveries)
+            requeue(job, true, job->claim_bytes, verdict);
+        else
+            give_up(false, verdict);
+        break;
+    }
+    if (verdict->type == RECORD_REQUEUED && !user_may_recover(core, job, now_ns))
+        verdict->requeued.recovery = false;
+    if (verdict->type == RECORD_GAVE_UP)
+        verdict->gave_up.cause = job->crash_cause;
 }

@@ -9,17 +9,26 @@
 
 /* ---- Who is next ---- */
 
+static struct job *first_within_limits(const struct core *core, struct job *job)
+{
+    while (job && user_is_limited(core, job, NULL))
+        job = job->next;
+    return job;
+}
+
 struct job *core_head(const struct core *core)
 {
+    struct job *head = first_within_limits(core, core->recovering.head);
+
     /* Thesis 6.2.3: a waiting recovery job goes before the main queue, and blocks it unless there is backfill. */
-    return core->recovering.head ? core->recovering.head : core->waiting.head;
+    return head ? head : first_within_limits(core, core->waiting.head);
 }
 
 struct job *core_behind(const struct core *core, const struct job *job)
 {
-    if (job->next || job->queue == &core->waiting)
-        return job->next;
-    return core->waiting.head;
+    struct job *next = first_within_limits(core, job->next);
+
+    return next || job->queue == &core->waiting ? next : first_within_limits(core, core->waiting.head);
 }
 
 uint64_t core_reach(const struct core *core)
@@ -118,8 +127,7 @@ static void decide_undecided(struct core *core, int64_t now_ns, struct record_li
     for (struct job *job = core->undecided.head; job; job = next) {
         next = job->next;
         if (job->state == JOB_CRASHED) {
-            crash_judge(core, job, &verdict);
-            verdict.at_ns = now_ns;
+            crash_judge(core, job, now_ns, &verdict);
             decide(core, out, &verdict);
         } else if (now_ns >= job->signal_retry_ns) {
             decide(core, out, &(struct record){.type = RECORD_SIGNALLED, .at_ns = now_ns, .job = job->id});
@@ -247,19 +255,27 @@ bool core_decision_due(const struct core *core, int64_t now_ns)
     return off_ns <= 0 || off_ns > core->config.decide_period_ns + core->config.collocate_extra_ns;
 }
 
-/* One pass over the head and its backfill window. */
-static void place_jobs(struct core *core, int64_t now_ns, struct record_list *out)
+/* One pass over the head and its backfill window. True where a placement has moved the window's end: by a limit, those of
+ * its user who were looked at count in it no longer. */
+static bool place_jobs(struct core *core, int64_t now_ns, struct record_list *out)
 {
     struct job *job = core_head(core), *next;
     uint64_t reach = core_reach(core);
+    bool moved = false;
 
     for (uint64_t looked = 0; job && looked < reach && core_decision_due(core, now_ns); job = next) {
         next = core_behind(core, job);
-        if (!place(core, job, now_ns, out))
+        if (!place(core, job, now_ns, out)) {
             looked++;
+        } else if (users_are_limited(core)) {
+            moved = true;
+            if (next && user_is_limited(core, next, NULL)) /* it was not, before */
+                next = core_behind(core, next);
+        }
         if (looked == 1)
             reserve_for_head(core, now_ns, out);
     }
+    return moved;
 }
 
 /* The thesis's loop takes its time over a decision that places nothing, too. */
@@ -279,6 +295,7 @@ static void wait_for_next(struct core *core, int64_t now_ns, struct record_list 
 void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
 {
     uint64_t openings;
+    bool moved;
 
     decide_undecided(core, now_ns, out);
     trim_claims(core, now_ns, out);
@@ -288,8 +305,8 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
         open_settled(core, now_ns);
     do { /* a placement that ends a reservation makes room for who was looked at before */
         openings = core->openings;
-        place_jobs(core, now_ns, out);
-    } while (core->openings != openings);
+        moved = place_jobs(core, now_ns, out);
+    } while (moved || core->openings != openings);
     wait_for_next(core, now_ns, out);
 }
 

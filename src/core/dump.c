@@ -8,16 +8,16 @@ static void dump_job(struct strbuf *text, const struct job *job)
     strbuf_printf(text,
                   "job %" PRIu64 " %s uid=%" PRIu32 " gpus=%" PRIu32 " wants=%" PRId64 "/%s/%" PRId32
                   " share=%s exclusive=%d workload=%s submitted=%" PRId64 " placed=%" PRId64 " recovery=%d signalled=%d"
-                  " crashes=%" PRIu32 "/%" PRIu32 "/%" PRIu32 " cause=%s/%d alone=%d needed=%" PRId64 " available=%" PRId64 " retry=%" PRId64 " claim=%" PRId64
-                  " used=%" PRId64 " headed=%" PRId64 " bound=%" PRId32 " by=%s"
+                  " crashes=%" PRIu32 "/%" PRIu32 "/%" PRIu32 "/%" PRIu32 " cause=%s/%d alone=%d needed=%" PRId64 " available=%" PRId64 " retry=%" PRId64 " claim=%" PRId64
+                  " counted=%" PRId64 " used=%" PRId64 " headed=%" PRId64 " bound=%" PRId32 " by=%s"
                   " limit=%" PRId64 " signal=%" PRIu32 "@%" PRId64 " requeue=%d",
                   job->id, job_state_name(job->state), job->wants.uid, job->wants.gpus, job->wants.claim_bytes,
                   claim_source_name(job->wants.claim_source), job->wants.smact_permille,
                   share_mode_name(job->wants.share), job->wants.exclusive,
                   job->wants.workload, job->submitted_ns, job->placed_ns, job->recovery, job->signalled, job->crashes,
-                  job->believed, job->setbacks, exit_cause_name(job->crash_cause), job->crash_believed,
+                  job->believed, job->setbacks, job->timeouts, exit_cause_name(job->crash_cause), job->crash_believed,
                   job->crashed_alone, job->crash_needed_bytes, job->crash_available_bytes, job->signal_retry_ns,
-                  job->claim_bytes, job->first_use_ns, job->headed_ns, job->wants.max_slowdown_permille,
+                  job->claim_bytes, job->counted_bytes, job->first_use_ns, job->headed_ns, job->wants.max_slowdown_permille,
                   share_mode_name(job->share), job->wants.time_limit_ns, job->wants.signal,
                   job->wants.signal_before_ns, job->wants.requeue);
     for (uint32_t i = 0; i < job->placement_count; i++)
@@ -55,16 +55,19 @@ char *core_dump(const struct core *core)
 
     strbuf_printf(&text,
                   "config policy=%s view=%s floor=%" PRId64 " margin=%" PRId64 " cap=%" PRId32 " period=%" PRId64
-                  " settle=%" PRId64 " recoveries=%" PRIu32 " per_gpu=%" PRIu32 " caps=%" PRId32 "/%" PRId32 "/%d"
+                  " settle=%" PRId64 " recoveries=%" PRIu32 " requeues=%" PRIu32 "/%d per_gpu=%" PRIu32 " caps=%" PRId32 "/%" PRId32 "/%d"
                   " statistic=%" PRIu32 " window=%" PRId64 " extra=%" PRId64 " paced=%d recovery=%" PRIu32
-                  " backfill=%" PRIu32 " patience=%" PRId64 " slowdown=%" PRId32 " learn=%d trim=%" PRId64 " multiuser=%d/%d clients=%" PRIu32 "\n",
+                  " backfill=%" PRIu32 " patience=%" PRId64 " slowdown=%" PRId32 " learn=%d trim=%" PRId64 " multiuser=%d/%d clients=%" PRIu32
+                  " per_user=%" PRIu32 "/%" PRIu32 "/%" PRIu32 "/%" PRId64 "/%" PRIu32 "\n",
                   config->policy, memory_view_name(config->memory_view), config->floor_bytes, config->margin_bytes,
-                  config->smact_cap_permille, config->decide_period_ns, config->settle_ns, config->max_recoveries,
+                  config->smact_cap_permille, config->decide_period_ns, config->settle_ns, config->max_recoveries, config->max_requeues, config->requeue_lost,
                   config->max_jobs_per_gpu, config->smocc_cap_permille, config->dram_cap_permille,
                   config->caps_together, config->statistic, config->window_ns, config->collocate_extra_ns,
                   config->paced, config->recovery, config->backfill, config->patience_ns,
                   config->max_slowdown_permille, config->learn, config->trim_ns,
-                  config->mps_multiuser, config->mps_one_server, config->mps_max_clients);
+                  config->mps_multiuser, config->mps_one_server, config->mps_max_clients, config->per_user.max_queued,
+                  config->per_user.max_running, config->per_user.max_gpus, config->per_user.max_memory_bytes,
+                  config->per_user.max_recoveries);
     strbuf_printf(&text, "next_decision=%" PRId64 " round_robin_next=%" PRIu32 "\n", core->next_decision_ns,
                   core->round_robin_next);
     for (uint32_t i = 0; i < core->gpu_count; i++)
@@ -80,6 +83,13 @@ char *core_dump(const struct core *core)
                       history->workload, history->runs, history->first_bytes, history->distance_sum,
                       history->distance_squares, history->peak_bytes, history->activity_permille,
                       history->variance);
+    for (const struct user *user = core->users; user; user = user->hh.next)
+        if (user->unfinished || user->recoveries)
+            strbuf_printf(&text,
+                          "user %" PRIu32 " unfinished=%" PRIu32 " running=%" PRIu32 " gpus=%" PRIu32 " memory=%" PRIu64
+                          " recoveries=%" PRIu32 "/%" PRId64 "\n",
+                          user->uid, user->unfinished, user->running, user->gpus, user->memory_bytes, user->recoveries,
+                          user->recoveries_ns);
     for (const struct job *job = core->jobs; job; job = job->hh.next)
         dump_job(&text, job);
     return strbuf_steal(&text);

@@ -15,13 +15,15 @@ static const struct {
     [JOB_RUNNING] = {"RUNNING", "R",
                      BIT(JOB_STOPPING) | BIT(JOB_CRASHED) | BIT(JOB_COMPLETED) | BIT(JOB_FAILED) | BIT(JOB_LOST)},
     [JOB_STOPPING] = {"STOPPING", "CG", BIT(JOB_CANCELLED) | BIT(JOB_LOST)},
-    [JOB_CRASHED] = {"CRASHED", "RQ", BIT(JOB_QUEUED) | BIT(JOB_GPU_OOM) | BIT(JOB_FAILED) | BIT(JOB_CANCELLED)},
+    [JOB_CRASHED] = {"CRASHED", "RQ", BIT(JOB_QUEUED) | BIT(JOB_GPU_OOM) | BIT(JOB_FAILED) | BIT(JOB_CANCELLED) |
+                                     BIT(JOB_LOST) | BIT(JOB_TIMEOUT)},
     [JOB_COMPLETED] = {"COMPLETED", "CD", 0},
     [JOB_FAILED] = {"FAILED", "F", 0},
     [JOB_GPU_OOM] = {"GPU_OOM", "OOM", 0},
     [JOB_CANCELLED] = {"CANCELLED", "CA", 0},
     [JOB_LOST] = {"LOST", "NF", 0},
     [JOB_REFUSED] = {"REFUSED", "RF", 0},
+    [JOB_TIMEOUT] = {"TIMEOUT", "TO", 0},
 };
 
 const char *job_state_name(uint32_t state)
@@ -60,6 +62,8 @@ static uint32_t after_exit(uint32_t from, uint32_t cause)
     case EXIT_GPU_HANDLE:
     case EXIT_MPS_FAULT:
     case EXIT_GPU_ERROR:
+    case EXIT_TIMEOUT:
+    case EXIT_LOST:
         return JOB_CRASHED;
     default:
         return JOB_FAILED;
@@ -108,7 +112,7 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
     case RECORD_SIGNAL_FAILED:
         return from == JOB_STOPPING ? from : JOB_STATE_COUNT;
     case RECORD_LOST:
-        to = JOB_LOST;
+        to = record->lost.final || from == JOB_STOPPING ? JOB_LOST : JOB_CRASHED;
         break;
     case RECORD_PLACED:
         to = JOB_PLACED;
@@ -117,7 +121,10 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
         to = from == JOB_CRASHED ? JOB_QUEUED : JOB_STATE_COUNT;
         break;
     case RECORD_GAVE_UP:
-        to = record->gave_up.memory ? JOB_GPU_OOM : JOB_FAILED;
+        to = record->gave_up.memory                  ? JOB_GPU_OOM
+             : record->gave_up.cause == EXIT_TIMEOUT ? JOB_TIMEOUT
+             : record->gave_up.cause == EXIT_LOST    ? JOB_LOST
+                                                     : JOB_FAILED;
         break;
     case RECORD_RESERVED:
         return from == JOB_QUEUED ? from : JOB_STATE_COUNT;

@@ -11,6 +11,7 @@
 
 struct history;
 struct queue;
+struct user;
 
 enum job_state {
     JOB_HELD,     /* waits for a release */
@@ -26,6 +27,7 @@ enum job_state {
     JOB_CANCELLED,
     JOB_LOST,
     JOB_REFUSED,
+    JOB_TIMEOUT, /* its time limit had passed */
     JOB_STATE_COUNT
 };
 
@@ -54,7 +56,8 @@ struct job {
     bool signalled;          /* STOPPING: the signal was decided */
     uint32_t crashes;        /* for want of GPU memory, as its output says */
     uint32_t believed;       /* of them, those that what was seen of the memory bears out */
-    uint32_t setbacks;       /* ends that were not its doing: a fault of the GPU, or of another client under MPS */
+    uint32_t setbacks;       /* ends that were not its doing: a fault of the GPU, of another client under MPS, a lost shepherd */
+    uint32_t timeouts;       /* ends by its time limit */
     uint32_t crash_cause;    /* CRASHED: enum exit_cause of the last */
     bool crash_believed;     /* CRASHED: whether the last counts among them */
     bool crashed_alone;      /* CRASHED: nobody else had memory on its GPUs, so another try cannot help */
@@ -62,10 +65,12 @@ struct job {
     int64_t crash_available_bytes; /* CRASHED: the least that it could have had on one of its GPUs */
     int64_t signal_retry_ns; /* STOPPING: a signal that failed is not tried again before */
     int64_t claim_bytes;     /* memory per GPU; -1: not known (the reserve view books the whole GPU for it) */
+    int64_t counted_bytes;   /* of its user's limit, in all, while it has GPUs (core/user.h) */
     int64_t first_use_ns;    /* its memory was seen on all its GPUs then; 0: not yet */
     int64_t headed_ns;       /* since when it has been the first to be placed; 0: never */
     uint32_t placement_count; /* GPUs held now */
     struct job_placement *placements; /* owned; NULL while it holds none */
+    struct user *user;       /* whose it is; borrowed */
     struct history *history; /* of its workload; borrowed; NULL: it has no key */
     uint64_t examined;       /* core.openings when it was last found not to fit anywhere: a cache, not state */
     struct queue *queue;  /* the one it stands in, or NULL */

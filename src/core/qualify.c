@@ -8,8 +8,9 @@ bool job_wants_idle(const struct core *core, const struct job *job)
 {
     /* Under reservations a job whose need nobody knows can only be given a whole GPU. */
     bool unknown = core->config.memory_view == MEMORY_RESERVE && belief_claim(core, job, NULL) < 0;
-    /* The thesis recovers on idle GPUs; the other ways come to that when another guess was wrong too. */
-    bool alone = job->recovery && job->believed && (core->config.recovery == RECOVERY_EXCLUSIVE || job->believed > 1);
+    /* The thesis recovers on idle GPUs; the other ways come to that when another guess was wrong too. So does who was to
+     * recover, but had no budget left to go before others. */
+    bool alone = (job->recovery || job->crash_believed) && job->believed && (core->config.recovery == RECOVERY_EXCLUSIVE || job->believed > 1);
 
     return job->wants.exclusive || alone || !core->policy->shares || unknown;
 }

@@ -33,6 +33,9 @@ const char *reason_name(uint32_t code)
         [REASON_SHARE_FAULT] = "share-fault",
         [REASON_NO_MPS] = "no-mps",
         [REASON_INSTANCE] = "instance",
+        [REASON_USER_JOBS] = "user-jobs",
+        [REASON_USER_GPUS] = "user-gpus",
+        [REASON_USER_MEMORY] = "user-memory",
         [REASON_TOO_MANY_GPUS] = "too-many-gpus",
         [REASON_NEVER_FITS] = "never-fits",
     };
@@ -47,10 +50,11 @@ static const char *plural(uint64_t count)
 
 char *reason_format(const struct reason *reason, int64_t now_ns, char text[static REASON_TEXT])
 {
-    char needed[UNITS_TEXT], best[UNITS_TEXT], wait[UNITS_TEXT];
+    char needed[UNITS_TEXT], best[UNITS_TEXT], held[UNITS_TEXT], wait[UNITS_TEXT];
 
     format_bytes(reason->needed_bytes, needed);
     format_bytes(reason->best_bytes, best);
+    format_bytes(reason->held_bytes, held);
     format_duration(reason->until_ns - now_ns, wait);
     switch (reason->code) {
     case REASON_HELD:
@@ -157,6 +161,27 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
                      "wants %" PRIu32 " GPUs, %" PRIu32 " %s whole: a process can use only one MIG instance",
                      reason->wanted, reason->qualified, reason->qualified == 1 ? "is" : "are");
         break;
+    case REASON_USER_JOBS:
+        snprintf(text, REASON_TEXT, "its user runs %" PRIu32 " job%s, as many as a user may", reason->qualified,
+                 plural(reason->qualified));
+        break;
+    case REASON_USER_GPUS:
+        if (reason->wanted > reason->allowed)
+            snprintf(text, REASON_TEXT, "wants %" PRIu32 " GPUs, a user may have %" PRIu32, reason->wanted,
+                     reason->allowed);
+        else
+            snprintf(text, REASON_TEXT,
+                     "its user has %" PRIu32 " GPU%s and it wants %" PRIu32 " more, a user may have %" PRIu32,
+                     reason->qualified, plural(reason->qualified), reason->wanted, reason->allowed);
+        break;
+    case REASON_USER_MEMORY:
+        if (reason->needed_bytes > reason->best_bytes)
+            snprintf(text, REASON_TEXT, "%s %s of GPU memory, a user may claim %s",
+                     reason->claim_unknown ? "claims no memory, so counts with" : "claims", needed, best);
+        else
+            snprintf(text, REASON_TEXT, "its user's jobs claim %s of GPU memory and it %s more%s, a user may claim %s",
+                     held, needed, reason->claim_unknown ? " (whole GPUs: it claims none)" : "", best);
+        break;
     case REASON_TOO_MANY_GPUS:
         snprintf(text, REASON_TEXT, "wants %" PRIu32 " GPUs, the node has %" PRIu32, reason->wanted, reason->qualified);
         break;
@@ -179,6 +204,8 @@ bool core_could_ever_run(const struct core *core, const struct record_submitted 
     uint32_t large_enough = 0, possible = 0, impossible = REASON_NONE;
     int64_t largest = 0;
 
+    if (core->gpu_count && user_is_limited_ever(core, submitted, why))
+        return false;
     *why = (struct reason){.wanted = submitted->gpus, .needed_bytes = submitted->claim_bytes};
     if (core->gpu_count == 0 ||
         (submitted->gpus <= core->gpu_count && submitted->claim_bytes <= core->smallest_gpu_bytes &&
@@ -378,13 +405,13 @@ uint32_t core_gpu_way(const struct core *core, uint64_t id, uint32_t number)
     return job && gpu ? sharing_way(core, job, gpu) : SHARE_ANY;
 }
 
-/* How many stand before the job in its queue. */
-static uint64_t ahead_of(const struct job *job)
+/* How many stand before the job in its queue, those apart that a limit keeps waiting. */
+static uint64_t ahead_of(const struct core *core, const struct job *job)
 {
     uint64_t ahead = 0;
 
     for (const struct job *other = job->previous; other; other = other->previous)
-        ahead++;
+        ahead += !user_is_limited(core, other, NULL);
     return ahead;
 }
 
@@ -403,6 +430,7 @@ struct reason core_reason(const struct core *core, uint64_t id, int64_t now_ns)
 {
     const struct job *job = core_find_job(core, id);
     const struct job *head = core_head(core);
+    struct reason limited;
 
     if (!job)
         return (struct reason){.code = REASON_NONE};
@@ -410,10 +438,12 @@ struct reason core_reason(const struct core *core, uint64_t id, int64_t now_ns)
         return (struct reason){.code = REASON_HELD};
     if (job->state != JOB_QUEUED)
         return (struct reason){.code = REASON_NONE};
+    if (user_is_limited(core, job, &limited))
+        return limited;
     if (!within_reach(core, job)) {
-        if (!job->recovery && core->recovering.head)
-            return (struct reason){.code = REASON_RECOVERY_FIRST, .other = core->recovering.head->id};
-        return (struct reason){.code = REASON_BEHIND, .ahead = ahead_of(job), .other = head->id};
+        if (!job->recovery && head->recovery)
+            return (struct reason){.code = REASON_RECOVERY_FIRST, .other = head->id};
+        return (struct reason){.code = REASON_BEHIND, .ahead = ahead_of(core, job), .other = head->id};
     }
     if (!core_decision_due(core, now_ns))
         return (struct reason){.code = REASON_PERIOD, .until_ns = core->next_decision_ns};

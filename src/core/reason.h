@@ -2,6 +2,7 @@
 #ifndef CARMA_CORE_REASON_H
 #define CARMA_CORE_REASON_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,9 @@ enum reason_code {
     REASON_SHARE_FAULT,    /* the GPU's MPS server does not serve */
     REASON_NO_MPS,         /* asks for MPS, which `qualified` of the node's GPUs are configured for, `wanted` are needed */
     REASON_INSTANCE,       /* wants several GPUs, `qualified` are no MIG instances, of which a process can use only one */
+    REASON_USER_JOBS,      /* its user runs `qualified` jobs, `allowed` at most */
+    REASON_USER_GPUS,      /* its user has `qualified` GPUs and it wants `wanted` more, `allowed` at most */
+    REASON_USER_MEMORY,    /* its user's jobs claim held_bytes and it needed_bytes more, best_bytes at most */
     REASON_TOO_MANY_GPUS,  /* never: wants `wanted` GPUs, the node has `qualified` */
     REASON_NEVER_FITS,     /* never: needs needed_bytes on a GPU, the largest has best_bytes */
     REASON_CODE_COUNT
@@ -37,15 +41,18 @@ struct reason {
     uint32_t code; /* enum reason_code */
     uint32_t wanted;    /* GPUs; 0: the reason is about one GPU */
     uint32_t qualified;
+    uint32_t allowed;
     uint32_t gpu; /* the GPU that best_* speaks of */
     uint32_t share; /* enum share_mode */
     uint64_t ahead;
     uint64_t other;
     int64_t needed_bytes;
     int64_t best_bytes;
+    int64_t held_bytes;
     int64_t until_ns;
     int32_t best_permille;
     int32_t cap_permille;
+    bool claim_unknown; /* it counts with whole GPUs, since nobody knows what it needs */
 };
 
 #define REASON_TEXT 192

@@ -24,6 +24,13 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_RECONFIGURED, "settle_ns", FIELD_I64, config.settle_ns),
     MEMBER(RECORD_RECONFIGURED, "recovery", FIELD_U32, config.recovery),
     MEMBER(RECORD_RECONFIGURED, "max_recoveries", FIELD_U32, config.max_recoveries),
+    LATER(RECORD_RECONFIGURED, "max_requeues", FIELD_U32, config.max_requeues, CORE_MAX_REQUEUES),
+    LATER(RECORD_RECONFIGURED, "requeue_lost", FIELD_BOOL, config.requeue_lost, false),
+    LATER(RECORD_RECONFIGURED, "max_queued_per_user", FIELD_U32, config.per_user.max_queued, 0),
+    LATER(RECORD_RECONFIGURED, "max_running_per_user", FIELD_U32, config.per_user.max_running, 0),
+    LATER(RECORD_RECONFIGURED, "max_gpus_per_user", FIELD_U32, config.per_user.max_gpus, 0),
+    LATER(RECORD_RECONFIGURED, "max_memory_per_user_bytes", FIELD_I64, config.per_user.max_memory_bytes, 0),
+    LATER(RECORD_RECONFIGURED, "max_recoveries_per_user", FIELD_U32, config.per_user.max_recoveries, 0),
     MEMBER(RECORD_RECONFIGURED, "max_jobs_per_gpu", FIELD_U32, config.max_jobs_per_gpu),
     LATER(RECORD_RECONFIGURED, "mps_multiuser", FIELD_BOOL, config.mps_multiuser, false),
     LATER(RECORD_RECONFIGURED, "mps_one_server", FIELD_BOOL, config.mps_one_server, false),
@@ -70,6 +77,7 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_EXITED, "requested_bytes", FIELD_I64, exited.requested_bytes),
     MEMBER(RECORD_EXITED, "free_bytes", FIELD_I64, exited.free_bytes),
     LATER(RECORD_EXITED, "used_bytes", FIELD_I64, exited.used_bytes, -1),
+    LATER(RECORD_LOST, "final", FIELD_BOOL, lost.final, true),
     MEMBER(RECORD_SHARE_FAULT, "gpu", FIELD_U32, share_fault.gpu),
     MEMBER(RECORD_SHARE_FAULT, "faulted", FIELD_BOOL, share_fault.faulted),
     MEMBER(RECORD_PLACED, "count", FIELD_U32, placed.count),
@@ -83,6 +91,7 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_REQUEUED, "crashes", FIELD_U32, requeued.crashes),
     MEMBER(RECORD_REQUEUED, "claim_bytes", FIELD_I64, requeued.claim_bytes),
     LATER(RECORD_GAVE_UP, "memory", FIELD_BOOL, gave_up.memory, true),
+    LATER(RECORD_GAVE_UP, "cause", FIELD_U32, gave_up.cause, EXIT_COMPLETED),
     MEMBER(RECORD_TRIMMED, "claim_bytes", FIELD_I64, trimmed.claim_bytes),
     MEMBER(RECORD_RESERVED, "count", FIELD_U32, reserved.count),
     {RECORD_RESERVED, "gpus", FIELD_U32_ARRAY, offsetof(struct record, reserved.gpus), RECORD_MAX_GPUS, false, 0},
@@ -119,6 +128,9 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_STATE_HISTORY, "peak_bytes", FIELD_I64, state_history.peak_bytes),
     MEMBER(RECORD_STATE_HISTORY, "activity_permille", FIELD_I32, state_history.activity_permille),
     MEMBER(RECORD_STATE_HISTORY, "variance", FIELD_I64, state_history.variance),
+    MEMBER(RECORD_STATE_USER, "uid", FIELD_U32, state_user.uid),
+    MEMBER(RECORD_STATE_USER, "recoveries_ns", FIELD_I64, state_user.recoveries_ns),
+    MEMBER(RECORD_STATE_USER, "recoveries", FIELD_U32, state_user.recoveries),
     MEMBER(RECORD_STATE_JOB, "uid", FIELD_U32, state_job.wants.uid),
     MEMBER(RECORD_STATE_JOB, "gpus", FIELD_U32, state_job.wants.gpus),
     MEMBER(RECORD_STATE_JOB, "wanted_bytes", FIELD_I64, state_job.wants.claim_bytes),
@@ -142,6 +154,7 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_STATE_JOB, "crashes", FIELD_U32, state_job.crashes),
     MEMBER(RECORD_STATE_JOB, "believed", FIELD_U32, state_job.believed),
     MEMBER(RECORD_STATE_JOB, "setbacks", FIELD_U32, state_job.setbacks),
+    LATER(RECORD_STATE_JOB, "timeouts", FIELD_U32, state_job.timeouts, 0),
     MEMBER(RECORD_STATE_JOB, "crash_cause", FIELD_U32, state_job.crash_cause),
     MEMBER(RECORD_STATE_JOB, "crash_believed", FIELD_BOOL, state_job.crash_believed),
     MEMBER(RECORD_STATE_JOB, "crashed_alone", FIELD_BOOL, state_job.crashed_alone),
@@ -149,6 +162,7 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_STATE_JOB, "crash_available_bytes", FIELD_I64, state_job.crash_available_bytes),
     MEMBER(RECORD_STATE_JOB, "signal_retry_ns", FIELD_I64, state_job.signal_retry_ns),
     MEMBER(RECORD_STATE_JOB, "claim_bytes", FIELD_I64, state_job.claim_bytes),
+    LATER(RECORD_STATE_JOB, "counted_bytes", FIELD_I64, state_job.counted_bytes, 0),
     MEMBER(RECORD_STATE_JOB, "first_use_ns", FIELD_I64, state_job.first_use_ns),
     MEMBER(RECORD_STATE_JOB, "headed_ns", FIELD_I64, state_job.headed_ns),
     MEMBER(RECORD_STATE_PLACEMENT, "gpu", FIELD_U32, state_placement.gpu),
@@ -191,6 +205,7 @@ const char *record_type_name(uint32_t type)
         [RECORD_STATE_CORE] = "state_core",
         [RECORD_STATE_GPU] = "state_gpu",
         [RECORD_STATE_HISTORY] = "state_history",
+        [RECORD_STATE_USER] = "state_user",
         [RECORD_STATE_JOB] = "state_job",
         [RECORD_STATE_PLACEMENT] = "state_placement",
         [RECORD_STATE_RESIDENT] = "state_resident",
@@ -203,7 +218,7 @@ const char *record_type_name(uint32_t type)
 const char *exit_cause_name(uint32_t cause)
 {
     static const char *const names[EXIT_CAUSE_COUNT] = {"completed",  "failed",   "gpu_oom",   "signalled", "gpu_handle",
-                                                       "host_oom", "mps_fault", "gpu_error", "timeout"};
+                                                       "host_oom", "mps_fault", "gpu_error", "timeout", "lost"};
 
     return cause < EXIT_CAUSE_COUNT ? names[cause] : "unknown";
 }

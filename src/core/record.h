@@ -53,6 +53,7 @@ enum record_type {
     RECORD_STATE_CORE,      /* what belongs to no GPU and no job */
     RECORD_STATE_GPU,
     RECORD_STATE_HISTORY,   /* what is known of a workload */
+    RECORD_STATE_USER,      /* whose recoveries are counted */
     RECORD_STATE_JOB,       /* one that has not ended, followed by its placements */
     RECORD_STATE_PLACEMENT,
     RECORD_STATE_RESIDENT,  /* in the order of arrival on each GPU */
@@ -61,7 +62,7 @@ enum record_type {
 };
 
 /* Why a job's process tree ended. GPU_OOM and GPU_HANDLE are recovered; MPS_FAULT and GPU_ERROR, which were not the job's
- * doing, are requeued. */
+ * doing, are requeued; TIMEOUT and LOST are where the job asks for it. */
 enum exit_cause {
     EXIT_COMPLETED,  /* status 0 */
     EXIT_FAILED,     /* any other failure: the job's own; also who caused an MPS fault or an application's Xid */
@@ -72,6 +73,7 @@ enum exit_cause {
     EXIT_MPS_FAULT,  /* the victim of another client's fault under MPS */
     EXIT_GPU_ERROR,  /* the GPU failed under it: a hardware Xid, fallen off the bus */
     EXIT_TIMEOUT,    /* its time limit */
+    EXIT_LOST,       /* nobody knows: its shepherd died, with the machine or by itself */
     EXIT_CAUSE_COUNT
 };
 
@@ -133,6 +135,10 @@ struct record_share_fault {
     bool faulted; /* false: it serves again */
 };
 
+struct record_lost {
+    bool final; /* an earlier carma, which tried no lost job again, wrote it: the job has ended with it */
+};
+
 struct record_memory {
     uint32_t gpu;
     int64_t bytes;
@@ -160,7 +166,8 @@ struct record_requeued {
 };
 
 struct record_gave_up {
-    bool memory; /* for want of GPU memory; else the job has failed */
+    bool memory;    /* for want of GPU memory; else the job has failed, but where the next says more */
+    uint32_t cause; /* enum exit_cause of its last end: EXIT_TIMEOUT and EXIT_LOST have states of their own */
 };
 
 struct record_trimmed {
@@ -206,6 +213,12 @@ struct record_state_history {
     int64_t variance;
 };
 
+struct record_state_user {
+    uint32_t uid;
+    int64_t recoveries_ns;
+    uint32_t recoveries;
+};
+
 struct record_state_job {
     struct record_submitted wants;
     uint32_t state; /* enum job_state */
@@ -217,6 +230,7 @@ struct record_state_job {
     uint32_t crashes;
     uint32_t believed;
     uint32_t setbacks;
+    uint32_t timeouts;
     uint32_t crash_cause;
     bool crash_believed;
     bool crashed_alone;
@@ -224,6 +238,7 @@ struct record_state_job {
     int64_t crash_available_bytes;
     int64_t signal_retry_ns;
     int64_t claim_bytes;
+    int64_t counted_bytes;
     int64_t first_use_ns;
     int64_t headed_ns;
 };
@@ -250,6 +265,7 @@ struct record {
         struct record_sample sample;
         struct record_memory memory;     /* FIRST_USE, OBSERVED */
         struct record_exited exited;
+        struct record_lost lost;
         struct record_share_fault share_fault;
         struct record_placed placed;
         struct record_requeued requeued;
@@ -260,6 +276,7 @@ struct record {
         struct record_state_core state_core;
         struct record_state_gpu state_gpu;
         struct record_state_history state_history;
+        struct record_state_user state_user;
         struct record_state_job state_job;
         struct record_memory state_placement;
         struct record_gpu_number state_resident;

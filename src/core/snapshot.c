@@ -65,6 +65,16 @@ static void take_history(const struct history *history, int64_t at_ns, struct re
     record_list_add(out, &record);
 }
 
+static void take_user(const struct user *user, int64_t at_ns, struct record_list *out)
+{
+    if (user->recoveries)
+        record_list_add(out, &(struct record){.type = RECORD_STATE_USER,
+                                              .at_ns = at_ns,
+                                              .state_user = {.uid = user->uid,
+                                                             .recoveries_ns = user->recoveries_ns,
+                                                             .recoveries = user->recoveries}});
+}
+
 static void take_job(const struct job *job, int64_t at_ns, struct record_list *out)
 {
     struct record record = {.type = RECORD_STATE_JOB, .at_ns = at_ns, .job = job->id};
@@ -80,6 +90,7 @@ static void take_job(const struct job *job, int64_t at_ns, struct record_list *o
         .crashes = job->crashes,
         .believed = job->believed,
         .setbacks = job->setbacks,
+        .timeouts = job->timeouts,
         .crash_cause = job->crash_cause,
         .crash_believed = job->crash_believed,
         .crashed_alone = job->crashed_alone,
@@ -87,6 +98,7 @@ static void take_job(const struct job *job, int64_t at_ns, struct record_list *o
         .crash_available_bytes = job->crash_available_bytes,
         .signal_retry_ns = job->signal_retry_ns,
         .claim_bytes = job->claim_bytes,
+        .counted_bytes = job->counted_bytes,
         .first_use_ns = job->first_use_ns,
         .headed_ns = job->headed_ns,
     };
@@ -111,6 +123,8 @@ void core_snapshot(const struct core *core, int64_t at_ns, struct record_list *o
         take_gpu(core->gpus[i], at_ns, out);
     for (const struct history *history = core->histories; history; history = history->hh.next)
         take_history(history, at_ns, out);
+    for (const struct user *user = core->users; user; user = user->hh.next)
+        take_user(user, at_ns, out);
     for (const struct job *job = core->jobs; job; job = job->hh.next)
         take_job(job, at_ns, out);
     for (uint32_t i = 0; i < core->gpu_count; i++)
@@ -198,6 +212,18 @@ static int restore_history(struct core *core, const struct record *record, struc
     return 0;
 }
 
+static int restore_user(struct core *core, const struct record *record, struct error *err)
+{
+    const struct record_state_user *state = &record->state_user;
+    struct user *user = user_of(core, state->uid);
+
+    if (core->jobs || state->recoveries == 0 || user->recoveries)
+        return nonsense(record, err);
+    user->recoveries_ns = state->recoveries_ns;
+    user->recoveries = state->recoveries;
+    return 0;
+}
+
 static bool holds_gpus(uint32_t state)
 {
     return state == JOB_PLACED || state == JOB_RUNNING || state == JOB_STOPPING;
@@ -211,7 +237,7 @@ static int restore_job(struct core *core, const struct record *record, struct er
     int rc;
 
     if (state->state >= JOB_STATE_COUNT || job_state_ended(state->state) || state->runs_by >= SHARE_MODE_COUNT ||
-        holds_gpus(state->state) != (state->runs_by != SHARE_ANY) || state->crash_cause >= EXIT_CAUSE_COUNT)
+        holds_gpus(state->state) != (state->runs_by != SHARE_ANY) || state->crash_cause >= EXIT_CAUSE_COUNT || state->counted_bytes < 0)
         return nonsense(record, err);
     submitted.submitted = state->wants;
     rc = core_add_job(core, &submitted, &job, err);
@@ -225,6 +251,7 @@ static int restore_job(struct core *core, const struct record *record, struct er
     job->crashes = state->crashes;
     job->believed = state->believed;
     job->setbacks = state->setbacks;
+    job->timeouts = state->timeouts;
     job->crash_cause = state->crash_cause;
     job->crash_believed = state->crash_believed;
     job->crashed_alone = state->crashed_alone;
@@ -232,6 +259,9 @@ static int restore_job(struct core *core, const struct record *record, struct er
     job->crash_available_bytes = state->crash_available_bytes;
     job->signal_retry_ns = state->signal_retry_ns;
     job->claim_bytes = state->claim_bytes;
+    job->counted_bytes = state->counted_bytes;
+    if (holds_gpus(job->state))
+        user_counts(job);
     job->first_use_ns = state->first_use_ns;
     job->headed_ns = state->headed_ns;
     return 0;
@@ -345,6 +375,8 @@ int snapshot_apply(struct core *core, const struct record *record, struct error 
         return restore_gpu(core, record, err);
     case RECORD_STATE_HISTORY:
         return restore_history(core, record, err);
+    case RECORD_STATE_USER:
+        return restore_user(core, record, err);
     case RECORD_STATE_JOB:
         return restore_job(core, record, err);
     }

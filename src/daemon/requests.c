@@ -125,6 +125,8 @@ static char *sentence_of(const struct job_view *view, enum access_view access)
         return xstrdup("can never run on this node");
     case JOB_LOST:
         return xstrdup("its shepherd died, and its processes were killed");
+    case JOB_TIMEOUT:
+        return xstrdup("was ended by its time limit");
     case JOB_CANCELLED:
         return xstrdup("was cancelled");
     case JOB_COMPLETED:

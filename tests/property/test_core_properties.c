@@ -6,7 +6,9 @@
  *   - the residents of a GPU use it in one way, its MPS clients are one user's and as few as allowed, a job of several
  *     GPUs begins its MPS server where nobody is, nobody is put on a server that has failed, a MIG instance gets no part
  *     of a job of several GPUs
- *   - who was the victim of a fault goes before the main queue
+ *   - who was the victim of a fault goes before the main queue, as long as its user has a budget for it
+ *   - no user is given more GPUs, GPU memory or running jobs than allowed, and nobody else waits for whom that keeps waiting
+ *   - a lost job, or one that its time limit ended, is tried again where that was asked for, and only so many times
  *   - every waiting job has a reason with a sentence; no other job has one
  *   - a head for which GPUs are reserved starts at the latest when those have ended who ran there at that moment
  *   - the same inputs give the same decisions, and applying the stored records gives the same state
@@ -38,8 +40,16 @@ struct world_job {
     uint32_t gpus[RECORD_MAX_GPUS];
     uint32_t share;      /* how it uses them */
     uint32_t cause;      /* of its last exit */
+    uint32_t timeouts;
+    uint32_t losses;
+    int64_t claim_bytes; /* as counted for its user */
     struct record_submitted wants;
     int64_t seen_bytes[RECORD_MAX_GPUS];
+};
+
+struct world_user {
+    uint32_t recoveries;
+    int64_t since_ns;
 };
 
 /* A reservation, and who was in its way when it was made. */
@@ -60,6 +70,7 @@ struct world {
     struct record_list decisions_of_step;
     int64_t now_ns;
     uint64_t next_job;
+    struct world_user users[2]; /* 1000 and 1001 */
     struct world_job jobs[MAX_JOBS];
 };
 
@@ -126,6 +137,91 @@ static void check_sharing(const struct world *world, uint64_t id, const struct r
         fail(world, "GPU %" PRIu32 " has too many MPS clients", number);
 }
 
+/* From what the world knows of who runs. */
+struct holdings {
+    uint32_t running, gpus;
+    int64_t memory_bytes;
+};
+
+static struct holdings holdings_of(const struct world *world, uint32_t uid)
+{
+    struct holdings has = {0};
+
+    for (uint64_t id = 1; id < world->next_job; id++) {
+        const struct world_job *job = &world->jobs[id];
+        if (!job->running || job->wants.uid != uid)
+            continue;
+        has.running++;
+        has.gpus += job->gpu_count;
+        has.memory_bytes += job->claim_bytes * job->gpu_count;
+    }
+    return has;
+}
+
+static bool is_beyond(const struct world *world, const struct holdings *has)
+{
+    const struct core_limits *limits = &core_configuration(world->core)->per_user;
+
+    return (limits->max_running && has->running > limits->max_running) ||
+           (limits->max_gpus && has->gpus > limits->max_gpus) ||
+           (limits->max_memory_bytes && has->memory_bytes > limits->max_memory_bytes);
+}
+
+static void check_limits(const struct world *world, uint32_t uid)
+{
+    struct holdings has = holdings_of(world, uid);
+
+    if (is_beyond(world, &has))
+        fail(world, "user %" PRIu32 " has %" PRIu32 " jobs on %" PRIu32 " GPUs with %" PRId64 " bytes", uid, has.running,
+             has.gpus, has.memory_bytes);
+}
+
+/* Whether a limit of its user's, and nothing else, keeps the job waiting. */
+static void check_limited(const struct world *world, const struct job *job, uint32_t code)
+{
+    struct holdings has = holdings_of(world, job->wants.uid);
+    int64_t claim = core_claim(world->core, job, NULL);
+
+    has.running++;
+    has.gpus += job->wants.gpus;
+    has.memory_bytes += job->wants.gpus * (claim < 0 ? world->core->largest_gpu_bytes : claim);
+    if (is_beyond(world, &has) !=
+        (code == REASON_USER_JOBS || code == REASON_USER_GPUS || code == REASON_USER_MEMORY))
+        fail(world, "job %" PRIu64 " waits for '%s', its user has %" PRIu32 " jobs on %" PRIu32 " GPUs with %" PRId64
+             " bytes", job->id, reason_name(code), has.running - 1, has.gpus - job->wants.gpus, has.memory_bytes);
+}
+
+/* How many of the user's jobs were put before the queue in the hour to which this one belongs: a new one begins with the
+ * first after the last is over. */
+static void count_recovery(struct world *world, uint32_t uid, int64_t at_ns)
+{
+    struct world_user *user = &world->users[uid - 1000];
+    uint32_t most = core_configuration(world->core)->per_user.max_recoveries;
+
+    if (user->recoveries == 0 || at_ns - user->since_ns >= 3600 * NS_PER_SEC)
+        *user = (struct world_user){.since_ns = at_ns};
+    if (++user->recoveries > most && most)
+        fail(world, "user %" PRIu32 " recovers for the %" PRIu32 "th time within an hour", uid, user->recoveries);
+}
+
+static bool has_recoveries_left(const struct world *world, uint32_t uid, int64_t at_ns)
+{
+    const struct world_user *user = &world->users[uid - 1000];
+    uint32_t most = core_configuration(world->core)->per_user.max_recoveries;
+
+    return most == 0 || user->recoveries < most || at_ns - user->since_ns >= 3600 * NS_PER_SEC;
+}
+
+/* Whether it was asked for, and has not been done too often. */
+static bool is_to_be_requeued(const struct world *world, const struct world_job *job)
+{
+    const struct core_config *config = core_configuration(world->core);
+
+    if (job->cause == EXIT_TIMEOUT)
+        return job->wants.requeue && job->timeouts <= config->max_requeues;
+    return (job->wants.requeue || config->requeue_lost) && job->losses <= config->max_recoveries;
+}
+
 static void on_decision(struct world *world, const struct record *record)
 {
     struct world_job *job = &world->jobs[record->job];
@@ -144,6 +240,10 @@ static void on_decision(struct world *world, const struct record *record)
         job->share = record->placed.share;
         job->runs++;
         job->gpu_count = record->placed.count;
+        job->claim_bytes = record->placed.claim_bytes;
+        if (job->claim_bytes < 0)
+            job->claim_bytes = world->core->largest_gpu_bytes;
+        check_limits(world, job->wants.uid);
         memcpy(job->gpus, record->placed.gpus, sizeof job->gpus);
         memset(job->seen_bytes, 0, sizeof job->seen_bytes);
         break;
@@ -151,13 +251,22 @@ static void on_decision(struct world *world, const struct record *record)
     case RECORD_GAVE_UP:
         if (job->ended || job->running)
             fail(world, "job %" PRIu64 " was given up while it runs", record->job);
+        if (record->type == RECORD_GAVE_UP && (job->cause == EXIT_TIMEOUT || job->cause == EXIT_LOST) &&
+            (is_to_be_requeued(world, job) || record->gave_up.cause != job->cause))
+            fail(world, "job %" PRIu64 " asked to be tried again", record->job);
         job->ended = true;
         break;
     case RECORD_REQUEUED:
         if (job->ended || job->running)
             fail(world, "job %" PRIu64 " was requeued while it runs or after its end", record->job);
-        if ((job->cause == EXIT_MPS_FAULT || job->cause == EXIT_GPU_ERROR) && !record->requeued.recovery)
+        if ((job->cause == EXIT_MPS_FAULT || job->cause == EXIT_GPU_ERROR) && !record->requeued.recovery &&
+            has_recoveries_left(world, job->wants.uid, record->at_ns))
             fail(world, "job %" PRIu64 " waits longer for a fault that was not its own", record->job);
+        if ((job->cause == EXIT_TIMEOUT || job->cause == EXIT_LOST) &&
+            (!is_to_be_requeued(world, job) || record->requeued.recovery))
+            fail(world, "job %" PRIu64 " was not to be tried again, or not before others", record->job);
+        if (record->requeued.recovery)
+            count_recovery(world, job->wants.uid, record->at_ns);
         break;
     case RECORD_SIGNALLED:
         if (!job->running || !job->asked_to_stop)
@@ -167,6 +276,7 @@ static void on_decision(struct world *world, const struct record *record)
         for (uint32_t i = 0; i < job->gpu_count; i++)
             if (!job->running || record->trimmed.claim_bytes < job->seen_bytes[i])
                 fail(world, "job %" PRIu64 " was trimmed below what it holds", record->job);
+        job->claim_bytes = record->trimmed.claim_bytes;
         break;
     case RECORD_RESERVED:
         if (job->ended || job->running || record->reserved.count != job->wants.gpus)
@@ -263,6 +373,8 @@ static void check_jobs(const struct world *world)
         if (waits != (reason.code != REASON_NONE))
             fail(world, "job %" PRIu64 " (%s) has reason '%s'", id, job_state_name(job->state),
                  reason_name(reason.code));
+        if (job->state == JOB_QUEUED)
+            check_limited(world, job, reason.code);
         if (strlen(reason_format(&reason, world->now_ns, text)) == 0)
             fail(world, "job %" PRIu64 " has a reason without a sentence", id);
         if (job->state == JOB_CRASHED)
@@ -395,6 +507,12 @@ static void submit(struct world *world)
     wants->uid = (uint32_t)random_range(r, 1000, 1001);
     wants->share = (uint32_t)random_range(r, SHARE_ANY, SHARE_MPS);
     wants->held = random_range(r, 0, 9) == 0;
+    if (random_range(r, 0, 1)) {
+        wants->time_limit_ns = random_range(r, 1, 100) * NS_PER_SEC;
+        wants->signal = (uint32_t)random_range(r, 0, 2);
+        wants->signal_before_ns = wants->signal ? random_range(r, 0, wants->time_limit_ns - 1) : 0;
+    }
+    wants->requeue = random_range(r, 0, 1);
     if (!feed(world, &input))
         fail(world, "a good submission was refused");
     world->jobs[world->next_job++] = (struct world_job){.submitted = true, .wants = *wants};
@@ -433,7 +551,8 @@ static void person_acts(struct world *world)
 
 static bool may_be_tried_again(uint32_t cause)
 {
-    return cause == EXIT_GPU_OOM || cause == EXIT_GPU_HANDLE || cause == EXIT_MPS_FAULT || cause == EXIT_GPU_ERROR;
+    return cause == EXIT_GPU_OOM || cause == EXIT_GPU_HANDLE || cause == EXIT_MPS_FAULT || cause == EXIT_GPU_ERROR ||
+           cause == EXIT_TIMEOUT || cause == EXIT_LOST;
 }
 
 static void job_ends(struct world *world)
@@ -447,6 +566,7 @@ static void job_ends(struct world *world)
     switch (random_range(r, 0, 9)) {
     case 0:
         input.type = RECORD_LOST;
+        input.lost.final = random_range(r, 0, 3) == 0;
         break;
     case 1:
         input.type = RECORD_LAUNCH_FAILED; /* refused where it has started already */
@@ -466,8 +586,11 @@ static void job_ends(struct world *world)
         return;
     }
     job->running = false;
-    job->cause = input.exited.cause;
-    if (input.type != RECORD_EXITED || !may_be_tried_again(job->cause) || job->asked_to_stop)
+    job->cause = input.type == RECORD_LOST ? EXIT_LOST : input.exited.cause;
+    job->timeouts += job->cause == EXIT_TIMEOUT;
+    job->losses += job->cause == EXIT_LOST || job->cause == EXIT_MPS_FAULT || job->cause == EXIT_GPU_ERROR;
+    if (input.type == RECORD_LAUNCH_FAILED || (input.type == RECORD_LOST && input.lost.final) ||
+        !may_be_tried_again(job->cause) || job->asked_to_stop)
         job->ended = true;
 }
 
@@ -575,6 +698,12 @@ static struct core_config random_config(struct random *r)
     config.decide_period_ns = random_range(r, 0, 1) * 30 * NS_PER_SEC;
     config.settle_ns = random_range(r, 0, 1) * 30 * NS_PER_SEC;
     config.max_recoveries = (uint32_t)random_range(r, 0, 4);
+    config.max_requeues = (uint32_t)random_range(r, 0, 3);
+    config.requeue_lost = random_range(r, 0, 3) == 0;
+    config.per_user.max_running = random_range(r, 0, 2) ? 0 : (uint32_t)random_range(r, 1, 6);
+    config.per_user.max_gpus = random_range(r, 0, 2) ? 0 : (uint32_t)random_range(r, 1, 6);
+    config.per_user.max_memory_bytes = random_range(r, 0, 2) ? 0 : random_range(r, 1, 160) * GIB;
+    config.per_user.max_recoveries = random_range(r, 0, 1) ? 0 : (uint32_t)random_range(r, 1, 5);
     config.max_jobs_per_gpu = (uint32_t)random_range(r, 1, 8);
     config.smocc_cap_permille = random_range(r, 0, 1) ? 1000 : (int32_t)random_range(r, 0, 1000);
     config.dram_cap_permille = random_range(r, 0, 1) ? 1000 : (int32_t)random_range(r, 0, 1000);

@@ -162,13 +162,94 @@ static void test_faults_and_want_of_memory_are_counted_apart(void **state)
 
 static void test_what_was_its_own_is_not_tried_again(void **state)
 {
-    static const uint32_t causes[] = {EXIT_FAILED, EXIT_SIGNALLED, EXIT_HOST_OOM, EXIT_TIMEOUT};
+    static const uint32_t causes[] = {EXIT_FAILED, EXIT_SIGNALLED, EXIT_HOST_OOM};
 
     for (size_t i = 0; i < array_size(causes); i++) {
         struct fixture *f = *state;
         assert_null(ends(f, running(f, 4 * GIB, SECONDS(5)), causes[i], -1, 39 * GIB));
         assert_int_equal(core_job_count(f->core), 0);
     }
+}
+
+static uint64_t running_with_requeue(struct fixture *f, bool requeue)
+{
+    struct record record = wants(1, 8 * GIB);
+    uint64_t job;
+
+    record.submitted.requeue = requeue;
+    job = submit_record(f, record);
+    decide(f);
+    job_event(f, RECORD_STARTED, job);
+    return job;
+}
+
+/* Its place is the one that it had: before whoever came after it, but not before the queue. */
+static void test_a_time_limit_is_followed_by_another_run_where_asked_for(void **state)
+{
+    struct fixture *f = *state;
+    struct core_config config = *core_configuration(f->core);
+    uint64_t job = running_with_requeue(f, false);
+    const struct record *verdict = ends(f, job, EXIT_TIMEOUT, -1, -1);
+
+    assert_int_equal(verdict->type, RECORD_GAVE_UP);
+    assert_false(verdict->gave_up.memory);
+    assert_int_equal(verdict->gave_up.cause, EXIT_TIMEOUT);
+    assert_int_equal(job_state_after(JOB_CRASHED, verdict), JOB_TIMEOUT);
+    config.max_requeues = 2;
+    reconfigure(f, &config);
+    job = running_with_requeue(f, true);
+    for (int run = 0; run < 2; run++) {
+        verdict = ends(f, job, EXIT_TIMEOUT, -1, -1);
+        assert_int_equal(verdict->type, RECORD_REQUEUED);
+        assert_false(verdict->requeued.recovery);
+        assert_true(verdict->requeued.claim_bytes == 8 * GIB);
+        assert_string_not_equal(placed_on(f, job), "");
+        job_event(f, RECORD_STARTED, job);
+    }
+    verdict = ends(f, job, EXIT_TIMEOUT, -1, -1);
+    assert_int_equal(verdict->type, RECORD_GAVE_UP);
+    assert_int_equal(core_job_count(f->core), 0);
+}
+
+static const struct record *is_lost(struct fixture *f, uint64_t job)
+{
+    job_event(f, RECORD_LOST, job);
+    decide(f);
+    return f->decisions.count ? &f->decisions.items[0] : NULL;
+}
+
+static void test_a_lost_job_is_tried_again_where_asked_for(void **state)
+{
+    struct fixture *f = *state;
+    struct core_config config = *core_configuration(f->core);
+    const struct record *verdict = is_lost(f, running_with_requeue(f, false));
+    uint64_t job;
+
+    assert_int_equal(verdict->type, RECORD_GAVE_UP);
+    assert_int_equal(job_state_after(JOB_CRASHED, verdict), JOB_LOST);
+    job = running_with_requeue(f, true);
+    for (uint32_t loss = 0; loss < config.max_recoveries; loss++) {
+        verdict = is_lost(f, job);
+        assert_int_equal(verdict->type, RECORD_REQUEUED);
+        assert_false(verdict->requeued.recovery);
+        job_event(f, RECORD_STARTED, job);
+    }
+    assert_int_equal(is_lost(f, job)->type, RECORD_GAVE_UP);
+    config.requeue_lost = true;
+    reconfigure(f, &config);
+    job = running_with_requeue(f, false);
+    assert_int_equal(is_lost(f, job)->type, RECORD_REQUEUED);
+    assert_int_equal(ends(f, job, EXIT_TIMEOUT, -1, -1)->type, RECORD_GAVE_UP); /* which it did not ask for */
+    assert_int_equal(core_job_count(f->core), 0);
+}
+
+/* As an earlier carma stored it: nothing was decided after it. */
+static void test_what_was_lost_for_good_stays_lost(void **state)
+{
+    struct fixture *f = *state;
+
+    apply(f, (struct record){.type = RECORD_LOST, .job = running_with_requeue(f, true), .lost = {.final = true}});
+    assert_int_equal(core_job_count(f->core), 0);
 }
 
 int main(void)
@@ -181,6 +262,9 @@ int main(void)
         CASE(test_victims_go_first_with_their_claims),
         CASE(test_faults_and_want_of_memory_are_counted_apart),
         CASE(test_what_was_its_own_is_not_tried_again),
+        CASE(test_a_time_limit_is_followed_by_another_run_where_asked_for),
+        CASE(test_a_lost_job_is_tried_again_where_asked_for),
+        CASE(test_what_was_lost_for_good_stays_lost),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,146 @@
+#include "core/user.h"
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "core/core_internal.h"
+
+#define RECOVERY_WINDOW_NS (3600 * NS_PER_SEC)
+
+/* Their order is that of their numbers, whoever came first. */
+static int by_uid(const struct user *a, const struct user *b)
+{
+    return a->uid < b->uid ? -1 : a->uid > b->uid;
+}
+
+struct user *user_of(struct core *core, uint32_t uid)
+{
+    struct user *user;
+
+    HASH_FIND(hh, core->users, &uid, sizeof uid, user);
+    if (user)
+        return user;
+    user = xcalloc(1, sizeof *user);
+    user->uid = uid;
+    HASH_ADD_INORDER(hh, core->users, uid, sizeof user->uid, user, by_uid);
+    return user;
+}
+
+void users_free(struct core *core)
+{
+    struct user *user, *next;
+
+    HASH_ITER(hh, core->users, user, next)
+    {
+        HASH_DEL(core->users, user);
+        free(user);
+    }
+}
+
+/* ---- What they have ---- */
+
+static int64_t bytes_in_all(const struct core *core, uint32_t gpus, int64_t claim_bytes)
+{
+    int64_t each = claim_bytes < 0 ? core->largest_gpu_bytes : claim_bytes;
+
+    return each > INT64_MAX / RECORD_MAX_GPUS ? INT64_MAX : gpus * each;
+}
+
+void user_counts(struct job *job)
+{
+    job->user->running++;
+    job->user->gpus += job->wants.gpus;
+    job->user->memory_bytes += (uint64_t)job->counted_bytes;
+}
+
+void user_leaves(struct job *job)
+{
+    job->user->running--;
+    job->user->gpus -= job->wants.gpus;
+    job->user->memory_bytes -= (uint64_t)job->counted_bytes;
+    job->counted_bytes = 0;
+}
+
+void user_takes(const struct core *core, struct job *job)
+{
+    job->counted_bytes = bytes_in_all(core, job->wants.gpus, job->claim_bytes);
+    user_counts(job);
+}
+
+void user_recounts(const struct core *core, struct job *job)
+{
+    user_leaves(job);
+    user_takes(core, job);
+}
+
+/* ---- Limits ---- */
+
+static bool beyond(const struct core *core, const struct user *user, const struct record_submitted *wants,
+                   int64_t claim_bytes, struct reason *why)
+{
+    const struct core_limits *limits = &core->config.per_user;
+    struct reason ignored;
+
+    why = why ? why : &ignored;
+    *why = (struct reason){.wanted = wants->gpus, .claim_unknown = claim_bytes < 0};
+    if (limits->max_running && user->running >= limits->max_running) {
+        why->code = REASON_USER_JOBS;
+        why->qualified = user->running;
+        why->allowed = limits->max_running;
+    } else if (limits->max_gpus && user->gpus + wants->gpus > limits->max_gpus) {
+        why->code = REASON_USER_GPUS;
+        why->qualified = user->gpus;
+        why->allowed = limits->max_gpus;
+    } else if (limits->max_memory_bytes) {
+        why->needed_bytes = bytes_in_all(core, wants->gpus, claim_bytes);
+        why->held_bytes = (int64_t)user->memory_bytes;
+        why->best_bytes = limits->max_memory_bytes;
+        if (why->needed_bytes > limits->max_memory_bytes ||
+            user->memory_bytes > (uint64_t)(limits->max_memory_bytes - why->needed_bytes))
+            why->code = REASON_USER_MEMORY;
+    }
+    return why->code != REASON_NONE;
+}
+
+bool users_are_limited(const struct core *core)
+{
+    const struct core_limits *limits = &core->config.per_user;
+
+    return limits->max_running || limits->max_gpus || limits->max_memory_bytes;
+}
+
+bool user_is_limited(const struct core *core, const struct job *job, struct reason *why)
+{
+    if (!users_are_limited(core))
+        return false;
+    return beyond(core, job->user, &job->wants,
+                  core->config.per_user.max_memory_bytes ? belief_claim(core, job, NULL) : 0, why);
+}
+
+bool user_is_limited_ever(const struct core *core, const struct record_submitted *wants, struct reason *why)
+{
+    return beyond(core, &(struct user){0}, wants, wants->claim_bytes, why);
+}
+
+/* ---- Recoveries ---- */
+
+/* The hour that the user's recoveries count in is over, or lies ahead: the clock was set back. */
+static bool is_over(const struct user *user, int64_t at_ns)
+{
+    return user->recoveries == 0 || at_ns < user->recoveries_ns || at_ns - user->recoveries_ns >= RECOVERY_WINDOW_NS;
+}
+
+void user_recovers(struct job *job, int64_t at_ns)
+{
+    if (is_over(job->user, at_ns)) {
+        job->user->recoveries_ns = at_ns;
+        job->user->recoveries = 0;
+    }
+    job->user->recoveries++;
+}
+
+bool user_may_recover(const struct core *core, const struct job *job, int64_t at_ns)
+{
+    uint32_t most = core->config.per_user.max_recoveries;
+
+    return most == 0 || is_over(job->user, at_ns) || job->user->recoveries < most;
+}

@@ -1,0 +1,52 @@
+/* What each user has, and what the configuration lets one have: limits, and a budget of recoveries. */
+#ifndef CARMA_CORE_USER_H
+#define CARMA_CORE_USER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "core/reason.h"
+#include "core/record.h"
+
+struct core;
+struct job;
+
+struct user {
+    uint32_t uid;
+    uint32_t unfinished;   /* jobs: this and the next three follow from them */
+    uint32_t running;      /* of them, those that have GPUs */
+    uint32_t gpus;         /* that these have: one that is shared counts for each */
+    uint64_t memory_bytes; /* that these claim in all */
+    int64_t recoveries_ns; /* when the hour began in which recoveries are counted */
+    uint32_t recoveries;   /* jobs that were put before the main queue in it */
+    UT_hash_handle hh;
+};
+
+/* Made where there is none. Owned by the core. */
+struct user *user_of(struct core *core, uint32_t uid);
+void users_free(struct core *core);
+
+/* The job has got GPUs with its claim; its claim has changed while it has them; it leaves them. */
+void user_takes(const struct core *core, struct job *job);
+void user_recounts(const struct core *core, struct job *job);
+void user_leaves(struct job *job);
+
+/* The sums again, of a job that has GPUs and whose counted_bytes are known. */
+void user_counts(struct job *job);
+
+/* Whether there are limits of what jobs have: max_running, max_gpus, max_memory_bytes. */
+bool users_are_limited(const struct core *core);
+
+/* Whether launching the job now would be beyond a limit of its user's; *why (may be NULL) then says beyond which. A job
+ * without a claim counts with the memory of the largest GPU on each of its own. */
+bool user_is_limited(const struct core *core, const struct job *job, struct reason *why);
+
+/* The same of a job that nobody else of the user's is beside: it can never run. */
+bool user_is_limited_ever(const struct core *core, const struct record_submitted *wants, struct reason *why);
+
+/* A job is put before the main queue; and whether that may be done with one more of its user's. */
+void user_recovers(struct job *job, int64_t at_ns);
+bool user_may_recover(const struct core *core, const struct job *job, int64_t at_ns);
+
+#endif

@@ -1,0 +1,176 @@
+/* What a user may have (src/core/user.h): who is over a limit waits with its numbers, and nobody waits for him. */
+#include "core_fixture.h"
+
+#define ADA 1000
+#define BOB 1001
+
+static uint64_t submit_as(struct fixture *f, uint32_t uid, uint32_t gpus, int64_t claim)
+{
+    struct record record = wants(gpus, claim);
+
+    record.submitted.uid = uid;
+    return submit_record(f, record);
+}
+
+static struct core_config limited(struct fixture *f, struct core_limits limits)
+{
+    struct core_config config = *core_configuration(f->core);
+
+    config.per_user = limits;
+    reconfigure(f, &config);
+    return config;
+}
+
+static uint32_t reason_code(const struct fixture *f, uint64_t job)
+{
+    return core_reason(f->core, job, f->now_ns).code;
+}
+
+static void test_who_has_as_many_jobs_as_allowed_is_passed_over(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t first, second, third, other;
+
+    limited(f, (struct core_limits){.max_running = 1});
+    assert_int_equal(core_configuration(f->core)->backfill, 0);
+    first = submit_as(f, ADA, 1, 8 * GIB);
+    second = submit_as(f, ADA, 1, 8 * GIB);
+    third = submit_as(f, ADA, 1, 8 * GIB);
+    other = submit_as(f, BOB, 1, 8 * GIB);
+    decide(f);
+    assert_string_not_equal(placed_on(f, first), "");
+    assert_string_not_equal(placed_on(f, other), ""); /* first in, first out, and yet before two others */
+    assert_int_equal(f->decisions.count, 2);
+    assert_int_equal(reason_code(f, second), REASON_USER_JOBS);
+    assert_reason(f, second, "its user runs 1 job, as many as a user may");
+    assert_int_equal(reason_code(f, third), REASON_USER_JOBS);
+    exits(f, first, EXIT_COMPLETED, -1);
+    decide(f);
+    assert_string_not_equal(placed_on(f, second), "");
+    assert_int_equal(f->decisions.count, 1);
+}
+
+static void test_gpus_are_counted_for_each_job_that_has_them(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t two, wide, one;
+
+    limited(f, (struct core_limits){.max_gpus = 3});
+    two = submit_as(f, ADA, 2, 8 * GIB);
+    wide = submit_as(f, ADA, 2, 8 * GIB);
+    one = submit_as(f, ADA, 1, 8 * GIB);
+    decide(f);
+    assert_string_not_equal(placed_on(f, two), "");
+    assert_string_not_equal(placed_on(f, one), ""); /* which is not too much */
+    assert_int_equal(reason_code(f, wide), REASON_USER_GPUS);
+    assert_reason(f, wide, "its user has 3 GPUs and it wants 2 more, a user may have 3");
+}
+
+static void test_memory_is_what_jobs_claim_on_all_their_gpus(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t first, second, unknown;
+
+    limited(f, (struct core_limits){.max_memory_bytes = 50 * GIB});
+    first = submit_as(f, ADA, 2, 10 * GIB);
+    second = submit_as(f, ADA, 1, 31 * GIB);
+    unknown = submit_as(f, ADA, 1, -1);
+    decide(f);
+    assert_string_not_equal(placed_on(f, first), "");
+    assert_int_equal(f->decisions.count, 1);
+    assert_int_equal(reason_code(f, second), REASON_USER_MEMORY);
+    assert_reason(f, second, "its user's jobs claim 20.0 GiB of GPU memory and it 31.0 GiB more, a user may claim 50.0 GiB");
+    assert_int_equal(reason_code(f, unknown), REASON_USER_MEMORY);
+    assert_reason(f, unknown, "its user's jobs claim 20.0 GiB of GPU memory and it 40.0 GiB more (whole GPUs: it claims none), a user "
+                  "may claim 50.0 GiB");
+    exits(f, first, EXIT_COMPLETED, -1);
+    decide(f);
+    assert_string_not_equal(placed_on(f, second), "");
+}
+
+static void test_what_one_job_may_never_have_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct record record = wants(4, 8 * GIB);
+    struct reason why;
+    char text[REASON_TEXT];
+
+    limited(f, (struct core_limits){.max_gpus = 3});
+    assert_false(core_could_ever_run(f->core, &record.submitted, &why));
+    assert_string_equal(reason_format(&why, 0, text), "wants 4 GPUs, a user may have 3");
+    limited(f, (struct core_limits){.max_memory_bytes = 31 * GIB});
+    assert_false(core_could_ever_run(f->core, &record.submitted, &why));
+    assert_string_equal(reason_format(&why, 0, text), "claims 32.0 GiB of GPU memory, a user may claim 31.0 GiB");
+    record.submitted.gpus = 1;
+    assert_true(core_could_ever_run(f->core, &record.submitted, &why));
+    record.submitted.claim_bytes = -1;
+    assert_false(core_could_ever_run(f->core, &record.submitted, &why));
+    assert_string_equal(reason_format(&why, 0, text),
+                        "claims no memory, so counts with 40.0 GiB of GPU memory, a user may claim 31.0 GiB");
+}
+
+/* With backfill somebody's smaller job can take what the first of the queue was to have: the reservation ends. */
+static void test_who_is_over_a_limit_keeps_no_gpus_for_himself(void **state)
+{
+    struct fixture *f = *state;
+    struct core_config config = limited(f, (struct core_limits){.max_gpus = 4});
+    uint64_t running, wide, small;
+
+    config.backfill = 8;
+    config.patience_ns = 0;
+    reconfigure(f, &config);
+    running = submit_as(f, BOB, 1, 30 * GIB);
+    decide(f);
+    assert_string_not_equal(placed_on(f, running), "");
+    wide = submit_as(f, ADA, 4, 20 * GIB);
+    decide(f);
+    assert_int_equal(f->core->reserved_job, wide);
+    small = submit_as(f, ADA, 1, 2 * GIB);
+    decide(f);
+    assert_string_not_equal(placed_on(f, small), "");
+    assert_int_equal(f->core->reserved_job, 0);
+    assert_int_equal(core_find_job(f->core, wide)->headed_ns, 0);
+    assert_int_equal(reason_code(f, wide), REASON_USER_GPUS);
+}
+
+/* Beyond the budget a crashed job is tried again all the same, alone, but not before others. */
+static void test_a_user_recovers_so_often_within_an_hour(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t jobs[4];
+
+    limited(f, (struct core_limits){.max_recoveries = 2});
+    for (int i = 0; i < 3; i++)
+        jobs[i] = submit_as(f, ADA, 1, 35 * GIB);
+    jobs[3] = submit_as(f, BOB, 1, 35 * GIB);
+    decide(f);
+    for (int i = 0; i < 4; i++)
+        job_event(f, RECORD_STARTED, jobs[i]);
+    for (int i = 0; i < 4; i++) {
+        exits(f, jobs[i], EXIT_GPU_OOM, -1);
+        decide(f);
+        assert_int_equal(f->decisions.items[0].type, RECORD_REQUEUED);
+        assert_int_equal(f->decisions.items[0].requeued.recovery, i != 2);
+        assert_true(f->decisions.items[0].requeued.claim_bytes >= 35 * GIB);
+        assert_true(job_wants_idle(f->core, core_find_job(f->core, jobs[i])));
+        assert_string_not_equal(placed_on(f, jobs[i]), "");
+    }
+    f->now_ns += SECONDS(3600);
+    exits(f, jobs[2], EXIT_GPU_OOM, -1);
+    decide(f);
+    assert_true(f->decisions.items[0].requeued.recovery);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_who_has_as_many_jobs_as_allowed_is_passed_over),
+        CASE(test_gpus_are_counted_for_each_job_that_has_them),
+        CASE(test_memory_is_what_jobs_claim_on_all_their_gpus),
+        CASE(test_what_one_job_may_never_have_is_refused),
+        CASE(test_who_is_over_a_limit_keeps_no_gpus_for_himself),
+        CASE(test_a_user_recovers_so_often_within_an_hour),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
