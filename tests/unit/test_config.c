@@ -111,9 +111,14 @@ static void test_policies(void **state)
     struct error err;
 
     config_init_default(&config);
+    assert_int_equal(config_set(&config, "max_running_per_user", "4", &err), 0);
+    assert_int_equal(config_set(&config, "requeue_lost", "yes", &err), 0);
     assert_int_equal(config_set(&config, "policy", "lug", &err), 0);
     core_config_default(&plain);
     strcpy(plain.policy, "lug");
+    plain.per_user.max_running = 4; /* what users may have is not the policy's */
+    plain.per_user.max_recoveries = 20;
+    plain.requeue_lost = true;
     assert_memory_equal(&config.core, &plain, sizeof plain);
     assert_int_equal(config.estimator, ESTIMATOR_DECLARED);
     assert_int_equal(config_set(&config, "policy", "thesis+lug", &err), 0);
