@@ -9,6 +9,9 @@
 #ifndef CARMA_TESTS_HTTP_FIXTURE_H
 #define CARMA_TESTS_HTTP_FIXTURE_H
 
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -25,6 +28,8 @@
 struct http_fixture {
     char directory[64];
     char path[96];
+    char tcp_address[32]; /* with http_fixture_add_tcp */
+    char token_path[96];
     struct http_options options; /* limits: set before http_fixture_start */
     struct http_server *server;
     uv_loop_t loop;
@@ -126,6 +131,27 @@ static int http_fixture_prepare(struct http_fixture *fixture)
     return 0;
 }
 
+#define FIXTURE_TOKEN "0123456789abcdefghijklmnopqrstuv"
+
+/* Before http_fixture_start: it listens on a free port of 127.0.0.1 too. */
+static inline int http_fixture_add_tcp(struct http_fixture *fixture)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof any;
+    int port = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), token;
+    bool chosen = bind(port, (struct sockaddr *)&any, sizeof any) == 0 && getsockname(port, (struct sockaddr *)&any, &size) == 0;
+
+    close(port);
+    snprintf(fixture->tcp_address, sizeof fixture->tcp_address, "127.0.0.1:%u", ntohs(any.sin_port));
+    snprintf(fixture->token_path, sizeof fixture->token_path, "%s/token", fixture->directory);
+    token = open(fixture->token_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    chosen = chosen && token >= 0 && write(token, FIXTURE_TOKEN "\n", strlen(FIXTURE_TOKEN) + 1) > 0;
+    close(token);
+    fixture->options.tcp_address = fixture->tcp_address;
+    fixture->options.token_file = fixture->token_path;
+    return chosen ? 0 : -1;
+}
+
 static int http_fixture_start(struct http_fixture *fixture, struct error *err)
 {
     int rc;
@@ -162,6 +188,7 @@ static int http_fixture_remove(struct http_fixture *fixture)
 {
     http_fixture_stop(fixture);
     unlink(fixture->path);
+    unlink(fixture->token_path);
     return rmdir(fixture->directory);
 }
 

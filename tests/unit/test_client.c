@@ -84,12 +84,51 @@ static void test_calls(void **state)
     free(text);
 }
 
+static void assert_not_opened(const char *place, int code, const char *says)
+{
+    struct client *client = NULL;
+    struct error err = {{0}};
+
+    assert_int_equal(client_open(place, &client, &err), code);
+    assert_null(client);
+    if (!strstr(err.text, says))
+        fail_msg("no '%s' in: %s", says, err.text);
+}
+
+static void test_tcp(void **state)
+{
+    struct client *client;
+    struct error err = {{0}};
+    json_t *reply;
+
+    assert_int_equal(http_fixture_add_tcp(&fixture), 0);
+    CLEANUP(free_ptr) char *place = xasprintf("tcp://%s", fixture.tcp_address);
+    start();
+    unsetenv("CARMA_TOKEN_FILE");
+    assert_not_opened(place, -EACCES, "CARMA_TOKEN_FILE");
+    setenv("CARMA_TOKEN_FILE", fixture.token_path, 1);
+    assert_not_opened("tcp://localhost:80", -EINVAL, "write an IP address and a port");
+    chmod(fixture.token_path, 0644);
+    assert_not_opened(place, -EPERM, "chmod 600");
+    chmod(fixture.token_path, 0600);
+    if (client_open(place, &client, &err))
+        fail_msg("%s", err.text);
+    reply = call(client, "POST", "/echo", json_pack("{s:i}", "a", 1), 200);
+    assert_string_equal(json_string_value(json_object_get(reply, "body")), "{\"a\":1}");
+    assert_int_equal(json_integer_value(json_object_get(reply, "uid")), getuid());
+    json_decref(reply);
+    client_free(client);
+    http_fixture_stop(&fixture);
+    assert_not_opened(place, -ECONNREFUSED, "no daemon listens there");
+    unsetenv("CARMA_TOKEN_FILE");
+}
+
 static void test_check(void **state)
 {
     static const struct {
         int status;
         int code;
-    } cases[] = {{400, -EINVAL}, {403, -EPERM},  {404, -ENOENT}, {409, -EBUSY},
+    } cases[] = {{400, -EINVAL}, {401, -EACCES}, {403, -EPERM},  {404, -ENOENT}, {409, -EBUSY},
                  {413, -EFBIG},  {422, -ERANGE}, {503, -EAGAIN}, {500, -EIO}};
     struct client *client;
     struct error err;
@@ -416,6 +455,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         client_test(test_calls),      client_test(test_check),
+        client_test(test_tcp),
         client_test(test_no_daemon),  client_test(test_default_socket),
         client_test(test_reconnects), client_test(test_stopped_while_waiting),
         client_test(test_too_large),  client_test(test_never_twice),

@@ -1,19 +1,16 @@
 /* What the HTTP server refuses: heads that can be read in two ways, pages' requests, who has no token, who is too slow, and
  * who wants more than his share. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/stat.h>
 
 #include "base/address.h"
 #include "base/token.h"
 #include "http_raw.h"
 
-#define TOKEN    "0123456789abcdefghijklmnopqrstuv"
+#define TOKEN    FIXTURE_TOKEN
 #define HOST     "Host: localhost\r\n"
 #define GET_ECHO "GET /echo HTTP/1.1\r\n" HOST "\r\n"
 #define BEARER   "Authorization: Bearer " TOKEN "\r\n"
 
-static char token_path[96], tcp_address[32];
 static struct address tcp;
 
 static void write_file(const char *path, const char *text, size_t length, int mode)
@@ -26,30 +23,12 @@ static void write_file(const char *path, const char *text, size_t length, int mo
     assert_int_equal(chmod(path, (mode_t)mode), 0);
 }
 
-static void choose_port(void)
-{
-    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof any;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    assert_int_equal(bind(fd, (struct sockaddr *)&any, sizeof any), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&any, &size), 0);
-    close(fd);
-    snprintf(tcp_address, sizeof tcp_address, "127.0.0.1:%u", ntohs(any.sin_port));
-    assert_int_equal(address_parse(tcp_address, &tcp), 0);
-}
-
 static int setup(void **state)
 {
     struct error err = {{0}};
 
-    if (http_fixture_prepare(&fixture))
+    if (http_fixture_prepare(&fixture) || http_fixture_add_tcp(&fixture) || address_parse(fixture.tcp_address, &tcp))
         return -1;
-    snprintf(token_path, sizeof token_path, "%s/token", fixture.directory);
-    write_file(token_path, TOKEN "\n", strlen(TOKEN) + 1, 0600);
-    choose_port();
-    fixture.options.tcp_address = tcp_address;
-    fixture.options.token_file = token_path;
     if (http_fixture_start(&fixture, &err)) {
         fprintf(stderr, "%s\n", err.text);
         return -1;
@@ -59,7 +38,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    unlink(token_path);
     return http_fixture_remove(&fixture);
 }
 
@@ -302,11 +280,11 @@ static void test_token_files(void **state)
 
     http_fixture_stop(&fixture);
     for (size_t i = 0; i < array_size(cases); i++) {
-        unlink(token_path);
-        write_file(token_path, cases[i].text, cases[i].length, cases[i].mode);
+        unlink(fixture.token_path);
+        write_file(fixture.token_path, cases[i].text, cases[i].length, cases[i].mode);
         err.text[0] = '\0';
-        if (token_read(token_path, &token, &err) != cases[i].code ||
-            (cases[i].says && (!strstr(err.text, cases[i].says) || !strstr(err.text, token_path))))
+        if (token_read(fixture.token_path, &token, &err) != cases[i].code ||
+            (cases[i].says && (!strstr(err.text, cases[i].says) || !strstr(err.text, fixture.token_path))))
             fail_msg("case %zu: %s", i, err.text);
         if (!cases[i].code) {
             assert_int_equal(token.owner, getuid());
@@ -315,16 +293,16 @@ static void test_token_files(void **state)
             continue;
         }
         assert_true(http_server_new(&(struct http_options){.loop = &fixture.loop, .socket_path = fixture.path,
-                                                           .tcp_address = tcp_address, .token_file = token_path},
+                                                           .tcp_address = fixture.tcp_address, .token_file = fixture.token_path},
                                     &fixture.server, &err) == cases[i].code);
     }
     memset(large, 't', TOKEN_MAX + 1);
     for (size_t length = TOKEN_MAX; length <= TOKEN_MAX + 1; length++) {
-        unlink(token_path);
-        write_file(token_path, large, length, 0600);
-        assert_int_equal(token_read(token_path, &token, &err), length > TOKEN_MAX ? -EINVAL : 0);
+        unlink(fixture.token_path);
+        write_file(fixture.token_path, large, length, 0600);
+        assert_int_equal(token_read(fixture.token_path, &token, &err), length > TOKEN_MAX ? -EINVAL : 0);
     }
-    assert_int_equal(symlink(token_path, link), 0);
+    assert_int_equal(symlink(fixture.token_path, link), 0);
     assert_int_equal(token_read(link, &token, &err), -ELOOP);
     unlink(link);
     assert_int_equal(token_read(fixture.directory, &token, &err), -EINVAL);
