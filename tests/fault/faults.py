@@ -174,6 +174,19 @@ def store(scene, count):
     return hits
 
 
+def full(scene, count):
+    """Nothing can be written for a second or two; nobody is killed."""
+    hits = 0
+    for _ in range(count):
+        scene.pause()
+        scene.node.control.arm("carmad", "pwrite64", "store.db", times=1 << 30, error=errno.ENOSPC)
+        time.sleep(scene.random.uniform(0.5, 2))
+        hits += scene.node.control.hits() > 0
+        scene.node.control.disarm()
+        scene.pause()
+    return hits
+
+
 def busy(scene, count):
     """Somebody else holds the database for longer than the daemon waits for it (store.md)."""
     for _ in range(count):

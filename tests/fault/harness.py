@@ -17,10 +17,11 @@ from work import Clients
 
 # Kinds after which a job may be lost, or not have been started: its shepherd died, or could not be.
 LOSES_JOBS = {"shepherd", "reboot", "processes", "files", "memory", "mps"}
-KINDS = ["daemon", "points", "shepherd", "monitor", "reboot", "store", "busy", "processes", "files", "memory", "mps", "clock"]
+KILLS_NOBODY = {"full", "busy"}  # the daemon goes on, and withdraws what it has refused
+KINDS = ["daemon", "points", "shepherd", "monitor", "reboot", "store", "full", "busy", "processes", "files", "memory", "mps", "clock"]
 SETTINGS = ["policy=magm", "memory_view=monitor"]
 MPS = ["share=mps", "mps_control={prefix}/lib/carma/vnode/nvidia-cuda-mps-control"]
-COST = {"points": len(faults.DAEMON_POINTS) * 2, "busy": 10}  # of one turn, in faults that take as long
+COST = {"points": len(faults.DAEMON_POINTS) * 2, "full": 4, "busy": 10}  # of one turn, in faults that take as long
 FINISH_SECONDS = 90
 MOST_LINES = 20
 
@@ -58,6 +59,8 @@ def play(kind, options):
             jobs = node.get("/v1/jobs?state=all")["jobs"]
             completed = sum(job["state"] == "COMPLETED" for job in jobs)
             wrong += truth.check(node, clients, jobs, kind in LOSES_JOBS)
+            if kind in KILLS_NOBODY:
+                wrong += truth.check_refused(node, clients)
         if injected == 0 or completed == 0:
             wrong.append("too little happened to tell")
         if wrong:

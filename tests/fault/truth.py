@@ -73,6 +73,13 @@ def check_job(node, submission, job, may_be_lost):
     return wrong
 
 
+def check_refused(node, clients):
+    refused = [job for job in clients.all if job.refused]
+    wrong = [f"{job.name} ran, and its submitter was told that it could not be stored"
+             for job in refused if (node.books / job.name).exists()]
+    return wrong if refused else ["no submission was refused"]
+
+
 def check_processes(node):
     """Only the daemon and what it runs for itself may be left, and no lock of a job."""
     expected = {"carmad", "carma-monitor", "nvidia-cuda-mps"}

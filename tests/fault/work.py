@@ -18,6 +18,7 @@ class Submission:
     status: int  # which its command ends with; -1: that of its training, which recovers from want of memory
     endless: bool  # ends by being cancelled
     id: int = 0  # 0: not acknowledged
+    refused: bool = False  # the daemon said that it could not store it
 
 
 def trace_rows(source):
@@ -82,6 +83,7 @@ class Clients:
         done = self.node.run("carma", "submit", "--parsable", *arguments)
         if done.returncode == 0:
             job.id = int(done.stdout)
+        job.refused = "cannot store" in done.stderr
 
     def cancel(self):
         """One that has not been: it may run, wait, or be about to."""
