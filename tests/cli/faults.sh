@@ -1,4 +1,4 @@
-# For tests of a driver that misbehaves under the daemon: sourced after node.sh.
+# For tests of what happens to a GPU under the daemon: sourced after node.sh.
 # shellcheck shell=sh
 VNODE=$PREFIX/bin/carma-vnode
 
@@ -7,14 +7,14 @@ gpu() {
     "$CARMA" gpus --json | python3 -c 'import json, sys
 value = json.load(sys.stdin)["gpus"][int(sys.argv[1])]
 for key in sys.argv[2].split("."):
-    value = value[key]
-print(value)' "$1" "$2"
+    value = value[int(key)] if key.isdigit() else value[key]
+print(value)' "$1" "$2" 2>/dev/null
 }
 
 # until_gpu INDEX NAME VALUE: waits for it.
 until_gpu() {
     patience
-    while value=$(gpu "$1" "$2") && [ "$value" != "$3" ]; do
+    while value=$(gpu "$1" "$2"); [ "$value" != "$3" ]; do
         patient || {
             fail "GPU $1: $2 stays '$value', never '$3'"
             return 1

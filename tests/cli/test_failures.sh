@@ -4,10 +4,10 @@
 # shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016 # single quotes: for the jobs' shells
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
+. "$(dirname "$0")/faults.sh"
 cd "$T" || exit 99
 start_node h200x1 100
 CARMA_CGROUP_ROOT=$T/cgroup
-VNODE=$PREFIX/bin/carma-vnode
 events=$CARMA_CGROUP_ROOT$(sed -n 's/^0:://p' /proc/self/cgroup)/memory.events
 export CARMA_CGROUP_ROOT VNODE TRAIN events
 mkdir -p "$(dirname "$events")"
@@ -29,26 +29,6 @@ ends() {
 # says ID TEXT: its message does.
 says() {
     field "$1" message | grep -qF -e "$2" || fail "job $1 says '$(field "$1" message)', not '$2'"
-}
-
-# gpu NAME: of GPU 0, by the daemon's JSON.
-gpu() {
-    "$CARMA" gpus --json | python3 -c 'import json, sys
-value = json.load(sys.stdin)["gpus"][0]
-for key in sys.argv[1].split("."):
-    value = value[int(key)] if key.isdigit() else value[key]
-print(value)' "$1" 2>/dev/null
-}
-
-# until_gpu NAME VALUE: waits for it.
-until_gpu() {
-    patience
-    while value=$(gpu "$1"); [ "$value" != "$2" ]; do
-        patient || {
-            fail "GPU 0: $1 stays '$value', never '$2'"
-            return 1
-        }
-    done
 }
 
 # Its own, whatever the text looks like; the host's memory, as the kernel's counter has it and as it says itself.
@@ -75,10 +55,10 @@ expect_field "$job" launches 1
 # A library's handle: what may be for want of memory is so only where memory was short.
 ends failed -- sh -c 'sleep 0.5; echo "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED"; exit 1'
 says "$job" 'GiB were free'
-full_mib=$(($(gpu free_bytes) / 1048576 - 100))
+full_mib=$(($(gpu 0 free_bytes) / 1048576 - 100))
 run submit --parsable -- "$TRAIN" --memory "${full_mib}M" --sm-activity 0.2 --seconds 1000000
 full=$(cat "$T/out")
-until_gpu used_bytes $((full_mib * 1048576))
+until_gpu 0 used_bytes $((full_mib * 1048576))
 run submit --parsable -- sh -c 'echo "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED"; sleep 1; exit 1'
 maybe=$(cat "$T/out")
 until_crashed "$maybe"

@@ -4,42 +4,22 @@
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
+. "$(dirname "$0")/faults.sh"
 cd "$T" || exit 99
 start_node h200x1 100
-VNODE=$PREFIX/bin/carma-vnode
 start_daemon --set policy=round-robin --set memory_view=monitor --set share=streams --set settle=0s --set decide_period=0s
-
-# gpu NAME: of GPU 0, by the daemon's JSON.
-gpu() {
-    "$CARMA" gpus --json | python3 -c 'import json, sys
-value = json.load(sys.stdin)["gpus"][0]
-for key in sys.argv[1].split("."):
-    value = value[int(key)] if key.isdigit() else value[key]
-print(value)' "$1" 2>/dev/null
-}
-
-# until_gpu NAME VALUE: waits for it.
-until_gpu() {
-    patience
-    while value=$(gpu "$1"); [ "$value" != "$2" ]; do
-        patient || {
-            fail "GPU 0: $1 stays '$value', never '$2'"
-            return 1
-        }
-    done
-}
 
 # Whose process: a grandchild in a session of its own is the job's; a process that nobody submitted is nobody's.
 run submit --parsable -- "$TRAIN" --memory 7G --seconds 3000 --fail double-fork --fail-at 100000
 family=$(cat "$T/out")
 until_field "$family" placements.0.observed_bytes $((7 << 30))
 expect_gpu() {
-    [ "$(gpu "$1")" = "$2" ] || fail "GPU 0: $1 is '$(gpu "$1")', not '$2'"
+    [ "$(gpu 0 "$1")" = "$2" ] || fail "GPU 0: $1 is '$(gpu 0 "$1")', not '$2'"
 }
 expect_gpu foreign '[]'
 CUDA_VISIBLE_DEVICES=0 "$TRAIN" --memory 3G --sm-activity 0.2 --seconds 30000 >/dev/null &
 foreign=$!
-until_gpu foreign_bytes $((3 << 30))
+until_gpu 0 foreign_bytes $((3 << 30))
 expect_gpu foreign.0.pid "$foreign"
 expect_gpu foreign.0.command carma-train
 expect_gpu foreign.0.user "$(id -un)"
@@ -51,12 +31,12 @@ grep -qxF "GPU 0: process $foreign (carma-train of $(id -un)) holds 3.0 GiB and 
 
 # What the driver hides is not guessed, and it is said why.
 "$VNODE" inject hide-memory
-until_gpu foreign_bytes None
+until_gpu 0 foreign_bytes None
 expect_gpu foreign_why "the driver does not say how much memory the processes of job $family hold"
 "$VNODE" clear
-until_gpu foreign_bytes $((3 << 30))
+until_gpu 0 foreign_bytes $((3 << 30))
 "$VNODE" inject hide-processes
-until_gpu foreign_why 'memory is in use, but the driver lists no process'
+until_gpu 0 foreign_why 'memory is in use, but the driver lists no process'
 expect_gpu foreign_bytes None
 run submit --parsable --exclusive -- true
 run explain "$(cat "$T/out")"
@@ -64,10 +44,10 @@ grep -qF '(memory counted by claims: memory is in use, but the driver lists no p
     fail "explain: $(cat "$T/out")"
 run cancel @
 "$VNODE" clear
-until_gpu foreign_bytes $((3 << 30))
+until_gpu 0 foreign_bytes $((3 << 30))
 kill "$foreign"
 wait "$foreign" 2>/dev/null
-until_gpu foreign_bytes 0
+until_gpu 0 foreign_bytes 0
 run cancel "$family"
 run wait "$family"
 
