@@ -65,10 +65,23 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
     return view;
 }
 
+/* What a job prints need not be UTF-8; what is shown and stored of it as JSON has to be. */
+static void make_utf8(char *text)
+{
+    json_t *json = json_string(text);
+
+    for (; *text && !json; text++)
+        if ((unsigned char)*text >= 0x80)
+            *text = '?';
+    json_decref(json);
+}
+
 void job_view_set_message(struct job_view *view, const char *message)
 {
     free(view->message);
     view->message = message && *message ? xstrdup(message) : NULL;
+    if (view->message)
+        make_utf8(view->message);
 }
 
 static void fold_memory(struct job_view *view, const struct record_memory *memory)

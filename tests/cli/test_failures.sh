@@ -82,4 +82,10 @@ until_crashed "$(cat "$T/out")"
 expect_field "$(cat "$T/out")" failure.requested_bytes $((512 * 1048576))
 run cancel "$(cat "$T/out")"
 
+# What it printed is shown, also where it is no UTF-8.
+ends failed -- sh -c 'printf "RuntimeError: CUDA error: device-side assert triggered \\377\\376\\n" >&2; exit 1'
+says "$job" "device-side assert triggered ??"
+run explain "$job"
+expect_status 0
+grep -q 'failed: .*assert triggered ??' "$T/out" || fail "explain: $(cat "$T/out" "$T/err")"
 finish_node
