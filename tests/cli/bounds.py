@@ -1,0 +1,105 @@
+"""What carmad takes, and what it does not: usage: bounds.py SOCKET queue|sizes|slow ..., for test_bounds.sh and test_slow_disk.sh.
+Each limit is met, which is taken, and then passed by one, which is refused in one line; the daemon answers after each."""
+
+import http.client
+import json
+import os
+import select
+import socket
+import sys
+import time
+
+GIB = 1 << 30
+
+
+class Connection(http.client.HTTPConnection):
+    """To a Unix socket."""
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(sys.argv[1])
+
+    def send_request(self, method, path, body=None):
+        self.request(method, path, None if body is None else json.dumps(body))
+
+    def answer(self):
+        response = self.getresponse()
+        return response.status, json.loads(response.read())
+
+    def call(self, method, path, body=None):
+        self.send_request(method, path, body)
+        return self.answer()
+
+
+def job(**members):
+    return {"name": "n", "command": ["true"], "directory": "/", "output": "/dev/null", "held": True,
+            "gpu_memory_bytes": GIB, **members}
+
+
+def submit(jobs):
+    return Connection("carma").call("POST", "/v1/jobs", {"jobs": jobs})
+
+
+def expect(what, found, status, text=""):
+    if found[0] != status or text not in found[1].get("error", "") or "\n" in found[1].get("error", ""):
+        sys.exit(f"{what}: {found[0]} {str(found[1])[:300]}, not {status} with '{text}'")
+    if Connection("carma").call("GET", "/v1/status")[0] != 200:
+        sys.exit(f"{what}: the daemon does not answer after it")
+
+
+def queue():
+    """max_queued is 5."""
+    expect("5 jobs", submit([job()] * 5), 201)
+    expect("a job more", submit([job()]), 503, "the queue is full: 5 jobs have not ended, max_queued is 5 and you submit 1")
+    expect("a cancel", Connection("carma").call("POST", "/v1/jobs/1/cancel"), 200)
+    expect("two jobs for one place", submit([job()] * 2), 503, "4 jobs have not ended")
+    expect("a job for one place", submit([job()]), 201)
+
+
+def padded(count, each):
+    return ["x" * (each - 1)] * count
+
+
+def sizes():
+    million = 1 << 20
+    for member, most, text in (("name", 128, "name is too long"), ("dataset", 1024, "dataset is too long"), ("directory", 4095, "directory is too long")):
+        start = "/" if member == "directory" else "x"
+        expect(f"{member} at its limit", submit([job(**{member: start + "x" * (most - 1)})]), 201)
+        expect(f"{member} over it", submit([job(**{member: start + "x" * most})]), 400, text)
+    for member, most in (("command", 4096), ("environment", 8192)):
+        expect(f"{member} at its number", submit([job(**{member: ["A=b"] * most})]), 201)
+        expect(f"{member} over its number", submit([job(**{member: ["A=b"] * (most + 1)})]), 400, "too many entries")
+        expect(f"{member} at its size", submit([job(**{member: ["A=" + "x" * (million - 3)]})]), 201)
+        expect(f"{member} over its size", submit([job(**{member: ["A=" + "x" * (million - 2)]})]), 400, "more than 1048576")
+    expect("10000 jobs", submit([job()] * 10000), 201)
+    expect("10001 jobs", submit([job()] * 10001), 413, "10001 jobs at once are too many")
+
+
+def slow():
+    """A submission whose sync takes a second, and what is answered meanwhile."""
+    syncs, others = sys.argv[3], [Connection("carma") for _ in range(20)]
+    watcher, submitter = Connection("carma"), Connection("carma")
+    open(syncs, "wb").close()
+    submitter.send_request("POST", "/v1/jobs", {"jobs": [job()]})
+    end = time.monotonic() + 30
+    while not os.path.getsize(syncs):
+        if time.monotonic() > end:
+            sys.exit("the store syncs nothing: is the library loaded?")
+    for other in others:  # these wait together, for one more sync
+        other.send_request("POST", "/v1/jobs", {"jobs": [job()]})
+    answered = 0
+    while not select.select([submitter.sock], [], [], 0)[0]:
+        expect("a look", watcher.call("GET", "/v1/jobs"), 200)
+        answered += 1
+    if answered < 3:
+        sys.exit(f"only {answered} requests were answered while the disk was slow")
+    expect("the submission", submitter.answer(), 201)
+    for other in others:
+        expect("a submission behind it", other.answer(), 201)
+    count = os.path.getsize(syncs)
+    os.unlink(syncs)
+    if count > 8:
+        sys.exit(f"{count} syncs for 21 submissions: they do not share transactions")
+
+
+{"queue": queue, "sizes": sizes, "slow": slow}[sys.argv[2]]()
