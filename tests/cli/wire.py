@@ -1,17 +1,19 @@
 """Raw bytes to a daemon's Unix socket. Usage, as root: wire.py UID SOCKET CHECK [ARGUMENT...]; UID is who is to be the peer.
 
   requests ID     what no honest client sends; ID is another user's job
-  hold FILE       holds as many connections as it gets, some with half a request, until its input ends; then FILE has been
-                  written with how many
+  hold FILE       holds as many connections as it gets, some with half a request, until its input ends; FILE gets how many
 """
 
 import json
 import os
 import pathlib
 import re
+import select
 import socket
 import sys
+import time
 
+TRIES, SHARE = 200, 128  # connections
 HEAD = b"Host: localhost\r\n"
 
 
@@ -124,22 +126,25 @@ def check_rows(path, other):
 
 
 def hold(path, file):
-    """Half of them without a byte, half with a half request: of a head, and of a body."""
-    held = []
+    """Half of them without a byte, half with a half request: of a head, and of a body. A daemon that lets more in than it
+    should is given time to say otherwise."""
     texts = [b"", b"GET /v1/jo", b"", b"POST /v1/jobs HTTP/1.1\r\n" + HEAD + b"Content-Length: 100\r\n\r\n{"]
-    while len(held) < 2000:
-        stream = connect(path)
+    held = []
+    for number in range(TRIES):
+        held.append(connect(path))
         try:
-            stream.sendall(texts[len(held) % len(texts)])
-            stream.settimeout(0.05 if len(held) > 100 else 0)
-            answer = stream.recv(4096)
-        except (BlockingIOError, TimeoutError):
-            held.append(stream)
-            continue
+            held[-1].sendall(texts[number % len(texts)])
         except (ConnectionResetError, BrokenPipeError):
-            answer = b""
-        assert not answer or b"you have too many connections open" in answer, answer
-        break
+            pass
+    end = time.monotonic() + 10
+    while len(held) > SHARE and time.monotonic() < end:
+        for stream in select.select(held, [], [], 1)[0]:
+            try:
+                answer = stream.recv(4096)
+            except ConnectionResetError:
+                answer = b""
+            assert not answer or b"you have too many connections open" in answer, answer
+            held.remove(stream)
     pathlib.Path(file).write_text("%d\n" % len(held), encoding="ascii")
     sys.stdin.read()
 
