@@ -284,13 +284,15 @@ static void test_idle_clients(void **state)
 {
     struct strbuf answer = {0};
     int silent, half, unread;
+    struct pollfd closed;
 
     fixture.options.idle_timeout_s = 1;
     restart();
     connect_slow(&silent, &half, &unread);
     expect_closed(silent);
     expect_closed(half);
-    usleep(400000); /* its time came with theirs, give or take a tick */
+    closed = (struct pollfd){.fd = unread};
+    assert_int_equal(poll(&closed, 1, 20000), 1); /* the server hangs up, read or not */
     assert_int_equal(read_answer(unread, &answer), 0);
     assert_true(answer.length < 8000000);
     close(unread);
