@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/job_signal.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
@@ -121,6 +122,22 @@ static void print_sharing(const json_t *job)
         line("Shares", "by MPS");
 }
 
+/* When it is to end, and what then. */
+static void print_limit(const json_t *job)
+{
+    int64_t limit_ns = view_integer(job, "time_limit_ns", -1), signal = view_integer(job, "signal", 0);
+    char limit[UNITS_TEXT], before[UNITS_TEXT], name[JOB_SIGNAL_TEXT], warning[96] = "";
+
+    if (signal > 0)
+        snprintf(warning, sizeof warning, ", signal %s %s before it", job_signal_name((uint32_t)signal, name),
+                 format_duration(view_integer(job, "signal_before_ns", 0), before));
+    if (limit_ns > 0)
+        line("Time limit", "%s%s%s", format_duration(limit_ns, limit), warning,
+             view_true(job, "requeue") ? "; started again after it" : "");
+    else if (view_true(job, "requeue"))
+        line("Requeue", "it is started again when it was lost");
+}
+
 static void print_estimate(const json_t *estimate)
 {
     json_t *warning;
@@ -170,6 +187,7 @@ static void print_job(const json_t *job)
     line("GPUs", "%" PRId64 "%s", view_integer(job, "gpus", 0),
          view_true(job, "exclusive") ? ", exclusive (alone on them)" : "");
     print_sharing(job);
+    print_limit(job);
     if (view_integer(job, "claim_bytes", -1) >= 0)
         line("Memory", "%s on each GPU (%s)", memory, source);
     else
@@ -191,6 +209,8 @@ static void print_job(const json_t *job)
     }
     if (launches > 1 || crashes)
         line("Launches", "%" PRId64 ", out of GPU memory: %" PRId64, launches, crashes);
+    if (view_integer(job, "relaunch_ns", -1) >= 0)
+        line("Relaunched", "%s after its last run ended", format_duration(view_integer(job, "relaunch_ns", 0), text));
     line_of(job, "Last run", "last_end");
     print_failure(json_object_get(job, "failure"));
     print_command(job);

@@ -120,6 +120,14 @@ int64_t core_learning_delay_ns(const struct core *core)
     return core->config.window_ns + BELIEF_LOADING_NS;
 }
 
+uint32_t core_job_count_of(const struct core *core, uint32_t uid)
+{
+    const struct user *user;
+
+    HASH_FIND(hh, core->users, &uid, sizeof uid, user);
+    return user ? user->unfinished : 0;
+}
+
 /* ---- What each record changes beyond the job's state ---- */
 
 static bool is_permille(int32_t value)

@@ -70,6 +70,7 @@ uint32_t core_gpu_count(const struct core *core);
 const struct core_config *core_configuration(const struct core *core);
 uint64_t core_waiting_count(const struct core *core); /* queued, recovering; not held */
 uint64_t core_job_count(const struct core *core);     /* that have not ended */
+uint32_t core_job_count_of(const struct core *core, uint32_t uid); /* of this user */
 
 /* The whole state as canonical text: equal states give equal text. Owned by the caller. */
 char *core_dump(const struct core *core);

@@ -243,12 +243,30 @@ static void fit_claim(const struct daemon *daemon, struct record_submitted *want
         wants->claim_bytes = most;
 }
 
+/* Of its user's own jobs: it can wait for them, or cancel some. */
+static int check_user(struct submission *submission)
+{
+    const struct core *core = submission->daemon->core;
+    uint32_t most = core_configuration(core)->per_user.max_queued, has = core_job_count_of(core, submission->uid);
+
+    if (most == 0 || (has <= most && submission->count <= most - has))
+        return 201;
+    error_set(&submission->err, EBUSY,
+              "you have %" PRIu32 " unfinished jobs and submit %zu, a user may have %" PRIu32
+              ": wait until some have ended, or cancel some",
+              has, submission->count, most);
+    return 409;
+}
+
 static int check_applicants(struct submission *submission)
 {
     uint64_t unfinished = core_job_count(submission->daemon->core), most = submission->daemon->config.max_queued;
+    int status = check_user(submission);
     struct reason why;
     char text[REASON_TEXT];
 
+    if (status != 201)
+        return status;
     if (unfinished >= most || submission->count > most - unfinished) {
         error_set(&submission->err, EAGAIN, "the queue is full: %" PRIu64 " jobs have not ended, max_queued is %" PRIu64
                   " and you submit %zu: try again later", unfinished, most, submission->count);

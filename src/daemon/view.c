@@ -59,6 +59,7 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
     job_estimate_init(estimate);
     view->first_started_ns = view->started_ns = view->ended_ns = -1;
     view->claim_bytes = view->unused_since_ns = -1;
+    view->crashed_ns = view->relaunch_ns = -1;
     HASH_ADD(hh, views->jobs, id, sizeof view->id, view);
     if (id > views->last_id)
         views->last_id = id;
@@ -91,8 +92,11 @@ static void fold_memory(struct job_view *view, const struct record_memory *memor
             view->placements[i].observed_bytes = memory->bytes;
 }
 
-static void fold_placed(struct job_view *view, const struct record_placed *placed)
+static void fold_placed(struct job_view *view, const struct record_placed *placed, int64_t at_ns)
 {
+    if (view->crashed_ns >= 0)
+        view->relaunch_ns = at_ns - view->crashed_ns;
+    view->crashed_ns = -1;
     view->launches++;
     view->recovery = placed->recovery;
     view->claim_bytes = placed->claim_bytes;
@@ -140,7 +144,7 @@ struct job_view *views_fold(struct views *views, const struct record *record)
         view->user = view_user_name(record->submitted.uid);
         break;
     case RECORD_PLACED:
-        fold_placed(view, &record->placed);
+        fold_placed(view, &record->placed, record->at_ns);
         break;
     case RECORD_STARTED:
         view->started_ns = record->at_ns;
@@ -156,12 +160,19 @@ struct job_view *views_fold(struct views *views, const struct record *record)
         view->exit = record->exited;
         view->crashes += state == JOB_CRASHED && (view->exit.cause == EXIT_GPU_OOM || view->exit.cause == EXIT_GPU_HANDLE);
         break;
+    case RECORD_LOST: /* how it ended nobody knows */
+        view->exited = true;
+        view->exit = (struct record_exited){
+            .cause = EXIT_LOST, .status = -1, .requested_bytes = -1, .free_bytes = -1, .used_bytes = -1};
+        break;
     case RECORD_REQUEUED:
         view->recovery = record->requeued.recovery;
         break;
     default:
         break;
     }
+    if (state == JOB_CRASHED && view->state != JOB_CRASHED)
+        view->crashed_ns = record->at_ns;
     if (state != view->state && job_state_ended(state)) {
         view->ended_ns = record->at_ns;
         spec_strings_release(&view->spec.environment);
@@ -196,11 +207,15 @@ void views_forget(struct views *views, size_t most, int64_t before_ns,
 
 /* ---- Words ---- */
 
-static const char *end_in_words(const struct job_view *view)
+static const char *end_in_words(const struct job_view *view, const struct core *core)
 {
+    const struct job *job = core_find_job(core, view->id);
+    bool believed = view->recovery || (job && job->crash_believed); /* beyond its user's budget it waits in its place */
+
+
     switch (view->exit.cause) {
     case EXIT_GPU_OOM:
-        return view->state == JOB_FAILED || (!job_state_ended(view->state) && !view->recovery)
+        return view->state == JOB_FAILED || (!job_state_ended(view->state) && !believed)
                    ? "it printed that GPU memory ran out, which the memory in use does not bear out"
                    : "GPU memory ran out";
     case EXIT_GPU_HANDLE:
@@ -214,6 +229,8 @@ static const char *end_in_words(const struct job_view *view)
         return "its GPU failed";
     case EXIT_TIMEOUT:
         return "its time limit had passed";
+    case EXIT_LOST:
+        return "it was lost";
     default:
         return NULL;
     }
@@ -239,7 +256,7 @@ static int64_t hopeless_bytes(const struct job_view *view, const struct core *co
 
 char *job_view_last_end(const struct job_view *view, const struct core *core)
 {
-    const char *words = view->exited ? end_in_words(view) : NULL;
+    const char *words = view->exited ? end_in_words(view, core) : NULL;
     char needed[UNITS_TEXT], largest[UNITS_TEXT];
     int64_t largest_bytes, needed_bytes = hopeless_bytes(view, core, &largest_bytes);
 
@@ -380,8 +397,14 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "submitted_ns", json_integer(view->submitted_ns));
     json_object_set_new(json, "first_started_ns", known(view->first_started_ns, view->first_started_ns >= 0));
     json_object_set_new(json, "started_ns", known(view->started_ns, view->started_ns >= 0));
+    json_object_set_new(json, "time_limit_ns", known(view->wants.time_limit_ns, view->wants.time_limit_ns > 0));
+    json_object_set_new(json, "signal", known(view->wants.signal, view->wants.signal > 0));
+    json_object_set_new(json, "signal_before_ns", known(view->wants.signal_before_ns, view->wants.signal > 0));
+    json_object_set_new(json, "requeue", json_boolean(view->wants.requeue));
+    json_object_set_new(json, "crashed_ns", known(view->crashed_ns, view->crashed_ns >= 0));
+    json_object_set_new(json, "relaunch_ns", known(view->relaunch_ns, view->relaunch_ns >= 0));
     json_object_set_new(json, "ended_ns", known(view->ended_ns, view->ended_ns >= 0));
-    json_object_set_new(json, "exit_status", known(view->exit.status, view->exited));
+    json_object_set_new(json, "exit_status", known(view->exit.status, view->exited && view->exit.cause != EXIT_LOST));
     json_object_set_new(json, "exit_cause",
                         view->exited ? json_string(exit_cause_name(view->exit.cause)) : json_null());
     json_object_set_new(json, "last_end", text_or_null(last_end));

@@ -28,6 +28,8 @@ struct job_view {
     int64_t first_started_ns; /* -1: never */
     int64_t started_ns;       /* of the last launch; -1: never, or not yet */
     int64_t ended_ns;         /* -1: not yet */
+    int64_t crashed_ns;       /* it waits to be tried again since; -1: it does not */
+    int64_t relaunch_ns;      /* how long it has waited for that the last time; -1: it has not yet */
     bool exited;
     struct record_exited exit;
     char *message;            /* owned; of the last failure; may be NULL */

@@ -12,11 +12,13 @@ static const struct number {
     const char *name;
     size_t offset;
     size_t size;
+    bool later; /* an earlier carma did not write it: it stays as views_add has it */
 } numbers[] = {
-#define NUMBER(member) {#member, offsetof(struct job_view, member), sizeof(((struct job_view *)0)->member)}
+#define NUMBER(member) {#member, offsetof(struct job_view, member), sizeof(((struct job_view *)0)->member), false}
+#define LATER(member) {#member, offsetof(struct job_view, member), sizeof(((struct job_view *)0)->member), true}
     NUMBER(state),        NUMBER(crashes),          NUMBER(launches),   NUMBER(claim_bytes),
     NUMBER(submitted_ns), NUMBER(first_started_ns), NUMBER(started_ns), NUMBER(ended_ns),
-    NUMBER(ran_gpu_ns),   NUMBER(share),
+    NUMBER(ran_gpu_ns),   NUMBER(share),            LATER(crashed_ns),    LATER(relaunch_ns),
 };
 
 static json_int_t get_number(const struct job_view *view, const struct number *number)
@@ -31,6 +33,8 @@ static int set_number(struct job_view *view, const struct number *number, const 
     json_t *value = json_object_get(json, number->name);
     void *at = (char *)view + number->offset;
 
+    if (!value && number->later)
+        return 0;
     if (!json_is_integer(value) || (number->size == sizeof(uint32_t) &&
                                     (json_integer_value(value) < 0 || json_integer_value(value) > UINT32_MAX)))
         return -EINVAL;
