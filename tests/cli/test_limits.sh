@@ -1,0 +1,57 @@
+#!/bin/sh
+# Usage: test_limits.sh CARMA SOURCE BUILD
+# What a user may have and how often a job is tried again, through the daemon: limits, time limits with another run, a job
+# whose shepherd dies, memory that no GPU has.
+# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016 # single quotes: for the jobs' shells
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+start_node a100x4-40g 100
+start_daemon --set max_queued_per_user=3 --set max_running_per_user=2 --set max_gpus_per_user=3 --set max_requeues=1 \
+    --set settle=0s
+
+# What can be had is had, what is too much waits and says for what, what is far too much is refused.
+run submit --parsable --gpu-memory 1G -- sleep 600
+run submit --parsable --gpu-memory 1G -- sleep 600
+run submit --parsable --gpu-memory 1G -- true
+until_field 1 state RUNNING
+until_field 2 state RUNNING
+expect_field 3 reason.code user-jobs
+run explain 3
+grep -q "its user runs 2 jobs, as many as a user may" "$T/out" || fail "$said: $(cat "$T/out")"
+expect_error 1 "you have 3 unfinished jobs and submit 1, a user may have 3" submit -- true
+expect_error 1 "a user may have 3" submit --gpus 4 -- true
+run cancel 1
+until_field 3 state COMPLETED
+run cancel 2
+until_field 2 state CANCELLED
+expect_error 1 "wants 4 GPUs, a user may have 3" submit --gpus 4 --gpu-memory 1G -- true
+
+# Its time is up twice, and it begins again once.
+run submit --parsable --gpu-memory 1G --time 20s --requeue -o runs.out -- sh -c 'echo run; exec sleep 600'
+until_field 4 state TIMEOUT
+expect_field 4 launches 2
+[ "$(grep -c run runs.out)" -eq 2 ] || fail "it ran as often: $(cat runs.out)"
+[ "$(field 4 relaunch_ns)" -ge 0 ] || fail "how long it waited is not known: $(field 4 relaunch_ns)"
+run show 4
+grep -q "Time limit 0:20; started again after it" "$T/out" || fail "$said: $(cat "$T/out")"
+grep -q "^Relaunched" "$T/out" || fail "$said: $(cat "$T/out")"
+
+# The shepherd of one that asked for it dies: another run.
+run submit --parsable --gpu-memory 1G --requeue -o lost.out -- sh -c 'echo $PPID >>shepherds; exec sleep 600'
+until_field 5 state RUNNING
+patience
+until [ -s shepherds ]; do patient || break; done
+kill -KILL "$(head -1 shepherds)"
+until_field 5 launches 2
+until_field 5 state RUNNING
+expect_field 5 exit_cause lost
+run cancel 5
+
+# What no GPU has is not tried for.
+run submit --parsable -o big.out -- sh -c 'echo "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 45.00 GiB."; exit 1'
+until_field 6 state GPU_OOM
+expect_field 6 launches 1
+run show 6
+grep -q "it needs at least 45.0 GiB, the largest GPU has 39.6 GiB" "$T/out" || fail "$said: $(cat "$T/out")"
+finish_node
