@@ -173,17 +173,13 @@ static void feed_launch_failed(struct runs *runs, uint64_t job, const char *mess
     input(runs, &(struct record){.type = RECORD_LAUNCH_FAILED, .at_ns = nodetime_now_ns(), .job = job});
 }
 
-static void shepherd_does_the_rest(struct daemon *daemon, uint64_t job)
-{
-    (void)daemon;
-    (void)job;
-}
+static void stop_shepherd(struct daemon *daemon, uint64_t job);
 
-/* The shepherd stops a job whose time is up by itself; but it knows nothing of MPS. */
+/* The shepherd stops a job whose time is up by itself; but it knows nothing of MPS, and waits a while for us. */
 static void end_mps_clients(struct runs *runs, struct run *run)
 {
     run->timed_out = true;
-    sharing_terminate(runs->daemon->sharing, run->job, shepherd_does_the_rest);
+    sharing_terminate(runs->daemon->sharing, run->job, stop_shepherd);
 }
 
 /* Takes in a launch's status; true when the launch is over, or will be without a shepherd. */

@@ -38,6 +38,8 @@
 #define KILL_PAUSE_MS     20   /* between two rounds of SIGKILL, at first */
 #define KILL_PAUSE_MAX_MS 1000 /* ... and after some: a process may hang in a driver for hours */
 #define WRITE_PAUSE_S     1
+#define MPS_PATIENCE_NS   (5 * NS_PER_SEC) /* for the daemon, if there is one, to see to a job's MPS clients */
+#define GROUP_ROUNDS      100
 
 struct shepherd {
     struct request request;
@@ -217,10 +219,16 @@ static void make_cgroup(struct shepherd *s)
         cgroup_remove(path);
 }
 
+/* Who is in it without being of the job's tree was put there by somebody else. */
 static void remove_cgroup(struct shepherd *s)
 {
-    if (*s->status.cgroup)
-        cgroup_remove(s->status.cgroup);
+    if (!*s->status.cgroup)
+        return;
+    for (int round = 0; round < GROUP_ROUNDS && cgroup_is_populated(s->status.cgroup); round++) {
+        cgroup_kill(s->status.cgroup);
+        poll(NULL, 0, KILL_PAUSE_MS);
+    }
+    cgroup_remove(s->status.cgroup);
 }
 
 /* Where a job has no group of its own, all that descends from the daemon shares one: that tells of the kernel's kills too,
@@ -375,6 +383,12 @@ static int wait_ms(const struct shepherd *s)
     return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
+/* Without MPS the job has an empty directory in that of its run. */
+static bool is_under_mps(const struct shepherd *s)
+{
+    return strncmp(s->request.mps_pipe_directory, s->request.run_directory, strlen(s->request.run_directory)) != 0;
+}
+
 static void tell_time(struct shepherd *s, int64_t now_ns)
 {
     if (s->kill_at_ns)
@@ -384,9 +398,14 @@ static void tell_time(struct shepherd *s, int64_t now_ns)
         tree_signal_who_heeds(&s->tree, getpid(), s->request.signal);
     }
     if (s->limit_at_ns && now_ns >= s->limit_at_ns) {
+        bool told = s->status.timed_out;
         s->status.stopped = s->status.timed_out = true;
-        end_tree(s);
-        write_status(s); /* a daemon that is there sees to the job's MPS clients meanwhile */
+        if (is_under_mps(s) && !told) /* the daemon ends its clients first, and then asks for the rest */
+            s->limit_at_ns = now_ns + MPS_PATIENCE_NS;
+        else
+            end_tree(s);
+        if (!told)
+            write_status(s);
     }
 }
 

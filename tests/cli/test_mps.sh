@@ -86,6 +86,11 @@ run cancel 7
 run wait 7
 expect_field 7 state CANCELLED
 grep -q 'the MPS client has been terminated by the server' carma-7.out || fail "job 7 was killed with work outstanding"
+
+# So does one whose time is up.
+run submit --parsable --time 3:00 -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 6000
+until_field 8 exit_cause timeout
+grep -q 'the MPS client has been terminated by the server' carma-8.out || fail "job 8 was killed with work outstanding"
 run cancel 3
 run wait 3
 stop_daemon

@@ -89,6 +89,35 @@ static void test_shepherd_killed(void **state)
     assert_int_equal(access(directory, F_OK), -1);
 }
 
+/* Somebody else's process in the group goes with it, and does not keep it there. */
+static void test_stranger(void **state)
+{
+    struct fixture *f = *state;
+    CLEANUP(free_ptr) char *directory = NULL;
+    pid_t stranger;
+    int status;
+
+    start_in_cgroup(f, "sleep 100");
+    directory = directory_of(f->status.cgroup);
+    stranger = fork();
+    if (stranger == 0) {
+        cgroup_enter(f->status.cgroup);
+        sleep(10);
+        _exit(0);
+    }
+    for (int i = 0; i < 400; i++) {
+        CLEANUP(free_ptr) char *group = cgroup_of(stranger);
+        if (group && strcmp(group, f->status.cgroup) == 0)
+            break;
+        pause_ms(5);
+    }
+    launch_stop(f->shepherd, f->ticks, NULL);
+    await_end(f, LAUNCH_ENDED);
+    assert_int_equal(waitpid(stranger, &status, 0), stranger);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_int_equal(access(directory, F_OK), -1);
+}
+
 /* Groups that the job made itself go with its own. */
 static void test_groups_below(void **state)
 {
@@ -217,7 +246,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         LAUNCH_TEST(test_own_group), LAUNCH_TEST(test_runaway_forks), LAUNCH_TEST(test_shepherd_killed),
-        LAUNCH_TEST(test_groups_below), LAUNCH_TEST(test_files), LAUNCH_TEST(test_locate),
+        LAUNCH_TEST(test_groups_below), LAUNCH_TEST(test_stranger), LAUNCH_TEST(test_files), LAUNCH_TEST(test_locate),
         LAUNCH_TEST(test_oom_kills_above),
     };
 
