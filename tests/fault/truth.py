@@ -112,14 +112,16 @@ def check_gpus(node):
         time.sleep(0.1)
 
 
-def check_runs(node, lost):
-    """Every launch has a last status, but those of jobs that were lost."""
+def check_runs(node, jobs, may_be_lost):
+    """Every launch has a last status, but those that were lost: its job is LOST, was being cancelled, or ran again."""
+    by_id = {job["id"]: job for job in jobs}
     wrong = []
     for folder in (node.state / "runs").iterdir():
-        job = int(folder.name.split("-")[0])
+        job, launch, _ = map(int, folder.name.split("-"))
+        lost = may_be_lost and (by_id[job]["state"] in ("LOST", "CANCELLED") or launch < by_id[job]["launches"])
         path = folder / "status"
         text = path.read_text(encoding="utf-8") if path.exists() else ""
-        if job not in lost and "\nphase ended\n" not in text and "\nphase failed\n" not in text:
+        if not lost and "\nphase ended\n" not in text and "\nphase failed\n" not in text:
             wrong.append(f"{folder.name}: no last status: {text!r}")
     return wrong
 
@@ -151,5 +153,4 @@ def check(node, clients, jobs, may_be_lost):
     for submission in clients.all:
         if submission.name not in names and (node.books / submission.name).exists():
             wrong.append(f"{submission.name} ran, and there is no such job")
-    lost = {job["id"] for job in jobs if job["state"] == "LOST"}
-    return wrong + check_processes(node) + check_gpus(node) + check_runs(node, lost) + check_store(node) + check_end(node)
+    return wrong + check_processes(node) + check_gpus(node) + check_runs(node, jobs, may_be_lost) + check_store(node) + check_end(node)
