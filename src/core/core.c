@@ -14,6 +14,7 @@ struct core *core_new(void)
 
     core_config_default(&core->config);
     core->policy = policy_find(core->config.policy);
+    core->asked = xcalloc(1, sizeof *core->asked);
     return core;
 }
 
@@ -46,6 +47,7 @@ void core_free(struct core *core)
     }
     users_free(core);
     free(core->gpus);
+    free(core->asked);
     free(core);
 }
 
@@ -503,6 +505,7 @@ int core_apply(struct core *core, const struct record *record, struct error *err
     uint64_t first = head ? head->id : 0;
     int status = apply(core, record, err);
 
+    core->applied++;
     if (status == 0 && !record_is_state(record->type)) {
         step_aside(core, first);
         step_aside(core, core->reserved_job);

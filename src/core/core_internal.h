@@ -9,6 +9,13 @@
 #include "core/queue.h"
 #include "core/user.h"
 
+/* How many stand before the waiting job that was asked about last. */
+struct core_asked {
+    uint64_t applied; /* core.applied then */
+    const struct job *job;
+    uint64_t ahead;
+};
+
 struct core {
     struct core_config config;
     const struct policy *policy; /* of config.policy */
@@ -33,6 +40,8 @@ struct core {
     uint32_t mps_count;         /* of the GPUs, those that are configured for MPS: the same */
     bool restoring;            /* a snapshot is being applied: until the first record of another kind */
     /* Caches, not state: what opened since a job was last examined decides whether it is worth another look. */
+    uint64_t applied; /* records so far */
+    struct core_asked *asked; /* owned; by itself, since looking at a const core fills it */
     uint64_t openings;
     struct gpu *last_opened;
 };

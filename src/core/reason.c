@@ -408,10 +408,18 @@ uint32_t core_gpu_way(const struct core *core, uint64_t id, uint32_t number)
 /* How many stand before the job in its queue, those apart that a limit keeps waiting. */
 static uint64_t ahead_of(const struct core *core, const struct job *job)
 {
+    struct core_asked *asked = core->asked;
     uint64_t ahead = 0;
 
-    for (const struct job *other = job->previous; other; other = other->previous)
-        ahead += !user_is_limited(core, other, NULL);
+    /* Whoever lists the queue asks for one job after the other: the last answer is most of the next. */
+    if (asked->applied == core->applied && asked->job == job)
+        return asked->ahead;
+    if (asked->applied == core->applied && asked->job && asked->job == job->previous)
+        ahead = asked->ahead + !user_is_limited(core, asked->job, NULL);
+    else
+        for (const struct job *other = job->previous; other; other = other->previous)
+            ahead += !user_is_limited(core, other, NULL);
+    *asked = (struct core_asked){.applied = core->applied, .job = job, .ahead = ahead};
     return ahead;
 }
 

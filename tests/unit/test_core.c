@@ -381,6 +381,41 @@ static void test_fifo_blocks_behind_the_head(void **state)
     assert_string_equal(placed_on(f, small), "0");
 }
 
+static uint64_t ahead(const struct fixture *f, uint64_t job)
+{
+    struct reason reason = core_reason(f->core, job, f->now_ns);
+
+    assert_int_equal(reason.code, REASON_BEHIND);
+    return reason.ahead;
+}
+
+/* In whatever order one asks, and after whatever has happened in between. */
+static void test_how_many_are_ahead(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t first;
+
+    configure(f, "exclusive", MEMORY_MONITOR);
+    for (uint32_t i = 0; i < GPUS; i++)
+        submit(f, 1, -1);
+    decide(f);
+    first = submit(f, 1, -1);
+    for (uint64_t i = 1; i <= 100; i++)
+        submit(f, 1, -1);
+    decide(f);
+    for (uint64_t i = 1; i <= 100; i++)
+        assert_int_equal(ahead(f, first + i), i);
+    for (uint64_t i = 100; i >= 1; i--)
+        assert_int_equal(ahead(f, first + i), i);
+    assert_int_equal(ahead(f, first + 50), 50);
+    job_event(f, RECORD_CANCELLED, first + 20);
+    assert_int_equal(ahead(f, first + 51), 50);
+    assert_int_equal(ahead(f, first + 52), 51);
+    job_event(f, RECORD_CANCELLED, first + 53);
+    assert_int_equal(ahead(f, first + 54), 52);
+    assert_int_equal(ahead(f, first + 10), 10);
+}
+
 static void test_hold_and_release(void **state)
 {
     struct fixture *f = *state;
@@ -628,6 +663,7 @@ int main(void)
         CASE(test_jobs_per_gpu_are_limited),
         CASE(test_exclusive_job_is_alone),
         CASE(test_fifo_blocks_behind_the_head),
+        CASE(test_how_many_are_ahead),
         CASE(test_hold_and_release),
         CASE(test_what_can_never_run),
         CASE(test_crash_goes_to_the_recovery_queue_and_starts_alone),
