@@ -115,6 +115,36 @@ static void test_a_handle_needs_memory_to_speak_for_it(void **state)
     }
 }
 
+/* A job that crashed waits for more memory than any GPU has free now: who needs less goes meanwhile, and it starts as soon
+ * as one GPU has it. */
+static void test_others_go_on_around_a_recovering_job(void **state)
+{
+    struct fixture *f = *state;
+    struct core_config config;
+    uint64_t others[GPUS], crashed, small;
+
+    configure(f, "magm", MEMORY_RESERVE);
+    config = *core_configuration(f->core);
+    config.recovery = RECOVERY_INFORMED;
+    config.backfill = 8;
+    config.patience_ns = SECONDS(1800);
+    reconfigure(f, &config);
+    for (uint32_t i = 0; i < GPUS; i++)
+        others[i] = submit(f, 1, 28 * GIB);
+    decide(f);
+    crashed = running(f, 8 * GIB, SECONDS(120)); /* beside one of them */
+    ends(f, crashed, EXIT_GPU_OOM, 12 * GIB, 39 * GIB);
+    assert_string_equal(placed_on(f, crashed), "");
+    assert_true(core_find_job(f->core, crashed)->recovery);
+    small = submit(f, 1, 4 * GIB);
+    decide(f);
+    assert_string_not_equal(placed_on(f, small), "");
+    assert_string_equal(placed_on(f, crashed), "");
+    exits(f, others[3], EXIT_COMPLETED, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, crashed), "3");
+}
+
 static void test_victims_go_first_with_their_claims(void **state)
 {
     static const uint32_t causes[] = {EXIT_MPS_FAULT, EXIT_GPU_ERROR};
@@ -259,6 +289,7 @@ int main(void)
         CASE(test_who_is_not_believed_waits_in_turn_and_not_for_ever),
         CASE(test_loading_is_an_excuse_once),
         CASE(test_a_handle_needs_memory_to_speak_for_it),
+        CASE(test_others_go_on_around_a_recovering_job),
         CASE(test_victims_go_first_with_their_claims),
         CASE(test_faults_and_want_of_memory_are_counted_apart),
         CASE(test_what_was_its_own_is_not_tried_again),

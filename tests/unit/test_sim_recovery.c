@@ -1,0 +1,174 @@
+/* How long a job that ran out of GPU memory waits for its next run: on the thesis's traces, recorded and bounded. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "cli/simulate.h"
+
+/* One stay of a job on its GPUs. */
+struct stay {
+    uint64_t job;
+    int64_t from_ns, to_ns;
+    bool crashed;
+};
+
+struct watch {
+    struct stay *stays; /* owned, in the order of their beginnings */
+    size_t count, capacity;
+};
+
+static void on_record(void *user, const struct record *record)
+{
+    struct watch *watch = user;
+
+    if (record->type == RECORD_PLACED) {
+        array_reserve(watch->stays, watch->capacity, watch->count + 1);
+        watch->stays[watch->count++] = (struct stay){.job = record->job, .from_ns = record->at_ns, .to_ns = INT64_MAX};
+    }
+    if (record->type != RECORD_EXITED)
+        return;
+    for (size_t i = watch->count; i-- > 0;)
+        if (watch->stays[i].job == record->job) {
+            watch->stays[i].to_ns = record->at_ns;
+            watch->stays[i].crashed = record->exited.cause == EXIT_GPU_OOM;
+            return;
+        }
+}
+
+/* The stay that begins next after the crash; NULL: it was given up. */
+static const struct stay *relaunch_of(const struct watch *watch, const struct stay *crashed)
+{
+    for (const struct stay *stay = crashed + 1; stay < watch->stays + watch->count; stay++)
+        if (stay->job == crashed->job)
+            return stay;
+    return NULL;
+}
+
+/* How many that crashed before wait at that moment: they go first. */
+static int64_t recovering_before(const struct watch *watch, const struct stay *crashed)
+{
+    int64_t ahead = 0;
+
+    for (size_t i = 0; i < watch->count; i++) {
+        const struct stay *other = &watch->stays[i], *next;
+
+        if (!other->crashed || other->to_ns > crashed->to_ns || other->job == crashed->job)
+            continue;
+        next = relaunch_of(watch, other);
+        ahead += next && next->from_ns > crashed->to_ns;
+    }
+    return ahead;
+}
+
+/* When the last of those that are on some GPU at at_ns has gone. */
+static int64_t all_gone_ns(const struct watch *watch, int64_t at_ns)
+{
+    int64_t gone_ns = at_ns;
+
+    for (size_t i = 0; i < watch->count; i++)
+        if (watch->stays[i].from_ns <= at_ns && watch->stays[i].to_ns > gone_ns)
+            gone_ns = watch->stays[i].to_ns;
+    return gone_ns;
+}
+
+/* Whoever crashed is ahead of the main queue. Others may be backfilled before it until its patience is over; then GPUs
+ * are kept for it, and it starts when those that run by then have gone, at the latest; one after the other, where several
+ * have crashed. And one look of the loop later, where that is paced; and what a GPU settles. */
+static int64_t latest_relaunch_ns(const struct watch *watch, const struct core_config *config,
+                                  const struct stay *crashed)
+{
+    int64_t at_ns = crashed->to_ns;
+
+    for (int64_t turns = recovering_before(watch, crashed) + 1; turns > 0; turns--)
+        at_ns = all_gone_ns(watch, at_ns + (config->backfill ? config->patience_ns : 0));
+    return at_ns + config->settle_ns + 2 * (config->decide_period_ns + config->collocate_extra_ns);
+}
+
+/* Claims of `claim_permille` of what the jobs need; 0: none. How many crashes there were. */
+static size_t check_trace(const char *trace, const char *policy, const char *const *settings, int claim_permille)
+{
+    struct simulate_jobs jobs = {0};
+    struct simulate_source source = {.trace = trace, .workloads = CARMA_DATA "/workloads.csv"};
+    struct simulate_estimator ignored = simulate_estimator_none;
+    struct sim_node node = {.gpu_count = 4, .total_bytes = 40536 * MIB, .idle_w = 53.8, .full_w = 275.5};
+    struct watch watch = {0};
+    struct sim_observer observer = {.user = &watch, .on_record = on_record};
+    struct sim_options options;
+    struct sim_result result;
+    struct config config;
+    struct error err;
+    size_t crashes = 0;
+    int64_t sum_ns = 0, most_ns = 0;
+
+    sim_options_default(&options);
+    config_init_default(&config);
+    assert_int_equal(simulate_set_policy(policy, &config, &ignored, &err), 0);
+    for (; *settings; settings++)
+        assert_int_equal(config_set_pair(&config, *settings, &err), 0);
+    options.core = config.core;
+    if (simulate_jobs_load(&jobs, &source, options.share, &options.contention, &err))
+        fail_msg("%s", err.text);
+    for (size_t i = 0; i < jobs.count && claim_permille; i++) {
+        jobs.items[i].claim_bytes = jobs.items[i].uses[0].need_bytes / 1000 * claim_permille;
+        jobs.items[i].claim_source = CLAIM_DECLARED;
+    }
+    if (sim_run(jobs.items, jobs.count, &node, &options, &observer, &result, &err))
+        fail_msg("%s", err.text);
+    for (size_t i = 0; i < watch.count; i++) {
+        const struct stay *crashed = &watch.stays[i], *next;
+        int64_t waited_ns;
+
+        if (!crashed->crashed)
+            continue;
+        crashes++;
+        next = relaunch_of(&watch, crashed);
+        if (!next)
+            fail_msg("%s, %s: job %" PRIu64 " was not started again", trace, policy, crashed->job);
+        waited_ns = next->from_ns - crashed->to_ns;
+        sum_ns += waited_ns;
+        most_ns = waited_ns > most_ns ? waited_ns : most_ns;
+        if (next->from_ns > latest_relaunch_ns(&watch, &config.core, crashed))
+            fail_msg("%s, %s: job %" PRIu64 " waited %" PRId64 " s after its crash", trace, policy, crashed->job,
+                     waited_ns / NS_PER_SEC);
+    }
+    assert_int_equal(result.completed, result.jobs);
+    assert_int_equal(result.oom, crashes);
+    print_message("%s, %s, claims of %d permille: %zu crashes, started again after %" PRId64 " s in the mean, %" PRId64
+                  " s at most (simulated)\n", strrchr(trace, '/') + 1, policy, claim_permille, crashes,
+                  crashes ? sum_ns / (int64_t)crashes / NS_PER_SEC : 0, most_ns / NS_PER_SEC);
+    free(watch.stays);
+    sim_result_release(&result);
+    simulate_jobs_release(&jobs);
+    config_release(&config);
+    return crashes;
+}
+
+static void test_relaunch_is_bounded(void **state)
+{
+    static const char *const traces[] = {CARMA_DATA "/traces/thesis_60.csv", CARMA_DATA "/traces/thesis_90.csv"};
+    static const char *const as_it_is[] = {NULL}, *const open[] = {"sm_activity_cap=100%", "memory_floor=0B", NULL};
+    size_t crashes = 0;
+
+    for (size_t i = 0; i < array_size(traces); i++) {
+        crashes += check_trace(traces[i], "round-robin", as_it_is, 0);
+        crashes += check_trace(traces[i], "thesis", open, 0);
+        crashes += check_trace(traces[i], "carma", as_it_is, 600);
+        crashes += check_trace(traces[i], "carma", as_it_is, 850);
+    }
+    assert_true(crashes > 20); /* else the bound was hardly tried */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_relaunch_is_bounded)};
+
+    return cmocka_run_group_tests_name("sim-recovery", tests, NULL, NULL);
+}
