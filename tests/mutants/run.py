@@ -136,14 +136,19 @@ class Build:
         process.wait()
         return status
 
+    def passes(self, name):
+        return self.status(name, MOST_SECONDS) in (0, SKIPPED)
+
     def measure(self, names):
         """The tests must pass, once, without a fault."""
         new = [name for name in names if name not in self.seconds]
         self.make(new)
         for name in new:
             start = time.monotonic()
-            if self.status(name, MOST_SECONDS) not in (0, SKIPPED):
-                raise Unusable(f"without any fault, {name} fails")
+            if not self.passes(name):
+                start = time.monotonic()
+                if not self.passes(name): # once may have been the company of the others on a busy machine
+                    raise Unusable(f"without any fault, {name} fails")
             self.seconds[name] = time.monotonic() - start
 
     def try_tests(self, names, may_hang):
