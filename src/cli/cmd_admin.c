@@ -147,34 +147,30 @@ struct verification {
     uint64_t specs, jobs, records, snapshots;
 };
 
-static int verify_spec(uint64_t job, const char *json, void *user, struct error *err)
+/* `what` is for the message: whose text it is. */
+static int verify_object(const char *json, const char *what, uint64_t job, struct error *err)
 {
-    struct verification *verification = user;
     json_error_t where;
-    json_t *spec = json_loads(json, JSON_REJECT_DUPLICATES, &where);
+    json_t *object = json_loads(json, JSON_REJECT_DUPLICATES, &where);
     int rc = 0;
 
-    verification->specs++;
-    if (!json_is_object(spec))
-        rc = error_set(err, EBADMSG, "the submission of job %" PRIu64 " is damaged: %s", job,
-                       spec ? "not an object" : where.text);
-    json_decref(spec);
+    if (!json_is_object(object))
+        rc = error_set(err, EBADMSG, "%s of job %" PRIu64 " is damaged: %s", what, job,
+                       object ? "not an object" : where.text);
+    json_decref(object);
     return rc;
+}
+
+static int verify_spec(uint64_t job, const char *json, void *user, struct error *err)
+{
+    ((struct verification *)user)->specs++;
+    return verify_object(json, "the submission", job, err);
 }
 
 static int verify_job(uint64_t job, const char *json, void *user, struct error *err)
 {
-    struct verification *verification = user;
-    json_error_t where;
-    json_t *state = json_loads(json, JSON_REJECT_DUPLICATES, &where);
-    int rc = 0;
-
-    verification->jobs++;
-    if (!json_is_object(state))
-        rc = error_set(err, EBADMSG, "what is stored of job %" PRIu64 " is damaged: %s", job,
-                       state ? "not an object" : where.text);
-    json_decref(state);
-    return rc;
+    ((struct verification *)user)->jobs++;
+    return verify_object(json, "what is stored", job, err);
 }
 
 static int verify_record(uint64_t seq, const struct record *record, void *user, struct error *err)
