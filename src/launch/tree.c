@@ -2,10 +2,14 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -96,6 +100,26 @@ static uint64_t signal_set(const char *text, const char *key)
     return line ? strtoull(line + strlen(key), NULL, 16) : 0;
 }
 
+/* Whether it is in sigwait for the signal: the kernel then shows the signal as not blocked, and it would be taken, not kill.
+ * The wait's set is the call's first argument, in the process's own memory. */
+static bool awaits(const struct tree_process *process, int signal)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/syscall", (int)process->pid);
+    CLEANUP(free_ptr) char *memory_path = xasprintf("/proc/%d/mem", (int)process->pid);
+    CLEANUP(free_ptr) char *text = NULL;
+    CLEANUP(close_fd) int memory = -1;
+    uint64_t set = 0;
+    unsigned long address;
+    size_t length;
+    long call;
+
+    if (file_read(path, STATUS_LIMIT, &text, &length, NULL) < 0 || sscanf(text, "%ld 0x%lx", &call, &address) != 2 ||
+        call != SYS_rt_sigtimedwait)
+        return false;
+    memory = open(memory_path, O_RDONLY | O_CLOEXEC);
+    return memory >= 0 && pread(memory, &set, sizeof set, (off_t)address) == sizeof set && (set >> (signal - 1) & 1);
+}
+
 static bool heeds(const struct tree_process *process, int signal)
 {
     CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/status", (int)process->pid);
@@ -104,7 +128,7 @@ static bool heeds(const struct tree_process *process, int signal)
 
     if (file_read(path, STATUS_LIMIT, &text, &length, NULL) < 0)
         return false;
-    return (signal_set(text, "\nSigCgt:") | signal_set(text, "\nSigBlk:")) >> (signal - 1) & 1;
+    return ((signal_set(text, "\nSigCgt:") | signal_set(text, "\nSigBlk:")) >> (signal - 1) & 1) || awaits(process, signal);
 }
 
 static int signal_members(struct tree *tree, pid_t root, int signal, bool only_who_heeds)
