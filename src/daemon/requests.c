@@ -41,23 +41,78 @@ static void get_status(struct daemon *daemon, struct http_request *request)
                          engine_trouble(daemon->engine) ? json_string(engine_trouble(daemon->engine)) : json_null()));
 }
 
+/* What `state` of a list of jobs can be; NULL stands for those that have not ended. */
+static bool is_listed(const struct job_view *view, const char *state)
+{
+    if (view->state >= JOB_STATE_COUNT)
+        return false;
+    if (!state)
+        return !job_state_ended(view->state);
+    switch (view->state) {
+    case JOB_PLACED:
+    case JOB_RUNNING:
+    case JOB_STOPPING:
+        return strcmp(state, "running") == 0 || strcmp(state, "all") == 0;
+    default:
+        return strcmp(state, job_state_ended(view->state) ? "ended" : "waiting") == 0 || strcmp(state, "all") == 0;
+    }
+}
+
+static bool is_list_state(const char *state)
+{
+    static const char *const states[] = {"all", "running", "waiting", "ended"};
+
+    for (size_t i = 0; i < array_size(states); i++)
+        if (!state || strcmp(state, states[i]) == 0)
+            return true;
+    return false;
+}
+
+/* A whole number of jobs; SIZE_MAX where it is not there. False: it is no such number. */
+static bool read_limit(const char *text, size_t *limit)
+{
+    *limit = SIZE_MAX;
+    if (!text)
+        return true;
+    if (!*text || strlen(text) > 9 || strspn(text, "0123456789") != strlen(text))
+        return false;
+    *limit = strtoull(text, NULL, 10);
+    return true;
+}
+
+/* Of the ended ones people ask for the latest, of the others for the first in the queue. */
 static void get_jobs(struct daemon *daemon, struct http_request *request)
 {
-    const char *state = http_query(request, "state");
+    const char *state = http_query(request, "state"), *most = http_query(request, "limit");
     int64_t now_ns = nodetime_now_ns();
-    bool all = state && strcmp(state, "all") == 0;
+    size_t limit, listed = 0, skipped = 0;
     json_t *jobs;
 
-    if (state && !all) {
-        http_reply_error(request, 400, "state '%.40s' is not known: leave it out or say state=all", state);
+    if (!is_list_state(state)) {
+        http_reply_error(request, 400, "state '%.40s' is not known: leave it out or say all, running, waiting or ended",
+                         state);
         return;
     }
-    jobs = json_array();
+    if (!read_limit(most, &limit)) {
+        http_reply_error(request, 400, "limit '%.40s' is not a number of jobs", most);
+        return;
+    }
     for (const struct job_view *view = daemon->views.jobs; view; view = view->hh.next)
-        if (view->state < JOB_STATE_COUNT && (all || !job_state_ended(view->state)))
+        listed += is_listed(view, state);
+    if (state && strcmp(state, "ended") == 0 && listed > limit)
+        skipped = listed - limit;
+    jobs = json_array();
+    for (const struct job_view *view = daemon->views.jobs; view && json_array_size(jobs) < limit; view = view->hh.next) {
+        if (!is_listed(view, state))
+            continue;
+        if (skipped)
+            skipped--;
+        else
             json_array_append_new(jobs, job_view_to_json(view, daemon->core, now_ns,
                                                          access_view_of(request->uid, view->wants.uid), false));
-    http_reply(request, 200, json_pack("{s:I, s:o}", "now_ns", (json_int_t)now_ns, "jobs", jobs));
+    }
+    http_reply(request, 200, json_pack("{s:I, s:I, s:o}", "now_ns", (json_int_t)now_ns, "left_out",
+                                       (json_int_t)(listed - json_array_size(jobs)), "jobs", jobs));
 }
 
 static void get_stats(struct daemon *daemon, struct http_request *request)

@@ -44,12 +44,11 @@ static json_t *json_text(const char *text)
     return json ? json : json_string(clean);
 }
 
-static struct MHD_Response *response_of(json_t *body)
+/* Takes the text over; NULL gives NULL. */
+static struct MHD_Response *text_response(const char *type, char *text)
 {
-    char *text = body ? json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
     struct MHD_Response *response;
 
-    json_decref(body);
     if (!text)
         return NULL;
     response = MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE);
@@ -57,8 +56,16 @@ static struct MHD_Response *response_of(json_t *body)
         free(text);
         return NULL;
     }
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     return response;
+}
+
+static struct MHD_Response *response_of(json_t *body)
+{
+    char *text = body ? json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+
+    json_decref(body);
+    return text_response("application/json", text);
 }
 
 static struct MHD_Response *error_response(const char *text)
@@ -298,6 +305,11 @@ static void reply(struct http_request *request, unsigned status, struct MHD_Resp
 void http_reply(struct http_request *request, int status, json_t *body)
 {
     reply(request, (unsigned)status, response_of(body));
+}
+
+void http_reply_text(struct http_request *request, const char *type, char *text)
+{
+    reply(request, MHD_HTTP_OK, text_response(type, text));
 }
 
 void http_reply_error(struct http_request *request, int status, const char *format, ...)

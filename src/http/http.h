@@ -70,6 +70,9 @@ const char *http_query(const struct http_request *request, const char *name);
 /* Answers, and with that ends the request's life. `body` is taken over. Harmless where the client has gone. */
 void http_reply(struct http_request *request, int status, json_t *body);
 
+/* Answers 200 with a text of that media type. `text` is taken over. */
+void http_reply_text(struct http_request *request, const char *type, char *text);
+
 /* Answers {"error": one sentence}. */
 void http_reply_error(struct http_request *request, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

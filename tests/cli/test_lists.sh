@@ -1,0 +1,55 @@
+#!/bin/sh
+# Usage: test_lists.sh CARMA SOURCE BUILD
+# Parts of the list of jobs, as the API gives them: by state, and only so many.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+start_node h200x1 60
+start_daemon --config /dev/null
+
+for _ in 1 2 3; do
+    run submit --exclusive -- true
+    expect_status 0
+done
+run wait 1-3
+run submit --exclusive --gpu-memory 1G -- "$TRAIN" --memory 100M --seconds 100000
+run submit --hold -- true
+run submit --exclusive -- true
+run submit --exclusive -- true
+until_field 4 state RUNNING
+
+python3 - "$CARMA_SOCKET" <<'PYTHON' || fail "the lists are wrong"
+import http.client, json, socket, sys
+
+def get(query):
+    connection = http.client.HTTPConnection("carma")
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect(sys.argv[1])
+    connection.request("GET", "/v1/jobs" + query)
+    answer = connection.getresponse()
+    body = json.load(answer)
+    if answer.status != 200:
+        return answer.status, body["error"]
+    return [job["id"] for job in body["jobs"]], body["left_out"]
+
+for query, expected in {
+    "": ([4, 5, 6, 7], 0),
+    "?state=all": ([1, 2, 3, 4, 5, 6, 7], 0),
+    "?state=running": ([4], 0),
+    "?state=waiting": ([5, 6, 7], 0),
+    "?state=waiting&limit=2": ([5, 6], 1),
+    "?state=ended": ([1, 2, 3], 0),
+    "?state=ended&limit=2": ([2, 3], 1),  # the latest
+    "?state=ended&limit=9": ([1, 2, 3], 0),
+    "?limit=0": ([], 4),
+    "?state=all&limit=1": ([1], 6),
+}.items():
+    assert get(query) == expected, (query, get(query), expected)
+for query, said in {"?state=asleep": "state 'asleep'", "?limit=": "limit ''", "?limit=-1": "limit '-1'",
+                    "?limit=9999999999": "limit '9999999999'", "?limit=2x": "limit '2x'"}.items():
+    status, error = get(query)
+    assert status == 400 and said in error, (query, status, error)
+PYTHON
+run cancel 4 5 6 7
+finish_node
