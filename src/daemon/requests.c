@@ -41,10 +41,10 @@ static void get_status(struct daemon *daemon, struct http_request *request)
                          engine_trouble(daemon->engine) ? json_string(engine_trouble(daemon->engine)) : json_null()));
 }
 
-/* What `state` of a list of jobs can be; NULL stands for those that have not ended. */
-static bool is_listed(const struct job_view *view, const char *state)
+/* What `state` of a list of jobs can be; NULL stands for those that have not ended. uid: UINT64_MAX for everybody's. */
+static bool is_listed(const struct job_view *view, const char *state, uint64_t uid)
 {
-    if (view->state >= JOB_STATE_COUNT)
+    if (view->state >= JOB_STATE_COUNT || (uid != UINT64_MAX && view->wants.uid != uid))
         return false;
     if (!state)
         return !job_state_ended(view->state);
@@ -80,12 +80,26 @@ static bool read_limit(const char *text, size_t *limit)
     return true;
 }
 
+/* Whose jobs to list; UINT64_MAX where that is not there: everybody's. False: it is no uid. */
+static bool read_uid(const char *text, uint64_t *uid)
+{
+    *uid = UINT64_MAX;
+    if (!text)
+        return true;
+    if (!*text || strlen(text) > 10 || strspn(text, "0123456789") != strlen(text))
+        return false;
+    *uid = strtoull(text, NULL, 10);
+    return true;
+}
+
 /* Of the ended ones people ask for the latest, of the others for the first in the queue. */
 static void get_jobs(struct daemon *daemon, struct http_request *request)
 {
     const char *state = http_query(request, "state"), *most = http_query(request, "limit");
+    const char *whose = http_query(request, "uid");
     int64_t now_ns = nodetime_now_ns();
     size_t limit, listed = 0, skipped = 0;
+    uint64_t uid;
     json_t *jobs;
 
     if (!is_list_state(state)) {
@@ -97,13 +111,17 @@ static void get_jobs(struct daemon *daemon, struct http_request *request)
         http_reply_error(request, 400, "limit '%.40s' is not a number of jobs", most);
         return;
     }
+    if (!read_uid(whose, &uid)) {
+        http_reply_error(request, 400, "uid '%.40s' is not a user's number", whose);
+        return;
+    }
     for (const struct job_view *view = daemon->views.jobs; view; view = view->hh.next)
-        listed += is_listed(view, state);
+        listed += is_listed(view, state, uid);
     if (state && strcmp(state, "ended") == 0 && listed > limit)
         skipped = listed - limit;
     jobs = json_array();
     for (const struct job_view *view = daemon->views.jobs; view && json_array_size(jobs) < limit; view = view->hh.next) {
-        if (!is_listed(view, state))
+        if (!is_listed(view, state, uid))
             continue;
         if (skipped)
             skipped--;

@@ -5,6 +5,7 @@
 
 #include "base/strbuf.h"
 #include "base/units.h"
+#include "core/belief.h"
 #include "core/ledger.h"
 #include "launch/launch.h"
 
@@ -354,6 +355,20 @@ static json_t *placements_to_json(const struct job_view *view, const struct core
     return list;
 }
 
+/* By what is believed of those who are on its GPUs now: of the GPU where that is worst. 0: it is on none. */
+static int32_t slowdown_permille(const struct job_view *view, const struct core *core)
+{
+    int32_t worst = 0;
+
+    for (uint32_t i = 0; runs(view->state) && i < view->placement_count; i++) {
+        const struct gpu *gpu = core_gpu(core, view->placements[i].gpu);
+        int32_t slowdown = gpu ? belief_slowdown_permille(gpu, NULL) : 0;
+        if (slowdown > worst)
+            worst = slowdown;
+    }
+    return worst;
+}
+
 static void add_details(const struct job_view *view, json_t *json)
 {
     CLEANUP(free_ptr) char *output = view->spec.output ? launch_output_path(view->spec.output, view->id) : NULL;
@@ -376,6 +391,7 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     uint32_t claim_source;
     int64_t claim_bytes = job_view_claim(view, core, &claim_source);
     CLEANUP(free_ptr) char *last_end = job_view_last_end(view, core);
+    int32_t slowdown = slowdown_permille(view, core);
     json_t *json = json_object();
 
     json_object_set_new(json, "id", json_integer((json_int_t)view->id));
@@ -411,6 +427,7 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "message", text_or_null(access == ACCESS_ALL ? view->message : NULL));
     json_object_set_new(json, "gpu_ns", json_integer(job_view_gpu_ns(view, now_ns)));
     json_object_set_new(json, "modelled_energy_mj", known(view->energy_mj, view->launches > 0));
+    json_object_set_new(json, "slowdown_permille", known(slowdown, slowdown > 0));
     json_object_set_new(json, "unused_since_ns", known(view->unused_since_ns, view->unused_since_ns >= 0));
     json_object_set_new(json, "placements", placements_to_json(view, core));
     json_object_set_new(json, "reason", reason_to_json(&reason, now_ns));

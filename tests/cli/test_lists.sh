@@ -18,9 +18,11 @@ run submit --hold -- true
 run submit --exclusive -- true
 run submit --exclusive -- true
 until_field 4 state RUNNING
+expect_field 4 slowdown_permille 1000 # alone
+expect_field 5 slowdown_permille None
 
 python3 - "$CARMA_SOCKET" <<'PYTHON' || fail "the lists are wrong"
-import http.client, json, socket, sys
+import http.client, json, os, socket, sys
 
 def get(query):
     connection = http.client.HTTPConnection("carma")
@@ -43,11 +45,14 @@ for query, expected in {
     "?state=ended&limit=2": ([2, 3], 1),  # the latest
     "?state=ended&limit=9": ([1, 2, 3], 0),
     "?limit=0": ([], 4),
+    f"?state=running&uid={os.getuid()}": ([4], 0),
+    f"?state=waiting&uid={os.getuid()}&limit=1": ([5], 2),
+    f"?state=all&uid={os.getuid() + 1}": ([], 0),
     "?state=all&limit=1": ([1], 6),
 }.items():
     assert get(query) == expected, (query, get(query), expected)
 for query, said in {"?state=asleep": "state 'asleep'", "?limit=": "limit ''", "?limit=-1": "limit '-1'",
-                    "?limit=9999999999": "limit '9999999999'", "?limit=2x": "limit '2x'"}.items():
+                    "?limit=9999999999": "limit '9999999999'", "?limit=2x": "limit '2x'", "?uid=me": "uid 'me'", "?uid=": "uid ''"}.items():
     status, error = get(query)
     assert status == 400 and said in error, (query, status, error)
 PYTHON
