@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static error_t no_second_line(int key, char *argument, struct argp_state *state)
 {
@@ -14,11 +15,15 @@ static error_t no_second_line(int key, char *argument, struct argp_state *state)
     return 0;
 }
 
-void usage_parse(const struct argp *argp, int argc, char **argv, void *input)
+void usage_parse(const struct manual *program, int argc, char **argv, void *input)
 {
-    const struct argp_child children[] = {{argp, 0, NULL, 0}, {0}};
+    const struct argp_child children[] = {{program->argp, 0, NULL, 0}, {0}};
     const struct argp whole = {.parser = no_second_line, .children = children};
 
+    if (argc == 2 && strcmp(argv[1], "--man") == 0) {
+        manual_write(stdout, program);
+        exit(ferror(stdout) || fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS);
+    }
     if (argp_parse(&whole, argc, argv, 0, NULL, input) != 0)
         exit(EXIT_USAGE);
 }

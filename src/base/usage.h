@@ -4,10 +4,13 @@
 
 #include <argp.h>
 
+#include "base/manual.h"
+
 #define EXIT_USAGE 2
 
-/* argp_parse; ends the program with EXIT_USAGE where an option is not known or lacks its argument. */
-void usage_parse(const struct argp *argp, int argc, char **argv, void *input);
+/* argp_parse by the program's table; ends the program with EXIT_USAGE where an option is not known or lacks its argument.
+ * The one argument --man prints its manual page, and ends it as well: that is how a build makes the page. */
+void usage_parse(const struct manual *program, int argc, char **argv, void *input);
 
 /* For the parser: prints "PROGRAM: ... (see: PROGRAM --help)" on stderr and ends the program with EXIT_USAGE. */
 void usage_error(const struct argp_state *state, const char *format, ...)

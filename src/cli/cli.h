@@ -26,6 +26,9 @@ bool cli_parse(struct cli *cli, int argc, char **argv, void *input, int *status)
 /* Parses options that a file holds by the same table, --socket and --help apart. -EINVAL: "WHERE: ..." in err. */
 int cli_parse_words(const char *command, const char *where, char **words, size_t count, void *input, struct error *err);
 
+/* --socket and --help. */
+extern const struct argp_option cli_common_options[];
+
 /* For argp parsers: tells "carma: COMMAND: ..." and returns what the parser must return. */
 error_t cli_bad_usage(const struct argp_state *state, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

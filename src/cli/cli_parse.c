@@ -21,7 +21,7 @@ enum { KEY_SOCKET = 0x1100 };
 /* We tell problems ourselves, in one line. In order: a file before "--" and a word behind it must not change places. */
 #define PARSE_FLAGS (ARGP_NO_ERRS | ARGP_NO_EXIT | ARGP_NO_HELP | ARGP_IN_ORDER)
 
-static const struct argp_option common_options[] = {
+const struct argp_option cli_common_options[] = {
     {"socket", KEY_SOCKET, "PATH", 0, "the daemon's socket (default: $CARMA_SOCKET, or the user's own)", -1},
     {"help", 'h', NULL, 0, "print this help", -1},
     {0},
@@ -96,7 +96,7 @@ static void report_bad_option(const struct argp *argp, int argc, char **argv, in
         argument = argv[error_at];
     option = find_option(argp->options, argument);
     if (!option && !words_error)
-        option = find_option(common_options, argument);
+        option = find_option(cli_common_options, argument);
     CLEANUP(free_ptr)
     char *text = option && option->arg ? xasprintf("option '%s' needs an argument, %s", argument, option->arg)
                                        : xasprintf("unknown option '%.200s'", argument);
@@ -127,7 +127,7 @@ bool cli_parse(struct cli *cli, int argc, char **argv, void *input, int *status)
 {
     const struct command *command = command_find(argv[0]);
     struct argp_child children[] = {{command->argp, 0, NULL, 0}, {0}};
-    struct argp whole = {common_options, parse_common, NULL, NULL, children, NULL, NULL};
+    struct argp whole = {cli_common_options, parse_common, NULL, NULL, children, NULL, NULL};
     struct common common = {.cli = cli, .input = input};
     int rc = argp_parse(&whole, argc, argv, PARSE_FLAGS, NULL, &common);
 

@@ -5,27 +5,55 @@
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/completion.h"
 #include "cli/help.h"
+#include "cli/pages.h"
+
+enum { KEY_COMPLETION = 0x200, KEY_MAN };
+
+struct help {
+    const char *name;  /* of the command; NULL: none */
+    const char *shell; /* whose completion is asked for; NULL: it is not */
+    bool man;
+    const char *directory; /* for all manual pages; NULL: one is printed */
+};
+
+static const struct argp_option options[] = {
+    {"completion", KEY_COMPLETION, "SHELL", 0, "print what bash, zsh or fish complete carma by", 0},
+    {"man", KEY_MAN, "DIR", OPTION_ARG_OPTIONAL, "print the source of the manual page, or write all of them to DIR", 0},
+    {0},
+};
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    const char **name = state->input;
+    struct help *help = state->input;
 
-    if (key != ARGP_KEY_ARG)
-        return ARGP_ERR_UNKNOWN;
-    if (*name) { /* a command's own command has two words */
-        CLEANUP(free_ptr) char *words = xasprintf("%s %s", *name, arg);
-        const struct command *command = command_find(words);
-        if (!command)
-            return cli_bad_usage(state, "one command at a time: '%.40s' is too much", arg);
-        *name = command->name;
+    switch (key) {
+    case KEY_COMPLETION:
+        help->shell = arg;
         return 0;
+    case KEY_MAN:
+        help->man = true;
+        help->directory = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (help->name) { /* a command's own command has two words */
+            CLEANUP(free_ptr) char *words = xasprintf("%s %s", help->name, arg);
+            const struct command *command = command_find(words);
+            if (!command)
+                return cli_bad_usage(state, "one command at a time: '%.40s' is too much", arg);
+            help->name = command->name;
+        } else {
+            help->name = arg;
+        }
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
-    *name = arg;
-    return 0;
 }
 
 const struct argp help_argp = {
+    .options = options,
     .parser = parse,
     .args_doc = "[COMMAND]",
     .doc = "Explain a command, or list them all.",
@@ -46,23 +74,43 @@ void help_print(FILE *stream)
           stream);
 }
 
-int cmd_help(struct cli *cli, int argc, char **argv)
+static int print_command(struct cli *cli, const char *name, bool man)
 {
-    const char *name = NULL;
-    int status;
-
-    if (!cli_parse(cli, argc, argv, &name, &status))
-        return status;
-    if (!name) {
-        help_print(stdout);
-        return CLI_OK;
-    }
     const struct command *command = command_find(name);
+    char help[] = "--help";
+    char *argv[] = {NULL, help, NULL};
+
     if (!command) {
         cli_fail("there is no command '%.40s' (see: carma help)", name);
         return CLI_USAGE;
     }
-    char help[] = "--help";
-    char *help_argv[] = {(char *)(uintptr_t)command->name, help, NULL};
-    return command->run(cli, 2, help_argv);
+    if (man) {
+        pages_print_command(stdout, command);
+        return CLI_OK;
+    }
+    argv[0] = (char *)(uintptr_t)command->name;
+    return command->run(cli, 2, argv);
+}
+
+int cmd_help(struct cli *cli, int argc, char **argv)
+{
+    struct help help = {0};
+    struct error err;
+    int status;
+
+    if (!cli_parse(cli, argc, argv, &help, &status))
+        return status;
+    if (help.name)
+        return print_command(cli, help.name, help.man);
+    if (help.shell && !completion_print(stdout, help.shell)) {
+        cli_fail("help: there is no completion for '%.40s': it is bash, zsh or fish", help.shell);
+        return CLI_USAGE;
+    }
+    if (help.directory)
+        return pages_write(help.directory, &err) ? cli_fail("%s", err.text) : CLI_OK;
+    if (help.man)
+        pages_print(stdout);
+    else if (!help.shell)
+        help_print(stdout);
+    return CLI_OK;
 }

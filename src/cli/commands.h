@@ -1,4 +1,4 @@
-/* The table of subcommands: usage, help, and (later) manual pages and completion are made from it. */
+/* The table of subcommands: usage, help, manual pages and completion are made from it. */
 #ifndef CARMA_CLI_COMMANDS_H
 #define CARMA_CLI_COMMANDS_H
 

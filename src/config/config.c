@@ -540,7 +540,7 @@ enum share_mode config_share_of(const struct config *config, uint32_t number, co
     return share_setting_of(&config->share, number, uuid);
 }
 
-void config_help(FILE *out)
+void config_each_key(void (*visit)(const struct config_key *key, void *user), void *user)
 {
     struct config defaults;
 
@@ -550,37 +550,12 @@ void config_help(FILE *out)
         char text[UNITS_TEXT];
 
         describe_allowed(&keys[i], &allowed);
-        fprintf(out, "  %-18s %s\n  %-18s (%s; default %s)\n", keys[i].name, keys[i].help, "", allowed.text,
-                value_text(&defaults, &keys[i], text));
+        visit(&(struct config_key){.name = keys[i].name,
+                                   .help = keys[i].help,
+                                   .allowed = allowed.text,
+                                   .preset = value_text(&defaults, &keys[i], text)},
+              user);
         strbuf_release(&allowed);
     }
     config_release(&defaults);
-}
-
-#define HELP_WIDTH  78
-#define HELP_INDENT 15
-
-/* "  name         text", broken between words, every line under the text's begin. */
-static void print_entry(FILE *out, const char *name, const char *text)
-{
-    int column = fprintf(out, "  %-*s", HELP_INDENT - 2, name);
-
-    while (*text) {
-        int length = (int)strcspn(text, " ");
-        if (column + 1 + length > HELP_WIDTH)
-            column = fprintf(out, "\n%*s", HELP_INDENT, "") - 1;
-        column += fprintf(out, "%s%.*s", column > HELP_INDENT ? " " : "", length, text);
-        text += length;
-        text += strspn(text, " ");
-    }
-    fputc('\n', out);
-}
-
-void config_policies_help(FILE *out)
-{
-    for (const struct preset *preset = presets; preset->name; preset++)
-        print_entry(out, preset->name, preset->summary);
-    for (size_t i = 0; policies[i]; i++)
-        if (!preset_find(policies[i]->name))
-            print_entry(out, policies[i]->name, policies[i]->summary);
 }

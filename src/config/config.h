@@ -82,10 +82,27 @@ int config_check(const struct config *config, struct error *err);
 /* How the GPU with carma's number and that UUID is to be shared. */
 enum share_mode config_share_of(const struct config *config, uint32_t number, const char *uuid);
 
-/* The table: each key with what it takes, its default and a line of text. */
+/* One key of the table, in words. */
+struct config_key {
+    const char *name;
+    const char *help;    /* one line */
+    const char *allowed; /* what it takes */
+    const char *preset;  /* its value where nothing sets it; "none" for no value */
+};
+
+/* The table, in its order; the texts are valid during the call. */
+void config_each_key(void (*visit)(const struct config_key *key, void *user), void *user);
+
+/* The table for a terminal: each key with what it takes, its default and a line of text. */
 void config_help(FILE *out);
 
-/* What `policy` takes: each preset and each plain policy with a line that says what it is, and where it is from. */
+/* The manual page carma.conf(5), of the same table. */
+void config_manual(FILE *out);
+
+/* What `policy` takes: presets, then plain policies. */
+void config_each_policy(void (*visit)(const char *name, const char *summary, void *user), void *user);
+
+/* The same for a terminal: each preset and each plain policy with a line that says what it is, and where it is from. */
 void config_policies_help(FILE *out);
 
 /* The machine profile that is set: built in, or read from its file; its name is "" where none is set. */

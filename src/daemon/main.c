@@ -39,7 +39,7 @@ void daemon_log(const char *format, ...)
 
 /* ---- Options ---- */
 
-enum { OPTION_SETTINGS = 0x100 };
+enum { OPTION_SETTINGS = 0x100, OPTION_SETTINGS_MAN };
 
 struct options {
     const char *file; /* NULL: the default one, which may be missing */
@@ -47,7 +47,7 @@ struct options {
     const char *socket;
     const char **settings; /* owned array of borrowed "key=value" */
     size_t setting_count, setting_capacity;
-    bool help_settings;
+    void (*print)(FILE *out); /* this, instead of running; NULL: run */
 };
 
 static const struct argp_option option_table[] = {
@@ -56,8 +56,16 @@ static const struct argp_option option_table[] = {
     {"state", 'S', "DIR", 0, "keep the store and the runs in DIR (the setting state_directory)", 0},
     {"socket", 'u', "PATH", 0, "listen on the Unix socket PATH (the setting socket)", 0},
     {"settings", OPTION_SETTINGS, NULL, 0, "list what can be set, and end", 0},
+    {"settings-man", OPTION_SETTINGS_MAN, NULL, OPTION_HIDDEN, "print the manual page carma.conf(5), and end", 0},
     {0},
 };
+
+static void print_settings(FILE *out)
+{
+    config_help(out);
+    fprintf(out, "\nWhat `policy` takes (NAME, or a preset and a plain policy: thesis+lug):\n");
+    config_policies_help(out);
+}
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
@@ -78,7 +86,10 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         options->socket = argument;
         return 0;
     case OPTION_SETTINGS:
-        options->help_settings = true;
+        options->print = print_settings;
+        return 0;
+    case OPTION_SETTINGS_MAN:
+        options->print = config_manual;
         return 0;
     case ARGP_KEY_ARG:
         usage_error(state, "'%s' is not expected here: carmad takes options only", argument);
@@ -90,7 +101,18 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
     .options = option_table,
     .parser = parse_option,
-    .doc = "The carma daemon: shares this server's GPUs among training jobs. Runs in the foreground.",
+    .doc = "The carma daemon: shares this server's GPUs among training jobs. Runs in the foreground.\v"
+           "Settings come from /etc/carma/carma.conf as root, else from ~/.config/carma/carma.conf, then from --set. "
+           "SIGTERM ends it; jobs go on, and the next carmad takes them over.",
+};
+
+static const struct manual program = {
+    .name = "carmad",
+    .section = 8,
+    .summary = "share a server's GPUs among training jobs",
+    .invocation = "carmad",
+    .argp = &argp,
+    .see_also = "carma(1), carma.conf(5), carma-vnode(1)",
 };
 
 /* What is wrong in the file is a failure like any other; in an option, wrong usage. Returns the exit status. */
@@ -205,12 +227,10 @@ int main(int argc, char **argv)
     protect_from_oom_killer();
     config_init_default(&daemon.config);
     argp_program_version = "carmad " CARMA_VERSION; /* defined here it would be hidden from the C library */
-    usage_parse(&argp, argc, argv, &options);
-    if (options.help_settings) {
-        config_help(stdout);
-        printf("\nWhat `policy` takes (NAME, or a preset and a plain policy: thesis+lug):\n");
-        config_policies_help(stdout);
-        status = 0;
+    usage_parse(&program, argc, argv, &options);
+    if (options.print) {
+        options.print(stdout);
+        status = fflush(stdout) ? EXIT_FAILURE : 0;
     } else {
         status = nodetime_init(&err) == 0 ? read_config(&options, &daemon.config, &err) : EXIT_FAILURE;
         if (status == 0 && run(&daemon, &err) != 0)

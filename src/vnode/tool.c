@@ -264,11 +264,19 @@ int main(int argc, char **argv)
                "CARMA_TIME_SCALE=N when the node is made: its clock, and all that runs on it, is N times faster.",
         .help_filter = help_filter,
     };
+    static const struct manual program = {
+        .name = "carma-vnode",
+        .section = 1,
+        .summary = "make, show and disturb virtual GPU nodes",
+        .invocation = "carma-vnode",
+        .argp = &argp,
+        .see_also = "carma(1), carma-train(1), carmad(8)",
+    };
     struct options options = {.profile = "a100x4-40g", .mode = 0666};
     struct error err;
     int rc;
 
-    usage_parse(&argp, argc, argv, &options);
+    usage_parse(&program, argc, argv, &options);
     rc = nodetime_init(&err);
     if (rc == 0)
         rc = options.command->run(&options, &err);

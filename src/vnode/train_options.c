@@ -202,10 +202,18 @@ int train_options(int argc, char **argv, struct train_plan *plan, struct error *
                "CUDA_MPS_PIPE_DIRECTORY has an MPS daemon's control pipe in it. See docs/vnode.md.",
         .help_filter = help_filter,
     };
+    static const struct manual program = {
+        .name = "carma-train",
+        .section = 1,
+        .summary = "behave like a training job on a virtual GPU node",
+        .invocation = "carma-train",
+        .argp = &argp,
+        .see_also = "carma(1), carma-vnode(1)",
+    };
     struct options o = {.memory_bytes = -1, .peak_bytes = -1, .gpus = -1, .seed = 1, .activity = 0.5, .seconds = -1,
                         .fail_at = 30};
 
-    usage_parse(&argp, argc, argv, &o);
+    usage_parse(&program, argc, argv, &o);
     *plan = (struct train_plan){
         .checkpoint = o.checkpoint, .failure = o.failure, .fail_at_ns = (int64_t)(o.fail_at * 1e9)};
     if (o.workload) {
