@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,18 @@ int address_parse(const char *text, struct address *address)
         address->length = sizeof *v6;
     }
     return 0;
+}
+
+char *address_format(const struct address *address, char text[static ADDRESS_TEXT])
+{
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address->socket;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&address->socket;
+    bool six = address->socket.ss_family == AF_INET6;
+    char host[INET6_ADDRSTRLEN] = "";
+
+    inet_ntop(six ? AF_INET6 : AF_INET, six ? (const void *)&v6->sin6_addr : (const void *)&v4->sin_addr, host, sizeof host);
+    snprintf(text, ADDRESS_TEXT, six ? "[%s]:%u" : "%s:%u", host, ntohs(six ? v6->sin6_port : v4->sin_port));
+    return text;
 }
 
 bool address_is_loopback(const struct address *address)

@@ -13,6 +13,11 @@ struct address {
 /* HOST:PORT with an IP address and a port from 1 to 65535. -EINVAL: it is none. */
 int address_parse(const char *text, struct address *address);
 
+#define ADDRESS_TEXT 64 /* room for "[IP]:PORT" */
+
+/* As address_parse reads it; returns text. */
+char *address_format(const struct address *address, char text[static ADDRESS_TEXT]);
+
 /* Whether only this machine can reach it. */
 bool address_is_loopback(const struct address *address);
 

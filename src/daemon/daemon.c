@@ -20,6 +20,8 @@ int daemon_start(struct daemon *daemon, struct error *err)
                                 .socket_path = daemon->config.socket,
                                 .tcp_address = daemon->config.listen,
                                 .token_file = daemon->config.token_file,
+                                .inherited = SERVICE_FIRST_SOCKET,
+                                .inherited_count = daemon->service.sockets,
                                 .handle = requests_handle,
                                 .user = daemon};
     int status;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "base/service.h"
 #include "config/config.h"
 #include "core/core.h"
 #include "daemon/view.h"
@@ -28,6 +29,7 @@ struct http_server;
 struct daemon {
     uv_loop_t *loop;
     struct config config;
+    struct service service; /* the service manager, and the sockets that it has handed over */
     struct machine_profile profile; /* of config.machine_profile; its name is "" where the GPUs say which it is */
     struct core *core;
     struct views views;

@@ -11,15 +11,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/address.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/usage.h"
+#include "daemon/announce.h"
 #include "daemon/daemon.h"
 #include "daemon/engine.h"
 #include "daemon/node.h"
 #include "daemon/runs.h"
 #include "daemon/sharing.h"
+#include "http/http.h"
 #include "store/store.h"
 
 void daemon_log(const char *format, ...)
@@ -165,21 +166,27 @@ static void on_signal(uv_signal_t *signal, int number)
     uv_stop(daemon->loop);
 }
 
-static void tell_of_tcp(const struct config *config)
+static void tell_of_places(const struct daemon *daemon)
 {
-    struct address address;
+    struct http_place place;
 
-    if (!config->listen || address_parse(config->listen, &address) != 0)
-        return;
-    daemon_log("listening on %s too, for who shows the token in %s", config->listen, config->token_file);
-    if (!address_is_loopback(&address))
-        daemon_log("WARNING: %s can be reached from other machines, and nothing that goes over it is encrypted, the token "
-                   "neither: listen on 127.0.0.1 and let clients come through ssh -L, or put an encrypting proxy before it",
-                   config->listen);
+    for (unsigned i = 0; http_server_place(daemon->http, i, &place); i++) {
+        const char *whose = place.inherited ? ", a socket of the service manager's" : "";
+
+        if (place.tcp)
+            daemon_log("listening on %s%s, for who shows the token in %s", place.name, whose, daemon->config.token_file);
+        else
+            daemon_log("listening on %s%s", place.name, whose);
+        if (place.exposed)
+            daemon_log("WARNING: %s can be reached from other machines, and nothing that goes over it is encrypted, the token "
+                       "neither: listen on 127.0.0.1 and let clients come through ssh -L, or put an encrypting proxy before it",
+                       place.name);
+    }
 }
 
 static int run(struct daemon *daemon, struct error *err)
 {
+    struct announcer *announcer;
     uv_signal_t signals[2];
     uv_poll_t stored;
     uv_loop_t loop;
@@ -187,6 +194,7 @@ static int run(struct daemon *daemon, struct error *err)
 
     uv_loop_init(&loop);
     daemon->loop = &loop;
+    announce_loading(daemon);
     status = daemon_start(daemon, err);
     if (status == 0) {
         uv_poll_init(&loop, &stored, store_event_fd(daemon->store));
@@ -201,10 +209,12 @@ static int run(struct daemon *daemon, struct error *err)
         runs_reconcile(daemon->runs);
         engine_turn(daemon->engine);
         node_watch(daemon->node);
-        daemon_log("policy %s, memory view %s, listening on %s", daemon->config.core.policy,
-                   memory_view_name(daemon->config.core.memory_view), daemon->config.socket);
-        tell_of_tcp(&daemon->config);
+        daemon_log("policy %s, memory view %s", daemon->config.core.policy,
+                   memory_view_name(daemon->config.core.memory_view));
+        tell_of_places(daemon);
+        announcer = announce_ready(daemon);
         uv_run(&loop, UV_RUN_DEFAULT);
+        announce_stopping(announcer);
         uv_close((uv_handle_t *)&stored, NULL);
         for (int i = 0; i < 2; i++)
             uv_close((uv_handle_t *)&signals[i], NULL);
@@ -232,13 +242,16 @@ int main(int argc, char **argv)
         options.print(stdout);
         status = fflush(stdout) ? EXIT_FAILURE : 0;
     } else {
-        status = nodetime_init(&err) == 0 ? read_config(&options, &daemon.config, &err) : EXIT_FAILURE;
+        status = service_take(&daemon.service, &err) == 0 && nodetime_init(&err) == 0
+                     ? read_config(&options, &daemon.config, &err)
+                     : EXIT_FAILURE;
         if (status == 0 && run(&daemon, &err) != 0)
             status = EXIT_FAILURE;
         if (status != 0)
             fprintf(stderr, "carmad: %s\n", err.text);
     }
     free(options.settings);
+    service_release(&daemon.service);
     config_release(&daemon.config);
     return status;
 }

@@ -140,9 +140,8 @@ static void on_connect(uv_poll_t *poll, int status, int events);
 
 static void listen_again(struct http_server *server)
 {
-    for (size_t i = 0; i < array_size(server->listeners); i++)
-        if (server->listeners[i].fd >= 0)
-            uv_poll_start(&server->listeners[i].poll, UV_READABLE, on_connect);
+    for (unsigned i = 0; i < server->listener_count; i++)
+        uv_poll_start(&server->listeners[i].poll, UV_READABLE, on_connect);
 }
 
 static void on_accept_timer(uv_timer_t *timer)
@@ -153,9 +152,8 @@ static void on_accept_timer(uv_timer_t *timer)
 /* The sockets stay readable: without a pause this would spin. */
 static void pause_accepting(struct http_server *server)
 {
-    for (size_t i = 0; i < array_size(server->listeners); i++)
-        if (server->listeners[i].fd >= 0)
-            uv_poll_stop(&server->listeners[i].poll);
+    for (unsigned i = 0; i < server->listener_count; i++)
+        uv_poll_stop(&server->listeners[i].poll);
     uv_timer_start(&server->accept_timer, on_accept_timer, ACCEPT_PAUSE_MS, 0);
 }
 
@@ -183,14 +181,12 @@ static void on_connect(uv_poll_t *poll, int status, int events)
 
 int http_start_accepting(struct http_server *server, struct error *err)
 {
-    for (size_t i = 0; i < array_size(server->listeners); i++) {
+    for (unsigned i = 0; i < server->listener_count; i++) {
         struct listener *listener = &server->listeners[i];
-        int rc = listener->fd < 0 ? 0 : uv_poll_init(server->options.loop, &listener->poll, listener->fd);
+        int rc = uv_poll_init(server->options.loop, &listener->poll, listener->fd);
 
         if (rc)
             return error_set(err, rc, "%s: cannot join the event loop: %s", server->socket_path, uv_strerror(rc));
-        if (listener->fd < 0)
-            continue;
         listener->poll.data = listener;
         server->open[server->open_count++] = (uv_handle_t *)&listener->poll;
     }

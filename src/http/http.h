@@ -11,6 +11,7 @@
 #define CARMA_HTTP_HTTP_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 #include <uv.h>
@@ -35,6 +36,8 @@ struct http_request {
 #define HTTP_TRANSFER_LIMIT_S        120 /* from a connection's begin, or the last answer, to a whole request; and for an answer */
 #define HTTP_MAX_CONNECTIONS         512 /* a process has 1024 descriptors by default */
 #define HTTP_MAX_CONNECTIONS_PER_UID 128
+#define HTTP_MAX_INHERITED           4 /* listening sockets */
+#define HTTP_PLACE_TEXT              112 /* room for the name of one */
 #define HTTP_BODIES_PER_UID          4  /* full-sized bodies that one uid may have under way */
 #define HTTP_BODIES_IN_ALL           16 /* and all uids */
 
@@ -43,7 +46,11 @@ struct http_options {
     uv_loop_t *loop;
     const char *socket_path; /* its directory is made where it is not there */
     const char *tcp_address; /* base/address.h; NULL: not by TCP */
-    const char *token_file;  /* base/token.h; with tcp_address */
+    const char *token_file;  /* base/token.h; with TCP */
+    /* Listening sockets that somebody else has made, one after the other; they are taken over, whatever comes of it. Those of
+     * a kind, Unix or TCP, take the place of what is named above; the file of a Unix one is left alone at the end. */
+    int inherited;
+    unsigned inherited_count;
     /* Called for each request, on the loop; must see to it that http_reply is called exactly once, then or later. */
     void (*handle)(struct http_request *request, void *user);
     void *user;
@@ -55,7 +62,9 @@ struct http_options {
 };
 
 /* Listens. The socket has mode 0666 where the caller is root (anybody may submit), else 0600. A socket file that nobody
- * listens on is replaced; -EADDRINUSE where somebody does. -EPERM: others could read the token. */
+ * listens on is replaced; -EADDRINUSE where somebody does. -EPERM: others could read the token, or the caller is not root
+ * and others could connect to an inherited socket; -EINVAL, -ENOTSOCK: what is inherited is no listening socket, or by TCP
+ * and there is no token. */
 int http_server_new(const struct http_options *options, struct http_server **server, struct error *err);
 
 /* Stops listening, removes the socket file, answers what is pending with 503, sends what can be sent within half a
@@ -63,6 +72,15 @@ int http_server_new(const struct http_options *options, struct http_server **ser
  * pending keep the right, and the duty, to one http_reply, which then does nothing but free them. Not to be called from
  * `handle`. */
 void http_server_free(struct http_server *server);
+
+/* Where it listens: a path, @NAME of an abstract socket, IP:PORT; by number from 0 on. False: there are no more. */
+struct http_place {
+    char name[HTTP_PLACE_TEXT];
+    bool inherited;
+    bool tcp;
+    bool exposed; /* other machines can reach it */
+};
+bool http_server_place(const struct http_server *server, unsigned number, struct http_place *place);
 
 /* The value of `name` in the query: "" where it has none, NULL where it is not there. */
 const char *http_query(const struct http_request *request, const char *name);

@@ -55,25 +55,29 @@ struct exchange {
     struct exchange *wait_next, *wait_prev; /* in its peer's queue */
 };
 
+#define HTTP_LISTENERS (HTTP_MAX_INHERITED + 2) /* and one of our own of each kind */
+
 struct listener {
     struct http_server *server;
-    int fd; /* -1: not there */
+    int fd;
     bool tcp;
+    bool inherited;
     uv_poll_t poll;
 };
 
 struct http_server {
     struct http_options options;
     char *socket_path;
-    struct stat socket; /* the file that we made */
+    struct stat socket; /* the file that we made, where one listener is a Unix socket and not inherited */
     struct token token; /* with TCP */
-    struct listener listeners[2];
+    struct listener listeners[HTTP_LISTENERS];
+    unsigned listener_count;
     struct MHD_Daemon *mhd;
     uv_poll_t mhd_poll;
     uv_timer_t mhd_timer;      /* libmicrohttpd's next time-out */
     uv_timer_t accept_timer;   /* runs while there are no descriptors to accept with */
     uv_timer_t deadline_timer; /* of the first of `timed` */
-    uv_handle_t *open[6];      /* what has been given to the loop, to be closed */
+    uv_handle_t *open[4 + HTTP_LISTENERS]; /* what has been given to the loop, to be closed */
     unsigned open_count;
     bool woken; /* since libmicrohttpd last ran */
     bool closing;
@@ -84,10 +88,9 @@ struct http_server {
     struct exchange *exchanges; /* complete and not finished */
 };
 
-/* listen.c: listening sockets, non-blocking; *made is the file's identity. */
-int http_listen(const char *path, int *fd, struct stat *made, struct error *err);
-int http_listen_tcp(const char *address, int *fd, struct error *err);
-void http_unlisten(const char *path, const struct stat *made);
+/* listen.c: all the listening sockets, non-blocking; and their end. */
+int http_listen(struct http_server *server, struct error *err);
+void http_unlisten(struct http_server *server);
 
 /* accept.c: who may come in, and what each may hold. */
 int http_start_accepting(struct http_server *server, struct error *err);

@@ -1,6 +1,9 @@
 /* The listening sockets. */
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -40,7 +43,7 @@ static int make_parent(const char *path, struct error *err)
     return parent ? file_make_dirs(parent, geteuid() == 0 ? 0755 : 0700, err) : 0;
 }
 
-int http_listen(const char *path, int *listening, struct stat *made, struct error *err)
+static int listen_unix(const char *path, int *listening, struct stat *made, struct error *err)
 {
     CLEANUP(close_fd) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -74,7 +77,7 @@ int http_listen(const char *path, int *listening, struct stat *made, struct erro
     return 0;
 }
 
-int http_listen_tcp(const char *text, int *listening, struct error *err)
+static int listen_tcp(const char *text, int *listening, struct error *err)
 {
     CLEANUP(close_fd) int fd = -1;
     struct address address;
@@ -95,11 +98,155 @@ int http_listen_tcp(const char *text, int *listening, struct error *err)
     return 0;
 }
 
+/* ---- Inherited ones ---- */
+
+/* A kernel's address in the place's name. */
+static void name_place(const struct sockaddr_storage *address, socklen_t length, struct http_place *place)
+{
+    const struct sockaddr_un *local = (const struct sockaddr_un *)address;
+    struct address remote = {.socket = *address, .length = length};
+    size_t size = length > offsetof(struct sockaddr_un, sun_path) ? length - offsetof(struct sockaddr_un, sun_path) : 0;
+
+    if (address->ss_family != AF_UNIX) {
+        place->exposed = !address_is_loopback(&remote);
+        address_format(&remote, place->name);
+    } else if (size && !local->sun_path[0]) {
+        snprintf(place->name, sizeof place->name, "@%.*s", (int)size - 1, local->sun_path + 1);
+    } else {
+        snprintf(place->name, sizeof place->name, "%.*s", (int)size, local->sun_path);
+    }
+}
+
+/* Who is not root serves himself alone: nobody else is to reach his daemon. */
+static int check_private(const struct http_place *place, struct error *err)
+{
+    struct stat st;
+
+    if (geteuid() == 0)
+        return 0;
+    if (*place->name == '/' && lstat(place->name, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & 077))
+        return 0;
+    return error_set(err, EPERM, "%s: others can connect to this inherited socket, and only root can serve them: give it "
+                     "SocketMode=0600 and a path", place->name);
+}
+
+static int get_option(int fd, int option)
+{
+    int value = -1;
+    socklen_t size = sizeof value;
+
+    return getsockopt(fd, SOL_SOCKET, option, &value, &size) < 0 ? -1 : value;
+}
+
+static int adopt(struct listener *listener, struct error *err)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t length = sizeof address;
+    struct http_place place = {0};
+    int domain = get_option(listener->fd, SO_DOMAIN), flags = fcntl(listener->fd, F_GETFL);
+
+    if (domain < 0 || flags < 0 || getsockname(listener->fd, (struct sockaddr *)&address, &length) < 0)
+        return error_set(err, errno, "inherited descriptor %d: %s: check the socket unit", listener->fd, strerror(errno));
+    if ((domain != AF_UNIX && domain != AF_INET && domain != AF_INET6) || get_option(listener->fd, SO_TYPE) != SOCK_STREAM ||
+        get_option(listener->fd, SO_ACCEPTCONN) != 1)
+        return error_set(err, EINVAL, "inherited descriptor %d is no stream socket, Unix or TCP, that listens: use "
+                         "ListenStream= and Accept=no", listener->fd);
+    listener->tcp = domain != AF_UNIX;
+    name_place(&address, length, &place);
+    if (fcntl(listener->fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        return error_set(err, errno, "%s: inherited, and cannot be waited on: %s", place.name, strerror(errno));
+    return listener->tcp ? 0 : check_private(&place, err);
+}
+
+/* ---- All of them ---- */
+
+static struct listener *add(struct http_server *server, int fd, bool tcp, bool inherited)
+{
+    struct listener *listener = &server->listeners[server->listener_count++];
+
+    *listener = (struct listener){.server = server, .fd = fd, .tcp = tcp, .inherited = inherited};
+    return listener;
+}
+
+static bool has(const struct http_server *server, bool tcp)
+{
+    for (unsigned i = 0; i < server->listener_count; i++)
+        if (server->listeners[i].tcp == tcp)
+            return true;
+    return false;
+}
+
+static int adopt_all(struct http_server *server, struct error *err)
+{
+    const unsigned count = server->options.inherited_count;
+    int rc = 0;
+
+    for (unsigned i = 0; i < count; i++) { /* all are ours to close */
+        int fd = server->options.inherited + (int)i;
+
+        if (i < HTTP_MAX_INHERITED)
+            add(server, fd, false, true);
+        else
+            close_fd(&fd);
+    }
+    if (count > HTTP_MAX_INHERITED)
+        return error_set(err, E2BIG, "%u sockets are inherited: at most %d are served", count, HTTP_MAX_INHERITED);
+    for (unsigned i = 0; i < server->listener_count && !rc; i++)
+        rc = adopt(&server->listeners[i], err);
+    return rc;
+}
+
+int http_listen(struct http_server *server, struct error *err)
+{
+    const struct http_options *options = &server->options;
+    int fd = -1, rc = adopt_all(server, err);
+
+    if (!rc && !has(server, false)) {
+        rc = listen_unix(options->socket_path, &fd, &server->socket, err);
+        if (!rc)
+            add(server, fd, false, false);
+    }
+    if (!rc && has(server, true) && !options->token_file)
+        rc = error_set(err, EINVAL, "an inherited socket is one for TCP, which needs a token: set `token_file`");
+    if (!rc && (has(server, true) || options->tcp_address))
+        rc = token_read(options->token_file, &server->token, err);
+    if (!rc && options->tcp_address && !has(server, true)) {
+        rc = listen_tcp(options->tcp_address, &fd, err);
+        if (!rc)
+            add(server, fd, true, false);
+    }
+    return rc;
+}
+
 /* Only our own file: another server may have taken the place of one that was removed. */
-void http_unlisten(const char *path, const struct stat *made)
+static void remove_own_file(const struct http_server *server)
 {
     struct stat now;
 
-    if (lstat(path, &now) == 0 && now.st_dev == made->st_dev && now.st_ino == made->st_ino)
-        unlink(path);
+    if (lstat(server->socket_path, &now) == 0 && now.st_dev == server->socket.st_dev && now.st_ino == server->socket.st_ino)
+        unlink(server->socket_path);
+}
+
+void http_unlisten(struct http_server *server)
+{
+    for (unsigned i = 0; i < server->listener_count; i++) {
+        struct listener *listener = &server->listeners[i];
+
+        if (!listener->tcp && !listener->inherited)
+            remove_own_file(server);
+        close_fd(&listener->fd);
+    }
+}
+
+bool http_server_place(const struct http_server *server, unsigned number, struct http_place *place)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t length = sizeof address;
+
+    if (number >= server->listener_count)
+        return false;
+    *place = (struct http_place){.inherited = server->listeners[number].inherited, .tcp = server->listeners[number].tcp};
+    if (getsockname(server->listeners[number].fd, (struct sockaddr *)&address, &length) == 0)
+        name_place(&address, length, place);
+    return true;
 }

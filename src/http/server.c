@@ -119,13 +119,7 @@ int http_server_new(const struct http_options *options, struct http_server **mad
     own->max_connections = or_default(options->max_connections, HTTP_MAX_CONNECTIONS);
     own->max_connections_per_uid = or_default(options->max_connections_per_uid, HTTP_MAX_CONNECTIONS_PER_UID);
     own->transfer_limit_s = or_default(options->transfer_limit_s, HTTP_TRANSFER_LIMIT_S);
-    server->listeners[0] = (struct listener){.server = server, .fd = -1};
-    server->listeners[1] = (struct listener){.server = server, .fd = -1, .tcp = true};
-    rc = http_listen(server->socket_path, &server->listeners[0].fd, &server->socket, err);
-    if (!rc && own->tcp_address)
-        rc = token_read(own->token_file, &server->token, err);
-    if (!rc && own->tcp_address)
-        rc = http_listen_tcp(own->tcp_address, &server->listeners[1].fd, err);
+    rc = http_listen(server, err);
     if (!rc)
         rc = start_mhd(server, err);
     if (!rc)
@@ -175,15 +169,12 @@ void http_server_free(struct http_server *server)
     if (!server)
         return;
     server->closing = true;
-    if (server->listeners[0].fd >= 0)
-        http_unlisten(server->socket_path, &server->socket);
     count = server->open_count;
     for (unsigned i = 0; i < count; i++) {
         server->open[i]->data = server;
         uv_close(server->open[i], on_handle_closed);
     }
-    for (size_t i = 0; i < array_size(server->listeners); i++)
-        close_fd(&server->listeners[i].fd);
+    http_unlisten(server);
     if (server->mhd) {
         http_answer_pending(server);
         drain(server);

@@ -1,0 +1,69 @@
+#!/bin/sh
+# Usage: test_service.sh CARMA SOURCE BUILD
+# carmad as a service with a socket of the service manager's: what it tells, what its own children inherit, and that nobody
+# and nothing notices when it is stopped and started again.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+TOLD=$T/told
+
+# until_told PATTERN [COUNT]: until so many lines, one by default, of what the manager was told match.
+until_told() {
+    patience
+    until [ "$(grep -cE "$1" "$TOLD")" -ge "${2:-1}" ]; do
+        patient || {
+            fail "the service manager is not told '$1', but: $(cat "$TOLD")"
+            return 1
+        }
+    done
+}
+
+start_node a100x4-40g 50
+: >"$TOLD"
+python3 "$SOURCE/tests/fakes/service_manager.py" "$TOLD" --unix "$CARMA_SOCKET" --notify "@carma-test-$$" --watchdog-us 900000 -- \
+    "$PREFIX/bin/carmad" --state "$STATE" --socket "$T/never.sock" --set mps_pipe_directory="$T/mps" \
+    --set nvml_library="$PREFIX/lib/carma/vnode/libnvidia-ml.so.1" 2>>"$T/daemon.log" &
+daemon=$!
+until_told ' READY=1$'
+main=$(sed -n 's/ READY=1$//p' "$TOLD")
+[ "$(readlink "/proc/$main/exe")" = "$(realpath "$BUILD/src/daemon/carmad")" ] || fail "READY=1 comes from $main, which is not carmad"
+[ "$(sed -n '1s/^[0-9]* //p' "$TOLD")" = 'STATUS=loading what is stored' ] || fail "told at first: $(head -1 "$TOLD")"
+[ ! -e "$T/never.sock" ] || fail "carmad listens on a socket of its own beside the manager's"
+until_told ' WATCHDOG=1$' 3
+until_told ' STATUS=4 GPUs; 0 jobs running, 0 waiting$'
+
+# Job 1 runs on through all of this.
+run submit --parsable -o log -- "$TRAIN" --memory 1G --sm-activity 0.3 --seconds 3000
+expect_output 1
+until_field 1 state RUNNING
+until_told ' STATUS=4 GPUs; 1 job running, 0 waiting$'
+children=0
+for status_file in /proc/[0-9]*/status; do
+    pid=${status_file#/proc/}
+    pid=${pid%/status}
+    [ "$(sed -n 's/^PPid:[[:space:]]*//p' "$status_file" 2>/dev/null)" = "$main" ] || continue
+    children=$((children + 1))
+    tr '\0' '\n' <"/proc/$pid/environ" | grep -E '^(NOTIFY_SOCKET|WATCHDOG_|LISTEN_)' &&
+        fail "$(cat "/proc/$pid/comm") has the service manager's variables"
+done
+[ "$children" -ge 2 ] || fail "carmad has $children children, neither monitor nor shepherd?"
+
+# Stopped: the socket stays, and who comes meanwhile waits for the next daemon.
+kill -HUP "$daemon"
+until_told '^ended 0$'
+until_told "^$main STOPPING=1$"
+[ -S "$CARMA_SOCKET" ] || fail "carmad has removed the service manager's socket"
+"$CARMA" submit --parsable --hold -- true >"$T/early" 2>"$T/early.err" &
+early=$!
+kill -HUP "$daemon"
+wait "$early" || fail "submitted while carmad was away: $(cat "$T/early.err")"
+[ "$(cat "$T/early")" = 2 ] || fail "submitted while carmad was away: $(cat "$T/early")"
+until_told ' READY=1$' 2
+expect_field 1 state RUNNING
+[ "$(find "$STATE/runs" -name "1-*" | wc -l)" -eq 1 ] || fail "job 1 was launched again: $(ls "$STATE/runs")"
+expect_field 2 state HELD
+
+stop_daemon
+[ "$daemon_status" -eq 0 ] || fail "carmad ended with $daemon_status"
+finish_node

@@ -1,0 +1,215 @@
+/* Sockets that somebody else listens on before the server does: systemd's socket units. */
+#include <sys/stat.h>
+
+#include "base/address.h"
+#include "http_raw.h"
+
+static char other_path[96];
+
+static int setup(void **state)
+{
+    if (http_fixture_prepare(&fixture) || http_fixture_add_tcp(&fixture))
+        return -1;
+    fixture.options.tcp_address = NULL;
+    snprintf(other_path, sizeof other_path, "%s/other.sock", fixture.directory);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    http_fixture_stop(&fixture);
+    unlink(other_path);
+    return http_fixture_remove(&fixture);
+}
+
+static int listening_unix(const char *path, int mode)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(chmod(path, (mode_t)mode), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    return fd;
+}
+
+static int listening_tcp(void)
+{
+    struct address address;
+    const int yes = 1;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(address_parse(fixture.tcp_address, &address), 0);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address.socket, address.length), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    return fd;
+}
+
+/* The descriptors as the server gets them, one after the other; the originals stay with us, as with a service manager. */
+static void hand_over(const int *fds, unsigned count)
+{
+    int base = 200;
+
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(dup2(fds[i], base + (int)i), base + (int)i);
+    fixture.options.inherited = base;
+    fixture.options.inherited_count = count;
+}
+
+static void start(void)
+{
+    struct error err = {{0}};
+
+    if (http_fixture_start(&fixture, &err))
+        fail_msg("%s", err.text);
+}
+
+static int connect_to_path(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+/* A request that was sent before there was a server is answered, its sender is known, and the file outlives the server, as
+ * does what comes when it has gone. */
+static void an_inherited_socket_is_served_and_left(void **state)
+{
+    char who[64];
+    struct strbuf answer = {0};
+    int listening = listening_unix(other_path, 0600), early = connect_to_path(other_path), late;
+
+    snprintf(who, sizeof who, "\"uid\":%u,\"pid\":%d", (unsigned)getuid(), (int)getpid());
+    send_text(early, "GET /echo HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    hand_over(&listening, 1);
+    start();
+    assert_int_equal(read_answer(early, &answer), 200);
+    assert_non_null(strstr(answer.text, who));
+    assert_int_equal(access(fixture.path, F_OK), -1); /* what is named is not listened on */
+    http_fixture_stop(&fixture);
+    assert_int_equal(access(other_path, F_OK), 0);
+    late = connect_to_path(other_path);
+    send_text(late, "GET /echo HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    hand_over(&listening, 1);
+    start();
+    assert_int_equal(read_answer(late, &answer), 200);
+    assert_non_null(strstr(answer.text, who));
+    strbuf_release(&answer);
+    close(early);
+    close(late);
+    close(listening);
+}
+
+/* TCP by inheritance does not replace the Unix socket, and asks for the token. */
+static void an_inherited_tcp_socket_asks_for_the_token(void **state)
+{
+    struct strbuf answer = {0};
+    struct address address;
+    int listening = listening_tcp(), without, with, local;
+    struct http_place place;
+
+    assert_int_equal(address_parse(fixture.tcp_address, &address), 0);
+    hand_over(&listening, 1);
+    start();
+    without = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    with = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(without, (struct sockaddr *)&address.socket, address.length), 0);
+    assert_int_equal(connect(with, (struct sockaddr *)&address.socket, address.length), 0);
+    send_text(without, "GET /echo HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_int_equal(read_answer(without, &answer), 401);
+    send_text(with, "GET /echo HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " FIXTURE_TOKEN "\r\n\r\n");
+    assert_int_equal(read_answer(with, &answer), 200);
+    local = connect_raw();
+    send_text(local, "GET /echo HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_int_equal(read_answer(local, &answer), 200);
+    strbuf_release(&answer);
+
+    assert_true(http_server_place(fixture.server, 0, &place));
+    assert_string_equal(place.name, fixture.tcp_address);
+    assert_true(place.tcp && place.inherited && !place.exposed);
+    assert_true(http_server_place(fixture.server, 1, &place));
+    assert_string_equal(place.name, fixture.path);
+    assert_true(!place.tcp && !place.inherited && !place.exposed);
+    assert_false(http_server_place(fixture.server, 2, &place));
+    close(without);
+    close(with);
+    close(local);
+    close(listening);
+}
+
+static void expect_refused(int code, const char *says)
+{
+    struct error err = {{0}};
+
+    assert_int_equal(http_fixture_start(&fixture, &err), code);
+    assert_null(strchr(err.text, '\n'));
+    if (!strstr(err.text, says))
+        fail_msg("\"%s\" does not say \"%s\"", err.text, says);
+    for (unsigned i = 0; i < fixture.options.inherited_count; i++)
+        assert_int_equal(fcntl(fixture.options.inherited + (int)i, F_GETFD), -1); /* closed */
+}
+
+static void what_cannot_be_listened_on_is_refused(void **state)
+{
+    int made[4];
+
+    made[0] = open("/dev/null", O_RDWR | O_CLOEXEC);
+    hand_over(made, 1);
+    expect_refused(-ENOTSOCK, "inherited descriptor 200");
+    made[1] = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    hand_over(made + 1, 1);
+    expect_refused(-EINVAL, "ListenStream=");
+    made[2] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    hand_over(made + 2, 1);
+    expect_refused(-EINVAL, "that listens");
+    made[3] = listening_tcp();
+    fixture.options.token_file = NULL;
+    hand_over(made + 3, 1);
+    expect_refused(-EINVAL, "token_file");
+    for (int i = 0; i < HTTP_MAX_INHERITED + 1; i++)
+        assert_int_equal(dup2(made[3], 200 + i), 200 + i);
+    fixture.options.inherited_count = HTTP_MAX_INHERITED + 1;
+    expect_refused(-E2BIG, "at most 4");
+    for (int i = 0; i < 4; i++)
+        close(made[i]);
+}
+
+/* Only root serves others. */
+static void a_user_shares_his_socket_with_nobody(void **state)
+{
+    int listening = listening_unix(other_path, 0666);
+
+    assert_int_equal(chmod(fixture.directory, 0755), 0);
+    hand_over(&listening, 1);
+    if (geteuid() == 0) {
+        start();
+        http_fixture_stop(&fixture);
+        assert_int_equal(chown(other_path, 65534, 65534), 0);
+        assert_int_equal(seteuid(65534), 0);
+        hand_over(&listening, 1);
+    }
+    expect_refused(-EPERM, "SocketMode=0600");
+    assert_int_equal(chmod(other_path, 0600), 0);
+    hand_over(&listening, 1);
+    start();
+    if (getuid() == 0)
+        assert_int_equal(seteuid(0), 0);
+    close(listening);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(an_inherited_socket_is_served_and_left, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_inherited_tcp_socket_asks_for_the_token, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_cannot_be_listened_on_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_user_shares_his_socket_with_nobody, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
