@@ -68,7 +68,7 @@ struct listener {
 struct http_server {
     struct http_options options;
     char *socket_path;
-    struct stat socket; /* the file that we made, where one listener is a Unix socket and not inherited */
+    struct stat socket; /* the file that we made; zero: none */
     struct token token; /* with TCP */
     struct listener listeners[HTTP_LISTENERS];
     unsigned listener_count;

@@ -218,24 +218,16 @@ int http_listen(struct http_server *server, struct error *err)
     return rc;
 }
 
-/* Only our own file: another server may have taken the place of one that was removed. */
-static void remove_own_file(const struct http_server *server)
-{
-    struct stat now;
-
-    if (lstat(server->socket_path, &now) == 0 && now.st_dev == server->socket.st_dev && now.st_ino == server->socket.st_ino)
-        unlink(server->socket_path);
-}
-
 void http_unlisten(struct http_server *server)
 {
-    for (unsigned i = 0; i < server->listener_count; i++) {
-        struct listener *listener = &server->listeners[i];
+    const struct stat *made = &server->socket;
+    struct stat now;
 
-        if (!listener->tcp && !listener->inherited)
-            remove_own_file(server);
-        close_fd(&listener->fd);
-    }
+    /* Only the file that we made: the socket may be inherited, or another server's by now. */
+    if (lstat(server->socket_path, &now) == 0 && now.st_dev == made->st_dev && now.st_ino == made->st_ino)
+        unlink(server->socket_path);
+    for (unsigned i = 0; i < server->listener_count; i++)
+        close_fd(&server->listeners[i].fd);
 }
 
 bool http_server_place(const struct http_server *server, unsigned number, struct http_place *place)

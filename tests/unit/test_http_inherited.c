@@ -105,6 +105,18 @@ static void an_inherited_socket_is_served_and_left(void **state)
     close(listening);
 }
 
+/* The usual case: the socket unit and the setting name the same path. */
+static void the_named_path_may_be_inherited(void **state)
+{
+    int listening = listening_unix(fixture.path, 0600);
+
+    hand_over(&listening, 1);
+    start();
+    http_fixture_stop(&fixture);
+    assert_int_equal(access(fixture.path, F_OK), 0);
+    close(listening);
+}
+
 /* TCP by inheritance does not replace the Unix socket, and asks for the token. */
 static void an_inherited_tcp_socket_asks_for_the_token(void **state)
 {
@@ -206,6 +218,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(an_inherited_socket_is_served_and_left, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_named_path_may_be_inherited, setup, teardown),
         cmocka_unit_test_setup_teardown(an_inherited_tcp_socket_asks_for_the_token, setup, teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_listened_on_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_user_shares_his_socket_with_nobody, setup, teardown),
