@@ -54,6 +54,11 @@ int64_t nodetime_to_wall_ns(int64_t node_ns)
     return (int64_t)((double)node_ns / nodetime_scale());
 }
 
+int64_t nodetime_from_wall_ns(int64_t wall_ns)
+{
+    return (int64_t)((double)wall_ns * nodetime_scale());
+}
+
 int64_t nodetime_monotonic_wall_ns(void)
 {
     return clock_ns(CLOCK_MONOTONIC);

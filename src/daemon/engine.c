@@ -44,6 +44,7 @@ struct engine {
     struct turn *first; /* committed in this order, not known to be stored yet */
     struct turn *last;
     char *trouble;
+    uint64_t decisions[RECORD_TYPE_COUNT]; /* since it began */
     uv_timer_t *wake;  /* the core's next wake */
     uv_timer_t *retry; /* of commits */
 };
@@ -112,6 +113,11 @@ void engine_free(struct engine *engine)
 const char *engine_trouble(const struct engine *engine)
 {
     return engine->trouble;
+}
+
+uint64_t engine_decisions(const struct engine *engine, uint32_t type)
+{
+    return engine->decisions[type];
 }
 
 /* What people are shown follows; and a job that has ended is stored as it was seen last. */
@@ -292,8 +298,10 @@ void engine_turn(struct engine *engine)
     }
     turn->input_count = turn->records.count;
     core_decide(daemon->core, now_ns, &decisions);
-    for (size_t i = 0; i < decisions.count; i++)
+    for (size_t i = 0; i < decisions.count; i++) {
+        engine->decisions[decisions.items[i].type]++;
         add_record(engine, turn, &decisions.items[i]);
+    }
     record_list_release(&decisions);
     node_follow_residents(daemon->node);
     set_wake(engine, now_ns);

@@ -26,4 +26,7 @@ void engine_turn(struct engine *engine);
 /* Why nothing can be stored at the moment; NULL while all is well. */
 const char *engine_trouble(const struct engine *engine);
 
+/* How many decisions of that type (enum record_type) there were since carmad began. */
+uint64_t engine_decisions(const struct engine *engine, uint32_t type);
+
 #endif

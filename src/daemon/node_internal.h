@@ -90,9 +90,13 @@ const struct node_gpu *node_physical(const struct node *node, const struct node_
 /* "3, 4": the jobs on the GPU, or on the instances of a partitioned one; "" where there are none. Owned by the caller. */
 char *node_jobs_on(const struct node *node, const struct node_gpu *gpu);
 
+/* As the ledger counts it. It need not be told of samples while nothing waits, so no more than was free when last read. */
+int64_t node_free_bytes(const struct node *node, const struct gpu *gpu, const struct node_gpu *entry);
+
 /* node_energy.c */
 void node_energy_read(struct node *node, const struct node_gpu *gpu); /* after its reading was taken in */
 const struct energy_meter *node_energy_of(const struct node *node, const char *uuid); /* NULL: none */
+int64_t node_energy_unstored_mj(const struct node *node, uint64_t party); /* of what it has: lost if carmad were killed */
 void node_energy_stop(struct node *node); /* what is not stored is handed to the store */
 void node_energy_free(struct node *node);
 

@@ -111,8 +111,7 @@ static void add_energy(const struct node *node, json_t *json, const char *uuid)
     set(json, "modelled_foreign_mj", foreign_mj, meter);
 }
 
-/* As the ledger counts it. It need not be told of samples while nothing waits, so no more than was free when last read. */
-static int64_t free_bytes_of(const struct node *node, const struct gpu *gpu, const struct node_gpu *entry)
+int64_t node_free_bytes(const struct node *node, const struct gpu *gpu, const struct node_gpu *entry)
 {
     int64_t free_bytes = gpu_free_bytes(node->daemon->core, gpu), unused = gpu->total_bytes - entry->reading.used_bytes;
 
@@ -137,7 +136,7 @@ static json_t *target_to_json(const struct node *node, const struct gpu *gpu, in
     json_object_set_new(json, "share", json_string(share_mode_name(
                                            config_share_of(&node->daemon->config, gpu->number, gpu->uuid))));
     set(json, "total_bytes", gpu->total_bytes, true);
-    set(json, "free_bytes", free_bytes_of(node, gpu, entry), true);
+    set(json, "free_bytes", node_free_bytes(node, gpu, entry), true);
     json_object_set_new(json, "jobs", jobs);
     set(json, "foreign_bytes", entry->attribution.foreign_bytes,
         entry->at_ns && entry->attribution.foreign_bytes >= 0);

@@ -13,7 +13,9 @@
 #include "daemon/actions.h"
 #include "daemon/ending.h"
 #include "daemon/engine.h"
+#include "daemon/metrics.h"
 #include "daemon/node.h"
+#include "daemon/prometheus.h"
 #include "daemon/runs.h"
 #include "daemon/stats.h"
 
@@ -289,6 +291,13 @@ void requests_handle(struct http_request *request, void *user)
     struct daemon *daemon = user;
     const char *path = request->path;
 
+    if (strcmp(path, "/metrics") == 0) {
+        if (is_get(request))
+            http_reply_text(request, PROMETHEUS_MEDIA_TYPE, metrics_text(daemon));
+        else
+            wrong_method(request, "GET");
+        return;
+    }
     if (strncmp(path, API_PREFIX, strlen(API_PREFIX)) != 0) {
         http_reply_error(request, 404, "there is no '%.60s'", path);
         return;

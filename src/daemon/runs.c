@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/strbuf.h"
+#include "base/units.h"
 #include "core/ledger.h"
 #include "daemon/ending.h"
 #include "daemon/engine.h"
@@ -182,6 +183,20 @@ static void end_mps_clients(struct runs *runs, struct run *run)
     sharing_terminate(runs->daemon->sharing, run->job, stop_shepherd);
 }
 
+/* A shepherd that has seen its job end takes a moment to write that down. */
+#define SEEN_BEHIND_WALL_NS NS_PER_SEC
+
+/* What is counted of a job that runs must not be more than what its end will leave: it is counted until shortly before its
+ * status was read, and so never falls. */
+static void see(struct runs *runs, const struct run *run)
+{
+    struct job_view *view = views_find(&runs->daemon->views, run->job);
+    int64_t seen_ns = nodetime_now_ns() - nodetime_from_wall_ns(SEEN_BEHIND_WALL_NS);
+
+    if (view && seen_ns > view->seen_ns)
+        view->seen_ns = seen_ns;
+}
+
 /* Takes in a launch's status; true when the launch is over, or will be without a shepherd. */
 static bool take_status(struct runs *runs, struct run *run, const struct launch_status *status)
 {
@@ -191,6 +206,7 @@ static bool take_status(struct runs *runs, struct run *run, const struct launch_
     switch (status->phase) {
     case LAUNCH_RUNNING:
         feed_started(runs, run, status, RECORD_STARTED);
+        see(runs, run);
         if (status->timed_out && !run->timed_out)
             end_mps_clients(runs, run);
         return false;

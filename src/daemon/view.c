@@ -123,7 +123,7 @@ static int64_t running_gpu_ns(const struct job_view *view, int64_t until_ns)
 
 int64_t job_view_gpu_ns(const struct job_view *view, int64_t now_ns)
 {
-    return view->ran_gpu_ns + running_gpu_ns(view, now_ns);
+    return view->ran_gpu_ns + running_gpu_ns(view, view->seen_ns < now_ns ? view->seen_ns : now_ns);
 }
 
 struct job_view *views_fold(struct views *views, const struct record *record)
@@ -355,8 +355,7 @@ static json_t *placements_to_json(const struct job_view *view, const struct core
     return list;
 }
 
-/* By what is believed of those who are on its GPUs now: of the GPU where that is worst. 0: it is on none. */
-static int32_t slowdown_permille(const struct job_view *view, const struct core *core)
+int32_t job_view_slowdown_permille(const struct job_view *view, const struct core *core)
 {
     int32_t worst = 0;
 
@@ -391,7 +390,7 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     uint32_t claim_source;
     int64_t claim_bytes = job_view_claim(view, core, &claim_source);
     CLEANUP(free_ptr) char *last_end = job_view_last_end(view, core);
-    int32_t slowdown = slowdown_permille(view, core);
+    int32_t slowdown = job_view_slowdown_permille(view, core);
     json_t *json = json_object();
 
     json_object_set_new(json, "id", json_integer((json_int_t)view->id));

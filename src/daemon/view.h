@@ -37,6 +37,7 @@ struct job_view {
     uint32_t share;           /* enum share_mode, of the last or current launch; SHARE_ANY where its record does not say */
     uint32_t placement_count; /* of the same */
     struct job_placement *placements; /* owned */
+    int64_t seen_ns;          /* it is known to have run until then (daemon/runs.h): not folded from records either */
     int64_t ran_gpu_ns;       /* GPUs times how long it ran on them, in launches that are over */
     int64_t energy_mj;        /* modelled (daemon/energy.h): not folded from records, but kept by the node */
     int64_t unused_since_ns;  /* it runs, and has not used its GPUs since, for long enough to be told; -1: no. The node's too */
@@ -70,8 +71,11 @@ void job_view_set_message(struct job_view *view, const char *message);
 json_t *job_view_to_json(const struct job_view *view, const struct core *core, int64_t now_ns, enum access_view access,
                          bool detailed);
 
-/* GPUs times how long it has run on them, in all its launches. */
+/* GPUs times how long it has run on them, in all its launches; of one that runs, for as long as it is known to have. */
 int64_t job_view_gpu_ns(const struct job_view *view, int64_t now_ns);
+
+/* By what is believed of those who are on its GPUs now: of the GPU where that is worst. 0: it is on none. */
+int32_t job_view_slowdown_permille(const struct job_view *view, const struct core *core);
 
 /* What is booked for the job on each GPU, or would be if it were placed now; -1: not known. */
 int64_t job_view_claim(const struct job_view *view, const struct core *core, uint32_t *source);

@@ -1,0 +1,72 @@
+/* What the files of /metrics share: metrics.c has the table and walks it, metrics_gpu.c has the figures of GPUs and of the
+ * jobs on them, metrics_node.c those of the node and its users. */
+#ifndef CARMA_DAEMON_METRICS_INTERNAL_H
+#define CARMA_DAEMON_METRICS_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/ledger.h"
+#include "daemon/metrics.h"
+#include "daemon/node_internal.h"
+#include "daemon/prometheus.h"
+
+/* What a metric is of, which decides its labels. */
+enum metric_of {
+    METRIC_OF_NODE,     /* one sample */
+    METRIC_OF_BUILD,    /* the same, with the version */
+    METRIC_OF_STATE,    /* each state in which a job has not ended */
+    METRIC_OF_DECISION, /* each kind of decision */
+    METRIC_OF_GPU,      /* each GPU and MIG instance; one in MIG mode, too */
+    METRIC_OF_KIND,     /* the same, with what it is */
+    METRIC_OF_SOURCE,   /* the same, with where the figure is from */
+    METRIC_OF_JOB,      /* each job that has GPUs */
+    METRIC_OF_NAME,     /* the same, with what it is */
+    METRIC_OF_SHARE,    /* each job on each of its GPUs */
+    METRIC_OF_COUNT
+};
+
+/* What a sample is of: what does not apply is NULL or 0. */
+struct metric_subject {
+    uint32_t number;              /* a state, a type of records, an enum gpu_metric */
+    const struct gpu *gpu;        /* NULL: one in MIG mode, which the core does not know */
+    const struct node_gpu *entry; /* never NULL with a GPU; not `there`: not read lately */
+    const struct job_view *view;
+};
+
+/* What is gathered once for all metrics. */
+struct metrics_scene {
+    const struct daemon *daemon;
+    int64_t now_ns;
+    char hostname[64];
+    uint64_t counts[JOB_STATE_COUNT];
+    int64_t oldest_ns;             /* when the one that waits longest was submitted; now_ns: none waits */
+    const struct job_view **views; /* owned array of borrowed: those that have GPUs */
+    size_t view_count, view_capacity;
+};
+
+struct metric {
+    const char *name;
+    enum prometheus_type type;
+    enum prometheus_unit unit;
+    enum metric_of of;
+    /* False: it is not known. The value is in `unit`. */
+    bool (*value)(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value);
+    uint32_t number; /* METRIC_OF_SOURCE: enum gpu_metric */
+    const char *help;
+};
+
+typedef bool metric_value(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value);
+
+/* metrics_node.c */
+metric_value metric_one, metric_node_time, metric_time_scale, metric_store_trouble, metric_jobs, metric_oldest_wait,
+    metric_decisions, metric_resident_memory, metric_open_files, metric_most_files, metric_processor_time, metric_start_time;
+
+/* metrics_gpu.c */
+metric_value metric_gpu_lost, metric_gpu_jobs, metric_gpu_total, metric_gpu_used, metric_gpu_reserved, metric_gpu_foreign,
+    metric_gpu_free, metric_gpu_measure, metric_gpu_active_time, metric_gpu_read_time, metric_gpu_power,
+    metric_gpu_idle_power, metric_gpu_energy, metric_gpu_idle_energy, metric_gpu_foreign_energy, metric_gpu_xid,
+    metric_gpu_xids, metric_job_claim, metric_job_used, metric_job_peak, metric_job_slowdown, metric_job_gpu_time,
+    metric_job_energy;
+
+#endif

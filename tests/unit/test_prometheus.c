@@ -1,0 +1,169 @@
+/* Prometheus's text format: the writer, and that docs/formats/prometheus.md has the table of metrics as it is. With --table
+ * it prints that table instead. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "daemon/metrics.h"
+#include "daemon/prometheus.h"
+
+void daemon_log(const char *format, ...) /* of main.c, which is not here; nothing of what is tested logs */
+{
+    fail_msg("%s", format);
+}
+
+static void expect(struct strbuf *out, const char *text)
+{
+    assert_string_equal(out->text ? out->text : "", text);
+    strbuf_release(out);
+}
+
+static void test_begin(void **state)
+{
+    struct strbuf out = {0};
+
+    (void)state;
+    prometheus_begin(&out, "a_total", PROMETHEUS_COUNTER, "What \"is\" \\ and\nwas.");
+    expect(&out, "# HELP a_total What \"is\" \\\\ and\\nwas.\n# TYPE a_total counter\n");
+}
+
+static void test_values(void **state)
+{
+    static const struct {
+        int64_t value;
+        enum prometheus_unit unit;
+        const char *text;
+    } cases[] = {
+        {0, PROMETHEUS_WHOLE, "a 0\n"},
+        {INT64_MAX, PROMETHEUS_WHOLE, "a 9223372036854775807\n"},
+        {INT64_MIN, PROMETHEUS_WHOLE, "a -9223372036854775808\n"},
+        {1, PROMETHEUS_MILLI, "a 0.001\n"},
+        {-1999, PROMETHEUS_MILLI, "a -1.999\n"},
+        {1000, PROMETHEUS_MILLI, "a 1.000\n"},
+        {INT64_C(86400000000001), PROMETHEUS_NANO, "a 86400.000000001\n"},
+        {INT64_MIN, PROMETHEUS_NANO, "a -9223372036.854775808\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < array_size(cases); i++) {
+        struct strbuf out = {0};
+        prometheus_sample(&out, "a", NULL, cases[i].value, cases[i].unit);
+        expect(&out, cases[i].text);
+    }
+}
+
+/* What a label may be: whatever a user may be called or call a job. */
+static void test_labels(void **state)
+{
+    static const struct {
+        const char *value, *written;
+    } cases[] = {
+        {"plain", "plain"},
+        {"a\"b\\c\nd", "a\\\"b\\\\c\\nd"},
+        {"\"} 1\na{b=\"", "\\\"} 1\\na{b=\\\""},
+        {"tab\there\x1b[31m\x7f", "tab?here?[31m?"},
+        {"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80", "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80"},
+        {"\xff\xfe", "??"},
+        {"cut \xe2\x82", "cut ??"},
+        {"cut \xc3\"", "cut ?\\\""},
+        {"long \xc0\x80 \xe0\x80\x80 \xf0\x80\x80\x80", "long ?? ??? ????"},
+        {"half \xed\xa0\x80, beyond \xf4\x90\x80\x80", "half ???, beyond ????"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < array_size(cases); i++) {
+        const struct prometheus_label labels[] = {{"x", cases[i].value}, {"y", "1"}, {NULL, NULL}};
+        char *text = xasprintf("a{x=\"%s\",y=\"1\"} 7\n", cases[i].written);
+        struct strbuf out = {0};
+        prometheus_sample(&out, "a", labels, 7, PROMETHEUS_WHOLE);
+        expect(&out, text);
+        free(text);
+    }
+}
+
+static void test_labels_that_say_nothing(void **state)
+{
+    const struct prometheus_label some[] = {{"x", NULL}, {"y", "1"}, {"z", ""}, {NULL, NULL}};
+    const struct prometheus_label none[] = {{"x", NULL}, {"y", ""}, {NULL, NULL}};
+    struct strbuf out = {0};
+
+    (void)state;
+    prometheus_sample(&out, "a", some, 7, PROMETHEUS_WHOLE);
+    prometheus_sample(&out, "a", none, 7, PROMETHEUS_WHOLE);
+    expect(&out, "a{y=\"1\"} 7\na 7\n");
+}
+
+static void test_histogram(void **state)
+{
+    const int64_t bounds[] = {1, 60}, counts[] = {2, 0, 3};
+    struct strbuf out = {0};
+
+    (void)state;
+    prometheus_histogram(&out, "a_seconds", bounds, 2, counts, INT64_C(200500000000));
+    expect(&out, "a_seconds_bucket{le=\"1\"} 2\na_seconds_bucket{le=\"60\"} 2\na_seconds_bucket{le=\"+Inf\"} 5\n"
+                 "a_seconds_sum 200.500000000\na_seconds_count 5\n");
+}
+
+/* ---- The table ---- */
+
+static void test_documentation(void **state)
+{
+    CLEANUP(free_ptr) char *page = NULL;
+    CLEANUP(strbuf_release) struct strbuf table = {0};
+    struct error err;
+    size_t length;
+
+    (void)state;
+    if (file_read(CARMA_DOCS "/formats/prometheus.md", 1 << 20, &page, &length, &err))
+        fail_msg("%s", err.text);
+    metrics_describe(&table);
+    if (!strstr(page, table.text))
+        fail_msg("docs/formats/prometheus.md has not the table that test_prometheus --table prints");
+}
+
+static void test_names(void **state)
+{
+    CLEANUP(strbuf_release) struct strbuf table = {0};
+    char *rest = NULL;
+
+    (void)state;
+    metrics_describe(&table);
+    for (char *line = strtok_r(table.text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char name[100], type[20];
+        const char *end;
+        assert_int_equal(sscanf(line, "| `%99[^`]` | %19s |", name, type), 2);
+        end = strlen(name) > 6 ? name + strlen(name) - 6 : name;
+        if (strncmp(name, "carma_", 6) != 0 && strncmp(name, "process_", 8) != 0)
+            fail_msg("'%s' has no prefix", name);
+        if ((strcmp(type, "counter") == 0) != (strcmp(end, "_total") == 0))
+            fail_msg("'%s' is a %s", name, type);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    CLEANUP(strbuf_release) struct strbuf table = {0};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_begin),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_labels_that_say_nothing),
+        cmocka_unit_test(test_histogram),
+        cmocka_unit_test(test_documentation),
+        cmocka_unit_test(test_names),
+    };
+
+    if (argc > 1 && strcmp(argv[1], "--table") == 0) {
+        metrics_describe(&table);
+        fputs(table.text, stdout);
+        return 0;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
