@@ -1,0 +1,47 @@
+"""Usage: check.py SOURCE DOCUMENT...: checks the blocks and the links of all documents of the tree, and that the documents
+named, which are those that tests run, are all that have something to run."""
+
+import pathlib
+import re
+import sys
+
+import blocks
+
+LEFT_OUT = ("build", ".git")
+
+
+def broken_links(path, text):
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+        if not re.match(r"[a-z]+:", target) and not (path.parent / target).exists():
+            yield f"{path}: links to {target}, which is not there"
+
+
+def main(source, listed):
+    complaints, runnable = [], set()
+    for path in sorted(pathlib.Path(source).rglob("*.md")):
+        name = path.relative_to(source)
+        if name.parts[0].startswith(LEFT_OUT) or "node_modules" in name.parts:
+            continue
+        text = path.read_text(encoding="utf-8")
+        complaints += broken_links(path, text)
+        try:
+            found = blocks.read(text)
+            for block in found:
+                if block.language == "console" and not block.why_not:
+                    blocks.steps(block)
+        except ValueError as problem:
+            complaints.append(f"{name}: {problem}")
+            continue
+        if any(block.language in blocks.RUN and not block.why_not for block in found):
+            runnable.add(str(name))
+    for name in sorted(runnable - set(listed)):
+        complaints.append(f"{name}: has commands, and tests/docs/meson.build does not run them")
+    for name in sorted(set(listed) - runnable):
+        complaints.append(f"{name}: tests/docs/meson.build runs it, and it has no commands")
+    for complaint in complaints:
+        print(complaint, file=sys.stderr)
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

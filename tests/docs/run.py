@@ -1,0 +1,164 @@
+"""Usage: run.py PREFIX SOURCE DOCUMENT: runs the commands of a document, in a directory of their own, with the programs
+that are installed in PREFIX, and holds what they print against what the document shows.
+
+Numbers, times and paths of the directory count as alike, and a line `...` stands for any lines. The commands find an empty
+directory, and by `<!-- test: ... -->`:
+    node=PROFILE    a virtual node, and a carmad on it
+    scale=N         whose time runs so many times faster (60)
+    source=yes      links to what the source tree has: data/, docs/, script/, ...; and build/, the installed programs
+    set=KEY=VALUE   a setting of the daemon's"""
+
+import os
+import pathlib
+import re
+import select
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import blocks
+
+PATIENCE_SECONDS = 240
+# Each command of a block must succeed; bash itself is to go on.
+WATCHED = """failed=0; trap 'echo "exit status $?: $BASH_COMMAND"; failed=1' ERR
+{}
+trap - ERR; test $failed = 0"""
+
+
+def alike(text, home):
+    """What is left of a line when everything is gone that differs from run to run."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text).replace(home, "~")
+    text = re.sub(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "#", text)
+    text = re.sub(r"[-+]?\d+([.,:/-]\d+)*", "#", text)
+    return re.sub(r"[─━═-]{3,}", "---", re.sub(r"\s+", " ", text)).strip()
+
+
+def matches(expected, got):
+    """Whether the lines are those expected, where `...` stands for any."""
+    if not expected:
+        return not got
+    if expected[0] == "...":
+        return any(matches(expected[1:], got[i:]) for i in range(len(got) + 1))
+    return bool(got) and expected[0] == got[0] and matches(expected[1:], got[1:])
+
+
+class Shell:
+    """One bash for the whole document: what one command sets, the next finds."""
+
+    def __init__(self, directory, environment):
+        self.directory, self.count = directory, 0
+        self.bash = subprocess.Popen(["bash", "--norc", "--noprofile"], cwd=directory / "work", env=environment,
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                     start_new_session=True)
+
+    def run(self, command):
+        """(exit status, what it printed); None for the status: it did not end."""
+        self.count += 1 # what still runs of an earlier command writes to a file of its own
+        output = self.directory / f"output{self.count}"
+        quoted = shlex.quote(str(output))
+        self.bash.stdin.write(f"{{ :\n{command}\n}} >{quoted} 2>&1 </dev/null; echo \"ended $?\"\n".encode())
+        self.bash.stdin.flush()
+        end = time.monotonic() + PATIENCE_SECONDS
+        said = b""
+        while time.monotonic() < end:
+            if not select.select([self.bash.stdout], [], [], 1)[0]:
+                continue
+            more = os.read(self.bash.stdout.fileno(), 4096)
+            said += more
+            ended = re.search(rb"^ended (\d+)$", said, re.MULTILINE)
+            if ended:
+                return int(ended.group(1)), output.read_text(errors="replace")
+            if not more:
+                break
+        return None, said.decode(errors="replace") + output.read_text(errors="replace")
+
+
+def kill_all(directory):
+    """Nothing that the document has started is left: all of it has the directory in its environment."""
+    mark = f"HOME={directory}/work".encode()
+    for environment in pathlib.Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark in environment.read_bytes().split(b"\0"):
+                os.kill(int(environment.parent.name), signal.SIGKILL)
+        except OSError:
+            pass
+
+
+def start_node(shell, chosen, prefix):
+    profile = chosen["node"]
+    setting = f" --set {chosen['set']}" if "set" in chosen else ""
+    status, said = shell.run(f"""
+        export CARMA_VNODE=$HOME/.node CARMA_SOCKET=$HOME/.carma.sock CARMA_TIME_SCALE={chosen.get('scale', '60')}
+        carma-vnode create $CARMA_VNODE --profile {profile} >/dev/null
+        carmad --state $HOME/.state --set mps_control={prefix}/lib/carma/vnode/nvidia-cuda-mps-control{setting} \\
+            --set nvml_library={prefix}/lib/carma/vnode/libnvidia-ml.so.1 2>$HOME/.carmad.log &
+        disown
+        for try in $(seq 200); do carma gpus --json 2>/dev/null | grep -q '"observed_ns": [0-9]' && break; sleep 0.1; done
+        carma gpus --json | grep -q '"observed_ns": [0-9]'""")
+    if status != 0:
+        sys.exit(f"the node could not be started: {said}")
+
+
+def check(shell, command, expected, home):
+    status, said = shell.run(command)
+    got = [alike(line, home) for line in said.splitlines()]
+    wanted = [line if line == "..." else alike(line, home) for line in expected or []]
+    if status is None:
+        return f"did not end: {said}"
+    if expected is None:
+        return f"exit status {status}: {said}" if status else ""
+    strip = lambda lines: [line for line in lines if line]
+    return "" if matches(strip(wanted), strip(got)) else "printed\n" + said + "and not as the document has it:\n" + "\n".join(expected)
+
+
+def run_block(shell, block, home):
+    """Complaints."""
+    if block.language == "console":
+        for command, expected in blocks.steps(block):
+            problem = check(shell, command, expected, home)
+            if problem:
+                yield f"line {block.line}: $ {command}\n{problem}"
+    else:
+        command = block.text if block.language == "sh" else f"python3 - <<'END OF BLOCK'\n{block.text}END OF BLOCK\n"
+        problem = check(shell, WATCHED.format(command) if block.language == "sh" else command, None, home)
+        if problem:
+            yield f"line {block.line}: {problem}"
+
+
+def main(prefix, source, document):
+    text = pathlib.Path(source, document).read_text(encoding="utf-8")
+    chosen, todo, complaints = blocks.settings(text), [], []
+    try:
+        todo = [block for block in blocks.read(text) if block.language in blocks.RUN and not block.why_not]
+    except ValueError as problem:
+        sys.exit(f"{document}: {problem}")
+    with tempfile.TemporaryDirectory() as name:
+        directory = pathlib.Path(name).resolve()
+        work = directory / "work"
+        work.mkdir()
+        if "source" in chosen:
+            for entry in pathlib.Path(source).resolve().iterdir():
+                if entry.name not in ("build", "build-test", ".git"):
+                    (work / entry.name).symlink_to(entry)
+            (work / "build").symlink_to(prefix)
+        environment = {"PATH": f"{prefix}/bin:{os.environ['PATH']}", "HOME": str(work), "LC_ALL": "C.UTF-8", "TZ": "UTC",
+                       "PYTHONPATH": f"{prefix}/share/carma/python", "USER": os.environ.get("USER", "root"), "COLUMNS": "100"}
+        shell = Shell(directory, environment)
+        try:
+            if "node" in chosen:
+                start_node(shell, chosen, prefix)
+            for block in todo:
+                complaints += run_block(shell, block, str(work))
+        finally:
+            kill_all(directory)
+    for complaint in complaints:
+        print(f"{document}: {complaint}", file=sys.stderr)
+    print(f"{document}: {len(todo)} blocks run, {len(complaints)} complaints")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
