@@ -42,7 +42,7 @@ static const char *const estimator_names[] = {"auto",      "declared", "measured
                                               "gpumemnet", "replay",   "deepspeed", "history", NULL};
 
 #define MAX_SOCKET (sizeof((struct sockaddr_un *)NULL)->sun_path - 1)
-#define MINUTES(n) ((n)*60 * NS_PER_SEC)
+#define MINUTES(n) (INT64_C(60) * (n) * NS_PER_SEC)
 
 static const struct key {
     const char *name;
@@ -113,6 +113,8 @@ static const struct key {
      "most jobs that have not ended, of all users together: further ones are refused"},
     {"retention", DURATION, offsetof(struct config, retention_ns), MINUTES(1), MINUTES(5256000), NULL,
      "how long ended jobs, and the log that replays them, are kept"},
+    {"history_retention", DURATION, offsetof(struct config, history_retention_ns), MINUTES(1), MINUTES(52560000), NULL,
+     "how long `carma history` knows ended jobs (at least `retention`)"},
     {"share", SHARING, offsetof(struct config, share), 0, 0, NULL, "how jobs share a GPU"},
     {"mps_multiuser", SWITCH, offsetof(struct config, core.mps_multiuser), 0, 0, NULL,
      "jobs of several users may share a GPU's MPS server, which keeps them apart no longer"},
@@ -179,6 +181,7 @@ void config_init_default(struct config *config)
         .estimate_quantile_permille = 980,
         .max_queued = 100000,
         .retention_ns = MINUTES(43200),
+        .history_retention_ns = MINUTES(1051200),
         .sample_period_ns = NS_PER_SEC, /* thesis 6.2.1: every second over a 90 s window */
         .grace_ns = 10 * NS_PER_SEC,
         .idle_report_ns = MINUTES(30),

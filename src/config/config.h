@@ -37,6 +37,7 @@ struct config {
     char *machine_profile; /* owned; a built-in name or an absolute path; NULL: that of the node's GPUs */
     uint32_t max_queued;      /* jobs that have not ended */
     int64_t retention_ns;     /* node time */
+    int64_t history_retention_ns; /* the same, of the accounting; less than retention_ns counts as that */
     int64_t sample_period_ns; /* node time */
     int64_t grace_ns;         /* wall time: between asking a job to stop and killing it */
     int64_t idle_report_ns;   /* node time after which a job that does not use its GPUs is told of; 0: never */

@@ -11,6 +11,7 @@
 #include "daemon/requests.h"
 #include "daemon/runs.h"
 #include "daemon/sharing.h"
+#include "daemon/totals.h"
 #include "http/http.h"
 #include "store/store.h"
 
@@ -35,6 +36,7 @@ int daemon_start(struct daemon *daemon, struct error *err)
         return status;
     daemon->engine = engine_new(daemon);
     daemon->keeper = keeper_new(daemon);
+    daemon->totals = totals_new();
     daemon->access = access_new(daemon);
     daemon->node = node_new(daemon);
     daemon->sharing = sharing_new(daemon);
@@ -43,6 +45,8 @@ int daemon_start(struct daemon *daemon, struct error *err)
         status = load_stored(daemon, err);
     if (status == 0)
         status = node_load_energy(daemon->node, err);
+    if (status == 0)
+        status = totals_load(daemon, err);
     daemon->loaded = status == 0;
     if (status == 0)
         status = http_server_new(&http, &daemon->http, err);
@@ -67,6 +71,7 @@ void daemon_stop(struct daemon *daemon)
     node_free(daemon->node);
     engine_free(daemon->engine);
     keeper_free(daemon->keeper);
+    totals_free(daemon->totals);
     views_release(&daemon->views);
     core_free(daemon->core);
     if (running)

@@ -24,6 +24,7 @@ struct runs;
 struct sharing;
 struct store;
 struct submission;
+struct totals;
 struct http_server;
 
 struct daemon {
@@ -36,6 +37,7 @@ struct daemon {
     struct store *store;
     struct engine *engine;
     struct keeper *keeper;
+    struct totals *totals;
     struct access *access;
     struct node *node;
     struct runs *runs;

@@ -10,6 +10,7 @@
 #include "daemon/keeper.h"
 #include "daemon/node.h"
 #include "daemon/runs.h"
+#include "daemon/totals.h"
 #include "daemon/view_store.h"
 #include "store/store.h"
 
@@ -128,6 +129,7 @@ static void add_record(struct engine *engine, struct turn *turn, const struct re
     record_list_add(&turn->records, record);
     if (!view || !job_state_ended(view->state))
         return;
+    totals_end(engine->daemon->totals, view);
     array_reserve(turn->ended, turn->ended_capacity, turn->ended_count + 1);
     turn->ended[turn->ended_count++] = view->id;
 }
@@ -171,9 +173,13 @@ static void on_stored(int status, const char *error, void *user);
 static void store_ended(struct store_batch *batch, const struct job_view *view)
 {
     CLEANUP(free_ptr) char *text = view ? job_view_to_text(view) : NULL;
+    struct store_history row;
 
-    if (text)
-        store_batch_job(batch, view->id, view->ended_ns, text);
+    if (!view)
+        return;
+    row = history_row_of(view);
+    store_batch_job(batch, view->id, view->ended_ns, text);
+    store_batch_history(batch, &row);
 }
 
 static void commit(struct engine *engine, struct turn *turn)

@@ -6,6 +6,7 @@
 #include "base/nodetime.h"
 #include "core/snapshot.h"
 #include "daemon/runs.h"
+#include "daemon/totals.h"
 #include "daemon/view_store.h"
 #include "store/store.h"
 
@@ -15,6 +16,9 @@
 
 /* Of the retention: how far apart the snapshots are that the log may begin with when its older part is forgotten. */
 #define SPACINGS 10
+
+/* Rows of the accounting that a snapshot forgets at most: many times what ends between two, and few milliseconds. */
+#define HISTORY_AT_ONCE 1000
 
 struct keeper {
     struct daemon *daemon;
@@ -46,6 +50,10 @@ static void add_changed_views(struct views *views, struct store_batch *batch)
             continue;
         text = job_view_to_text(view);
         store_batch_job(batch, view->id, view->ended_ns, text);
+        if (job_state_ended(view->state)) { /* which an earlier carma did not do when it ended */
+            struct store_history row = history_row_of(view);
+            store_batch_history(batch, &row);
+        }
         view->changed = false;
     }
 }
@@ -75,12 +83,14 @@ static void snapshot(struct keeper *keeper)
     struct daemon *daemon = keeper->daemon;
     struct store_batch *batch = store_batch_new();
     int64_t now_ns = nodetime_now_ns(), retention_ns = daemon->config.retention_ns;
+    int64_t history_ns = daemon->config.history_retention_ns;
 
     core_snapshot(daemon->core, now_ns, &state);
     add_changed_views(&daemon->views, batch);
     store_batch_snapshot(batch, now_ns, retention_ns / SPACINGS, &state);
     keeper->before_ns = now_ns - retention_ns;
     store_batch_forget(batch, keeper->before_ns);
+    store_batch_forget_history(batch, now_ns - (history_ns > retention_ns ? history_ns : retention_ns), HISTORY_AT_ONCE);
     keeper->last_size = state.count;
     keeper->records = 0;
     keeper->under_way = true;

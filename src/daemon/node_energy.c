@@ -11,6 +11,7 @@
 #include "core/belief.h"
 #include "core/ledger.h"
 #include "daemon/node_internal.h"
+#include "daemon/totals.h"
 #include "store/store.h"
 
 /* Wall time from one storing of the accounts to the next; a job that ends is not waited with. */
@@ -150,7 +151,10 @@ static void follow(struct node *node, int64_t at_ns)
 
 void node_follow_residents(struct node *node)
 {
-    follow(node, nodetime_now_ns());
+    int64_t now_ns = nodetime_now_ns();
+
+    follow(node, now_ns);
+    node_follow_memory(node, now_ns);
 }
 
 /* ---- Storing ---- */
@@ -191,6 +195,15 @@ static void on_stored(int status, const char *error, void *user)
     free(flushed);
 }
 
+/* A job's last energy is known only with the reading after its end. */
+static void renew_history(const struct node *node, struct store_batch *batch, uint64_t party)
+{
+    const struct job_view *view = views_find(&node->daemon->views, party);
+
+    if (view && job_state_ended(view->state))
+        store_batch_history_energy(batch, view->id, view->energy_mj);
+}
+
 static void flush(struct node *node)
 {
     struct store_batch *batch;
@@ -214,12 +227,14 @@ static void flush(struct node *node)
             if (account->mj == account->stored_mj || (account->mj == 0 && account->stored_mj < 0))
                 continue;
             store_batch_energy(batch, meter->uuid, account->party, account->mj);
+            renew_history(node, batch, account->party);
             array_reserve(flushed->items, flushed->capacity, flushed->count + 1);
             flushed->items[flushed->count].meter = meter;
             flushed->items[flushed->count].party = account->party;
             flushed->items[flushed->count++].mj = account->mj;
         }
     }
+    node_store_memory(node, batch);
     node->flushing = true;
     store_commit(node->daemon->store, batch, on_stored, flushed);
 }
@@ -252,6 +267,8 @@ static void tell_views(struct node *node, struct energy_meter *meter)
         struct job_view *view = account->mj != account->told_mj ? views_find(&node->daemon->views, account->party) : NULL;
         if (view)
             view->energy_mj += account->mj - account->told_mj;
+        if (view && job_state_ended(view->state))
+            totals_add_energy(node->daemon->totals, view->wants.uid, account->mj - account->told_mj);
         account->told_mj = account->mj;
     }
 }
@@ -346,6 +363,9 @@ static int load_account(const char *gpu, uint64_t party, int64_t mj, void *user)
 int node_load_energy(struct node *node, struct error *err)
 {
     int rc = store_load_energy(node->daemon->store, load_meter, load_account, node, err);
+
+    if (!rc)
+        rc = node_load_memory(node, err);
 
     for (struct node_meter *meter = node->meters; meter && !rc; meter = meter->next) {
         const struct core *core = node->daemon->core;

@@ -1,4 +1,4 @@
-/* What the files of the node share: node.c takes readings in, node_energy.c says whose energy it is,
+/* What the files of the node share: node.c takes readings in, node_energy.c says whose energy it is, node_memory.c who holds how much memory,
  * node_evidence.c says what a failure is judged by, node_report.c tells of faults and of GPUs held unused, node_json.c
  * shows it all. */
 #ifndef CARMA_DAEMON_NODE_INTERNAL_H
@@ -9,6 +9,8 @@
 #include "daemon/node.h"
 #include "gpu/monitor.h"
 #include "gpu/window.h"
+
+struct store_batch;
 
 /* The first so many metrics (enum gpu_metric) have a window: SM activity, SM occupancy, DRAM activity. */
 #define NODE_WINDOWS 3
@@ -99,6 +101,12 @@ const struct energy_meter *node_energy_of(const struct node *node, const char *u
 int64_t node_energy_unstored_mj(const struct node *node, uint64_t party); /* of what it has: lost if carmad were killed */
 void node_energy_stop(struct node *node); /* what is not stored is handed to the store */
 void node_energy_free(struct node *node);
+
+/* node_memory.c: what jobs hold of the GPUs' memory, by the last reading; into a batch; and from the store, once its
+ * records are applied. */
+void node_follow_memory(struct node *node, int64_t at_ns);
+void node_store_memory(const struct node *node, struct store_batch *batch);
+int node_load_memory(struct node *node, struct error *err);
 
 /* node_evidence.c: keeps a reading for those whose run is about to end. */
 void node_remember(struct node_gpu *gpu);

@@ -1,58 +1,41 @@
 #include "daemon/stats.h"
 
-#include <string.h>
-
 #include "base/nodetime.h"
 #include "daemon/node.h"
+#include "daemon/totals.h"
 
-struct row {
-    uint32_t uid;
-    const char *user;
-    int64_t jobs, ended;
-    int64_t gpu_ns;
-    int64_t energy_mj;
-    UT_hash_handle hh;
-};
-
-static struct row *row_of(struct row **rows, const struct job_view *view)
+static json_t *states_to_json(const struct total *total)
 {
-    struct row *row;
+    json_t *states = json_object();
 
-    HASH_FIND(hh, *rows, &view->wants.uid, sizeof row->uid, row);
-    if (row)
-        return row;
-    row = xcalloc(1, sizeof *row);
-    row->uid = view->wants.uid;
-    row->user = view->user;
-    HASH_ADD(hh, *rows, uid, sizeof row->uid, row);
-    return row;
+    for (uint32_t state = 0; state < JOB_STATE_COUNT; state++)
+        if (job_state_ended(state))
+            json_object_set_new(states, job_state_name(state), json_integer(total->sums.ended[state]));
+    return states;
+}
+
+static void add_user(const struct total *total, void *user_data)
+{
+    const struct history_sums *sums = &total->sums;
+
+    json_array_append_new(user_data,
+                          json_pack("{s:s?, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "user", total->user,
+                                    "uid", (json_int_t)total->uid, "jobs", (json_int_t)total->submitted, "ended",
+                                    (json_int_t)total_ended(total), "states", states_to_json(total), "gpu_ns",
+                                    (json_int_t)sums->gpu_ns, "memory_mib_ms", (json_int_t)sums->memory_mib_ms,
+                                    "modelled_energy_mj", (json_int_t)sums->energy_mj, "launched",
+                                    (json_int_t)sums->launched, "wait_ns", (json_int_t)sums->wait_ns, "crashes",
+                                    (json_int_t)(sums->oom_crashes + sums->handle_crashes), "recoveries",
+                                    (json_int_t)sums->recoveries));
 }
 
 json_t *stats_by_user(const struct daemon *daemon)
 {
     struct node_energy nobody = node_energy_of_nobody(daemon->node);
     int64_t now_ns = nodetime_now_ns();
-    struct row *rows = NULL, *row, *next;
     json_t *users = json_array();
 
-    for (const struct job_view *view = daemon->views.jobs; view; view = view->hh.next) {
-        if (view->state == JOB_STATE_COUNT)
-            continue;
-        row = row_of(&rows, view);
-        row->jobs++;
-        row->ended += job_state_ended(view->state);
-        row->gpu_ns += job_view_gpu_ns(view, now_ns);
-        row->energy_mj += view->energy_mj;
-    }
-    HASH_ITER(hh, rows, row, next)
-    {
-        json_array_append_new(users, json_pack("{s:s?, s:I, s:I, s:I, s:I, s:I}", "user", row->user, "uid",
-                                               (json_int_t)row->uid, "jobs", (json_int_t)row->jobs, "ended",
-                                               (json_int_t)row->ended, "gpu_ns", (json_int_t)row->gpu_ns,
-                                               "modelled_energy_mj", (json_int_t)row->energy_mj));
-        HASH_DEL(rows, row);
-        free(row);
-    }
+    totals_read(daemon, now_ns, add_user, users);
     return json_pack("{s:I, s:o, s:I, s:I}", "now_ns", (json_int_t)now_ns, "users", users, "modelled_idle_mj",
                      (json_int_t)nobody.idle_mj, "modelled_foreign_mj", (json_int_t)nobody.foreign_mj);
 }

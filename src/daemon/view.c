@@ -91,6 +91,8 @@ static void fold_memory(struct job_view *view, const struct record_memory *memor
     for (uint32_t i = 0; i < view->placement_count; i++)
         if (view->placements[i].gpu == memory->gpu && memory->bytes > view->placements[i].observed_bytes)
             view->placements[i].observed_bytes = memory->bytes;
+    if (memory->bytes > view->peak_bytes)
+        view->peak_bytes = memory->bytes;
 }
 
 static void fold_placed(struct job_view *view, const struct record_placed *placed, int64_t at_ns)
@@ -136,6 +138,7 @@ struct job_view *views_fold(struct views *views, const struct record *record)
     if (!runs(state)) {
         view->ran_gpu_ns += running_gpu_ns(view, record->at_ns);
         view->unused_since_ns = -1;
+        holding_end(&view->held, record->at_ns);
     }
     switch (record->type) {
     case RECORD_SUBMITTED:
@@ -151,6 +154,7 @@ struct job_view *views_fold(struct views *views, const struct record *record)
         view->started_ns = record->at_ns;
         if (view->first_started_ns < 0)
             view->first_started_ns = record->at_ns;
+        holding_begin(&view->held, record->at_ns);
         break;
     case RECORD_FIRST_USE:
     case RECORD_OBSERVED:
@@ -160,6 +164,7 @@ struct job_view *views_fold(struct views *views, const struct record *record)
         view->exited = true;
         view->exit = record->exited;
         view->crashes += state == JOB_CRASHED && (view->exit.cause == EXIT_GPU_OOM || view->exit.cause == EXIT_GPU_HANDLE);
+        view->handle_crashes += state == JOB_CRASHED && view->exit.cause == EXIT_GPU_HANDLE;
         break;
     case RECORD_LOST: /* how it ended nobody knows */
         view->exited = true;
@@ -168,6 +173,7 @@ struct job_view *views_fold(struct views *views, const struct record *record)
         break;
     case RECORD_REQUEUED:
         view->recovery = record->requeued.recovery;
+        view->recoveries += view->recovery;
         break;
     default:
         break;

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "core/core.h"
 #include "daemon/access.h"
+#include "daemon/holding.h"
 
 struct job_view {
     uint64_t id;
@@ -22,6 +23,8 @@ struct job_view {
     char *user;             /* owned */
     bool recovery;
     uint32_t crashes;
+    uint32_t handle_crashes; /* of `crashes`, those of a GPU library that could not be set up */
+    uint32_t recoveries;     /* times it was put before the queue to be tried again */
     uint32_t launches;
     int64_t claim_bytes;
     int64_t submitted_ns;
@@ -38,6 +41,8 @@ struct job_view {
     uint32_t placement_count; /* of the same */
     struct job_placement *placements; /* owned */
     int64_t seen_ns;          /* it is known to have run until then (daemon/runs.h): not folded from records either */
+    int64_t peak_bytes;       /* the most seen of it on one GPU, in all launches; 0: nothing yet */
+    struct holding held;      /* GPU memory over time: begun and ended by records, in between the node says how much */
     int64_t ran_gpu_ns;       /* GPUs times how long it ran on them, in launches that are over */
     int64_t energy_mj;        /* modelled (daemon/energy.h): not folded from records, but kept by the node */
     int64_t unused_since_ns;  /* it runs, and has not used its GPUs since, for long enough to be told; -1: no. The node's too */

@@ -19,6 +19,8 @@ static const struct number {
     NUMBER(state),        NUMBER(crashes),          NUMBER(launches),   NUMBER(claim_bytes),
     NUMBER(submitted_ns), NUMBER(first_started_ns), NUMBER(started_ns), NUMBER(ended_ns),
     NUMBER(ran_gpu_ns),   NUMBER(share),            LATER(crashed_ns),    LATER(relaunch_ns),
+    LATER(handle_crashes), LATER(recoveries),       LATER(peak_bytes),  LATER(held.at_ns),
+    LATER(held.bytes),     LATER(held.measured_bytes), LATER(held.mib_ms), LATER(held.measured_mib_ms),
 };
 
 static json_int_t get_number(const struct job_view *view, const struct number *number)

@@ -39,17 +39,26 @@ void store_batch_record(struct store_batch *batch, const struct record *record)
         add_row(batch, row);
 }
 
+void store_batch_begin(struct store_batch *batch, struct store_row row)
+{
+    if (!batch->status && row.job > INT64_MAX)
+        batch->status = error_set(&batch->error, EINVAL, "job %" PRIu64 " is out of range", row.job);
+    row.offset = batch->bodies.length;
+    batch->begun = row;
+}
+
+void store_batch_end(struct store_batch *batch)
+{
+    if (!batch->status)
+        add_row(batch, batch->begun);
+}
+
 static void add_text(struct store_batch *batch, struct store_row row, const char *text)
 {
-    row.offset = batch->bodies.length;
-    if (batch->status)
-        return;
-    if (row.job > INT64_MAX) {
-        batch->status = error_set(&batch->error, EINVAL, "job %" PRIu64 " is out of range", row.job);
-        return;
-    }
-    strbuf_puts(&batch->bodies, text);
-    add_row(batch, row);
+    store_batch_begin(batch, row);
+    if (!batch->status)
+        strbuf_puts(&batch->bodies, text);
+    store_batch_end(batch);
 }
 
 void store_batch_meter(struct store_batch *batch, const struct store_meter *meter)

@@ -34,6 +34,7 @@ static const char *const migrations[] = {
     " STRICT;"
     "CREATE TABLE job (job INTEGER PRIMARY KEY, ended_ns INTEGER NOT NULL, body TEXT NOT NULL) STRICT;"
     "CREATE INDEX job_by_end ON job (ended_ns);",
+    store_history_form,
 };
 
 static int errno_of(sqlite3 *db)

@@ -7,14 +7,27 @@
 #include <stdbool.h>
 
 #include "base/strbuf.h"
+#include "store/history.h"
 #include "store/store.h"
 
-enum store_row_kind { ROW_RECORD, ROW_SPEC, ROW_JOB, ROW_SNAPSHOT, ROW_FORGET, ROW_METER, ROW_ENERGY };
+enum store_row_kind {
+    ROW_RECORD,
+    ROW_SPEC,
+    ROW_JOB,
+    ROW_SNAPSHOT,
+    ROW_FORGET,
+    ROW_METER,
+    ROW_ENERGY,
+    ROW_HISTORY,
+    ROW_HISTORY_ENERGY,
+    ROW_FORGET_HISTORY,
+    ROW_HELD
+};
 
 /* One row to be: bodies lie one after another in the batch's text. */
 struct store_row {
     enum store_row_kind kind;
-    uint32_t type;      /* of a record */
+    uint32_t type;      /* of a record; of FORGET_HISTORY: how many at most */
     int64_t at_ns;      /* of a record, a snapshot, a meter; of a job: its end; of FORGET: before when */
     int64_t spacing_ns; /* of a snapshot */
     uint64_t job;
@@ -29,6 +42,7 @@ struct store_batch {
     size_t count;
     size_t capacity;
     struct strbuf bodies;
+    struct store_row begun; /* whose body is being appended */
     int status; /* negative: cannot be stored, error says why */
     struct error error;
     uint64_t epoch;
@@ -54,6 +68,11 @@ struct store {
     sqlite3_stmt *put_energy;
     sqlite3_stmt *insert_job;
     sqlite3_stmt *insert_snapshot;
+    sqlite3_stmt *put_history;
+    sqlite3_stmt *put_history_energy;
+    sqlite3_stmt *forget_history;
+    sqlite3_stmt *put_held;
+    sqlite3_stmt *drop_held;
     uint64_t seq; /* of the last record: the owner's until the first commit, the thread's from then on */
     uint64_t last_job; /* as of store_open */
     pthread_t thread;
@@ -78,6 +97,22 @@ int store_sqlite_error(sqlite3 *db, const char *path, const char *doing, struct 
 
 /* load.c: the numbers of the last record and of the last job, also where both have been forgotten. */
 int store_read_last(struct store *store, struct error *err);
+
+/* batch.c: a row whose body is what is appended to the batch's bodies in between. A batch that cannot be stored (status)
+ * takes no more. */
+void store_batch_begin(struct store_batch *batch, struct store_row row);
+void store_batch_end(struct store_batch *batch);
+
+/* history_form.c: the step to form 5 */
+extern const char store_history_form[];
+
+/* history.c */
+int store_prepare_history(struct store *store, struct error *err);
+void store_release_history(struct store *store);
+int store_write_history(struct store *store, const char *body, struct error *err);
+int store_write_history_energy(struct store *store, uint64_t job, int64_t mj, struct error *err);
+int store_forget_history(struct store *store, int64_t before_ns, uint32_t most, struct error *err);
+int store_write_held(struct store *store, const char *body, struct error *err);
 
 /* writer.c */
 void *store_writer_main(void *store);

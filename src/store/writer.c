@@ -102,6 +102,14 @@ static int write_row(struct store *store, const struct store_batch *batch, const
         sqlite3_bind_int64(store->put_energy, 2, (sqlite3_int64)row->job);
         sqlite3_bind_int64(store->put_energy, 3, row->mj);
         return step(store, store->put_energy, err);
+    case ROW_HISTORY:
+        return store_write_history(store, body, err);
+    case ROW_HISTORY_ENERGY:
+        return store_write_history_energy(store, row->job, row->mj, err);
+    case ROW_FORGET_HISTORY:
+        return store_forget_history(store, row->at_ns, row->type, err);
+    case ROW_HELD:
+        return store_write_held(store, body, err);
     default:
         return write_record(store, row, body, err);
     }

@@ -34,6 +34,8 @@ stats = json.load(open(sys.argv[1]))
 user, = stats["users"]
 assert user["jobs"] == user["ended"] == 1 and user["modelled_energy_mj"] == int(sys.argv[2]), user
 assert 100e9 <= user["gpu_ns"] < 200e9 and stats["modelled_idle_mj"] > 0, stats
+assert 0.7 * 4096 * 100e3 <= user["memory_mib_ms"] <= 4096 * user["gpu_ns"] / 1e6, user
+assert user["states"]["COMPLETED"] == user["launched"] == 1 and 0 <= user["wait_ns"] < user["gpu_ns"], user
 PYTHON
 
 # A job's energy is in the store as soon as it has ended; a daemon that is killed counts nothing twice and loses nothing.

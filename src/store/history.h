@@ -1,0 +1,102 @@
+/* Accounting: one row for each job that has ended, kept longer than the job's details, and each user's sums, kept for
+ * ever. Format: docs/formats/history.md.
+ *
+ * Memory over time is counted in MiB times milliseconds of node time: bytes times nanoseconds would not fit 63 bits. */
+#ifndef CARMA_STORE_HISTORY_H
+#define CARMA_STORE_HISTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "core/job.h"
+
+struct store;
+struct store_batch;
+
+/* Texts are borrowed and UTF-8; times are node time. */
+struct store_history {
+    uint64_t job;
+    uint32_t uid;
+    const char *state;         /* job_state_name */
+    const char *cause;         /* exit_cause_name of its last run; NULL: it never ran */
+    int64_t submitted_ns;
+    int64_t first_started_ns;  /* -1: never */
+    int64_t started_ns;        /* of the last launch; -1: never, or it did not come to that */
+    int64_t ended_ns;
+    int64_t wait_ns;           /* from its submission to its first launch; -1: never launched */
+    uint32_t gpus;
+    int64_t gpu_ns;
+    int64_t memory_mib_ms;     /* GPU memory that it held, over time; -1: not known */
+    int64_t memory_measured_mib_ms; /* of that, what was measured and not taken from its claim; -1: not known */
+    int64_t energy_mj;         /* modelled (daemon/energy.h) */
+    uint32_t launches;
+    uint32_t oom_crashes;      /* runs that ended for want of GPU memory, by an allocation ... */
+    uint32_t handle_crashes;   /* ... and by a GPU library that could not be set up */
+    uint32_t recoveries;       /* times it was put before the queue again */
+    int64_t claim_bytes;       /* per GPU, as first booked; -1: not known */
+    const char *claim_source;  /* claim_source_name */
+    int64_t estimate_bytes;    /* per GPU; -1: none */
+    const char *estimator;     /* who made it; NULL: nobody */
+    int64_t peak_bytes;        /* the most seen of it on one GPU; 0: nothing was seen */
+    const char *user;          /* as known when it ended */
+    const char *name;
+    const char *workload;      /* the same for runs of the same thing; "" not known */
+};
+
+/* Waiting times, as a histogram is to show them: bounds in seconds, and as the columns are named. */
+#define HISTORY_WAIT_BOUNDS 13
+extern const int64_t history_wait_bounds_s[HISTORY_WAIT_BOUNDS];
+
+/* What a user's ended jobs sum up to, those that have been forgotten included. Sums that would not fit stay at the
+ * largest number. */
+struct history_sums {
+    int64_t ended[JOB_STATE_COUNT]; /* jobs, by the state in which they ended */
+    int64_t launched;               /* of them, those that were launched at all */
+    int64_t wait_ns;                /* of these */
+    int64_t wait_le[HISTORY_WAIT_BOUNDS]; /* of these, those that waited at most that long */
+    int64_t gpu_ns;
+    int64_t memory_mib_ms;
+    int64_t energy_mj;
+    int64_t oom_crashes;
+    int64_t handle_crashes;
+    int64_t recoveries;
+};
+
+/* Adds a row, as the store itself does. */
+void history_sums_add(struct history_sums *sums, const struct store_history *row);
+
+/* *sum += more, at most INT64_MAX; a negative `more` counts 0. */
+void history_add(int64_t *sum, int64_t more);
+
+/* Puts the row, and counts it to its user's sums. Nothing happens where the job has one. */
+void store_batch_history(struct store_batch *batch, const struct store_history *row);
+
+/* What an ended job is found to have used, in its row and in its user's sums. Nothing happens where it has no row. */
+void store_batch_history_energy(struct store_batch *batch, uint64_t job, int64_t mj);
+
+/* Forgets rows that ended before before_ns, the oldest first and not more than `most` at a time; the sums stay. */
+void store_batch_forget_history(struct store_batch *batch, int64_t before_ns, uint32_t most);
+
+/* The sums as of store_open. Before the first commit; a non-zero value of `take` ends it and is returned. */
+int store_load_sums(struct store *store,
+                    int (*take)(uint32_t uid, const char *user, const struct history_sums *sums, void *user_data),
+                    void *user_data, struct error *err);
+
+/* GPU memory that a job which has not ended holds, as far as it is counted. */
+struct store_held {
+    uint64_t job;
+    int64_t at_ns;  /* counted until then */
+    int64_t bytes;  /* held since then, on all of its GPUs */
+    int64_t measured_bytes;
+    int64_t mib_ms;
+    int64_t measured_mib_ms;
+};
+
+/* In place of what the job had; gone once the job's row is put. */
+void store_batch_held(struct store_batch *batch, const struct store_held *held);
+int store_load_held(struct store *store, int (*take)(const struct store_held *held, void *user), void *user,
+                    struct error *err);
+
+#endif

@@ -1,0 +1,334 @@
+/* The store's accounting: each ended job counts once and for good, whatever is put twice, renewed or forgotten; and what a
+ * store of the form before knows of ended jobs is in it. */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/strbuf.h"
+#include "base/units.h"
+#include "store/history.h"
+#include "store/store.h"
+#include "store/store_internal.h"
+
+static char directory[64];
+static char database[80];
+
+static int make_directory(void **state)
+{
+    snprintf(directory, sizeof directory, "/tmp/carma-history-XXXXXX");
+    assert_non_null(mkdtemp(directory));
+    snprintf(database, sizeof database, "%s/store.db", directory);
+    return 0;
+}
+
+static int remove_directory(void **state)
+{
+    static const char *const names[] = {"store.db", "store.db-wal", "store.db-shm", "lock"};
+
+    for (size_t i = 0; i < array_size(names); i++) {
+        char path[128];
+
+        snprintf(path, sizeof path, "%s/%s", directory, names[i]);
+        unlink(path);
+    }
+    return rmdir(directory);
+}
+
+static struct store *open_store(void)
+{
+    struct store *store = NULL;
+    struct error err = {{0}};
+
+    if (store_open(directory, &store, &err))
+        fail_msg("%s", err.text);
+    return store;
+}
+
+static void run_sql(const char *sql)
+{
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open(database, &db), SQLITE_OK);
+    if (sqlite3_exec(db, sql, NULL, NULL, NULL))
+        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+    sqlite3_close(db);
+}
+
+/* What a query gives: values separated by '|', rows by '\n'; NULL is "-". */
+static void assert_rows(const char *sql, const char *expected)
+{
+    CLEANUP(strbuf_release) struct strbuf out = {0};
+    sqlite3_stmt *row;
+    sqlite3 *db;
+
+    strbuf_puts(&out, "");
+    assert_int_equal(sqlite3_open(database, &db), SQLITE_OK);
+    if (sqlite3_prepare_v2(db, sql, -1, &row, NULL))
+        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+    while (sqlite3_step(row) == SQLITE_ROW)
+        for (int i = 0; i < sqlite3_column_count(row); i++) {
+            const char *text = (const char *)sqlite3_column_text(row, i);
+            strbuf_printf(&out, "%s%s", text ? text : "-", i + 1 < sqlite3_column_count(row) ? "|" : "\n");
+        }
+    sqlite3_finalize(row);
+    sqlite3_close(db);
+    assert_string_equal(out.text, expected);
+}
+
+static void on_done(int status, const char *error_text, void *user)
+{
+    if (status)
+        fail_msg("%s", error_text);
+    ++*(int *)user;
+}
+
+static void commit(struct store *store, struct store_batch *batch)
+{
+    int done = 0;
+
+    store_commit(store, batch, on_done, &done);
+    while (!done) {
+        struct pollfd ready = {.fd = store_event_fd(store), .events = POLLIN};
+
+        assert_int_equal(poll(&ready, 1, 20000), 1);
+        store_dispatch(store);
+    }
+}
+
+static struct store_history row_of(uint64_t job)
+{
+    return (struct store_history){.job = job,
+                                  .uid = 1000,
+                                  .state = "COMPLETED",
+                                  .cause = "completed",
+                                  .submitted_ns = 5 * NS_PER_SEC,
+                                  .first_started_ns = 65 * NS_PER_SEC,
+                                  .started_ns = 65 * NS_PER_SEC,
+                                  .ended_ns = (int64_t)job * 100 * NS_PER_SEC,
+                                  .wait_ns = 60 * NS_PER_SEC,
+                                  .gpus = 2,
+                                  .gpu_ns = 70 * NS_PER_SEC,
+                                  .memory_mib_ms = 1 << 20,
+                                  .memory_measured_mib_ms = 1 << 19,
+                                  .energy_mj = 1000,
+                                  .launches = 2,
+                                  .oom_crashes = 1,
+                                  .handle_crashes = 2,
+                                  .recoveries = 3,
+                                  .claim_bytes = 8 * GIB,
+                                  .claim_source = "declared",
+                                  .estimate_bytes = -1,
+                                  .peak_bytes = 7 * GIB,
+                                  .user = "ana",
+                                  .name = "résumé, \"x\"",
+                                  .workload = ""};
+}
+
+static void test_a_row_is_put_once_and_its_energy_renewed(void **state)
+{
+    struct store *store = open_store();
+    struct store_batch *batch = store_batch_new();
+    struct store_history row = row_of(7);
+
+    store_batch_held(batch, &(struct store_held){.job = 7, .at_ns = 1, .bytes = 2, .mib_ms = 3});
+    store_batch_held(batch, &(struct store_held){.job = 8, .at_ns = 1, .bytes = 2, .mib_ms = 3});
+    store_batch_history(batch, &row);
+    commit(store, batch);
+    row.state = "FAILED";
+    row.energy_mj = 5;
+    batch = store_batch_new();
+    store_batch_history(batch, &row); /* again: what is there stays */
+    store_batch_history_energy(batch, 7, 1250);
+    store_batch_history_energy(batch, 9, 1250); /* which has no row */
+    commit(store, batch);
+    store_close(store);
+    assert_rows("SELECT * FROM history",
+                "7|1000|COMPLETED|completed|5000000000|65000000000|65000000000|700000000000|60000000000|2|70000000000|"
+                "1048576|524288|1250|2|1|2|3|8589934592|declared|-1|-|7516192768|ana|résumé, \"x\"|\n");
+    assert_rows("SELECT * FROM total", "1000|ana|1|0|0|0|0|0|0|1|60000000000|0|0|1|1|1|1|1|1|1|1|1|1|1|70000000000|"
+                                       "1048576|1250|1|2|3\n");
+    assert_rows("SELECT * FROM held", "8|1|2|0|3|0\n");
+}
+
+static int take_sums(uint32_t uid, const char *user, const struct history_sums *sums, void *user_data)
+{
+    struct history_sums *all = user_data;
+
+    assert_true(uid < 4);
+    assert_string_equal(user, "ana");
+    all[uid] = *sums;
+    return 0;
+}
+
+static void load_sums(struct history_sums all[static 4])
+{
+    struct store *store = open_store();
+    struct error err = {{0}};
+
+    memset(all, 0, 4 * sizeof *all);
+    if (store_load_sums(store, take_sums, all, &err))
+        fail_msg("%s", err.text);
+    store_close(store);
+}
+
+/* What is forgotten stays in the sums; the oldest go first, and not more than asked for. */
+static void test_rows_are_forgotten_and_sums_stay(void **state)
+{
+    struct store *store = open_store();
+    struct store_batch *batch = store_batch_new();
+    struct history_sums sums[4];
+
+    for (uint64_t job = 1; job <= 5; job++) {
+        struct store_history row = row_of(6 - job);
+        row.job = job;
+        row.uid = 1;
+        store_batch_history(batch, &row);
+    }
+    commit(store, batch);
+    batch = store_batch_new();
+    store_batch_forget_history(batch, 450 * NS_PER_SEC, 2);
+    commit(store, batch);
+    assert_rows("SELECT job FROM history ORDER BY job", "1\n2\n3\n");
+    batch = store_batch_new();
+    store_batch_forget_history(batch, 400 * NS_PER_SEC, 100);
+    commit(store, batch);
+    store_close(store);
+    assert_rows("SELECT job FROM history ORDER BY job", "1\n2\n");
+    load_sums(sums);
+    assert_int_equal(sums[1].ended[JOB_COMPLETED], 5);
+    assert_int_equal(sums[1].energy_mj, 5000);
+}
+
+/* A generator of its own: the same on every machine. */
+static uint64_t next_random(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return *state >> 33;
+}
+
+/* Whatever jobs there were, the stored sums are those of the rows, added here. */
+static void test_sums_are_those_of_the_rows(void **state)
+{
+    struct store *store = open_store();
+    struct history_sums expected[4] = {0}, stored[4];
+    uint64_t random = 1;
+
+    for (uint64_t job = 1; job <= 400;) {
+        struct store_batch *batch = store_batch_new();
+
+        for (uint64_t i = next_random(&random) % 20; i-- && job <= 400; job++) {
+            struct store_history row = row_of(job);
+            row.uid = next_random(&random) % 4;
+            row.state = job_state_name(JOB_COMPLETED + (uint32_t)(next_random(&random) % 7));
+            row.wait_ns = (INT64_C(1) << next_random(&random) % 22) * NS_PER_SEC - 3 * NS_PER_SEC / 2;
+            row.gpu_ns = (int64_t)next_random(&random) * 1000;
+            row.memory_mib_ms = (int64_t)(next_random(&random) % 1000000) - 1;
+            row.energy_mj = (int64_t)next_random(&random);
+            row.recoveries = (uint32_t)next_random(&random) % 3;
+            store_batch_history(batch, &row);
+            if (next_random(&random) % 2)
+                store_batch_history_energy(batch, job, row.energy_mj += (int64_t)(next_random(&random) % 1000));
+            history_sums_add(&expected[row.uid], &row);
+        }
+        store_batch_forget_history(batch, (int64_t)(next_random(&random) % (job + 1)) * 100 * NS_PER_SEC, 3);
+        commit(store, batch);
+    }
+    store_close(store);
+    load_sums(stored);
+    for (int uid = 0; uid < 4; uid++)
+        assert_memory_equal(&stored[uid], &expected[uid], sizeof *stored);
+    assert_true(expected[0].wait_le[5] > 0 && expected[0].launched > expected[0].wait_le[12]);
+}
+
+/* A sum that a damaged row makes too large stays at the largest number, and later jobs are stored all the same. */
+static void test_sums_do_not_overflow(void **state)
+{
+    struct store *store = open_store();
+    struct store_batch *batch = store_batch_new();
+    struct history_sums sums[4], expected = {0};
+
+    for (uint64_t job = 1; job <= 3; job++) {
+        struct store_history row = row_of(job);
+        row.uid = 2;
+        row.gpu_ns = row.memory_mib_ms = row.energy_mj = row.wait_ns = INT64_MAX - 5;
+        store_batch_history(batch, &row);
+        history_sums_add(&expected, &row);
+    }
+    commit(store, batch);
+    store_close(store);
+    load_sums(sums);
+    assert_memory_equal(&sums[2], &expected, sizeof expected);
+    assert_int_equal(sums[2].gpu_ns, INT64_MAX);
+}
+
+/* A store that a daemon of form 4 wrote, on a virtual node: what it knows of five ended jobs is in the accounting, the
+ * sixth runs on. */
+static void test_form_4_is_brought_up_to_date(void **state)
+{
+    char *sql;
+    size_t length;
+
+    assert_int_equal(file_read(GOLDEN_FORM_4, MIB, &sql, &length, NULL), 0);
+    run_sql(sql);
+    free(sql);
+    store_close(open_store());
+    assert_rows("SELECT job, uid, user, name, state, cause, gpus, launches, wait_ns, gpu_ns, memory_mib_ms, energy_mj,"
+                " oom_crashes, claim_bytes, claim_source, estimate_bytes, estimator, peak_bytes FROM history",
+                "1|0|root|hello|COMPLETED|completed|1|1|3000668700|52030051200|-1|20678771|0|-1|unknown|-1|-|4294967296\n"
+                "2|0|root|broken|FAILED|failed|1|1|1583359440|116302740|-1|182130|0|3221225472|declared|-1|-|0\n"
+                "3|0|root|später; \"quoted\"|COMPLETED|completed|2|1|6106696500|144130054440|-1|26374547|0|6442450944|"
+                "declared|5905580032|replay|5368709120\n"
+                "4|0|root|never|CANCELLED|-|1|0|-1|0|-1|0|0|-1|unknown|-1|-|0\n"
+                "5|0|root|hungry|GPU_OOM|gpu_oom|1|2|1948174440|54992968800|-1|15421111|2|2147483648|declared|-1|-|"
+                "77309411328\n");
+    assert_rows("SELECT uid, user, completed, failed, gpu_oom, cancelled, lost, launched, wait_ns, wait_1s, wait_10s,"
+                " gpu_ns, memory_mib_ms, energy_mj, oom_crashes FROM total",
+                "0|root|2|1|1|1|0|4|12638899080|0|4|251269377180|0|62656559|2\n");
+}
+
+/* Damage is the load's to tell of: it does not stand in the way of the new form. */
+static void test_damage_of_form_4_stops_nothing(void **state)
+{
+    char *sql;
+    size_t length;
+
+    assert_int_equal(file_read(GOLDEN_FORM_4, MIB, &sql, &length, NULL), 0);
+    run_sql(sql);
+    free(sql);
+    run_sql("UPDATE job SET body = substr(body, 1, 90) WHERE job = 1;"
+            "UPDATE job SET body = replace(body, '\"state\":7', '\"state\":99') WHERE job = 2;"
+            "UPDATE job SET body = '[{}, 7]' WHERE job = 4;"
+            "UPDATE job SET body = json_set(body, '$.submitted', '{', '$.exited', 9, '$.placements', 'x', '$.claim_bytes', json('[1]'), '$.user', null,"
+            " '$.ran_gpu_ns', 'many') WHERE job = 5;"
+            "UPDATE spec SET body = '}' WHERE job = 3; DELETE FROM spec WHERE job = 5");
+    store_close(open_store());
+    assert_rows("SELECT job, uid, user, name, state, cause, gpu_ns, peak_bytes FROM history",
+                "3|0|root||COMPLETED|completed|144130054440|5368709120\n"
+                "5|0|||GPU_OOM|-|0|0\n");
+}
+
+#define history_test(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        history_test(test_a_row_is_put_once_and_its_energy_renewed),
+        history_test(test_rows_are_forgotten_and_sums_stay),
+        history_test(test_sums_are_those_of_the_rows),
+        history_test(test_sums_do_not_overflow),
+        history_test(test_form_4_is_brought_up_to_date),
+        history_test(test_damage_of_form_4_stops_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
