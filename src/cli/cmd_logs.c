@@ -1,6 +1,5 @@
 /* carma logs: what a job has written. The files are opened here, with the rights of who asks. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "base/strbuf.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/log_file.h"
 #include "cli/session.h"
 #include "cli/view.h"
 
@@ -50,43 +49,6 @@ const struct argp logs_argp = {
     .doc = "Print what a job has written to its output file.\vID is like 7, or @ for your last job.",
 };
 
-static char *expand_id(const char *path, uint64_t id)
-{
-    struct strbuf out = {0};
-
-    for (const char *p = path; *p; p++) {
-        if (p[0] == '%' && p[1] == 'j') {
-            strbuf_printf(&out, "%" PRIu64, id);
-            p++;
-        } else {
-            strbuf_append(&out, p, 1);
-        }
-    }
-    return strbuf_steal(&out);
-}
-
-static char *log_path(const json_t *job, bool error, uint64_t id)
-{
-    const char *path = error && view_text(job, "error") ? view_text(job, "error") : view_text(job, "output");
-
-    return path ? expand_id(path, id) : NULL;
-}
-
-/* Opens the file without waiting for a writer of a pipe; only a regular file is read. */
-static int open_log(const char *path, int *fd, struct error *err)
-{
-    struct stat st;
-
-    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (*fd < 0)
-        return error_set(err, errno, "%s: %s", path, strerror(errno));
-    if (fstat(*fd, &st) == 0 && S_ISREG(st.st_mode))
-        return 0;
-    close_fd(fd);
-    *fd = -1;
-    return error_set(err, EINVAL, "%s is no regular file: it cannot be printed", path);
-}
-
 /* Prints what is there from here on. A file that was made anew (the job was started again) is read from its start. */
 static int copy_rest(int fd, struct error *err)
 {
@@ -115,7 +77,7 @@ static int follow(struct cli *cli, const char *path, const char *job_path, struc
             return rc;
         bool ended = view_job_ended(job);
         if (fd < 0) {
-            rc = open_log(path, &fd, err);
+            rc = log_file_open(path, &fd, err);
             if (rc && (rc != -ENOENT || ended))
                 return rc;
         }
@@ -138,13 +100,13 @@ static int print_log(struct cli *cli, struct logs_options *logs)
     if (rc != CLI_OK)
         return rc;
     id = logs->list.items[0];
-    CLEANUP(free_ptr) char *path = log_path(job, logs->error, id);
+    CLEANUP(free_ptr) char *path = log_file_path(job, logs->error, id);
     CLEANUP(free_ptr) char *job_path = xasprintf("/v1/jobs/%" PRIu64, id);
     if (!path)
         return cli_fail("job %" PRIu64 ": the daemon does not tell where it writes: it is not your job", id);
     if (logs->follow)
         return follow(cli, path, job_path, &err) ? cli_fail("job %" PRIu64 ": %s", id, err.text) : CLI_OK;
-    rc = open_log(path, &fd, &err);
+    rc = log_file_open(path, &fd, &err);
     if (rc == -ENOENT && !view_job_ended(job) && view_integer(job, "started_ns", 0) <= 0)
         return cli_fail("job %" PRIu64 " has not been started: it has written nothing (see: carma explain %" PRIu64 ")",
                         id, id);

@@ -15,6 +15,7 @@ const struct command commands[] = {
     {"gpus", "list the GPUs: memory, activity, power, jobs", &gpus_argp, cmd_gpus},
     {"monitor", "log the GPUs' metrics as CSV, without a daemon", &monitor_argp, cmd_monitor},
     {"stats", "sum up what each user's jobs have used", &stats_argp, cmd_stats},
+    {"dashboard", "show the GPUs and the queue in a browser", &dashboard_argp, cmd_dashboard},
     {"play", "submit a trace's jobs at their times and report on them", &play_argp, cmd_play},
     {"compare", "print the reports of several plays side by side", &compare_argp, cmd_compare},
     {"simulate", "run a trace on a virtual clock under one policy or several", &simulate_argp, cmd_simulate},

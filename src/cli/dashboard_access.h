@@ -1,0 +1,37 @@
+/* Who may speak to the daemon through `carma dashboard`: the browser that showed the token first, from the page itself, on
+ * behalf of the user who runs it. */
+#ifndef CARMA_CLI_DASHBOARD_ACCESS_H
+#define CARMA_CLI_DASHBOARD_ACCESS_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+
+#include "base/token.h"
+#include "cli/dashboard_head.h"
+
+struct dashboard_access {
+    unsigned port;
+    struct token token;  /* of the address that is printed; good once */
+    struct token cookie; /* what the browser is given for it */
+    bool used;           /* the token */
+};
+
+/* Two secrets of 256 bits each. */
+int dashboard_access_init(struct dashboard_access *access, unsigned port, struct error *err);
+
+enum dashboard_verdict {
+    DASHBOARD_REFUSED,
+    DASHBOARD_ENTER,   /* it shows the token: give it the cookie */
+    DASHBOARD_WELCOME, /* it shows the token, and has the cookie already */
+    DASHBOARD_GRANTED
+};
+
+/* Judges one request. Where it is refused, *status and *why (static) say so. */
+enum dashboard_verdict dashboard_access_judge(struct dashboard_access *access, const struct dashboard_head *head,
+                                              unsigned *status, const char **why);
+
+/* Whether the other end of a TCP connection on this machine, as `table` (the text of /proc/net/tcp or tcp6) has it, is a
+ * socket of that user or of root: other users of the machine can reach the port, but not the daemon by it. */
+bool dashboard_access_is_of(const char *table, const struct sockaddr_in *peer, const struct sockaddr_in *own, uid_t uid);
+
+#endif

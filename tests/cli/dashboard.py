@@ -1,0 +1,415 @@
+"""carma dashboard between a browser and a daemon, both played here. Usage: dashboard.py CARMA DIRECTORY
+
+The daemon shows what reached it, byte for byte, and answers as each check wants it."""
+
+import contextlib
+import os
+import pathlib
+import queue
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+PATIENCE_S = float(os.environ.get("PATIENCE_S", "90"))
+PLAIN = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
+STATUS = b"GET /v1/status HTTP/1.1\r\n"
+
+
+class Daemon:
+    """Each connection that says something is put into `calls`, once its request is complete, with what has come of it."""
+
+    def __init__(self, where):
+        self.listener = socket.socket(socket.AF_INET if isinstance(where, tuple) else socket.AF_UNIX)
+        self.listener.bind(where)
+        self.listener.listen(128)
+        self.calls = queue.Queue()
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                stream = self.listener.accept()[0]
+            except OSError:
+                return
+            threading.Thread(target=self.take, args=(stream,), daemon=True).start()
+
+    def take(self, stream):
+        text = b""
+        while True:
+            head, end, body = text.partition(b"\r\n\r\n")
+            length = re.search(rb"\r\nContent-Length: (\d+)", head)
+            if end and len(body) >= int(length[1] if length else 0):
+                return self.calls.put((text, stream))
+            block = stream.recv(65536)
+            if not block:
+                return stream.close() if not text else self.calls.put((text, stream))
+            text += block
+
+    def call(self):
+        text, stream = self.calls.get(timeout=PATIENCE_S)
+        stream.settimeout(PATIENCE_S)
+        return text, stream
+
+    def answer(self, bytes_=PLAIN):
+        text, stream = self.call()
+        stream.sendall(bytes_)
+        stream.close()
+        return text
+
+    def was_left_alone(self):
+        assert self.calls.empty(), self.calls.get()
+
+    def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+class Browser:
+    def __init__(self, carma, place, *arguments, **environment):
+        self.process = subprocess.Popen([carma, "dashboard", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        stdin=subprocess.DEVNULL,
+                                        env={**os.environ, "CARMA_SOCKET": place, **environment}, text=True)
+        self.address = self.process.stdout.readline().strip()
+        match = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=([0-9a-f]{64})", self.address)
+        assert match, (self.address, self.process.stderr.read())
+        self.port, self.token = int(match[1]), match[2]
+        self.own = b"Host: 127.0.0.1:%d\r\n" % self.port
+        self.cookie = b""
+
+    def connect(self):
+        stream = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S)
+        stream.settimeout(PATIENCE_S)
+        return stream
+
+    def raw(self, text):
+        """All that comes back for these bytes."""
+        with self.connect() as stream:
+            answer = b""
+            with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+                stream.sendall(text)
+                while block := stream.recv(65536):
+                    answer += block
+            return answer
+
+    def head(self, line=STATUS, more=b"", host=None):
+        return line + (host if host is not None else self.own) + self.cookie + more + b"\r\n"
+
+    def enter(self):
+        answer = self.raw(self.head(b"GET /?token=%s HTTP/1.1\r\n" % self.token.encode()))
+        self.cookie = b"Cookie: %s\r\n" % re.search(rb"Set-Cookie: ([^;]+); Path=/; HttpOnly; SameSite=Strict\r\n", answer)[1]
+        assert status(answer) == 303 and b"\r\nLocation: /\r\n" in answer, answer
+
+    def end(self, number=2):
+        self.process.send_signal(number)
+        assert self.process.wait(PATIENCE_S) == 0, self.process.stderr.read()
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+
+def status(answer):
+    assert answer.startswith(b"HTTP/1.1 "), answer[:300]
+    return int(answer[9:12])
+
+
+def check_token(browser, daemon):
+    """Good once, for one browser."""
+    ask = b"GET /?token=%s HTTP/1.1\r\n"
+    assert status(browser.raw(browser.head())) == 401
+    assert status(browser.raw(browser.head(ask % (b"0" * 64)))) == 403
+    assert status(browser.raw(browser.head(ask % browser.token[:-1].encode()))) == 403
+    token = ask % browser.token.encode()
+    assert status(browser.raw(browser.head(token, host=b"Host: evil.example:%d\r\n" % browser.port))) == 403
+    assert status(browser.raw(browser.head(token.replace(b"GET", b"HEAD")))) == 401  # looks, and does not use it up
+    browser.enter()
+    with_cookie, browser.cookie = browser.cookie, b""
+    answer = browser.raw(browser.head(token, b"Accept: text/html\r\n"))
+    assert status(answer) == 403 and b"run 'carma dashboard' again" in answer and b"Set-Cookie" not in answer, answer
+    for wrong in [b"", with_cookie[:-3] + b"\r\n", with_cookie.replace(b"=", b"=0"),
+                  b"Cookie: carma-%d=%s\r\n" % (browser.port, browser.token.encode()),
+                  with_cookie.replace(b"carma-%d" % browser.port, b"carma-1")]:
+        assert status(browser.raw(browser.head(more=wrong))) == 401, wrong
+    daemon.was_left_alone()
+    browser.cookie = with_cookie
+    assert status(browser.raw(browser.head(token))) == 303  # the same browser, once more
+    for fine in [with_cookie, with_cookie.replace(b": ", b": a=b; carma-%d=0; " % browser.port).replace(b"\r\n", b"; c=d\r\n")]:
+        browser.cookie = fine
+        with browser.connect() as stream:
+            stream.sendall(browser.head())
+            daemon.answer()
+            assert status(stream.recv(4096)) == 200
+    browser.cookie = with_cookie
+    # Followed from another site's page (the link in a mail): the browser then keeps a strict cookie back from a redirection.
+    answer = browser.raw(browser.head(token, b"Sec-Fetch-Site: cross-site\r\n"))
+    assert status(answer) == 200 and b"url=/" in answer, answer
+
+
+def check_head(browser, daemon):
+    """What the daemon is sent: nothing of the browser's but what it needs; and what the browser gets."""
+    with browser.connect() as stream:
+        stream.sendall(browser.head(b"GET /v1/jobs?state=all&x=%41 HTTP/1.1\r\n",
+                                    b"User-Agent: x\r\nAccept: a/b\r\nSec-Fetch-Site: same-origin\r\nConnection: keep-alive\r\n"
+                                    b"Origin: http://127.0.0.1:%d\r\nAuthorization: Bearer x\r\nX-Forwarded-For: y\r\n"
+                                    b"Upgrade: websocket\r\nif-none-match:  \"1\"  \r\n" % browser.port))
+        assert daemon.answer() == (b"GET /v1/jobs?state=all&x=%41 HTTP/1.1\r\nHost: carma\r\nConnection: close\r\n"
+                                   b"Accept: a/b\r\nIf-None-Match: \"1\"\r\n\r\n")
+        answer = stream.recv(65536)
+    for line in [b"Content-Security-Policy: default-src 'self'; ", b"frame-ancestors 'none'", b"X-Content-Type-Options: nosniff",
+                 b"Referrer-Policy: no-referrer", b"Cache-Control: no-store", b"Content-Type: application/json"]:
+        assert line in answer, (line, answer)
+    assert answer.endswith(b"\r\n\r\n{}") and answer.count(b"Connection: close") == 1, answer
+    # What the daemon says itself stays as it is.
+    own = b"HTTP/1.1 304 Not Modified\r\ncache-control: max-age=9\r\nCONTENT-SECURITY-POLICY: x\r\nETag: \"1\"\r\n\r\n"
+    with browser.connect() as stream:
+        stream.sendall(browser.head())
+        daemon.answer(own)
+        answer = stream.recv(65536)
+    assert answer.startswith(own[:-2]) and b"no-store" not in answer and b"default-src" not in answer, answer
+
+
+def check_sites(browser, daemon):
+    """Other sites' pages, and names that others have pointed here, reach nothing."""
+    port = browser.port
+    for host in [b"Host: 127.0.0.1\r\n", b"Host: 127.0.0.1:%d0\r\n" % port, b"Host: evil.example:%d\r\n" % port,
+                 b"Host: 127.0.0.1.evil.example:%d\r\n" % port, b"Host: [::1]:%d\r\n" % port, b"Host: carma\r\n"]:
+        assert status(browser.raw(browser.head(host=host))) == 403, host
+    for more in [b"Origin: http://evil.example\r\n", b"Origin: null\r\n", b"Origin: http://127.0.0.1:1\r\n",
+                 b"Origin: https://127.0.0.1:%d\r\n" % port, b"Origin: http://localhost:%d\r\n" % port, b"Origin: \r\n",
+                 b"Sec-Fetch-Site: cross-site\r\n", b"Sec-Fetch-Site: same-site\r\n", b"Sec-Fetch-Site: \r\n",
+                 b"Origin: null\r\nSec-Fetch-Site: same-site\r\n",
+                 b"Origin: http://evil.example\r\nSec-Fetch-Site: same-origin\r\n"]:
+        assert status(browser.raw(browser.head(more=more))) == 403, more
+    # What changes something says of which page it is.
+    post = b"POST /v1/jobs/1/cancel HTTP/1.1\r\n"
+    assert status(browser.raw(browser.head(post, b"Content-Length: 0\r\n"))) == 403
+    daemon.was_left_alone()
+    for more in [b"Origin: http://127.0.0.1:%d\r\n" % port, b"Sec-Fetch-Site: same-origin\r\n",
+                 b"Origin: null\r\nSec-Fetch-Site: same-origin\r\n"]:
+        with browser.connect() as stream:
+            stream.sendall(browser.head(post, more + b"Content-Length: 0\r\n"))
+            assert daemon.answer() == post + b"Host: carma\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+            assert status(stream.recv(4096)) == 200
+    with browser.connect() as stream:
+        stream.sendall(browser.head(host=b"Host: LocalHost:%d\r\n" % port, more=b"Origin: http://localhost:%d\r\n" % port))
+        daemon.answer()
+        assert status(stream.recv(4096)) == 200
+
+
+def check_odd_heads(browser, daemon):
+    """A head that could be read in two ways is refused here; what follows a body is never sent on."""
+    own = browser.own + browser.cookie
+    odd = [(b"GET /v1/status\r\n" + own + b"\r\n", 400), (b"\r\n\r\n", 400), (b"GET  /v1/status HTTP/1.1\r\n" + own + b"\r\n", 400),
+           (b"GET /v1/status HTTP/1.0\r\n" + own + b"\r\n", 505), (b"GET /v1/status HTTP/1.1\n" + own + b"\r\n", 505),
+           (b"GET http://127.0.0.1/v1/status HTTP/1.1\r\n" + own + b"\r\n", 400), (b"GET * HTTP/1.1\r\n" + own + b"\r\n", 400),
+           (b"GET /a\tb HTTP/1.1\r\n" + own + b"\r\n", 400), (b"GET /a#b HTTP/1.1\r\n" + own + b"\r\n", 400),
+           (b"GET /\xc3\xa4 HTTP/1.1\r\n" + own + b"\r\n", 400), (b"GET /%s HTTP/1.1\r\n" % (b"a" * 9000) + own + b"\r\n", 414),
+           (b"DELETE /v1/jobs/1 HTTP/1.1\r\n" + own + b"\r\n", 405), (b"CONNECT /x HTTP/1.1\r\n" + own + b"\r\n", 405),
+           (STATUS + own + browser.own + b"\r\n", 400), (STATUS + browser.cookie + b"\r\n", 400),
+           (STATUS + own + browser.cookie + b"\r\n", 400), (STATUS + own + b"X: a\r\n b\r\n\r\n", 400),
+           (STATUS + own + b"X: a\0b\r\n\r\n", 400), (STATUS + own + b"X: a\nY: b\r\n\r\n", 400),
+           (STATUS + own + b"X: a\rY: b\r\n\r\n", 400), (STATUS + own + b"X : a\r\n\r\n", 400),
+           (STATUS + own + b": a\r\n\r\n", 400), (STATUS + own + b"X\r\n\r\n", 400),
+           (STATUS + own + b"Content-Length: 0\r\nContent-Length: 0\r\n\r\n", 400),
+           (STATUS + own + b"Content-Length: +1\r\n\r\n", 400), (STATUS + own + b"Content-Length: 1,1\r\n\r\n", 400),
+           (STATUS + own + b"Content-Length: \r\n\r\n", 400), (STATUS + own + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 411),
+           (STATUS + own + b"transfer-encoding: identity\r\nContent-Length: 0\r\n\r\n", 411),
+           (STATUS + own + b"Content-Length: %d\r\n\r\n" % ((32 << 20) + 1), 413),
+           (STATUS + own + b"Content-Length: 99999999999999999999999\r\n\r\n", 413),
+           (STATUS + own + b"X: %s\r\n\r\n" % (b"a" * 70000), 431), (STATUS + own + b"X: a\r\n" * 12000, 431)]
+    for text, wanted in odd:
+        answer = browser.raw(text)
+        assert status(answer) == wanted and b"Content-Security-Policy: " in answer, (text[:200], wanted, answer)
+    daemon.was_left_alone()
+    behind = b"POST /v1/jobs/1/cancel HTTP/1.1\r\nHost: carma\r\nContent-Length: 0\r\n\r\n"
+    origin = b"Origin: http://127.0.0.1:%d\r\n" % browser.port
+    with browser.connect() as stream:
+        stream.sendall(browser.head(b"POST /v1/jobs HTTP/1.1\r\n", origin + b"Content-Length: 2\r\n") + b"{}" + behind)
+        text, call = daemon.call()
+        stream.sendall(behind)
+        call.settimeout(0.5)
+        with contextlib.suppress(TimeoutError):
+            text += call.recv(4096)
+        assert text.endswith(b"\r\n\r\n{}") and b"cancel" not in text, text
+        call.close()
+    daemon.was_left_alone()
+
+
+def check_streams(browser, daemon):
+    """Events come when they are sent; who goes away is seen to have gone."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+    with browser.connect() as stream:
+        stream.sendall(browser.head(b"GET /v1/events HTTP/1.1\r\n"))
+        _, call = daemon.call()
+        for part in [head[:20], head[20:-1], head[-1:] + b"event: a\n"]:
+            call.sendall(part)
+            time.sleep(0.05)
+        seen = b""
+        while b"event: a\n" not in seen:
+            seen += stream.recv(4096)
+        for number in range(20):
+            event = b"data: %d\n\n" % number
+            call.sendall(event)
+            assert stream.recv(4096) == event
+    assert call.recv(1) == b""  # the browser's end is passed on
+    call.close()
+    # The daemon's as well.
+    with browser.connect() as stream:
+        stream.sendall(browser.head(b"GET /v1/events HTTP/1.1\r\n"))
+        _, call = daemon.call()
+        call.sendall(head + b"data: 1\n\n")
+        call.close()
+        while block := stream.recv(4096):
+            seen = block
+        assert seen.endswith(b"data: 1\n\n"), seen
+
+
+def check_bodies(browser, daemon):
+    """What is large passes whole, both ways, and slowly; a daemon that refuses without reading is heard."""
+    origin = b"Origin: http://127.0.0.1:%d\r\n" % browser.port
+    body = os.urandom(1 << 20) * 9
+    post = browser.head(b"POST /v1/jobs HTTP/1.1\r\n", origin + b"Content-Length: %d\r\n" % len(body))
+    with browser.connect() as stream:
+        sender = threading.Thread(target=stream.sendall, args=(post + body,))
+        sender.start()
+        text, call = daemon.call()
+        sender.join()
+        assert text.endswith(b"\r\n\r\n" + body), len(text)
+        answering = threading.Thread(target=call.sendall, args=(
+            b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body) + body,))
+        answering.start()
+        answer = b""
+        while len(answer) < len(body):
+            answer += stream.recv(1 << 20)
+        answering.join()
+        call.close()
+        assert answer.endswith(body) and stream.recv(1) == b""
+    with browser.connect() as stream:
+        stream.sendall(browser.head(b"POST /v1/jobs HTTP/1.1\r\n", origin + b"Content-Length: 1000\r\n") + b"{")
+        time.sleep(0.1)
+        stream.sendall(b"x" * 999)
+        text, call = daemon.call()
+        assert text.endswith(b"\r\n\r\n{" + b"x" * 999)
+        call.sendall(PLAIN.replace(b"200 OK", b"413 Large"))
+        call.close()
+        assert status(stream.recv(4096)) == 413
+
+
+def check_odd_answers(browser, daemon):
+    """What is no answer of a daemon's is not passed on."""
+    for odd in [b"", b"220 mail.example ready\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n" + PLAIN, b"HTTP/1.1 200 OK\r\nX: y",
+                b"HTTP/1.1 200 OK\r\nX: " + b"a" * 70000, b"HTTP/1.1 200 OK\r\nX: a\0b\r\n\r\n"]:
+        with browser.connect() as stream:
+            stream.sendall(browser.head())
+            daemon.answer(odd)
+            answer = stream.recv(65536)
+        assert status(answer) == 502 and b'{"error":' in answer, (odd[:100], answer)
+
+
+def check_connections(browser, daemon):
+    """So many at once, and no more; then there is room again."""
+    held = [browser.connect() for _ in range(64)]
+    end = time.monotonic() + PATIENCE_S
+    while status(browser.raw(browser.head(b"GET /local/whoami HTTP/1.1\r\n"))) != 503:
+        assert time.monotonic() < end
+    for stream in held:
+        stream.close()
+    while status(browser.raw(browser.head(b"GET /local/whoami HTTP/1.1\r\n"))) != 200:
+        assert time.monotonic() < end
+    daemon.was_left_alone()
+
+
+def check_no_daemon(browser, daemon, path):
+    """While there is none, that is said; with the next it goes on."""
+    daemon.close()
+    os.unlink(path)
+    answer = browser.raw(browser.head())
+    assert status(answer) == 502 and b'{"error":"%s: the daemon cannot be reached' % path.encode() in answer, answer
+    answer = browser.raw(browser.head(b"GET / HTTP/1.1\r\n", b"Accept: text/html,*/*\r\n"))
+    assert status(answer) == 502 and b"<p>%s: the daemon cannot" % path.encode() in answer and b"refresh" in answer, answer
+    answer = browser.raw(browser.head(b"GET /local/jobs/1/log HTTP/1.1\r\n"))
+    assert status(answer) == 502 and b"no daemon listens there" in answer, answer
+    daemon = Daemon(path)
+    with browser.connect() as stream:
+        stream.sendall(browser.head())
+        daemon.answer()
+        assert status(stream.recv(4096)) == 200
+    return daemon
+
+
+def check_local(browser, daemon, directory):
+    """What is answered without the daemon, and what of a job's output is read."""
+    answer = browser.raw(browser.head(b"GET /local/whoami HTTP/1.1\r\n"))
+    assert status(answer) == 200 and b'"uid":%d,' % os.getuid() in answer, answer
+    for target in [b"/local/", b"/local/x", b"/local/jobs/1", b"/local/jobs/x/log", b"/local/jobs/1/log/x", b"/local/jobs/-1/log",
+                   b"/local/jobs/1/log?bytes=", b"/local/jobs/1/log?bytes=-1", b"/local/jobs/1/log?path=/etc/passwd",
+                   b"/local/jobs/1/log?bytes=1&bytes=2", b"/local/../v1/status", b"/local/jobs/9999999999999999999/log"]:
+        assert status(browser.raw(browser.head(b"GET " + target + b" HTTP/1.1\r\n"))) == 404, target
+    assert status(browser.raw(browser.head(b"POST /local/whoami HTTP/1.1\r\n", b"Sec-Fetch-Site: same-origin\r\n"))) == 405
+    daemon.was_left_alone()
+    os.mkfifo(directory / "fifo")
+    (directory / "out-7").write_bytes(b"0123456789" * 7000)
+
+    def log(output, query=b""):
+        with browser.connect() as stream:
+            stream.sendall(browser.head(b"GET /local/jobs/7/log%s HTTP/1.1\r\n" % query))
+            job = b'{"id": 7, "state": "RUNNING", "started_ns": 1%s}' % output
+            asked = daemon.answer(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(job) + job)
+            assert asked.startswith(b"GET /v1/jobs/7 HTTP/1.1\r\n"), asked
+            answer = b""
+            while block := stream.recv(65536):
+                answer += block
+            return answer
+
+    where = b', "output": "%s/' % bytes(directory)
+    answer = log(where + b'out-%j"', b"?bytes=13")
+    assert status(answer) == 200 and answer.endswith(b"\r\n\r\n7890123456789") and b"text/plain" in answer, answer
+    assert len(log(where + b'out-%j"').partition(b"\r\n\r\n")[2]) == 16 << 10
+    assert len(log(where + b'out-%j"', b"?bytes=10000000").partition(b"\r\n\r\n")[2]) == 64 << 10
+    assert status(log(where + b'none"')) == 404
+    answer = log(where + b'fifo"')
+    assert status(answer) == 422 and b"is no regular file" in answer, answer
+    assert status(log(b', "output": "/dev/zero"')) == 422
+    answer = log(b', "output": null')
+    assert status(answer) == 403 and b"it is not yours" in answer, answer
+
+
+def check_tcp(carma, directory):
+    """By TCP it shows the token that CARMA_TOKEN_FILE holds."""
+    (directory / "token").touch(0o600)
+    (directory / "token").write_text("t" * 32)
+    daemon = Daemon(("127.0.0.1", 0))
+    place = "127.0.0.1:%d" % daemon.listener.getsockname()[1]
+    browser = Browser(carma, "tcp://" + place, CARMA_TOKEN_FILE=str(directory / "token"))
+    browser.enter()
+    with browser.connect() as stream:
+        stream.sendall(browser.head(more=b"Authorization: Bearer mine\r\n"))
+        assert daemon.answer() == STATUS + b"Host: %s\r\nConnection: close\r\nAuthorization: Bearer %s\r\n\r\n" % (
+            place.encode(), b"t" * 32)
+        assert status(stream.recv(4096)) == 200
+    browser.end(15)
+
+
+def main():
+    carma, directory = sys.argv[1], pathlib.Path(sys.argv[2])
+    path = str(directory / "daemon.sock")
+    for name in "DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION":
+        os.environ.pop(name, None)
+    daemon = Daemon(path)
+    browser = Browser(carma, path, "--no-open")
+    check_token(browser, daemon)
+    check_head(browser, daemon)
+    check_sites(browser, daemon)
+    check_odd_heads(browser, daemon)
+    check_streams(browser, daemon)
+    check_bodies(browser, daemon)
+    check_odd_answers(browser, daemon)
+    check_local(browser, daemon, directory)
+    check_connections(browser, daemon)
+    daemon = check_no_daemon(browser, daemon, path)
+    browser.end()
+    check_tcp(carma, directory)
+
+
+main()

@@ -1,0 +1,91 @@
+#!/bin/sh
+# Usage: test_dashboard_users.sh CARMA SOURCE BUILD
+# A dashboard is its user: to the daemon, to the files that jobs have written, and to the other users of the machine.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/users.sh"
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+homes
+start_node a100x4-40g 100
+start_daemon
+
+# ask USER STATUS METHOD TARGET [TEXT]: with the cookie, as a process of that user; STATUS 000: it is not answered at all.
+ask() {
+    as "$1" python3 - "$base" "$cookie" "$2" "$3" "$4" "${5-}" <<'PYTHON' || fail "as $1: $3 $4"
+import socket, sys
+base, cookie, wanted, method, target, text = sys.argv[1:]
+host = base.removeprefix("http://")
+answer = b""
+with socket.create_connection(("127.0.0.1", int(host.rpartition(":")[2])), timeout=60) as stream:
+    try:
+        stream.sendall(f"{method} {target} HTTP/1.1\r\nHost: {host}\r\nOrigin: {base}\r\nCookie: {cookie}\r\n\r\n".encode())
+        while block := stream.recv(65536):
+            answer += block
+    except (ConnectionResetError, BrokenPipeError):
+        pass
+assert answer[9:12].decode() == wanted.replace("000", "") and text.encode() in answer, answer
+PYTHON
+}
+
+as alice sh -c 'echo $$ >pid; exec "$0" dashboard' "$CARMA" >"$T/address" 2>"$T/err" &
+dashboard=$!
+patience
+until [ -s "$T/address" ]; do
+    patient || {
+        fail "no address: $(cat "$T/err")"
+        finish_node
+    }
+done
+address=$(cat "$T/address")
+base=${address%%/\?*}
+cookie=
+
+# The address is shown to who lists processes where a browser is started with it: it is of no use to others.
+ask bob 000 GET "${address#"$base"}"
+curl_as() {
+    as alice python3 -c 'import http.client, sys
+host, _, target = sys.argv[1].removeprefix("http://").partition("/")
+connection = http.client.HTTPConnection(host, timeout=60)
+connection.request("GET", "/" + target)
+print(connection.getresponse().getheader("Set-Cookie").partition(";")[0])' "$1"
+}
+cookie=$(curl_as "$address") || fail "alice is not let in"
+ask bob 000 GET /v1/status
+ask alice 200 GET /v1/status '"policy"'
+ask alice 200 GET /local/whoami '"user":"alice","uid":12001'
+
+# The daemon sees alice: her own she may cancel, others' not.
+run_as alice submit --parsable -o out-%j -- sh -c 'echo of alice; sleep 1000'
+run_as bob submit --parsable -o out -- sh -c 'echo of bob; sleep 1000'
+until_field 1 state RUNNING
+until_field 2 state RUNNING
+ask alice 403 POST /v1/jobs/2/cancel 'belongs to bob'
+ask alice 200 GET /v1/jobs/2 '"user":"bob"'
+ask alice 403 GET /local/jobs/2/log 'it is not yours'
+patience
+until as alice grep -q alice out-1 2>/dev/null; do
+    patient || break
+done
+ask alice 200 GET '/local/jobs/1/log?bytes=100' 'of alice'
+
+# A log that became something else is refused as `carma logs` refuses it.
+as bob sh -c 'echo secret >secret; chmod 600 secret'
+as alice sh -c "rm out-1; ln -s '$T/bob/secret' out-1"
+ask alice 403 GET /local/jobs/1/log 'Permission denied'
+refused alice 'Permission denied' logs 1
+as alice sh -c 'rm out-1; mkfifo out-1'
+ask alice 422 GET /local/jobs/1/log 'is no regular file'
+refused alice 'is no regular file' logs 1
+
+# It outlives the daemon.
+stop_daemon KILL
+ask alice 502 GET /v1/status 'the daemon cannot be reached'
+start_daemon
+ask alice 200 POST /v1/jobs/1/cancel '"id":1'
+until_field 1 state CANCELLED
+kill -TERM "$(cat "$T/alice/pid")"
+wait "$dashboard" || fail "the dashboard ends with status $?"
+"$CARMA" cancel 2
+until_field 2 state CANCELLED
+finish_node
