@@ -5,6 +5,7 @@
 
 #include "daemon/access.h"
 #include "daemon/engine.h"
+#include "daemon/events.h"
 #include "daemon/keeper.h"
 #include "daemon/load.h"
 #include "daemon/node.h"
@@ -40,6 +41,7 @@ int daemon_start(struct daemon *daemon, struct error *err)
     daemon->access = access_new(daemon);
     daemon->node = node_new(daemon);
     daemon->sharing = sharing_new(daemon);
+    daemon->events = events_new(daemon);
     status = runs_new(daemon, &daemon->runs, err);
     if (status == 0)
         status = load_stored(daemon, err);
@@ -64,6 +66,7 @@ void daemon_stop(struct daemon *daemon)
         node_stop(daemon->node);
     if (daemon->store)
         store_close(daemon->store); /* answers who waits for it */
+    events_free(daemon->events);
     http_server_free(daemon->http);
     access_free(daemon->access);
     runs_free(daemon->runs);

@@ -18,6 +18,7 @@
 
 struct access;
 struct engine;
+struct events;
 struct keeper;
 struct node;
 struct runs;
@@ -36,6 +37,7 @@ struct daemon {
     struct views views;
     struct store *store;
     struct engine *engine;
+    struct events *events;
     struct keeper *keeper;
     struct totals *totals;
     struct access *access;

@@ -120,6 +120,7 @@ struct record_exited ending_judge(struct daemon *daemon, struct job_view *view, 
         view->fault_ns = status->ended_ns;
     message = message_of(status, &evidence, exited.cause, &gpus);
     job_view_set_message(view, message);
+    views_touch(&daemon->views, view);
     return exited;
 }
 

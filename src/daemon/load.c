@@ -41,6 +41,8 @@ static int take_job(uint64_t job, const char *json, void *user)
         daemon_log("%s", err.text);
         return -EBADMSG;
     }
+    if (view)
+        views_loaded(&daemon->views, view);
     return 0;
 }
 

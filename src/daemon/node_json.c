@@ -70,13 +70,19 @@ static json_t *metrics_to_json(const struct node_gpu *entry, int64_t now_ns)
     return json;
 }
 
+const char *node_kind_name(uint32_t kind)
+{
+    static const char *const names[GPU_KIND_COUNT] = {"whole", "partitioned", "instance"};
+
+    return names[kind];
+}
+
 static void add_reading(json_t *json, const struct node_gpu *entry, int64_t now_ns)
 {
-    static const char *const kinds[GPU_KIND_COUNT] = {"whole", "partitioned", "instance"};
     const struct gpu_reading *reading = &entry->reading;
     bool is_read = entry->at_ns;
 
-    json_object_set_new(json, "kind", is_read ? json_string(kinds[reading->kind]) : json_null());
+    json_object_set_new(json, "kind", is_read ? json_string(node_kind_name(reading->kind)) : json_null());
     json_object_set_new(json, "parent", *reading->parent ? json_string(reading->parent) : json_null());
     json_object_set_new(json, "name", is_read ? json_string(reading->name) : json_null());
     set(json, "used_bytes", reading->used_bytes, is_read && reading->valid & GPU_HAS_MEMORY);
@@ -165,6 +171,19 @@ static json_t *heading_to_json(const struct node *node, const struct node_gpu *e
     return json;
 }
 
+const struct node_gpu *node_heading_before(const struct node *node, uint32_t number)
+{
+    const struct node_gpu *entry = node_gpu_numbered(node, number);
+    const struct node_gpu *physical = entry ? node_physical(node, entry) : NULL;
+    bool headed = !physical || physical == entry || physical->number != NODE_NO_NUMBER;
+
+    for (uint32_t k = 0; k < number && !headed; k++) {
+        const struct node_gpu *before = node_gpu_numbered(node, k);
+        headed = before && before != entry && node_physical(node, before) == physical;
+    }
+    return headed ? NULL : physical;
+}
+
 json_t *node_to_json(const struct node *node)
 {
     const struct core *core = node->daemon->core;
@@ -172,15 +191,9 @@ json_t *node_to_json(const struct node *node)
     json_t *list = json_array();
 
     for (uint32_t i = 0; i < core_gpu_count(core); i++) {
-        const struct node_gpu *entry = node_gpu_numbered(node, i);
-        const struct node_gpu *physical = entry ? node_physical(node, entry) : NULL;
-        bool headed = !physical || physical == entry || physical->number != NODE_NO_NUMBER;
-        for (uint32_t k = 0; k < i && !headed; k++) {
-            const struct node_gpu *before = node_gpu_numbered(node, k);
-            headed = before && before != entry && node_physical(node, before) == physical;
-        }
-        if (!headed)
-            json_array_append_new(list, heading_to_json(node, physical, now_ns));
+        const struct node_gpu *heading = node_heading_before(node, i);
+        if (heading)
+            json_array_append_new(list, heading_to_json(node, heading, now_ns));
         json_array_append_new(list, target_to_json(node, core_gpu(core, i), now_ns));
     }
     return json_pack("{s:I, s:s?, s:o}", "now_ns", (json_int_t)now_ns, "limits", *node->limits ? node->limits : NULL,

@@ -12,36 +12,15 @@
 #include "daemon/access.h"
 #include "daemon/actions.h"
 #include "daemon/ending.h"
-#include "daemon/engine.h"
+#include "daemon/events.h"
 #include "daemon/metrics.h"
 #include "daemon/node.h"
 #include "daemon/prometheus.h"
 #include "daemon/runs.h"
 #include "daemon/stats.h"
+#include "daemon/status.h"
 
 #define API_PREFIX "/v1/"
-
-static void get_status(struct daemon *daemon, struct http_request *request)
-{
-    const struct core_config *config = core_configuration(daemon->core);
-    uint64_t counts[JOB_STATE_COUNT] = {0};
-    json_t *by_state = json_object();
-
-    for (const struct job_view *view = daemon->views.jobs; view; view = view->hh.next)
-        if (view->state < JOB_STATE_COUNT)
-            counts[view->state]++;
-    for (uint32_t state = 0; state < JOB_STATE_COUNT; state++)
-        if (counts[state])
-            json_object_set_new(by_state, job_state_name(state), json_integer((json_int_t)counts[state]));
-    http_reply(request, 200,
-               json_pack("{s:s, s:s, s:s, s:s, s:f, s:I, s:I, s:o, s:I, s:I, s:o}", "version", CARMA_VERSION, "policy",
-                         config->policy, "memory_view", memory_view_name(config->memory_view), "share",
-                         share_mode_name(daemon->config.share.mode), "time_scale", nodetime_scale(), "now_ns",
-                         (json_int_t)nodetime_now_ns(), "gpus", (json_int_t)core_gpu_count(daemon->core), "counts",
-                         by_state, "waiting", (json_int_t)core_waiting_count(daemon->core), "unfinished",
-                         (json_int_t)core_job_count(daemon->core), "trouble",
-                         engine_trouble(daemon->engine) ? json_string(engine_trouble(daemon->engine)) : json_null()));
-}
 
 /* What `state` of a list of jobs can be; NULL stands for those that have not ended. uid: UINT64_MAX for everybody's. */
 static bool is_listed(const struct job_view *view, const char *state, uint64_t uid)
@@ -308,14 +287,16 @@ void requests_handle(struct http_request *request, void *user)
     else if (strncmp(path, "jobs/", 5) == 0)
         handle_job(daemon, request, path + 5);
     else if (strcmp(path, "jobs") != 0 && strcmp(path, "status") != 0 && strcmp(path, "gpus") != 0 &&
-             strcmp(path, "stats") != 0)
+             strcmp(path, "stats") != 0 && strcmp(path, "events") != 0)
         http_reply_error(request, 404, "there is no '%.60s'", request->path);
     else if (!is_get(request))
         wrong_method(request, "GET");
     else if (strcmp(path, "jobs") == 0)
         get_jobs(daemon, request);
     else if (strcmp(path, "status") == 0)
-        get_status(daemon, request);
+        http_reply(request, 200, status_to_json(daemon, nodetime_now_ns()));
+    else if (strcmp(path, "events") == 0)
+        events_open(daemon->events, request);
     else if (strcmp(path, "stats") == 0)
         get_stats(daemon, request);
     else

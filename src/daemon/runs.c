@@ -129,8 +129,10 @@ static void set_message(struct runs *runs, uint64_t job, const char *message)
 {
     struct job_view *view = views_find(&runs->daemon->views, job);
 
-    if (view)
-        job_view_set_message(view, message);
+    if (!view)
+        return;
+    job_view_set_message(view, message);
+    views_touch(&runs->daemon->views, view);
 }
 
 static void feed_started(struct runs *runs, struct run *run, const struct launch_status *status, uint32_t type)

@@ -519,6 +519,7 @@ static void check_attached(struct sharing *sharing, struct sharer *sharer, int64
     job_view_set_message(view, "MPS requested but not attached: its GPU processes are no clients of the MPS server, so they "
                                "share by time slices; does the job change CUDA_MPS_PIPE_DIRECTORY, or run in a container "
                                "without it?");
+    views_touch(&sharing->daemon->views, view);
     daemon_log("job %" PRIu64 ": %s", sharer->job, view->message);
 }
 

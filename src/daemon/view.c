@@ -30,6 +30,41 @@ void views_release(struct views *views)
     }
 }
 
+static void leave_order(struct views *views, struct job_view *view)
+{
+    if (view->later)
+        view->later->earlier = view->earlier;
+    else if (views->latest == view)
+        views->latest = view->earlier;
+    if (view->earlier)
+        view->earlier->later = view->later;
+    view->earlier = view->later = NULL;
+}
+
+void views_touch(struct views *views, struct job_view *view)
+{
+    leave_order(views, view);
+    view->version = ++views->version;
+    view->earlier = views->latest;
+    if (views->latest)
+        views->latest->later = view;
+    views->latest = view;
+}
+
+static void set_state(struct views *views, struct job_view *view, uint32_t state)
+{
+    if (view->state < JOB_STATE_COUNT)
+        views->counts[view->state]--;
+    view->state = state;
+    views->counts[state]++;
+}
+
+void views_loaded(struct views *views, struct job_view *view)
+{
+    views->counts[view->state]++;
+    views_touch(views, view);
+}
+
 struct job_view *views_find(const struct views *views, uint64_t id)
 {
     struct job_view *view;
@@ -184,8 +219,9 @@ struct job_view *views_fold(struct views *views, const struct record *record)
         view->ended_ns = record->at_ns;
         spec_strings_release(&view->spec.environment);
     }
-    view->state = state;
+    set_state(views, view, state);
     view->changed = true;
+    views_touch(views, view);
     return view;
 }
 
@@ -207,6 +243,8 @@ void views_forget(struct views *views, size_t most, int64_t before_ns,
         if (view->changed || (!surplus && view->ended_ns >= before_ns))
             continue;
         HASH_DEL(views->jobs, view);
+        leave_order(views, view);
+        views->counts[view->state]--;
         gone(view, user);
         job_view_free(view);
     }

@@ -47,12 +47,18 @@ struct job_view {
     int64_t energy_mj;        /* modelled (daemon/energy.h): not folded from records, but kept by the node */
     int64_t unused_since_ns;  /* it runs, and has not used its GPUs since, for long enough to be told; -1: no. The node's too */
     bool changed;             /* since the store was last told (daemon/keeper.h) */
+    uint64_t version;         /* views.version when what is shown of it last changed */
+    struct job_view *earlier, *later; /* by version */
+    uint64_t waits_as;        /* what was last shown of how it waits, as a number (daemon/events.c); 0: nothing */
     UT_hash_handle hh;
 };
 
 struct views {
     struct job_view *jobs; /* uthash by id, in the order of submission */
     uint64_t last_id;
+    uint64_t version;       /* raised by each change */
+    struct job_view *latest; /* what changed last; from there by `earlier` */
+    uint64_t counts[JOB_STATE_COUNT];
 };
 
 void views_release(struct views *views);
@@ -60,6 +66,12 @@ struct job_view *views_find(const struct views *views, uint64_t id);
 
 /* A submission's spec and estimate, taken over; before its SUBMITTED record is folded. */
 struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *spec, struct job_estimate *estimate);
+
+/* A view's state was filled in by job_view_from_text. */
+void views_loaded(struct views *views, struct job_view *view);
+
+/* Something that is shown of it has changed, other than by a record. What only grows with time does not count. */
+void views_touch(struct views *views, struct job_view *view);
 
 /* Folds a record that the core has taken. Returns the job's view, or NULL where it concerns none. */
 struct job_view *views_fold(struct views *views, const struct record *record);

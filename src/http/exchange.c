@@ -13,7 +13,7 @@
 /* So long the handler is given one request after the other before the loop's other guests get their turn. */
 #define SERVE_NS (5 * NS_PER_MS)
 
-static struct exchange *exchange_of(const struct http_request *request)
+struct exchange *http_exchange_of(const struct http_request *request)
 {
     return (struct exchange *)((char *)request - offsetof(struct exchange, request));
 }
@@ -22,6 +22,7 @@ static void exchange_free(struct exchange *exchange)
 {
     if (exchange->response)
         MHD_destroy_response(exchange->response);
+    http_stream_free(exchange->stream);
     strbuf_release(&exchange->body);
     free(exchange->method);
     free(exchange->path);
@@ -68,7 +69,7 @@ static struct MHD_Response *response_of(json_t *body)
     return text_response("application/json", text);
 }
 
-static struct MHD_Response *error_response(const char *text)
+struct MHD_Response *http_error_response(const char *text)
 {
     json_t *body = json_object();
 
@@ -79,7 +80,7 @@ static struct MHD_Response *error_response(const char *text)
 /* Refuses before the body is read; the connection is closed then, since nobody will read it. */
 static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status, const char *text)
 {
-    struct MHD_Response *response = error_response(text);
+    struct MHD_Response *response = http_error_response(text);
     enum MHD_Result rc = MHD_NO;
 
     if (response) {
@@ -152,16 +153,21 @@ static enum MHD_Result begin(struct http_server *server, struct MHD_Connection *
     return MHD_YES;
 }
 
-static void answer(struct exchange *exchange, unsigned status, struct MHD_Response *response)
+void http_resume(struct exchange *exchange)
+{
+    if (!exchange->suspended)
+        return;
+    exchange->suspended = false;
+    MHD_resume_connection(exchange->mhd_connection);
+    http_wake(exchange->server);
+}
+
+void http_answer(struct exchange *exchange, unsigned status, struct MHD_Response *response)
 {
     exchange->status = response ? status : MHD_HTTP_INTERNAL_SERVER_ERROR;
-    exchange->response = response ? response : error_response("the answer could not be written down");
+    exchange->response = response ? response : http_error_response("the answer could not be written down");
     http_expect(exchange->connection); /* to take it */
-    if (exchange->suspended) {
-        exchange->suspended = false;
-        MHD_resume_connection(exchange->mhd_connection);
-        http_wake(exchange->server);
-    }
+    http_resume(exchange);
 }
 
 /* The request is complete: it waits for its turn. */
@@ -170,7 +176,7 @@ static void take_in(struct http_server *server, struct exchange *exchange)
     exchange->complete = true;
     DL_APPEND(server->exchanges, exchange);
     if (server->closing) {
-        answer(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, error_response("the daemon is stopping: try again later"));
+        http_answer(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, http_error_response("the daemon is stopping: try again later"));
         return;
     }
     http_expect_nothing(exchange->connection);
@@ -255,6 +261,8 @@ void http_on_completed(void *closure, struct MHD_Connection *connection, void **
     if (exchange->complete)
         DL_DELETE(server->exchanges, exchange);
     http_expect(exchange->connection); /* to send the next */
+    if (exchange->stream)
+        http_stream_over(exchange->stream);
     exchange->server = NULL;
     exchange->connection = NULL;
     exchange->mhd_connection = NULL;
@@ -270,13 +278,15 @@ void http_answer_pending(struct http_server *server)
     DL_FOREACH(server->exchanges, exchange)
     stop_waiting(exchange);
     DL_FOREACH(server->exchanges, exchange)
-    if (!exchange->response)
-        answer(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, error_response("the daemon is stopping: try again later"));
+    if (exchange->stream)
+        http_stream_finish(exchange->stream);
+    else if (!exchange->response)
+        http_answer(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, http_error_response("the daemon is stopping: try again later"));
 }
 
 const char *http_query(const struct http_request *request, const char *name)
 {
-    const struct exchange *exchange = exchange_of(request);
+    const struct exchange *exchange = http_exchange_of(request);
     const char *value = NULL;
 
     if (exchange->finished || MHD_lookup_connection_value_n(exchange->mhd_connection, MHD_GET_ARGUMENT_KIND, name,
@@ -285,14 +295,14 @@ const char *http_query(const struct http_request *request, const char *name)
     return value ? value : "";
 }
 
-static void reply(struct http_request *request, unsigned status, struct MHD_Response *response)
+void http_reply_with(struct http_request *request, unsigned status, struct MHD_Response *response)
 {
-    struct exchange *exchange = exchange_of(request);
+    struct exchange *exchange = http_exchange_of(request);
 
     assert(!exchange->replied);
     exchange->replied = true;
     if (!exchange->finished && !exchange->response) {
-        answer(exchange, status, response);
+        http_answer(exchange, status, response);
         return;
     }
     /* The server was freed meanwhile, and has answered in our stead. */
@@ -304,12 +314,12 @@ static void reply(struct http_request *request, unsigned status, struct MHD_Resp
 
 void http_reply(struct http_request *request, int status, json_t *body)
 {
-    reply(request, (unsigned)status, response_of(body));
+    http_reply_with(request, (unsigned)status, response_of(body));
 }
 
 void http_reply_text(struct http_request *request, const char *type, char *text)
 {
-    reply(request, MHD_HTTP_OK, text_response(type, text));
+    http_reply_with(request, MHD_HTTP_OK, text_response(type, text));
 }
 
 void http_reply_error(struct http_request *request, int status, const char *format, ...)
@@ -320,5 +330,5 @@ void http_reply_error(struct http_request *request, int status, const char *form
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    reply(request, (unsigned)status, error_response(text));
+    http_reply_with(request, (unsigned)status, http_error_response(text));
 }

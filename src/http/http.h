@@ -6,7 +6,10 @@
  * are bounded, the bodies under way of one uid, and of all, together as well; a connection on which nothing moves is
  * closed, and so is one that takes too long in all. Complete requests are handed over one of each uid in turn. All that
  * come by TCP share like one uid. Requests that could be read in two ways, that come from web pages, or that name a host
- * which a browser could have looked up, are refused. */
+ * which a browser could have looked up, are refused.
+ *
+ * An answer may also be a stream: it goes on until one of the two has enough. Streams are few, per uid and in all; what
+ * has been sent and not been taken is bounded, and so is the time that it may lie there: who does not read is cut off. */
 #ifndef CARMA_HTTP_HTTP_H
 #define CARMA_HTTP_HTTP_H
 
@@ -19,6 +22,7 @@
 #include "base/error.h"
 
 struct http_server;
+struct http_stream;
 
 /* A complete request. All of it is valid until http_reply. */
 struct http_request {
@@ -40,6 +44,9 @@ struct http_request {
 #define HTTP_PLACE_TEXT              112 /* room for the name of one */
 #define HTTP_BODIES_PER_UID          4  /* full-sized bodies that one uid may have under way */
 #define HTTP_BODIES_IN_ALL           16 /* and all uids */
+#define HTTP_MAX_STREAMS             32
+#define HTTP_MAX_STREAMS_PER_UID     8
+#define HTTP_STREAM_LIMIT_BYTES      (8 << 20) /* sent on one stream and not taken yet */
 
 /* A zero means the default above. */
 struct http_options {
@@ -59,6 +66,8 @@ struct http_options {
     unsigned transfer_limit_s; /* wall time */
     unsigned max_connections;
     unsigned max_connections_per_uid;
+    unsigned max_streams;
+    unsigned max_streams_per_uid;
 };
 
 /* Listens. The socket has mode 0666 where the caller is root (anybody may submit), else 0600. A socket file that nobody
@@ -90,6 +99,24 @@ void http_reply(struct http_request *request, int status, json_t *body);
 
 /* Answers 200 with a text of that media type. `text` is taken over. */
 void http_reply_text(struct http_request *request, const char *type, char *text);
+
+/* Answers 200 with a text of that media type that http_stream_send adds to until the stream is closed; NULL: there are too
+ * many streams, or the client has gone, and the request has been answered. Ends the request's life in any case.
+ *
+ * `closed` is called once on the loop when the client has gone, or did not read, or the server is freed: the stream is no
+ * longer valid then. Not called after http_stream_close, nor from within the functions below. */
+struct http_stream *http_stream_begin(struct http_request *request, const char *type, void (*closed)(void *user),
+                                      void *user);
+
+/* Adds to the text, never waiting. What would make more than HTTP_STREAM_LIMIT_BYTES that are not taken cuts the client
+ * off instead, and so does anything that lies untaken for the time that an answer may take: `closed` follows. */
+void http_stream_send(struct http_stream *stream, const char *text, size_t length);
+
+/* Whether all that was sent has been handed to the socket: who sends only then waits for slow readers. */
+bool http_stream_taken(const struct http_stream *stream);
+
+/* What was sent is the whole text; the stream is no longer valid. */
+void http_stream_close(struct http_stream *stream);
 
 /* Answers {"error": one sentence}. */
 void http_reply_error(struct http_request *request, int status, const char *format, ...)

@@ -17,6 +17,7 @@ struct peer {
     bool tcp;
     uid_t uid;
     unsigned connections;
+    unsigned streams;
     size_t body_bytes;         /* announced by requests under way */
     struct exchange *waiting;  /* complete requests that the handler has not been given yet */
     struct peer *next, *prev;
@@ -45,6 +46,7 @@ struct exchange {
     struct strbuf body;
     size_t announced_bytes;
     struct MHD_Response *response;
+    struct http_stream *stream; /* where the answer is one */
     unsigned status;
     bool complete;  /* all of the request is there */
     bool waiting;   /* for its peer's turn */
@@ -82,6 +84,7 @@ struct http_server {
     bool woken; /* since libmicrohttpd last ran */
     bool closing;
     unsigned connections;
+    unsigned streams;
     size_t body_bytes;
     struct peer *peers;         /* whose turn it is stands first */
     struct connection *timed;   /* by deadline */
@@ -123,6 +126,17 @@ void http_on_completed(void *server, struct MHD_Connection *connection, void **c
 /* Hands waiting requests to the handler, one of each peer in turn. False: some are left, and the loop's other guests have
  * waited long enough. */
 bool http_serve(struct http_server *server);
-void http_answer_pending(struct http_server *server); /* with 503 */
+void http_answer_pending(struct http_server *server); /* with 503; streams end */
+
+struct exchange *http_exchange_of(const struct http_request *request);
+struct MHD_Response *http_error_response(const char *text);
+void http_answer(struct exchange *exchange, unsigned status, struct MHD_Response *response);
+void http_resume(struct exchange *exchange); /* libmicrohttpd goes on with it, where it waited */
+void http_reply_with(struct http_request *request, unsigned status, struct MHD_Response *response);
+
+/* stream.c */
+void http_stream_finish(struct http_stream *stream); /* nothing follows what was sent */
+void http_stream_over(struct http_stream *stream);   /* libmicrohttpd has done with it: tells who sends */
+void http_stream_free(struct http_stream *stream);
 
 #endif

@@ -118,6 +118,8 @@ int http_server_new(const struct http_options *options, struct http_server **mad
     own->idle_timeout_s = or_default(options->idle_timeout_s, HTTP_IDLE_TIMEOUT_S);
     own->max_connections = or_default(options->max_connections, HTTP_MAX_CONNECTIONS);
     own->max_connections_per_uid = or_default(options->max_connections_per_uid, HTTP_MAX_CONNECTIONS_PER_UID);
+    own->max_streams = or_default(options->max_streams, HTTP_MAX_STREAMS);
+    own->max_streams_per_uid = or_default(options->max_streams_per_uid, HTTP_MAX_STREAMS_PER_UID);
     own->transfer_limit_s = or_default(options->transfer_limit_s, HTTP_TRANSFER_LIMIT_S);
     rc = http_listen(server, err);
     if (!rc)

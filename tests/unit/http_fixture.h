@@ -5,6 +5,9 @@
  *   /big?bytes=N   a text of N bytes
  *   /gate          what it got, but holds up the server until the test opens the gate
  *   /nap           what it got, but holds up the server for 10 ms
+ *   /stream        a stream, of which `open` says how many there are
+ *   /tell?bytes=N  what it got; all streams are sent so many bytes
+ *   /end           what it got; all streams are closed
  *   /fail?status=N an error with that status, naming the path */
 #ifndef CARMA_TESTS_HTTP_FIXTURE_H
 #define CARMA_TESTS_HTTP_FIXTURE_H
@@ -24,6 +27,14 @@
 #include "http/http.h"
 
 #define FIXTURE_PENDING_MAX 16
+#define FIXTURE_STREAMS_MAX 16
+
+struct http_fixture;
+
+struct fixture_stream {
+    struct http_fixture *fixture;
+    struct http_stream *stream; /* NULL: a free place */
+};
 
 struct http_fixture {
     char directory[64];
@@ -37,6 +48,9 @@ struct http_fixture {
     pthread_t thread;
     struct http_request *pending[FIXTURE_PENDING_MAX]; /* of /never */
     atomic_int pending_count;
+    struct fixture_stream streams[FIXTURE_STREAMS_MAX];
+    atomic_int open;   /* streams */
+    atomic_int closed; /* of them, ever, by who read them or did not */
     atomic_int handled;
     atomic_bool gate_open;
     bool running;
@@ -65,6 +79,48 @@ static void fixture_on_timer(uv_timer_t *timer)
     uv_close((uv_handle_t *)timer, fixture_timer_closed);
 }
 
+static void fixture_on_closed(void *user)
+{
+    struct fixture_stream *place = user;
+
+    place->stream = NULL;
+    place->fixture->open--;
+    place->fixture->closed++;
+}
+
+static void fixture_stream(struct http_fixture *fixture, struct http_request *request)
+{
+    struct fixture_stream *place = fixture->streams;
+
+    while (place->stream)
+        place++;
+    place->fixture = fixture;
+    place->stream = http_stream_begin(request, "text/event-stream", fixture_on_closed, place);
+    fixture->open += place->stream != NULL;
+}
+
+/* `bytes` of '.'; less than none: the end. */
+static void fixture_tell(struct http_fixture *fixture, long bytes)
+{
+    char *text = xmalloc(bytes > 0 ? (size_t)bytes : 1);
+
+    memset(text, '.', bytes > 0 ? (size_t)bytes : 1);
+    for (int i = 0; i < FIXTURE_STREAMS_MAX; i++) {
+        struct fixture_stream *place = &fixture->streams[i];
+
+        if (!place->stream)
+            continue;
+        if (bytes >= 0) {
+            http_stream_send(place->stream, text, (size_t)bytes);
+        } else {
+            http_stream_close(place->stream);
+            place->stream = NULL;
+            fixture->open--;
+        }
+    }
+    free(text);
+}
+
 static void fixture_handle(struct http_request *request, void *user)
 {
     struct http_fixture *fixture = user;
@@ -88,6 +144,11 @@ static void fixture_handle(struct http_request *request, void *user)
     } else if (!strcmp(request->path, "/never") && fixture->pending_count < FIXTURE_PENDING_MAX) {
         fixture->pending[fixture->pending_count] = request;
         fixture->pending_count++;
+    } else if (!strcmp(request->path, "/stream")) {
+        fixture_stream(fixture, request);
+    } else if (!strcmp(request->path, "/tell") || !strcmp(request->path, "/end")) {
+        fixture_tell(fixture, !strcmp(request->path, "/tell") ? atol(http_query(request, "bytes")) : -1);
+        fixture_echo(request);
     } else if (!strcmp(request->path, "/big")) {
         size_t bytes = (size_t)atoll(http_query(request, "bytes"));
         char *text = xmalloc(bytes + 1);
@@ -162,6 +223,7 @@ static int http_fixture_start(struct http_fixture *fixture, struct error *err)
     fixture->options.handle = fixture_handle;
     fixture->options.user = fixture;
     fixture->pending_count = 0;
+    fixture->open = fixture->closed = 0;
     rc = http_server_new(&fixture->options, &fixture->server, err);
     if (rc) {
         uv_run(&fixture->loop, UV_RUN_DEFAULT);

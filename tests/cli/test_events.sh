@@ -1,0 +1,119 @@
+#!/bin/sh
+# GET /v1/events: who watches sees what changes as it changes, what is his to see, and the end.
+. "$2/tests/cli/lib.sh"
+. "$2/tests/cli/node.sh"
+EVENTS=$SOURCE/tests/cli/events.py
+
+# until_seen FILE ID NAME VALUE: waits until the stream has told it.
+until_seen() {
+    patience
+    while value=$(python3 "$EVENTS" job "$1" "$2" "$3") && [ "$value" != "$4" ]; do
+        patient || {
+            fail "job $2: the stream has told '$value' of $3, never '$4'"
+            return 1
+        }
+    done
+}
+
+# until_told FILE EVENT TEXT: the last event of that name has the text.
+until_told() {
+    patience
+    until python3 "$EVENTS" last "$1" "$2" 2>/dev/null | grep -qF -- "$3"; do
+        patient || {
+            fail "no '$3' in the last $2: $(python3 "$EVENTS" last "$1" "$2" | cut -c1-600)"
+            return 1
+        }
+    done
+}
+
+# follow FILE [UID]: the stream's reader is $!.
+follow() {
+    python3 "$EVENTS" follow "${2:-$(id -u)}" "$CARMA_SOCKET" >"$1" 2>"$1.err" &
+    patience
+    until [ "$(python3 "$EVENTS" names "$1" | cut -d' ' -f1-3)" = "status gpus jobs" ]; do
+        patient || {
+            fail "the stream does not begin: $(cat "$1.err"; python3 "$EVENTS" names "$1")"
+            return 1
+        }
+    done
+}
+
+cd "$T" || exit 99
+start_node h100x8-80g 1
+chmod 711 "$T"
+start_daemon --set policy=round-robin --set memory_view=monitor --set settle=0s --set decide_period=0s --set sm_activity_cap=100%
+follow "$T/own"
+reader=$!
+until_told "$T/own" jobs '"jobs": []'
+
+# A job comes, runs, is seen on its GPU, and is cancelled.
+run submit -J seen -- "$TRAIN" --memory 2G --sm-activity 0.5 --seconds 36000
+expect_status 0
+until_seen "$T/own" 1 state RUNNING
+until_told "$T/own" gpus '"residents": [{"id": 1,'
+until_told "$T/own" status '"counts": {"RUNNING": 1}'
+until_seen "$T/own" 1 command absent # that is a matter of GET /v1/jobs/ID
+run cancel 1
+until_seen "$T/own" 1 state CANCELLED
+until_told "$T/own" status '"counts": {"CANCELLED": 1}'
+until_told "$T/own" gpus '"residents": []'
+
+# Why a job waits changes without a record of its own: who was before it goes.
+run submit --gpus 8 --exclusive -- "$TRAIN" --memory 2G --seconds 36000
+until_seen "$T/own" 2 state RUNNING
+run submit -- true
+until_seen "$T/own" 3 reason.code exclusive
+run submit -- true
+until_seen "$T/own" 4 reason.code behind
+run hold 3
+until_seen "$T/own" 3 state HELD
+until_seen "$T/own" 4 reason.code exclusive
+
+# Another user sees the entry, and not what the job said.
+if [ "$(id -u)" -eq 0 ]; then
+    follow "$T/other" 12001
+    other=$!
+    until_seen "$T/other" 2 state RUNNING
+    run release 3
+    run cancel 2
+    until_seen "$T/own" 4 state COMPLETED
+    run submit -J cannot -- /nonexistent/secret
+    until_seen "$T/own" 5 state FAILED
+    until_seen "$T/other" 5 state FAILED
+    grep -q secret "$T/own" || fail "its owner is not told the message"
+    [ "$(python3 "$EVENTS" job "$T/other" 5 message)" = None ] || fail "others are told the message"
+    ! grep -qE 'secret|"command"' "$T/other" || fail "others are told what is not theirs to know"
+    kill "$other"
+    wait "$other" 2>/dev/null
+else
+    run release 3
+    run cancel 2
+    until_seen "$T/own" 4 state COMPLETED
+fi
+
+# Of many that wait the first 200 are told of; who comes among them is, too.
+run submit --parsable --gpus 8 --exclusive -- "$TRAIN" --memory 2G --seconds 36000
+holder=$(cat "$T/out")
+until_seen "$T/own" "$holder" state RUNNING
+printf '#!/bin/sh\n' >"$T/nothing.sh"
+# shellcheck disable=SC2046 # 230 files
+run submit $(yes "$T/nothing.sh" | head -230)
+expect_status 0
+until_seen "$T/own" $((holder + 200)) state QUEUED
+[ "$(python3 "$EVENTS" job "$T/own" $((holder + 201)) state)" = None ] || fail "more than 200 waiting jobs are told of"
+run cancel $((holder + 1))-$((holder + 5))
+until_seen "$T/own" $((holder + 205)) state QUEUED
+[ "$(python3 "$EVENTS" job "$T/own" $((holder + 206)) state)" = None ] || fail "more than 200 waiting jobs are told of"
+run cancel $((holder + 6))-$((holder + 230))
+until_seen "$T/own" $((holder + 230)) state CANCELLED
+
+# Streams are few, and all end when the daemon does.
+python3 "$EVENTS" many "$(id -u)" "$CARMA_SOCKET" >"$T/many"
+[ "$(cat "$T/many")" = "7 503 you have too many streams open: close some" ] || fail "many streams: $(cat "$T/many")"
+follow "$T/late" # their places are free again
+late=$!
+stop_daemon
+for pid in $reader $late; do
+    wait "$pid" || fail "a stream did not end well: $(cat "$T/own.err" "$T/late.err")"
+done
+finish_node

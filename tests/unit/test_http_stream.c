@@ -1,0 +1,288 @@
+/* Answers that go on: they come as they are sent, last while nobody says anything, end on both sides, and cost who does not
+ * read his place. */
+#include "base/address.h"
+#include "base/nodetime.h"
+#include "base/units.h"
+#include "http_raw.h"
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: localhost\r\n\r\n"
+#define PATIENCE_MS 60000
+
+static struct address tcp;
+
+static void restart(void)
+{
+    struct error err = {{0}};
+
+    http_fixture_stop(&fixture);
+    if (http_fixture_start(&fixture, &err))
+        fail_msg("%s", err.text);
+}
+
+static int setup(void **state)
+{
+    struct error err = {{0}};
+
+    if (http_fixture_prepare(&fixture) || http_fixture_add_tcp(&fixture) || address_parse(fixture.tcp_address, &tcp))
+        return -1;
+    return http_fixture_start(&fixture, &err);
+}
+
+static int teardown(void **state)
+{
+    return http_fixture_remove(&fixture);
+}
+
+/* Each test begins with the limits as they are by default, and no stream. */
+static int afresh(void **state)
+{
+    fixture.options.idle_timeout_s = fixture.options.transfer_limit_s = 0;
+    fixture.options.max_streams = fixture.options.max_streams_per_uid = 0;
+    restart();
+    return 0;
+}
+
+static void patient(int fd)
+{
+    struct timeval patience = {.tv_sec = PATIENCE_MS / 1000};
+
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+}
+
+static int ask_for_stream(int fd, const char *request)
+{
+    patient(fd);
+    send_text(fd, request);
+    return fd;
+}
+
+static int open_stream(void)
+{
+    int before = fixture.open, fd = ask_for_stream(connect_raw(), GET("/stream"));
+
+    while (fixture.open == before)
+        usleep(1000);
+    return fd;
+}
+
+static void ask(const char *request)
+{
+    int fd = connect_raw();
+
+    patient(fd);
+    send_text(fd, request);
+    expect(fd, 200, NULL);
+    close(fd);
+}
+
+static void until_open(int wanted)
+{
+    int64_t end_ns = nodetime_monotonic_wall_ns() + PATIENCE_MS * NS_PER_MS;
+
+    while (fixture.open != wanted && nodetime_monotonic_wall_ns() < end_ns)
+        usleep(1000);
+    assert_int_equal(fixture.open, wanted);
+}
+
+/* Reads until so many dots have come; false: the stream ended before. `last`: what was read at the end. */
+static bool read_dots(int fd, size_t wanted, char last[static 64])
+{
+    static char bytes[65536];
+
+    last[0] = '\0';
+    while (wanted) {
+        ssize_t count = recv(fd, bytes, sizeof bytes, 0);
+
+        if (count == 0 || (count < 0 && errno == ECONNRESET))
+            return false;
+        if (count < 0)
+            fail_msg("nothing comes: %s", strerror(errno));
+        for (ssize_t i = 0; i < count && wanted; i++)
+            wanted -= bytes[i] == '.' && !(i > 0 && bytes[i - 1] == '1'); /* that is in HTTP/1.1 */
+        snprintf(last, 64, "%.*s", count < 60 ? (int)count : 60, count < 60 ? bytes : bytes + count - 60);
+    }
+    return true;
+}
+
+static void expect_dots(int fd, size_t wanted)
+{
+    char last[64];
+
+    if (!read_dots(fd, wanted, last))
+        fail_msg("ended before it had all: %s", last);
+}
+
+/* The rest of a text, with the chunk that ends it. */
+static void expect_end(int fd, const char *rest)
+{
+    char end[64] = "";
+    size_t length = 0;
+
+    while (!strstr(end, "0\r\n\r\n") && length < sizeof end - 1) {
+        ssize_t count = recv(fd, end + length, sizeof end - 1 - length, 0);
+
+        if (count <= 0)
+            fail_msg("no end: %s", end);
+        length += (size_t)count;
+    }
+    assert_non_null(strstr(end, rest));
+}
+
+static void test_comes_as_it_is_sent(void **state)
+{
+    int fd = open_stream();
+    struct strbuf answer = {0};
+
+    ask(GET("/tell?bytes=3"));
+    expect_dots(fd, 3);
+    ask(GET("/tell?bytes=100000")); /* more than libmicrohttpd holds */
+    expect_dots(fd, 100000);
+    ask(GET("/tell?bytes=2"));
+    ask(GET("/end"));
+    expect_end(fd, "2\r\n..\r\n");
+    assert_int_equal(fixture.closed, 0); /* that was us */
+    send_text(fd, GET("/echo")); /* the connection is as good as before */
+    assert_int_equal(read_answer(fd, &answer), 200);
+    strbuf_release(&answer);
+    close(fd);
+}
+
+static void test_by_tcp(void **state)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(connect(fd, (struct sockaddr *)&tcp.socket, tcp.length), 0);
+    ask_for_stream(fd, "GET /stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " FIXTURE_TOKEN "\r\n\r\n");
+    until_open(1);
+    ask(GET("/tell?bytes=7"));
+    expect_dots(fd, 7);
+    close(fd);
+    until_open(0);
+}
+
+/* Two connections that say nothing are closed, one after the other; the stream, as silent, is not. */
+static void test_lasts_while_nothing_is_said(void **state)
+{
+    int fd;
+
+    fixture.options.idle_timeout_s = fixture.options.transfer_limit_s = 1;
+    restart();
+    fd = open_stream();
+    ask(GET("/tell?bytes=1"));
+    expect_dots(fd, 1);
+    for (int i = 0; i < 2; i++) {
+        int silent = connect_raw();
+
+        patient(silent);
+        expect_closed(silent);
+    }
+    ask(GET("/tell?bytes=1"));
+    expect_dots(fd, 1);
+    close(fd);
+}
+
+static void test_who_does_not_read_is_cut_off(void **state)
+{
+    int reads, sleeps;
+
+    fixture.options.transfer_limit_s = 3;
+    restart();
+    sleeps = open_stream();
+    reads = open_stream();
+    ask(GET("/tell?bytes=4000000")); /* more than a socket holds */
+    expect_dots(reads, 4000000);
+    until_open(1);
+    assert_int_equal(fixture.closed, 1);
+    ask(GET("/tell?bytes=5"));
+    expect_dots(reads, 5);
+    close(reads);
+    close(sleeps);
+}
+
+static void test_no_more_is_kept_than_the_limit(void **state)
+{
+    char last[64];
+    int fd = open_stream();
+
+    ask(GET("/tell?bytes=5000000"));
+    assert_int_equal(fixture.open, 1);
+    ask(GET("/tell?bytes=5000000"));
+    until_open(0);
+    assert_int_equal(fixture.closed, 1);
+    assert_false(read_dots(fd, 10000000, last));
+    close(fd);
+}
+
+static void test_are_few(void **state)
+{
+    const char *bearer = "GET /stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " FIXTURE_TOKEN "\r\n\r\n";
+    int first, second, refused, by_tcp[2];
+
+    fixture.options.max_streams_per_uid = 2;
+    fixture.options.max_streams = 3;
+    restart();
+    first = open_stream();
+    second = open_stream();
+    refused = ask_for_stream(connect_raw(), GET("/stream"));
+    expect(refused, 503, "you have too many streams open");
+    for (int i = 0; i < 2; i++) {
+        by_tcp[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(connect(by_tcp[i], (struct sockaddr *)&tcp.socket, tcp.length), 0);
+        ask_for_stream(by_tcp[i], bearer);
+        if (i == 0)
+            until_open(3);
+    }
+    expect(by_tcp[1], 503, "the daemon has too many streams open");
+    close(first); /* nothing need be sent to see that */
+    until_open(2);
+    send_text(refused, GET("/stream"));
+    until_open(3);
+    close(second);
+    close(refused);
+    close(by_tcp[0]);
+    close(by_tcp[1]);
+    until_open(0);
+}
+
+/* Who leaves in the middle of what he is sent, too. */
+static void test_who_leaves_is_missed(void **state)
+{
+    int fds[4];
+
+    for (int i = 0; i < 4; i++)
+        fds[i] = open_stream();
+    ask(GET("/tell?bytes=4000000"));
+    for (int i = 0; i < 4; i++)
+        close(fds[i]);
+    until_open(0);
+    assert_int_equal(fixture.closed, 4);
+}
+
+static void test_ends_with_the_server(void **state)
+{
+    int fd = open_stream(), full = open_stream();
+
+    ask(GET("/tell?bytes=1000"));
+    expect_dots(fd, 1000);
+    http_fixture_stop(&fixture);
+    assert_int_equal(fixture.closed, 2);
+    expect_end(fd, "");
+    close(fd);
+    close(full);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_comes_as_it_is_sent, afresh),
+        cmocka_unit_test_setup(test_by_tcp, afresh),
+        cmocka_unit_test_setup(test_lasts_while_nothing_is_said, afresh),
+        cmocka_unit_test_setup(test_who_does_not_read_is_cut_off, afresh),
+        cmocka_unit_test_setup(test_no_more_is_kept_than_the_limit, afresh),
+        cmocka_unit_test_setup(test_are_few, afresh),
+        cmocka_unit_test_setup(test_who_leaves_is_missed, afresh),
+        cmocka_unit_test_setup(test_ends_with_the_server, afresh),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
