@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "daemon/access.h"
+#include "daemon/dashboard.h"
 #include "daemon/engine.h"
 #include "daemon/events.h"
 #include "daemon/keeper.h"
@@ -22,6 +23,7 @@ int daemon_start(struct daemon *daemon, struct error *err)
                                 .socket_path = daemon->config.socket,
                                 .tcp_address = daemon->config.listen,
                                 .token_file = daemon->config.token_file,
+                                .is_public = dashboard_has,
                                 .inherited = SERVICE_FIRST_SOCKET,
                                 .inherited_count = daemon->service.sockets,
                                 .handle = requests_handle,

@@ -11,6 +11,7 @@
 #include "core/ledger.h"
 #include "daemon/access.h"
 #include "daemon/actions.h"
+#include "daemon/dashboard.h"
 #include "daemon/ending.h"
 #include "daemon/events.h"
 #include "daemon/metrics.h"
@@ -275,6 +276,10 @@ void requests_handle(struct http_request *request, void *user)
             http_reply_text(request, PROMETHEUS_MEDIA_TYPE, metrics_text(daemon));
         else
             wrong_method(request, "GET");
+        return;
+    }
+    if (dashboard_has(path)) {
+        dashboard_answer(request);
         return;
     }
     if (strncmp(path, API_PREFIX, strlen(API_PREFIX)) != 0) {

@@ -121,7 +121,7 @@ static enum MHD_Result begin(struct http_server *server, struct MHD_Connection *
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd_connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct connection *connection = info->socket_context;
     const char *why;
-    unsigned status = http_refuse_head(connection, mhd_connection, method, version, &why);
+    unsigned status = http_refuse_head(connection, mhd_connection, url, method, version, &why);
     struct exchange *exchange;
     size_t announced;
     char text[128];
@@ -320,6 +320,30 @@ void http_reply(struct http_request *request, int status, json_t *body)
 void http_reply_text(struct http_request *request, const char *type, char *text)
 {
     http_reply_with(request, MHD_HTTP_OK, text_response(type, text));
+}
+
+static bool has_already(const struct exchange *exchange, const char *etag)
+{
+    const char *known = exchange->finished ? NULL
+                                           : MHD_lookup_connection_value(exchange->mhd_connection, MHD_HEADER_KIND,
+                                                                         MHD_HTTP_HEADER_IF_NONE_MATCH);
+
+    return known && strstr(known, etag);
+}
+
+void http_reply_file(struct http_request *request, const struct http_file *file)
+{
+    bool unchanged = has_already(http_exchange_of(request), file->etag);
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        unchanged ? 0 : file->length, (void *)(uintptr_t)file->bytes, MHD_RESPMEM_PERSISTENT); /* which it only reads */
+
+    if (response) {
+        MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, file->etag);
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
+        for (size_t i = 0; i < HTTP_FILE_HEADERS && file->headers[i].name; i++)
+            MHD_add_response_header(response, file->headers[i].name, file->headers[i].value);
+    }
+    http_reply_with(request, unchanged ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, response);
 }
 
 void http_reply_error(struct http_request *request, int status, const char *format, ...)

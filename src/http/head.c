@@ -13,8 +13,8 @@ struct head {
     size_t bytes;
     bool odd; /* something in it is not as it should be */
     unsigned hosts, lengths, encodings, authorizations;
-    bool has_origin;
-    const char *host, *authorization;
+    const char *origin, *host, *authorization;
+    unsigned origins;
 };
 
 static bool is_token(const char *text, size_t length)
@@ -61,7 +61,8 @@ static enum MHD_Result on_header(void *closure, enum MHD_ValueKind kind, const c
         head->hosts++;
         head->host = value;
     } else if (strcasecmp(name, MHD_HTTP_HEADER_ORIGIN) == 0) {
-        head->has_origin = true;
+        head->origins++;
+        head->origin = value;
     } else if (strcasecmp(name, MHD_HTTP_HEADER_AUTHORIZATION) == 0) {
         head->authorizations++;
         head->authorization = value;
@@ -83,6 +84,11 @@ static bool is_safe_host(const char *host)
     return address_is_literal(host);
 }
 
+static bool is_public(const struct http_server *server, const char *path)
+{
+    return server->options.is_public && server->options.is_public(path);
+}
+
 static bool shows_token(const struct http_server *server, const struct head *head)
 {
     static const char scheme[] = "Bearer ";
@@ -91,8 +97,17 @@ static bool shows_token(const struct http_server *server, const struct head *hea
            token_matches(&server->token, head->authorization + sizeof scheme - 1);
 }
 
-unsigned http_refuse_head(struct connection *connection, struct MHD_Connection *mhd_connection, const char *method,
-                          const char *version, const char **why)
+/* A page that came from here, the dashboard: a browser lets no other page write this server's name as its origin. */
+static bool is_own_page(const struct connection *connection, const struct head *head)
+{
+    static const char scheme[] = "http://";
+
+    return connection->peer->tcp && head->origins == 1 && strncmp(head->origin, scheme, sizeof scheme - 1) == 0 &&
+           strcasecmp(head->origin + sizeof scheme - 1, head->host) == 0;
+}
+
+unsigned http_refuse_head(struct connection *connection, struct MHD_Connection *mhd_connection, const char *path,
+                          const char *method, const char *version, const char **why)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(mhd_connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
@@ -113,11 +128,11 @@ unsigned http_refuse_head(struct connection *connection, struct MHD_Connection *
         *why = "the request is for another host: ask for 'localhost' or by an IP address";
         return MHD_HTTP_FORBIDDEN;
     }
-    if (head.has_origin) {
-        *why = "the request is of a web page (it has an Origin): pages are not answered";
+    if (head.origins && !is_own_page(connection, &head)) {
+        *why = "the request is of a web page from elsewhere (by its Origin): such pages are not answered";
         return MHD_HTTP_FORBIDDEN;
     }
-    if (connection->peer->tcp && !shows_token(connection->server, &head)) {
+    if (connection->peer->tcp && !is_public(connection->server, path) && !shows_token(connection->server, &head)) {
         *why = "show the token: 'Authorization: Bearer TOKEN', with what carmad's token_file holds (carma reads it from the "
                "file that CARMA_TOKEN_FILE names)";
         return MHD_HTTP_UNAUTHORIZED;

@@ -6,7 +6,7 @@
  * are bounded, the bodies under way of one uid, and of all, together as well; a connection on which nothing moves is
  * closed, and so is one that takes too long in all. Complete requests are handed over one of each uid in turn. All that
  * come by TCP share like one uid. Requests that could be read in two ways, that come from web pages, or that name a host
- * which a browser could have looked up, are refused.
+ * which a browser could have looked up, are refused; by TCP, where the token is asked for, the server's own pages may call.
  *
  * An answer may also be a stream: it goes on until one of the two has enough. Streams are few, per uid and in all; what
  * has been sent and not been taken is bounded, and so is the time that it may lie there: who does not read is cut off. */
@@ -54,6 +54,7 @@ struct http_options {
     const char *socket_path; /* its directory is made where it is not there */
     const char *tcp_address; /* base/address.h; NULL: not by TCP */
     const char *token_file;  /* base/token.h; with TCP */
+    bool (*is_public)(const char *path); /* what is given by TCP without the token; NULL: nothing */
     /* Listening sockets that somebody else has made, one after the other; they are taken over, whatever comes of it. Those of
      * a kind, Unix or TCP, take the place of what is named above; the file of a Unix one is left alone at the end. */
     int inherited;
@@ -99,6 +100,22 @@ void http_reply(struct http_request *request, int status, json_t *body);
 
 /* Answers 200 with a text of that media type. `text` is taken over. */
 void http_reply_text(struct http_request *request, const char *type, char *text);
+
+#define HTTP_FILE_HEADERS 8
+
+/* A file that stays as it is while the server is there. */
+struct http_file {
+    const void *bytes;
+    size_t length;
+    const char *etag; /* in quotes; another for other content */
+    struct {
+        const char *name, *value;
+    } headers[HTTP_FILE_HEADERS]; /* ended by a name NULL where there are fewer */
+};
+
+/* Answers 200 with the file, or 304 without it where the client has it (If-None-Match). Clients may keep it, and have to ask
+ * each time whether it is still the same. */
+void http_reply_file(struct http_request *request, const struct http_file *file);
 
 /* Answers 200 with a text of that media type that http_stream_send adds to until the stream is closed; NULL: there are too
  * many streams, or the client has gone, and the request has been answered. Ends the request's life in any case.

@@ -109,8 +109,8 @@ void http_on_deadline(uv_timer_t *timer);
 
 /* head.c: what libmicrohttpd lets pass and this server does not take. 0: nothing; else the status to refuse with, and why
  * (static). */
-unsigned http_refuse_head(struct connection *connection, struct MHD_Connection *mhd_connection, const char *method,
-                          const char *version, const char **why);
+unsigned http_refuse_head(struct connection *connection, struct MHD_Connection *mhd_connection, const char *path,
+                          const char *method, const char *version, const char **why);
 void *http_on_uri(void *server, const char *uri, struct MHD_Connection *connection); /* before it is decoded */
 size_t http_unescape(void *server, struct MHD_Connection *connection, char *text);
 

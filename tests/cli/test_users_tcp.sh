@@ -84,11 +84,11 @@ try alice CARMA_TOKEN_FILE="$T/token" "$CARMA" cancel 2
 ask() {
     wanted=$1
     shift
-    python3 - "$port" "$wanted" "$@" <<'PYTHON' || fail "by TCP, $*: not $wanted"
+    python3 - "$port" "$wanted" "${asked:-/v1/jobs/1}" "$@" <<'PYTHON' || fail "by TCP, $*: not $wanted"
 import http.client, sys
-port, wanted, *headers = sys.argv[1:]
+port, wanted, path, *headers = sys.argv[1:]
 connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=10)
-connection.putrequest("GET", "/v1/jobs/1", skip_host=True, skip_accept_encoding=True)
+connection.putrequest("GET", path, skip_host=True, skip_accept_encoding=True)
 for header in headers:
     connection.putheader(*header.split(": ", 1))
 connection.endheaders()
@@ -100,8 +100,17 @@ ask 200 "Host: 127.0.0.1:$port" "$token"
 ask 401 "Host: 127.0.0.1:$port"
 ask 401 "Host: 127.0.0.1:$port" "Cookie: $token"
 ask 403 "Host: 127.0.0.1:$port" "$token" "Origin: http://evil.example"
-ask 403 "Host: 127.0.0.1:$port" "$token" "Origin: http://127.0.0.1:$port"
+ask 200 "Host: 127.0.0.1:$port" "$token" "Origin: http://127.0.0.1:$port" # the dashboard
+ask 401 "Host: 127.0.0.1:$port" "Origin: http://127.0.0.1:$port"
+ask 403 "Host: 127.0.0.1:$port" "$token" "Origin: http://127.0.0.1:1"
+ask 403 "Host: 127.0.0.1:$port" "$token" "Origin: https://127.0.0.1:$port"
 ask 403 "Host: evil.example:$port" "$token"
+# The dashboard's files hold nothing of this node: the page asks for the token itself.
+asked=/ ask 200 "Host: 127.0.0.1:$port"
+asked=/app.js ask 200 "Host: 127.0.0.1:$port"
+asked=/ ask 403 "Host: evil.example:$port"
+asked=/v1/status ask 401 "Host: 127.0.0.1:$port"
+asked=//v1/status ask 401 "Host: 127.0.0.1:$port"
 stop_daemon
 
 # What others can reach is said to be so; root's token is root.

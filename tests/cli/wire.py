@@ -91,12 +91,15 @@ def check_paths(path, other):
            b"//etc/passwd", b"/v1/jobs/%s/../../../../etc/passwd" % other, b"/v1/gpus/%2fetc%2fpasswd", b"/v1/jobs//etc/passwd",
            b"/v1/status%00", b"/v1/status/..", b"/v1/stats/../status", b"/v1/jobs/%s%%00/explain" % other,
            b"/v1/jobs/%s%%2f..%%2f.." % other, b"/v1/jobs/-1", b"/v1/jobs/+1", b"/v1/jobs/%201", b"/v1/jobs/0x1",
-           b"/v1/jobs/18446744073709551617", b"/v1/jobs/99999999999999999999999", b"/v1/jobs/", b"/", b"/v1", b"/V1/status",
+           b"/v1/jobs/18446744073709551617", b"/v1/jobs/99999999999999999999999", b"/v1/jobs/", b"/v1", b"/index.html/", b"/../style.css", b"/%2e%2fstyle.css", b"/web/style.css", b"/V1/status",
            b"/v1/jobs/%s/log" % other, b"/v1/jobs/%s/environment" % other]
     for target in odd:
         expect(target, get(path, target), 404)
     expect("long", get(path, b"/v1/jobs/" + b"1" * 100000), 414)
     expect("absolute", get(path, b"file:///etc/passwd"), 400, 404)
+    # The dashboard's files lie in a table of names.
+    expect("the page", get(path, b"/"), 200)
+    expect("a file", get(path, b"/style.css?/../x"), 200)
     expect("in a query", get(path, b"/v1/jobs?state=../../etc/passwd"), 400)
     for verb in b"cancel", b"hold", b"release":
         expect(verb, post(path, b"", b"/v1/jobs/%s/%s" % (other, verb)), 403)

@@ -68,6 +68,22 @@ static void fixture_echo(struct http_request *request)
     http_reply(request, 200, reply);
 }
 
+#define FIXTURE_FILE "a file"
+#define FIXTURE_ETAG "\"0123\""
+
+static void fixture_file(struct http_request *request)
+{
+    http_reply_file(request, &(struct http_file){.bytes = FIXTURE_FILE,
+                                                 .length = strlen(FIXTURE_FILE),
+                                                 .etag = FIXTURE_ETAG,
+                                                 .headers = {{"Content-Type", "text/html"}, {"X-Such", "so"}}});
+}
+
+static inline bool fixture_is_public(const char *path)
+{
+    return !strcmp(path, "/file");
+}
+
 static void fixture_timer_closed(uv_handle_t *timer)
 {
     free(timer);
@@ -134,6 +150,8 @@ static void fixture_handle(struct http_request *request, void *user)
         timer->data = request;
         uv_timer_init(&fixture->loop, timer);
         uv_timer_start(timer, fixture_on_timer, 30, 0);
+    } else if (!strcmp(request->path, "/file")) {
+        fixture_file(request);
     } else if (!strcmp(request->path, "/gate")) {
         while (!fixture->gate_open)
             usleep(1000);

@@ -242,6 +242,66 @@ static void test_tcp_needs_the_token(void **state)
     close(fd);
 }
 
+/* What the server itself has given, a page, may call it: by TCP, where it shows the token. */
+static void test_own_pages(void **state)
+{
+    CLEANUP(free_ptr) char *own = xasprintf("Host: %s\r\nOrigin: http://%s\r\n", fixture.tcp_address, fixture.tcp_address);
+    static const char *const bad[] = {"http://localhost:1", "https://localhost", "http://localhost.evil.example", "localhost", "null",
+                                      "http://localhost\r\nOrigin: http://localhost"};
+    CLEANUP(free_ptr) char *request = xasprintf("POST /echo HTTP/1.1\r\n%sContent-Length: 0\r\n" BEARER "\r\n", own);
+    CLEANUP(free_ptr) char *unshown = xasprintf("POST /echo HTTP/1.1\r\n%sContent-Length: 0\r\n\r\n", own);
+    int fd = connect_by_tcp();
+
+    send_text(fd, request);
+    expect(fd, 200, NULL);
+    send_text(fd, unshown);
+    expect_refused(fd, "HTTP/1.1 401 ", "without the token");
+    for (size_t i = 0; i < array_size(bad); i++) {
+        CLEANUP(free_ptr) char *other =
+            xasprintf("POST /echo HTTP/1.1\r\n" HOST "Origin: %s\r\nContent-Length: 0\r\n" BEARER "\r\n", bad[i]);
+
+        fd = connect_by_tcp();
+        send_text(fd, other);
+        expect_refused(fd, "HTTP/1.1 403 ", bad[i]);
+    }
+}
+
+static void test_files(void **state)
+{
+    static const char *const known[] = {FIXTURE_ETAG, "\"1\", W/" FIXTURE_ETAG, "W/" FIXTURE_ETAG};
+    char text[1024] = "";
+    int fd;
+
+    fixture.options.is_public = fixture_is_public;
+    restart();
+    fd = connect_by_tcp();
+    send_text(fd, "GET /file HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n");
+    assert_true(recv(fd, text, sizeof text - 1, MSG_WAITALL) > 0);
+    if (strncmp(text, "HTTP/1.1 200 ", 13) || !strstr(text, "ETag: " FIXTURE_ETAG "\r\n") || !strstr(text, "X-Such: so\r\n") ||
+        !strstr(text, "\r\n\r\n" FIXTURE_FILE) || !strstr(text, "Cache-Control: no-cache\r\n"))
+        fail_msg("%s", text);
+    close(fd);
+    for (size_t i = 0; i < array_size(known); i++) {
+        CLEANUP(free_ptr) char *request =
+            xasprintf("GET /file HTTP/1.1\r\n" HOST "Connection: close\r\nIf-None-Match: %s\r\n\r\n", known[i]);
+
+        fd = connect_by_tcp();
+        send_text(fd, request);
+        memset(text, 0, sizeof text);
+        assert_true(recv(fd, text, sizeof text - 1, MSG_WAITALL) > 0);
+        if (strncmp(text, "HTTP/1.1 304 ", 13) || strstr(text, FIXTURE_FILE))
+            fail_msg("%s: %s", known[i], text);
+        close(fd);
+    }
+    fd = connect_by_tcp();
+    send_text(fd, "GET /file HTTP/1.1\r\n" HOST "If-None-Match: \"9\"\r\n\r\n");
+    assert_true(recv(fd, text, 13, MSG_WAITALL) == 13 && !strncmp(text, "HTTP/1.1 200 ", 13));
+    close(fd);
+    fd = connect_by_tcp(); /* and nothing else is public */
+    send_text(fd, GET_ECHO);
+    expect_refused(fd, "HTTP/1.1 401 ", "another path");
+}
+
 static void test_nothing_listens_on_tcp_unless_asked(void **state)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -456,6 +516,8 @@ int main(void)
         http_test(test_paths_are_decoded_once),
         http_test(test_hosts_and_origins),
         http_test(test_tcp_needs_the_token),
+        http_test(test_own_pages),
+        http_test(test_files),
         http_test(test_nothing_listens_on_tcp_unless_asked),
         http_test(test_token_files),
         http_test(test_trickling_clients),

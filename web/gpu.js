@@ -1,0 +1,99 @@
+/* The page of one GPU: its memory and activity over time, who is there, what else was read. */
+import {Chart} from "/charts.js";
+import {h, set_text} from "/dom.js";
+import {clock, job_label, percent, share_word, size, watts} from "/format.js";
+import {gpu_title, gpu_warnings} from "/gpus.js";
+import {ask, node, on} from "/live.js";
+
+function facts_of(gpu) {
+    const facts = [["Model", gpu.name || "–"], ["UUID", gpu.uuid], ["Jobs share it by", share_word(gpu.share)],
+        ["Memory", `${size(gpu.used_bytes)} of ${size(gpu.total_bytes)} used, ${size(gpu.free_bytes)} free by the ledger`],
+        ["Others' processes", gpu.foreign_why || size(gpu.foreign_bytes)],
+        ["Power", `${watts(gpu.power_mw)}${gpu.idle_power_mw ? `, ${watts(gpu.idle_power_mw)} with nobody there` : ""}`]];
+    for (const [name, metric] of Object.entries(gpu.metrics || {}))
+        if (metric.source !== "none")
+            facts.push([name.replaceAll("_", " ").replace(/^sm/, "SM").replace(/^dram/, "DRAM").replace(/^pcie/, "PCIe"),
+                `${name.startsWith("pcie") ? `${size(metric.value)}/s` : percent(metric.value)} by ${metric.source}`]);
+    if (gpu.xid)
+        facts.push(["Last Xid", `${gpu.xid.code}, ${clock(gpu.xid.at_ns)}`]);
+    return facts;
+}
+
+function foreign_table(gpu) {
+    if (!gpu.foreign?.length)
+        return null;
+    return h("section", {class: "list"}, h("h2", null, "Processes that are no job's"), h("table", {role: "table"},
+        h("thead", {role: "rowgroup"}, h("tr", {role: "row"}, ["Process", "User", "Command", "Memory"].map((title) =>
+            h("th", {scope: "col", role: "columnheader"}, title)))),
+        h("tbody", {role: "rowgroup"}, gpu.foreign.map((one) => h("tr", {role: "row"}, [["Process", one.pid], ["User", one.user || "–"],
+            ["Command", one.command || "–"], ["Memory", size(one.used_bytes)]].map(([title, text]) =>
+            h("td", {role: "cell", "data-title": title}, String(text))))))));
+}
+
+function over(rows, column, text) {
+    const known = rows.map((row) => row[column]).filter((value) => value !== null);
+    return known.length ? `${text(known[known.length - 1])} now, at most ${text(Math.max(...known))}` : "not known";
+}
+
+export async function gpu_view(uuid) {
+    const memory = new Chart({
+        title: "Memory", series: [{name: "used", colour: "memory", fill: true}, {name: "booked", colour: "ink-2", dashed: true},
+            {name: "others' processes", colour: "foreign"}],
+        value: (value) => `${value.toFixed(1)} GiB`, tick: (value) => `${value}`,
+        summary: (rows) => `Used: ${over(rows, 1, (value) => `${value.toFixed(1)} GiB`)}.`, height: 220,
+    });
+    const activity = new Chart({
+        title: "SM activity", series: [{name: "SM activity", colour: "sm", fill: true}], top: 100,
+        value: (value) => `${value.toFixed(0)}%`, summary: (rows) => `${over(rows, 1, (value) => `${value.toFixed(0)}%`)}.`, height: 150,
+    });
+    const power = new Chart({
+        title: "Power", series: [{name: "power", colour: "power", fill: true}],
+        value: (value) => `${value.toFixed(0)} W`, summary: (rows) => `${over(rows, 1, (value) => `${value.toFixed(0)} W`)}.`, height: 150,
+    });
+    const title = h("h1");
+    const warning = h("p", {class: "warning", hidden: true});
+    const facts = h("dl", {class: "facts-list"});
+    const others = h("div");
+    const jobs = h("ul", {class: "plain"});
+    const root = h("div", {class: "page"}, h("p", {class: "back"}, h("a", {href: "#/"}, "Overview")), title, warning,
+        h("div", {class: "split"}, h("div", null, memory.root, activity.root, power.root),
+            h("div", null, h("h2", null, "Jobs there"), jobs, h("h2", null, "What is known"), facts)), others);
+
+    function draw() {
+        const series = node.series.get(uuid);
+        if (!series)
+            return;
+        const g = (bytes) => bytes === null || bytes === undefined ? null : bytes / 2 ** 30;
+        memory.set(series.t.map((t, i) => [t, g(series.used[i]), g(series.claimed[i]), g(series.foreign[i])]));
+        activity.set(series.t.map((t, i) => [t, series.sm[i] === null ? null : series.sm[i] / 10]));
+        power.set(series.t.map((t, i) => [t, series.power[i] === null ? null : series.power[i] / 1000]));
+    }
+
+    async function load() {
+        const {gpus} = await ask("/v1/gpus").catch(() => ({gpus: []}));
+        const gpu = gpus.find((one) => one.uuid === uuid);
+        if (!gpu) {
+            set_text(title, title.textContent || "There is no such GPU");
+            return;
+        }
+        const warnings = gpu_warnings(gpu);
+        set_text(title, gpu_title(gpu));
+        set_text(warning, warnings.join("; "));
+        warning.hidden = !warnings.length;
+        facts.replaceChildren(...facts_of(gpu).map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
+        jobs.replaceChildren(...gpu.jobs.map((id) => h("li", null, h("a", {href: `#/job/${id}`},
+            node.jobs.has(id) ? job_label(node.jobs.get(id)) : `job ${id}`))));
+        if (!gpu.jobs.length)
+            jobs.replaceChildren(h("li", null, "none"));
+        others.replaceChildren(...[foreign_table(gpu)].filter(Boolean));
+    }
+    await load();
+    const off = on("gpus series", draw);
+    const clock_timer = setInterval(load, 5000);
+    requestAnimationFrame(draw);
+    return {root, title: `${title.textContent} · carma`, close: () => {
+        off();
+        clearInterval(clock_timer);
+        [memory, activity, power].forEach((chart) => chart.close());
+    }};
+}

@@ -1,0 +1,188 @@
+/* GPUs: each with its memory as a bar of those who booked and use it, and what it did over time. */
+import {Spark} from "/charts.js";
+import {h, keyed, set_attribute, set_style, set_text} from "/dom.js";
+import {count, gib, job_colour, job_label, percent, share_word, size, watts} from "/format.js";
+import {node} from "/live.js";
+
+/* What lies in a GPU's memory, in the order of the bar; a job's part is what it booked, or uses where that is more. */
+export function memory_parts(gpu) {
+    const parts = (gpu.residents || []).map((job) => ({
+        key: job.id, job: job.id, bytes: Math.max(job.claim_bytes || 0, job.observed_bytes || 0), used: job.observed_bytes || 0,
+        claim: job.claim_bytes,
+    }));
+    const known = parts.reduce((sum, part) => sum + part.used, 0) + (gpu.foreign_bytes || 0);
+    if (gpu.foreign_bytes)
+        parts.push({key: "foreign", bytes: gpu.foreign_bytes, used: gpu.foreign_bytes});
+    if (gpu.used_bytes - known > gpu.total_bytes / 200)
+        parts.push({key: "rest", bytes: gpu.used_bytes - known, used: gpu.used_bytes - known});
+    return parts;
+}
+
+export function booked_bytes(gpu) {
+    return (gpu.residents || []).reduce((sum, job) => sum + (job.claim_bytes || 0), 0);
+}
+
+function part_in_words(part) {
+    if (part.key === "foreign")
+        return `other processes ${size(part.used)}`;
+    if (part.key === "rest")
+        return `not attributed ${size(part.used)}`;
+    return `job ${part.job} uses ${size(part.used)}${part.claim ? ` of ${size(part.claim)} booked` : ""}`;
+}
+
+class Bar {
+    constructor() {
+        this.root = h("div", {class: "bar", role: "img"});
+    }
+
+    set(gpu) {
+        const parts = memory_parts(gpu);
+        const sum = parts.reduce((all, part) => all + part.bytes, 0);
+        const whole = Math.max(gpu.total_bytes || 1, sum);
+        set_attribute(this.root, "aria-label", parts.length
+            ? `Memory of ${size(gpu.total_bytes)}: ${parts.map(part_in_words).join("; ")}; free ${size(gpu.free_bytes)}`
+            : `Memory of ${size(gpu.total_bytes)}: nobody is there`);
+        this.root.classList.toggle("over", sum > gpu.total_bytes);
+        keyed(this.root, parts, (part) => part.key, (part) => {
+            const fill = h("i");
+            const root = h("span", {class: part.job ? `part j${job_colour(part.job)}` : `part ${part.key}`}, fill);
+            return {
+                root,
+                update: (now) => {
+                    set_style(root, "width", `${(now.bytes / whole * 100).toFixed(2)}%`);
+                    set_style(fill, "width", `${(now.bytes ? now.used / now.bytes * 100 : 0).toFixed(1)}%`);
+                    set_attribute(root, "title", part_in_words(now));
+                },
+            };
+        });
+    }
+}
+
+function resident_row(resident) {
+    const name = h("a", {href: `#/job/${resident.id}`});
+    const memory = h("span", {class: "figure"});
+    return {
+        root: h("li", null, h("i", {class: `swatch j${job_colour(resident.id)}`}), name, memory),
+        update: (now) => {
+            const job = node.jobs.get(now.id);
+            set_text(name, job ? job_label(job) : `job ${now.id}`);
+            set_attribute(name, "title", job ? `job ${now.id} of ${job.user}` : `job ${now.id}`);
+            set_text(memory, `${gib(now.observed_bytes ?? 0)} / ${gib(now.claim_bytes)} GiB`);
+        },
+    };
+}
+
+/* What is wrong with a GPU, in words; empty: nothing. */
+export function gpu_warnings(gpu) {
+    const warnings = [];
+    if (gpu.lost)
+        warnings.push("lost to the driver");
+    if (gpu.xid)
+        warnings.push(`Xid ${gpu.xid.code}${gpu.xid.count > 1 ? `, ${gpu.xid.count} times` : ""}`);
+    return warnings;
+}
+
+export function gpu_title(gpu) {
+    return gpu.index === null || gpu.index === undefined ? gpu.name || "GPU" : `GPU ${gpu.index}`;
+}
+
+function gauge(label, spark, figure) {
+    return h("div", {class: "gauge"}, spark.root, h("p", null, figure, h("span", null, label)));
+}
+
+function gpu_card(gpu) {
+    const number = h("a", {class: "number", href: `#/gpu/${encodeURIComponent(gpu.uuid)}`}, gpu.index ?? "–");
+    const name = h("span", {class: "name"});
+    const share = h("span", {class: "share"});
+    const warning = h("p", {class: "warning"});
+    const memory = h("p", {class: "memory"});
+    const residents = h("ul", {class: "residents"});
+    const bar = new Bar();
+    const sm = new Spark("sm", `SM activity of GPU ${gpu.index}`);
+    const power = new Spark("power", `Power of GPU ${gpu.index}`);
+    const sm_now = h("b");
+    const power_now = h("b");
+    const gauges = h("div", {class: "gauges"}, gauge("SM", sm, sm_now), gauge("power", power, power_now));
+    const root = h("article", {class: "gpu", "aria-label": gpu_title(gpu)},
+        h("header", null, number, name, share), warning, bar.root, memory, gauges, residents);
+    set_attribute(number, "aria-label", `${gpu_title(gpu)}, its page`);
+    return {
+        root,
+        update: (now) => {
+            const warnings = gpu_warnings(now);
+            const series = node.series.get(now.uuid);
+            root.classList.toggle("lost", Boolean(now.lost));
+            root.classList.toggle("hurt", Boolean(now.xid));
+            root.classList.toggle("empty", !now.residents?.length);
+            set_text(name, now.name || "not read yet");
+            set_text(share, share_word(now.share));
+            set_attribute(share, "title", `jobs share this GPU by: ${share_word(now.share)}`);
+            set_text(warning, warnings.join("; "));
+            warning.hidden = !warnings.length;
+            bar.set(now);
+            memory.replaceChildren(h("b", null, gib(now.used_bytes)), `of ${gib(now.total_bytes)} GiB`,
+                h("span", {class: "more"}, `${gib(booked_bytes(now))} booked`),
+                h("span", {class: "more"}, `${gib(now.free_bytes)} free`));
+            set_text(sm_now, percent(now.sm_activity_permille));
+            set_text(power_now, watts(now.power_mw));
+            if (series) {
+                sm.set(series.t, series.sm, 1000, percent(now.sm_activity_permille));
+                power.set(series.t, series.power, 0, watts(now.power_mw));
+            }
+            keyed(residents, now.residents || [], (resident) => resident.id, resident_row);
+        },
+    };
+}
+
+/* A GPU in MIG mode: a heading, with its instances beneath. */
+function mig_card(group) {
+    const title = h("h3");
+    const figures = h("span", {class: "figure"});
+    const warning = h("p", {class: "warning"});
+    const inside = h("div", {class: "gpus"});
+    return {
+        root: h("section", {class: "mig", "aria-label": `${group.gpu.name || "GPU"} in MIG mode`},
+            h("header", null, title, h("span", {class: "share"}, "MIG"), figures), warning, inside),
+        update: (now) => {
+            const warnings = gpu_warnings(now.gpu);
+            set_text(title, now.gpu.name || "GPU");
+            set_text(figures, `${count(now.instances.length, "instance")} · ${watts(now.gpu.power_mw)}`);
+            set_text(warning, warnings.join("; "));
+            warning.hidden = !warnings.length;
+            keyed(inside, now.instances, (gpu) => gpu.uuid, gpu_card);
+        },
+    };
+}
+
+/* GPUs with the instances of each under it. */
+function groups_of(gpus) {
+    const headings = new Map(gpus.filter((gpu) => gpu.kind === "partitioned").map((gpu) => [gpu.uuid, {gpu, instances: []}]));
+    const groups = [];
+    for (const gpu of gpus) {
+        const parent = headings.get(gpu.parent);
+        if (headings.has(gpu.uuid))
+            groups.push(headings.get(gpu.uuid));
+        else if (parent)
+            parent.instances.push(gpu);
+        else
+            groups.push({gpu});
+    }
+    return groups;
+}
+
+export class Gpus {
+    constructor() {
+        this.root = h("div", {class: "gpus"});
+    }
+
+    update() {
+        const many = node.gpus.filter((gpu) => gpu.kind !== "partitioned").length;
+        set_attribute(this.root, "data-density", many <= 2 ? "wide" : many <= 16 ? "card" : "compact");
+        keyed(this.root, groups_of(node.gpus), (group) => group.gpu.uuid,
+            (group) => group.instances ? mig_card(group) : with_gpu(gpu_card(group.gpu)));
+    }
+}
+
+function with_gpu(card) {
+    return {root: card.root, update: (group) => card.update(group.gpu)};
+}

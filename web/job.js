@@ -1,0 +1,277 @@
+/* The page of one job: what was estimated and what it uses, with whom it shares, what became of it, what it writes. */
+import {Chart} from "/charts.js";
+import {confirm_dialog, h, set_attribute, set_text} from "/dom.js";
+import {clock, count, energy, has_ended, is_running, is_waiting, job_colour, job_label, percent, share_word, size, span, state_mood,
+    state_word, times} from "/format.js";
+import {ask, node, now_ns, on} from "/live.js";
+import {announce} from "/say.js";
+
+const log_bytes = 32768;
+const refresh_ms = 3000;
+const gib = 2 ** 30;
+
+const sources = {
+    unknown: "nobody knows what it needs", declared: "declared when it was submitted", recorded: "recorded with the trace",
+    estimated: "estimated from its model", learned: "learned from earlier runs",
+};
+
+/* ---- What is known ---- */
+
+function facts_of(job) {
+    const facts = [["User", job.user], ["Submitted", clock(job.submitted_ns)]];
+    if (job.first_started_ns)
+        facts.push(["Waited", span(job.first_started_ns - job.submitted_ns)]);
+    if (job.started_ns)
+        facts.push([job.ended_ns ? "Ran" : "Runs for", span((job.ended_ns || now_ns()) - job.started_ns)]);
+    if (job.ended_ns)
+        facts.push(["Ended", clock(job.ended_ns)]);
+    facts.push(["GPUs", `${job.gpus}${job.placements.length ? `: ${job.placements.map((one) => one.index).join(", ")}` : ""}`]);
+    facts.push(["Shares by", job.runs_by ? share_word(job.runs_by) : `${share_word(job.share)} (as it asks)`]);
+    facts.push(["Starts", job.crashes ? `${count(job.launches, "launch", "launches")}, ${count(job.crashes, "crash", "crashes")}`
+        : count(job.launches, "launch", "launches")]);
+    if (job.slowdown_permille)
+        facts.push(["Slowdown, believed", job.slowdown_permille > 1000 ? times(job.slowdown_permille) : "none"]);
+    if (job.time_limit_ns)
+        facts.push(["Time limit", span(job.time_limit_ns)]);
+    facts.push(["GPU time", span(job.gpu_ns)], ["Energy, modelled", energy(job.modelled_energy_mj)]);
+    if (job.exit_cause)
+        facts.push(["How it ended", `${job.exit_cause.replaceAll("_", " ").toLowerCase()}, status ${job.exit_status}`]);
+    if (job.command)
+        facts.push(["Command", h("code", null, Array.isArray(job.command) ? job.command.join(" ") : String(job.command))]);
+    if (job.directory)
+        facts.push(["Directory", h("code", null, job.directory)]);
+    if (job.output)
+        facts.push(["Output", h("code", null, job.output)]);
+    return facts;
+}
+
+/* Whoever is on one of its GPUs with it, by what the GPUs' last reading told. */
+function neighbours_of(job) {
+    const mine = new Set(job.placements.map((one) => one.uuid));
+    const found = new Map();
+    for (const gpu of node.gpus)
+        if (mine.has(gpu.uuid) && is_running(job.state))
+            for (const one of gpu.residents || [])
+                if (one.id !== job.id)
+                    found.set(one.id, {...one, gpus: [...(found.get(one.id)?.gpus || []), gpu.index]});
+    return [...found.values()];
+}
+
+function neighbour(one) {
+    const job = node.jobs.get(one.id);
+    return h("li", null, h("i", {class: `swatch j${job_colour(one.id)}`}), h("a", {href: `#/job/${one.id}`},
+        job ? job_label(job) : `job ${one.id}`), job ? ` of ${job.user}` : "",
+    `, GPU ${one.gpus.join(", ")}: uses ${size(one.observed_bytes)} of ${size(one.claim_bytes)} booked`);
+}
+
+function memory_sentence(job) {
+    if (job.estimate)
+        return job.estimate.text;
+    return job.claim_bytes ? `${size(job.claim_bytes)} on each GPU: ${sources[job.claim_source] || job.claim_source}`
+        : "Nobody knows yet what it needs: it counts with whole GPUs.";
+}
+
+/* How near the estimate was, once that can be said. */
+function memory_verdict(job) {
+    const most = Math.max(0, ...job.placements.map((one) => one.observed_bytes || 0));
+    if (!most || !job.claim_bytes)
+        return "";
+    const part = most / job.claim_bytes;
+    return `${size(most)} used at most in its last run, ${Math.round(part * 100)}% of what is booked.`;
+}
+
+/* ---- Why it waits ---- */
+
+function verdict_table(explained) {
+    if (!explained.gpus.length)
+        return null;
+    return h("table", {role: "table", class: "verdicts", "aria-label": "What each GPU says to it"},
+        h("thead", {role: "rowgroup"}, h("tr", {role: "row"}, [["GPU", "number"], ["Free", "number"], ["SM activity", "number"],
+            ["Jobs there", "number"], ["Verdict", "text"]].map(([title, kind]) =>
+            h("th", {scope: "col", role: "columnheader", class: kind}, title)))),
+        h("tbody", {role: "rowgroup"}, explained.gpus.map((gpu) => h("tr", {role: "row"},
+            [["GPU", String(gpu.index), "number"], ["Free", size(gpu.free_bytes), "number"],
+                ["SM activity", percent(gpu.sm_activity_permille), "number"], ["Jobs there", String(gpu.jobs.length), "number"],
+                ["Verdict", gpu.verdict, "text"]].map(([title, text, kind]) =>
+                h("td", {role: "cell", class: kind, "data-title": title}, text))))));
+}
+
+/* ---- What can be done with it ---- */
+
+const actions = {
+    cancel: {title: "Cancel", ask: "Cancel", text: "Its processes are ended; what they have not saved is lost.", strong: true,
+        can: (state) => !has_ended(state)},
+    hold: {title: "Hold", ask: "Hold", text: "It stays in the queue and is not started until it is released.",
+        can: (state) => state === "QUEUED" || state === "CRASHED"},
+    release: {title: "Release", ask: "Release", text: "It is started as soon as it has its turn and there is room.",
+        can: (state) => state === "HELD"},
+};
+
+/* ---- The page ---- */
+
+class JobView {
+    constructor(id) {
+        this.id = id;
+        this.parts();
+        this.charts();
+        this.root = h("div", {class: "page"}, h("p", {class: "back"}, h("a", {href: "#/"}, "Overview")),
+            h("header", {class: "job-head"}, this.title, this.state, this.buttons), this.result, this.sentence, this.last_end,
+            h("div", {class: "split"},
+                h("div", null, this.verdicts, h("h2", null, "Memory"), this.estimate, this.memory.root, this.activity.root,
+                    h("section", {"aria-labelledby": "log-title"}, h("div", {class: "log-head"}, h("h2", {id: "log-title"}, "Output"),
+                        this.following), this.log)),
+                h("div", null, h("h2", null, "With it on its GPUs"), this.neighbours, h("h2", null, "What is known"), this.facts)));
+    }
+
+    parts() {
+        this.title = h("h1");
+        this.state = h("span", {class: "state"});
+        this.buttons = h("div", {class: "buttons"});
+        this.result = h("p", {class: "result", role: "alert", hidden: true});
+        this.sentence = h("p", {class: "lead"});
+        this.last_end = h("p", {class: "warning", hidden: true});
+        this.verdicts = h("div");
+        this.estimate = h("div", {class: "estimate"});
+        this.neighbours = h("ul", {class: "plain"});
+        this.facts = h("dl", {class: "facts-list"});
+        this.log = h("pre", {class: "log", tabindex: "0", "aria-label": "The end of what the job wrote"});
+        this.follow = h("input", {type: "checkbox", id: "follow", checked: true, onchange: () => this.load_log()});
+        this.following = h("label", {for: "follow"}, this.follow, " follow");
+        for (const [name, action] of Object.entries(actions)) {
+            action.name = name;
+            this.buttons.append(h("button", {type: "button", "data-action": name, class: action.strong ? "danger" : null,
+                onclick: () => this.act(action)}, action.title));
+        }
+    }
+
+    charts() {
+        const known = (rows, column) => rows.map((row) => row[column]).filter((value) => value !== null);
+        const most = (rows, column, unit) => {
+            const values = known(rows, column);
+            return values.length ? `${Math.max(...values).toFixed(1)}${unit} at most` : "not known";
+        };
+        this.memory = new Chart({
+            title: "On one of its GPUs", height: 230,
+            series: [{name: "used by it", colour: "memory", fill: true}, {name: "used by all there", colour: "foreign"},
+                {name: "booked for it", colour: "ink-2", dashed: true, step: true}],
+            value: (value) => `${value.toFixed(1)} GiB`, tick: (value) => `${value}`,
+            summary: (rows) => `Used by it: ${most(rows, 1, " GiB")}; booked for it: ${most(rows, 3, " GiB")}; ` +
+                `used by all there: ${most(rows, 2, " GiB")}.`,
+        });
+        this.activity = new Chart({
+            title: "SM activity of its GPUs, all jobs together", height: 130, top: 100,
+            series: [{name: "SM activity", colour: "sm", fill: true}], value: (value) => `${value.toFixed(0)}%`,
+            summary: (rows) => `${most(rows, 1, "%")}.`,
+        });
+    }
+
+    async load() {
+        try {
+            this.show(await ask(`/v1/jobs/${this.id}`));
+        } catch (error) {
+            if (!this.job) {
+                set_text(this.title, `Job ${this.id}`);
+                set_text(this.sentence, error.message);
+            }
+            return;
+        }
+        await Promise.all([this.load_explanation(), this.load_series(), this.follow.checked ? this.load_log() : null]);
+    }
+
+    show(job) {
+        this.job = job;
+        this.title.replaceChildren(h("i", {class: `swatch j${job_colour(job.id)}`}), job_label(job), " ",
+            h("span", {class: "id"}, job.id));
+        set_text(this.state, state_word(job.state));
+        set_attribute(this.state, "class", `state ${state_mood(job.state)}`);
+        for (const button of this.buttons.children)
+            button.hidden = !actions[button.dataset.action].can(job.state);
+        set_text(this.last_end, job.last_end || job.message || "");
+        this.last_end.hidden = !this.last_end.textContent;
+        this.facts.replaceChildren(...facts_of(job).map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
+        const warnings = job.estimate?.warnings || [];
+        this.estimate.replaceChildren(h("p", null, memory_sentence(job)), h("p", null, memory_verdict(job)),
+            ...warnings.map((text) => h("p", {class: "warning"}, text)));
+        const others = neighbours_of(job);
+        this.neighbours.replaceChildren(...others.length ? others.map(neighbour)
+            : [h("li", null, is_running(job.state) ? "nobody: it is alone there" : "It is on no GPU.")]);
+        this.following.hidden = has_ended(job.state);
+    }
+
+    async load_explanation() {
+        const explained = await ask(`/v1/jobs/${this.id}/explain`).catch(() => null);
+        if (!explained)
+            return;
+        const text = is_waiting(explained.state) ? `Waits: ${explained.text}` : `It ${explained.text}`;
+        set_text(this.sentence, /[.!]$/.test(text) ? text : `${text}.`);
+        this.verdicts.replaceChildren(...[verdict_table(explained)].filter(Boolean));
+    }
+
+    async load_series() {
+        const series = await ask(`/v1/jobs/${this.id}/series`).catch(() => null);
+        if (!series)
+            return;
+        const at = (i) => (series.from_ns + i * series.step_ns) / 1e6;
+        const bytes = (value) => value === null ? null : value / gib;
+        const rows = series.used_bytes.map((used, i) =>
+            [at(i), bytes(used), bytes(series.gpu_used_bytes[i]), bytes(series.claim_bytes[i])]);
+        this.memory.root.hidden = this.activity.root.hidden = !rows.length;
+        this.memory.set(rows);
+        this.activity.set(series.sm_activity_permille.map((value, i) => [at(i), value === null ? null : value / 10]));
+    }
+
+    async load_log() {
+        try {
+            const text = await ask(`/local/jobs/${this.id}/log?bytes=${log_bytes}`);
+            const at_end = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 40;
+            /* A terminal's colours mean nothing here; a line that was written over shows as it was last. */
+            const plain = text.replace(/\x1b\[[0-9;?]*[A-Za-z]/g, "").replace(/^.*\r(?!$)/gm, "");
+            set_text(this.log, plain || "It has written nothing yet.");
+            if (at_end || !this.seen)
+                this.log.scrollTop = this.log.scrollHeight;
+            this.seen = true;
+        } catch (error) {
+            set_text(this.log, error.status === 404 && error.message.includes("/local/")
+                ? `Its output can be read here with \`carma dashboard\`, and in a terminal by: carma logs ${this.id}` : error.message);
+        }
+    }
+
+    async act(action) {
+        const name = this.job.name ? `job ${this.id}, ${this.job.name}` : `job ${this.id}`;
+        if (!await confirm_dialog(`${action.ask} ${name}?`, action.text, `${action.ask} it`))
+            return;
+        try {
+            const answer = await ask(`/v1/jobs/${this.id}/${action.name}`, null);
+            this.say(`Job ${this.id} is ${state_word(answer.state)} now.`, false);
+            await this.load();
+        } catch (error) {
+            this.say(error.message.charAt(0).toUpperCase() + error.message.slice(1), true);
+        }
+    }
+
+    say(text, refused) {
+        set_text(this.result, text);
+        this.result.hidden = false;
+        this.result.classList.toggle("warning", refused);
+        announce(text);
+    }
+
+    close() {
+        this.offs.forEach((off) => off());
+        clearInterval(this.timer);
+        this.memory.close();
+        this.activity.close();
+    }
+}
+
+export async function job_view(id) {
+    const view = new JobView(id);
+    view.offs = [
+        on("jobs", (told) => told.jobs.some((job) => job.id === id) && view.load()),
+        on("link", () => node.link.state === "live" && view.load()),
+    ];
+    await view.load();
+    view.timer = setInterval(() => (!view.job || !has_ended(view.job.state)) && node.link.state === "live" && view.load(), refresh_ms);
+    requestAnimationFrame(() => view.load_series());
+    return {root: view.root, title: `${view.job ? job_label(view.job) : `job ${id}`} · carma`, close: () => view.close()};
+}

@@ -1,0 +1,242 @@
+/* What is known of the node, and the line to the daemon that keeps it so: GET /v1/events, read as a stream by fetch, since
+ * EventSource could not show a token. */
+
+const key = "carma-token";
+const recent_points = 720; /* a GPU's figures that are kept here beyond what the daemon gave */
+const waits_ms = [500, 1000, 2000, 4000, 8000];
+const silence_ms = 40000; /* the daemon says something at least every 15 s */
+
+export const node = {
+    status: null,
+    gpus: [],
+    now_ns: 0,
+    jobs: new Map(), /* those that the daemon has told of, by id */
+    series: new Map(), /* by UUID: {t: [ms], sm: [permille], power: [mW], used: [bytes]} */
+    link: {state: "connecting", retry_at: 0},
+};
+
+const listeners = new Map();
+
+/* Calls `listener` after each `name` ("status", "gpus", "jobs", "link", "series"); gives what ends that. */
+export function on(names, listener) {
+    for (const name of names.split(" "))
+        listeners.set(name, (listeners.get(name) || new Set()).add(listener));
+    return () => names.split(" ").forEach((name) => listeners.get(name).delete(listener));
+}
+
+function tell(name, what) {
+    for (const listener of [...(listeners.get(name) || [])])
+        listener(what);
+}
+
+function token() {
+    try {
+        return sessionStorage.getItem(key);
+    } catch {
+        return null;
+    }
+}
+
+export function set_token(text) {
+    sessionStorage.setItem(key, text);
+    reconnect();
+}
+
+function headers() {
+    return token() ? {Authorization: `Bearer ${token()}`} : {};
+}
+
+function set_link(state, more) {
+    node.link = {state, retry_at: 0, ...more};
+    tell("link");
+}
+
+/* The API's answer; throws an Error with the daemon's sentence, and the status in `.status` (0: nobody answered). */
+export async function ask(path, body) {
+    let response;
+    const options = {headers: headers(), cache: "no-store"};
+    if (body !== undefined) {
+        options.method = "POST";
+        options.body = body === null ? "" : JSON.stringify(body);
+        if (body !== null)
+            options.headers["Content-Type"] = "application/json";
+    }
+    try {
+        response = await fetch(path, options);
+    } catch {
+        throw Object.assign(new Error("the daemon is not answering"), {status: 0});
+    }
+    if (response.headers.get("Content-Type")?.startsWith("text/plain") && response.ok)
+        return response.text();
+    const answer = await response.json().catch(() => ({}));
+    if (!response.ok)
+        throw Object.assign(new Error(answer.error || `the answer was ${response.status}`), {status: response.status});
+    return answer;
+}
+
+/* ---- What comes ---- */
+
+function keep_point(gpu, t) {
+    const series = node.series.get(gpu.uuid);
+    if (!series || (series.t.length && t <= series.t[series.t.length - 1]))
+        return;
+    series.t.push(t);
+    series.sm.push(gpu.sm_activity_permille ?? null);
+    series.power.push(gpu.power_mw ?? null);
+    series.used.push(gpu.used_bytes ?? null);
+    series.claimed.push((gpu.residents || []).reduce((sum, job) => sum + (job.claim_bytes || 0), 0));
+    series.foreign.push(gpu.foreign_bytes ?? null);
+    if (series.t.length > series.from_daemon + recent_points)
+        for (const name of Object.keys(series))
+            if (Array.isArray(series[name]))
+                series[name].splice(0, series.t.length > 2 * recent_points ? recent_points : 0);
+}
+
+function take(name, data) {
+    if (name === "status") {
+        node.status = data;
+    } else if (name === "gpus") {
+        node.gpus = data.gpus;
+        for (const gpu of data.gpus)
+            keep_point(gpu, data.now_ns / 1e6);
+    } else if (name === "jobs") {
+        if (fresh) /* a daemon that was started anew may have forgotten some */
+            node.jobs.clear();
+        fresh = false;
+        for (const job of data.jobs)
+            node.jobs.set(job.id, job);
+    } else {
+        return;
+    }
+    node.now_ns = Math.max(node.now_ns, data.now_ns || 0);
+    node.heard_at = performance.now();
+    tell(name, data);
+}
+
+/* Node time now: it goes on between what the daemon tells. */
+export function now_ns() {
+    const since_ms = node.heard_at ? performance.now() - node.heard_at : 0;
+    return node.now_ns + (node.link.state === "live" ? since_ms * 1e6 * (node.status?.time_scale || 1) : 0);
+}
+
+/* All waiting jobs, of which the stream begins with the first only. */
+export async function fetch_jobs(state) {
+    const answer = await ask(`/v1/jobs?state=${state}`);
+    for (const job of answer.jobs)
+        node.jobs.set(job.id, job);
+    tell("jobs", answer);
+}
+
+export async function fetch_series(span_s) {
+    const answer = await ask(`/v1/series?span=${span_s}`);
+    node.span_s = span_s;
+    for (const gpu of answer.gpus) {
+        const times = gpu.sm_activity_permille.map((_, i) => (answer.from_ns + i * answer.step_ns) / 1e6);
+        node.series.set(gpu.uuid, {
+            t: times, sm: gpu.sm_activity_permille, power: gpu.power_mw, used: gpu.used_bytes, claimed: gpu.claimed_bytes,
+            foreign: gpu.foreign_bytes, from_daemon: times.length,
+        });
+    }
+    tell("series");
+}
+
+/* ---- The stream ---- */
+
+let under_way = null;
+let timer = 0;
+let tries = 0;
+let fresh = true; /* nothing has been told of jobs on this line yet */
+
+async function read_stream(body, abort) {
+    const reader = body.getReader();
+    const decoder = new TextDecoder();
+    let text = "";
+    for (;;) {
+        const silence = setTimeout(() => abort.abort(), silence_ms);
+        const {done, value} = await reader.read();
+        clearTimeout(silence);
+        if (done)
+            return;
+        text += decoder.decode(value, {stream: true});
+        const messages = text.split("\n\n");
+        text = messages.pop();
+        for (const message of messages)
+            take_message(message);
+    }
+}
+
+function take_message(message) {
+    let name = "";
+    let data = "";
+    for (const line of message.split("\n")) {
+        if (line.startsWith("event:"))
+            name = line.slice(6).trim();
+        else if (line.startsWith("data:"))
+            data += line.slice(5);
+    }
+    if (data) {
+        take(name, JSON.parse(data));
+        if (node.link.state !== "live") {
+            tries = 0;
+            set_link("live");
+        }
+    }
+}
+
+export async function connect() {
+    clearTimeout(timer);
+    if (under_way)
+        under_way.abort();
+    const abort = new AbortController();
+    under_way = abort;
+    let why = "the daemon is not answering";
+    try {
+        const response = await fetch("/v1/events", {headers: headers(), cache: "no-store", signal: abort.signal});
+        if (response.status === 401) {
+            under_way = null;
+            set_link("token", {refused: Boolean(token())});
+            return;
+        }
+        if (!response.ok)
+            throw new Error((await response.json().catch(() => ({}))).error || `the answer was ${response.status}`);
+        fresh = true;
+        fetch_series(node.span_s || 3600).catch(() => {});
+        await read_stream(response.body, abort);
+    } catch (error) {
+        if (under_way !== abort)
+            return;
+        if (error.name !== "AbortError" && !(error instanceof TypeError))
+            why = error.message;
+    }
+    if (under_way !== abort)
+        return;
+    under_way = null;
+    const wait_ms = waits_ms[Math.min(tries++, waits_ms.length - 1)];
+    set_link("down", {why, retry_at: performance.now() + wait_ms});
+    timer = setTimeout(connect, wait_ms);
+}
+
+/* A page that nobody looks at needs no news: a browser has six connections to one server, and the daemon few streams. */
+const unseen_ms = 60000;
+let unseen = 0;
+
+function on_visibility() {
+    clearTimeout(unseen);
+    if (document.hidden) {
+        unseen = setTimeout(() => {
+            under_way?.abort();
+            under_way = null;
+            clearTimeout(timer);
+            set_link("paused");
+        }, unseen_ms);
+    } else if (node.link.state === "paused") {
+        reconnect();
+    }
+}
+
+document.addEventListener("visibilitychange", on_visibility);
+
+export function reconnect() {
+    tries = 0;
+    connect();
+}

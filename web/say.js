@@ -1,0 +1,4 @@
+/* Says something important to who cannot see it, too. */
+export function announce(text) {
+    document.getElementById("told").textContent = text;
+}
