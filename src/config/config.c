@@ -155,6 +155,8 @@ static const struct key {
      "the file of mode 0600 with the token; who shows it acts as the file's owner"},
     {"admin_group", GROUP, offsetof(struct config, admin_group), 0, 32, NULL,
      "whose members may hold, release and cancel everybody's jobs (none: only root and who runs carmad)"},
+    {"hpc_job_mapping_dir", FOREIGN, offsetof(struct config, hpc_job_mapping_dir), 0, 4000, NULL,
+     "where dcgm-exporter is told which jobs are on which GPU (none: nowhere)"},
 };
 
 static void *key_at(const struct config *config, const struct key *key)
@@ -207,6 +209,7 @@ void config_release(struct config *config)
     free(config->listen);
     free(config->token_file);
     free(config->admin_group);
+    free(config->hpc_job_mapping_dir);
     *config = (struct config){0};
 }
 

@@ -52,6 +52,7 @@ struct config {
     char *listen;             /* owned; an address of base/address.h; NULL: TCP is not listened on */
     char *token_file;         /* owned; base/token.h; there where `listen` is */
     char *admin_group;        /* owned; NULL: none */
+    char *hpc_job_mapping_dir; /* owned; NULL: none */
 };
 
 void config_init_default(struct config *config);

@@ -7,6 +7,7 @@
 #include "daemon/dashboard.h"
 #include "daemon/engine.h"
 #include "daemon/events.h"
+#include "daemon/job_mapping.h"
 #include "daemon/keeper.h"
 #include "daemon/load.h"
 #include "daemon/node.h"
@@ -42,6 +43,7 @@ int daemon_start(struct daemon *daemon, struct error *err)
     daemon->totals = totals_new();
     daemon->access = access_new(daemon);
     daemon->node = node_new(daemon);
+    daemon->job_mapping = job_mapping_new(daemon);
     daemon->sharing = sharing_new(daemon);
     daemon->events = events_new(daemon);
     status = runs_new(daemon, &daemon->runs, err);
@@ -73,6 +75,7 @@ void daemon_stop(struct daemon *daemon)
     access_free(daemon->access);
     runs_free(daemon->runs);
     sharing_free(daemon->sharing);
+    job_mapping_free(daemon->job_mapping);
     node_free(daemon->node);
     engine_free(daemon->engine);
     keeper_free(daemon->keeper);

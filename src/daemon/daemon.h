@@ -19,6 +19,7 @@
 struct access;
 struct engine;
 struct events;
+struct job_mapping;
 struct keeper;
 struct node;
 struct runs;
@@ -42,6 +43,7 @@ struct daemon {
     struct totals *totals;
     struct access *access;
     struct node *node;
+    struct job_mapping *job_mapping;
     struct runs *runs;
     struct sharing *sharing;
     struct http_server *http;

@@ -19,7 +19,7 @@ void node_watch(struct node *node);
 /* Feeds the core the readings that it wants, as inputs of the engine's current turn. */
 void node_feed_samples(struct node *node);
 
-/* Who is on which GPU may have changed: from now on energy is shared among those who are. */
+/* Who is on which GPU may have changed: from now on energy is shared among those who are, and dcgm-exporter told of them. */
 void node_follow_residents(struct node *node);
 
 /* What jobs are estimated for: the configured machine profile, else that of the node's first GPU that has one, else the

@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "core/belief.h"
 #include "core/ledger.h"
+#include "daemon/job_mapping.h"
 #include "daemon/node_internal.h"
 #include "daemon/totals.h"
 #include "store/store.h"
@@ -155,6 +156,7 @@ void node_follow_residents(struct node *node)
 
     follow(node, now_ns);
     node_follow_memory(node, now_ns);
+    job_mapping_follow(node->daemon->job_mapping);
 }
 
 /* ---- Storing ---- */

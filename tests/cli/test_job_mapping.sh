@@ -1,0 +1,81 @@
+#!/bin/sh
+# Usage: test_job_mapping.sh CARMA SOURCE BUILD
+# The files by which dcgm-exporter is told which jobs are on which GPU: while jobs come and go, over a restart and a kill.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+start_node h100x2-mig 100
+start_daemon --set hpc_job_mapping_dir="$T/jobs"
+
+# until_mapped TEXT: waits until the files are these: "NAME:JOB,JOB ..." in the order of names.
+until_mapped() {
+    patience
+    while
+        mapped=$(cd "$T/jobs" 2>/dev/null && for file in * .*; do
+            [ ! -f "$file" ] || printf '%s:%s ' "$file" "$(paste -sd, "$file")"
+        done)
+        [ "$mapped" != "$1" ]
+    do
+        patient || {
+            fail "the files are '$mapped', not '$1'"
+            return 1
+        }
+    done
+}
+
+until_mapped ''
+for memory in 60G 30G 15G; do # the whole GPU, then the larger instances
+    run submit --parsable --exclusive --gpu-memory $memory -- "$TRAIN" --memory 1G --seconds 100000
+    expect_status 0
+done
+until_field 3 state RUNNING
+expect_field 1 placements.0.index 4 # which is NVML's GPU 1
+expect_field 2 placements.0.index 0
+expect_field 3 placements.0.index 1
+until_mapped '0.1:2 0.2:3 1:1 '
+[ "$(stat -c %a "$T/jobs/1")" = 644 ] || fail "dcgm-exporter may not read its file: $(stat -c %a "$T/jobs/1")"
+
+run cancel 2
+until_mapped '0.2:3 1:1 '
+
+# What a killed daemon left is put right by the next; jobs that go on without one are told of by nobody.
+stop_daemon KILL
+until_mapped '0.2:3 1:1 '
+echo 99 >"$T/jobs/0.1"
+echo 98 >"$T/jobs/5"
+start_daemon --set hpc_job_mapping_dir="$T/jobs"
+until_mapped '0.2:3 1:1 '
+stop_daemon
+until_mapped ''
+
+# A directory that is none is said once, and used once it is one.
+rmdir "$T/jobs"
+: >"$T/jobs"
+start_daemon --set hpc_job_mapping_dir="$T/jobs"
+patience
+until grep -q 'dcgm-exporter is not told of jobs: ' "$T/daemon.log"; do
+    patient || break
+done
+[ "$(grep -c 'dcgm-exporter is not told of jobs: ' "$T/daemon.log")" -eq 1 ] ||
+    fail "the log: $(grep dcgm-exporter "$T/daemon.log")"
+rm "$T/jobs"
+run cancel 3 # a change, so that it is tried again at once
+until_mapped '1:1 '
+patience
+until grep -q 'dcgm-exporter is told of jobs again' "$T/daemon.log"; do
+    patient || {
+        fail 'the log does not say that it is told again'
+        break
+    }
+done
+stop_daemon
+until_mapped ''
+
+# Nothing is written where nothing is set.
+rmdir "$T/jobs"
+start_daemon
+run show 1
+stop_daemon
+[ ! -e "$T/jobs" ] || fail 'jobs are mapped unasked'
+finish_node

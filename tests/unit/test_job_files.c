@@ -1,0 +1,206 @@
+/* dcgm-exporter's files of jobs by GPU: what a directory holds afterwards, whatever it held before. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "daemon/job_files.h"
+
+#define FILE_OF(name, text) {name, (char[]){text}}
+
+static char directory[] = "/tmp/carma-job-files-XXXXXX";
+
+static int make_directory(void **state)
+{
+    (void)state;
+    memset(directory + strlen(directory) - 6, 'X', 6);
+    return mkdtemp(directory) ? 0 : -1;
+}
+
+static int remove_directory(void **state)
+{
+    (void)state;
+    file_remove_tree(directory);
+    return 0;
+}
+
+static char *path_of(const char *name)
+{
+    static char paths[8][300];
+    static unsigned turn;
+    char *path = paths[turn++ % 8];
+
+    snprintf(path, sizeof paths[0], "%s/%s", directory, name);
+    return path;
+}
+
+static void put(const char *name, const char *text)
+{
+    FILE *file = fopen(path_of(name), "w");
+
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void expect(const char *name, const char *text)
+{
+    CLEANUP(free_ptr) char *found = NULL;
+    struct error err;
+    size_t length;
+
+    if (file_read(path_of(name), 1 << 16, &found, &length, &err) != 0)
+        fail_msg("%s", err.text);
+    assert_string_equal(found, text);
+}
+
+static size_t entries(void)
+{
+    DIR *list = opendir(directory);
+    const struct dirent *entry;
+    size_t count = 0;
+
+    while ((entry = readdir(list)))
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    closedir(list);
+    return count;
+}
+
+static void set(const struct job_file *files, size_t count)
+{
+    struct error err;
+
+    if (job_files_set(directory, files, count, &err) != 0)
+        fail_msg("%s", err.text);
+}
+
+static void test_set_and_set_again(void **state)
+{
+    const struct job_file before[] = {FILE_OF("0", "12\n13\n"), FILE_OF("1.2", "7\n"), FILE_OF("10", "9\n")};
+    const struct job_file after[] = {FILE_OF("0", "13\n"), FILE_OF("10", "9\n")};
+    struct stat kept, same, replaced, st;
+    mode_t mask;
+
+    (void)state;
+    mask = umask(077);
+    set(before, 3);
+    umask(mask);
+    expect("0", "12\n13\n");
+    expect("1.2", "7\n");
+    assert_int_equal(stat(path_of("0"), &replaced), 0);
+    assert_int_equal(replaced.st_mode & 0777, 0644);
+    assert_int_equal(stat(path_of("10"), &kept), 0);
+    set(after, 2);
+    expect("0", "13\n");
+    assert_int_equal(stat(path_of("10"), &same), 0);
+    assert_true(kept.st_ino == same.st_ino); /* as it was: not written again */
+    assert_int_equal(stat(path_of("1.2"), &st), -1);
+    assert_int_equal(entries(), 2);
+    set(NULL, 0);
+    assert_int_equal(entries(), 0);
+}
+
+static void test_same_length_other_text(void **state)
+{
+    (void)state;
+    put("0", "12\n");
+    set(&(struct job_file)FILE_OF("0", "21\n"), 1);
+    expect("0", "21\n");
+}
+
+/* What carmad, or whoever else, left there. */
+static void test_others(void **state)
+{
+    (void)state;
+    put("3", "1\n");
+    put("3.4", "1\n");
+    put("3.", "kept");
+    put(".5", "kept");
+    put("3.4.5", "kept");
+    put("0x1", "kept");
+    put("README", "kept");
+    put(".carma-0", "half of a fi");
+    set(&(struct job_file)FILE_OF("0", "1\n"), 1);
+    expect("0", "1\n");
+    expect("3.", "kept");
+    expect(".5", "kept");
+    expect("3.4.5", "kept");
+    expect("0x1", "kept");
+    expect("README", "kept");
+    assert_int_equal(entries(), 6);
+}
+
+static void test_links_are_not_followed(void **state)
+{
+    struct stat st;
+
+    (void)state;
+    put("victim", "1\n");
+    assert_int_equal(symlink("victim", path_of("0")), 0);       /* has what is wanted, and is none of it all the same */
+    assert_int_equal(symlink("victim", path_of("1")), 0);       /* to be replaced */
+    assert_int_equal(symlink("victim", path_of(".carma-1")), 0);
+    assert_int_equal(symlink("victim", path_of("2")), 0);       /* to be removed */
+    set((const struct job_file[]){FILE_OF("0", "1\n"), FILE_OF("1", "22\n")}, 2);
+    expect("victim", "1\n");
+    expect("1", "22\n");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(lstat(path_of(i ? "1" : "0"), &st), 0);
+        assert_true(S_ISREG(st.st_mode));
+    }
+    assert_int_equal(lstat(path_of("2"), &st), -1);
+    assert_int_equal(lstat(path_of(".carma-1"), &st), -1);
+}
+
+static void test_directory_is_a_link(void **state)
+{
+    struct job_file file = FILE_OF("0", "1\n");
+    struct error err;
+
+    (void)state;
+    assert_int_equal(mkdir(path_of("real"), 0755), 0);
+    assert_int_equal(symlink("real", path_of("link")), 0);
+    assert_true(job_files_set(path_of("link"), &file, 1, &err) < 0);
+    assert_non_null(strstr(err.text, "no symbolic link"));
+    assert_int_equal(access(path_of("real/0"), F_OK), -1);
+    assert_int_equal(job_files_set(path_of("new/deep"), &file, 1, &err), 0);
+    expect("new/deep/0", "1\n");
+}
+
+/* One that cannot be written does not keep the others. */
+static void test_what_fails(void **state)
+{
+    struct job_file files[] = {FILE_OF("0", "1\n"), FILE_OF("1", "2\n")};
+    struct error err;
+
+    (void)state;
+    assert_int_equal(mkdir(path_of("0"), 0755), 0);
+    put("7", "1\n");
+    assert_true(job_files_set(directory, files, 2, &err) < 0);
+    assert_non_null(strstr(err.text, "cannot write '"));
+    assert_non_null(strstr(err.text, "/0'"));
+    expect("1", "2\n");
+    assert_int_equal(access(path_of("7"), F_OK), -1);
+    assert_int_equal(access(path_of(".carma-0"), F_OK), -1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
+    const struct CMUnitTest tests[] = {
+        TEST(test_set_and_set_again), TEST(test_same_length_other_text), TEST(test_others),
+        TEST(test_links_are_not_followed), TEST(test_directory_is_a_link), TEST(test_what_fails),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
