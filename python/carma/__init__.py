@@ -1,14 +1,43 @@
-"""What a training step allocates on a GPU, without one: carma.capture(), and `python -m carma.capture SCRIPT`."""
+"""Jobs on GPUs that are shared by carma: carma.submit(), carma.job(), carma.jobs(), carma.gpus() (docs/python.md); and what a
+training step allocates on a GPU, without one: carma.capture(), and `python -m carma.capture SCRIPT` (docs/capture.md)."""
 
-from carma.errors import CaptureError
+from __future__ import annotations
 
-__all__ = ["CaptureError", "capture"]
+import importlib
+from typing import Any, Dict
+
+from carma.client import Gpu, Gpus, gpus, jobs, status, submit, submit_all
+from carma.errors import (
+    CaptureError,
+    CarmaError,
+    Conflict,
+    Impossible,
+    Invalid,
+    JobFailed,
+    NoAnswer,
+    NoDaemon,
+    NotAllowed,
+    NotFound,
+    NotStarted,
+    Refused,
+    Unavailable,
+)
+from carma.function import Function, FunctionJob, job
+from carma.handle import Explanation, Job, Jobs
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CaptureError", "CarmaError", "Conflict", "Explanation", "Function", "FunctionJob", "Gpu", "Gpus", "Impossible",
+    "Invalid", "Job", "JobFailed", "Jobs", "NoAnswer", "NoDaemon", "NotAllowed", "NotFound", "NotStarted", "Refused",
+    "Unavailable", "capture", "gpus", "job", "jobs", "status", "submit", "submit_all",
+]  # fmt: skip
 
 
-def capture(*args, **kwargs):
-    from carma import step
-
-    return step.capture(*args, **kwargs)
+def capture(*args: Any, **kwargs: Any) -> Dict[str, Any]:
+    # PyTorch is imported when it is needed, and not by who submits.
+    recorded: Dict[str, Any] = importlib.import_module("carma.step").capture(*args, **kwargs)
+    return recorded
 
 
 capture.__doc__ = "Records two training steps of a model into a file: see carma.step.capture()."

@@ -1,0 +1,163 @@
+"""Asking the daemon: one connection for each request, so that nothing is shared by threads or inherited by a fork."""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import json
+import logging
+import socket
+import time
+from typing import Any, Optional, Tuple
+
+from carma import place
+from carma.errors import CarmaError, NoAnswer, NoDaemon, Unavailable, refused
+
+TIMEOUT_S = 60.0  # in which something of an answer has to come
+REPLY_LIMIT_BYTES = 256 << 20
+PATIENCE_S = 30.0  # for which a daemon that is being restarted is waited for
+RETRY_S = 0.25
+CONNECT_STEP_S = 0.01
+
+log = logging.getLogger("carma")
+
+# Set while a job loads the script or module that its function is of: what stands there unguarded must not submit again.
+loading = False
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("carma", timeout=TIMEOUT_S)
+        self._path = path
+
+    def connect(self) -> None:
+        deadline = time.monotonic() + TIMEOUT_S
+        connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connected.settimeout(TIMEOUT_S)
+        try:
+            while True:
+                try:
+                    connected.connect(self._path)
+                    break
+                except BlockingIOError:  # the daemon has not accepted those before us yet
+                    if time.monotonic() >= deadline:
+                        raise
+                    time.sleep(CONNECT_STEP_S)
+        except BaseException:
+            connected.close()
+            raise
+        self.sock = connected
+
+
+def _connection(where: str) -> Tuple[http.client.HTTPConnection, str]:
+    """With the value of the header Host."""
+    if not where.startswith(place.TCP):
+        return _UnixConnection(where), "carma"
+    host, colon, port = where[len(place.TCP) :].rpartition(":")
+    if not (colon and port.isascii() and port.isdigit() and 0 < int(port) < 65536 and _is_address(host)):
+        raise NoDaemon(f"{where}: write an IP address and a port, as tcp://127.0.0.1:8471")
+    return http.client.HTTPConnection(host.strip("[]"), int(port), timeout=TIMEOUT_S), where[len(place.TCP) :]
+
+
+def _is_address(host: str) -> bool:
+    family = socket.AF_INET
+    if host.startswith("[") and host.endswith("]"):
+        family, host = socket.AF_INET6, host[1:-1]
+    try:
+        socket.inet_pton(family, host)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _connect(where: str, connection: http.client.HTTPConnection) -> None:
+    try:
+        connection.connect()
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ECONNREFUSED, errno.ENOTDIR):
+            raise NoDaemon(
+                f"{where}: no daemon listens there: start it with `carmad`, or name its socket in CARMA_SOCKET"
+            ) from None
+        raise NoDaemon(f"{where}: cannot connect: {error.strerror or error}") from None
+    except ValueError as error:  # a NUL in the path
+        raise NoDaemon(f"{where!r}: cannot connect: {error}") from None
+
+
+def _no_answer(where: str, method: str, error: Exception) -> NoAnswer:
+    known = "" if method == "GET" else "; whether the request was carried out is not known, look before trying again"
+    if isinstance(error, socket.timeout):  # TimeoutError only from Python 3.10 on
+        return NoAnswer(
+            f"{where}: the daemon has not answered for {TIMEOUT_S:.0f} s: is carmad stopped or very busy?{known}"
+        )
+    if isinstance(error, (http.client.BadStatusLine, http.client.LineTooLong)) and not isinstance(
+        error, http.client.RemoteDisconnected
+    ):
+        return NoAnswer(f"{where}: the answer is not HTTP: does something else than carmad listen there?")
+    return NoAnswer(f"{where}: the daemon closed the connection without an answer{known}")
+
+
+def call(method: str, path: str, body: Optional[Any] = None) -> Any:
+    """The answer's JSON. Raises NoDaemon, NoAnswer, or the kind of Refused that its status says."""
+    if loading and method != "GET":
+        raise CarmaError(
+            "a job loads the script that its function is of, and this submits or changes jobs as it is loaded: put that "
+            "under `if __name__ == \"__main__\":`"
+        )
+    where = place.find()
+    connection, host = _connection(where)
+    headers = {"Host": host, "Connection": "close"}
+    if where.startswith(place.TCP):
+        headers["Authorization"] = f"Bearer {place.token(where)}"
+    data = None if body is None else json.dumps(body, separators=(",", ":"), allow_nan=False).encode("ascii")
+    if data is not None:
+        headers["Content-Type"] = "application/json"
+    try:
+        _connect(where, connection)
+        try:
+            connection.request(method, path, data, headers)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # it may have said why before it closed
+        reply = connection.getresponse()
+        text = reply.read(REPLY_LIMIT_BYTES + 1)
+        if len(text) <= REPLY_LIMIT_BYTES and reply.length:
+            raise http.client.IncompleteRead(text, reply.length)
+    except (OSError, http.client.HTTPException) as error:
+        raise _no_answer(where, method, error) from None
+    finally:
+        connection.close()
+    if len(text) > REPLY_LIMIT_BYTES:
+        raise NoAnswer(f"{where}: the answer has more than {REPLY_LIMIT_BYTES} bytes")
+    return _answer(where, reply.status, text)
+
+
+def _answer(where: str, status: int, text: bytes) -> Any:
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        if status < 300:
+            raise NoAnswer(
+                f"{where}: the answer is not JSON: does something else than carmad listen there?"
+            ) from None
+        answer = None
+    if 200 <= status < 300:
+        return answer
+    said = answer.get("error") if isinstance(answer, dict) else None
+    raise refused(
+        status, said if isinstance(said, str) else f"the daemon answered with HTTP status {status} and no explanation"
+    )
+
+
+def get_patiently(path: str) -> Any:
+    """As call("GET", path); a daemon that is away, as while it is restarted, is waited for up to PATIENCE_S."""
+    begun = time.monotonic()
+    told = False
+    while True:
+        try:
+            return call("GET", path)
+        except (NoDaemon, NoAnswer, Unavailable) as error:
+            if time.monotonic() - begun > PATIENCE_S:
+                raise
+            if not told:
+                log.warning("%s; waiting up to %.0f s for it", error, PATIENCE_S)
+            told = True
+        time.sleep(RETRY_S)

@@ -1,0 +1,159 @@
+"""Makes the daemon's job specification (src/api/spec.h) of what carma.submit() is given, as `carma submit` does."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, TypedDict, Union
+
+from carma import units
+from carma.errors import Invalid
+
+if TYPE_CHECKING:
+    PathLike = Union[str, os.PathLike[str]]
+
+MOST_TEXT = 8 << 20  # bytes of a summary, of a capture
+MOST_NAME = 128
+
+
+class Options(TypedDict, total=False):
+    """Those of `carma submit`, by the same names and in the same words (docs/python.md)."""
+
+    job_name: str
+    gpus: int
+    gpu_memory: units.Size
+    max_slowdown: float
+    exclusive: bool
+    mps_threads: int
+    mps_memory_limit: units.Size
+    share: str
+    time: units.Time
+    signal: Union[int, str]
+    requeue: bool
+    hold: bool
+    chdir: PathLike
+    output: PathLike
+    error: PathLike
+    conda: str
+    summary: PathLike
+    capture: PathLike
+    batch_size: int
+    optimizer: str
+    precision: str
+    environment: Mapping[str, str]
+
+
+Command = Union[str, Sequence["PathLike"]]
+Specification = Dict[str, Any]
+
+_PLAIN = {
+    "gpus": "gpus", "share": "share", "conda": "conda_environment", "batch_size": "batch_size", "optimizer": "optimizer",
+    "precision": "precision", "mps_threads": "mps_threads_percent",
+}  # fmt: skip
+
+
+def check_names(options: Mapping[str, Any]) -> None:
+    unknown = sorted(set(options) - set(Options.__annotations__))
+    if unknown:
+        raise TypeError(f"there is no option {unknown[0]!r}: one of {', '.join(sorted(Options.__annotations__))}")
+
+
+def specification(command: Command, options: Options) -> Specification:
+    """What is sent of one job. Options that are None count as not given."""
+    check_names(options)
+    given: Dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    words = _words(command)
+    where = directory(given.get("chdir", "."))
+    spec: Specification = {
+        "name": given.get("job_name", _base_name("sh" if isinstance(command, str) else words[0])[:MOST_NAME]),
+        "command": words,
+        "environment": _environment(given.get("environment", os.environ)),
+        "directory": where,
+        "output": _join(where, os.fspath(given.get("output", "carma-%j.out"))),
+        "error": _join(where, os.fspath(given["error"])) if "error" in given else None,
+        "gpus": 1,
+        "exclusive": bool(given.get("exclusive", False)),
+        "held": bool(given.get("hold", False)),
+        "requeue": bool(given.get("requeue", False)),
+    }
+    spec.update({member: given[name] for name, member in _PLAIN.items() if name in given})
+    for name, member in (("gpu_memory", "gpu_memory_bytes"), ("mps_memory_limit", "mps_memory_limit_bytes")):
+        if name in given:
+            spec[member] = units.size_bytes(name, given[name])
+    if "max_slowdown" in given:
+        spec["max_slowdown_permille"] = units.factor_permille("max_slowdown", given["max_slowdown"])
+    if "time" in given:
+        spec["time_limit_ns"] = units.time_ns("time", given["time"])
+    if "signal" in given:
+        spec["signal"], spec["signal_before_ns"] = units.signal_and_before(given["signal"])
+    for name in ("summary", "capture"):
+        if name in given:
+            spec[name + "_name"], spec[name] = _file(name, os.fspath(given[name]))
+    _check_text(spec)
+    return {member: value for member, value in spec.items() if value is not None}
+
+
+def _words(command: Command) -> List[str]:
+    """A text is a line for the shell, as the command line of a job file is."""
+    words = ["/bin/sh", "-c", command] if isinstance(command, str) else [os.fspath(word) for word in command]
+    if not words or not all(isinstance(word, str) for word in words) or not words[-1 if len(words) == 3 else 0]:
+        raise Invalid("command is empty: say what to run, as ['python3', 'train.py'] or 'python3 train.py'")
+    return words
+
+
+def _base_name(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2] or path
+
+
+def _join(directory: str, path: str) -> str:
+    return path if path.startswith("/") else f"{'' if directory == '/' else directory}/{path}"
+
+
+def directory(wanted: PathLike) -> str:
+    """Where a job is to run, which must exist now: the absolute path."""
+    path = os.path.realpath(wanted)
+    if not os.path.isdir(path):
+        raise Invalid(
+            f"directory '{str(wanted)[:200]}': {'is none' if os.path.exists(path) else 'No such file or directory'}"
+        )
+    return path
+
+
+def _environment(variables: Mapping[str, str]) -> List[str]:
+    return [f"{name}={value}" for name, value in variables.items()]
+
+
+def _file(what: str, path: str) -> Tuple[str, str]:
+    """The daemon opens no path of a user's: what it is to go by is sent."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MOST_TEXT + 1)
+    except OSError as error:
+        raise Invalid(f"{what} '{path[:200]}': {error.strerror}") from None
+    if len(data) > MOST_TEXT:
+        raise Invalid(f"{what} '{path[:200]}' is too large: at most {MOST_TEXT >> 20} MiB can be submitted")
+    if not data:
+        raise Invalid(f"{what} '{path[:200]}' is empty: fill it in or leave it out")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise Invalid(f"{what} '{path[:200]}' is not text: give what printed or recorded the model")
+    return _base_name(path), text
+
+
+def _check_text(spec: Specification) -> None:
+    """Python carries bytes that are no UTF-8 as lone surrogates, which JSON cannot."""
+    for member, value in spec.items():
+        for text in value if isinstance(value, list) else [value]:
+            if not isinstance(text, str):
+                continue
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                variable = text.partition("=")[0] if member == "environment" else ""
+                shown: Optional[str] = variable.encode("ascii", "replace").decode()
+                raise Invalid(
+                    f"{member}{f' entry {shown!r}' if variable else ''} is not UTF-8 text: convert "
+                    f"{'or unset it' if variable else 'it'}"
+                ) from None

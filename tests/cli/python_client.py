@@ -1,0 +1,284 @@
+"""Usage: python_client.py SOURCE: carma for Python against the daemon of a virtual node (test_python.sh)."""
+
+import logging
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import unittest
+
+import carma
+
+SOURCE = pathlib.Path(sys.argv.pop(1))
+PATIENCE_S = float(os.environ.get("PATIENCE_S", "90"))
+HOSTILE = '<img src=x onerror="alert(1)">\u202e&amp;'
+
+
+def until(true):
+    ends = time.monotonic() + PATIENCE_S
+    while not true():
+        if time.monotonic() > ends:
+            raise AssertionError("waited in vain")
+        time.sleep(0.05)
+
+
+class Jobs(unittest.TestCase):
+    def test_runs_and_ends_as_carma_says(self):
+        job = carma.submit(["sh", "-c", 'echo "$MARK $0 $CARMA_JOB_ID"; echo bad >&2; exit 3', "it's"],
+                           environment={"MARK": "given", "PATH": os.environ["PATH"]}, output="own-%j.out", error="own-%j.err")
+        self.assertEqual(job.wait(), 3)
+        self.assertEqual((job.state, job.exit_status, job.name), ("FAILED", 3, "sh"))
+        self.assertEqual(job.logs(), f"given it's {job.id}\n")
+        self.assertEqual(job.logs(error=True), "bad\n")
+        self.assertEqual(pathlib.Path(f"own-{job.id}.out").read_text(), job.logs())
+
+    def test_a_text_is_for_the_shell(self):
+        job = carma.submit("echo one && false || echo two")
+        self.assertEqual(job.wait(), 0)
+        self.assertEqual(job.logs(), "one\ntwo\n")
+        self.assertEqual(job.info["directory"], os.path.realpath("."))
+
+    def test_options_arrive(self):
+        job = carma.submit(["true"], hold=True, gpus=2, gpu_memory="1.5G", max_slowdown=1.5, exclusive=True, time="1:30:00",
+                           signal="USR1@120", requeue=True, job_name="named", chdir="/")
+        info = job.info
+        self.assertEqual((info["state"], info["gpus"], info["claim_bytes"], info["claim_source"]),
+                         ("HELD", 2, 3 << 29, "declared"))
+        self.assertEqual((info["exclusive"], info["requeue"], info["name"], info["directory"]), (True, True, "named", "/"))
+        self.assertEqual((info["time_limit_ns"], info["signal"], info["signal_before_ns"]), (5400 * 10**9, 10, 120 * 10**9))
+        self.assertEqual(info["output"], f"/carma-{job.id}.out")
+        job.cancel()
+        with self.assertRaises(TypeError):
+            carma.submit(["true"], gpu=1)
+
+    def test_lines_come_while_it_runs(self):
+        job = carma.submit("echo first; until [ -e go ]; do sleep 0.05; done; printf 'second\\nlast'")
+        lines = job.logs(follow=True)
+        self.assertEqual(next(lines), "first")
+        self.assertEqual(job.state, "RUNNING")
+        pathlib.Path("go").touch()
+        self.assertEqual(list(lines), ["second", "last"])
+
+    def test_hold_release_cancel(self):
+        job = carma.submit(["true"], hold=True)
+        with self.assertRaisesRegex(carma.NotStarted, f"job {job.id} has not been started"):
+            job.logs()
+        self.assertIn("held", str(job.explain()))
+        self.assertEqual(job.explain().code, "held")
+        with self.assertRaisesRegex(TimeoutError, "is still HELD"):
+            job.wait(timeout=0.2)
+        job.release()
+        self.assertEqual(job.wait(), 0)
+        with self.assertRaisesRegex(carma.Conflict, "already ended") as caught:
+            job.cancel()
+        self.assertEqual(caught.exception.status, 409)
+        with self.assertRaises(carma.NotFound):
+            carma.Job(999999).state
+        with self.assertRaises(carma.Impossible):
+            carma.submit(["true"], gpus=64)
+        with self.assertRaises(carma.Invalid):
+            carma.submit(["true"], share="none")
+
+    def test_all_or_none(self):
+        count = len(carma.jobs(state="all"))
+        with self.assertRaises(carma.Refused):
+            carma.submit_all([(["true"], {}), (["true"], {"optimizer": "none"})])
+        self.assertEqual(len(carma.jobs(state="all")), count)
+        first, second = carma.submit_all([(["true"], {"job_name": "a"}), (["true"], {"job_name": "b"})])
+        self.assertEqual((second.id, first.name, second.name), (first.id + 1, "a", "b"))
+        self.assertEqual((first.wait(), second.wait()), (0, 0))
+
+    def test_a_block_waits_or_cancels(self):
+        with carma.submit("exit 0") as job:
+            pass
+        self.assertEqual(job.state, "COMPLETED")
+        with self.assertRaises(ZeroDivisionError), carma.submit(["sleep", "1000"]) as job:
+            1 / 0
+        job.wait()
+        self.assertEqual(job.state, "CANCELLED")
+
+    def test_estimate(self):
+        capture = SOURCE / "tests/golden/model.capture"
+        job = carma.submit(["true"], hold=True, capture=capture, batch_size=4)
+        self.assertGreater(job.estimate["bytes"], 0)
+        self.assertEqual(job.estimate["from"], "model.capture")
+        job.cancel()
+
+    def test_names_of_others_do_no_harm(self):
+        job = carma.submit(["true"], hold=True, job_name=HOSTILE)
+        for shown in (job._repr_html_(), carma.jobs()._repr_html_(), job.explain()._repr_html_(), carma.gpus()._repr_html_()):
+            self.assertNotIn("<img", shown)
+            self.assertNotIn("\u202e", shown)
+        self.assertIn("&lt;img src=x onerror=&quot;alert(1)&quot;&gt;\\xe2\\x80\\xae&amp;amp;", job._repr_html_())
+        for shown in (repr(job), repr(carma.jobs()), str(job.explain())):
+            self.assertNotIn("\u202e", shown)
+        self.assertEqual(job.name, HOSTILE)
+        job.cancel()
+
+    def test_gpus_and_jobs(self):
+        gpus = carma.gpus()
+        self.assertEqual([gpu["index"] for gpu in gpus], [0, 1, 2, 3])
+        self.assertIn("A100", repr(gpus))
+        self.assertIn("39.6 GiB", gpus._repr_html_())
+        job = carma.submit(["true"], hold=True)
+        self.assertIn(job, carma.jobs())
+        self.assertEqual(len(carma.jobs(state="all", limit=1)), 1)
+        self.assertGreater(carma.jobs(state="all", limit=1).left_out, 0)
+        job.cancel()
+        self.assertNotIn(job, carma.jobs())
+        self.assertEqual(carma.status()["gpus"], 4)
+
+
+class Functions(unittest.TestCase):
+    def script(self, name, text, *arguments):
+        pathlib.Path(name).write_text(textwrap.dedent(text))
+        return subprocess.run([sys.executable, name, *arguments], capture_output=True, text=True)
+
+    def test_of_a_script(self):
+        done = self.script("of_script.py", """
+            import dataclasses, os, pathlib
+            import carma
+
+            @dataclasses.dataclass
+            class Settings:
+                lr: float
+
+            @carma.job(gpus=1)
+            def train(settings, *, steps):
+                print("in", os.getpid(), flush=True)
+                return Settings(settings.lr * steps), pathlib.Path(__file__).name
+
+            @carma.job
+            def fails():
+                raise ValueError("no such loss")
+
+            @carma.job
+            def returns_what_cannot_be_pickled():
+                return lambda: 0
+
+            if __name__ == "__main__":
+                job = train.submit(Settings(0.5), steps=4)
+                pathlib.Path(__file__).write_text("raise SystemExit('changed meanwhile')")
+                settings, name = job.result()
+                assert type(settings) is Settings and settings.lr == 2 and name == "of_script.py", (settings, name)
+                assert job.logs() != f"in {os.getpid()}\\n" and job.logs().startswith("in "), job.logs()
+                assert job.info["name"] == "train" and train(Settings(1), steps=2)[0].lr == 2
+                assert job.folder.stat().st_mode & 0o77 == 0, oct(job.folder.stat().st_mode)
+                again = carma.FunctionJob(job.id, job.folder)
+                assert again.result()[0] == settings
+        """)  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_that_does_not_end_well(self):
+        done = self.script("ends_badly.py", """
+            import carma
+
+            @carma.job
+            def fails():
+                raise ValueError("no such loss")
+
+            @carma.job
+            def gives_a_lambda():
+                return lambda: 0
+
+            @carma.job
+            def takes(value):
+                return value
+
+            def outer():
+                @carma.job
+                def inner():
+                    pass
+                return inner
+
+            def expect(kind, text, call):
+                try:
+                    call()
+                except kind as error:
+                    assert text in str(error), error
+                else:
+                    raise AssertionError(f"no {kind.__name__}")
+
+            if __name__ == "__main__":
+                job = fails.submit()
+                expect(carma.JobFailed, f"job {job.id} is FAILED: ValueError: no such loss (see", job.result)
+                assert "ValueError: no such loss" in job.logs(), job.logs()
+                expect(carma.JobFailed, "what it returned cannot be pickled", gives_a_lambda.submit().result)
+                expect(TypeError, "unexpected keyword argument", lambda: fails.submit(lr=1))
+                expect(carma.Invalid, "cannot be pickled", lambda: takes.submit(lambda: 0))
+                expect(carma.Invalid, "at the top of its module", outer().submit)
+        """)  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_of_a_script_that_would_submit_again(self):
+        done = self.script("unguarded.py", """
+            import carma
+
+            @carma.job
+            def train():
+                return 1
+
+            print(train.submit().id)
+        """)  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+        job = carma.Job(int(done.stdout))
+        self.assertEqual(job.wait(), 1)
+        self.assertIn('if __name__ == "__main__":', job.logs())
+        self.assertEqual([each.id for each in carma.jobs(state="all") if each.id > job.id], [])
+
+    def test_of_a_module(self):
+        pathlib.Path("modules").mkdir()
+        pathlib.Path("modules/trainer.py").write_text("import carma\n@carma.job\ndef train(x):\n    return x + 1\n")
+        done = self.script("uses_module.py", """
+            import sys
+            sys.path.append("modules")
+            import carma, trainer
+
+            class Number:
+                pass
+
+            if __name__ == "__main__":
+                assert trainer.train.submit(1).result() == 2
+                assert trainer.train.options(job_name="other").submit(2).name == "other"
+                try:
+                    trainer.train.submit(Number())
+                except carma.Invalid as error:
+                    assert "Number is of the script" in str(error), error
+        """)  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+class Restart(unittest.TestCase):
+    def test_waits_for_the_daemon(self):
+        """The shell stops the daemon when `waiting` is there, and starts it again when it was `missed`."""
+        job = carma.submit("until [ -e restarted ]; do sleep 0.05; done; echo over; exit 5")
+        until(lambda: job.state == "RUNNING")
+
+        class Said(logging.Handler):
+            def emit(self, record):
+                pathlib.Path("missed").write_text(record.getMessage())
+
+        logging.getLogger("carma").addHandler(Said())
+        answers = []
+        waiters = [threading.Thread(target=lambda: answers.append(job.wait())),
+                   threading.Thread(target=lambda: answers.append(list(carma.Job(job.id).logs(follow=True))))]
+        for waiter in waiters:
+            waiter.start()
+        pathlib.Path("waiting").touch()
+        for waiter in waiters:
+            waiter.join(PATIENCE_S)
+        self.assertEqual(sorted(answers, key=str), [5, ["over"]])
+        self.assertIn("waiting up to 30 s for it", pathlib.Path("missed").read_text())
+
+
+class Gone(unittest.TestCase):
+    def test_no_daemon(self):
+        with self.assertRaisesRegex(carma.NoDaemon, "no daemon listens there: start it with `carmad`"):
+            carma.gpus()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,78 @@
+#!/bin/sh
+# Usage: test_users_python.sh CARMA SOURCE BUILD
+# The Python client of several users: what others may not do, whose files are read by whom, and TCP with a token.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/users.sh"
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+homes
+python=/usr/bin/python3
+[ -x $python ] || python=python3
+mkdir "$T/package" && cp -r "$SOURCE/python/carma" "$T/package" && chmod -R a+rX "$T/package"
+export PYTHONPATH="$T/package" PYTHONDONTWRITEBYTECODE=1
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+(umask 077 && python3 -c 'import secrets; print(secrets.token_hex(32))' >"$T/token")
+chown 12001 "$T/token"
+start_node a100x4-40g 100
+start_daemon --set listen="127.0.0.1:$port" --set token_file="$T/token"
+
+# python_as USER TEXT
+python_as() {
+    user=$1
+    shift
+    said="$user: python $1"
+    as "$user" "$@" >"$T/out" 2>"$T/err"
+    status=$?
+}
+
+python_as alice $python -c '
+import carma
+job = carma.submit("echo secret; exec sleep 1000", job_name="alices")
+assert job.id == 1
+for line in job.logs(follow=True):
+    assert line == "secret"
+    break'
+expect_status 0
+python_as bob $python -c '
+import carma
+job = carma.Job(1)
+assert job.info["user"] == "alice" and "command" not in job.info
+for verb in (job.cancel, job.hold, job.release):
+    try:
+        verb()
+    except carma.NotAllowed as error:
+        assert error.status == 403 and "belongs to alice" in str(error), error
+    else:
+        raise AssertionError(verb)
+try:
+    job.logs()
+except carma.CarmaError as error:
+    assert "it is not your job" in str(error), error
+else:
+    raise AssertionError("bob reads what alice wrote")
+try:
+    with job:
+        raise KeyError
+except KeyError:
+    pass'
+expect_status 0
+grep -q 'job 1 was not cancelled: .*belongs to alice' "$T/err" || fail "$said: says $(cat "$T/err")"
+until_field 1 state RUNNING
+
+# By TCP who shows the token is alice; who shows none, or one that others can read, is nobody.
+ask='import carma; print(carma.submit("true", hold=True).info["user"])'
+python_as alice env CARMA_SOCKET="tcp://127.0.0.1:$port" CARMA_TOKEN_FILE="$T/token" $python -c "$ask"
+expect_status 0
+expect_output alice
+python_as alice env CARMA_SOCKET="tcp://127.0.0.1:$port" $python -c "$ask"
+grep -q '^carma.errors.NoDaemon: tcp://.*: needs a token' "$T/err" || fail "$said: $(cat "$T/err")"
+(umask 077 && python3 -c 'import secrets; print(secrets.token_hex(32))' >"$T/other")
+chown 12001 "$T/other"
+python_as alice env CARMA_SOCKET="tcp://127.0.0.1:$port" CARMA_TOKEN_FILE="$T/other" $python -c "$ask"
+grep -q '^carma.errors.NotAllowed: ' "$T/err" || fail "$said: $(cat "$T/err")"
+chmod 644 "$T/token"
+python_as alice env CARMA_SOCKET="tcp://127.0.0.1:$port" CARMA_TOKEN_FILE="$T/token" $python -c "$ask"
+grep -q '^carma.errors.NoDaemon: .*chmod 600 it' "$T/err" || fail "$said: $(cat "$T/err")"
+run cancel 1
+finish_node

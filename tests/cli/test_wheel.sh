@@ -1,0 +1,82 @@
+#!/bin/sh
+# Usage: test_wheel.sh CARMA SOURCE BUILD
+# What script/wheel makes of python/carma, installed in a fresh environment, against a virtual node; and where PyPI can be
+# reached, by IPython as a notebook has it, and under mypy.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+unset PYTHONPATH
+export PYTHONDONTWRITEBYTECODE=1
+PYTHON=/usr/bin/python3
+[ -x $PYTHON ] || PYTHON=python3
+export PYTHON
+if ! $PYTHON -c 'import setuptools, venv, ensurepip' 2>/dev/null; then
+    echo "skipped: $PYTHON has no setuptools, or cannot make environments (Debian: python3-setuptools, python3-venv)"
+    finish_node
+    exit 77
+fi
+
+wheel=$("$SOURCE/script/wheel" "$T/wheels" 2>"$T/err") || fail "script/wheel: $(cat "$T/err")"
+version=$(sed -n "s/^  version: '\(.*\)',$/\1/p" "$SOURCE/meson.build")
+[ "$wheel" = "$T/wheels/carma-$version-py3-none-any.whl" ] || fail "script/wheel made $wheel of version '$version'"
+for left in build carma.egg-info; do
+    [ ! -e "$SOURCE/python/$left" ] || fail "script/wheel leaves python/$left"
+done
+
+$PYTHON -m venv "$T/venv" || exit 99
+"$T/venv/bin/python" -m pip install -q --no-index --no-deps "$wheel" >"$T/out" 2>&1 || fail "pip: $(cat "$T/out")"
+start_node a100x4-40g 100
+start_daemon
+# Where carma comes from, what it loads, and a job and a function that run by the environment's own Python.
+cat >use.py <<'END'
+import sys
+import carma
+
+@carma.job
+def where():
+    return sys.executable, carma.__file__
+
+if __name__ == "__main__":
+    assert carma.__file__.startswith(sys.prefix), carma.__file__
+    assert not {"torch", "numpy"} & set(sys.modules), "import carma loads PyTorch"
+    job = carma.submit(["echo", "by wheel"])
+    assert job.wait() == 0 and job.logs() == "by wheel\n", job.logs()
+    assert where.submit().result() == (sys.executable, carma.__file__)
+    print(carma.__version__)
+END
+run_python() {
+    said="python $*"
+    "$T/venv/bin/python" "$@" >"$T/out" 2>"$T/err"
+    status=$?
+}
+run_python use.py
+expect_status 0
+expect_output "$version"
+
+# What a type checker and a notebook make of it.
+if timeout 300 "$T/venv/bin/python" -m pip install -q mypy ipython >"$T/log" 2>&1; then
+    (cd "$SOURCE/python" && "$T/venv/bin/python" -m mypy --cache-dir "$T/mypy") >"$T/out" 2>&1 ||
+        fail "mypy: $(cat "$T/out")"
+    cat >typed.py <<'END'
+import carma
+
+@carma.job(gpus=1)
+def train(lr: float) -> int:
+    return 1
+
+lines: list[str] = list(carma.submit("true", gpus=2, share="mps").logs(follow=True))
+result: int = train.submit(lr=0.1).result()
+wrong: str = train.submit(lr=0.1).result()
+carma.submit("true", gpu=2)
+END
+    (cd "$T" && "$T/venv/bin/python" -m mypy --strict --cache-dir "$T/mypy" typed.py) >"$T/out" 2>&1
+    [ "$(grep -c error: "$T/out")" -eq 2 ] && grep -q 'typed.py:9: .*assignment' "$T/out" && grep -q 'typed.py:10: .*"gpu"' "$T/out" ||
+        fail "mypy: $(cat "$T/out")"
+    run_python "$SOURCE/tests/cli/python_notebook.py"
+    expect_status 0
+    [ "$(tail -1 "$T/out")" = ok ] || fail "$said: $(cat "$T/out" "$T"/carma-*.out)"
+else
+    echo "mypy and IPython cannot be installed here: left out ($(tail -1 "$T/log"))"
+fi
+finish_node
