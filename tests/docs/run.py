@@ -1,18 +1,22 @@
-"""Usage: run.py PREFIX SOURCE DOCUMENT: runs the commands of a document, in a directory of their own, with the programs
+"""Usage: run.py PREFIX SOURCE DOCUMENT [--update]: runs the commands of a document, in a directory of their own, with the programs
 that are installed in PREFIX, and holds what they print against what the document shows.
 
-Numbers, times and paths of the directory count as alike, and a line `...` stands for any lines. The commands find an empty
+Numbers (known or not), times and paths of the directory count as alike, and a line `...` stands for any lines. The commands find an empty
 directory, and by `<!-- test: ... -->`:
     node=PROFILE    a virtual node, and a carmad on it
     scale=N         whose time runs so many times faster (60)
     source=yes      links to what the source tree has: data/, docs/, script/, ...; and build/, the installed programs
-    set=KEY=VALUE   a setting of the daemon's"""
+    source=copy     a copy of it, without build/
+    set=KEY=VALUE   a setting of the daemon's
+
+--update writes what is printed into the document instead, where it stands no `...`."""
 
 import os
 import pathlib
 import re
 import select
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +25,7 @@ import time
 
 import blocks
 
-PATIENCE_SECONDS = 240
+PATIENCE_SECONDS = 600
 # Each command of a block must succeed; bash itself is to go on.
 WATCHED = """failed=0; trap 'echo "exit status $?: $BASH_COMMAND"; failed=1' ERR
 {}
@@ -32,7 +36,8 @@ def alike(text, home):
     """What is left of a line when everything is gone that differs from run to run."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", text).replace(home, "~")
     text = re.sub(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "#", text)
-    text = re.sub(r"[-+]?\d+([.,:/-]\d+)*", "#", text)
+    text = re.sub(r"[-+]?\d+([.,:/-]\d+)*%?", "#", text)
+    text = re.sub(r"(?<= )-(?= )", "#", text) # what is not known yet
     return re.sub(r"[─━═-]{3,}", "---", re.sub(r"\s+", " ", text)).strip()
 
 
@@ -114,6 +119,16 @@ def check(shell, command, expected, home):
     return "" if matches(strip(wanted), strip(got)) else "printed\n" + said + "and not as the document has it:\n" + "\n".join(expected)
 
 
+def update_block(shell, block, home):
+    """The block's text with what its commands print now."""
+    lines = []
+    for command, expected in blocks.steps(block):
+        _, said = shell.run(command)
+        kept = expected if "..." in expected else said.replace(home, "/home/ada").splitlines()
+        lines += ["$ " + command, *kept]
+    return "\n".join(lines) + "\n"
+
+
 def run_block(shell, block, home):
     """Complaints."""
     if block.language == "console":
@@ -128,7 +143,7 @@ def run_block(shell, block, home):
             yield f"line {block.line}: {problem}"
 
 
-def main(prefix, source, document):
+def main(prefix, source, document, update=None):
     text = pathlib.Path(source, document).read_text(encoding="utf-8")
     chosen, todo, complaints = blocks.settings(text), [], []
     try:
@@ -139,7 +154,12 @@ def main(prefix, source, document):
         directory = pathlib.Path(name).resolve()
         work = directory / "work"
         work.mkdir()
-        if "source" in chosen:
+        if chosen.get("source") == "copy":
+            for name in subprocess.run(["git", "-C", source, "ls-files", "-z"], capture_output=True, check=True,
+                                       text=True).stdout.split("\0")[:-1]:
+                (work / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(pathlib.Path(source, name), work / name)
+        elif "source" in chosen:
             for entry in pathlib.Path(source).resolve().iterdir():
                 if entry.name not in ("build", "build-test", ".git"):
                     (work / entry.name).symlink_to(entry)
@@ -151,9 +171,14 @@ def main(prefix, source, document):
             if "node" in chosen:
                 start_node(shell, chosen, prefix)
             for block in todo:
-                complaints += run_block(shell, block, str(work))
+                if update and block.language == "console":
+                    text = text.replace("console\n" + block.text, "console\n" + update_block(shell, block, str(work)), 1)
+                else:
+                    complaints += run_block(shell, block, str(work))
         finally:
             kill_all(directory)
+    if update:
+        pathlib.Path(source, document).write_text(text, encoding="utf-8")
     for complaint in complaints:
         print(f"{document}: {complaint}", file=sys.stderr)
     print(f"{document}: {len(todo)} blocks run, {len(complaints)} complaints")
