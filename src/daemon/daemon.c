@@ -13,6 +13,7 @@
 #include "daemon/node.h"
 #include "daemon/requests.h"
 #include "daemon/runs.h"
+#include "daemon/series_json.h"
 #include "daemon/sharing.h"
 #include "daemon/totals.h"
 #include "http/http.h"
@@ -42,6 +43,7 @@ int daemon_start(struct daemon *daemon, struct error *err)
     daemon->keeper = keeper_new(daemon);
     daemon->totals = totals_new();
     daemon->access = access_new(daemon);
+    daemon->series = series_for(daemon);
     daemon->node = node_new(daemon);
     daemon->job_mapping = job_mapping_new(daemon);
     daemon->sharing = sharing_new(daemon);
@@ -77,6 +79,7 @@ void daemon_stop(struct daemon *daemon)
     sharing_free(daemon->sharing);
     job_mapping_free(daemon->job_mapping);
     node_free(daemon->node);
+    series_free(daemon->series);
     engine_free(daemon->engine);
     keeper_free(daemon->keeper);
     totals_free(daemon->totals);

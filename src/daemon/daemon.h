@@ -23,6 +23,7 @@ struct job_mapping;
 struct keeper;
 struct node;
 struct runs;
+struct series;
 struct sharing;
 struct store;
 struct submission;
@@ -45,6 +46,7 @@ struct daemon {
     struct node *node;
     struct job_mapping *job_mapping;
     struct runs *runs;
+    struct series *series;
     struct sharing *sharing;
     struct http_server *http;
     struct submission *submissions; /* that are being read and estimated, or wait for that */

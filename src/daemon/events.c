@@ -9,6 +9,7 @@
 #include "base/nodetime.h"
 #include "base/strbuf.h"
 #include "base/units.h"
+#include "core/ledger.h"
 #include "daemon/node_live.h"
 #include "daemon/status.h"
 
@@ -17,7 +18,7 @@
 #define WAITING_MOST  200 /* of those that wait, the first so many are told of */
 #define ENDED_MOST    100 /* to who comes anew */
 #define TURN_JOBS     500 /* that have changed, in one tick */
-#define REASONS_TICKS 5   /* why jobs wait is looked at so often */
+#define REASONS_TICKS 5   /* what changes without a record is looked at so often */
 
 struct watcher {
     struct events *events;
@@ -125,27 +126,49 @@ static uint64_t waits_as(const struct events *events, const struct job_view *vie
     return hash ? hash : 1;
 }
 
+/* How much its neighbours are believed to slow it, which changes as they come and go. */
+static uint64_t runs_as(const struct events *events, const struct job_view *view)
+{
+    return 1 + (uint64_t)(int64_t)job_view_slowdown_permille(view, events->daemon->core);
+}
+
+static void look_at(struct events *events, struct job_view *view, uint64_t as)
+{
+    if (as != view->shown_as)
+        views_touch(&events->daemon->views, view);
+    view->shown_as = as;
+}
+
+static void look_at_running(struct events *events)
+{
+    const struct core *core = events->daemon->core;
+
+    for (uint32_t g = 0; g < core_gpu_count(core); g++) {
+        const struct gpu *gpu = core_gpu(core, g);
+        for (uint32_t i = 0; i < gpu->resident_count; i++) {
+            struct job_view *view = views_find(&events->daemon->views, gpu->residents[i]->id);
+            if (view && view->placement_count && view->placements[0].gpu == g) /* once per job */
+                look_at(events, view, runs_as(events, view));
+        }
+    }
+}
+
 /* Marks those of the first WAITING_MOST that are shown otherwise by now: those that have come among them, and, where `all`
  * are looked at, those that wait for something else. */
 static void look_at_waiting(struct events *events, int64_t now_ns, bool all)
 {
-    struct views *views = &events->daemon->views;
+    const struct views *views = &events->daemon->views;
     unsigned count = 0;
 
     if (!all && events->entered_version == views->version)
         return;
     for (struct job_view *view = views->jobs; view && count < WAITING_MOST; view = view->hh.next) {
-        uint64_t as;
-
         if (!waits(view))
             continue;
         count++;
-        if (view->waits_as && !all)
+        if (view->shown_as && !all)
             continue;
-        as = waits_as(events, view, now_ns);
-        if (as != view->waits_as)
-            views_touch(views, view);
-        view->waits_as = as;
+        look_at(events, view, waits_as(events, view, now_ns));
     }
     events->entered_version = views->version;
 }
@@ -153,6 +176,8 @@ static void look_at_waiting(struct events *events, int64_t now_ns, bool all)
 static void look(struct events *events, int64_t now_ns, bool all)
 {
     look_at_waiting(events, now_ns, all);
+    if (all)
+        look_at_running(events);
     look_at_status(events, now_ns);
     events->gpus_version += node_live_look(events->gpus, events->daemon->node);
 }
@@ -237,7 +262,7 @@ static void end_jobs(struct watcher *watcher)
 /* One that waits behind the first is not told of until it comes among them. */
 static bool is_told(const struct job_view *view)
 {
-    return view->state < JOB_STATE_COUNT && (!waits(view) || view->waits_as);
+    return view->state < JOB_STATE_COUNT && (!waits(view) || view->shown_as);
 }
 
 static void tell_changed(struct events *events, struct job_view *view, int64_t now_ns)

@@ -317,6 +317,7 @@ static void on_reading(void *user, const struct gpu_node_reading *reading)
             node_energy_read(node, node->gpus[i]);
     node_report_reading(node, reading);
     node_report_unused(node);
+    node_series_add(node, reading->at_ns);
     if (node->unread)
         daemon_log("GPUs can be read again");
     node->unread = false;

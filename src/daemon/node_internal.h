@@ -120,6 +120,9 @@ int64_t node_free_bytes(const struct node *node, const struct gpu *gpu, const st
 /* The GPU in MIG mode that is shown before the core's GPU, its first instance; NULL: none. */
 const struct node_gpu *node_heading_before(const struct node *node, uint32_t number);
 
+/* node_series.c: what was read, over time (daemon/series.h). */
+void node_series_add(const struct node *node, int64_t at_ns);
+
 /* node_report.c: one line of the log each time something changes, none while it stays. */
 void node_report_gpu(struct node *node, struct node_gpu *gpu);
 void node_report_xid(const struct node *node, struct node_gpu *gpu);

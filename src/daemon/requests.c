@@ -18,6 +18,7 @@
 #include "daemon/node.h"
 #include "daemon/prometheus.h"
 #include "daemon/runs.h"
+#include "daemon/series_json.h"
 #include "daemon/stats.h"
 #include "daemon/status.h"
 
@@ -216,6 +217,19 @@ static void get_explanation(struct daemon *daemon, struct http_request *request,
                          access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null(), "gpus", gpus));
 }
 
+#define DEFAULT_SPAN_S 3600
+
+static void get_series(struct daemon *daemon, struct http_request *request)
+{
+    const char *text = http_query(request, "span");
+    size_t span_s = DEFAULT_SPAN_S;
+
+    if (text && (!read_limit(text, &span_s) || span_s == 0))
+        http_reply_error(request, 400, "span '%.40s' is not a number of seconds", text);
+    else
+        http_reply_text(request, "application/json", series_of_gpus(daemon, (int64_t)span_s, nodetime_now_ns()));
+}
+
 /* ---- Which is which ---- */
 
 static bool is_get(const struct http_request *request)
@@ -245,9 +259,11 @@ static void handle_job(struct daemon *daemon, struct http_request *request, cons
         http_reply_error(request, 404, "there is no job '%.*s'", (int)strcspn(rest, "/"), rest);
         return;
     }
-    if (*end == '\0' || strcmp(end, "/explain") == 0) {
+    if (*end == '\0' || strcmp(end, "/explain") == 0 || strcmp(end, "/series") == 0) {
         if (!is_get(request))
             wrong_method(request, "GET");
+        else if (strcmp(end, "/series") == 0)
+            http_reply_text(request, "application/json", series_of_job(daemon, view->id));
         else if (*end == '\0')
             get_job(daemon, request, view);
         else
@@ -292,7 +308,7 @@ void requests_handle(struct http_request *request, void *user)
     else if (strncmp(path, "jobs/", 5) == 0)
         handle_job(daemon, request, path + 5);
     else if (strcmp(path, "jobs") != 0 && strcmp(path, "status") != 0 && strcmp(path, "gpus") != 0 &&
-             strcmp(path, "stats") != 0 && strcmp(path, "events") != 0)
+             strcmp(path, "stats") != 0 && strcmp(path, "events") != 0 && strcmp(path, "series") != 0)
         http_reply_error(request, 404, "there is no '%.60s'", request->path);
     else if (!is_get(request))
         wrong_method(request, "GET");
@@ -300,6 +316,8 @@ void requests_handle(struct http_request *request, void *user)
         get_jobs(daemon, request);
     else if (strcmp(path, "status") == 0)
         http_reply(request, 200, status_to_json(daemon, nodetime_now_ns()));
+    else if (strcmp(path, "series") == 0)
+        get_series(daemon, request);
     else if (strcmp(path, "events") == 0)
         events_open(daemon->events, request);
     else if (strcmp(path, "stats") == 0)

@@ -49,7 +49,7 @@ struct job_view {
     bool changed;             /* since the store was last told (daemon/keeper.h) */
     uint64_t version;         /* views.version when what is shown of it last changed */
     struct job_view *earlier, *later; /* by version */
-    uint64_t waits_as;        /* what was last shown of how it waits, as a number (daemon/events.c); 0: nothing */
+    uint64_t shown_as;        /* what of it changes without a record, as last shown (daemon/events.c); 0: never looked at */
     UT_hash_handle hh;
 };
 
