@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -49,21 +48,18 @@ const struct argp logs_argp = {
     .doc = "Print what a job has written to its output file.\vID is like 7, or @ for your last job.",
 };
 
-/* Prints what is there from here on. A file that was made anew (the job was started again) is read from its start. */
+/* Prints what is there from here on. */
 static int copy_rest(int fd, struct error *err)
 {
     char block[65536];
-    struct stat st;
     ssize_t count;
 
-    if (fstat(fd, &st) == 0 && st.st_size < lseek(fd, 0, SEEK_CUR))
-        lseek(fd, 0, SEEK_SET);
-    while ((count = read(fd, block, sizeof block)) > 0) {
+    while ((count = log_file_read(fd, block, sizeof block, err)) > 0) {
         if (fwrite(block, 1, (size_t)count, stdout) != (size_t)count)
             return error_set(err, EIO, "cannot write what the job has written: %s", strerror(errno));
     }
     fflush(stdout);
-    return count < 0 ? error_set(err, errno, "cannot read the job's output: %s", strerror(errno)) : 0;
+    return (int)count;
 }
 
 static int follow(struct cli *cli, const char *path, const char *job_path, struct error *err)

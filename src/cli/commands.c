@@ -13,6 +13,7 @@ const struct command commands[] = {
     {"logs", "print what a job has written", &logs_argp, cmd_logs},
     {"wait", "wait until jobs have ended; exit as they did", &wait_argp, cmd_wait},
     {"gpus", "list the GPUs: memory, activity, power, jobs", &gpus_argp, cmd_gpus},
+    {"top", "watch GPUs, jobs and the queue on one screen, and act on them", &top_argp, cmd_top},
     {"monitor", "log the GPUs' metrics as CSV, without a daemon", &monitor_argp, cmd_monitor},
     {"stats", "sum up what each user's jobs have used", &stats_argp, cmd_stats},
     {"dashboard", "show the GPUs and the queue in a browser", &dashboard_argp, cmd_dashboard},

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/strbuf.h"
@@ -44,4 +45,15 @@ int log_file_open(const char *path, int *fd, struct error *err)
     close_fd(fd);
     *fd = -1;
     return error_set(err, EINVAL, "%s is no regular file: it cannot be printed", path);
+}
+
+ssize_t log_file_read(int fd, char *block, size_t size, struct error *err)
+{
+    struct stat st;
+    ssize_t count;
+
+    if (fstat(fd, &st) == 0 && st.st_size < lseek(fd, 0, SEEK_CUR))
+        lseek(fd, 0, SEEK_SET);
+    count = read(fd, block, size);
+    return count < 0 ? error_set(err, errno, "cannot read the job's output: %s", strerror(errno)) : count;
 }

@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 
@@ -14,5 +15,9 @@ char *log_file_path(const json_t *job, bool error, uint64_t id);
 
 /* Opens it without waiting for a writer of a pipe; only a regular file is read (-EINVAL). */
 int log_file_open(const char *path, int *fd, struct error *err);
+
+/* The next bytes of the file, at most `size`: how many, 0 where there are no more yet, or a negative errno. A file that was
+ * made anew (the job was started again) is read from its start. */
+ssize_t log_file_read(int fd, char *block, size_t size, struct error *err);
 
 #endif

@@ -123,52 +123,10 @@ static void fit(const struct table *table, size_t limit, size_t *widths, bool *s
     } while (total_width(table, widths, shown) > limit && drop_one(table, shown));
 }
 
-/* How many bytes of text fill at most `width` columns. */
-static size_t bytes_within(const char *text, size_t width)
-{
-    size_t used = 0, at = 0;
-
-    while (text[at]) {
-        size_t next = at + 1;
-        while (((unsigned char)text[next] & 0xc0) == 0x80)
-            next++;
-        CLEANUP(free_ptr) char *one = xstrndup(text + at, next - at);
-        used += term_text_width(one);
-        if (used > width)
-            break;
-        at = next;
-    }
-    return at;
-}
-
-/* The first columns of text, the last of them an ellipsis. */
-static char *cut(const char *text, size_t width)
-{
-    CLEANUP(free_ptr) char *kept = xstrndup(text, bytes_within(text, width - 1));
-
-    return xasprintf("%s%s%*s", kept, term_utf8() ? "…" : "~", (int)(width - 1 - term_text_width(kept)), "");
-}
-
-/* As many words as fit, and goes on behind them; a word that is too long is broken. */
-static char *take_line(const char **rest, size_t width)
-{
-    size_t fits = bytes_within(*rest, width), end = fits;
-    char *line;
-
-    if ((*rest)[fits] && (*rest)[fits] != ' ') {
-        while (end && (*rest)[end - 1] != ' ')
-            end--;
-        end = end ? end : fits ? fits : 1;
-    }
-    line = xstrndup(*rest, end);
-    *rest += end + strspn(*rest + end, " ");
-    return line;
-}
-
 static void put_cell(const struct table_column *column, const struct cell *cell, size_t width, bool colour,
                      struct strbuf *out)
 {
-    CLEANUP(free_ptr) char *shorter = cell->width > width ? cut(cell->text, width) : NULL;
+    CLEANUP(free_ptr) char *shorter = cell->width > width ? term_cut(cell->text, width) : NULL;
     const char *text = shorter ? shorter : cell->text;
     int padding = shorter ? 0 : (int)(width - cell->width);
 
@@ -222,7 +180,7 @@ static void put_row(const struct table *table, const struct cell *row, const siz
         }
     }
     do {
-        CLEANUP(free_ptr) char *piece = *rest ? take_line(&rest, widths[wrapped]) : NULL;
+        CLEANUP(free_ptr) char *piece = *rest ? term_take_line(&rest, widths[wrapped]) : NULL;
         if (piece)
             cells[wrapped] = (struct cell){.text = piece, .width = term_text_width(piece), .style = row[wrapped].style};
         put_line(table, cells, widths, shown, colour, out);

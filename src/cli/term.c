@@ -108,6 +108,44 @@ size_t term_text_width(const char *text)
     return width;
 }
 
+size_t term_bytes_within(const char *text, size_t width)
+{
+    size_t used = 0, at = 0;
+
+    while (text[at]) {
+        size_t length;
+        int32_t c = decode(text + at, &length);
+        int columns = c < 0x80 ? 1 : wcwidth((wchar_t)c);
+        used += columns < 0 ? 1 : (size_t)columns;
+        if (used > width)
+            break;
+        at += length;
+    }
+    return at;
+}
+
+char *term_cut(const char *text, size_t width)
+{
+    CLEANUP(free_ptr) char *kept = xstrndup(text, term_bytes_within(text, width - 1));
+
+    return xasprintf("%s%s%*s", kept, term_utf8() ? "…" : "~", (int)(width - 1 - term_text_width(kept)), "");
+}
+
+char *term_take_line(const char **rest, size_t width)
+{
+    size_t fits = term_bytes_within(*rest, width), end = fits;
+    char *line;
+
+    if ((*rest)[fits] && (*rest)[fits] != ' ') {
+        while (end && (*rest)[end - 1] != ' ')
+            end--;
+        end = end ? end : fits ? fits : 1;
+    }
+    line = xstrndup(*rest, end);
+    *rest += end + strspn(*rest + end, " ");
+    return line;
+}
+
 const char *term_style_start(enum term_style style)
 {
     static const char *const starts[] = {

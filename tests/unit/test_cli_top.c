@@ -1,0 +1,482 @@
+/* What `carma top` shows and what its keys do, without a terminal: tests/fakes/top.json at three sizes as
+ * tests/golden/top-COLUMNSxROWS.txt (GOLDEN=write makes them), order, filter, selection, texts. */
+#include <locale.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "cli/top_keys.h"
+#include "cli/top_view.h"
+#include "cli/view.h"
+
+#define ADA 1001
+
+static struct top_picture read_picture(void)
+{
+    CLEANUP(json_release) json_t *all = json_load_file(TOP_JSON, 0, NULL);
+    struct top_picture picture;
+
+    assert_non_null(all);
+    picture.status = json_incref(json_object_get(all, "status"));
+    picture.gpus = json_incref(json_object_get(all, "gpus"));
+    picture.running = json_incref(json_object_get(all, "running"));
+    picture.waiting = json_incref(json_object_get(all, "waiting"));
+    return picture;
+}
+
+static int set_up(void **state)
+{
+    struct top_model *model = xmalloc(sizeof *model);
+    struct top_picture picture = read_picture();
+
+    top_model_init(model, ADA);
+    top_model_take(model, &picture);
+    *state = model;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    top_model_release(*state);
+    free(*state);
+    return 0;
+}
+
+/* As text, owned by the caller; no line may be wider than the screen. */
+static char *show(struct top_model *model, size_t width, size_t height)
+{
+    struct strbuf out = {0};
+    struct top_screen screen;
+
+    top_screen_init(&screen, width, height);
+    top_view(model, &screen);
+    for (size_t i = 0; i < height; i++)
+        assert_true(screen.lines[i].width <= width);
+    top_screen_text(&screen, &out);
+    top_screen_release(&screen);
+    return strbuf_steal(&out);
+}
+
+static void expect_golden(const char *name, const char *text)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/%s", CARMA_GOLDEN, name);
+    CLEANUP(free_ptr) char *golden = NULL;
+    struct error err;
+    size_t length;
+
+    if (getenv("GOLDEN") && strcmp(getenv("GOLDEN"), "write") == 0)
+        assert_int_equal(file_write_atomic(path, text, strlen(text), 0644, &err), 0);
+    assert_int_equal(file_read(path, 1 << 20, &golden, &length, &err), 0);
+    assert_string_equal(text, golden);
+}
+
+static void screens_are_as_kept(void **state)
+{
+    static const size_t sizes[][2] = {{80, 24}, {40, 10}, {200, 60}};
+
+    for (size_t i = 0; i < array_size(sizes); i++) {
+        CLEANUP(free_ptr) char *text = show(*state, sizes[i][0], sizes[i][1]);
+        char name[64];
+        snprintf(name, sizeof name, "top-%zux%zu.txt", sizes[i][0], sizes[i][1]);
+        expect_golden(name, text);
+    }
+}
+
+static void no_size_is_too_odd(void **state)
+{
+    for (size_t width = 1; width < 140; width += 3)
+        for (size_t height = 1; height < 50; height += 2)
+            for (enum top_pane pane = 0; pane < TOP_PANES; pane++) {
+                struct top_model *model = *state;
+                model->focus = pane;
+                CLEANUP(free_ptr) char *text = show(model, width, height);
+                assert_true(width < TOP_LEAST_WIDTH || height < TOP_LEAST_HEIGHT || strstr(text, "carma"));
+            }
+}
+
+/* ---- Keys ---- */
+
+static enum top_request press(struct top_model *model, const char *keys, int64_t *job)
+{
+    enum top_request request = TOP_NOTHING;
+
+    for (; *keys; keys++)
+        request = top_key(model, (uint32_t)*keys, job);
+    return request;
+}
+
+static void expect_ids(const struct top_model *model, enum top_pane pane, const char *wanted)
+{
+    struct strbuf ids = {0};
+
+    strbuf_puts(&ids, "");
+    for (size_t i = 0; i < model->job_count[pane] && i < 5; i++)
+        strbuf_printf(&ids, "%s%d", i ? " " : "", (int)model->jobs[pane][i].id);
+    assert_string_equal(ids.text, wanted);
+    strbuf_release(&ids);
+}
+
+static void jobs_are_sorted(void **state)
+{
+    struct top_model *model = *state;
+    int64_t job;
+
+    expect_ids(model, TOP_RUNNING, "7 8");
+    model->sort[TOP_RUNNING] = TOP_BY_SLOWDOWN; /* the greatest first, whatever is asked about the most */
+    top_model_arrange(model);
+    expect_ids(model, TOP_RUNNING, "8 7");
+    press(model, "r", &job);
+    expect_ids(model, TOP_RUNNING, "7 8");
+    for (enum top_sort sort = 0; sort < TOP_SORTS; sort++) { /* all of them come, and the first again */
+        model->sort[TOP_RUNNING] = sort;
+        press(model, ">", &job);
+        assert_int_equal(model->sort[TOP_RUNNING], (sort + 1) % TOP_SORTS);
+        press(model, "<", &job);
+        assert_int_equal(model->sort[TOP_RUNNING], sort);
+    }
+    static const struct {
+        enum top_sort sort;
+        const char *ids;
+    } orders[] = {{TOP_BY_ORDER, "7 8"}, {TOP_BY_USER, "7 8"}, {TOP_BY_USED, "7 8"},   {TOP_BY_CLAIM, "7 8"},
+                  {TOP_BY_SM, "7 8"},    {TOP_BY_TIME, "7 8"}, {TOP_BY_ENERGY, "7 8"}, {TOP_BY_NAME, "8 7"}};
+    for (size_t i = 0; i < array_size(orders); i++) {
+        model->sort[TOP_RUNNING] = orders[i].sort;
+        top_model_arrange(model);
+        expect_ids(model, TOP_RUNNING, orders[i].ids);
+    }
+
+    expect_ids(model, TOP_QUEUE, "9 10 11 100 101"); /* what is tried again comes before the queue */
+    press(model, "\t", &job);
+    assert_int_equal(model->focus, TOP_QUEUE);
+    press(model, ">>>", &job);
+    assert_int_equal(model->sort[TOP_QUEUE], TOP_BY_CLAIM); /* memory used says nothing of who waits */
+    expect_ids(model, TOP_QUEUE, "9 100 101 102 103");
+    press(model, ">", &job);
+    assert_int_equal(model->sort[TOP_QUEUE], TOP_BY_TIME);
+    expect_ids(model, TOP_QUEUE, "9 10 100 101 102");
+}
+
+static void jobs_are_filtered(void **state)
+{
+    struct top_model *model = *state;
+    int64_t job;
+
+    press(model, "/SWEEP-2", &job);
+    assert_true(model->typing);
+    expect_ids(model, TOP_QUEUE, "102 120 121 122 123");
+    assert_int_equal(model->job_count[TOP_RUNNING], 0);
+    press(model, "3 b\r", &job);
+    assert_false(model->typing);
+    expect_ids(model, TOP_QUEUE, "123"); /* each word, somewhere */
+    assert_int_equal(top_model_wanted(model), TOP_SEEN_JOBS);
+    press(model, "/", &job);
+    top_key(model, TOP_KEY_BACKSPACE, &job);
+    assert_string_equal(model->filter, "SWEEP-23 ");
+}
+
+static void filter_ends(void **state)
+{
+    struct top_model *model = *state;
+    int64_t job;
+
+    press(model, "/held\r", &job);
+    expect_ids(model, TOP_QUEUE, "11");
+    press(model, "\033", &job);
+    assert_int_equal(model->job_count[TOP_QUEUE], 33);
+    press(model, "u", &job);
+    expect_ids(model, TOP_QUEUE, "9 11");
+    expect_ids(model, TOP_RUNNING, "7");
+    CLEANUP(free_ptr) char *text = show(model, 80, 24);
+    assert_non_null(strstr(text, "only mine"));
+    press(model, "u/nobody has this\r", &job);
+    CLEANUP(free_ptr) char *none = show(model, 80, 24);
+    assert_non_null(strstr(none, "none of them (Esc: show all again)"));
+    for (int i = 0; i < 2 * TOP_FILTER; i++)
+        press(model, "/x", &job);
+    assert_int_equal(strlen(model->filter), TOP_FILTER - 1);
+}
+
+static void selection_follows_its_job(void **state)
+{
+    struct top_model *model = *state;
+    struct top_picture picture = read_picture();
+    json_t *list = json_object_get(picture.waiting, "jobs");
+    int64_t job;
+
+    press(model, "\tjj", &job);
+    assert_int_equal(top_model_selected(model)->id, 11);
+    json_array_remove(list, 0); /* 10 has been started, 9 cancelled */
+    json_array_remove(list, 1);
+    top_model_take(model, &picture);
+    assert_int_equal(top_model_selected(model)->id, 11);
+    assert_int_equal(model->cursors[TOP_QUEUE].selected, 0);
+
+    picture = read_picture(); /* 11 is gone: the row stays */
+    json_array_remove(json_object_get(picture.waiting, "jobs"), 1);
+    model->cursors[TOP_QUEUE].selected = 2;
+    top_model_take(model, &picture);
+    assert_int_equal(top_model_selected(model)->id, 100);
+
+    top_key(model, TOP_KEY_END, &job); /* it is brought into sight */
+    assert_int_equal(top_model_selected(model)->id, 129);
+    CLEANUP(free_ptr) char *end = show(model, 80, 24);
+    assert_non_null(strstr(end, "sweep-29"));
+    assert_null(strstr(end, "sweep-0 "));
+    top_key(model, TOP_KEY_PAGE_UP, &job);
+    assert_int_equal(top_model_selected(model)->id, 129 - (int)model->page[TOP_QUEUE]);
+    top_key(model, TOP_KEY_HOME, &job);
+    top_key(model, TOP_KEY_UP, &job);
+    assert_int_equal(top_model_selected(model)->id, 9);
+
+    picture = (struct top_picture){0};
+    top_model_take(model, &picture);
+    assert_null(top_model_selected(model));
+    CLEANUP(free_ptr) char *nothing = show(model, 80, 24);
+    assert_non_null(strstr(nothing, "no job waits"));
+}
+
+/* More of the queue is asked for where somebody scrolls, and no end of it is. */
+static void more_of_the_queue_is_wanted(void **state)
+{
+    struct top_model *model = *state;
+
+    model->page[TOP_QUEUE] = 10;
+    assert_int_equal(top_model_wanted(model), TOP_HEAD_JOBS);
+    model->cursors[TOP_QUEUE].selected = 90;
+    assert_int_equal(top_model_wanted(model), 2 * TOP_HEAD_JOBS);
+    model->cursors[TOP_QUEUE].selected = 5000000;
+    assert_int_equal(top_model_wanted(model), TOP_MOST_JOBS);
+}
+
+static void keys_ask_the_daemon(void **state)
+{
+    struct top_model *model = *state;
+    int64_t job = -1;
+
+    assert_int_equal(press(model, "c", &job), TOP_NOTHING); /* not before it is answered */
+    CLEANUP(free_ptr) char *asked = show(model, 80, 24);
+    assert_non_null(strstr(asked, "cancel job 7? y/n"));
+    assert_int_equal(press(model, "n", &job), TOP_NOTHING);
+    assert_int_equal(press(model, "c\r", &job), TOP_NOTHING);
+    assert_int_equal(press(model, "y", &job), TOP_NOTHING); /* nothing is asked any more */
+    assert_int_equal(press(model, "jcy", &job), TOP_CANCEL);
+    assert_int_equal(job, 8);
+    assert_int_equal(press(model, "\th", &job), TOP_HOLD);
+    assert_int_equal(job, 9);
+    assert_int_equal(press(model, "jjh", &job), TOP_RELEASE);
+    assert_int_equal(job, 11);
+    assert_int_equal(press(model, "\tc", &job), TOP_NOTHING); /* GPUs */
+    assert_true(model->message_bad);
+    assert_int_equal(model->cancel_job, -1);
+    assert_int_equal(press(model, "\tl", &job), TOP_SHOW);
+    assert_int_equal(model->mode, TOP_LOG);
+    assert_int_equal(model->shown_job, 8);
+    assert_int_equal(press(model, "q", &job), TOP_REFRESH); /* back, not out */
+    assert_int_equal(model->mode, TOP_LISTS);
+    assert_int_equal(press(model, "?", &job), TOP_NOTHING);
+    CLEANUP(free_ptr) char *help = show(model, 80, 24);
+    assert_non_null(strstr(help, "hold it, or release it"));
+    assert_int_equal(press(model, "\033q", &job), TOP_QUIT);
+}
+
+/* ---- What is wrong ---- */
+
+static void a_lost_daemon_is_said(void **state)
+{
+    struct top_model *model = *state;
+    struct top_screen screen;
+
+    snprintf(model->lost, sizeof model->lost, "/run/x: no daemon listens there");
+    model->lost_s = 12;
+    CLEANUP(free_ptr) char *text = show(model, 80, 24);
+    assert_non_null(strstr(text, "NO DAEMON for 12 s, trying again: /run/x"));
+    assert_non_null(strstr(text, "sweep-0")); /* the last picture stays */
+    top_screen_init(&screen, 80, 24);
+    top_view(model, &screen);
+    assert_true(screen.stale);
+    top_screen_release(&screen);
+}
+
+static void nothing_is_obeyed(void **state)
+{
+    struct top_model *model = *state;
+    struct top_line line = {0};
+
+    for (size_t width = 40; width <= 200; width += 20) {
+        CLEANUP(free_ptr) char *text = show(model, width, 30);
+        for (const char *c = text; *c; c++)
+            assert_true((unsigned char)*c >= ' ' || *c == '\n');
+        assert_null(strstr(text, "\u202e"));
+        assert_non_null(strstr(text, "\\x1b"));
+    }
+    top_put(&line, STYLE_NONE, 12, false, "a\tb\u0378c");
+    assert_string_equal(line.spans[0].text, "a\\x09b?c    "); /* what the C library does not know, terminals may not */
+    top_put(&line, STYLE_NONE, 4, true, "\u6f22\u5b57\u6f22"); /* two columns each */
+    assert_string_equal(line.spans[1].text, "\u6f22\u2026 ");
+    assert_int_equal(line.width, 16);
+    for (size_t i = 0; i < line.count; i++)
+        free(line.spans[i].text);
+    free(line.spans);
+}
+
+/* ---- Layout ---- */
+
+static void rows_are_shared(void **state)
+{
+    static const struct {
+        size_t wants[3], focus, available, rows[3];
+    } cases[] = {
+        {{9, 40, 40}, 1, 21, {9, 6, 6}},   {{9, 40, 40}, 1, 22, {9, 7, 6}},  {{9, 40, 40}, 2, 22, {9, 6, 7}},
+        {{65, 40, 40}, 0, 21, {10, 6, 5}}, {{65, 2, 2}, 0, 21, {17, 2, 2}},  {{5, 3, 40}, 0, 21, {5, 3, 13}},
+        {{5, 40, 2}, 0, 21, {5, 14, 2}},   {{5, 2, 2}, 0, 50, {5, 2, 2}},    {{5, 40, 40}, 1, 8, {4, 2, 2}},
+        {{5, 40, 40}, 0, 3, {2, 1, 0}},
+    };
+    size_t rows[3];
+
+    for (size_t i = 0; i < array_size(cases); i++) {
+        top_share_rows(cases[i].wants, 3, cases[i].focus, cases[i].available, rows);
+        for (size_t k = 0; k < 3; k++)
+            assert_int_equal(rows[k], cases[i].rows[k]);
+    }
+}
+
+static void columns_fit(void **state)
+{
+    static const struct top_column columns[] = {{"A", false, 4, 4, 0}, {"B", false, 4, 14, 0}, {"C", false, 4, 24, 2}, {"D", false, 4, 4, 1}};
+    static const struct {
+        size_t width, widths[4];
+    } cases[] = {{19, {4, 4, 4, 4}}, {18, {4, 8, 0, 4}}, {14, {4, 4, 0, 4}}, {13, {4, 8, 0, 0}},
+                 {34, {4, 9, 14, 4}}, {100, {4, 14, 24, 4}}, {3, {4, 4, 0, 0}}};
+    size_t widths[4];
+
+    for (size_t i = 0; i < array_size(cases); i++) {
+        top_fit(columns, 4, cases[i].width, widths);
+        size_t total = 0, shown = 0;
+        for (size_t k = 0; k < 4; k++) {
+            total += widths[k];
+            shown += widths[k] > 0;
+        }
+        if (cases[i].width >= 9)
+            assert_true(total + shown - 1 <= cases[i].width);
+        for (size_t k = 0; k < 4; k++)
+            assert_int_equal(widths[k], cases[i].widths[k]);
+    }
+}
+
+/* ---- Texts ---- */
+
+static void put_row(void *user, const char *row)
+{
+    strbuf_printf(user, "%s|", row);
+}
+
+static void expect_text(struct top_text *text, size_t width, size_t height, const char *wanted)
+{
+    struct strbuf out = {0};
+
+    strbuf_puts(&out, "");
+    top_text_show(text, width, height, put_row, &out);
+    assert_string_equal(out.text, wanted);
+    strbuf_release(&out);
+}
+
+static void output_becomes_lines(void **state)
+{
+    static const char output[] = "one\n\033[1;31mtwo\033[0m\r\nold\rnew  \rnewest\n\ttab\n\033]0;title\007\nopen";
+    static const char lines[] = "one|two|newest|        tab|\\x1b]0;title\\x07|open|";
+    struct top_text text = {0};
+
+    top_text_add(&text, output, strlen(output));
+    expect_text(&text, 80, 20, lines);
+    top_text_release(&text);
+    for (size_t i = 0; i < strlen(output); i++) /* in any cut */
+        top_text_add(&text, output + i, 1);
+    expect_text(&text, 80, 20, lines);
+    top_text_add(&text, " end\n", 5);
+    expect_text(&text, 80, 2, "\\x1b]0;title\\x07|open end|");
+    top_text_release(&text);
+}
+
+static void texts_scroll_and_are_bounded(void **state)
+{
+    CLEANUP(free_ptr) char *long_line = xcalloc(5 * TOP_TEXT_LINE_BYTES, 1);
+    struct top_text text = {0};
+    char line[32];
+
+    for (int i = 0; i < 3 * TOP_TEXT_LINES; i++) {
+        snprintf(line, sizeof line, "line %d", i);
+        top_text_line(&text, line);
+    }
+    assert_int_equal(text.count, TOP_TEXT_LINES);
+    expect_text(&text, 80, 2, "line 2998|line 2999|");
+    text.above = 1;
+    expect_text(&text, 80, 2, "line 2997|line 2998|");
+    top_text_line(&text, "one more");
+    expect_text(&text, 80, 2, "line 2997|line 2998|"); /* who reads further up goes on reading there */
+    text.above = INT64_MAX;
+    expect_text(&text, 80, 2, "line 2001|line 2002|");
+    text.above = 0;
+    top_text_line(&text, "words that need more than a row");
+    expect_text(&text, 12, 3, "words that |need more |than a row|");
+    memset(long_line, 'x', 5 * TOP_TEXT_LINE_BYTES - 1);
+    top_text_add(&text, long_line, 5 * TOP_TEXT_LINE_BYTES - 1);
+    assert_true(text.open.length < TOP_TEXT_LINE_BYTES);
+    top_text_release(&text);
+}
+
+static void details_are_lines(void **state)
+{
+    CLEANUP(json_release) json_t *job = json_pack(
+        "{s:s, s:s, s:s, s:i, s:I, s:s}", "name", "a\033[31mb", "user", "ada", "state", "QUEUED", "gpus", 2,
+        "slowdown_permille", (json_int_t)1250, "last_end", "GPU memory ran out; it is tried again before the queue");
+    CLEANUP(json_release) json_t *explanation = json_pack(
+        "{s:s, s:s, s:[{s:i, s:I, s:s}]}", "text", "needs an idle GPU", "memory", "12.4 GiB on each GPU, declared", "gpus",
+        "index", 3, "free_bytes", (json_int_t)1 << 30, "verdict", "is busy");
+    struct top_text text = {0};
+
+    top_view_details(job, explanation, &text);
+    expect_text(&text, 80, 20,
+                "Name      a\\x1b[31mb|User      ada|State     QUEUED: needs an idle GPU|"
+                "Last run  GPU memory ran out; it is tried again before the queue|GPUs      2|"
+                "Memory    12.4 GiB on each GPU, declared|Slowdown  1.25, as believed of those on its GPUs|"
+                "GPU 3     1.0 GiB free: is busy|");
+    top_text_release(&text);
+    top_view_details(NULL, NULL, &text);
+    assert_true(text.count > 0);
+    top_text_release(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(screens_are_as_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_size_is_too_odd, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(jobs_are_sorted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(jobs_are_filtered, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(filter_ends, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(selection_follows_its_job, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(more_of_the_queue_is_wanted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(keys_ask_the_daemon, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_lost_daemon_is_said, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nothing_is_obeyed, set_up, tear_down),
+        cmocka_unit_test(rows_are_shared),
+        cmocka_unit_test(columns_fit),
+        cmocka_unit_test(output_becomes_lines),
+        cmocka_unit_test(texts_scroll_and_are_bounded),
+        cmocka_unit_test(details_are_lines),
+    };
+
+    json_set_alloc_funcs(xmalloc, free);
+    setenv("TZ", "UTC", 1);
+    if (!setlocale(LC_CTYPE, "C.UTF-8"))
+        return 77;
+    return cmocka_run_group_tests_name("cli-top", tests, NULL, NULL);
+}
