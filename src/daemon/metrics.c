@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "daemon/metrics_internal.h"
+#include "daemon/totals.h"
 
 /* In the order in which they are shown. A counter begins anew with carmad where its text says so; all others are kept in the
  * store and never fall. */
@@ -27,6 +28,27 @@ static const struct metric metrics[] = {
      "How long ago that queued job was submitted which was submitted first; 0 where none is queued."},
     {"carma_decisions_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_DECISION, metric_decisions, 0,
      "What was decided, by kind, since carmad began."},
+    {"carma_jobs_submitted_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_NODE, metric_submitted, 0,
+     "Jobs that were submitted."},
+    {"carma_job_ends_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_END, metric_ends, 0,
+     "Jobs that have ended, by state."},
+    {"carma_oom_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_OOM, metric_oom, 0,
+     "Runs that ended for want of GPU memory, by cause: an allocation failed, or a GPU library could not be set up."},
+    {"carma_recoveries_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_NODE, metric_recoveries, 0,
+     "Times that a job was put before the queue to be tried again."},
+    {"carma_queue_wait_seconds", PROMETHEUS_HISTOGRAM, PROMETHEUS_NANO, METRIC_OF_WAIT, NULL, 0,
+     "How long jobs waited from their submission to their first start."},
+
+    {"carma_user_gpu_seconds_total", PROMETHEUS_COUNTER, PROMETHEUS_NANO, METRIC_OF_USER, metric_user_gpu_time, 0,
+     "GPUs times how long the user's jobs ran on them, a shared one counted for each; as last seen."},
+    {"carma_user_energy_joules_total", PROMETHEUS_COUNTER, PROMETHEUS_MILLI, METRIC_OF_USER, metric_user_energy, 0,
+     "The user's part of the GPUs' energy, as modelled; what is stored of it."},
+    {"carma_user_job_ends_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_USER, metric_user_ends, 0,
+     "Jobs of the user that have ended."},
+    {"carma_user_oom_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_USER, metric_user_oom, 0,
+     "Runs of the user's jobs that ended for want of GPU memory."},
+    {"carma_user_recoveries_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_USER, metric_user_recoveries, 0,
+     "Times that a job of the user was put before the queue to be tried again."},
 
     {"carma_gpu_info", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_KIND, metric_one, 0,
      "1; what the GPU is and how jobs share it."},
@@ -106,6 +128,61 @@ static const struct metric metrics[] = {
 
 /* ---- The scene ---- */
 
+static void add_sums(struct history_sums *to, const struct history_sums *from)
+{
+    for (uint32_t state = 0; state < JOB_STATE_COUNT; state++)
+        history_add(&to->ended[state], from->ended[state]);
+    for (size_t i = 0; i < HISTORY_WAIT_BOUNDS; i++)
+        history_add(&to->wait_le[i], from->wait_le[i]);
+    history_add(&to->launched, from->launched);
+    history_add(&to->wait_ns, from->wait_ns);
+    history_add(&to->gpu_ns, from->gpu_ns);
+    history_add(&to->energy_mj, from->energy_mj);
+    history_add(&to->oom_crashes, from->oom_crashes);
+    history_add(&to->handle_crashes, from->handle_crashes);
+    history_add(&to->recoveries, from->recoveries);
+}
+
+static void take_total(const struct total *total, void *user)
+{
+    struct metrics_scene *scene = user;
+
+    add_sums(&scene->sums, &total->sums);
+    history_add(&scene->submitted, total->submitted);
+    if (scene->user_count <= METRICS_MOST_USERS) {
+        bool others = scene->user_count == METRICS_MOST_USERS;
+        array_reserve(scene->users, scene->user_capacity, scene->user_count + 1);
+        scene->users[scene->user_count++] = (struct metrics_user){
+            .uid = total->uid,
+            .name = others ? xstrdup("(others)") : total->user ? xstrdup(total->user) : NULL,
+            .others = others,
+            .sums = total->sums,
+        };
+    } else {
+        add_sums(&scene->users[METRICS_MOST_USERS].sums, &total->sums);
+    }
+}
+
+static struct metrics_user *user_of(const struct metrics_scene *scene, uint32_t uid)
+{
+    for (size_t i = 0; i < scene->user_count; i++)
+        if (scene->users[i].others || scene->users[i].uid == uid)
+            return &scene->users[i];
+    return NULL;
+}
+
+static void take_unstored(uint64_t party, int64_t mj, void *user)
+{
+    struct metrics_scene *scene = user;
+    const struct job_view *view = views_find(&scene->daemon->views, party);
+    struct metrics_user *whose = view ? user_of(scene, view->wants.uid) : NULL;
+
+    array_reserve(scene->unstored, scene->unstored_capacity, scene->unstored_count + 1);
+    scene->unstored[scene->unstored_count++] = (struct metrics_unstored){.party = party, .mj = mj};
+    if (whose)
+        whose->unstored_mj += mj;
+}
+
 static void gather(struct metrics_scene *scene, const struct daemon *daemon)
 {
     *scene = (struct metrics_scene){.daemon = daemon, .now_ns = nodetime_now_ns()};
@@ -122,6 +199,17 @@ static void gather(struct metrics_scene *scene, const struct daemon *daemon)
         array_reserve(scene->views, scene->view_capacity, scene->view_count + 1);
         scene->views[scene->view_count++] = view;
     }
+    totals_read(daemon, scene->now_ns, take_total, scene);
+    node_energy_unstored(daemon->node, take_unstored, scene);
+}
+
+static void release(struct metrics_scene *scene)
+{
+    for (size_t i = 0; i < scene->user_count; i++)
+        free(scene->users[i].name);
+    free(scene->users);
+    free(scene->unstored);
+    free(scene->views);
 }
 
 /* ---- Samples ---- */
@@ -270,6 +358,26 @@ static void tell_numbered(struct telling *telling, const char *label, uint32_t f
              (struct prometheus_label[]){{label, name(number)}, {NULL, NULL}});
 }
 
+static void tell_waits(const struct telling *telling)
+{
+    const struct history_sums *sums = &telling->scene->sums;
+
+    prometheus_begin(telling->out, telling->metric->name, telling->metric->type, telling->metric->help);
+    prometheus_histogram(telling->out, telling->metric->name, history_wait_bounds_s, sums->wait_le, HISTORY_WAIT_BOUNDS,
+                         sums->launched, sums->wait_ns);
+}
+
+static void tell_users(struct telling *telling)
+{
+    for (size_t i = 0; i < telling->scene->user_count; i++) {
+        const struct metrics_user *user = &telling->scene->users[i];
+        char uid[NUMBER_TEXT];
+        snprintf(uid, sizeof uid, "%" PRIu32, user->uid);
+        tell(telling, &(struct metric_subject){.user = user},
+             (struct prometheus_label[]){{"user", user->name}, {"uid", user->others ? NULL : uid}, {NULL, NULL}});
+    }
+}
+
 static void tell_all(struct telling *telling)
 {
     const struct metrics_scene *scene = telling->scene;
@@ -284,6 +392,19 @@ static void tell_all(struct telling *telling)
         break;
     case METRIC_OF_DECISION:
         tell_numbered(telling, "decision", RECORD_PLACED, RECORD_RESERVED, record_type_name);
+        break;
+    case METRIC_OF_END:
+        tell_numbered(telling, "state", JOB_COMPLETED, JOB_TIMEOUT, job_state_name);
+        break;
+    case METRIC_OF_OOM:
+        tell_numbered(telling, "cause", EXIT_GPU_OOM, EXIT_GPU_OOM, exit_cause_name);
+        tell_numbered(telling, "cause", EXIT_GPU_HANDLE, EXIT_GPU_HANDLE, exit_cause_name);
+        break;
+    case METRIC_OF_WAIT:
+        tell_waits(telling);
+        break;
+    case METRIC_OF_USER:
+        tell_users(telling);
         break;
     case METRIC_OF_GPU:
     case METRIC_OF_KIND:
@@ -313,7 +434,7 @@ char *metrics_text(const struct daemon *daemon)
     gather(&scene, daemon);
     for (size_t i = 0; i < array_size(metrics); i++)
         tell_all(&(struct telling){.scene = &scene, .metric = &metrics[i], .out = &out});
-    free(scene.views);
+    release(&scene);
     return strbuf_steal(&out);
 }
 
@@ -331,6 +452,10 @@ static const char *labels_of(const struct metric *metric)
         [METRIC_OF_SOURCE] = "GPU, source",
         [METRIC_OF_JOB] = "hpc_job, user",
         [METRIC_OF_NAME] = "hpc_job, user, uid, name, state, share",
+        [METRIC_OF_END] = "state",
+        [METRIC_OF_OOM] = "cause",
+        [METRIC_OF_WAIT] = "",
+        [METRIC_OF_USER] = "user, uid",
         [METRIC_OF_SHARE] = "hpc_job, user, GPU",
     };
 

@@ -181,5 +181,9 @@ bool metric_job_gpu_time(const struct metrics_scene *scene, const struct metric_
 
 bool metric_job_energy(const struct metrics_scene *scene, const struct metric_subject *job, int64_t *value)
 {
-    return tell(value, job->view->energy_mj - node_energy_unstored_mj(scene->daemon->node, job->view->id), true);
+    *value = job->view->energy_mj;
+    for (size_t i = 0; i < scene->unstored_count; i++)
+        if (scene->unstored[i].party == job->view->id)
+            *value -= scene->unstored[i].mj;
+    return true;
 }

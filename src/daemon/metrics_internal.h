@@ -10,6 +10,7 @@
 #include "daemon/metrics.h"
 #include "daemon/node_internal.h"
 #include "daemon/prometheus.h"
+#include "store/history.h"
 
 /* What a metric is of, which decides its labels. */
 enum metric_of {
@@ -23,15 +24,38 @@ enum metric_of {
     METRIC_OF_JOB,      /* each job that has GPUs */
     METRIC_OF_NAME,     /* the same, with what it is */
     METRIC_OF_SHARE,    /* each job on each of its GPUs */
+    METRIC_OF_END,      /* each state in which a job can have ended */
+    METRIC_OF_OOM,      /* each cause of a crash for want of GPU memory */
+    METRIC_OF_WAIT,     /* a histogram of waiting times */
+    METRIC_OF_USER,     /* each user that ever had a job */
     METRIC_OF_COUNT
 };
 
 /* What a sample is of: what does not apply is NULL or 0. */
 struct metric_subject {
-    uint32_t number;              /* a state, a type of records, an enum gpu_metric */
+    uint32_t number;              /* a state, a type of records, an enum gpu_metric, an enum exit_cause */
     const struct gpu *gpu;        /* NULL: one in MIG mode, which the core does not know */
     const struct node_gpu *entry; /* never NULL with a GPU; not `there`: not read lately */
     const struct job_view *view;
+    const struct metrics_user *user;
+};
+
+/* Users may be many: uids cost nothing where there are user namespaces. The first so many, in the order of uids, have
+ * series of their own; who is not among them never comes to be, so what the others are summed up to does not fall. */
+#define METRICS_MOST_USERS 1000
+
+struct metrics_user {
+    uint32_t uid;
+    char *name; /* owned; may be NULL; of the others, what stands for them */
+    bool others;
+    struct history_sums sums;
+    int64_t unstored_mj; /* of their energy */
+};
+
+/* A party's part of a GPU's energy that is not stored yet. */
+struct metrics_unstored {
+    uint64_t party;
+    int64_t mj;
 };
 
 /* What is gathered once for all metrics. */
@@ -43,6 +67,12 @@ struct metrics_scene {
     int64_t oldest_ns;             /* when the one that waits longest was submitted; now_ns: none waits */
     const struct job_view **views; /* owned array of borrowed: those that have GPUs */
     size_t view_count, view_capacity;
+    struct metrics_user *users; /* owned array, in the order of uids, the others last */
+    size_t user_count, user_capacity;
+    struct metrics_unstored *unstored; /* owned array */
+    size_t unstored_count, unstored_capacity;
+    struct history_sums sums; /* of all users */
+    int64_t submitted;        /* jobs, likewise */
 };
 
 struct metric {
@@ -60,7 +90,8 @@ typedef bool metric_value(const struct metrics_scene *scene, const struct metric
 
 /* metrics_node.c */
 metric_value metric_one, metric_node_time, metric_time_scale, metric_store_trouble, metric_jobs, metric_oldest_wait,
-    metric_decisions, metric_resident_memory, metric_open_files, metric_most_files, metric_processor_time, metric_start_time;
+    metric_decisions, metric_submitted, metric_ends, metric_oom, metric_recoveries, metric_user_gpu_time, metric_user_energy,
+    metric_user_ends, metric_user_oom, metric_user_recoveries, metric_resident_memory, metric_open_files, metric_most_files, metric_processor_time, metric_start_time;
 
 /* metrics_gpu.c */
 metric_value metric_gpu_lost, metric_gpu_jobs, metric_gpu_total, metric_gpu_used, metric_gpu_reserved, metric_gpu_foreign,

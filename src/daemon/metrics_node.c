@@ -61,6 +61,71 @@ bool metric_decisions(const struct metrics_scene *scene, const struct metric_sub
     return true;
 }
 
+/* ---- What jobs have come to ---- */
+
+bool metric_submitted(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    (void)subject;
+    *value = scene->submitted;
+    return true;
+}
+
+bool metric_ends(const struct metrics_scene *scene, const struct metric_subject *state, int64_t *value)
+{
+    *value = scene->sums.ended[state->number];
+    return true;
+}
+
+bool metric_oom(const struct metrics_scene *scene, const struct metric_subject *cause, int64_t *value)
+{
+    *value = cause->number == EXIT_GPU_HANDLE ? scene->sums.handle_crashes : scene->sums.oom_crashes;
+    return true;
+}
+
+bool metric_recoveries(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    (void)subject;
+    *value = scene->sums.recoveries;
+    return true;
+}
+
+bool metric_user_gpu_time(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    (void)scene;
+    *value = subject->user->sums.gpu_ns;
+    return true;
+}
+
+bool metric_user_energy(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    (void)scene;
+    *value = subject->user->sums.energy_mj - subject->user->unstored_mj;
+    return true;
+}
+
+bool metric_user_ends(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    (void)scene;
+    *value = 0;
+    for (uint32_t state = 0; state < JOB_STATE_COUNT; state++)
+        *value += subject->user->sums.ended[state];
+    return true;
+}
+
+bool metric_user_oom(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    (void)scene;
+    *value = subject->user->sums.oom_crashes + subject->user->sums.handle_crashes;
+    return true;
+}
+
+bool metric_user_recoveries(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    (void)scene;
+    *value = subject->user->sums.recoveries;
+    return true;
+}
+
 /* ---- The process ---- */
 
 bool metric_resident_memory(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)

@@ -308,17 +308,13 @@ void node_energy_read(struct node *node, const struct node_gpu *gpu)
         flush(node);
 }
 
-int64_t node_energy_unstored_mj(const struct node *node, uint64_t party)
+void node_energy_unstored(const struct node *node, void (*take)(uint64_t party, int64_t mj, void *user), void *user)
 {
-    int64_t mj = 0;
-
     for (const struct node_meter *meter = node->meters; meter; meter = meter->next)
         for (size_t i = 0; i < meter->meter.count; i++) {
             const struct energy_account *account = &meter->meter.accounts[i];
-            if (account->party == party)
-                mj += account->mj - (account->stored_mj > 0 ? account->stored_mj : 0);
+            take(account->party, account->mj - (account->stored_mj > 0 ? account->stored_mj : 0), user);
         }
-    return mj;
 }
 
 struct node_energy node_energy_of_nobody(const struct node *node)

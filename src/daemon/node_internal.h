@@ -98,7 +98,9 @@ int64_t node_free_bytes(const struct node *node, const struct gpu *gpu, const st
 /* node_energy.c */
 void node_energy_read(struct node *node, const struct node_gpu *gpu); /* after its reading was taken in */
 const struct energy_meter *node_energy_of(const struct node *node, const char *uuid); /* NULL: none */
-int64_t node_energy_unstored_mj(const struct node *node, uint64_t party); /* of what it has: lost if carmad were killed */
+
+/* Calls `take` for each party's part of a GPU's energy that is not stored yet: lost, and counted anew, if carmad were killed. */
+void node_energy_unstored(const struct node *node, void (*take)(uint64_t party, int64_t mj, void *user), void *user);
 void node_energy_stop(struct node *node); /* what is not stored is handed to the store */
 void node_energy_free(struct node *node);
 

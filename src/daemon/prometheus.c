@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
-#include <stdio.h>
 
 const char *prometheus_type_name(enum prometheus_type type)
 {
@@ -90,19 +89,12 @@ void prometheus_sample(struct strbuf *out, const char *name, const struct promet
     strbuf_puts(out, "\n");
 }
 
-void prometheus_histogram(struct strbuf *out, const char *name, const int64_t *bounds_s, size_t bound_count,
-                          const int64_t *counts, int64_t sum_ns)
+void prometheus_histogram(struct strbuf *out, const char *name, const int64_t *bounds_s, const int64_t *no_more,
+                          size_t bound_count, int64_t count, int64_t sum_ns)
 {
-    int64_t so_far = 0;
-
-    for (size_t i = 0; i <= bound_count; i++) {
-        char bound[24] = "+Inf";
-        if (i < bound_count)
-            snprintf(bound, sizeof bound, "%" PRId64, bounds_s[i]);
-        so_far += counts[i];
-        strbuf_printf(out, "%s_bucket{le=\"%s\"} %" PRId64 "\n", name, bound, so_far);
-    }
-    strbuf_printf(out, "%s_sum ", name);
+    for (size_t i = 0; i < bound_count; i++)
+        strbuf_printf(out, "%s_bucket{le=\"%" PRId64 "\"} %" PRId64 "\n", name, bounds_s[i], no_more[i]);
+    strbuf_printf(out, "%s_bucket{le=\"+Inf\"} %" PRId64 "\n%s_sum ", name, count, name);
     put_value(out, sum_ns, PROMETHEUS_NANO);
-    strbuf_printf(out, "\n%s_count %" PRId64 "\n", name, so_far);
+    strbuf_printf(out, "\n%s_count %" PRId64 "\n", name, count);
 }

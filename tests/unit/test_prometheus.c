@@ -102,11 +102,11 @@ static void test_labels_that_say_nothing(void **state)
 
 static void test_histogram(void **state)
 {
-    const int64_t bounds[] = {1, 60}, counts[] = {2, 0, 3};
+    const int64_t bounds[] = {1, 60}, no_more[] = {2, 2};
     struct strbuf out = {0};
 
     (void)state;
-    prometheus_histogram(&out, "a_seconds", bounds, 2, counts, INT64_C(200500000000));
+    prometheus_histogram(&out, "a_seconds", bounds, no_more, 2, 5, INT64_C(200500000000));
     expect(&out, "a_seconds_bucket{le=\"1\"} 2\na_seconds_bucket{le=\"60\"} 2\na_seconds_bucket{le=\"+Inf\"} 5\n"
                  "a_seconds_sum 200.500000000\na_seconds_count 5\n");
 }
