@@ -1,0 +1,56 @@
+#!/bin/sh
+# Usage: test_metrics_kill.sh CARMA SOURCE BUILD
+# Counters of /metrics that a kill or a late insight could make fall: energy that is not stored yet, and the time of a run
+# whose end is learned late.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+start_node a100x4-40g 300
+start_daemon
+exposition="python3 $SOURCE/tests/cli/exposition.py"
+
+scrape() {
+    $exposition fetch "$CARMA_SOCKET" >"$T/$1" || fail "no metrics"
+}
+
+grows() {
+    $exposition grows "$T/$1" "$T/$2" || fail "from $1 to $2 a counter falls"
+}
+
+# Energy is stored every 30 s: a carmad that is killed before has shared out what the next knows nothing of.
+run submit --parsable -- "$TRAIN" --memory 3G --sm-activity 0.9 --seconds 1000000
+until_field 1 state RUNNING
+patience
+until [ "$(field 1 modelled_energy_mj)" -gt 100000000 ] || ! patient; do
+    :
+done
+scrape before
+stop_daemon KILL
+start_daemon
+scrape after
+grows before after
+
+# While no GPU is read, a failure waits 3 s for what they showed at its end, which lies behind it then.
+stopped=
+for child in $(cat /proc/"$daemon"/task/*/children); do
+    [ "$(cat /proc/"$child"/comm)" != carma-monitor ] || stopped=$child
+done
+kill -STOP "$stopped" || fail "carma-monitor is not found"
+run submit --parsable -- sh -c 'exit 3'
+patience
+until scrape waited && [ "$(field 2 state)" = FAILED ]; do
+    patient || {
+        fail "job 2 is $(field 2 state)"
+        break
+    }
+done
+[ "$($exposition value "$T/waited" carma_user_gpu_seconds_total)" != 0 ] || fail "job 1 has not run"
+scrape ended
+grows waited ended
+stop_daemon
+start_daemon
+scrape again
+grows ended again
+stop_daemon
+finish_node
