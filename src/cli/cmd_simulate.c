@@ -138,7 +138,7 @@ static int run_policy(struct simulation *simulation, struct simulate_outcome *ou
     return rc;
 }
 
-/* What is to be run under this policy: its own settings, then the user's. */
+/* What is to be run under this policy: what it means, then what is set for all, then what stands with it. */
 static int choose_policy(struct simulation *simulation, struct simulate_outcome *outcome, struct error *err)
 {
     const char *policy = outcome->policy;
@@ -152,6 +152,9 @@ static int choose_policy(struct simulation *simulation, struct simulate_outcome 
     rc = simulate_set_policy(policy, &config, &estimator, err);
     for (size_t i = 0; rc == 0 && i < wanted->setting_count; i++)
         rc = config_set_pair(&config, wanted->settings[i], err);
+    config.share.mode = SHARE_ANY;
+    if (rc == 0)
+        rc = simulate_set_own(policy, &config, err);
     if (rc == 0)
         rc = config_check(&config, err);
     if (!wanted->estimator_given && !strchr(policy, '@'))
@@ -162,6 +165,8 @@ static int choose_policy(struct simulation *simulation, struct simulate_outcome 
         rc = simulate_jobs_claim(&simulation->jobs, &estimator, &machine, config.estimate_quantile_permille,
                                  &outcome->claims, err);
     simulation->options.core = config.core;
+    simulation->options.share = config.share.mode == SHARE_ANY ? wanted->share : config.share.mode;
+    simulation->options.mps_per_gpu = config.share.mode == SHARE_ANY ? wanted->mps_per_gpu : config.share.mode == SHARE_MPS;
     simulation->options.sample_period_ns = config.sample_period_ns;
     config_release(&config);
     return rc;
@@ -171,7 +176,7 @@ static int run_one(struct simulation *simulation, struct simulate_outcome *outco
 {
     const struct simulate_options *wanted = simulation->wanted;
     struct timeline timeline = {0};
-    bool wants_timeline = wanted->timeline || wanted->plot;
+    bool wants_timeline = wanted->timeline || wanted->plot || wanted->steps;
     int rc = choose_policy(simulation, outcome, err);
 
     if (rc)
@@ -183,6 +188,9 @@ static int run_one(struct simulation *simulation, struct simulate_outcome *outco
         rc = timeline_write_csv(&timeline, wanted->timeline, err);
     if (rc == 0 && wanted->plot)
         rc = simulate_plot_timeline(wanted->plot, outcome->policy, &timeline, &simulation->node, err);
+    if (rc == 0 && wanted->steps)
+        outcome->timeline = timeline_to_json(&timeline, simulation->jobs.items[0].arrival_ns, simulation->node.idle_w,
+                                             (size_t)wanted->steps);
     timeline_release(&timeline);
     return rc;
 }

@@ -105,7 +105,7 @@ struct simulate_options {
     const char *profile;
     int64_t gpus;             /* 0: the profile's */
     int64_t gpu_memory_bytes; /* 0: the profile's */
-    const char *policy;       /* NAME[@ESTIMATOR] */
+    const char *policy;       /* NAME[@ESTIMATOR][/KEY=VALUE...] */
     char **settings;          /* owned: "key=value", applied in their order on top of each policy's own */
     size_t setting_count, setting_capacity;
     enum share_mode share;
@@ -120,14 +120,19 @@ struct simulate_options {
     const char *policies[SIMULATE_POLICIES_MAX];
     size_t policy_count; /* 0: there is nothing to compare */
     const char *timeline;
+    int64_t steps; /* of the time line in JSON; 0: none */
     const char *plot;
     const char *replay;
     bool json;
 };
 
-/* NAME[@ESTIMATOR]: sets the policy in *config, and *estimator where one is named. */
+/* NAME[@ESTIMATOR][/KEY=VALUE...]: sets the policy in *config, and *estimator where one is named. */
 int simulate_set_policy(const char *wanted, struct config *config, struct simulate_estimator *estimator,
                         struct error *err);
+
+/* The settings that stand with a policy. config->share.mode is how jobs then share a GPU, where it is said
+ * (SHARE_ANY is put there before, to see). */
+int simulate_set_own(const char *wanted, struct config *config, struct error *err);
 
 /* ---- What came out (simulate_report.c) ---- */
 
@@ -152,6 +157,7 @@ struct simulate_outcome {
     const char *policy; /* borrowed */
     size_t seeds;
     size_t jobs;
+    json_t *timeline; /* owned; NULL: not asked for */
     struct simulate_claims claims;
     double failed;                    /* mean number of jobs that did not complete */
     double *values[SIM_FIGURE_COUNT]; /* owned: of each seed */
@@ -191,6 +197,9 @@ struct timeline {
 void timeline_init(struct timeline *timeline, uint32_t gpu_count);
 void timeline_release(struct timeline *timeline);
 void timeline_add(void *timeline, int64_t at_ns, const struct sim_gpu_view *view); /* as sim_observer.on_gpu */
+
+/* Means over that many equal steps, from `begin_ns` to the end: format docs/formats/simulate.md. A new reference. */
+json_t *timeline_to_json(const struct timeline *timeline, int64_t begin_ns, double idle_w, size_t steps);
 
 /* Format: docs/formats/simulate.md. */
 int timeline_write_csv(const struct timeline *timeline, const char *path, struct error *err);

@@ -12,6 +12,7 @@
 #define SEEDS_MAX  10000
 #define GPUS_MAX   4096
 #define JITTER_MAX 0.3
+#define STEPS_MAX  10000
 
 enum {
     KEY_TRACE = 0x200,
@@ -33,6 +34,7 @@ enum {
     KEY_U_EXPONENT,
     KEY_SHARE_WEIGHT,
     KEY_TIMELINE,
+    KEY_STEPS,
     KEY_PLOT,
     KEY_REPLAY,
 };
@@ -48,7 +50,7 @@ static const struct argp_option options[] = {
     {"gpu-memory", KEY_GPU_MEMORY, "SIZE", 0, "so much usable memory of each instead of the profile's", 1},
     {NULL, 0, NULL, 0, "How it is decided:", 2},
     {"policy", KEY_POLICY, "NAME", 0,
-     "a policy or preset, as the setting `policy`; NAME@ESTIMATOR gives it an estimator of its own", 2},
+     "a policy or preset, as the setting `policy`; NAME@ESTIMATOR gives it an estimator of its own, NAME/KEY=VALUE settings", 2},
     {"compare", KEY_COMPARE, "P1,P2,...", 0, "these policies in one table, with the change against the first", 2},
     {"set", KEY_SET, "KEY=VALUE", 0, "a setting of carmad, on top of each policy's own (carmad --settings lists them)",
      2},
@@ -72,6 +74,7 @@ static const struct argp_option options[] = {
     {NULL, 0, NULL, 0, "What is told:", 4},
     {"json", CLI_JSON_KEY, NULL, 0, "print the figures as JSON (docs/formats/simulate.md)", 4},
     {"timeline", KEY_TIMELINE, "FILE", 0, "write what each GPU did over time, under the first seed, as CSV", 4},
+    {"steps", KEY_STEPS, "N", 0, "with --json: also what the GPUs did over time, as means over N steps", 4},
     {"plot", KEY_PLOT, "DIR", 0, "draw the comparison and each policy's time line as SVG", 4},
     {"replay", KEY_REPLAY, "DIR", 0,
      "instead: decide afresh what the carmad with this state directory has decided, "
@@ -98,6 +101,13 @@ static error_t take_count(int64_t *value, const char *name, const char *arg, int
     return parse_integer(arg, 1, high, value, &err) ? cli_bad_usage(state, "%s: %s", name, err.text) : 0;
 }
 
+static int set_pair(struct config *config, const char *pair, struct error *err)
+{
+    if (strncmp(pair, "policy=", 7) == 0)
+        return error_set(err, EINVAL, "'%.40s': name the policy by --policy or --compare", pair);
+    return config_set_pair(config, pair, err);
+}
+
 /* Takes over `pair`. It is applied later, on top of each policy's own settings; where it is wrong is told of now. */
 static error_t take_setting(struct simulate_options *wanted, char *pair, struct argp_state *state)
 {
@@ -108,12 +118,10 @@ static error_t take_setting(struct simulate_options *wanted, char *pair, struct 
     array_reserve(wanted->settings, wanted->setting_capacity, wanted->setting_count + 1);
     wanted->settings[wanted->setting_count++] = pair;
     config_init_default(&scratch);
-    rc = config_set_pair(&scratch, pair, &err);
-    config_release(&scratch);
-    if (rc == 0 && strncmp(pair, "policy=", 7) == 0)
-        rc = error_set(&err, EINVAL, "'%.40s': name the policy by --policy or --compare", pair);
-    else if (rc == 0 && strncmp(pair, "share=", 6) == 0)
+    rc = set_pair(&scratch, pair, &err);
+    if (rc == 0 && strncmp(pair, "share=", 6) == 0)
         rc = error_set(&err, EINVAL, "'%.40s': say so by --share", pair);
+    config_release(&scratch);
     return rc ? cli_bad_usage(state, "%s", err.text) : 0;
 }
 
@@ -139,11 +147,25 @@ static error_t take_share(struct simulate_options *wanted, const char *arg, stru
 int simulate_set_policy(const char *wanted, struct config *config, struct simulate_estimator *estimator,
                         struct error *err)
 {
-    const char *at = strchr(wanted, '@');
-    CLEANUP(free_ptr) char *name = at ? xstrndup(wanted, (size_t)(at - wanted)) : xstrdup(wanted);
-    int rc = config_set(config, "policy", name, err);
+    CLEANUP(free_ptr) char *name = xstrndup(wanted, strcspn(wanted, "/"));
+    char *at = strchr(name, '@');
+    int rc;
 
-    return rc == 0 && at ? simulate_estimator_parse(at + 1, estimator, err) : rc;
+    if (at)
+        *at++ = '\0';
+    rc = config_set(config, "policy", name, err);
+    return rc == 0 && at ? simulate_estimator_parse(at, estimator, err) : rc;
+}
+
+int simulate_set_own(const char *wanted, struct config *config, struct error *err)
+{
+    CLEANUP(free_ptr) char *pairs = xstrdup(strchrnul(wanted, '/'));
+    char *next = NULL;
+    int rc = 0;
+
+    for (char *pair = strtok_r(pairs, "/", &next); pair && rc == 0; pair = strtok_r(NULL, "/", &next))
+        rc = set_pair(config, pair, err);
+    return rc;
 }
 
 static error_t check_policy(const char *wanted, struct argp_state *state)
@@ -155,6 +177,8 @@ static error_t check_policy(const char *wanted, struct argp_state *state)
 
     config_init_default(&scratch);
     rc = simulate_set_policy(wanted, &scratch, &estimator, &err);
+    if (rc == 0)
+        rc = simulate_set_own(wanted, &scratch, &err);
     config_release(&scratch);
     return rc ? cli_bad_usage(state, "%s", err.text) : 0;
 }
@@ -185,6 +209,8 @@ static error_t check_usage(const struct simulate_options *wanted, struct argp_st
         return cli_bad_usage(state, "which trace? name its file by --trace");
     if (wanted->timeline && wanted->policy_count)
         return cli_bad_usage(state, "--timeline shows one policy: leave --compare out");
+    if (wanted->steps && !wanted->json)
+        return cli_bad_usage(state, "--steps are steps of --json: add that");
     return 0;
 }
 
@@ -241,6 +267,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_TIMELINE:
         wanted->timeline = arg;
         return 0;
+    case KEY_STEPS:
+        return take_count(&wanted->steps, "steps", arg, STEPS_MAX, state);
     case KEY_PLOT:
         wanted->plot = arg;
         return 0;

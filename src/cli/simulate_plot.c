@@ -164,13 +164,24 @@ static void draw_legend(struct svg *svg, const struct timeline *timeline)
     svg_legend(svg, BAR_MARGIN_PX, 44, names, timeline->gpu_count);
 }
 
+/* A policy may have settings behind a slash. */
+static char *file_name(const char *policy)
+{
+    char *name = xstrdup(policy);
+
+    for (char *slash = name; (slash = strchr(slash, '/'));)
+        *slash = ',';
+    return name;
+}
+
 int simulate_plot_timeline(const char *directory, const char *policy, const struct timeline *timeline,
                            const struct sim_node *node, struct error *err)
 {
     const char *const titles[QUANTITY_COUNT] = {"memory in use", "SM activity", "power"};
     const char *const units[QUANTITY_COUNT] = {"GiB", "%", "W"};
     const double highest[QUANTITY_COUNT] = {(double)node->total_bytes / (double)GIB, 100, node->full_w};
-    CLEANUP(free_ptr) char *path = xasprintf("%s/timeline-%s.svg", directory, policy);
+    CLEANUP(free_ptr) char *name = file_name(policy);
+    CLEANUP(free_ptr) char *path = xasprintf("%s/timeline-%s.svg", directory, name);
     CLEANUP(free_ptr) char *title = xasprintf("%s (simulated)", policy);
     double step = LINE_HEIGHT_PX + 62,
            span_s = timeline->count ? (double)(timeline->end_ns - timeline->begin_ns) / 1e9 : 0, unit_s;

@@ -67,6 +67,7 @@ void simulate_outcome_release(struct simulate_outcome *outcome)
 {
     for (size_t i = 0; i < SIM_FIGURE_COUNT; i++)
         free(outcome->values[i]);
+    json_decref(outcome->timeline);
     *outcome = (struct simulate_outcome){0};
 }
 
@@ -96,12 +97,15 @@ json_t *simulate_to_json(const struct simulate_outcome *outcomes, size_t count)
     for (size_t i = 0; i < count; i++) {
         json_t *object = json_object();
         json_object_set_new(object, "policy", json_string(outcomes[i].policy));
+        json_object_set_new(object, "jobs", json_integer((json_int_t)outcomes[i].jobs));
         json_object_set_new(object, "seeds", json_integer((json_int_t)outcomes[i].seeds));
         for (enum simulate_figure f = 0; f < SIM_FIGURE_COUNT; f++)
             json_object_set_new(object, figures[f].member,
                                 json_pack("{s:o, s:o}", "mean", known(simulate_mean(&outcomes[i], f)), "sd",
                                           known(simulate_sd(&outcomes[i], f))));
         json_object_set_new(object, "claims", simulate_claims_to_json(&outcomes[i].claims));
+        if (outcomes[i].timeline)
+            json_object_set(object, "timeline", outcomes[i].timeline);
         json_array_append_new(list, object);
     }
     return list;

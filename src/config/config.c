@@ -365,7 +365,7 @@ static int set_policy(struct config *config, const char *names)
     CLEANUP(free_ptr) char *known = xstrdup(names), *wanted = xstrdup(names);
     char *rest = NULL;
 
-    if (!*names || names[strlen(names) - 1] == '+' || *names == '+' || strstr(names, "++"))
+    if (!*names || strlen(names) >= sizeof config->policy || names[strlen(names) - 1] == '+' || *names == '+' || strstr(names, "++"))
         return -EINVAL;
     for (char *name = strtok_r(known, "+", &rest); name; name = strtok_r(NULL, "+", &rest))
         if (!preset_find(name) && !policy_find(name))
@@ -380,6 +380,7 @@ static int set_policy(struct config *config, const char *names)
         for (char *pair = settings ? strtok_r(settings, " ", &next) : NULL; pair; pair = strtok_r(NULL, " ", &next))
             config_set_pair(config, pair, NULL);
     }
+    snprintf(config->policy, sizeof config->policy, "%s", names);
     return 0;
 }
 
@@ -544,6 +545,61 @@ static const char *value_text(const struct config *config, const struct key *key
 enum share_mode config_share_of(const struct config *config, uint32_t number, const char *uuid)
 {
     return share_setting_of(&config->share, number, uuid);
+}
+
+static bool key_decides(const struct key *key)
+{
+    if (key->kind == POLICY)
+        return false;
+    return key->offset < sizeof((struct config *)NULL)->core || key->offset == offsetof(struct config, estimator) ||
+           key->offset == offsetof(struct config, estimate_quantile_permille) ||
+           key->offset == offsetof(struct config, sample_period_ns);
+}
+
+bool config_key_decides(const char *name)
+{
+    for (size_t i = 0; i < array_size(keys); i++)
+        if (strcmp(keys[i].name, name) == 0)
+            return key_decides(&keys[i]);
+    return false;
+}
+
+/* As value_text, but to the last digit. */
+static const char *exact_text(const struct config *config, const struct key *key, char text[static UNITS_TEXT])
+{
+    const void *at = key_at(config, key);
+
+    switch (key->kind) {
+    case SIZE:
+        snprintf(text, UNITS_TEXT, "%" PRId64 "B", *(const int64_t *)at);
+        return text;
+    case DURATION:
+        snprintf(text, UNITS_TEXT, "%" PRId64 ".%09" PRId64 "s", *(const int64_t *)at / NS_PER_SEC,
+                 *(const int64_t *)at % NS_PER_SEC);
+        return text;
+    case RATIO:
+        snprintf(text, UNITS_TEXT, "%" PRId32 ".%03" PRId32, *(const int32_t *)at / 1000, *(const int32_t *)at % 1000);
+        return text;
+    case PROFILE:
+        return *(char *const *)at ? *(char *const *)at : "";
+    default:
+        return value_text(config, key, text);
+    }
+}
+
+void config_each_difference(const struct config *config, const struct config *other,
+                            void (*visit)(const char *key, const char *value, void *user), void *user)
+{
+    for (size_t i = 0; i < array_size(keys); i++) {
+        char own[UNITS_TEXT], others[UNITS_TEXT];
+        const char *value;
+
+        if (!key_decides(&keys[i]) && keys[i].kind != PROFILE)
+            continue;
+        value = exact_text(config, &keys[i], own);
+        if (strcmp(value, exact_text(other, &keys[i], others)) != 0)
+            visit(keys[i].name, value, user);
+    }
 }
 
 void config_each_key(void (*visit)(const struct config_key *key, void *user), void *user)

@@ -31,6 +31,7 @@ enum estimator_choice {
 
 struct config {
     struct core_config core;
+    char policy[128]; /* as it was named; core.policy is what that means to the core */
     struct share_setting share;
     enum estimator_choice estimator;
     int32_t estimate_quantile_permille;
@@ -94,6 +95,15 @@ struct config_key {
 
 /* The table, in its order; the texts are valid during the call. */
 void config_each_key(void (*visit)(const struct config_key *key, void *user), void *user);
+
+/* Whether the key bears on which job runs where and when, so that a simulation under another value can differ: a setting of
+ * the core or of the estimates; neither `policy` itself nor a path. */
+bool config_key_decides(const char *key);
+
+/* The keys that decide (and `machine_profile`) with a value that another configuration does not have, as config_set takes
+ * it, exactly. The texts are valid during the call. */
+void config_each_difference(const struct config *config, const struct config *other,
+                            void (*visit)(const char *key, const char *value, void *user), void *user);
 
 /* The table for a terminal: each key with what it takes, its default and a line of text. */
 void config_help(FILE *out);

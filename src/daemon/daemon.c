@@ -16,6 +16,7 @@
 #include "daemon/series_json.h"
 #include "daemon/sharing.h"
 #include "daemon/totals.h"
+#include "daemon/whatif.h"
 #include "http/http.h"
 #include "store/store.h"
 
@@ -47,6 +48,7 @@ int daemon_start(struct daemon *daemon, struct error *err)
     daemon->node = node_new(daemon);
     daemon->job_mapping = job_mapping_new(daemon);
     daemon->sharing = sharing_new(daemon);
+    daemon->whatif = whatif_new(daemon);
     daemon->events = events_new(daemon);
     status = runs_new(daemon, &daemon->runs, err);
     if (status == 0)
@@ -77,6 +79,7 @@ void daemon_stop(struct daemon *daemon)
     access_free(daemon->access);
     runs_free(daemon->runs);
     sharing_free(daemon->sharing);
+    whatif_free(daemon->whatif);
     job_mapping_free(daemon->job_mapping);
     node_free(daemon->node);
     series_free(daemon->series);

@@ -28,6 +28,7 @@ struct sharing;
 struct store;
 struct submission;
 struct totals;
+struct whatif;
 struct http_server;
 
 struct daemon {
@@ -48,6 +49,7 @@ struct daemon {
     struct runs *runs;
     struct series *series;
     struct sharing *sharing;
+    struct whatif *whatif;
     struct http_server *http;
     struct submission *submissions; /* that are being read and estimated, or wait for that */
     int64_t stored_ns; /* node time of the latest record that was loaded */

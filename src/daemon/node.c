@@ -377,6 +377,14 @@ void node_feed_samples(struct node *node)
 
 /* ---- What estimators are told ---- */
 
+const char *node_gpu_name(const struct node *node)
+{
+    for (uint32_t i = 0; i < node->count; i++)
+        if (*node->gpus[i]->reading.name)
+            return node->gpus[i]->reading.name;
+    return "";
+}
+
 static const struct machine_profile *profile_by_name(struct node *node)
 {
     const struct machine_profile *found = NULL;

@@ -26,6 +26,9 @@ void node_follow_residents(struct node *node);
  * default; with the memory that the node's largest GPU has. */
 void node_machine_profile(struct node *node, struct machine_profile *profile);
 
+/* What the driver calls the first GPU that has been read; "": none has. */
+const char *node_gpu_name(const struct node *node);
+
 /* Why it cannot be told whose the memory of the core's GPU is; "": it can. */
 const char *node_foreign_why(const struct node *node, uint32_t number);
 

@@ -20,6 +20,7 @@
 #include "daemon/runs.h"
 #include "daemon/series_json.h"
 #include "daemon/stats.h"
+#include "daemon/whatif.h"
 #include "daemon/status.h"
 
 #define API_PREFIX "/v1/"
@@ -282,6 +283,19 @@ static void handle_job(struct daemon *daemon, struct http_request *request, cons
     http_reply_error(request, 404, "there is no '%.60s'", request->path);
 }
 
+/* `rest` is empty for a question, "/ID" for an answer. */
+static void handle_whatif(struct daemon *daemon, struct http_request *request, const char *rest)
+{
+    bool asks = !*rest;
+
+    if (strcmp(request->method, asks ? "POST" : "GET") != 0)
+        wrong_method(request, asks ? "POST" : "GET");
+    else if (asks)
+        whatif_ask(daemon->whatif, request);
+    else
+        whatif_show(daemon->whatif, request, rest + 1);
+}
+
 void requests_handle(struct http_request *request, void *user)
 {
     struct daemon *daemon = user;
@@ -307,6 +321,8 @@ void requests_handle(struct http_request *request, void *user)
         actions_submit(daemon, request);
     else if (strncmp(path, "jobs/", 5) == 0)
         handle_job(daemon, request, path + 5);
+    else if (strcmp(path, "whatif") == 0 || strncmp(path, "whatif/", 7) == 0)
+        handle_whatif(daemon, request, path + 6);
     else if (strcmp(path, "jobs") != 0 && strcmp(path, "status") != 0 && strcmp(path, "gpus") != 0 &&
              strcmp(path, "stats") != 0 && strcmp(path, "events") != 0 && strcmp(path, "series") != 0)
         http_reply_error(request, 404, "there is no '%.60s'", request->path);

@@ -188,6 +188,11 @@ int store_database_open(const char *path, sqlite3 **opened, struct error *err)
     return 0;
 }
 
+int store_database_hold(sqlite3 *db, const char *path, struct error *err)
+{
+    return execute(db, path, "be read", "BEGIN;", err);
+}
+
 int store_database_open_to_read(const char *path, sqlite3 **opened, struct error *err)
 {
     sqlite3 *db = NULL;

@@ -309,7 +309,9 @@ int store_inspect(const char *directory, const struct store_inspector *inspector
 
     if (rc)
         return rc;
-    rc = inspect(&inspection, err);
+    rc = store_database_hold(store.db, path, err);
+    if (!rc)
+        rc = inspect(&inspection, err);
     sqlite3_finalize(inspection.snapshots);
     sqlite3_close(store.db);
     return rc;
@@ -396,7 +398,9 @@ int store_read(const char *directory, int (*on_record)(uint64_t seq, const struc
 
     if (rc)
         return rc;
-    rc = load_from(&store, FROM_OLDEST, on_record, user, err);
+    rc = store_database_hold(store.db, path, err);
+    if (!rc)
+        rc = load_from(&store, FROM_OLDEST, on_record, user, err);
     sqlite3_close(store.db);
     return rc;
 }

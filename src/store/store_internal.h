@@ -93,6 +93,9 @@ int store_lock(const char *directory, int *fd, struct error *err);
 /* database.c */
 int store_database_open(const char *path, sqlite3 **db, struct error *err);
 int store_database_open_to_read(const char *path, sqlite3 **db, struct error *err);
+
+/* Until it is closed, all that is read is of one moment, whatever a daemon writes and forgets meanwhile. */
+int store_database_hold(sqlite3 *db, const char *path, struct error *err);
 int store_sqlite_error(sqlite3 *db, const char *path, const char *doing, struct error *err);
 
 /* load.c: the numbers of the last record and of the last job, also where both have been forgotten. */

@@ -32,7 +32,7 @@ run simulate --trace thesis_60.csv --share mig:4 --policy exclusive --estimator 
 expect_golden simulate-mig.txt
 
 # The formats.
-run simulate --trace four.csv --policy thesis --seeds 2 --jitter 0.01 --json --timeline four-timeline.csv
+run simulate --trace four.csv --policy thesis --seeds 2 --jitter 0.01 --json --steps 4 --timeline four-timeline.csv
 expect_status 0
 python3 -c 'import json, sys
 def rounded(value):
@@ -46,6 +46,19 @@ expect_golden simulate.json
 mv four-timeline.csv "$T/out"
 expect_golden simulate-timeline.csv
 
+# What stands with a policy goes before what is set for all, and is as if it were.
+run simulate --trace thesis_60.csv --compare carma,carma/settle=60s/share=exclusive --set settle=20s --json
+mv "$T/out" several
+run simulate --trace thesis_60.csv --policy carma --set settle=20s --json
+mv "$T/out" one
+run simulate --trace thesis_60.csv --policy carma --set settle=60s --share exclusive --json
+python3 - several one "$T/out" <<'PYTHON' || fail "settings of a policy's own"
+import json, sys
+several, one, other = (json.load(open(name)) for name in sys.argv[1:])
+assert several[1].pop("policy") == "carma/settle=60s/share=exclusive" and other[0].pop("policy") == "carma"
+assert several[0] == one[0] and several[1] == other[0] and several[0] != several[1]
+PYTHON
+
 # The same seeds give the same figures, others do not; one seed has no spread.
 run simulate --trace thesis_60.csv --seeds 2 --jitter 0.03 --json
 mv "$T/out" first.json
@@ -57,7 +70,7 @@ one, two = (json.load(open(path))[0] for path in sys.argv[1:])
 assert one["seeds"] == 1 and two["seeds"] == 2
 assert all(value["sd"] == 0 for value in one.values() if isinstance(value, dict) and "sd" in value)
 assert two["makespan_s"]["sd"] > 0 and two["makespan_s"]["mean"] != one["makespan_s"]["mean"]
-assert set(one) == set("policy seeds makespan_s wait_s execution_s jct_s jct_p95_s wait_p95_s energy_j oom "
+assert set(one) == set("policy jobs seeds makespan_s wait_s execution_s jct_s jct_p95_s wait_p95_s energy_j oom "
     "slowdown_mean slowdown_max predicted_slowdown_max smact_mean claims".split()), sorted(one)' "$T/out" first.json ||
     fail "$said: seeds"
 
@@ -154,5 +167,10 @@ expect_error 2 "share 'nonesuch'" simulate --trace four.csv --share nonesuch
 expect_error 2 "jitter '1'" simulate --trace four.csv --jitter 1
 expect_error 2 "which trace" simulate --policy magm
 expect_error 2 "leave --compare out" simulate --trace four.csv --compare magm,lug --timeline x.csv
+expect_error 2 "add that" simulate --trace four.csv --steps 4
+expect_error 2 "out of range" simulate --trace four.csv --steps 0 --json
+expect_error 2 "settle '60' is not allowed" simulate --trace four.csv --policy carma/settle=60
+expect_error 2 "by --policy or --compare" simulate --trace four.csv --policy carma/policy=lug
+expect_error 2 "say so by --share" simulate --trace four.csv --set share=mps
 expect_error 1 "store.db" simulate --replay "$T"
 finish

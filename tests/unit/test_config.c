@@ -435,6 +435,83 @@ static void test_page(void **state)
     free(page);
 }
 
+struct differences {
+    struct config *rebuilt;
+    size_t count;
+};
+
+static void take_difference(const char *key, const char *value, void *user)
+{
+    struct differences *differences = user;
+    struct error err = {{0}};
+
+    if (config_set(differences->rebuilt, key, value, &err))
+        fail_msg("%s", err.text);
+    differences->count++;
+}
+
+/* What is said of a difference makes up for it, to the last digit; what decides nothing is not said. */
+static void test_differences(void **state)
+{
+    static const char *const pairs[] = {
+        "memory_margin=1234567891", "settle=61.123456789s", "max_slowdown=1.7", "sm_activity_cap=83.3%",
+        "max_gpus_per_user=7", "learn=no", "statistic=ema", "estimator=horus", "estimate_quantile=99.9%",
+        "sample_period=333ms", "machine_profile=/etc/x.profile", "mps_multiuser=yes"};
+    static const char *const others[] = {"socket=/run/x", "share=mps", "grace=1s", "listen=127.0.0.1:1", "retention=2d"};
+    struct config set, rebuilt;
+    struct differences differences = {&rebuilt, 0};
+
+    config_init_default(&set);
+    config_init_default(&rebuilt);
+    config_each_difference(&set, &rebuilt, take_difference, &differences);
+    assert_int_equal(differences.count, 0);
+    for (size_t i = 0; i < array_size(others); i++)
+        assert_int_equal(config_set_pair(&set, others[i], NULL), 0);
+    config_each_difference(&set, &rebuilt, take_difference, &differences);
+    assert_int_equal(differences.count, 0);
+    for (size_t i = 0; i < array_size(pairs); i++) {
+        assert_int_equal(config_set_pair(&set, pairs[i], NULL), 0);
+        differences.count = 0;
+        config_each_difference(&set, &rebuilt, take_difference, &differences);
+        if (differences.count != 1)
+            fail_msg("%s: %zu differences", pairs[i], differences.count);
+        assert_memory_equal(&set.core, &rebuilt.core, sizeof set.core);
+    }
+    assert_string_equal(rebuilt.machine_profile, "/etc/x.profile");
+    assert_int_equal(rebuilt.sample_period_ns, set.sample_period_ns);
+    assert_int_equal(rebuilt.estimate_quantile_permille, 999);
+    config_release(&set);
+    config_release(&rebuilt);
+}
+
+static void test_policy_as_it_was_named(void **state)
+{
+    struct config config;
+    CLEANUP(strbuf_release) struct strbuf many = {0};
+
+    config_init_default(&config);
+    assert_string_equal(config.policy, "default");
+    assert_int_equal(config_set(&config, "policy", "thesis+lug", NULL), 0);
+    assert_string_equal(config.policy, "thesis+lug");
+    assert_string_equal(config.core.policy, "lug");
+    assert_true(config_set(&config, "policy", "none", NULL) != 0);
+    for (int i = 0; i < 40; i++)
+        strbuf_puts(&many, i ? "+lug" : "thesis");
+    assert_true(config_set(&config, "policy", many.text, NULL) != 0); /* longer than there is room for */
+    assert_string_equal(config.policy, "thesis+lug");
+    config_release(&config);
+}
+
+static void test_keys_that_decide(void **state)
+{
+    assert_true(config_key_decides("settle"));
+    assert_true(config_key_decides("estimator"));
+    assert_false(config_key_decides("policy"));
+    assert_false(config_key_decides("machine_profile"));
+    assert_false(config_key_decides("nvml_library"));
+    assert_false(config_key_decides("none"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -443,6 +520,7 @@ int main(void)
         cmocka_unit_test(test_policies), cmocka_unit_test(test_file),  cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_ranges),   cmocka_unit_test(test_forms), cmocka_unit_test(test_machine_profile), cmocka_unit_test(test_directories),
         cmocka_unit_test(test_help),     cmocka_unit_test(test_page),
+        cmocka_unit_test(test_differences), cmocka_unit_test(test_policy_as_it_was_named), cmocka_unit_test(test_keys_that_decide),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

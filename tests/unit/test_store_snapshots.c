@@ -207,6 +207,30 @@ static void test_what_is_old_is_forgotten(void **state)
     assert_energy_mj(1011);
 }
 
+/* What a daemon that goes on would do meanwhile. */
+static int forget_and_take(uint64_t seq, const struct record *record, void *user)
+{
+    if (record->type == RECORD_WAITED)
+        run_sql("DELETE FROM record WHERE seq <= 4; DELETE FROM snapshot WHERE seq < 4;");
+    return on_record(seq, record, user);
+}
+
+static void test_a_reader_sees_one_moment(void **state)
+{
+    CLEANUP(strbuf_release) struct strbuf text = {0};
+    struct store *store;
+    struct error err = {{0}};
+
+    fill();
+    store = open_store();
+    commit_forget(store, 25);
+    store_close(store);
+    if (store_read(directory, forget_and_take, &text, &err))
+        fail_msg("%s", err.text);
+    assert_string_equal(text.text, "=20,@3,@4,@5,");
+    assert_reads("=40,@5,");
+}
+
 /* Numbers go on where everything was forgotten. */
 static void test_numbers_are_not_given_again(void **state)
 {
@@ -250,6 +274,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         store_test(test_the_newest_is_gone_on_from), store_test(test_a_damaged_one_is_passed_over),
         store_test(test_what_is_old_is_forgotten),   store_test(test_numbers_are_not_given_again),
+        store_test(test_a_reader_sees_one_moment),
         store_test(test_few_are_kept),
     };
 

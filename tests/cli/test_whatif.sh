@@ -1,0 +1,70 @@
+#!/bin/sh
+# Usage: test_whatif.sh CARMA SOURCE BUILD
+# What if: a node's own past under other policies, asked of the daemon.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+start_node a100x4-40g 400
+
+# What carmad starts: it says how it was called, and does as $T/how says.
+rm "$PREFIX/bin/carma"
+cat >"$PREFIX/bin/carma" <<EOF2
+#!/bin/sh
+echo "\$*" >>"$T/calls"
+case \$(cat "$T/how" 2>/dev/null) in
+hold) exec sleep 1000 ;;
+babble) echo words ;;
+flood) exec yes ;;
+*) exec "$CARMA" "\$@" ;;
+esac
+EOF2
+chmod +x "$PREFIX/bin/carma"
+start_daemon --set max_gpus_per_user=7 --set settle=20s
+
+whatif() {
+    python3 "$SOURCE/tests/cli/whatif.py" "$CARMA_SOCKET" "$@" || fail "what if: $*"
+}
+
+whatif fails 'none of its jobs has run to an end'
+whatif refused
+head -12 "$SOURCE/data/traces/thesis_60.csv" >trace.csv
+run play trace.csv --output-dir "$T/played"
+expect_status 0
+jobs=$(($(grep -c '^[0-9]' trace.csv)))
+: >"$T/calls"
+whatif answers "$jobs"
+grep -q -- '--set=max_gpus_per_user=7' "$T/calls" || fail "what is set is not kept: $(cat "$T/calls")"
+grep -q -- '--set=settle=20' "$T/calls" || fail "what is set is not kept: $(cat "$T/calls")"
+
+# While one is simulated, the next wait, and only so many; everything else goes on.
+echo hold >"$T/how"
+: >"$T/calls"
+whatif waits
+until_called() {
+    patience
+    until [ "$(wc -l <"$T/calls")" -ge "$1" ]; do
+        patient || {
+            fail "carmad has simulated $(wc -l <"$T/calls") times, not $1"
+            break
+        }
+    done
+}
+until_called 3 # two were killed, which the next do not notice
+echo babble >"$T/how"
+whatif kills 'ended by signal 9'
+whatif fails 'is no answer'
+echo flood >"$T/how"
+whatif fails 'says more than'
+rm "$T/how"
+whatif answers "$jobs"
+
+# It ends with the daemon.
+echo hold >"$T/how"
+: >"$T/calls"
+whatif begins
+until_called 1
+whatif ends_with "$daemon"
+wait "$daemon"
+daemon=
+finish_node

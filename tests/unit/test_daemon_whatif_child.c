@@ -1,0 +1,126 @@
+/* What a simulation may take, and what is said of how it ended. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "daemon/whatif_child.h"
+
+static struct {
+    bool ended;
+    int rc;
+    char output[64];
+    struct error err;
+} seen;
+
+static void on_ended(int rc, const char *output, size_t length, const struct error *err, void *user)
+{
+    assert_false(seen.ended);
+    seen.ended = true;
+    seen.rc = rc;
+    assert_true(length < sizeof seen.output);
+    memcpy(seen.output, output, length + 1);
+    seen.err = *err;
+    assert_string_equal(user, "user");
+}
+
+static void run(const char *script, struct whatif_limits limits)
+{
+    char shell[] = "/bin/sh", option[] = "-c", user[] = "user";
+    CLEANUP(free_ptr) char *text = xstrdup(script);
+    char *argv[] = {shell, option, text, NULL};
+    struct whatif_child *child;
+    struct error err = {{0}};
+    uv_loop_t loop;
+
+    memset(&seen, 0, sizeof seen);
+    uv_loop_init(&loop);
+    if (whatif_child_start(&loop, argv, &limits, on_ended, user, &child, &err))
+        fail_msg("%s", err.text);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    assert_true(seen.ended);
+}
+
+#define PLENTY                                                                                                         \
+    (struct whatif_limits)                                                                                             \
+    {                                                                                                                  \
+        .time_s = 600, .memory_bytes = INT64_C(1) << 40, .output_bytes = 40                                            \
+    }
+
+static void assert_failed(const char *words)
+{
+    assert_true(seen.rc < 0);
+    if (!strstr(seen.err.text, words))
+        fail_msg("'%s' is not in '%s'", words, seen.err.text);
+}
+
+static void test_its_words(void **state)
+{
+    run("echo one; echo said >&2; exec >&-; echo more >&2", PLENTY);
+    assert_int_equal(seen.rc, 0);
+    assert_string_equal(seen.output, "one\n");
+    run("printf '%040d' 0", PLENTY);
+    assert_int_equal(seen.rc, 0);
+    run("printf '%041d' 0", PLENTY);
+    assert_failed("more than 40 bytes");
+    run("yes", PLENTY);
+    assert_failed("more than 40 bytes");
+}
+
+static void test_its_end(void **state)
+{
+    run("echo one; echo carma: first >&2; printf 'carma: the\\tlast' >&2; exit 3", PLENTY);
+    assert_failed("the?last");
+    assert_memory_equal(seen.err.text, "the", 3);
+    run("exit 3", PLENTY);
+    assert_failed("does not say why");
+    run("kill -SEGV $$", PLENTY);
+    assert_failed("ended by signal 11");
+}
+
+static void test_its_limits(void **state)
+{
+    struct whatif_limits limits = PLENTY;
+
+    limits.time_s = 1;
+    run("exec sleep 1000", limits);
+    assert_failed("longer than 1 s");
+    limits = PLENTY;
+    limits.memory_bytes = 64 << 20;
+    run("exec python3 -c 'import time; x = bytearray(200000000); time.sleep(1000)'",
+        limits);
+    assert_failed("more than 64 MiB of memory");
+}
+
+static void test_it_is_left(void **state)
+{
+    char sleep[] = "/bin/sleep", long_time[] = "1000", none[] = "/nonexistent/program";
+    char *argv[] = {sleep, long_time, NULL}, *missing[] = {none, NULL};
+    struct whatif_child *child;
+    struct error err = {{0}};
+    uv_loop_t loop;
+
+    memset(&seen, 0, sizeof seen);
+    uv_loop_init(&loop);
+    assert_int_equal(whatif_child_start(&loop, argv, &PLENTY, on_ended, NULL, &child, &err), 0);
+    whatif_child_free(child);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_true(whatif_child_start(&loop, missing, &PLENTY, on_ended, NULL, &child, &err) < 0);
+    assert_non_null(strstr(err.text, none));
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    assert_false(seen.ended);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_its_words), cmocka_unit_test(test_its_end),
+                                       cmocka_unit_test(test_its_limits), cmocka_unit_test(test_it_is_left)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
