@@ -19,6 +19,7 @@
 
 static struct {
     SCREEN *screen;
+    WINDOW *keys; /* a pad: reading from a window paints it first */
     struct termios before;
     char *restore; /* what makes the terminal as it was: made beforehand, for handlers of signals */
     size_t restore_length;
@@ -127,7 +128,7 @@ static bool set_up(const char *name, char note[sizeof(struct error)])
         *dash = '\0';
         if (setupterm(shorter, STDOUT_FILENO, &status) != OK)
             continue;
-        snprintf(note, sizeof(struct error), "the terminal type '%s' (TERM) is not known here: it is used as '%s'", name, shorter);
+        snprintf(note, sizeof(struct error), "TERM '%s' is not known here: used as '%s'", name, shorter);
         setenv("TERM", shorter, 1);
         return true;
     }
@@ -140,8 +141,9 @@ static void begin_drawing(void)
     noecho();
     nonl();
     intrflush(stdscr, FALSE);
-    keypad(stdscr, TRUE);
-    nodelay(stdscr, TRUE);
+    terminal.keys = newpad(1, 1);
+    keypad(terminal.keys, TRUE);
+    nodelay(terminal.keys, TRUE);
     set_escdelay(25);
     curs_set(0);
     terminal.colours = term_colour(stdout) && has_colors() && start_color() == OK;
@@ -187,6 +189,7 @@ void top_screen_close(void)
     if (!terminal.screen)
         return;
     endwin();
+    delwin(terminal.keys);
     delscreen(terminal.screen);
     terminal.screen = NULL;
     for (size_t i = 0; i < array_size(ending); i++)
@@ -288,7 +291,7 @@ bool top_screen_key(uint32_t *key)
     };
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
     wint_t c;
-    int kind = get_wch(&c);
+    int kind = wget_wch(terminal.keys, &c);
 
     *key = 0;
     if (kind == ERR)

@@ -160,7 +160,7 @@ static void put_header(const struct top_model *model, struct top_screen *screen)
     const char *trouble = view_text(model->picture.status, "trouble");
 
     if (*model->lost) {
-        CLEANUP(free_ptr) char *text = xasprintf("NO DAEMON for %" PRId64 " s, trying again: %s", model->lost_s, model->lost);
+        CLEANUP(free_ptr) char *text = xasprintf("NO DAEMON for %" PRId64 " s, trying again", model->lost_s);
         top_put(top_screen_line(screen, TOP_ALARM), STYLE_NONE, screen->width, false, text);
     } else if (trouble) {
         CLEANUP(free_ptr) char *text = xasprintf("NOTHING CAN BE STORED: %s", trouble);
@@ -187,12 +187,15 @@ static void put_status(const struct top_model *model, struct top_screen *screen)
         top_put_text(line, STYLE_BOLD, screen->width, text);
     } else if (*model->message) {
         top_put_text(line, model->message_bad ? STYLE_RED : STYLE_BOLD, screen->width, model->message);
+    } else if (*model->lost) {
+        top_put_text(line, STYLE_RED, screen->width, model->lost);
     } else if (model->mode != TOP_LISTS) {
         put_part(line, screen, STYLE_DIM, "Esc back");
         put_part(line, screen, STYLE_DIM, "Up/Down PgUp/PgDn scroll");
         put_part(line, screen, STYLE_DIM, "End to the end");
     } else {
         put_part(line, screen, STYLE_DIM, "? help");
+        put_part(line, screen, STYLE_DIM, "q quit");
         put_part(line, screen, STYLE_DIM, "Tab pane");
         put_part(line, screen, STYLE_DIM, "e why");
         put_part(line, screen, STYLE_DIM, "l log");
@@ -201,7 +204,6 @@ static void put_status(const struct top_model *model, struct top_screen *screen)
         put_part(line, screen, STYLE_DIM, "< > sort");
         put_part(line, screen, STYLE_DIM, "/ filter");
         put_part(line, screen, STYLE_DIM, "u mine");
-        put_part(line, screen, STYLE_DIM, "q quit");
     }
 }
 

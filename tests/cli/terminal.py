@@ -13,15 +13,44 @@ import time
 import pyte
 
 PATIENCE_S = float(os.environ.get("PATIENCE_S", "90"))
-KEYS = {"up": "\x1b[A", "down": "\x1b[B", "page down": "\x1b[6~", "tab": "\t", "enter": "\r", "escape": "\x1b"}
+KEYS = {"up": "\x1bOA", "down": "\x1bOB", "page down": "\x1b[6~", "tab": "\t", "enter": "\r", "escape": "\x1b"}
+
+
+class Screen(pyte.Screen):
+    """With what terminfo says an xterm can do and pyte does not know: scrolling without moving, repeating a character."""
+
+    last = " "
+
+    def draw(self, data):
+        super().draw(data)
+        self.last = data[-1:] or self.last
+
+    def repeat(self, count=1):
+        self.draw(self.last * count)
+
+    def scroll(self, change, count):
+        x, y = self.cursor.x, self.cursor.y
+        self.cursor.y = self.margins.top if self.margins else 0
+        change(count)
+        self.cursor.x, self.cursor.y = x, y
+
+    def scroll_up(self, count=1):
+        self.scroll(self.delete_lines, count)
+
+    def scroll_down(self, count=1):
+        self.scroll(self.insert_lines, count)
+
+
+class Stream(pyte.ByteStream):
+    csi = {**pyte.ByteStream.csi, "S": "scroll_up", "T": "scroll_down", "b": "repeat"}
 
 
 class Terminal:
     """The program sees a terminal of `columns` x `rows`; `preexec` is called in it before it begins."""
 
     def __init__(self, command, columns=80, rows=24, preexec=None, **environment):
-        self.screen = pyte.Screen(columns, rows)
-        self.stream = pyte.ByteStream(self.screen)
+        self.screen = Screen(columns, rows)
+        self.stream = Stream(self.screen)
         self.master, slave = pty.openpty()
         self.set_size(slave, columns, rows)
         self.slave = slave  # kept open, so that its settings can be read when the program has ended

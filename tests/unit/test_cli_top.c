@@ -297,7 +297,8 @@ static void a_lost_daemon_is_said(void **state)
     snprintf(model->lost, sizeof model->lost, "/run/x: no daemon listens there");
     model->lost_s = 12;
     CLEANUP(free_ptr) char *text = show(model, 80, 24);
-    assert_non_null(strstr(text, "NO DAEMON for 12 s, trying again: /run/x"));
+    assert_non_null(strstr(text, "NO DAEMON for 12 s, trying again\n"));
+    assert_non_null(strstr(text, "/run/x: no daemon listens there\n"));
     assert_non_null(strstr(text, "sweep-0")); /* the last picture stays */
     top_screen_init(&screen, 80, 24);
     top_view(model, &screen);

@@ -1,0 +1,25 @@
+#!/bin/sh
+# Usage: test_top.sh CARMA SOURCE BUILD
+# carma top on a terminal, beside a node that works (test_top.py); and where it cannot begin.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+PYTHON=/usr/bin/python3 # the distribution's, which has the distribution's pyte
+if ! $PYTHON -c 'import pyte' 2>/dev/null; then
+    echo "skipped: no pyte here: script/packages test installs it"
+    rm -rf "$T"
+    exit 77
+fi
+cd "$T" || exit 99
+
+expect_error 2 "must be a terminal" top
+expect_error 2 "no number of seconds from 0.1 to 3600" top --delay 0
+expect_error 2 "takes no arguments" top 7
+
+start_node a100x4-40g 60
+start_daemon --config /dev/null --set settle=0s
+$PYTHON -B "$SOURCE/tests/cli/test_top.py" "$CARMA" "$TRAIN" "$SOURCE" "$daemon" || fail "test_top.py"
+daemon=$(cat "$T/daemon.pid" 2>/dev/null) # it was started again
+[ -z "$daemon" ] || kill -KILL "$daemon"
+daemon=
+finish_node

@@ -1,0 +1,45 @@
+#!/bin/sh
+# Usage: test_top_users.sh CARMA SOURCE BUILD
+# carma top for somebody whose job it is not: the daemon's refusal is shown, and nothing of the job's output.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/users.sh"
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+PYTHON=/usr/bin/python3
+if ! $PYTHON -c 'import pyte' 2>/dev/null; then
+    echo "skipped: no pyte here: script/packages test installs it"
+    rm -rf "$T"
+    exit 77
+fi
+cd "$T" || exit 99
+homes
+start_node h200x1 60
+start_daemon
+run_as alice submit --parsable -J hers --gpu-memory 2G -- sh -c "echo secret; exec '$TRAIN' --memory 1G --seconds 1000000"
+until_field 1 state RUNNING
+run_as bob submit --parsable -J his --hold -- true
+
+PYTHONPATH=$SOURCE/tests/cli $PYTHON -B - "$CARMA" "$(uid_of bob)" <<'END' || fail "carma top as bob"
+import os, sys
+from terminal import Terminal
+
+def become_bob():
+    os.setgroups([])
+    os.setgid(int(sys.argv[2]))
+    os.setuid(int(sys.argv[2]))
+
+t = Terminal([sys.argv[1], "top", "--delay", "0.3"], 100, 24, become_bob, LC_ALL="C.UTF-8")
+t.sees("hers", "alice", "his")
+t.press("c", "y")
+t.until("the refusal", lambda text: "alice" in text.split("\n")[-1] or "not yours" in text.split("\n")[-1] or "only" in text.split("\n")[-1])
+t.press("l")
+t.sees("the daemon does not tell where it writes: it is not your job")
+assert "secret" not in t.text()
+t.press("escape", "u")
+t.sees("only mine", "his")
+t.loses("hers")
+t.press("q")
+assert t.ended() == 0
+END
+expect_field 1 state RUNNING
+finish_node
