@@ -25,6 +25,7 @@ const struct command commands[] = {
     {"evaluate", "hold an estimator against measured runs", &evaluate_argp, cmd_evaluate},
     {"trace", "build workload traces from published ones; show what is in one", &trace_argp, cmd_trace},
     {"bench", "measure what metrics cost and say, and what sharing a GPU does", &bench_argp, cmd_bench},
+    {"doctor", "find out what keeps carma from working here", &doctor_argp, cmd_doctor},
     {"admin", "check the daemon's store, copy it", &admin_argp, cmd_admin},
     {"help", "explain a command", &help_argp, cmd_help},
 };

@@ -24,7 +24,7 @@ extern const size_t subcommand_count;
 const struct command *command_find(const char *name);
 
 /* One per file, cmd_NAME.c. */
-extern const struct argp dashboard_argp;
+extern const struct argp dashboard_argp, doctor_argp;
 extern const struct argp calibrate_argp, estimate_argp, submit_argp, queue_argp, show_argp, explain_argp, cancel_argp, hold_argp, release_argp,
     logs_argp, wait_argp, gpus_argp, monitor_argp, stats_argp, play_argp, compare_argp, simulate_argp, trace_argp, trace_build_argp,
     trace_show_argp, evaluate_argp, bench_argp, bench_collocate_argp, bench_monitor_argp, admin_argp, admin_backup_argp,
@@ -43,6 +43,7 @@ int cmd_top(struct cli *cli, int argc, char **argv);
 int cmd_monitor(struct cli *cli, int argc, char **argv);
 int cmd_stats(struct cli *cli, int argc, char **argv);
 int cmd_dashboard(struct cli *cli, int argc, char **argv);
+int cmd_doctor(struct cli *cli, int argc, char **argv);
 int cmd_play(struct cli *cli, int argc, char **argv);
 int cmd_compare(struct cli *cli, int argc, char **argv);
 int cmd_simulate(struct cli *cli, int argc, char **argv);

@@ -23,6 +23,7 @@
 #include "gpu/dcgm.h"
 #include "gpu/frame.h"
 #include "gpu/nvml.h"
+#include "gpu/nvml_inspect.h"
 #include "gpu/table.h"
 
 /* How long a single look waits for a first interval of SM activity: what GPM asks for, and a little more. */
@@ -38,9 +39,10 @@ struct settings {
     int64_t period_ns; /* node time */
     bool once;
     bool text;
+    bool inspect;
 };
 
-enum { OPTION_SKIP = 256, OPTION_PROGRESS };
+enum { OPTION_SKIP = 256, OPTION_PROGRESS, OPTION_INSPECT };
 
 static const struct argp_option options[] = {
     {"library", 'l', "PATH", 0, "The NVML library (default: $CARMA_NVML_LIBRARY, else libnvidia-ml.so.1)", 0},
@@ -51,6 +53,7 @@ static const struct argp_option options[] = {
     {"progress-fd", OPTION_PROGRESS, "FD", OPTION_HIDDEN, "carmad's: shared memory for the index that is touched", 0},
     {"once", 'o', NULL, 0, "Look once, over a short interval, and end", 0},
     {"text", 't', NULL, 0, "Print a table for people, as on a terminal, instead of frames", 0},
+    {"inspect", OPTION_INSPECT, NULL, 0, "Print facts of the driver and its GPUs, for carma doctor, and end", 0},
     {0},
 };
 
@@ -105,6 +108,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
         return 0;
     case 't':
         settings->text = true;
+        return 0;
+    case OPTION_INSPECT:
+        settings->inspect = true;
         return 0;
     case ARGP_KEY_ARG:
         argp_failure(state, 2, 0, "%s: no argument is expected; see --help", value);
@@ -191,6 +197,17 @@ static int watch(const struct settings *settings, int fd, struct gpu_chain *chai
     }
 }
 
+/* The exit status is 0 where NVML could be started: what went wrong is in what it wrote. */
+static int inspect(const struct settings *settings, int fd)
+{
+    FILE *out = fdopen(fd, "w");
+    int rc = out ? nvml_inspect(settings->library, out) : -errno;
+
+    if (out)
+        fclose(out);
+    return rc < 0;
+}
+
 /* The further sources, in the order in which they are asked. */
 static int open_chain(const struct settings *settings, struct gpu_chain **chain, struct error *err)
 {
@@ -228,6 +245,8 @@ int main(int argc, char **argv)
     fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
     if (rc == 0 && (fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0))
         rc = error_set(&err, errno, "cannot set up stdout: %s", strerror(errno));
+    if (rc == 0 && settings.inspect)
+        return inspect(&settings, fd);
     if (rc == 0)
         rc = open_chain(&settings, &chain, &err);
     if (rc == 0)

@@ -43,6 +43,7 @@
  *     mig-lists=N             the process lists of an instance's handle return N
  *     mig-lists-all           they list the processes of the whole GPU; mig-unnamed: without the instances' ids
  *     mig-plain-names         an instance's name is its GPU's
+ *     persistence=N compute-mode=N ecc=N   these of both GPUs (default 1, 0, 0); mode-of-1=N: the compute mode of GPU 1
  *     hang=N                  the N-th look at GPU 0 (and those after it) hang
  *     crash=N                 the N-th look kills the process
  *
@@ -427,6 +428,43 @@ int nvmlDeviceGetPowerUsage(struct nvml_device *device, unsigned int *mw)
 }
 
 #ifdef FAKE_NVML_NEW
+int nvmlDeviceGetPersistenceMode(struct nvml_device *device, unsigned int *mode)
+{
+    double value = 1;
+
+    (void)device;
+    has("persistence", &value);
+    *mode = (unsigned int)value;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetComputeMode(struct nvml_device *device, unsigned int *mode)
+{
+    double value = 0;
+
+    if (device->index != 1 || !has("mode-of-1", &value))
+        has("compute-mode", &value);
+    *mode = (unsigned int)value;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetTotalEccErrors(struct nvml_device *device, unsigned int kind, unsigned int counter,
+                                unsigned long long *count)
+{
+    double value = 0;
+
+    (void)device;
+    has("ecc", &value);
+    *count = kind == 1 && counter == 0 ? (unsigned long long)value : 77;
+    return NVML_SUCCESS;
+}
+
+int nvmlSystemGetDriverVersion(char *text, unsigned int room)
+{
+    snprintf(text, room, "560.1.2");
+    return NVML_SUCCESS;
+}
+
 int nvmlDeviceGetTotalEnergyConsumption(struct nvml_device *device, unsigned long long *mj)
 {
     double value;

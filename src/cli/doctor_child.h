@@ -1,0 +1,27 @@
+/* carma-monitor, asked once and for so long only: it calls a vendor's driver, which may hang or crash. */
+#ifndef CARMA_CLI_DOCTOR_CHILD_H
+#define CARMA_CLI_DOCTOR_CHILD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+
+struct doctor_answer {
+    struct strbuf out;    /* what it wrote; owned */
+    struct strbuf errors; /* what it said on stderr; owned; at most 64 KiB, as of out 16 MiB */
+    bool hung;            /* it did not end in time, and was killed */
+    int status;           /* as wait(2) has it, unless hung */
+};
+
+/* Runs argv[0] with its standard output and error taken in, until it ends, `taken` (may be NULL) says after some output that it
+ * is enough, or time_ms of wall time have passed. What the driver holds in the kernel so that it does not even die is left
+ * behind. -errno where it cannot be started. */
+int doctor_child_run(const char *const *argv, int64_t time_ms, bool (*taken)(void *user, const struct strbuf *out), void *user,
+                     struct doctor_answer *answer, struct error *err);
+
+void doctor_answer_release(struct doctor_answer *answer);
+
+#endif

@@ -1,0 +1,23 @@
+/* What `carma doctor` wants to know of the driver beyond readings: facts as lines of text, each written as soon as it is
+ * known, so that whoever reads them sees how far a driver came that then hangs. Used within carma-monitor only. */
+#ifndef CARMA_GPU_NVML_INSPECT_H
+#define CARMA_GPU_NVML_INSPECT_H
+
+#include <stdio.h>
+
+/* Writes `KEY VALUE` lines to `out`, flushing each:
+ *
+ *     library PATH           what was loaded; or
+ *     no-library TEXT        why none was
+ *     init CODE TEXT         NVML's return code of starting, in its words
+ *     driver VERSION         of the driver
+ *     nvml VERSION           of the library
+ *     gpus N
+ *     gpu I asked            before GPU I is touched
+ *     gpu I KEY VALUE        uuid, name, persistence (0, 1), compute-mode (enum nvml_compute_mode), ecc (uncorrected errors
+ *                            since the driver was loaded), failed CODE TEXT; what the driver does not tell is not there
+ *
+ * `library` as for gpu_backend_options. 0 where NVML could be started, else a negative errno. */
+int nvml_inspect(const char *library, FILE *out);
+
+#endif

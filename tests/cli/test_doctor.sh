@@ -1,0 +1,254 @@
+#!/bin/sh
+# Usage: test_doctor.sh CARMA SOURCE BUILD FAKE_NVML FAKE_DCGM
+# carma doctor on a virtual node and below a root of the test's own, with each fault that it is to find.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+FAKE_NVML_LIBRARY=$(realpath "$4") || exit 99
+FAKE_DCGM_LIBRARY=$(realpath "$5") || exit 99
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+unset FAKE_NVML FAKE_DCGM
+
+# A system on which all is well. Its files are the test's, its processes those that are put there.
+ROOT=$T/root
+sane_root() {
+    rm -rf "$ROOT"
+    mkdir -p "$ROOT/proc/self/ns" "$ROOT/proc/driver/nvidia" "$ROOT/proc/70" "$ROOT/run/systemd/system" "$ROOT/etc/systemd/system" \
+        "$ROOT/sys/fs/cgroup/system.slice"
+    echo 'NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024' \
+        >"$ROOT/proc/driver/nvidia/version"
+    echo 'RmProfilingAdminOnly: 0' >"$ROOT/proc/driver/nvidia/params"
+    echo nvidia-persiste >"$ROOT/proc/70/comm"
+    printf '0::/system.slice\n' >"$ROOT/proc/self/cgroup"
+    printf '1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:2 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n' \
+        >"$ROOT/proc/self/mountinfo"
+    echo 'proc /proc proc rw 0 0' >"$ROOT/proc/self/mounts"
+    ln -s 'pid:[4026531836]' "$ROOT/proc/self/ns/pid"
+    touch "$ROOT/etc/systemd/system/carmad.service"
+}
+settings() {
+    printf '%s\n' "state_directory = $STATE" "socket = $CARMA_SOCKET" "nvml_library = $library" "$@" >carma.conf
+}
+library=$PREFIX/lib/carma/vnode/libnvidia-ml.so.1
+
+# doctor STATUS: its findings, one a line: "MARK CHECK: FOUND -> REMEDY".
+doctor() {
+    run doctor --root "$ROOT" --config carma.conf --json
+    expect_status "$1"
+    python3 -c 'import json, sys
+answer = json.load(sys.stdin)
+assert answer["ok"] is (sys.argv[1] == "0")
+for one in answer["checks"]:
+    print(one["mark"], one["check"] + ":", one["found"], "->", one["remedy"])' "$1" <"$T/out" >"$T/findings" ||
+        fail "$said: $(cat "$T/out")"
+}
+
+# found TEXT...: a finding has each.
+found() {
+    for text in "$@"; do
+        grep -qF -- "$text" "$T/findings" || fail "not found: '$text' in: $(cat "$T/findings")"
+    done
+}
+absent() {
+    if grep -F -- "$1" "$T/findings"; then
+        fail "found: $1"
+    fi
+}
+
+start_node a100x4-40g 10
+sane_root
+settings
+ulimit -n 4096 2>/dev/null
+
+# Nothing fails. Without a daemon that is told, and no more.
+mkdir -m 700 "$STATE"
+doctor 0
+found 'ok settings: carma.conf' "warn daemon: $CARMA_SOCKET: no daemon listens there" \
+    "ok driver: 550.54.15, NVML 12.550.54.15, " 'ok GPUs: 4 x NVIDIA A100-SXM4-40GB' 'ok persistence: on' \
+    'ok compute mode: default' 'ok ECC: no uncorrected' 'ok metrics: by gpm: sm_activity, ' 'ok profiling: for all users' \
+    "ok state: $STATE" 'ok file system: ext4, mounted on /' 'skip store: ' 'ok cgroups: version 2; ' \
+    'ok processes: those of the host' 'ok service: /etc/systemd/system/carmad.service' 'ok persistenced: ' 'ok open files: '
+absent 'fail '
+run doctor --root "$ROOT" --config carma.conf
+expect_status 0
+grep -q '^0 checks fail, ' "$T/out" || fail "$said: $(tail -1 "$T/out")"
+expect_error 2 'takes no arguments' doctor now
+
+# With one, it tells which it is, what it stores, and what it has seen.
+start_daemon --config carma.conf
+run submit --parsable --hold -- true
+doctor 0
+found "ok daemon: answers at $CARMA_SOCKET, version " "ok socket: $CARMA_SOCKET, mode 0666" 'ok store: ' ' records'
+"$PREFIX/bin/carma-vnode" inject xid --gpu 1 --xid 31
+patience
+until "$CARMA" gpus --json | grep -q '"code": 31'; do
+    patient || { fail "the daemon sees no Xid"; break; }
+done
+doctor 0
+found 'warn Xid: GPU 1: Xid 31, 1 since carmad began'
+stop_daemon
+
+# ---- Settings ----
+settings 'policy = carma' 'polcy = carma'
+doctor 1
+found 'fail settings: carma.conf:5: ' polcy
+settings 'window = soon'
+doctor 1
+found 'fail settings: carma.conf:4: ' soon
+settings 'admin_group = no-such-group'
+doctor 0
+found "warn admin group: admin_group 'no-such-group': there is no such group"
+settings "listen = 127.0.0.1:8471"
+doctor 1
+found 'fail settings: carma.conf: ' token
+run doctor --root "$ROOT" --config "$T/not-there"
+expect_status 1
+settings
+
+# ---- GPUs ----
+"$PREFIX/bin/carma-vnode" inject gpu-lost --gpu 2
+doctor 1
+found 'ok GPUs: 3 x NVIDIA' 'fail GPUs: GPU 2: GPU is lost -> drain the node'
+"$PREFIX/bin/carma-vnode" clear
+"$PREFIX/bin/carma-vnode" inject no-permission
+doctor 0
+found 'warn metrics: sm_activity is NVML'"'"'s utilisation, an upper bound, on 4 of 4: no permission' \
+    'warn metrics: not to be had: ' 'run carmad as root'
+"$PREFIX/bin/carma-vnode" clear
+"$PREFIX/bin/carma-vnode" inject hang
+doctor 1
+found 'fail driver: hangs as '
+"$PREFIX/bin/carma-vnode" clear
+library=$FAKE_NVML_LIBRARY
+settings
+FAKE_NVML=init=18
+export FAKE_NVML
+doctor 1
+found 'fail driver: NVML (' 'kernel module 550.54.15 -> the driver was updated under a running module'
+FAKE_NVML=init=9
+doctor 1
+found '-> modprobe nvidia'
+FAKE_NVML=persistence=0,mode-of-1=3,ecc=2
+doctor 0
+found 'ok driver: 560.1.2' 'warn persistence: off on GPU 0, 1 ->' 'warn compute mode: EXCLUSIVE on GPU 1 ->' \
+    'warn ECC: uncorrected errors since the driver was loaded on GPU 0, 1'
+FAKE_NVML=compute-mode=2
+doctor 1
+found 'fail compute mode: PROHIBITED on GPU 0, 1'
+FAKE_NVML=count=0
+doctor 1
+found 'fail GPUs: the driver sees none'
+FAKE_NVML=crash=1
+doctor 1
+found 'fail metrics: '
+FAKE_NVML=noisy,mig
+doctor 0
+found 'ok MIG: 1 of the GPUs in MIG mode, 2 instances'
+unset FAKE_NVML
+library=/no/such/library.so
+settings
+doctor 1
+found 'fail driver: kernel module 550.54.15 is loaded, but cannot load the NVML library /no/such/library.so'
+rm "$ROOT/proc/driver/nvidia/version"
+doctor 1
+found 'fail driver: no kernel module is loaded; '
+absent persistenced
+
+# Without GPM, DCGM stands in; it is named where it does.
+rm -f "$CARMA_VNODE"
+"$PREFIX/bin/carma-vnode" create "$CARMA_VNODE" --profile a100x4-40g-nogpm >/dev/null
+library=$PREFIX/lib/carma/vnode/libnvidia-ml.so.1
+sane_root
+settings "dcgm_library = $T/no-such-dcgm.so"
+doctor 0
+found 'warn metrics: sm_activity is NVML'"'"'s utilisation'
+settings "dcgm_library = $FAKE_DCGM_LIBRARY"
+FAKE_DCGM=vnode
+export FAKE_DCGM
+doctor 0
+found 'ok metrics: by dcgm: sm_activity, '
+absent 'utilisation'
+unset FAKE_DCGM
+
+# ---- The system ----
+echo 'RmProfilingAdminOnly: 1' >"$ROOT/proc/driver/nvidia/params"
+rm "$ROOT/proc/70/comm" "$ROOT/etc/systemd/system/carmad.service" "$ROOT/proc/self/ns/pid"
+ln -s 'pid:[4026532999]' "$ROOT/proc/self/ns/pid"
+printf '2:memory:/user.slice\n1:name=systemd:/user.slice\n' >"$ROOT/proc/self/cgroup"
+mkdir "$ROOT/proc/90"
+printf '/usr/bin/nvidia-cuda-mps-control\0-d\0' >"$ROOT/proc/90/cmdline"
+printf 'A=b\0CUDA_MPS_PIPE_DIRECTORY=/tmp/theirs\0' >"$ROOT/proc/90/environ"
+mkdir "$ROOT/proc/91"
+printf 'nvidia-cuda-mps-control\0-d\0' >"$ROOT/proc/91/cmdline"
+printf 'CUDA_MPS_PIPE_DIRECTORY=%s/mps/0/pipe\0' "$STATE" >"$ROOT/proc/91/environ"
+settings 'share = mps' "mps_control = $T/no-mps"
+(ulimit -Sn 1024 && doctor 1 && [ "$failures" -eq 0 ]) || fail "with few files: see above"
+found 'warn persistenced: ' 'warn service: systemd has no carmad.service' 'warn processes: a PID namespace of its own' \
+    'warn cgroups: version 1 only' "fail MPS: share = mps, and there is no $T/no-mps" \
+    "warn MPS daemons: 1 not of carma's: pid 90 (/tmp/theirs)" 'NVreg_RestrictProfilingToAdminUsers=1' \
+    'warn open files: 1024 at most'
+settings 'share = mps' "mps_control = $BUILD/src/vnode/nvidia-cuda-mps-control" 'mps_pipe_directory = /tmp/theirs'
+printf 'proc /proc proc rw,hidepid=invisible 0 0\n' >"$ROOT/proc/self/mounts"
+printf '0::/system.slice\n1:memory:/\n' >"$ROOT/proc/self/cgroup"
+rm "$ROOT/proc/self/ns/pid"
+rm -r "$ROOT/run/systemd"
+doctor 0
+found 'ok MPS: ' "ok MPS daemons: 1 of carma's, 1 others: pid 90" 'version 2 beside version 1' 'skip service: '
+if [ "$(id -u)" -eq 0 ]; then
+    found 'in spite of hidepid=2'
+else
+    found 'warn processes: /proc is mounted with hidepid=2'
+fi
+
+# ---- The state ----
+sane_root
+settings
+printf '1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:9 / %s rw - nfs4 server:/x rw\n3 1 0:9 / %sx rw - xfs /dev/sdb rw\n' "$STATE" \
+    "$STATE" >"$ROOT/proc/self/mountinfo"
+doctor 1
+found "fail file system: $STATE is on $STATE (nfs4), a network's"
+printf '1 0 8:1 / / rw - tmpfs tmpfs rw\n' >"$ROOT/proc/self/mountinfo"
+doctor 0
+found 'warn file system: ' 'a reboot forgets all jobs'
+sane_root
+chmod 777 "$STATE"
+doctor 1
+found 'fail state: ' 'others may write it -> chmod go-w it'
+chmod 700 "$STATE"
+cp "$STATE/store.db" store.db
+python3 - "$STATE/store.db" <<'END'
+import sqlite3, sys
+sqlite3.connect(sys.argv[1]).execute("PRAGMA user_version = 900")
+END
+doctor 0
+found 'warn store: ' 'has form 900, this carma knows up to'
+head -c 5000 store.db >"$STATE/store.db"
+rm -f "$STATE/store.db-wal" "$STATE/store.db-shm"
+doctor 1
+found 'fail store: ' 'put a backup in its place'
+rm -rf "$STATE"
+touch "$STATE"
+doctor 1
+found 'fail state: ' 'is no directory'
+rm "$STATE"
+doctor 0
+found "skip state: $STATE is not there: carmad makes it"
+[ ! -e "$STATE" ] || fail "carma doctor made $STATE"
+
+# A full disk, and one that cannot be written.
+if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
+    mkdir small
+    sed "s|^state_directory.*|state_directory = $T/small/state|" carma.conf >small.conf
+    # shellcheck disable=SC2016 # for the inner shell
+    unshare --mount --propagation private sh -c 'mount -t tmpfs -o size=1m none small && mkdir -m 700 small/state && mount -o remount,ro small &&
+        exec "$@"' sh "$CARMA" doctor --root "$ROOT" --config small.conf --json >"$T/findings" 2>&1
+    found 'MiB free' 'make room' 'Read-only file system'
+fi
+
+# Names of others are escaped.
+mkdir "$ROOT/proc/92"
+printf 'nvidia-cuda-mps-control\0' >"$ROOT/proc/92/cmdline"
+printf 'CUDA_MPS_PIPE_DIRECTORY=/tmp/\033[2J\0' >"$ROOT/proc/92/environ"
+run doctor --root "$ROOT" --config carma.conf
+grep -qF 'pid 92 (/tmp/\x1b[2J)' "$T/out" || fail "$said: $(cat "$T/out")"
+finish_node

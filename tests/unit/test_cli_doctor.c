@@ -1,0 +1,152 @@
+/* What carma doctor prints of its findings, and the child that it asks the driver by. */
+#include <locale.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "cli/doctor.h"
+#include "cli/doctor_child.h"
+
+/* GOLDEN=write makes it so. */
+static void expect_golden(const char *name, const char *text)
+{
+    CLEANUP(free_ptr) char *path = xasprintf(CARMA_GOLDEN "/%s", name);
+    CLEANUP(free_ptr) char *wanted = NULL;
+    const char *mode = getenv("GOLDEN");
+    size_t length;
+
+    if (mode && strcmp(mode, "write") == 0)
+        assert_int_equal(file_write_atomic(path, text, strlen(text), 0644, NULL), 0);
+    assert_int_equal(file_read(path, 1 << 20, &wanted, &length, NULL), 0);
+    assert_string_equal(text, wanted);
+}
+
+static void fill(struct doctor *doctor)
+{
+    doctor_init(doctor, NULL);
+    doctor_find(doctor, "settings", DOCTOR_OK, NULL, "%s", "/etc/carma/carma.conf");
+    doctor_find(doctor, "driver", DOCTOR_FAIL,
+                "the driver was updated under a running module: reboot, or end what uses the GPUs, then rmmod and modprobe nvidia",
+                "NVML (%s) does not start: %s; kernel module %s", "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
+                "Driver/library version mismatch", "535.183.01");
+    doctor_find(doctor, "MPS daemons", DOCTOR_WARN, "end it", "pid 7 (%s)", "/tmp/\x1b[2Jm\xe2\x80\xae" "ps");
+    doctor_find(doctor, "state", DOCTOR_OK, NULL, "%s",
+                "/srv/a-directory-whose-name-has-no-blank-in-it-and-is-longer-than-what-fits-into-one-line-of-eighty-columns");
+    doctor_find(doctor, "disk", DOCTOR_OK, NULL, "%s", "");
+    doctor_find(doctor, "service", DOCTOR_SKIP, NULL, "systemd does not run here");
+}
+
+static void findings_fit_the_terminal(void **state)
+{
+    static const struct {
+        int width;
+        const char *golden;
+    } forms[] = {{80, "cli-doctor-80.txt"}, {120, "cli-doctor-120.txt"}};
+
+    for (size_t i = 0; i < array_size(forms); i++) {
+        struct strbuf out = {0};
+        struct doctor doctor;
+        fill(&doctor);
+        doctor_format(&doctor, forms[i].width, false, &out);
+        for (char *at = out.text, *end; *at; at = end + 1) {
+            end = strchr(at, '\n');
+            assert_true(end - at <= forms[i].width);
+            assert_true(end == at || end[-1] != ' ');
+        }
+        expect_golden(forms[i].golden, out.text);
+        strbuf_release(&out);
+        doctor_release(&doctor);
+    }
+}
+
+static void as_json(void **state)
+{
+    struct doctor doctor;
+    json_t *all;
+
+    fill(&doctor);
+    all = doctor_json(&doctor);
+    CLEANUP(free_ptr) char *text = json_dumps(all, JSON_INDENT(2));
+    CLEANUP(free_ptr) char *lines = xasprintf("%s\n", text);
+    expect_golden("cli-doctor.json", lines);
+    assert_true(json_is_false(json_object_get(all, "ok")));
+    json_decref(all);
+    doctor_release(&doctor);
+}
+
+static bool long_enough(void *user, const struct strbuf *out)
+{
+    return out->length >= *(size_t *)user;
+}
+
+static int run(const char *script, int64_t time_ms, size_t *wanted, struct doctor_answer *answer)
+{
+    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+
+    return doctor_child_run(argv, time_ms, wanted ? long_enough : NULL, wanted, answer, NULL);
+}
+
+static void a_child_is_heard_and_not_waited_for(void **state)
+{
+    struct doctor_answer answer;
+    size_t three = 3;
+
+    assert_int_equal(run("echo out; echo err >&2; exit 3", 60000, NULL, &answer), 0);
+    assert_string_equal(answer.out.text, "out\n");
+    assert_string_equal(answer.errors.text, "err\n");
+    assert_false(answer.hung);
+    assert_true(WIFEXITED(answer.status) && WEXITSTATUS(answer.status) == 3);
+    doctor_answer_release(&answer);
+
+    /* one that hangs says what it had said until then */
+    assert_int_equal(run("echo begun; exec sleep 1000", 300, NULL, &answer), 0);
+    assert_true(answer.hung);
+    assert_string_equal(answer.out.text, "begun\n");
+    assert_true(WIFSIGNALED(answer.status) && WTERMSIG(answer.status) == SIGKILL);
+    doctor_answer_release(&answer);
+
+    /* one that goes on is ended as soon as it has said enough */
+    assert_int_equal(run("echo abc; exec sleep 1000", 60000, &three, &answer), 0);
+    assert_false(answer.hung);
+    assert_true(WIFSIGNALED(answer.status));
+    doctor_answer_release(&answer);
+
+    /* what it writes is bounded */
+    assert_int_equal(run("head -c 40000000 /dev/zero; head -c 1000000 /dev/zero >&2", 60000, NULL, &answer), 0);
+    assert_true(answer.out.length >= 16 << 20 && answer.out.length < 17 << 20);
+    assert_true(answer.errors.length >= 64 << 10 && answer.errors.length < 96 << 10);
+    doctor_answer_release(&answer);
+}
+
+static void a_program_that_is_not_there(void **state)
+{
+    const char *const argv[] = {"/no/such/program", NULL};
+    struct doctor_answer answer;
+    struct error err;
+
+    assert_true(doctor_child_run(argv, 1000, NULL, NULL, &answer, &err) < 0);
+    assert_non_null(strstr(err.text, "/no/such/program cannot be started"));
+    doctor_answer_release(&answer);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(findings_fit_the_terminal),
+        cmocka_unit_test(as_json),
+        cmocka_unit_test(a_child_is_heard_and_not_waited_for),
+        cmocka_unit_test(a_program_that_is_not_there),
+    };
+
+    setlocale(LC_ALL, "C");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
