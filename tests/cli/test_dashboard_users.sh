@@ -69,6 +69,31 @@ until as alice grep -q alice out-1 2>/dev/null; do
 done
 ask alice 200 GET '/local/jobs/1/log?bytes=100' 'of alice'
 
+# The page itself, and what happens while one looks: bob's job goes on the list as it is submitted.
+ask alice 200 GET / "Content-Security-Policy: default-src 'none'"
+as alice python3 - "$base" "$cookie" >"$T/events" <<'PYTHON' &
+import socket, sys
+base, cookie = sys.argv[1:]
+host = base.removeprefix("http://")
+seen = b""
+with socket.create_connection(("127.0.0.1", int(host.rpartition(":")[2])), timeout=90) as stream:
+    stream.sendall(f"GET /v1/events HTTP/1.1\r\nHost: {host}\r\nSec-Fetch-Site: same-origin\r\nCookie: {cookie}\r\n\r\n".encode())
+    while b'"name":"while-one-looks"' not in seen:
+        block = stream.recv(65536)
+        assert block, seen[-500:]
+        if not seen:
+            print("begun", flush=True)
+        seen += block
+assert b"Content-Type: text/event-stream" in seen and b"event: gpus" in seen, seen[:2000]
+PYTHON
+events=$!
+patience
+until [ -s "$T/events" ]; do
+    patient || break
+done
+run_as bob submit --parsable --hold --job-name while-one-looks -- true
+wait "$events" || fail "events do not come through the dashboard"
+
 # A log that became something else is refused as `carma logs` refuses it.
 as bob sh -c 'echo secret >secret; chmod 600 secret'
 as alice sh -c "rm out-1; ln -s '$T/bob/secret' out-1"
