@@ -6,7 +6,7 @@
 #include "http_raw.h"
 
 #define GET(path) "GET " path " HTTP/1.1\r\nHost: localhost\r\n\r\n"
-#define PATIENCE_MS 60000
+#define PATIENCE_MS 15000
 
 static struct address tcp;
 
