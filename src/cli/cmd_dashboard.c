@@ -136,7 +136,8 @@ int cmd_dashboard(struct cli *cli, int argc, char **argv)
     if (is_set("SSH_CONNECTION"))
         say_how_by_ssh(dashboard_proxy_port(proxy));
     fprintf(stderr, "The address is good once, for one browser. Ctrl-C ends the dashboard.\n");
-    if (!wanted.stay && isatty(STDOUT_FILENO) && (is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")))
+    if (!wanted.stay && isatty(STDOUT_FILENO) && (is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")) &&
+        !is_set("SSH_CONNECTION")) /* a display that ssh brings is where a browser is, too */
         open_browser(address);
     dashboard_proxy_run(proxy);
     dashboard_proxy_free(proxy);

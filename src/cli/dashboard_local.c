@@ -1,5 +1,6 @@
 /* Requests that are not for the daemon, since it opens no path that a user names: who the user is, and what a job of his has
  * written, read with his own rights by what `carma logs` reads it with. */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -52,8 +53,9 @@ void dashboard_answer_error(struct dashboard_answer *answer, unsigned status, co
         if (status == 502 || status == 503) /* the daemon may be back soon */
             strbuf_puts(&out, "<meta http-equiv=\"refresh\" content=\"3\">\n");
         strbuf_puts(&out, "<title>carma</title>\n<main>\n<h1>carma</h1>\n<p>");
+        *line.text = (char)toupper((unsigned char)*line.text);
         append_escaped(&out, line.text);
-        strbuf_puts(&out, "</p>\n</main>\n</html>\n");
+        strbuf_puts(&out, ".</p>\n</main>\n</html>\n");
     } else {
         CLEANUP(json_release) json_t *json = json_pack("{s:s}", "error", line.text);
         CLEANUP(free_ptr) char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;

@@ -5,6 +5,7 @@ The daemon shows what reached it, byte for byte, and answers as each check wants
 import contextlib
 import os
 import pathlib
+import pty
 import queue
 import re
 import socket
@@ -391,6 +392,42 @@ def check_tcp(carma, directory):
     browser.end(15)
 
 
+def check_terminal(carma, directory):
+    """At a desktop a browser is started, once, and has the signals that it expects; who came by ssh is told how to come here."""
+    path = str(directory / "daemon.sock")
+    programs = directory / "bin"
+    programs.mkdir()
+    opener = programs / "xdg-open"
+    opener.write_text(f"#!/bin/sh\ngrep SigIgn /proc/$$/status >'{directory}/ignored'\necho \"$1\" >>'{directory}/new'\n"
+                      f"mv '{directory}/new' '{directory}/opened'\n", encoding="ascii")
+    opener.chmod(0o755)
+    desktop = {**os.environ, "CARMA_SOCKET": path, "DISPLAY": ":0", "PATH": f"{programs}:{os.environ['PATH']}"}
+    by_ssh = {"SSH_CONNECTION": "10.0.0.9 50000 10.0.0.1 2222"}
+    for arguments, more, opens in [([], {}, True), (["--no-open"], {}, False), ([], by_ssh, False), ([], {"DISPLAY": ""}, False)]:
+        terminal, inside = pty.openpty()
+        process = subprocess.Popen([carma, "dashboard", *arguments], stdin=subprocess.DEVNULL, stdout=inside,
+                                   stderr=subprocess.PIPE, env={**desktop, **more}, text=True)
+        os.close(inside)
+        address = os.read(terminal, 4096).decode().strip()
+        assert "/?token=" in address, address
+        end = time.monotonic() + PATIENCE_S
+        while opens and not (directory / "opened").exists():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        process.send_signal(2)
+        message = process.stderr.read()
+        assert process.wait(PATIENCE_S) == 0
+        os.close(terminal)
+        port = address.partition("127.0.0.1:")[2].partition("/")[0]
+        assert (f"ssh -N -L {port}:127.0.0.1:{port} -p 2222 " in message and "10.0.0.1" in message) == (more == by_ssh), message
+        assert (directory / "opened").exists() == opens
+        if opens:
+            assert (directory / "opened").read_text(encoding="ascii").strip() == address
+            ignored = int((directory / "ignored").read_text(encoding="ascii").split()[1], 16)
+            assert not ignored & (1 << 12 | 1 << 16), ignored  # SIGPIPE, SIGCHLD
+            (directory / "opened").unlink()
+
+
 def main():
     carma, directory = sys.argv[1], pathlib.Path(sys.argv[2])
     path = str(directory / "daemon.sock")
@@ -409,6 +446,7 @@ def main():
     check_connections(browser, daemon)
     daemon = check_no_daemon(browser, daemon, path)
     browser.end()
+    check_terminal(carma, directory)
     check_tcp(carma, directory)
 
 
