@@ -91,13 +91,13 @@ bool metric_gpu_read_time(const struct metrics_scene *scene, const struct metric
 bool metric_gpu_power(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
 {
     (void)scene;
-    return tell(value, gpu->entry->reading.power_mw, is_physical(gpu) && has(gpu, GPU_HAS_POWER));
+    return tell(value, gpu->entry->reading.power_mw, has(gpu, GPU_HAS_POWER));
 }
 
 bool metric_gpu_energy(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
 {
     (void)scene;
-    return tell(value, gpu->entry->reading.energy_mj, is_physical(gpu) && has(gpu, GPU_HAS_ENERGY));
+    return tell(value, gpu->entry->reading.energy_mj, has(gpu, GPU_HAS_ENERGY));
 }
 
 bool metric_gpu_idle_power(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)

@@ -85,6 +85,8 @@ for gpu in gpus:
     assert 0 <= of("carma_gpu_sm_active_ratio", source="gpm", **labels) <= 1
     ids = [dict(have).get("GPU_I_ID") for _, have in metrics["carma_gpu_jobs"][2] if dict(have)["gpu"] == labels["gpu"]]
     assert (ids != [None]) == instance, ids
+for name in ["carma_gpu_power_watts", "carma_gpu_energy_joules_total", "carma_gpu_xid", "carma_gpu_xids_total"]:
+    assert len(metrics[name][2]) == 2 and not [labels for _, labels in metrics[name][2] if "GPU_I_ID" in dict(labels)], name
 alone, = [gpu for gpu in gpus if gpu["jobs"] == [1]]
 where = {"UUID": alone["uuid"], "gpu": str(alone["index"])}
 assert of("carma_gpu_memory_used_bytes", **where) == of("carma_job_gpu_memory_used_bytes", hpc_job="1", **where) == 3 << 30

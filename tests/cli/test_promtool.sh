@@ -1,0 +1,58 @@
+#!/bin/sh
+# Usage: test_promtool.sh CARMA SOURCE BUILD
+# What promtool, of Debian's package prometheus, says of /metrics with names that try to be more than names, and of
+# integrations/: the alerts, the dashboard's queries and the documentation's, which must ask for what there is.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+hostile='e"} 1\n\{a='
+if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
+    . "$(dirname "$0")/users.sh"
+    printf '%s:x:12009:12001::/nonexistent:/bin/sh\n' "$hostile" >>"$CARMA_TEST_ACCOUNTS/passwd"
+fi
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+. "$(dirname "$0")/prometheus.sh"
+cd "$T" || exit 99
+
+# promtool ARGUMENT...: has nothing to find fault with.
+promtool() {
+    "$PROMTOOL" "$@" >"$T/promtool" 2>&1 || fail "promtool $*: $(cat "$T/promtool")"
+}
+
+[ -z "${CARMA_TEST_ACCOUNTS-}" ] || homes
+for profile in h100x2-mig a100x4-40g-nogpm; do
+    start_node "$profile" 300
+    start_daemon
+    run submit --parsable -J "$(printf 'a"} 1 \\" \\n {b="\303\274')" -- "$TRAIN" --memory 3G --seconds 100000
+    expect_status 0
+    until_field 1 state RUNNING
+    if [ -n "${CARMA_TEST_ACCOUNTS-}" ]; then
+        setpriv --reuid=12009 --regid=12001 --clear-groups "$CARMA" submit -D / -o /dev/null --parsable -- sleep 1000 \
+            >"$T/out" 2>&1 || fail "a user with such a name: $(cat "$T/out")"
+        until_field 2 state RUNNING
+    fi
+    python3 "$SOURCE/tests/cli/exposition.py" fetch "$CARMA_SOCKET" >"$T/$profile"
+    promtool check metrics <"$T/$profile"
+    [ -s "$T/promtool" ] && fail "promtool of $profile: $(cat "$T/promtool")"
+    stop_daemon
+    rm -rf "$STATE" "$CARMA_VNODE"
+done
+if [ -n "${CARMA_TEST_ACCOUNTS-}" ]; then
+    grep -qF 'user="e\"} 1\\n\\{a=",uid="12009"' "$T/h100x2-mig" || fail "the user is not there: $(grep 12009 "$T/h100x2-mig")"
+fi
+
+# Something promtool does find fault with, so that the above means something.
+sed 's/^carma_jobs{state="HELD"}/carma_jobs{state="HE"LD"}/' "$T/h100x2-mig" >"$T/broken"
+"$PROMTOOL" check metrics <"$T/broken" >/dev/null 2>&1 && fail 'promtool takes anything'
+
+promtool check rules "$SOURCE/integrations/prometheus/carma.rules.yml"
+promtool test rules "$SOURCE/tests/cli/carma.rules.test.yml"
+cp "$SOURCE"/integrations/prometheus/*.yml "$T"
+sed "s|/etc/prometheus/carma.token|$T/token|" "$SOURCE/integrations/prometheus/prometheus.yml" >"$T/prometheus.yml"
+(umask 077 && : >"$T/token")
+promtool check config "$T/prometheus.yml"
+
+python3 "$SOURCE/tests/cli/grafana.py" "$SOURCE" "$T/h100x2-mig" "$T/queries.yml" ||
+    fail "the dashboard or the alerts"
+promtool check rules "$T/queries.yml"
+grep -qE 'SUCCESS: [1-9][0-9]* rules found' "$T/promtool" || fail "no queries: $(cat "$T/promtool")"
+finish_node
