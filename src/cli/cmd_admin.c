@@ -12,6 +12,7 @@
 #include "cli/term.h"
 #include "config/config.h"
 #include "core/snapshot.h"
+#include "store/history.h"
 #include "store/store.h"
 
 const struct argp admin_argp = {
@@ -219,6 +220,7 @@ int cmd_admin_verify(struct cli *cli, int argc, char **argv)
                                         .user = &verification};
     CLEANUP(free_ptr) char *directory = NULL;
     struct error err;
+    uint64_t history = 0;
     int status, rc;
 
     if (!cli_parse(cli, argc, argv, &wanted, &status))
@@ -231,10 +233,12 @@ int cmd_admin_verify(struct cli *cli, int argc, char **argv)
     if (rc == 0)
         rc = core_check(verification.core, &err);
     core_free(verification.core);
+    if (rc == 0)
+        rc = store_check_history(directory, &history, &err);
     if (rc)
         return cli_fail("%s: %s", directory, err.text);
     printf("%s: whole: %" PRIu64 " records, %" PRIu64 " snapshots, %" PRIu64 " submissions, %" PRIu64
-           " states of jobs\n",
-           directory, verification.records, verification.snapshots, verification.specs, verification.jobs);
+           " states of jobs, %" PRIu64 " rows of history\n",
+           directory, verification.records, verification.snapshots, verification.specs, verification.jobs, history);
     return CLI_OK;
 }

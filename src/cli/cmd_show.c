@@ -1,4 +1,5 @@
 /* carma show: everything about a job. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
+#include "cli/account.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/view.h"
@@ -17,7 +19,8 @@ const struct argp show_argp = {
     .options = cli_jobs_options,
     .parser = cli_parse_one_job,
     .args_doc = "ID",
-    .doc = "Show everything about a job.\vID is like 7, or @ for your last job.",
+    .doc = "Show everything about a job; of one whose details are forgotten, what carma history has."
+           "\vID is like 7, or @ for your last job.",
 };
 
 static void line(const char *title, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -221,18 +224,74 @@ static void print_job(const json_t *job)
         line_of(job, "Errors", "error");
 }
 
+/* ---- What is left of a job whose details are forgotten ---- */
+
+static void line_of_memory(const json_t *job, const char *title, const char *member)
+{
+    CLEANUP(free_ptr) char *memory = view_bytes(job, member);
+
+    if (view_integer(job, member, -1) >= 0)
+        line(title, "%s on one GPU", memory);
+}
+
+static void print_history(const json_t *job)
+{
+    CLEANUP(free_ptr) char *claim = view_bytes(job, "claim_bytes");
+    CLEANUP(free_ptr) char *source = view_safe_text(job, "claim_source");
+    int64_t crashes = view_integer(job, "oom_crashes", 0) + view_integer(job, "handle_crashes", 0);
+    int64_t launches = view_integer(job, "launches", 0);
+    char text[UNITS_TEXT + ACCOUNT_TEXT + VIEW_ENERGY];
+
+    line("Job", "%" PRId64, view_integer(job, "id", 0));
+    line_of(job, "Name", "name");
+    line_of(job, "User", "user");
+    line_of(job, "State", "state");
+    line_of(job, "Cause", "exit_cause");
+    line("GPUs", "%" PRId64, view_integer(job, "gpus", 0));
+    if (view_integer(job, "claim_bytes", -1) >= 0)
+        line("Memory", "%s on each GPU (%s)", claim, source);
+    line_of_memory(job, "Used", "peak_bytes");
+    line_of_time(job, "Submitted", "submitted_ns");
+    if (view_integer(job, "first_started_ns", 0) != view_integer(job, "started_ns", 0))
+        line_of_time(job, "First run", "first_started_ns");
+    line_of_time(job, "Started", "started_ns");
+    line_of_time(job, "Ended", "ended_ns");
+    if (view_integer(job, "wait_ns", -1) >= 0)
+        line("Waited", "%s", format_duration(view_integer(job, "wait_ns", 0), text));
+    line("GPU time", "%s hours", account_hours(view_integer(job, "gpu_ns", 0), text));
+    line("Energy", "%s (modelled)", view_energy(view_integer(job, "modelled_energy_mj", 0), text));
+    if (launches > 1 || crashes)
+        line("Launches", "%" PRId64 ", out of GPU memory: %" PRId64, launches, crashes);
+    line("Note", "its command, output and placements are forgotten: this is from carma history");
+}
+
+/* The job, or, where the daemon has forgotten it, its row of the history. */
+static int get_job(struct cli *cli, uint64_t id, json_t **job, bool *forgotten, struct error *err)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64, id);
+    CLEANUP(free_ptr) char *history = xasprintf("/v1/history/%" PRIu64, id);
+    struct error ignored; /* that there is no such job is said best by who was asked first */
+    int rc = cli_call(cli, "GET", path, NULL, job, err);
+
+    *forgotten = rc == -ENOENT && cli_call(cli, "GET", history, NULL, job, &ignored) == 0;
+    return *forgotten ? 0 : rc;
+}
+
 int cmd_show(struct cli *cli, int argc, char **argv)
 {
     CLEANUP(cli_jobs_release) struct cli_jobs one = {0};
     CLEANUP(json_release) json_t *job = NULL;
+    bool forgotten = false;
+    struct error err;
     int status;
 
     if (!cli_parse(cli, argc, argv, &one, &status))
         return status;
-    status = cli_get_job(cli, &one.list, "", &job);
-    if (status != CLI_OK)
-        return status;
-    if (one.json)
+    if (cli_resolve_ids(cli, &one.list, &err) || get_job(cli, one.list.items[0], &job, &forgotten, &err))
+        return cli_fail("%s", err.text);
+    if (forgotten && !one.json)
+        print_history(job);
+    else if (one.json)
         cli_print_json(job);
     else
         print_job(job);

@@ -26,7 +26,7 @@ const struct command *command_find(const char *name);
 /* One per file, cmd_NAME.c. */
 extern const struct argp dashboard_argp, doctor_argp;
 extern const struct argp calibrate_argp, estimate_argp, submit_argp, queue_argp, show_argp, explain_argp, cancel_argp, hold_argp, release_argp,
-    logs_argp, wait_argp, gpus_argp, monitor_argp, stats_argp, play_argp, compare_argp, simulate_argp, trace_argp, trace_build_argp,
+    logs_argp, wait_argp, gpus_argp, monitor_argp, history_argp, stats_argp, play_argp, compare_argp, simulate_argp, trace_argp, trace_build_argp,
     trace_show_argp, evaluate_argp, bench_argp, bench_collocate_argp, bench_monitor_argp, admin_argp, admin_backup_argp,
     admin_verify_argp, help_argp, top_argp;
 int cmd_submit(struct cli *cli, int argc, char **argv);
@@ -41,6 +41,7 @@ int cmd_wait(struct cli *cli, int argc, char **argv);
 int cmd_gpus(struct cli *cli, int argc, char **argv);
 int cmd_top(struct cli *cli, int argc, char **argv);
 int cmd_monitor(struct cli *cli, int argc, char **argv);
+int cmd_history(struct cli *cli, int argc, char **argv);
 int cmd_stats(struct cli *cli, int argc, char **argv);
 int cmd_dashboard(struct cli *cli, int argc, char **argv);
 int cmd_doctor(struct cli *cli, int argc, char **argv);

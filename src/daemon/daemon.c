@@ -6,6 +6,7 @@
 #include "daemon/access.h"
 #include "daemon/dashboard.h"
 #include "daemon/engine.h"
+#include "daemon/history.h"
 #include "daemon/events.h"
 #include "daemon/job_mapping.h"
 #include "daemon/keeper.h"
@@ -43,6 +44,7 @@ int daemon_start(struct daemon *daemon, struct error *err)
     daemon->engine = engine_new(daemon);
     daemon->keeper = keeper_new(daemon);
     daemon->totals = totals_new();
+    daemon->history = history_new(daemon);
     daemon->access = access_new(daemon);
     daemon->series = series_for(daemon);
     daemon->node = node_new(daemon);
@@ -75,6 +77,7 @@ void daemon_stop(struct daemon *daemon)
     if (daemon->store)
         store_close(daemon->store); /* answers who waits for it */
     events_free(daemon->events);
+    history_close(daemon->history);
     http_server_free(daemon->http);
     access_free(daemon->access);
     runs_free(daemon->runs);

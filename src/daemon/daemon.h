@@ -18,6 +18,7 @@
 
 struct access;
 struct engine;
+struct history_room;
 struct events;
 struct job_mapping;
 struct keeper;
@@ -43,6 +44,7 @@ struct daemon {
     struct events *events;
     struct keeper *keeper;
     struct totals *totals;
+    struct history_room *history;
     struct access *access;
     struct node *node;
     struct job_mapping *job_mapping;

@@ -14,12 +14,12 @@
 #include "daemon/dashboard.h"
 #include "daemon/ending.h"
 #include "daemon/events.h"
+#include "daemon/history.h"
 #include "daemon/metrics.h"
 #include "daemon/node.h"
 #include "daemon/prometheus.h"
 #include "daemon/runs.h"
 #include "daemon/series_json.h"
-#include "daemon/stats.h"
 #include "daemon/whatif.h"
 #include "daemon/status.h"
 
@@ -115,16 +115,6 @@ static void get_jobs(struct daemon *daemon, struct http_request *request)
     }
     http_reply(request, 200, json_pack("{s:I, s:I, s:o}", "now_ns", (json_int_t)now_ns, "left_out",
                                        (json_int_t)(listed - json_array_size(jobs)), "jobs", jobs));
-}
-
-static void get_stats(struct daemon *daemon, struct http_request *request)
-{
-    const char *by = http_query(request, "by");
-
-    if (by && strcmp(by, "user") != 0)
-        http_reply_error(request, 400, "by '%.40s' is not known: leave it out or say by=user", by);
-    else
-        http_reply(request, 200, stats_by_user(daemon));
 }
 
 static void get_job(struct daemon *daemon, struct http_request *request, const struct job_view *view)
@@ -296,6 +286,11 @@ static void handle_whatif(struct daemon *daemon, struct http_request *request, c
         whatif_show(daemon->whatif, request, rest + 1);
 }
 
+static bool is_history(const char *path)
+{
+    return strcmp(path, "history") == 0 || strncmp(path, "history/", strlen("history/")) == 0;
+}
+
 void requests_handle(struct http_request *request, void *user)
 {
     struct daemon *daemon = user;
@@ -324,7 +319,8 @@ void requests_handle(struct http_request *request, void *user)
     else if (strcmp(path, "whatif") == 0 || strncmp(path, "whatif/", 7) == 0)
         handle_whatif(daemon, request, path + 6);
     else if (strcmp(path, "jobs") != 0 && strcmp(path, "status") != 0 && strcmp(path, "gpus") != 0 &&
-             strcmp(path, "stats") != 0 && strcmp(path, "events") != 0 && strcmp(path, "series") != 0)
+             strcmp(path, "stats") != 0 && strcmp(path, "events") != 0 && strcmp(path, "series") != 0 &&
+             !is_history(path))
         http_reply_error(request, 404, "there is no '%.60s'", request->path);
     else if (!is_get(request))
         wrong_method(request, "GET");
@@ -336,8 +332,10 @@ void requests_handle(struct http_request *request, void *user)
         get_series(daemon, request);
     else if (strcmp(path, "events") == 0)
         events_open(daemon->events, request);
+    else if (is_history(path))
+        history_get(daemon, request, path + strlen("history"));
     else if (strcmp(path, "stats") == 0)
-        get_stats(daemon, request);
+        history_get_stats(daemon, request);
     else
         http_reply(request, 200, node_to_json(daemon->node));
 }

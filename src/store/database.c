@@ -198,7 +198,7 @@ int store_database_open_to_read(const char *path, sqlite3 **opened, struct error
     sqlite3 *db = NULL;
     int rc;
 
-    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_FULLMUTEX, NULL) != SQLITE_OK) {
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
         rc = db ? store_sqlite_error(db, path, "be opened", err) : error_set(err, ENOMEM, "%s: out of memory", path);
     } else {
         sqlite3_busy_timeout(db, BUSY_TIMEOUT_MS);

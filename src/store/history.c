@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/strbuf.h"
 #include "store/store_internal.h"
 
 const int64_t history_wait_bounds_s[HISTORY_WAIT_BOUNDS] = {1,    10,   60,    300,   900,   1800,  3600,
@@ -20,8 +21,12 @@ void history_add(int64_t *sum, int64_t more)
 
 void history_sums_add(struct history_sums *sums, const struct store_history *row)
 {
-    for (uint32_t state = 0; state < JOB_STATE_COUNT; state++)
-        sums->ended[state] += strcmp(row->state, job_state_name(state)) == 0;
+    uint32_t state = JOB_COMPLETED;
+
+    while (state < JOB_STATE_COUNT && strcmp(row->state, job_state_name(state)) != 0)
+        state++;
+    if (state < JOB_STATE_COUNT)
+        sums->ended[state]++;
     if (row->wait_ns >= 0) {
         sums->launched++;
         history_add(&sums->wait_ns, row->wait_ns);
@@ -36,27 +41,83 @@ void history_sums_add(struct history_sums *sums, const struct store_history *row
     history_add(&sums->recoveries, row->recoveries);
 }
 
-/* ---- Columns, in the order of store_history_columns ---- */
+/* ---- Columns, in their order in the database ---- */
 
 enum column_kind { COLUMN_INTEGER, COLUMN_UNSIGNED, COLUMN_TEXT };
 
 static const struct column {
+    const char *name;
     enum column_kind kind;
     size_t offset;
+    bool summed;   /* sums are made of it, or are made by it */
+    bool optional; /* a text that may be null */
 } columns[] = {
-#define INTEGER(member) {COLUMN_INTEGER, offsetof(struct store_history, member)}
-#define UNSIGNED(member) {COLUMN_UNSIGNED, offsetof(struct store_history, member)}
-#define TEXT(member) {COLUMN_TEXT, offsetof(struct store_history, member)}
-    INTEGER(job),           UNSIGNED(uid),           TEXT(state),
-    TEXT(cause),            INTEGER(submitted_ns),   INTEGER(first_started_ns),
-    INTEGER(started_ns),    INTEGER(ended_ns),       INTEGER(wait_ns),
-    UNSIGNED(gpus),         INTEGER(gpu_ns),         INTEGER(memory_mib_ms),
-    INTEGER(memory_measured_mib_ms), INTEGER(energy_mj), UNSIGNED(launches),
-    UNSIGNED(oom_crashes),  UNSIGNED(handle_crashes), UNSIGNED(recoveries),
-    INTEGER(claim_bytes),   TEXT(claim_source),      INTEGER(estimate_bytes),
-    TEXT(estimator),        INTEGER(peak_bytes),     TEXT(user),
-    TEXT(name),             TEXT(workload),
+#define INTEGER(member) {#member, COLUMN_INTEGER, offsetof(struct store_history, member), false, false}
+#define UNSIGNED(member) {#member, COLUMN_UNSIGNED, offsetof(struct store_history, member), false, false}
+#define TEXT(member) {#member, COLUMN_TEXT, offsetof(struct store_history, member), false, false}
+#define OPTIONAL(member) {#member, COLUMN_TEXT, offsetof(struct store_history, member), false, true}
+#define SUM(kind, member) {#member, COLUMN_##kind, offsetof(struct store_history, member), true, false}
+    INTEGER(job),
+    SUM(UNSIGNED, uid),
+    SUM(TEXT, state),
+    OPTIONAL(cause),
+    INTEGER(submitted_ns),
+    INTEGER(first_started_ns),
+    INTEGER(started_ns),
+    SUM(INTEGER, ended_ns),
+    SUM(INTEGER, wait_ns),
+    UNSIGNED(gpus),
+    SUM(INTEGER, gpu_ns),
+    SUM(INTEGER, memory_mib_ms),
+    INTEGER(memory_measured_mib_ms),
+    SUM(INTEGER, energy_mj),
+    UNSIGNED(launches),
+    SUM(UNSIGNED, oom_crashes),
+    SUM(UNSIGNED, handle_crashes),
+    SUM(UNSIGNED, recoveries),
+    SUM(INTEGER, claim_bytes),
+    TEXT(claim_source),
+    INTEGER(estimate_bytes),
+    OPTIONAL(estimator),
+    SUM(INTEGER, peak_bytes),
+    TEXT(user),
+    TEXT(name),
+    TEXT(workload),
 };
+
+void store_history_want(struct history_want *want, bool sums, const char *text)
+{
+    want->count = 0;
+    for (size_t i = 0; i < array_size(columns); i++)
+        if (!sums || columns[i].summed || (text && strcmp(columns[i].name, text) == 0))
+            want->columns[want->count++] = (uint8_t)i;
+}
+
+void store_history_put_columns(const struct history_want *want, struct strbuf *sql)
+{
+    for (size_t i = 0; i < want->count; i++)
+        strbuf_printf(sql, "%s%s", i ? ", " : "", columns[want->columns[i]].name);
+}
+
+bool store_history_from_row(const struct history_want *want, sqlite3_stmt *row, struct store_history *out)
+{
+    bool whole = true;
+
+    for (size_t i = 0; i < want->count; i++) {
+        const struct column *column = &columns[want->columns[i]];
+        void *at = (char *)out + column->offset;
+
+        if (column->kind == COLUMN_UNSIGNED) {
+            *(uint32_t *)at = (uint32_t)sqlite3_column_int64(row, (int)i);
+        } else if (column->kind == COLUMN_INTEGER) {
+            *(int64_t *)at = sqlite3_column_int64(row, (int)i);
+        } else {
+            *(const char **)at = (const char *)sqlite3_column_text(row, (int)i);
+            whole = whole && (*(const char **)at || column->optional);
+        }
+    }
+    return whole;
+}
 
 static const char *text_of(const struct store_history *row, const struct column *column)
 {

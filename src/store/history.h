@@ -5,6 +5,7 @@
 #ifndef CARMA_STORE_HISTORY_H
 #define CARMA_STORE_HISTORY_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -98,5 +99,39 @@ struct store_held {
 void store_batch_held(struct store_batch *batch, const struct store_held *held);
 int store_load_held(struct store *store, int (*take)(const struct store_held *held, void *user), void *user,
                     struct error *err);
+
+/* ---- Questions: by any thread, while a daemon writes ---- */
+
+/* Which rows. Texts are borrowed. */
+struct store_history_filter {
+    int64_t since_ns;  /* ended then or later; INT64_MIN: whenever */
+    int64_t until_ns;  /* and before that; INT64_MAX: whenever */
+    const char *user;  /* whose: a name, or a number as the user's id; NULL: anybody's */
+    const char *name;  /* what the job's name matches: *, ?, [...] as in a shell; NULL: any */
+    const char *state; /* as in the row; NULL: any */
+    uint64_t job;      /* this one alone; 0: any */
+    uint64_t after;    /* with latest_first: only those that come after this one, which has to be there; 0: from the latest */
+    uint32_t most;     /* so many at most */
+    bool sums;         /* only what sums are made of is wanted: other numbers are 0, other texts "" or NULL ... */
+    const char *text;  /* ... but for this one: "user", "name", "claim_source"; NULL: none */
+    bool latest_first; /* by end, then by number; else in any order */
+};
+
+/* How long a question may take. */
+struct store_patience {
+    int64_t deadline_ns;        /* of CLOCK_MONOTONIC */
+    const _Atomic bool *closing; /* nobody waits for the answer any more; NULL: somebody does */
+};
+
+/* Hands out the rows; a non-zero value of `take` ends it and is returned. -ETIMEDOUT: there was no patience for more. Each
+ * call has a connection of its own, which only reads. */
+int store_read_history(const char *directory, const struct store_history_filter *filter,
+                       const struct store_patience *patience,
+                       int (*take)(const struct store_history *row, void *user, struct error *err), void *user,
+                       struct error *err);
+
+/* That the sums are at least those of the rows that are left: *rows says how many these are. -EBADMSG says whose are not.
+ * For a store that may be in use. */
+int store_check_history(const char *directory, uint64_t *rows, struct error *err);
 
 #endif

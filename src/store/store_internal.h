@@ -110,6 +110,16 @@ void store_batch_end(struct store_batch *batch);
 extern const char store_history_form[];
 
 /* history.c */
+/* Which columns of a row of the history are wanted; `sums` and `text` as store_history_filter has them. */
+struct history_want {
+    uint8_t columns[32];
+    size_t count;
+};
+void store_history_want(struct history_want *want, bool sums, const char *text);
+void store_history_put_columns(const struct history_want *want, struct strbuf *sql); /* between SELECT and FROM */
+
+/* What is wanted of such a row; its texts are the statement's, until it is stepped. False: a text is missing. */
+bool store_history_from_row(const struct history_want *want, sqlite3_stmt *row, struct store_history *out);
 int store_prepare_history(struct store *store, struct error *err);
 void store_release_history(struct store *store);
 int store_write_history(struct store *store, const char *body, struct error *err);

@@ -7,7 +7,7 @@ start_fake "$SOURCE/tests/fakes/node.json"
 for width in 80 120; do
     COLUMNS=$width
     export COLUMNS
-    for command in queue gpus "explain 9"; do
+    for command in queue gpus history stats "explain 9"; do
         # shellcheck disable=SC2086 # a command and its argument
         run $command
         expect_status 0
@@ -21,12 +21,16 @@ for width in 80 120; do
     expect_golden "cli-gpus-watch-$width.txt"
 done
 unset COLUMNS
-run stats
+run stats --csv
 expect_status 0
-expect_golden cli-stats.txt
+expect_golden cli-stats.csv
+run history -n 20 --csv
+expect_golden cli-history.csv
+run show 22
+expect_golden cli-show-history.txt
 run stats --by user --json
 grep -q '"modelled_energy_mj": 23456789012' "$T/out" || fail "stats --json: $(cat "$T/out")"
-expect_error 2 "say user" stats --by gpu
+expect_error 2 "say user, name" stats --by gpu
 run show 9
 expect_status 0
 expect_golden cli-show.txt

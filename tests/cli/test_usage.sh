@@ -7,7 +7,7 @@ expect_error 2 "which command" # none
 expect_error 2 "no command 'frobnicate'" frobnicate
 expect_error 2 "unknown option '--frob'" --frob
 expect_error 2 "'--socket' needs an argument" --socket
-for command in submit queue show explain cancel hold release logs wait gpus monitor stats play compare trace estimate calibrate evaluate bench admin dashboard; do
+for command in submit queue show explain cancel hold release logs wait gpus monitor history stats play compare trace estimate calibrate evaluate bench admin dashboard; do
     expect_error 2 "$command: unknown option '--frob'" "$command" --frob
     expect_error 2 "$command: unknown option '-Z'" "$command" -Z
     run help "$command"

@@ -13,7 +13,7 @@
 #include "base/strbuf.h"
 #include "daemon/ending.h"
 #include "daemon/engine.h"
-#include "daemon/stats.h"
+#include "daemon/totals.h"
 #include "fuzz_daemon.h"
 #include "store/store.h"
 
@@ -123,6 +123,11 @@ static int see_snapshot(uint64_t seq, const struct record_list *snapshot, void *
     return 0;
 }
 
+static void see_total(const struct total *total, void *user_data)
+{
+    require(total->sums.gpu_ns >= 0 && total_ended(total) <= total->submitted);
+}
+
 static void show(struct daemon *daemon)
 {
     for (const struct job_view *view = daemon->views.jobs; view; view = view->hh.next) {
@@ -137,7 +142,7 @@ static void show(struct daemon *daemon)
         json_decref(json);
         json_decref(job_view_estimate_to_json(view));
     }
-    json_decref(stats_by_user(daemon));
+    totals_read(daemon, INT64_MAX / 2, see_total, daemon);
 }
 
 static void on_stored(int status, const char *error, void *user)

@@ -1,0 +1,217 @@
+#!/bin/sh
+# Usage: test_history.sh CARMA SOURCE BUILD
+# What ended jobs have used is known after a kill, after a restart, and after their details and then their rows are
+# forgotten: sums stay; tables, CSV and JSON say the same; hostile names stay in their place.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+start_node a100x4-40g 600
+start_daemon
+
+run history
+expect_status 0
+[ "$(wc -l <out)" -eq 1 ] || fail "a new node has a history: $(cat out)"
+run submit --parsable -J small -- "$TRAIN" --memory 4G --sm-activity 0.5 --seconds 600
+run submit --parsable -J "=cmd|' /C calc'!A0,\"x\"" --gpus 2 --gpu-memory 3G -- "$TRAIN" --memory 2G --seconds 60
+run submit --parsable -J broken --gpu-memory 1G -- false
+run submit --parsable -J never --hold -- true
+run cancel 4
+run submit --parsable -J hungry --gpu-memory 2G -- "$TRAIN" --memory 60G --seconds 600
+run wait 1 2 3 5
+until_field 5 state GPU_OOM
+until_field 1 state COMPLETED
+# The energy of the last one's end comes with the next reading.
+settled() {
+    "$CARMA" history --json >history.json
+    "$CARMA" stats --json >stats.json
+    python3 - <<'PYTHON'
+import json, sys
+rows, stats = json.load(open("history.json"))["jobs"], json.load(open("stats.json"))
+total = lambda member, of=rows: sum(max(row[member] or 0, 0) for row in of)
+user, = stats["users"]
+names = "gpu_ns", "memory_mib_ms", "modelled_energy_mj", "wait_ns", "oom_crashes", "handle_crashes", "recoveries"
+print([(name, total(name), user[name]) for name in names if total(name) != user[name]], user["jobs"], len(rows))
+sys.exit(any(total(name) != user[name] for name in names) or user["jobs"] != len(rows))
+PYTHON
+}
+patience
+until settled >settled.txt; do
+    patient || {
+        fail "history and stats differ: $(cat settled.txt)"
+        break
+    }
+done
+python3 - <<'PYTHON' || fail "history --json: $(cat history.json)"
+import json
+rows = json.load(open("history.json"))["jobs"]
+ends = [row["ended_ns"] for row in rows]
+assert ends == sorted(ends, reverse=True) and len(rows) == 5, ends
+small, odd, broken, never, hungry = sorted(rows, key=lambda row: row["id"])
+assert small["state"] == "COMPLETED" and small["letter"] == "CD" and small["peak_bytes"] == 4 << 30, small
+assert 0.5 * 4096 * 600e3 < small["memory_mib_ms"] <= 4096 * small["gpu_ns"] / 1e6, small
+assert small["memory_measured_mib_ms"] == small["memory_mib_ms"] and small["modelled_energy_mj"] > 0, small
+assert odd["name"] == "=cmd|' /C calc'!A0,\"x\"" and odd["claim_bytes"] == 3 << 30 and odd["gpus"] == 2, odd
+assert broken["exit_cause"] == "failed" and broken["peak_bytes"] is None, broken
+assert never["state"] == "CANCELLED" and never["wait_ns"] is None and never["gpu_ns"] == 0, never
+assert hungry["oom_crashes"] >= 1 and hungry["claim_bytes"] == 2 << 30, hungry
+assert all("command" not in row and "workload" not in row for row in rows)
+PYTHON
+
+# Filters; the same in a table, in CSV and in pages.
+run history --name 's*'
+[ "$(grep -c small out)" -eq 1 ] && [ "$(wc -l <out)" -eq 2 ] || fail "history --name: $(cat out)"
+run history --state oom
+[ "$(grep -c hungry out)" -eq 1 ] && [ "$(wc -l <out)" -eq 2 ] || fail "history --state: $(cat out)"
+run history -n 2
+[ "$(wc -l <out)" -eq 4 ] && grep -q '^there are more: ' out || fail "history -n 2: $(cat out)"
+run history --user nobody-of-this-name
+expect_status 0
+[ "$(wc -l <out)" -eq 1 ] || fail "history --user: $(cat out)"
+run history --user "$(id -u)" --since 30d
+[ "$(wc -l <out)" -eq 6 ] || fail "history --user UID: $(cat out)"
+run history --until 30d
+[ "$(wc -l <out)" -eq 1 ] || fail "history --until: $(cat out)"
+expect_error 2 "no time on a virtual node" history --since yesterday
+expect_error 2 "jobs do not end as 'running'" history --state running
+expect_error 2 "say user, name, day" stats --by gpu
+expect_error 1 "no months" stats --by month
+run history --csv
+python3 - "$T/out" <<'PYTHON' || fail "history --csv: $(cat out)"
+import csv, json, sys
+rows = list(csv.DictReader(open(sys.argv[1], newline="")))
+known = json.load(open("history.json"))["jobs"]
+assert [int(row["id"]) for row in rows] == [job["id"] for job in known]
+for row, job in zip(rows, known):
+    assert row["name"].lstrip("'") == job["name"] and not row["name"].startswith("="), row
+    assert abs(float(row["gpu_s"]) - job["gpu_ns"] / 1e9) < 0.001 and None not in row.values() and None not in row, row
+    assert row["wait_s"] == "" if job["wait_ns"] is None else float(row["wait_s"]) >= 0, row
+PYTHON
+for by in user name day state claim; do
+    run stats --by $by --csv
+    python3 - "$T/out" $by <<'PYTHON' || fail "stats --by $by --csv: $(cat out)"
+import csv, json, sys
+rows = list(csv.DictReader(open(sys.argv[1], newline="")))
+known = json.load(open("history.json"))["jobs"]
+assert sum(int(row["jobs"]) for row in rows) == len(known) and list(rows[0])[0] == sys.argv[2], rows
+assert abs(sum(float(row["gpu_s"]) for row in rows) - sum(job["gpu_ns"] for job in known) / 1e9) < 0.01, rows
+assert sum(int(row["gpu_oom"]) for row in rows) == 1 and sum(int(row["compared"]) for row in rows) == 2, rows
+PYTHON
+done
+
+# Numbers of sums that must never fall, over a kill and over a restart; a job that runs is among them.
+sums() {
+    "$CARMA" stats --json | python3 -c 'import json, sys
+user, = json.load(sys.stdin)["users"]
+print(*(user[name] for name in ("jobs", "ended", "gpu_ns", "wait_ns", "launched", "oom_crashes", "recoveries")))'
+}
+not_less() {
+    python3 -c 'import sys
+before, after = (list(map(int, text.split())) for text in sys.argv[1:])
+sys.exit(any(a < b for b, a in zip(before, after)))' "$1" "$2" || fail "$3: sums fell from $1 to $2"
+}
+run submit --parsable -J long --gpu-memory 5G -- "$TRAIN" --memory 4G --seconds 100000000
+until_field 6 state RUNNING
+before=$(sums)
+stop_daemon KILL
+start_daemon
+after=$(sums)
+not_less "$before" "$after" "a kill"
+stop_daemon
+start_daemon
+not_less "$after" "$(sums)" "a restart"
+run cancel 6
+until_field 6 state CANCELLED
+patience
+until settled >settled.txt; do
+    patient || {
+        fail "after kill and restart: $(cat settled.txt)"
+        break
+    }
+done
+before=$(sums)
+
+# churn: so many records (each of these is submitted and cancelled) that what is too old is forgotten.
+printf '#!/bin/sh\ntrue\n' >filler.sh
+many=$(seq 130 | sed 's/.*/filler.sh/')
+churn() {
+    # shellcheck disable=SC2086 # many files
+    "$CARMA" submit --parsable --hold $many >ids || fail "no filler"
+    "$CARMA" cancel "$(head -n 1 ids)-$(tail -n 1 ids)" >/dev/null || fail "no filler was cancelled"
+}
+
+# Details go, the history stays.
+stop_daemon
+start_daemon --set retention=1m
+churn
+patience
+until ! "$CARMA" show --json 1 2>/dev/null | grep -q '"command"'; do
+    patient || {
+        fail "job 1 is not forgotten"
+        break
+    }
+    churn
+done
+run show 1
+expect_status 0
+grep -q '^Used  *4.0 GiB on one GPU$' out && grep -q 'this is from carma history' out || fail "show 1: $(cat out)"
+expect_error 1 "there is no job '9999'" show 9999
+run history --name small
+[ "$(wc -l <out)" -eq 2 ] || fail "the history forgot job 1: $(cat out)"
+run admin verify --state "$STATE"
+expect_status 0
+grep -q ' rows of history$' out || fail "verify: $(cat out)"
+after=$(sums)
+not_less "$before" "$after" "forgetting details"
+
+# Rows go, sums stay: in memory, and in the store.
+stop_daemon
+start_daemon --set retention=1m --set history_retention=1m
+churn
+patience
+until run history --name small && [ "$(wc -l <out)" -eq 1 ]; do
+    patient || {
+        fail "the history never forgets: $(cat out)"
+        break
+    }
+    churn
+done
+before=$(sums)
+not_less "$after" "$before" "forgetting rows"
+expect_error 1 "there is no job '1'" show 1
+stop_daemon KILL
+start_daemon --set retention=1m --set history_retention=1m
+not_less "$before" "$(sums)" "a kill after forgetting"
+stop_daemon
+
+# Damage is named, and does not stop the daemon.
+cp "$STATE/store.db" whole.db
+python3 - "$STATE/store.db" <<'PYTHON'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.execute("UPDATE total SET gpu_ns = 0, completed = 0, cancelled = 0")
+db.execute("INSERT INTO history SELECT 100000, uid, 'COMPLETED', cause, submitted_ns, 1, 1, ended_ns, 0, 1, 77, 0, 0, 5, 1, 0, 0,"
+           " 0, 1, claim_source, -1, NULL, 0, user, name, workload FROM history LIMIT 1")
+db.execute("UPDATE total SET gpu_ns = 0")
+db.commit()
+PYTHON
+expect_error 1 "the sums of user $(id -u) are less than those of his jobs' rows" admin verify --state "$STATE"
+cp whole.db "$STATE/store.db"
+python3 - "$STATE/store.db" <<'PYTHON'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+size, = db.execute("PRAGMA page_size").fetchone()
+root, = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'history'").fetchone()
+db.close()
+with open(sys.argv[1], "r+b") as file:
+    file.seek((root - 1) * size)
+    file.write(b"\xff" * size)
+PYTHON
+start_daemon
+expect_error 1 "cannot be read: database disk image is malformed" history
+expect_error 1 "cannot be read: database disk image is malformed" stats --by name
+run queue
+expect_status 0
+expect_error 1 "is damaged" admin verify --state "$STATE"
+stop_daemon
+finish_node
