@@ -159,7 +159,7 @@ assert connection.getresponse().status == 201
 PYTHON
 run cancel 6-305
 patience
-while "$CARMA" show 2 >/dev/null 2>&1; do
+while "$CARMA" show 2 2>/dev/null | grep -q '^Command '; do
     run submit --parsable --hold -- true # records, until there are enough for a snapshot
     run cancel "$(cat "$T/out")"
     patient || {
