@@ -61,7 +61,7 @@ function overview() {
     ];
     const repaint = () => gpus.update();
     addEventListener("carma-theme", repaint);
-    const clock = setInterval(() => lists.update(), 5000);
+    const clock = setInterval(() => lists.keep_up(), 5000);
     update_figures();
     gpus.update();
     lists.update();

@@ -29,7 +29,7 @@ export class Spark {
     constructor(colour_name, label) {
         this.colour_name = colour_name;
         this.label = label;
-        this.root = h("canvas", {class: "spark", role: "img"});
+        this.root = h("canvas", {class: "spark", role: "img", "aria-label": `${label} over time: not known yet`});
         this.size = null;
         new ResizeObserver(([entry]) => {
             this.size = entry.contentRect;
@@ -123,7 +123,7 @@ export class Chart {
         Object.assign(this, {series, value, tick: tick || value, time, summary, title, top});
         this.readouts = series.map(() => h("b"));
         this.moment = h("span", {class: "moment"});
-        this.box = h("div", {class: "plot", role: "img"});
+        this.box = h("div", {class: "plot", role: "img", "aria-label": `Chart: ${title}. nothing known yet`});
         this.box.style.height = `${height || 200}px`;
         this.root = h("figure", {class: "chart"},
             h("figcaption", null, h("strong", null, title),

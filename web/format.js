@@ -58,7 +58,10 @@ export function hours(ns) {
     return value >= 100 ? value.toFixed(0) : value.toFixed(value < 10 ? 2 : 1);
 }
 
-export function clock(ns) {
+/* A moment: by the calendar, or, on a virtual node whose time is nobody's, by how long ago. */
+export function moment(ns, now_ns) {
+    if (ns < 1e18)
+        return `${span(now_ns - ns)} ago`;
     return new Date(ns / 1e6).toLocaleString([], {dateStyle: "medium", timeStyle: "medium"});
 }
 

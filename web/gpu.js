@@ -1,9 +1,9 @@
 /* The page of one GPU: its memory and activity over time, who is there, what else was read. */
 import {Chart} from "/charts.js";
 import {h, set_text} from "/dom.js";
-import {clock, job_label, percent, share_word, size, watts} from "/format.js";
+import {job_label, moment, percent, share_word, size, watts} from "/format.js";
 import {gpu_title, gpu_warnings} from "/gpus.js";
-import {ask, node, on} from "/live.js";
+import {ask, node, now_ns, on} from "/live.js";
 
 function facts_of(gpu) {
     const facts = [["Model", gpu.name || "–"], ["UUID", gpu.uuid], ["Jobs share it by", share_word(gpu.share)],
@@ -15,7 +15,7 @@ function facts_of(gpu) {
             facts.push([name.replaceAll("_", " ").replace(/^sm/, "SM").replace(/^dram/, "DRAM").replace(/^pcie/, "PCIe"),
                 `${name.startsWith("pcie") ? `${size(metric.value)}/s` : percent(metric.value)} by ${metric.source}`]);
     if (gpu.xid)
-        facts.push(["Last Xid", `${gpu.xid.code}, ${clock(gpu.xid.at_ns)}`]);
+        facts.push(["Last Xid", `${gpu.xid.code}, ${moment(gpu.xid.at_ns, now_ns())}`]);
     return facts;
 }
 

@@ -1,7 +1,7 @@
 /* The page of one job: what was estimated and what it uses, with whom it shares, what became of it, what it writes. */
 import {Chart} from "/charts.js";
 import {confirm_dialog, h, set_attribute, set_text} from "/dom.js";
-import {clock, count, energy, has_ended, is_running, is_waiting, job_colour, job_label, percent, share_word, size, span, state_mood,
+import {count, energy, has_ended, is_running, is_waiting, job_colour, job_label, moment, percent, share_word, size, span, state_mood,
     state_word, times} from "/format.js";
 import {ask, node, now_ns, on} from "/live.js";
 import {announce} from "/say.js";
@@ -18,13 +18,13 @@ const sources = {
 /* ---- What is known ---- */
 
 function facts_of(job) {
-    const facts = [["User", job.user], ["Submitted", clock(job.submitted_ns)]];
+    const facts = [["User", job.user], ["Submitted", moment(job.submitted_ns, now_ns())]];
     if (job.first_started_ns)
         facts.push(["Waited", span(job.first_started_ns - job.submitted_ns)]);
     if (job.started_ns)
         facts.push([job.ended_ns ? "Ran" : "Runs for", span((job.ended_ns || now_ns()) - job.started_ns)]);
     if (job.ended_ns)
-        facts.push(["Ended", clock(job.ended_ns)]);
+        facts.push(["Ended", moment(job.ended_ns, now_ns())]);
     facts.push(["GPUs", `${job.gpus}${job.placements.length ? `: ${job.placements.map((one) => one.index).join(", ")}` : ""}`]);
     facts.push(["Shares by", job.runs_by ? share_word(job.runs_by) : `${share_word(job.share)} (as it asks)`]);
     facts.push(["Starts", job.crashes ? `${count(job.launches, "launch", "launches")}, ${count(job.crashes, "crash", "crashes")}`
@@ -74,10 +74,11 @@ function memory_sentence(job) {
 /* How near the estimate was, once that can be said. */
 function memory_verdict(job) {
     const most = Math.max(0, ...job.placements.map((one) => one.observed_bytes || 0));
-    if (!most || !job.claim_bytes)
+    const said = job.estimate?.bytes || job.claim_bytes;
+    if (!most)
         return "";
-    const part = most / job.claim_bytes;
-    return `${size(most)} used at most in its last run, ${Math.round(part * 100)}% of what is booked.`;
+    return `${size(most)} used at most in its last run${said ? `, ${Math.round(most / said * 100)}% of ` +
+        `${job.estimate?.bytes ? "the estimate" : "what is booked"}` : ""}.`;
 }
 
 /* ---- Why it waits ---- */
@@ -158,11 +159,13 @@ class JobView {
             summary: (rows) => `Used by it: ${most(rows, 1, " GiB")}; booked for it: ${most(rows, 3, " GiB")}; ` +
                 `used by all there: ${most(rows, 2, " GiB")}.`,
         });
+        this.memory.root.hidden = true;
         this.activity = new Chart({
             title: "SM activity of its GPUs, all jobs together", height: 130, top: 100,
             series: [{name: "SM activity", colour: "sm", fill: true}], value: (value) => `${value.toFixed(0)}%`,
             summary: (rows) => `${most(rows, 1, "%")}.`,
         });
+        this.activity.root.hidden = true;
     }
 
     async load() {
@@ -208,6 +211,8 @@ class JobView {
     }
 
     async load_series() {
+        if (!this.job?.launches)
+            return;
         const series = await ask(`/v1/jobs/${this.id}/series`).catch(() => null);
         if (!series)
             return;
@@ -221,6 +226,10 @@ class JobView {
     }
 
     async load_log() {
+        if (!this.job?.launches) {
+            set_text(this.log, "It has not been started yet.");
+            return;
+        }
         try {
             const text = await ask(`/local/jobs/${this.id}/log?bytes=${log_bytes}`);
             const at_end = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 40;

@@ -47,7 +47,7 @@ function show_memory(cell) {
         const most = observed_bytes(job);
         set_attribute(meter, "class", `meter j${job_colour(job.id)}`);
         set_style(used, "width", `${Math.min(100, job.claim_bytes ? most / job.claim_bytes * 100 : 0).toFixed(0)}%`);
-        set_text(figure, `${gib(most)} / ${gib(job.claim_bytes)} GiB`);
+        set_text(figure, job.claim_bytes ? `${gib(most)} / ${gib(job.claim_bytes)} GiB` : `${gib(most)} GiB`);
     };
 }
 
@@ -207,6 +207,14 @@ export class Lists {
     matches(job) {
         const text = `${job.id} ${job.name || ""} ${job.user} ${state_word(job.state)}`.toLowerCase();
         return this.words.every((word) => text.includes(word));
+    }
+
+    /* The stream tells of the first that wait only; who has asked for all of them gets them again while their number is another. */
+    async keep_up() {
+        const waiting = [...node.jobs.values()].filter((job) => is_waiting(job.state)).length;
+        if (this.fetched.has("waiting") && node.link.state === "live" && waiting !== node.status?.waiting)
+            await fetch_jobs("waiting").catch(() => {});
+        this.update();
     }
 
     update() {

@@ -1,5 +1,7 @@
 /* What is known of the node, and the line to the daemon that keeps it so: GET /v1/events, read as a stream by fetch, since
  * EventSource could not show a token. */
+import {has_ended, is_running, is_waiting} from "/format.js";
+
 
 const key = "carma-token";
 const recent_points = 720; /* a GPU's figures that are kept here beyond what the daemon gave */
@@ -119,9 +121,13 @@ export function now_ns() {
     return node.now_ns + (node.link.state === "live" ? since_ms * 1e6 * (node.status?.time_scale || 1) : 0);
 }
 
-/* All waiting jobs, of which the stream begins with the first only. */
+/* All jobs of a list ("waiting", "running", "ended"), of which the stream tells of some only. */
 export async function fetch_jobs(state) {
     const answer = await ask(`/v1/jobs?state=${state}`);
+    const of_list = {waiting: is_waiting, running: is_running, ended: has_ended}[state];
+    for (const [id, job] of node.jobs)
+        if (of_list(job.state))
+            node.jobs.delete(id);
     for (const job of answer.jobs)
         node.jobs.set(job.id, job);
     tell("jobs", answer);

@@ -1,0 +1,49 @@
+# For tests that need a browser: sourced after lib.sh, with BUILD (the meson tree) as $3. Sets CHROMIUM and WEB_MODULES; skips where there is
+# no browser that works, or nothing to drive it with.
+# shellcheck shell=sh
+skip() {
+    echo "skipped: $*"
+    rm -rf "$T"
+    exit 77
+}
+
+for tool in chromium node npm python3; do
+    command -v "$tool" >/dev/null || skip "no $tool here (script/packages test)"
+done
+CHROMIUM=$(command -v chromium)
+timeout 60 "$CHROMIUM" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --dump-dom about:blank >/dev/null 2>&1 ||
+    skip "$CHROMIUM does not start here (Ubuntu's is a snap)"
+
+# What package-lock.json names, fetched once into the build tree.
+WEB_MODULES=$3/web-modules
+mkdir -p "$WEB_MODULES"
+(
+    flock 9
+    cmp -s "$SOURCE/tests/web/package-lock.json" "$WEB_MODULES/fetched" && exit 0
+    cp "$SOURCE/tests/web/package.json" "$SOURCE/tests/web/package-lock.json" "$WEB_MODULES"
+    cd "$WEB_MODULES" && timeout 120 npm ci --ignore-scripts --no-audit --no-fund >npm.log 2>&1 && cp package-lock.json fetched
+) 9>"$WEB_MODULES/lock" || skip "npm could not fetch playwright-core and axe-core: see $WEB_MODULES/npm.log"
+export CHROMIUM WEB_MODULES PATIENCE_S
+
+# open_dashboard FILE COMMAND...: `carma dashboard` by that command, its address in FILE and $address.
+open_dashboard() {
+    address_file=$1
+    shift
+    "$@" dashboard --no-open >"$address_file" 2>>"$T/dashboard.log" &
+    dashboards="${dashboards-} $!"
+    patience
+    until [ -s "$address_file" ]; do
+        patient || {
+            fail "no address: $(cat "$T/dashboard.log")"
+            return 1
+        }
+    done
+    address=$(head -n 1 "$address_file")
+}
+
+close_dashboards() {
+    for pid in ${dashboards-}; do
+        kill "$pid" 2>/dev/null
+        wait "$pid" 2>/dev/null
+    done
+}

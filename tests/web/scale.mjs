@@ -1,0 +1,68 @@
+/* scale.mjs SOURCE: a large and a small node, of tests/web/fake_node.py. */
+import {spawn} from "node:child_process";
+import path from "node:path";
+import {check, check_access, finish, open_browser, until, watched_page} from "./browser.mjs";
+
+const here = path.join(process.argv[2], "tests/web");
+const browser = await open_browser();
+
+/* Its address, once it listens. It ends with its input. */
+async function node_of(gpus, jobs) {
+    const fake = spawn("python3", [path.join(here, "fake_node.py"), path.join(process.argv[2], "web"), String(gpus), String(jobs)],
+        {stdio: ["pipe", "pipe", "inherit"]});
+    const port = await new Promise((resolve) => fake.stdout.once("data", (data) => resolve(Number(data))));
+    return {address: `http://127.0.0.1:${port}/`, end: () => fake.stdin.end()};
+}
+
+const large = await node_of(64, 5000);
+const page = await watched_page(browser);
+const began = performance.now();
+await page.goto(large.address);
+await until(page, "64 GPUs are shown", () => document.querySelectorAll(".gpu").length === 64);
+await until(page, "the first of the queue are shown", () => document.querySelectorAll(".waiting tbody tr").length === 25);
+console.log(`64 GPUs and 5,000 jobs after ${Math.round(performance.now() - began)} ms`);
+check("the page stays small", await page.evaluate(() => document.querySelectorAll("*").length) < 6000,
+    await page.evaluate(() => document.querySelectorAll("*").length));
+check("the number of all is told", (await page.textContent(".waiting .count")) === "4,308", await page.textContent(".waiting .count"));
+check("the grid is the dense one", await page.getAttribute(".board .gpus", "data-density") === "compact");
+
+/* Each second all GPUs and one job change: it must not take what people do with the page. */
+const first = await page.textContent(".gpu .gauge b");
+await until(page, "figures change", (text) => document.querySelector(".gpu .gauge b").textContent !== text, first);
+const busy_ms = await page.evaluate(() => new Promise((resolve) => {
+    let sum = 0;
+    new PerformanceObserver((list) => list.getEntries().forEach((entry) => { sum += entry.duration; })).observe({type: "longtask"});
+    setTimeout(() => resolve(sum), 5000);
+}));
+console.log(`long tasks in 5 s: ${Math.round(busy_ms)} ms`);
+check("most of the time nothing is done", busy_ms < 3500, busy_ms);
+await page.fill("#filter", "train-8 ana");
+await until(page, "the filter looks at all 5,000", () => {
+    const rows = [...document.querySelectorAll(".waiting tbody tr")];
+    return rows.length && rows.every((row) => row.querySelector("a").textContent === "train-8" && row.textContent.includes("ana"));
+});
+await page.fill("#filter", "4777");
+await until(page, "the last ones, too", () => document.querySelector(".waiting tbody a")?.hash === "#/job/4777");
+await page.fill("#filter", "");
+await page.click(".waiting button.more");
+await until(page, "more are shown when asked for", () => document.querySelectorAll(".waiting tbody tr").length === 125);
+await page.selectOption("#sort", "newest");
+await until(page, "and in another order", () => document.querySelector(".waiting tbody a").hash === "#/job/5000");
+check("a lost GPU says so", (await page.textContent(".gpu.lost .warning")).includes("lost"));
+check("and one with an Xid", (await page.textContent(".gpu.hurt .warning")).includes("Xid 31, 2 times"));
+await check_access(page, "64 GPUs");
+page.expected.push("ERR_", "Failed to load");
+large.end();
+await until(page, "its end is noticed", () => document.getElementById("notice").textContent.includes("daemon is not answering"));
+await page.context().close();
+
+const small = await node_of(1, 0);
+const lone = await watched_page(browser, {width: 390, height: 844});
+await lone.goto(small.address);
+await until(lone, "one GPU has the page's width", () => document.querySelector(".gpus")?.dataset.density === "wide" &&
+    document.querySelectorAll(".gpu").length === 1);
+check("an empty queue says so", (await lone.textContent(".waiting")).includes("Nothing waits."));
+await check_access(lone, "one GPU, no jobs");
+small.end();
+await browser.close();
+finish();

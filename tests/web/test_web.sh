@@ -1,0 +1,40 @@
+#!/bin/sh
+# Usage: test_web.sh CARMA SOURCE BUILD
+# The dashboard in a browser, on a virtual node that plays, through `carma dashboard`.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/../cli/lib.sh"
+. "$(dirname "$0")/prepare.sh"
+. "$(dirname "$0")/../cli/node.sh"
+cd "$T" || exit 99
+start_node a100x4-40g 240
+start_daemon --set share=mps
+
+# Jobs that end, for what-if; one whose name is no HTML; one that writes; one that waits for ever, and one that is to be cancelled.
+for workload in resnet18_cifar100_20e_1 resnet18_cifar100_20e_3 resnet34_cifar100_20e_1; do
+    run submit --parsable -J "short-$workload" -- "$TRAIN" --workload "$workload"
+    expect_status 0
+done
+run submit --parsable -J '<img src=x onerror=alert(1)>' -o hostile -- sh -c 'while :; do echo "<script>alert(2)</script>"; sleep 1; done'
+hostile=$(cat "$T/out")
+run submit --parsable -J talks --gpu-memory 2G -o talks -- sh -c 'n=0; while :; do n=$((n + 1)); echo "step $n"; sleep 0.2; done'
+talks=$(cat "$T/out")
+run submit --parsable -J held --hold -- true
+held=$(cat "$T/out")
+until_field "$talks" state RUNNING
+until_field 1 state COMPLETED
+"$CARMA" play "$SOURCE/data/traces/thesis_60.csv" --output-dir "$T/played" >"$T/play.log" 2>&1 &
+play=$!
+
+# How the daemon is started again once the test has killed it.
+cat >"$T/restart" <<END
+exec "$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" --set mps_pipe_directory="$T/mps" --set grace=500ms \\
+    --set nvml_library="$PREFIX/lib/carma/vnode/libnvidia-ml.so.1" --set share=mps 2>>"$T/daemon.log"
+END
+if open_dashboard "$T/address" "$CARMA"; then
+    DAEMON=$daemon RESTART=$T/restart node "$SOURCE/tests/web/live.mjs" "$address" "$hostile" "$talks" "$held" ||
+        fail "the dashboard: see above"
+fi
+kill "$play" 2>/dev/null
+wait "$play" 2>/dev/null
+close_dashboards
+finish_node

@@ -1,0 +1,28 @@
+#!/bin/sh
+# Usage: test_web_users.sh CARMA SOURCE BUILD
+# What the page lets one do is what its user may: bob's page cannot cancel what is alice's, and does not show her output.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/../cli/users.sh"
+. "$(dirname "$0")/../cli/lib.sh"
+. "$(dirname "$0")/prepare.sh"
+. "$(dirname "$0")/../cli/node.sh"
+cd "$T" || exit 99
+homes
+start_node a100x4-40g 100
+start_daemon
+run_as alice submit --parsable -J hers -o out -- sh -c 'echo secret; sleep 100000'
+expect_status 0
+until_field 1 state RUNNING
+
+# by USER ARGUMENT...: carma, by that user.
+by() {
+    by_user=$1
+    shift
+    as "$by_user" "$CARMA" "$@"
+}
+open_dashboard "$T/bob.address" by bob && bobs=$address
+open_dashboard "$T/alice.address" by alice && alices=$address
+node "$SOURCE/tests/web/users.mjs" "$bobs" "$alices" || fail "two users' dashboards: see above"
+expect_field 1 state CANCELLED
+close_dashboards
+finish_node
