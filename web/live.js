@@ -4,7 +4,8 @@ import {has_ended, is_running, is_waiting} from "/format.js";
 
 
 const key = "carma-token";
-const recent_points = 720; /* a GPU's figures that are kept here beyond what the daemon gave */
+const first_points = 150; /* of a curve, as the daemon gives it */
+const recent_points = 720; /* that are kept here beyond those */
 const waits_ms = [500, 1000, 2000, 4000, 8000];
 const silence_ms = 40000; /* the daemon says something at least every 15 s */
 
@@ -134,7 +135,7 @@ export async function fetch_jobs(state) {
 }
 
 export async function fetch_series(span_s) {
-    const answer = await ask(`/v1/series?span=${span_s}`);
+    const answer = await ask(`/v1/series?span=${span_s}&points=${first_points}`);
     node.span_s = span_s;
     for (const gpu of answer.gpus) {
         const times = gpu.sm_activity_permille.map((_, i) => (answer.from_ns + i * answer.step_ns) / 1e6);

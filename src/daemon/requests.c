@@ -212,13 +212,16 @@ static void get_explanation(struct daemon *daemon, struct http_request *request,
 
 static void get_series(struct daemon *daemon, struct http_request *request)
 {
-    const char *text = http_query(request, "span");
-    size_t span_s = DEFAULT_SPAN_S;
+    const char *span = http_query(request, "span"), *most = http_query(request, "points");
+    size_t span_s = DEFAULT_SPAN_S, points = SERIES_POINTS;
 
-    if (text && (!read_limit(text, &span_s) || span_s == 0))
-        http_reply_error(request, 400, "span '%.40s' is not a number of seconds", text);
+    if (span && (!read_limit(span, &span_s) || span_s == 0))
+        http_reply_error(request, 400, "span '%.40s' is not a number of seconds", span);
+    else if (most && (!read_limit(most, &points) || points == 0))
+        http_reply_error(request, 400, "points '%.40s' is not a number of steps", most);
     else
-        http_reply_text(request, "application/json", series_of_gpus(daemon, (int64_t)span_s, nodetime_now_ns()));
+        http_reply_text(request, "application/json",
+                        series_of_gpus(daemon, (int64_t)span_s, (int64_t)points, nodetime_now_ns()));
 }
 
 /* ---- Which is which ---- */

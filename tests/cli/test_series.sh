@@ -51,6 +51,10 @@ expect /v1/series 'all(len(gpu[n]) == len(a["gpus"][0]["used_bytes"]) <= 600 for
 expect /v1/series 'max(seen(a["gpus"][1]["claimed_bytes"])) == 0 and max(seen(a["gpus"][0]["power_mw"])) > max(seen(a["gpus"][1]["power_mw"]))'
 expect '/v1/series?span=60' 'len(a["gpus"][0]["used_bytes"]) == 10'
 expect '/v1/series?span=100000000' 'a["step_ns"] == 144 * 10**9 and 0 < len(a["gpus"][0]["used_bytes"]) <= 600'
+expect '/v1/series?points=150' 'a["step_ns"] == 24 * 10**9 and a["from_ns"] % a["step_ns"] == 0'
+expect '/v1/series?points=150' '0 < len(a["gpus"][0]["used_bytes"]) <= 150 and max(seen(a["gpus"][0]["used_bytes"])) >= 8 * GIB'
+expect '/v1/series?points=7' 'a["from_ns"] + len(a["gpus"][0]["used_bytes"]) * a["step_ns"] > a["now_ns"]'
+expect '/v1/series?points=0' '"is not a number of steps" in a["error"]'
 expect '/v1/series?span=x' '"is not a number of seconds" in a["error"]'
 expect '/v1/series?span=0' '"is not a number of seconds" in a["error"]'
 

@@ -1,5 +1,5 @@
-# For tests that need a browser: sourced after lib.sh, with BUILD (the meson tree) as $3. Sets CHROMIUM and WEB_MODULES; skips where there is
-# no browser that works, or nothing to drive it with.
+# For tests that need a browser: sourced after lib.sh, with BUILD (the meson tree) as $3. Sets CHROMIUM and WEB_MODULES; skips where
+# there is no browser that works, or nothing to drive it with.
 # shellcheck shell=sh
 skip() {
     echo "skipped: $*"

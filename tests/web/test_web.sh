@@ -37,4 +37,5 @@ fi
 kill "$play" 2>/dev/null
 wait "$play" 2>/dev/null
 close_dashboards
+kill -0 "$daemon" 2>/dev/null || daemon= # the test has killed it
 finish_node
