@@ -183,7 +183,7 @@ static void on_passed(uv_write_t *write, int status)
     link_wait(link, SILENCE_MS);
     if (to_client)
         uv_read_start(&link->daemon.stream, on_alloc, on_daemon_read);
-    else
+    else /* also where no body is to come: it may go away */
         uv_read_start((uv_stream_t *)&link->client, on_alloc, on_client_read);
 }
 
@@ -361,7 +361,6 @@ static void on_connected(uv_connect_t *connecting, int status)
     link->state = LINK_RELAY;
     link_wait(link, SILENCE_MS);
     uv_read_start(&link->daemon.stream, on_alloc, on_daemon_read);
-    uv_read_start((uv_stream_t *)&link->client, on_alloc, on_client_read); /* it may also go away */
     pass(link, false, link->to_send.text, link->to_send.length, (uv_stream_t *)&link->client);
     strbuf_release(&link->to_send);
 }
