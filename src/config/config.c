@@ -602,11 +602,8 @@ void config_each_difference(const struct config *config, const struct config *ot
     }
 }
 
-void config_each_key(void (*visit)(const struct config_key *key, void *user), void *user)
+static void each_key(const struct config *defaults, void (*visit)(const struct config_key *key, void *user), void *user)
 {
-    struct config defaults;
-
-    config_init_default(&defaults);
     for (size_t i = 0; i < array_size(keys); i++) {
         struct strbuf allowed = {0};
         char text[UNITS_TEXT];
@@ -615,9 +612,28 @@ void config_each_key(void (*visit)(const struct config_key *key, void *user), vo
         visit(&(struct config_key){.name = keys[i].name,
                                    .help = keys[i].help,
                                    .allowed = allowed.text,
-                                   .preset = value_text(&defaults, &keys[i], text)},
+                                   .preset = value_text(defaults, &keys[i], text)},
               user);
         strbuf_release(&allowed);
     }
+}
+
+void config_each_key(void (*visit)(const struct config_key *key, void *user), void *user)
+{
+    struct config defaults;
+
+    config_init_default(&defaults);
+    each_key(&defaults, visit, user);
+    config_release(&defaults);
+}
+
+void config_each_system_key(void (*visit)(const struct config_key *key, void *user), void *user)
+{
+    struct config defaults;
+
+    config_init_default(&defaults);
+    config_set(&defaults, "state_directory", CONFIG_SYSTEM_STATE_DIRECTORY, NULL);
+    config_set(&defaults, "socket", CONFIG_SYSTEM_SOCKET, NULL);
+    each_key(&defaults, visit, user);
     config_release(&defaults);
 }

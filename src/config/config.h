@@ -105,6 +105,12 @@ bool config_key_decides(const char *key);
 void config_each_difference(const struct config *config, const struct config *other,
                             void (*visit)(const char *key, const char *value, void *user), void *user);
 
+/* The table with the defaults that root's daemon has, whoever asks: for what is read on other machines. */
+void config_each_system_key(void (*visit)(const struct config_key *key, void *user), void *user);
+
+/* A configuration file for root's daemon that says nothing: each key and its default as a comment. */
+void config_file(FILE *out);
+
 /* The table for a terminal: each key with what it takes, its default and a line of text. */
 void config_help(FILE *out);
 

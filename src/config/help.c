@@ -17,6 +17,44 @@ void config_help(FILE *out)
     config_each_key(print_key, out);
 }
 
+/* Long lists of what a key takes are broken, as all of it is a comment. */
+#define FILE_WIDTH 100
+
+static void print_comment(FILE *out, const char *text)
+{
+    int column = fprintf(out, "#") - 1;
+
+    while (*text) {
+        int length = (int)strcspn(text, " ");
+        if (column + 1 + length > FILE_WIDTH)
+            column = fprintf(out, "\n#  ") - 2;
+        column += fprintf(out, " %.*s", length, text);
+        text += length;
+        text += strspn(text, " ");
+    }
+    fputc('\n', out);
+}
+
+static void print_setting(const struct config_key *key, void *user)
+{
+    FILE *out = user;
+    CLEANUP(free_ptr) char *allowed = xasprintf("(%s)", key->allowed);
+    bool none = strcmp(key->preset, "none") == 0;
+
+    fputc('\n', out);
+    print_comment(out, key->help);
+    print_comment(out, allowed);
+    fprintf(out, "#%s =%s%s\n", key->name, none ? "" : " ", none ? "" : key->preset);
+}
+
+void config_file(FILE *out)
+{
+    fprintf(out, "# The settings of carmad, each with its default: take away the # before one to change it. carma.conf(5) says how\n"
+                 "# values are written. carmad reads this file when it starts: jobs that run or wait stay as they are when it is\n"
+                 "# started again.\n");
+    config_each_system_key(print_setting, out);
+}
+
 #define HELP_WIDTH  78
 #define HELP_INDENT 15
 
@@ -76,7 +114,7 @@ void config_manual(FILE *out)
                      "wrong ends the reading, and carmad with it.\n\n"
                      "Times are node time; grace alone is wall time.");
     manual_heading(out, "SETTINGS");
-    config_each_key(key_item, out);
+    config_each_system_key(key_item, out);
     manual_heading(out, "POLICIES");
     manual_text(out, "What the setting policy takes: a name, or a preset and a plain policy, as in thesis+lug.");
     config_each_policy(policy_item, out);

@@ -38,7 +38,7 @@ char *config_default_state_directory(void)
     const char *base = absolute_variable("XDG_STATE_HOME");
 
     if (geteuid() == 0)
-        return xstrdup("/var/lib/carma");
+        return xstrdup(CONFIG_SYSTEM_STATE_DIRECTORY);
     return base ? xasprintf("%s/carma", base) : xasprintf("%s/.local/state/carma", home());
 }
 
@@ -51,7 +51,7 @@ char *config_default_socket(void)
     if (socket)
         return xstrdup(socket);
     if (geteuid() == 0)
-        return xstrdup("/run/carma/carma.sock");
+        return xstrdup(CONFIG_SYSTEM_SOCKET);
     if (base)
         return xasprintf("%s/carma/carma.sock", base);
     runtime = xasprintf("/run/user/%u", (unsigned)geteuid());

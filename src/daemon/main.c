@@ -40,7 +40,7 @@ void daemon_log(const char *format, ...)
 
 /* ---- Options ---- */
 
-enum { OPTION_SETTINGS = 0x100, OPTION_SETTINGS_MAN };
+enum { OPTION_SETTINGS = 0x100, OPTION_SETTINGS_FILE, OPTION_SETTINGS_MAN };
 
 struct options {
     const char *file; /* NULL: the default one, which may be missing */
@@ -57,6 +57,7 @@ static const struct argp_option option_table[] = {
     {"state", 'S', "DIR", 0, "keep the store and the runs in DIR (the setting state_directory)", 0},
     {"socket", 'u', "PATH", 0, "listen on the Unix socket PATH (the setting socket)", 0},
     {"settings", OPTION_SETTINGS, NULL, 0, "list what can be set, and end", 0},
+    {"settings-file", OPTION_SETTINGS_FILE, NULL, 0, "print a configuration file with every default as a comment, and end", 0},
     {"settings-man", OPTION_SETTINGS_MAN, NULL, OPTION_HIDDEN, "print the manual page carma.conf(5), and end", 0},
     {0},
 };
@@ -88,6 +89,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         return 0;
     case OPTION_SETTINGS:
         options->print = print_settings;
+        return 0;
+    case OPTION_SETTINGS_FILE:
+        options->print = config_file;
         return 0;
     case OPTION_SETTINGS_MAN:
         options->print = config_manual;

@@ -400,6 +400,46 @@ static void test_help(void **state)
     config_release(&defaults);
 }
 
+/* The file that is printed changes nothing, and neither does it with every # before a key taken away. */
+static void test_printed_file(void **state)
+{
+    CLEANUP(free_ptr) char *text = NULL;
+    char name[] = "/tmp/carma-config-XXXXXX";
+    struct config config, defaults;
+    struct error err = {{0}};
+    size_t length;
+    int fd = mkstemp(name), keys = 0;
+    FILE *out = open_memstream(&text, &length);
+
+    config_file(out);
+    fclose(out);
+    close(fd);
+    for (int with = 0; with < 2; with++) {
+        for (char *line = with ? text : NULL; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+            if (line[0] == '#' && line[1] != ' ') {
+                line[0] = ' ';
+                keys++;
+            }
+        config_init_default(&config);
+        config_init_default(&defaults);
+        assert_int_equal(file_write_atomic(name, text, length, 0600, &err), 0);
+        if (config_read_file(&config, name, &err))
+            fail_msg("%s", err.text);
+        assert_memory_equal(&config.core, &defaults.core, sizeof config.core);
+        assert_true(config.share.mode == defaults.share.mode && config.sample_period_ns == defaults.sample_period_ns &&
+                    config.grace_ns == defaults.grace_ns && config.retention_ns == defaults.retention_ns &&
+                    config.mps_memory_limit_bytes == defaults.mps_memory_limit_bytes);
+        assert_string_equal(config.state_directory, with ? "/var/lib/carma" : defaults.state_directory);
+        assert_string_equal(config.socket, with ? "/run/carma/carma.sock" : defaults.socket);
+        assert_null(config.nvml_library);
+        assert_null(config.admin_group);
+        config_release(&config);
+        config_release(&defaults);
+    }
+    assert_true(keys >= 40);
+    unlink(name);
+}
+
 /* docs/formats/config.md has a row for every key, with what the help says of it. */
 static void test_page(void **state)
 {
@@ -519,7 +559,7 @@ int main(void)
         cmocka_unit_test(test_gpus_that_are_shared_otherwise),
         cmocka_unit_test(test_policies), cmocka_unit_test(test_file),  cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_ranges),   cmocka_unit_test(test_forms), cmocka_unit_test(test_machine_profile), cmocka_unit_test(test_directories),
-        cmocka_unit_test(test_help),     cmocka_unit_test(test_page),
+        cmocka_unit_test(test_help), cmocka_unit_test(test_printed_file),     cmocka_unit_test(test_page),
         cmocka_unit_test(test_differences), cmocka_unit_test(test_policy_as_it_was_named), cmocka_unit_test(test_keys_that_decide),
     };
 
