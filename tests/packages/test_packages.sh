@@ -1,0 +1,65 @@
+#!/bin/sh
+# Usage: test_packages.sh SOURCE
+# The Debian packages of script/deb in a root tree that debootstrap makes of the mirror that apt is configured with; nothing
+# of it is kept. In the tree there is no systemd that runs: what its unit files say is done by tests/packages/systemctl.
+set -u
+SOURCE=$1
+
+skip() {
+    echo "skipped: $*"
+    exit 77
+}
+
+[ "$(id -u)" -eq 0 ] || skip "only root can make a root tree"
+for program in debootstrap lintian dh dpkg-buildpackage apt-get unshare setpriv; do
+    command -v "$program" >/dev/null || skip "no $program here: script/packages test installs it"
+done
+release=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
+[ -n "$release" ] && [ -e "/usr/share/debootstrap/scripts/$release" ] || skip "debootstrap does not know '$release'"
+# shellcheck disable=SC2016 # apt's own variables
+mirror=$(apt-get indextargets --format '$(RELEASE) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' | sed -n "s/^$release main //p" | head -n 1)
+[ -n "$mirror" ] || skip "apt knows no mirror for $release"
+unshare --mount --pid --fork true 2>/dev/null || skip "no namespaces can be made here"
+
+T=$(mktemp -d) || exit 99
+trap 'rm -rf --one-file-system "$T"' EXIT
+trap 'exit 1' INT TERM
+
+# The build takes the processors, the tree the network and the disk.
+"$SOURCE/script/deb" "$T/made" >"$T/made.log" 2>&1 &
+building=$!
+debootstrap --variant=minbase "$release" "$T/root" "$mirror" >"$T/bootstrap.log" 2>&1 || {
+    wait "$building"
+    tail -n 5 "$T/bootstrap.log" >&2
+    exit 1
+}
+wait "$building" || {
+    echo "script/deb failed: $(cat "$T/made.log")" >&2
+    exit 1
+}
+
+# Three packages, each in a higher version too: the same but for its number.
+old=$(sed -n "s/^ *version: '\(.*\)',$/\1/p" "$SOURCE/meson.build")
+new=$old+upgrade
+tools=$T/root/opt/test
+mkdir -p "$tools/$old" "$tools/$new"
+for package in carma carma-vnode python3-carma; do
+    set -- "$T/made/${package}_${old}"_*.deb
+    [ -f "$1" ] || {
+        echo "script/deb makes no package $package: $(ls "$T/made")" >&2
+        exit 1
+    }
+    cp "$1" "$tools/$old/"
+    dpkg-deb -R "$1" "$T/again"
+    sed -i -e "s/^Version: .*/Version: $new/" -e "s/(= $old)/(= $new)/g" "$T/again/DEBIAN/control"
+    dpkg-deb -Znone -b "$T/again" "$tools/$new/" >/dev/null || exit 1
+    rm -rf "$T/again"
+done
+cp "$SOURCE/tests/fakes/service_manager.py" "$SOURCE/tests/packages/systemctl" "$SOURCE/tests/packages/inside.sh" "$tools/"
+echo force-unsafe-io >"$T/root/etc/dpkg/dpkg.cfg.d/test"
+
+# Processes of the tree end with its first one. The network is there for apt alone.
+# shellcheck disable=SC2016 # expanded inside
+unshare --mount --pid --fork --kill-child --propagation private sh -c 'mount -t proc proc "$1/proc" && mount -t tmpfs tmpfs "$1/run" &&
+    exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin ${http_proxy:+http_proxy=$http_proxy} \
+    chroot "$1" sh /opt/test/inside.sh "$2" "$3"' sh "$T/root" "$old" "$new"
