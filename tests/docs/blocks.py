@@ -1,6 +1,7 @@
 """The fenced blocks of the documents, and what each is for.
 
     ```sh                  commands: run one after another in the document's shell; each must succeed
+    ```sh in: COMMAND      the same, as the input of COMMAND
     ```sh not here: WHY    commands that no test can run, and why
     ```console             `$ command` lines with what they print: run, and held against it
     ```python              Python: run by itself
@@ -24,6 +25,7 @@ COMMAND = re.compile(
 class Block:
     language: str
     why_not: str  # "": it is run
+    inside: str  # what takes it as its input; "": the document's shell
     line: int  # of its first line, in the document
     text: str
 
@@ -40,9 +42,11 @@ def read(text):
         mark = re.match(r"^\s*(```+)(.*)$", line)
         if mark and fence is None:
             language, _, rest = mark.group(2).strip().partition(" ")
-            if rest and not rest.startswith("not here: "):
-                raise ValueError(f"line {number}: '{rest}' is not 'not here: WHY'")
-            fence, blocks = mark.group(1), blocks + [Block(language, rest[len("not here: "):], number + 1, "")]
+            said = re.fullmatch(r"(?:not here: (?P<why_not>.+)|in: (?P<inside>.+))?", rest)
+            if not said:
+                raise ValueError(f"line {number}: '{rest}' is neither 'not here: WHY' nor 'in: COMMAND'")
+            fence = mark.group(1)
+            blocks.append(Block(language, said["why_not"] or "", said["inside"] or "", number + 1, ""))
         elif mark and mark.group(1) == fence and not mark.group(2).strip():
             fence = None
         elif fence:

@@ -153,8 +153,9 @@ def run_block(shell, block, home):
             if problem:
                 yield f"line {block.line}: $ {command}\n{problem}"
     else:
-        command = block.text if block.language == "sh" else f"python3 - <<'END OF BLOCK'\n{block.text}END OF BLOCK\n"
-        problem = check(shell, WATCHED.format(command) if block.language == "sh" else command, None, home)
+        inside = block.inside or ("python3 -" if block.language == "python" else "")
+        command = f"{inside} <<'END OF BLOCK'\n{block.text}END OF BLOCK\n" if inside else WATCHED.format(block.text)
+        problem = check(shell, command, None, home)
         if problem:
             yield f"line {block.line}: {problem}"
 
