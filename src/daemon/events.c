@@ -153,8 +153,8 @@ static void look_at_running(struct events *events)
     }
 }
 
-/* Marks those of the first WAITING_MOST that are shown otherwise by now: those that have come among them, and, where `all`
- * are looked at, those that wait for something else. */
+/* Marks those of the first WAITING_MOST that are shown otherwise by now: those that have come among them, and, where
+ * `all` are looked at, those that wait for something else. */
 static void look_at_waiting(struct events *events, int64_t now_ns, bool all)
 {
     const struct views *views = &events->daemon->views;

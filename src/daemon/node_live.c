@@ -180,9 +180,10 @@ static json_t *row_to_json(const struct shown *row, const char *uuid)
     json_object_set_new(json, "foreign_bytes", known(row->foreign_bytes));
     json_object_set_new(json, "sm_activity_permille", known(row->sm_permille));
     json_object_set_new(json, "power_mw", known(row->power_mw));
-    json_object_set_new(json, "xid", row->xid ? json_pack("{s:I, s:I, s:I}", "code", (json_int_t)row->xid, "count",
-                                                          (json_int_t)row->xid_count, "at_ns", (json_int_t)row->xid_at_ns)
-                                              : json_null());
+    json_object_set_new(json, "xid",
+                        row->xid ? json_pack("{s:I, s:I, s:I}", "code", (json_int_t)row->xid, "count",
+                                             (json_int_t)row->xid_count, "at_ns", (json_int_t)row->xid_at_ns)
+                                 : json_null());
     return json;
 }
 

@@ -175,7 +175,8 @@ static struct gpu_series *gpu_of(struct series *series, uint32_t gpu)
     return series->gpus[gpu];
 }
 
-void series_add_gpu(struct series *series, uint32_t number, int64_t at_ns, const int64_t values[static SERIES_GPU_VALUES])
+void series_add_gpu(struct series *series, uint32_t number, int64_t at_ns,
+                    const int64_t values[static SERIES_GPU_VALUES])
 {
     struct gpu_series *gpu = gpu_of(series, number);
 

@@ -25,15 +25,15 @@ static void put(struct strbuf *out, bool is_first, int64_t value)
     char text[24];
     size_t at = sizeof text;
 
-    if (!is_first)
-        strbuf_append(out, ",", 1);
     if (value < 0) {
-        strbuf_append(out, "null", 4);
+        strbuf_puts(out, is_first ? "null" : ",null");
         return;
     }
     do
         text[--at] = (char)('0' + value % 10);
     while (value /= 10);
+    if (!is_first)
+        text[--at] = ',';
     strbuf_append(out, text + at, sizeof text - at);
 }
 

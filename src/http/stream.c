@@ -72,7 +72,7 @@ static void on_hangup(uv_poll_t *poll, int status, int events)
     cut(poll->data);
 }
 
-/* A second pair of eyes on the descriptor: a client that leaves while there is nothing to send should not keep a place. */
+/* A second pair of eyes on the descriptor: who leaves while there is nothing to send should not keep a place. */
 static void watch(struct http_stream *stream, const struct http_server *server, int fd)
 {
     uv_poll_t *poll = xmalloc(sizeof *poll);
@@ -90,7 +90,9 @@ static const char *refusal(const struct http_server *server, const struct peer *
 {
     if (peer->streams >= server->options.max_streams_per_uid)
         return "you have too many streams open: close some";
-    return server->streams >= server->options.max_streams ? "the daemon has too many streams open: try again later" : NULL;
+    if (server->streams >= server->options.max_streams)
+        return "the daemon has too many streams open: try again later";
+    return NULL;
 }
 
 static struct MHD_Response *response_of(struct http_stream *stream, const char *type)

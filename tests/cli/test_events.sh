@@ -113,6 +113,7 @@ python3 "$EVENTS" many "$(id -u)" "$CARMA_SOCKET" >"$T/many"
 follow "$T/late" # their places are free again
 late=$!
 stop_daemon
+[ "$daemon_status" -eq 0 ] || fail "carmad ends with status $daemon_status"
 for pid in $reader $late; do
     wait "$pid" || fail "a stream did not end well: $(cat "$T/own.err" "$T/late.err")"
 done
