@@ -32,7 +32,11 @@ def main(source, listed):
         except ValueError as problem:
             complaints.append(f"{name}: {problem}")
             continue
-        if any(block.language in blocks.RUN and not block.why_not for block in found):
+        by = blocks.settings(text).get("by")
+        if by:
+            if path.name not in pathlib.Path(source, by).read_text(encoding="utf-8"):
+                complaints.append(f"{name}: {by}, which is to run it, does not")
+        elif any(block.language in blocks.RUN and not block.why_not for block in found):
             runnable.add(str(name))
     for name in sorted(runnable - set(listed)):
         complaints.append(f"{name}: has commands, and tests/docs/meson.build does not run them")

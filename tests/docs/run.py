@@ -9,6 +9,7 @@ directory, and by `<!-- test: ... -->`:
     source=yes      links to what the source tree has: data/, docs/, script/, ...; and build/, the installed programs
     source=copy     a copy of it, without build/
     set=KEY=VALUE   a setting of the daemon's
+    by=FILE         not this program, but a test of its own
 
 --update writes what is printed into the document instead, where it stands no `...`."""
 
