@@ -9,6 +9,7 @@ import os
 import pathlib
 import pickle
 import re
+import stat
 import subprocess
 import sys
 import tempfile
@@ -57,6 +58,8 @@ class FunctionJob(Job, Generic[R]):
     def _left(self) -> Tuple[str, Any]:
         try:
             with open(self.folder / RESULT, "rb") as file:
+                if os.fstat(file.fileno()).st_uid not in (os.geteuid(), 0):
+                    return "nothing", f"{self.folder / RESULT}: belongs to another user: it is not read"
                 kind, value = _ResultReader(file).load()
         except OSError as error:
             return "nothing", f"{self.folder / RESULT}: {error.strerror}"
@@ -144,12 +147,22 @@ def job(function: Optional[Callable[..., R]] = None, *, capture: Any = None, **o
 
 
 def _make_folder(directory: str, name: str) -> pathlib.Path:
+    parent = pathlib.Path(directory, FOLDER)
     try:
-        parent = pathlib.Path(directory, FOLDER)
         parent.mkdir(mode=0o700, exist_ok=True)
+        _check_own(parent)
         return pathlib.Path(tempfile.mkdtemp(prefix=re.sub("[^A-Za-z0-9_]", "_", name)[:40] + "-", dir=parent))
     except OSError as error:
         raise Invalid(f"{error.filename}: {error.strerror}: a job's function is written there; choose another chdir") from None
+
+
+def _check_own(parent: pathlib.Path) -> None:
+    """Whoever may write there could have the job run anything."""
+    found = os.lstat(parent)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        raise Invalid(
+            f"{parent}: is no directory that only this user can write: remove it, or choose another chdir"
+        )
 
 
 def _module_of_main() -> Optional[str]:

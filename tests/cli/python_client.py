@@ -97,6 +97,7 @@ class Jobs(unittest.TestCase):
         self.assertEqual(job.state, "COMPLETED")
         with self.assertRaises(ZeroDivisionError), carma.submit(["sleep", "1000"]) as job:
             1 / 0
+        self.assertIn(job.state, ("STOPPING", "CANCELLED"))
         job.wait()
         self.assertEqual(job.state, "CANCELLED")
 
@@ -210,6 +211,32 @@ class Functions(unittest.TestCase):
                 expect(TypeError, "unexpected keyword argument", lambda: fails.submit(lr=1))
                 expect(carma.Invalid, "cannot be pickled", lambda: takes.submit(lambda: 0))
                 expect(carma.Invalid, "at the top of its module", outer().submit)
+        """)  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_where_others_may_write(self):
+        done = self.script("shared.py", """
+            import os, pathlib
+            import carma
+
+            @carma.job
+            def train():
+                return 1
+
+            if __name__ == "__main__":
+                for make in (lambda at: at.mkdir(), lambda at: at.symlink_to("/tmp"), lambda at: at.touch()):
+                    os.mkdir("shared") if not os.path.exists("shared") else None
+                    at = pathlib.Path("shared/.carma")
+                    make(at)
+                    if at.is_dir() and not at.is_symlink():
+                        at.chmod(0o777)
+                    try:
+                        train.options(chdir="shared").submit()
+                    except carma.Invalid as error:
+                        assert "shared/.carma: " in str(error), error
+                    else:
+                        raise AssertionError(make)
+                    at.rmdir() if at.is_dir() and not at.is_symlink() else at.unlink()
         """)  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stderr)
 

@@ -143,7 +143,7 @@ doctor 1
 found 'fail metrics: '
 FAKE_NVML=noisy,mig
 doctor 0
-found 'ok MIG: 1 of the GPUs in MIG mode, 2 instances'
+found 'ok ECC: no uncorrected' 'ok MIG: 1 of the GPUs in MIG mode, 2 instances'
 unset FAKE_NVML
 library=/no/such/library.so
 settings
@@ -203,8 +203,8 @@ fi
 # ---- The state ----
 sane_root
 settings
-printf '1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:9 / %s rw - nfs4 server:/x rw\n3 1 0:9 / %sx rw - xfs /dev/sdb rw\n' "$STATE" \
-    "$STATE" >"$ROOT/proc/self/mountinfo"
+printf '1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 8:2 / %s rw - xfs /dev/sdb rw\n3 1 0:9 / %s rw - nfs4 server:/x rw\n4 1 0:9 / %sx rw - xfs /dev/sdb rw\n' \
+    "$T" "$STATE" "$STATE" >"$ROOT/proc/self/mountinfo"
 doctor 1
 found "fail file system: $STATE is on $STATE (nfs4), a network's"
 printf '1 0 8:1 / / rw - tmpfs tmpfs rw\n' >"$ROOT/proc/self/mountinfo"

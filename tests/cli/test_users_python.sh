@@ -60,6 +60,20 @@ expect_status 0
 grep -q 'job 1 was not cancelled: .*belongs to alice' "$T/err" || fail "$said: says $(cat "$T/err")"
 until_field 1 state RUNNING
 
+# A result that somebody else has written is not read: that would run what he put there.
+mkdir -m 777 "$T/alice/open" && chmod 711 "$T/alice"
+python_as alice $python -c 'import carma; print(carma.submit("true").wait())'
+expect_output 0
+as bob $python -c '
+import pickle, sys
+class Evil:
+    def __reduce__(self):
+        return print, ("pickles run",)
+open(sys.argv[1] + "/alice/open/result.pickle", "wb").write(pickle.dumps(("value", Evil())))' "$T"
+python_as alice $python -c 'import carma; carma.FunctionJob(2, "open").result()'
+grep -q '^carma.errors.JobFailed: job 2: open/result.pickle: belongs to another user' "$T/err" || fail "$said: $(cat "$T/err")"
+[ ! -s "$T/out" ] || fail "what bob wrote ran: $(cat "$T/out")"
+
 # By TCP who shows the token is alice; who shows none, or one that others can read, is nobody.
 ask='import carma; print(carma.submit("true", hold=True).info["user"])'
 python_as alice env CARMA_SOCKET="tcp://127.0.0.1:$port" CARMA_TOKEN_FILE="$T/token" $python -c "$ask"
