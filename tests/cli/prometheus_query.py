@@ -78,7 +78,7 @@ def compare(url, path, hours):
 
     ran, span, scrapes = running_seconds(url)
     assert span >= hours * 3600 * 0.95, f'Prometheus saw {span / 3600} hours'
-    assert abs(ran - seconds_of_all) <= 0.15 * seconds_of_all, f'{ran} s by the jobs that ran, {seconds_of_all} counted'
+    assert abs(ran - seconds_of_all) <= 0.3 * seconds_of_all, f'{ran} s by the jobs that ran, {seconds_of_all} counted'
     # Whose the energy is, is a model; that it is all there, is not: what is not stored yet is the idle power of the last 30 s.
     counted = sum(value for _, value in ask(url, 'carma_gpu_energy_joules_total'))
     nobodys = sum(value for name in KEPT[-2:] for _, value in ask(url, name))
