@@ -45,8 +45,9 @@ run submit --parsable -J "$hostile" --exclusive --gpu-memory 60G -- "$TRAIN" --m
     --seconds 100000
 expect_status 0
 for job in 2 3; do
-    run submit --parsable -o "$T/$secret" --gpu-memory 10G -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 200 \
-        --seed "$job"
+    run submit --parsable -o "$T/$secret" --gpu-memory 10G -- "$TRAIN" --memory 2G --sm-activity 0.3 \
+        --seconds 100000
+    until_field "$job" state RUNNING
 done
 run submit --parsable --gpu-memory 60G -- true "$secret"
 run submit --parsable --hold -- true
@@ -104,17 +105,23 @@ PYTHON
 grep -q "$secret" "$T/first" && fail "/metrics shows what jobs run"
 
 # While jobs run and end. What is shown once they have is what carma stats says.
+run cancel 2 3
+for seed in 1 2; do
+    run submit --parsable --gpu-memory 10G -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 200 --seed $seed
+done
 for round in 2 3 4 5 6; do
     scrape "round$round"
     [ $round = 2 ] || grows "round$((round - 1))" "round$round"
     sleep 0.2
 done
-run wait 2 3
+run wait 6 7
 run cancel 4 5
+until_field 2 state CANCELLED
+until_field 3 state CANCELLED
 scrape ended
 grows round6 ended
 expect ended 2 carma_job_ends_total state=COMPLETED
-expect ended 2 carma_job_ends_total state=CANCELLED
+expect ended 4 carma_job_ends_total state=CANCELLED
 
 # A carmad that is killed loses what it has not stored, and shows nothing less than it has shown.
 stop_daemon KILL
@@ -137,7 +144,7 @@ metrics = read(contents(sys.argv[2]))
 user, = json.load(open("stats.json"))["users"]
 (_, seconds), = metrics["carma_user_gpu_seconds_total"][2].items()
 (_, joules), = metrics["carma_user_energy_joules_total"][2].items()
-sys.exit(not (seconds == user["gpu_ns"] / 1e9 > 0 and joules == user["modelled_energy_mj"] / 1e3 > 0 and user["ended"] == 5))
+sys.exit(not (seconds == user["gpu_ns"] / 1e9 > 0 and joules == user["modelled_energy_mj"] / 1e3 > 0 and user["ended"] == 7))
 PYTHON
 do
     patient || {
@@ -157,7 +164,7 @@ job = {"name": "n", "command": ["true"], "directory": "/", "output": "/dev/null"
 connection.request("POST", "/v1/jobs", json.dumps({"jobs": [job] * 300}))
 assert connection.getresponse().status == 201
 PYTHON
-run cancel 6-305
+run cancel 8-307
 patience
 while "$CARMA" show 2 2>/dev/null | grep -q '^Command '; do
     run submit --parsable --hold -- true # records, until there are enough for a snapshot
