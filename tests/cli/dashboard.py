@@ -8,6 +8,7 @@ import pathlib
 import pty
 import queue
 import re
+import select
 import socket
 import subprocess
 import sys
@@ -27,6 +28,7 @@ class Daemon:
         self.listener.bind(where)
         self.listener.listen(128)
         self.calls = queue.Queue()
+        self.slow = threading.Event()  # it does not read a request for /slow before
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
@@ -38,16 +40,22 @@ class Daemon:
             threading.Thread(target=self.take, args=(stream,), daemon=True).start()
 
     def take(self, stream):
-        text = b""
-        while True:
-            head, end, body = text.partition(b"\r\n\r\n")
-            length = re.search(rb"\r\nContent-Length: (\d+)", head)
-            if end and len(body) >= int(length[1] if length else 0):
-                return self.calls.put((text, stream))
+        text, wanted = bytearray(), None
+        while wanted is None or len(text) < wanted:
+            if text.startswith(b"POST /slow "):
+                self.slow.wait(PATIENCE_S)
             block = stream.recv(65536)
             if not block:
-                return stream.close() if not text else self.calls.put((text, stream))
+                break
             text += block
+            end = text.find(b"\r\n\r\n") if wanted is None else -1
+            if end >= 0:
+                length = re.search(rb"\r\nContent-Length: (\d+)", text[:end])
+                wanted = end + 4 + int(length[1] if length else 0)
+        if text:
+            self.calls.put((bytes(text), stream))
+        else:
+            stream.close()
 
     def call(self):
         text, stream = self.calls.get(timeout=PATIENCE_S)
@@ -297,6 +305,43 @@ def check_bodies(browser, daemon):
         assert status(stream.recv(4096)) == 413
 
 
+def fill(stream, block, most):
+    """Sends until nobody takes more for a moment, or it is too much; says how much it was."""
+    sent = 0
+    while sent < most and select.select([], [stream], [], 1)[1]:
+        sent += stream.send(block[:most - sent], socket.MSG_DONTWAIT)
+    return sent
+
+
+def check_slow_sides(browser, daemon):
+    """Who does not read is waited for: what is on its way stays little, and nothing of it is lost."""
+    block, most = os.urandom(1 << 16), 30 << 20
+    enough = most * 3 // 4  # the sockets' own room is less
+    with browser.connect() as stream:
+        stream.sendall(browser.head())
+        _, call = daemon.call()
+        call.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        sent = fill(call, block, most)
+        assert sent < enough, sent
+        threading.Thread(target=call.close).start()
+        got = 0
+        while chunk := stream.recv(1 << 20):
+            got += len(chunk)
+        assert got > sent and got - sent < 2000, (got, sent)  # and the head
+    with browser.connect() as stream:
+        stream.sendall(browser.head(b"POST /slow HTTP/1.1\r\n", b"Sec-Fetch-Site: same-origin\r\nContent-Length: %d\r\n" % most))
+        sent = fill(stream, block, most)
+        assert sent < enough, sent
+        daemon.slow.set()
+        sender = threading.Thread(target=lambda: [stream.sendall(block[:min(1 << 16, most - at)])
+                                                  for at in range(sent, most, 1 << 16)])
+        sender.start()
+        text, call = daemon.call()
+        sender.join()
+        assert len(text.partition(b"\r\n\r\n")[2]) == most
+        call.close()
+
+
 def check_odd_answers(browser, daemon):
     """What is no answer of a daemon's is not passed on."""
     for odd in [b"", b"220 mail.example ready\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n" + PLAIN, b"HTTP/1.1 200 OK\r\nX: y",
@@ -435,16 +480,21 @@ def main():
         os.environ.pop(name, None)
     daemon = Daemon(path)
     browser = Browser(carma, path, "--no-open")
+    hesitant = browser.connect()
+    hesitant.sendall(b"GET / HT")
+    hesitant_since = time.monotonic()
     check_token(browser, daemon)
     check_head(browser, daemon)
     check_sites(browser, daemon)
     check_odd_heads(browser, daemon)
     check_streams(browser, daemon)
     check_bodies(browser, daemon)
+    check_slow_sides(browser, daemon)
     check_odd_answers(browser, daemon)
     check_local(browser, daemon, directory)
     check_connections(browser, daemon)
     daemon = check_no_daemon(browser, daemon, path)
+    assert hesitant.recv(1) == b"" and time.monotonic() - hesitant_since > 14  # its time for a whole head
     browser.end()
     check_terminal(carma, directory)
     check_tcp(carma, directory)
