@@ -1,6 +1,7 @@
 """GET /v1/events. Usage: events.py follow UID SOCKET    each event as one line of JSON, until the stream ends; UID: who reads
                                                         (another than one's own: as root)
                        events.py many UID SOCKET      opens streams until one is refused: how many were not, and the refusal
+                       events.py stall UID SOCKET     opens a stream and reads nothing, until it is cut off
                        events.py job FILE ID NAME     of what was followed: what a job's member NAME ("reason.code") is now
                        events.py last FILE EVENT      ... the last event of that name, its data
                        events.py names FILE           ... the names of all events, in their order"""
@@ -8,6 +9,7 @@
 import http.client
 import json
 import os
+import select
 import socket
 import sys
 
@@ -60,6 +62,15 @@ def many(uid, path):
             return
 
 
+def stall(uid, path):
+    connection = Connection(path)
+    connection.request("GET", "/v1/events")
+    poll = select.poll()
+    poll.register(connection.sock, select.POLLRDHUP)
+    assert poll.poll(100000), "not cut off"
+    print("cut off")
+
+
 def followed(path):
     with open(path, encoding="utf-8") as lines:
         return [json.loads(line) for line in lines if line.endswith("\n")]
@@ -86,4 +97,4 @@ def names(path):
 
 
 if __name__ == "__main__":
-    {"follow": follow, "many": many, "job": job, "last": last, "names": names}[sys.argv[1]](*sys.argv[2:])
+    {"follow": follow, "many": many, "stall": stall, "job": job, "last": last, "names": names}[sys.argv[1]](*sys.argv[2:])

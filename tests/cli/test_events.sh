@@ -100,12 +100,17 @@ printf '#!/bin/sh\n' >"$T/nothing.sh"
 run submit $(yes "$T/nothing.sh" | head -230)
 expect_status 0
 until_seen "$T/own" $((holder + 200)) state QUEUED
+python3 "$EVENTS" stall "$(id -u)" "$CARMA_SOCKET" >"$T/stall" 2>&1 & # more than a socket holds
+stalled=$!
 [ "$(python3 "$EVENTS" job "$T/own" $((holder + 201)) state)" = None ] || fail "more than 200 waiting jobs are told of"
 run cancel $((holder + 1))-$((holder + 5))
 until_seen "$T/own" $((holder + 205)) state QUEUED
 [ "$(python3 "$EVENTS" job "$T/own" $((holder + 206)) state)" = None ] || fail "more than 200 waiting jobs are told of"
 run cancel $((holder + 6))-$((holder + 230))
 until_seen "$T/own" $((holder + 230)) state CANCELLED
+
+# Who did not read is cut off, while the others were told.
+wait "$stalled" && [ "$(cat "$T/stall")" = "cut off" ] || fail "who does not read: $(cat "$T/stall")"
 
 # Streams are few, and all end when the daemon does.
 python3 "$EVENTS" many "$(id -u)" "$CARMA_SOCKET" >"$T/many"
