@@ -124,21 +124,3 @@ enum dashboard_verdict dashboard_access_judge(struct dashboard_access *access, c
                       why);
     return DASHBOARD_GRANTED;
 }
-
-bool dashboard_access_is_of(const char *table, const struct sockaddr_in *peer, const struct sockaddr_in *own, uid_t uid)
-{
-    static const char *const prefixes[] = {"", "0000000000000000FFFF0000"}; /* of such an address in the table of IPv6 */
-    unsigned long socket_uid, inode;
-
-    for (size_t i = 0; i < array_size(prefixes); i++) {
-        CLEANUP(free_ptr) char *wanted =
-            xasprintf(" %s%08X:%04X %s%08X:%04X ", prefixes[i], peer->sin_addr.s_addr, ntohs(peer->sin_port), prefixes[i],
-                      own->sin_addr.s_addr, ntohs(own->sin_port));
-        const char *line = strstr(table, wanted);
-
-        /* Without an inode it is nobody's any more, and shown as root's. */
-        if (line && sscanf(line + strlen(wanted), "%*s %*s %*s %*s %lu %*u %lu", &socket_uid, &inode) == 2)
-            return inode != 0 && (socket_uid == uid || socket_uid == 0);
-    }
-    return false;
-}

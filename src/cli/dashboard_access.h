@@ -3,7 +3,6 @@
 #ifndef CARMA_CLI_DASHBOARD_ACCESS_H
 #define CARMA_CLI_DASHBOARD_ACCESS_H
 
-#include <netinet/in.h>
 #include <stdbool.h>
 
 #include "base/token.h"
@@ -29,9 +28,5 @@ enum dashboard_verdict {
 /* Judges one request. Where it is refused, *status and *why (static) say so. */
 enum dashboard_verdict dashboard_access_judge(struct dashboard_access *access, const struct dashboard_head *head,
                                               unsigned *status, const char **why);
-
-/* Whether the other end of a TCP connection on this machine, as `table` (the text of /proc/net/tcp or tcp6) has it, is a
- * socket of that user or of root: other users of the machine can reach the port, but not the daemon by it. */
-bool dashboard_access_is_of(const char *table, const struct sockaddr_in *peer, const struct sockaddr_in *own, uid_t uid);
 
 #endif

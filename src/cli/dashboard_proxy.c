@@ -9,12 +9,12 @@
 #include <uv.h>
 
 #include "base/address.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "cli/dashboard.h"
 #include "cli/dashboard_access.h"
 #include "cli/dashboard_head.h"
+#include "cli/dashboard_peer.h"
 
 #define BACKLOG          32
 #define BLOCK_BYTES      (64 << 10)
@@ -22,7 +22,6 @@
 #define HEAD_WAIT_MS     15000
 #define SILENCE_MS       120000 /* the daemon lets streams speak every 15 s, and gives up what stands still for as long */
 #define ENDING_WAIT_MS   2000
-#define TABLE_LIMIT      (64 << 20)
 
 enum link_state {
     LINK_HEAD,    /* the request's head is being read */
@@ -501,22 +500,12 @@ static void on_client_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *b
 /* Whether who has connected is the user himself, or root. */
 static bool is_own_peer(struct link *link)
 {
-    static const char *const tables[] = {"/proc/self/net/tcp", "/proc/self/net/tcp6"};
-    struct sockaddr_storage peer, own;
+    struct sockaddr_in peer, own;
     int peer_length = sizeof peer, own_length = sizeof own;
 
-    if (uv_tcp_getpeername(&link->client, (struct sockaddr *)&peer, &peer_length) < 0 ||
-        uv_tcp_getsockname(&link->client, (struct sockaddr *)&own, &own_length) < 0)
-        return false;
-    for (size_t i = 0; i < array_size(tables); i++) {
-        CLEANUP(free_ptr) char *table = NULL;
-        size_t length;
-
-        if (file_read(tables[i], TABLE_LIMIT, &table, &length, NULL) == 0 &&
-            dashboard_access_is_of(table, (struct sockaddr_in *)&peer, (struct sockaddr_in *)&own, getuid()))
-            return true;
-    }
-    return false;
+    return uv_tcp_getpeername(&link->client, (struct sockaddr *)&peer, &peer_length) == 0 &&
+           uv_tcp_getsockname(&link->client, (struct sockaddr *)&own, &own_length) == 0 &&
+           dashboard_peer_is_of(&peer, &own, getuid());
 }
 
 static void on_connection(uv_stream_t *listener, int status)

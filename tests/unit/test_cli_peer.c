@@ -1,12 +1,17 @@
-/* Whose a connection to the dashboard is, by the kernel's tables. */
+/* Whose a connection to the dashboard is, by the kernel's word and by its tables. */
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-#include "cli/dashboard_access.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "cli/dashboard_peer.h"
 
 #define UID 12001
 
@@ -34,7 +39,7 @@ static bool is_of(const char *table, uint16_t port)
     struct sockaddr_in own = peer;
 
     own.sin_port = htons(0x2117);
-    return dashboard_access_is_of(table, &peer, &own, UID);
+    return dashboard_peer_look_up(table, &peer, &own, UID);
 }
 
 static void test_own(void **state)
@@ -60,9 +65,72 @@ static void test_others(void **state)
     assert_false(is_of("", 0xc001));
 }
 
+/* A connection of this process, made with another user's rights where root can do that; its two ends. */
+static void connect_as(uid_t uid, int family, struct sockaddr_in *peer, struct sockaddr_in *own, int fds[static 2])
+{
+    struct sockaddr_in6 mapped = {.sin6_family = AF_INET6};
+    socklen_t length = sizeof *own;
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+
+    *own = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    assert_int_equal(bind(listener, (struct sockaddr *)own, sizeof *own), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)own, &length), 0);
+    assert_int_equal(seteuid(uid), 0);
+    fds[0] = socket(family, SOCK_STREAM, 0);
+    assert_int_equal(seteuid(getuid()), 0);
+    assert_true(fds[0] >= 0);
+    mapped.sin6_port = own->sin_port;
+    memcpy(mapped.sin6_addr.s6_addr, (const char[]){0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1, -1, 127, 0, 0, 1}, 16);
+    if (family == AF_INET)
+        assert_int_equal(connect(fds[0], (struct sockaddr *)own, sizeof *own), 0);
+    else
+        assert_int_equal(connect(fds[0], (struct sockaddr *)&mapped, sizeof mapped), 0);
+    length = sizeof *peer;
+    fds[1] = accept(listener, (struct sockaddr *)peer, &length);
+    assert_true(fds[1] >= 0);
+    close(listener);
+}
+
+static void check_way(int family)
+{
+    bool root = getuid() == 0;
+    uid_t uid = root ? UID : getuid();
+    CLEANUP(free_ptr) char *table = NULL;
+    struct sockaddr_in peer, own;
+    size_t length;
+    int fds[2], known;
+
+    connect_as(uid, family, &peer, &own, fds);
+    assert_int_equal(file_read(family == AF_INET ? "/proc/self/net/tcp" : "/proc/self/net/tcp6", 64 << 20, &table, &length,
+                               NULL), 0);
+    assert_true(dashboard_peer_look_up(table, &peer, &own, uid));
+    assert_false(dashboard_peer_look_up(table, &peer, &own, uid + 1));
+    assert_true(dashboard_peer_is_of(&peer, &own, uid));
+    assert_false(dashboard_peer_is_of(&peer, &own, uid + 1));
+    known = dashboard_peer_ask(&peer, &own, uid);
+    assert_true(known == 1 || known < 0);
+    known = dashboard_peer_ask(&peer, &own, uid + 1);
+    assert_true(known == 0 || known < 0);
+    close(fds[0]);
+    assert_false(dashboard_peer_is_of(&peer, &own, uid)); /* nobody's any more */
+    close(fds[1]);
+}
+
+static void test_real_ones(void **state)
+{
+    int fd = socket(AF_INET6, SOCK_STREAM, 0);
+
+    (void)state;
+    check_way(AF_INET);
+    if (fd >= 0)
+        check_way(AF_INET6);
+    close(fd);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_own), cmocka_unit_test(test_others)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_own), cmocka_unit_test(test_others), cmocka_unit_test(test_real_ones)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
