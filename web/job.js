@@ -12,7 +12,7 @@ const gib = 2 ** 30;
 
 const sources = {
     unknown: "nobody knows what it needs", declared: "declared when it was submitted", recorded: "recorded with the trace",
-    estimated: "estimated from its model", learned: "learned from earlier runs",
+    estimated: "estimated from its model", learned: "learned from earlier runs", seen: "as it was seen to need",
 };
 
 /* ---- What is known ---- */

@@ -225,7 +225,8 @@ const char *exit_cause_name(uint32_t cause)
 
 const char *claim_source_name(uint32_t source)
 {
-    static const char *const names[CLAIM_SOURCE_COUNT] = {"unknown", "declared", "recorded", "estimated", "learned"};
+    static const char *const names[CLAIM_SOURCE_COUNT] = {"unknown", "declared", "recorded", "estimated", "learned",
+                                                         "seen"};
 
     return source < CLAIM_SOURCE_COUNT ? names[source] : "unknown";
 }

@@ -84,6 +84,7 @@ enum claim_source {
     CLAIM_RECORDED, /* a figure recorded with the job (a .rad file's measured or estimated column) */
     CLAIM_ESTIMATED,
     CLAIM_LEARNED,  /* earlier runs of the same workload (decided at placement, never submitted) */
+    CLAIM_SEEN,     /* it runs, and was seen to need this (trimmed then, never submitted) */
     CLAIM_SOURCE_COUNT
 };
 

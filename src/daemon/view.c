@@ -345,6 +345,10 @@ int64_t job_view_claim(const struct job_view *view, const struct core *core, uin
 
     if (job && job->placement_count == 0)
         return core_claim(core, job, source);
+    if (job && job->claim_bytes != view->claim_bytes) {
+        *source = CLAIM_SEEN;
+        return job->claim_bytes;
+    }
     *source = view->launches && view->crashes == 0 && view->claim_bytes != view->wants.claim_bytes
                   ? CLAIM_LEARNED
                   : view->wants.claim_source;
@@ -357,6 +361,7 @@ char *job_view_memory_text(const struct job_view *view, const struct core *core,
         [CLAIM_DECLARED] = ", declared",
         [CLAIM_RECORDED] = ", recorded with it",
         [CLAIM_LEARNED] = ", learned from earlier runs",
+        [CLAIM_SEEN] = ", as it was seen to need",
     };
     CLEANUP(free_ptr) char *estimated = access == ACCESS_ALL ? job_estimate_text(&view->estimate) : NULL;
     uint32_t source;
