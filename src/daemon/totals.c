@@ -159,7 +159,7 @@ static void add_unfinished(struct totals *totals, const struct job_view *view, i
     struct total *now = &user_of(totals, row.uid, row.user)->now;
 
     row.gpu_ns = job_view_gpu_ns(view, now_ns);
-    row.memory_mib_ms = holding_mib_ms(&view->held, now_ns);
+    row.memory_mib_ms = holding_mib_ms(&view->held, view->seen_ns < now_ns ? view->seen_ns : now_ns);
     row.state = "";
     history_sums_add(&now->sums, &row);
     now->submitted++;

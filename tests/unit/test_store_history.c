@@ -317,6 +317,173 @@ static void test_damage_of_form_4_stops_nothing(void **state)
                 "5|0|||GPU_OOM|-|0|0\n");
 }
 
+/* ---- Questions ---- */
+
+#define FAR INT64_MAX
+static const struct store_patience patient = {.deadline_ns = FAR};
+static const struct store_history_filter everything = {
+    .since_ns = INT64_MIN, .until_ns = INT64_MAX, .most = 100, .latest_first = true};
+
+struct answer {
+    struct strbuf jobs; /* "5 3 " */
+    int stop_at;        /* how many are taken before it is refused; 0: all are */
+    int taken;
+};
+
+static int take_job(const struct store_history *row, void *user, struct error *err)
+{
+    struct answer *answer = user;
+
+    strbuf_printf(&answer->jobs, "%" PRIu64 " ", row->job);
+    return ++answer->taken == answer->stop_at ? error_set(err, EINTR, "enough") : 0;
+}
+
+static void assert_found(const struct store_history_filter *filter, const char *jobs)
+{
+    struct answer answer = {{0}};
+    struct error err = {{0}};
+
+    strbuf_puts(&answer.jobs, "");
+    if (store_read_history(directory, filter, &patient, take_job, &answer, &err))
+        fail_msg("%s", err.text);
+    assert_string_equal(answer.jobs.text, jobs);
+    strbuf_release(&answer.jobs);
+}
+
+/* Six jobs, of two users and two names; 2 and 3 end at the same time, 6 before all others. */
+static void fill(void)
+{
+    struct store *store = open_store();
+    struct store_batch *batch = store_batch_new();
+
+    for (uint64_t job = 1; job <= 6; job++) {
+        struct store_history row = row_of(job == 3 ? 2 : job);
+        row.job = job;
+        row.uid = job % 2 ? 1000 : 1001;
+        row.user = job % 2 ? "ana" : "bo";
+        row.name = job <= 3 ? "train-a" : "%_[train";
+        row.state = job == 5 ? "FAILED" : "COMPLETED";
+        if (job == 6)
+            row.ended_ns = NS_PER_SEC;
+        store_batch_history(batch, &row);
+    }
+    commit(store, batch);
+    store_close(store);
+}
+
+/* What is 0 is not asked for. */
+static const struct store_history_filter *asked(struct store_history_filter filter)
+{
+    static struct store_history_filter asked;
+
+    asked = filter;
+    asked.since_ns = filter.since_ns ? filter.since_ns : INT64_MIN;
+    asked.until_ns = filter.until_ns ? filter.until_ns : INT64_MAX;
+    asked.most = filter.most ? filter.most : 100;
+    asked.latest_first = true;
+    return &asked;
+}
+
+#define ASK(...) asked((struct store_history_filter){__VA_ARGS__})
+
+static void test_rows_are_found(void **state)
+{
+    fill();
+    assert_found(&everything, "5 4 3 2 1 6 ");
+    assert_found(ASK(.since_ns = 200 * NS_PER_SEC, .until_ns = 500 * NS_PER_SEC), "4 3 2 ");
+    assert_found(ASK(.user = "ana"), "5 3 1 ");
+    assert_found(ASK(.user = "1001"), "4 2 6 ");
+    assert_found(ASK(.user = "nobody"), "");
+    assert_found(ASK(.user = "77777777777777777777"), "");
+    assert_found(ASK(.name = "train-?"), "3 2 1 ");
+    assert_found(ASK(.name = "%_[train"), ""); /* a pattern that has no end */
+    assert_found(ASK(.name = "%_[[]*"), "5 4 6 ");
+    assert_found(ASK(.state = "FAILED"), "5 ");
+    assert_found(ASK(.job = 4), "4 ");
+    assert_found(ASK(.user = "bo", .name = "t*", .state = "COMPLETED", .until_ns = 300 * NS_PER_SEC), "2 ");
+}
+
+/* Page by page nothing is left out or told twice, also where jobs ended at the same time. */
+static void test_pages_go_on_where_the_last_ended(void **state)
+{
+    fill();
+    assert_found(ASK(.most = 3), "5 4 3 ");
+    assert_found(ASK(.most = 2, .after = 3), "2 1 ");
+    assert_found(ASK(.after = 1), "6 ");
+    assert_found(ASK(.after = 6), "");
+    assert_found(ASK(.after = 99), "");
+    assert_found(ASK(.after = 4, .user = "ana"), "3 1 ");
+}
+
+static int take_sum(const struct store_history *row, void *user, struct error *err)
+{
+    struct history_sums *sums = user;
+
+    assert_string_equal(row->user, "");
+    assert_string_equal(row->name, sums->launched < 3 ? "train-a" : "%_[train");
+    history_sums_add(sums, row);
+    return 0;
+}
+
+/* What sums do not need is not read. */
+static void test_rows_for_sums(void **state)
+{
+    struct history_sums sums = {0};
+    struct error err = {{0}};
+
+    fill();
+    assert_int_equal(store_read_history(directory, &(struct store_history_filter){.since_ns = INT64_MIN,
+                                                                                  .until_ns = INT64_MAX,
+                                                                                  .most = 100,
+                                                                                  .sums = true,
+                                                                                  .text = "name"},
+                                        &patient, take_sum, &sums, &err), 0);
+    assert_int_equal(sums.ended[JOB_COMPLETED], 5);
+    assert_int_equal(sums.gpu_ns, 6 * 70 * NS_PER_SEC);
+}
+
+/* A question that takes too long, that nobody waits for any more, or whose asker has enough, ends. */
+static void test_questions_end(void **state)
+{
+    struct store_patience none = {.deadline_ns = 0}, closing = {.deadline_ns = FAR};
+    struct answer answer = {{0}}, two = {.stop_at = 2};
+    atomic_bool closed = true;
+    struct error err = {{0}};
+
+    fill();
+    run_sql("WITH RECURSIVE n(i) AS (VALUES (1000) UNION ALL SELECT i + 1 FROM n WHERE i < 9000)"
+            " INSERT INTO history SELECT i, uid, state, cause, 1, 1, 1, i, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, -1, claim_source, -1,"
+            " NULL, 0, user, name, '' FROM n, history WHERE job = 1");
+    assert_int_equal(store_read_history(directory, ASK(.name = "*no", .most = 9999), &none, take_job, &answer, &err),
+                     -ETIMEDOUT);
+    assert_non_null(strstr(err.text, "shorter span"));
+    closing.closing = &closed;
+    assert_int_equal(store_read_history(directory, ASK(.name = "*no", .most = 9999), &closing, take_job, &answer, &err),
+                     -ETIMEDOUT);
+    assert_int_equal(answer.taken, 0);
+    assert_int_equal(store_read_history(directory, &everything, &patient, take_job, &two, &err), -EINTR);
+    assert_int_equal(two.taken, 2);
+    strbuf_release(&two.jobs);
+    strbuf_release(&answer.jobs);
+}
+
+static void test_verification_sees_sums_that_are_too_small(void **state)
+{
+    struct error err = {{0}};
+    uint64_t rows;
+
+    fill();
+    assert_int_equal(store_check_history(directory, &rows, &err), 0);
+    assert_int_equal(rows, 6);
+    run_sql("DELETE FROM history WHERE job < 3"); /* what is forgotten may be more */
+    assert_int_equal(store_check_history(directory, &rows, &err), 0);
+    run_sql("UPDATE total SET gpu_ns = 1 WHERE uid = 1001");
+    assert_int_equal(store_check_history(directory, &rows, &err), -EBADMSG);
+    assert_non_null(strstr(err.text, "the sums of user 1001 are less"));
+    run_sql("DELETE FROM total");
+    assert_int_equal(store_check_history(directory, &rows, &err), -EBADMSG);
+}
+
 #define history_test(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
 
 int main(void)
@@ -328,6 +495,11 @@ int main(void)
         history_test(test_sums_do_not_overflow),
         history_test(test_form_4_is_brought_up_to_date),
         history_test(test_damage_of_form_4_stops_nothing),
+        history_test(test_rows_are_found),
+        history_test(test_pages_go_on_where_the_last_ended),
+        history_test(test_rows_for_sums),
+        history_test(test_questions_end),
+        history_test(test_verification_sees_sums_that_are_too_small),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
