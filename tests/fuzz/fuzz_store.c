@@ -1,6 +1,7 @@
 /* A damaged store: the bytes of an SQLite file, or else lines that say what its rows are: "s JOB TEXT" (a submission),
  * "j JOB TEXT" (a job's state), "n TEXT" (a snapshot of the TEXT and the lines "+ TEXT" that follow), "m N N N" (a meter),
- * "e PARTY MJ" (energy), anything else: a record. The daemon loads it or refuses it in one line; what it has loaded it can
+ * "e PARTY MJ" (energy), "h JOB N TEXT" (a row of the history, all of whose numbers are N and texts TEXT), "t UID N" (a user's
+ * sums), "d JOB AT N" (memory held), anything else: a record. The daemon loads it or refuses it in one line; what it has loaded it can
  * show, go on from, and store. */
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -11,6 +12,7 @@
 #include "api/record_json.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
+#include "daemon/account.h"
 #include "daemon/ending.h"
 #include "daemon/engine.h"
 #include "daemon/totals.h"
@@ -77,6 +79,14 @@ static void write_rows(const char *path, const char *text)
             insert(db, "INSERT OR IGNORE INTO meter VALUES (?4, ?1, ?2, ?3)", a, b, c, "GPU-1");
         else if (sscanf(line, "e %lld %lld", &a, &b) == 2)
             insert(db, "INSERT OR IGNORE INTO energy VALUES (?4, ?1, ?2 + 0 * ?3)", a, b, 0, "GPU-1");
+        else if (sscanf(line, "h %lld %lld %n", &a, &b, &used) == 2 && used)
+            insert(db, "INSERT OR IGNORE INTO history VALUES (?1, abs(?2 % 4), ?4, ?4, ?2, ?2, ?2, ?2 + 0 * ?3, ?2, ?2, ?2, ?2,"
+                       " ?2, ?2, ?2, ?2, ?2, ?2, ?2, ?4, ?2, ?4, ?2, ?4, ?4, ?4)", a, b, 0, line + used);
+        else if (sscanf(line, "t %lld %lld", &a, &b) == 2)
+            insert(db, "INSERT OR REPLACE INTO total (uid, completed, lost, gpu_ns, energy_mj, wait_ns, wait_1s, user)"
+                       " VALUES (?1, ?2, ?2, ?2, ?2, ?2, ?2 + 0 * ?3, ?4)", a, b, 0, "ana");
+        else if (sscanf(line, "d %lld %lld %lld", &a, &b, &c) == 3)
+            insert(db, "INSERT OR REPLACE INTO held VALUES (?1, ?2, ?3, ?3, ?3, ?3 + 0 * length(?4))", a, b, c, "");
         else if (strncmp(line, "n ", 2) == 0 || strncmp(line, "+ ", 2) == 0)
             strbuf_printf(&snapshot, "%s\n", line + 2), snapshot_seq = seq;
         else if (*line)
@@ -145,6 +155,33 @@ static void show(struct daemon *daemon)
     totals_read(daemon, INT64_MAX / 2, see_total, daemon);
 }
 
+static int sum_up(const struct store_history *row, void *user, struct error *err)
+{
+    return account_add(user, row, err);
+}
+
+/* The history can be told, or what is wrong with it. */
+static void ask(const char *directory)
+{
+    const struct store_history_filter all = {.since_ns = INT64_MIN, .until_ns = INT64_MAX, .most = 1000, .latest_first = true};
+    const struct store_patience patience = {.deadline_ns = INT64_MAX};
+    uint64_t rows;
+
+    for (enum account_key key = 0; key < ACCOUNT_KEY_COUNT; key++) {
+        struct account *account = account_new(key, false);
+        struct error err = {{0}};
+        if (store_read_history(directory, &all, &patience, sum_up, account, &err) != 0)
+            require_message(&err);
+        json_t *json = account_to_json(account);
+        require(json_is_object(json));
+        json_decref(json);
+        account_free(account);
+    }
+    struct error err = {{0}};
+    if (store_check_history(directory, &rows, &err) != 0)
+        require_message(&err);
+}
+
 static void on_stored(int status, const char *error, void *user)
 {
     require(status == 0);
@@ -174,6 +211,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     make_store(directory, bytes, length);
     if (store_inspect(directory, &inspector, &err) != 0)
         require_message(&err);
+    ask(directory);
     err = (struct error){{0}};
     if (fuzz_daemon_start(&daemon, &err) != 0) {
         require_message(&err);
