@@ -53,6 +53,7 @@ json_t *doctor_json(const struct doctor *doctor); /* docs/doctor.md; a new refer
 void doctor_check_config(struct doctor *doctor);
 void doctor_check_daemon(struct doctor *doctor);
 void doctor_check_gpus(struct doctor *doctor);
+void doctor_check_readings(struct doctor *doctor, const char *monitor); /* the program carma-monitor */
 void doctor_check_mps(struct doctor *doctor);
 void doctor_check_store(struct doctor *doctor);
 void doctor_check_system(struct doctor *doctor);

@@ -1,6 +1,7 @@
 /* The daemon: whether it answers, which one it is, as whom it runs, and what it says of itself. */
 #include <errno.h>
 #include <pwd.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -50,13 +51,25 @@ static void check_status(struct doctor *doctor, const char *place)
                     "it cannot store anything: %s", trouble);
 }
 
+/* Where the settings have a place of their own, and nobody says another, the daemon is there, though clients look elsewhere. */
+static const char *place_of(const struct doctor *doctor)
+{
+    CLEANUP(free_ptr) char *standard = config_default_socket();
+    const char *variable = getenv("CARMA_SOCKET");
+
+    if (doctor->cli->socket || (variable && *variable) || strcmp(standard, doctor->config.socket) == 0)
+        return doctor->cli->socket;
+    return doctor->config.socket;
+}
+
 void doctor_check_daemon(struct doctor *doctor)
 {
+    const char *wanted = place_of(doctor);
     struct client *client = NULL;
     struct error err;
     int status;
-    int rc = client_open(doctor->cli->socket, &client, &err);
-    CLEANUP(free_ptr) char *place = xstrdup(client ? client_socket(client) : "");
+    int rc = client_open(wanted, &client, &err);
+    CLEANUP(free_ptr) char *place = xstrdup(client ? client_socket(client) : wanted ? wanted : doctor->config.socket);
 
     if (!rc) {
         client_set_timeout(client, ANSWER_MS);

@@ -105,6 +105,17 @@ run doctor --root "$ROOT" --config "$T/not-there"
 expect_status 1
 settings
 
+# Where the settings have a socket of their own, the daemon is looked for there.
+kept=$CARMA_SOCKET
+unset CARMA_SOCKET
+touch "$T/file"
+sed -i "s|^socket = .*|socket = $T/file|" carma.conf
+doctor 1
+found "$T/file: no daemon listens there" "fail socket: $T/file is no socket"
+CARMA_SOCKET=$kept
+export CARMA_SOCKET
+settings
+
 # ---- GPUs ----
 "$PREFIX/bin/carma-vnode" inject gpu-lost --gpu 2
 doctor 1

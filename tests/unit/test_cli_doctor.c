@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "cli/doctor.h"
 #include "cli/doctor_child.h"
+#include "gpu/driver_facts.h"
 
 /* GOLDEN=write makes it so. */
 static void expect_golden(const char *name, const char *text)
@@ -138,6 +139,29 @@ static void a_program_that_is_not_there(void **state)
     doctor_answer_release(&answer);
 }
 
+/* What a driver makes carma-monitor write is taken for nothing but text. */
+static void facts_of_a_driver_that_lies(void **state)
+{
+    CLEANUP(free_ptr) char *long_name = xasprintf("gpu 1 name %0200d\n", 7);
+    CLEANUP(free_ptr) char *text =
+        xasprintf("init 0 all is well\nno-such-fact x\ngpus 99999999999999999999\ngpu 64 asked\ngpu -1 asked\ngpu 1x asked\n"
+                  "gpu 99999999999999999999 asked\ngpu\ngpu 3\n\ngpu 0 asked\ngpu 0 ecc 12\ngpu 0 failed 15\n%sgpu 2 ecc 7",
+                  long_name);
+    struct driver_facts facts;
+
+    driver_facts_read(&facts, text);
+    assert_int_equal(facts.init, 0);
+    assert_string_equal(facts.init_text, "all is well");
+    assert_true(facts.gpus == INT64_MAX);
+    assert_int_equal(facts.asked, 0);
+    assert_int_equal(facts.gpu[0].ecc, 12);
+    assert_string_equal(facts.gpu[0].failed, "");
+    assert_int_equal(strlen(facts.gpu[1].name), sizeof facts.gpu[1].name - 1);
+    assert_int_equal(facts.gpu[2].ecc, -1); /* its line has no end */
+    driver_facts_read(&facts, NULL);
+    assert_int_equal(facts.init, -1);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -145,6 +169,7 @@ int main(void)
         cmocka_unit_test(as_json),
         cmocka_unit_test(a_child_is_heard_and_not_waited_for),
         cmocka_unit_test(a_program_that_is_not_there),
+        cmocka_unit_test(facts_of_a_driver_that_lies),
     };
 
     setlocale(LC_ALL, "C");
