@@ -1,6 +1,7 @@
 /* Answers that go on. libmicrohttpd asks for more as the socket takes it; while there is nothing, the connection is
  * suspended, and then neither it nor our deadline counts the silence. */
 #include <string.h>
+#include <utlist.h>
 
 #include "base/memory.h"
 #include "http/http_internal.h"
@@ -12,6 +13,7 @@ struct http_stream {
     struct exchange *exchange;
     struct strbuf text; /* sent ... */
     size_t taken;       /* ... and of that taken by libmicrohttpd */
+    bool counted;       /* takes a place */
     bool ended;         /* nothing follows */
     bool cut;           /* nor does what is here */
     void (*closed)(void *user); /* NULL: nobody wants to know */
@@ -32,8 +34,16 @@ static void wake(struct http_stream *stream)
     http_resume(stream->exchange);
 }
 
+static void give_place_back(struct http_stream *stream)
+{
+    stream->exchange->peer->streams -= stream->counted;
+    stream->exchange->server->streams -= stream->counted;
+    stream->counted = false;
+}
+
 static void cut(struct http_stream *stream)
 {
+    give_place_back(stream);
     stream->cut = true;
     wake(stream);
     http_cut(stream->exchange->connection);
@@ -86,10 +96,31 @@ static void watch(struct http_stream *stream, const struct http_server *server, 
     stream->hangup = poll;
 }
 
+/* As with connections: where all places are taken, whoever has most gives up his oldest, unless the newcomer would then
+ * have as many. */
+static void make_room(const struct http_server *server, const struct peer *newcomer)
+{
+    const struct peer *peer, *largest = newcomer;
+    const struct exchange *exchange;
+
+    DL_FOREACH (server->peers, peer)
+        if (peer->streams > largest->streams)
+            largest = peer;
+    if (largest->streams <= newcomer->streams + 1)
+        return;
+    DL_FOREACH (server->exchanges, exchange)
+        if (exchange->peer == largest && exchange->stream && exchange->stream->counted) {
+            cut(exchange->stream);
+            return;
+        }
+}
+
 static const char *refusal(const struct http_server *server, const struct peer *peer)
 {
     if (peer->streams >= server->options.max_streams_per_uid)
         return "you have too many streams open: close some";
+    if (server->streams >= server->options.max_streams)
+        make_room(server, peer);
     if (server->streams >= server->options.max_streams)
         return "the daemon has too many streams open: try again later";
     return NULL;
@@ -135,6 +166,7 @@ struct http_stream *http_stream_begin(struct http_request *request, const char *
     stream->closed = closed;
     stream->user = user;
     exchange->stream = stream;
+    stream->counted = true;
     exchange->peer->streams++;
     exchange->server->streams++;
     watch(stream, exchange->server, exchange->connection->fd);
@@ -178,8 +210,7 @@ void http_stream_close(struct http_stream *stream)
 
 void http_stream_over(struct http_stream *stream)
 {
-    stream->exchange->peer->streams--;
-    stream->exchange->server->streams--;
+    give_place_back(stream);
     if (stream->hangup)
         uv_close((uv_handle_t *)stream->hangup, free_handle); /* before the descriptor is closed */
     stream->hangup = NULL;

@@ -244,6 +244,37 @@ static void test_are_few(void **state)
     until_open(0);
 }
 
+/* Who has them all gives one up for who has none, and not one more. */
+static void test_one_cannot_have_all(void **state)
+{
+    const char *bearer = "GET /stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " FIXTURE_TOKEN "\r\n\r\n";
+    char last[64];
+    int own[3], by_tcp[2];
+
+    fixture.options.max_streams_per_uid = fixture.options.max_streams = 3;
+    restart();
+    for (int i = 0; i < 3; i++)
+        own[i] = open_stream();
+    for (int i = 0; i < 2; i++) {
+        by_tcp[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(connect(by_tcp[i], (struct sockaddr *)&tcp.socket, tcp.length), 0);
+        ask_for_stream(by_tcp[i], bearer);
+        if (i == 0)
+            assert_false(read_dots(own[0], 1, last)); /* the oldest */
+    }
+    expect(by_tcp[1], 503, "the daemon has too many streams open");
+    until_open(3);
+    assert_int_equal(fixture.closed, 1);
+    ask(GET("/tell?bytes=4"));
+    expect_dots(own[1], 4);
+    expect_dots(own[2], 4);
+    expect_dots(by_tcp[0], 4);
+    for (int i = 0; i < 3; i++)
+        close(own[i]);
+    close(by_tcp[0]);
+    close(by_tcp[1]);
+}
+
 /* Who leaves in the middle of what he is sent, too. */
 static void test_who_leaves_is_missed(void **state)
 {
@@ -280,6 +311,7 @@ int main(void)
         cmocka_unit_test_setup(test_who_does_not_read_is_cut_off, afresh),
         cmocka_unit_test_setup(test_no_more_is_kept_than_the_limit, afresh),
         cmocka_unit_test_setup(test_are_few, afresh),
+        cmocka_unit_test_setup(test_one_cannot_have_all, afresh),
         cmocka_unit_test_setup(test_who_leaves_is_missed, afresh),
         cmocka_unit_test_setup(test_ends_with_the_server, afresh),
     };
