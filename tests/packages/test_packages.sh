@@ -1,7 +1,8 @@
 #!/bin/sh
 # Usage: test_packages.sh SOURCE
 # The Debian packages of script/deb in a root tree that debootstrap makes of the mirror that apt is configured with; nothing
-# of it is kept. In the tree there is no systemd that runs: what its unit files say is done by tests/packages/systemctl.
+# of it is kept. First without a systemd that runs, whose part tests/packages/systemctl plays; then, where the machine lets
+# systemd-nspawn boot the tree, with it.
 set -u
 SOURCE=$1
 
@@ -55,11 +56,42 @@ for package in carma carma-vnode python3-carma; do
     dpkg-deb -Znone -b "$T/again" "$tools/$new/" >/dev/null || exit 1
     rm -rf "$T/again"
 done
-cp "$SOURCE/tests/fakes/service_manager.py" "$SOURCE/tests/packages/systemctl" "$SOURCE/tests/packages/inside.sh" "$tools/"
+cp "$SOURCE/tests/fakes/service_manager.py" "$SOURCE/tests/packages/systemctl" "$SOURCE"/tests/packages/*.sh "$tools/"
 echo force-unsafe-io >"$T/root/etc/dpkg/dpkg.cfg.d/test"
 
 # Processes of the tree end with its first one. The network is there for apt alone.
 # shellcheck disable=SC2016 # expanded inside
 unshare --mount --pid --fork --kill-child --propagation private sh -c 'mount -t proc proc "$1/proc" && mount -t tmpfs tmpfs "$1/run" &&
     exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin ${http_proxy:+http_proxy=$http_proxy} \
-    chroot "$1" sh /opt/test/inside.sh "$2" "$3"' sh "$T/root" "$old" "$new"
+    chroot "$1" sh /opt/test/inside.sh "$2" "$3"' sh "$T/root" "$old" "$new" || exit 1
+
+# What the service says first is that systemd has booted.
+if ! command -v systemd-nspawn >/dev/null; then
+    echo "without systemd: no systemd-nspawn here: script/packages test installs it"
+    exit 0
+fi
+rm -rf "$T/root/srv/node" "$T/root/home/alice/go" "$T/root/home/alice"/*.log "$tools"/*.log
+cat >"$T/root/etc/systemd/system/test.service" <<END
+[Unit]
+After=multi-user.target
+[Service]
+Type=oneshot
+WorkingDirectory=/opt/test
+ExecStart=sh -c 'echo booted >status; sh booted.sh $old $new >said 2>&1; echo \$? >status'
+ExecStopPost=systemctl --no-block poweroff
+END
+ln -s /etc/systemd/system/test.service "$T/root/etc/systemd/system/multi-user.target.wants/"
+for unit in apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer; do
+    ln -sf /dev/null "$T/root/etc/systemd/system/$unit"
+done
+SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 timeout -k 10 300 systemd-nspawn --directory="$T/root" --machine="carma-$$" --boot --register=no \
+    --keep-unit --private-network --quiet </dev/null >"$T/boot.log" 2>&1
+if [ ! -s "$tools/status" ]; then
+    echo "without systemd: it does not boot here: $(tail -n 3 "$T/boot.log")"
+    exit 0
+fi
+[ "$(cat "$tools/status")" = 0 ] || {
+    cat "$tools/said" >&2
+    exit 1
+}
+echo "with systemd: passed"
