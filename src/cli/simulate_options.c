@@ -42,7 +42,7 @@ enum {
 static const struct argp_option options[] = {
     {NULL, 0, NULL, 0, "What is run:", 1},
     {"trace", KEY_TRACE, "FILE", 0,
-     "the jobs: of carma's format, of a published one, or a carmad's state directory: its own past", 1},
+     "the jobs: of carma's format, of a published one, an installed trace (thesis_90), or a carmad's state directory: its own past", 1},
     {"workloads", KEY_WORKLOADS, "FILE", 0, "what the trace's workloads need (default: the installed ones)", 1},
     {"vc", KEY_VC, "NAME", 0, "only this virtual cluster of a trace that has several", 1},
     {"node", KEY_NODE, "PROFILE", 0, "the server: a name of share/carma/nodes, or a file (default: a100x4-40g)", 1},

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/install.h"
 #include "base/memory.h"
 #include "trace/rows.h"
 
@@ -82,9 +84,14 @@ static int finish(struct trace *trace, struct csv *csv, const struct trace_load_
 
 int trace_load(struct trace *trace, const char *path, const struct trace_load_options *options, struct error *err)
 {
+    CLEANUP(free_ptr) char *relative = xasprintf("share/carma/traces/%s.csv", path);
+    CLEANUP(free_ptr) char *installed = install_path(relative);
     struct csv csv;
-    int rc = csv_open(&csv, path, trace_tables, TRACE_FORMAT_COUNT, err);
+    int rc;
 
+    if (!strchr(path, '/') && access(path, F_OK) != 0 && access(installed, R_OK) == 0)
+        path = installed;
+    rc = csv_open(&csv, path, trace_tables, TRACE_FORMAT_COUNT, err);
     *trace = (struct trace){0};
     return rc ? rc : finish(trace, &csv, options, err);
 }

@@ -173,4 +173,8 @@ expect_error 2 "settle '60' is not allowed" simulate --trace four.csv --policy c
 expect_error 2 "by --policy or --compare" simulate --trace four.csv --policy carma/policy=lug
 expect_error 2 "say so by --share" simulate --trace four.csv --set share=mps
 expect_error 1 "store.db" simulate --replay "$T"
+# A trace by its name.
+run simulate --trace thesis_60 --policy exclusive --json
+expect_status 0
+expect_error 1 "no_such_trace" simulate --trace no_such_trace
 finish
