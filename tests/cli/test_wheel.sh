@@ -13,7 +13,7 @@ PYTHON=/usr/bin/python3
 export PYTHON
 if ! $PYTHON -c 'import setuptools, venv, ensurepip' 2>/dev/null; then
     echo "skipped: $PYTHON has no setuptools, or cannot make environments (Debian: python3-setuptools, python3-venv)"
-    finish_node
+    rm -rf "$T"
     exit 77
 fi
 

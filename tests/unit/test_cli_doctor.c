@@ -144,8 +144,8 @@ static void facts_of_a_driver_that_lies(void **state)
 {
     CLEANUP(free_ptr) char *long_name = xasprintf("gpu 1 name %0200d\n", 7);
     CLEANUP(free_ptr) char *text =
-        xasprintf("init 0 all is well\nno-such-fact x\ngpus 99999999999999999999\ngpu 64 asked\ngpu -1 asked\ngpu 1x asked\n"
-                  "gpu 99999999999999999999 asked\ngpu\ngpu 3\n\ngpu 0 asked\ngpu 0 ecc 12\ngpu 0 failed 15\n%sgpu 2 ecc 7",
+        xasprintf("init 0 all is well\nno-such-fact x\ngpus 99999999999999999999\ngpu 0 asked\ngpu 64 asked\ngpu -1 asked\ngpu 1x asked\n"
+                  "gpu 99999999999999999999 asked\ngpu\ngpu 3\n\ngpu 0 ecc 12\ngpu 0 failed 15\n%sgpu 2 ecc 7",
                   long_name);
     struct driver_facts facts;
 
