@@ -70,8 +70,9 @@ def compare(url, path, hours):
     same('waits', sum(user['launched'] for user in stats['users']), only(ask(url, 'carma_queue_wait_seconds_count')))
     same('waited', sum(user['wait_ns'] for user in stats['users']) / 1e9, only(ask(url, 'carma_queue_wait_seconds_sum')))
     same('recoveries', sum(user['recoveries'] for user in stats['users']), only(ask(url, 'carma_recoveries_total')))
-    same('crashes', sum(user['crashes'] for user in stats['users']), only(ask(url, 'sum(carma_oom_total)')))
-    assert sum(user['crashes'] for user in stats['users']) > 0, 'no run has ended for want of memory'
+    crashes = sum(user['oom_crashes'] + user['handle_crashes'] for user in stats['users'])
+    same('crashes', crashes, only(ask(url, 'sum(carma_oom_total)')))
+    assert crashes > 0, 'no run has ended for want of memory'
     for name in KEPT:
         found = ask(url, f'max(resets({name}{SPAN}))')
         assert found and only(found) == 0, f'{name} has fallen: {ask(url, f"resets({name}{SPAN}) > 0")}'
@@ -86,7 +87,7 @@ def compare(url, path, hours):
     print(*lines, sep='\n')
     print(f'{span / 3600:.2f} hours of node time in {scrapes} scrapes; {ran / 3600:.2f} GPU hours by the jobs that ran at each; '
           f'{(joules_of_all + nobodys) / 1e3:.0f} of {counted / 1e3:.0f} kJ stored as somebody\'s or nobody\'s; '
-          f'{sum(user["crashes"] for user in stats["users"])} crashes, '
+          f'{crashes} crashes, '
           f'{sum(user["recoveries"] for user in stats["users"])} recoveries')
 
 
