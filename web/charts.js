@@ -114,13 +114,15 @@ function time_label(ms, span_ms) {
 }
 
 /* A chart with its legend, in which the values under the pointer are shown.
- *   series   [{name, colour, fill, dashed, step}]
+ *   series   [{name, colour, fill, dashed}]
  *   value    a value as text, for the legend; tick: the same for the axis
  *   time     a position as text; left out: it is a moment in ms
+ *   resting  (rows) => the row whose values are shown while nothing is pointed at; left out: the last
  *   summary  (rows) => the text for who cannot see it */
 export class Chart {
-    constructor({title, series, value, tick, time, summary, height, top}) {
+    constructor({title, series, value, tick, time, summary, height, top, resting}) {
         Object.assign(this, {series, value, tick: tick || value, time, summary, title, top});
+        this.resting = resting || ((rows) => rows[rows.length - 1]);
         this.readouts = series.map(() => h("b"));
         this.moment = h("span", {class: "moment"});
         this.box = h("div", {class: "plot", role: "img", "aria-label": `Chart: ${title}. nothing known yet`});
@@ -156,7 +158,7 @@ export class Chart {
         this.rows = rows;
         this.box.setAttribute("aria-label", `Chart: ${this.title}. ${rows.length ? this.summary(rows) : "nothing known yet"}`);
         if (!this.pointed)
-            this.show_row(rows[rows.length - 1]);
+            this.show_row(this.resting(rows));
         if (!rows.length)
             return;
         const Dygraph = await load_dygraphs();
@@ -172,7 +174,7 @@ export class Chart {
         const each = {};
         for (const one of this.series)
             each[one.name] = {
-                fillGraph: Boolean(one.fill), strokePattern: one.dashed ? [5, 4] : null, stepPlot: Boolean(one.step),
+                fillGraph: Boolean(one.fill), strokePattern: one.dashed ? [5, 4] : null,
                 strokeWidth: one.dashed ? 1.5 : 1.75,
             };
         const span = () => this.rows[this.rows.length - 1][0] - this.rows[0][0];
@@ -193,7 +195,7 @@ export class Chart {
             },
             unhighlightCallback: () => {
                 this.pointed = false;
-                this.show_row(this.rows[this.rows.length - 1]);
+                this.show_row(this.resting(this.rows));
             },
         };
     }

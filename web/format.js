@@ -113,7 +113,7 @@ export function share_word(share) {
 /* One of eight. The same job has the same colour everywhere and always; those that follow one another, or come in the GPUs'
  * turn, have different ones. */
 export function job_colour(id) {
-    return Math.imul(id, 0x9e3779b1) >>> 29;
+    return (id + (id >> 3) + (id >> 6)) & 7;
 }
 
 export function job_label(job) {

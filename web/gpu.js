@@ -39,7 +39,7 @@ export async function gpu_view(uuid) {
     const memory = new Chart({
         title: "Memory", series: [{name: "used", colour: "memory", fill: true}, {name: "booked", colour: "ink-2", dashed: true},
             {name: "others' processes", colour: "foreign"}],
-        value: (value) => `${value.toFixed(1)} GiB`, tick: (value) => `${value}`,
+        value: (value) => `${value.toFixed(1)} GiB`, tick: (value) => `${value} GiB`,
         summary: (rows) => `Used: ${over(rows, 1, (value) => `${value.toFixed(1)} GiB`)}.`, height: 220,
     });
     const activity = new Chart({

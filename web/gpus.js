@@ -86,8 +86,27 @@ export function gpu_title(gpu) {
     return gpu.index === null || gpu.index === undefined ? gpu.name || "GPU" : `GPU ${gpu.index}`;
 }
 
-function gauge(label, spark, figure) {
-    return h("div", {class: "gauge"}, spark.root, h("p", null, figure, h("span", null, label)));
+/* One figure of a GPU, and how it went; not there where it cannot be read, as the power of a MIG instance. */
+class Gauge {
+    constructor(label, colour, title) {
+        this.spark = new Spark(colour, title);
+        this.figure = h("b");
+        this.root = h("div", {class: "gauge"}, this.spark.root, h("p", null, this.figure, h("span", null, label)));
+    }
+
+    set(value, text, t, values, top) {
+        this.root.hidden = (value === null || value === undefined) && !values?.some((one) => one !== null);
+        set_text(this.figure, text);
+        if (values)
+            this.spark.set(t, values, top, text);
+    }
+}
+
+/* An instance's name without its GPU's, which stands above it. */
+function short_name(gpu) {
+    if (!gpu.name)
+        return "not read yet";
+    return gpu.kind === "instance" ? gpu.name.slice(Math.max(0, gpu.name.indexOf("MIG "))) : gpu.name;
 }
 
 function gpu_card(gpu) {
@@ -98,11 +117,9 @@ function gpu_card(gpu) {
     const memory = h("p", {class: "memory"});
     const residents = h("ul", {class: "residents"});
     const bar = new Bar();
-    const sm = new Spark("sm", `SM activity of GPU ${gpu.index}`);
-    const power = new Spark("power", `Power of GPU ${gpu.index}`);
-    const sm_now = h("b");
-    const power_now = h("b");
-    const gauges = h("div", {class: "gauges"}, gauge("SM", sm, sm_now), gauge("power", power, power_now));
+    const sm = new Gauge("SM", "sm", `SM activity of GPU ${gpu.index}`);
+    const power = new Gauge("power", "power", `Power of GPU ${gpu.index}`);
+    const gauges = h("div", {class: "gauges"}, sm.root, power.root);
     const root = h("article", {class: "gpu", "aria-label": gpu_title(gpu)},
         h("header", null, number, name, share), warning, bar.root, memory, gauges, residents);
     set_attribute(number, "aria-label", `${gpu_title(gpu)}, its page`);
@@ -114,7 +131,8 @@ function gpu_card(gpu) {
             root.classList.toggle("lost", Boolean(now.lost));
             root.classList.toggle("hurt", Boolean(now.xid));
             root.classList.toggle("empty", !now.residents?.length);
-            set_text(name, now.name || "not read yet");
+            set_text(name, short_name(now));
+            set_attribute(name, "title", now.name);
             set_text(share, share_word(now.share));
             set_attribute(share, "title", `jobs share this GPU by: ${share_word(now.share)}`);
             set_text(warning, warnings.join("; "));
@@ -123,12 +141,8 @@ function gpu_card(gpu) {
             memory.replaceChildren(h("b", null, gib(now.used_bytes)), `of ${gib(now.total_bytes)} GiB`,
                 h("span", {class: "more"}, `${gib(booked_bytes(now))} booked`),
                 h("span", {class: "more"}, `${gib(now.free_bytes)} free`));
-            set_text(sm_now, percent(now.sm_activity_permille));
-            set_text(power_now, watts(now.power_mw));
-            if (series) {
-                sm.set(series.t, series.sm, 1000, percent(now.sm_activity_permille));
-                power.set(series.t, series.power, 0, watts(now.power_mw));
-            }
+            sm.set(now.sm_activity_permille, percent(now.sm_activity_permille), series?.t, series?.sm, 1000);
+            power.set(now.power_mw, watts(now.power_mw), series?.t, series?.power, 0);
             keyed(residents, now.residents || [], (resident) => resident.id, resident_row);
         },
     };

@@ -10,11 +10,6 @@ const log_bytes = 32768;
 const refresh_ms = 3000;
 const gib = 2 ** 30;
 
-const sources = {
-    unknown: "nobody knows what it needs", declared: "declared when it was submitted", recorded: "recorded with the trace",
-    estimated: "estimated from its model", learned: "learned from earlier runs", seen: "as it was seen to need",
-};
-
 /* ---- What is known ---- */
 
 function facts_of(job) {
@@ -25,7 +20,7 @@ function facts_of(job) {
         facts.push([job.ended_ns ? "Ran" : "Runs for", span((job.ended_ns || now_ns()) - job.started_ns)]);
     if (job.ended_ns)
         facts.push(["Ended", moment(job.ended_ns, now_ns())]);
-    facts.push(["GPUs", `${job.gpus}${job.placements.length ? `: ${job.placements.map((one) => one.index).join(", ")}` : ""}`]);
+    facts.push(["GPUs", job.placements.length ? job.placements.map((one) => `GPU ${one.index}`).join(", ") : String(job.gpus)]);
     facts.push(["Shares by", job.runs_by ? share_word(job.runs_by) : `${share_word(job.share)} (as it asks)`]);
     facts.push(["Starts", job.crashes ? `${count(job.launches, "launch", "launches")}, ${count(job.crashes, "crash", "crashes")}`
         : count(job.launches, "launch", "launches")]);
@@ -62,13 +57,6 @@ function neighbour(one) {
     return h("li", null, h("i", {class: `swatch j${job_colour(one.id)}`}), h("a", {href: `#/job/${one.id}`},
         job ? job_label(job) : `job ${one.id}`), job ? ` of ${job.user}` : "",
     `, GPU ${one.gpus.join(", ")}: uses ${size(one.observed_bytes)} of ${size(one.claim_bytes)} booked`);
-}
-
-function memory_sentence(job) {
-    if (job.estimate)
-        return job.estimate.text;
-    return job.claim_bytes ? `${size(job.claim_bytes)} on each GPU: ${sources[job.claim_source] || job.claim_source}`
-        : "Nobody knows yet what it needs: it counts with whole GPUs.";
 }
 
 /* How near the estimate was, once that can be said. */
@@ -133,6 +121,7 @@ class JobView {
         this.last_end = h("p", {class: "warning", hidden: true});
         this.verdicts = h("div");
         this.estimate = h("div", {class: "estimate"});
+        this.booked = h("p");
         this.neighbours = h("ul", {class: "plain"});
         this.facts = h("dl", {class: "facts-list"});
         this.log = h("pre", {class: "log", tabindex: "0", "aria-label": "The end of what the job wrote"});
@@ -152,10 +141,10 @@ class JobView {
             return values.length ? `${Math.max(...values).toFixed(1)}${unit} at most` : "not known";
         };
         this.memory = new Chart({
-            title: "On one of its GPUs", height: 230,
+            title: "Memory of one of its GPUs", height: 230,
             series: [{name: "used by it", colour: "memory", fill: true}, {name: "used by all there", colour: "foreign"},
-                {name: "booked for it", colour: "ink-2", dashed: true, step: true}],
-            value: (value) => `${value.toFixed(1)} GiB`, tick: (value) => `${value}`,
+                {name: "booked for it", colour: "ink-2", dashed: true}],
+            value: (value) => `${value.toFixed(1)} GiB`, tick: (value) => `${value} GiB`,
             summary: (rows) => `Used by it: ${most(rows, 1, " GiB")}; booked for it: ${most(rows, 3, " GiB")}; ` +
                 `used by all there: ${most(rows, 2, " GiB")}.`,
         });
@@ -193,7 +182,7 @@ class JobView {
         this.last_end.hidden = !this.last_end.textContent;
         this.facts.replaceChildren(...facts_of(job).map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
         const warnings = job.estimate?.warnings || [];
-        this.estimate.replaceChildren(h("p", null, memory_sentence(job)), h("p", null, memory_verdict(job)),
+        this.estimate.replaceChildren(this.booked, h("p", null, memory_verdict(job)),
             ...warnings.map((text) => h("p", {class: "warning"}, text)));
         const others = neighbours_of(job);
         this.neighbours.replaceChildren(...others.length ? others.map(neighbour)
@@ -207,6 +196,9 @@ class JobView {
             return;
         const text = is_waiting(explained.state) ? `Waits: ${explained.text}` : `It ${explained.text}`;
         set_text(this.sentence, /[.!]$/.test(text) ? text : `${text}.`);
+        set_text(this.booked, this.job.claim_bytes || this.job.estimate
+            ? explained.memory.charAt(0).toUpperCase() + explained.memory.slice(1)
+            : "Nobody has said what it needs, and nothing was there to estimate it from.");
         this.verdicts.replaceChildren(...[verdict_table(explained)].filter(Boolean));
     }
 

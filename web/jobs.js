@@ -15,7 +15,7 @@ const orders = {
     newest: ["newest first", (a, b) => b.submitted_ns - a.submitted_ns],
 };
 
-export function observed_bytes(job) {
+function observed_bytes(job) {
     return Math.max(0, ...(job.placements || []).map((placement) => placement.observed_bytes || 0));
 }
 
@@ -44,10 +44,13 @@ function show_memory(cell) {
     const figure = h("span", {class: "figure"});
     cell.append(h("span", {class: "metered"}, meter, figure));
     return (job) => {
-        const most = observed_bytes(job);
+        const now = node.residents.get(job.id);
+        const most = now?.observed_bytes || observed_bytes(job);
+        const booked = now?.claim_bytes || job.claim_bytes;
         set_attribute(meter, "class", `meter j${job_colour(job.id)}`);
-        set_style(used, "width", `${Math.min(100, job.claim_bytes ? most / job.claim_bytes * 100 : 0).toFixed(0)}%`);
-        set_text(figure, job.claim_bytes ? `${gib(most)} / ${gib(job.claim_bytes)} GiB` : `${gib(most)} GiB`);
+        meter.hidden = !booked;
+        set_style(used, "width", `${Math.min(100, booked ? most / booked * 100 : 0).toFixed(0)}%`);
+        set_text(figure, booked ? `${gib(most)} / ${gib(booked)} GiB` : `${gib(most)} GiB`);
     };
 }
 

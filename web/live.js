@@ -13,6 +13,7 @@ export const node = {
     status: null,
     gpus: [],
     now_ns: 0,
+    residents: new Map(), /* by a job's id: the most that it booked and uses on one of its GPUs now */
     jobs: new Map(), /* those that the daemon has told of, by id */
     series: new Map(), /* by UUID: {t: [ms], sm: [permille], power: [mW], used: [bytes]} */
     link: {state: "connecting", retry_at: 0},
@@ -100,8 +101,15 @@ function take(name, data) {
         node.status = data;
     } else if (name === "gpus") {
         node.gpus = data.gpus;
-        for (const gpu of data.gpus)
+        node.residents.clear();
+        for (const gpu of data.gpus) {
             keep_point(gpu, data.now_ns / 1e6);
+            for (const one of gpu.residents || [])
+                node.residents.set(one.id, {
+                    claim_bytes: Math.max(one.claim_bytes || 0, node.residents.get(one.id)?.claim_bytes || 0),
+                    observed_bytes: Math.max(one.observed_bytes || 0, node.residents.get(one.id)?.observed_bytes || 0),
+                });
+        }
     } else if (name === "jobs") {
         if (fresh) /* a daemon that was started anew may have forgotten some */
             node.jobs.clear();

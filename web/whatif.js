@@ -2,7 +2,7 @@
 import {Chart} from "/charts.js";
 import {h, set_text} from "/dom.js";
 import {count, span} from "/format.js";
-import {ask} from "/live.js";
+import {ask, node} from "/live.js";
 import {announce} from "/say.js";
 
 const offered = [
@@ -12,6 +12,7 @@ const offered = [
     ["lug", "the GPU with the least SM activity"], ["mug", "the GPU with the most SM activity that is allowed"],
     ["thesis", "the thesis's loop and preconditions, with magm"],
 ];
+const usual = new Set(["carma", "exclusive", "magm", "thesis"]);
 const poll_ms = 700;
 
 let kept = null; /* the last answer, while the page is open */
@@ -35,7 +36,8 @@ function change(name, now, then) {
     if (!part)
         return h("small", {class: "same"}, "as now");
     const better = part < 0 !== more_is_better.has(name);
-    return h("small", {class: better ? "better" : "worse"}, `${part < 0 ? "−" : "+"}${Math.abs(part)}%`,
+    const text = part >= 900 ? `${Math.round(then / now)}×` : `${part < 0 ? "−" : "+"}${Math.abs(part)}%`;
+    return h("small", {class: better ? "better" : "worse"}, text,
         h("span", {class: "unseen"}, better ? " better" : " worse"));
 }
 
@@ -55,11 +57,12 @@ function table_of(policies) {
 
 function picture(policy, longest_s, i) {
     const {step_s, sm_activity} = policy.timeline;
+    const average = 100 * sm_activity.reduce((sum, x) => sum + (x || 0), 0) / Math.max(1, sm_activity.length);
     const chart = new Chart({
         title: i ? policy.policy : `${policy.policy}, as now`, height: 96, top: 100, time: (x) => seconds(x),
-        series: [{name: "SM activity, mean of the GPUs", colour: i ? "sm" : "ink-2", fill: true}], value: (value) => `${value.toFixed(0)}%`,
-        summary: () => `Mean SM activity over ${seconds(sm_activity.length * step_s)}: ` +
-            `${(100 * sm_activity.reduce((sum, x) => sum + (x || 0), 0) / Math.max(1, sm_activity.length)).toFixed(0)}%.`,
+        series: [{name: "mean of the GPUs", colour: i ? "sm" : "ink-2", fill: true}], value: (value) => `${value.toFixed(0)}%`,
+        summary: () => `Mean SM activity over ${seconds(sm_activity.length * step_s)}: ${average.toFixed(0)}%.`,
+        resting: () => [sm_activity.length * step_s, average],
     });
     const rows = sm_activity.map((x, k) => [k * step_s, x === null ? null : x * 100]);
     /* All end where the longest does, so that the pictures can be compared. */
@@ -72,7 +75,7 @@ class WhatIf {
     constructor() {
         this.pictures = [];
         this.boxes = offered.map(([name]) => h("input", {type: "checkbox", name: "policy", value: name, id: `policy-${name}`,
-            checked: name === "exclusive" || name === "magm" || name === "carma"}));
+            checked: usual.has(name) && name !== node.status?.policy}));
         this.settings = h("input", {type: "text", id: "settings", placeholder: "memory_margin=1G share=mps", autocomplete: "off"});
         this.button = h("button", {class: "strong"}, "Simulate");
         this.progress = h("p", {class: "aside", role: "status"});
@@ -112,7 +115,7 @@ class WhatIf {
             let answer;
             for (;;) {
                 answer = await ask(`/v1/whatif/${id}`);
-                if (answer.state !== "running" || this.closed)
+                if (answer.state === "done" || answer.state === "failed" || this.closed)
                     break;
                 set_text(this.progress, `Simulating for ${Math.round((performance.now() - begun) / 1000)} s`);
                 await new Promise((resolve) => setTimeout(resolve, poll_ms));
@@ -135,7 +138,7 @@ class WhatIf {
         this.pictures.forEach(({chart}) => chart.close());
         this.progress.classList.remove("warning");
         set_text(this.progress, `${count(answer.jobs, "job")} of this node's past, simulated under ` +
-            `${count(answer.policies.length, "policy", "policies")}.`);
+            `${count(answer.policies.length, "policy", "policies")}${answer.power_of ? `, with the power of ${answer.power_of}` : ""}.`);
         const longest_s = Math.max(...answer.policies.map(({timeline}) => timeline.step_s * timeline.sm_activity.length));
         this.pictures = answer.policies.map((policy, i) => picture(policy, longest_s, i));
         this.result.replaceChildren(h("section", {class: "list"}, table_of(answer.policies)),

@@ -110,7 +110,8 @@ await page.click(".gpu .number");
 await until(page, "a GPU's page has its charts", () => document.querySelectorAll(".plot canvas").length >= 3);
 await check_access(page, "a GPU");
 await go("#/users");
-await until(page, "users are listed", () => document.querySelectorAll("tbody tr").length >= 1);
+await until(page, "users are listed", () => /^\d/.test(document.querySelector("tbody tr td")?.textContent) &&
+    document.querySelector("main .warning").hidden);
 await check_access(page, "users");
 await go("#/what-if");
 await page.click(".choose button.strong");
