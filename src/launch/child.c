@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <inttypes.h>
+#include <linux/keyctl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -88,6 +90,15 @@ int child_become_user(const struct request *request, struct error *err)
         return error_set(err, EPERM, "cannot give up root's rights for user '%s' (uid %u)", request->user,
                          request->uid);
     return 0;
+}
+
+/* Who has a session keyring by inheritance may read the keys in it, whoever he is by then: that of root's daemon must not
+ * be shared by the jobs of its users (keyrings(7)). The user's own keys are found through the new one, as after a login.
+ * A kernel without keys has nothing to share; and whose quota is used up keeps a keyring in which others have nothing. */
+static void leave_session_keyring(void)
+{
+    if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0)
+        syscall(SYS_keyctl, KEYCTL_LINK, KEY_SPEC_USER_KEYRING, KEY_SPEC_SESSION_KEYRING);
 }
 
 static void reset_signals(void)
@@ -234,6 +245,7 @@ static void execute_in_conda(const struct request *request, const char *shepherd
 
 void child_run(const struct request *request, const char *shepherd, pid_t parent, const char *cgroup, int report_fd)
 {
+    const bool by_root = geteuid() == 0;
     struct strbuf *own;
     size_t own_count;
     struct error err;
@@ -244,6 +256,8 @@ void child_run(const struct request *request, const char *shepherd, pid_t parent
     inherit_reset();
     if (child_become_user(request, &err) < 0)
         fail(report_fd, err.text);
+    if (by_root)
+        leave_session_keyring();
     reset_signals();
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of user, which clears it: no shepherd, no job */
     if (getppid() != parent)

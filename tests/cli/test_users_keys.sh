@@ -1,0 +1,38 @@
+#!/bin/sh
+# Usage: test_users_keys.sh CARMA SOURCE BUILD
+# A daemon in a session keyring, as systemd starts it: what a job puts there is no other user's to read.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+if [ -z "${CARMA_TEST_KEYS-}" ] && [ "$(id -u)" -eq 0 ]; then
+    python3 "$2/tests/fakes/keys.py" join true 2>/dev/null || {
+        echo "skipped: no session keyring can be made here"
+        exit 77
+    }
+    export CARMA_TEST_KEYS=joined
+    exec python3 "$2/tests/fakes/keys.py" join sh "$0" "$@"
+fi
+. "$(dirname "$0")/users.sh"
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+homes
+cp "$SOURCE/tests/fakes/keys.py" "$T/keys.py"
+chmod 644 "$T/keys.py"
+start_node a100x4-40g 100
+start_daemon
+
+# Alice's job lives while bob's looks: her keyring with it.
+run_as alice submit --parsable -o key -- sh -c 'python3 -B "$1" add secret "that of alice"; python3 -B "$1" read "$(cat key)"; sleep 1000' sh "$T/keys.py"
+until_field 1 state RUNNING
+patience
+until grep -qs 'that of alice' "$T/alice/key"; do
+    patient || {
+        fail "alice does not have her own key: $(cat "$T/alice/key")"
+        break
+    }
+done
+key=$(head -n 1 "$T/alice/key")
+run_as bob submit --parsable -o look -- sh -c 'python3 -B "$1" read "$2"; echo "status $?"' sh "$T/keys.py" "$key"
+until_field 2 state COMPLETED
+grep -q '^status 1$' "$T/bob/look" || fail "bob looks for alice's key and gets: $(cat "$T/bob/look")"
+grep -q 'that of alice' "$T/bob/look" && fail "bob has read alice's key"
+finish_node
