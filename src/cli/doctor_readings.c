@@ -43,20 +43,22 @@ static bool enough(void *user, const struct strbuf *out)
     return looks->count >= READINGS_MOST || (looks->count > 1 && all);
 }
 
-static void check_stand_in(struct doctor *doctor, const struct gpu_node_reading *reading, size_t count)
+static void check_stand_in(struct doctor *doctor, const struct gpu_node_reading *reading, size_t count, size_t all)
 {
     doctor_find(doctor, "metrics", DOCTOR_WARN,
                 "run carmad as root, or have the driver let all users profile; GPUs before Hopper need DCGM. Without SM activity "
                 "policies take a GPU for busy as soon as any kernel runs",
-                "sm_activity is NVML's utilisation, an upper bound, on %zu of %u%s%s", count, reading->count,
-                *reading->limits ? ": " : "", reading->limits);
+                "sm_activity is NVML's utilisation, an upper bound, on %zu of %zu%s%s", count, all, *reading->limits ? ": " : "", reading->limits);
 }
 
 /* What each source gives, metric by metric. */
 static void check_metrics(struct doctor *doctor, const struct gpu_node_reading *reading)
 {
     struct strbuf of[GPU_SOURCE_COUNT] = {0};
-    size_t stand_ins = 0;
+    size_t stand_ins = 0, all = 0;
+
+    for (uint32_t i = 0; i < reading->count; i++) /* what jobs can be placed on */
+        all += reading->gpus[i].kind != GPU_PARTITIONED && *reading->gpus[i].uuid;
 
     for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++) {
         size_t sources[GPU_SOURCE_COUNT] = {0};
@@ -72,10 +74,10 @@ static void check_metrics(struct doctor *doctor, const struct gpu_node_reading *
         if (of[source].length)
             doctor_find(doctor, "metrics", DOCTOR_OK, NULL, "by %s: %s", gpu_source_name(source), of[source].text);
     if (stand_ins)
-        check_stand_in(doctor, reading, stand_ins);
+        check_stand_in(doctor, reading, stand_ins, all);
     if (of[GPU_SOURCE_NONE].length)
-        doctor_find(doctor, "metrics", DOCTOR_WARN, "carma goes on without them: docs/metrics.md", "not to be had: %s",
-                    of[GPU_SOURCE_NONE].text);
+        doctor_find(doctor, "metrics", DOCTOR_WARN, "carma goes on without them: docs/metrics.md", "not to be had on all: %s%s%s",
+                    of[GPU_SOURCE_NONE].text, *reading->limits && !stand_ins ? ": " : "", stand_ins ? "" : reading->limits);
     for (uint32_t source = 0; source < GPU_SOURCE_COUNT; source++)
         strbuf_release(&of[source]);
 }

@@ -124,7 +124,7 @@ found 'ok GPUs: 3 x NVIDIA' 'fail GPUs: GPU 2: GPU is lost -> drain the node'
 "$PREFIX/bin/carma-vnode" inject no-permission
 doctor 0
 found 'warn metrics: sm_activity is NVML'"'"'s utilisation, an upper bound, on 4 of 4: no permission' \
-    'warn metrics: not to be had: ' 'run carmad as root'
+    'warn metrics: not to be had on all: ' 'run carmad as root'
 "$PREFIX/bin/carma-vnode" clear
 "$PREFIX/bin/carma-vnode" inject hang
 doctor 1
@@ -180,6 +180,12 @@ doctor 0
 found 'ok metrics: by dcgm: sm_activity, '
 absent 'utilisation'
 unset FAKE_DCGM
+
+rm -f "$CARMA_VNODE"
+"$PREFIX/bin/carma-vnode" create "$CARMA_VNODE" --profile a100x2-mig >/dev/null
+settings "dcgm_library = $T/no-such-dcgm.so"
+doctor 0
+found 'ok MIG: 1 of the GPUs in MIG mode, 3 instances' "an upper bound, on 1 of 4: " 'warn metrics: not to be had on all: sm_activity, '
 
 # ---- The system ----
 echo 'RmProfilingAdminOnly: 1' >"$ROOT/proc/driver/nvidia/params"
