@@ -175,6 +175,7 @@ int top_screen_open(int wake_fd, char note[sizeof(struct error)], struct error *
     prepare_restoring();
     handle_signals(); /* before ncurses, which leaves handlers alone that are there */
     use_env(FALSE);   /* the size is the terminal's, whatever COLUMNS says */
+    del_curterm(cur_term);
     terminal.screen = newterm(NULL, stdout, stdin);
     if (!terminal.screen)
         return error_set(err, ENOTTY, "ncurses cannot use a terminal of the type '%.60s' (TERM)", name);
