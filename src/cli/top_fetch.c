@@ -22,6 +22,7 @@
 #define LOG_TAIL_BYTES (64 * KIB) /* of a log, to begin with */
 #define LOG_MOST_BYTES (256 * KIB) /* that wait to be taken: what is beyond is read later */
 #define STOP_NS        (500 * NS_PER_MS)
+#define SPARING        100 /* of this many parts of the time one is spent on pictures: long queues are looked at less often */
 
 struct top_fetch {
     pthread_t thread;
@@ -234,6 +235,19 @@ static struct turn next_turn(struct top_fetch *fetch, int64_t picture_ns, int64_
     return turn;
 }
 
+static int64_t spent_ns(void)
+{
+    struct timespec spent;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+    return spent.tv_sec * NS_PER_SEC + spent.tv_nsec;
+}
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 static void *run(void *user)
 {
     struct top_fetch *fetch = user;
@@ -252,10 +266,11 @@ static void *run(void *user)
             pthread_mutex_unlock(&fetch->lock);
         }
         if (turn.picture) {
+            int64_t before_ns = spent_ns();
             fetch_picture(fetch, &turn.wish);
             if (turn.wish.details_of >= 0)
                 fetch_details(fetch, turn.wish.details_of);
-            picture_ns = nodetime_monotonic_wall_ns() + fetch->period_ns;
+            picture_ns = nodetime_monotonic_wall_ns() + later(fetch->period_ns, SPARING * (spent_ns() - before_ns));
         }
         if (turn.log) {
             is_new = read_log(fetch, turn.wish.log_of) || is_new;

@@ -20,6 +20,7 @@ run submit --exclusive -- true
 until_field 4 state RUNNING
 expect_field 4 slowdown_permille 1000 # alone
 expect_field 5 slowdown_permille None
+expect_field 1 slowdown_permille None # it has ended
 
 python3 - "$CARMA_SOCKET" <<'PYTHON' || fail "the lists are wrong"
 import http.client, json, os, socket, sys
