@@ -71,8 +71,11 @@ static void handle(int number, void (*handler)(int), struct sigaction *before)
 
 static void handle_signals(void)
 {
-    for (size_t i = 0; i < array_size(ending); i++)
+    for (size_t i = 0; i < array_size(ending); i++) {
         handle(ending[i], give_back_and_end, &ending_before[i]);
+        if (ending_before[i].sa_handler == SIG_IGN) /* as nohup has it */
+            sigaction(ending[i], &ending_before[i], NULL);
+    }
     handle(SIGWINCH, take_note, NULL);
     handle(SIGTSTP, take_note, NULL);
     handle(SIGCONT, take_note, NULL);

@@ -17,13 +17,19 @@ KEYS = {"up": "\x1bOA", "down": "\x1bOB", "page down": "\x1b[6~", "tab": "\t", "
 
 
 class Screen(pyte.Screen):
-    """With what terminfo says an xterm can do and pyte does not know: scrolling without moving, repeating a character."""
+    """With what terminfo says an xterm can do and pyte does not know: scrolling without moving, repeating a character, dim
+    text, which has the colour "brightblack" here."""
 
     last = " "
 
     def draw(self, data):
         super().draw(data)
         self.last = data[-1:] or self.last
+
+    def select_graphic_rendition(self, *attributes, **rest):
+        super().select_graphic_rendition(*attributes, **rest)
+        if 2 in attributes:
+            self.cursor.attrs = self.cursor.attrs._replace(fg="brightblack")
 
     def repeat(self, count=1):
         self.draw(self.last * count)
@@ -59,6 +65,8 @@ class Terminal:
 
         def begin():
             os.setsid()
+            for number in signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP:
+                signal.signal(number, signal.SIG_DFL)  # whatever the test was started by
             fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
             if preexec:
                 preexec()
