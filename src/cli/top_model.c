@@ -96,28 +96,16 @@ static struct top_job read_job(const json_t *json, const json_t *gpus, bool wait
     return job;
 }
 
-static int64_t claimed_on(const json_t *running, const char *uuid)
+static int64_t taken_of(const json_t *gpu)
 {
-    int64_t claimed = 0;
-    json_t *job, *placement;
-    size_t i, k;
+    int64_t total = view_integer(gpu, "total_bytes", -1), unbooked = view_integer(gpu, "free_bytes", -1);
 
-    json_array_foreach(running, i, job)
-    {
-        json_array_foreach(json_object_get(job, "placements"), k, placement)
-        {
-            const char *other = view_text(placement, "uuid");
-            if (uuid && other && strcmp(uuid, other) == 0)
-                claimed += larger(larger(view_integer(job, "claim_bytes", 0), view_integer(placement, "observed_bytes", 0)), 0);
-        }
-    }
-    return claimed;
+    return total < 0 || unbooked < 0 ? -1 : larger(total - unbooked, 0);
 }
 
 static void arrange_gpus(struct top_model *model)
 {
     const json_t *list = json_object_get(model->picture.gpus, "gpus");
-    const json_t *running = json_object_get(model->picture.running, "jobs");
     json_t *gpu;
     size_t i;
 
@@ -125,9 +113,8 @@ static void arrange_gpus(struct top_model *model)
     json_array_foreach(list, i, gpu)
     {
         array_reserve(model->gpus, model->gpu_capacity, model->gpu_count + 1);
-        model->gpus[model->gpu_count++] = (struct top_gpu){.json = gpu,
-                                                           .claimed_bytes = claimed_on(running, view_text(gpu, "uuid")),
-                                                           .instance = view_text(gpu, "parent") != NULL};
+        model->gpus[model->gpu_count++] = (struct top_gpu){
+            .json = gpu, .taken_bytes = taken_of(gpu), .instance = view_text(gpu, "parent") != NULL};
     }
 }
 

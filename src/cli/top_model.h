@@ -23,9 +23,9 @@ struct top_picture {
 void top_picture_release(struct top_picture *picture);
 
 struct top_gpu {
-    const json_t *json;    /* of the picture */
-    int64_t claimed_bytes; /* what its jobs may take: of each the larger of its claim and what was seen of it */
-    bool instance;         /* a MIG instance beneath its parent */
+    const json_t *json;  /* of the picture */
+    int64_t taken_bytes; /* what the daemon does not count as free: booked by its jobs, others' memory, the margin; -1: not known */
+    bool instance;       /* a MIG instance beneath its parent */
 };
 
 struct top_job {

@@ -8,11 +8,11 @@
 #include "cli/top_view.h"
 #include "cli/view.h"
 
-enum { GPU, NAME, BAR, USED, CLAIMED, TOTAL, SM, SOURCE, POWER, SHARE, JOBS, COLUMNS };
+enum { GPU, NAME, BAR, USED, TAKEN, TOTAL, SM, SOURCE, POWER, SHARE, JOBS, COLUMNS };
 
 static const struct top_column columns[COLUMNS] = {
     [GPU] = {"GPU", true, 3, 3, 0},       [NAME] = {"NAME", false, 10, 22, 7},   [BAR] = {"MEMORY", false, 8, 32, 0},
-    [USED] = {"USED", true, 6, 6, 0},     [CLAIMED] = {"CLAIM", true, 6, 6, 4},  [TOTAL] = {"TOTAL", true, 6, 6, 0},
+    [USED] = {"USED", true, 6, 6, 0},     [TAKEN] = {"TAKEN", true, 6, 6, 4},  [TOTAL] = {"TOTAL", true, 6, 6, 0},
     [SM] = {"SM", true, 4, 4, 0},         [SOURCE] = {"SRC", false, 4, 4, 8},    [POWER] = {"POWER", true, 5, 5, 5},
     [SHARE] = {"SHARE", false, 9, 9, 6},  [JOBS] = {"JOBS", false, 6, 30, 0},
 };
@@ -60,12 +60,11 @@ static void put_times(struct top_line *line, enum term_style style, size_t count
         top_put(line, style, count, false, out.text);
 }
 
-/* In use; claimed and not in use yet; free. */
+/* In use; taken beyond that; free. */
 static void put_bar(struct top_line *line, const struct top_gpu *gpu, size_t width)
 {
     int64_t total = view_integer(gpu->json, "total_bytes", 0), used_bytes = view_integer(gpu->json, "used_bytes", 0);
-    int64_t foreign = view_integer(gpu->json, "foreign_bytes", 0);
-    size_t used = columns_of(used_bytes, total, width), taken = columns_of(gpu->claimed_bytes + foreign, total, width);
+    size_t used = columns_of(used_bytes, total, width), taken = columns_of(gpu->taken_bytes, total, width);
 
     if (taken < used)
         taken = used;
@@ -148,8 +147,8 @@ static void put_cell(struct top_line *line, const struct top_gpu *gpu, int colum
     case USED:
         put_bytes(line, view_integer(json, "used_bytes", -1), width);
         break;
-    case CLAIMED:
-        put_bytes(line, is_heading(json) ? -1 : gpu->claimed_bytes, width);
+    case TAKEN:
+        put_bytes(line, gpu->taken_bytes, width);
         break;
     case TOTAL:
         put_bytes(line, view_integer(json, "total_bytes", -1), width);

@@ -7,7 +7,7 @@ import time
 
 from terminal import Terminal
 
-WIDTH, HEIGHT, BASELINE = 8.4, 18, 13
+WIDTH, HEIGHT, BASELINE = 8.43, 18, 13
 COLOURS = {"default": "#d8d8d8", "green": "#7ec16e", "brown": "#d7b65d", "red": "#e06c60", "cyan": "#5fb3c9",
            "brightblack": "#7d7d7d", "background": "#16181c"}
 
