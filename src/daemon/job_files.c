@@ -17,7 +17,8 @@
 
 static bool is_named_like_gpu(const char *name)
 {
-    size_t number = strspn(name, "0123456789"), instance = name[number] == '.' ? strspn(name + number + 1, "0123456789") : 0;
+    size_t number = strspn(name, "0123456789");
+    size_t instance = name[number] == '.' ? strspn(name + number + 1, "0123456789") : 0;
 
     return number && (name[number] == '\0' || (instance && name[number + 1 + instance] == '\0'));
 }
@@ -69,7 +70,8 @@ static int replace(int directory, const struct job_file *file)
     snprintf(temporary, sizeof temporary, TEMPORARY "%s", file->name);
     unlinkat(directory, temporary, 0); /* of a carmad that was killed */
     {
-        CLEANUP(close_fd) int fd = openat(directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+        CLEANUP(close_fd) int fd = openat(directory, temporary, flags, 0600);
         status = fd < 0 ? -errno : write_whole(fd, file->text);
     }
     if (status == 0 && renameat(directory, temporary, directory, file->name) != 0)

@@ -75,29 +75,31 @@ struct metrics_scene {
     int64_t submitted;        /* jobs, likewise */
 };
 
+/* False: it is not known. The value is in the metric's unit. */
+typedef bool metric_value(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value);
+
 struct metric {
     const char *name;
     enum prometheus_type type;
     enum prometheus_unit unit;
     enum metric_of of;
-    /* False: it is not known. The value is in `unit`. */
-    bool (*value)(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value);
+    metric_value *value;
     uint32_t number; /* METRIC_OF_SOURCE: enum gpu_metric */
     const char *help;
 };
 
-typedef bool metric_value(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value);
-
 /* metrics_node.c */
 metric_value metric_one, metric_node_time, metric_time_scale, metric_store_trouble, metric_jobs, metric_oldest_wait,
-    metric_decisions, metric_submitted, metric_ends, metric_oom, metric_recoveries, metric_user_gpu_time, metric_user_energy,
-    metric_user_ends, metric_user_oom, metric_user_recoveries, metric_resident_memory, metric_open_files, metric_most_files, metric_processor_time, metric_start_time;
+    metric_decisions, metric_submitted, metric_ends, metric_oom, metric_recoveries;
+metric_value metric_user_gpu_time, metric_user_energy, metric_user_ends, metric_user_oom, metric_user_recoveries;
+metric_value metric_resident_memory, metric_open_files, metric_most_files, metric_processor_time, metric_start_time;
 
 /* metrics_gpu.c */
 metric_value metric_gpu_lost, metric_gpu_jobs, metric_gpu_total, metric_gpu_used, metric_gpu_reserved, metric_gpu_foreign,
     metric_gpu_free, metric_gpu_measure, metric_gpu_active_time, metric_gpu_read_time, metric_gpu_power,
     metric_gpu_idle_power, metric_gpu_energy, metric_gpu_idle_energy, metric_gpu_foreign_energy, metric_gpu_xid,
-    metric_gpu_xids, metric_job_claim, metric_job_used, metric_job_peak, metric_job_slowdown, metric_job_gpu_time,
+    metric_gpu_xids;
+metric_value metric_job_claim, metric_job_used, metric_job_peak, metric_job_slowdown, metric_job_gpu_time,
     metric_job_energy;
 
 #endif
