@@ -42,6 +42,7 @@ struct account {
     bool scaled;
     struct group *groups; /* uthash by key */
     struct group total;
+    size_t bytes; /* of all figures */
     int64_t from_s, until_s; /* the day or the month that was looked up last */
     char label[64];
 };
@@ -190,13 +191,22 @@ static size_t bucket_of(double value)
     return value < 1 ? 0 : (size_t)power * BUCKETS_PER_POWER + (size_t)((fraction - 0.5) * 2 * BUCKETS_PER_POWER);
 }
 
-static void add_figure(struct figures *figures, double value)
+static size_t size_of(const struct figures *figures)
 {
+    return figures->buckets ? POWERS * BUCKETS_PER_POWER * sizeof *figures->buckets
+                            : figures->capacity * sizeof *figures->items;
+}
+
+static void add_figure(struct account *account, struct figures *figures, double value)
+{
+    size_t before = size_of(figures);
+
     if (figures->count == FIGURES_EXACT) {
         figures->buckets = xcalloc(POWERS * BUCKETS_PER_POWER, sizeof *figures->buckets);
         for (size_t i = 0; i < figures->count; i++)
             figures->buckets[bucket_of(figures->items[i])]++;
         free_ptr(&figures->items);
+        figures->capacity = 0;
     }
     if (figures->buckets) {
         figures->buckets[bucket_of(value)]++;
@@ -205,14 +215,15 @@ static void add_figure(struct figures *figures, double value)
         figures->items[figures->count] = value;
     }
     figures->count++;
+    account->bytes += size_of(figures) - before;
 }
 
-static void add_figures(struct group *group, const struct store_history *row)
+static void add_figures(struct account *account, struct group *group, const struct store_history *row)
 {
     if (row->wait_ns >= 0)
-        add_figure(&group->waits, (double)row->wait_ns);
+        add_figure(account, &group->waits, (double)row->wait_ns);
     if (row->claim_bytes >= 0 && row->peak_bytes > 0) {
-        add_figure(&group->ratios, (double)row->claim_bytes * 1000 / (double)row->peak_bytes);
+        add_figure(account, &group->ratios, (double)row->claim_bytes * 1000 / (double)row->peak_bytes);
         group->under += row->claim_bytes < row->peak_bytes;
     }
 }
@@ -221,13 +232,13 @@ int account_add(struct account *account, const struct store_history *row, struct
 {
     struct group *group = group_of(account, row);
 
-    if (!group)
-        return error_set(err, E2BIG, "there are more than %d %s: ask for a shorter span, or for a name such as 'train*'",
-                         ACCOUNT_MOST_GROUPS, keys[account->key].list);
+    if (!group || account->bytes > ACCOUNT_MOST_BYTES)
+        return error_set(err, E2BIG, "too many %s (%u) to sum up at once: ask for a shorter span, or for a name such as "
+                         "'train*'", keys[account->key].list, HASH_COUNT(account->groups));
     group->jobs++;
     history_sums_add(&group->sums, row);
-    add_figures(group, row);
-    add_figures(&account->total, row);
+    add_figures(account, group, row);
+    add_figures(account, &account->total, row);
     return 0;
 }
 

@@ -6,8 +6,11 @@
 
 #include "store/history.h"
 
-/* Groups that are told apart, and those that are listed: the ones with the most GPU time. */
+/* Groups that are told apart, and what is remembered for quantiles in all of them. */
 #define ACCOUNT_MOST_GROUPS 20000
+#define ACCOUNT_MOST_BYTES  (64 << 20)
+
+/* Groups that are listed: the ones with the most GPU time. */
 #define ACCOUNT_LISTED      1000
 
 enum account_key { ACCOUNT_BY_USER, ACCOUNT_BY_NAME, ACCOUNT_BY_DAY, ACCOUNT_BY_MONTH, ACCOUNT_BY_STATE, ACCOUNT_BY_CLAIM,
@@ -24,7 +27,8 @@ struct account;
 struct account *account_new(enum account_key key, bool scaled);
 void account_free(struct account *account);
 
-/* A job belongs to the group in which it ended, with all that it used. -E2BIG: there would be too many groups. */
+/* A job belongs to the group in which it ended, with all that it used. -E2BIG: that would be too many groups, or too
+ * much to remember. */
 /* The text of a row that it looks at, as store_history_filter has it; NULL: none. */
 const char *account_key_text(enum account_key key);
 

@@ -99,12 +99,63 @@ assert sum(int(row["gpu_oom"]) for row in rows) == 1 and sum(int(row["compared"]
 PYTHON
 done
 
-# Numbers of sums that must never fall, over a kill and over a restart; a job that runs is among them.
+# sums: numbers of all of the user's jobs.
 sums() {
     "$CARMA" stats --json | python3 -c 'import json, sys
 user, = json.load(sys.stdin)["users"]
 print(*(user[name] for name in ("jobs", "ended", "gpu_ns", "wait_ns", "launched", "oom_crashes", "recoveries")))'
 }
+
+# churn: so many records (each of these is submitted and cancelled) that a snapshot is made, and what is too old forgotten.
+printf '#!/bin/sh\ntrue\n' >filler.sh
+many=$(seq 130 | sed 's/.*/filler.sh/')
+churn() {
+    # shellcheck disable=SC2086 # many files
+    "$CARMA" submit --parsable --hold $many >ids || fail "no filler"
+    "$CARMA" cancel "$(head -n 1 ids)-$(tail -n 1 ids)" >/dev/null || fail "no filler was cancelled"
+}
+
+# A store from before there was an accounting, of which only the records say what was: the sums are the same at once, also
+# after a second start, and the rows come with the first snapshot.
+before=$(sums)
+stop_daemon
+cp -r "$STATE" old
+python3 - old/store.db <<'PYTHON'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.executescript("DROP TABLE history; DROP TABLE total; DROP TABLE held; DROP TABLE snapshot; DROP TABLE job;"
+                 "PRAGMA user_version = 3")
+PYTHON
+new=$STATE
+STATE=$T/old
+for _ in 1 2; do
+    start_daemon
+    [ "$(sums)" = "$before" ] || fail "of an old store the sums are $(sums), not $before"
+    stop_daemon
+done
+start_daemon
+churn
+patience
+until run history --name small && [ "$(wc -l <out)" -eq 2 ]; do
+    patient || {
+        fail "of an old store there are no rows: $(cat out)"
+        break
+    }
+    churn
+done
+stop_daemon
+start_daemon
+python3 -c 'import sys
+before, after = (text.split() for text in sys.argv[1:])
+sys.exit(before[2:] != after[2:] or int(after[0]) < int(before[0]) + 130)' "$before" "$(sums)" ||
+    fail "with their rows the sums are $(sums), not $before"
+run admin verify --state "$STATE"
+expect_status 0
+stop_daemon
+STATE=$new
+start_daemon
+
+# Numbers of sums that must never fall, over a kill and over a restart; a job that runs is among them.
 not_less() {
     python3 -c 'import sys
 before, after = (list(map(int, text.split())) for text in sys.argv[1:])
@@ -130,15 +181,6 @@ until settled >settled.txt; do
     }
 done
 before=$(sums)
-
-# churn: so many records (each of these is submitted and cancelled) that what is too old is forgotten.
-printf '#!/bin/sh\ntrue\n' >filler.sh
-many=$(seq 130 | sed 's/.*/filler.sh/')
-churn() {
-    # shellcheck disable=SC2086 # many files
-    "$CARMA" submit --parsable --hold $many >ids || fail "no filler"
-    "$CARMA" cancel "$(head -n 1 ids)-$(tail -n 1 ids)" >/dev/null || fail "no filler was cancelled"
-}
 
 # Details go, the history stays.
 stop_daemon

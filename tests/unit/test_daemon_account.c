@@ -222,7 +222,7 @@ static void test_groups_are_bounded(void **state)
     }
     row.name = "one too many";
     assert_int_equal(account_add(account, &row, &err), -E2BIG);
-    assert_non_null(strstr(err.text, "more than 20000 names"));
+    assert_non_null(strstr(err.text, "too many names (20000)"));
     json = account_to_json(account);
     assert_int_equal(json_array_size(json_object_get(json, "names")), ACCOUNT_LISTED);
     assert_int_equal(number(json, "left_out"), ACCOUNT_MOST_GROUPS - ACCOUNT_LISTED);
@@ -231,6 +231,30 @@ static void test_groups_are_bounded(void **state)
     assert_int_equal(number(json_object_get(json, "total"), "gpu_ns"),
                      (int64_t)ACCOUNT_MOST_GROUPS * (ACCOUNT_MOST_GROUPS + 1) / 2);
     json_decref(json);
+    account_free(account);
+}
+
+/* What quantiles are made of is bounded, too, and so is a group's part of it. */
+static void test_figures_are_bounded(void **state)
+{
+    struct account *account = account_new(ACCOUNT_BY_NAME, false);
+    struct store_history row = row_of(1);
+    struct error err = {{0}};
+    char name[32];
+    int rc = 0, rows = 0;
+
+    row.name = name;
+    row.wait_ns = 5;
+    row.claim_bytes = row.peak_bytes = GIB;
+    snprintf(name, sizeof name, "all");
+    for (int i = 0; i < 1000000; i++)
+        add(account, &row);
+    for (; rc == 0 && rows < 9000000; rows++) {
+        snprintf(name, sizeof name, "job-%d", rows / 2000);
+        rc = account_add(account, &row, &err);
+    }
+    assert_int_equal(rc, -E2BIG);
+    assert_non_null(strstr(err.text, "too many names (20")); /* of 2000 jobs each, with two figures of 8 bytes: 64 MiB */
     account_free(account);
 }
 
@@ -245,6 +269,7 @@ int main(void)
         cmocka_unit_test(test_extremes_are_numbers),
         cmocka_unit_test(test_days_begin_at_local_midnight),
         cmocka_unit_test(test_groups_are_bounded),
+        cmocka_unit_test(test_figures_are_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
