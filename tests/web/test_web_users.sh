@@ -1,6 +1,7 @@
 #!/bin/sh
 # Usage: test_web_users.sh CARMA SOURCE BUILD
-# What the page lets one do is what its user may: bob's page cannot cancel what is alice's, and does not show her output.
+# What the page lets one do is what its user may: bob's page cannot cancel what is alice's, and does not show her output. By TCP
+# it asks for the token, and is then who that is of: alice.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/../cli/users.sh"
 . "$(dirname "$0")/../cli/lib.sh"
@@ -9,8 +10,16 @@
 cd "$T" || exit 99
 homes
 start_node a100x4-40g 100
-start_daemon
+install -m 600 -o 12001 /dev/null "$T/token"
+head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$T/token"
+port=$(python3 -c 'import socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])')
+start_daemon --set listen="127.0.0.1:$port" --set token_file="$T/token"
 run_as alice submit --parsable -J hers -o out -- sh -c 'echo secret; sleep 100000'
+expect_status 0
+run_as alice submit --parsable -J hers-too -o out --hold -- true
 expect_status 0
 until_field 1 state RUNNING
 
@@ -22,7 +31,8 @@ by() {
 }
 open_dashboard "$T/bob.address" by bob && bobs=$address
 open_dashboard "$T/alice.address" by alice && alices=$address
-node "$SOURCE/tests/web/users.mjs" "$bobs" "$alices" || fail "two users' dashboards: see above"
+node "$SOURCE/tests/web/users.mjs" "$bobs" "$alices" "http://127.0.0.1:$port/" "$(cat "$T/token")" || fail "two users' dashboards: see above"
 expect_field 1 state CANCELLED
+expect_field 2 state CANCELLED
 close_dashboards
 finish_node

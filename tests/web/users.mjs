@@ -1,4 +1,5 @@
-/* users.mjs BOBS_ADDRESS ALICES_ADDRESS: job 1 is alice's, and runs. */
+/* users.mjs BOBS_ADDRESS ALICES_ADDRESS TCP_ADDRESS TOKEN: jobs 1, which runs, and 2, which is held, are alice's; so is the
+ * token. */
 import {check, finish, open_browser, until, watched_page} from "./browser.mjs";
 
 const browser = await open_browser();
@@ -28,5 +29,27 @@ check("alice is not refused", alice.result.startsWith("Job 1 is "), alice.result
 await until(alice.page, "her job is cancelled", () => document.querySelector(".job-head .state").textContent === "cancelled");
 await until(bob.page, "and bob's page shows it by itself", () =>
     document.querySelector(".job-head .state").textContent === "cancelled");
+
+/* ---- By TCP ---- */
+const [tcp, token] = process.argv.slice(4);
+const page = await watched_page(browser, {expected: ["status of 401", "status of 404"]});
+await page.goto(`${tcp}#/job/2`);
+await until(page, "the page asks for the token", () => document.getElementById("token"));
+await page.fill("#token", `${"x".repeat(token.length)}`);
+await page.press("#token", "Enter");
+await until(page, "a wrong one is not taken", () => document.querySelector(".token label")?.textContent.includes("does not take"));
+check("nothing of the node is shown", !(await page.textContent("body")).includes("hers"));
+await page.fill("#token", token);
+await page.press("#token", "Enter");
+await until(page, "the right one is", () => document.getElementById("link-text").textContent === "live");
+await until(page, "the job is shown", () => document.querySelector(".job-head .state")?.textContent === "held");
+check("where the output can be read is said", (await page.textContent(".log")).length > 0);
+await page.click('button[data-action="cancel"]');
+await page.click('dialog button[value="yes"]');
+await until(page, "the job is cancelled", () => document.querySelector(".job-head .state").textContent === "cancelled");
+await page.reload();
+await until(page, "the tab keeps the token", () => document.getElementById("link-text").textContent === "live");
+check("and no other place does", await page.evaluate((text) => !location.href.includes(text) && !document.cookie &&
+    !JSON.stringify(localStorage).includes(text), token));
 await browser.close();
 finish();
