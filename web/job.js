@@ -22,13 +22,15 @@ function facts_of(job) {
         facts.push(["Ended", moment(job.ended_ns, now_ns())]);
     facts.push(["GPUs", job.placements.length ? job.placements.map((one) => `GPU ${one.index}`).join(", ") : String(job.gpus)]);
     facts.push(["Shares by", job.runs_by ? share_word(job.runs_by) : `${share_word(job.share)} (as it asks)`]);
-    facts.push(["Starts", job.crashes ? `${count(job.launches, "launch", "launches")}, ${count(job.crashes, "crash", "crashes")}`
-        : count(job.launches, "launch", "launches")]);
+    if (job.launches)
+        facts.push(["Starts", job.crashes ? `${count(job.launches, "launch", "launches")}, ${count(job.crashes, "crash", "crashes")}`
+            : count(job.launches, "launch", "launches")]);
     if (job.slowdown_permille)
         facts.push(["Slowdown, believed", job.slowdown_permille > 1000 ? times(job.slowdown_permille) : "none"]);
     if (job.time_limit_ns)
         facts.push(["Time limit", span(job.time_limit_ns)]);
-    facts.push(["GPU time", span(job.gpu_ns)], ["Energy, modelled", energy(job.modelled_energy_mj)]);
+    if (job.launches)
+        facts.push(["GPU time", span(job.gpu_ns)], ["Energy, modelled", energy(job.modelled_energy_mj)]);
     if (job.exit_cause)
         facts.push(["How it ended", `${job.exit_cause.replaceAll("_", " ").toLowerCase()}, status ${job.exit_status}`]);
     if (job.command)
@@ -109,7 +111,7 @@ class JobView {
                 h("div", null, this.verdicts, h("h2", null, "Memory"), this.estimate, this.memory.root, this.activity.root,
                     h("section", {"aria-labelledby": "log-title"}, h("div", {class: "log-head"}, h("h2", {id: "log-title"}, "Output"),
                         this.following), this.log)),
-                h("div", null, h("h2", null, "With it on its GPUs"), this.neighbours, h("h2", null, "What is known"), this.facts)));
+                h("div", null, this.beside, this.neighbours, h("h2", null, "What is known"), this.facts)));
     }
 
     parts() {
@@ -122,6 +124,7 @@ class JobView {
         this.verdicts = h("div");
         this.estimate = h("div", {class: "estimate"});
         this.booked = h("p");
+        this.beside = h("h2", null, "With it on its GPUs");
         this.neighbours = h("ul", {class: "plain"});
         this.facts = h("dl", {class: "facts-list"});
         this.log = h("pre", {class: "log", tabindex: "0", "aria-label": "The end of what the job wrote"});
@@ -186,7 +189,8 @@ class JobView {
             ...warnings.map((text) => h("p", {class: "warning"}, text)));
         const others = neighbours_of(job);
         this.neighbours.replaceChildren(...others.length ? others.map(neighbour)
-            : [h("li", null, is_running(job.state) ? "nobody: it is alone there" : "It is on no GPU.")]);
+            : [h("li", null, "nobody: it is alone there")]);
+        this.beside.hidden = this.neighbours.hidden = !is_running(job.state);
         this.following.hidden = has_ended(job.state);
     }
 

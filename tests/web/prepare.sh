@@ -11,7 +11,8 @@ for tool in chromium node npm python3; do
     command -v "$tool" >/dev/null || skip "no $tool here (script/packages test)"
 done
 CHROMIUM=$(command -v chromium)
-timeout 60 "$CHROMIUM" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --dump-dom about:blank >/dev/null 2>&1 ||
+timeout 60 "$CHROMIUM" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
+    --user-data-dir="$T/chromium" --dump-dom about:blank >/dev/null 2>&1 ||
     skip "$CHROMIUM does not start here (Ubuntu's is a snap)"
 
 # What package-lock.json names, fetched once into the build tree.
