@@ -1,11 +1,12 @@
-"""Usage: run.py [--tree DIR] [--jobs N] [NAME...]: plants the faults of tests/mutants/list one by one in copies of the
+"""Usage: run.py [--tree DIR] [--jobs N] [--minutes N] [NAME...]: plants the faults of tests/mutants/list one by one in copies of the
 tree, N of them at once (default: as many as there are processors), and demands that a test fails for each.
 
 A fault that no test sees is a check that nobody would miss: the run fails then, as it does for a fault that cannot be
 planted (its old text is not there exactly once, or the changed tree does not compile) and for tests that fail without
 any fault. A test that does not end, within thrice the time that it takes without a fault or a minute, has not told what
 is wrong: that counts only for a fault of which the list says `hangs: yes`. The tree is the files that git knows or
-would add."""
+would add. With --minutes no fault is begun after that time; which come first is then drawn by the tree's commit, so that
+one run after the other sees them all."""
 
 import argparse
 import concurrent.futures
@@ -14,6 +15,7 @@ import json
 import os
 import pathlib
 import queue
+import random
 import shutil
 import signal
 import subprocess
@@ -194,21 +196,31 @@ def in_files(mutants):
     return sorted(files.values(), key=len, reverse=True)
 
 
-def work(tree, copy, waiting):
-    """Takes faults until there are no more; returns what became of each, in a word."""
+def drawn(files, tree):
+    """The same in an order that is the commit's own."""
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=tree, capture_output=True, text=True, check=False).stdout
+    files = sorted(files, key=lambda mutants: mutants[0]["file"])
+    random.Random(commit).shuffle(files)
+    return files
+
+
+def work(tree, copy, waiting, end):
+    """Takes faults until there are no more, or no time; returns what became of each, in a word."""
     build = Build(tree, copy)
     results = []
     with contextlib.suppress(queue.Empty):
         while True:
             for mutant in waiting.get_nowait():
                 start = time.monotonic()
+                if start >= end:
+                    return results
                 result, detail = build.judge(mutant)
                 results.append(result)
                 print(f"{mutant['name']:<34} {result:<9} {time.monotonic() - start:5.1f} s  {detail}", flush=True)
     return results
 
 
-def run(tree, jobs, chosen):
+def run(tree, jobs, chosen, minutes):
     mutants = read_list(tree / "tests" / "mutants" / "list")
     if chosen:
         unknown = set(chosen) - {mutant["name"] for mutant in mutants}
@@ -216,27 +228,32 @@ def run(tree, jobs, chosen):
             raise Unusable(f"there is no fault '{min(unknown)}'")
         mutants = [mutant for mutant in mutants if mutant["name"] in chosen]
     waiting = queue.SimpleQueue()
-    for faults in in_files(mutants):
+    files = in_files(mutants)
+    for faults in files if minutes is None else drawn(files, tree):
         waiting.put(faults)
     results = []
+    end = float("inf") if minutes is None else time.monotonic() + 60 * minutes
     with tempfile.TemporaryDirectory(prefix="carma-mutants.") as folder, \
             concurrent.futures.ThreadPoolExecutor() as pool:
-        workers = [pool.submit(work, tree, pathlib.Path(folder) / str(number), waiting)
+        workers = [pool.submit(work, tree, pathlib.Path(folder) / str(number), waiting, end)
                    for number in range(min(jobs, waiting.qsize()))]
         for worker in workers:
             results += worker.result()
-    print(f"{len(mutants)} planted faults: " + ", ".join(f"{results.count(result)} {result}" for result in RESULTS))
-    return 0 if mutants and results.count("caught") == len(mutants) else 1
+    left = len(mutants) - len(results)
+    print(f"{len(mutants)} planted faults: " + ", ".join(f"{results.count(result)} {result}" for result in RESULTS) +
+          (f", {left} not tried in {minutes:g} minutes" if left else ""))
+    return 0 if results and results.count("caught") == len(results) else 1
 
 
 def main(args):
     parser = argparse.ArgumentParser(description="Plants faults and demands that tests fail.")
     parser.add_argument("--tree", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="faults at once")
+    parser.add_argument("--minutes", type=float, help="begin no fault after so long")
     parser.add_argument("name", nargs="*", help="only these faults")
     options = parser.parse_args(args)
     try:
-        return run(options.tree, options.jobs, options.name)
+        return run(options.tree, options.jobs, options.name, options.minutes)
     except Unusable as reason:
         print(f"tests/mutants: {reason}", file=sys.stderr)
         return 1

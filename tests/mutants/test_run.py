@@ -57,11 +57,11 @@ RUNS = [
 ]
 
 
-def run_list(tree, listed):
+def run_list(tree, listed, *options):
     (tree / "tests" / "mutants" / "list").write_text(listed, encoding="utf-8")
     output = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-        status = run.main(["--tree", str(tree)])
+        status = run.main(["--tree", str(tree), *options])
     return status, output.getvalue()
 
 
@@ -80,6 +80,10 @@ def main():
         subprocess.run(["git", "init", "-q", tree], check=True)
         for what, listed, status, text in RUNS:
             expect(what, run_list(tree, listed), status, text)
+
+        expect("no time", run_list(tree, fault() + fault(name="other"), "--minutes", "0"), 1,
+               "2 planted faults: 0 caught, 0 survived, 0 hung, 0 unusable, 2 not tried in 0 minutes")
+        expect("time enough", run_list(tree, fault(), "--minutes", "9"), 0, "1 planted faults: 1 caught")
 
         status, output = run_list(tree, "".join(fault(name=name, **what) for name, what, _, _ in FAULTS))
         expect("all faults", (status, output), 1, "15 planted faults: 4 caught, 4 survived, 1 hung, 6 unusable")
