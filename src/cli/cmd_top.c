@@ -34,7 +34,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case KEY_DELAY: {
         CLEANUP(free_ptr) char *text = xasprintf("%ss", arg);
-        if (parse_duration(text, &top->period_ns, NULL) || top->period_ns < NS_PER_SEC / 10 || top->period_ns > 3600 * NS_PER_SEC)
+        if (parse_duration(text, &top->period_ns, NULL) || top->period_ns < NS_PER_SEC / 10 ||
+            top->period_ns > 3600 * NS_PER_SEC)
             return cli_bad_usage(state, "--delay: '%.40s' is no number of seconds from 0.1 to 3600", arg);
         return 0;
     }
@@ -132,7 +133,8 @@ static void ask_for(struct top *top, int64_t job, const char *verb)
 {
     if (top_fetch_do(top->fetch, job, verb))
         return;
-    snprintf(top->model.message, sizeof top->model.message, "the daemon has not answered the last request yet: try again");
+    snprintf(top->model.message, sizeof top->model.message,
+             "the daemon has not answered the last request yet: try again");
     top->model.message_bad = true;
 }
 
@@ -231,7 +233,8 @@ int cmd_top(struct cli *cli, int argc, char **argv)
     if (!cli_parse(cli, argc, argv, &chosen, &status))
         return status;
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
-        cli_fail("top: standard input and output must be a terminal: elsewhere use carma gpus and carma queue, with --watch");
+        cli_fail("top: standard input and output must be a terminal: elsewhere use carma gpus and carma queue, with "
+                 "--watch");
         return CLI_USAGE;
     }
     if (pipe2(top.wake, O_CLOEXEC | O_NONBLOCK))

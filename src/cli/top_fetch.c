@@ -19,10 +19,10 @@
 
 #define ANSWER_MS      5000 /* so long a call may take: then the daemon counts as lost */
 #define LOG_PERIOD_NS  (250 * NS_PER_MS)
-#define LOG_TAIL_BYTES (64 * KIB) /* of a log, to begin with */
+#define LOG_TAIL_BYTES (64 * KIB)  /* of a log, to begin with */
 #define LOG_MOST_BYTES (256 * KIB) /* that wait to be taken: what is beyond is read later */
 #define STOP_NS        (500 * NS_PER_MS)
-#define SPARING        100 /* of this many parts of the time one is spent on pictures: long queues are looked at less often */
+#define SPARING        100 /* a part of the time goes to pictures: long queues are looked at less often */
 
 struct top_fetch {
     pthread_t thread;
@@ -35,7 +35,7 @@ struct top_fetch {
     bool stop;
     struct top_wish wish;
     bool wish_changed;
-    int64_t job; /* of `verb` */
+    int64_t job;      /* of `verb` */
     const char *verb; /* NULL: nothing is to be done */
     struct top_news news;
 
@@ -161,7 +161,8 @@ static int open_log(struct top_fetch *fetch, int64_t job, struct error *err)
         fetch->log_path = log_file_path(reply, false, (uint64_t)job);
     }
     if (!fetch->log_path)
-        return error_set(err, EACCES, "job %" PRId64 ": the daemon does not tell where it writes: it is not your job", job);
+        return error_set(err, EACCES, "job %" PRId64 ": the daemon does not tell where it writes: it is not your job",
+                         job);
     rc = log_file_open(fetch->log_path, &fetch->log_fd, err);
     if (rc)
         return rc;

@@ -1,5 +1,5 @@
-/* A thread that asks the daemon for `carma top`, so that the screen never waits: pictures at intervals, a job's details, what
- * a job writes, and what the user wants done. The daemon may go and come back. */
+/* A thread that asks the daemon for `carma top`, so that the screen never waits: pictures at intervals, a job's
+ * details, what a job writes, and what the user wants done. The daemon may go and come back. */
 #ifndef CARMA_CLI_TOP_FETCH_H
 #define CARMA_CLI_TOP_FETCH_H
 

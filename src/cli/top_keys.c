@@ -27,7 +27,7 @@ static bool has_state(const struct top_job *job, const char *state)
 static enum top_request set_filter(struct top_model *model)
 {
     top_model_arrange(model);
-    return TOP_REFRESH;
+    return TOP_NOTHING;
 }
 
 static enum top_request type_filter(struct top_model *model, uint32_t key)
@@ -90,7 +90,7 @@ static enum top_request read_text(struct top_model *model, uint32_t key)
     case '\n':
     case '\r':
         leave_text(model);
-        return TOP_REFRESH;
+        return TOP_NOTHING;
     default:
         break;
     }
@@ -136,7 +136,7 @@ static enum top_request on_job(struct top_model *model, uint32_t key, int64_t *j
     model->mode = key == 'l' ? TOP_LOG : TOP_DETAILS;
     model->shown_job = selected->id;
     top_text_release(&model->text);
-    return TOP_SHOW;
+    return TOP_NOTHING;
 }
 
 static enum top_request use_lists(struct top_model *model, uint32_t key, int64_t *job)
@@ -160,24 +160,24 @@ static enum top_request use_lists(struct top_model *model, uint32_t key, int64_t
     case 'k':
     case TOP_KEY_UP:
         top_model_move(model, -1);
-        return TOP_REFRESH;
+        return TOP_NOTHING;
     case 'j':
     case TOP_KEY_DOWN:
         top_model_move(model, 1);
-        return TOP_REFRESH;
+        return TOP_NOTHING;
     case TOP_KEY_PAGE_UP:
         top_model_move(model, -page);
-        return TOP_REFRESH;
+        return TOP_NOTHING;
     case TOP_KEY_PAGE_DOWN:
     case ' ':
         top_model_move(model, page);
-        return TOP_REFRESH;
+        return TOP_NOTHING;
     case TOP_KEY_HOME:
         top_model_move(model, -TOP_MOST_JOBS);
-        return TOP_REFRESH;
+        return TOP_NOTHING;
     case TOP_KEY_END:
         top_model_move(model, TOP_MOST_JOBS);
-        return TOP_REFRESH;
+        return TOP_NOTHING;
     case '>':
     case 's':
     case '<':

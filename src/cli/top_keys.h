@@ -16,15 +16,7 @@ enum top_key {
     TOP_KEY_BACKSPACE
 };
 
-enum top_request {
-    TOP_NOTHING,
-    TOP_QUIT,
-    TOP_CANCEL, /* these four: of model->shown_job, or of the job that is given */
-    TOP_HOLD,
-    TOP_RELEASE,
-    TOP_SHOW,   /* fill model->text: mode and shown_job say with what */
-    TOP_REFRESH /* another part of the jobs is wanted */
-};
+enum top_request { TOP_NOTHING, TOP_QUIT, TOP_CANCEL, TOP_HOLD, TOP_RELEASE };
 
 /* *job: whom TOP_CANCEL, TOP_HOLD and TOP_RELEASE are about. */
 enum top_request top_key(struct top_model *model, uint32_t key, int64_t *job);

@@ -35,7 +35,8 @@ void top_screen_release(struct top_screen *screen);
 /* The next line; where there is none left, NULL: putting something there does nothing. */
 struct top_line *top_screen_line(struct top_screen *screen, enum top_line_kind kind);
 
-/* Puts text at the end of the line, escaped, in exactly `columns` columns, cut or padded; at the left or the right of them. */
+/* Puts text at the end of the line, escaped, in exactly `columns` columns, cut or padded; at the left or the right of
+ * them. */
 void top_put(struct top_line *line, enum term_style style, size_t columns, bool right, const char *text);
 
 /* The same in as many columns as it takes, but no more than `most`. */
@@ -52,12 +53,13 @@ struct top_column {
     int optional;       /* may be left out, the greatest first; 0: never */
 };
 
-/* Which are shown and how wide they are: widths[i] is 0 for one that is left out. What is left over goes to those that may
- * grow, in proportion to how much. Columns stand one blank apart. */
+/* Which are shown and how wide they are: widths[i] is 0 for one that is left out. What is left over goes to those that
+ * may grow, in proportion to how much. Columns stand one blank apart. */
 void top_fit(const struct top_column *columns, size_t count, size_t width, size_t *widths);
 
-/* How many rows each of the panes gets of `available`: at least its title and a row where there is room for these; the first
- * pane up to half of them, the others the same, and what one does not want the others. wants[i]: with its title. */
+/* How many rows each of the panes gets of `available`: at least its title and a row where there is room for these; the
+ * first pane up to half of them, the others the same, and what one does not want the others. wants[i]: with its title.
+ */
 void top_share_rows(const size_t *wants, size_t count, size_t focus, size_t available, size_t *rows);
 
 #endif

@@ -113,8 +113,8 @@ static void arrange_gpus(struct top_model *model)
     json_array_foreach(list, i, gpu)
     {
         array_reserve(model->gpus, model->gpu_capacity, model->gpu_count + 1);
-        model->gpus[model->gpu_count++] = (struct top_gpu){
-            .json = gpu, .taken_bytes = taken_of(gpu), .instance = view_text(gpu, "parent") != NULL};
+        model->gpus[model->gpu_count++] =
+            (struct top_gpu){.json = gpu, .taken_bytes = taken_of(gpu), .instance = view_text(gpu, "parent") != NULL};
     }
 }
 

@@ -1,5 +1,5 @@
-/* What `carma top` knows and what its user has chosen: the daemon's answers as rows, filtered and sorted; what is selected.
- * Pure: no terminal, no daemon, no clock. */
+/* What `carma top` knows and what its user has chosen: the daemon's answers as rows, filtered and sorted; what is
+ * selected. Pure: no terminal, no daemon, no clock. */
 #ifndef CARMA_CLI_TOP_MODEL_H
 #define CARMA_CLI_TOP_MODEL_H
 
@@ -24,7 +24,8 @@ void top_picture_release(struct top_picture *picture);
 
 struct top_gpu {
     const json_t *json;  /* of the picture */
-    int64_t taken_bytes; /* what the daemon does not count as free: booked by its jobs, others' memory, the margin; -1: not known */
+    int64_t taken_bytes; /* what the daemon does not count as free: booked by its jobs, others' memory, the margin; -1:
+                            not known */
     bool instance;       /* a MIG instance beneath its parent */
 };
 
@@ -63,10 +64,10 @@ struct top_cursor {
 /* What is shown below the GPUs, or instead of all of it. */
 enum top_mode { TOP_LISTS, TOP_HELP, TOP_DETAILS, TOP_LOG };
 
-#define TOP_FILTER     64
-#define TOP_HEAD_JOBS  100   /* of the queue that are asked for where nobody scrolls further */
-#define TOP_SEEN_JOBS  1000  /* that are looked through where there is a filter */
-#define TOP_MOST_JOBS  10000 /* that one can scroll to */
+#define TOP_FILTER    64
+#define TOP_HEAD_JOBS 100   /* of the queue that are asked for where nobody scrolls further */
+#define TOP_SEEN_JOBS 1000  /* that are looked through where there is a filter */
+#define TOP_MOST_JOBS 10000 /* that one can scroll to */
 
 struct top_model {
     struct top_picture picture;

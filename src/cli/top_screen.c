@@ -167,10 +167,13 @@ int top_screen_open(int wake_fd, char note[sizeof(struct error)], struct error *
     if (!name || !*name)
         return error_set(err, ENOTTY, "TERM is not set: it names the type of the terminal, such as xterm-256color");
     if (!set_up(name, note))
-        return error_set(err, ENOTTY, "the terminal type '%.60s' (TERM) is not known here: set TERM to one that is, such as xterm "
-                         "or vt100, or install the package ncurses-term", name);
+        return error_set(err, ENOTTY,
+                         "the terminal type '%.60s' (TERM) is not known here: set TERM to one that is, such as xterm "
+                         "or vt100, or install the package ncurses-term",
+                         name);
     if (!can_move_cursor())
-        return error_set(err, ENOTTY, "a terminal of the type '%.60s' (TERM) cannot move its cursor: use carma queue --watch there",
+        return error_set(err, ENOTTY,
+                         "a terminal of the type '%.60s' (TERM) cannot move its cursor: use carma queue --watch there",
                          name);
     if (tcgetattr(STDIN_FILENO, &terminal.before))
         return error_set(err, ENOTTY, "cannot read the terminal's settings: %s", strerror(errno));
@@ -289,8 +292,8 @@ bool top_screen_key(uint32_t *key)
         int code;
         uint32_t key;
     } keys[] = {
-        {KEY_UP, TOP_KEY_UP},           {KEY_DOWN, TOP_KEY_DOWN},         {KEY_PPAGE, TOP_KEY_PAGE_UP},
-        {KEY_NPAGE, TOP_KEY_PAGE_DOWN}, {KEY_HOME, TOP_KEY_HOME},         {KEY_END, TOP_KEY_END},
+        {KEY_UP, TOP_KEY_UP},           {KEY_DOWN, TOP_KEY_DOWN},           {KEY_PPAGE, TOP_KEY_PAGE_UP},
+        {KEY_NPAGE, TOP_KEY_PAGE_DOWN}, {KEY_HOME, TOP_KEY_HOME},           {KEY_END, TOP_KEY_END},
         {KEY_BTAB, TOP_KEY_TAB_BACK},   {KEY_BACKSPACE, TOP_KEY_BACKSPACE}, {KEY_ENTER, '\n'},
     };
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};

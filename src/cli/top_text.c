@@ -43,7 +43,8 @@ static void add_byte(struct top_text *text, char c)
     else if (c && c != '\r')
         strbuf_append(&text->open, &c, 1);
     /* Not within a character: what follows its first byte would be none. */
-    if (text->open.length >= TOP_TEXT_LINE_BYTES && ((unsigned char)c < 0x80 || text->open.length > TOP_TEXT_LINE_BYTES + 4))
+    if (text->open.length >= TOP_TEXT_LINE_BYTES &&
+        ((unsigned char)c < 0x80 || text->open.length > TOP_TEXT_LINE_BYTES + 4))
         end_line(text);
 }
 
@@ -99,7 +100,8 @@ static void add_rows(struct rows *rows, const char *line, size_t width)
     } while (*rest);
 }
 
-void top_text_show(struct top_text *text, size_t width, size_t height, void (*put)(void *user, const char *row), void *user)
+void top_text_show(struct top_text *text, size_t width, size_t height, void (*put)(void *user, const char *row),
+                   void *user)
 {
     struct rows rows = {0};
     size_t top, most;

@@ -26,7 +26,8 @@ char *top_short_bytes(int64_t bytes, char text[static 32])
     return text;
 }
 
-void top_view_titles(struct top_line *line, const struct top_column *columns, const size_t *widths, size_t count, size_t sorted)
+void top_view_titles(struct top_line *line, const struct top_column *columns, const size_t *widths, size_t count,
+                     size_t sorted)
 {
     for (size_t i = 0; i < count; i++) {
         CLEANUP(free_ptr) char *title = xasprintf("%s%s", columns[i].title, i == sorted ? "*" : "");
@@ -41,10 +42,11 @@ void top_view_titles(struct top_line *line, const struct top_column *columns, co
 /* ---- The lines above the panes ---- */
 
 /* A part of a header line, where it fits whole: what comes first is wanted most. */
-static void put_part(struct top_line *line, const struct top_screen *screen, enum term_style style, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+static void put_part(struct top_line *line, const struct top_screen *screen, enum term_style style, const char *format,
+                     ...) __attribute__((format(printf, 4, 5)));
 
-static void put_part(struct top_line *line, const struct top_screen *screen, enum term_style style, const char *format, ...)
+static void put_part(struct top_line *line, const struct top_screen *screen, enum term_style style, const char *format,
+                     ...)
 {
     CLEANUP(free_ptr) char *text = NULL;
     va_list args;
@@ -249,9 +251,10 @@ static void put_row(void *user, const char *row)
 static void put_text(struct top_model *model, struct top_screen *screen, size_t available)
 {
     size_t wants[2] = {1 + model->gpu_count, available}, rows[2] = {0, available};
-    CLEANUP(free_ptr) char *title = model->mode == TOP_HELP ? xstrdup("KEYS")
-                                    : model->mode == TOP_LOG ? xasprintf("WHAT JOB %" PRId64 " HAS WRITTEN", model->shown_job)
-                                                             : xasprintf("JOB %" PRId64, model->shown_job);
+    CLEANUP(free_ptr)
+    char *title = model->mode == TOP_HELP  ? xstrdup("KEYS")
+                  : model->mode == TOP_LOG ? xasprintf("WHAT JOB %" PRId64 " HAS WRITTEN", model->shown_job)
+                                           : xasprintf("JOB %" PRId64, model->shown_job);
 
     if (model->mode != TOP_HELP && screen->height >= GPUS_BESIDE_TEXT) {
         size_t third = available / 3;
@@ -269,7 +272,8 @@ void top_view(struct top_model *model, struct top_screen *screen)
 {
     if (screen->width < TOP_LEAST_WIDTH || screen->height < TOP_LEAST_HEIGHT) {
         if (screen->height)
-            top_put_text(top_screen_line(screen, TOP_PLAIN), STYLE_BOLD, screen->width, "too small: 40x10 or more, please");
+            top_put_text(top_screen_line(screen, TOP_PLAIN), STYLE_BOLD, screen->width,
+                         "too small: 40x10 or more, please");
         return;
     }
     screen->stale = *model->lost;

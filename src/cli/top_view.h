@@ -8,8 +8,8 @@
 #define TOP_LEAST_WIDTH  40
 #define TOP_LEAST_HEIGHT 10
 
-/* Fills the screen (of top_screen_init). Moves the cursors' offsets so that what is selected is in sight, and tells the model
- * how long its pages are. */
+/* Fills the screen (of top_screen_init). Moves the cursors' offsets so that what is selected is in sight, and tells the
+ * model how long its pages are. */
 void top_view(struct top_model *model, struct top_screen *screen);
 
 /* A pane of `rows` lines, its title being the first: top_view_gpus.c, top_view_jobs.c. */
@@ -20,7 +20,8 @@ void top_view_jobs(const struct top_model *model, enum top_pane pane, struct top
 char *top_short_bytes(int64_t bytes, char text[static 32]);
 
 /* The title line of a pane: what it shows, and of a table its columns' titles. */
-void top_view_titles(struct top_line *line, const struct top_column *columns, const size_t *widths, size_t count, size_t sorted);
+void top_view_titles(struct top_line *line, const struct top_column *columns, const size_t *widths, size_t count,
+                     size_t sorted);
 
 /* What GET /v1/jobs/ID and GET /v1/jobs/ID/explain say of a job, as lines. */
 void top_view_details(const json_t *job, const json_t *explanation, struct top_text *text);

@@ -9,7 +9,8 @@
 #include "cli/top_view.h"
 #include "cli/view.h"
 
-static void say(struct top_text *text, const char *title, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void say(struct top_text *text, const char *title, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 static void say(struct top_text *text, const char *title, const char *format, ...)
 {
@@ -38,8 +39,11 @@ static void say_placements(struct top_text *text, const json_t *job)
     json_array_foreach(json_object_get(job, "placements"), i, placement)
     {
         CLEANUP(free_ptr) char *memory = view_bytes(placement, "observed_bytes");
-        say(text, i ? "" : view_job_ended(job) ? "Ran on" : "Runs on", "GPU %" PRId64 ", used %s at most",
-            view_integer(placement, "index", -1), memory);
+        say(text,
+            i                     ? ""
+            : view_job_ended(job) ? "Ran on"
+                                  : "Runs on",
+            "GPU %" PRId64 ", used %s at most", view_integer(placement, "index", -1), memory);
     }
 }
 
@@ -87,7 +91,8 @@ void top_view_details(const json_t *job, const json_t *explanation, struct top_t
     say(text, "State", "%s: %s", view_text(job, "state") ? view_text(job, "state") : "?",
         view_text(explanation, "text") ? view_text(explanation, "text") : "");
     say_member(text, "Last run", job, "last_end");
-    say(text, "GPUs", "%" PRId64 "%s", view_integer(job, "gpus", 0), view_true(job, "exclusive") ? ", exclusive (alone on them)" : "");
+    say(text, "GPUs", "%" PRId64 "%s", view_integer(job, "gpus", 0),
+        view_true(job, "exclusive") ? ", exclusive (alone on them)" : "");
     say_member(text, "Memory", explanation, "memory");
     say_estimate(text, json_object_get(explanation, "estimate"));
     say_placements(text, job);

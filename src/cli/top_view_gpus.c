@@ -11,10 +11,10 @@
 enum { GPU, NAME, BAR, USED, TAKEN, TOTAL, SM, SOURCE, POWER, SHARE, JOBS, COLUMNS };
 
 static const struct top_column columns[COLUMNS] = {
-    [GPU] = {"GPU", true, 3, 3, 0},       [NAME] = {"NAME", false, 10, 22, 7},   [BAR] = {"MEMORY", false, 8, 32, 0},
-    [USED] = {"USED", true, 6, 6, 0},     [TAKEN] = {"TAKEN", true, 6, 6, 4},  [TOTAL] = {"TOTAL", true, 6, 6, 0},
-    [SM] = {"SM", true, 4, 4, 0},         [SOURCE] = {"SRC", false, 4, 4, 8},    [POWER] = {"POWER", true, 5, 5, 5},
-    [SHARE] = {"SHARE", false, 9, 9, 6},  [JOBS] = {"JOBS", false, 6, 30, 0},
+    [GPU] = {"GPU", true, 3, 3, 0},      [NAME] = {"NAME", false, 10, 22, 7}, [BAR] = {"MEMORY", false, 8, 32, 0},
+    [USED] = {"USED", true, 6, 6, 0},    [TAKEN] = {"TAKEN", true, 6, 6, 4},  [TOTAL] = {"TOTAL", true, 6, 6, 0},
+    [SM] = {"SM", true, 4, 4, 0},        [SOURCE] = {"SRC", false, 4, 4, 8},  [POWER] = {"POWER", true, 5, 5, 5},
+    [SHARE] = {"SHARE", false, 9, 9, 6}, [JOBS] = {"JOBS", false, 6, 30, 0},
 };
 
 static bool is_heading(const json_t *gpu)
@@ -39,6 +39,14 @@ static const char *short_name(const json_t *gpu, bool instance)
     if (profile)
         return profile;
     return name && strncmp(name, "NVIDIA ", 7) == 0 ? name + 7 : name;
+}
+
+static void put_name(struct top_line *line, const struct top_gpu *gpu, size_t width)
+{
+    const char *name = short_name(gpu->json, gpu->instance);
+    CLEANUP(free_ptr) char *text = xasprintf("%s%s", gpu->instance ? " " : "", name ? name : "-");
+
+    top_put(line, STYLE_NONE, width, false, text);
 }
 
 static size_t columns_of(int64_t part, int64_t whole, size_t width)
@@ -84,7 +92,8 @@ static void put_activity(struct top_line *line, const json_t *gpu, size_t width)
     char text[32] = "-";
 
     if (permille >= 0)
-        snprintf(text, sizeof text, "%s%" PRId64 "%%", strcmp(source_of(gpu), "util") == 0 ? "~" : "", (permille + 5) / 10);
+        snprintf(text, sizeof text, "%s%" PRId64 "%%", strcmp(source_of(gpu), "util") == 0 ? "~" : "",
+                 (permille + 5) / 10);
     top_put(line, activity_style(permille), width, true, text);
 }
 
@@ -92,7 +101,8 @@ static void put_activity(struct top_line *line, const json_t *gpu, size_t width)
 static void put_jobs(struct top_line *line, const json_t *gpu, size_t width)
 {
     CLEANUP(strbuf_release) struct strbuf out = {0};
-    int64_t xid = view_integer(json_object_get(gpu, "xid"), "code", -1), servers = view_integer(gpu, "mps_server_bytes", 0);
+    int64_t xid = view_integer(json_object_get(gpu, "xid"), "code", -1),
+            servers = view_integer(gpu, "mps_server_bytes", 0);
     int64_t foreign = view_integer(gpu, "foreign_bytes", 0) - servers;
     bool lost = view_true(gpu, "lost");
     char bytes[UNITS_TEXT];
@@ -102,8 +112,11 @@ static void put_jobs(struct top_line *line, const json_t *gpu, size_t width)
     strbuf_puts(&out, lost ? "LOST" : is_heading(gpu) ? "MIG:" : "");
     if (xid >= 0)
         strbuf_printf(&out, "%sXid %" PRId64, out.length ? " " : "", xid);
-    json_array_foreach(json_object_get(gpu, "jobs"), i, job)
-        strbuf_printf(&out, "%s%" JSON_INTEGER_FORMAT, i ? "," : out.length ? " " : "", json_integer_value(job));
+    json_array_foreach(json_object_get(gpu, "jobs"), i, job) strbuf_printf(&out, "%s%" JSON_INTEGER_FORMAT,
+                                                                           i            ? ","
+                                                                           : out.length ? " "
+                                                                                        : "",
+                                                                           json_integer_value(job));
     if (servers > 0)
         strbuf_printf(&out, "%s+MPS %s", out.length ? " " : "", top_short_bytes(servers, bytes));
     if (foreign > 0)
@@ -136,11 +149,9 @@ static void put_cell(struct top_line *line, const struct top_gpu *gpu, int colum
     case GPU:
         put_number(line, "", view_integer(json, "index", -1), width);
         break;
-    case NAME: {
-        CLEANUP(free_ptr) char *name = xasprintf("%s%s", gpu->instance ? " " : "", short_name(json, gpu->instance) ? short_name(json, gpu->instance) : "-");
-        top_put(line, STYLE_NONE, width, false, name);
+    case NAME:
+        put_name(line, gpu, width);
         break;
-    }
     case BAR:
         put_bar(line, gpu, width);
         break;

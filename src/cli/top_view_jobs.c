@@ -79,7 +79,8 @@ static void put_gpus(struct top_line *line, const struct top_job *job, bool wait
     size_t i;
 
     if (waits)
-        strbuf_printf(&out, "%" PRId64 "%s", view_integer(job->json, "gpus", 0), view_true(job->json, "exclusive") ? "x" : "");
+        strbuf_printf(&out, "%" PRId64 "%s", view_integer(job->json, "gpus", 0),
+                      view_true(job->json, "exclusive") ? "x" : "");
     else
         strbuf_puts(&out, "");
     json_array_foreach(waits ? NULL : json_object_get(job->json, "placements"), i, placement)
@@ -95,7 +96,8 @@ static void put_id(struct top_line *line, const struct top_job *job, size_t widt
     top_put(line, view_state_style(job->json), width, true, text);
 }
 
-static void put_time(struct top_line *line, const struct top_model *model, const struct top_job *job, bool waits, size_t width)
+static void put_time(struct top_line *line, const struct top_model *model, const struct top_job *job, bool waits,
+                     size_t width)
 {
     int64_t now_ns = view_integer(waits ? model->picture.waiting : model->picture.running, "now_ns", job->time_ns);
     char text[UNITS_TEXT];
@@ -125,8 +127,8 @@ static void put_text(struct top_line *line, const json_t *job, const char *membe
     top_put(line, STYLE_NONE, width, false, text ? text : "-");
 }
 
-static void put_cell(struct top_line *line, const struct top_model *model, const struct top_job *job, int cell, bool waits,
-                     size_t width)
+static void put_cell(struct top_line *line, const struct top_model *model, const struct top_job *job, int cell,
+                     bool waits, size_t width)
 {
     char text[VIEW_ENERGY];
 

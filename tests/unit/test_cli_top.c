@@ -276,10 +276,10 @@ static void keys_ask_the_daemon(void **state)
     assert_int_equal(press(model, "\tc", &job), TOP_NOTHING); /* GPUs */
     assert_true(model->message_bad);
     assert_int_equal(model->cancel_job, -1);
-    assert_int_equal(press(model, "\tl", &job), TOP_SHOW);
+    assert_int_equal(press(model, "\tl", &job), TOP_NOTHING);
     assert_int_equal(model->mode, TOP_LOG);
     assert_int_equal(model->shown_job, 8);
-    assert_int_equal(press(model, "q", &job), TOP_REFRESH); /* back, not out */
+    assert_int_equal(press(model, "q", &job), TOP_NOTHING); /* back, not out */
     assert_int_equal(model->mode, TOP_LISTS);
     assert_int_equal(press(model, "?", &job), TOP_NOTHING);
     CLEANUP(free_ptr) char *help = show(model, 80, 24);
@@ -319,7 +319,7 @@ static void nothing_is_obeyed(void **state)
         assert_non_null(strstr(text, "\\x1b"));
     }
     top_put(&line, STYLE_NONE, 12, false, "a\tb\u0378c");
-    assert_string_equal(line.spans[0].text, "a\\x09b?c    "); /* what the C library does not know, terminals may not */
+    assert_string_equal(line.spans[0].text, "a\\x09b?c    ");  /* what the C library does not know, terminals may not */
     top_put(&line, STYLE_NONE, 4, true, "\u6f22\u5b57\u6f22"); /* two columns each */
     assert_string_equal(line.spans[1].text, "\u6f22\u2026 ");
     assert_int_equal(line.width, 16);
@@ -335,9 +335,9 @@ static void rows_are_shared(void **state)
     static const struct {
         size_t wants[3], focus, available, rows[3];
     } cases[] = {
-        {{9, 40, 40}, 1, 21, {9, 6, 6}},   {{9, 40, 40}, 1, 22, {9, 7, 6}},  {{9, 40, 40}, 2, 22, {9, 6, 7}},
-        {{65, 40, 40}, 0, 21, {10, 6, 5}}, {{65, 2, 2}, 0, 21, {17, 2, 2}},  {{5, 3, 40}, 0, 21, {5, 3, 13}},
-        {{5, 40, 2}, 0, 21, {5, 14, 2}},   {{5, 2, 2}, 0, 50, {5, 2, 2}},    {{5, 40, 40}, 1, 8, {4, 2, 2}},
+        {{9, 40, 40}, 1, 21, {9, 6, 6}},   {{9, 40, 40}, 1, 22, {9, 7, 6}}, {{9, 40, 40}, 2, 22, {9, 6, 7}},
+        {{65, 40, 40}, 0, 21, {10, 6, 5}}, {{65, 2, 2}, 0, 21, {17, 2, 2}}, {{5, 3, 40}, 0, 21, {5, 3, 13}},
+        {{5, 40, 2}, 0, 21, {5, 14, 2}},   {{5, 2, 2}, 0, 50, {5, 2, 2}},   {{5, 40, 40}, 1, 8, {4, 2, 2}},
         {{5, 40, 40}, 0, 3, {2, 1, 0}},
     };
     size_t rows[3];
@@ -351,10 +351,11 @@ static void rows_are_shared(void **state)
 
 static void columns_fit(void **state)
 {
-    static const struct top_column columns[] = {{"A", false, 4, 4, 0}, {"B", false, 4, 14, 0}, {"C", false, 4, 24, 2}, {"D", false, 4, 4, 1}};
+    static const struct top_column columns[] = {
+        {"A", false, 4, 4, 0}, {"B", false, 4, 14, 0}, {"C", false, 4, 24, 2}, {"D", false, 4, 4, 1}};
     static const struct {
         size_t width, widths[4];
-    } cases[] = {{19, {4, 4, 4, 4}}, {18, {4, 8, 0, 4}}, {14, {4, 4, 0, 4}}, {13, {4, 8, 0, 0}},
+    } cases[] = {{19, {4, 4, 4, 4}},  {18, {4, 8, 0, 4}},    {14, {4, 4, 0, 4}}, {13, {4, 8, 0, 0}},
                  {34, {4, 9, 14, 4}}, {100, {4, 14, 24, 4}}, {3, {4, 4, 0, 0}}};
     size_t widths[4];
 
@@ -435,12 +436,14 @@ static void texts_scroll_and_are_bounded(void **state)
 
 static void details_are_lines(void **state)
 {
-    CLEANUP(json_release) json_t *job = json_pack(
-        "{s:s, s:s, s:s, s:i, s:I, s:s}", "name", "a\033[31mb", "user", "ada", "state", "QUEUED", "gpus", 2,
-        "slowdown_permille", (json_int_t)1250, "last_end", "GPU memory ran out; it is tried again before the queue");
-    CLEANUP(json_release) json_t *explanation = json_pack(
-        "{s:s, s:s, s:[{s:i, s:I, s:s}]}", "text", "needs an idle GPU", "memory", "12.4 GiB on each GPU, declared", "gpus",
-        "index", 3, "free_bytes", (json_int_t)1 << 30, "verdict", "is busy");
+    CLEANUP(json_release)
+    json_t *job = json_pack("{s:s, s:s, s:s, s:i, s:I, s:s}", "name", "a\033[31mb", "user", "ada", "state", "QUEUED",
+                            "gpus", 2, "slowdown_permille", (json_int_t)1250, "last_end",
+                            "GPU memory ran out; it is tried again before the queue");
+    CLEANUP(json_release)
+    json_t *explanation = json_pack("{s:s, s:s, s:[{s:i, s:I, s:s}]}", "text", "needs an idle GPU", "memory",
+                                    "12.4 GiB on each GPU, declared", "gpus", "index", 3, "free_bytes",
+                                    (json_int_t)1 << 30, "verdict", "is busy");
     struct top_text text = {0};
 
     top_view_details(job, explanation, &text);
