@@ -176,11 +176,15 @@ static void tell_of_places(const struct daemon *daemon)
 
     for (unsigned i = 0; http_server_place(daemon->http, i, &place); i++) {
         const char *whose = place.inherited ? ", a socket of the service manager's" : "";
+        const char *set = place.tcp ? daemon->config.listen : daemon->config.socket;
 
         if (place.tcp)
             daemon_log("listening on %s%s, for who shows the token in %s", place.name, whose, daemon->config.token_file);
         else
             daemon_log("listening on %s%s", place.name, whose);
+        if (place.inherited && set && strcmp(set, place.name) != 0)
+            daemon_log("the setting %s = %s is not used then: ListenStream= of the socket unit says where",
+                       place.tcp ? "listen" : "socket", set);
         if (place.exposed)
             daemon_log("WARNING: %s can be reached from other machines, and nothing that goes over it is encrypted, the token "
                        "neither: listen on 127.0.0.1 and let clients come through ssh -L, or put an encrypting proxy before it",
