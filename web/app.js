@@ -94,11 +94,18 @@ function nothing_there() {
         title: "carma", close: () => {}};
 }
 
+/* A view's module, which is fetched when it is first wanted. */
+function not_to_be_had() {
+    const root = h("div", {class: "lone"}, h("h1", null, "This view could not be fetched"),
+        h("p", null, "The daemon is not answering. ", h("button", {type: "button", onclick: () => show(false)}, "Try again")));
+    return {root, title: "carma", close: () => {}};
+}
+
 async function show(first) {
     const mine = ++turn;
     const [match, name, make] = views.map(([pattern, ...rest]) => [location.hash.match(pattern), ...rest]).find(([found]) => found) ||
         [[], "none", nothing_there];
-    const view = await make(...match.slice(1));
+    const view = await Promise.resolve(make(...match.slice(1))).catch(not_to_be_had);
     if (mine !== turn) {
         view.close();
         return;

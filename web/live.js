@@ -5,7 +5,9 @@ import {has_ended, is_running, is_waiting} from "/format.js";
 
 const key = "carma-token";
 const first_points = 150; /* of a curve, as the daemon gives it */
-const recent_points = 720; /* that are kept here beyond those */
+const refresh_ms = 60000; /* so long a curve grows by what the stream tells, before it is asked for anew */
+const most_jobs = 20000;
+const kept_jobs = 5000;
 const waits_ms = [500, 1000, 2000, 4000, 8000];
 const silence_ms = 40000; /* the daemon says something at least every 15 s */
 
@@ -90,10 +92,22 @@ function keep_point(gpu, t) {
     series.used.push(gpu.used_bytes ?? null);
     series.claimed.push((gpu.residents || []).reduce((sum, job) => sum + (job.claim_bytes || 0), 0));
     series.foreign.push(gpu.foreign_bytes ?? null);
-    if (series.t.length > series.from_daemon + recent_points)
-        for (const name of Object.keys(series))
-            if (Array.isArray(series[name]))
-                series[name].splice(0, series.t.length > 2 * recent_points ? recent_points : 0);
+    const gone = series.t.findIndex((at) => at >= t - span_s() * 1000);
+    for (const values of Object.values(series))
+        values.splice(0, gone);
+}
+
+function span_s() {
+    return node.span_s || 3600;
+}
+
+/* A page that is open for weeks: of the jobs that have ended the latest stay. */
+function forget_old() {
+    if (node.jobs.size <= most_jobs)
+        return;
+    const ended = [...node.jobs.values()].filter((job) => has_ended(job.state)).sort((a, b) => b.ended_ns - a.ended_ns);
+    for (const job of ended.slice(kept_jobs))
+        node.jobs.delete(job.id);
 }
 
 function take(name, data) {
@@ -116,6 +130,7 @@ function take(name, data) {
         fresh = false;
         for (const job of data.jobs)
             node.jobs.set(job.id, job);
+        forget_old();
     } else {
         return;
     }
@@ -142,14 +157,16 @@ export async function fetch_jobs(state) {
     tell("jobs", answer);
 }
 
-export async function fetch_series(span_s) {
-    const answer = await ask(`/v1/series?span=${span_s}&points=${first_points}`);
-    node.span_s = span_s;
+export async function fetch_series(seconds) {
+    node.span_s = seconds;
+    const answer = await ask(`/v1/series?span=${seconds}&points=${first_points}`);
+    if (node.span_s !== seconds) /* another was asked for meanwhile */
+        return;
     for (const gpu of answer.gpus) {
         const times = gpu.sm_activity_permille.map((_, i) => (answer.from_ns + i * answer.step_ns) / 1e6);
         node.series.set(gpu.uuid, {
             t: times, sm: gpu.sm_activity_permille, power: gpu.power_mw, used: gpu.used_bytes, claimed: gpu.claimed_bytes,
-            foreign: gpu.foreign_bytes, from_daemon: times.length,
+            foreign: gpu.foreign_bytes,
         });
     }
     tell("series");
@@ -215,7 +232,7 @@ export async function connect() {
         if (!response.ok)
             throw new Error((await response.json().catch(() => ({}))).error || `the answer was ${response.status}`);
         fresh = true;
-        fetch_series(node.span_s || 3600).catch(() => {});
+        fetch_series(span_s()).catch(() => {});
         await read_stream(response.body, abort);
     } catch (error) {
         if (under_way !== abort)
@@ -250,6 +267,7 @@ function on_visibility() {
 }
 
 document.addEventListener("visibilitychange", on_visibility);
+setInterval(() => node.link.state === "live" && !document.hidden && fetch_series(span_s()).catch(() => {}), refresh_ms);
 
 export function reconnect() {
     tries = 0;

@@ -144,6 +144,10 @@ page.expected.push("Failed to load resource", "net::ERR");
 process.kill(Number(process.env.DAEMON), "SIGKILL");
 await until(page, "the page says that nobody answers", () => !document.getElementById("notice").hidden &&
     document.getElementById("link-text").textContent === "not connected" && document.getElementById("told").textContent);
+await page.evaluate(() => { location.hash = "#/nothing"; });
+await until(page, "views change without a daemon", () => /no such page/.test(document.querySelector("main").textContent));
+await page.evaluate(() => { location.hash = "#/"; });
+await until(page, "and the overview is still had", () => document.querySelectorAll(".gpu").length);
 check("what was known is still there", await page.locator(".gpu").count() === 4);
 await check_access(page, "without a daemon");
 spawn("sh", [process.env.RESTART], {stdio: "ignore", detached: true}).unref();
