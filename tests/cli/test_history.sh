@@ -226,6 +226,39 @@ start_daemon --set retention=1m --set history_retention=1m
 not_less "$before" "$(sums)" "a kill after forgetting"
 stop_daemon
 
+# Of many long questions at once some are answered; the others are refused and not kept; the queue is shown meanwhile.
+python3 - "$STATE/store.db" <<'PYTHON'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.execute("PRAGMA synchronous = OFF")
+db.execute("WITH RECURSIVE n(i) AS (VALUES (1000000) UNION ALL SELECT i + 1 FROM n WHERE i < 1200000)"
+           " INSERT INTO history SELECT i, 12345, 'COMPLETED', NULL, 1, 1, 1, 1 << 62, i, 1, 1, 1, 1, 1, 1, 0, 0, 0, i, 'declared',"
+           " -1, NULL, 1000000, 'many', 'made up ' || (i % 1000), '' FROM n")
+db.commit()
+PYTHON
+start_daemon
+python3 - "$CARMA_SOCKET" <<'PYTHON' || fail "many questions at once"
+import socket, sys
+def open_one(path):
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(sys.argv[1])
+    return connection, f"GET {path} HTTP/1.1\r\nHost: carma\r\nConnection: close\r\n\r\n".encode()
+def status(connection):
+    return int(connection.makefile("rb").readline().split()[1])
+many = [open_one("/v1/stats?by=name") for _ in range(24)]
+for connection, request in many:
+    connection.sendall(request)
+connection, request = open_one("/v1/jobs")
+connection.sendall(request)
+assert status(connection) == 200
+answers = sorted(status(connection) for connection, _ in many)
+assert 4 <= answers.count(200) < 24 and set(answers) == {200, 503}, answers
+PYTHON
+run stats --by name --user many
+expect_status 0
+[ "$(wc -l <out)" -eq 1003 ] || fail "of 1000 names $(wc -l <out) lines are shown"
+stop_daemon
+
 # Damage is named, and does not stop the daemon.
 cp "$STATE/store.db" whole.db
 python3 - "$STATE/store.db" <<'PYTHON'
