@@ -139,7 +139,8 @@ const struct argp admin_verify_argp = {
     .options = options,
     .parser = parse_verify,
     .doc = "Check the daemon's store: that SQLite finds it whole, that every record follows from the one before, and "
-           "that each snapshot is the state which the records before it lead to. It only reads; the daemon may go on "
+           "that each snapshot is the state which the records before it lead to; and that no user's sums are less than the "
+           "rows of his jobs. It only reads; the daemon may go on "
            "meanwhile.\v'carma simulate --replay DIR' proves further that the stored decisions are those of this carma.",
 };
 

@@ -68,7 +68,10 @@ const char *account_list_name(enum account_key key)
 
 const char *account_key_text(enum account_key key)
 {
-    return key == ACCOUNT_BY_USER ? "user" : key == ACCOUNT_BY_NAME ? "name" : key == ACCOUNT_BY_CLAIM ? "claim_source" : NULL;
+    return key == ACCOUNT_BY_USER    ? "user"
+           : key == ACCOUNT_BY_NAME  ? "name"
+           : key == ACCOUNT_BY_CLAIM ? "claim_source"
+                                     : NULL;
 }
 
 enum account_key account_key_find(const char *name)

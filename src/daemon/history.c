@@ -137,7 +137,8 @@ static void find_rows(struct question *question, const char *directory, const st
         json_decref(rows.list);
         return;
     }
-    json_t *json = json_pack("{s:I, s:b, s:o}", "now_ns", (json_int_t)nodetime_now_ns(), "more", rows.more, "jobs", rows.list);
+    json_t *json = json_pack("{s:I, s:b, s:o}", "now_ns", (json_int_t)nodetime_now_ns(), "more", rows.more, "jobs",
+                             rows.list);
     question->text = json_dumps(json, JSON_COMPACT); /* here: a thousand rows take the loop's time */
     json_decref(json);
 }

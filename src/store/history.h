@@ -110,7 +110,7 @@ struct store_history_filter {
     const char *name;  /* what the job's name matches: *, ?, [...] as in a shell; NULL: any */
     const char *state; /* as in the row; NULL: any */
     uint64_t job;      /* this one alone; 0: any */
-    uint64_t after;    /* with latest_first: only those that come after this one, which has to be there; 0: from the latest */
+    uint64_t after;    /* with latest_first: those that come after this one, which has to be there; 0: from the latest */
     uint32_t most;     /* so many at most */
     bool sums;         /* only what sums are made of is wanted: other numbers are 0, other texts "" or NULL ... */
     const char *text;  /* ... but for this one: "user", "name", "claim_source"; NULL: none */

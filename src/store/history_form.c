@@ -75,7 +75,8 @@ const char store_history_form[] =
     " AS launches, " INTEGER_OF("body", "crashes", "0") " AS crashes, " INTEGER_OF("submitted", "claim_bytes", "-1")
     " AS claim_bytes, " SOURCE_OF("json_extract(submitted, '$.claim_source')") " AS source, "
     INTEGER_OF("spec", "estimate.bytes", "-1") " AS estimate, json_extract(spec, '$.estimate.source') AS estimator,"
-    " ifnull((SELECT max(CAST(CASE WHEN json_valid(value) THEN json_extract(value, '$[1]') END AS INTEGER)) FROM json_each(body, '$.placements')), 0)"
+    " ifnull((SELECT max(CAST(CASE WHEN json_valid(value) THEN json_extract(value, '$[1]') END AS INTEGER))"
+    " FROM json_each(body, '$.placements')), 0)"
     " AS peak, " TEXT_OF("body", "user") " AS user, " TEXT_OF("spec", "name") " AS name, "
     TEXT_OF("submitted", "workload") " AS workload"
     " FROM (SELECT job.job, job.ended_ns, job.body, ifnull(used.mj, 0) AS mj,"

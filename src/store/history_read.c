@@ -183,7 +183,8 @@ int store_read_history(const char *directory, const struct store_history_filter 
 
 /* The sums, one by one, that are less than those of their user's rows. */
 #define LESS_THAN(column, of_rows)                                                                                     \
-    "SELECT total.uid FROM total WHERE " column " < (SELECT ifnull(sum(" of_rows "), 0) FROM history WHERE history.uid = total.uid)"
+    "SELECT total.uid FROM total WHERE " column " < (SELECT ifnull(sum(" of_rows "), 0) FROM history"                   \
+    " WHERE history.uid = total.uid)"
 
 int store_check_history(const char *directory, uint64_t *rows, struct error *err)
 {

@@ -308,7 +308,8 @@ static void test_damage_of_form_4_stops_nothing(void **state)
     run_sql("UPDATE job SET body = substr(body, 1, 90) WHERE job = 1;"
             "UPDATE job SET body = replace(body, '\"state\":7', '\"state\":99') WHERE job = 2;"
             "UPDATE job SET body = '[{}, 7]' WHERE job = 4;"
-            "UPDATE job SET body = json_set(body, '$.submitted', '{', '$.exited', 9, '$.placements', 'x', '$.claim_bytes', json('[1]'), '$.user', null,"
+            "UPDATE job SET body = json_set(body, '$.submitted', '{', '$.exited', 9, '$.placements', 'x',"
+            " '$.claim_bytes', json('[1]'), '$.user', null,"
             " '$.ran_gpu_ns', 'many') WHERE job = 5;"
             "UPDATE spec SET body = '}' WHERE job = 3; DELETE FROM spec WHERE job = 5");
     store_close(open_store());
