@@ -114,7 +114,7 @@ function time_label(ms, span_ms) {
 }
 
 /* A chart with its legend, in which the values under the pointer are shown.
- *   series   [{name, colour, fill, dashed}]
+ *   series   [{name, colour, fill, dashed}]; one of which nothing is known is not in the legend
  *   value    a value as text, for the legend; tick: the same for the axis
  *   time     a position as text; left out: it is a moment in ms
  *   resting  (rows) => the row whose values are shown while nothing is pointed at; left out: the last
@@ -156,6 +156,9 @@ export class Chart {
     /* rows: [[x, value or null, ...], ...] */
     async set(rows) {
         this.rows = rows;
+        this.readouts.forEach((readout, i) => {
+            readout.parentElement.hidden = !rows.some((row) => row[i + 1] !== null);
+        });
         this.box.setAttribute("aria-label", `Chart: ${this.title}. ${rows.length ? this.summary(rows) : "nothing known yet"}`);
         if (!this.pointed)
             this.show_row(this.resting(rows));

@@ -146,10 +146,10 @@ class JobView {
         this.memory = new Chart({
             title: "Memory of one of its GPUs", height: 230,
             series: [{name: "used by it", colour: "memory", fill: true}, {name: "used by all there", colour: "foreign"},
-                {name: "booked for it", colour: "ink-2", dashed: true}],
+                {name: "booked for it", colour: "ink-2", dashed: true}, {name: "estimated", colour: "power", dashed: true}],
             value: (value) => `${value.toFixed(1)} GiB`, tick: (value) => `${value} GiB`,
             summary: (rows) => `Used by it: ${most(rows, 1, " GiB")}; booked for it: ${most(rows, 3, " GiB")}; ` +
-                `used by all there: ${most(rows, 2, " GiB")}.`,
+                `estimated: ${most(rows, 4, " GiB")}; used by all there: ${most(rows, 2, " GiB")}.`,
         });
         this.memory.root.hidden = true;
         this.activity = new Chart({
@@ -214,8 +214,9 @@ class JobView {
             return;
         const at = (i) => (series.from_ns + i * series.step_ns) / 1e6;
         const bytes = (value) => value === null ? null : value / gib;
+        const estimated = this.job.estimate?.bytes ?? null;
         const rows = series.used_bytes.map((used, i) =>
-            [at(i), bytes(used), bytes(series.gpu_used_bytes[i]), bytes(series.claim_bytes[i])]);
+            [at(i), bytes(used), bytes(series.gpu_used_bytes[i]), bytes(series.claim_bytes[i]), bytes(estimated)]);
         this.memory.root.hidden = this.activity.root.hidden = !rows.length;
         this.memory.set(rows);
         this.activity.set(series.sm_activity_permille.map((value, i) => [at(i), value === null ? null : value / 10]));

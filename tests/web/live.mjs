@@ -83,6 +83,8 @@ await until(page, "and followed", (text) => document.querySelector(".log").textC
 await until(page, "its chart is drawn", is_drawn, ".plot canvas");
 check("the chart has a text", /booked for it: 2\.0 GiB/.test(await page.getAttribute(".plot", "aria-label")),
     await page.getAttribute(".plot", "aria-label"));
+await page.hover(".plot", {position: {x: 200, y: 60}});
+await until(page, "the value under the pointer is shown", () => /\d GiB/.test(document.querySelector(".legend b").textContent));
 await check_access(page, "a running job");
 await page.goBack();
 await until(page, "the back button goes back", () => document.querySelector(".overview"));

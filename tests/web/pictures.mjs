@@ -24,12 +24,12 @@ async function picture(hash, name, size, colours, clip = sizes[size][1]) {
 await page.goto(address);
 await until(page, "live", () => document.getElementById("link-text").textContent === "live");
 if (kind === "trace") {
-    const busiest = await page.evaluate(() => document.querySelector(".running tbody a").hash);
+    const second = await page.evaluate(() => document.querySelector(".running tbody tr:nth-child(2) a").hash);
+    await picture(second, "job", "laptop", "light");
+    await picture(second, "job", "phone", "dark");
     for (const colours of ["light", "dark"])
         for (const size of Object.keys(sizes))
             await picture("#/", "", size, colours);
-    await picture(busiest, "job", "laptop", "light");
-    await picture(busiest, "job", "phone", "dark");
     await picture("#/users", "users", "laptop", "light", 400);
     await page.goto(`${base}#/what-if`);
     await page.click(".choose button.strong");
