@@ -23,7 +23,8 @@ mirror=$(apt-get indextargets --format '$(RELEASE) $(COMPONENT) $(REPO_URI)' 'Cr
 unshare --mount --pid --fork true 2>/dev/null || skip "no namespaces can be made here"
 
 T=$(mktemp -d) || exit 99
-trap 'rm -rf --one-file-system "$T"' EXIT
+# systemd-nspawn leaves a directory of the machine's behind.
+trap 'rm -rf --one-file-system "$T"; rmdir "/run/systemd/nspawn/propagate/carma-$$" 2>/dev/null || true' EXIT
 trap 'exit 1' INT TERM
 
 # As apt goes to the mirror, so does debootstrap, and apt in the tree.
