@@ -1,7 +1,7 @@
 """Usage: run.py PREFIX SOURCE DOCUMENT [--update]: runs the commands of a document, in a directory of their own, with the programs
 that are installed in PREFIX, and holds what they print against what the document shows.
 
-Numbers (known or not), times, paths of the directory and the user's name count as alike, and a line `...` stands for any
+Numbers (known or not) with their units, bars, times, paths of the directory and the user's name count as alike, and a line `...` stands for any
 lines. A command that only looks is repeated until it shows what the document does, as people do. The commands find an empty
 directory, and by `<!-- test: ... -->`:
     node=PROFILE    a virtual node, and a carmad on it
@@ -44,7 +44,9 @@ def alike(text, home):
     text = re.sub(r"\x1b\[[0-9;]*m", "", text).replace(home, "~").replace(f"/home/{READER}", "~")
     text = re.sub(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "#", text)
     text = re.sub(r"[-+]?\d+([.,:/-]\d+)*%?", "#", text)
-    text = re.sub(r"(?<= )-(?= )", "#", text) # what is not known yet
+    text = re.sub(r"(?<= )-(?= )", "#", text)  # what is not known yet
+    text = re.sub(r"[\u2588-\u2593]+", "bar", text)
+    text = re.sub(r"(?<=# )[kKMGT]i?(?=[BJW]\b)", "", text)  # a unit goes with its number
     return re.sub(r"[─━═-]{3,}", "---", re.sub(r"\s+", " ", text)).strip()
 
 
