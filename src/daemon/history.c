@@ -19,9 +19,9 @@ enum question_kind { QUESTION_ROWS, QUESTION_JOB, QUESTION_STATS };
 
 struct question {
     struct history_room *room;
-    struct http_request *request; /* whose texts the filter borrows: valid until it is answered */
+    struct http_request *request;
     enum question_kind kind;
-    struct store_history_filter filter;
+    struct store_history_filter filter; /* its texts are owned: a server that is freed does not wait for the thread */
     enum account_key key;
     struct question *next;
     uv_work_t work;
@@ -273,6 +273,9 @@ static void question_free(struct question *question)
 {
     json_decref(question->json);
     free(question->text);
+    free((char *)question->filter.user);
+    free((char *)question->filter.name);
+    free((char *)question->filter.state);
     free(question);
 }
 
@@ -342,6 +345,11 @@ static unsigned count_of(const struct question *list, const uid_t *uid)
     return count;
 }
 
+static char *copy_of(const char *text)
+{
+    return text ? xstrdup(text) : NULL;
+}
+
 static void ask(struct daemon *daemon, struct http_request *request, struct question asked)
 {
     struct history_room *room = daemon->history;
@@ -356,6 +364,9 @@ static void ask(struct daemon *daemon, struct http_request *request, struct ques
     *question = asked;
     question->room = room;
     question->request = request;
+    question->filter.user = copy_of(asked.filter.user);
+    question->filter.name = copy_of(asked.filter.name);
+    question->filter.state = copy_of(asked.filter.state);
     while (*link)
         link = &(*link)->next;
     *link = question;

@@ -12,6 +12,7 @@
 struct head {
     size_t bytes;
     bool odd; /* something in it is not as it should be */
+    bool announces; /* a body */
     unsigned hosts, lengths, encodings, authorizations;
     const char *origin, *host, *authorization;
     unsigned origins;
@@ -53,6 +54,7 @@ static enum MHD_Result on_header(void *closure, enum MHD_ValueKind kind, const c
     if (strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0) {
         head->lengths++;
         head->odd |= !value_length || strspn(value, "0123456789") != value_length;
+        head->announces |= strspn(value, "0") != value_length;
     } else if (strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0) {
         head->encodings++;
     } else if (hides(name)) {
@@ -84,9 +86,10 @@ static bool is_safe_host(const char *host)
     return address_is_literal(host);
 }
 
-static bool is_public(const struct http_server *server, const char *path)
+/* A body would be kept, and take the room of those who have the token. */
+static bool is_public(const struct http_server *server, const char *path, const struct head *head)
 {
-    return server->options.is_public && server->options.is_public(path);
+    return server->options.is_public && server->options.is_public(path) && !head->announces;
 }
 
 static bool shows_token(const struct http_server *server, const struct head *head)
@@ -132,7 +135,7 @@ unsigned http_refuse_head(struct connection *connection, struct MHD_Connection *
         *why = "the request is of a web page from elsewhere (by its Origin): such pages are not answered";
         return MHD_HTTP_FORBIDDEN;
     }
-    if (connection->peer->tcp && !is_public(connection->server, path) && !shows_token(connection->server, &head)) {
+    if (connection->peer->tcp && !is_public(connection->server, path, &head) && !shows_token(connection->server, &head)) {
         *why = "show the token: 'Authorization: Bearer TOKEN', with what carmad's token_file holds (carma reads it from the "
                "file that CARMA_TOKEN_FILE names)";
         return MHD_HTTP_UNAUTHORIZED;

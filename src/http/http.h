@@ -54,7 +54,7 @@ struct http_options {
     const char *socket_path; /* its directory is made where it is not there */
     const char *tcp_address; /* base/address.h; NULL: not by TCP */
     const char *token_file;  /* base/token.h; with TCP */
-    bool (*is_public)(const char *path); /* what is given by TCP without the token; NULL: nothing */
+    bool (*is_public)(const char *path); /* what is given by TCP without the token, to who sends no body; NULL: nothing */
     /* Listening sockets that somebody else has made, one after the other; they are taken over, whatever comes of it. Those of
      * a kind, Unix or TCP, take the place of what is named above; the file of a Unix one is left alone at the end. */
     int inherited;
@@ -92,7 +92,8 @@ struct http_place {
 };
 bool http_server_place(const struct http_server *server, unsigned number, struct http_place *place);
 
-/* The value of `name` in the query: "" where it has none, NULL where it is not there. */
+/* The value of `name` in the query: "" where it has none, NULL where it is not there. It goes with the client's connection:
+ * what outlives the server (a thread's work) needs a copy. */
 const char *http_query(const struct http_request *request, const char *name);
 
 /* Answers, and with that ends the request's life. `body` is taken over. Harmless where the client has gone. */

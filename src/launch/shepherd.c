@@ -1,8 +1,8 @@
 /* carma-shepherd: runs one launch of one job, and knows how it ended. See launch.h for its contract with the daemon.
  *
- * One thread and one loop. Its life: read the request, create the status (or end: the launch was given up), fork the
- * job, wait until its whole tree has ended, classify a failure, write the last status. Orphans of the tree come to it
- * because it is their subreaper. */
+ * One thread and one loop (what may hang is done beside it: tree.c). Its life: read the request, create the status (or end:
+ * the launch was given up), fork the job, wait until its whole tree has ended, classify a failure, write the last status.
+ * Orphans of the tree come to it because it is their subreaper. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -3,18 +3,21 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/proc.h"
 
+#define MEMORY_WAIT_S 1
 #define STATUS_LIMIT 65536 /* of /proc/PID/status; a user in thousands of groups has a long one */
 
 void tree_read(struct tree *tree)
@@ -100,35 +103,77 @@ static uint64_t signal_set(const char *text, const char *key)
     return line ? strtoull(line + strlen(key), NULL, 16) : 0;
 }
 
+/* What a thread reads of a process's memory. */
+struct look {
+    pid_t pid;
+    unsigned long address;
+    uint64_t set;
+    bool found;
+};
+
+static void *read_memory(void *closure)
+{
+    struct look *look = closure;
+    CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/mem", (int)look->pid);
+    CLEANUP(close_fd) int memory = open(path, O_RDONLY | O_CLOEXEC);
+
+    look->found = memory >= 0 && pread(memory, &look->set, sizeof look->set, (off_t)look->address) == sizeof look->set;
+    return NULL;
+}
+
+/* By a thread, which is left to itself where it takes too long: who owns the memory may have it come from a file system of
+ * his own that never answers, and who hangs there can end no job. After the first, nobody's is read any more. */
+static bool read_set(struct tree *tree, pid_t pid, unsigned long address, uint64_t *set)
+{
+    struct look *look = xcalloc(1, sizeof *look);
+    struct timespec until;
+    pthread_t thread;
+    bool found;
+
+    *look = (struct look){.pid = pid, .address = address};
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += MEMORY_WAIT_S;
+    if (tree->memory_hangs || pthread_create(&thread, NULL, read_memory, look) != 0) {
+        free(look);
+        return false;
+    }
+    if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
+        tree->memory_hangs = true; /* `look` is the thread's from now on */
+        pthread_detach(thread);
+        return false;
+    }
+    found = look->found;
+    *set = look->set;
+    free(look);
+    return found;
+}
+
 /* Whether it is in sigwait for the signal: the kernel then shows the signal as not blocked, and it would be taken, not kill.
  * The wait's set is the call's first argument, in the process's own memory. */
-static bool awaits(const struct tree_process *process, int signal)
+static bool awaits(struct tree *tree, const struct tree_process *process, int signal)
 {
     CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/syscall", (int)process->pid);
-    CLEANUP(free_ptr) char *memory_path = xasprintf("/proc/%d/mem", (int)process->pid);
     CLEANUP(free_ptr) char *text = NULL;
-    CLEANUP(close_fd) int memory = -1;
-    uint64_t set = 0;
+    uint64_t set;
     unsigned long address;
     size_t length;
     long call;
 
-    if (file_read(path, STATUS_LIMIT, &text, &length, NULL) < 0 || sscanf(text, "%ld 0x%lx", &call, &address) != 2 ||
-        call != SYS_rt_sigtimedwait)
-        return false;
-    memory = open(memory_path, O_RDONLY | O_CLOEXEC);
-    return memory >= 0 && pread(memory, &set, sizeof set, (off_t)address) == sizeof set && (set >> (signal - 1) & 1);
+    return file_read(path, STATUS_LIMIT, &text, &length, NULL) == 0 && sscanf(text, "%ld 0x%lx", &call, &address) == 2 &&
+           call == SYS_rt_sigtimedwait && read_set(tree, process->pid, address, &set) && (set >> (signal - 1) & 1);
 }
 
-static bool heeds(const struct tree_process *process, int signal)
+static bool heeds(struct tree *tree, const struct tree_process *process, int signal)
 {
     CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/status", (int)process->pid);
     CLEANUP(free_ptr) char *text = NULL;
     size_t length;
+    uint64_t heeded;
 
     if (file_read(path, STATUS_LIMIT, &text, &length, NULL) < 0)
         return false;
-    return ((signal_set(text, "\nSigCgt:") | signal_set(text, "\nSigBlk:")) >> (signal - 1) & 1) || awaits(process, signal);
+    heeded = signal_set(text, "\nSigCgt:") | signal_set(text, "\nSigBlk:");
+    return (heeded >> (signal - 1) & 1) || awaits(tree, process, signal);
 }
 
 static int signal_members(struct tree *tree, pid_t root, int signal, bool only_who_heeds)
@@ -139,7 +184,7 @@ static int signal_members(struct tree *tree, pid_t root, int signal, bool only_w
     tree_select_descendants(tree, root);
     for (size_t i = 0; i < tree->count; i++) {
         const struct tree_process *p = &tree->items[i];
-        if (p->member && p->state != 'Z' && p->state != 'X' && (!only_who_heeds || heeds(p, signal))) {
+        if (p->member && p->state != 'Z' && p->state != 'X' && (!only_who_heeds || heeds(tree, p, signal))) {
             tree_signal_one(p->pid, p->start_ticks, signal);
             count++;
         }

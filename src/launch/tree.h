@@ -20,6 +20,7 @@ struct tree {
     struct tree_process *items; /* owned */
     size_t count;
     size_t capacity;
+    bool memory_hangs; /* a process whose memory was looked into did not let go: none's is any more */
 };
 
 void tree_read(struct tree *tree); /* over what was there */
@@ -34,9 +35,9 @@ int tree_signal_one(pid_t pid, uint64_t start_ticks, int signal);
 /* Sends a signal to all descendants of `root`; returns how many there were, zombies not counted. */
 int tree_signal(struct tree *tree, pid_t root, int signal);
 
-/* Sends a signal to those descendants of `root` that catch it or block it (to read it from a signalfd): any other would be
- * ended by it. One that hangs in sigwait() cannot be told from these (the kernel shows it as not blocking). Returns how
- * many there were. */
+/* Sends a signal to those descendants of `root` that catch it, block it (to read it from a signalfd) or wait for it in
+ * sigwait(): any other would be ended by it. Takes at most a second longer where one's memory cannot be read. Returns how many
+ * there were. */
 int tree_signal_who_heeds(struct tree *tree, pid_t root, int signal);
 
 #endif

@@ -297,6 +297,13 @@ static void test_files(void **state)
     send_text(fd, "GET /file HTTP/1.1\r\n" HOST "If-None-Match: \"9\"\r\n\r\n");
     assert_true(recv(fd, text, 13, MSG_WAITALL) == 13 && !strncmp(text, "HTTP/1.1 200 ", 13));
     close(fd);
+    fd = connect_by_tcp();
+    send_text(fd, "POST /file HTTP/1.1\r\n" HOST "Content-Length: 00\r\nConnection: close\r\n\r\n");
+    assert_true(recv(fd, text, 13, MSG_WAITALL) == 13 && !strncmp(text, "HTTP/1.1 200 ", 13));
+    close(fd);
+    fd = connect_by_tcp(); /* what would have to be kept until it is there */
+    send_text(fd, "POST /file HTTP/1.1\r\n" HOST "Content-Length: 10\r\n\r\n");
+    expect_refused(fd, "HTTP/1.1 401 ", "a body to what is public");
     fd = connect_by_tcp(); /* and nothing else is public */
     send_text(fd, GET_ECHO);
     expect_refused(fd, "HTTP/1.1 401 ", "another path");
