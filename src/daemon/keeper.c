@@ -17,7 +17,8 @@
 /* Of the retention: how far apart the snapshots are that the log may begin with when its older part is forgotten. */
 #define SPACINGS 10
 
-/* Rows of the accounting that a snapshot forgets at most: many times what ends between two, and few milliseconds. */
+/* Rows of the accounting that a snapshot forgets at most, and one more for each record since the one before: more than jobs
+ * can have ended meanwhile, or with a long queue, where snapshots are far apart, the history would grow for ever. */
 #define HISTORY_AT_ONCE 1000
 
 struct keeper {
@@ -90,7 +91,8 @@ static void snapshot(struct keeper *keeper)
     store_batch_snapshot(batch, now_ns, retention_ns / SPACINGS, &state);
     keeper->before_ns = now_ns - retention_ns;
     store_batch_forget(batch, keeper->before_ns);
-    store_batch_forget_history(batch, now_ns - (history_ns > retention_ns ? history_ns : retention_ns), HISTORY_AT_ONCE);
+    store_batch_forget_history(batch, now_ns - (history_ns > retention_ns ? history_ns : retention_ns),
+                               (uint32_t)(HISTORY_AT_ONCE + keeper->records));
     keeper->last_size = state.count;
     keeper->records = 0;
     keeper->under_way = true;

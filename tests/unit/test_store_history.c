@@ -468,6 +468,46 @@ static void test_questions_end(void **state)
     strbuf_release(&answer.jobs);
 }
 
+/* Jobs that waited 400 years in all, which their user's sum has stopped at: nothing is wrong with that. */
+static void test_verification_of_sums_that_do_not_fit(void **state)
+{
+    struct store *store = open_store();
+    struct store_batch *batch = store_batch_new();
+    struct error err = {{0}};
+    uint64_t rows;
+
+    for (uint64_t job = 1; job <= 4; job++) {
+        struct store_history row = row_of(job);
+        row.uid = 2;
+        row.wait_ns = INT64_C(100) * 365 * 86400 * NS_PER_SEC;
+        store_batch_history(batch, &row);
+    }
+    commit(store, batch);
+    store_close(store);
+    if (store_check_history(directory, &rows, &err) != 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(rows, 4);
+    run_sql("UPDATE total SET wait_ns = wait_ns - 1");
+    assert_int_equal(store_check_history(directory, &rows, &err), -EBADMSG);
+}
+
+/* By one, and by a little more than a million, of numbers in between. */
+static void test_verification_is_exact(void **state)
+{
+    struct error err = {{0}};
+    uint64_t rows;
+
+    fill();
+    assert_int_equal(store_check_history(directory, &rows, &err), 0);
+    run_sql("UPDATE history SET gpu_ns = 1999999; UPDATE total SET gpu_ns = 1999999 *"
+            " (SELECT count(*) FROM history WHERE history.uid = total.uid)");
+    assert_int_equal(store_check_history(directory, &rows, &err), 0);
+    run_sql("UPDATE total SET gpu_ns = gpu_ns - 1 WHERE uid = 1001");
+    assert_int_equal(store_check_history(directory, &rows, &err), -EBADMSG);
+    run_sql("UPDATE total SET gpu_ns = gpu_ns - 1000001 WHERE uid = 1001");
+    assert_int_equal(store_check_history(directory, &rows, &err), -EBADMSG);
+}
+
 static void test_verification_sees_sums_that_are_too_small(void **state)
 {
     struct error err = {{0}};
@@ -500,6 +540,8 @@ int main(void)
         history_test(test_pages_go_on_where_the_last_ended),
         history_test(test_rows_for_sums),
         history_test(test_questions_end),
+        history_test(test_verification_of_sums_that_do_not_fit),
+        history_test(test_verification_is_exact),
         history_test(test_verification_sees_sums_that_are_too_small),
     };
 

@@ -1,0 +1,117 @@
+/* What is forgotten with a snapshot: not so much that the writer is held up, and more than can have come since the last. */
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "base/units.h"
+#include "daemon/keeper.h"
+#include "store/history.h"
+#include "store/store.h"
+
+#define RETENTION_NS (60 * NS_PER_SEC)
+
+/* Lines for the operator: main.c's. None is to come. */
+void daemon_log(const char *format, ...)
+{
+    fail_msg("logged: %s", format);
+}
+
+static char directory[64];
+
+static int make_directory(void **state)
+{
+    snprintf(directory, sizeof directory, "/tmp/carma-keeper-XXXXXX");
+    assert_non_null(mkdtemp(directory));
+    return 0;
+}
+
+static int remove_directory(void **state)
+{
+    static const char *const names[] = {"store.db", "store.db-wal", "store.db-shm", "lock"};
+
+    for (size_t i = 0; i < array_size(names); i++) {
+        CLEANUP(free_ptr) char *path = xasprintf("%s/%s", directory, names[i]);
+        unlink(path);
+    }
+    return rmdir(directory);
+}
+
+static void on_stored(int status, const char *error_text, void *user)
+{
+    if (status != 0)
+        fail_msg("%s", error_text);
+    *(bool *)user = true;
+}
+
+/* Rows of jobs that ended in this order, the last of them `youngest_ns` ago. */
+static void add_rows(struct store *store, uint64_t count, int64_t youngest_ns)
+{
+    struct store_batch *batch = store_batch_new();
+    bool stored = false;
+
+    for (uint64_t job = 1; job <= count; job++)
+        store_batch_history(batch, &(struct store_history){.job = job,
+                                                           .state = "COMPLETED",
+                                                           .ended_ns = nodetime_now_ns() - youngest_ns - (int64_t)(count - job),
+                                                           .claim_source = "",
+                                                           .user = "",
+                                                           .name = "",
+                                                           .workload = ""});
+    store_commit(store, batch, on_stored, &stored);
+    while (!stored) {
+        struct pollfd ready = {.fd = store_event_fd(store), .events = POLLIN};
+        assert_int_equal(poll(&ready, 1, 60000), 1);
+        store_dispatch(store);
+    }
+}
+
+/* Of so many rows, those that are left behind a snapshot that comes after so many records. */
+static uint64_t rows_left(uint64_t rows, int64_t youngest_ns, size_t records)
+{
+    struct daemon daemon = {.config = {.retention_ns = RETENTION_NS, .history_retention_ns = 1}};
+    struct error err = {{0}};
+    uint64_t left;
+
+    make_directory(NULL);
+    if (store_open(directory, &daemon.store, &err))
+        fail_msg("%s", err.text);
+    daemon.core = core_new();
+    daemon.keeper = keeper_new(&daemon);
+    add_rows(daemon.store, rows, youngest_ns);
+    keeper_count(daemon.keeper, records);
+    store_close(daemon.store);
+    assert_int_equal(store_check_history(directory, &left, &err), 0);
+    keeper_free(daemon.keeper);
+    core_free(daemon.core);
+    remove_directory(NULL);
+    return left;
+}
+
+static void test_the_history_is_forgotten_as_fast_as_it_grows(void **state)
+{
+    assert_int_equal(rows_left(5000, 2 * RETENTION_NS, 5000), 0); /* each record ended a job */
+    assert_int_equal(rows_left(5000, 2 * RETENTION_NS, 250), 5000 - 1250);
+}
+
+static void test_what_is_young_stays(void **state)
+{
+    assert_int_equal(rows_left(300, 0, 250), 300);
+    assert_int_equal(rows_left(300, 2 * RETENTION_NS, 249), 300); /* no snapshot is due */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_history_is_forgotten_as_fast_as_it_grows),
+        cmocka_unit_test(test_what_is_young_stays),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
