@@ -16,19 +16,22 @@ struct announcer {
     struct daemon *daemon;
     uv_timer_t timer;
     char told[128];
+    bool ready; /* is told: without it the manager would take carmad for one that does not start */
     bool complained;
 };
 
-static void tell(struct announcer *announcer, const char *lines)
+/* False: nobody has heard it. A manager that is behind, as while a machine boots, has no room for more. */
+static bool tell(struct announcer *announcer, const char *lines)
 {
     const struct service *service = &announcer->daemon->service;
     int status = service_tell(service, lines);
 
     if (status == 0 || announcer->complained)
-        return;
+        return status == 0;
     announcer->complained = true;
     daemon_log("the service manager cannot be told how carmad is, by NOTIFY_SOCKET %.108s: %s", service->notify_address,
                strerror(-status));
+    return false;
 }
 
 static const char *plural(uint64_t count)
@@ -52,11 +55,13 @@ static void on_timer(uv_timer_t *timer)
     char text[sizeof announcer->told];
     bool watched = announcer->daemon->service.watchdog_ns > 0;
 
+    if (!announcer->ready)
+        announcer->ready = tell(announcer, "READY=1");
     describe(announcer->daemon, text, sizeof text);
     if (strcmp(text, announcer->told) != 0) {
         CLEANUP(free_ptr) char *lines = xasprintf("%s%s", text, watched ? "\nWATCHDOG=1" : "");
-        memcpy(announcer->told, text, sizeof text);
-        tell(announcer, lines);
+        if (tell(announcer, lines))
+            memcpy(announcer->told, text, sizeof text);
     } else if (watched) {
         tell(announcer, "WATCHDOG=1");
     }
@@ -85,7 +90,6 @@ struct announcer *announce_ready(struct daemon *daemon)
     announcer->daemon = daemon;
     uv_timer_init(daemon->loop, &announcer->timer);
     announcer->timer.data = announcer;
-    tell(announcer, "READY=1");
     on_timer(&announcer->timer);
     uv_timer_start(&announcer->timer, on_timer, period, period);
     return announcer;

@@ -65,7 +65,8 @@ const char store_history_form[] =
     " UPDATE total SET " ADD(energy_mj, KNOWN(energy_mj) " - max(old.energy_mj, 0)") " WHERE uid = new.uid; END;"
     /* What is damaged is left to those who read it; memory over time was not counted then. */
     "INSERT INTO history SELECT job, uid, " STATE_OF("state") ", " CAUSE_OF("json_extract(exited, '$.cause')")
-    ", submitted_ns, first_ns, last_ns, ended_ns, CASE WHEN first_ns < 0 THEN -1 ELSE max(first_ns - submitted_ns, 0) END,"
+    ", submitted_ns, first_ns, last_ns, ended_ns,"
+    " CASE WHEN first_ns < 0 THEN -1 ELSE CAST(max(first_ns - submitted_ns, 0) AS INTEGER) END,"
     " gpus, gpu_ns, -1, -1, mj, launches, crashes, 0, 0, claim_bytes, source, estimate, estimator, peak, user, name,"
     " workload FROM (SELECT job, ended_ns, exited, mj, "
     INTEGER_OF("submitted", "uid", "0") " AS uid, " INTEGER_OF("body", "state", "-1") " AS state, "

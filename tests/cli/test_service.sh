@@ -67,4 +67,53 @@ expect_field 2 state HELD
 
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with $daemon_status"
+
+# A manager that is behind has no room for READY=1: it is told again, or it would take carmad for one that does not start.
+TOLD=$T/told_late
+: >"$TOLD"
+python3 - "$T/notify" "$T/full" "$T/heed" "$TOLD" <<'PYTHON' &
+import os, socket, sys, time
+place, full, heed, told = sys.argv[1:]
+manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+manager.bind(place)
+others = [] # each has a limit of its own; full it is when a new one cannot send
+sent = True
+while sent:
+    others.append(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK))
+    sent = False
+    try:
+        while True:
+            others[-1].sendto(b"of others", place)
+            sent = True
+    except BlockingIOError:
+        pass
+open(full, "w").close()
+while not os.path.exists(heed):
+    time.sleep(0.05)
+while True:
+    message = manager.recv(4096).decode()
+    if message != "of others":
+        with open(told, "a") as file:
+            print(message, file=file)
+PYTHON
+manager=$!
+patience
+until [ -e "$T/full" ]; do
+    patient || {
+        fail "the service manager is never behind"
+        break
+    }
+done
+export NOTIFY_SOCKET="$T/notify" WATCHDOG_USEC=900000
+start_daemon
+unset NOTIFY_SOCKET WATCHDOG_USEC
+grep -q "the service manager cannot be told how carmad is, by NOTIFY_SOCKET $T/notify: " "$T/daemon.log" ||
+    fail "nothing is said of a service manager that does not listen"
+: >"$T/heed"
+until_told '^READY=1$'
+until_told '^STATUS=4 GPUs; 1 job running, 0 waiting$'
+until_told '^WATCHDOG=1$'
+[ "$(grep -c '^READY=1$' "$TOLD")" -eq 1 ] || fail "told that carmad is ready more than once: $(cat "$TOLD")"
+kill "$manager"
+stop_daemon
 finish_node

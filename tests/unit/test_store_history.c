@@ -310,12 +310,12 @@ static void test_damage_of_form_4_stops_nothing(void **state)
             "UPDATE job SET body = '[{}, 7]' WHERE job = 4;"
             "UPDATE job SET body = json_set(body, '$.submitted', '{', '$.exited', 9, '$.placements', 'x',"
             " '$.claim_bytes', json('[1]'), '$.user', null,"
-            " '$.ran_gpu_ns', 'many') WHERE job = 5;"
+            " '$.ran_gpu_ns', 'many', '$.submitted_ns', -9223372036854775807) WHERE job = 5;"
             "UPDATE spec SET body = '}' WHERE job = 3; DELETE FROM spec WHERE job = 5");
     store_close(open_store());
-    assert_rows("SELECT job, uid, user, name, state, cause, gpu_ns, peak_bytes FROM history",
-                "3|0|root||COMPLETED|completed|144130054440|5368709120\n"
-                "5|0|||GPU_OOM|-|0|0\n");
+    assert_rows("SELECT job, uid, user, name, state, cause, gpu_ns, peak_bytes, wait_ns = 9223372036854775807 FROM history",
+                "3|0|root||COMPLETED|completed|144130054440|5368709120|0\n"
+                "5|0|||GPU_OOM|-|0|0|1\n");
 }
 
 /* ---- Questions ---- */
