@@ -80,11 +80,12 @@ static void time_cell(struct table *table, enum term_style style, int64_t ns)
     table_cell(table, style, "%s", ns < 0 ? "-" : format_duration(ns, text));
 }
 
+/* Of a sum that has stopped at the largest number (a thousand jobs that wait come to that in four months) there is none. */
 static int64_t mean_wait_ns(const json_t *group)
 {
-    int64_t launched = view_integer(group, "launched", 0);
+    int64_t launched = view_integer(group, "launched", 0), sum_ns = view_integer(group, "wait_ns", 0);
 
-    return launched > 0 ? view_integer(group, "wait_ns", 0) / launched : -1;
+    return launched > 0 && sum_ns < INT64_MAX ? sum_ns / launched : -1;
 }
 
 static void add_row(struct table *table, enum term_style style, const char *label, const json_t *group)

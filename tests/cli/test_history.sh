@@ -234,9 +234,17 @@ db.execute("PRAGMA synchronous = OFF")
 db.execute("WITH RECURSIVE n(i) AS (VALUES (1000000) UNION ALL SELECT i + 1 FROM n WHERE i < 1200000)"
            " INSERT INTO history SELECT i, 12345, 'COMPLETED', NULL, 1, 1, 1, 1 << 62, i, 1, 1, 1, 1, 1, 1, 0, 0, 0, i, 'declared',"
            " -1, NULL, 1000000, 'many', 'made up ' || (i % 1000), '' FROM n")
+db.executemany("INSERT INTO history SELECT ?, 12346, state, cause, submitted_ns, first_started_ns, started_ns, ended_ns, ?, gpus,"
+               " gpu_ns, memory_mib_ms, memory_measured_mib_ms, energy_mj, launches, 0, 0, 0, -1, 'unknown', -1, NULL, 0, 'patient',"
+               " 'stoic', '' FROM history WHERE job = 1000000", [(job, 100 * 365 * 86400 * 10**9) for job in range(999990, 999993)])
 db.commit()
 PYTHON
 start_daemon
+# Three jobs that waited a hundred years each: the sum has stopped, and a mean would be too small.
+run stats --by name --user patient
+grep -Eq '^stoic +3 +3 .* - +36500-00:00:00 ' out || fail "of a sum that has stopped a mean is told: $(cat out)"
+run admin verify --state "$STATE"
+expect_status 0
 python3 - "$CARMA_SOCKET" <<'PYTHON' || fail "many questions at once"
 import socket, sys
 def open_one(path):
