@@ -134,39 +134,6 @@ static void test_signal_that_nobody_heeds(void **state)
     assert_int_equal(f->status.signal, SIGTERM);
 }
 
-/* The set of the signals that it waits for lies in memory that is gone when it is looked at, and that nobody brings back. */
-static void test_memory_that_hangs(void **state)
-{
-    struct fixture *f = *state;
-
-    f->request.time_limit_ns = 8 * NS_PER_SEC;
-    f->request.signal_before_ns = 4 * NS_PER_SEC;
-    f->request.signal = SIGUSR2;
-    run(f,
-        "exec python3 -c 'import ctypes, fcntl, mmap, platform, signal, struct, sys, threading, time\n"
-        "libc, page = ctypes.CDLL(None), mmap.PAGESIZE\n"
-        "open_it, wait = {\"x86_64\": (323, 128), \"aarch64\": (282, 137)}[platform.machine()]\n"
-        "faults = libc.syscall(open_it, 0)\n"
-        "if faults < 0: sys.exit(print(\"none\"))\n"
-        "memory = mmap.mmap(-1, page, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
-        "memory[0:8] = struct.pack(\"=Q\", 1 << signal.SIGUSR1 - 1)\n"
-        "start = ctypes.addressof(ctypes.c_char.from_buffer(memory))\n"
-        "fcntl.ioctl(faults, 0xc018aa3f, struct.pack(\"=QQQ\", 0xaa, 0, 0))\n"
-        "fcntl.ioctl(faults, 0xc020aa00, struct.pack(\"=QQQQ\", start, page, 1, 0))\n"
-        "def lose():\n"
-        "    time.sleep(0.2)\n"
-        "    libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(page), 4)\n"
-        "threading.Thread(target=lose).start()\n"
-        "signal.alarm(120)\n"
-        "libc.syscall(wait, ctypes.c_void_p(start), None, None, ctypes.c_size_t(8))'",
-        LAUNCH_ENDED);
-    if (strcmp(contents(f->output), "none\n") == 0)
-        skip(); /* no userfaultfd for this user */
-    assert_string_equal(contents(f->error), "");
-    assert_int_equal(f->status.cause, EXIT_TIMEOUT);
-    assert_int_equal(f->status.signal, SIGTERM);
-}
-
 static void test_bad_limits(void **state)
 {
     struct fixture *f = *state;
@@ -324,8 +291,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LAUNCH_TEST(test_time_limit), LAUNCH_TEST(test_time_limit_is_node_time), LAUNCH_TEST(test_status_at_the_limit),
         LAUNCH_TEST(test_signal_before), LAUNCH_TEST(test_signal_reaches_all_who_heed),
-        LAUNCH_TEST(test_signal_that_nobody_heeds), LAUNCH_TEST(test_memory_that_hangs),
-        LAUNCH_TEST(test_bad_limits), LAUNCH_TEST(test_carried_over),
+        LAUNCH_TEST(test_signal_that_nobody_heeds), LAUNCH_TEST(test_bad_limits), LAUNCH_TEST(test_carried_over),
         LAUNCH_TEST(test_only_three_descriptors), LAUNCH_TEST(test_victim_before_the_daemon),
         LAUNCH_TEST(test_daemon_limits), LAUNCH_TEST(test_daemon_groups), LAUNCH_TEST(test_user_without_a_home),
         LAUNCH_TEST(test_directories),
