@@ -134,6 +134,55 @@ static void test_signal_that_nobody_heeds(void **state)
     assert_int_equal(f->status.signal, SIGTERM);
 }
 
+/* The set of the signals that it waits for lies in a file of a file system of its own (FUSE), which never answers who reads. */
+static void test_memory_that_hangs(void **state)
+{
+    struct fixture *f = *state;
+
+    f->request.time_limit_ns = 6 * NS_PER_SEC;
+    f->request.signal_before_ns = 3 * NS_PER_SEC;
+    f->request.signal = SIGUSR2;
+    run(f,
+        "exec python3 -c 'import ctypes, mmap, os, platform, signal, struct, sys, threading, time\n"
+        "libc, page, void = ctypes.CDLL(None), mmap.PAGESIZE, ctypes.c_void_p\n"
+        "def serve(fuse):\n"
+        "    times = struct.pack(\"=QIIQQQ24x12x\", 9, 0, 0, 1, page, 8)\n"
+        "    answers = {26: struct.pack(\"=IIIIHHIIHHI28x\", 7, 31, page, 0, 1, 1, page, 1, 1, 0, 0), 14: bytes(16),\n"
+        "        3: times + struct.pack(\"=IIIIIII\", 0o100644, 1, 0, 0, 0, page, 0)}\n"
+        "    while True:\n"
+        "        asked = os.read(fuse, 1 << 18)\n"
+        "        opcode, unique = struct.unpack_from(\"=IQ\", asked, 4)\n"
+        "        answer = answers.get(opcode, b\"\")\n"
+        "        if opcode != 15:\n"
+        "            os.write(fuse, struct.pack(\"=IiQ\", 16 + len(answer), 0 if answer else -38, unique) + answer)\n"
+        "try: fuse = os.open(\"/dev/fuse\", os.O_RDWR)\n"
+        "except OSError: sys.exit(print(\"none\"))\n"
+        "open(\"hangs\", \"w\").close()\n"
+        "if libc.unshare(0x20000) or libc.mount(None, b\"/\", None, 0x44000, None): sys.exit(print(\"none\"))\n"
+        "if libc.mount(b\"fuse\", b\"hangs\", b\"fuse\", 0, b\"fd=%d,rootmode=100000,user_id=0,group_id=0\" % fuse):\n"
+        "    sys.exit(print(\"none\"))\n"
+        "served = os.fork()\n"
+        "signal.alarm(40)\n"
+        "if not served: serve(fuse)\n"
+        "os.close(fuse)\n"
+        "file = os.open(\"hangs\", os.O_RDONLY)\n"
+        "os.fstat(file)\n"
+        "libc.mmap.restype = void\n"
+        "start = libc.mmap(None, page, 3, 0x22, -1, 0)\n"
+        "ctypes.memmove(start, struct.pack(\"=Q\", 1 << signal.SIGUSR1 - 1), 8)\n"
+        "def lose():\n"
+        "    time.sleep(0.2)\n"
+        "    libc.mmap(void(start), page, 1, 0x12, file, 0)\n"
+        "threading.Thread(target=lose).start()\n"
+        "libc.syscall({\"x86_64\": 128, \"aarch64\": 137}[platform.machine()], void(start), None, None, ctypes.c_size_t(8))'",
+        LAUNCH_ENDED);
+    if (strcmp(contents(f->output), "none\n") == 0)
+        skip(); /* this user, or this machine, cannot mount one */
+    assert_string_equal(contents(f->error), "");
+    assert_int_equal(f->status.cause, EXIT_TIMEOUT);
+    assert_int_equal(f->status.signal, SIGTERM);
+}
+
 static void test_bad_limits(void **state)
 {
     struct fixture *f = *state;
@@ -291,7 +340,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LAUNCH_TEST(test_time_limit), LAUNCH_TEST(test_time_limit_is_node_time), LAUNCH_TEST(test_status_at_the_limit),
         LAUNCH_TEST(test_signal_before), LAUNCH_TEST(test_signal_reaches_all_who_heed),
-        LAUNCH_TEST(test_signal_that_nobody_heeds), LAUNCH_TEST(test_bad_limits), LAUNCH_TEST(test_carried_over),
+        LAUNCH_TEST(test_signal_that_nobody_heeds), LAUNCH_TEST(test_memory_that_hangs),
+        LAUNCH_TEST(test_bad_limits), LAUNCH_TEST(test_carried_over),
         LAUNCH_TEST(test_only_three_descriptors), LAUNCH_TEST(test_victim_before_the_daemon),
         LAUNCH_TEST(test_daemon_limits), LAUNCH_TEST(test_daemon_groups), LAUNCH_TEST(test_user_without_a_home),
         LAUNCH_TEST(test_directories),
