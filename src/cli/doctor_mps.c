@@ -55,12 +55,13 @@ static bool is_control(const struct doctor *doctor, const char *pid)
     return words && strcmp(slash ? slash + 1 : words, CONTROL) == 0;
 }
 
-/* carma keeps the directories of its own daemons in its state. */
+/* carma keeps the directories of its own daemons beside its socket. */
 static bool is_carmas(const struct doctor *doctor, const char *pipe)
 {
-    size_t length = strlen(doctor->config.state_directory);
+    const char *socket = doctor->config.socket, *slash = strrchr(socket, '/');
+    CLEANUP(free_ptr) char *own = xasprintf("%.*s/mps/", slash ? (int)(slash - socket) : 0, socket);
 
-    return pipe && strncmp(pipe, doctor->config.state_directory, length) == 0 && pipe[length] == '/';
+    return pipe && strncmp(pipe, own, strlen(own)) == 0;
 }
 
 /* Appends "pid 12 (/tmp/nvidia-mps)" for each that is not carma's; returns how many there are. */

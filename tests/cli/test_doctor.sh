@@ -197,7 +197,7 @@ printf '/usr/bin/nvidia-cuda-mps-control\0-d\0' >"$ROOT/proc/90/cmdline"
 printf 'A=b\0CUDA_MPS_PIPE_DIRECTORY=/tmp/theirs\0' >"$ROOT/proc/90/environ"
 mkdir "$ROOT/proc/91"
 printf 'nvidia-cuda-mps-control\0-d\0' >"$ROOT/proc/91/cmdline"
-printf 'CUDA_MPS_PIPE_DIRECTORY=%s/mps/0/pipe\0' "$STATE" >"$ROOT/proc/91/environ"
+printf 'CUDA_MPS_PIPE_DIRECTORY=%s/mps/0/pipe\0' "${CARMA_SOCKET%/*}" >"$ROOT/proc/91/environ"
 settings 'share = mps' "mps_control = $T/no-mps"
 (ulimit -Sn 1024 && doctor 1 && [ "$failures" -eq 0 ]) || fail "with few files: see above"
 found 'warn persistenced: ' 'warn service: systemd has no carmad.service' 'warn processes: a PID namespace of its own' \
