@@ -111,6 +111,8 @@ struct look {
     bool found;
 };
 
+static struct look *hanging; /* that of a thread which has been left to itself, and still has it; NULL: there is none */
+
 static void *read_memory(void *closure)
 {
     struct look *look = closure;
@@ -123,7 +125,7 @@ static void *read_memory(void *closure)
 
 /* By a thread, which is left to itself where it takes too long: who owns the memory may have it come from a file system of
  * his own that never answers, and who hangs there can end no job. After the first, nobody's is read any more. */
-static bool read_set(struct tree *tree, pid_t pid, unsigned long address, uint64_t *set)
+static bool read_set(pid_t pid, unsigned long address, uint64_t *set)
 {
     struct look *look = xcalloc(1, sizeof *look);
     struct timespec until;
@@ -133,12 +135,12 @@ static bool read_set(struct tree *tree, pid_t pid, unsigned long address, uint64
     *look = (struct look){.pid = pid, .address = address};
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += MEMORY_WAIT_S;
-    if (tree->memory_hangs || pthread_create(&thread, NULL, read_memory, look) != 0) {
+    if (hanging || pthread_create(&thread, NULL, read_memory, look) != 0) {
         free(look);
         return false;
     }
     if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
-        tree->memory_hangs = true; /* `look` is the thread's from now on */
+        hanging = look;
         pthread_detach(thread);
         return false;
     }
@@ -150,7 +152,7 @@ static bool read_set(struct tree *tree, pid_t pid, unsigned long address, uint64
 
 /* Whether it is in sigwait for the signal: the kernel then shows the signal as not blocked, and it would be taken, not kill.
  * The wait's set is the call's first argument, in the process's own memory. */
-static bool awaits(struct tree *tree, const struct tree_process *process, int signal)
+static bool awaits(const struct tree_process *process, int signal)
 {
     CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/syscall", (int)process->pid);
     CLEANUP(free_ptr) char *text = NULL;
@@ -160,10 +162,10 @@ static bool awaits(struct tree *tree, const struct tree_process *process, int si
     long call;
 
     return file_read(path, STATUS_LIMIT, &text, &length, NULL) == 0 && sscanf(text, "%ld 0x%lx", &call, &address) == 2 &&
-           call == SYS_rt_sigtimedwait && read_set(tree, process->pid, address, &set) && (set >> (signal - 1) & 1);
+           call == SYS_rt_sigtimedwait && read_set(process->pid, address, &set) && (set >> (signal - 1) & 1);
 }
 
-static bool heeds(struct tree *tree, const struct tree_process *process, int signal)
+static bool heeds(const struct tree_process *process, int signal)
 {
     CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/status", (int)process->pid);
     CLEANUP(free_ptr) char *text = NULL;
@@ -173,7 +175,7 @@ static bool heeds(struct tree *tree, const struct tree_process *process, int sig
     if (file_read(path, STATUS_LIMIT, &text, &length, NULL) < 0)
         return false;
     heeded = signal_set(text, "\nSigCgt:") | signal_set(text, "\nSigBlk:");
-    return (heeded >> (signal - 1) & 1) || awaits(tree, process, signal);
+    return (heeded >> (signal - 1) & 1) || awaits(process, signal);
 }
 
 static int signal_members(struct tree *tree, pid_t root, int signal, bool only_who_heeds)
@@ -184,7 +186,7 @@ static int signal_members(struct tree *tree, pid_t root, int signal, bool only_w
     tree_select_descendants(tree, root);
     for (size_t i = 0; i < tree->count; i++) {
         const struct tree_process *p = &tree->items[i];
-        if (p->member && p->state != 'Z' && p->state != 'X' && (!only_who_heeds || heeds(tree, p, signal))) {
+        if (p->member && p->state != 'Z' && p->state != 'X' && (!only_who_heeds || heeds(p, signal))) {
             tree_signal_one(p->pid, p->start_ticks, signal);
             count++;
         }

@@ -20,7 +20,6 @@ struct tree {
     struct tree_process *items; /* owned */
     size_t count;
     size_t capacity;
-    bool memory_hangs; /* a process whose memory was looked into did not let go: none's is any more */
 };
 
 void tree_read(struct tree *tree); /* over what was there */
