@@ -88,8 +88,6 @@ static int64_t first_claim(const struct job_view *view)
 
 struct store_history history_row_of(const struct job_view *view)
 {
-    bool learned = view->launches && view->crashes == 0 && view->claim_bytes != view->wants.claim_bytes;
-
     return (struct store_history){
         .job = view->id,
         .uid = view->wants.uid,
@@ -110,7 +108,7 @@ struct store_history history_row_of(const struct job_view *view)
         .handle_crashes = view->handle_crashes,
         .recoveries = view->recoveries,
         .claim_bytes = first_claim(view),
-        .claim_source = claim_source_name(learned ? (uint32_t)CLAIM_LEARNED : view->wants.claim_source),
+        .claim_source = claim_source_name(job_view_placed_source(view)),
         .estimate_bytes = view->estimate.bytes,
         .estimator = view->estimate.source,
         .peak_bytes = view->peak_bytes,

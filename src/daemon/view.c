@@ -338,7 +338,13 @@ json_t *reason_to_json(const struct reason *reason, int64_t now_ns)
     return json_pack("{s:s, s:s}", "code", reason_name(reason->code), "text", reason_format(reason, now_ns, text));
 }
 
-/* A placement's claim that is not what was submitted was learned, where no crash has raised it. */
+uint32_t job_view_placed_source(const struct job_view *view)
+{
+    bool learned = view->launches && view->crashes == 0 && view->claim_bytes != view->wants.claim_bytes;
+
+    return learned ? (uint32_t)CLAIM_LEARNED : view->wants.claim_source;
+}
+
 int64_t job_view_claim(const struct job_view *view, const struct core *core, uint32_t *source)
 {
     const struct job *job = job_state_ended(view->state) ? NULL : core_find_job(core, view->id);
@@ -349,9 +355,7 @@ int64_t job_view_claim(const struct job_view *view, const struct core *core, uin
         *source = CLAIM_SEEN;
         return job->claim_bytes;
     }
-    *source = view->launches && view->crashes == 0 && view->claim_bytes != view->wants.claim_bytes
-                  ? CLAIM_LEARNED
-                  : view->wants.claim_source;
+    *source = job_view_placed_source(view);
     return view->claim_bytes;
 }
 

@@ -97,6 +97,10 @@ int32_t job_view_slowdown_permille(const struct job_view *view, const struct cor
 /* What is booked for the job on each GPU, or would be if it were placed now; -1: not known. */
 int64_t job_view_claim(const struct job_view *view, const struct core *core, uint32_t *source);
 
+/* Where the claim is from with which it was last placed: one that is not what was submitted was learned, where no crash has
+ * raised it. */
+uint32_t job_view_placed_source(const struct job_view *view);
+
 /* How its last run ended where that was not its own doing or for want of memory, and what followed; NULL: nothing of
  * that kind. Owned by the caller. */
 char *job_view_last_end(const struct job_view *view, const struct core *core);

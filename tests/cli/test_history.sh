@@ -115,6 +115,19 @@ churn() {
     "$CARMA" cancel "$(head -n 1 ids)-$(tail -n 1 ids)" >/dev/null || fail "no filler was cancelled"
 }
 
+# churn_until LINES TEXT: until carma history prints so many for the jobs called small; TEXT says what never comes.
+churn_until() {
+    churn
+    patience
+    until run history --name small && [ "$(wc -l <out)" -eq "$1" ]; do
+        patient || {
+            fail "$2: $(cat out)"
+            break
+        }
+        churn
+    done
+}
+
 # A store from before there was an accounting, of which only the records say what was: the sums are the same at once, also
 # after a second start, and the rows come with the first snapshot.
 before=$(sums)
@@ -134,15 +147,7 @@ for _ in 1 2; do
     stop_daemon
 done
 start_daemon
-churn
-patience
-until run history --name small && [ "$(wc -l <out)" -eq 2 ]; do
-    patient || {
-        fail "of an old store there are no rows: $(cat out)"
-        break
-    }
-    churn
-done
+churn_until 2 "of an old store there are no rows"
 stop_daemon
 start_daemon
 python3 -c 'import sys
@@ -244,15 +249,7 @@ not_less "$before" "$after" "forgetting details"
 # Rows go, sums stay: in memory, and in the store.
 stop_daemon
 start_daemon --set retention=1m --set history_retention=1m
-churn
-patience
-until run history --name small && [ "$(wc -l <out)" -eq 1 ]; do
-    patient || {
-        fail "the history never forgets: $(cat out)"
-        break
-    }
-    churn
-done
+churn_until 1 "the history never forgets"
 before=$(sums)
 not_less "$after" "$before" "forgetting rows"
 expect_error 1 "there is no job '1'" show 1

@@ -21,42 +21,9 @@
 #include "base/units.h"
 #include "store/store.h"
 #include "store/store_internal.h"
+#include "store_fixture.h"
 
 #define MANY 200
-
-static char directory[64];
-static char database[80];
-
-static int make_directory(void **state)
-{
-    snprintf(directory, sizeof directory, "/tmp/carma-store-XXXXXX");
-    assert_non_null(mkdtemp(directory));
-    snprintf(database, sizeof database, "%s/store.db", directory);
-    return 0;
-}
-
-static int remove_directory(void **state)
-{
-    static const char *const names[] = {"store.db", "store.db-wal", "store.db-shm", "lock"};
-
-    for (size_t i = 0; i < array_size(names); i++) {
-        char path[128];
-
-        snprintf(path, sizeof path, "%s/%s", directory, names[i]);
-        unlink(path);
-    }
-    return rmdir(directory);
-}
-
-static struct store *open_store(void)
-{
-    struct store *store = NULL;
-    struct error err = {{0}};
-
-    if (store_open(directory, &store, &err))
-        fail_msg("%s", err.text);
-    return store;
-}
 
 static void assert_refused(int code, const char *says)
 {
@@ -179,16 +146,6 @@ static struct loaded reopen_and_load(void)
 
     store_close(store);
     return loaded;
-}
-
-static void run_sql(const char *sql)
-{
-    sqlite3 *db;
-
-    assert_int_equal(sqlite3_open(database, &db), SQLITE_OK);
-    if (sqlite3_exec(db, sql, NULL, NULL, NULL))
-        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
-    sqlite3_close(db);
 }
 
 static void test_round_trip_in_order(void **state)

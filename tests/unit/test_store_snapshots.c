@@ -14,31 +14,7 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "store/store.h"
-
-static char directory[64];
-
-static int make_directory(void **state)
-{
-    snprintf(directory, sizeof directory, "/tmp/carma-snapshots-XXXXXX");
-    return mkdtemp(directory) ? 0 : -1;
-}
-
-static int remove_directory(void **state)
-{
-    CLEANUP(free_ptr) char *command = xasprintf("rm -rf '%s'", directory);
-
-    return system(command);
-}
-
-static struct store *open_store(void)
-{
-    struct store *store;
-    struct error err = {{0}};
-
-    if (store_open(directory, &store, &err))
-        fail_msg("%s", err.text);
-    return store;
-}
+#include "store_fixture.h"
 
 /* Records of job `job` at node time `at`, and its spec where it is the first of them. */
 static void commit_record(struct store *store, uint64_t job, int64_t at, uint32_t type)
@@ -123,17 +99,6 @@ static void assert_reads(const char *expected)
     if (store_read(directory, on_record, &text, &err))
         fail_msg("%s", err.text);
     assert_string_equal(text.text, expected);
-}
-
-static void run_sql(const char *sql)
-{
-    CLEANUP(free_ptr) char *path = xasprintf("%s/store.db", directory);
-    sqlite3 *db;
-
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    if (sqlite3_exec(db, sql, NULL, NULL, NULL))
-        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
-    sqlite3_close(db);
 }
 
 /* Five records with a snapshot after the second and one after the fourth. */

@@ -1,0 +1,63 @@
+/* For tests of the store: a state directory of the test's own, and what lies in it. */
+#ifndef CARMA_TESTS_STORE_FIXTURE_H
+#define CARMA_TESTS_STORE_FIXTURE_H
+
+#include <setjmp.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "store/store.h"
+
+static char directory[64];
+static char database[80];
+
+static int make_directory(void **state)
+{
+    snprintf(directory, sizeof directory, "/tmp/carma-store-XXXXXX");
+    assert_non_null(mkdtemp(directory));
+    snprintf(database, sizeof database, "%s/store.db", directory);
+    return 0;
+}
+
+/* Fails where the store has left anything else behind. */
+static int remove_directory(void **state)
+{
+    static const char *const names[] = {"store.db", "store.db-wal", "store.db-shm", "lock"};
+
+    for (size_t i = 0; i < array_size(names); i++) {
+        char path[128];
+
+        snprintf(path, sizeof path, "%s/%s", directory, names[i]);
+        unlink(path);
+    }
+    return rmdir(directory);
+}
+
+static struct store *open_store(void)
+{
+    struct store *store = NULL;
+    struct error err = {{0}};
+
+    if (store_open(directory, &store, &err))
+        fail_msg("%s", err.text);
+    return store;
+}
+
+static void run_sql(const char *sql)
+{
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open(database, &db), SQLITE_OK);
+    if (sqlite3_exec(db, sql, NULL, NULL, NULL))
+        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+    sqlite3_close(db);
+}
+
+#endif
