@@ -15,6 +15,7 @@
 #include "base/strbuf.h"
 #include "cli/dashboard.h"
 #include "cli/log_file.h"
+#include "cli/markup.h"
 #include "cli/view.h"
 #include "client/client.h"
 
@@ -24,18 +25,6 @@
 #define JSON_TYPE         "application/json"
 
 /* ---- Errors ---- */
-
-static void append_escaped(struct strbuf *out, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '<')
-            strbuf_puts(out, "&lt;");
-        else if (*text == '&')
-            strbuf_puts(out, "&amp;");
-        else
-            strbuf_append(out, text, 1);
-    }
-}
 
 void dashboard_answer_error(struct dashboard_answer *answer, unsigned status, const char *accept, const char *why)
 {
@@ -54,7 +43,7 @@ void dashboard_answer_error(struct dashboard_answer *answer, unsigned status, co
             strbuf_puts(&out, "<meta http-equiv=\"refresh\" content=\"3\">\n");
         strbuf_puts(&out, "<title>carma</title>\n<main>\n<h1>carma</h1>\n<p>");
         *line.text = (char)toupper((unsigned char)*line.text);
-        append_escaped(&out, line.text);
+        markup_append(&out, line.text);
         strbuf_puts(&out, ".</p>\n</main>\n</html>\n");
     } else {
         CLEANUP(json_release) json_t *json = json_pack("{s:s}", "error", line.text);

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
+#include "cli/markup.h"
 
 #define FONT      "font-family=\"DejaVu Sans, Helvetica, Arial, sans-serif\""
 #define INK       "#222222"
@@ -32,29 +33,6 @@ const char *svg_colour(size_t i)
     return palette[i % SVG_COLOURS];
 }
 
-static void put_escaped(struct svg *svg, const char *text)
-{
-    for (; *text; text++) {
-        switch (*text) {
-        case '&':
-            strbuf_puts(&svg->out, "&amp;");
-            break;
-        case '<':
-            strbuf_puts(&svg->out, "&lt;");
-            break;
-        case '>':
-            strbuf_puts(&svg->out, "&gt;");
-            break;
-        case '"':
-            strbuf_puts(&svg->out, "&quot;");
-            break;
-        default:
-            /* XML has no way to write other control characters */
-            strbuf_append(&svg->out, (unsigned char)*text < 0x20 ? " " : text, 1);
-        }
-    }
-}
-
 struct svg *svg_new(double width, double height, const char *title)
 {
     struct svg *svg = xcalloc(1, sizeof *svg);
@@ -64,7 +42,7 @@ struct svg *svg_new(double width, double height, const char *title)
                   " font-size=\"%g\" fill=\"" INK "\">\n",
                   width, height, width, height, TEXT_SIZE);
     strbuf_puts(&svg->out, "<title>");
-    put_escaped(svg, title);
+    markup_append(&svg->out, title);
     strbuf_printf(&svg->out, "</title>\n<rect width=\"%g\" height=\"%g\" fill=\"#ffffff\"/>\n", width, height);
     svg_text(svg, 12, 22, SVG_START, 15, title);
     return svg;
@@ -102,7 +80,7 @@ void svg_text(struct svg *svg, double x, double y, enum svg_anchor anchor, doubl
 
     strbuf_printf(&svg->out, "<text x=\"%.1f\" y=\"%.1f\" font-size=\"%g\" text-anchor=\"%s\">", x, y, size,
                   anchors[anchor]);
-    put_escaped(svg, text);
+    markup_append(&svg->out, text);
     strbuf_puts(&svg->out, "</text>\n");
 }
 
@@ -221,7 +199,7 @@ void svg_axes(struct svg *svg, struct svg_panel *panel)
         strbuf_printf(&svg->out,
                       "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" transform=\"rotate(-90 %.1f %.1f)\">", x, y,
                       x, y);
-        put_escaped(svg, panel->y_label);
+        markup_append(&svg->out, panel->y_label);
         strbuf_puts(&svg->out, "</text>\n");
     }
 }
@@ -361,7 +339,7 @@ void svg_box(struct svg *svg, const struct svg_panel *panel, double x0, double y
                   right - left, bottom - top, colour);
     if (tip) {
         strbuf_puts(&svg->out, "<title>");
-        put_escaped(svg, tip);
+        markup_append(&svg->out, tip);
         strbuf_puts(&svg->out, "</title>");
     }
     strbuf_puts(&svg->out, "</rect>\n");

@@ -52,27 +52,15 @@ static bool is_list_state(const char *state)
     return false;
 }
 
-/* A whole number of jobs; SIZE_MAX where it is not there. False: it is no such number. */
-static bool read_limit(const char *text, size_t *limit)
+/* A number of at most so many digits; `otherwise` where there is no text. False: it is no such number. */
+static bool read_number(const char *text, size_t digits, uint64_t otherwise, uint64_t *number)
 {
-    *limit = SIZE_MAX;
+    *number = otherwise;
     if (!text)
         return true;
-    if (!*text || strlen(text) > 9 || strspn(text, "0123456789") != strlen(text))
+    if (!*text || strlen(text) > digits || strspn(text, "0123456789") != strlen(text))
         return false;
-    *limit = strtoull(text, NULL, 10);
-    return true;
-}
-
-/* Whose jobs to list; UINT64_MAX where that is not there: everybody's. False: it is no uid. */
-static bool read_uid(const char *text, uint64_t *uid)
-{
-    *uid = UINT64_MAX;
-    if (!text)
-        return true;
-    if (!*text || strlen(text) > 10 || strspn(text, "0123456789") != strlen(text))
-        return false;
-    *uid = strtoull(text, NULL, 10);
+    *number = strtoull(text, NULL, 10);
     return true;
 }
 
@@ -82,8 +70,8 @@ static void get_jobs(struct daemon *daemon, struct http_request *request)
     const char *state = http_query(request, "state"), *most = http_query(request, "limit");
     const char *whose = http_query(request, "uid");
     int64_t now_ns = nodetime_now_ns();
-    size_t limit, listed = 0, skipped = 0;
-    uint64_t uid;
+    size_t listed = 0, skipped = 0;
+    uint64_t limit, uid; /* SIZE_MAX, UINT64_MAX: any */
     json_t *jobs;
 
     if (!is_list_state(state)) {
@@ -91,11 +79,11 @@ static void get_jobs(struct daemon *daemon, struct http_request *request)
                          state);
         return;
     }
-    if (!read_limit(most, &limit)) {
+    if (!read_number(most, 9, SIZE_MAX, &limit)) {
         http_reply_error(request, 400, "limit '%.40s' is not a number of jobs", most);
         return;
     }
-    if (!read_uid(whose, &uid)) {
+    if (!read_number(whose, 10, UINT64_MAX, &uid)) {
         http_reply_error(request, 400, "uid '%.40s' is not a user's number", whose);
         return;
     }
@@ -213,11 +201,11 @@ static void get_explanation(struct daemon *daemon, struct http_request *request,
 static void get_series(struct daemon *daemon, struct http_request *request)
 {
     const char *span = http_query(request, "span"), *most = http_query(request, "points");
-    size_t span_s = DEFAULT_SPAN_S, points = SERIES_POINTS;
+    uint64_t span_s, points;
 
-    if (span && (!read_limit(span, &span_s) || span_s == 0))
+    if (!read_number(span, 9, DEFAULT_SPAN_S, &span_s) || span_s == 0)
         http_reply_error(request, 400, "span '%.40s' is not a number of seconds", span);
-    else if (most && (!read_limit(most, &points) || points == 0))
+    else if (!read_number(most, 9, SERIES_POINTS, &points) || points == 0)
         http_reply_error(request, 400, "points '%.40s' is not a number of steps", most);
     else
         http_reply_text(request, "application/json",
