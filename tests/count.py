@@ -15,10 +15,9 @@ MOST_AGAIN = 10  # if more failed than that, it was not by chance
 
 def results(tree, log):
     """The kind of each test of the log, by its name; {} where there is no log."""
-    path = pathlib.Path(tree, "meson-logs", f"{log}.json")
-    if not path.exists():
-        return {}
-    tests = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    # Meson adds the name of the test setup to that of the log.
+    paths = pathlib.Path(tree, "meson-logs").glob(f"{log}*.json")
+    tests = [json.loads(line) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
     return {test["name"]: KINDS.get(test["result"], "failed") for test in tests}
 
 

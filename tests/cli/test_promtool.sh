@@ -13,8 +13,8 @@ fi
 . "$(dirname "$0")/prometheus.sh"
 cd "$T" || exit 99
 
-# promtool ARGUMENT...: has nothing to find fault with.
-promtool() {
+# checked ARGUMENT...: promtool has nothing to find fault with. A function of promtool's own name would call itself.
+checked() {
     "$PROMTOOL" "$@" >"$T/promtool" 2>&1 || fail "promtool $*: $(cat "$T/promtool")"
 }
 
@@ -31,7 +31,7 @@ for profile in h100x2-mig a100x4-40g-nogpm; do
         until_field 2 state RUNNING
     fi
     python3 "$SOURCE/tests/cli/exposition.py" fetch "$CARMA_SOCKET" >"$T/$profile"
-    promtool check metrics <"$T/$profile"
+    checked check metrics <"$T/$profile"
     [ -s "$T/promtool" ] && fail "promtool of $profile: $(cat "$T/promtool")"
     stop_daemon
     rm -rf "$STATE" "$CARMA_VNODE"
@@ -44,15 +44,15 @@ fi
 sed 's/^carma_jobs{state="HELD"}/carma_jobs{state="HE"LD"}/' "$T/h100x2-mig" >"$T/broken"
 "$PROMTOOL" check metrics <"$T/broken" >/dev/null 2>&1 && fail 'promtool takes anything'
 
-promtool check rules "$SOURCE/integrations/prometheus/carma.rules.yml"
-promtool test rules "$SOURCE/tests/cli/carma.rules.test.yml"
+checked check rules "$SOURCE/integrations/prometheus/carma.rules.yml"
+checked test rules "$SOURCE/tests/cli/carma.rules.test.yml"
 cp "$SOURCE"/integrations/prometheus/*.yml "$T"
 sed "s|/etc/prometheus/carma.token|$T/token|" "$SOURCE/integrations/prometheus/prometheus.yml" >"$T/prometheus.yml"
 (umask 077 && : >"$T/token")
-promtool check config "$T/prometheus.yml"
+checked check config "$T/prometheus.yml"
 
 python3 "$SOURCE/tests/cli/grafana.py" "$SOURCE" "$T/h100x2-mig" "$T/queries.yml" ||
     fail "the dashboard or the alerts"
-promtool check rules "$T/queries.yml"
+checked check rules "$T/queries.yml"
 grep -qE 'SUCCESS: [1-9][0-9]* rules found' "$T/promtool" || fail "no queries: $(cat "$T/promtool")"
 finish_node

@@ -17,13 +17,13 @@ import pathlib
 import queue
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 
 KEYS = ["file", "old", "new", "tests"]
+CONTAIN = pathlib.Path(__file__).resolve().parent.parent / "contain.py"
 PATIENCE_SECONDS = 20  # for which tests/cli/lib.sh waits in vain, and
 LEAST_SECONDS = 60  # that a test is given, and
 SLOWNESS = 3  # times what it takes without a fault
@@ -126,17 +126,15 @@ class Build:
         """A test's exit status, or None where it has not ended after so many seconds."""
         test = self.tests[name]
         env = {**os.environ, "PATIENCE_S": str(PATIENCE_SECONDS), **test["env"]}
-        # A session of its own, and no pipe: a test that fails half-way may leave children that hold on to either.
-        process = subprocess.Popen(test["cmd"], cwd=test["workdir"] or self.dir, env=env, stdin=subprocess.DEVNULL,
+        contained = [sys.executable, "-S", "-B", str(CONTAIN), *test["cmd"]]
+        process = subprocess.Popen(contained, cwd=test["workdir"] or self.dir, env=env, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         try:
-            status = process.wait(seconds)
+            return process.wait(seconds)
         except subprocess.TimeoutExpired:
-            status = None
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        return status
+            process.terminate()
+            process.wait()
+            return None
 
     def passes(self, name):
         return self.status(name, MOST_SECONDS) in (0, SKIPPED)

@@ -1,0 +1,153 @@
+"""Usage: contain.py COMMAND [ARGUMENT...]
+
+Runs a test so that whatever it starts ends with it, however it ends. The exit status is the test's, or 1 where it leaves
+processes behind: these are named and killed.
+
+Two processes do this, an outer and an inner one. Both adopt orphans (child subreapers, prctl(2)), so a test's daemons
+cannot get away by forking twice. The inner one is in a session of its own, where a SIGKILL to the process group, as meson
+sends after a timeout, does not reach it; the kernel tells it when the outer one has died. When the inner one is killed,
+the outer one adopts what is left."""
+
+import contextlib
+import ctypes
+import os
+import pathlib
+import signal
+import sys
+import time
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+ENDS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+WAITED_FOR = ENDS | {signal.SIGCHLD}
+MOMENT_SECONDS = 5  # for which a process may outlive its test: a busy machine takes its time to end what was killed
+LAST_WORDS_SECONDS = 5  # for which a test that is told to end may print what it knows
+KILL_SECONDS = 20  # after which a process that SIGKILL does not end is named and left
+
+
+def prctl(option, value):
+    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option})")
+
+
+def descendants():
+    """Pids below this process that have not ended: parents before their children."""
+    children = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                state, parent = (entry / "stat").read_text(errors="replace").rpartition(") ")[2].split()[:2]
+                if state not in "ZX":
+                    children.setdefault(int(parent), []).append(int(entry.name))
+    found = list(children.get(os.getpid(), []))
+    for pid in found:
+        found += children.get(pid, [])
+    return found
+
+
+def command_of(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    return "?"
+
+
+def reap(wanted=0):
+    """Reaps what has ended; the exit status of `wanted` (as a shell gives it) when that has, else None."""
+    status = None
+    with contextlib.suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0] != 0:
+            if ended[0] == wanted:
+                code = os.waitstatus_to_exitcode(ended[1])
+                status = code if code >= 0 else 128 - code
+    return status
+
+
+def remaining(seconds):
+    """The descendants that do not end by themselves within `seconds`."""
+    end = time.monotonic() + seconds
+    while (pids := descendants()) and time.monotonic() < end:
+        reap()
+        time.sleep(0.02)
+    reap()
+    return pids
+
+
+def kill_all():
+    """Kills all descendants, also those that they fork meanwhile; those that remain."""
+    end = time.monotonic() + KILL_SECONDS
+    while (pids := descendants()) and time.monotonic() < end:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        reap()
+        time.sleep(0.01)
+    reap()
+    return pids
+
+
+def await_end(child, seconds=None):
+    """The child's exit status; None when this process is told to end, or when `seconds` are over."""
+    end = seconds and time.monotonic() + seconds
+    while (status := reap(child)) is None:
+        told = signal.sigtimedwait(WAITED_FOR, 1)
+        if told and told.si_signo in ENDS or (end and time.monotonic() > end):
+            return None
+    return status
+
+
+def fork(body):
+    """A child that exits with body()."""
+    pid = os.fork()
+    if pid == 0:
+        os._exit(body())
+    return pid
+
+
+def run_test(command):
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, WAITED_FOR)
+    try:
+        os.execvp(command[0], command)
+    except OSError as reason:
+        print(f"contain.py: {command[0]}: {reason.strerror}", file=sys.stderr)
+        return 127
+
+
+def inner(outer, command):
+    os.setsid()
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != outer:
+        return 1
+    test = fork(lambda: run_test(command))
+    status = await_end(test)
+    if status is None:
+        os.kill(test, signal.SIGTERM)
+        await_end(test, LAST_WORDS_SECONDS)
+        kill_all()
+        return 128 + signal.SIGTERM
+    left = [f"{pid} {command_of(pid)}" for pid in remaining(MOMENT_SECONDS)]
+    if left:
+        print("contain.py: the test has left processes behind:", *left, sep="\n  ", file=sys.stderr)
+        immortal = kill_all()
+        if immortal:
+            print("contain.py: SIGKILL does not end them:", *immortal, file=sys.stderr)
+        sys.stderr.flush()
+    return 1 if left else status
+
+
+def main(command):
+    if not command:
+        sys.exit(__doc__.splitlines()[0])
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    signal.pthread_sigmask(signal.SIG_BLOCK, WAITED_FOR)
+    outer = os.getpid()
+    child = fork(lambda: inner(outer, command))
+    status = await_end(child)
+    if status is None:
+        os.kill(child, signal.SIGTERM)
+        status = await_end(child, LAST_WORDS_SECONDS + KILL_SECONDS)
+    kill_all()
+    return 1 if status is None else status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
