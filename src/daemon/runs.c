@@ -19,6 +19,7 @@
 #include "daemon/engine.h"
 #include "daemon/run_directories.h"
 #include "daemon/sharing.h"
+#include "launch/cgroup.h"
 #include "launch/launch.h"
 #include "launch/owner.h"
 
@@ -630,6 +631,7 @@ int runs_new(struct daemon *daemon, struct runs **result, struct error *err)
     runs->directory = xasprintf("%s/runs", daemon->config.state_directory);
     runs->notify_path = xasprintf("%s/notify", daemon->config.state_directory);
     runs->shepherd_path = install_path("lib/carma/carma-shepherd");
+    cgroup_prepare();
     status = file_make_dirs(runs->directory, 0700, err);
     if (status == 0)
         status = open_notify_socket(runs, err);

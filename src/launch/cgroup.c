@@ -4,18 +4,25 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/strbuf.h"
 
 #define TEXT_LIMIT      16384
 #define MOUNTINFO_LIMIT (4 << 20)
+#define CGROUP2_MARK    " - cgroup2 "
 #define DEPTH_MAX       32 /* of the groups that a job may have made below its own */
+
+static struct cgroup_place place; /* as long as the process; read at the first question, or told */
 
 /* ---- Which group ---- */
 
@@ -58,7 +65,7 @@ char *cgroup_locate(const char *mountinfo, const char *path)
         CLEANUP(free_ptr) char *text = xstrndup(line, strcspn(line, "\n"));
         CLEANUP(free_ptr) char *root = xcalloc(1, strlen(text) + 1);
         CLEANUP(free_ptr) char *mount = xcalloc(1, strlen(text) + 1);
-        if (!strstr(text, " - cgroup2 ") || sscanf(text, "%*s %*s %*s %s %s", root, mount) != 2 ||
+        if (!strstr(text, CGROUP2_MARK) || sscanf(text, "%*s %*s %*s %s %s", root, mount) != 2 ||
             !cgroup_is_within(path, root) || strstr(path, "/.."))
             continue;
         path += strcmp(root, "/") == 0 ? 0 : strlen(root);
@@ -67,18 +74,47 @@ char *cgroup_locate(const char *mountinfo, const char *path)
     return NULL;
 }
 
+/* The lines of version 2 in a text of /proc/PID/mountinfo; owned by the caller. */
+static char *lines_of_version_2(const char *mountinfo)
+{
+    struct strbuf lines = {0};
+
+    for (const char *line = mountinfo, *end; *line; line = *end ? end + 1 : end) {
+        const char *kind = strstr(line, CGROUP2_MARK);
+        end = strchrnul(line, '\n');
+        if (kind && kind < end)
+            strbuf_printf(&lines, "%.*s\n", (int)(end - line), line);
+    }
+    return lines.text ? strbuf_steal(&lines) : xstrdup("");
+}
+
+const struct cgroup_place *cgroup_place(void)
+{
+    if (!place.mounts) {
+        CLEANUP(free_ptr) char *mountinfo = NULL;
+        CLEANUP(free_ptr) char *own = cgroup_of(getpid());
+        size_t length;
+        if (file_read("/proc/self/mountinfo", MOUNTINFO_LIMIT, &mountinfo, &length, NULL) == 0)
+            place.mounts = lines_of_version_2(mountinfo);
+        else
+            place.mounts = xstrdup("");
+        place.base = own ? cgroup_base(own) : NULL;
+    }
+    return &place;
+}
+
+void cgroup_place_is(const char *mounts, const char *base)
+{
+    place = (struct cgroup_place){.mounts = xstrdup(mounts), .base = base ? xstrdup(base) : NULL};
+}
+
 /* A file of the group, or its directory for file ""; NULL: it has none here. CARMA_CGROUP_ROOT is for tests. */
 static char *file_of(const char *path, const char *file)
 {
     const char *root = getenv("CARMA_CGROUP_ROOT");
-    CLEANUP(free_ptr) char *directory = NULL;
-    CLEANUP(free_ptr) char *mountinfo = NULL;
-    size_t length;
+    CLEANUP(free_ptr) char *directory = root ? xasprintf("%s%s", root, strcmp(path, "/") == 0 ? "" : path)
+                                             : cgroup_locate(cgroup_place()->mounts, path);
 
-    if (root)
-        directory = xasprintf("%s%s", root, strcmp(path, "/") == 0 ? "" : path);
-    else if (file_read("/proc/self/mountinfo", MOUNTINFO_LIMIT, &mountinfo, &length, NULL) == 0)
-        directory = cgroup_locate(mountinfo, path);
     return directory ? xasprintf("%s%s%s", directory, *file ? "/" : "", file) : NULL;
 }
 
@@ -141,25 +177,46 @@ char *cgroup_base(const char *own)
     return name && strcmp(name, "/" CGROUP_DAEMON) == 0 ? xstrndup(own, (size_t)(name - own)) : xstrdup(own);
 }
 
+void cgroup_prepare(void)
+{
+    const char *base = cgroup_place()->base;
+    CLEANUP(free_ptr) char *directory = base ? file_of(base, "") : NULL;
+
+    if (!directory || (mkdir(directory, 0755) < 0 && errno != EEXIST))
+        return;
+    write_to(base, "cgroup.subtree_control", "+memory"); /* refused where processes are in it: then it is known of all */
+}
+
 char *cgroup_make(const char *name)
 {
-    CLEANUP(free_ptr) char *own = cgroup_of(getpid());
-    CLEANUP(free_ptr) char *base = own ? cgroup_base(own) : NULL;
+    const char *base = cgroup_place()->base;
     CLEANUP(free_ptr) char *path = base ? xasprintf("%s/%s", base, name) : NULL;
-    CLEANUP(free_ptr) char *base_directory = base ? file_of(base, "") : NULL;
     CLEANUP(free_ptr) char *directory = path ? file_of(path, "") : NULL;
     CLEANUP(free_ptr) char *processes = path ? file_of(path, "cgroup.procs") : NULL;
 
-    if (!base_directory || !directory || !processes || (mkdir(base_directory, 0755) < 0 && errno != EEXIST))
+    if (!directory)
         return NULL;
-    write_to(base, "cgroup.subtree_control", "+memory"); /* refused where processes are in it: then it is known of all */
-    if (mkdir(directory, 0755) < 0)
-        return NULL;
+    if (mkdir(directory, 0755) < 0) {
+        cgroup_prepare(); /* nobody has, or the base was removed since */
+        if (mkdir(directory, 0755) < 0)
+            return NULL;
+    }
     if (access(processes, W_OK) < 0) {
         rmdir(directory);
         return NULL;
     }
     return steal_ptr(&path);
+}
+
+pid_t cgroup_fork(const char *path, bool *entered)
+{
+    CLEANUP(free_ptr) char *directory = *path ? file_of(path, "") : NULL;
+    CLEANUP(close_fd) int fd = directory ? open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    struct clone_args arguments = {.flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)fd};
+    pid_t pid = fd < 0 ? -1 : (pid_t)syscall(SYS_clone3, &arguments, sizeof arguments);
+
+    *entered = pid >= 0;
+    return pid >= 0 ? pid : fork();
 }
 
 int cgroup_enter(const char *path)

@@ -21,6 +21,17 @@ char *cgroup_of(pid_t pid);
 /* The same from the text of /proc/PID/cgroup. */
 char *cgroup_parse(const char *text);
 
+/* What does not change in a process's life, and is read once: a daemon hands it to its shepherds. */
+struct cgroup_place {
+    char *mounts; /* the lines of /proc/self/mountinfo that are of version 2 */
+    char *base;   /* cgroup_base() of its own group; NULL: it has none */
+};
+
+const struct cgroup_place *cgroup_place(void);
+
+/* Before anything else here: what the caller's parent found. */
+void cgroup_place_is(const char *mounts, const char *base);
+
 /* Where the files of the group are, by the text of /proc/PID/mountinfo; owned by the caller. NULL: nowhere. */
 char *cgroup_locate(const char *mountinfo, const char *path);
 
@@ -37,8 +48,15 @@ int64_t cgroup_oom_kills(const char *path);
  * the caller. */
 char *cgroup_base(const char *own);
 
+/* Makes the base of all launches' groups, and lets it count memory. Once in a daemon's life. */
+void cgroup_prepare(void);
+
 /* Makes the group `name` for a launch; its path, owned by the caller. NULL: it cannot be made here. */
 char *cgroup_make(const char *name);
+
+/* fork(), for a process of one thread, with the child in the group from its first instruction on: entering a group later
+ * waits for the whole machine (an RCU grace period, several ms). *entered: whether it is; not so on kernels before 5.7. */
+pid_t cgroup_fork(const char *path, bool *entered);
 
 /* Puts the calling process, which has to have one thread, into the group. 0 or a negative errno. */
 int cgroup_enter(const char *path);

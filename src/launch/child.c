@@ -251,7 +251,7 @@ void child_run(const struct request *request, const char *shepherd, pid_t parent
     struct error err;
 
     setsid();
-    if (*cgroup)
+    if (cgroup)
         cgroup_enter(cgroup);
     inherit_reset();
     if (child_become_user(request, &err) < 0)

@@ -14,7 +14,7 @@
 int child_become_user(const struct request *request, struct error *err);
 
 /* In the forked child: becomes the job, or reports why not and exits. `shepherd` is the path of this program, `parent`
- * the process that runs it, `cgroup` the control group to enter, if it can; "": none. */
+ * the process that runs it, `cgroup` the control group that it still has to enter, if it can; NULL: none. */
 void child_run(const struct request *request, const char *shepherd, pid_t parent, const char *cgroup, int report_fd)
     __attribute__((noreturn));
 

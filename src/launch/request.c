@@ -8,6 +8,7 @@
 #include "api/spec.h"
 #include "base/memory.h"
 #include "base/units.h"
+#include "launch/cgroup.h"
 
 /* The text is a row of "key=value" strings, each with its NUL. Both sides come from one installation, so it has no
  * version; a key that the other side does not know is an error. */
@@ -58,6 +59,8 @@ void request_print(const struct launch_request *launch, const char *mps_pipe_dir
     if (launch->mps_pipe_directory)
         put_mps(text, launch);
     put(text, "notify_socket", launch->notify_socket);
+    put(text, "cgroup_mounts", cgroup_place()->mounts);
+    put(text, "cgroup_base", cgroup_place()->base);
     put_number(text, "grace_ns", launch->grace_ns);
     put_number(text, "time_limit_ns", launch->time_limit_ns);
     put_number(text, "signal", launch->signal);
@@ -101,6 +104,8 @@ static bool take(struct parser *parser, const char *key, char *value)
         {"mps_threads", &request->mps_threads},
         {"mps_memory_limit", &request->mps_memory_limit},
         {"notify_socket", &request->notify_socket},
+        {"cgroup_mounts", &request->cgroup_mounts},
+        {"cgroup_base", &request->cgroup_base},
         {"name", &request->name},
         {"directory", &request->directory},
         {"output", &request->output},
@@ -163,7 +168,7 @@ int request_parse(char *text, size_t length, struct request *request, struct err
         *equals = '=';
     }
     if (!request->run_directory || !request->gpu_uuids || !request->mps_pipe_directory || !request->name ||
-        !request->directory || !request->output || !request->argument_count)
+        !request->cgroup_mounts || !request->directory || !request->output || !request->argument_count)
         return error_set(err, EINVAL,
                          "the launch request is not complete: daemon and shepherd are not of one "
                          "installation");

@@ -24,6 +24,8 @@ struct request {
     const char *mps_threads;       /* value of CUDA_MPS_ACTIVE_THREAD_PERCENTAGE */
     const char *mps_memory_limit;  /* value of CUDA_MPS_PINNED_DEVICE_MEM_LIMIT */
     const char *notify_socket; /* may be NULL */
+    const char *cgroup_mounts; /* struct cgroup_place */
+    const char *cgroup_base;   /* may be NULL */
     int64_t grace_ns;
     int64_t time_limit_ns;
     int signal; /* 0: none */

@@ -150,7 +150,10 @@ static int read_request(struct shepherd *s, struct error *err)
     text = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, REQUEST_FD, 0);
     if (text == MAP_FAILED || text[st.st_size - 1] != '\0')
         return error_set(err, EINVAL, "the launch request cannot be read");
-    return request_parse(text, (size_t)st.st_size, &s->request, err);
+    if (request_parse(text, (size_t)st.st_size, &s->request, err) < 0)
+        return -EINVAL;
+    cgroup_place_is(s->request.cgroup_mounts, s->request.cgroup_base);
+    return 0;
 }
 
 static int create_status(struct shepherd *s, struct error *err)
@@ -177,13 +180,15 @@ static void launch_failed(struct shepherd *s, const char *text)
 static int fork_job(struct shepherd *s)
 {
     struct proc_stat stat;
+    bool entered;
     int fds[2];
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
         return -errno;
-    s->process = fork();
+    s->process = cgroup_fork(s->status.cgroup, &entered);
     if (s->process == 0)
-        child_run(&s->request, s->program, s->status.shepherd, s->status.cgroup, fds[1]);
+        child_run(&s->request, s->program, s->status.shepherd, entered || !*s->status.cgroup ? NULL : s->status.cgroup,
+                  fds[1]);
     close(fds[1]);
     if (s->process < 0) {
         close(fds[0]);
@@ -512,8 +517,8 @@ static int shepherd_run(struct shepherd *s, struct error *err)
         remove_cgroup(s);
         return code;
     }
-    poke(s);
     code = fork_job(s);
+    poke(s);
     if (code < 0) {
         error_set(err, code, "cannot fork the job: %s", strerror(-code));
         launch_failed(s, err->text);

@@ -1,6 +1,10 @@
 /* The control group of a launch: real ones where this machine lets the test make them, and the files' protocol anywhere. */
 #include "launch_fixture.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/syscall.h>
+
 #include "launch/cgroup.h"
 
 /* The job runs in a group of its own; else there is nothing to test here. */
@@ -242,12 +246,50 @@ static void test_oom_kills_above(void **state)
     unsetenv("CARMA_CGROUP_ROOT");
 }
 
+/* A process reads of /proc/self/mountinfo what it needs once; a shepherd is told. */
+static void test_place(void **state)
+{
+    const struct cgroup_place *place = cgroup_place();
+    CLEANUP(free_ptr) char *own = cgroup_of(getpid());
+
+    (void)state;
+    for (const char *line = place->mounts; *line; line = strchr(line, '\n') + 1)
+        assert_non_null(strstr(line, " - cgroup2 "));
+    assert_ptr_equal(cgroup_place()->mounts, place->mounts);
+    if (own) {
+        CLEANUP(free_ptr) char *base = cgroup_base(own);
+        assert_string_equal(place->base, base);
+    }
+}
+
+/* From here on clone3() is not there, as on a kernel or in a container that does not have it: so it has to be the last. */
+static void test_group_is_entered_late(void **state)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {.len = array_size(filter), .filter = filter};
+    struct fixture *f = *state;
+    CLEANUP(free_ptr) char *jobs = NULL;
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+        skip();
+    start_in_cgroup(f, "sleep 100");
+    jobs = cgroup_of(f->status.process);
+    assert_string_equal(jobs, f->status.cgroup);
+    launch_stop(f->shepherd, f->ticks, NULL);
+    await_end(f, LAUNCH_ENDED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         LAUNCH_TEST(test_own_group), LAUNCH_TEST(test_runaway_forks), LAUNCH_TEST(test_shepherd_killed),
         LAUNCH_TEST(test_groups_below), LAUNCH_TEST(test_stranger), LAUNCH_TEST(test_files), LAUNCH_TEST(test_locate),
-        LAUNCH_TEST(test_oom_kills_above),
+        LAUNCH_TEST(test_oom_kills_above), LAUNCH_TEST(test_place), LAUNCH_TEST(test_group_is_entered_late),
     };
 
     return run_launch_tests(tests);
