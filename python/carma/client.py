@@ -66,7 +66,7 @@ def submit_all(jobs: Iterable[Tuple[Command, Options]]) -> List[Job]:
 
 
 def submit_specifications(specifications: List[Dict[str, Any]]) -> List[Job]:
-    answer = daemon.call("POST", "/v1/jobs", {"jobs": specifications})
+    answer = daemon.submit(specifications)
     for entry, specification in zip(answer["jobs"], specifications):
         for warning in (entry.get("estimate") or {}).get("warnings") or []:
             daemon.log.warning("%s: %s", text.printable(specification["name"]), text.printable(warning))

@@ -6,9 +6,10 @@ import errno
 import http.client
 import json
 import logging
+import secrets
 import socket
 import time
-from typing import Any, Optional, Tuple
+from typing import Any, List, Optional, Tuple, Type
 
 from carma import place
 from carma.errors import CarmaError, NoAnswer, NoDaemon, Unavailable, refused
@@ -83,8 +84,8 @@ def _connect(where: str, connection: http.client.HTTPConnection) -> None:
         raise NoDaemon(f"{where!r}: cannot connect: {error}") from None
 
 
-def _no_answer(where: str, method: str, error: Exception) -> NoAnswer:
-    known = "" if method == "GET" else "; whether the request was carried out is not known, look before trying again"
+def _no_answer(where: str, harmless: bool, error: Exception) -> NoAnswer:
+    known = "" if harmless else "; whether the request was carried out is not known, look before trying again"
     if isinstance(error, socket.timeout):  # TimeoutError only from Python 3.10 on
         return NoAnswer(
             f"{where}: the daemon has not answered for {TIMEOUT_S:.0f} s: is carmad stopped or very busy?{known}"
@@ -94,6 +95,11 @@ def _no_answer(where: str, method: str, error: Exception) -> NoAnswer:
     ):
         return NoAnswer(f"{where}: the answer is not HTTP: does something else than carmad listen there?")
     return NoAnswer(f"{where}: the daemon closed the connection without an answer{known}")
+
+
+def repeatable(body: Optional[Any]) -> bool:
+    """A submission with an id is done once, however often it is sent."""
+    return isinstance(body, dict) and "request_id" in body
 
 
 def call(method: str, path: str, body: Optional[Any] = None) -> Any:
@@ -122,7 +128,7 @@ def call(method: str, path: str, body: Optional[Any] = None) -> Any:
         if len(text) <= REPLY_LIMIT_BYTES and reply.length:
             raise http.client.IncompleteRead(text, reply.length)
     except (OSError, http.client.HTTPException) as error:
-        raise _no_answer(where, method, error) from None
+        raise _no_answer(where, method == "GET" or repeatable(body), error) from None
     finally:
         connection.close()
     if len(text) > REPLY_LIMIT_BYTES:
@@ -142,6 +148,8 @@ def _answer(where: str, status: int, text: bytes) -> Any:
     if 200 <= status < 300:
         return answer
     said = answer.get("error") if isinstance(answer, dict) else None
+    if isinstance(answer, dict) and answer.get("stopping"):
+        raise NoDaemon(str(said))
     raise refused(
         status, said if isinstance(said, str) else f"the daemon answered with HTTP status {status} and no explanation"
     )
@@ -149,12 +157,22 @@ def _answer(where: str, status: int, text: bytes) -> Any:
 
 def get_patiently(path: str) -> Any:
     """As call("GET", path); a daemon that is away, as while it is restarted, is waited for up to PATIENCE_S."""
+    return _patiently("GET", path, None, (NoDaemon, NoAnswer, Unavailable))
+
+
+def submit(specifications: List[Any]) -> Any:
+    """The answer to POST /v1/jobs: repeated for up to PATIENCE_S where there is no daemon, or no answer of it, and done once."""
+    body = {"jobs": specifications, "request_id": secrets.token_hex(16)}
+    return _patiently("POST", "/v1/jobs", body, (NoDaemon, NoAnswer))
+
+
+def _patiently(method: str, path: str, body: Optional[Any], passing: Tuple[Type[CarmaError], ...]) -> Any:
     begun = time.monotonic()
     told = False
     while True:
         try:
-            return call("GET", path)
-        except (NoDaemon, NoAnswer, Unavailable) as error:
+            return call(method, path, body)
+        except passing as error:
             if time.monotonic() - begun > PATIENCE_S:
                 raise
             if not told:

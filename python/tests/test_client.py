@@ -169,6 +169,24 @@ class Wire(unittest.TestCase):
             self.assertEqual(daemon.get_patiently("/v1/jobs/1"), {"state": "HELD"})
         self.assertEqual(len(said.output), 1)
 
+    def test_a_submission_is_repeated_under_its_id(self):
+        sent = []
+        call = daemon.call
+
+        def note(method, path, body=None):
+            sent.append((method, path, body))
+            return call(method, path, body)
+
+        stopping = self.reply(503, b'{"error": "going", "stopping": true}')
+        self.answer(b"", stopping, self.reply(201, b'{"jobs": [{"id": 7, "estimate": null}]}'))
+        with mock.patch.object(daemon, "RETRY_S", 0), mock.patch.object(daemon, "call", note), self.assertLogs("carma"):
+            self.assertEqual(carma.submit(["true"]).id, 7)
+        self.assertEqual(len(sent), 3)
+        self.assertTrue(sent[0] == sent[1] == sent[2] and len(sent[0][2]["request_id"]) == 32, sent)
+        self.answer(self.reply(503, b'{"error": "full"}'))
+        with self.assertRaisesRegex(carma.Unavailable, "full"):
+            carma.submit(["true"])
+
 
 class Output(unittest.TestCase):
     def test_lines_of_any_cut(self):

@@ -63,7 +63,7 @@ int cli_call(struct cli *cli, const char *method, const char *path, const json_t
         return transport_error(rc);
     rc = client_check(status, answer, err);
     if (rc)
-        return rc;
+        return rc == -ESHUTDOWN ? -CLI_NO_DAEMON : rc;
     if (reply)
         *reply = steal_ptr(&answer);
     return 0;

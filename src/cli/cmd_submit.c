@@ -6,10 +6,12 @@
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/session.h"
 #include "cli/submit.h"
 #include "cli/term.h"
 #include "cli/view.h"
 #include "cli/wait.h"
+#include "client/client.h"
 
 #define COMPLAINTS_MAX 20
 
@@ -26,6 +28,7 @@ static json_t *make_request(const struct submit_command *submit)
 {
     size_t count = submit->command_count ? 1 : submit->file_count, complaints = 0;
     json_t *specs = json_array();
+    char id[CLIENT_REQUEST_ID_TEXT];
 
     for (size_t i = 0; i < count; i++) {
         CLEANUP(job_spec_release) struct job_spec spec;
@@ -40,7 +43,8 @@ static json_t *make_request(const struct submit_command *submit)
     }
     if (complaints && count > 1)
         cli_fail("nothing was submitted: %zu of %zu files are wrong", complaints, count);
-    return specs ? json_pack("{s:o}", "jobs", specs) : NULL;
+    client_request_id(id);
+    return specs ? json_pack("{s:o, s:s*}", "jobs", specs, "request_id", submit->no_retry ? NULL : id) : NULL;
 }
 
 /* What the daemon has found odd about the model; on stderr, as the job was accepted all the same. */
@@ -98,7 +102,8 @@ static int submit_all(struct cli *cli, const struct submit_command *submit)
 
     if (!request)
         return CLI_FAILURE;
-    rc = cli_call(cli, "POST", "/v1/jobs", request, &reply, &err);
+    rc = submit->no_retry ? cli_call(cli, "POST", "/v1/jobs", request, &reply, &err)
+                          : session_submit(cli, request, &reply, &err);
     if (rc == -CLI_NO_ANSWER)
         return cli_fail("%s; whether it was submitted is not known: look at carma queue --all", err.text);
     if (rc)

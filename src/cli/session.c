@@ -1,11 +1,11 @@
 #include "cli/session.h"
 
 #include <errno.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/nodetime.h"
 #include "base/units.h"
+#include "client/client.h"
 
 #define RETRY_MS 250
 
@@ -17,19 +17,19 @@ bool session_sleep_ms(int64_t wall_ms)
 }
 
 /* -EAGAIN: the daemon says that it cannot store anything now. */
-static bool worth_asking_again(int rc, const char *method)
+static bool worth_asking_again(int rc, bool repeatable, bool while_full)
 {
-    return rc == -CLI_NO_DAEMON || rc == -EAGAIN || (rc == -CLI_NO_ANSWER && strcmp(method, "GET") == 0);
+    return rc == -CLI_NO_DAEMON || (rc == -CLI_NO_ANSWER && repeatable) || (rc == -EAGAIN && while_full);
 }
 
-int session_call(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **reply,
-                 struct error *err)
+static int ask(struct cli *cli, const char *method, const char *path, const json_t *body, bool while_full, json_t **reply,
+               struct error *err)
 {
+    bool repeatable = client_may_repeat(method, body), told = false;
     int64_t begun = nodetime_monotonic_wall_ns();
-    bool told = false;
     int rc;
 
-    while (worth_asking_again(rc = cli_call(cli, method, path, body, reply, err), method)) {
+    while (worth_asking_again(rc = cli_call(cli, method, path, body, reply, err), repeatable, while_full)) {
         if (nodetime_monotonic_wall_ns() - begun > SESSION_PATIENCE_S * NS_PER_SEC)
             break;
         if (!told)
@@ -39,4 +39,15 @@ int session_call(struct cli *cli, const char *method, const char *path, const js
             break;
     }
     return rc;
+}
+
+int session_call(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **reply,
+                 struct error *err)
+{
+    return ask(cli, method, path, body, true, reply, err);
+}
+
+int session_submit(struct cli *cli, const json_t *request, json_t **reply, struct error *err)
+{
+    return ask(cli, "POST", "/v1/jobs", request, false, reply, err);
 }

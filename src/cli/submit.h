@@ -47,6 +47,7 @@ struct submit_command {
     bool parsable;
     bool json;
     bool wait;
+    bool no_retry;
     bool in_file; /* these are the options of a #CARMA line: not all are allowed there */
 };
 

@@ -32,7 +32,8 @@ enum {
     KEY_BATCH_SIZE,
     KEY_OPTIMIZER,
     KEY_PRECISION,
-    KEY_PARSABLE
+    KEY_PARSABLE,
+    KEY_NO_RETRY
 };
 
 static const struct argp_option options[] = {
@@ -61,6 +62,7 @@ static const struct argp_option options[] = {
     {"optimizer", KEY_OPTIMIZER, "NAME", 0, "sgd, momentum, adam, adamw or adafactor (default: as captured; adam)", 3},
     {"precision", KEY_PRECISION, "NAME", 0, "fp32, tf32 or amp (default: as captured; fp32)", 3},
     {"wait", 'W', NULL, 0, "wait until it has ended, and exit as it did", 4},
+    {"no-retry", KEY_NO_RETRY, NULL, 0, "fail at once where no daemon answers (default: try again for 30 s)", 4},
     {"parsable", KEY_PARSABLE, NULL, 0, "print the job's id and nothing else", 4},
     {"json", CLI_JSON_KEY, NULL, 0, "print JSON as the daemon gives it", 4},
     {0},
@@ -132,7 +134,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     enum precision precision;
     struct error err;
 
-    if (submit->in_file && (key == ARGP_KEY_ARG || key == KEY_PARSABLE || key == CLI_JSON_KEY || key == 'W'))
+    if (submit->in_file &&
+        (key == ARGP_KEY_ARG || key == KEY_PARSABLE || key == KEY_NO_RETRY || key == CLI_JSON_KEY || key == 'W'))
         return cli_bad_usage(state, "'%.40s' belongs on the command line, not into a #CARMA line",
                              key == ARGP_KEY_ARG ? arg : state->argv[state->next - 1]);
     switch (key) {
@@ -197,6 +200,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return take_number("--batch-size", arg, INT32_MAX, &wanted->batch_size, state);
     case KEY_PARSABLE:
         submit->parsable = true;
+        return 0;
+    case KEY_NO_RETRY:
+        submit->no_retry = true;
         return 0;
     case CLI_JSON_KEY:
         submit->json = true;

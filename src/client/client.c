@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -253,6 +254,11 @@ static int parse_reply(const struct client *client, const struct http1_reply *re
     return 0;
 }
 
+bool client_may_repeat(const char *method, const json_t *body)
+{
+    return strcmp(method, "GET") == 0 || json_object_get(body, "request_id");
+}
+
 int client_call(struct client *client, const char *method, const char *path, const json_t *body, int *status,
                 json_t **json, struct error *err)
 {
@@ -264,11 +270,21 @@ int client_call(struct client *client, const char *method, const char *path, con
     http1_reply_init(&reply, CLIENT_REPLY_LIMIT_BYTES);
     rc = build_request(client, method, path, body, &request, err);
     if (!rc)
-        rc = exchange(client, strcmp(method, "GET") == 0, &request, &reply, err);
+        rc = exchange(client, client_may_repeat(method, body), &request, &reply, err);
     if (rc)
         return rc;
     *status = reply.status;
     return parse_reply(client, &reply, json, err);
+}
+
+void client_request_id(char id[static CLIENT_REQUEST_ID_TEXT])
+{
+    unsigned char bytes[(CLIENT_REQUEST_ID_TEXT - 1) / 2];
+
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        abort(); /* as when memory runs out: so few bytes the kernel always has */
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(id + 2 * i, 3, "%02x", bytes[i]);
 }
 
 int client_check(int status, const json_t *reply, struct error *err)
@@ -286,6 +302,8 @@ int client_check(int status, const json_t *reply, struct error *err)
     for (size_t i = 0; i < array_size(codes); i++)
         if (codes[i].status == status)
             code = codes[i].code;
+    if (json_is_true(json_object_get(reply, "stopping")))
+        code = ESHUTDOWN;
     if (text)
         return error_set(err, code, "%s", text);
     return error_set(err, code, "the daemon answered with HTTP status %d and no explanation", status);

@@ -4,6 +4,7 @@
 #define CARMA_CLIENT_CLIENT_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -25,14 +26,22 @@ void client_set_timeout(struct client *client, int64_t timeout_ms);
 
 /* Sends `body` (may be NULL) and waits for the reply. 0: there is one; *status is HTTP's, *reply (a new reference) its
  * JSON, NULL where a failure came without any. Where the daemon closed the idle connection, a new one is made; but a
- * request that may have been received is sent again only where it is a GET: -ECONNRESET otherwise.
+ * request that may have been received is sent again only where it may be repeated: -ECONNRESET otherwise.
  * -ETIMEDOUT, -EMSGSIZE (reply too large), -EPROTO (no HTTP or no JSON). After an error the next call connects anew. */
 int client_call(struct client *client, const char *method, const char *path, const json_t *body, int *status,
                 json_t **reply, struct error *err);
 
+/* Whether it does no harm to send the request again: a GET, and what has a request_id. */
+bool client_may_repeat(const char *method, const json_t *body);
+
+#define CLIENT_REQUEST_ID_TEXT 33
+
+/* A new id for a submission (`request_id` of POST /v1/jobs): who sends the request again with it has it done once. */
+void client_request_id(char id[static CLIENT_REQUEST_ID_TEXT]);
+
 /* 0 where the status is a success; else a negative errno for it and the reply's own sentence in err: -EINVAL (400),
- * -EACCES (401), -EPERM (403), -ENOENT (404), -EOPNOTSUPP (405), -EBUSY (409), -EFBIG (413), -ERANGE (422), -EAGAIN (503), else -EIO.
- */
+ * -EACCES (401), -EPERM (403), -ENOENT (404), -EOPNOTSUPP (405), -EBUSY (409), -EFBIG (413), -ERANGE (422), -EAGAIN (503),
+ * -ESHUTDOWN (503: the daemon is stopping, and did nothing), else -EIO. */
 int client_check(int status, const json_t *reply, struct error *err);
 
 #endif

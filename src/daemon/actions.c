@@ -51,6 +51,11 @@ static void on_submission(void *user, int status, json_t *jobs, const struct err
     struct submitting submitting = *(struct submitting *)user;
 
     free(user);
+    if (submitting.daemon->stopping) {
+        json_decref(jobs);
+        http_reply_stopping(submitting.request);
+        return;
+    }
     if (status != 201) {
         http_reply_error(submitting.request, status, "%s", err->text);
         return;
@@ -110,7 +115,7 @@ static void on_may(int status, void *user)
 
     free(user);
     if (status == -ESHUTDOWN)
-        http_reply_error(changing.request, 503, "carmad is stopping: try again once it is back");
+        http_reply_stopping(changing.request);
     else if (!view)
         http_reply_error(changing.request, 404, "there is no job '%" PRIu64 "'", changing.job);
     else if (status != 0)

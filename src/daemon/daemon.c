@@ -12,6 +12,7 @@
 #include "daemon/keeper.h"
 #include "daemon/load.h"
 #include "daemon/node.h"
+#include "daemon/repeats.h"
 #include "daemon/requests.h"
 #include "daemon/runs.h"
 #include "daemon/series_json.h"
@@ -44,6 +45,7 @@ int daemon_start(struct daemon *daemon, struct error *err)
     daemon->engine = engine_new(daemon);
     daemon->keeper = keeper_new(daemon);
     daemon->totals = totals_new();
+    daemon->repeats = repeats_new();
     daemon->history = history_new(daemon);
     daemon->access = access_new(daemon);
     daemon->series = series_for(daemon);
@@ -89,6 +91,7 @@ void daemon_stop(struct daemon *daemon)
     engine_free(daemon->engine);
     keeper_free(daemon->keeper);
     totals_free(daemon->totals);
+    repeats_free(daemon->repeats);
     views_release(&daemon->views);
     core_free(daemon->core);
     if (running)

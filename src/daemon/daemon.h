@@ -23,6 +23,7 @@ struct events;
 struct job_mapping;
 struct keeper;
 struct node;
+struct repeats;
 struct runs;
 struct series;
 struct sharing;
@@ -48,6 +49,7 @@ struct daemon {
     struct access *access;
     struct node *node;
     struct job_mapping *job_mapping;
+    struct repeats *repeats;
     struct runs *runs;
     struct series *series;
     struct sharing *sharing;

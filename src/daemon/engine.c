@@ -1,5 +1,6 @@
 #include "daemon/engine.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "base/units.h"
 #include "daemon/keeper.h"
 #include "daemon/node.h"
+#include "daemon/repeats.h"
 #include "daemon/runs.h"
 #include "daemon/totals.h"
 #include "daemon/view_store.h"
@@ -32,6 +34,7 @@ struct turn {
     size_t input_count;
     struct stored_spec *specs;
     size_t spec_count, spec_capacity;
+    struct store_request request; /* id NULL: none; owned */
     uint64_t *ended; /* jobs that an input of this turn ended */
     size_t ended_count, ended_capacity;
     struct waiter *waiters;
@@ -65,6 +68,7 @@ static void turn_free(struct turn *turn)
     for (size_t i = 0; i < turn->spec_count; i++)
         free(turn->specs[i].json);
     free(turn->specs);
+    free((char *)turn->request.id);
     free(turn->ended);
     free(turn->waiters);
     record_list_release(&turn->records);
@@ -151,6 +155,15 @@ void engine_store_spec(struct engine *engine, uint64_t job, const char *json)
     turn->specs[turn->spec_count++] = (struct stored_spec){.job = job, .json = xstrdup(json)};
 }
 
+void engine_store_request(struct engine *engine, const struct store_request *request)
+{
+    struct turn *turn = engine->current;
+
+    assert(!turn->request.id); /* a submission ends its turn */
+    turn->request = *request;
+    turn->request.id = xstrdup(request->id);
+}
+
 void engine_on_stored(struct engine *engine, void (*done)(int status, const char *error, void *user), void *user)
 {
     struct turn *turn = engine->current;
@@ -188,6 +201,8 @@ static void commit(struct engine *engine, struct turn *turn)
 
     for (size_t i = 0; i < turn->spec_count; i++)
         store_batch_spec(batch, turn->specs[i].job, turn->specs[i].json);
+    if (turn->request.id)
+        store_batch_request(batch, &turn->request);
     for (size_t i = 0; i < turn->records.count; i++)
         store_batch_record(batch, &turn->records.items[i]);
     for (size_t i = 0; i < turn->ended_count; i++)
@@ -207,6 +222,10 @@ static void on_retry(uv_timer_t *timer)
 /* The submitter is told that nothing was accepted, so the job must not run once the disk has space again. */
 static void withdraw_submissions(struct engine *engine, struct turn *turn)
 {
+    if (turn->request.id)
+        repeats_drop(engine->daemon->repeats, turn->request.uid, turn->request.id);
+    free((char *)turn->request.id);
+    turn->request.id = NULL;
     for (size_t i = 0; i < turn->spec_count; i++)
         engine_input(engine, &(struct record){.type = RECORD_CANCELLED, .at_ns = nodetime_now_ns(),
                                               .job = turn->specs[i].job}, NULL);

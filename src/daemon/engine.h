@@ -8,6 +8,8 @@
 
 #include "daemon/daemon.h"
 
+struct store_request;
+
 struct engine *engine_new(struct daemon *daemon);
 void engine_free(struct engine *engine);
 
@@ -16,6 +18,10 @@ int engine_input(struct engine *engine, const struct record *record, struct erro
 
 /* A new job's spec, stored with the current turn. */
 void engine_store_spec(struct engine *engine, uint64_t job, const char *json);
+
+/* That the current turn's jobs were submitted under a client's id (daemon/repeats.h); where the turn cannot be stored, they
+ * are withdrawn and the id is free again. */
+void engine_store_request(struct engine *engine, const struct store_request *request);
 
 /* `done` is called when the current turn is stored (status 0), or at once and only once when storing failed. */
 void engine_on_stored(struct engine *engine, void (*done)(int status, const char *error, void *user), void *user);

@@ -281,7 +281,7 @@ static void question_free(struct question *question)
 
 static void refuse(struct question *question)
 {
-    http_reply_error(question->request, 503, "carmad is stopping");
+    http_reply_stopping(question->request);
     question_free(question);
 }
 

@@ -12,6 +12,7 @@
 #include "core/snapshot.h"
 #include "daemon/engine.h"
 #include "daemon/keeper.h"
+#include "daemon/repeats.h"
 #include "daemon/submission.h"
 #include "daemon/view_store.h"
 #include "store/store.h"
@@ -61,6 +62,17 @@ static int take_record(uint64_t seq, const struct record *record, void *user)
     keeper_loaded(daemon->keeper, record);
     if (!record_is_state(record->type))
         views_fold(&daemon->views, record);
+    return 0;
+}
+
+static int take_request(const struct store_request *request, void *user)
+{
+    struct daemon *daemon = user;
+
+    if (repeats_is_id(request->id))
+        repeats_add(daemon->repeats, request);
+    else
+        daemon_log("a stored request_id of uid %u cannot be read: it is not known any more", (unsigned)request->uid);
     return 0;
 }
 
@@ -128,6 +140,8 @@ int load_stored(struct daemon *daemon, struct error *err)
                                       .most_ended = KEEPER_MOST_ENDED};
     int status = store_load(daemon->store, &taker, err);
 
+    if (status == 0)
+        status = store_load_requests(daemon->store, take_request, daemon, err);
     if (status == 0)
         status = core_check(daemon->core, err);
     if (status == 0)

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/memory.h"
 #include "base/nodetime.h"
@@ -11,6 +12,7 @@
 #include "core/ledger.h"
 #include "daemon/engine.h"
 #include "daemon/node.h"
+#include "daemon/repeats.h"
 
 /* A job of a request. */
 struct applicant {
@@ -34,6 +36,8 @@ struct submission {
     /* What it finds. */
     struct applicant *applicants; /* owned */
     size_t count;                 /* of those that are to be released */
+    char request_id[REPEATS_ID_MAX + 1]; /* "": none */
+    uint64_t digest; /* of the body */
     int status;
     struct error err;
 };
@@ -194,18 +198,31 @@ static int read_applicants(struct submission *submission, const json_t *jobs)
     return 201;
 }
 
+static int take_request_id(struct submission *submission, const char *id)
+{
+    if (!repeats_is_id(id)) {
+        error_set(&submission->err, EINVAL, "request_id '%.80s' is not 1 to %d letters, digits, '-', '_' or '.'", id,
+                  REPEATS_ID_MAX);
+        return 400;
+    }
+    snprintf(submission->request_id, sizeof submission->request_id, "%s", id);
+    submission->digest = mix(UINT64_C(14695981039346656037), submission->body);
+    return 201;
+}
+
 static void work(uv_work_t *work)
 {
     struct submission *submission = work->data;
     json_error_t at;
     json_t *request = json_loadb(submission->body, submission->length, JSON_REJECT_DUPLICATES, &at), *jobs = NULL;
+    const char *id = NULL;
 
     submission->status = 400;
     if (!request)
         error_set(&submission->err, EINVAL, "the request is not JSON: %s (line %d)", at.text, at.line);
-    else if (json_unpack_ex(request, &at, JSON_STRICT, "{s:o}", "jobs", &jobs) != 0)
-        error_set(&submission->err, EINVAL, "the request is not {\"jobs\": [at least one]}");
-    else
+    else if (json_unpack_ex(request, &at, JSON_STRICT, "{s:o, s?s}", "jobs", &jobs, "request_id", &id) != 0)
+        error_set(&submission->err, EINVAL, "the request is not {\"jobs\": [at least one], \"request_id\": a text or left out}");
+    else if (!id || (submission->status = take_request_id(submission, id)) == 201)
         submission->status = read_applicants(submission, jobs);
     json_decref(request);
 }
@@ -303,18 +320,65 @@ static json_t *take_in(struct submission *submission)
     return jobs;
 }
 
+/* From now on the id stands for these jobs: also for who repeats it before they are stored, and is answered after that. */
+static void remember(const struct submission *submission, uint64_t first)
+{
+    const struct store_request request = {.id = submission->request_id,
+                                          .uid = submission->uid,
+                                          .digest = submission->digest,
+                                          .first = first,
+                                          .count = (uint32_t)submission->count,
+                                          .at_unix_s = time(NULL)};
+
+    repeats_add(submission->daemon->repeats, &request);
+    engine_store_request(submission->daemon->engine, &request);
+}
+
+/* What was answered, or was to be; of a job that has been forgotten since, its number alone. */
+static int answer_again(struct submission *submission, const struct store_request *request, json_t **jobs)
+{
+    if (request->digest != submission->digest) {
+        error_set(&submission->err, EEXIST, "request_id '%s' is that of another submission: make a new one for each",
+                  submission->request_id);
+        return 409;
+    }
+    *jobs = json_array();
+    for (uint64_t job = request->first; job < request->first + request->count; job++) {
+        const struct job_view *view = views_find(&submission->daemon->views, job);
+        json_array_append_new(*jobs, json_pack("{s:I, s:o}", "id", (json_int_t)job, "estimate",
+                                               view ? job_view_estimate_to_json(view) : json_null()));
+    }
+    return 201;
+}
+
+/* A submission that was accepted before is not looked at again: the queue may be full by now, or the settings others. */
+static void decide(struct submission *submission, json_t **jobs)
+{
+    struct daemon *daemon = submission->daemon;
+    const struct store_request *request =
+        *submission->request_id ? repeats_find(daemon->repeats, submission->uid, submission->request_id) : NULL;
+
+    if (request) {
+        submission->status = answer_again(submission, request, jobs);
+        return;
+    }
+    if (submission->status == 201)
+        submission->status = check_applicants(submission);
+    if (submission->status != 201)
+        return;
+    if (*submission->request_id)
+        remember(submission, daemon->views.last_id + 1);
+    *jobs = take_in(submission);
+}
+
 static void finish(struct submission *submission)
 {
     json_t *jobs = NULL;
 
-    if (submission->daemon->stopping) {
-        submission->status = 503;
-        error_set(&submission->err, ESHUTDOWN, "carmad is stopping: submit again once it is back");
-    }
-    if (submission->status == 201)
-        submission->status = check_applicants(submission);
-    if (submission->status == 201)
-        jobs = take_in(submission);
+    if (submission->daemon->stopping)
+        submission->status = 503; /* nothing is taken any more */
+    else
+        decide(submission, &jobs);
     submission->done(submission->user, submission->status, jobs, &submission->err);
     for (size_t i = 0; i < submission->count; i++) {
         job_spec_release(&submission->applicants[i].spec);

@@ -71,10 +71,12 @@ static struct MHD_Response *response_of(json_t *body)
 
 struct MHD_Response *http_error_response(const char *text)
 {
-    json_t *body = json_object();
+    return response_of(json_pack("{s:o}", "error", json_text(text)));
+}
 
-    json_object_set_new(body, "error", json_text(text));
-    return response_of(body);
+static struct MHD_Response *stopping_response(void)
+{
+    return response_of(json_pack("{s:s, s:b}", "error", "the daemon is stopping: try again later", "stopping", true));
 }
 
 /* Refuses before the body is read; the connection is closed then, since nobody will read it. */
@@ -176,7 +178,7 @@ static void take_in(struct http_server *server, struct exchange *exchange)
     exchange->complete = true;
     DL_APPEND(server->exchanges, exchange);
     if (server->closing) {
-        http_answer(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, http_error_response("the daemon is stopping: try again later"));
+        http_answer(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, stopping_response());
         return;
     }
     http_expect_nothing(exchange->connection);
@@ -281,7 +283,7 @@ void http_answer_pending(struct http_server *server)
     if (exchange->stream)
         http_stream_finish(exchange->stream);
     else if (!exchange->response)
-        http_answer(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, http_error_response("the daemon is stopping: try again later"));
+        http_answer(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, stopping_response());
 }
 
 const char *http_query(const struct http_request *request, const char *name)
@@ -315,6 +317,11 @@ void http_reply_with(struct http_request *request, unsigned status, struct MHD_R
 void http_reply(struct http_request *request, int status, json_t *body)
 {
     http_reply_with(request, (unsigned)status, response_of(body));
+}
+
+void http_reply_stopping(struct http_request *request)
+{
+    http_reply_with(request, MHD_HTTP_SERVICE_UNAVAILABLE, stopping_response());
 }
 
 void http_reply_text(struct http_request *request, const char *type, char *text)

@@ -102,6 +102,9 @@ void http_reply(struct http_request *request, int status, json_t *body);
 /* Answers 200 with a text of that media type. `text` is taken over. */
 void http_reply_text(struct http_request *request, const char *type, char *text);
 
+/* Answers 503 {"error": ..., "stopping": true}: nothing was done, and another server is likely to follow. */
+void http_reply_stopping(struct http_request *request);
+
 #define HTTP_FILE_HEADERS 8
 
 /* A file that stays as it is while the server is there. */

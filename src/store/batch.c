@@ -81,6 +81,18 @@ void store_batch_energy(struct store_batch *batch, const char *gpu, uint64_t par
     add_row(batch, row);
 }
 
+void store_batch_request(struct store_batch *batch, const struct store_request *request)
+{
+    add_text(batch,
+             (struct store_row){.kind = ROW_REQUEST,
+                                .type = request->count,
+                                .uid = request->uid,
+                                .at_ns = request->at_unix_s,
+                                .job = request->first,
+                                .digest = request->digest},
+             request->id);
+}
+
 void store_batch_spec(struct store_batch *batch, uint64_t job, const char *json)
 {
     add_text(batch, (struct store_row){.kind = ROW_SPEC, .job = job}, json);

@@ -35,6 +35,9 @@ static const char *const migrations[] = {
     "CREATE TABLE job (job INTEGER PRIMARY KEY, ended_ns INTEGER NOT NULL, body TEXT NOT NULL) STRICT;"
     "CREATE INDEX job_by_end ON job (ended_ns);",
     store_history_form,
+    /* Which submissions were accepted under an id of their client's. */
+    "CREATE TABLE request (uid INTEGER NOT NULL, id TEXT NOT NULL, digest INTEGER NOT NULL, first INTEGER NOT NULL,"
+    " count INTEGER NOT NULL, at_unix_s INTEGER NOT NULL, PRIMARY KEY (uid, id)) STRICT, WITHOUT ROWID;",
 };
 
 static int errno_of(sqlite3 *db)

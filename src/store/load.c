@@ -389,6 +389,36 @@ int store_load_energy(struct store *store, int (*on_meter)(const struct store_me
     return rc;
 }
 
+int store_load_requests(struct store *store, int (*on_request)(const struct store_request *request, void *user),
+                        void *user, struct error *err)
+{
+    CLEANUP(finalize) sqlite3_stmt *row = NULL;
+    int rc;
+
+    if (store->committed)
+        return error_set(err, EBUSY, "%s: is in use: it can be loaded only before the first commit", store->path);
+    rc = prepare(store,
+                 "SELECT id, uid, digest, first, count, at_unix_s FROM request"
+                 " WHERE at_unix_s >= CAST(strftime('%s', 'now') AS INTEGER) - ? ORDER BY first",
+                 &row, err);
+    if (rc)
+        return rc;
+    sqlite3_bind_int64(row, 1, STORE_REQUEST_KEPT_S);
+    while ((rc = sqlite3_step(row)) == SQLITE_ROW) {
+        struct store_request request = {.id = text_column(row, 0),
+                                        .uid = (uint32_t)sqlite3_column_int64(row, 1),
+                                        .digest = (uint64_t)sqlite3_column_int64(row, 2),
+                                        .first = (uint64_t)sqlite3_column_int64(row, 3),
+                                        .count = (uint32_t)sqlite3_column_int64(row, 4),
+                                        .at_unix_s = sqlite3_column_int64(row, 5)};
+
+        rc = on_request(&request, user);
+        if (rc)
+            return error_set(err, -rc, "%s: request '%.64s' was not accepted", store->path, request.id);
+    }
+    return end_of_rows(store, rc, err);
+}
+
 int store_read(const char *directory, int (*on_record)(uint64_t seq, const struct record *record, void *user),
                void *user, struct error *err)
 {

@@ -91,6 +91,9 @@ static int open_all(struct store *store, struct error *err)
                      " VALUES (?1, ?2, NOT EXISTS (SELECT 1 FROM snapshot WHERE kept AND at_ns > ?3), ?4)",
                      &store->insert_snapshot, err);
     if (!rc)
+        rc = prepare(store, "REPLACE INTO request (uid, id, digest, first, count, at_unix_s) VALUES (?, ?, ?, ?, ?, ?)",
+                     &store->put_request, err);
+    if (!rc)
         rc = store_prepare_history(store, err);
     if (!rc)
         rc = store_read_last(store, err);
@@ -218,6 +221,7 @@ void store_close(struct store *store)
     sqlite3_finalize(store->put_energy);
     sqlite3_finalize(store->insert_job);
     sqlite3_finalize(store->insert_snapshot);
+    sqlite3_finalize(store->put_request);
     store_release_history(store);
     sqlite3_close(store->db);
     close_fd(&store->event_fd);

@@ -76,6 +76,23 @@ int store_load_energy(struct store *store, int (*on_meter)(const struct store_me
                       int (*on_account)(const char *gpu, uint64_t party, int64_t mj, void *user), void *user,
                       struct error *err);
 
+/* A submission that was accepted under the id that its client had made: it is repeated without being done again. Its jobs
+ * are first, first + 1, ...; `digest` tells another submission under the same id. */
+struct store_request {
+    const char *id;
+    uint32_t uid;
+    uint64_t digest;
+    uint64_t first;
+    uint32_t count;
+    int64_t at_unix_s; /* wall time */
+};
+
+#define STORE_REQUEST_KEPT_S 3600 /* a client repeats for 30 s */
+
+/* As store_load_energy: the requests that are not older than STORE_REQUEST_KEPT_S, in the order of their jobs. */
+int store_load_requests(struct store *store, int (*on_request)(const struct store_request *request, void *user),
+                        void *user, struct error *err);
+
 /* The highest number that a job ever had, forgotten ones included: as of store_open, 0 where there was none. */
 uint64_t store_last_job(const struct store *store);
 
@@ -86,6 +103,7 @@ void store_batch_record(struct store_batch *batch, const struct record *record);
 void store_batch_spec(struct store_batch *batch, uint64_t job, const char *json);
 void store_batch_meter(struct store_batch *batch, const struct store_meter *meter);
 void store_batch_energy(struct store_batch *batch, const char *gpu, uint64_t party, int64_t mj);
+void store_batch_request(struct store_batch *batch, const struct store_request *request); /* in place of an older one */
 
 /* What is known of a job as of this batch, instead of what was; ended_ns: node time, -1: it has not ended. */
 void store_batch_job(struct store_batch *batch, uint64_t job, int64_t ended_ns, const char *json);
@@ -95,7 +113,8 @@ void store_batch_job(struct store_batch *batch, uint64_t job, int64_t ended_ns, 
 void store_batch_snapshot(struct store_batch *batch, int64_t at_ns, int64_t spacing_ns,
                           const struct record_list *snapshot);
 
-/* Forgets submissions and jobs that ended before before_ns, and the records up to the latest snapshot that is older. */
+/* Forgets submissions and jobs that ended before before_ns, and the records up to the latest snapshot that is older; and
+ * requests that are older than STORE_REQUEST_KEPT_S. */
 void store_batch_forget(struct store_batch *batch, int64_t before_ns);
 
 /* Queues the batch (taken over); any number may be under way. Whatever is queued when the thread is free becomes one

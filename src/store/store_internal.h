@@ -21,16 +21,19 @@ enum store_row_kind {
     ROW_HISTORY,
     ROW_HISTORY_ENERGY,
     ROW_FORGET_HISTORY,
-    ROW_HELD
+    ROW_HELD,
+    ROW_REQUEST
 };
 
 /* One row to be: bodies lie one after another in the batch's text. */
 struct store_row {
     enum store_row_kind kind;
-    uint32_t type;      /* of a record; of FORGET_HISTORY: how many at most */
-    int64_t at_ns;      /* of a record, a snapshot, a meter; of a job: its end; of FORGET: before when */
+    uint32_t type;      /* of a record; of FORGET_HISTORY: how many at most; of a request: how many jobs */
+    uint32_t uid;       /* of a request */
+    int64_t at_ns;      /* of a record, a snapshot, a meter; of a job: its end; of FORGET: before when; of a request: s */
     int64_t spacing_ns; /* of a snapshot */
-    uint64_t job;
+    uint64_t job;       /* of a request: the first */
+    uint64_t digest;    /* of a request */
     int64_t mj;    /* an account's sum, a meter's counter */
     int64_t idle_mw; /* of a meter */
     size_t offset;
@@ -68,6 +71,7 @@ struct store {
     sqlite3_stmt *put_energy;
     sqlite3_stmt *insert_job;
     sqlite3_stmt *insert_snapshot;
+    sqlite3_stmt *put_request;
     sqlite3_stmt *put_history;
     sqlite3_stmt *put_history_energy;
     sqlite3_stmt *forget_history;

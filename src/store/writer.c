@@ -39,8 +39,9 @@ static int forget(struct store *store, int64_t before_ns, struct error *err)
         "DELETE FROM energy WHERE job IN (SELECT job FROM job WHERE ended_ns >= 0 AND ended_ns < %" PRId64 ");"
         "DELETE FROM job WHERE ended_ns >= 0 AND ended_ns < %" PRId64 ";"
         "DELETE FROM record WHERE seq <= (SELECT max(seq) FROM snapshot WHERE at_ns < %" PRId64 ");"
-        "DELETE FROM snapshot WHERE seq < (SELECT max(seq) FROM snapshot WHERE at_ns < %" PRId64 ");",
-        before_ns, before_ns, before_ns, before_ns, before_ns);
+        "DELETE FROM snapshot WHERE seq < (SELECT max(seq) FROM snapshot WHERE at_ns < %" PRId64 ");"
+        "DELETE FROM request WHERE at_unix_s < CAST(strftime('%%s', 'now') AS INTEGER) - %d;",
+        before_ns, before_ns, before_ns, before_ns, before_ns, STORE_REQUEST_KEPT_S);
 
     return execute(store, sql, err);
 }
@@ -70,6 +71,17 @@ static int write_snapshot(struct store *store, const struct store_row *row, cons
                         "DELETE FROM snapshot WHERE NOT kept AND seq NOT IN"
                         " (SELECT seq FROM snapshot ORDER BY seq DESC LIMIT 2)",
                         err);
+}
+
+static int write_request(struct store *store, const struct store_row *row, const char *id, struct error *err)
+{
+    sqlite3_bind_int64(store->put_request, 1, row->uid);
+    sqlite3_bind_text64(store->put_request, 2, id, row->length, SQLITE_STATIC, SQLITE_UTF8);
+    sqlite3_bind_int64(store->put_request, 3, (sqlite3_int64)row->digest);
+    sqlite3_bind_int64(store->put_request, 4, (sqlite3_int64)row->job);
+    sqlite3_bind_int64(store->put_request, 5, row->type);
+    sqlite3_bind_int64(store->put_request, 6, row->at_ns);
+    return step(store, store->put_request, err);
 }
 
 static int write_row(struct store *store, const struct store_batch *batch, const struct store_row *row,
@@ -110,6 +122,8 @@ static int write_row(struct store *store, const struct store_batch *batch, const
         return store_forget_history(store, row->at_ns, row->type, err);
     case ROW_HELD:
         return store_write_held(store, body, err);
+    case ROW_REQUEST:
+        return write_request(store, row, body, err);
     default:
         return write_record(store, row, body, err);
     }

@@ -44,7 +44,7 @@ sent() {
     python3 - "$T/last" "$@" <<'PYTHON'
 import json, sys
 path, body = json.loads(open(sys.argv[1]).read())
-assert path == "/v1/jobs" and list(body) == ["jobs"]
+assert path == "/v1/jobs" and list(body) == ["jobs", "request_id"]
 for spec in body["jobs"]:
     print(json.dumps([spec.get(name) for name in sys.argv[2:]]))
 PYTHON
@@ -91,7 +91,7 @@ expect_output '8
 expect_sent '["small"]
 ["from the script"]' name
 expect_error 1 "wants 3 GPUs, the node has 2" submit -G 3 -- true
-expect_error 1 "not known" submit -- true # the answer did not come
+expect_error 1 "not known" submit --no-retry -- true # the answer did not come
 [ "$(wc -l <"$T/answers.json.posts")" -eq 6 ] || fail "something was sent twice"
 
 # What is wrong is told with its file and line, all of it at once, and nothing is sent.

@@ -67,7 +67,7 @@ cmp -s "$T/out" "$T/help" || fail "--help and help differ"
 expect_error 2 "no command 'x'" help x
 
 # No daemon: one line that names the socket; asked for by --socket before or behind the command alike.
-for command in queue gpus "show 1" "explain 1" "cancel 1" "hold 1" "release 1" "logs 1" "submit -- true" "show @"; do
+for command in queue gpus "show 1" "explain 1" "cancel 1" "hold 1" "release 1" "logs 1" "submit --no-retry -- true" "show @"; do
     # shellcheck disable=SC2086 # a command and its argument
     expect_error 1 "$T/socket" $command
 done

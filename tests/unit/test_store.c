@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -607,8 +608,8 @@ static void test_database_of_another_program(void **state)
 static void test_database_from_the_future(void **state)
 {
     store_close(open_store());
-    run_sql("PRAGMA user_version = 6");
-    assert_refused(-ENOTSUP, "form 6, this carma knows up to 5");
+    run_sql("PRAGMA user_version = 7");
+    assert_refused(-ENOTSUP, "form 7, this carma knows up to 6");
 }
 
 static void fill(int jobs)
@@ -622,26 +623,74 @@ static void fill(int jobs)
 }
 
 /* Stores that earlier versions left behind: of the first form submissions have no estimate, of the second there is no
- * energy, up to the third there are no snapshots, up to the fourth no accounting (test_store_history.c). */
+ * energy, up to the third there are no snapshots, up to the fourth no accounting (test_store_history.c), up to the fifth no
+ * requests. */
 static void test_earlier_forms_are_brought_up_to_date(void **state)
 {
     struct error err;
 
     fill(2);
-    for (int form = 1; form <= 4; form++) {
-        run_sql("DROP TABLE history; DROP TABLE total; DROP TABLE held");
+    for (int form = 1; form <= 5; form++) {
+        run_sql("DROP TABLE request");
+        if (form <= 4)
+            run_sql("DROP TABLE history; DROP TABLE total; DROP TABLE held");
         if (form <= 3)
             run_sql("DROP TABLE snapshot; DROP TABLE job");
         if (form <= 2)
             run_sql("DROP TABLE energy; DROP TABLE meter");
         run_sql(form == 1 ? "PRAGMA user_version = 1" : form == 2 ? "PRAGMA user_version = 2"
                 : form == 3 ? "PRAGMA user_version = 3"
-                            : "PRAGMA user_version = 4");
+                : form == 4 ? "PRAGMA user_version = 4"
+                            : "PRAGMA user_version = 5");
         assert_int_equal(store_read(directory, NULL, NULL, &err), -ENOTSUP);
         assert_int_equal(reopen_and_load().specs, 2);
         if (store_read(directory, NULL, NULL, &err))
             fail_msg("%s", err.text);
     }
+}
+
+static int see_request(const struct store_request *request, void *user)
+{
+    char *seen = user;
+
+    sprintf(seen + strlen(seen), "%u %s %" PRIx64 " %" PRIu64 " %u;", request->uid, request->id, request->digest,
+            request->first, request->count);
+    return 0;
+}
+
+/* In the order of their jobs; one that comes anew takes the old one's place; those that are too old are not told of, and
+ * forgotten. */
+static void test_requests(void **state)
+{
+    struct store_request request = {.id = "a", .uid = 7, .digest = UINT64_MAX, .first = 5, .count = 2,
+                                    .at_unix_s = time(NULL)};
+    struct store *store = open_store();
+    struct store_batch *batch = store_batch_new();
+    char seen[200] = "";
+    struct error err;
+
+    store_batch_request(batch, &request);
+    request.uid = 8;
+    request.first = 4;
+    store_batch_request(batch, &request);
+    request.uid = 7;
+    request.first = 9;
+    request.count = 1;
+    store_batch_request(batch, &request);
+    request.id = "old";
+    request.at_unix_s -= STORE_REQUEST_KEPT_S + 5;
+    store_batch_request(batch, &request);
+    store_commit(store, batch, NULL, NULL);
+    assert_int_equal(store_load_requests(store, see_request, seen, &err), -EBUSY);
+    store_close(store);
+    store = open_store();
+    assert_int_equal(store_load_requests(store, see_request, seen, &err), 0);
+    assert_string_equal(seen, "8 a ffffffffffffffff 4 2;7 a ffffffffffffffff 9 1;");
+    batch = store_batch_new();
+    store_batch_forget(batch, 0);
+    store_commit(store, batch, NULL, NULL);
+    store_close(store);
+    run_sql("CREATE TEMP TABLE t (n CHECK (n = 2)); INSERT INTO t SELECT count(*) FROM request");
 }
 
 static int take_any(uint64_t job, const char *json, void *user)
@@ -797,6 +846,7 @@ int main(void)
         store_test(test_write_error),
         store_test(test_bad_batch),
         store_test(test_commit_while_closing),
+        store_test(test_requests),
         store_test(test_load_comes_first),
         store_test(test_second_opener),
         store_test(test_lock_of_an_orphan),
