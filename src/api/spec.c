@@ -9,6 +9,7 @@
 
 #include "api/job_signal.h"
 #include "base/memory.h"
+#include "base/script.h"
 #include "base/share.h"
 #include "base/units.h"
 #include "core/record.h"
@@ -38,6 +39,7 @@ static const struct member {
 } members[] = {
     {"name", TEXT, offsetof(struct job_spec, name), REQUIRED | LINE, 0, SPEC_MAX_NAME},
     {"command", STRINGS, offsetof(struct job_spec, command), REQUIRED, 1, SPEC_MAX_ARGUMENTS},
+    {"script", TEXT, offsetof(struct job_spec, script), 0, 0, SPEC_MAX_SCRIPT},
     {"environment", STRINGS, offsetof(struct job_spec, environment), 0, 0, SPEC_MAX_ENVIRONMENT},
     {"directory", TEXT, offsetof(struct job_spec, directory), REQUIRED | ABSOLUTE | LINE, 0, PATH_MAX - 1},
     {"output", TEXT, offsetof(struct job_spec, output), REQUIRED | ABSOLUTE | LINE, 0, PATH_MAX - 1},
@@ -248,6 +250,17 @@ static int check_time(const struct job_spec *spec, struct error *err)
     return 0;
 }
 
+static int check_script(const struct job_spec *spec, struct error *err)
+{
+    CLEANUP(free_ptr) char *interpreter = NULL;
+    CLEANUP(free_ptr) char *argument = NULL;
+    int rc = spec->script ? script_interpreter(spec->script, &interpreter, &argument, err) : 0;
+
+    if (rc)
+        error_prefix(err, "script");
+    return rc;
+}
+
 int job_spec_check(const struct job_spec *spec, struct error *err)
 {
     int rc;
@@ -256,7 +269,7 @@ int job_spec_check(const struct job_spec *spec, struct error *err)
         if ((rc = check_member(&members[i], spec, err)))
             return rc;
     if ((rc = check_packed(spec, err)) || (rc = check_training(spec, err)) || (rc = check_share(spec, err)) ||
-        (rc = check_time(spec, err)))
+        (rc = check_time(spec, err)) || (rc = check_script(spec, err)))
         return rc;
     if (!*spec->command.items[0])
         return error_set(err, EINVAL, "command is empty: say what to run");

@@ -20,6 +20,7 @@ struct spec_strings {
 struct job_spec {
     char *name;                  /* never NULL once checked */
     struct spec_strings command; /* argv; at least one */
+    char *script;                /* text of the script that is run; command[0] is its name then; NULL = none */
     struct spec_strings environment; /* "NAME=value", the submitter's */
     char *directory;             /* absolute: where it runs */
     char *output;                /* absolute path of stdout; %j = job id */
@@ -65,6 +66,7 @@ void spec_strings_release(struct spec_strings *strings);
 #define SPEC_MAX_ARGUMENTS 4096
 #define SPEC_MAX_ENVIRONMENT 8192
 #define SPEC_MAX_TEXT (1 << 20)      /* bytes of command, of environment, each in all */
+#define SPEC_MAX_SCRIPT (1 << 20)    /* bytes */
 #define SPEC_MAX_SUMMARY (8 << 20)   /* bytes */
 #define SPEC_MAX_CAPTURE (8 << 20)   /* bytes */
 #define SPEC_MAX_PACKED (8 << 20)    /* bytes of all its texts together */

@@ -14,18 +14,24 @@ int file_read(const char *path, size_t limit, char **text, size_t *length, struc
 {
     /* Without O_NONBLOCK the opening of a FIFO that nobody writes would never return. */
     CLEANUP(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    if (fd < 0 || fcntl(fd, F_SETFL, O_RDONLY) < 0) /* but what a pipe's writer has yet to write is waited for */
+        return error_set(err, errno, "cannot read '%s': %s", path, strerror(errno));
+    return file_read_fd(fd, path, limit, text, length, err);
+}
+
+int file_read_fd(int fd, const char *name, size_t limit, char **text, size_t *length, struct error *err)
+{
     CLEANUP(free_ptr) char *buffer = NULL;
     size_t used = 0, capacity = 0;
     struct stat st;
 
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return error_set(err, errno, "cannot read '%s': %s", path, strerror(errno));
+    if (fstat(fd, &st) < 0)
+        return error_set(err, errno, "cannot read '%s': %s", name, strerror(errno));
     if (S_ISDIR(st.st_mode))
-        return error_set(err, EISDIR, "cannot read '%s': it is a directory", path);
-    if (fcntl(fd, F_SETFL, O_RDONLY) < 0) /* but what a pipe's writer has yet to write is waited for */
-        return error_set(err, errno, "cannot read '%s': %s", path, strerror(errno));
+        return error_set(err, EISDIR, "cannot read '%s': it is a directory", name);
     if (S_ISREG(st.st_mode) && (size_t)st.st_size > limit)
-        return error_set(err, EFBIG, "'%s' is too large: %lld bytes, at most %zu are read", path,
+        return error_set(err, EFBIG, "'%s' is too large: %lld bytes, at most %zu are read", name,
                          (long long)st.st_size, limit);
     for (;;) {
         ssize_t count;
@@ -34,12 +40,12 @@ int file_read(const char *path, size_t limit, char **text, size_t *length, struc
         if (count < 0 && errno == EINTR)
             continue;
         if (count < 0)
-            return error_set(err, errno, "cannot read '%s': %s", path, strerror(errno));
+            return error_set(err, errno, "cannot read '%s': %s", name, strerror(errno));
         if (count == 0)
             break;
         used += (size_t)count;
         if (used > limit)
-            return error_set(err, EFBIG, "'%s' is too large: at most %zu bytes are read", path, limit);
+            return error_set(err, EFBIG, "'%s' is too large: at most %zu bytes are read", name, limit);
     }
     buffer[used] = '\0';
     *length = used;

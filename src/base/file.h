@@ -11,6 +11,9 @@
  * for writing is read as empty: it is not waited for. */
 int file_read(const char *path, size_t limit, char **text, size_t *length, struct error *err);
 
+/* The same of an open descriptor, which stays open; `name` is for messages. */
+int file_read_fd(int fd, const char *name, size_t limit, char **text, size_t *length, struct error *err);
+
 /* Writes via a temporary file beside it, fsync and rename: a reader sees the old or the new content, never a part. */
 int file_write_atomic(const char *path, const void *bytes, size_t length, int mode, struct error *err);
 

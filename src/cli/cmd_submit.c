@@ -26,16 +26,17 @@ static void refuse_json(json_t **request, size_t *complaints, const char *text)
 /* All problems of all files are told; the request is then NULL. */
 static json_t *make_request(const struct submit_command *submit)
 {
-    size_t count = submit->command_count ? 1 : submit->file_count, complaints = 0;
+    size_t count = submit->file_count ? submit->file_count : 1, complaints = 0;
     json_t *specs = json_array();
     char id[CLIENT_REQUEST_ID_TEXT];
 
     for (size_t i = 0; i < count; i++) {
         CLEANUP(job_spec_release) struct job_spec spec;
         struct error err;
-        int rc = submit->command_count
-                     ? submit_from_command(&spec, submit->command, submit->command_count, &submit->options, &err)
-                     : submit_from_file(&spec, submit->files[i], &submit->options, &err);
+        int rc = submit->file_count
+                     ? submit_from_file(&spec, submit->files[i], submit->command, submit->command_count,
+                                        &submit->options, &err)
+                     : submit_from_command(&spec, submit->command, submit->command_count, &submit->options, &err);
         if (rc)
             refuse_json(&specs, &complaints, err.text);
         else if (specs)

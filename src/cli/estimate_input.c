@@ -145,7 +145,7 @@ static int read_job(struct estimate_input *input, const struct estimate_options 
     submit.batch_size = options->batch_size;
     submit.optimizer = options->optimizer;
     submit.precision = options->precision;
-    rc = submit_from_file(&spec, options->job_file, &submit, err);
+    rc = submit_from_file(&spec, options->job_file, NULL, 0, &submit, err);
     if (rc)
         return rc;
     rc = take_spec(input, &spec, err);

@@ -79,7 +79,7 @@ static void complete_environment(struct job_spec *spec)
 {
     spec_strings_release(&spec->environment);
     for (char **variable = environ; *variable; variable++) {
-        if (strchr(*variable, '='))
+        if (strchr(*variable, '=') && strncmp(*variable, SUBMIT_SCRIPT "=", strlen(SUBMIT_SCRIPT "=")) != 0)
             spec_strings_add(&spec->environment, *variable);
     }
 }

@@ -57,8 +57,12 @@ struct submit_command {
 int submit_from_command(struct job_spec *spec, char **argv, size_t argc, const struct submit_options *options,
                         struct error *err);
 
-/* A .rad file or a script with #CARMA lines; errors begin with FILE: or FILE:LINE:. */
-int submit_from_file(struct job_spec *spec, const char *path, const struct submit_options *options, struct error *err);
+/* A .rad file, or a script with #CARMA lines and what it is called with; "-": a script from the standard input. Errors
+ * begin with FILE: or FILE:LINE:. */
+int submit_from_file(struct job_spec *spec, const char *path, char **argv, size_t argc, const struct submit_options *options,
+                     struct error *err);
+
+#define SUBMIT_SCRIPT "CARMA_SCRIPT" /* in a job's environment: where the script was that it runs a copy of */
 
 /* Shared by the sources of the command: what the command line says goes first, then what the file has put into *spec,
  * then the defaults. */

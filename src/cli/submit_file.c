@@ -2,16 +2,19 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/directives.h"
 #include "api/rad.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/script.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/submit.h"
 
-#define SCRIPT_MAX_BYTES ((size_t)1 << 20)
+#define SCRIPT_MAX_BYTES ((size_t)SPEC_MAX_SCRIPT)
+#define STANDARD_INPUT "-"
 
 static const char *directory_of(const char *path, char **owned)
 {
@@ -46,37 +49,67 @@ static int from_rad(struct job_spec *spec, const char *path, const char *text, s
     return rc;
 }
 
-/* "#!INTERPRETER [ARGUMENT]" as the kernel takes it, then the script; running it so needs no execute permission. */
-static int script_command(struct job_spec *spec, const char *path, const char *text, struct error *err)
+/* The script is sent: its text now is what every run of the job executes. Its name stands for it in the command. */
+static int take_script(struct job_spec *spec, const char *path, const char *text, char **argv, size_t argc,
+                       struct error *err)
+{
+    CLEANUP(free_ptr) char *interpreter = NULL;
+    CLEANUP(free_ptr) char *argument = NULL;
+    int rc = script_interpreter(text, &interpreter, &argument, err);
+
+    if (rc) {
+        error_prefix(err, "%s:1", path);
+        return rc;
+    }
+    spec->script = xstrdup(text);
+    spec_strings_add(&spec->command, path);
+    for (size_t i = 0; i < argc; i++)
+        spec_strings_add(&spec->command, argv[i]);
+    return 0;
+}
+
+static void set_variable(struct spec_strings *environment, const char *name, const char *value)
+{
+    CLEANUP(free_ptr) char *entry = xasprintf("%s=%s", name, value);
+    size_t length = strlen(name) + 1;
+
+    for (size_t i = 0; i < environment->count; i++) {
+        if (strncmp(environment->items[i], entry, length) != 0)
+            continue;
+        free(environment->items[i]);
+        environment->items[i] = steal_ptr(&entry);
+        return;
+    }
+    spec_strings_add(environment, entry);
+}
+
+static bool is_for_python(const char *text)
+{
+    CLEANUP(free_ptr) char *interpreter = NULL;
+    CLEANUP(free_ptr) char *argument = NULL;
+
+    return script_interpreter(text, &interpreter, &argument, NULL) == 0 &&
+           (strncmp(submit_base_name(interpreter), "python", 6) == 0 ||
+            (strcmp(submit_base_name(interpreter), "env") == 0 && argument && strstr(argument, "python")));
+}
+
+/* What lies beside the script is found from its copy: by the variable, and by Python, which looks beside the script for what
+ * it imports. */
+static void tell_place(struct job_spec *spec, const char *path)
 {
     CLEANUP(free_ptr) char *absolute = realpath(path, NULL);
-    CLEANUP(free_ptr) char *line = NULL;
-    char *argument;
+    CLEANUP(free_ptr) char *directory = NULL;
+    CLEANUP(free_ptr) char *search = NULL;
+    const char *others = getenv("PYTHONPATH");
 
-    if (!absolute)
-        return error_set(err, errno, "%s: %s", path, strerror(errno));
-    if (strncmp(text, "#!", 2) != 0)
-        return error_set(err, EINVAL,
-                         "%s:1: a script begins with '#!' and its interpreter; a job file's name ends in "
-                         ".rad; a program goes after '--'",
-                         path);
-    line = xstrndup(text + 2, strcspn(text + 2, "\r\n"));
-    char *interpreter = line + strspn(line, " \t");
-    size_t length = strlen(interpreter);
-    while (length && (interpreter[length - 1] == ' ' || interpreter[length - 1] == '\t'))
-        interpreter[--length] = '\0';
-    if (*interpreter != '/')
-        return error_set(err, EINVAL, "%s:1: '#!' needs the whole path of an interpreter, e.g. #!/bin/sh", path);
-    argument = interpreter + strcspn(interpreter, " \t");
-    if (*argument) {
-        *argument++ = '\0';
-        argument += strspn(argument, " \t");
-    }
-    spec_strings_add(&spec->command, interpreter);
-    if (*argument)
-        spec_strings_add(&spec->command, argument);
-    spec_strings_add(&spec->command, absolute);
-    return 0;
+    if (!absolute) /* it came by a pipe */
+        return;
+    set_variable(&spec->environment, SUBMIT_SCRIPT, absolute);
+    if (!is_for_python(spec->script))
+        return;
+    directory_of(absolute, &directory);
+    search = xasprintf("%s%s%s", directory, others && *others ? ":" : "", others ? others : "");
+    set_variable(&spec->environment, "PYTHONPATH", search);
 }
 
 /* One #CARMA line at a time, so that a wrong option is told with its line. directives_parse has seen them all and knows
@@ -132,16 +165,17 @@ static void overlay(struct submit_options *under, const struct submit_options *o
     under->requeue |= over->requeue;
 }
 
-static int from_script(struct job_spec *spec, const char *path, const char *text, size_t length,
+static int from_script(struct job_spec *spec, const char *path, const char *text, size_t length, char **argv, size_t argc,
                        const struct submit_options *options, struct error *err)
 {
     struct submit_command found = {.options = submit_options_none, .in_file = true};
     CLEANUP(spec_strings_release) struct spec_strings all = {0};
     CLEANUP(spec_strings_release) struct spec_strings words = {0};
+    bool by_pipe = strcmp(path, STANDARD_INPUT) == 0;
     int rc;
 
     job_spec_init(spec);
-    rc = script_command(spec, path, text, err);
+    rc = take_script(spec, path, text, argv, argc, err);
     if (rc == 0)
         rc = directives_parse(path, text, length, &all, err);
     if (rc == 0)
@@ -149,9 +183,11 @@ static int from_script(struct job_spec *spec, const char *path, const char *text
     if (rc)
         return rc;
     overlay(&found.options, options);
-    rc = submit_complete(spec, submit_base_name(path), &found.options, err);
+    rc = submit_complete(spec, by_pipe ? "script" : submit_base_name(path), &found.options, err);
     if (rc)
         error_prefix(err, "%s", path);
+    else if (!by_pipe)
+        tell_place(spec, path);
     return rc;
 }
 
@@ -162,24 +198,29 @@ static bool is_job_file(const char *path)
     return length > 4 && strcmp(path + length - 4, ".rad") == 0;
 }
 
-int submit_from_file(struct job_spec *spec, const char *path, const struct submit_options *options, struct error *err)
+int submit_from_file(struct job_spec *spec, const char *path, char **argv, size_t argc, const struct submit_options *options,
+                     struct error *err)
 {
-    bool job_file = is_job_file(path);
+    bool job_file = is_job_file(path), by_pipe = strcmp(path, STANDARD_INPUT) == 0;
     CLEANUP(free_ptr) char *text = NULL;
-    size_t length;
-    int rc = file_read(path, job_file ? RAD_MAX_BYTES : SCRIPT_MAX_BYTES, &text, &length, err);
+    size_t length, most = job_file ? RAD_MAX_BYTES : SCRIPT_MAX_BYTES;
+    int rc;
 
     job_spec_init(spec);
+    if (job_file && argc)
+        return error_set(err, EINVAL, "%s: a job file takes no arguments: leave out what stands after '--'", path);
+    rc = by_pipe ? file_read_fd(STDIN_FILENO, "standard input", most, &text, &length, err)
+                 : file_read(path, most, &text, &length, err);
     if (rc == -ENOENT)
         return error_set(err, ENOENT, "%s: no such file (a command goes after '--')", path);
     if (rc == -EFBIG)
         return error_set(err, EFBIG, "%s: too large for a %s: at most %zu KiB", path, job_file ? "job file" : "script",
-                         (job_file ? RAD_MAX_BYTES : SCRIPT_MAX_BYTES) / KIB);
+                         most / KIB);
     if (rc)
         return rc;
     if (strlen(text) != length)
         return error_set(err, EINVAL, "%s: a binary file: name a script or a .rad file; a program goes after '--'",
                          path);
     return job_file ? from_rad(spec, path, text, length, options, err)
-                    : from_script(spec, path, text, length, options, err);
+                    : from_script(spec, path, text, length, argv, argc, options, err);
 }

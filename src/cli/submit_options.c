@@ -116,9 +116,9 @@ static error_t take_argument(struct submit_command *submit, struct argp_state *s
 
 static error_t check_usage(const struct submit_command *submit, struct argp_state *state)
 {
-    if (submit->command_count && submit->file_count)
-        return cli_bad_usage(state, "either files or a command after '--', not both: '%.40s' stands before it",
-                             submit->files[0]);
+    if (submit->command_count && submit->file_count > 1)
+        return cli_bad_usage(state, "what stands after '--' goes to one script: '%.40s' is a second file",
+                             submit->files[1]);
     if (!submit->command_count && !submit->file_count)
         return cli_bad_usage(state, "what? name a job file or a script, or a command after '--'");
     if (submit->json && submit->parsable)
@@ -222,7 +222,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 const struct argp submit_argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "FILE...\n-- COMMAND [ARGUMENT...]",
+    .args_doc = "FILE...\nSCRIPT [-- ARGUMENT...]\n- [-- ARGUMENT...]\n-- COMMAND [ARGUMENT...]",
     .doc = "Submit jobs: job files (.rad), scripts with #CARMA lines, or a command after '--'. Several files are all "
            "accepted, "
            "or none is."

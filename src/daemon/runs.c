@@ -5,6 +5,7 @@
 #include <pwd.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -47,6 +48,7 @@ struct run {
 struct runs {
     struct daemon *daemon;
     char *directory;     /* of all run directories */
+    char *scripts;       /* of the scripts of jobs that run: where their users can read them */
     char *shepherd_path;
     char *notify_path;
     int notify_fd;
@@ -65,6 +67,11 @@ static uint32_t tries_of(const struct runs *runs, const struct job_view *view)
 static char *directory_of(const struct runs *runs, const struct job_view *view, uint32_t try)
 {
     return run_directory(runs->directory, view->id, view->launches, try);
+}
+
+static char *script_directory_of(const struct runs *runs, const char *run_directory)
+{
+    return xasprintf("%s%s", runs->scripts, strrchr(run_directory, '/'));
 }
 
 static void run_free(struct run *run)
@@ -290,6 +297,8 @@ static void bury(struct runs *runs, struct run *run)
     }
     if (launch_sweep(run->directory, &status, run->uid) > 0)
         return; /* looked at again */
+    CLEANUP(free_ptr) char *script = script_directory_of(runs, run->directory);
+    file_remove_tree(script);
     feed_lost(runs, run->job, run->status.rebooted ? "the machine was started anew while it ran"
                                                    : "its shepherd died, so its processes were killed");
     sharing_leave(runs->daemon->sharing, run->job);
@@ -398,12 +407,14 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
 {
     struct daemon *daemon = runs->daemon;
     CLEANUP(free_ptr) char *directory = directory_of(runs, view, tries_of(runs, view) + 1);
+    CLEANUP(free_ptr) char *script = script_directory_of(runs, directory);
     CLEANUP(free_ptr) char *uuids = gpu_uuids(daemon, view);
     struct passwd *user = getpwuid(view->wants.uid);
     struct launch_request request = {
         .shepherd = runs->shepherd_path,
         .run_directory = directory,
         .spec = &view->spec,
+        .script_directory = script,
         .job = view->id,
         .launch = view->launches,
         .uid = view->wants.uid,
@@ -616,6 +627,20 @@ static int open_notify_socket(struct runs *runs, struct error *err)
     return 0;
 }
 
+/* Beside the socket, which jobs can reach; the state directory they cannot. */
+static int make_scripts(struct runs *runs, struct error *err)
+{
+    int rc = file_make_dirs(runs->scripts, 0711, err);
+    struct stat st;
+
+    if (rc)
+        return rc;
+    if (lstat(runs->scripts, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || chmod(runs->scripts, 0711) < 0)
+        return error_set(err, EPERM, "the directory '%s', for the scripts of jobs, is not this user's: remove it",
+                         runs->scripts);
+    return 0;
+}
+
 static void free_handle(uv_handle_t *handle)
 {
     free(handle);
@@ -632,7 +657,10 @@ int runs_new(struct daemon *daemon, struct runs **result, struct error *err)
     runs->notify_path = xasprintf("%s/notify", daemon->config.state_directory);
     runs->shepherd_path = install_path("lib/carma/carma-shepherd");
     cgroup_prepare();
+    runs->scripts = xasprintf("%s.scripts", daemon->config.socket);
     status = file_make_dirs(runs->directory, 0700, err);
+    if (status == 0)
+        status = make_scripts(runs, err);
     if (status == 0)
         status = open_notify_socket(runs, err);
     if (status != 0) {
@@ -665,6 +693,7 @@ void runs_free(struct runs *runs)
         run_free(run);
     }
     free(runs->directory);
+    free(runs->scripts);
     free(runs->shepherd_path);
     free(runs->notify_path);
     free(runs);

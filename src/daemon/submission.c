@@ -82,13 +82,16 @@ static uint64_t mix(uint64_t hash, const char *text)
     return hash;
 }
 
-/* Two submissions with the same key are runs of the same thing: same user, command, batch size, model and training. */
+/* Two submissions with the same key are runs of the same thing: same user, command, batch size, model and training. Of a
+ * script that is its text with its arguments, wherever it was. */
 static void set_workload(const struct job_spec *spec, uid_t uid, char workload[static RECORD_WORKLOAD_SIZE])
 {
     const char *const model[] = {spec->summary, spec->capture, spec->optimizer, spec->precision};
     uint64_t hash = UINT64_C(14695981039346656037) ^ uid ^ ((uint64_t)spec->batch_size << 32);
 
-    for (size_t i = 0; i < spec->command.count; i++)
+    if (spec->script)
+        hash = mix(hash, spec->script);
+    for (size_t i = spec->script ? 1 : 0; i < spec->command.count; i++)
         hash = mix(hash, spec->command.items[i]);
     for (size_t i = 0; i < array_size(model); i++)
         if (model[i])

@@ -70,6 +70,8 @@ void request_print(const struct launch_request *launch, const char *mps_pipe_dir
     put(text, "output", spec->output);
     put(text, "error", spec->error);
     put(text, "conda_environment", spec->conda_environment);
+    put(text, "script", spec->script);
+    put(text, "script_directory", spec->script ? launch->script_directory : NULL);
     for (size_t i = 0; i < spec->command.count; i++)
         put(text, "argument", spec->command.items[i]);
     for (size_t i = 0; i < spec->environment.count; i++)
@@ -111,6 +113,8 @@ static bool take(struct parser *parser, const char *key, char *value)
         {"output", &request->output},
         {"error", &request->error},
         {"conda_environment", &request->conda_environment},
+        {"script", &request->script},
+        {"script_directory", &request->script_directory},
     };
 
     if (strcmp(key, "argument") == 0) {
@@ -177,6 +181,8 @@ int request_parse(char *text, size_t length, struct request *request, struct err
 
 void request_release(struct request *request)
 {
+    for (size_t i = 0; i < array_size(request->script_words); i++)
+        free(request->script_words[i]);
     free(request->arguments);
     free(request->environment);
     *request = (struct request){0};

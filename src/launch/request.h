@@ -10,7 +10,7 @@
 
 #define REQUEST_FD 3
 
-/* The shepherd's view. All pointers lead into the text that was parsed, but for the owned arrays. */
+/* The shepherd's view. All pointers lead into the text that was parsed, but for those that are owned. */
 struct request {
     const char *run_directory;
     uint64_t job;
@@ -35,6 +35,9 @@ struct request {
     const char *output;            /* a pattern: launch_output_path() */
     const char *error;             /* a pattern; may be NULL */
     const char *conda_environment; /* may be NULL */
+    const char *script;            /* text; NULL: the job is no script, nor has the next */
+    const char *script_directory;  /* where the job gets its copy */
+    char *script_words[3];         /* owned; what script_place() has put before the arguments */
     char **arguments;              /* owned, NULL-terminated */
     size_t argument_count;
     char **environment; /* owned, NULL-terminated */

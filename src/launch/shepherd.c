@@ -29,6 +29,7 @@
 #include "launch/cgroup.h"
 #include "launch/child.h"
 #include "launch/request.h"
+#include "launch/script.h"
 #include "launch/status.h"
 #include "launch/tail.h"
 #include "launch/tree.h"
@@ -517,15 +518,16 @@ static int shepherd_run(struct shepherd *s, struct error *err)
         remove_cgroup(s);
         return code;
     }
-    code = fork_job(s);
-    poke(s);
-    if (code < 0) {
+    code = script_place(&s->request, err);
+    if (code == 0 && (code = fork_job(s)) < 0)
         error_set(err, code, "cannot fork the job: %s", strerror(-code));
+    poke(s);
+    if (code < 0)
         launch_failed(s, err->text);
-    } else {
+    else
         watch(s);
-    }
     conclude(s);
+    script_remove(&s->request);
     remove_cgroup(s);
     write_last_status(s);
     poke(s);

@@ -6,7 +6,7 @@
 cat >"$T/answers.json" <<'JSON'
 {"POST /v1/jobs": [[201, {"jobs": [{"id": 5, "estimate": {"warnings": ["layer type 'Quark' is not known"]}}]}],
    [201, {"jobs": [{"id": 6}]}], [201, {"jobs": [{"id": 7}]}],
-   [201, {"jobs": [{"id": 8}, {"id": 9}]}], [422, {"error": "wants 3 GPUs, the node has 2: ask for fewer"}],
+   [201, {"jobs": [{"id": 8}, {"id": 9}]}], [201, {"jobs": [{"id": 10}]}], [201, {"jobs": [{"id": 11}]}], [422, {"error": "wants 3 GPUs, the node has 2: ask for fewer"}],
    [200, "close"]],
  "GET /v1/jobs/7": [200, {"id": 7, "state": "FAILED", "exit_status": 4}]}
 JSON
@@ -72,7 +72,10 @@ run submit -G 1 --optimizer momentum run.sh
 expect_status 0
 expect_sent '["summary.txt", null, "momentum", "tf32", 3]' summary_name capture_name optimizer precision batch_size
 expect_output 'submitted job 6 (from the script)'
-expect_sent "[[\"/bin/sh\", \"-eu\", \"$T/jobs/run.sh\"], \"$T/jobs/logs/%j.txt\"]" command output
+expect_sent "[[\"run.sh\"], \"$T/jobs/logs/%j.txt\"]" command output
+tail -n 1 "$T/answers.json.posts" | grep -qF "\"CARMA_SCRIPT=$T/jobs/run.sh\"" || fail "$said: not told where it was"
+sent script | python3 -c 'import json, sys
+assert json.load(sys.stdin) == [open("run.sh").read()]' || fail "$said: sent $(sent script)"
 expect_sent '["from the script", 1, 12884901888, "streams"]' name gpus gpu_memory_bytes share
 
 # A job file, from elsewhere: what it names is relative to itself. --wait passes the job's status on.
@@ -90,9 +93,19 @@ expect_output '8
 9'
 expect_sent '["small"]
 ["from the script"]' name
+# Arguments of a script; one that comes by a pipe, from a job: nothing of the outer script is told.
+run submit --parsable jobs/run.sh -- --lr 0.1 'two words'
+expect_status 0
+expect_sent '[["jobs/run.sh", "--lr", "0.1", "two words"]]' command
+said="carma submit - <run.sh"
+CARMA_SCRIPT=/outer PYTHONPATH=/others "$CARMA" submit --parsable - -- x <jobs/run.sh >"$T/out" 2>"$T/err" || fail "$said: $(cat "$T/err")"
+expect_output 11
+expect_sent "[[\"-\", \"x\"], \"from the script\", 2, \"$T\"]" command name gpus directory
+tail -n 1 "$T/answers.json.posts" | grep -q '"CARMA_SCRIPT=' && fail "$said: told where the outer script was"
+tail -n 1 "$T/answers.json.posts" | grep -q '"PYTHONPATH=/others"' || fail "$said: PYTHONPATH was changed"
 expect_error 1 "wants 3 GPUs, the node has 2" submit -G 3 -- true
 expect_error 1 "not known" submit --no-retry -- true # the answer did not come
-[ "$(wc -l <"$T/answers.json.posts")" -eq 6 ] || fail "something was sent twice"
+[ "$(wc -l <"$T/answers.json.posts")" -eq 8 ] || fail "something was sent twice"
 
 # What is wrong is told with its file and line, all of it at once, and nothing is sent.
 expect_error 1 "$T/none.rad: no such file" submit "$T/none.rad"
@@ -123,6 +136,11 @@ printf '#!/bin/sh\n#CARMA -J "x\n' >bad.sh
 expect_error 1 "bad.sh:2" submit bad.sh
 printf 'echo hello\n' >bad.sh
 expect_error 1 "bad.sh:1: a script begins with" submit bad.sh
+expect_error 1 "-:1: a script begins with" submit - # an empty standard input
+expect_error 2 "what stands after '--' goes to one script: 'bad.sh' is a second file" submit jobs/run.sh bad.sh -- x
+expect_error 1 "jobs/small.rad: a job file takes no arguments" submit jobs/small.rad -- x
+printf '#!/bin/sh\n# caf\351\n' >latin.sh
+expect_error 1 "latin.sh: script is not UTF-8 text: convert it" submit latin.sh
 printf 'python\n' >unfinished.rad
 expect_error 1 "unfinished.rad" submit unfinished.rad
 printf 'python train.py\nmodel: nowhere.txt\nbatch_size: 4\n' >nosummary.rad
@@ -145,5 +163,5 @@ expect_error 1 "huge.rad: too large" submit huge.rad
 expect_error 1 "long.sh: too large" submit long.sh
 expect_error 1 "/dev/zero: too large" submit /dev/zero
 expect_error 1 "binary.sh: a binary file" submit binary.sh
-[ "$(wc -l <"$T/answers.json.posts")" -eq 6 ] || fail "something was half submitted"
+[ "$(wc -l <"$T/answers.json.posts")" -eq 8 ] || fail "something was half submitted"
 finish

@@ -46,6 +46,7 @@ static void fill(struct job_spec *spec)
     spec_strings_add(&spec->command, "/bin/sh");
     spec_strings_add(&spec->command, "-c");
     spec_strings_add(&spec->command, "python resnet.py --b 128");
+    spec->script = xstrdup("#!/bin/sh -eu\npython resnet.py\n");
     spec_strings_add(&spec->environment, "HOME=/home/ada");
     spec_strings_add(&spec->environment, "GREETING=two\nlines");
     spec->directory = xstrdup("/home/ada/runs");
@@ -125,6 +126,7 @@ static void test_defaults(void **state)
     assert_null(spec.error);
     assert_null(spec.share);
     assert_null(spec.summary);
+    assert_null(spec.script);
     job_spec_release(&spec);
 }
 
@@ -153,6 +155,13 @@ static void test_refused(void **state)
            "environment entry 2 is not of the form NAME=value: correct or remove it");
     refuse("{" MINIMAL ",\"environment\":[\"=1\"]}",
            "environment entry 1 is not of the form NAME=value: correct or remove it");
+    refuse("{" MINIMAL ",\"script\":\"echo\"}",
+           "script: a script begins with '#!' and its interpreter; a job file's name ends in .rad; a program goes after "
+           "'--'");
+    refuse("{" MINIMAL ",\"script\":\"#!sh\"}",
+           "script: '#!' needs the whole path of an interpreter, e.g. #!/bin/sh");
+    refuse("{" MINIMAL ",\"script\":[]}", "script is not a string");
+    refuse("{" MINIMAL ",\"script\":\"#!/bin/sh\\u0000\"}", "script holds a NUL character: remove it");
     refuse("{" MINIMAL ",\"conda_environment\":\"--help\"}",
            "conda_environment '--help' is not an environment: it begins with -");
     refuse("{" MINIMAL ",\"gpus\":0}", "gpus 0 is out of range: 1 to 64");

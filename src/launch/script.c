@@ -1,0 +1,83 @@
+#include "launch/script.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/script.h"
+
+#define NAMELESS "script" /* what came by a pipe, or has a name that no file can have */
+
+/* Scripts look at their own name, so the copy has it. */
+static const char *name_of(const char *typed)
+{
+    const char *slash = strrchr(typed, '/'), *name = slash ? slash + 1 : typed;
+    size_t length = strlen(name);
+
+    return length == 0 || length > NAME_MAX || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+                   strcmp(name, "-") == 0
+               ? NAMELESS
+               : name;
+}
+
+static int write_all(int fd, const char *text, size_t length)
+{
+    while (length) {
+        ssize_t count = write(fd, text, length);
+        if (count < 0 && errno != EINTR)
+            return -1;
+        text += count > 0 ? count : 0;
+        length -= count > 0 ? (size_t)count : 0;
+    }
+    return 0;
+}
+
+static int write_copy(const struct request *request, const char *path, struct error *err)
+{
+    CLEANUP(close_fd) int fd = -1;
+
+    /* of a shepherd that was killed there may be one */
+    file_remove_tree(request->script_directory);
+    if (mkdir(request->script_directory, 0711) < 0 || chmod(request->script_directory, 0711) < 0 ||
+        (fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0 ||
+        write_all(fd, request->script, strlen(request->script)) < 0 ||
+        (request->uid != geteuid() && fchown(fd, request->uid, request->gid) < 0) || fchmod(fd, 0500) < 0)
+        return error_set(err, errno, "cannot write the copy of its script, '%s': %s", path, strerror(errno));
+    return 0;
+}
+
+int script_place(struct request *request, struct error *err)
+{
+    char **words = request->script_words, **arguments;
+    size_t count = 0;
+    int rc;
+
+    if (!request->script)
+        return 0;
+    rc = script_interpreter(request->script, &words[0], &words[1], err);
+    if (rc)
+        return rc;
+    words[2] = xasprintf("%s/%s", request->script_directory, name_of(request->arguments[0]));
+    arguments = xcalloc(array_size(request->script_words) + request->argument_count, sizeof *arguments);
+    for (size_t i = 0; i < array_size(request->script_words); i++)
+        if (words[i])
+            arguments[count++] = words[i];
+    for (size_t i = 1; i < request->argument_count; i++)
+        arguments[count++] = request->arguments[i];
+    free(request->arguments);
+    request->arguments = arguments;
+    request->argument_count = count;
+    return write_copy(request, words[2], err);
+}
+
+void script_remove(const struct request *request)
+{
+    if (request->script)
+        file_remove_tree(request->script_directory);
+}

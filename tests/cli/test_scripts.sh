@@ -1,0 +1,60 @@
+#!/bin/sh
+# Usage: test_scripts.sh CARMA SOURCE BUILD
+# A script is copied when it is submitted: that copy is what every start of the job runs.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+start_node a100x4-40g 60
+start_daemon
+
+# Edited after submission, between its starts and across a daemon's death; called with arguments from another directory.
+mkdir jobs elsewhere
+cat >jobs/train.sh <<'SCRIPT'
+#!/bin/sh -u
+#CARMA -t 3m --requeue
+echo "one $0 $1 $# $(dirname "$CARMA_SCRIPT")"
+while [ ! -e go ]; do sleep 0.05; done
+[ "$CARMA_RESTART_COUNT" -gt 0 ] || exec sleep 1000
+SCRIPT
+cp jobs/train.sh original.sh
+run submit --parsable -D elsewhere -o out jobs/train.sh -- "two words" 2
+expect_status 0
+until_field 1 state RUNNING
+printf '#!/bin/sh\necho edited >edited\n' >jobs/train.sh
+touch elsewhere/go
+stop_daemon KILL
+start_daemon
+until_field 1 launches 2
+until_field 1 state COMPLETED
+expect_field 1 launches 2
+expect_field 1 command "['jobs/train.sh', 'two words', '2']"
+[ ! -e elsewhere/edited ] || fail "what was edited after submission has run"
+for launch in 1 2; do
+    echo "one $CARMA_SOCKET.scripts/1-$launch-1/train.sh two words 2 $T/jobs"
+done >wanted
+diff wanted elsewhere/out >&2 || fail "not twice the script that was submitted"
+[ -z "$(ls "$CARMA_SOCKET.scripts")" ] || fail "copies stay: $(ls "$CARMA_SOCKET.scripts")"
+
+# By a pipe; removed at once; by an interpreter that looks beside the script for what it imports.
+printf '#!/bin/sh\necho "piped $1"\n' | "$CARMA" submit --parsable -o piped - -- yes >/dev/null || fail "submit -"
+run wait 2
+expect_status 0
+[ "$(cat piped)" = "piped yes" ] || fail "by a pipe: $(cat piped)"
+printf 'value = 7\n' >jobs/neighbour.py
+printf '#!/usr/bin/env python3\nimport neighbour\nprint(neighbour.value)\n' >jobs/train.py
+run submit --parsable -o python jobs/train.py
+rm jobs/train.py
+run wait 3
+[ "$(cat python)" = 7 ] || fail "what is beside a Python script is not found: $(cat python)"
+
+# A shepherd that is killed leaves nothing either.
+printf '#!/bin/sh\nexec sleep 1000\n' >sleep.sh
+run submit --parsable sleep.sh
+until_field 4 state RUNNING
+[ -n "$(ls "$CARMA_SOCKET.scripts")" ] || fail "no copy of a script that runs"
+kill -KILL "$(sed -n 's/^shepherd \([0-9]*\).*/\1/p' "$STATE/runs/4-1-1/status")"
+until_field 4 state LOST
+[ -z "$(ls "$CARMA_SOCKET.scripts")" ] || fail "of a lost job the copy stays"
+stop_daemon
+finish_node

@@ -1,0 +1,82 @@
+/* Scripts: the job runs a copy, which is made for it alone and goes with it. */
+#include "launch_fixture.h"
+
+#define BODY "echo \"$0 $# $1\"; stat -c %a \"$0\""
+
+static void run_script(struct fixture *f, const char *typed, const char *text, const char *first, enum launch_phase expected)
+{
+    static char directory[160];
+
+    snprintf(directory, sizeof directory, "%s/copy", f->root);
+    f->argv[0] = mutable(typed);
+    f->argv[1] = mutable(first);
+    f->spec.command.count = 2;
+    f->spec.script = mutable(text);
+    f->request.script_directory = directory;
+    unlink(f->output);
+    start(f);
+    await_end(f, expected);
+}
+
+static void expect(const struct fixture *f, const char *name, const char *argument)
+{
+    char text[400];
+
+    snprintf(text, sizeof text, "%s/copy/%s 1 %s\n500\n", f->root, name, argument);
+    assert_string_equal(contents(f->output), text);
+}
+
+static void test_copy(void **state)
+{
+    struct fixture *f = *state;
+    char directory[160];
+
+    run_script(f, "jobs/train.sh", "#!/bin/sh -eu\n" BODY "\n", "two words", LAUNCH_ENDED);
+    assert_int_equal(f->status.cause, EXIT_COMPLETED);
+    expect(f, "train.sh", "two words");
+    snprintf(directory, sizeof directory, "%s/copy", f->root);
+    assert_int_equal(access(directory, F_OK), -1); /* gone with the job */
+    /* names that no file can have, and that of standard input */
+    run_script(f, "jobs/..", "#! /bin/sh\n" BODY "\n", "-x", LAUNCH_ENDED);
+    expect(f, "script", "-x");
+    run_script(f, "-", "#!/bin/sh\r\n" BODY, "", LAUNCH_ENDED);
+    expect(f, "script", "");
+}
+
+/* A killed shepherd leaves its copy, and who else can write there may be anybody's link. */
+static void test_leftover(void **state)
+{
+    struct fixture *f = *state;
+    char directory[160], path[200], other[160];
+
+    snprintf(directory, sizeof directory, "%s/copy", f->root);
+    snprintf(path, sizeof path, "%s/train.sh", directory);
+    snprintf(other, sizeof other, "%s/other", f->work);
+    assert_int_equal(close(open(other, O_WRONLY | O_CREAT, 0600)), 0);
+    assert_int_equal(mkdir(directory, 0700), 0);
+    assert_int_equal(symlink(other, path), 0);
+    run_script(f, "train.sh", "#!/bin/sh\n" BODY "\n", "again", LAUNCH_ENDED);
+    expect(f, "train.sh", "again");
+    assert_string_equal(contents(other), "");
+}
+
+static void test_cannot(void **state)
+{
+    struct fixture *f = *state;
+    char directory[160];
+
+    snprintf(directory, sizeof directory, "%s/copy", f->root);
+    run_script(f, "train.sh", "#!/nowhere/sh\n", "x", LAUNCH_FAILED);
+    assert_has(f->status.message, "cannot run '/nowhere/sh'");
+    f->request.script_directory = "/proc/nowhere/copy";
+    start(f);
+    await_end(f, LAUNCH_FAILED);
+    assert_has(f->status.message, "cannot write the copy of its script");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {LAUNCH_TEST(test_copy), LAUNCH_TEST(test_leftover), LAUNCH_TEST(test_cannot)};
+
+    return run_launch_tests(tests);
+}
