@@ -101,7 +101,7 @@ static void print_table(const json_t *jobs, bool more)
 
 static const char csv_head[] = "id,user,uid,name,state,exit_cause,gpus,submitted,first_started,started,ended,wait_s,gpu_s,"
                                "memory_gib_h,memory_measured_gib_h,modelled_energy_j,launches,oom_crashes,handle_crashes,"
-                               "recoveries,claim_bytes,claim_source,estimate_bytes,estimator,peak_bytes";
+                               "recoveries,claim_bytes,claim_source,estimate_bytes,estimator,peak_bytes,last_claim_bytes,last_claim_source";
 
 static void put_name(struct strbuf *out, const json_t *job, const char *member)
 {
@@ -171,6 +171,8 @@ static void print_csv(const json_t *jobs)
         put_count(&out, job, "estimate_bytes");
         put_name(&out, job, "estimator");
         put_count(&out, job, "peak_bytes");
+        put_count(&out, job, "last_claim_bytes");
+        put_name(&out, job, "last_claim_source");
         out.text[out.length - 1] = '\0'; /* the last comma */
         puts(out.text);
     }

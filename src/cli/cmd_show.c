@@ -238,6 +238,8 @@ static void print_history(const json_t *job)
 {
     CLEANUP(free_ptr) char *claim = view_bytes(job, "claim_bytes");
     CLEANUP(free_ptr) char *source = view_safe_text(job, "claim_source");
+    CLEANUP(free_ptr) char *last_claim = view_bytes(job, "last_claim_bytes");
+    CLEANUP(free_ptr) char *last_source = view_safe_text(job, "last_claim_source");
     int64_t crashes = view_integer(job, "oom_crashes", 0) + view_integer(job, "handle_crashes", 0);
     int64_t launches = view_integer(job, "launches", 0);
     char text[UNITS_TEXT + ACCOUNT_TEXT + VIEW_ENERGY];
@@ -250,6 +252,9 @@ static void print_history(const json_t *job)
     line("GPUs", "%" PRId64, view_integer(job, "gpus", 0));
     if (view_integer(job, "claim_bytes", -1) >= 0)
         line("Memory", "%s on each GPU (%s)", claim, source);
+    if (view_integer(job, "last_claim_bytes", -1) >= 0 &&
+        view_integer(job, "last_claim_bytes", -1) != view_integer(job, "claim_bytes", -1))
+        line("", "%s in the end (%s)", last_claim, last_source);
     line_of_memory(job, "Used", "peak_bytes");
     line_of_time(job, "Submitted", "submitted_ns");
     if (view_integer(job, "first_started_ns", 0) != view_integer(job, "started_ns", 0))

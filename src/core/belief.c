@@ -129,7 +129,7 @@ int64_t belief_claim(const struct core *core, const struct job *job, uint32_t *s
     uint32_t ignored;
 
     source = source ? source : &ignored;
-    *source = job->wants.claim_source;
+    *source = job->claim_source;
     if (!core->config.learn || !history || job->wants.claim_source == CLAIM_DECLARED)
         return job->claim_bytes;
     if (job->crashes == 0 && (history->runs || (history->peak_bytes && job->wants.claim_bytes < 0))) {
@@ -138,6 +138,7 @@ int64_t belief_claim(const struct core *core, const struct job *job, uint32_t *s
     }
     if (job->claim_bytes < 0 || history->peak_bytes <= job->claim_bytes)
         return job->claim_bytes;
+    *source = CLAIM_LEARNED;
     /* It is known from a crash alone. More than any GPU has would mean to wait for ever: let it be seen. */
     return history->peak_bytes < core->largest_gpu_bytes ? history->peak_bytes : core->largest_gpu_bytes;
 }

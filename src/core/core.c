@@ -192,6 +192,7 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
     job->id = record->job;
     job->wants = *wants;
     job->claim_bytes = wants->claim_bytes;
+    job->claim_source = wants->claim_source;
     job->submitted_ns = record->at_ns;
     job->user = user_of(core, wants->uid);
     job->user->unfinished++;
@@ -278,6 +279,8 @@ static void apply_placed(struct core *core, struct job *job, const struct record
         job->share = job->wants.exclusive ? SHARE_EXCLUSIVE : SHARE_STREAMS;
     job->recovery = placed->recovery;
     job->claim_bytes = placed->claim_bytes;
+    job->claim_source =
+        record_claim_source(placed->claim_source, placed->claim_bytes, &job->wants, CLAIM_LEARNED);
     job->first_use_ns = 0;
     job->headed_ns = 0;
     job->placement_count = placed->count;
@@ -403,6 +406,8 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         status = check_gpus(core, job, record->placed.count, record->placed.gpus, err);
         if (status == 0 && record->placed.share >= SHARE_MODE_COUNT)
             status = error_set(err, EINVAL, "job %" PRIu64 " cannot run by way %" PRIu32, job->id, record->placed.share);
+        if (status == 0 && record->placed.claim_source > CLAIM_SOURCE_COUNT)
+            status = error_set(err, EINVAL, "job %" PRIu64 " has a reservation from nowhere", job->id);
         if (status == 0)
             apply_placed(core, job, record);
         break;
@@ -431,11 +436,14 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
     case RECORD_REQUEUED:
         job->recovery = record->requeued.recovery;
         job->claim_bytes = record->requeued.claim_bytes;
+        job->claim_source =
+            record_claim_source(record->requeued.claim_source, job->claim_bytes, &job->wants, CLAIM_RAISED);
         if (job->recovery)
             user_recovers(job, record->at_ns);
         break;
     case RECORD_TRIMMED:
         job->claim_bytes = record->trimmed.claim_bytes;
+        job->claim_source = record->trimmed.claim_source;
         user_recounts(core, job);
         belief_learn_memory(core, job, job_peak_bytes(job), false);
         queue_remove(job);

@@ -105,8 +105,12 @@ static int64_t claim_after_crash(const struct core *core, const struct job *job)
 static void requeue(const struct job *job, bool recovery, int64_t claim_bytes, struct record *verdict)
 {
     verdict->type = RECORD_REQUEUED;
-    verdict->requeued =
-        (struct record_requeued){.recovery = recovery, .crashes = job->crashes, .claim_bytes = claim_bytes};
+    verdict->requeued = (struct record_requeued){
+        .recovery = recovery,
+        .crashes = job->crashes,
+        .claim_bytes = claim_bytes,
+        .claim_source = claim_bytes == job->claim_bytes ? job->claim_source : CLAIM_RAISED,
+    };
 }
 
 static void give_up(bool memory, struct record *verdict)

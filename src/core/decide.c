@@ -135,15 +135,28 @@ static void decide_undecided(struct core *core, int64_t now_ns, struct record_li
     }
 }
 
+/* No reservation is larger than a GPU that it is on. */
+static int64_t within_gpus(const struct core *core, const struct job *job, int64_t bytes)
+{
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        int64_t total = core->gpus[job->placements[i].gpu]->total_bytes;
+        if (bytes > total)
+            bytes = total;
+    }
+    return bytes;
+}
+
 static void trim_claims(struct core *core, int64_t now_ns, struct record_list *out)
 {
     struct job *job;
 
     while ((job = core->trimming.head) && now_ns - job->first_use_ns >= core->config.trim_ns) {
-        struct record trimmed = {.type = RECORD_TRIMMED, .at_ns = now_ns, .job = job->id};
+        struct record trimmed = {
+            .type = RECORD_TRIMMED, .at_ns = now_ns, .job = job->id, .trimmed.claim_source = CLAIM_SEEN};
         int64_t peak = job_peak_bytes(job);
         /* Where nobody said what it needs, there is less to go by. */
-        trimmed.trimmed.claim_bytes = job->claim_bytes < 0 ? peak + peak / 4 : peak + peak / 10;
+        trimmed.trimmed.claim_bytes =
+            within_gpus(core, job, job->claim_bytes < 0 ? peak + peak / 4 : peak + peak / 10);
         if ((job->claim_bytes >= 0 && trimmed.trimmed.claim_bytes >= job->claim_bytes) || core->config.trim_ns == 0)
             queue_remove(job);
         else if (!decide(core, out, &trimmed))
@@ -180,7 +193,7 @@ static bool place(struct core *core, struct job *job, int64_t now_ns, struct rec
         return false;
     }
     job->examined = 0;
-    placed->claim_bytes = belief_claim(core, job, NULL);
+    placed->claim_bytes = belief_claim(core, job, &placed->claim_source);
     placed->share = sharing_together(core, job, placed->gpus, placed->count);
     placed->recovery = job->recovery;
     placed->slowdown_permille = predicted_slowdown(core, job, placed);

@@ -80,7 +80,8 @@ bool gpu_fits_idle(const struct core *core, const struct job *job, const struct 
     if (!gpu_idle(gpu) || sharing_verdict(core, job, gpu) != REASON_NONE || kept_for_another(core, job, gpu))
         return false;
     claim = belief_claim(core, job, &source);
-    if (source == CLAIM_LEARNED) /* its margin may say more than the card has: the run itself fitted */
+    /* Its margin may say more than the GPU has: the run itself fitted. */
+    if (source == CLAIM_LEARNED && job->history->peak_bytes < claim)
         claim = job->history->peak_bytes;
     return claim <= gpu_idle_bytes(gpu);
 }

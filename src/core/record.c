@@ -83,6 +83,7 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_PLACED, "count", FIELD_U32, placed.count),
     {RECORD_PLACED, "gpus", FIELD_U32_ARRAY, offsetof(struct record, placed.gpus), RECORD_MAX_GPUS, false, 0},
     MEMBER(RECORD_PLACED, "claim_bytes", FIELD_I64, placed.claim_bytes),
+    LATER(RECORD_PLACED, "claim_source", FIELD_U32, placed.claim_source, CLAIM_SOURCE_COUNT),
     MEMBER(RECORD_PLACED, "slowdown_permille", FIELD_I32, placed.slowdown_permille),
     LATER(RECORD_PLACED, "share", FIELD_U32, placed.share, SHARE_ANY),
     MEMBER(RECORD_PLACED, "shared", FIELD_BOOL, placed.shared),
@@ -90,9 +91,11 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_REQUEUED, "recovery", FIELD_BOOL, requeued.recovery),
     MEMBER(RECORD_REQUEUED, "crashes", FIELD_U32, requeued.crashes),
     MEMBER(RECORD_REQUEUED, "claim_bytes", FIELD_I64, requeued.claim_bytes),
+    LATER(RECORD_REQUEUED, "claim_source", FIELD_U32, requeued.claim_source, CLAIM_SOURCE_COUNT),
     LATER(RECORD_GAVE_UP, "memory", FIELD_BOOL, gave_up.memory, true),
     LATER(RECORD_GAVE_UP, "cause", FIELD_U32, gave_up.cause, EXIT_COMPLETED),
     MEMBER(RECORD_TRIMMED, "claim_bytes", FIELD_I64, trimmed.claim_bytes),
+    LATER(RECORD_TRIMMED, "claim_source", FIELD_U32, trimmed.claim_source, CLAIM_SEEN),
     MEMBER(RECORD_RESERVED, "count", FIELD_U32, reserved.count),
     {RECORD_RESERVED, "gpus", FIELD_U32_ARRAY, offsetof(struct record, reserved.gpus), RECORD_MAX_GPUS, false, 0},
     MEMBER(RECORD_WAITED, "until_ns", FIELD_I64, waited.until_ns),
@@ -162,6 +165,7 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_STATE_JOB, "crash_available_bytes", FIELD_I64, state_job.crash_available_bytes),
     MEMBER(RECORD_STATE_JOB, "signal_retry_ns", FIELD_I64, state_job.signal_retry_ns),
     MEMBER(RECORD_STATE_JOB, "claim_bytes", FIELD_I64, state_job.claim_bytes),
+    LATER(RECORD_STATE_JOB, "claim_from", FIELD_U32, state_job.claim_from, CLAIM_SOURCE_COUNT),
     LATER(RECORD_STATE_JOB, "counted_bytes", FIELD_I64, state_job.counted_bytes, 0),
     MEMBER(RECORD_STATE_JOB, "first_use_ns", FIELD_I64, state_job.first_use_ns),
     MEMBER(RECORD_STATE_JOB, "headed_ns", FIELD_I64, state_job.headed_ns),
@@ -226,9 +230,16 @@ const char *exit_cause_name(uint32_t cause)
 const char *claim_source_name(uint32_t source)
 {
     static const char *const names[CLAIM_SOURCE_COUNT] = {"unknown", "declared", "recorded", "estimated", "learned",
-                                                         "seen"};
+                                                         "seen",    "raised"};
 
     return source < CLAIM_SOURCE_COUNT ? names[source] : "unknown";
+}
+
+uint32_t record_claim_source(uint32_t said, int64_t claim_bytes, const struct record_submitted *wants, uint32_t otherwise)
+{
+    if (said < CLAIM_SOURCE_COUNT)
+        return said;
+    return claim_bytes == wants->claim_bytes ? wants->claim_source : otherwise;
 }
 
 bool record_is_decision(uint32_t type)

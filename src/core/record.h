@@ -84,8 +84,9 @@ enum claim_source {
     CLAIM_RECORDED, /* a figure recorded with the job (a .rad file's measured or estimated column) */
     CLAIM_ESTIMATED,
     CLAIM_LEARNED,  /* earlier runs of the same workload (decided at placement, never submitted) */
-    CLAIM_SEEN,     /* it runs, and was seen to need this (trimmed then, never submitted) */
-    CLAIM_SOURCE_COUNT
+    CLAIM_SEEN,     /* it runs, and was observed to need this (decided then, never submitted) */
+    CLAIM_RAISED,   /* it ran out of GPU memory with less (decided at its retry, never submitted) */
+    CLAIM_SOURCE_COUNT /* in a record of an earlier carma: not said (record_claim_source) */
 };
 
 struct record_gpu {
@@ -149,6 +150,7 @@ struct record_placed {
     uint32_t count;
     uint32_t gpus[RECORD_MAX_GPUS];
     int64_t claim_bytes; /* booked on each GPU; -1: not known (the reserve view books the whole GPU) */
+    uint32_t claim_source; /* enum claim_source */
     int32_t slowdown_permille; /* as predicted for the worst of the jobs concerned; 1000: none */
     uint32_t share;      /* enum share_mode: how its processes use the GPUs; SHARE_ANY: an earlier carma did not say */
     bool shared;         /* some GPU had a resident before */
@@ -164,6 +166,7 @@ struct record_requeued {
     bool recovery;
     uint32_t crashes;    /* for want of GPU memory, as its output said, so far */
     int64_t claim_bytes; /* from now on */
+    uint32_t claim_source;
 };
 
 struct record_gave_up {
@@ -173,6 +176,7 @@ struct record_gave_up {
 
 struct record_trimmed {
     int64_t claim_bytes;
+    uint32_t claim_source;
 };
 
 struct record_waited {
@@ -239,6 +243,7 @@ struct record_state_job {
     int64_t crash_available_bytes;
     int64_t signal_retry_ns;
     int64_t claim_bytes;
+    uint32_t claim_from;
     int64_t counted_bytes;
     int64_t first_use_ns;
     int64_t headed_ns;
@@ -306,6 +311,10 @@ extern const size_t record_field_count;
 const char *record_type_name(uint32_t type);     /* "submitted"; "unknown" out of range */
 const char *exit_cause_name(uint32_t cause);     /* "completed", "failed", "gpu_oom", ... */
 const char *claim_source_name(uint32_t source);  /* "unknown", "declared", "recorded", "estimated" */
+
+/* The source that a record says; of a record that an earlier carma wrote without one, what follows from the figures:
+ * the submitted figure has the submitted source, any other has `otherwise`. */
+uint32_t record_claim_source(uint32_t said, int64_t claim_bytes, const struct record_submitted *wants, uint32_t otherwise);
 bool record_is_decision(uint32_t type);
 bool record_is_state(uint32_t type);
 

@@ -98,6 +98,7 @@ static void take_job(const struct job *job, int64_t at_ns, struct record_list *o
         .crash_available_bytes = job->crash_available_bytes,
         .signal_retry_ns = job->signal_retry_ns,
         .claim_bytes = job->claim_bytes,
+        .claim_from = job->claim_source,
         .counted_bytes = job->counted_bytes,
         .first_use_ns = job->first_use_ns,
         .headed_ns = job->headed_ns,
@@ -237,7 +238,8 @@ static int restore_job(struct core *core, const struct record *record, struct er
     int rc;
 
     if (state->state >= JOB_STATE_COUNT || job_state_ended(state->state) || state->runs_by >= SHARE_MODE_COUNT ||
-        holds_gpus(state->state) != (state->runs_by != SHARE_ANY) || state->crash_cause >= EXIT_CAUSE_COUNT || state->counted_bytes < 0)
+        holds_gpus(state->state) != (state->runs_by != SHARE_ANY) || state->crash_cause >= EXIT_CAUSE_COUNT || state->counted_bytes < 0 ||
+        state->claim_from > CLAIM_SOURCE_COUNT)
         return nonsense(record, err);
     submitted.submitted = state->wants;
     rc = core_add_job(core, &submitted, &job, err);
@@ -259,6 +261,7 @@ static int restore_job(struct core *core, const struct record *record, struct er
     job->crash_available_bytes = state->crash_available_bytes;
     job->signal_retry_ns = state->signal_retry_ns;
     job->claim_bytes = state->claim_bytes;
+    job->claim_source = record_claim_source(state->claim_from, state->claim_bytes, &job->wants, CLAIM_LEARNED);
     job->counted_bytes = state->counted_bytes;
     if (holds_gpus(job->state))
         user_counts(job);

@@ -97,6 +97,8 @@ static json_t *row_to_json(const struct store_history *row)
     json_object_set_new(json, "recoveries", json_integer(row->recoveries));
     json_object_set_new(json, "claim_bytes", number_or_null(row->claim_bytes));
     json_object_set_new(json, "claim_source", text_or_null(row->claim_source));
+    json_object_set_new(json, "last_claim_bytes", number_or_null(row->last_claim_bytes));
+    json_object_set_new(json, "last_claim_source", text_or_null(row->last_claim_source));
     json_object_set_new(json, "estimate_bytes", number_or_null(row->estimate_bytes));
     json_object_set_new(json, "estimator", text_or_null(row->estimator));
     json_object_set_new(json, "peak_bytes", row->peak_bytes > 0 ? json_integer(row->peak_bytes) : json_null());

@@ -80,12 +80,6 @@ static int64_t since(int64_t from_ns, int64_t until_ns)
     return __builtin_sub_overflow(until_ns, from_ns, &ns) || ns < 0 ? 0 : ns;
 }
 
-/* Its own claim: a crash raises what is booked for the launches that follow. */
-static int64_t first_claim(const struct job_view *view)
-{
-    return view->launches && view->crashes == 0 ? view->claim_bytes : view->wants.claim_bytes;
-}
-
 struct store_history history_row_of(const struct job_view *view)
 {
     return (struct store_history){
@@ -107,14 +101,16 @@ struct store_history history_row_of(const struct job_view *view)
         .oom_crashes = view->crashes > view->handle_crashes ? view->crashes - view->handle_crashes : 0,
         .handle_crashes = view->handle_crashes,
         .recoveries = view->recoveries,
-        .claim_bytes = first_claim(view),
-        .claim_source = claim_source_name(job_view_placed_source(view)),
+        .claim_bytes = view->first_claim_bytes,
+        .claim_source = claim_source_name(view->first_claim_source),
         .estimate_bytes = view->estimate.bytes,
         .estimator = view->estimate.source,
         .peak_bytes = view->peak_bytes,
         .user = view->user ? view->user : "",
         .name = view->spec.name ? view->spec.name : "",
         .workload = view->wants.workload,
+        .last_claim_bytes = view->claim_bytes,
+        .last_claim_source = claim_source_name(view->claim_source),
     };
 }
 

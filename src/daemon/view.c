@@ -94,7 +94,7 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
     job_spec_init(spec);
     job_estimate_init(estimate);
     view->first_started_ns = view->started_ns = view->ended_ns = -1;
-    view->claim_bytes = view->unused_since_ns = -1;
+    view->claim_bytes = view->first_claim_bytes = view->unused_since_ns = -1;
     view->crashed_ns = view->relaunch_ns = -1;
     HASH_ADD(hh, views->jobs, id, sizeof view->id, view);
     if (id > views->last_id)
@@ -135,9 +135,14 @@ static void fold_placed(struct job_view *view, const struct record_placed *place
     if (view->crashed_ns >= 0)
         view->relaunch_ns = at_ns - view->crashed_ns;
     view->crashed_ns = -1;
-    view->launches++;
     view->recovery = placed->recovery;
     view->claim_bytes = placed->claim_bytes;
+    view->claim_source =
+        record_claim_source(placed->claim_source, placed->claim_bytes, &view->wants, CLAIM_LEARNED);
+    if (view->launches++ == 0) {
+        view->first_claim_bytes = view->claim_bytes;
+        view->first_claim_source = view->claim_source;
+    }
     view->started_ns = -1;
     view->share = placed->share;
     view->placement_count = placed->count;
@@ -178,7 +183,8 @@ struct job_view *views_fold(struct views *views, const struct record *record)
     switch (record->type) {
     case RECORD_SUBMITTED:
         view->wants = record->submitted;
-        view->claim_bytes = record->submitted.claim_bytes;
+        view->claim_bytes = view->first_claim_bytes = record->submitted.claim_bytes;
+        view->claim_source = view->first_claim_source = record->submitted.claim_source;
         view->submitted_ns = record->at_ns;
         view->user = view_user_name(record->submitted.uid);
         break;
@@ -194,6 +200,10 @@ struct job_view *views_fold(struct views *views, const struct record *record)
     case RECORD_FIRST_USE:
     case RECORD_OBSERVED:
         fold_memory(view, &record->memory);
+        break;
+    case RECORD_TRIMMED:
+        view->claim_bytes = record->trimmed.claim_bytes;
+        view->claim_source = record->trimmed.claim_source;
         break;
     case RECORD_EXITED:
         view->exited = true;
@@ -338,24 +348,13 @@ json_t *reason_to_json(const struct reason *reason, int64_t now_ns)
     return json_pack("{s:s, s:s}", "code", reason_name(reason->code), "text", reason_format(reason, now_ns, text));
 }
 
-uint32_t job_view_placed_source(const struct job_view *view)
-{
-    bool learned = view->launches && view->crashes == 0 && view->claim_bytes != view->wants.claim_bytes;
-
-    return learned ? (uint32_t)CLAIM_LEARNED : view->wants.claim_source;
-}
-
 int64_t job_view_claim(const struct job_view *view, const struct core *core, uint32_t *source)
 {
     const struct job *job = job_state_ended(view->state) ? NULL : core_find_job(core, view->id);
 
     if (job && job->placement_count == 0)
         return core_claim(core, job, source);
-    if (job && job->claim_bytes != view->claim_bytes) {
-        *source = CLAIM_SEEN;
-        return job->claim_bytes;
-    }
-    *source = job_view_placed_source(view);
+    *source = view->claim_source;
     return view->claim_bytes;
 }
 
@@ -366,6 +365,7 @@ char *job_view_memory_text(const struct job_view *view, const struct core *core,
         [CLAIM_RECORDED] = ", recorded with it",
         [CLAIM_LEARNED] = ", learned from earlier runs",
         [CLAIM_SEEN] = ", as it was seen to need",
+        [CLAIM_RAISED] = ", raised after it ran out of memory",
     };
     CLEANUP(free_ptr) char *estimated = access == ACCESS_ALL ? job_estimate_text(&view->estimate) : NULL;
     uint32_t source;

@@ -26,7 +26,10 @@ struct job_view {
     uint32_t handle_crashes; /* of `crashes`, those of a GPU library that could not be set up */
     uint32_t recoveries;     /* times it was put before the queue to be tried again */
     uint32_t launches;
-    int64_t claim_bytes;
+    int64_t claim_bytes;       /* as last booked, on each GPU; -1: not known */
+    uint32_t claim_source;     /* enum claim_source of that */
+    uint32_t first_claim_source;
+    int64_t first_claim_bytes; /* as first booked; as submitted, where it was never placed */
     int64_t submitted_ns;
     int64_t first_started_ns; /* -1: never */
     int64_t started_ns;       /* of the last launch; -1: never, or not yet */
@@ -96,10 +99,6 @@ int32_t job_view_slowdown_permille(const struct job_view *view, const struct cor
 
 /* What is booked for the job on each GPU, or would be if it were placed now; -1: not known. */
 int64_t job_view_claim(const struct job_view *view, const struct core *core, uint32_t *source);
-
-/* Where the claim is from with which it was last placed: one that is not what was submitted was learned, where no crash has
- * raised it. */
-uint32_t job_view_placed_source(const struct job_view *view);
 
 /* How its last run ended where that was not its own doing or for want of memory, and what followed; NULL: nothing of
  * that kind. Owned by the caller. */

@@ -21,6 +21,7 @@ static const struct number {
     NUMBER(ran_gpu_ns),   NUMBER(share),            LATER(crashed_ns),    LATER(relaunch_ns),
     LATER(handle_crashes), LATER(recoveries),       LATER(peak_bytes),  LATER(held.at_ns),
     LATER(held.bytes),     LATER(held.measured_bytes), LATER(held.mib_ms), LATER(held.measured_mib_ms),
+    LATER(claim_source),   LATER(first_claim_bytes), LATER(first_claim_source),
 };
 
 static json_int_t get_number(const struct job_view *view, const struct number *number)
@@ -108,6 +109,17 @@ static int get_placements(struct job_view *view, const json_t *list)
     return 0;
 }
 
+/* An earlier carma kept the figure of the last placement only; where that was from follows from how it differs. */
+static void infer_sources(struct job_view *view)
+{
+    bool learned = view->launches && view->crashes == 0;
+
+    view->claim_source = record_claim_source(CLAIM_SOURCE_COUNT, view->claim_bytes, &view->wants,
+                                             view->crashes ? CLAIM_RAISED : CLAIM_LEARNED);
+    view->first_claim_bytes = learned ? view->claim_bytes : view->wants.claim_bytes;
+    view->first_claim_source = learned ? view->claim_source : view->wants.claim_source;
+}
+
 static int get_all(struct job_view *view, const json_t *json)
 {
     struct record submitted, exited;
@@ -121,9 +133,12 @@ static int get_all(struct job_view *view, const json_t *json)
         rc = record_from_json(exit, RECORD_EXITED, &exited);
     if (rc == 0)
         rc = get_placements(view, json_object_get(json, "placements"));
-    if (rc != 0 || view->state >= JOB_STATE_COUNT || !user)
+    if (rc != 0 || view->state >= JOB_STATE_COUNT || !user ||
+        view->claim_source >= CLAIM_SOURCE_COUNT || view->first_claim_source >= CLAIM_SOURCE_COUNT)
         return -EINVAL;
     view->wants = submitted.submitted;
+    if (!json_object_get(json, "claim_source"))
+        infer_sources(view);
     view->exited = exit && !json_is_null(exit);
     if (view->exited)
         view->exit = exited.exited;

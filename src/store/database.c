@@ -37,7 +37,10 @@ static const char *const migrations[] = {
     store_history_form,
     /* Which submissions were accepted under an id of their client's. */
     "CREATE TABLE request (uid INTEGER NOT NULL, id TEXT NOT NULL, digest INTEGER NOT NULL, first INTEGER NOT NULL,"
-    " count INTEGER NOT NULL, at_unix_s INTEGER NOT NULL, PRIMARY KEY (uid, id)) STRICT, WITHOUT ROWID;",
+    " count INTEGER NOT NULL, at_unix_s INTEGER NOT NULL, PRIMARY KEY (uid, id)) STRICT, WITHOUT ROWID;"
+    /* The accounting has the first reservation; the last one is kept beside it. Of earlier jobs nobody knows it. */
+    "ALTER TABLE history ADD COLUMN last_claim_bytes INTEGER NOT NULL DEFAULT -1;"
+    "ALTER TABLE history ADD COLUMN last_claim_source TEXT NOT NULL DEFAULT 'unknown';",
 };
 
 static int errno_of(sqlite3 *db)

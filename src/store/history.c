@@ -83,6 +83,8 @@ static const struct column {
     TEXT(user),
     TEXT(name),
     TEXT(workload),
+    INTEGER(last_claim_bytes),
+    TEXT(last_claim_source),
 };
 
 void store_history_want(struct history_want *want, bool sums, const char *text)
@@ -241,7 +243,7 @@ int store_prepare_history(struct store *store, struct error *err)
 {
     int rc = prepare(store,
                      "INSERT INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-                     " ?, ?) ON CONFLICT (job) DO NOTHING",
+                     " ?, ?, ?, ?) ON CONFLICT (job) DO NOTHING",
                      &store->put_history, err);
     if (!rc)
         rc = prepare(store, "UPDATE history SET energy_mj = ?2 WHERE job = ?1", &store->put_history_energy, err);

@@ -37,13 +37,15 @@ struct store_history {
     uint32_t handle_crashes;   /* ... and by a GPU library that could not be set up */
     uint32_t recoveries;       /* times it was put before the queue again */
     int64_t claim_bytes;       /* per GPU, as first booked; -1: not known */
-    const char *claim_source;  /* claim_source_name */
+    const char *claim_source;  /* claim_source_name of that */
     int64_t estimate_bytes;    /* per GPU; -1: none */
     const char *estimator;     /* who made it; NULL: nobody */
     int64_t peak_bytes;        /* the most seen of it on one GPU; 0: nothing was seen */
     const char *user;          /* as known when it ended */
     const char *name;
     const char *workload;      /* the same for runs of the same thing; "" not known */
+    int64_t last_claim_bytes;  /* per GPU, as last booked; -1: not known */
+    const char *last_claim_source;
 };
 
 /* Waiting times, as a histogram is to show them: bounds in seconds, and as the columns are named. */

@@ -125,7 +125,7 @@ static int hand_out(const struct question *question,
                     struct error *err)
 {
     CLEANUP(strbuf_release) struct strbuf sql = {0};
-    struct store_history history = {.claim_source = "", .user = "", .name = "", .workload = ""};
+    struct store_history history = {.claim_source = "", .last_claim_source = "", .user = "", .name = "", .workload = ""};
     struct history_want want;
     sqlite3_stmt *row = NULL;
     int code = SQLITE_DONE, rc = 0;

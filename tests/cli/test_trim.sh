@@ -20,4 +20,17 @@ start_daemon --config /dev/null
 expect_field 1 claim_source seen
 run cancel 1
 run wait 1
+
+# A request that was shrunk: the accounting has what was said first and what was kept last.
+run submit --gpu-memory 20G -- "$TRAIN" --memory 4G --seconds 100000
+expect_field 2 claim_source declared
+until_field 2 claim_source seen
+run cancel 2
+run wait 2
+expect_field 2 claim_source seen
+"$CARMA" history --json | python3 -c 'import json, sys
+job = next(job for job in json.load(sys.stdin)["jobs"] if job["id"] == 2)
+first, last = (job["claim_source"], job["claim_bytes"]), (job["last_claim_source"], job["last_claim_bytes"])
+assert first == ("declared", 20 << 30), first
+assert last == ("seen", 4724464026), last' || fail "the accounting of a request that was shrunk"
 finish_node

@@ -81,7 +81,7 @@ static void write_rows(const char *path, const char *text)
             insert(db, "INSERT OR IGNORE INTO energy VALUES (?4, ?1, ?2 + 0 * ?3)", a, b, 0, "GPU-1");
         else if (sscanf(line, "h %lld %lld %n", &a, &b, &used) == 2 && used)
             insert(db, "INSERT OR IGNORE INTO history VALUES (?1, abs(?2 % 4), ?4, ?4, ?2, ?2, ?2, ?2 + 0 * ?3, ?2, ?2, ?2, ?2,"
-                       " ?2, ?2, ?2, ?2, ?2, ?2, ?2, ?4, ?2, ?4, ?2, ?4, ?4, ?4)", a, b, 0, line + used);
+                       " ?2, ?2, ?2, ?2, ?2, ?2, ?2, ?4, ?2, ?4, ?2, ?4, ?4, ?4, ?2, ?4)", a, b, 0, line + used);
         else if (sscanf(line, "t %lld %lld", &a, &b) == 2)
             insert(db, "INSERT OR REPLACE INTO total (uid, completed, lost, gpu_ns, energy_mj, wait_ns, wait_1s, user)"
                        " VALUES (?1, ?2, ?2, ?2, ?2, ?2, ?2 + 0 * ?3, ?4)", a, b, 0, "ana");

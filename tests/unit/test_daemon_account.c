@@ -78,6 +78,7 @@ static struct store_history row_of(uint64_t job)
                                   .gpu_ns = NS_PER_SEC,
                                   .claim_bytes = -1,
                                   .claim_source = "unknown",
+                                  .last_claim_source = "unknown",
                                   .user = "ana",
                                   .name = "train",
                                   .workload = ""};

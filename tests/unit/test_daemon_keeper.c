@@ -61,6 +61,7 @@ static void add_rows(struct store *store, uint64_t count, int64_t youngest_ns)
                                                            .state = "COMPLETED",
                                                            .ended_ns = nodetime_now_ns() - youngest_ns - (int64_t)(count - job),
                                                            .claim_source = "",
+                                                           .last_claim_source = "",
                                                            .user = "",
                                                            .name = "",
                                                            .workload = ""});

@@ -341,6 +341,66 @@ static void test_claims_are_trimmed_to_what_was_seen(void **state)
     assert_string_equal(placed_on(f, 2), "0");
 }
 
+/* A reservation says where it is from when it is made: nothing has to be guessed from figures that differ. */
+static void test_reservations_say_where_they_are_from(void **state)
+{
+    struct fixture *f = *state;
+    struct record record = wants(1, 20 * GIB);
+
+    use_carma(f);
+    keep_gpus(f, 1);
+    record.submitted.requeue = true;
+    submit_record(f, record);
+    decide(f);
+    assert_int_equal(decision(f, RECORD_PLACED)->placed.claim_source, CLAIM_DECLARED);
+    memory_seen(f, 1, 0, 10 * GIB);
+    f->now_ns += SECONDS(60);
+    decide(f);
+    assert_int_equal(decision(f, RECORD_TRIMMED)->trimmed.claim_source, CLAIM_SEEN);
+    exits(f, 1, EXIT_TIMEOUT, -1);
+    decide(f); /* declared, shrunk, requeued */
+    assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.claim_source, CLAIM_SEEN);
+    assert_int_equal(decision(f, RECORD_PLACED)->placed.claim_source, CLAIM_SEEN);
+    memory_seen(f, 1, 0, 10 * GIB);
+    exits(f, 1, EXIT_GPU_OOM, 4 * GIB);
+    decide(f);
+    assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.claim_source, CLAIM_RAISED);
+    assert_int_equal(decision(f, RECORD_PLACED)->placed.claim_source, CLAIM_RAISED);
+    assert_int_equal(decision(f, RECORD_PLACED)->placed.claim_bytes, 14 * GIB);
+}
+
+/* Records of an earlier carma say no source: what can be known follows from the figures. */
+static void test_sources_that_an_earlier_carma_did_not_write(void **state)
+{
+    struct fixture *f = *state;
+    struct record placed = {.type = RECORD_PLACED, .placed = {.count = 1, .claim_source = CLAIM_SOURCE_COUNT}};
+
+    use_carma(f);
+    submit_workload(f, "w", 1, 8 * GIB, 100);
+    submit_workload(f, "w", 1, 8 * GIB, 100);
+    for (placed.job = 1; placed.job <= 2; placed.job++) {
+        placed.placed.gpus[0] = (uint32_t)placed.job;
+        placed.placed.claim_bytes = (int64_t)placed.job * 8 * GIB;
+        apply(f, placed);
+    }
+    assert_int_equal(core_find_job(f->core, 1)->claim_source, CLAIM_DECLARED);
+    assert_int_equal(core_find_job(f->core, 2)->claim_source, CLAIM_LEARNED);
+}
+
+/* A quarter more than what was seen may be more than the GPU has. */
+static void test_a_reservation_is_never_larger_than_the_gpu(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    submit_workload(f, "w", 1, -1, 100);
+    decide(f);
+    memory_seen(f, 1, 0, 35 * GIB);
+    f->now_ns += SECONDS(60);
+    decide(f);
+    assert_int_equal(decision(f, RECORD_TRIMMED)->trimmed.claim_bytes, TOTAL);
+}
+
 static void test_a_whole_gpu_is_given_back_once_the_need_is_seen(void **state)
 {
     struct fixture *f = *state;
@@ -706,6 +766,9 @@ int main(void)
         CASE(test_what_is_learned_on_one_gpu_opens_another),
         CASE(test_a_sample_is_due_when_it_can_teach),
         CASE(test_claims_are_trimmed_to_what_was_seen),
+        CASE(test_reservations_say_where_they_are_from),
+        CASE(test_sources_that_an_earlier_carma_did_not_write),
+        CASE(test_a_reservation_is_never_larger_than_the_gpu),
         CASE(test_a_whole_gpu_is_given_back_once_the_need_is_seen),
         CASE(test_an_exclusive_job_gives_nothing_back),
         CASE(test_backfill_passes_a_blocked_head),

@@ -88,7 +88,9 @@ static struct store_history row_of(uint64_t job)
                                   .peak_bytes = 7 * GIB,
                                   .user = "ana",
                                   .name = "résumé, \"x\"",
-                                  .workload = ""};
+                                  .workload = "",
+                                  .last_claim_bytes = 9 * GIB,
+                                  .last_claim_source = "raised"};
 }
 
 static void test_a_row_is_put_once_and_its_energy_renewed(void **state)
@@ -111,7 +113,7 @@ static void test_a_row_is_put_once_and_its_energy_renewed(void **state)
     store_close(store);
     assert_rows("SELECT * FROM history",
                 "7|1000|COMPLETED|completed|5000000000|65000000000|65000000000|700000000000|60000000000|2|70000000000|"
-                "1048576|524288|1250|2|1|2|3|8589934592|declared|-1|-|7516192768|ana|résumé, \"x\"|\n");
+                "1048576|524288|1250|2|1|2|3|8589934592|declared|-1|-|7516192768|ana|résumé, \"x\"||9663676416|raised\n");
     assert_rows("SELECT * FROM total", "1000|ana|1|0|0|0|0|0|0|1|60000000000|0|0|1|1|1|1|1|1|1|1|1|1|1|70000000000|"
                                        "1048576|1250|1|2|3\n");
     assert_rows("SELECT * FROM held", "8|1|2|0|3|0\n");
@@ -240,14 +242,14 @@ static void test_form_4_is_brought_up_to_date(void **state)
     free(sql);
     store_close(open_store());
     assert_rows("SELECT job, uid, user, name, state, cause, gpus, launches, wait_ns, gpu_ns, memory_mib_ms, energy_mj,"
-                " oom_crashes, claim_bytes, claim_source, estimate_bytes, estimator, peak_bytes FROM history",
-                "1|0|root|hello|COMPLETED|completed|1|1|3000668700|52030051200|-1|20678771|0|-1|unknown|-1|-|4294967296\n"
-                "2|0|root|broken|FAILED|failed|1|1|1583359440|116302740|-1|182130|0|3221225472|declared|-1|-|0\n"
+                " oom_crashes, claim_bytes, claim_source, estimate_bytes, estimator, peak_bytes, last_claim_source FROM history",
+                "1|0|root|hello|COMPLETED|completed|1|1|3000668700|52030051200|-1|20678771|0|-1|unknown|-1|-|4294967296|unknown\n"
+                "2|0|root|broken|FAILED|failed|1|1|1583359440|116302740|-1|182130|0|3221225472|declared|-1|-|0|unknown\n"
                 "3|0|root|später; \"quoted\"|COMPLETED|completed|2|1|6106696500|144130054440|-1|26374547|0|6442450944|"
-                "declared|5905580032|replay|5368709120\n"
-                "4|0|root|never|CANCELLED|-|1|0|-1|0|-1|0|0|-1|unknown|-1|-|0\n"
+                "declared|5905580032|replay|5368709120|unknown\n"
+                "4|0|root|never|CANCELLED|-|1|0|-1|0|-1|0|0|-1|unknown|-1|-|0|unknown\n"
                 "5|0|root|hungry|GPU_OOM|gpu_oom|1|2|1948174440|54992968800|-1|15421111|2|2147483648|declared|-1|-|"
-                "77309411328\n");
+                "77309411328|unknown\n");
     assert_rows("SELECT uid, user, completed, failed, gpu_oom, cancelled, lost, launched, wait_ns, wait_1s, wait_10s,"
                 " gpu_ns, memory_mib_ms, energy_mj, oom_crashes FROM total",
                 "0|root|2|1|1|1|0|4|12638899080|0|4|251269377180|0|62656559|2\n");
@@ -411,7 +413,7 @@ static void test_questions_end(void **state)
     fill();
     run_sql("WITH RECURSIVE n(i) AS (VALUES (1000) UNION ALL SELECT i + 1 FROM n WHERE i < 9000)"
             " INSERT INTO history SELECT i, uid, state, cause, 1, 1, 1, i, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, -1, claim_source, -1,"
-            " NULL, 0, user, name, '' FROM n, history WHERE job = 1");
+            " NULL, 0, user, name, '', -1, 'unknown' FROM n, history WHERE job = 1");
     assert_int_equal(store_read_history(directory, ASK(.name = "*no", .most = 9999), &none, take_job, &answer, &err),
                      -ETIMEDOUT);
     assert_non_null(strstr(err.text, "shorter span"));
