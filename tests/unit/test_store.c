@@ -631,7 +631,8 @@ static void test_earlier_forms_are_brought_up_to_date(void **state)
 
     fill(2);
     for (int form = 1; form <= 5; form++) {
-        run_sql("DROP TABLE request");
+        run_sql("DROP TABLE request; ALTER TABLE history DROP COLUMN last_claim_bytes;"
+                " ALTER TABLE history DROP COLUMN last_claim_source");
         if (form <= 4)
             run_sql("DROP TABLE history; DROP TABLE total; DROP TABLE held");
         if (form <= 3)
