@@ -15,21 +15,22 @@ _SECONDS = {"ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 MOST_MEMORY = 1 << 50
 MOST_TIME_NS = 3650 * 86400 * 10**9
 
-Size = Union[int, str]
+Size = str
 Time = Union[int, str, datetime.timedelta]
 
 
 def size_bytes(what: str, value: Size) -> int:
-    """"12G", "1.5GiB", "512M", or bytes."""
+    """"12G", "1.5GiB", "512M"; a bare number is refused, since some mean MiB by it and others GiB."""
+    bare = str(value).strip()
+    if not isinstance(value, bool) and re.fullmatch(_DECIMAL, bare, re.ASCII) and float(bare):
+        raise Invalid(f"{what}: {bare[:40]} has no unit: say '{bare[:20]}GiB' or '{bare[:20]}MiB'")
     if isinstance(value, str):
         found = re.fullmatch(_DECIMAL + r" *(?:([kmgt]?)(?:ib|b)?)", value, re.IGNORECASE | re.ASCII)
         if not found or found[2] == "" and value.lower().endswith("ib"):
             raise Invalid(f"{what}: {value[:40]!r} is not a size: write it like 12G, 512M or 1.5GiB")
         number = int(float(found[1]) * (1 << _FACTORS[found[2].lower()]))
-    elif isinstance(value, int) and not isinstance(value, bool):
-        number = value
     else:
-        raise Invalid(f"{what}: {value!r} is not a size: write it like '12G', or as bytes")
+        raise Invalid(f"{what}: {value!r} is not a size: write it like '12G'")
     if not 1 <= number <= MOST_MEMORY:
         raise Invalid(f"{what}: {str(value)[:40]} is out of range: more than 0, at most 1024T")
     return number

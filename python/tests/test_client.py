@@ -26,11 +26,14 @@ class Words(unittest.TestCase):
     """As in tests/unit of src/base/units.c."""
 
     def test_sizes(self):
-        for word, size in (("12G", 12 << 30), ("1.5GiB", 3 << 29), ("512M", 512 << 20), ("4096", 4096), ("1kb", 1024),
-                           ("2 T", 2 << 40), (7, 7)):  # fmt: skip
+        for word, size in (("12G", 12 << 30), ("1.5GiB", 3 << 29), ("512M", 512 << 20), ("4096B", 4096), ("1kb", 1024),
+                           ("2 T", 2 << 40)):  # fmt: skip
             self.assertEqual(units.size_bytes("gpu_memory", word), size)
         for word in ("", "G", "-1", "1e3", "0", 0, "nan", "12X", "1iB", "0x1", "2000T", True, 1.5, "1.2.3"):
             with self.assertRaises(carma.Invalid, msg=word):
+                units.size_bytes("gpu_memory", word)
+        for word in ("12", 12, 12.5, "0.5", 12 << 30):
+            with self.assertRaisesRegex(carma.Invalid, "gpu_memory: .* has no unit: say '.*GiB' or '.*MiB'"):
                 units.size_bytes("gpu_memory", word)
 
     def test_times(self):

@@ -30,14 +30,20 @@ int parse_size(const char *text, int64_t *bytes, struct error *err)
     static const struct {
         const char *name;
         int64_t factor;
-    } units[] = {{"", 1},     {"B", 1},     {"K", KIB},   {"KiB", KIB}, {"KB", KIB}, {"M", MIB},   {"MiB", MIB},
-                 {"MB", MIB}, {"G", GIB},   {"GiB", GIB}, {"GB", GIB},  {"T", TIB},  {"TiB", TIB}, {"TB", TIB}};
+    } units[] = {{"B", 1},    {"K", KIB},   {"KiB", KIB}, {"KB", KIB}, {"M", MIB},   {"MiB", MIB}, {"MB", MIB},
+                 {"G", GIB},  {"GiB", GIB}, {"GB", GIB},  {"T", TIB},  {"TiB", TIB}, {"TB", TIB}};
     const char *rest;
     double value;
 
     if (parse_decimal(text, &value, &rest) == 0) {
         while (*rest == ' ')
             rest++;
+        if (!*rest && value != 0)
+            return error_set(err, EINVAL, "'%.20s' has no unit: say %.20sGiB or %.20sMiB", text, text, text);
+        if (!*rest) {
+            *bytes = 0;
+            return 0;
+        }
         for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
             if (strcasecmp(rest, units[i].name) != 0)
                 continue;

@@ -235,8 +235,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_GPUS:
         return take_count(&wanted->gpus, "gpus", arg, GPUS_MAX, state);
     case KEY_GPU_MEMORY:
-        if (parse_size(arg, &wanted->gpu_memory_bytes, &err) || wanted->gpu_memory_bytes == 0)
-            return cli_bad_usage(state, "gpu-memory '%.40s' is no size such as 40G", arg);
+        if (parse_size(arg, &wanted->gpu_memory_bytes, &err))
+            return cli_bad_usage(state, "--gpu-memory: %s", err.text);
+        if (wanted->gpu_memory_bytes == 0)
+            return cli_bad_usage(state, "--gpu-memory '%.40s' is no size of a GPU: say what one has, e.g. 40G", arg);
         return 0;
     case KEY_POLICY:
         wanted->policy = arg;

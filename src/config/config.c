@@ -464,7 +464,8 @@ int config_set(struct config *config, const char *key, const char *value, struct
     if (set_key(config, &keys[i], value) == 0)
         return 0;
     describe_allowed(&keys[i], &allowed);
-    error_set(err, EINVAL, "%s '%.120s' is not allowed: write %s", key, value, allowed.text);
+    error_set(err, EINVAL, "%s '%.120s' is not allowed: write %s%s", key, value, allowed.text,
+              keys[i].kind == SIZE ? ", with a unit as in 12GiB" : "");
     strbuf_release(&allowed);
     return -EINVAL;
 }

@@ -199,7 +199,7 @@ static void put_size(int64_t bytes, struct strbuf *out)
     else if (bytes % KIB == 0)
         strbuf_printf(out, "%" PRId64 "KiB", bytes / KIB);
     else
-        strbuf_printf(out, "%" PRId64, bytes);
+        strbuf_printf(out, "%" PRId64 "B", bytes);
 }
 
 void machine_profile_format(const struct machine_profile *profile, struct strbuf *out)

@@ -124,6 +124,8 @@ expect_error 2 "optimizer 'lion'" submit --optimizer lion -- true
 expect_error 2 "precision 'fp8'" submit --precision fp8 -- true
 printf '#!/bin/sh\n\n#CARMA --gpus two\n' >bad.sh
 expect_error 1 "bad.sh:3: --gpus: 'two'" submit bad.sh
+printf '#!/bin/sh\n#CARMA --gpu-memory 12\n' >bad.sh
+expect_error 1 "bad.sh:2: --gpu-memory: '12' has no unit: say 12GiB or 12MiB" submit bad.sh
 printf '#!/bin/sh\n#CARMA -J x\n#CARMA --frob\n' >bad.sh
 expect_error 1 "bad.sh:3: unknown option '--frob'" submit bad.sh
 printf '#!/bin/sh\n#CARMA --wait\n' >bad.sh

@@ -36,12 +36,15 @@ expect_error 2 "out of range" submit -G 0 -- true
 expect_error 2 "out of range" submit -G -1 -- true
 expect_error 2 "out of range" submit -G 65 -- true
 expect_error 2 "not a size" submit --gpu-memory=-1G -- true
+expect_error 2 "--gpu-memory: '12' has no unit: say 12GiB or 12MiB" submit --gpu-memory 12 -- true
+expect_error 2 "--mps-memory-limit: '12' has no unit: say 12GiB or 12MiB" submit --mps-memory-limit 12 -- true
+expect_error 2 "--gpu-memory: '40' has no unit: say 40GiB or 40MiB" simulate --gpu-memory 40
 expect_error 2 "out of range" submit --gpu-memory 0 -- true
 expect_error 2 "out of range" submit --gpu-memory 99999T -- true
 expect_error 2 "out of range" submit --batch-size 0 -- true
 expect_error 2 "name a job file" submit
 expect_error 2 "name a job file" submit --
-expect_error 2 "not both" submit some.rad -- true
+expect_error 1 "some.rad: a job file takes no arguments" submit some.rad -- true
 expect_error 2 "not both" submit --json --parsable -- true
 expect_error 2 "which trace" play
 expect_error 2 "one trace at a time" play a.csv b.csv

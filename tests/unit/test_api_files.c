@@ -156,6 +156,7 @@ static void test_bad_keyed(void **state)
            "j.rad:2: policy 'exclusive/ collocation': write exclusive or collocation");
     refuse("./a\ngpus: 0\n", "j.rad:2: number of GPUs: 0 is out of range: 1 to 64");
     refuse("./a\ngpus: 65\n", "j.rad:2: number of GPUs: 65 is out of range: 1 to 64");
+    refuse("./a\ngpu_memory: 7000\n", "j.rad:2: gpu_memory: '7000' has no unit: say 7000GiB or 7000MiB");
     refuse("./a\ngpu_memory: -5G\n", "j.rad:2: gpu_memory: '-5G' is not a size: write it like 12G, 512M or 1.5GiB");
     refuse("./a\ngpu_memory: 0\n", "j.rad:2: gpu_memory '0' is out of range: more than 0, at most 1024T");
     refuse("./a\ngpu_memory: 2000T\n", "j.rad:2: gpu_memory '2000T' is out of range: more than 0, at most 1024T");

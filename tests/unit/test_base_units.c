@@ -16,7 +16,7 @@ static void sizes_are_read(void **state)
         int64_t bytes;
     } cases[] = {
         {"0", 0},
-        {"4096", 4096},
+        {"4096B", 4096},
         {"17B", 17},
         {"1K", 1024},
         {"12G", 12 * GIB},
@@ -27,7 +27,7 @@ static void sizes_are_read(void **state)
         {"1.5G", 3 * GIB / 2},
         {"2T", 2 * TIB},
         {".5K", 512},
-        {"4611686018427387904", INT64_C(1) << 62},
+        {"4611686018427387904B", INT64_C(1) << 62},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -54,13 +54,27 @@ static void nonsense_is_no_size(void **state)
     }
 }
 
+static void a_bare_number_is_no_size(void **state)
+{
+    static const char *const cases[] = {"12", "12 ", "7000", "0.5", "12884901888"};
+    struct error err = {0};
+    int64_t bytes = 77;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(parse_size(cases[i], &bytes, &err), -EINVAL);
+        assert_int_equal(bytes, 77);
+    }
+    parse_size("12", &bytes, &err);
+    assert_string_equal(err.text, "'12' has no unit: say 12GiB or 12MiB");
+}
+
 static void huge_sizes_are_out_of_range(void **state)
 {
     struct error err = {0};
     int64_t bytes = 77;
 
     assert_int_equal(parse_size("4194305T", &bytes, &err), -ERANGE);
-    assert_int_equal(parse_size("99999999999999999999", &bytes, &err), -ERANGE);
+    assert_int_equal(parse_size("99999999999999999999B", &bytes, &err), -ERANGE);
     assert_non_null(strstr(err.text, "99999999999999999999"));
     assert_int_equal(bytes, 77);
 }
@@ -185,6 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_are_read),
         cmocka_unit_test(nonsense_is_no_size),
+        cmocka_unit_test(a_bare_number_is_no_size),
         cmocka_unit_test(huge_sizes_are_out_of_range),
         cmocka_unit_test(durations_are_read_as_slurm_does),
         cmocka_unit_test(milliseconds_are_read),

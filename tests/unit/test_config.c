@@ -249,7 +249,7 @@ static void test_ranges(void **state)
 {
     static const char *const activities[] = {"-1", "1.1", "101%", "80", "nan", "%", "", "8e-1", "0.8 %", "80%%"};
     static const char *const durations[] = {"5", "90", "-1s", "61m", "1d", "soon", "", "1.5"};
-    static const char *const sizes[] = {"-1", "1P", "65T", "12 parsecs", ""};
+    static const char *const sizes[] = {"-1", "1P", "65T", "12 parsecs", "", "12"};
     static const char *const counts[] = {"0", "49", "-1", "1.5", "many", "", "99999999999999999999"};
 
     for (size_t i = 0; i < array_size(activities); i++)
@@ -257,7 +257,7 @@ static void test_ranges(void **state)
     for (size_t i = 0; i < array_size(durations); i++)
         refuse_set("window", durations[i], "0.01s to 3600s");
     for (size_t i = 0; i < array_size(sizes); i++)
-        refuse_set("memory_floor", sizes[i], "0 B to 64.0 TiB");
+        refuse_set("memory_floor", sizes[i], "0 B to 64.0 TiB, with a unit as in 12GiB");
     for (size_t i = 0; i < array_size(counts); i++)
         refuse_set("max_jobs_per_gpu", counts[i], "1 to 48");
     refuse_set("socket", "carma.sock", "an absolute path of at most 107 bytes");
@@ -494,7 +494,7 @@ static void take_difference(const char *key, const char *value, void *user)
 static void test_differences(void **state)
 {
     static const char *const pairs[] = {
-        "memory_margin=1234567891", "settle=61.123456789s", "max_slowdown=1.7", "sm_activity_cap=83.3%",
+        "memory_margin=1234567891B", "settle=61.123456789s", "max_slowdown=1.7", "sm_activity_cap=83.3%",
         "max_gpus_per_user=7", "learn=no", "statistic=ema", "estimator=horus", "estimate_quantile=99.9%",
         "sample_period=333ms", "machine_profile=/etc/x.profile", "mps_multiuser=yes"};
     static const char *const others[] = {"socket=/run/x", "share=mps", "grace=1s", "listen=127.0.0.1:1", "retention=2d"};
