@@ -194,6 +194,7 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
     job->claim_bytes = wants->claim_bytes;
     job->claim_source = wants->claim_source;
     job->submitted_ns = record->at_ns;
+    job->place = ++core->last_place;
     job->user = user_of(core, wants->uid);
     job->user->unfinished++;
     job->history = belief_history(core, wants->workload);
@@ -214,7 +215,7 @@ static int apply_submitted(struct core *core, const struct record *record, struc
     if (core->config.paced && !core_head(core) && core->next_decision_ns < record->at_ns + core->config.decide_period_ns)
         core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
     job->state = job_state_after(JOB_STATE_COUNT, record);
-    queue_insert_by_id(job->state == JOB_HELD ? &core->held : &core->waiting, job);
+    queue_insert(job->state == JOB_HELD ? &core->held : &core->waiting, job);
     belief_submitted(core, job);
     return 0;
 }
@@ -356,13 +357,13 @@ static void enter_state(struct core *core, struct job *job, uint32_t state, int6
     job->state = state;
     switch (state) {
     case JOB_HELD:
-        queue_insert_by_id(&core->held, job);
+        queue_insert(&core->held, job);
         break;
     case JOB_QUEUED:
         if (job->recovery)
             queue_push(&core->recovering, job);
         else
-            queue_insert_by_id(&core->waiting, job);
+            queue_insert(&core->waiting, job);
         break;
     case JOB_CRASHED:
         queue_push(&core->undecided, job);
@@ -438,6 +439,8 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         job->claim_bytes = record->requeued.claim_bytes;
         job->claim_source =
             record_claim_source(record->requeued.claim_source, job->claim_bytes, &job->wants, CLAIM_RAISED);
+        if (job->crash_cause == EXIT_TIMEOUT) /* its turn is over: the others have theirs first */
+            job->place = ++core->last_place;
         if (job->recovery)
             user_recovers(job, record->at_ns);
         break;

@@ -26,9 +26,10 @@ struct core {
     struct job *jobs;          /* uthash by id, owned: all that have not ended */
     struct history *histories; /* uthash by workload, owned */
     struct user *users;        /* uthash by uid, owned: all that ever had a job */
-    struct queue waiting;      /* QUEUED, in the order of ids */
+    uint64_t last_place;       /* the largest place in the main queue that was given to a job */
+    struct queue waiting;      /* QUEUED, in the order of places */
     struct queue recovering;   /* QUEUED after a crash, in the order of crashes */
-    struct queue held;         /* HELD */
+    struct queue held;         /* HELD, in the order of places */
     struct queue undecided;    /* CRASHED, or STOPPING and not signalled yet */
     struct queue trimming;     /* RUNNING with a claim that may be trimmed, in the order of first use */
     int64_t next_decision_ns;  /* no placement before */

@@ -4,7 +4,7 @@
  *   GPU_HANDLE  a library could not allocate: the same where memory bears it out, else the job has failed
  *   MPS_FAULT, GPU_ERROR  not its doing: tried again ahead of the main queue, with the same claim
  *   LOST        its shepherd died, or the machine: tried again in its place where the job or the configuration asks for it
- *   TIMEOUT     the same where the job asks for it, at most max_requeues times
+ *   TIMEOUT     behind all who wait, where the job asks for it, at most max_requeues times
  *
  * Only so many jobs of a user are put before the main queue within an hour; those beyond go back to their place there.
  * The first two together, and the three that were not its doing together, at most max_recoveries times each. */

@@ -50,6 +50,7 @@ struct job {
     uint32_t state;
     struct record_submitted wants;
     int64_t submitted_ns;
+    uint64_t place;          /* in the main queue and among those held: the smallest goes first */
     int64_t placed_ns;       /* of the last placement; 0: none yet */
     uint32_t share;          /* enum share_mode: how it uses its GPUs; SHARE_ANY while it has none */
     bool recovery;           /* QUEUED: in the recovery queue. PLACED and RUNNING: came from it */

@@ -25,12 +25,12 @@ void queue_push(struct queue *queue, struct job *job)
     insert_before(queue, job, NULL);
 }
 
-void queue_insert_by_id(struct queue *queue, struct job *job)
+void queue_insert(struct queue *queue, struct job *job)
 {
     struct job *next = NULL;
 
     /* From the tail: what comes back is mostly young. */
-    for (struct job *at = queue->tail; at && at->id > job->id; at = at->previous)
+    for (struct job *at = queue->tail; at && at->place > job->place; at = at->previous)
         next = at;
     insert_before(queue, job, next);
 }

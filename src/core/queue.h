@@ -13,7 +13,7 @@ struct queue {
 };
 
 void queue_push(struct queue *queue, struct job *job); /* at the tail */
-void queue_insert_by_id(struct queue *queue, struct job *job); /* before the first job with a larger id */
+void queue_insert(struct queue *queue, struct job *job); /* by its place: behind all whose place is smaller */
 void queue_remove(struct job *job);                    /* from the queue it stands in, if any */
 
 #endif

@@ -72,7 +72,7 @@ enum exit_cause {
     EXIT_HOST_OOM,   /* the host's memory ran out: the kernel killed it, or its output says so */
     EXIT_MPS_FAULT,  /* the victim of another client's fault under MPS */
     EXIT_GPU_ERROR,  /* the GPU failed under it: a hardware Xid, fallen off the bus */
-    EXIT_TIMEOUT,    /* its time limit */
+    EXIT_TIMEOUT,    /* its time limit; it ended by itself once it was warned of that, but had not done */
     EXIT_LOST,       /* nobody knows: its shepherd died, with the machine or by itself */
     EXIT_CAUSE_COUNT
 };
@@ -187,6 +187,7 @@ struct record_waited {
  * core/belief.h). */
 struct record_state_core {
     int64_t next_decision_ns;
+    uint64_t last_place;
     uint32_t round_robin_next;
     uint64_t reserved_job;
 };
@@ -228,6 +229,7 @@ struct record_state_job {
     struct record_submitted wants;
     uint32_t state; /* enum job_state */
     int64_t submitted_ns;
+    uint64_t place; /* 0: an earlier carma wrote it: its id */
     int64_t placed_ns;
     uint32_t runs_by; /* enum share_mode */
     bool recovery;

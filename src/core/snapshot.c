@@ -83,6 +83,7 @@ static void take_job(const struct job *job, int64_t at_ns, struct record_list *o
         .wants = job->wants,
         .state = job->state,
         .submitted_ns = job->submitted_ns,
+        .place = job->place,
         .placed_ns = job->placed_ns,
         .runs_by = job->share,
         .recovery = job->recovery,
@@ -118,6 +119,7 @@ void core_snapshot(const struct core *core, int64_t at_ns, struct record_list *o
     record_list_add(out, &(struct record){.type = RECORD_STATE_CORE,
                                           .at_ns = at_ns,
                                           .state_core = {.next_decision_ns = core->next_decision_ns,
+                                                         .last_place = core->last_place,
                                                          .round_robin_next = core->round_robin_next,
                                                          .reserved_job = core->reserved_job}});
     for (uint32_t i = 0; i < core->gpu_count; i++)
@@ -155,6 +157,7 @@ static int restore_core(struct core *core, const struct record *record, struct e
     if (core->gpu_count || core->jobs || core->histories)
         return error_set(err, EPERM, "a snapshot cannot be applied to a core that has a state");
     core->next_decision_ns = record->state_core.next_decision_ns;
+    core->last_place = record->state_core.last_place;
     core->round_robin_next = record->state_core.round_robin_next;
     core->reserved_job = record->state_core.reserved_job;
     core->restoring = true;
@@ -234,6 +237,7 @@ static int restore_job(struct core *core, const struct record *record, struct er
 {
     const struct record_state_job *state = &record->state_job;
     struct record submitted = {.type = RECORD_SUBMITTED, .at_ns = state->submitted_ns, .job = record->job};
+    uint64_t last_place;
     struct job *job;
     int rc;
 
@@ -242,9 +246,12 @@ static int restore_job(struct core *core, const struct record *record, struct er
         state->claim_from > CLAIM_SOURCE_COUNT)
         return nonsense(record, err);
     submitted.submitted = state->wants;
+    last_place = core->last_place;
     rc = core_add_job(core, &submitted, &job, err);
     if (rc != 0)
         return rc;
+    job->place = state->place ? state->place : record->job; /* an earlier carma's queue was in the order of ids */
+    core->last_place = job->place > last_place ? job->place : last_place;
     job->state = state->state;
     job->placed_ns = state->placed_ns;
     job->share = state->runs_by;

@@ -67,6 +67,8 @@ enum exit_cause cause_decide(const struct cause_evidence *evidence)
         return EXIT_HOST_OOM;
     if (evidence->gpu_lost)
         return EXIT_GPU_ERROR;
+    if (evidence->warned && evidence->requeue)
+        return EXIT_TIMEOUT; /* it saved its state and left before it was made to: it has not done */
     /* what it says of memory is its own last word, whatever its GPU or its neighbours did meanwhile */
     if (evidence->output == OUTPUT_GPU_OOM)
         return EXIT_GPU_OOM;

@@ -20,6 +20,8 @@ struct cause_evidence {
     int32_t signal;      /* 0: none */
     bool stopped;        /* carma had asked it to end */
     bool timed_out;      /* ... because its time was up */
+    bool warned;         /* it was given the signal that comes before its time is up */
+    bool requeue;        /* it asks to be started again after its time limit */
     bool host_oom_kill;  /* the kernel killed in its control group for want of memory while it ran */
     uint32_t output;     /* enum output_kind */
     int64_t free_bytes;  /* the least that was seen free on one of its GPUs shortly before its end; -1: not seen */

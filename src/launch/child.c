@@ -18,10 +18,13 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "launch/cgroup.h"
+#include "launch/checkpoint.h"
 #include "launch/inherit.h"
 
 #define CONDA_REPORT_FD 9 /* one digit: what every shell can redirect to; the shepherd's own are fewer */
 #define EXIT_NOT_RUN    127
+
+#define CHECKPOINT_VARIABLE "CARMA_CHECKPOINT_DIR="
 
 extern char **environ;
 
@@ -137,6 +140,18 @@ static void open_output(const struct request *request, const char *pattern, cons
     report_with(report_fd, line, name);
 }
 
+/* A job that shall be started again to go on from there is not started without it; any other may never look at it. */
+static char *make_checkpoint_directory(const struct request *request, int report_fd)
+{
+    struct error err;
+
+    if (checkpoint_make(request, &err) == 0)
+        return checkpoint_path(request);
+    if (request->requeue)
+        fail(report_fd, err.text);
+    return NULL;
+}
+
 static void open_outputs(const struct request *request, int report_fd)
 {
     open_output(request, request->output, "output", 1, report_fd);
@@ -153,8 +168,9 @@ static bool same_name(const char *left, const char *right)
     return strncmp(left, right, length) == 0 && right[length] == '=';
 }
 
-/* carma's own variables, which win over the submitter's. CARMA_RUN marks the job's processes (launch_sweep). */
-static struct strbuf *own_variables(const struct request *request, size_t *count)
+/* carma's own variables, which win over the submitter's. CARMA_RUN marks the job's processes (launch_sweep).
+ * `checkpoint`: the directory that was made for it; NULL: none could be. */
+static struct strbuf *own_variables(const struct request *request, const char *checkpoint, size_t *count)
 {
     const char *scale = getenv("CARMA_TIME_SCALE");
     struct strbuf *own = xcalloc(16, sizeof *own);
@@ -168,8 +184,9 @@ static struct strbuf *own_variables(const struct request *request, size_t *count
     strbuf_printf(&own[6], "CARMA_SUBMIT_DIR=%s", request->directory);
     strbuf_printf(&own[7], "CARMA_RESTART_COUNT=%" PRIu32, request->launch ? request->launch - 1 : 0);
     strbuf_printf(&own[8], "CARMA_RUN=%s", request->run_directory);
-    strbuf_printf(&own[9], "CARMA_CHECKPOINT_DIR=%s/carma-%" PRIu64 ".ckpt", request->directory, request->job);
-    *count = 10;
+    *count = 9;
+    if (checkpoint)
+        strbuf_printf(&own[(*count)++], CHECKPOINT_VARIABLE "%s", checkpoint);
     if (request->mps_log_directory)
         strbuf_printf(&own[(*count)++], "CUDA_MPS_LOG_DIRECTORY=%s", request->mps_log_directory);
     if (request->mps_threads)
@@ -187,7 +204,8 @@ static char **job_environment(const struct request *request, const struct strbuf
     size_t count = 0;
 
     for (size_t i = 0; i < request->environment_count; i++) {
-        bool replaced = false;
+        /* a job that submits another has one of its own in its environment */
+        bool replaced = strncmp(request->environment[i], CHECKPOINT_VARIABLE, sizeof CHECKPOINT_VARIABLE - 1) == 0;
         for (size_t j = 0; j < own_count; j++)
             replaced |= same_name(own[j].text, request->environment[i]);
         if (!replaced)
@@ -246,6 +264,7 @@ static void execute_in_conda(const struct request *request, const char *shepherd
 void child_run(const struct request *request, const char *shepherd, pid_t parent, const char *cgroup, int report_fd)
 {
     const bool by_root = geteuid() == 0;
+    char *checkpoint;
     struct strbuf *own;
     size_t own_count;
     struct error err;
@@ -268,7 +287,8 @@ void child_run(const struct request *request, const char *shepherd, pid_t parent
         fail(report_fd, err.text);
     }
     open_outputs(request, report_fd);
-    own = own_variables(request, &own_count);
+    checkpoint = make_checkpoint_directory(request, report_fd);
+    own = own_variables(request, checkpoint, &own_count);
     environ = job_environment(request, own, own_count);
     if (request->conda_environment)
         execute_in_conda(request, shepherd, own, own_count, report_fd);

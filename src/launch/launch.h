@@ -73,6 +73,7 @@ struct launch_status {
     int64_t free_bytes;      /* what was free then; -1: not said */
     uint32_t tenant_count;   /* other processes that held memory then */
     struct classify_tenant tenants[CLASSIFY_MAX_TENANTS];
+    bool warned;    /* some of its processes were given the signal that comes before its time is up */
     bool timed_out; /* it was stopped because of time_limit_ns */
     bool stopped;   /* a stop was requested, or the time was up, before the tree had ended */
     char cgroup[256];  /* the launch's own control group (launch/cgroup.h); "": it has none */

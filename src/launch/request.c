@@ -65,6 +65,7 @@ void request_print(const struct launch_request *launch, const char *mps_pipe_dir
     put_number(text, "time_limit_ns", launch->time_limit_ns);
     put_number(text, "signal", launch->signal);
     put_number(text, "signal_before_ns", launch->signal_before_ns);
+    put_number(text, "requeue", spec->requeue);
     put(text, "name", spec->name);
     put(text, "directory", spec->directory);
     put(text, "output", spec->output);
@@ -147,6 +148,8 @@ static bool take(struct parser *parser, const char *key, char *value)
         request->signal = (int)strtol(value, NULL, 10);
     else if (strcmp(key, "signal_before_ns") == 0)
         request->signal_before_ns = strtoll(value, NULL, 10);
+    else if (strcmp(key, "requeue") == 0)
+        request->requeue = strcmp(value, "0") != 0;
     else
         return false;
     return true;

@@ -30,6 +30,7 @@ struct request {
     int64_t time_limit_ns;
     int signal; /* 0: none */
     int64_t signal_before_ns;
+    bool requeue; /* it asks to be started again after its time limit */
     const char *name;
     const char *directory;
     const char *output;            /* a pattern: launch_output_path() */

@@ -27,6 +27,7 @@
 #include "base/units.h"
 #include "launch/cause.h"
 #include "launch/cgroup.h"
+#include "launch/checkpoint.h"
 #include "launch/child.h"
 #include "launch/request.h"
 #include "launch/script.h"
@@ -401,7 +402,7 @@ static void tell_time(struct shepherd *s, int64_t now_ns)
         return;
     if (s->signal_at_ns && now_ns >= s->signal_at_ns) {
         s->signal_at_ns = 0;
-        tree_signal_who_heeds(&s->tree, getpid(), s->request.signal);
+        s->status.warned = tree_signal_who_heeds(&s->tree, getpid(), s->request.signal) > 0;
     }
     if (s->limit_at_ns && now_ns >= s->limit_at_ns) {
         bool told = s->status.timed_out;
@@ -490,12 +491,15 @@ static void conclude(struct shepherd *s)
         status->exit_status = WEXITSTATUS(s->wait_status);
     if (status->exit_status != 0 && !status->stopped)
         examine(s);
-    if (status->timed_out) {
-        snprintf(text, sizeof text, "time limit of %s reached", format_duration(s->request.time_limit_ns, duration));
+    evidence = launch_evidence(status);
+    evidence.requeue = s->request.requeue;
+    status->cause = cause_decide(&evidence);
+    if (status->cause == EXIT_TIMEOUT) {
+        snprintf(text, sizeof text, status->timed_out ? "time limit of %s reached"
+                                                      : "it ended after the signal before its time limit of %s",
+                 format_duration(s->request.time_limit_ns, duration));
         status_set_message(status, text, strlen(text));
     }
-    evidence = launch_evidence(status);
-    status->cause = cause_decide(&evidence);
 }
 
 static int shepherd_run(struct shepherd *s, struct error *err)
@@ -529,6 +533,7 @@ static int shepherd_run(struct shepherd *s, struct error *err)
     conclude(s);
     script_remove(&s->request);
     remove_cgroup(s);
+    checkpoint_remove_empty(&s->request);
     write_last_status(s);
     poke(s);
     return 0;

@@ -57,6 +57,7 @@ struct cause_evidence launch_evidence(const struct launch_status *status)
 {
     return (struct cause_evidence){.exit_status = status->exit_status,
                                    .signal = status->signal,
+                                   .warned = status->warned,
                                    .stopped = status->stopped,
                                    .timed_out = status->timed_out,
                                    .host_oom_kill = status->host_oom_kill,
@@ -101,7 +102,8 @@ static void status_print(const struct launch_status *status, struct strbuf *text
     for (uint32_t i = 0; i < status->tenant_count; i++)
         strbuf_printf(text, "tenant %" PRId32 " %" PRId64 "\n", status->tenants[i].pid, status->tenants[i].used_bytes);
     strbuf_printf(text, "host_oom_kill %d\n", status->host_oom_kill);
-    strbuf_printf(text, "stopped %d\ntimed_out %d\n", status->stopped, status->timed_out);
+    strbuf_printf(text, "warned %d\nstopped %d\ntimed_out %d\n", status->warned, status->stopped,
+                  status->timed_out);
     strbuf_printf(text, "cgroup %s\n", status->cgroup);
     strbuf_printf(text, "message %s", status->message);
     strbuf_puts(text, tail);
@@ -228,6 +230,8 @@ static bool parse_line(const char *key, const char *value, struct launch_status 
         return parse_tenant(value, status);
     if (strcmp(key, "host_oom_kill") == 0)
         return parse_bool(value, &status->host_oom_kill);
+    if (strcmp(key, "warned") == 0)
+        return parse_bool(value, &status->warned);
     if (strcmp(key, "stopped") == 0)
         return parse_bool(value, &status->stopped);
     if (strcmp(key, "timed_out") == 0)

@@ -41,6 +41,7 @@ struct world_job {
     uint32_t share;      /* how it uses them */
     uint32_t cause;      /* of its last exit */
     uint32_t timeouts;
+    bool last; /* its time was up: all who waited then go before it */
     uint32_t losses;
     int64_t claim_bytes; /* as counted for its user */
     struct record_submitted wants;
@@ -265,6 +266,7 @@ static void on_decision(struct world *world, const struct record *record)
         if ((job->cause == EXIT_TIMEOUT || job->cause == EXIT_LOST) &&
             (!is_to_be_requeued(world, job) || record->requeued.recovery))
             fail(world, "job %" PRIu64 " was not to be tried again, or not before others", record->job);
+        job->last = job->cause == EXIT_TIMEOUT;
         if (record->requeued.recovery)
             count_recovery(world, job->wants.uid, record->at_ns);
         break;
@@ -349,7 +351,7 @@ static void check_servers(const struct world *world)
     }
 }
 
-static void check_jobs(const struct world *world)
+static void check_jobs(struct world *world)
 {
     uint64_t unfinished = 0, waiting = 0;
 
@@ -373,6 +375,9 @@ static void check_jobs(const struct world *world)
         if (waits != (reason.code != REASON_NONE))
             fail(world, "job %" PRIu64 " (%s) has reason '%s'", id, job_state_name(job->state),
                  reason_name(reason.code));
+        if (expected->last && job->state == JOB_QUEUED && job->next)
+            fail(world, "job %" PRIu64 " is before job %" PRIu64 ", though its time was up", id, job->next->id);
+        world->jobs[id].last = false;
         if (job->state == JOB_QUEUED)
             check_limited(world, job, reason.code);
         if (strlen(reason_format(&reason, world->now_ns, text)) == 0)

@@ -213,7 +213,6 @@ static uint64_t running_with_requeue(struct fixture *f, bool requeue)
     return job;
 }
 
-/* Its place is the one that it had: before whoever came after it, but not before the queue. */
 static void test_a_time_limit_is_followed_by_another_run_where_asked_for(void **state)
 {
     struct fixture *f = *state;
@@ -239,6 +238,55 @@ static void test_a_time_limit_is_followed_by_another_run_where_asked_for(void **
     verdict = ends(f, job, EXIT_TIMEOUT, -1, -1);
     assert_int_equal(verdict->type, RECORD_GAVE_UP);
     assert_int_equal(core_job_count(f->core), 0);
+}
+
+/* Submits a job that wants the node to itself, and looks at what was decided. */
+static uint64_t submit_whole(struct fixture *f, bool held)
+{
+    struct record record = wants(GPUS, 8 * GIB);
+    uint64_t job;
+
+    record.submitted.exclusive = record.submitted.requeue = true;
+    record.submitted.held = held;
+    job = submit_record(f, record);
+    decide(f);
+    return job;
+}
+
+/* Who next has the node to himself, once who has it ended so. */
+static uint64_t next_after(struct fixture *f, uint64_t job, uint32_t cause)
+{
+    job_event(f, RECORD_STARTED, job);
+    if (cause == EXIT_LOST)
+        job_event(f, RECORD_LOST, job);
+    else
+        exits(f, job, cause, -1);
+    decide(f);
+    for (uint64_t next = 1; next <= f->last_job; next++)
+        if (*placed_on(f, next))
+            return next;
+    return 0;
+}
+
+/* Whose time is up waits until all others who waited by then, held ones too, have had theirs; who comes later is behind it.
+ * Where nobody waits it goes on at once. */
+static void test_a_time_slot_ends_at_the_end_of_the_queue(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t first = submit_whole(f, false), second = submit_whole(f, false), held = submit_whole(f, true), last;
+
+    assert_string_equal(placed_on(f, first), "");
+    assert_int_equal(next_after(f, first, EXIT_TIMEOUT), second);
+    last = submit_whole(f, false);
+    job_event(f, RECORD_RELEASED, held);
+    assert_int_equal(next_after(f, second, EXIT_TIMEOUT), held);
+    job_event(f, RECORD_HELD, first); /* which keeps its place */
+    job_event(f, RECORD_RELEASED, first);
+    assert_int_equal(next_after(f, held, EXIT_COMPLETED), first);
+    assert_int_equal(next_after(f, first, EXIT_LOST), first); /* its turn was not over */
+    assert_int_equal(next_after(f, first, EXIT_COMPLETED), last);
+    assert_int_equal(next_after(f, last, EXIT_COMPLETED), second);
+    assert_int_equal(next_after(f, second, EXIT_TIMEOUT), second);
 }
 
 static const struct record *is_lost(struct fixture *f, uint64_t job)
@@ -294,6 +342,7 @@ int main(void)
         CASE(test_faults_and_want_of_memory_are_counted_apart),
         CASE(test_what_was_its_own_is_not_tried_again),
         CASE(test_a_time_limit_is_followed_by_another_run_where_asked_for),
+        CASE(test_a_time_slot_ends_at_the_end_of_the_queue),
         CASE(test_a_lost_job_is_tried_again_where_asked_for),
         CASE(test_what_was_lost_for_good_stays_lost),
     };

@@ -423,12 +423,13 @@ static void test_other_user(void **state)
     assert_has(f->status.message, "Permission denied");
     assert_int_equal(chown(f->work, 65534, 65534), 0);
     run(f, "id -u; id -g; id -G; grep -E '^(Uid|Gid|CapEff)' /proc/self/status;"
-           "mkdir \"$CARMA_RUN/x\" 2>&1; echo forged >\"$CARMA_RUN/status\"; ls \"$CARMA_RUN\"; "
+           "stat -c 'of %u' \"$CARMA_CHECKPOINT_DIR\"; mkdir \"$CARMA_RUN/x\" 2>&1; echo forged >\"$CARMA_RUN/status\"; ls \"$CARMA_RUN\"; "
            "echo 'CUDNN_STATUS_ALLOC_FAILED' >&2; exit 1", LAUNCH_ENDED);
     assert_int_equal(strncmp(contents(f->output), "65534\n65534\n65534\n", 18), 0);
     assert_has(contents(f->output), "Uid:\t65534\t65534\t65534\t65534");
     assert_has(contents(f->output), "Gid:\t65534\t65534\t65534\t65534");
     assert_has(contents(f->output), "CapEff:\t0000000000000000");
+    assert_has(contents(f->output), "\nof 65534\n");
     assert_has(contents(f->output), "ermission denied");
     assert_int_equal(f->status.cause, EXIT_GPU_HANDLE); /* and read with them */
 }

@@ -134,6 +134,57 @@ static void test_signal_that_nobody_heeds(void **state)
     assert_int_equal(f->status.signal, SIGTERM);
 }
 
+/* Runs a job that leaves with this status once it is told of its time: as soon as it needs to be ready for that. */
+static void leave_when_told(struct fixture *f, int exit_status)
+{
+    static const int leads_s[] = {1, 5, 15};
+
+    f->request.time_limit_ns = 600 * NS_PER_SEC;
+    f->request.signal = SIGUSR1;
+    for (size_t i = 0; i < sizeof leads_s / sizeof *leads_s; i++) {
+        CLEANUP(free_ptr) char *script =
+            xasprintf("trap 'exit %d' USR1; for i in $(seq %d); do sleep 0.02; done; exit 4", exit_status,
+                      (leads_s[i] + 2) * 50);
+
+        f->request.signal_before_ns = f->request.time_limit_ns - leads_s[i] * NS_PER_SEC;
+        run(f, script, LAUNCH_ENDED);
+        if (f->status.exit_status != 4)
+            break;
+    }
+    assert_int_equal(f->status.exit_status, exit_status);
+    assert_true(f->status.warned && !f->status.stopped);
+}
+
+/* Who leaves then has not done, where he asked to come back. */
+static void test_leaving_after_the_signal(void **state)
+{
+    struct fixture *f = *state;
+
+    f->spec.requeue = true;
+    leave_when_told(f, 3);
+    assert_int_equal(f->status.cause, EXIT_TIMEOUT);
+    assert_string_equal(f->status.message, "it ended after the signal before its time limit of 10:00");
+    leave_when_told(f, 0);
+    assert_int_equal(f->status.cause, EXIT_COMPLETED);
+    f->spec.requeue = false;
+    leave_when_told(f, 3);
+    assert_int_equal(f->status.cause, EXIT_FAILED);
+}
+
+/* A signal that nobody heeds has told nobody. */
+static void test_leaving_without_a_word(void **state)
+{
+    struct fixture *f = *state;
+
+    f->spec.requeue = true;
+    f->request.time_limit_ns = 600 * NS_PER_SEC;
+    f->request.signal = SIGUSR1;
+    f->request.signal_before_ns = 599 * NS_PER_SEC + 900 * NS_PER_MS;
+    run(f, "sleep 1; exit 3", LAUNCH_ENDED);
+    assert_false(f->status.warned);
+    assert_int_equal(f->status.cause, EXIT_FAILED);
+}
+
 /* The set of the signals that it waits for lies in a file of a file system of its own (FUSE), which never answers who reads. */
 static void test_memory_that_hangs(void **state)
 {
@@ -199,18 +250,44 @@ static void test_bad_limits(void **state)
     assert_has(err.text, "signal 65");
 }
 
+/* What a job saves is there for its next launch, and after it; a directory in which it saved nothing goes with it. */
 static void test_carried_over(void **state)
 {
     struct fixture *f = *state;
+    CLEANUP(free_ptr) char *checkpoint = xasprintf("%s/carma-42.ckpt", f->work);
     char expected[300];
 
     f->env[1] = mutable("CARMA_CHECKPOINT_DIR=/of/the/job/that/submitted/this");
     f->spec.environment.count = 2;
     f->launches = 1;
-    run(f, "echo $CARMA_RESTART_COUNT $CARMA_CHECKPOINT_DIR; ls -d $CARMA_CHECKPOINT_DIR", LAUNCH_ENDED);
-    run(f, "mkdir $CARMA_CHECKPOINT_DIR && echo $CARMA_RESTART_COUNT $CARMA_CHECKPOINT_DIR", LAUNCH_ENDED);
-    snprintf(expected, sizeof expected, "1 %s/carma-42.ckpt\n2 %s/carma-42.ckpt\n", f->work, f->work);
-    assert_string_equal(contents(f->output), expected); /* named, and not made: the second launch could */
+    run(f, "echo $CARMA_RESTART_COUNT $CARMA_CHECKPOINT_DIR; ls $CARMA_CHECKPOINT_DIR; echo 7 >$CARMA_CHECKPOINT_DIR/step",
+        LAUNCH_ENDED);
+    run(f, "echo $CARMA_RESTART_COUNT $CARMA_CHECKPOINT_DIR; cat $CARMA_CHECKPOINT_DIR/step", LAUNCH_ENDED);
+    snprintf(expected, sizeof expected, "1 %s\n2 %s\n7\n", checkpoint, checkpoint);
+    assert_string_equal(contents(f->output), expected);
+    assert_string_equal(contents(f->error), "");
+    assert_int_equal(access(checkpoint, F_OK), 0);
+    run(f, "rm $CARMA_CHECKPOINT_DIR/step", LAUNCH_ENDED);
+    assert_int_equal(f->status.exit_status, 0);
+    assert_int_equal(access(checkpoint, F_OK), -1);
+}
+
+/* Without a place for what it saves, who wants to come back is not begun, and nobody else is told of one. */
+static void test_no_checkpoint_directory(void **state)
+{
+    struct fixture *f = *state;
+    CLEANUP(free_ptr) char *checkpoint = xasprintf("%s/carma-42.ckpt", f->work);
+
+    f->env[1] = mutable("CARMA_CHECKPOINT_DIR=/of/the/job/that/submitted/this");
+    f->spec.environment.count = 2;
+    fclose(fopen(checkpoint, "w"));
+    run(f, "echo ${CARMA_CHECKPOINT_DIR-none}", LAUNCH_ENDED);
+    assert_string_equal(contents(f->output), "none\n");
+    f->spec.requeue = true;
+    run(f, "true", LAUNCH_FAILED);
+    assert_has(f->status.message, "cannot make the checkpoint directory '");
+    assert_has(f->status.message, "a file of that name is there");
+    assert_int_equal(access(checkpoint, F_OK), 0);
 }
 
 /* ---- Nothing of the daemon's ---- */
@@ -340,8 +417,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LAUNCH_TEST(test_time_limit), LAUNCH_TEST(test_time_limit_is_node_time), LAUNCH_TEST(test_status_at_the_limit),
         LAUNCH_TEST(test_signal_before), LAUNCH_TEST(test_signal_reaches_all_who_heed),
-        LAUNCH_TEST(test_signal_that_nobody_heeds), LAUNCH_TEST(test_memory_that_hangs),
-        LAUNCH_TEST(test_bad_limits), LAUNCH_TEST(test_carried_over),
+        LAUNCH_TEST(test_signal_that_nobody_heeds), LAUNCH_TEST(test_leaving_after_the_signal),
+        LAUNCH_TEST(test_leaving_without_a_word), LAUNCH_TEST(test_memory_that_hangs),
+        LAUNCH_TEST(test_bad_limits), LAUNCH_TEST(test_carried_over), LAUNCH_TEST(test_no_checkpoint_directory),
         LAUNCH_TEST(test_only_three_descriptors), LAUNCH_TEST(test_victim_before_the_daemon),
         LAUNCH_TEST(test_daemon_limits), LAUNCH_TEST(test_daemon_groups), LAUNCH_TEST(test_user_without_a_home),
         LAUNCH_TEST(test_directories),

@@ -1,0 +1,17 @@
+/* The directory for a job's checkpoints, $CARMA_CHECKPOINT_DIR: carma-JOB.ckpt in the job's directory, one for all launches
+ * of the job. It is made and removed with the user's rights. What a job has left in it is the user's, and is never removed. */
+#ifndef CARMA_LAUNCH_CHECKPOINT_H
+#define CARMA_LAUNCH_CHECKPOINT_H
+
+#include "base/error.h"
+#include "launch/request.h"
+
+char *checkpoint_path(const struct request *request); /* owned by the caller */
+
+/* Makes it where it is not there yet. The caller is the job's user. 0 or a negative errno. */
+int checkpoint_make(const struct request *request, struct error *err);
+
+/* Removes it where it is empty. The caller is the shepherd, after the job's end. */
+void checkpoint_remove_empty(const struct request *request);
+
+#endif
