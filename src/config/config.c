@@ -140,6 +140,8 @@ static const struct key {
      "over how long activity is looked at"},
     {"grace", DURATION, offsetof(struct config, grace_ns), 0, MINUTES(60), NULL,
      "time between asking a job to stop and killing it"},
+    {"start_timeout", DURATION, offsetof(struct config, start_timeout_ns), NS_PER_SEC, MINUTES(1440), NULL,
+     "wall time in which a job has to come to its command: a start that hangs longer fails, and gives its GPUs back"},
     {"idle_report", DURATION, offsetof(struct config, idle_report_ns), 0, MINUTES(43200), NULL,
      "when a job that holds GPUs without using them is told of (0s: never)"},
     {"nvml_library", LIBRARY, offsetof(struct config, nvml_library), 0, 4095, NULL,
@@ -186,6 +188,7 @@ void config_init_default(struct config *config)
         .history_retention_ns = MINUTES(1051200),
         .sample_period_ns = NS_PER_SEC, /* thesis 6.2.1: every second over a 90 s window */
         .grace_ns = 10 * NS_PER_SEC,
+        .start_timeout_ns = MINUTES(10),
         .idle_report_ns = MINUTES(30),
         .mps_control = xstrdup("nvidia-cuda-mps-control"),
         .mps_threads_percent = 100,

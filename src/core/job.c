@@ -106,7 +106,7 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
         to = has_gpus(from) ? after_exit(from, record->exited.cause) : JOB_STATE_COUNT;
         break;
     case RECORD_LAUNCH_FAILED:
-        to = from == JOB_STOPPING ? JOB_CANCELLED : from == JOB_PLACED ? JOB_FAILED : JOB_STATE_COUNT;
+        to = from == JOB_STOPPING ? JOB_CANCELLED : from == JOB_PLACED || from == JOB_RUNNING ? JOB_FAILED : JOB_STATE_COUNT;
         break;
     case RECORD_SIGNALLED:
     case RECORD_SIGNAL_FAILED:

@@ -34,7 +34,7 @@ enum record_type {
     RECORD_FIRST_USE,     /* the job's memory is seen on a GPU for the first time in this run */
     RECORD_OBSERVED,      /* the job's memory on a GPU has grown to this */
     RECORD_EXITED,        /* the job's whole process tree has ended, with the classified cause */
-    RECORD_LAUNCH_FAILED, /* the placed job could not be started */
+    RECORD_LAUNCH_FAILED, /* the command of the placed job was never run */
     RECORD_SIGNAL_FAILED, /* a decided signal could not be delivered */
     RECORD_ADOPTED,       /* after a restart of the driver the job was found running */
     RECORD_LOST,          /* the job's shepherd died; its tree was killed and seen empty */

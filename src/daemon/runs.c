@@ -226,6 +226,8 @@ static bool take_status(struct runs *runs, struct run *run, const struct launch_
         feed_ended(runs, run, status);
         break;
     case LAUNCH_FAILED:
+        if (status->started_ns > 0) /* what was done before the command is counted as well */
+            feed_started(runs, run, status, RECORD_STARTED);
         feed_launch_failed(runs, run->job, status->message);
         break;
     default:
@@ -425,6 +427,7 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
         .mps_log_directory = mps_log_directory,
         .notify_socket = runs->notify_path,
         .grace_ns = daemon->config.grace_ns,
+        .start_timeout_ns = daemon->config.start_timeout_ns,
         .time_limit_ns = view->spec.time_limit_ns > 0 ? view->spec.time_limit_ns : 0,
         .signal = view->spec.signal_before_ns >= 0 ? (int)view->spec.signal : 0,
         .signal_before_ns = view->spec.signal_before_ns >= 0 ? view->spec.signal_before_ns : 0,

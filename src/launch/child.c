@@ -114,21 +114,27 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+static const char *why_not_opened(int code)
+{
+    return code == ENXIO ? "it is a FIFO that nobody reads, or a socket: start its reader first, or name a file" : strerror(code);
+}
+
 /* Opens the file that `pattern` names onto descriptor `to`, and reports what it is. Always for appending: output and
- * error may be one file under two names, and a user may truncate a log that runs. */
+ * error may be one file under two names, and a user may truncate a log that runs. The opening does not wait for a FIFO's
+ * reader or for a line's carrier; the job's own writes do, as usual: it did not ask for O_NONBLOCK. */
 static void open_output(const struct request *request, const char *pattern, const char *word, int to, int report_fd)
 {
     CLEANUP(free_ptr) char *path = launch_output_path(pattern, request->job);
     CLEANUP(free_ptr) char *line = NULL;
     CLEANUP(free_ptr) char *own = NULL;
     CLEANUP(close_fd) int name = -1;
-    int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_CLOEXEC | (request->launch <= 1 ? O_TRUNC : 0);
+    int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_CLOEXEC | O_NONBLOCK | (request->launch <= 1 ? O_TRUNC : 0);
     int fd = open(path, flags, 0666);
     struct stat st;
 
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        line = xasprintf("cannot open the %s file '%s': %s: make its directory, or name another file", word, path,
-                         strerror(errno));
+    if (fd < 0 || fstat(fd, &st) < 0 || fcntl(fd, F_SETFL, O_APPEND) < 0) {
+        line = xasprintf("cannot open the %s file '%s': %s%s", word, path, why_not_opened(errno),
+                         errno == ENXIO ? "" : ": make its directory, or name another file");
         fail(report_fd, line);
     }
     if (dup2(fd, to) < 0)
@@ -152,9 +158,11 @@ static char *make_checkpoint_directory(const struct request *request, int report
     return NULL;
 }
 
-static void open_outputs(const struct request *request, int report_fd)
+static void open_outputs(const struct request *request, int report_fd, volatile enum child_stage *stage)
 {
+    *stage = CHILD_OPENS_OUTPUT;
     open_output(request, request->output, "output", 1, report_fd);
+    *stage = CHILD_OPENS_ERROR;
     if (request->error && strcmp(request->error, request->output) != 0)
         open_output(request, request->error, "error", 2, report_fd);
     else if (dup2(1, 2) < 0)
@@ -261,7 +269,8 @@ static void execute_in_conda(const struct request *request, const char *shepherd
                                     : "conda: cannot run bash");
 }
 
-void child_run(const struct request *request, const char *shepherd, pid_t parent, const char *cgroup, int report_fd)
+void child_run(const struct request *request, const char *shepherd, pid_t parent, const char *cgroup, int report_fd,
+               volatile enum child_stage *stage)
 {
     const bool by_root = geteuid() == 0;
     char *checkpoint;
@@ -281,15 +290,18 @@ void child_run(const struct request *request, const char *shepherd, pid_t parent
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of user, which clears it: no shepherd, no job */
     if (getppid() != parent)
         _exit(EXIT_NOT_RUN); /* it was gone before we asked for that */
+    *stage = CHILD_ENTERS_DIRECTORY;
     if (chdir(request->directory) < 0) {
         error_set(&err, errno, "cannot enter the directory '%s': %s: make it, or submit from another",
                   request->directory, strerror(errno));
         fail(report_fd, err.text);
     }
-    open_outputs(request, report_fd);
+    open_outputs(request, report_fd, stage);
+    *stage = CHILD_MAKES_CHECKPOINTS;
     checkpoint = make_checkpoint_directory(request, report_fd);
     own = own_variables(request, checkpoint, &own_count);
     environ = job_environment(request, own, own_count);
+    *stage = request->conda_environment ? CHILD_RUNS_LOGIN_SHELL : CHILD_EXECUTES;
     if (request->conda_environment)
         execute_in_conda(request, shepherd, own, own_count, report_fd);
     execute(request->arguments, report_fd);

@@ -10,13 +10,25 @@
 #include "base/error.h"
 #include "launch/request.h"
 
+/* What a job does before its command, in this order: what a start that hangs is said to hang in. */
+enum child_stage {
+    CHILD_BECOMES_USER,
+    CHILD_ENTERS_DIRECTORY,
+    CHILD_OPENS_OUTPUT,
+    CHILD_OPENS_ERROR,
+    CHILD_MAKES_CHECKPOINTS,
+    CHILD_RUNS_LOGIN_SHELL,
+    CHILD_EXECUTES,
+};
+
 /* Becomes the request's user for good, where root does a job of another user; does nothing else. */
 int child_become_user(const struct request *request, struct error *err);
 
 /* In the forked child: becomes the job, or reports why not and exits. `shepherd` is the path of this program, `parent`
- * the process that runs it, `cgroup` the control group that it still has to enter, if it can; NULL: none. */
-void child_run(const struct request *request, const char *shepherd, pid_t parent, const char *cgroup, int report_fd)
-    __attribute__((noreturn));
+ * the process that runs it, `cgroup` the control group that it still has to enter, if it can; NULL: none. `stage` is in
+ * memory that the shepherd shares. */
+void child_run(const struct request *request, const char *shepherd, pid_t parent, const char *cgroup, int report_fd,
+               volatile enum child_stage *stage) __attribute__((noreturn));
 
 /* The program's other face, `carma-shepherd exec REPORT_FD DIRECTORY COUNT NAME=VALUE... COMMAND...`: what the login
  * shell executes once the environment is active. Puts back what the profile may have changed, and runs the command. */

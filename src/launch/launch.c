@@ -45,9 +45,12 @@ static int check_request(const struct launch_request *request, struct error *err
                          request->uid);
     if (!request->spec->command.count || !request->spec->name || !request->spec->directory || !request->spec->output)
         return error_set(err, EINVAL, "job %" PRIu64 " has no command, name, directory or output", request->job);
-    if (request->grace_ns < 0 || request->grace_ns > GRACE_MAX_NS)
-        return error_set(err, EINVAL, "job %" PRIu64 ": the grace of %" PRId64 " ns is not between 0 and a year",
-                         request->job, request->grace_ns);
+    if (request->grace_ns < 0 || request->grace_ns > GRACE_MAX_NS || request->start_timeout_ns < 0 ||
+        request->start_timeout_ns > GRACE_MAX_NS)
+        return error_set(err, EINVAL,
+                         "job %" PRIu64 ": the grace of %" PRId64 " ns or the start_timeout of %" PRId64
+                         " ns is not between 0 and a year",
+                         request->job, request->grace_ns, request->start_timeout_ns);
     if (request->time_limit_ns < 0 || request->time_limit_ns > TIME_LIMIT_MAX_NS || request->signal_before_ns < 0 ||
         request->signal < 0 || request->signal >= NSIG)
         return error_set(err, EINVAL,

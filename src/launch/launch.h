@@ -38,7 +38,8 @@ struct launch_request {
     int64_t mps_memory_limit_bytes; /* the same: pinned device memory of its clients on each GPU; -1: not limited */
     const char *notify_socket;      /* Unix datagram socket that gets "JOB LAUNCH\n" after each change; may be NULL */
     int64_t grace_ns;               /* wall time between SIGTERM and SIGKILL */
-    int64_t time_limit_ns;          /* node time that the command may run before it is stopped; 0: any */
+    int64_t start_timeout_ns;       /* wall time from the fork that the job may take to execute the command; 0: any */
+    int64_t time_limit_ns;          /* node time from the fork that the job may take before it is stopped; 0: any */
     int signal;                     /* with time_limit_ns: sent before the time is up to who catches or blocks it; 0: none */
     int64_t signal_before_ns;       /* ... so long before, in node time */
 };
@@ -61,7 +62,7 @@ struct launch_status {
     uint64_t shepherd_start_ticks;
     pid_t process; /* the job's main process, also its session; 0 before it exists */
     uint64_t process_start_ticks;
-    int64_t started_ns;      /* node time at which the command was executed; 0 before */
+    int64_t started_ns;      /* node time at which the job was forked; 0 before */
     int64_t ended_ns;        /* node time at which the tree was empty, or the launch failed; 0 before */
     int32_t exit_status;     /* of the main process; -1: none, it was ended by `signal` */
     int32_t signal;          /* 0: none */

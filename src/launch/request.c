@@ -62,6 +62,7 @@ void request_print(const struct launch_request *launch, const char *mps_pipe_dir
     put(text, "cgroup_mounts", cgroup_place()->mounts);
     put(text, "cgroup_base", cgroup_place()->base);
     put_number(text, "grace_ns", launch->grace_ns);
+    put_number(text, "start_timeout_ns", launch->start_timeout_ns);
     put_number(text, "time_limit_ns", launch->time_limit_ns);
     put_number(text, "signal", launch->signal);
     put_number(text, "signal_before_ns", launch->signal_before_ns);
@@ -142,6 +143,8 @@ static bool take(struct parser *parser, const char *key, char *value)
         request->gid = (gid_t)strtoul(value, NULL, 10);
     else if (strcmp(key, "grace_ns") == 0)
         request->grace_ns = strtoll(value, NULL, 10);
+    else if (strcmp(key, "start_timeout_ns") == 0)
+        request->start_timeout_ns = strtoll(value, NULL, 10);
     else if (strcmp(key, "time_limit_ns") == 0)
         request->time_limit_ns = strtoll(value, NULL, 10);
     else if (strcmp(key, "signal") == 0)

@@ -27,6 +27,7 @@ struct request {
     const char *cgroup_mounts; /* struct cgroup_place */
     const char *cgroup_base;   /* may be NULL */
     int64_t grace_ns;
+    int64_t start_timeout_ns; /* 0: none */
     int64_t time_limit_ns;
     int signal; /* 0: none */
     int64_t signal_before_ns;

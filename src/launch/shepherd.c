@@ -36,7 +36,8 @@
 #include "launch/tree.h"
 
 #define POKE_WAIT_MS      1000 /* for a daemon whose socket is full; after that it must look at the file itself */
-#define EXEC_SETTLE_MS    200  /* "exec" was said, but somebody else holds the report pipe open */
+#define EXEC_SETTLE_MS    200  /* "exec" was said, but the report pipe is open: it hangs, or somebody else holds the pipe */
+#define ABANDON_NS        (5 * NS_PER_SEC) /* after SIGKILL: a start that is still there hangs in the kernel */
 #define KILL_PAUSE_MS     20   /* between two rounds of SIGKILL, at first */
 #define KILL_PAUSE_MAX_MS 1000 /* ... and after some: a process may hang in a driver for hours */
 #define WRITE_PAUSE_S     1
@@ -59,7 +60,10 @@ struct shepherd {
     pid_t process;
     bool process_ended;
     int wait_status;
-    int64_t running_at_ns; /* wall; when "exec" is believed; 0: not said */
+    volatile enum child_stage *stage; /* of the child, in memory shared with it */
+    int64_t running_at_ns;   /* wall; when it is seen whether the command was executed; 0: not said, or seen */
+    int64_t start_until_ns;  /* wall; when the start has taken too long; 0: it may take any time, or is over */
+    bool abandoned;          /* the start's processes hang in the kernel; what they wait for holds nothing of the job's */
     int64_t kill_at_ns;    /* wall; when SIGTERM's grace is over; 0: the tree was not asked to end */
     int64_t kill_pause_ms;
     int64_t limit_at_ns;     /* wall; when the job's time is up; 0: never */
@@ -179,18 +183,35 @@ static void launch_failed(struct shepherd *s, const char *text)
     status_set_message(&s->status, text, strlen(text));
 }
 
+/* All that a job does counts from its fork on, what its user's login shell does included. */
+static void set_limits(struct shepherd *s)
+{
+    int64_t now_ns = nodetime_monotonic_wall_ns(), before_ns = s->request.time_limit_ns - s->request.signal_before_ns;
+
+    if (s->request.start_timeout_ns)
+        s->start_until_ns = now_ns + s->request.start_timeout_ns;
+    if (s->request.time_limit_ns == 0)
+        return;
+    s->limit_at_ns = now_ns + nodetime_to_wall_ns(s->request.time_limit_ns);
+    if (s->request.signal)
+        s->signal_at_ns = now_ns + (before_ns > 0 ? nodetime_to_wall_ns(before_ns) : 0);
+}
+
 static int fork_job(struct shepherd *s)
 {
     struct proc_stat stat;
     bool entered;
     int fds[2];
 
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
+    s->stage = mmap(NULL, sizeof *s->stage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (s->stage == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
         return -errno;
+    s->status.started_ns = nodetime_now_ns();
+    set_limits(s);
     s->process = cgroup_fork(s->status.cgroup, &entered);
     if (s->process == 0)
         child_run(&s->request, s->program, s->status.shepherd, entered || !*s->status.cgroup ? NULL : s->status.cgroup,
-                  fds[1]);
+                  fds[1], s->stage);
     close(fds[1]);
     if (s->process < 0) {
         close(fds[0]);
@@ -260,17 +281,6 @@ static void write_status(struct shepherd *s)
     poke(s);
 }
 
-static void set_limit(struct shepherd *s)
-{
-    int64_t now_ns = nodetime_monotonic_wall_ns(), before_ns = s->request.time_limit_ns - s->request.signal_before_ns;
-
-    if (s->request.time_limit_ns == 0)
-        return;
-    s->limit_at_ns = now_ns + nodetime_to_wall_ns(s->request.time_limit_ns);
-    if (s->request.signal)
-        s->signal_at_ns = now_ns + (before_ns > 0 ? nodetime_to_wall_ns(before_ns) : 0);
-}
-
 static void now_running(struct shepherd *s)
 {
     close_fd(&s->report_fd);
@@ -279,10 +289,27 @@ static void now_running(struct shepherd *s)
     if (s->status.phase != LAUNCH_STARTING || s->not_run || !s->exec_said)
         return;
     s->status.phase = LAUNCH_RUNNING;
-    s->status.started_ns = nodetime_now_ns();
-    set_limit(s);
+    s->start_until_ns = 0; /* the command may take any time */
     find_cgroup(s);
     write_status(s);
+}
+
+/* Whether the job's main process is still this program: the command's file may be where nothing answers. */
+static bool is_still_us(const struct shepherd *s)
+{
+    CLEANUP(free_ptr) char *link = xasprintf("/proc/%d/exe", (int)s->process);
+    char program[sizeof s->program] = "";
+
+    return readlink(link, program, sizeof program - 1) > 0 && strcmp(program, s->program) == 0;
+}
+
+/* "exec" was said a while ago, and somebody still holds the pipe. */
+static void see_execution(struct shepherd *s)
+{
+    if (is_still_us(s))
+        s->running_at_ns = nodetime_monotonic_wall_ns() + EXEC_SETTLE_MS * NS_PER_MS;
+    else
+        now_running(s);
 }
 
 static void take_origin(struct shepherd *s, const char *size, struct tail_origin *origin)
@@ -380,6 +407,8 @@ static int wait_ms(const struct shepherd *s)
         until_ns = s->running_at_ns;
     if (s->kill_at_ns && s->kill_at_ns < until_ns)
         until_ns = s->kill_at_ns > now_ns ? s->kill_at_ns : now_ns + s->kill_pause_ms * NS_PER_MS;
+    if (s->start_until_ns && s->start_until_ns < until_ns && !s->kill_at_ns)
+        until_ns = s->start_until_ns;
     if (s->limit_at_ns && s->limit_at_ns < until_ns && !s->kill_at_ns)
         until_ns = s->limit_at_ns;
     if (s->signal_at_ns && s->signal_at_ns < until_ns && !s->kill_at_ns)
@@ -396,10 +425,49 @@ static bool is_under_mps(const struct shepherd *s)
     return strncmp(s->request.mps_pipe_directory, s->request.run_directory, strlen(s->request.run_directory)) != 0;
 }
 
+/* In words, what a start that takes too long is at. */
+static char *stage_in_words(const struct shepherd *s)
+{
+    const struct request *request = &s->request;
+    enum child_stage stage = *s->stage;
+
+    if (stage == CHILD_BECOMES_USER)
+        return xasprintf("looking up the groups of '%s'", request->user ? request->user : "its user");
+    if (stage == CHILD_ENTERS_DIRECTORY)
+        return xasprintf("entering the directory '%.120s'", request->directory);
+    if (stage == CHILD_OPENS_OUTPUT || stage == CHILD_OPENS_ERROR) {
+        bool output = stage == CHILD_OPENS_OUTPUT;
+        CLEANUP(free_ptr) char *path = launch_output_path(output ? request->output : request->error, request->job);
+        return xasprintf("opening the %s file '%.120s'", output ? "output" : "error", path);
+    }
+    if (stage == CHILD_MAKES_CHECKPOINTS)
+        return xasprintf("making the checkpoint directory in '%.120s'", request->directory);
+    if (stage == CHILD_RUNS_LOGIN_SHELL)
+        return xstrdup("in the login shell, its profile and conda");
+    return xasprintf("executing '%.120s'", request->arguments[0]);
+}
+
+static void give_up_start(struct shepherd *s)
+{
+    CLEANUP(free_ptr) char *stage = stage_in_words(s);
+    CLEANUP(free_ptr) char *text = NULL;
+    char duration[UNITS_TEXT];
+
+    s->start_until_ns = 0;
+    text = xasprintf("the start took longer than the start_timeout of %s: it was %s",
+                     format_duration(s->request.start_timeout_ns, duration), stage);
+    launch_failed(s, text);
+    end_tree(s);
+}
+
 static void tell_time(struct shepherd *s, int64_t now_ns)
 {
     if (s->kill_at_ns)
         return;
+    if (s->start_until_ns && now_ns >= s->start_until_ns) {
+        give_up_start(s);
+        return;
+    }
     if (s->signal_at_ns && now_ns >= s->signal_at_ns) {
         s->signal_at_ns = 0;
         s->status.warned = tree_signal_who_heeds(&s->tree, getpid(), s->request.signal) > 0;
@@ -419,6 +487,10 @@ static void tell_time(struct shepherd *s, int64_t now_ns)
 /* All at once by the control group, whatever they fork; and who has left it, or where there is none, one by one. */
 static void kill_tree(struct shepherd *s)
 {
+    /* Who hangs in the kernel with SIGKILL pending runs no instruction of a program any more: where that is all there is of
+     * a job, it has done, and its GPUs are free. */
+    if (s->status.phase == LAUNCH_STARTING && nodetime_monotonic_wall_ns() >= s->kill_at_ns + ABANDON_NS)
+        s->abandoned = true;
     if (*s->status.cgroup)
         cgroup_kill(s->status.cgroup);
     tree_signal(&s->tree, getpid(), SIGKILL);
@@ -438,10 +510,10 @@ static void watch(struct shepherd *s)
         }
         tell_time(s, nodetime_monotonic_wall_ns());
         if (s->running_at_ns && nodetime_monotonic_wall_ns() >= s->running_at_ns)
-            now_running(s);
+            see_execution(s);
         if (s->kill_at_ns && nodetime_monotonic_wall_ns() >= s->kill_at_ns)
             kill_tree(s);
-    } while (reap(s));
+    } while (reap(s) && !s->abandoned);
     read_report(s); /* what the child said with its last breath */
 }
 
@@ -465,13 +537,14 @@ static void conclude(struct shepherd *s)
 {
     struct launch_status *status = &s->status;
     struct cause_evidence evidence;
+    static const char hangs[] = "; a process of the start hangs in the kernel, and is killed when it returns";
     const char *who = s->request.conda_environment ? "conda: the login shell" : "the launch";
     char text[128], duration[UNITS_TEXT];
 
     status->ended_ns = nodetime_now_ns();
-    if (!s->not_run && !s->exec_said) {
+    if (!s->not_run && status->phase == LAUNCH_STARTING && !status->timed_out && (!s->exec_said || s->abandoned)) {
         if (status->stopped)
-            snprintf(text, sizeof text, "stopped before the command was run");
+            snprintf(text, sizeof text, "stopped before the command was run%s", s->abandoned ? hangs : "");
         else if (WIFSIGNALED(s->wait_status))
             snprintf(text, sizeof text, "%s was ended by signal %d before the command was run", who,
                      WTERMSIG(s->wait_status));
@@ -485,7 +558,9 @@ static void conclude(struct shepherd *s)
         return;
     }
     status->phase = LAUNCH_ENDED;
-    if (WIFSIGNALED(s->wait_status))
+    if (!s->process_ended)
+        status->signal = SIGKILL; /* which waits for it in the kernel */
+    else if (WIFSIGNALED(s->wait_status))
         status->signal = WTERMSIG(s->wait_status);
     else
         status->exit_status = WEXITSTATUS(s->wait_status);
@@ -495,11 +570,31 @@ static void conclude(struct shepherd *s)
     evidence.requeue = s->request.requeue;
     status->cause = cause_decide(&evidence);
     if (status->cause == EXIT_TIMEOUT) {
-        snprintf(text, sizeof text, status->timed_out ? "time limit of %s reached"
-                                                      : "it ended after the signal before its time limit of %s",
+        snprintf(text, sizeof text,
+                 !status->timed_out ? "it ended after the signal before its time limit of %s"
+                 : s->exec_said     ? "time limit of %s reached"
+                                    : "time limit of %s reached before the command was run",
                  format_duration(s->request.time_limit_ns, duration));
         status_set_message(status, text, strlen(text));
     }
+}
+
+/* Once no process of the job is left. */
+static void leave_nothing(struct shepherd *s)
+{
+    script_remove(&s->request);
+    remove_cgroup(s);
+    checkpoint_remove_empty(&s->request);
+}
+
+/* The job is over to everybody else; what hangs is still ours to reap, and what it had to be removed. */
+static void outlive_abandoned(struct shepherd *s)
+{
+    while (reap(s)) {
+        kill_tree(s);
+        poll(NULL, 0, KILL_PAUSE_MAX_MS);
+    }
+    leave_nothing(s);
 }
 
 static int shepherd_run(struct shepherd *s, struct error *err)
@@ -531,11 +626,12 @@ static int shepherd_run(struct shepherd *s, struct error *err)
     else
         watch(s);
     conclude(s);
-    script_remove(&s->request);
-    remove_cgroup(s);
-    checkpoint_remove_empty(&s->request);
+    if (!s->abandoned)
+        leave_nothing(s);
     write_last_status(s);
     poke(s);
+    if (s->abandoned)
+        outlive_abandoned(s);
     return 0;
 }
 

@@ -118,6 +118,22 @@ static inline int teardown(void **state)
     return 0;
 }
 
+/* The job's login shell, which it has for conda, does this before anything else. */
+static inline void slow_profile(struct fixture *f, const char *script)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/.bash_profile", f->work);
+    static char home[160];
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    fprintf(file, "%s\n", script);
+    fclose(file);
+    snprintf(home, sizeof home, "HOME=%s", f->work);
+    f->env[1] = home;
+    f->spec.environment.count = 2;
+    f->spec.conda_environment = mutable("any");
+}
+
 static inline void pause_ms(int ms)
 {
     poll(NULL, 0, ms);

@@ -1,0 +1,144 @@
+/* From a job's fork to its command: what is counted, what does not wait, and what happens to a start that takes too long. */
+#include "launch_fixture.h"
+
+#include <linux/fuse.h>
+#include <sched.h>
+#include <sys/mount.h>
+
+static void test_profile_counts(void **state)
+{
+    struct fixture *f = *state;
+    int64_t before_ns = nodetime_now_ns();
+
+    slow_profile(f, "sleep 0.4; exit 3");
+    run(f, "echo unreachable", LAUNCH_FAILED);
+    assert_true(f->status.started_ns >= before_ns && f->status.started_ns < f->status.ended_ns);
+    assert_true(f->status.ended_ns - f->status.started_ns >= 400 * NS_PER_MS);
+    assert_string_equal(f->status.message, "conda: the login shell ended with status 3 before the command was run");
+}
+
+/* What a profile does is done in the job's time. */
+static void test_profile_is_limited(void **state)
+{
+    struct fixture *f = *state;
+
+    f->request.time_limit_ns = 300 * NS_PER_MS;
+    slow_profile(f, "sleep 100");
+    run(f, "echo unreachable", LAUNCH_ENDED);
+    assert_int_equal(f->status.cause, EXIT_TIMEOUT);
+    assert_true(f->status.timed_out);
+    assert_string_equal(f->status.message, "time limit of 0:00 reached before the command was run");
+    assert_string_equal(contents(f->output), "");
+}
+
+static void test_start_timeout(void **state)
+{
+    struct fixture *f = *state;
+    CLEANUP(free_ptr) char *pid = xasprintf("%s/pid", f->work);
+
+    f->request.start_timeout_ns = 500 * NS_PER_MS;
+    slow_profile(f, "trap '' TERM; sh -c 'echo $$; exec sleep 100' >~/pid");
+    run(f, "echo unreachable", LAUNCH_FAILED);
+    assert_string_equal(f->status.message, "the start took longer than the start_timeout of 0:00: it was in the login shell, "
+                                           "its profile and conda");
+    assert_true(gone(pid_in(pid)));
+    assert_false(f->status.stopped);
+    f->spec.conda_environment = NULL; /* the command may take any time */
+    run(f, "sleep 1.2", LAUNCH_ENDED);
+    assert_int_equal(f->status.cause, EXIT_COMPLETED);
+}
+
+static void test_fifo(void **state)
+{
+    struct fixture *f = *state;
+    CLEANUP(free_ptr) char *fifo = xasprintf("%s/fifo", f->work);
+    CLEANUP(close_fd) int reader = -1;
+    char text[16] = "";
+
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    f->spec.output = fifo;
+    run(f, "echo unreachable", LAUNCH_FAILED);
+    assert_has(f->status.message, "cannot open the output file '");
+    assert_has(f->status.message, "/fifo': it is a FIFO that nobody reads, or a socket: start its reader first, or name a file");
+    f->spec.output = f->output;
+    f->spec.error = fifo;
+    run(f, "echo unreachable", LAUNCH_FAILED);
+    assert_has(f->status.message, "cannot open the error file '");
+    reader = open(fifo, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    run(f, "echo to the reader >&2; exec python3 -c 'import fcntl, os; print(fcntl.fcntl(2, fcntl.F_GETFL) & os.O_NONBLOCK, "
+           "fcntl.fcntl(1, fcntl.F_GETFL) & os.O_NONBLOCK)'", LAUNCH_ENDED);
+    assert_true(read(reader, text, sizeof text - 1) > 0);
+    assert_string_equal(text, "to the reader\n");
+    assert_string_equal(contents(f->output), "0 0\n"); /* the job's own writes wait, as anybody's */
+}
+
+/* Answers the first request of the kernel, and hears all others without a word. */
+static void serve_nothing(int fuse)
+{
+    static char asked[1 << 17];
+    const struct fuse_in_header *head = (const struct fuse_in_header *)asked;
+
+    while (read(fuse, asked, sizeof asked) > 0) {
+        struct {
+            struct fuse_out_header head;
+            struct fuse_init_out init;
+        } answer = {.head = {.len = sizeof answer, .unique = head->unique},
+                    .init = {.major = FUSE_KERNEL_VERSION, .minor = 31, .max_write = 4096}};
+        if (head->opcode == FUSE_INIT && write(fuse, &answer, sizeof answer) < 0)
+            _exit(1);
+    }
+    _exit(0);
+}
+
+/* A file system that never answers, as NFS whose server is away. From here on the test has its own mounts. */
+static pid_t mount_what_hangs(const char *path)
+{
+    CLEANUP(close_fd) int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+    CLEANUP(free_ptr) char *options = xasprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fuse);
+    pid_t server;
+
+    if (fuse < 0 || mkdir(path, 0755) < 0 || unshare(CLONE_NEWNS) < 0 ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("fuse", path, "fuse", 0, options) < 0)
+        skip(); /* this user, or this machine, cannot mount one */
+    server = fork();
+    if (server == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        serve_nothing(fuse);
+    }
+    return server;
+}
+
+/* A process that no signal reaches keeps neither the job's state nor its GPUs: the launch has failed, in words. */
+static void test_start_that_hangs_in_the_kernel(void **state)
+{
+    struct fixture *f = *state;
+    CLEANUP(free_ptr) char *mount_point = xasprintf("%s/hangs", f->work);
+    CLEANUP(free_ptr) char *directory = xasprintf("%s/inner", mount_point);
+    pid_t server = mount_what_hangs(mount_point);
+    int64_t began_ns;
+
+    f->request.start_timeout_ns = 200 * NS_PER_MS;
+    f->request.grace_ns = 100 * NS_PER_MS;
+    f->spec.directory = directory;
+    command(f, "echo unreachable");
+    began_ns = nodetime_monotonic_wall_ns();
+    start(f);
+    await_phase(f, LAUNCH_FAILED);
+    assert_true(nodetime_monotonic_wall_ns() - began_ns >= 5 * NS_PER_SEC); /* it was waited for */
+    assert_has(f->status.message, "the start took longer than the start_timeout of 0:00: it was entering the directory '");
+    assert_has(f->status.message, "/hangs/inner'");
+    assert_true(launch_alive(f->shepherd, f->ticks)); /* to reap it */
+    kill(server, SIGKILL);
+    waitpid(server, NULL, 0);
+    await_end(f, LAUNCH_FAILED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        LAUNCH_TEST(test_profile_counts), LAUNCH_TEST(test_profile_is_limited), LAUNCH_TEST(test_start_timeout),
+        LAUNCH_TEST(test_fifo), LAUNCH_TEST(test_start_that_hangs_in_the_kernel),
+    };
+
+    return run_launch_tests(tests);
+}
