@@ -404,6 +404,24 @@ static void limit_mps(struct launch_request *request, const struct config *confi
     request->mps_memory_limit_bytes = bytes ? bytes : -1;
 }
 
+/* What is kept for the job on each of its GPUs: all that it could have there where nobody knows what it needs, and where it
+ * has them to itself. */
+static void tell_memory(struct launch_request *request, const struct daemon *daemon, const struct job_view *view)
+{
+    int64_t alone_bytes = INT64_MAX;
+
+    for (uint32_t i = 0; i < view->placement_count; i++) {
+        const struct gpu *gpu = core_gpu(daemon->core, view->placements[i].gpu);
+        if (gpu_idle_bytes(gpu) < alone_bytes)
+            alone_bytes = gpu_idle_bytes(gpu);
+        if (gpu->total_bytes > request->gpu_total_bytes)
+            request->gpu_total_bytes = gpu->total_bytes;
+    }
+    request->gpu_memory_bytes = view->claim_bytes;
+    if (view->claim_bytes < 0 || view->wants.exclusive || view->claim_bytes > alone_bytes)
+        request->gpu_memory_bytes = alone_bytes;
+}
+
 static void start(struct runs *runs, const struct job_view *view, const char *mps_pipe_directory,
                   const char *mps_log_directory)
 {
@@ -439,6 +457,7 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
 
     if (view->wants.uid == geteuid())
         request.gid = getegid();
+    tell_memory(&request, daemon, view);
     limit_mps(&request, &daemon->config, &view->spec);
     code = launch_start(&request, &shepherd, &start_ticks, &err);
     if (code == 0) {

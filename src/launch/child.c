@@ -176,12 +176,22 @@ static bool same_name(const char *left, const char *right)
     return strncmp(left, right, length) == 0 && right[length] == '=';
 }
 
+/* Rounded down, so that it stays within the reservation on the largest GPU as on any other. */
+static void put_fraction(struct strbuf *variable, const struct request *request)
+{
+    int64_t parts = request->gpu_total_bytes > 0
+                        ? (int64_t)((double)request->gpu_memory_bytes / (double)request->gpu_total_bytes * 10000)
+                        : 0;
+
+    strbuf_printf(variable, "CARMA_GPU_MEMORY_FRACTION=%" PRId64 ".%04" PRId64, parts / 10000, parts % 10000);
+}
+
 /* carma's own variables, which win over the submitter's. CARMA_RUN marks the job's processes (launch_sweep).
  * `checkpoint`: the directory that was made for it; NULL: none could be. */
 static struct strbuf *own_variables(const struct request *request, const char *checkpoint, size_t *count)
 {
     const char *scale = getenv("CARMA_TIME_SCALE");
-    struct strbuf *own = xcalloc(16, sizeof *own);
+    struct strbuf *own = xcalloc(17, sizeof *own);
 
     strbuf_printf(&own[0], "CUDA_VISIBLE_DEVICES=%s", request->gpu_uuids);
     strbuf_puts(&own[1], "CUDA_DEVICE_ORDER=PCI_BUS_ID");
@@ -192,7 +202,9 @@ static struct strbuf *own_variables(const struct request *request, const char *c
     strbuf_printf(&own[6], "CARMA_SUBMIT_DIR=%s", request->directory);
     strbuf_printf(&own[7], "CARMA_RESTART_COUNT=%" PRIu32, request->launch ? request->launch - 1 : 0);
     strbuf_printf(&own[8], "CARMA_RUN=%s", request->run_directory);
-    *count = 9;
+    strbuf_printf(&own[9], "CARMA_GPU_MEMORY_BYTES=%" PRId64, request->gpu_memory_bytes);
+    put_fraction(&own[10], request);
+    *count = 11;
     if (checkpoint)
         strbuf_printf(&own[(*count)++], CHECKPOINT_VARIABLE "%s", checkpoint);
     if (request->mps_log_directory)
@@ -206,10 +218,26 @@ static struct strbuf *own_variables(const struct request *request, const char *c
     return own;
 }
 
+static bool is_set(const struct request *request, const char *variable)
+{
+    for (size_t i = 0; i < request->environment_count; i++)
+        if (same_name(variable, request->environment[i]))
+            return true;
+    return false;
+}
+
+/* JAX takes three quarters of a GPU's memory at its start, and TensorFlow all of it, whatever the model needs. */
+static const char *const preallocation[] = {"XLA_PYTHON_CLIENT_PREALLOCATE=false", "TF_FORCE_GPU_ALLOW_GROWTH=true"};
+
 static char **job_environment(const struct request *request, const struct strbuf *own, size_t own_count)
 {
-    char **result = xcalloc(request->environment_count + own_count + 1, sizeof *result);
+    char **result =
+        xcalloc(request->environment_count + own_count + array_size(preallocation) + 1, sizeof *result);
     size_t count = 0;
+
+    for (size_t i = 0; i < array_size(preallocation); i++)
+        if (!is_set(request, preallocation[i])) /* its user knows better */
+            result[count++] = xstrdup(preallocation[i]);
 
     for (size_t i = 0; i < request->environment_count; i++) {
         /* a job that submits another has one of its own in its environment */

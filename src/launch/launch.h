@@ -32,6 +32,8 @@ struct launch_request {
     gid_t gid;
     const char *user;               /* name for initgroups(); needed where root starts another user's job */
     const char *gpu_uuids;          /* comma separated */
+    int64_t gpu_memory_bytes;       /* reserved for it on each of them */
+    int64_t gpu_total_bytes;        /* memory of the largest of them */
     const char *mps_pipe_directory; /* NULL: no MPS; the job gets an empty directory that is not an MPS daemon's */
     const char *mps_log_directory;  /* with mps_pipe_directory; may be NULL */
     uint32_t mps_threads_percent;   /* with mps_pipe_directory: of each GPU's threads at the most; 0: not limited */

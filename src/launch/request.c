@@ -55,6 +55,8 @@ void request_print(const struct launch_request *launch, const char *mps_pipe_dir
     put_number(text, "gid", launch->gid);
     put(text, "user", launch->user);
     put(text, "gpu_uuids", launch->gpu_uuids);
+    put_number(text, "gpu_memory_bytes", launch->gpu_memory_bytes);
+    put_number(text, "gpu_total_bytes", launch->gpu_total_bytes);
     put(text, "mps_pipe_directory", mps_pipe_directory);
     if (launch->mps_pipe_directory)
         put_mps(text, launch);
@@ -141,6 +143,10 @@ static bool take(struct parser *parser, const char *key, char *value)
         request->uid = (uid_t)strtoul(value, NULL, 10);
     else if (strcmp(key, "gid") == 0)
         request->gid = (gid_t)strtoul(value, NULL, 10);
+    else if (strcmp(key, "gpu_memory_bytes") == 0)
+        request->gpu_memory_bytes = strtoll(value, NULL, 10);
+    else if (strcmp(key, "gpu_total_bytes") == 0)
+        request->gpu_total_bytes = strtoll(value, NULL, 10);
     else if (strcmp(key, "grace_ns") == 0)
         request->grace_ns = strtoll(value, NULL, 10);
     else if (strcmp(key, "start_timeout_ns") == 0)

@@ -19,6 +19,8 @@ struct request {
     gid_t gid;
     const char *user; /* may be NULL */
     const char *gpu_uuids;
+    int64_t gpu_memory_bytes;
+    int64_t gpu_total_bytes;
     const char *mps_pipe_directory;
     const char *mps_log_directory; /* may be NULL, as the next two */
     const char *mps_threads;       /* value of CUDA_MPS_ACTIVE_THREAD_PERCENTAGE */

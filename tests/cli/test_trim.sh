@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_trim.sh CARMA SOURCE BUILD
 # A job of which nobody knew what it needs: once it was seen, that is what it claims, and what people are told.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
+# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016 # single quotes: for the jobs' shells
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
@@ -33,4 +33,21 @@ job = next(job for job in json.load(sys.stdin)["jobs"] if job["id"] == 2)
 first, last = (job["claim_source"], job["claim_bytes"]), (job["last_claim_source"], job["last_claim_bytes"])
 assert first == ("declared", 20 << 30), first
 assert last == ("seen", 4724464025), last' || fail "the accounting of a request that was shrunk"
+
+# What its frameworks are told to stay within: what is reserved for it, or all where nobody knows or nobody is beside it.
+told() {
+    number=$1 expected=$2
+    shift 2
+    run submit -o told.out "$@" -- sh -c 'echo $CARMA_GPU_MEMORY_BYTES $CARMA_GPU_MEMORY_FRACTION'
+    run wait "$number"
+    "$CARMA" gpus --json | python3 -c 'import json, sys
+reserved, told = sys.argv[1], sys.argv[2].split()
+total = json.load(sys.stdin)["gpus"][0]["total_bytes"]
+expected = int(reserved) if reserved != "all" else total
+assert told == [str(expected), f"{expected * 10000 // total / 10000:.4f}"], (told, expected, total)' "$expected" \
+        "$(cat told.out)" || fail "$said: told $(cat told.out)"
+}
+told 3 21474836480 --gpu-memory 20G
+told 4 all
+told 5 all --gpu-memory 20G --exclusive
 finish_node

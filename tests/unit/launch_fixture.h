@@ -97,6 +97,8 @@ static inline int setup(void **state)
                                          .gid = getegid(),
                                          .user = "someone",
                                          .gpu_uuids = "GPU-aaaa,GPU-bbbb",
+                                         .gpu_memory_bytes = 12 * GIB,
+                                         .gpu_total_bytes = 39 * GIB,
                                          .notify_socket = f->socket_path,
                                          .grace_ns = 300 * NS_PER_MS};
     *state = f;

@@ -198,7 +198,8 @@ static void test_environment(void **state)
 
     f->env[1] = mutable("CUDA_VISIBLE_DEVICES=0,1,2,3");
     f->env[2] = mutable("MINE=a=b c");
-    f->spec.environment.count = 3;
+    f->env[3] = mutable("TF_FORCE_GPU_ALLOW_GROWTH=maybe");
+    f->spec.environment.count = 4;
     f->request.mps_pipe_directory = "/tmp/mps-pipe";
     f->request.mps_log_directory = "/tmp/mps-log";
     f->request.mps_threads_percent = 30;
@@ -216,6 +217,9 @@ static void test_environment(void **state)
     assert_has(text, "\nCUDA_VISIBLE_DEVICES=GPU-aaaa,GPU-bbbb\n");
     assert_null(strstr(text, "0,1,2,3"));
     assert_has(text, "\nMINE=a=b c\n");
+    assert_has(text, "XLA_PYTHON_CLIENT_PREALLOCATE=false\n");
+    assert_has(text, "\nTF_FORCE_GPU_ALLOW_GROWTH=maybe\n"); /* as its user set it */
+    assert_null(strstr(text, "TF_FORCE_GPU_ALLOW_GROWTH=true"));
     assert_has(text, "\nCUDA_DEVICE_ORDER=PCI_BUS_ID\n");
     assert_has(text, "\nCUDA_MPS_PIPE_DIRECTORY=/tmp/mps-pipe\n");
     assert_has(text, "\nCUDA_MPS_LOG_DIRECTORY=/tmp/mps-log\n");
@@ -225,6 +229,8 @@ static void test_environment(void **state)
     assert_has(text, "\nCARMA_JOB_NAME=probe\n");
     assert_has(text, "\nCARMA_GPU_UUIDS=GPU-aaaa,GPU-bbbb\n");
     assert_has(text, "\nCARMA_RESTART_COUNT=2\n");
+    assert_has(text, "\nCARMA_GPU_MEMORY_BYTES=12884901888\n");
+    assert_has(text, "\nCARMA_GPU_MEMORY_FRACTION=0.3076\n"); /* rounded down: 12 of 39 is more */
     snprintf(expected, sizeof expected, "\nCARMA_SUBMIT_DIR=%s\n", f->work);
     assert_has(text, expected);
     assert_null(strstr(text, "CARMA_SHEPHERD=")); /* the daemon's own environment is not the job's */
