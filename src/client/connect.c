@@ -13,7 +13,7 @@
 #include "base/units.h"
 
 #define TCP_PREFIX      "tcp://"
-#define CONNECT_STEP_MS 10
+#define CONNECT_STEP_MS 1
 
 const char *connect_tcp_of(const char *place)
 {

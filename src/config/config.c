@@ -110,7 +110,8 @@ static const struct key {
     {"trim", DURATION, offsetof(struct config, core.trim_ns), 0, MINUTES(1440), NULL,
      "when a claim falls to what its job was seen to hold and a tenth more (0s: never)"},
     {"max_queued", COUNT, offsetof(struct config, max_queued), 1, 1000000, NULL,
-     "most jobs that have not ended, of all users together: further ones are refused"},
+     "most jobs that have not ended, of all users together: further ones are refused; the last tenth is for users who have "
+     "little"},
     {"retention", DURATION, offsetof(struct config, retention_ns), MINUTES(1), MINUTES(5256000), NULL,
      "how long ended jobs, and the log that replays them, are kept"},
     {"history_retention", DURATION, offsetof(struct config, history_retention_ns), MINUTES(1), MINUTES(52560000), NULL,

@@ -263,6 +263,34 @@ static void fit_claim(const struct daemon *daemon, struct record_submitted *want
         wants->claim_bytes = most;
 }
 
+/* The last tenth of the queue is for users who have little: whoever fills it leaves the others room. */
+#define KEPT_PART   10
+#define LITTLE_PART 100 /* of the queue, or one job */
+
+static int check_queue(struct submission *submission)
+{
+    const struct core *core = submission->daemon->core;
+    uint64_t unfinished = core_job_count(core), most = submission->daemon->config.max_queued;
+    uint64_t little = most > LITTLE_PART ? most / LITTLE_PART : 1, has = core_job_count_of(core, submission->uid);
+    uint64_t kept = has + submission->count <= little ? 0 : most / KEPT_PART;
+
+    if (unfinished <= most && submission->count <= most - unfinished &&
+        (!kept || unfinished + submission->count <= most - kept))
+        return 201;
+    if (unfinished > most || submission->count > most - unfinished)
+        error_set(&submission->err, EAGAIN,
+                  "the queue is full: %" PRIu64 " jobs have not ended, max_queued is %" PRIu64
+                  " and you submit %zu: try again later",
+                  unfinished, most, submission->count);
+    else
+        error_set(&submission->err, EAGAIN,
+                  "the queue is nearly full: %" PRIu64 " jobs have not ended, and the last %" PRIu64
+                  " of max_queued %" PRIu64 " are for users with at most %" PRIu64 " (you have %" PRIu64
+                  " and submit %zu): try again later",
+                  unfinished, kept, most, little, has, submission->count);
+    return 503;
+}
+
 /* Of its user's own jobs: it can wait for them, or cancel some. */
 static int check_user(struct submission *submission)
 {
@@ -280,18 +308,14 @@ static int check_user(struct submission *submission)
 
 static int check_applicants(struct submission *submission)
 {
-    uint64_t unfinished = core_job_count(submission->daemon->core), most = submission->daemon->config.max_queued;
     int status = check_user(submission);
     struct reason why;
     char text[REASON_TEXT];
 
+    if (status == 201)
+        status = check_queue(submission);
     if (status != 201)
         return status;
-    if (unfinished >= most || submission->count > most - unfinished) {
-        error_set(&submission->err, EAGAIN, "the queue is full: %" PRIu64 " jobs have not ended, max_queued is %" PRIu64
-                  " and you submit %zu: try again later", unfinished, most, submission->count);
-        return 503;
-    }
     for (size_t i = 0; i < submission->count; i++) {
         struct applicant *applicant = &submission->applicants[i];
         fit_claim(submission->daemon, &applicant->wants);

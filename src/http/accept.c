@@ -6,25 +6,24 @@
 #include <utlist.h>
 
 #include "base/memory.h"
+#include "base/nodetime.h"
+#include "base/units.h"
 #include "http/http_internal.h"
 
-#define ACCEPTS_PER_WAKE 64
+#define ACCEPTS_PER_WAKE 256
 #define ACCEPT_PAUSE_MS  100
 
 /* Who is at the other end. Peer credentials are those of the time of connect(2), so they can be asked for at any time. */
-static int identify(const struct http_server *server, int fd, struct peer *who, pid_t *pid)
+static int identify(const struct http_server *server, int fd, bool tcp, struct peer *who, pid_t *pid)
 {
     struct ucred credentials = {.uid = (uid_t)-1};
-    socklen_t size = sizeof credentials, domain_size = sizeof(int);
-    int domain;
+    socklen_t size = sizeof credentials;
 
-    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_size) < 0)
+    if (!tcp && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0)
         return -errno;
-    who->tcp = domain != AF_UNIX;
-    if (!who->tcp && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0)
-        return -errno;
-    who->uid = who->tcp ? server->token.owner : credentials.uid;
-    *pid = who->tcp ? 0 : credentials.pid;
+    who->tcp = tcp;
+    who->uid = tcp ? server->token.owner : credentials.uid;
+    *pid = tcp ? 0 : credentials.pid;
     return 0;
 }
 
@@ -36,6 +35,14 @@ static struct peer *find_peer(struct http_server *server, const struct peer *who
         if (peer->tcp == who->tcp && (peer->tcp || peer->uid == who->uid))
             return peer;
     return NULL;
+}
+
+static bool is_tcp(int fd)
+{
+    int domain = AF_UNIX;
+    socklen_t size = sizeof domain;
+
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain != AF_UNIX;
 }
 
 /* libmicrohttpd takes up, or has done with, a connection. */
@@ -50,7 +57,7 @@ void http_on_connection(void *closure, struct MHD_Connection *mhd_connection, vo
 
         connection->server = server;
         connection->fd = MHD_get_connection_info(mhd_connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-        identify(server, connection->fd, &who, &connection->pid); /* it has worked for `admit` */
+        identify(server, connection->fd, is_tcp(connection->fd), &who, &connection->pid); /* it has worked for `take` */
         connection->peer = find_peer(server, &who);
         if (!connection->peer) {
             connection->peer = xmalloc(sizeof *connection->peer);
@@ -89,6 +96,34 @@ static void turn_away(int fd, const char *text)
     close(fd);
 }
 
+/* NULL: there are too many who come too fast. */
+static struct caller *find_caller(struct http_server *server, const struct peer *who)
+{
+    struct caller *idle = NULL;
+
+    for (struct caller *caller = server->callers; caller < server->callers + HTTP_CALLERS; caller++) {
+        if (caller->due_ns && caller->tcp == who->tcp && caller->uid == who->uid)
+            return caller;
+        if (!caller->parked && (!idle || caller->due_ns < idle->due_ns))
+            idle = caller;
+    }
+    if (idle)
+        *idle = (struct caller){.tcp = who->tcp, .uid = who->uid};
+    return idle;
+}
+
+static bool comes_too_fast(const struct http_server *server, struct caller *caller)
+{
+    int64_t now_ns = nodetime_monotonic_wall_ns();
+
+    if (caller->due_ns < now_ns)
+        caller->due_ns = now_ns;
+    if (caller->due_ns - now_ns >= NS_PER_SEC)
+        return true;
+    caller->due_ns += NS_PER_SEC / server->options.connects_per_s;
+    return false;
+}
+
 /* Where all places are taken, whoever has most gives up the one that has kept us waiting longest, unless the newcomer would
  * then have as many: several users together cannot keep another out. */
 static void make_room(struct http_server *server, const struct peer *newcomer)
@@ -109,17 +144,12 @@ static void make_room(struct http_server *server, const struct peer *newcomer)
         }
 }
 
-static void admit(struct http_server *server, int fd, const struct sockaddr_storage *address, socklen_t address_size)
+/* Takes the connection up. */
+static void admit(struct http_server *server, int fd, const struct peer *who, const struct sockaddr_storage *address,
+                  socklen_t address_size)
 {
-    const struct peer *peer;
-    struct peer who = {0};
-    pid_t pid;
+    const struct peer *peer = find_peer(server, who);
 
-    if (identify(server, fd, &who, &pid) < 0) {
-        close(fd);
-        return;
-    }
-    peer = find_peer(server, &who);
     if (peer && peer->connections >= server->options.max_connections_per_uid) {
         turn_away(fd, "you have too many connections open: close some");
         return;
@@ -135,6 +165,86 @@ static void admit(struct http_server *server, int fd, const struct sockaddr_stor
     MHD_run(server->mhd);
     http_wake(server);
 }
+
+/* ---- Who comes too fast ---- */
+
+/* Of a user who has many connections parked, further ones cost next to nothing: others wait behind them in the kernel's queue.
+ * What is closed without a word is tried again by carma itself. */
+static void park(struct http_server *server, int fd, struct caller *caller, const struct sockaddr_storage *address,
+                 socklen_t address_size)
+{
+    struct parked *parked;
+
+    if (caller->parked >= HTTP_MAX_PARKED_PER_UID || server->parked_count >= HTTP_MAX_PARKED) {
+        close(fd);
+        return;
+    }
+    parked = xmalloc(sizeof *parked);
+    *parked = (struct parked){.fd = fd, .address = *address, .address_size = address_size, .caller = caller};
+    DL_APPEND(server->parked, parked);
+    caller->parked++;
+    server->parked_count++;
+}
+
+static void unpark(struct http_server *server, struct parked *parked)
+{
+    DL_DELETE(server->parked, parked);
+    parked->caller->parked--;
+    server->parked_count--;
+    free(parked);
+}
+
+static bool has_gone(int fd)
+{
+    char byte;
+
+    return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* One in each round of the loop: all others come first. */
+void http_on_parked(uv_timer_t *timer)
+{
+    struct http_server *server = timer->data;
+    struct parked first = *server->parked;
+    const struct peer who = {.tcp = first.caller->tcp, .uid = first.caller->uid};
+
+    unpark(server, server->parked);
+    if (has_gone(first.fd))
+        close(first.fd);
+    else
+        admit(server, first.fd, &who, &first.address, first.address_size);
+    if (server->parked)
+        uv_timer_start(timer, http_on_parked, 0, 0);
+}
+
+void http_close_parked(struct http_server *server)
+{
+    while (server->parked) {
+        close(server->parked->fd);
+        unpark(server, server->parked);
+    }
+}
+
+static void take(struct http_server *server, int fd, bool tcp, const struct sockaddr_storage *address, socklen_t address_size)
+{
+    struct caller *caller;
+    struct peer who = {0};
+    pid_t pid;
+
+    if (identify(server, fd, tcp, &who, &pid) < 0) {
+        close(fd);
+        return;
+    }
+    caller = find_caller(server, &who);
+    if (!caller)
+        turn_away(fd, "the daemon has too many clients: try again later");
+    else if (caller->parked || comes_too_fast(server, caller))
+        park(server, fd, caller, address, address_size);
+    else
+        admit(server, fd, &who, address, address_size);
+}
+
+/* ---- The listening sockets ---- */
 
 static void on_connect(uv_poll_t *poll, int status, int events);
 
@@ -169,14 +279,16 @@ static void on_connect(uv_poll_t *poll, int status, int events)
         int fd = accept4(listener->fd, (struct sockaddr *)&address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd >= 0) {
-            admit(listener->server, fd, &address, size);
+            take(listener->server, fd, listener->tcp, &address, size);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
             pause_accepting(listener->server);
             return;
         } else if (errno != EINTR && errno != ECONNABORTED) {
-            return;
+            break;
         }
     }
+    if (listener->server->parked)
+        uv_timer_start(&listener->server->parked_timer, http_on_parked, 0, 0);
 }
 
 int http_start_accepting(struct http_server *server, struct error *err)

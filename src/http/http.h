@@ -2,7 +2,8 @@
  * client. The API that is served is the caller's; requests and replies are JSON (docs/formats/http.md).
  *
  * Who calls is known from the socket's peer credentials; over TCP it is the owner of the token's file, for who shows the
- * token. A client can hold no more than its share: connections are capped per uid and in all, a request's header and body
+ * token. A client can hold no more than its share: connections are capped per uid and in all, who opens them fast
+ * comes after who does not, a request's header and body
  * are bounded, the bodies under way of one uid, and of all, together as well; a connection on which nothing moves is
  * closed, and so is one that takes too long in all. Complete requests are handed over one of each uid in turn. All that
  * come by TCP share like one uid. Requests that could be read in two ways, that come from web pages, or that name a host
@@ -40,6 +41,10 @@ struct http_request {
 #define HTTP_TRANSFER_LIMIT_S        120 /* from a connection's begin, or the last answer, to a whole request; and for an answer */
 #define HTTP_MAX_CONNECTIONS         512 /* a process has 1024 descriptors by default */
 #define HTTP_MAX_CONNECTIONS_PER_UID 128
+#define HTTP_CONNECTS_PER_S          200 /* of one uid, and as many at once: what is beyond waits until nobody else does */
+#define HTTP_BACKLOG                 256 /* connections in the kernel's queue: who comes waits for those before him */
+#define HTTP_MAX_PARKED              64  /* connections that wait so, */
+#define HTTP_MAX_PARKED_PER_UID      32  /* of one uid */
 #define HTTP_MAX_INHERITED           4 /* listening sockets */
 #define HTTP_PLACE_TEXT              112 /* room for the name of one */
 #define HTTP_BODIES_PER_UID          4  /* full-sized bodies that one uid may have under way */
@@ -67,6 +72,7 @@ struct http_options {
     unsigned transfer_limit_s; /* wall time */
     unsigned max_connections;
     unsigned max_connections_per_uid;
+    unsigned connects_per_s;
     unsigned max_streams;
     unsigned max_streams_per_uid;
 };

@@ -57,6 +57,26 @@ struct exchange {
     struct exchange *wait_next, *wait_prev; /* in its peer's queue */
 };
 
+/* How fast those who share one share open connections: at `due_ns` (monotonic wall time) the next would be if they were
+ * evenly spaced. */
+struct caller {
+    bool tcp;
+    uid_t uid;
+    int64_t due_ns;
+    unsigned parked;
+};
+
+#define HTTP_CALLERS 64 /* that are told apart: of more, who has called least is forgotten */
+
+/* A connection that is accepted, and not taken up before others. */
+struct parked {
+    int fd;
+    struct sockaddr_storage address;
+    socklen_t address_size;
+    struct caller *caller;
+    struct parked *next, *prev;
+};
+
 #define HTTP_LISTENERS (HTTP_MAX_INHERITED + 2) /* and one of our own of each kind */
 
 struct listener {
@@ -79,13 +99,17 @@ struct http_server {
     uv_timer_t mhd_timer;      /* libmicrohttpd's next time-out */
     uv_timer_t accept_timer;   /* runs while there are no descriptors to accept with */
     uv_timer_t deadline_timer; /* of the first of `timed` */
-    uv_handle_t *open[4 + HTTP_LISTENERS]; /* what has been given to the loop, to be closed */
+    uv_handle_t *open[5 + HTTP_LISTENERS]; /* what has been given to the loop, to be closed */
     unsigned open_count;
     bool woken; /* since libmicrohttpd last ran */
     bool closing;
     unsigned connections;
     unsigned streams;
     size_t body_bytes;
+    uv_timer_t parked_timer;    /* runs while some are parked */
+    struct parked *parked;      /* in the order in which they came */
+    unsigned parked_count;
+    struct caller callers[HTTP_CALLERS];
     struct peer *peers;         /* whose turn it is stands first */
     struct connection *timed;   /* by deadline */
     struct exchange *exchanges; /* complete and not finished */
@@ -97,6 +121,8 @@ void http_unlisten(struct http_server *server);
 
 /* accept.c: who may come in, and what each may hold. */
 int http_start_accepting(struct http_server *server, struct error *err);
+void http_on_parked(uv_timer_t *timer);
+void http_close_parked(struct http_server *server);
 void http_on_connection(void *server, struct MHD_Connection *connection, void **context,
                         enum MHD_ConnectionNotificationCode code);
 

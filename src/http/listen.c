@@ -66,7 +66,7 @@ static int listen_unix(const char *path, int *listening, struct stat *made, stru
     if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0)
         return error_set(err, errno, "%s: cannot listen there: %s", address.sun_path, strerror(errno));
     /* Nobody can connect before listen(), so nobody meets the mode that the umask gave. */
-    if (chmod(address.sun_path, geteuid() == 0 ? 0666 : 0600) < 0 || listen(fd, SOMAXCONN) < 0 ||
+    if (chmod(address.sun_path, geteuid() == 0 ? 0666 : 0600) < 0 || listen(fd, HTTP_BACKLOG) < 0 ||
         lstat(address.sun_path, made) < 0) {
         rc = error_set(err, errno, "%s: cannot listen there: %s", address.sun_path, strerror(errno));
         unlink(address.sun_path);
@@ -91,7 +91,7 @@ static int listen_tcp(const char *text, int *listening, struct error *err)
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     if (address.socket.ss_family == AF_INET6) /* what was named, and nothing beside it */
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes);
-    if (bind(fd, (struct sockaddr *)&address.socket, address.length) < 0 || listen(fd, SOMAXCONN) < 0)
+    if (bind(fd, (struct sockaddr *)&address.socket, address.length) < 0 || listen(fd, HTTP_BACKLOG) < 0)
         return error_set(err, errno, "listen %s: cannot listen there: %s", text, strerror(errno));
     *listening = fd;
     fd = -1;

@@ -92,6 +92,7 @@ static int join_loop(struct http_server *server, struct error *err)
     add_timer(server, &server->mhd_timer);
     add_timer(server, &server->accept_timer);
     add_timer(server, &server->deadline_timer);
+    add_timer(server, &server->parked_timer);
     rc = uv_poll_init(server->options.loop, &server->mhd_poll, info->epoll_fd);
     if (rc)
         return error_set(err, rc, "%s: cannot join the event loop: %s", server->socket_path, uv_strerror(rc));
@@ -118,6 +119,7 @@ int http_server_new(const struct http_options *options, struct http_server **mad
     own->idle_timeout_s = or_default(options->idle_timeout_s, HTTP_IDLE_TIMEOUT_S);
     own->max_connections = or_default(options->max_connections, HTTP_MAX_CONNECTIONS);
     own->max_connections_per_uid = or_default(options->max_connections_per_uid, HTTP_MAX_CONNECTIONS_PER_UID);
+    own->connects_per_s = or_default(options->connects_per_s, HTTP_CONNECTS_PER_S);
     own->max_streams = or_default(options->max_streams, HTTP_MAX_STREAMS);
     own->max_streams_per_uid = or_default(options->max_streams_per_uid, HTTP_MAX_STREAMS_PER_UID);
     own->transfer_limit_s = or_default(options->transfer_limit_s, HTTP_TRANSFER_LIMIT_S);
@@ -177,6 +179,7 @@ void http_server_free(struct http_server *server)
         uv_close(server->open[i], on_handle_closed);
     }
     http_unlisten(server);
+    http_close_parked(server);
     if (server->mhd) {
         http_answer_pending(server);
         drain(server);

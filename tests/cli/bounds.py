@@ -1,4 +1,4 @@
-"""What carmad takes, and what it does not: usage: bounds.py SOCKET queue|sizes|slow ..., for test_bounds.sh and test_slow_disk.sh.
+"""What carmad takes, and what it does not: usage: bounds.py SOCKET queue|share|sizes|slow ..., for test_bounds.sh and test_slow_disk.sh.
 Each limit is met, which is taken, and then passed by one, which is refused in one line; the daemon answers after each."""
 
 import http.client
@@ -56,6 +56,22 @@ def queue():
     expect("a job for one place", submit([job()]), 201)
 
 
+def share():
+    """max_queued is 200: the last 20 are for users with at most 2."""
+    expect("what anybody may have", submit([job()] * 180), 201)
+    expect("more of him who has much", submit([job()]), 503, "the last 20 of max_queued 200 are for users with at most 2 (you have 180")
+    if os.geteuid() != 0:
+        return
+    other = os.fork()
+    if other == 0:
+        os.setuid(12345)
+        expect("of who has nothing", submit([job()] * 2), 201)
+        expect("of who then has not little", submit([job()]), 503, "the queue is nearly full: 182 jobs have not ended")
+        os._exit(0)
+    if os.waitpid(other, 0)[1] != 0:
+        sys.exit("another user has no share")
+
+
 def padded(count, each):
     return ["x" * (each - 1)] * count
 
@@ -102,4 +118,4 @@ def slow():
         sys.exit(f"{count} syncs for 21 submissions: they do not share transactions")
 
 
-{"queue": queue, "sizes": sizes, "slow": slow}[sys.argv[2]]()
+{"queue": queue, "share": share, "sizes": sizes, "slow": slow}[sys.argv[2]]()

@@ -11,6 +11,11 @@ python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" queue || fail "the queue's
 expect_error 1 "the queue is full: 5 jobs have not ended" submit -- true
 stop_daemon
 rm -rf "$STATE"
+chmod 711 "$T" # another user connects
+start_daemon --set max_queued=200
+python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" share || fail "the share that is kept for others"
+stop_daemon
+rm -rf "$STATE"
 start_daemon
 python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" sizes || fail "the bounds of a submission"
 stop_daemon

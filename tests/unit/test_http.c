@@ -249,6 +249,40 @@ static void test_caps(void **state)
     close(fds[0]);
 }
 
+/* Who comes too fast is served once nobody else waits: all of a few are, and of many at once those who cannot be parked are
+ * closed. One comes at a time here that holds up the server. */
+static void test_too_fast(void **state)
+{
+    enum { CALLERS = HTTP_MAX_PARKED_PER_UID + 10 };
+    int gate, fds[CALLERS], answered = 0;
+    CLEANUP(strbuf_release) struct strbuf answer = {0};
+
+    fixture.options.connects_per_s = 1;
+    restart();
+    for (int i = 0; i < 20; i++) {
+        fds[i] = connect_raw();
+        send_text(fds[i], GET_ECHO);
+        expect(fds[i], 200, NULL);
+        close(fds[i]);
+    }
+    gate = connect_raw();
+    send_text(gate, "GET /gate HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    while (fixture.handled < 21)
+        usleep(1000);
+    for (int i = 0; i < CALLERS; i++) {
+        fds[i] = connect_raw();
+        send_text(fds[i], GET_ECHO);
+    }
+    fixture.gate_open = true;
+    expect(gate, 200, NULL);
+    for (int i = 0; i < CALLERS; i++) {
+        answered += read_answer(fds[i], &answer) == 200;
+        close(fds[i]);
+    }
+    close(gate);
+    assert_in_range(answered, HTTP_MAX_PARKED_PER_UID, HTTP_MAX_PARKED_PER_UID + 2);
+}
+
 /* Half a request, an unread answer of 8 MB, and nothing at all. */
 static void connect_slow(int *silent, int *half, int *unread)
 {
@@ -441,6 +475,7 @@ int main(void)
         http_test(test_bodies_of_one_uid),
         http_test(test_many_at_once),
         http_test(test_caps),
+        http_test(test_too_fast),
         http_test(test_slow_clients),
         http_test(test_idle_clients),
         http_test(test_client_gone),
