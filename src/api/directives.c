@@ -8,9 +8,8 @@
 #include "api/words.h"
 #include "base/memory.h"
 
-static const char marker[] = "#CARMA";
-
-int directives_parse(const char *file, const char *text, size_t length, struct spec_strings *words, struct error *err)
+int directives_parse(const char *marker, const char *file, const char *text, size_t length, struct spec_strings *words,
+                     struct error *err)
 {
     struct lines lines = lines_of(file, text, length);
     CLEANUP(free_ptr) char *line = NULL;
@@ -27,7 +26,7 @@ int directives_parse(const char *file, const char *text, size_t length, struct s
             continue;
         if (begin[blanks] != '#')
             break;
-        /* the marker stands at the very beginning, as in #SBATCH, and is a word of its own */
+        /* the marker stands at the very beginning and is a word of its own */
         if (count < strlen(marker) || memcmp(begin, marker, strlen(marker)) != 0 ||
             (count > strlen(marker) && begin[strlen(marker)] != ' ' && begin[strlen(marker)] != '\t'))
             continue;

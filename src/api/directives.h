@@ -1,4 +1,4 @@
-/* Submit options inside a script, as Slurm has them:
+/* Submit options inside a script, carma's and Slurm's:
  *
  *     #!/bin/sh
  *     #CARMA --gpus 2 --gpu-memory 12G
@@ -13,8 +13,9 @@
 
 #include "api/spec.h"
 
-/* Appends the options of all directives, as words of a command line, to *words (which the caller releases, after an
- * error too). `file` is the name in messages, "FILE:LINE: ...". */
-int directives_parse(const char *file, const char *text, size_t length, struct spec_strings *words, struct error *err);
+/* Appends what stands behind the marker ("#CARMA", "#SBATCH"), as words of a command line, to *words (which the caller
+ * releases, after an error too). `file` is the name in messages, "FILE:LINE: ...". */
+int directives_parse(const char *marker, const char *file, const char *text, size_t length, struct spec_strings *words,
+                     struct error *err);
 
 #endif

@@ -141,6 +141,13 @@ const char *submit_base_name(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
+char *submit_directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return !slash ? xstrdup(".") : slash == path ? xstrdup("/") : xstrndup(path, (size_t)(slash - path));
+}
+
 int submit_from_command(struct job_spec *spec, char **argv, size_t argc, const struct submit_options *options,
                         struct error *err)
 {

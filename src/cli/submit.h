@@ -57,10 +57,16 @@ struct submit_command {
 int submit_from_command(struct job_spec *spec, char **argv, size_t argc, const struct submit_options *options,
                         struct error *err);
 
-/* A .rad file, or a script with #CARMA lines and what it is called with; "-": a script from the standard input. Errors
+/* A .rad file, or a script with #CARMA and #SBATCH lines and what it is called with; "-": a script from the standard input. Errors
  * begin with FILE: or FILE:LINE:. */
 int submit_from_file(struct job_spec *spec, const char *path, char **argv, size_t argc, const struct submit_options *options,
                      struct error *err);
+
+#define SUBMIT_STANDARD_INPUT "-"
+
+/* The same of a script's text, which submit_from_file() has read from path. */
+int submit_from_script(struct job_spec *spec, const char *path, const char *text, size_t length, char **argv, size_t argc,
+                       const struct submit_options *options, struct error *err);
 
 #define SUBMIT_SCRIPT "CARMA_SCRIPT" /* in a job's environment: where the script was that it runs a copy of */
 
@@ -69,6 +75,7 @@ int submit_from_file(struct job_spec *spec, const char *path, char **argv, size_
 int submit_complete(struct job_spec *spec, const char *default_name, const struct submit_options *options,
                     struct error *err);
 const char *submit_base_name(const char *path);             /* borrowed from path */
+char *submit_directory_of(const char *path);                /* owned by the caller */
 char *submit_join(const char *directory, const char *path); /* owned by the caller; path alone where it is absolute */
 
 #endif

@@ -223,10 +223,10 @@ const struct argp submit_argp = {
     .options = options,
     .parser = parse,
     .args_doc = "FILE...\nSCRIPT [-- ARGUMENT...]\n- [-- ARGUMENT...]\n-- COMMAND [ARGUMENT...]",
-    .doc = "Submit jobs: job files (.rad), scripts with #CARMA lines, or a command after '--'. Several files are all "
-           "accepted, "
-           "or none is."
-           "\vA script says what it needs in comment lines, in the words of these options: '#CARMA --gpus 2'. What the "
-           "command "
-           "line says goes before what a file says. A job gets the environment of the shell that submits it.",
+    .doc = "Submit jobs: job files (.rad), scripts with #CARMA or #SBATCH lines, or a command after '--'. Several files are "
+           "all accepted, or none is."
+           "\vA script is copied now: later changes of the file do not reach the job. '-' is a script on standard input. It says "
+           "what it needs in comment lines, in the words of these options: '#CARMA --gpus 2'; '#SBATCH' lines are read where "
+           "they have a meaning here. What the command line says goes before what a file says. A job gets the environment of "
+           "the shell that submits it.",
 };

@@ -6,7 +6,8 @@
 cat >"$T/answers.json" <<'JSON'
 {"POST /v1/jobs": [[201, {"jobs": [{"id": 5, "estimate": {"warnings": ["layer type 'Quark' is not known"]}}]}],
    [201, {"jobs": [{"id": 6}]}], [201, {"jobs": [{"id": 7}]}],
-   [201, {"jobs": [{"id": 8}, {"id": 9}]}], [201, {"jobs": [{"id": 10}]}], [201, {"jobs": [{"id": 11}]}], [422, {"error": "wants 3 GPUs, the node has 2: ask for fewer"}],
+   [201, {"jobs": [{"id": 8}, {"id": 9}]}], [201, {"jobs": [{"id": 10}]}], [201, {"jobs": [{"id": 11}]}],
+   [201, {"jobs": [{"id": 12}]}], [201, {"jobs": [{"id": 13}, {"id": 14}]}], [422, {"error": "wants 3 GPUs, the node has 2: ask for fewer"}],
    [200, "close"]],
  "GET /v1/jobs/7": [200, {"id": 7, "state": "FAILED", "exit_status": 4}]}
 JSON
@@ -103,9 +104,36 @@ expect_output 11
 expect_sent "[[\"-\", \"x\"], \"from the script\", 2, \"$T\"]" command name gpus directory
 tail -n 1 "$T/answers.json.posts" | grep -q '"CARMA_SCRIPT=' && fail "$said: told where the outer script was"
 tail -n 1 "$T/answers.json.posts" | grep -q '"PYTHONPATH=/others"' || fail "$said: PYTHONPATH was changed"
+# Slurm's lines, where they have a meaning here; the others are named. carma's own win, and the command line over both.
+cat >slurm.sh <<'SCRIPT'
+#!/bin/bash
+#SBATCH -J resnet --time=1-12 -p gpu,long --mem 32G
+#SBATCH --gres=gpu:a100:2,shard:1 -N1 --exclusive
+#SBATCH --output=logs/%x-%A.out -e logs/%u-%N.err
+#SBATCH --signal=B:USR1@90
+#SBATCH --requeue --mail-type=END --mem=64G
+##SBATCH --no-such-thing
+#SBATCH -D jobs
+#CARMA --signal TERM@2m
+true
+#SBATCH --behind-the-first-command
+SCRIPT
+run submit --parsable slurm.sh
+expect_status 0
+expect_output 12
+[ "$(cat "$T/err")" = "carma: slurm.sh: warning: ignored in its #SBATCH lines, as it has no meaning here: -p, --mem, the GPU type \
+a100, --gres=shard:1, -N, --exclusive, --mail-type, %N in --error" ] || fail "$said: $(cat "$T/err")"
+expect_sent "[\"resnet\", 129600000000000, 2, 15, 120000000000, true, \"$T/jobs\", false]" \
+    name time_limit_ns gpus signal signal_before_ns requeue directory exclusive
+expect_sent "[\"$T/jobs/logs/resnet-%j.out\", \"$T/jobs/logs/$(id -un)-%N.err\"]" output error
+printf '#!/bin/sh\n#SBATCH -t 0 --gpus-per-node=h100:3 --no-requeue\n#SBATCH -H -o %%j.txt\n' >other.sh
+run submit -J mine -o here -t 90 slurm.sh other.sh
+expect_status 0
+expect_sent "[\"mine\", 5400000000000, 2, true, false, \"$T/jobs/here\"]
+[\"mine\", 5400000000000, 3, false, true, \"$T/here\"]" name time_limit_ns gpus requeue held output
 expect_error 1 "wants 3 GPUs, the node has 2" submit -G 3 -- true
 expect_error 1 "not known" submit --no-retry -- true # the answer did not come
-[ "$(wc -l <"$T/answers.json.posts")" -eq 8 ] || fail "something was sent twice"
+[ "$(wc -l <"$T/answers.json.posts")" -eq 10 ] || fail "something was sent twice"
 
 # What is wrong is told with its file and line, all of it at once, and nothing is sent.
 expect_error 1 "$T/none.rad: no such file" submit "$T/none.rad"
@@ -124,6 +152,12 @@ expect_error 2 "optimizer 'lion'" submit --optimizer lion -- true
 expect_error 2 "precision 'fp8'" submit --precision fp8 -- true
 printf '#!/bin/sh\n\n#CARMA --gpus two\n' >bad.sh
 expect_error 1 "bad.sh:3: --gpus: 'two'" submit bad.sh
+for line in '-t 1:2:3:4|--time: ' '--gres=gpu:two:x|--gpus: ' '--gpus=0|--gpus: ' '--signal=NOPE|--signal: ' '-t|--time' \
+    '--gres=gpu:2,|--gpus: ' '--job-name="x|quote'; do
+    printf '#!/bin/sh\n#SBATCH -J x\n#SBATCH %s\n' "${line%|*}" >bad.sh
+    expect_error 1 "bad.sh:3: " submit bad.sh
+    expect_error 1 "${line#*|}" submit bad.sh
+done
 printf '#!/bin/sh\n#CARMA --gpu-memory 12\n' >bad.sh
 expect_error 1 "bad.sh:2: --gpu-memory: '12' has no unit: say 12GiB or 12MiB" submit bad.sh
 printf '#!/bin/sh\n#CARMA -J x\n#CARMA --frob\n' >bad.sh
@@ -165,5 +199,5 @@ expect_error 1 "huge.rad: too large" submit huge.rad
 expect_error 1 "long.sh: too large" submit long.sh
 expect_error 1 "/dev/zero: too large" submit /dev/zero
 expect_error 1 "binary.sh: a binary file" submit binary.sh
-[ "$(wc -l <"$T/answers.json.posts")" -eq 8 ] || fail "something was half submitted"
+[ "$(wc -l <"$T/answers.json.posts")" -eq 10 ] || fail "something was half submitted"
 finish

@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     job_spec_release(&spec);
 
     err.text[0] = '\0';
-    if (directives_parse("f.sh", (const char *)bytes, length, &words, &err)) {
+    if (directives_parse("#CARMA", "f.sh", (const char *)bytes, length, &words, &err)) {
         require_message(&err);
         require(strncmp(err.text, "f.sh:", 5) == 0);
     }

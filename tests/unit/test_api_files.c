@@ -217,7 +217,7 @@ static void expect_words(const char *text, const char *const *expected)
     struct error err = {{0}};
     size_t count = 0;
 
-    if (directives_parse("run.sh", text, strlen(text), &words, &err))
+    if (directives_parse("#CARMA", "run.sh", text, strlen(text), &words, &err))
         fail_msg("%s", err.text);
     for (; expected[count]; count++) {
         assert_true(count < words.count);
@@ -232,7 +232,7 @@ static void refuse_script(const char *text, const char *expected)
     struct spec_strings words = {0};
     struct error err = {{0}};
 
-    assert_int_equal(directives_parse("run.sh", text, strlen(text), &words, &err), -EINVAL);
+    assert_int_equal(directives_parse("#CARMA", "run.sh", text, strlen(text), &words, &err), -EINVAL);
     assert_string_equal(err.text, expected);
     spec_strings_release(&words);
 }
