@@ -15,9 +15,33 @@
 #include "cli/commands.h"
 #include "cli/view.h"
 
+#define KEY_SCRIPT 0x200
+
+struct wanted {
+    struct cli_jobs jobs;
+    bool script;
+};
+
+static const struct argp_option options[] = {
+    CLI_OPTION_JSON, {"script", KEY_SCRIPT, NULL, 0, "print its script as it was when it was submitted", 0}, {0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct wanted *wanted = state->input;
+
+    if (key == KEY_SCRIPT) {
+        wanted->script = true;
+        return 0;
+    }
+    state->input = &wanted->jobs;
+    error_t rc = cli_parse_one_job(key, arg, state);
+    state->input = wanted;
+    return rc;
+}
+
 const struct argp show_argp = {
-    .options = cli_jobs_options,
-    .parser = cli_parse_one_job,
+    .options = options,
+    .parser = parse,
     .args_doc = "ID",
     .doc = "Show everything about a job; of one whose details are forgotten, what carma history has."
            "\vID is like 7, or @ for your last job.",
@@ -84,6 +108,8 @@ static void print_command(const json_t *job)
         put_word(&out, json_string_value(item));
     }
     line("Command", "%s", out.text);
+    if (view_true(job, "script"))
+        line("Script", "a copy of that time: carma show --script %" PRId64, view_integer(job, "id", 0));
 }
 
 static void print_state(const json_t *job)
@@ -282,21 +308,43 @@ static int get_job(struct cli *cli, uint64_t id, json_t **job, bool *forgotten, 
     return *forgotten ? 0 : rc;
 }
 
+static int show_script(struct cli *cli, struct cli_jobs *one)
+{
+    CLEANUP(json_release) json_t *reply = NULL;
+    int status = cli_get_job(cli, &one->list, "/script", &reply);
+
+    if (status != CLI_OK)
+        return status;
+    if (one->json)
+        cli_print_json(reply);
+    else
+        fputs(view_text(reply, "script") ? view_text(reply, "script") : "", stdout);
+    return CLI_OK;
+}
+
+static void wanted_release(struct wanted *wanted)
+{
+    cli_jobs_release(&wanted->jobs);
+}
+
 int cmd_show(struct cli *cli, int argc, char **argv)
 {
-    CLEANUP(cli_jobs_release) struct cli_jobs one = {0};
+    CLEANUP(wanted_release) struct wanted wanted = {0};
+    struct cli_jobs *one = &wanted.jobs;
     CLEANUP(json_release) json_t *job = NULL;
     bool forgotten = false;
     struct error err;
     int status;
 
-    if (!cli_parse(cli, argc, argv, &one, &status))
+    if (!cli_parse(cli, argc, argv, &wanted, &status))
         return status;
-    if (cli_resolve_ids(cli, &one.list, &err) || get_job(cli, one.list.items[0], &job, &forgotten, &err))
+    if (wanted.script)
+        return show_script(cli, one);
+    if (cli_resolve_ids(cli, &one->list, &err) || get_job(cli, one->list.items[0], &job, &forgotten, &err))
         return cli_fail("%s", err.text);
-    if (forgotten && !one.json)
+    if (forgotten && !one->json)
         print_history(job);
-    else if (one.json)
+    else if (one->json)
         cli_print_json(job);
     else
         print_job(job);

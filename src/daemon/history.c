@@ -15,7 +15,7 @@
 #define TEXT_LIMIT    200 /* of a user's or a job's name that is asked for */
 #define ROWS_UNASKED  100 /* of an answer whose request does not say how many */
 
-enum question_kind { QUESTION_ROWS, QUESTION_JOB, QUESTION_STATS };
+enum question_kind { QUESTION_ROWS, QUESTION_JOB, QUESTION_STATS, QUESTION_SCRIPT };
 
 struct question {
     struct history_room *room;
@@ -145,6 +145,21 @@ static void find_rows(struct question *question, const char *directory, const st
     json_decref(json);
 }
 
+static void find_script(struct question *question, const char *directory)
+{
+    CLEANUP(free_ptr) char *text = NULL;
+    json_t *spec, *script;
+
+    question->status = store_read_spec(directory, question->filter.job, &text, &question->err);
+    if (question->status == -ENOENT)
+        question->status = 0;
+    spec = text ? json_loads(text, 0, NULL) : NULL;
+    script = json_object_get(spec, "script");
+    if (json_is_string(script))
+        question->json = json_pack("{s:I, s:O}", "id", (json_int_t)question->filter.job, "script", script);
+    json_decref(spec);
+}
+
 static void work(uv_work_t *work)
 {
     struct question *question = work->data;
@@ -155,6 +170,10 @@ static void work(uv_work_t *work)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     patience.deadline_ns = (now.tv_sec + HISTORY_WALL_S) * NS_PER_SEC + now.tv_nsec;
+    if (question->kind == QUESTION_SCRIPT) {
+        find_script(question, directory);
+        return;
+    }
     if (question->kind != QUESTION_STATS) {
         find_rows(question, directory, &patience);
         return;
@@ -259,6 +278,9 @@ static void answer(struct question *question)
     } else if (question->kind == QUESTION_ROWS) {
         http_reply_text(question->request, "application/json", question->text);
         question->text = NULL;
+    } else if (!question->json && question->kind == QUESTION_SCRIPT) {
+        http_reply_error(question->request, 404, "job %" PRIu64 " runs a command and no script: carma show %" PRIu64 " has it",
+                         question->filter.job, question->filter.job);
     } else if (!question->json) {
         http_reply_error(question->request, 404, "there is no job '%" PRIu64 "' in the history", question->filter.job);
     } else {
@@ -460,6 +482,11 @@ void history_get(struct daemon *daemon, struct http_request *request, const char
         question.filter.job = (uint64_t)job;
         ask(daemon, request, question);
     }
+}
+
+void history_get_script(struct daemon *daemon, struct http_request *request, uint64_t job)
+{
+    ask(daemon, request, (struct question){.kind = QUESTION_SCRIPT, .filter = {.job = job}});
 }
 
 void history_get_stats(struct daemon *daemon, struct http_request *request)

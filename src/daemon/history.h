@@ -1,4 +1,4 @@
-/* Questions about ended jobs (docs/formats/history.md): GET /v1/history and GET /v1/stats. They are read from the store by
+/* Questions about ended jobs (docs/formats/history.md): GET /v1/history and GET /v1/stats; and about scripts. They are read from the store by
  * threads of libuv's pool, never by the loop; few at a time, and none for long. */
 #ifndef CARMA_DAEMON_HISTORY_H
 #define CARMA_DAEMON_HISTORY_H
@@ -19,6 +19,9 @@ void history_close(struct history_room *room);
 
 /* `rest`: what follows /v1/history in the path. */
 void history_get(struct daemon *daemon, struct http_request *request, const char *rest);
+
+/* The script of a job, which its submission has. */
+void history_get_script(struct daemon *daemon, struct http_request *request, uint64_t job);
 
 void history_get_stats(struct daemon *daemon, struct http_request *request);
 

@@ -117,6 +117,14 @@ static void get_job(struct daemon *daemon, struct http_request *request, const s
     http_reply(request, 200, json);
 }
 
+static void get_script(struct daemon *daemon, struct http_request *request, const struct job_view *view)
+{
+    if (access_view_of(request->uid, view->wants.uid) == ACCESS_ALL)
+        history_get_script(daemon, request, view->id);
+    else
+        http_reply_error(request, 403, "job %" PRIu64 " belongs to %s", view->id, view->user);
+}
+
 static json_t *explain_gpu(const struct daemon *daemon, const struct job_view *view, uint32_t number, int64_t now_ns)
 {
     const struct gpu *gpu = core_gpu(daemon->core, number);
@@ -241,9 +249,11 @@ static void handle_job(struct daemon *daemon, struct http_request *request, cons
         http_reply_error(request, 404, "there is no job '%.*s'", (int)strcspn(rest, "/"), rest);
         return;
     }
-    if (*end == '\0' || strcmp(end, "/explain") == 0 || strcmp(end, "/series") == 0) {
+    if (*end == '\0' || strcmp(end, "/explain") == 0 || strcmp(end, "/series") == 0 || strcmp(end, "/script") == 0) {
         if (!is_get(request))
             wrong_method(request, "GET");
+        else if (strcmp(end, "/script") == 0)
+            get_script(daemon, request, view);
         else if (strcmp(end, "/series") == 0)
             http_reply_text(request, "application/json", series_of_job(daemon, view->id));
         else if (*end == '\0')

@@ -90,6 +90,7 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
     view->id = id;
     view->state = JOB_STATE_COUNT;
     view->spec = *spec;
+    view->has_script = spec->script;
     view->estimate = *estimate;
     job_spec_init(spec);
     job_estimate_init(estimate);
@@ -119,6 +120,12 @@ void job_view_set_message(struct job_view *view, const char *message)
     view->message = message && *message ? xstrdup(message) : NULL;
     if (view->message)
         make_utf8(view->message);
+}
+
+void job_view_forget_inputs(struct job_view *view)
+{
+    spec_strings_release(&view->spec.environment);
+    free_ptr(&view->spec.script);
 }
 
 static void fold_memory(struct job_view *view, const struct record_memory *memory)
@@ -227,7 +234,7 @@ struct job_view *views_fold(struct views *views, const struct record *record)
         view->crashed_ns = record->at_ns;
     if (state != view->state && job_state_ended(state)) {
         view->ended_ns = record->at_ns;
-        spec_strings_release(&view->spec.environment);
+        job_view_forget_inputs(view);
     }
     set_state(views, view, state);
     view->changed = true;
@@ -430,6 +437,7 @@ static void add_details(const struct job_view *view, json_t *json)
     for (size_t i = 0; i < view->spec.command.count; i++)
         json_array_append_new(command, json_string(view->spec.command.items[i]));
     json_object_set_new(json, "command", command);
+    json_object_set_new(json, "script", json_boolean(view->has_script));
     json_object_set_new(json, "directory", text_or_null(view->spec.directory));
     json_object_set_new(json, "output", text_or_null(output));
     json_object_set_new(json, "error", text_or_null(error ? error : output));

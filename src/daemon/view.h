@@ -18,7 +18,8 @@ struct job_view {
     uint64_t id;
     uint32_t state; /* enum job_state */
     struct record_submitted wants;
-    struct job_spec spec;   /* without summary and capture; the environment is dropped once the job has ended */
+    struct job_spec spec;   /* without summary and capture; see job_view_forget_inputs() */
+    bool has_script;        /* the command is a script's, which the store keeps for as long as the job is known */
     struct job_estimate estimate;
     char *user;             /* owned */
     bool recovery;
@@ -83,6 +84,9 @@ struct job_view *views_fold(struct views *views, const struct record *record);
  * does not have yet. `gone` is called for each before it is freed. */
 void views_forget(struct views *views, size_t most, int64_t before_ns,
                   void (*gone)(const struct job_view *view, void *user), void *user);
+
+/* What no later start of the job needs: its environment and its script, which the store has. */
+void job_view_forget_inputs(struct job_view *view);
 
 void job_view_set_message(struct job_view *view, const char *message);
 

@@ -147,7 +147,7 @@ static int get_all(struct job_view *view, const json_t *json)
     view->user = xstrdup(user);
     job_view_set_message(view, json_string_value(json_object_get(json, "message")));
     if (job_state_ended(view->state))
-        spec_strings_release(&view->spec.environment);
+        job_view_forget_inputs(view);
     return 0;
 }
 

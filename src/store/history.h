@@ -132,6 +132,9 @@ int store_read_history(const char *directory, const struct store_history_filter 
                        int (*take)(const struct store_history *row, void *user, struct error *err), void *user,
                        struct error *err);
 
+/* The job's submission as it was stored, owned by the caller. -ENOENT: there is none. By any thread, too. */
+int store_read_spec(const char *directory, uint64_t job, char **text, struct error *err);
+
 /* That the sums are at least those of the rows that are left: *rows says how many these are. -EBADMSG says whose are not.
  * For a store that may be in use. */
 int store_check_history(const char *directory, uint64_t *rows, struct error *err);

@@ -36,6 +36,13 @@ done >wanted
 diff wanted elsewhere/out >&2 || fail "not twice the script that was submitted"
 [ -z "$(ls "$CARMA_SOCKET.scripts")" ] || fail "copies stay: $(ls "$CARMA_SOCKET.scripts")"
 
+run show --script 1
+expect_status 0
+cmp -s "$T/out" original.sh || fail "$said: printed $(cat "$T/out")"
+run show 1
+grep -q "^Command    jobs/train.sh 'two words' 2\$" "$T/out" || fail "$said: $(cat "$T/out")"
+grep -q '^Script     a copy of that time: carma show --script 1$' "$T/out" || fail "$said: $(cat "$T/out")"
+
 # By a pipe; removed at once; by an interpreter that looks beside the script for what it imports.
 printf '#!/bin/sh\necho "piped $1"\n' | "$CARMA" submit --parsable -o piped - -- yes >/dev/null || fail "submit -"
 run wait 2
@@ -56,5 +63,18 @@ until_field 4 state RUNNING
 kill -KILL "$(sed -n 's/^shepherd \([0-9]*\).*/\1/p' "$STATE/runs/4-1-1/status")"
 until_field 4 state LOST
 [ -z "$(ls "$CARMA_SOCKET.scripts")" ] || fail "of a lost job the copy stays"
+run submit --parsable -- true
+expect_error 1 "job 5 runs a command and no script: carma show 5 has it" show --script 5
+expect_error 1 "there is no job '9'" show --script 9
+run wait 5
+run show 5
+grep -q '^Script' "$T/out" && fail "a command is shown as a script"
+stop_daemon
+start_daemon
+run show --json --script 1 # of a job that had ended before
+python3 -c 'import json, sys
+assert json.load(open(sys.argv[1])) == {"id": 1, "script": open("original.sh").read()}' "$T/out" || fail "$said: $(cat "$T/out")"
+expect_field 1 script True
+expect_field 5 script False
 stop_daemon
 finish_node

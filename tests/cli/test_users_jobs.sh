@@ -88,6 +88,26 @@ id=$(cat "$T/out")
 wait_for bob "$id"
 expect_field "$id" state FAILED
 
+# A script is its user's: nobody else reads the copy that runs, or what is stored of it.
+printf '#!/bin/sh\n# alice-secret\necho "$0" >where\nuntil [ -e go ]; do sleep 0.05; done\ncat "$0" >again\n' >"$T/alice/own.sh"
+chmod 600 "$T/alice/own.sh"
+chown 12001 "$T/alice/own.sh"
+run_as alice submit --parsable own.sh
+id=$(cat "$T/out")
+patience
+until [ -s "$T/alice/where" ] || ! patient; do :; done
+copy=$(cat "$T/alice/where")
+as bob cat "$copy" >"$T/out" 2>/dev/null && fail "bob can read alice's script"
+as bob ls "${copy%/*}" >"$T/out" 2>/dev/null && fail "bob can look into the directory of alice's script"
+as alice sh -c "rm -f '$copy'; mv '$copy' x; touch '${copy%/*}/y' '${copy%/*/*}/y'" 2>/dev/null && fail "alice can write beside her script"
+as alice touch "$T/alice/go"
+wait_for alice "$id"
+expect_field "$id" state COMPLETED
+cmp -s "$T/alice/own.sh" "$T/alice/again" || fail "alice's job cannot read its script"
+run_as alice show --script "$id"
+cmp -s "$T/out" "$T/alice/own.sh" || fail "$said: printed $(cat "$T/out")"
+refused bob "job $id belongs to alice" show --script "$id"
+
 # What belongs to the daemon: its store and its runs.
 for path in "$STATE" "$STATE"/*; do
     as alice test -r "$path" && fail "alice can read $path"
