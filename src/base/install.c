@@ -15,17 +15,31 @@ static void cut_last(char *path)
         *slash = '\0';
 }
 
+/* The folder of the running program. */
+static void find_folder(char program[static PATH_MAX])
+{
+    ssize_t length = readlink("/proc/self/exe", program, PATH_MAX - 1);
+
+    program[length > 0 ? length : 0] = '\0';
+    cut_last(program);
+}
+
+char *install_beside(const char *name)
+{
+    char program[PATH_MAX];
+
+    find_folder(program);
+    return xasprintf("%s/%s", program, name);
+}
+
 char *install_path(const char *relative)
 {
     const char *forced = getenv("CARMA_PREFIX");
     char program[PATH_MAX];
-    ssize_t length;
 
     if (forced && *forced)
         return xasprintf("%s/%s", forced, relative);
-    length = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[length > 0 ? length : 0] = '\0';
-    cut_last(program); /* PREFIX/bin or PREFIX/lib/carma */
+    find_folder(program); /* PREFIX/bin or PREFIX/lib/carma */
     if (strlen(program) > 10 && strcmp(program + strlen(program) - 10, "/lib/carma") == 0)
         cut_last(program);
     cut_last(program);

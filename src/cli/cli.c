@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <locale.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/nodetime.h"
 #include "base/units.h"
 #include "cli/term.h"
 #include "cli/view.h"
@@ -73,6 +76,25 @@ void cli_release(struct cli *cli)
 {
     client_free(cli->client);
     cli->client = NULL;
+}
+
+int cli_main(int argc, char **argv, int (*run)(struct cli *cli, int argc, char **argv))
+{
+    struct cli cli = {0};
+    struct error err;
+    int status;
+
+    setlocale(LC_CTYPE, "");
+    json_set_alloc_funcs(xmalloc, free); /* else jansson leaves out what it has no memory for, and that would be submitted */
+    signal(SIGPIPE, SIG_DFL); /* `carma queue | head` ends quietly, even where SIGPIPE was inherited as ignored */
+    status = nodetime_init(&err) ? cli_fail("%s", err.text) : run(&cli, argc, argv);
+    cli_release(&cli);
+    if (fflush(stdout) || ferror(stdout)) {
+        cli_fail("cannot write to standard output: %s", strerror(errno));
+        if (status == CLI_OK)
+            status = CLI_FAILURE;
+    }
+    return status;
 }
 
 int cli_get_job(struct cli *cli, struct id_list *list, const char *suffix, json_t **reply)

@@ -13,18 +13,23 @@
 enum { CLI_OK = 0, CLI_FAILURE = 1, CLI_USAGE = 2 };
 
 struct cli {
+    const struct argp *argp; /* of the command that runs: its options */
     const char *socket;    /* --socket; NULL: the usual place */
     struct client *client; /* opened by the first call */
 };
 
 void cli_release(struct cli *cli);
 
+/* What main() of a program with subcommands does around `run`, which gets main's arguments. Returns the exit status. */
+int cli_main(int argc, char **argv, int (*run)(struct cli *cli, int argc, char **argv));
+
 /* Parses a subcommand's options by its table, adding --socket and --help; `input` is the argp parser's state->input.
  * False: the command ends here with *status. */
 bool cli_parse(struct cli *cli, int argc, char **argv, void *input, int *status);
 
 /* Parses options that a file holds by the same table, --socket and --help apart. -EINVAL: "WHERE: ..." in err. */
-int cli_parse_words(const char *command, const char *where, char **words, size_t count, void *input, struct error *err);
+int cli_parse_words(const char *command, const struct argp *argp, const char *where, char **words, size_t count,
+                    void *input, struct error *err);
 
 /* --socket and --help. */
 extern const struct argp_option cli_common_options[];

@@ -7,7 +7,6 @@
 
 #include "base/memory.h"
 #include "cli/cli.h"
-#include "cli/commands.h"
 
 struct common {
     struct cli *cli;
@@ -103,9 +102,9 @@ static void report_bad_option(const struct argp *argp, int argc, char **argv, in
     usage_problem(argv[0], text);
 }
 
-int cli_parse_words(const char *command, const char *where, char **words, size_t count, void *input, struct error *err)
+int cli_parse_words(const char *command, const struct argp *argp, const char *where, char **words, size_t count,
+                    void *input, struct error *err)
 {
-    const struct argp *argp = command_find(command)->argp;
     struct common common = {.input = input};
     struct argp_child children[] = {{argp, 0, NULL, 0}, {0}};
     struct argp whole = {NULL, parse_common, NULL, NULL, children, NULL, NULL};
@@ -125,21 +124,20 @@ int cli_parse_words(const char *command, const char *where, char **words, size_t
 
 bool cli_parse(struct cli *cli, int argc, char **argv, void *input, int *status)
 {
-    const struct command *command = command_find(argv[0]);
-    struct argp_child children[] = {{command->argp, 0, NULL, 0}, {0}};
+    struct argp_child children[] = {{cli->argp, 0, NULL, 0}, {0}};
     struct argp whole = {cli_common_options, parse_common, NULL, NULL, children, NULL, NULL};
     struct common common = {.cli = cli, .input = input};
     int rc = argp_parse(&whole, argc, argv, PARSE_FLAGS, NULL, &common);
 
     if (common.help) {
-        CLEANUP(free_ptr) char *name = xasprintf("carma %s", command->name);
+        CLEANUP(free_ptr) char *name = xasprintf("carma %s", argv[0]);
         argp_help(&whole, stdout, ARGP_HELP_SHORT_USAGE | ARGP_HELP_PRE_DOC | ARGP_HELP_LONG | ARGP_HELP_POST_DOC,
                   name);
         *status = CLI_OK;
         return false;
     }
     if (rc == EINVAL)
-        report_bad_option(command->argp, argc, argv, common.error_at);
+        report_bad_option(cli->argp, argc, argv, common.error_at);
     *status = rc ? CLI_USAGE : CLI_OK;
     return rc == 0;
 }

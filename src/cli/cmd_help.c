@@ -64,8 +64,8 @@ void help_print(FILE *stream)
     fputs("Usage: carma [--socket PATH] COMMAND [OPTION...] [ARGUMENT...]\n"
           "Share this machine's GPUs among training jobs.\n\n",
           stream);
-    for (size_t i = 0; i < command_count; i++)
-        fprintf(stream, "  %-10s %s\n", commands[i].name, commands[i].summary);
+    for (size_t i = 0; command_at(i); i++)
+        fprintf(stream, "  %-10s %s\n", command_at(i)->name, command_at(i)->summary);
     fputs("\n"
           "  --socket PATH   the daemon's socket (default: $CARMA_SOCKET, or the user's own)\n"
           "  --version       print the version\n"
@@ -89,7 +89,7 @@ static int print_command(struct cli *cli, const char *name, bool man)
         return CLI_OK;
     }
     argv[0] = (char *)(uintptr_t)command->name;
-    return command->run(cli, 2, argv);
+    return command_run(command, cli, 2, argv);
 }
 
 int cmd_help(struct cli *cli, int argc, char **argv)

@@ -2,17 +2,9 @@
 
 #include <string.h>
 
-const struct command commands[] = {
-    {"submit", "submit jobs: a job file, a script with #CARMA lines, or a command", &submit_argp, cmd_submit},
-    {"queue", "list the jobs that wait or run", &queue_argp, cmd_queue},
-    {"show", "show everything about a job", &show_argp, cmd_show},
-    {"explain", "say why a job waits, GPU by GPU", &explain_argp, cmd_explain},
-    {"cancel", "stop jobs, or take them out of the queue", &cancel_argp, cmd_cancel},
-    {"hold", "keep waiting jobs from being started", &hold_argp, cmd_hold},
-    {"release", "let held jobs be started", &release_argp, cmd_release},
-    {"logs", "print what a job has written", &logs_argp, cmd_logs},
-    {"wait", "wait until jobs have ended; exit as they did", &wait_argp, cmd_wait},
-    {"gpus", "list the GPUs: memory, activity, power, jobs", &gpus_argp, cmd_gpus},
+#include "base/memory.h"
+
+static const struct command other_commands[] = {
     {"top", "watch GPUs, jobs and the queue on one screen, and act on them", &top_argp, cmd_top},
     {"monitor", "log the GPUs' metrics as CSV, without a daemon", &monitor_argp, cmd_monitor},
     {"history", "list jobs that have ended, years back", &history_argp, cmd_history},
@@ -30,7 +22,6 @@ const struct command commands[] = {
     {"admin", "check the daemon's store, copy it", &admin_argp, cmd_admin},
     {"help", "explain a command", &help_argp, cmd_help},
 };
-const size_t command_count = sizeof commands / sizeof *commands;
 
 /* Those of the groups (group.c), which call them with argv[0] as it stands here. */
 const struct command subcommands[] = {
@@ -43,11 +34,19 @@ const struct command subcommands[] = {
 };
 const size_t subcommand_count = sizeof subcommands / sizeof *subcommands;
 
+const struct command *command_at(size_t index)
+{
+    if (index < daily_command_count)
+        return &daily_commands[index];
+    index -= daily_command_count;
+    return index < array_size(other_commands) ? &other_commands[index] : NULL;
+}
+
 const struct command *command_find(const char *name)
 {
-    for (size_t i = 0; i < command_count; i++) {
-        if (strcmp(commands[i].name, name) == 0)
-            return &commands[i];
+    for (size_t i = 0; command_at(i); i++) {
+        if (strcmp(command_at(i)->name, name) == 0)
+            return command_at(i);
     }
     for (size_t i = 0; i < subcommand_count; i++) {
         if (strcmp(subcommands[i].name, name) == 0)

@@ -15,13 +15,19 @@ struct command {
     int (*run)(struct cli *cli, int argc, char **argv);
 };
 
-extern const struct command commands[];
-extern const size_t command_count;
+/* Those that people and scripts type all day: the program `carma` has no others (main.c). */
+extern const struct command daily_commands[];
+extern const size_t daily_command_count;
+
+/* The commands in the order of help, daily ones first; NULL behind the last. */
+const struct command *command_at(size_t index);
 
 /* A command, or one of a command's own ("trace build"); NULL: there is none. */
 extern const struct command subcommands[]; /* of groups: their names have two words */
 extern const size_t subcommand_count;
 const struct command *command_find(const char *name);
+
+int command_run(const struct command *command, struct cli *cli, int argc, char **argv);
 
 /* One per file, cmd_NAME.c. */
 extern const struct argp dashboard_argp, doctor_argp;

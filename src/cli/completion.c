@@ -62,8 +62,8 @@ enum word_kind completion_of_arguments(const struct command *command)
 
 void completion_each_command(void (*visit)(const struct command *command, void *user), void *user)
 {
-    for (size_t i = 0; i < command_count; i++)
-        visit(&commands[i], user);
+    for (size_t i = 0; command_at(i); i++)
+        visit(command_at(i), user);
     for (size_t i = 0; i < subcommand_count; i++)
         visit(&subcommands[i], user);
 }

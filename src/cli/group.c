@@ -47,7 +47,7 @@ int cli_run_group(struct cli *cli, int argc, char **argv)
 
         if (command) {
             argv[1] = (char *)(uintptr_t)command->name;
-            return command->run(cli, argc - 1, argv + 1);
+            return command_run(command, cli, argc - 1, argv + 1);
         }
     }
     cli_parse(cli, argc, argv, NULL, &status);

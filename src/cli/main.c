@@ -1,87 +1,38 @@
-/* carma: the command line client. Global options, then a subcommand from the table in commands.c. */
+/* carma: the command line client. The commands that people and scripts type all day are in this program. It executes
+ * carma-tools for all others: their libraries (SQLite, ncurses, libuv) would double the time of each start. */
 #include <errno.h>
-#include <jansson.h>
-#include <locale.h>
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/install.h"
 #include "base/memory.h"
-#include "base/nodetime.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/help.h"
 
-/* Options before the subcommand: few enough to need no parser. Returns the index of the subcommand, or -1 with
- * *status. */
-static int take_global_options(struct cli *cli, int argc, char **argv, int *status)
+static const struct command *find_daily(const char *name)
 {
-    int at = 1;
-
-    *status = CLI_OK;
-    for (; at < argc && argv[at][0] == '-'; at++) {
-        if (strcmp(argv[at], "--version") == 0) {
-            puts("carma " CARMA_VERSION);
-            return -1;
-        }
-        if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0) {
-            help_print(stdout);
-            return -1;
-        }
-        if (strncmp(argv[at], "--socket=", 9) == 0) {
-            cli->socket = argv[at] + 9;
-        } else if (strcmp(argv[at], "--socket") == 0 && at + 1 < argc) {
-            cli->socket = argv[++at];
-        } else if (strcmp(argv[at], "--socket") == 0) {
-            cli_fail("option '--socket' needs an argument, PATH (see: carma help)");
-            *status = CLI_USAGE;
-            return -1;
-        } else {
-            cli_fail("unknown option '%.200s' (see: carma help)", argv[at]);
-            *status = CLI_USAGE;
-            return -1;
-        }
-    }
-    return at;
+    for (size_t i = 0; i < daily_command_count; i++)
+        if (strcmp(daily_commands[i].name, name) == 0)
+            return &daily_commands[i];
+    return NULL;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int run_daily(struct cli *cli, int argc, char **argv)
 {
-    const struct command *command;
-    struct error err;
-    int status;
-    int at = take_global_options(cli, argc, argv, &status);
+    return command_run(find_daily(argv[1]), cli, argc - 1, argv + 1);
+}
 
-    if (at < 0)
-        return status;
-    if (at == argc) {
-        cli_fail("which command? (see: carma help)");
-        return CLI_USAGE;
-    }
-    command = command_find(argv[at]);
-    if (!command) {
-        cli_fail("there is no command '%.40s' (see: carma help)", argv[at]);
-        return CLI_USAGE;
-    }
-    if (nodetime_init(&err))
-        return cli_fail("%s", err.text);
-    return command->run(cli, argc - at, argv + at);
+static int become_tools(char **argv)
+{
+    CLEANUP(free_ptr) char *installed = install_path("lib/carma/carma-tools"), *built = install_beside("carma-tools");
+
+    execv(installed, argv);
+    if (errno == ENOENT)
+        execv(built, argv);
+    return cli_fail("%s: %s: it belongs to carma: install carma again", installed, strerror(errno));
 }
 
 int main(int argc, char **argv)
 {
-    struct cli cli = {0};
-    int status;
-
-    setlocale(LC_CTYPE, "");
-    json_set_alloc_funcs(xmalloc, free); /* else jansson leaves out what it has no memory for, and that would be submitted */
-    signal(SIGPIPE, SIG_DFL); /* `carma queue | head` ends quietly, even where SIGPIPE was inherited as ignored */
-    status = run(&cli, argc, argv);
-    cli_release(&cli);
-    if (fflush(stdout) || ferror(stdout)) {
-        cli_fail("cannot write to standard output: %s", strerror(errno));
-        if (status == CLI_OK)
-            status = CLI_FAILURE;
-    }
-    return status;
+    return argc > 1 && find_daily(argv[1]) ? cli_main(argc, argv, run_daily) : become_tools(argv);
 }

@@ -9,6 +9,7 @@
 #include "base/script.h"
 #include "base/strbuf.h"
 #include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/sbatch.h"
 #include "cli/submit.h"
 #include "cli/term.h"
@@ -98,10 +99,11 @@ static int take_line(struct found *found, const char *where, size_t before, stru
     size_t first = found->own.count;
 
     if (!ignored)
-        return cli_parse_words("submit", where, words->items + before, words->count - before, &found->command, err);
+        return cli_parse_words("submit", &submit_argp, where, words->items + before, words->count - before,
+                               &found->command, err);
     sbatch_translate(words->items + before, words->count - before, &found->own, ignored);
     return found->own.count == first ? 0
-                                     : cli_parse_words("submit", where, found->own.items + first,
+                                     : cli_parse_words("submit", &submit_argp, where, found->own.items + first,
                                                        found->own.count - first, &found->command, err);
 }
 

@@ -84,4 +84,11 @@ echo '{"makespan_s": 1}' >"$T/half.json"
 expect_error 1 "half.json: no 'wait_mean_s'" compare "$T/half.json" "$T/half.json"
 printf '{"a"\n:' >"$T/broken.json"
 expect_error 1 "broken.json:2" compare "$T/broken.json" "$T/half.json"
+
+# The daily commands are in the program itself; all others in carma-tools, which belongs to it.
+mkdir "$T/alone"
+cp "$CARMA" "$T/alone/carma"
+CARMA=$T/alone/carma
+expect_error 1 "no daemon listens there" queue
+expect_error 1 "lib/carma/carma-tools: No such file or directory: it belongs to carma: install carma again" help
 finish

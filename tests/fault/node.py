@@ -72,7 +72,7 @@ class Node:
         self.scale = scale
         prefix = self.top / "prefix"
         self.link(prefix / "bin", ["cli/carma", "daemon/carmad", "vnode/carma-train", "vnode/carma-vnode"])
-        self.link(prefix / "lib" / "carma", ["gpu/carma-monitor", "launch/carma-shepherd"])
+        self.link(prefix / "lib" / "carma", ["cli/carma-tools", "gpu/carma-monitor", "launch/carma-shepherd"])
         self.link(prefix / "lib" / "carma" / "vnode", ["vnode/libnvidia-ml.so.1", "vnode/nvidia-cuda-mps-control"])
         (prefix / "share" / "carma").mkdir(parents=True)
         for name in ("nodes", "workloads.csv", "summaries", "traces"):

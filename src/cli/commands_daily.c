@@ -1,0 +1,23 @@
+#include "base/memory.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+
+const struct command daily_commands[] = {
+    {"submit", "submit jobs: a job file, a script with #CARMA lines, or a command", &submit_argp, cmd_submit},
+    {"queue", "list the jobs that wait or run", &queue_argp, cmd_queue},
+    {"show", "show everything about a job", &show_argp, cmd_show},
+    {"explain", "say why a job waits, GPU by GPU", &explain_argp, cmd_explain},
+    {"cancel", "stop jobs, or take them out of the queue", &cancel_argp, cmd_cancel},
+    {"hold", "keep waiting jobs from being started", &hold_argp, cmd_hold},
+    {"release", "let held jobs be started", &release_argp, cmd_release},
+    {"logs", "print what a job has written", &logs_argp, cmd_logs},
+    {"wait", "wait until jobs have ended; exit as they did", &wait_argp, cmd_wait},
+    {"gpus", "list the GPUs: memory, activity, power, jobs", &gpus_argp, cmd_gpus},
+};
+const size_t daily_command_count = array_size(daily_commands);
+
+int command_run(const struct command *command, struct cli *cli, int argc, char **argv)
+{
+    cli->argp = command->argp;
+    return command->run(cli, argc, argv);
+}
