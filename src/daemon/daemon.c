@@ -12,6 +12,7 @@
 #include "daemon/keeper.h"
 #include "daemon/load.h"
 #include "daemon/node.h"
+#include "daemon/owners.h"
 #include "daemon/repeats.h"
 #include "daemon/requests.h"
 #include "daemon/runs.h"
@@ -45,6 +46,7 @@ int daemon_start(struct daemon *daemon, struct error *err)
     daemon->engine = engine_new(daemon);
     daemon->keeper = keeper_new(daemon);
     daemon->totals = totals_new();
+    daemon->owners = owners_new(daemon);
     daemon->repeats = repeats_new();
     daemon->history = history_new(daemon);
     daemon->access = access_new(daemon);
@@ -82,6 +84,7 @@ void daemon_stop(struct daemon *daemon)
     history_close(daemon->history);
     http_server_free(daemon->http);
     access_free(daemon->access);
+    owners_free(daemon->owners);
     runs_free(daemon->runs);
     sharing_free(daemon->sharing);
     whatif_free(daemon->whatif);

@@ -23,6 +23,7 @@ struct events;
 struct job_mapping;
 struct keeper;
 struct node;
+struct owners;
 struct repeats;
 struct runs;
 struct series;
@@ -49,6 +50,7 @@ struct daemon {
     struct access *access;
     struct node *node;
     struct job_mapping *job_mapping;
+    struct owners *owners;
     struct repeats *repeats;
     struct runs *runs;
     struct series *series;

@@ -22,13 +22,17 @@ static int take_spec(uint64_t job, const char *json, void *user)
     struct daemon *daemon = user;
     CLEANUP(job_spec_release) struct job_spec spec;
     CLEANUP(job_estimate_release) struct job_estimate estimate;
+    struct job_view *view;
+    struct owner owner;
     struct error err;
 
-    if (submission_from_text(json, &spec, &estimate, &err) != 0) {
+    if (submission_from_text(json, &spec, &estimate, &owner, &err) != 0) {
         daemon_log("the stored description of job %" PRIu64 " cannot be read: %s", job, err.text);
         return -EBADMSG;
     }
-    views_add(&daemon->views, job, &spec, &estimate);
+    view = views_add(&daemon->views, job, &spec, &estimate);
+    view->user = owner.user;
+    view->gid = owner.gid;
     return 0;
 }
 
@@ -74,6 +78,32 @@ static int take_request(const struct store_request *request, void *user)
     else
         daemon_log("a stored request_id of uid %u cannot be read: it is not known any more", (unsigned)request->uid);
     return 0;
+}
+
+/* Of jobs that an earlier carma took in nobody has noted whose they are: it is asked now, once of each user, before anybody
+ * is served. */
+static void find_owners(struct daemon *daemon)
+{
+    struct owner owner = {.gid = OWNER_UNKNOWN};
+    uint32_t uid = UINT32_MAX;
+    struct error err;
+
+    for (struct job_view *view = daemon->views.jobs; view; view = view->hh.next) {
+        if (view->user && (view->gid != OWNER_UNKNOWN || job_state_ended(view->state)))
+            continue;
+        if (!owner.user || view->wants.uid != uid) {
+            free_ptr(&owner.user);
+            uid = view->wants.uid;
+            if (owner_look_up(uid, &owner, &err) != 0) {
+                daemon_log("%s: its jobs cannot be started until carmad is started anew", err.text);
+                owner = (struct owner){.user = xasprintf("%u", (unsigned)uid), .gid = OWNER_NO_GID};
+            }
+        }
+        if (!view->user)
+            view->user = xstrdup(owner.user);
+        view->gid = owner.gid;
+    }
+    free(owner.user);
 }
 
 /* Submissions and states of jobs are stored beside the records, so that one could be without the other: what goes on from
@@ -140,6 +170,8 @@ int load_stored(struct daemon *daemon, struct error *err)
                                       .most_ended = KEEPER_MOST_ENDED};
     int status = store_load(daemon->store, &taker, err);
 
+    if (status == 0)
+        find_owners(daemon);
     if (status == 0)
         status = store_load_requests(daemon->store, take_request, daemon, err);
     if (status == 0)

@@ -7,6 +7,7 @@
 #include "base/share.h"
 #include "core/ledger.h"
 #include "daemon/node_internal.h"
+#include "daemon/owners.h"
 
 static json_t *known(int64_t value, bool is_known)
 {
@@ -19,14 +20,14 @@ static void set(json_t *json, const char *name, int64_t value, bool is_known)
 }
 
 /* Processes that are no job's; one that cannot be seen from here has neither user nor command. */
-static json_t *foreign_to_json(const struct attribution *attribution)
+static json_t *foreign_to_json(struct owners *owners, const struct attribution *attribution)
 {
     json_t *list = json_array();
 
     for (uint32_t i = 0; i < attribution->foreign_count; i++) {
         const struct attribution_foreign *process = &attribution->foreign[i];
         bool seen = *process->command;
-        CLEANUP(free_ptr) char *user = seen ? view_user_name(process->uid) : NULL;
+        const char *user = seen ? owners_name(owners, process->uid) : NULL;
         json_array_append_new(list, json_pack("{s:i, s:s?, s:s?, s:o}", "pid", (int)process->pid, "user", user, "command",
                                               seen ? process->command : NULL, "used_bytes",
                                               known(process->used_bytes, process->used_bytes >= 0)));
@@ -147,7 +148,7 @@ static json_t *target_to_json(const struct node *node, const struct gpu *gpu, in
     set(json, "foreign_bytes", entry->attribution.foreign_bytes,
         entry->at_ns && entry->attribution.foreign_bytes >= 0);
     set(json, "mps_server_bytes", entry->attribution.mps_server_bytes, entry->at_ns);
-    json_object_set_new(json, "foreign", foreign_to_json(&entry->attribution));
+    json_object_set_new(json, "foreign", foreign_to_json(node->daemon->owners, &entry->attribution));
     json_object_set_new(json, "foreign_why",
                         *entry->attribution.why ? json_string(entry->attribution.why) : json_null());
     add_reading(json, entry, now_ns);

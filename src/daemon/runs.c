@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pwd.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -429,7 +428,6 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
     CLEANUP(free_ptr) char *directory = directory_of(runs, view, tries_of(runs, view) + 1);
     CLEANUP(free_ptr) char *script = script_directory_of(runs, directory);
     CLEANUP(free_ptr) char *uuids = gpu_uuids(daemon, view);
-    struct passwd *user = getpwuid(view->wants.uid);
     struct launch_request request = {
         .shepherd = runs->shepherd_path,
         .run_directory = directory,
@@ -438,8 +436,8 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
         .job = view->id,
         .launch = view->launches,
         .uid = view->wants.uid,
-        .gid = user ? user->pw_gid : (gid_t)view->wants.uid,
-        .user = user ? user->pw_name : NULL,
+        .gid = view->gid >= 0 ? (gid_t)view->gid : (gid_t)view->wants.uid,
+        .user = view->gid >= 0 ? view->user : NULL,
         .gpu_uuids = uuids,
         .mps_pipe_directory = mps_pipe_directory,
         .mps_log_directory = mps_log_directory,

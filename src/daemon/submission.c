@@ -36,6 +36,7 @@ struct submission {
     /* What it finds. */
     struct applicant *applicants; /* owned */
     size_t count;                 /* of those that are to be released */
+    struct owner owner;           /* its text is owned */
     char request_id[REPEATS_ID_MAX + 1]; /* "": none */
     uint64_t digest; /* of the body */
     int status;
@@ -221,7 +222,9 @@ static void work(uv_work_t *work)
     const char *id = NULL;
 
     submission->status = 400;
-    if (!request)
+    if (owner_look_up(submission->uid, &submission->owner, &submission->err) != 0)
+        submission->status = 503;
+    else if (!request)
         error_set(&submission->err, EINVAL, "the request is not JSON: %s (line %d)", at.text, at.line);
     else if (json_unpack_ex(request, &at, JSON_STRICT, "{s:o, s?s}", "jobs", &jobs, "request_id", &id) != 0)
         error_set(&submission->err, EINVAL, "the request is not {\"jobs\": [at least one], \"request_id\": a text or left out}");
@@ -336,8 +339,10 @@ static json_t *take_in(struct submission *submission)
     for (size_t i = 0; i < submission->count; i++) {
         struct applicant *applicant = &submission->applicants[i];
         struct record input = {.type = RECORD_SUBMITTED, .at_ns = nodetime_now_ns(), .job = daemon->views.last_id + 1};
-        CLEANUP(free_ptr) char *text = submission_to_text(&applicant->spec, &applicant->estimate);
+        CLEANUP(free_ptr) char *text = submission_to_text(&applicant->spec, &applicant->estimate, &submission->owner);
         struct job_view *view = views_add(&daemon->views, input.job, &applicant->spec, &applicant->estimate);
+        view->user = xstrdup(submission->owner.user);
+        view->gid = submission->owner.gid;
         input.submitted = applicant->wants;
         engine_store_spec(daemon->engine, input.job, text);
         engine_input(daemon->engine, &input, NULL);
@@ -412,6 +417,7 @@ static void finish(struct submission *submission)
         job_estimate_release(&submission->applicants[i].estimate);
     }
     free(submission->applicants);
+    free(submission->owner.user);
     free(submission);
 }
 
@@ -471,32 +477,53 @@ void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t
 
 /* What the form of the store has beside the members of the specification. */
 #define ESTIMATE_MEMBER "estimate"
+#define OWNER_MEMBER    "owner"
 
-char *submission_to_text(const struct job_spec *spec, const struct job_estimate *estimate)
+char *submission_to_text(const struct job_spec *spec, const struct job_estimate *estimate, const struct owner *owner)
 {
     json_t *json = job_spec_to_json(spec);
     char *text;
 
     json_object_set_new(json, ESTIMATE_MEMBER, job_estimate_to_json(estimate));
+    json_object_set_new(json, OWNER_MEMBER, json_pack("{s:s, s:I}", "user", owner->user, "gid", (json_int_t)owner->gid));
     text = json_dumps(json, JSON_COMPACT);
     json_decref(json);
     return text;
 }
 
-int submission_from_text(const char *text, struct job_spec *spec, struct job_estimate *estimate, struct error *err)
+static int owner_from_json(const json_t *json, struct owner *owner, struct error *err)
+{
+    json_int_t gid = OWNER_UNKNOWN;
+    const char *user;
+
+    if (json_unpack((json_t *)json, "{s:s, s:I!}", "user", &user, "gid", &gid) != 0 || gid < OWNER_NO_GID ||
+        gid > UINT32_MAX)
+        return error_set(err, EINVAL, "its owner is not {\"user\": a text, \"gid\": a number or %d}", OWNER_NO_GID);
+    *owner = (struct owner){.user = xstrdup(user), .gid = gid};
+    return 0;
+}
+
+int submission_from_text(const char *text, struct job_spec *spec, struct job_estimate *estimate, struct owner *owner,
+                         struct error *err)
 {
     json_error_t at;
-    json_t *json = json_loads(text, 0, &at), *estimated = json ? json_object_get(json, ESTIMATE_MEMBER) : NULL;
+    json_t *json = json_loads(text, 0, &at), *part;
     int rc = 0;
 
     job_spec_init(spec);
     job_estimate_init(estimate);
+    *owner = (struct owner){.gid = OWNER_UNKNOWN};
     if (!json)
         return error_set(err, EINVAL, "not JSON: %s", at.text);
-    if (estimated) { /* a store of the first form has none */
-        rc = job_estimate_from_json(estimated, estimate, err);
+    part = json_object_get(json, ESTIMATE_MEMBER);
+    if (part) { /* a store of the first form has none */
+        rc = job_estimate_from_json(part, estimate, err);
         json_object_del(json, ESTIMATE_MEMBER);
     }
+    part = json_object_get(json, OWNER_MEMBER);
+    if (rc == 0 && part) /* up to the fifth form there is none */
+        rc = owner_from_json(part, owner, err);
+    json_object_del(json, OWNER_MEMBER);
     if (rc == 0)
         rc = job_spec_from_json(json, spec, err);
     json_decref(json);

@@ -1,12 +1,12 @@
 #include "daemon/view.h"
 
-#include <pwd.h>
 #include <string.h>
 
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "core/belief.h"
 #include "core/ledger.h"
+#include "daemon/owners.h"
 #include "launch/launch.h"
 
 static void job_view_free(struct job_view *view)
@@ -73,16 +73,6 @@ struct job_view *views_find(const struct views *views, uint64_t id)
     return view;
 }
 
-char *view_user_name(uint32_t uid)
-{
-    struct passwd entry, *found = NULL;
-    char buffer[4096];
-
-    if (getpwuid_r(uid, &entry, buffer, sizeof buffer, &found) == 0 && found)
-        return xstrdup(found->pw_name);
-    return xasprintf("%u", (unsigned)uid);
-}
-
 struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *spec, struct job_estimate *estimate)
 {
     struct job_view *view = xcalloc(1, sizeof *view);
@@ -92,6 +82,7 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
     view->spec = *spec;
     view->has_script = spec->script;
     view->estimate = *estimate;
+    view->gid = OWNER_UNKNOWN;
     job_spec_init(spec);
     job_estimate_init(estimate);
     view->first_started_ns = view->started_ns = view->ended_ns = -1;
@@ -193,7 +184,6 @@ struct job_view *views_fold(struct views *views, const struct record *record)
         view->claim_bytes = view->first_claim_bytes = record->submitted.claim_bytes;
         view->claim_source = view->first_claim_source = record->submitted.claim_source;
         view->submitted_ns = record->at_ns;
-        view->user = view_user_name(record->submitted.uid);
         break;
     case RECORD_PLACED:
         fold_placed(view, &record->placed, record->at_ns);

@@ -21,7 +21,8 @@ struct job_view {
     struct job_spec spec;   /* without summary and capture; see job_view_forget_inputs() */
     bool has_script;        /* the command is a script's, which the store keeps for as long as the job is known */
     struct job_estimate estimate;
-    char *user;             /* owned */
+    char *user;             /* owned; as the user database said when it was submitted (daemon/owners.h) */
+    int64_t gid;            /* the same; OWNER_NO_GID; OWNER_UNKNOWN: an earlier carma took it in */
     bool recovery;
     uint32_t crashes;
     uint32_t handle_crashes; /* of `crashes`, those of a GPU library that could not be set up */
@@ -113,8 +114,6 @@ char *job_view_last_end(const struct job_view *view, const struct core *core);
 char *job_view_memory_text(const struct job_view *view, const struct core *core, enum access_view access);
 
 json_t *job_view_estimate_to_json(const struct job_view *view); /* with its text; null where nothing was estimated */
-
-char *view_user_name(uint32_t uid); /* its number where it has no name; owned by the caller */
 
 json_t *reason_to_json(const struct reason *reason, int64_t now_ns); /* null for REASON_NONE */
 

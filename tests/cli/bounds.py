@@ -1,4 +1,4 @@
-"""What carmad takes, and what it does not: usage: bounds.py SOCKET queue|share|sizes|slow ..., for test_bounds.sh and test_slow_disk.sh.
+"""What carmad takes, and what it does not: usage: bounds.py SOCKET queue|share|sizes|slow|slow_user ..., for test_bounds.sh and test_slow_disk.sh.
 Each limit is met, which is taken, and then passed by one, which is refused in one line; the daemon answers after each."""
 
 import http.client
@@ -72,6 +72,31 @@ def share():
         sys.exit("another user has no share")
 
 
+def slow_user():
+    """Of the uid that is named the user database takes 4 s to say who he is."""
+    uid = int(sys.argv[3])
+    submitter = os.fork()
+    if submitter == 0:
+        if os.geteuid() == 0:
+            os.setgid(uid)
+            os.setuid(uid)
+        begun = time.monotonic()
+        status, answer = submit([job(held=False), job()])
+        took = time.monotonic() - begun
+        print(status, answer, f"{took:.1f} s", flush=True)
+        os._exit(0 if status == 201 and took >= 4 else 1)
+    longest = 0.0
+    while not (ended := os.waitpid(submitter, os.WNOHANG))[0]:
+        begun = time.monotonic()
+        expect("a look", Connection("carma").call("GET", "/v1/jobs"), 200)
+        longest = max(longest, time.monotonic() - begun)
+        time.sleep(0.05)
+    if ended[1] != 0:
+        sys.exit("the slow user's submission")
+    if longest > 2:
+        sys.exit(f"another waited {longest:.1f} s for a slow user's name")
+
+
 def padded(count, each):
     return ["x" * (each - 1)] * count
 
@@ -118,4 +143,4 @@ def slow():
         sys.exit(f"{count} syncs for 21 submissions: they do not share transactions")
 
 
-{"queue": queue, "share": share, "sizes": sizes, "slow": slow}[sys.argv[2]]()
+{"queue": queue, "share": share, "sizes": sizes, "slow": slow, "slow_user": slow_user}[sys.argv[2]]()
