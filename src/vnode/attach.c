@@ -6,9 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/proc.h"
 #include "vnode/domain.h"
 #include "vnode/physics.h"
@@ -84,6 +87,22 @@ uint32_t attach_visible(const struct node_file *file, const char *visible, struc
     return count;
 }
 
+/* A socket stays when its daemon has gone. */
+static bool is_left_behind(const char *path, const struct stat *st)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd;
+    bool refused;
+
+    if (!S_ISSOCK(st->st_mode) || strlen(path) >= sizeof address.sun_path)
+        return false;
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    refused = fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) < 0 && errno == ECONNREFUSED;
+    close_fd(&fd);
+    return refused;
+}
+
 uint64_t attach_mps_domain(const char *pipe_directory)
 {
     char path[PATH_MAX];
@@ -91,7 +110,8 @@ uint64_t attach_mps_domain(const char *pipe_directory)
     uint64_t domain;
 
     if (!pipe_directory || !*pipe_directory ||
-        snprintf(path, sizeof path, "%s/control", pipe_directory) >= (int)sizeof path || stat(path, &st) < 0)
+        snprintf(path, sizeof path, "%s/control", pipe_directory) >= (int)sizeof path || stat(path, &st) < 0 ||
+        is_left_behind(path, &st))
         return 0;
     domain = (uint64_t)st.st_dev << 48 ^ (uint64_t)st.st_ino;
     return domain ? domain : 1;

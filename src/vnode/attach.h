@@ -40,7 +40,8 @@ struct place {
 uint32_t attach_visible(const struct node_file *file, const char *visible, struct place places[static NODE_MAX_GPUS]);
 
 /* Which MPS control daemon a CUDA process would come through: the identity of the `control` pipe in the directory (of
- * CUDA_MPS_PIPE_DIRECTORY), the same for whoever looks and by whichever path. 0: NULL, empty, or no such pipe there. */
+ * CUDA_MPS_PIPE_DIRECTORY), the same for whoever looks and by whichever path. 0: NULL, empty, no such
+ * pipe there, or a socket that nobody listens on any more. */
 uint64_t attach_mps_domain(const char *pipe_directory);
 
 /* Puts this process on the node, with `wanted`'s uses, mps, mps_domain, work_ns, done_ns and train_from_ns; it will train from

@@ -1,4 +1,5 @@
-/* A virtual nvidia-cuda-mps-control, for virtual nodes (docs/mps.md): its daemon, and the program that talks to it. */
+/* A virtual nvidia-cuda-mps-control, for virtual nodes (docs/mps.md): its daemon, and the program that talks to it. It answers as
+ * NVIDIA's of the driver that the node claims to have (tests/golden/mps). */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -6,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -18,12 +20,13 @@
 #include "base/units.h"
 #include "vnode/mps_speak.h"
 
-#define TICK_MS  20
-#define MAX_TEXT 4096
+#define TICK_MS    20
+#define MAX_TEXT   4096
+#define MAX_ANSWER (128 * 1024)
 
 struct options {
-    bool daemon, multiuser;
-    int version;
+    bool daemon, multiuser, refused;
+    int version; /* of the protocol */
     struct strbuf words; /* what else was said */
 };
 
@@ -34,31 +37,54 @@ static const char *pipe_directory(void)
     return set && *set ? set : "/tmp/nvidia-mps";
 }
 
-static void read_options(int argc, char **argv, struct options *options)
+static bool is_one_of(const char *word, const char *first, const char *second)
+{
+    return strcmp(word, first) == 0 || strcmp(word, second) == 0;
+}
+
+/* Drivers before 555 know -d alone, and take no notice of anything else. */
+static void read_options(int argc, char **argv, int driver, struct options *options)
 {
     const char *version = getenv("CUDA_MPS_PROTOCOL_VERSION");
 
     options->version = 2;
+    if (driver < MPS_DRIVER_MULTIUSER) {
+        options->daemon = argc == 2 && strcmp(argv[1], "-d") == 0;
+        return;
+    }
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "-d") == 0 || strcmp(argv[i], "--daemon") == 0)
+        if (strcmp(argv[i], "-d") == 0)
             options->daemon = true;
-        else if (strcmp(argv[i], "-M") == 0 || strcmp(argv[i], "-multiuser-server") == 0 ||
-                 strcmp(argv[i], "-m") == 0 || strcmp(argv[i], "--multiuser") == 0)
+        else if (strcmp(argv[i], "-multiuser-server") == 0)
+            options->multiuser = true;
+        else if (driver < MPS_DRIVER_V3)
+            options->refused = true;
+        else if (is_one_of(argv[i], "-m", "--multiuser"))
             options->multiuser = true;
         else if (strcmp(argv[i], "-p") == 0 && argv[i + 1])
             options->version = atoi(argv[++i]);
         else
             strbuf_printf(&options->words, "%s%s", options->words.length ? " " : "", argv[i]);
     }
-    if (version)
+    if (version && driver >= MPS_DRIVER_V3)
         options->version = atoi(version);
 }
 
-static int connect_or_bind(const char *directory, bool listener)
+static int refuse_options(const struct options *options)
 {
-    CLEANUP(free_ptr) char *path = xasprintf("%s/control", directory);
+    if (!options->refused && !(options->multiuser && geteuid() != 0))
+        return 0;
+    printf("CUDA MPS Control, virtual: what it takes is in docs/mps.md.\n");
+    if (!options->refused)
+        printf("Only root user may enable -multiuser-server!\n");
+    return 1;
+}
+
+static int connect_or_bind(const char *name, mode_t mode, bool listener)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/%s", pipe_directory(), name);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
     if (fd < 0 || strlen(path) >= sizeof address.sun_path) {
         close_fd(&fd);
@@ -69,8 +95,8 @@ static int connect_or_bind(const char *directory, bool listener)
         if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
             return fd;
     } else {
-        unlink(path); /* of a daemon that has died: whether one lives was looked at */
-        if (bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && chmod(path, 0666) == 0 && listen(fd, 16) == 0)
+        unlink(path); /* of a daemon that has gone: it stays behind */
+        if (bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && chmod(path, mode) == 0 && listen(fd, 16) == 0)
             return fd;
     }
     close_fd(&fd);
@@ -79,12 +105,12 @@ static int connect_or_bind(const char *directory, bool listener)
 
 /* ---- The program that talks to a daemon: 'A' and its arguments, or 'I' and its input; '0' or '1' and the answer back ---- */
 
-static int talk(struct options *options)
+static int talk(const struct options *options)
 {
+    static char answer[MAX_ANSWER];
     char text[MAX_TEXT];
-    int fd = connect_or_bind(pipe_directory(), false);
+    int fd = connect_or_bind("control", 0, false);
     ssize_t count;
-    char status = '1';
 
     if (fd < 0) {
         fprintf(stderr, "Cannot find MPS control daemon process\n");
@@ -99,11 +125,11 @@ static int talk(struct options *options)
                 break;
     }
     shutdown(fd, SHUT_WR);
-    if (read(fd, &status, 1) == 1)
-        while ((count = read(fd, text, sizeof text)) > 0)
-            fwrite(text, 1, (size_t)count, stdout);
+    count = read(fd, answer, sizeof answer);
     close(fd);
-    return fflush(stdout) == 0 && status == '0' ? 0 : 1;
+    if (count > 1)
+        fwrite(answer + 1, 1, (size_t)count - 1, stdout);
+    return fflush(stdout) == 0 && count > 0 && *answer == '0' ? 0 : 1;
 }
 
 /* ---- The daemon ---- */
@@ -124,6 +150,7 @@ static int64_t now_ms(void)
 static void answer_one(struct mps_speaker *speaker, int fd)
 {
     CLEANUP(strbuf_release) struct strbuf answer = {0};
+    CLEANUP(strbuf_release) struct strbuf head = {0};
     struct timeval patience = {.tv_sec = 1};
     char text[MAX_TEXT], *rest = NULL;
     size_t length = 0;
@@ -135,9 +162,15 @@ static void answer_one(struct mps_speaker *speaker, int fd)
         length += (size_t)count;
     text[length] = '\0';
     mps_daemon_advance(speaker->daemon, now_ms());
-    for (char *line = strtok_r(length ? text + 1 : text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+    rest = text + (length > 0);
+    while (*rest) {
+        char *line = strsep(&rest, "\n");
         status |= mps_speak(speaker, line, *text == 'A', now_ms(), &answer);
-    dprintf(fd, "%d%s", status, answer.text ? answer.text : "");
+        if (!rest)
+            break;
+    }
+    strbuf_printf(&head, "%d%s", status, answer.text ? answer.text : "");
+    send(fd, head.text, head.length < MAX_ANSWER ? head.length : MAX_ANSWER, MSG_NOSIGNAL);
 }
 
 /* Until it is told to end, or nobody can reach it any more: its directory was removed, as a test's is. */
@@ -162,22 +195,25 @@ static int write_pid(const char *path)
     char text[32];
     int length = snprintf(text, sizeof text, "%d\n", (int)getpid());
 
-    return file_write_atomic(path, text, (size_t)length, 0644, NULL);
+    return file_write_atomic(path, text, (size_t)length, 0666, NULL);
 }
 
-static void be_daemon(const struct options *options, int listener, const char *pid_path) __attribute__((noreturn));
-static void be_daemon(const struct options *options, int listener, const char *pid_path)
+static void be_daemon(const struct options *options, int driver) __attribute__((noreturn));
+static void be_daemon(const struct options *options, int driver)
 {
     static struct mps_daemon state;
-    struct mps_speaker speaker = {.daemon = &state, .version = options->version};
+    struct mps_speaker speaker = {.daemon = &state, .version = options->version, .driver = driver};
     CLEANUP(free_ptr) char *control = xasprintf("%s/control", pipe_directory());
+    CLEANUP(free_ptr) char *log = xasprintf("%s/log", pipe_directory());
+    CLEANUP(free_ptr) char *pid_path = xasprintf("%s/nvidia-cuda-mps-control.pid", pipe_directory());
+    int listener, null = open("/dev/null", O_RDWR | O_CLOEXEC);
     struct error err;
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-    if (mps_daemon_open(&state, pipe_directory(), &err) < 0) {
-        fprintf(stderr, "%s\n", err.text);
+    if ((driver >= MPS_DRIVER_STATES && write_pid(pid_path) < 0) || connect_or_bind("control_privileged", 0755, true) < 0 ||
+        (listener = connect_or_bind("control", 0666, true)) < 0 || mps_daemon_open(&state, pipe_directory(), &err) < 0)
         _exit(1);
-    }
+    unlink(log);
+    mkfifo(log, 0777);
     state.multiuser = options->multiuser;
     for (int fd = 0; fd < 3; fd++)
         dup2(null, fd);
@@ -185,40 +221,51 @@ static void be_daemon(const struct options *options, int listener, const char *p
     signal(SIGINT, on_signal);
     signal(SIGPIPE, SIG_IGN);
     serve(&speaker, listener, control);
-    unlink(control);
     mps_daemon_close(&state);
-    unlink(pid_path); /* last: who sees it gone sees nothing of us */
+    unlink(log); /* the sockets stay, as NVIDIA's do */
+    unlink(pid_path);
     _exit(0);
 }
 
 static bool runs_already(void)
 {
-    int fd = connect_or_bind(pipe_directory(), false);
+    int fd = connect_or_bind("control", 0, false);
     bool runs = fd >= 0;
 
     close_fd(&fd);
     return runs;
 }
 
-static int start(const struct options *options)
+static void touch(const char *directory, const char *name)
 {
-    CLEANUP(free_ptr) char *pid_path = xasprintf("%s/nvidia-cuda-mps-control.pid", pipe_directory());
-    int listener, status;
-    struct error err;
-    pid_t pid;
+    CLEANUP(free_ptr) char *path = xasprintf("%s/%s", directory, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 
-    if (file_make_dirs(pipe_directory(), 0755, &err) < 0) {
-        fprintf(stderr, "%s\n", err.text);
+    close_fd(&fd);
+}
+
+static int start(const struct options *options, int driver)
+{
+    CLEANUP(free_ptr) char *lock = xasprintf("%s/control_lock", pipe_directory());
+    const char *log_directory = getenv("CUDA_MPS_LOG_DIRECTORY");
+    pid_t pid;
+    int held;
+
+    umask(0);
+    if (!getenv("CUDA_MPS_PIPE_DIRECTORY"))
+        mkdir(pipe_directory(), 0755);
+    held = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0666); /* as long as the daemon lives */
+    if (held < 0) {
+        printf("Cannot access CUDA_MPS_PIPE_DIRECTORY=%s\n", pipe_directory());
         return 1;
     }
-    if (runs_already()) {
-        fprintf(stderr, "An instance of this daemon is already running\n");
+    if (flock(held, LOCK_EX | LOCK_NB) < 0) {
+        printf("An instance of this daemon is already running\n");
         return 1;
     }
-    listener = connect_or_bind(pipe_directory(), true);
-    if (listener < 0) {
-        fprintf(stderr, "Cannot listen in %s: %s\n", pipe_directory(), strerror(-listener));
-        return 1;
+    if (log_directory) {
+        touch(log_directory, "control.log");
+        touch(log_directory, "server.log");
     }
     pid = fork();
     if (pid < 0)
@@ -227,14 +274,12 @@ static int start(const struct options *options)
         setsid();
         if (fork() > 0) /* not the leader of its session, and nobody's child */
             _exit(0);
-        status = write_pid(pid_path);
-        if (status < 0)
-            _exit(1);
-        be_daemon(options, listener, pid_path);
+        be_daemon(options, driver);
     }
     waitpid(pid, NULL, 0);
-    for (int tries = 0; tries < 200; tries++) { /* started means: it says so */
-        if (runs_already() && access(pid_path, F_OK) == 0)
+    close(held);
+    for (int tries = 0; tries < 200; tries++) { /* started means: it answers */
+        if (runs_already())
             return 0;
         usleep(5000);
     }
@@ -244,10 +289,20 @@ static int start(const struct options *options)
 int main(int argc, char **argv)
 {
     struct options options = {0};
-    int status;
+    struct error err;
+    struct node node;
+    int status, driver;
 
-    read_options(argc, argv, &options);
-    status = options.daemon ? start(&options) : talk(&options);
+    if (node_open(&node, NULL, &err) < 0) {
+        fprintf(stderr, "%s\n", err.text);
+        return 1;
+    }
+    driver = atoi(node.file->driver_version);
+    node_close(&node);
+    read_options(argc, argv, driver, &options);
+    status = refuse_options(&options);
+    if (status == 0)
+        status = options.daemon ? start(&options, driver) : talk(&options);
     strbuf_release(&options.words);
     return status;
 }

@@ -31,6 +31,7 @@ struct mps_daemon {
     int64_t since_ms; /* of the state; in FAULT: when the last that failed was seen */
     double thread_percentage;
     char pinned_limit[NODE_MAX_GPUS][16];
+    int priority; /* of clients */
     uint32_t client_count;
     struct mps_client clients[NODE_MAX_SLOTS]; /* as last looked */
 };

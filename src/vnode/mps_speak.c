@@ -20,26 +20,29 @@ static bool is_server(const struct mps_daemon *daemon, const char *word)
 
 static int no_server(const char *word, struct strbuf *answer)
 {
-    strbuf_printf(answer, "Server %s not found\n", word ? word : "");
+    strbuf_printf(answer, "Server %ld not found\n", word ? strtol(word, NULL, 10) : 0);
     return 1;
 }
 
 static int start_server(struct mps_daemon *daemon, const char *uid, int64_t now_ms, struct strbuf *answer)
 {
-    int rc = uid && *uid ? mps_daemon_start_server(daemon, (uid_t)strtoul(uid, NULL, 10), now_ms) : -1;
+    char *end = NULL;
+    unsigned long value = uid && *uid ? strtoul(uid, &end, 10) : 0;
 
-    if (rc < 0)
-        strbuf_printf(answer, "Failed to start a server for user %s\n", uid ? uid : "");
-    return rc < 0;
+    if (!end || *end) {
+        strbuf_puts(answer, "A user id (UID) is required to start a new server\n");
+        return 1;
+    }
+    return mps_daemon_start_server(daemon, (uid_t)value, now_ms) < 0;
 }
 
 static int terminate(struct mps_daemon *daemon, const char *server, const char *client, struct strbuf *answer)
 {
-    if (!is_server(daemon, server))
-        return no_server(server, answer);
-    if (client && mps_daemon_terminate(daemon, (pid_t)strtol(client, NULL, 10)))
+    if (is_server(daemon, server) && client && mps_daemon_terminate(daemon, (pid_t)strtol(client, NULL, 10)))
         return 0;
-    strbuf_printf(answer, "Client %s not found\n", client ? client : "");
+    if (!is_server(daemon, server))
+        no_server(server, answer);
+    strbuf_printf(answer, "Server %s not found!\n1\n", server ? server : "0");
     return 1;
 }
 
@@ -87,31 +90,34 @@ static int list_devices(const struct mps_daemon *daemon, struct strbuf *answer)
     return 0;
 }
 
-static int set_percentage(struct mps_daemon *daemon, const char *word, struct strbuf *answer)
+/* Echoed, and kept as it was where it makes no sense. */
+static void set_percentage(struct mps_daemon *daemon, const char *word, struct strbuf *answer)
 {
     double value = word ? strtod(word, NULL) : 0;
 
-    if (!(value > 0 && value <= 100)) {
-        strbuf_printf(answer, "Invalid percentage %s\n", word ? word : "");
-        return 1;
-    }
-    daemon->thread_percentage = value;
-    return 0;
+    if (value > 0 && value <= 100)
+        daemon->thread_percentage = value;
+    strbuf_printf(answer, "%.1f\n", daemon->thread_percentage);
 }
 
-static int set_pinned(struct mps_daemon *daemon, const char *device, const char *limit, struct strbuf *answer)
+static void set_pinned(struct mps_daemon *daemon, const char *device, const char *limit)
 {
     unsigned long gpu = device ? strtoul(device, NULL, 10) : NODE_MAX_GPUS;
 
-    if (gpu >= daemon->node.file->gpu_count || !limit) {
-        strbuf_puts(answer, "Invalid device or limit\n");
-        return 1;
-    }
-    snprintf(daemon->pinned_limit[gpu], sizeof daemon->pinned_limit[gpu], "%s", limit);
-    return 0;
+    if (gpu < daemon->node.file->gpu_count && limit)
+        snprintf(daemon->pinned_limit[gpu], sizeof daemon->pinned_limit[gpu], "%s", limit);
 }
 
-static int speak_v2(struct mps_speaker *speaker, char **words, int64_t now_ms, struct strbuf *answer)
+static void get_pinned(const struct mps_daemon *daemon, const char *device, struct strbuf *answer)
+{
+    unsigned long gpu = device ? strtoul(device, NULL, 10) : 0;
+
+    if (gpu < daemon->node.file->gpu_count && *daemon->pinned_limit[gpu])
+        strbuf_printf(answer, "%s\n", daemon->pinned_limit[gpu]);
+}
+
+/* What all drivers know; false: nothing of the kind. */
+static bool speak_of_servers(struct mps_speaker *speaker, char **words, int64_t now_ms, struct strbuf *answer)
 {
     struct mps_daemon *daemon = speaker->daemon;
     const char *verb = words[0];
@@ -119,44 +125,73 @@ static int speak_v2(struct mps_speaker *speaker, char **words, int64_t now_ms, s
     if (strcmp(verb, "get_server_list") == 0) {
         if (daemon->server)
             strbuf_printf(answer, "%d\n", daemon->server);
-        return 0;
-    }
-    if (strcmp(verb, "get_server_status") == 0) {
-        if (!is_server(daemon, words[1]))
-            return no_server(words[1], answer);
-        strbuf_printf(answer, "%s\n", state_name(daemon->state));
-        return 0;
-    }
-    if (strcmp(verb, "start_server") == 0)
-        return start_server(daemon, words[1] && strcmp(words[1], "-uid") == 0 ? words[2] : NULL, now_ms, answer);
-    if (strcmp(verb, "shutdown_server") == 0) {
-        if (!is_server(daemon, words[1]))
-            return no_server(words[1], answer);
-        mps_daemon_end_server(daemon);
-        return 0;
-    }
-    if (strcmp(verb, "get_client_list") == 0)
-        return is_server(daemon, words[1]) ? list_clients(daemon, answer) : no_server(words[1], answer);
-    if (strcmp(verb, "ps") == 0)
-        return put_table(daemon, answer);
-    if (strcmp(verb, "get_device_client_list") == 0)
-        return list_devices(daemon, answer);
-    if (strcmp(verb, "terminate_client") == 0)
-        return terminate(daemon, words[1], words[1] ? words[2] : NULL, answer);
-    if (strcmp(verb, "get_default_active_thread_percentage") == 0) {
+    } else if (strcmp(verb, "start_server") == 0) {
+        start_server(daemon, words[1] && strcmp(words[1], "-uid") == 0 ? words[2] : NULL, now_ms, answer);
+    } else if (strcmp(verb, "shutdown_server") == 0) {
+        if (is_server(daemon, words[1]))
+            mps_daemon_end_server(daemon);
+        else
+            no_server(words[1], answer);
+    } else if (strcmp(verb, "get_client_list") == 0) {
+        is_server(daemon, words[1]) ? list_clients(daemon, answer) : no_server(words[1], answer);
+    } else if (strcmp(verb, "get_device_client_list") == 0) {
+        words[1] && !is_server(daemon, words[1]) ? no_server(words[1], answer) : list_devices(daemon, answer);
+    } else if (strcmp(verb, "get_default_active_thread_percentage") == 0) {
         strbuf_printf(answer, "%.1f\n", daemon->thread_percentage);
-        return 0;
-    }
-    if (strcmp(verb, "set_default_active_thread_percentage") == 0)
-        return set_percentage(daemon, words[1], answer);
-    if (strcmp(verb, "set_default_device_pinned_mem_limit") == 0)
-        return set_pinned(daemon, words[1], words[1] ? words[2] : NULL, answer);
-    if (strcmp(verb, "quit") == 0) {
+    } else if (strcmp(verb, "set_default_active_thread_percentage") == 0) {
+        set_percentage(daemon, words[1], answer);
+    } else if (strcmp(verb, "quit") == 0) {
         speaker->quit = true;
-        return 0;
+    } else {
+        return false;
     }
-    strbuf_printf(answer, "Unknown command: %.60s\n", verb);
-    return 1;
+    return true;
+}
+
+static bool speak_of_clients(struct mps_daemon *daemon, char **words, struct strbuf *answer)
+{
+    const char *verb = words[0];
+
+    if (strcmp(verb, "ps") == 0) {
+        if (daemon->server)
+            put_table(daemon, answer);
+        else
+            strbuf_puts(answer, "Server not found\n");
+    } else if (strcmp(verb, "terminate_client") == 0) {
+        terminate(daemon, words[1], words[1] ? words[2] : NULL, answer);
+    } else if (strcmp(verb, "set_default_device_pinned_mem_limit") == 0) {
+        set_pinned(daemon, words[1], words[1] ? words[2] : NULL);
+    } else if (strcmp(verb, "get_default_device_pinned_mem_limit") == 0) {
+        get_pinned(daemon, words[1], answer);
+    } else if (strcmp(verb, "set_default_client_priority") == 0) {
+        daemon->priority = words[1] ? atoi(words[1]) : daemon->priority;
+    } else if (strcmp(verb, "get_default_client_priority") == 0) {
+        strbuf_printf(answer, "%d\n", daemon->priority);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void put_state(const struct mps_daemon *daemon, const char *server, struct strbuf *answer)
+{
+    if (!server)
+        strbuf_puts(answer, "A server PID is required\n");
+    else if (!is_server(daemon, server))
+        no_server(server, answer);
+    else
+        strbuf_printf(answer, "%s\n", state_name(daemon->state));
+}
+
+static void speak_v2(struct mps_speaker *speaker, char **words, int64_t now_ms, struct strbuf *answer)
+{
+    if (speak_of_servers(speaker, words, now_ms, answer) ||
+        (speaker->driver >= MPS_DRIVER_CLIENTS && speak_of_clients(speaker->daemon, words, answer)))
+        return;
+    if (speaker->driver >= MPS_DRIVER_STATES && strcmp(words[0], "get_server_status") == 0)
+        put_state(speaker->daemon, words[1], answer);
+    else
+        strbuf_printf(answer, "Unknown command \"%.60s\"\n", words[0]);
 }
 
 static int list_servers(const struct mps_daemon *daemon, struct strbuf *answer)
@@ -205,10 +240,13 @@ int mps_speak(struct mps_speaker *speaker, const char *line, bool arguments, int
     for (char *word = strtok_r(text, " \t\r\n", &rest); word && count < MAX_WORDS; word = strtok_r(NULL, " \t\r\n", &rest))
         words[count++] = word;
     if (count == 0)
-        return 0;
+        words[0] = text + strlen(text);
     if (arguments != (speaker->version == 3)) {
         strbuf_printf(answer, "The control daemon speaks version %d\n", speaker->version);
         return 1;
     }
-    return speaker->version == 3 ? speak_v3(speaker, words, now_ms, answer) : speak_v2(speaker, words, now_ms, answer);
+    if (speaker->version == 3)
+        return speak_v3(speaker, words, now_ms, answer);
+    speak_v2(speaker, words, now_ms, answer);
+    return 0;
 }
