@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "cli/doctor.h"
+#include "gpu/mps_multiuser.h"
 
 #define CONTROL     "nvidia-cuda-mps-control"
 #define LISTED_MOST 8
@@ -93,19 +94,38 @@ static bool is_wanted(const struct config *config)
     return config_share_of(config, 0, "") == SHARE_MPS;
 }
 
+/* The line is the daemon's at its start. */
+static void check_multiuser(struct doctor *doctor, const char *program)
+{
+    struct error err;
+
+    if (!doctor->config.core.mps_multiuser || doctor->config.mps_pipe_directory)
+        return;
+    if (geteuid() != 0)
+        doctor_find(doctor, "MPS users", DOCTOR_SKIP, "run carma doctor as root",
+                    "mps_multiuser = yes: only root can try whether the driver has an MPS server for several users");
+    else if (mps_multiuser_check(program, &err) < 0)
+        doctor_find(doctor, "MPS users", DOCTOR_FAIL, "install a driver from 555 on, or set mps_multiuser = no",
+                    "mps_multiuser = yes, and %s has no MPS server for several users: carmad does not start", program);
+    else
+        doctor_find(doctor, "MPS users", DOCTOR_OK, NULL, "one server takes several users (mps_multiuser = yes)");
+}
+
 static void check_program(struct doctor *doctor)
 {
     const char *name = doctor->config.mps_control ? doctor->config.mps_control : CONTROL;
     CLEANUP(free_ptr) char *program = find_program(name);
 
-    if (program)
+    if (program) {
         doctor_find(doctor, "MPS", DOCTOR_OK, NULL, "%s", program);
-    else if (is_wanted(&doctor->config) && !doctor->config.mps_pipe_directory)
+        check_multiuser(doctor, program);
+    } else if (is_wanted(&doctor->config) && !doctor->config.mps_pipe_directory) {
         doctor_find(doctor, "MPS", DOCTOR_FAIL,
                     "install the driver's MPS (it comes with its utilities), name it by mps_control, or set share = streams",
                     "share = mps, and there is no %s", name);
-    else
+    } else {
         doctor_find(doctor, "MPS", DOCTOR_SKIP, NULL, "there is no %s: jobs cannot share by MPS", name);
+    }
 }
 
 void doctor_check_mps(struct doctor *doctor)

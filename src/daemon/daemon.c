@@ -34,8 +34,10 @@ int daemon_start(struct daemon *daemon, struct error *err)
                                 .inherited_count = daemon->service.sockets,
                                 .handle = requests_handle,
                                 .user = daemon};
-    int status;
+    int status = sharing_check(&daemon->config, err);
 
+    if (status != 0)
+        return status;
     daemon->core = core_new();
     status = config_machine_profile(&daemon->config, &daemon->profile, err);
     if (status != 0)

@@ -18,6 +18,8 @@
 #include "daemon/engine.h"
 #include "daemon/runs.h"
 #include "gpu/mps_domain.h"
+#include "gpu/mps_multiuser.h"
+#include "gpu/mps_process.h"
 
 #define CHECK_MS         1000
 #define ATTACH_WALL_NS   (10 * NS_PER_SEC) /* from a job's memory being seen to its being an MPS client, or never */
@@ -53,6 +55,7 @@ struct sharing {
     char *directory; /* of all domains; owned */
     struct domain *domains;
     struct sharer *sharers;
+    struct mps_process foreign; /* the administrator's control daemon, as last seen */
     uv_timer_t *check;
 };
 
@@ -175,13 +178,25 @@ static void on_phase(void *user, struct mps_domain *mps, enum mps_phase phase, c
 
 /* ---- Domains ---- */
 
+static const char *control_program(const struct config *config)
+{
+    return config->mps_control ? config->mps_control : "nvidia-cuda-mps-control";
+}
+
+int sharing_check(const struct config *config, struct error *err)
+{
+    int rc = config->core.mps_multiuser && !config->mps_pipe_directory
+                 ? mps_multiuser_check(control_program(config), err) : 0;
+
+    return rc == -ENOENT ? 0 : rc; /* a job that needs it is told so */
+}
+
 static int open_domain(struct sharing *sharing, const char *directory, const char *gpus, struct domain **result,
                        struct error *err)
 {
     struct domain *domain = xcalloc(1, sizeof *domain);
-    const char *program = sharing->daemon->config.mps_control;
     struct mps_domain_options options = {.loop = sharing->daemon->loop,
-                                         .program = program ? program : "nvidia-cuda-mps-control",
+                                         .program = control_program(&sharing->daemon->config),
                                          .directory = directory,
                                          .gpus = gpus,
                                          .multiuser = sharing->daemon->config.core.mps_multiuser,
@@ -325,15 +340,14 @@ static void join_foreign(struct sharing *sharing, uint64_t job, sharing_ready *r
 {
     struct daemon *daemon = sharing->daemon;
     const char *pipe_directory = daemon->config.mps_pipe_directory;
-    CLEANUP(free_ptr) char *control = xasprintf("%s/control", pipe_directory);
     struct error err;
 
-    if (access(control, F_OK) == 0) {
+    if (mps_process_find(pipe_directory, &sharing->foreign)) {
         add_sharer(sharing, job, NULL);
         ready(daemon, job, pipe_directory, NULL, NULL);
         return;
     }
-    error_set(&err, errno, "MPS: no control daemon has its pipe in '%s' (the setting mps_pipe_directory): start it, or "
+    error_set(&err, ENOENT, "MPS: no control daemon has its pipe in '%s' (the setting mps_pipe_directory): start it, or "
               "unset that for carma to start its own", pipe_directory);
     daemon_log("job %" PRIu64 " cannot start: %s", job, err.text);
     ready(daemon, job, NULL, NULL, &err);

@@ -14,6 +14,10 @@
 
 struct sharing;
 
+/* Whether what the settings ask of MPS can be had here: a server for several users needs a driver that has it. Asked before
+ * anything is begun; the error says what to do. */
+int sharing_check(const struct config *config, struct error *err);
+
 struct sharing *sharing_new(struct daemon *daemon); /* finds the domains that an earlier daemon left */
 void sharing_free(struct sharing *sharing); /* domains with running jobs go on, all others are stopped */
 

@@ -19,6 +19,7 @@ struct mps_call {
     char *program; /* owned */
     bool late;
     bool exited;
+    bool leads; /* a group of its own */
     unsigned handles_open;
     int64_t exit_status;
     int exit_signal;
@@ -126,8 +127,8 @@ static void on_late(uv_timer_t *timer)
     struct mps_call *call = timer->data;
 
     call->late = true;
-    if (!call->exited)
-        uv_process_kill(&call->process, SIGKILL);
+    if (!call->exited) /* with what it forked: a daemon that comes up later would be nobody's */
+        uv_kill(call->leads ? -call->process.pid : call->process.pid, SIGKILL);
 }
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
@@ -215,6 +216,7 @@ static int spawn(struct mps_call *call, const struct mps_endpoint *endpoint, con
         stdio[1] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = call->log_fd};
         stdio[2] = stdio[1];
         options.flags = UV_PROCESS_DETACHED; /* a session of its own: it outlives us */
+        call->leads = true;
     } else {
         stdio[2].flags = UV_IGNORE;
     }
@@ -241,20 +243,18 @@ static void on_not_spawned(uv_timer_t *timer)
     tell(call, status, &err);
 }
 
-struct mps_call *mps_call(const struct mps_endpoint *endpoint, const struct mps_command *command, bool starts_daemon,
-                          uint64_t timeout_wall_ms, mps_called *done, void *user)
+/* `log_fd`: of a call that becomes a daemon; else -1. */
+static struct mps_call *begin(const struct mps_endpoint *endpoint, const struct mps_command *command, int log_fd,
+                              uint64_t timeout_wall_ms, mps_called *done, void *user)
 {
     struct mps_call *call = xcalloc(1, sizeof *call);
-    CLEANUP(free_ptr) char *log = xasprintf("%s/start.log", endpoint->log_directory);
     uv_buf_t input;
     int rc;
 
     call->done = done;
     call->user = user;
     call->program = xstrdup(endpoint->program);
-    call->log_fd = starts_daemon ? open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644) : -1;
-    if (starts_daemon && call->log_fd < 0)
-        call->log_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    call->log_fd = log_fd;
     uv_timer_init(endpoint->loop, &call->timer);
     uv_pipe_init(endpoint->loop, &call->input, 0);
     uv_pipe_init(endpoint->loop, &call->output, 0);
@@ -269,13 +269,34 @@ struct mps_call *mps_call(const struct mps_endpoint *endpoint, const struct mps_
         return call;
     }
     uv_timer_start(&call->timer, on_late, timeout_wall_ms, 0);
-    if (starts_daemon)
+    if (call->leads)
         return call;
     uv_read_start((uv_stream_t *)&call->output, on_alloc, on_output);
     snprintf(call->text, sizeof call->text, "%s", command->input);
     input = uv_buf_init(call->text, (unsigned)strlen(call->text));
     uv_write(&call->write, (uv_stream_t *)&call->input, &input, 1, on_written);
     return call;
+}
+
+struct mps_call *mps_call(const struct mps_endpoint *endpoint, const struct mps_command *command, uint64_t timeout_wall_ms,
+                          mps_called *done, void *user)
+{
+    return begin(endpoint, command, -1, timeout_wall_ms, done, user);
+}
+
+struct mps_call *mps_call_daemon(const struct mps_endpoint *endpoint, bool multiuser, uint64_t timeout_wall_ms,
+                                 mps_called *done, void *user)
+{
+    CLEANUP(free_ptr) char *log = xasprintf("%s/start.log", endpoint->log_directory);
+    const char *version = getenv("CUDA_MPS_PROTOCOL_VERSION"); /* which the daemon goes by, as we pass it on */
+    struct mps_command command = {.arguments = {"-d"}};
+    int log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644);
+
+    if (multiuser)
+        command.arguments[1] = version && strcmp(version, "3") == 0 ? "--multiuser" : "-multiuser-server";
+    if (log_fd < 0)
+        log_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    return begin(endpoint, &command, log_fd, timeout_wall_ms, done, user);
 }
 
 void mps_call_forget(struct mps_call *call)

@@ -23,10 +23,14 @@ struct mps_call;
  * otherwise) and `err` says so. */
 typedef void mps_called(void *user, int status, const char *answer, const struct error *err);
 
-/* Returns at once. `starts_daemon`: the call becomes a daemon in the background, so that only its status counts: what it
- * prints goes to start.log of the log directory. */
-struct mps_call *mps_call(const struct mps_endpoint *endpoint, const struct mps_command *command, bool starts_daemon,
-                          uint64_t timeout_wall_ms, mps_called *done, void *user);
+/* Returns at once. */
+struct mps_call *mps_call(const struct mps_endpoint *endpoint, const struct mps_command *command, uint64_t timeout_wall_ms,
+                          mps_called *done, void *user);
+
+/* Starts a daemon in the background, so that only the call's status counts: what it prints goes to start.log of the log
+ * directory. */
+struct mps_call *mps_call_daemon(const struct mps_endpoint *endpoint, bool multiuser, uint64_t timeout_wall_ms,
+                                 mps_called *done, void *user);
 
 /* `done` will not be called any more. The program is left to end by itself, or by its time-out. NULL: nothing. */
 void mps_call_forget(struct mps_call *call);

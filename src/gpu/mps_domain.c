@@ -8,15 +8,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/proc.h"
-#include "base/strbuf.h"
 #include "gpu/mps_call.h"
+#include "gpu/mps_directory.h"
+#include "gpu/mps_process.h"
 
 #define CALL_MS     5000 /* for one answer */
 #define AGAIN_MS    50   /* between two looks on the way up, out of a fault, or down */
 #define RETRY_MS    2000 /* a start that failed while jobs are in it */
+#define ASK_MS      500  /* for a server that was asked for to be listed, before it is asked for again */
+#define STAYS_MS    250  /* a server whose state is not told is up once it was listed for so long: one that cannot run ends at once */
 #define QUIT_MS     3000 /* for a daemon to do as it is told, then to SIGTERM, then SIGKILL */
 #define POLL_MS     2000
 #define IDLE_MS     60000
@@ -43,7 +45,8 @@ struct termination {
 
 struct mps_domain {
     uv_loop_t *loop;
-    char *program, *directory, *pipe, *log, *gpus; /* owned */
+    char *program; /* owned */
+    struct mps_directory directory;
     bool multiuser;
     uint64_t poll_ms, idle_ms, patience_ms;
     void (*on_phase)(void *user, struct mps_domain *domain, enum mps_phase phase, const char *why);
@@ -61,14 +64,16 @@ struct mps_domain {
 
     /* What is known of the daemon and its server. */
     bool running;
-    pid_t pid;       /* as last known; 0: not */
-    pid_t freed_pid; /* which it was when the domain was freed */
+    struct mps_process process; /* as last known */
+    pid_t freed_pid;            /* which it was when the domain was freed */
     enum mps_language language, probing;
     bool listed;  /* `server` is what the daemon has */
     pid_t server; /* 0: none */
     uid_t server_uid;
-    bool server_asked; /* for one, since there was none */
+    uint64_t server_listed_ms; /* since when */
+    bool server_asked;         /* for one, since there was none */
     enum mps_server_state state;
+    bool states_untold; /* it knows no get_server_status: a server is alive if it is listed */
 
     uint64_t since_ms; /* when this phase began, or the last job left */
     bool told_to_go;   /* in this phase: the daemon, or what is left of the clients of a server that failed */
@@ -95,7 +100,7 @@ const char *mps_phase_name(enum mps_phase phase)
 
 pid_t mps_domain_daemon(const struct mps_domain *domain)
 {
-    return domain->pid;
+    return domain->process.pid;
 }
 
 enum mps_phase mps_domain_phase(const struct mps_domain *domain)
@@ -105,12 +110,12 @@ enum mps_phase mps_domain_phase(const struct mps_domain *domain)
 
 const char *mps_domain_pipe_directory(const struct mps_domain *domain)
 {
-    return domain->pipe;
+    return domain->directory.pipe;
 }
 
 const char *mps_domain_gpus(const struct mps_domain *domain)
 {
-    return domain->gpus;
+    return domain->directory.gpus;
 }
 
 uint32_t mps_domain_jobs(const struct mps_domain *domain)
@@ -172,34 +177,14 @@ static void forget_daemon(struct mps_domain *domain)
     domain->running = false;
     domain->language = MPS_UNKNOWN;
     domain->probing = MPS_V2;
+    domain->states_untold = false;
     forget_server(domain);
 }
 
-/* A pid file may be of another boot: what has the pid must be a control daemon by its name. */
-static bool is_daemon(pid_t pid)
-{
-    static const char name[] = "nvidia-cuda-mps"; /* as much as the kernel keeps of it */
-    CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/comm", (int)pid);
-    CLEANUP(free_ptr) char *comm = NULL;
-    struct proc_stat stat;
-    size_t length;
-
-    return pid > 0 && proc_read_stat(pid, &stat) == 0 && stat.state != 'Z' && stat.state != 'X' &&
-           file_read(path, 64, &comm, &length, NULL) == 0 && strncmp(comm, name, sizeof name - 1) == 0;
-}
-
-/* The daemon's process; 0: it is gone. One that ends takes its pid file away first. */
+/* The daemon's process; 0: it is gone. */
 static pid_t daemon_pid(struct mps_domain *domain)
 {
-    CLEANUP(free_ptr) char *path = xasprintf("%s/nvidia-cuda-mps-control.pid", domain->pipe);
-    CLEANUP(free_ptr) char *text = NULL;
-    size_t length;
-
-    if (file_read(path, 64, &text, &length, NULL) == 0)
-        domain->pid = (pid_t)strtol(text, NULL, 10);
-    if (!is_daemon(domain->pid))
-        domain->pid = 0;
-    return domain->pid;
+    return mps_process_find(domain->directory.pipe, &domain->process);
 }
 
 static uid_t uid_of(pid_t pid)
@@ -209,6 +194,13 @@ static uid_t uid_of(pid_t pid)
 
     snprintf(path, sizeof path, "/proc/%d", (int)pid);
     return stat(path, &st) == 0 ? st.st_uid : NO_UID;
+}
+
+static bool has_ended(pid_t pid)
+{
+    struct proc_stat stat;
+
+    return proc_read_stat(pid, &stat) < 0 || stat.state == 'Z' || stat.state == 'X';
 }
 
 /* ---- Jobs ---- */
@@ -340,21 +332,11 @@ static void on_started(void *user, int status, const char *answer, const struct 
     if (status < 0 && !domain->running) {
         struct error told = *err;
         if (status != -ENOENT)
-            error_prefix(&told, "see %s/start.log", domain->log);
+            error_prefix(&told, "see %s/start.log", domain->directory.log);
         give_up(domain, status, &told);
         return;
     }
     again_in(domain, domain->running ? 0 : AGAIN_MS);
-}
-
-static void start_daemon(struct mps_domain *domain)
-{
-    const char *version = getenv("CUDA_MPS_PROTOCOL_VERSION"); /* which the daemon goes by, as we pass it on */
-    struct mps_command command = {.arguments = {"-d"}};
-
-    if (domain->multiuser)
-        command.arguments[1] = version && strcmp(version, "3") == 0 ? "--multiuser" : "-multiuser-server";
-    domain->call = mps_call(&domain->endpoint, &command, true, CALL_MS, on_started, domain);
 }
 
 /* The daemon may be up before its pipe is, so both languages are tried until the start takes too long. */
@@ -386,6 +368,7 @@ static void on_servers(void *user, int status, const char *answer, const struct 
     domain->listed = true;
     domain->server = servers.count ? servers.items[0] : 0;
     domain->server_uid = domain->server ? uid_of(domain->server) : NO_UID;
+    domain->server_listed_ms = uv_now(domain->loop);
     step(domain);
 }
 
@@ -396,7 +379,7 @@ static void on_server_asked(void *user, int status, const char *answer, const st
     (void)answer;
     domain->server_asked = true;
     domain->listed = false;
-    if (answered(domain, status, err))
+    if (answered(domain, status == -EIO ? 0 : status, err)) /* NVIDIA's ends with 1 at times: the list tells what came of it */
         step(domain);
 }
 
@@ -418,26 +401,57 @@ static void lose_server(struct mps_domain *domain)
         set_phase(domain, MPS_FAULTED, "its MPS server is gone");
 }
 
-static void on_status(void *user, int status, const char *answer, const struct error *err)
+/* The answer to a look at the server. */
+static void looked(struct mps_domain *domain, int status, enum mps_server_state state, const struct error *err)
 {
-    struct mps_domain *domain = user;
-    enum mps_server_state state = MPS_SERVER_INITIALIZING;
-    struct error told = *err;
     bool silent = status == -ETIMEDOUT; /* a busy machine is no fault: the next look will tell */
 
-    if (status == 0)
-        status = mps_read_status(domain->language, answer, domain->server, &state, &told);
     domain->next_look_ms = uv_now(domain->loop) + domain->poll_ms;
     domain->looks++;
     if (status < 0 && !silent)
         lose_server(domain);
-    if (!answered(domain, status, &told))
+    if (!answered(domain, status, err))
         return;
     domain->state = state;
     domain->list_next = domain->list_wanted && state == MPS_SERVER_ACTIVE;
     if (state == MPS_SERVER_FAULT)
         set_phase(domain, MPS_FAULTED, "a client has failed: its MPS server is in the state FAULT");
-    step(domain);
+    if (state == MPS_SERVER_INITIALIZING)
+        again_in(domain, AGAIN_MS);
+    else
+        step(domain);
+}
+
+static void on_status(void *user, int status, const char *answer, const struct error *err)
+{
+    struct mps_domain *domain = user;
+    enum mps_server_state state = MPS_SERVER_INITIALIZING;
+    struct error told = *err;
+
+    if (status == 0)
+        status = mps_read_status(domain->language, answer, domain->server, &state, &told);
+    domain->states_untold = status == -ENOTSUP;
+    if (domain->states_untold) {
+        domain->call = NULL;
+        domain->look_wanted = true;
+        step(domain);
+    } else {
+        looked(domain, status, state, &told);
+    }
+}
+
+static void on_listed_still(void *user, int status, const char *answer, const struct error *err)
+{
+    struct mps_domain *domain = user;
+    bool stays = uv_now(domain->loop) - domain->server_listed_ms >= STAYS_MS;
+    struct error told = *err;
+    struct mps_pids servers;
+
+    if (status == 0)
+        status = mps_read_servers(domain->language, answer, &servers, &told);
+    if (status == 0 && (servers.count == 0 || servers.items[0] != domain->server || has_ended(domain->server)))
+        status = error_set(&told, ESRCH, "its server is gone");
+    looked(domain, status, stays ? MPS_SERVER_ACTIVE : MPS_SERVER_INITIALIZING, &told);
 }
 
 static void on_clients(void *user, int status, const char *answer, const struct error *err)
@@ -499,7 +513,7 @@ static void say(struct mps_domain *domain, void (*words)(enum mps_language, stru
     struct mps_command command;
 
     words(domain->language, &command);
-    domain->call = mps_call(&domain->endpoint, &command, false, CALL_MS, called, domain);
+    domain->call = mps_call(&domain->endpoint, &command, CALL_MS, called, domain);
 }
 
 static void say_of(struct mps_domain *domain, pid_t server,
@@ -508,7 +522,16 @@ static void say_of(struct mps_domain *domain, pid_t server,
     struct mps_command command;
 
     words(domain->language, server, &command);
-    domain->call = mps_call(&domain->endpoint, &command, false, CALL_MS, called, domain);
+    domain->call = mps_call(&domain->endpoint, &command, CALL_MS, called, domain);
+}
+
+static void look(struct mps_domain *domain)
+{
+    domain->look_wanted = false;
+    if (domain->states_untold)
+        say(domain, mps_say_servers, on_listed_still);
+    else
+        say_of(domain, domain->server, mps_say_status, on_status);
 }
 
 static void probe(struct mps_domain *domain)
@@ -516,7 +539,7 @@ static void probe(struct mps_domain *domain)
     struct mps_command command;
 
     mps_say_probe(domain->probing, &command);
-    domain->call = mps_call(&domain->endpoint, &command, false, CALL_MS, on_probed, domain);
+    domain->call = mps_call(&domain->endpoint, &command, CALL_MS, on_probed, domain);
 }
 
 static bool terminate_some(struct mps_domain *domain)
@@ -533,12 +556,19 @@ static bool terminate_some(struct mps_domain *domain)
         if (possible && termination->next < termination->clients.count) {
             mps_say_terminate(domain->language, domain->server, termination->clients.items[termination->next++],
                               &command);
-            domain->call = mps_call(&domain->endpoint, &command, false, CALL_MS, on_terminated, domain);
+            domain->call = mps_call(&domain->endpoint, &command, CALL_MS, on_terminated, domain);
             return true;
         }
         termination_done(domain);
     }
     return false;
+}
+
+/* Its servers first: it waits for them when it is told to go, and does not take them with it when it is killed. */
+static void end_daemon(pid_t pid, int signal_number)
+{
+    if (mps_process_signal_servers(pid, signal_number) == 0)
+        kill(pid, signal_number);
 }
 
 /* Until the daemon is gone, and its server with it; true: not yet. */
@@ -557,10 +587,8 @@ static bool stop_daemon(struct mps_domain *domain)
     } else if (!domain->told_to_go && !has_lasted(domain, QUIT_MS)) {
         probe(domain);
     } else {
-        if (has_lasted(domain, 2 * QUIT_MS))
-            kill(pid, SIGKILL);
-        else if (has_lasted(domain, QUIT_MS))
-            kill(pid, SIGTERM);
+        if (has_lasted(domain, QUIT_MS))
+            end_daemon(pid, has_lasted(domain, 2 * QUIT_MS) ? SIGKILL : SIGTERM);
         again_in(domain, AGAIN_MS);
     }
     return true;
@@ -572,7 +600,7 @@ static bool climb(struct mps_domain *domain)
     uid_t uid = wanted_uid(domain);
 
     if (!domain->running && !(domain->running = daemon_pid(domain) != 0)) {
-        start_daemon(domain);
+        domain->call = mps_call_daemon(&domain->endpoint, domain->multiuser, CALL_MS, on_started, domain);
     } else if (!domain->language) {
         probe(domain);
     } else if (!domain->listed) {
@@ -580,15 +608,16 @@ static bool climb(struct mps_domain *domain)
     } else if (!domain->server && !domain->server_asked && uid != NO_UID) {
         struct mps_command command;
         mps_say_start(domain->language, uid, &command);
-        domain->call = mps_call(&domain->endpoint, &command, false, CALL_MS, on_server_asked, domain);
+        domain->call = mps_call(&domain->endpoint, &command, CALL_MS, on_server_asked, domain);
     } else if (!domain->server) { /* it does not come up at once: looked for, and then asked for, again */
+        if (domain->server_asked)
+            error_set(&domain->why, ESRCH, "its server ends as soon as it is started");
         domain->server_asked = domain->listed = false;
-        again_in(domain, AGAIN_MS);
+        again_in(domain, ASK_MS);
     } else if (uid != NO_UID && domain->server_uid != NO_UID && domain->server_uid != uid) {
         say_of(domain, domain->server, mps_say_shutdown, on_server_told);
     } else if (domain->state == MPS_SERVER_INITIALIZING || domain->look_wanted) {
-        domain->look_wanted = false;
-        say_of(domain, domain->server, mps_say_status, on_status);
+        look(domain);
         if (domain->state == MPS_SERVER_INITIALIZING)
             domain->next_look_ms = 0;
     } else {
@@ -627,8 +656,7 @@ static void serve(struct mps_domain *domain)
     } else if (now_ms < domain->next_look_ms) {
         again_in(domain, domain->next_look_ms - now_ms);
     } else {
-        domain->look_wanted = false;
-        say_of(domain, domain->server, mps_say_status, on_status);
+        look(domain);
     }
 }
 
@@ -640,10 +668,7 @@ static void on_timer_closed(uv_handle_t *handle)
         termination_done(domain);
     free(domain->members);
     free(domain->program);
-    free(domain->directory);
-    free(domain->pipe);
-    free(domain->log);
-    free(domain->gpus);
+    mps_directory_release(&domain->directory);
     free(domain);
 }
 
@@ -692,8 +717,8 @@ static void step(struct mps_domain *domain)
             set_phase(domain, MPS_STARTING, "");
         if ((domain->phase == MPS_STARTING || !domain->server) && has_lasted(domain, domain->patience_ms)) {
             struct error err;
-            int status = error_set(&err, ETIMEDOUT, "the MPS server of %s does not come up%s%.300s: see %s", domain->gpus,
-                                   *domain->why.text ? ": " : "", domain->why.text, domain->log);
+            int status = error_set(&err, ETIMEDOUT, "the MPS server of %s does not come up%s%.300s: see %s", domain->directory.gpus,
+                                   *domain->why.text ? ": " : "", domain->why.text, domain->directory.log);
             give_up(domain, status, &err);
         } else if (!climb(domain)) {
             if (domain->state == MPS_SERVER_FAULT)
@@ -706,29 +731,6 @@ static void step(struct mps_domain *domain)
 
 /* ---- Life ---- */
 
-/* Whoever the jobs run as must be able to walk there: a server gives up its rights before it opens the pipes. */
-static int make_directory(const char *path, struct error *err)
-{
-    int rc = file_make_dirs(path, 0755, err);
-
-    if (rc == 0 && chmod(path, 0755) < 0) /* whatever the umask is */
-        rc = error_set(err, errno, "cannot open the directory '%s' to others: %s", path, strerror(errno));
-    return rc;
-}
-
-/* The GPUs are written down, for who finds the directory later. */
-static int note_gpus(struct mps_domain *domain, const char *gpus, struct error *err)
-{
-    CLEANUP(free_ptr) char *path = xasprintf("%s/gpus", domain->directory);
-    size_t length;
-
-    if (gpus) {
-        domain->gpus = xstrdup(gpus);
-        return file_write_atomic(path, gpus, strlen(gpus), 0644, err);
-    }
-    return file_read(path, 64 * 64, &domain->gpus, &length, err);
-}
-
 int mps_domain_new(const struct mps_domain_options *options, struct mps_domain **result, struct error *err)
 {
     struct mps_domain *domain = xcalloc(1, sizeof *domain);
@@ -736,9 +738,6 @@ int mps_domain_new(const struct mps_domain_options *options, struct mps_domain *
 
     domain->loop = options->loop;
     domain->program = xstrdup(options->program);
-    domain->directory = xstrdup(options->directory);
-    domain->pipe = xasprintf("%s/pipe", options->directory);
-    domain->log = xasprintf("%s/log", options->directory);
     domain->multiuser = options->multiuser;
     domain->poll_ms = options->poll_ms ? options->poll_ms : POLL_MS;
     domain->idle_ms = options->idle_ms ? options->idle_ms : IDLE_MS;
@@ -748,20 +747,14 @@ int mps_domain_new(const struct mps_domain_options *options, struct mps_domain *
     forget_daemon(domain);
     uv_timer_init(domain->loop, &domain->timer);
     domain->timer.data = domain;
-    rc = make_directory(domain->directory, err);
-    if (rc == 0)
-        rc = make_directory(domain->pipe, err);
-    if (rc == 0)
-        rc = make_directory(domain->log, err);
-    if (rc == 0)
-        rc = note_gpus(domain, options->gpus, err);
+    rc = mps_directory_open(&domain->directory, options->directory, options->gpus, err);
     if (rc < 0) {
         close_domain(domain);
         return rc;
     }
     domain->endpoint = (struct mps_endpoint){.loop = domain->loop, .program = domain->program,
-                                             .pipe_directory = domain->pipe, .log_directory = domain->log,
-                                             .gpus = domain->gpus};
+                                             .pipe_directory = domain->directory.pipe, .log_directory = domain->directory.log,
+                                             .gpus = domain->directory.gpus};
     *result = domain;
     again_in(domain, 0); /* stops a daemon that was left without jobs, unless one joins in this turn of the loop */
     return 0;
@@ -775,7 +768,7 @@ void mps_domain_free(struct mps_domain *domain)
         if (domain->members[i].ready)
             remove_member(domain, i);
     domain->freed = true;
-    domain->freed_pid = domain->pid;
+    domain->freed_pid = domain->process.pid;
     if (domain->call && domain->member_count) { /* it need not be waited for */
         mps_call_forget(domain->call);
         domain->call = NULL;

@@ -335,6 +335,8 @@ int mps_read_status(enum mps_language language, const char *text, pid_t server, 
     }
     if (!next_line(&text, &line))
         return error_set(err, EPROTO, "the MPS control daemon says nothing of server %jd", (intmax_t)server);
+    if (line.count > 1 && word_is(&line.words[0], "Unknown") && word_is(&line.words[1], "command"))
+        return error_set(err, ENOTSUP, "the MPS control daemon does not tell a server's state");
     rc = line.count > 1 ? not_understood(&line.words[0], "the state of a server alone", err)
                         : read_state(&line.words[0], state, err);
     return rc < 0 || !next_line(&text, &line) ? rc : not_understood(&line.words[0], "the end", err);

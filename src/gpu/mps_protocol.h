@@ -1,7 +1,8 @@
 /* What an MPS control daemon is told and what it answers, in both of its languages: pure text, no processes.
  *
  * Version 2, the default: commands on the standard input of nvidia-cuda-mps-control, answers as bare numbers and words
- * (docs.nvidia.com/deploy/mps, "Legacy MPS v2 Interface"). Version 3, which an administrator opts into: a module and a
+ * (docs.nvidia.com/deploy/mps, "Legacy MPS v2 Interface"); a command that is refused is answered by text, with the exit
+ * status 0 (tests/golden/mps has what four drivers answer). Version 3, which an administrator opts into: a module and a
  * verb as arguments (the same, "MPS v3 Interface"). That page shows no answers: lists are taken to be tables whose first line names the columns,
  * as those of version 2's `ps` are, and are read by these names (docs/mps.md). The program speaks whatever the running
  * daemon speaks, so one probe tells which it is. */
@@ -51,6 +52,7 @@ struct mps_pids {
  * a NUL. */
 int mps_read_probe(enum mps_language language, const char *text, struct error *err); /* 0: it is that language */
 int mps_read_servers(enum mps_language language, const char *text, struct mps_pids *servers, struct error *err);
+/* -ENOTSUP: it knows no such command, as drivers before 550: a server is alive where it is listed. */
 int mps_read_status(enum mps_language language, const char *text, pid_t server, enum mps_server_state *state,
                     struct error *err);
 /* Version 3 lists the clients of all servers; those of `server` are taken. */

@@ -15,6 +15,7 @@ STATE=$T/state
 TRAIN=$PREFIX/bin/carma-train
 export CARMA_PREFIX CARMA_VNODE
 daemon=
+listener=
 
 # start_node PROFILE TIME_SCALE
 start_node() {
@@ -22,7 +23,19 @@ start_node() {
     export CARMA_TIME_SCALE
     "$PREFIX/bin/carma-vnode" create "$CARMA_VNODE" --profile "$1" >/dev/null || exit 99
     mkdir -p "$T/mps"
-    [ -e "$T/mps/control" ] || mkfifo "$T/mps/control"
+    [ -n "$listener" ] || listen_for_mps "$T/mps"
+}
+
+# profile_of DRIVER: the file of a profile whose node claims to have it.
+profile_of() {
+    sed "s/^driver_version = .*/driver_version = $1/" "$SOURCE/data/nodes/a100x4-40g.ini" >"$T/driver-$1.ini"
+    echo "$T/driver-$1.ini"
+}
+
+# listen_for_mps DIRECTORY: as an MPS control daemon there does.
+listen_for_mps() {
+    python3 "$SOURCE/tests/fakes/mps_listener.py" "$1/control" >/dev/null 2>&1 &
+    listener="$listener $!"
 }
 
 # start_daemon [ARGUMENT...]: and waits until it answers and sees its GPUs.
@@ -86,6 +99,9 @@ until_crashed() {
 # Nothing of this node may be left running, whatever the test did.
 finish_node() {
     [ -z "$daemon" ] || stop_daemon KILL
+    for pid in $listener; do
+        kill "$pid" 2>/dev/null
+    done
     for environment in /proc/[0-9]*/environ; do
         if grep -qF "CARMA_VNODE=$CARMA_VNODE" "$environment" 2>/dev/null; then
             pid=${environment#/proc/}

@@ -6,8 +6,11 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
-start_node a100x4-40g 100
 CUDA_MPS_PROTOCOL_VERSION=${4-2}
+case $CUDA_MPS_PROTOCOL_VERSION in
+3) start_node "$(profile_of 580.65.06)" 100 ;;
+*) start_node a100x4-40g 100 ;;
+esac
 # shellcheck source=tests/cli/mps.sh
 . "$SOURCE/tests/cli/mps.sh"
 

@@ -67,10 +67,17 @@ stop_daemon
 start --set mps_pipe_directory="$T/theirs"
 run submit --parsable -W -- true
 field 8 message | grep -qF "no control daemon has its pipe in '$T/theirs'" || fail "job 8: $(field 8 message)"
-mkdir "$T/theirs" && mkfifo "$T/theirs/control"
+mkdir "$T/theirs" && listen_for_mps "$T/theirs"
+patience
+until [ -S "$T/theirs/control" ] || ! patient; do :; done
 # shellcheck disable=SC2016
 run submit --parsable -W -- sh -c 'echo "$CUDA_MPS_PIPE_DIRECTORY"'
 [ "$(cat carma-9.out)" = "$T/theirs" ] || fail "job 9 uses $(cat carma-9.out)"
+kill "${listener##* }"
+wait "${listener##* }" 2>/dev/null
+[ -S "$T/theirs/control" ] || fail "the listener took its socket with it"
+run submit --parsable -W -- true # the socket stays when its daemon has gone
+field 10 message | grep -qF "no control daemon has its pipe in '$T/theirs'" || fail "job 10: $(field 10 message)"
 stop_daemon
 until_controls 0
 

@@ -117,6 +117,8 @@ static void test_status(void **state)
     refused(mps_read_status(MPS_V2, "Server 7 not found\n", 7, &server, &err), "'Server' where the state");
     refused(mps_read_status(MPS_V2, "ACTIVE\nACTIVE\n", 7, &server, &err), "'ACTIVE' where the end");
     refused(mps_read_status(MPS_V2, "active\n", 7, &server, &err), "'active'");
+    refused(mps_read_status(MPS_V2, "Unknown\n", 7, &server, &err), "'Unknown'");
+    assert_int_equal(mps_read_status(MPS_V2, "Unknown command \"get_server_status\"\n", 7, &server, &err), -ENOTSUP);
 }
 
 static void test_tables(void **state)

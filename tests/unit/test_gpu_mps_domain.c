@@ -15,10 +15,20 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "gpu/mps_domain.h"
+#include "gpu/mps_multiuser.h"
 #include "vnode/domain.h"
 #include "vnode_fixture.h"
 
 #define GUARD_MS 20000
+
+static const char *driver = "555.58.02"; /* which the node claims to have */
+
+/* What only some drivers do. */
+static void needs_driver(int major)
+{
+    if (atoi(driver) < major)
+        skip();
+}
 
 struct world {
     struct fixture fixture;
@@ -62,6 +72,7 @@ static void open_world(struct world *world)
     fixture_open(&world->fixture, "a100x4-40g");
     chmod(world->fixture.directory, 0755);
     chmod(world->fixture.state, 0666); /* for clients of other users */
+    snprintf(world->fixture.node.file->driver_version, sizeof world->fixture.node.file->driver_version, "%s", driver);
     uv_loop_init(&world->loop);
     snprintf(world->directory, sizeof world->directory, "%s/mps/one", world->fixture.directory);
     world->options = (struct mps_domain_options){.loop = &world->loop,
@@ -118,18 +129,9 @@ static void start_guard(struct world *world, uv_timer_t *guard, uv_timer_t *tick
     uv_timer_start(tick, on_tick, 20, 20);
 }
 
-static pid_t number_in(const char *directory, const char *name)
-{
-    CLEANUP(free_ptr) char *path = xasprintf("%s/%s", directory, name);
-    CLEANUP(free_ptr) char *text = NULL;
-    size_t length;
-
-    return file_read(path, 4096, &text, &length, NULL) < 0 ? 0 : (pid_t)strtol(text, NULL, 10);
-}
-
 static pid_t control_pid(const struct world *world)
 {
-    return number_in(world->directory, "pipe/nvidia-cuda-mps-control.pid");
+    return mps_domain_daemon(world->domain);
 }
 
 /* Control daemons and servers of this test's node that run. */
@@ -309,6 +311,7 @@ static void test_fault(void **state)
     pid_t culprit, victim;
     int status;
 
+    needs_driver(550);
     open_world(&world);
     open_domain(&world);
     join_and_wait(&world, 1);
@@ -335,6 +338,7 @@ static void test_drain(void **state)
     struct world world;
     pid_t control, stubborn, other;
 
+    needs_driver(550);
     open_world(&world);
     world.options.patience_ms = 1500;
     open_domain(&world);
@@ -401,6 +405,7 @@ static void test_termination(void **state)
     uint64_t lists;
     pid_t other;
 
+    needs_driver(535);
     open_world(&world);
     open_domain(&world);
     join_and_wait(&world, 1);
@@ -498,6 +503,7 @@ static void test_many_users(void **state)
 
     if (geteuid() != 0)
         skip();
+    needs_driver(555);
     open_world(&world);
     world.options.multiuser = true;
     open_domain(&world);
@@ -537,11 +543,11 @@ static void test_limit(void **state)
     close_world(&world);
 }
 
-static void fails(struct world *world, const char *program, int status, const char *text)
+static void fails(struct world *world, const char *program, uint64_t patience_ms, int status, const char *text)
 {
     open_world(world);
     world->options.program = program;
-    world->options.patience_ms = 300;
+    world->options.patience_ms = patience_ms;
     open_domain(world);
     mps_domain_join(world->domain, 1, geteuid(), on_ready, world);
     run_until(world, world->ready_count);
@@ -549,6 +555,7 @@ static void fails(struct world *world, const char *program, int status, const ch
     if (!strstr(world->ready_error, text))
         fail_msg("'%s' is not in '%s'", text, world->ready_error);
     run_until(world, mps_domain_phase(world->domain) == MPS_DOWN);
+    assert_int_equal(programs_left(world), 0);
     assert_int_equal(mps_domain_jobs(world->domain), 0);
     close_world(world);
 }
@@ -557,23 +564,68 @@ static void test_failures(void **state)
 {
     struct world world;
 
-    fails(&world, "/no/such/program", -ENOENT, "there is no MPS control program '/no/such/program': install");
-    fails(&world, "no-such-mps-control", -ENOENT, "there is no MPS control program 'no-such-mps-control'");
-    fails(&world, "/bin/false", -EIO, "/log/start.log: /bin/false ended with status 1");
-    fails(&world, "/bin/true", -ETIMEDOUT, "does not come up"); /* says that it started, and has not */
+    fails(&world, "/no/such/program", 300, -ENOENT, "there is no MPS control program '/no/such/program': install");
+    fails(&world, "no-such-mps-control", 300, -ENOENT, "there is no MPS control program 'no-such-mps-control'");
+    fails(&world, "/bin/false", 300, -EIO, "/log/start.log: /bin/false ended with status 1");
+    fails(&world, "/bin/true", 300, -ETIMEDOUT, "does not come up"); /* says that it started, and has not */
 }
 
-/* The argument: the version that the control program speaks. */
+/* A daemon that came up and has no server is stopped, whether it writes a pid file or not. */
+static void test_no_server(void **state)
+{
+    static const char program[] = "/tmp/carma-mps-no-server.XXXXXX";
+    struct world world;
+    char path[sizeof program];
+    FILE *script;
+    int fd;
+
+    strcpy(path, program);
+    fd = mkstemp(path);
+    assert_true(fd >= 0);
+    script = fdopen(fd, "w");
+    fprintf(script, "#!/bin/sh\ncase ${1-} in\n-d) exec '%s' -d ;;\nserver) [ \"$2\" != create ] || exit 0 ;;\nesac\n"
+            "grep -v start_server | '%s' \"$@\"\n", CARMA_MPS_CONTROL, CARMA_MPS_CONTROL);
+    assert_int_equal(fclose(script), 0);
+    assert_int_equal(chmod(path, 0755), 0);
+    fails(&world, path, 1500, -ETIMEDOUT, "does not come up: its server ends as soon as it is started");
+    unlink(path);
+}
+
+static void test_multiuser_check(void **state)
+{
+    struct world world;
+    struct error err;
+
+    open_world(&world);
+    if (geteuid() != 0) {
+        assert_int_equal(mps_multiuser_check(CARMA_MPS_CONTROL, &err), -EPERM);
+        assert_non_null(strstr(err.text, "only root's MPS server"));
+    } else {
+        bool can = atoi(driver) >= 555;
+        assert_int_equal(mps_multiuser_check(CARMA_MPS_CONTROL, &err), can ? 0 : -ENOTSUP);
+        if (!can)
+            assert_non_null(strstr(err.text, "has no MPS server for several users: install a driver from 555 on, or set"));
+        assert_int_equal(mps_multiuser_check("/no/such/program", &err), -ENOENT);
+        assert_int_equal(mps_multiuser_check("/bin/true", &err), -ENOTSUP); /* says that it started */
+    }
+    assert_int_equal(programs_left(&world), 0);
+    fixture_close(&world.fixture);
+    uv_loop_close(&world.loop);
+}
+
+/* The arguments: the version that the control program speaks, and the driver that it is of. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_up_and_down), cmocka_unit_test(test_adoption),   cmocka_unit_test(test_fault),
         cmocka_unit_test(test_drain),       cmocka_unit_test(test_killed),     cmocka_unit_test(test_termination),
         cmocka_unit_test(test_other_user),  cmocka_unit_test(test_many_users), cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_failures),    cmocka_unit_test(test_no_server),  cmocka_unit_test(test_multiuser_check),
     };
 
     setenv("CUDA_MPS_PROTOCOL_VERSION", argc > 1 ? argv[1] : "2", 1);
+    if (argc > 2)
+        driver = argv[2];
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,23 @@
+/* The processes of MPS: a control daemon, which is found by the socket that it listens on, and its servers, its children.
+ *
+ * Not by its pid file, which drivers before 550 do not write and which may be of another boot, nor by the socket's being
+ * there, which stays when the daemon has gone. */
+#ifndef CARMA_GPU_MPS_PROCESS_H
+#define CARMA_GPU_MPS_PROCESS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct mps_process {
+    pid_t pid; /* 0: none */
+    uint64_t start_ticks;
+};
+
+/* Who listens at the pipe directory's `control`; 0: nobody does. `known` (at first zero) is what was found before: while that
+ * process lives it is the answer, as each connection is a line in the daemon's log. */
+pid_t mps_process_find(const char *pipe_directory, struct mps_process *known);
+
+/* Signals the daemon's servers; returns how many there are. */
+unsigned mps_process_signal_servers(pid_t daemon, int signal_number);
+
+#endif

@@ -1,0 +1,64 @@
+#!/bin/sh
+# Usage: test_mps_drivers.sh CARMA SOURCE BUILD
+# Jobs under MPS on nodes that claim to have drivers of four generations, whose control programs differ: they run to their end
+# as clients of one server, nothing is left behind, and several users' server is refused where the driver has none.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+CUDA_MPS_PROTOCOL_VERSION=2
+# shellcheck source=tests/cli/mps.sh
+. "$SOURCE/tests/cli/mps.sh"
+
+# refuses MESSAGE: carmad does not start with mps_multiuser, says so in one line, and carma doctor says it, too.
+refuses() {
+    printf '%s\n' 'mps_multiuser = yes' "mps_control = $CONTROL" >"$T/config"
+    timeout 20 "$PREFIX/bin/carmad" --config "$T/config" --state "$T/refused" --socket "$T/refused.sock" 2>"$T/err"
+    [ $? = 1 ] || fail "driver $driver: carmad with mps_multiuser ended with status $?"
+    [ "$(wc -l <"$T/err")" -eq 1 ] && grep -qF "carmad: $1" "$T/err" || fail "driver $driver: $(cat "$T/err")"
+    [ ! -e "$T/refused" ] || fail "driver $driver: a store was made for a daemon that was refused"
+    run doctor --json --config "$T/config"
+    grep -q 'carmad does not start\|only root can try' "$T/out" || fail "driver $driver: carma doctor says nothing of mps_multiuser: $(cat "$T/out")"
+}
+
+for driver in 470.256.02 535.261.03 550.163.01 555.58.02; do
+    CARMA_VNODE=$T/node-$driver
+    STATE=$T/state-$driver
+    start_node "$(profile_of "$driver")" 100
+    start
+    run submit --parsable -G 3 --exclusive -- sleep 300 # so that the others have one GPU
+    until_field 1 state RUNNING
+    for job in 2 3; do
+        run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 2000
+    done
+    for job in 2 3; do
+        until_field $job placements.0.observed_bytes $((4 << 30))
+    done
+    expect_field 3 placements.0.uuid "$(field 2 placements.0.uuid)"
+    until_controls 2
+    run wait 2 3
+    expect_status 0
+    for job in 2 3; do
+        expect_field $job state COMPLETED
+        expect_field $job message None
+        grep -q MPS carma-$job.out || fail "driver $driver: job $job shared otherwise: $(cat carma-$job.out)"
+    done
+    run cancel 1
+    run wait 1
+    stop_daemon
+    [ "$daemon_status" -eq 0 ] || fail "driver $driver: carmad ended with status $daemon_status"
+    until_controls 0
+    if [ "$(id -u)" -ne 0 ]; then
+        refuses "mps_multiuser = yes, and only root's MPS server takes several users: run carmad as root, or set"
+    elif [ "${driver%%.*}" -lt 555 ]; then
+        refuses "mps_multiuser = yes, and $CONTROL has no MPS server for several users: install a driver from 555 on, or set"
+    else
+        start --set mps_multiuser=yes
+        run submit --parsable -W -- true
+        expect_field "$(cat "$T/out")" state COMPLETED
+        stop_daemon
+        until_controls 0
+    fi
+    rm -f carma-*
+done
+finish_node

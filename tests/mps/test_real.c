@@ -1,0 +1,207 @@
+/* carma's own domains with NVIDIA's control program, as far as they go without a GPU. Its server is a program of the test's, by the
+ * PATH, which says nothing to the control daemon: drivers that tell no state take it for one that serves, others wait for it in
+ * vain, and neither can have it end by being told. Whatever was started is gone in the end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/proc.h"
+#include "gpu/mps_domain.h"
+#include "gpu/mps_multiuser.h"
+#include "gpu/mps_process.h"
+
+#define GUARD_MS    40000
+#define PATIENCE_MS 1500
+
+static const char *program;
+static int driver; /* its major version */
+
+struct world {
+    char directory[64];
+    uv_loop_t loop;
+    struct mps_domain *domain;
+    bool answered, late;
+    int status;
+    char error[600];
+};
+
+static void on_ready(void *user, uint64_t job, int status, const struct error *err)
+{
+    struct world *world = user;
+
+    world->answered = true;
+    world->status = status;
+    snprintf(world->error, sizeof world->error, "%s", status < 0 ? err->text : "");
+}
+
+static void open_world(struct world *world, const char *server)
+{
+    CLEANUP(free_ptr) char *path = NULL;
+    CLEANUP(free_ptr) char *search = NULL;
+    FILE *file;
+
+    *world = (struct world){.directory = "/tmp/carma-mps-real.XXXXXX"};
+    assert_non_null(mkdtemp(world->directory));
+    chmod(world->directory, 0755);
+    path = xasprintf("%s/nvidia-cuda-mps-server", world->directory);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "#!/bin/sh\n%s\n", server);
+    assert_int_equal(fclose(file), 0);
+    chmod(path, 0755);
+    search = xasprintf("%s:/usr/bin:/bin", world->directory);
+    setenv("PATH", search, 1);
+    uv_loop_init(&world->loop);
+}
+
+static void open_domain(struct world *world)
+{
+    CLEANUP(free_ptr) char *directory = xasprintf("%s/domain", world->directory);
+    struct mps_domain_options options = {.loop = &world->loop, .program = program, .directory = directory,
+                                         .gpus = "GPU-00000000-0000-0000-0000-000000000000", .poll_ms = 50, .idle_ms = 100,
+                                         .patience_ms = PATIENCE_MS};
+    struct error err;
+
+    if (mps_domain_new(&options, &world->domain, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+static void on_guard(uv_timer_t *timer)
+{
+    struct world *world = timer->data;
+
+    world->late = true;
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    (void)timer;
+}
+
+#define run_until(world, condition)                                                                                    \
+    do {                                                                                                               \
+        uv_timer_t guard, tick;                                                                                        \
+        uv_timer_init(&(world)->loop, &guard);                                                                         \
+        guard.data = (world);                                                                                          \
+        uv_timer_start(&guard, on_guard, GUARD_MS, 0);                                                                 \
+        uv_timer_init(&(world)->loop, &tick);                                                                          \
+        uv_timer_start(&tick, on_tick, 20, 20);                                                                        \
+        while (!(condition) && !(world)->late)                                                                         \
+            uv_run(&(world)->loop, UV_RUN_ONCE);                                                                       \
+        uv_close((uv_handle_t *)&guard, NULL);                                                                         \
+        uv_close((uv_handle_t *)&tick, NULL);                                                                          \
+        uv_run(&(world)->loop, UV_RUN_NOWAIT);                                                                         \
+        if ((world)->late)                                                                                             \
+            fail_msg("never: %s; said: %s", #condition, (world)->error);                                               \
+    } while (0)
+
+static bool lives(pid_t pid)
+{
+    struct proc_stat stat;
+
+    return proc_read_stat(pid, &stat) == 0 && stat.state != 'Z' && stat.state != 'X';
+}
+
+static pid_t server_pid(const struct world *world)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/server", world->directory);
+    CLEANUP(free_ptr) char *text = NULL;
+    size_t length;
+
+    return file_read(path, 64, &text, &length, NULL) < 0 ? 0 : (pid_t)strtol(text, NULL, 10);
+}
+
+static void close_world(struct world *world)
+{
+    struct mps_process left = {0};
+    CLEANUP(free_ptr) char *pipe = xasprintf("%s/domain/pipe", world->directory);
+
+    mps_domain_free(world->domain);
+    assert_int_equal(uv_run(&world->loop, UV_RUN_DEFAULT), 0);
+    assert_int_equal(uv_loop_close(&world->loop), 0);
+    assert_int_equal(mps_process_find(pipe, &left), 0);
+    file_remove_tree(world->directory);
+}
+
+/* Without a GPU the server ends at once: the start fails with that, and the daemon is gone before anybody frees the domain. */
+static void test_no_gpu(void **state)
+{
+    struct world world;
+    pid_t daemon;
+
+    open_world(&world, "exit 1");
+    open_domain(&world);
+    mps_domain_join(world.domain, 1, geteuid(), on_ready, &world);
+    run_until(&world, mps_domain_daemon(world.domain));
+    daemon = mps_domain_daemon(world.domain);
+    run_until(&world, world.answered);
+    assert_int_equal(world.status, -ETIMEDOUT);
+    if (!strstr(world.error, "does not come up: its server ends as soon as it is started: see "))
+        fail_msg("%s", world.error);
+    run_until(&world, mps_domain_phase(world.domain) == MPS_DOWN);
+    assert_false(lives(daemon));
+    close_world(&world);
+}
+
+/* A daemon that is there already is used, and stopped with its server, which will not end by itself. */
+static void test_adopted(void **state)
+{
+    struct world world;
+    CLEANUP(free_ptr) char *command = NULL;
+    struct mps_process found = {0};
+    CLEANUP(free_ptr) char *pipe = NULL;
+    pid_t server;
+
+    open_world(&world, "echo $$ >\"${0%/*}/server\"; trap '' TERM; while :; do sleep 0.1; done");
+    pipe = xasprintf("%s/domain/pipe", world.directory);
+    open_domain(&world);
+    run_until(&world, mps_domain_phase(world.domain) == MPS_DOWN);
+    command = xasprintf("CUDA_MPS_PIPE_DIRECTORY=%s CUDA_MPS_LOG_DIRECTORY=%s %s -d", pipe, pipe, program);
+    assert_int_equal(system(command), 0);
+    assert_true(mps_process_find(pipe, &found) > 0);
+    mps_domain_join(world.domain, 1, geteuid(), on_ready, &world);
+    run_until(&world, world.answered);
+    assert_int_equal(world.status, driver < 550 ? 0 : -ETIMEDOUT); /* these tell that it never becomes ACTIVE */
+    if (driver < 550)
+        assert_int_equal(mps_domain_daemon(world.domain), found.pid);
+    server = server_pid(&world);
+    assert_true(server > 0);
+    mps_domain_leave(world.domain, 1);
+    run_until(&world, mps_domain_phase(world.domain) == MPS_DOWN);
+    assert_false(lives(found.pid));
+    assert_false(lives(server));
+    close_world(&world);
+}
+
+static void test_multiuser(void **state)
+{
+    struct error err;
+
+    assert_int_equal(mps_multiuser_check(program, &err), geteuid() != 0 ? -EPERM : driver < 555 ? -ENOTSUP : 0);
+}
+
+/* The arguments: the program, and its driver's version. */
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_gpu), cmocka_unit_test(test_adopted),
+                                       cmocka_unit_test(test_multiuser)};
+
+    if (argc != 3)
+        return 99;
+    program = argv[1];
+    driver = atoi(argv[2]);
+    signal(SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
