@@ -66,7 +66,7 @@ def specification(command: Command, options: Options) -> Specification:
     spec: Specification = {
         "name": given.get("job_name", _base_name("sh" if isinstance(command, str) else words[0])[:MOST_NAME]),
         "command": words,
-        "environment": _environment(given.get("environment", os.environ)),
+        "environment": _environment(given["environment"] if "environment" in given else _own_environment()),
         "directory": where,
         "output": _join(where, os.fspath(given.get("output", "carma-%j.out"))),
         "error": _join(where, os.fspath(given["error"])) if "error" in given else None,
@@ -116,6 +116,11 @@ def directory(wanted: PathLike) -> str:
             f"directory '{str(wanted)[:200]}': {'is none' if os.path.exists(path) else 'No such file or directory'}"
         )
     return path
+
+
+def _own_environment() -> Dict[str, str]:
+    """Of a job that submits another: that one does not run its script."""
+    return {name: value for name, value in os.environ.items() if name != "CARMA_SCRIPT"}
 
 
 def _environment(variables: Mapping[str, str]) -> List[str]:

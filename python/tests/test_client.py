@@ -45,6 +45,14 @@ class Words(unittest.TestCase):
             with self.assertRaises(carma.Invalid, msg=word):
                 units.time_ns("time", word)
 
+    def test_environment_of_a_job_that_submits(self):
+        with mock.patch.dict(os.environ, {"CARMA_SCRIPT": "/outer.sh", "KEPT": "1"}):
+            sent = submission.specification(["a"], {})["environment"]
+            self.assertIn("KEPT=1", sent)
+            self.assertNotIn("CARMA_SCRIPT=/outer.sh", sent)
+            given = submission.specification(["a"], {"environment": {"CARMA_SCRIPT": "x"}})["environment"]
+            self.assertEqual(given, ["CARMA_SCRIPT=x"])
+
     def test_signals(self):
         self.assertEqual(units.signal_and_before("USR1@120"), (10, 120 * 10**9))
         self.assertEqual(units.signal_and_before("sigterm@2m"), (15, 120 * 10**9))

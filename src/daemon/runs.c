@@ -650,7 +650,7 @@ static int open_notify_socket(struct runs *runs, struct error *err)
 /* Beside the socket, which jobs can reach; the state directory they cannot. */
 static int make_scripts(struct runs *runs, struct error *err)
 {
-    int rc = file_make_dirs(runs->scripts, 0711, err);
+    int rc = file_make_dirs(runs->scripts, geteuid() == 0 ? 0755 : 0700, err); /* as that of the socket */
     struct stat st;
 
     if (rc)

@@ -69,7 +69,20 @@ expect_error 1 "there is no job '9'" show --script 9
 run wait 5
 run show 5
 grep -q '^Script' "$T/out" && fail "a command is shown as a script"
+# Runs of the same script are of one workload, wherever the file is; with other contents or arguments they are not.
+printf '#!/bin/sh\n:\n' >same.sh
+cp same.sh jobs/other.sh
+run submit --parsable same.sh -- 1
+run submit --parsable jobs/other.sh -- 1
+run submit --parsable same.sh -- 2
+printf '#!/bin/sh\n: edited\n' >same.sh
+run submit --parsable same.sh -- 1
+run wait 6-9
+expect_status 0
 stop_daemon
+python3 -c 'import sqlite3, sys
+keys = [key for key, in sqlite3.connect(sys.argv[1]).execute("SELECT workload FROM history WHERE job > 5 ORDER BY job")]
+assert len(keys) == 4 and keys[0] == keys[1] and len(set(keys)) == 3, keys' "$STATE/store.db" || fail "the workloads of scripts"
 start_daemon
 run show --json --script 1 # of a job that had ended before
 python3 -c 'import json, sys

@@ -199,5 +199,11 @@ expect_error 1 "huge.rad: too large" submit huge.rad
 expect_error 1 "long.sh: too large" submit long.sh
 expect_error 1 "/dev/zero: too large" submit /dev/zero
 expect_error 1 "binary.sh: a binary file" submit binary.sh
+for file in /dev/zero binary.sh; do
+    "$CARMA" submit - <"$file" >"$T/out" 2>"$T/err" && fail "submit - <$file is accepted"
+    [ "$(wc -l <"$T/err")" -eq 1 ] || fail "submit - <$file: $(cat "$T/err")"
+    grep -q -e '^carma: -: too large for a script: at most 1024 KiB$' -e '^carma: -: a binary file' "$T/err" ||
+        fail "submit - <$file: $(cat "$T/err")"
+done
 [ "$(wc -l <"$T/answers.json.posts")" -eq 10 ] || fail "something was half submitted"
 finish
