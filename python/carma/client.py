@@ -54,7 +54,7 @@ def submit(command: Command, **options: Unpack[Options]) -> Job:
     """Submits a job: `command` is a list of words, or a text for the shell. The options are those of `carma submit`:
 
     gpus=1, gpu_memory="12G", max_slowdown=1.5, exclusive, mps_threads=50, mps_memory_limit="12G", share="mps",
-    time="12:00:00", signal="USR1@120", requeue, hold, chdir, output, error, conda, summary, capture, batch_size,
+    cpus=8, memory="64G" (of the host), time="12:00:00", signal="USR1@120", requeue, hold, chdir, output, error, conda, summary, capture, batch_size,
     optimizer, precision, job_name; and environment, a dict in place of this process's."""
     return submit_all([(command, options)])[0]
 

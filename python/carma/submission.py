@@ -25,6 +25,8 @@ class Options(TypedDict, total=False):
     exclusive: bool
     mps_threads: int
     mps_memory_limit: units.Size
+    cpus: int
+    memory: units.Size
     share: str
     time: units.Time
     signal: Union[int, str]
@@ -48,6 +50,7 @@ Specification = Dict[str, Any]
 _PLAIN = {
     "gpus": "gpus", "share": "share", "conda": "conda_environment", "batch_size": "batch_size", "optimizer": "optimizer",
     "precision": "precision", "mps_threads": "mps_threads_percent",
+    "cpus": "cpus",
 }  # fmt: skip
 
 
@@ -76,7 +79,8 @@ def specification(command: Command, options: Options) -> Specification:
         "requeue": bool(given.get("requeue", False)),
     }
     spec.update({member: given[name] for name, member in _PLAIN.items() if name in given})
-    for name, member in (("gpu_memory", "gpu_memory_bytes"), ("mps_memory_limit", "mps_memory_limit_bytes")):
+    for name, member in (("gpu_memory", "gpu_memory_bytes"), ("mps_memory_limit", "mps_memory_limit_bytes"),
+                         ("memory", "host_memory_bytes")):
         if name in given:
             spec[member] = units.size_bytes(name, given[name])
     if "max_slowdown" in given:

@@ -76,13 +76,13 @@ class Specification(unittest.TestCase):
             file.write_text("Layer\n")
             made = submission.specification(["a/train", "x"], dict(
                 gpus=2, gpu_memory="12G", max_slowdown=1.5, exclusive=True, mps_threads=50, mps_memory_limit="12G",
-                share="streams", time="90", signal="USR1@120", requeue=True, hold=True, chdir=folder, output="o", error="/e",
+                cpus=8, memory="64G", share="streams", time="90", signal="USR1@120", requeue=True, hold=True, chdir=folder, output="o", error="/e",
                 conda="tf", summary=file, capture=file, batch_size=128, optimizer="momentum", precision="amp",
                 environment={"A": "b"}))  # fmt: skip
             golden = eval((HERE.parents[1] / "tests/golden/spec.json").read_text(), {"true": True, "null": None})
             self.assertLessEqual(set(made), set(golden))
             for member in ("gpus", "gpu_memory_bytes", "max_slowdown_permille", "mps_threads_percent", "mps_memory_limit_bytes",
-                           "share", "exclusive", "held", "time_limit_ns", "signal", "signal_before_ns", "requeue",
+                           "cpus", "host_memory_bytes", "share", "exclusive", "held", "time_limit_ns", "signal", "signal_before_ns", "requeue",
                            "summary_name", "batch_size", "optimizer", "precision", "conda_environment"):  # fmt: skip
                 self.assertEqual(made[member], golden[member], member)
             self.assertEqual((made["name"], made["environment"], made["error"]), ("train", ["A=b"], "/e"))

@@ -119,6 +119,23 @@ static int set_gpu_memory(struct rad *rad, const char *value)
     return 0;
 }
 
+static int set_cpus(struct rad *rad, const char *value)
+{
+    return set_integer(rad, "cpus", value, SPEC_MAX_CPUS, &rad->spec->cpus);
+}
+
+/* The host's; a GPU's is gpu_memory. */
+static int set_memory(struct rad *rad, const char *value)
+{
+    struct error inner;
+
+    if (parse_size(value, &rad->spec->host_memory_bytes, &inner))
+        return lines_error(&rad->lines, rad->err, "memory: %s", inner.text);
+    if (rad->spec->host_memory_bytes < SPEC_MIN_HOST_MEMORY || rad->spec->host_memory_bytes > SPEC_MAX_GPU_MEMORY)
+        return lines_error(&rad->lines, rad->err, "memory '%.40s' (of the host) is out of range: 16M to 1024T", value);
+    return 0;
+}
+
 static int set_share(struct rad *rad, const char *value)
 {
     if (strcmp(value, "streams") != 0 && strcmp(value, "mps") != 0)
@@ -168,6 +185,7 @@ static const struct {
     {"model", set_model},           {"capture", set_capture}, {"batch_size", set_batch_size},
     {"optimizer", set_optimizer},   {"precision", set_precision}, {"policy", set_policy},
     {"gpus", set_gpus},             {"gpu_memory", set_gpu_memory}, {"share", set_share},
+    {"cpus", set_cpus},             {"memory", set_memory},
     {"time", set_time},             {"signal", set_signal},   {"requeue", set_requeue},
 };
 
@@ -247,7 +265,7 @@ static int parse_keyed(struct rad *rad)
         if (key == KEY_UNKNOWN)
             return lines_error(&rad->lines, rad->err,
                                "unknown key '%.*s': write model, capture, batch_size, optimizer, precision, policy, "
-                               "share, time, signal, requeue, gpus or gpu_memory",
+                               "share, time, signal, requeue, gpus, gpu_memory, cpus or memory (of the host)",
                                (int)strcspn(line, ":") < 40 ? (int)strcspn(line, ":") : 40, line);
         if (key >= 0) {
             if (seen[key])

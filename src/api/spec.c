@@ -50,6 +50,8 @@ static const struct member {
     {"max_slowdown_permille", I64, offsetof(struct job_spec, max_slowdown_permille), 0, 1000, SPEC_MAX_SLOWDOWN},
     {"mps_threads_percent", I64, offsetof(struct job_spec, mps_threads_percent), 0, 1, 100},
     {"mps_memory_limit_bytes", I64, offsetof(struct job_spec, mps_memory_limit_bytes), 0, 1, SPEC_MAX_GPU_MEMORY},
+    {"cpus", I64, offsetof(struct job_spec, cpus), 0, 1, SPEC_MAX_CPUS},
+    {"host_memory_bytes", I64, offsetof(struct job_spec, host_memory_bytes), 0, SPEC_MIN_HOST_MEMORY, SPEC_MAX_GPU_MEMORY},
     {"share", TEXT, offsetof(struct job_spec, share), LINE, 0, MAX_SHORT_TEXT},
     {"exclusive", BOOL, offsetof(struct job_spec, exclusive), 0, 0, 0},
     {"held", BOOL, offsetof(struct job_spec, held), 0, 0, 0},
@@ -91,7 +93,8 @@ void spec_strings_release(struct spec_strings *strings)
 void job_spec_init(struct job_spec *spec)
 {
     *spec = (struct job_spec){.gpus = 1, .gpu_memory_bytes = -1, .max_slowdown_permille = -1, .mps_threads_percent = -1,
-                               .mps_memory_limit_bytes = -1, .time_limit_ns = -1, .signal_before_ns = -1, .batch_size = -1};
+                               .mps_memory_limit_bytes = -1, .cpus = -1, .host_memory_bytes = -1,
+                               .time_limit_ns = -1, .signal_before_ns = -1, .batch_size = -1};
     for (size_t i = 0; i < SPEC_RECORDED_COUNT; i++)
         spec->recorded_bytes[i] = -1;
 }

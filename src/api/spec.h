@@ -31,6 +31,8 @@ struct job_spec {
     int64_t max_slowdown_permille; /* by sharing, at the most, as predicted; -1 = the daemon's default */
     int64_t mps_threads_percent;    /* under MPS, of each GPU's threads at the most; -1 = as configured */
     int64_t mps_memory_limit_bytes; /* under MPS, what the driver gives each process on a GPU; -1 = as configured */
+    int64_t cpus;                /* processors' worth of time that its processes get at the most; -1 = any */
+    int64_t host_memory_bytes;   /* of the host, not of a GPU: what its processes get at the most; -1 = as configured */
     char *share;                 /* "streams" or "mps": the only way in which it may share GPUs; NULL = any */
     bool exclusive;
     bool held;
@@ -62,6 +64,8 @@ int job_spec_from_json(const json_t *json, struct job_spec *spec, struct error *
 void spec_strings_add(struct spec_strings *strings, const char *text);
 void spec_strings_release(struct spec_strings *strings);
 
+#define SPEC_MAX_CPUS 4096
+#define SPEC_MIN_HOST_MEMORY (INT64_C(16) << 20) /* bytes; with less no program of use begins */
 #define SPEC_MAX_NAME 128
 #define SPEC_MAX_ARGUMENTS 4096
 #define SPEC_MAX_ENVIRONMENT 8192

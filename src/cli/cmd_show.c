@@ -167,6 +167,18 @@ static void print_limit(const json_t *job)
         line("Requeue", "it is started again when it was lost");
 }
 
+static void print_host_limits(const json_t *job)
+{
+    int64_t cpus = view_integer(job, "cpus", 0), memory = view_integer(job, "host_memory_bytes", 0);
+    char bytes[UNITS_TEXT], processors[32] = "";
+
+    if (cpus > 0)
+        snprintf(processors, sizeof processors, "%" PRId64 " CPU%s", cpus, cpus > 1 ? "s" : "");
+    if (cpus > 0 || memory > 0)
+        line("Host limits", "%s%s%s", memory > 0 ? format_bytes(memory, bytes) : "", memory > 0 && cpus > 0 ? " of memory, " :
+             memory > 0 ? " of memory" : "", processors);
+}
+
 static void print_estimate(const json_t *estimate)
 {
     json_t *warning;
@@ -217,6 +229,7 @@ static void print_job(const json_t *job)
          view_true(job, "exclusive") ? ", exclusive (alone on them)" : "");
     print_sharing(job);
     print_limit(job);
+    print_host_limits(job);
     if (view_integer(job, "claim_bytes", -1) >= 0)
         line("Memory", "%s on each GPU (%s)", memory, source);
     else

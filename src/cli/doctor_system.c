@@ -36,6 +36,36 @@ static bool may_make_groups(const struct doctor *doctor, const char *own)
     return below && access(below, W_OK) == 0;
 }
 
+/* Which of the controllers that limits need version 2 does not have, in words; NULL: it has all. */
+static char *missing_controllers(const struct doctor *doctor, const char *own)
+{
+    static const char *const needed[] = {"memory", "pids", "cpu"};
+    CLEANUP(free_ptr) char *mounts = doctor_read(doctor, "/proc/self/mountinfo", NULL);
+    CLEANUP(free_ptr) char *place = mounts ? cgroup_locate(mounts, own) : NULL;
+    CLEANUP(free_ptr) char *path = place ? xasprintf("%s/cgroup.controllers", place) : NULL;
+    CLEANUP(free_ptr) char *offered = path ? doctor_read(doctor, path, NULL) : NULL;
+    struct strbuf missing = {0};
+
+    for (size_t i = 0; i < array_size(needed); i++)
+        if (!cgroup_has_word(offered, needed[i]))
+            strbuf_printf(&missing, "%s%s", missing.length ? ", " : "", needed[i]);
+    return missing.length ? strbuf_steal(&missing) : NULL;
+}
+
+static void check_limits_of_jobs(struct doctor *doctor, const char *own)
+{
+    CLEANUP(free_ptr) char *missing = missing_controllers(doctor, own);
+
+    if (missing)
+        doctor_find(doctor, "job limits", DOCTOR_WARN,
+                    "boot with systemd.unified_cgroup_hierarchy=1 cgroup_no_v1=all: without them --memory, --cpus and job_* limit "
+                    "no job",
+                    "version 2 of control groups has no controller here for: %s", missing);
+    else
+        doctor_find(doctor, "job limits", DOCTOR_OK, NULL, "memory, processes and CPUs of a job can be limited, if carmad's group "
+                    "is delegated to it; its log says so where not");
+}
+
 static void check_cgroups(struct doctor *doctor)
 {
     CLEANUP(free_ptr) char *text = doctor_read(doctor, "/proc/self/cgroup", NULL);
@@ -56,6 +86,8 @@ static void check_cgroups(struct doctor *doctor)
         doctor_find(doctor, "cgroups", DOCTOR_WARN,
                     "run carmad as root, or as a service with Delegate=yes: else jobs have no groups of their own",
                     "version 2%s; %s is not delegated to this user", first ? " beside version 1" : "", own);
+    if (own)
+        check_limits_of_jobs(doctor, own);
 }
 
 /* ---- Processes ---- */

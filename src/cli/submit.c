@@ -114,6 +114,10 @@ int submit_complete(struct job_spec *spec, const char *default_name, const struc
         spec->mps_threads_percent = options->mps_threads_percent;
     if (options->mps_memory_limit_bytes >= 0)
         spec->mps_memory_limit_bytes = options->mps_memory_limit_bytes;
+    if (options->cpus >= 0)
+        spec->cpus = options->cpus;
+    if (options->host_memory_bytes >= 0)
+        spec->host_memory_bytes = options->host_memory_bytes;
     if (options->time_limit_ns >= 0)
         spec->time_limit_ns = options->time_limit_ns;
     if (options->signal) {

@@ -26,6 +26,8 @@ struct submit_options {
     int64_t max_slowdown_permille;
     int64_t mps_threads_percent;
     int64_t mps_memory_limit_bytes;
+    int64_t cpus;
+    int64_t host_memory_bytes;
     int64_t time_limit_ns;
     uint32_t signal;
     int64_t signal_before_ns;

@@ -15,7 +15,7 @@
 
 const struct submit_options submit_options_none = {
     .gpu_memory_bytes = -1, .max_slowdown_permille = -1, .mps_threads_percent = -1, .mps_memory_limit_bytes = -1,
-    .time_limit_ns = -1, .signal_before_ns = -1, .batch_size = -1};
+    .cpus = -1, .host_memory_bytes = -1, .time_limit_ns = -1, .signal_before_ns = -1, .batch_size = -1};
 
 enum {
     KEY_GPU_MEMORY = 0x200,
@@ -23,6 +23,8 @@ enum {
     KEY_EXCLUSIVE,
     KEY_MPS_THREADS,
     KEY_MPS_MEMORY_LIMIT,
+    KEY_CPUS,
+    KEY_HOST_MEMORY,
     KEY_SHARE,
     KEY_SIGNAL,
     KEY_REQUEUE,
@@ -46,6 +48,9 @@ static const struct argp_option options[] = {
     {"mps-threads", KEY_MPS_THREADS, "PERCENT", 0, "under MPS: most of a GPU's threads that it may use at a time", 1},
     {"mps-memory-limit", KEY_MPS_MEMORY_LIMIT, "SIZE", 0,
      "under MPS: GPU memory beyond which the driver gives it no more (default: any)", 1},
+    {"cpus", KEY_CPUS, "N", 0, "most processors' worth of time for all its processes (default: any)", 1},
+    {"memory", KEY_HOST_MEMORY, "SIZE", 0,
+     "most memory of the host (RAM, not a GPU's: --gpu-memory) for all its processes, e.g. 64G (default: as configured)", 1},
     {"share", KEY_SHARE, "WAY", 0, "share GPUs only by streams or only by mps (default: as they are configured)", 1},
     {"time", 't', "LIMIT", 0, "end it after so long, e.g. 90 (minutes), 12:00:00, 2-12 (days-hours) (default: never)", 1},
     {"signal", KEY_SIGNAL, "SIG[@SECONDS]", 0, "send it this so long before its time limit, e.g. USR1@120 (default: 60)", 1},
@@ -84,6 +89,15 @@ static error_t take_memory(const char *what, const char *arg, int64_t *bytes, st
     if (*bytes < 1 || *bytes > SPEC_MAX_GPU_MEMORY)
         return cli_bad_usage(state, "%s: %.40s is out of range: more than 0, at most 1024T", what, arg);
     return 0;
+}
+
+static error_t take_host_memory(const char *arg, int64_t *bytes, struct argp_state *state)
+{
+    error_t code = take_memory("--memory", arg, bytes, state);
+
+    if (code == 0 && *bytes < SPEC_MIN_HOST_MEMORY)
+        return cli_bad_usage(state, "--memory: %.40s of the host's memory is too little: at least 16M (a GPU's: --gpu-memory)", arg);
+    return code;
 }
 
 static error_t take_share(const char *arg, struct argp_state *state)
@@ -150,6 +164,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return take_number("--mps-threads", arg, 100, &wanted->mps_threads_percent, state);
     case KEY_MPS_MEMORY_LIMIT:
         return take_memory("--mps-memory-limit", arg, &wanted->mps_memory_limit_bytes, state);
+    case KEY_CPUS:
+        return take_number("--cpus", arg, SPEC_MAX_CPUS, &wanted->cpus, state);
+    case KEY_HOST_MEMORY:
+        return take_host_memory(arg, &wanted->host_memory_bytes, state);
     case KEY_MAX_SLOWDOWN:
         if (parse_ratio(arg, &wanted->max_slowdown_permille, &err) || wanted->max_slowdown_permille == 0)
             return cli_bad_usage(state, "--max-slowdown '%.40s' is no factor of at least 1, such as 1.5", arg);

@@ -151,6 +151,10 @@ static void overlay(struct submit_options *under, const struct submit_options *o
         under->mps_threads_percent = over->mps_threads_percent;
     if (over->mps_memory_limit_bytes >= 0)
         under->mps_memory_limit_bytes = over->mps_memory_limit_bytes;
+    if (over->cpus >= 0)
+        under->cpus = over->cpus;
+    if (over->host_memory_bytes >= 0)
+        under->host_memory_bytes = over->host_memory_bytes;
     if (over->time_limit_ns >= 0)
         under->time_limit_ns = over->time_limit_ns;
     if (over->signal) {

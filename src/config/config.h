@@ -40,6 +40,9 @@ struct config {
     int64_t retention_ns;     /* node time */
     int64_t history_retention_ns; /* the same, of the accounting; less than retention_ns counts as that */
     int64_t sample_period_ns; /* node time */
+    int64_t job_memory_max_bytes; /* of the host, for each job; 0: any */
+    uint32_t job_pids_max;        /* processes and threads of a job; 0: any */
+    uint32_t job_cpu_weight;      /* a job's share of busy processors, beside other groups (cgroup v2, cpu.weight) */
     int64_t start_timeout_ns; /* wall time: from a job's fork to the execution of its command, at the most */
     int64_t grace_ns;         /* wall time: between asking a job to stop and killing it */
     int64_t idle_report_ns;   /* node time after which a job that does not use its GPUs is told of; 0: never */

@@ -390,6 +390,16 @@ static char *gpu_uuids(const struct daemon *daemon, const struct job_view *view)
     return strbuf_steal(&text);
 }
 
+static struct cgroup_limits host_limits(const struct config *config, const struct job_spec *spec)
+{
+    int64_t most = config->job_memory_max_bytes, asked = spec->host_memory_bytes;
+
+    return (struct cgroup_limits){.memory_bytes = asked > 0 && (most == 0 || asked < most) ? asked : most,
+                                  .pids = config->job_pids_max,
+                                  .cpus = spec->cpus > 0 ? spec->cpus : 0,
+                                  .cpu_weight = config->job_cpu_weight};
+}
+
 /* The stricter of what the configuration and the job say. */
 static void limit_mps(struct launch_request *request, const struct config *config, const struct job_spec *spec)
 {
@@ -442,6 +452,7 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
         .mps_pipe_directory = mps_pipe_directory,
         .mps_log_directory = mps_log_directory,
         .notify_socket = runs->notify_path,
+        .limits = host_limits(&daemon->config, &view->spec),
         .grace_ns = daemon->config.grace_ns,
         .start_timeout_ns = daemon->config.start_timeout_ns,
         .time_limit_ns = view->spec.time_limit_ns > 0 ? view->spec.time_limit_ns : 0,
@@ -676,7 +687,9 @@ int runs_new(struct daemon *daemon, struct runs **result, struct error *err)
     runs->directory = xasprintf("%s/runs", daemon->config.state_directory);
     runs->notify_path = xasprintf("%s/notify", daemon->config.state_directory);
     runs->shepherd_path = install_path("lib/carma/carma-shepherd");
-    cgroup_prepare();
+    if (!cgroup_prepare(err))
+        daemon_log("--memory, --cpus, job_memory_max, job_pids_max and job_cpu_weight limit no job here: %s (carma doctor)",
+                   err->text);
     runs->scripts = xasprintf("%s.scripts", daemon->config.socket);
     status = file_make_dirs(runs->directory, 0700, err);
     if (status == 0)

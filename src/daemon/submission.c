@@ -159,13 +159,23 @@ static int estimate_applicant(struct submission *submission, struct applicant *a
     return 0;
 }
 
+static int check_host_memory(const struct config *config, const struct job_spec *spec, struct error *err)
+{
+    char asked[UNITS_TEXT], most[UNITS_TEXT];
+
+    if (config->job_memory_max_bytes == 0 || spec->host_memory_bytes <= config->job_memory_max_bytes)
+        return 0;
+    return error_set(err, EINVAL, "--memory: %s of host memory is more than one job may have here, %s (job_memory_max): ask for less",
+                     format_bytes(spec->host_memory_bytes, asked), format_bytes(config->job_memory_max_bytes, most));
+}
+
 static int read_applicant(struct submission *submission, const json_t *json, struct applicant *applicant)
 {
     const struct config *config = submission->config;
     struct job_spec *spec = &applicant->spec;
     struct error *err = &submission->err;
 
-    if (job_spec_from_json(json, spec, err) != 0)
+    if (job_spec_from_json(json, spec, err) != 0 || check_host_memory(config, spec, err) != 0)
         return 400;
     if (estimator_computes(config->estimator) && estimate_applicant(submission, applicant) != 0)
         return 400;

@@ -467,6 +467,8 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "signal", known(view->wants.signal, view->wants.signal > 0));
     json_object_set_new(json, "signal_before_ns", known(view->wants.signal_before_ns, view->wants.signal > 0));
     json_object_set_new(json, "requeue", json_boolean(view->wants.requeue));
+    json_object_set_new(json, "cpus", known(view->spec.cpus, view->spec.cpus > 0));
+    json_object_set_new(json, "host_memory_bytes", known(view->spec.host_memory_bytes, view->spec.host_memory_bytes > 0));
     json_object_set_new(json, "crashed_ns", known(view->crashed_ns, view->crashed_ns >= 0));
     json_object_set_new(json, "relaunch_ns", known(view->relaunch_ns, view->relaunch_ns >= 0));
     json_object_set_new(json, "ended_ns", known(view->ended_ns, view->ended_ns >= 0));

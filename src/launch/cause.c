@@ -63,7 +63,8 @@ enum exit_cause cause_decide(const struct cause_evidence *evidence)
         return EXIT_COMPLETED;
     if (evidence->stopped)
         return EXIT_FAILED;
-    if (evidence->host_oom_kill && was_killed(evidence))
+    /* In a group that others are in, too, the one that was killed may be theirs. */
+    if (evidence->host_oom_kill && (evidence->host_oom_own || was_killed(evidence)))
         return EXIT_HOST_OOM;
     if (evidence->gpu_lost)
         return EXIT_GPU_ERROR;

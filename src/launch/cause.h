@@ -23,6 +23,7 @@ struct cause_evidence {
     bool warned;         /* it was given the signal that comes before its time is up */
     bool requeue;        /* it asks to be started again after its time limit */
     bool host_oom_kill;  /* the kernel killed in its control group for want of memory while it ran */
+    bool host_oom_own;   /* ... and that group is its alone */
     uint32_t output;     /* enum output_kind */
     int64_t free_bytes;  /* the least that was seen free on one of its GPUs shortly before its end; -1: not seen */
     uint32_t xid;        /* the latest that one of its GPUs reported shortly before its end; 0: none */

@@ -19,6 +19,8 @@
 
 #define TEXT_LIMIT      16384
 #define MOUNTINFO_LIMIT (4 << 20)
+#define CPU_PERIOD_US   100000
+#define CGROUP_BASE_IN_ROOT "/carma"
 #define CGROUP2_MARK    " - cgroup2 "
 #define DEPTH_MAX       32 /* of the groups that a job may have made below its own */
 
@@ -173,18 +175,94 @@ char *cgroup_base(const char *own)
     const char *name = strrchr(own, '/');
 
     if (strcmp(own, "/") == 0)
-        return xstrdup("/carma");
+        return xstrdup(CGROUP_BASE_IN_ROOT);
     return name && strcmp(name, "/" CGROUP_DAEMON) == 0 ? xstrndup(own, (size_t)(name - own)) : xstrdup(own);
 }
 
-void cgroup_prepare(void)
+static const char *const controllers[] = {"memory", "pids", "cpu"};
+
+bool cgroup_has_word(const char *text, const char *word)
+{
+    size_t length = strlen(word);
+
+    for (const char *at = text; at && (at = strstr(at, word)); at += length)
+        if ((at == text || at[-1] == ' ') && strchr(" \n", at[length]))
+            return true;
+    return false;
+}
+
+/* Lets the groups below this one have the controllers. The kernel refuses where it has none of a name (version 1 has it), or
+ * where processes are in the group itself and it is not the root. */
+static void hand_down(const char *path)
+{
+    for (size_t i = 0; i < array_size(controllers); i++) {
+        CLEANUP(free_ptr) char *word = xasprintf("+%s", controllers[i]);
+        write_to(path, "cgroup.subtree_control", word);
+    }
+}
+
+bool cgroup_prepare(struct error *why)
 {
     const char *base = cgroup_place()->base;
     CLEANUP(free_ptr) char *directory = base ? file_of(base, "") : NULL;
+    CLEANUP(free_ptr) char *offered = NULL;
+    CLEANUP(free_ptr) char *had = NULL;
+    CLEANUP(strbuf_release) struct strbuf missing = {0};
 
-    if (!directory || (mkdir(directory, 0755) < 0 && errno != EEXIST))
-        return;
-    write_to(base, "cgroup.subtree_control", "+memory"); /* refused where processes are in it: then it is known of all */
+    if (!directory)
+        return error_set(why, ENOENT, "there are no control groups of version 2"), false;
+    if (strcmp(base, CGROUP_BASE_IN_ROOT) == 0)
+        hand_down("/");
+    if (mkdir(directory, 0755) < 0 && errno != EEXIST)
+        return error_set(why, errno, "control group %s cannot be made: %s", base, strerror(errno)), false;
+    hand_down(base);
+    offered = read_from(base, "cgroup.controllers");
+    had = read_from(base, "cgroup.subtree_control");
+    for (size_t i = 0; i < array_size(controllers); i++)
+        if (!cgroup_has_word(had, controllers[i]))
+            strbuf_printf(&missing, "%s%s%s", missing.length ? ", " : "", controllers[i],
+                          cgroup_has_word(offered, controllers[i]) ? "" : " (not in version 2 here)");
+    if (missing.length)
+        error_set(why, ENOTSUP, "control group %s may not limit: %s", base, missing.text);
+    return missing.length == 0;
+}
+
+/* A file that is not there belongs to a controller that the group does not have: the daemon has said so. */
+static int set_limit(const char *path, const char *file, const char *value, struct error *err)
+{
+    int code = write_to(path, file, value);
+
+    return code == 0 || code == -ENOENT ? 0
+                                        : error_set(err, code, "control group %s: %s cannot be set to %s: %s", path, file, value,
+                                                    strerror(-code));
+}
+
+static int set_number(const char *path, const char *file, int64_t value, struct error *err)
+{
+    CLEANUP(free_ptr) char *text = xasprintf("%" PRId64, value);
+
+    return value ? set_limit(path, file, text, err) : 0;
+}
+
+int cgroup_limit(const char *path, const struct cgroup_limits *limits, struct error *err)
+{
+    CLEANUP(free_ptr) char *quota = xasprintf("%" PRId64 " %d", limits->cpus * CPU_PERIOD_US, CPU_PERIOD_US);
+    int code;
+
+    if ((code = set_number(path, "memory.max", limits->memory_bytes, err)) < 0 ||
+        (limits->memory_bytes && ((code = set_limit(path, "memory.swap.max", "0", err)) < 0 ||
+                                  (code = set_limit(path, "memory.oom.group", "1", err)) < 0)) ||
+        (code = set_number(path, "pids.max", limits->pids, err)) < 0 ||
+        (code = set_number(path, "cpu.weight", limits->cpu_weight, err)) < 0)
+        return code;
+    return limits->cpus ? set_limit(path, "cpu.max", quota, err) : 0;
+}
+
+bool cgroup_counts_memory(const char *path)
+{
+    CLEANUP(free_ptr) char *name = file_of(path, "memory.events");
+
+    return name && access(name, R_OK) == 0;
 }
 
 char *cgroup_make(const char *name)
@@ -197,7 +275,7 @@ char *cgroup_make(const char *name)
     if (!directory)
         return NULL;
     if (mkdir(directory, 0755) < 0) {
-        cgroup_prepare(); /* nobody has, or the base was removed since */
+        cgroup_prepare(NULL); /* nobody has, or the base was removed since */
         if (mkdir(directory, 0755) < 0)
             return NULL;
     }

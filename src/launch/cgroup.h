@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/error.h"
+
 /* The group, in which a daemon may be put (systemd: DelegateSubgroup=), beside which it makes those of its jobs. */
 #define CGROUP_DAEMON "carmad"
 
@@ -48,11 +50,29 @@ int64_t cgroup_oom_kills(const char *path);
  * the caller. */
 char *cgroup_base(const char *own);
 
-/* Makes the base of all launches' groups, and lets it count memory. Once in a daemon's life. */
-void cgroup_prepare(void);
+/* Makes the base of all launches' groups, and gives it what limits need. Once in a daemon's life. Returns whether all of
+ * struct cgroup_limits can be had; where not, `why` says in one line which cannot. */
+bool cgroup_prepare(struct error *why);
+
+/* Whether the word is one of those in the text of such as cgroup.controllers; not so in NULL. */
+bool cgroup_has_word(const char *text, const char *word);
 
 /* Makes the group `name` for a launch; its path, owned by the caller. NULL: it cannot be made here. */
 char *cgroup_make(const char *name);
+
+/* What all processes of a group together get at the most; 0: any. */
+struct cgroup_limits {
+    int64_t memory_bytes; /* of the host, without swap: beyond it the kernel kills them all */
+    int64_t pids;         /* processes and threads */
+    int64_t cpus;         /* processors' worth of time */
+    int64_t cpu_weight;   /* of busy processors, beside other groups: 1 to 10000; 0: the kernel's own, 100 */
+};
+
+/* Sets those that the group has a controller for (cgroup_prepare). */
+int cgroup_limit(const char *path, const struct cgroup_limits *limits, struct error *err);
+
+/* Whether memory is counted for the group by itself. */
+bool cgroup_counts_memory(const char *path);
 
 /* fork(), for a process of one thread, with the child in the group from its first instruction on: entering a group later
  * waits for the whole machine (an RCU grace period, several ms). *entered: whether it is; not so on kernels before 5.7. */

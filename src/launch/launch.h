@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "core/record.h"
+#include "launch/cgroup.h"
 #include "launch/classify.h"
 
 struct cause_evidence;
@@ -39,6 +40,7 @@ struct launch_request {
     uint32_t mps_threads_percent;   /* with mps_pipe_directory: of each GPU's threads at the most; 0: not limited */
     int64_t mps_memory_limit_bytes; /* the same: pinned device memory of its clients on each GPU; -1: not limited */
     const char *notify_socket;      /* Unix datagram socket that gets "JOB LAUNCH\n" after each change; may be NULL */
+    struct cgroup_limits limits;    /* of its control group, where it gets one */
     int64_t grace_ns;               /* wall time between SIGTERM and SIGKILL */
     int64_t start_timeout_ns;       /* wall time from the fork that the job may take to execute the command; 0: any */
     int64_t time_limit_ns;          /* node time from the fork that the job may take before it is stopped; 0: any */
@@ -70,6 +72,7 @@ struct launch_status {
     int32_t signal;          /* 0: none */
     enum exit_cause cause;   /* once ENDED, as far as the shepherd can tell (launch/cause.h) */
     bool host_oom_kill;      /* the kernel killed in the job's control group for want of memory while it ran */
+    bool host_oom_own;       /* ... and that group is the job's alone: it killed the job, or a process of it */
     /* Of the job's output, once it has failed (launch/classify.h): */
     enum output_kind output;
     int64_t requested_bytes; /* what the failed allocation of GPU memory asked for; -1: not said */

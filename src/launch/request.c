@@ -63,6 +63,10 @@ void request_print(const struct launch_request *launch, const char *mps_pipe_dir
     put(text, "notify_socket", launch->notify_socket);
     put(text, "cgroup_mounts", cgroup_place()->mounts);
     put(text, "cgroup_base", cgroup_place()->base);
+    put_number(text, "memory_max", launch->limits.memory_bytes);
+    put_number(text, "pids_max", launch->limits.pids);
+    put_number(text, "cpus", launch->limits.cpus);
+    put_number(text, "cpu_weight", launch->limits.cpu_weight);
     put_number(text, "grace_ns", launch->grace_ns);
     put_number(text, "start_timeout_ns", launch->start_timeout_ns);
     put_number(text, "time_limit_ns", launch->time_limit_ns);
@@ -147,6 +151,14 @@ static bool take(struct parser *parser, const char *key, char *value)
         request->gpu_memory_bytes = strtoll(value, NULL, 10);
     else if (strcmp(key, "gpu_total_bytes") == 0)
         request->gpu_total_bytes = strtoll(value, NULL, 10);
+    else if (strcmp(key, "memory_max") == 0)
+        request->limits.memory_bytes = strtoll(value, NULL, 10);
+    else if (strcmp(key, "pids_max") == 0)
+        request->limits.pids = strtoll(value, NULL, 10);
+    else if (strcmp(key, "cpus") == 0)
+        request->limits.cpus = strtoll(value, NULL, 10);
+    else if (strcmp(key, "cpu_weight") == 0)
+        request->limits.cpu_weight = strtoll(value, NULL, 10);
     else if (strcmp(key, "grace_ns") == 0)
         request->grace_ns = strtoll(value, NULL, 10);
     else if (strcmp(key, "start_timeout_ns") == 0)

@@ -28,6 +28,7 @@ struct request {
     const char *notify_socket; /* may be NULL */
     const char *cgroup_mounts; /* struct cgroup_place */
     const char *cgroup_base;   /* may be NULL */
+    struct cgroup_limits limits;
     int64_t grace_ns;
     int64_t start_timeout_ns; /* 0: none */
     int64_t time_limit_ns;

@@ -240,11 +240,17 @@ static void make_cgroup(struct shepherd *s)
     CLEANUP(free_ptr) char *name =
         xasprintf("job-%" PRIu64 "-%" PRIu32 "-%d", s->request.job, s->request.launch, (int)getpid());
     CLEANUP(free_ptr) char *path = cgroup_make(name);
+    struct error err;
 
-    if (path && strlen(path) < sizeof s->status.cgroup && !strchr(path, '\n'))
-        memcpy(s->status.cgroup, path, strlen(path) + 1);
-    else if (path)
+    if (!path)
+        return;
+    if (strlen(path) >= sizeof s->status.cgroup || strchr(path, '\n')) {
         cgroup_remove(path);
+        return;
+    }
+    memcpy(s->status.cgroup, path, strlen(path) + 1);
+    if (cgroup_limit(path, &s->request.limits, &err) < 0)
+        complain(&err);
 }
 
 /* Who is in it without being of the job's tree was put there by somebody else. */
@@ -517,6 +523,19 @@ static void watch(struct shepherd *s)
     read_report(s); /* what the child said with its last breath */
 }
 
+static void tell_host_oom(struct shepherd *s)
+{
+    CLEANUP(free_ptr) char *text = NULL;
+    char limit[UNITS_TEXT];
+
+    if (s->request.limits.memory_bytes)
+        text = xasprintf("out of host memory: the kernel killed it, its limit is %s (--memory, job_memory_max)",
+                         format_bytes(s->request.limits.memory_bytes, limit));
+    else
+        text = xstrdup("out of host memory: the kernel killed it, though it had no limit of its own (--memory)");
+    status_set_message(&s->status, text, strlen(text));
+}
+
 /* What is to be found out about a job that failed. */
 static void examine(struct shepherd *s)
 {
@@ -524,6 +543,7 @@ static void examine(struct shepherd *s)
     struct classify_verdict verdict;
 
     status->host_oom_kill = s->oom_kills >= 0 && cgroup_oom_kills(s->memory_group) > s->oom_kills;
+    status->host_oom_own = status->host_oom_kill && *status->cgroup && cgroup_counts_memory(status->cgroup);
     tail_classify(&s->request, &s->output, &s->error, &verdict);
     status->output = verdict.kind;
     status->requested_bytes = verdict.requested_bytes;
@@ -531,6 +551,8 @@ static void examine(struct shepherd *s)
     status->tenant_count = verdict.tenant_count;
     memcpy(status->tenants, verdict.tenants, sizeof status->tenants);
     status_set_message(status, verdict.line, strnlen(verdict.line, sizeof verdict.line));
+    if (status->host_oom_own)
+        tell_host_oom(s);
 }
 
 static void conclude(struct shepherd *s)

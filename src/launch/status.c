@@ -61,6 +61,7 @@ struct cause_evidence launch_evidence(const struct launch_status *status)
                                    .stopped = status->stopped,
                                    .timed_out = status->timed_out,
                                    .host_oom_kill = status->host_oom_kill,
+                                   .host_oom_own = status->host_oom_own,
                                    .output = status->output,
                                    .free_bytes = -1};
 }
@@ -101,7 +102,7 @@ static void status_print(const struct launch_status *status, struct strbuf *text
                   status->free_bytes);
     for (uint32_t i = 0; i < status->tenant_count; i++)
         strbuf_printf(text, "tenant %" PRId32 " %" PRId64 "\n", status->tenants[i].pid, status->tenants[i].used_bytes);
-    strbuf_printf(text, "host_oom_kill %d\n", status->host_oom_kill);
+    strbuf_printf(text, "host_oom_kill %d\nhost_oom_own %d\n", status->host_oom_kill, status->host_oom_own);
     strbuf_printf(text, "warned %d\nstopped %d\ntimed_out %d\n", status->warned, status->stopped,
                   status->timed_out);
     strbuf_printf(text, "cgroup %s\n", status->cgroup);
@@ -232,6 +233,8 @@ static bool parse_line(const char *key, const char *value, struct launch_status 
         return parse_bool(value, &status->host_oom_kill);
     if (strcmp(key, "warned") == 0)
         return parse_bool(value, &status->warned);
+    if (strcmp(key, "host_oom_own") == 0)
+        return parse_bool(value, &status->host_oom_own);
     if (strcmp(key, "stopped") == 0)
         return parse_bool(value, &status->stopped);
     if (strcmp(key, "timed_out") == 0)

@@ -20,6 +20,7 @@ sane_root() {
     echo 'RmProfilingAdminOnly: 0' >"$ROOT/proc/driver/nvidia/params"
     echo nvidia-persiste >"$ROOT/proc/70/comm"
     printf '0::/system.slice\n' >"$ROOT/proc/self/cgroup"
+    echo 'cpuset cpu io memory hugetlb pids' >"$ROOT/sys/fs/cgroup/system.slice/cgroup.controllers"
     printf '1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:2 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n' \
         >"$ROOT/proc/self/mountinfo"
     echo 'proc /proc proc rw 0 0' >"$ROOT/proc/self/mounts"
@@ -66,7 +67,7 @@ doctor 0
 found 'ok settings: carma.conf' "warn daemon: $CARMA_SOCKET: no daemon listens there" \
     "ok driver: 550.54.15, NVML 12.550.54.15, " 'ok GPUs: 4 x NVIDIA A100-SXM4-40GB' 'ok persistence: on' \
     'ok compute mode: default' 'ok ECC: no uncorrected' 'ok metrics: by gpm: sm_activity, ' 'ok profiling: for all users' \
-    "ok state: $STATE" 'ok file system: ext4, mounted on /' 'skip store: ' 'ok cgroups: version 2; ' \
+    "ok state: $STATE" 'ok file system: ext4, mounted on /' 'skip store: ' 'ok cgroups: version 2; ' 'ok job limits: ' \
     'ok processes: those of the host' 'ok service: /etc/systemd/system/carmad.service' 'ok persistenced: ' 'ok open files: '
 absent 'fail '
 run doctor --root "$ROOT" --config carma.conf
@@ -207,6 +208,7 @@ found 'warn persistenced: ' 'warn service: systemd has no carmad.service' 'warn 
 settings 'share = mps' "mps_control = $BUILD/src/vnode/nvidia-cuda-mps-control" 'mps_pipe_directory = /tmp/theirs'
 printf 'proc /proc proc rw,hidepid=invisible 0 0\n' >"$ROOT/proc/self/mounts"
 printf '0::/system.slice\n1:memory:/\n' >"$ROOT/proc/self/cgroup"
+echo 'cpuset hugetlb pids' >"$ROOT/sys/fs/cgroup/system.slice/cgroup.controllers"
 rm "$ROOT/proc/self/ns/pid"
 rm -r "$ROOT/run/systemd"
 doctor 0

@@ -73,6 +73,8 @@ static void fill(struct job_spec *spec)
     spec->max_slowdown_permille = 1500;
     spec->mps_threads_percent = 50;
     spec->mps_memory_limit_bytes = 12 * GIB;
+    spec->cpus = 8;
+    spec->host_memory_bytes = 64 * GIB;
     spec->batch_size = 128;
     spec->recorded_bytes[SPEC_MEASURED] = 13236 * MIB;
     spec->recorded_bytes[SPEC_FAKETENSOR] = 11184100000;
@@ -120,7 +122,7 @@ static void test_defaults(void **state)
         fail_msg("%s", err.text);
     assert_int_equal(spec.gpus, 1);
     assert_true(spec.gpu_memory_bytes == -1 && spec.max_slowdown_permille == -1 && spec.mps_threads_percent == -1 &&
-                spec.mps_memory_limit_bytes == -1 && spec.batch_size == -1 && spec.recorded_bytes[SPEC_MEASURED] == -1);
+                spec.mps_memory_limit_bytes == -1 && spec.cpus == -1 && spec.host_memory_bytes == -1 && spec.batch_size == -1 && spec.recorded_bytes[SPEC_MEASURED] == -1);
     assert_true(spec.time_limit_ns == -1 && spec.signal == 0 && spec.signal_before_ns == -1);
     assert_false(spec.exclusive || spec.held || spec.requeue);
     assert_null(spec.error);
@@ -178,6 +180,9 @@ static void test_refused(void **state)
     refuse("{" MINIMAL ",\"max_slowdown_permille\":999}", "max_slowdown_permille 999 is out of range: 1000 to 1000000");
     refuse("{" MINIMAL ",\"time_limit_ns\":0}", "time_limit_ns 0 is out of range: 1 to 315360000000000000");
     refuse("{" MINIMAL ",\"signal\":65}", "signal 65 is out of range: 0 to 64");
+    refuse("{" MINIMAL ",\"cpus\":0}", "cpus 0 is out of range: 1 to 4096");
+    refuse("{" MINIMAL ",\"host_memory_bytes\":1048576}",
+           "host_memory_bytes 1048576 is out of range: 16777216 to 1125899906842624");
     refuse("{" MINIMAL ",\"signal\":10}", "signal and signal_before_ns belong together: say both or neither");
     refuse("{" MINIMAL ",\"signal_before_ns\":10}", "signal and signal_before_ns belong together: say both or neither");
     refuse("{" MINIMAL ",\"signal\":9,\"signal_before_ns\":1}",

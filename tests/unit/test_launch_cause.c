@@ -73,6 +73,8 @@ static void test_causes(void **state)
         {"killed by the kernel after a caught out-of-memory error",
          E(.exit_status = -1, .signal = 9, .host_oom_kill = true, .output = OUTPUT_GPU_OOM), EXIT_HOST_OOM},
         {"killed by somebody", E(.exit_status = -1, .signal = 9), EXIT_SIGNALLED},
+        {"the kernel killed a process of its own group", E(.exit_status = 1, .host_oom_kill = true, .host_oom_own = true,
+         .output = OUTPUT_GPU_OOM), EXIT_HOST_OOM},
         {"the kernel killed a neighbour", E(.exit_status = 1, .host_oom_kill = true), EXIT_FAILED},
         {"it says so", E(.exit_status = 1, .output = OUTPUT_HOST_OOM), EXIT_HOST_OOM},
         /* the GPU */

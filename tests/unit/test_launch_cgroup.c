@@ -246,6 +246,69 @@ static void test_oom_kills_above(void **state)
     unsetenv("CARMA_CGROUP_ROOT");
 }
 
+/* The files of a group that has all controllers, and of one that has none. */
+static void test_limits(void **state)
+{
+    static const struct {
+        const char *file;
+        const char *value;
+    } rows[] = {{"memory.max", "8589934592"}, {"memory.swap.max", "0"}, {"memory.oom.group", "1"}, {"pids.max", "300"},
+                {"cpu.weight", "50"}, {"cpu.max", "400000 100000"}};
+    const struct cgroup_limits limits = {.memory_bytes = 8 * GIB, .pids = 300, .cpus = 4, .cpu_weight = 50}, none = {0};
+    struct fixture *f = *state;
+    CLEANUP(free_ptr) char *job = xasprintf("%s/job", f->work);
+    struct error err;
+
+    assert_int_equal(mkdir(job, 0755), 0);
+    setenv("CARMA_CGROUP_ROOT", f->work, 1);
+    assert_int_equal(cgroup_limit("/job", &limits, &err), 0); /* the daemon has told that it has no controllers */
+    assert_false(cgroup_counts_memory("/job"));
+    for (size_t i = 0; i < array_size(rows); i++) {
+        CLEANUP(free_ptr) char *file = xasprintf("job/%s", rows[i].file);
+        put(f, file, "");
+    }
+    assert_int_equal(cgroup_limit("/job", &none, &err), 0);
+    for (size_t i = 0; i < array_size(rows); i++) {
+        CLEANUP(free_ptr) char *path = xasprintf("%s/%s", job, rows[i].file);
+        assert_string_equal(contents(path), "");
+    }
+    assert_int_equal(cgroup_limit("/job", &limits, &err), 0);
+    for (size_t i = 0; i < array_size(rows); i++) {
+        CLEANUP(free_ptr) char *path = xasprintf("%s/%s", job, rows[i].file);
+        assert_string_equal(contents(path), rows[i].value);
+    }
+    put(f, "job/memory.events", "oom_kill 0\n");
+    assert_true(cgroup_counts_memory("/job"));
+    unsetenv("CARMA_CGROUP_ROOT");
+    assert_true(cgroup_has_word("cpuset cpu io\n", "cpu") && cgroup_has_word("io cpu\n", "cpu") && cgroup_has_word("cpu", "cpu"));
+    assert_false(cgroup_has_word("cpuset io\n", "cpu") || cgroup_has_word("acpu\n", "cpu") || cgroup_has_word(NULL, "cpu"));
+}
+
+/* Where this machine's version 2 counts memory: a job that takes more than it may is killed as a whole, which is told. */
+static void test_out_of_memory(void **state)
+{
+    struct fixture *f = *state;
+    struct error why;
+
+    if (!cgroup_prepare(&why)) {
+        print_message("%s\n", why.text);
+        skip();
+    }
+    f->request.limits = (struct cgroup_limits){.memory_bytes = 64 * MIB, .pids = 50, .cpus = 1, .cpu_weight = 10};
+    run(f, "python3 -c 'bytearray(300 << 20)'; echo unreachable; exit 3", LAUNCH_ENDED);
+    assert_string_equal(contents(f->output), "");
+    assert_int_equal(f->status.signal, SIGKILL);
+    assert_true(f->status.host_oom_kill && f->status.host_oom_own);
+    assert_int_equal(f->status.cause, EXIT_HOST_OOM);
+    assert_string_equal(f->status.message,
+                        "out of host memory: the kernel killed it, its limit is 64 MiB (--memory, job_memory_max)");
+    run(f, "i=0; while [ $i -lt 60 ]; do sleep 2 & i=$((i + 1)); done; exit 0", LAUNCH_ENDED);
+    assert_int_not_equal(f->status.exit_status, 0); /* fork: Resource temporarily unavailable */
+    run(f, "cat /sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)/cpu.max /sys/fs/cgroup$(sed -n s/^0:://p "
+           "/proc/self/cgroup)/cpu.weight", LAUNCH_ENDED);
+    assert_string_equal(contents(f->output), "100000 100000\n10\n");
+}
+
 /* A process reads of /proc/self/mountinfo what it needs once; a shepherd is told. */
 static void test_place(void **state)
 {
@@ -289,7 +352,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LAUNCH_TEST(test_own_group), LAUNCH_TEST(test_runaway_forks), LAUNCH_TEST(test_shepherd_killed),
         LAUNCH_TEST(test_groups_below), LAUNCH_TEST(test_stranger), LAUNCH_TEST(test_files), LAUNCH_TEST(test_locate),
-        LAUNCH_TEST(test_oom_kills_above), LAUNCH_TEST(test_place), LAUNCH_TEST(test_group_is_entered_late),
+        LAUNCH_TEST(test_oom_kills_above), LAUNCH_TEST(test_place),
+        LAUNCH_TEST(test_limits), LAUNCH_TEST(test_out_of_memory), LAUNCH_TEST(test_group_is_entered_late),
     };
 
     return run_launch_tests(tests);

@@ -49,6 +49,7 @@ static void assert_same(const struct launch_status *a, const struct launch_statu
     assert_int_equal(a->stopped, b->stopped);
     assert_int_equal(a->timed_out, b->timed_out);
     assert_int_equal(a->host_oom_kill, b->host_oom_kill);
+    assert_int_equal(a->host_oom_own, b->host_oom_own);
     assert_int_equal(a->warned, b->warned);
     assert_int_equal(a->output, b->output);
     assert_int_equal(a->tenant_count, b->tenant_count);
@@ -102,7 +103,7 @@ static void test_first_is_exclusive(void **state)
 
     status_init(&first);
     first.job = 7;
-    first.warned = first.stopped = first.timed_out = first.host_oom_kill = true;
+    first.warned = first.stopped = first.timed_out = first.host_oom_kill = first.host_oom_own = true;
     assert_int_equal(launch_read_status(directory, &status, &err), -ENOENT);
     assert_int_equal(status_write(directory, &first, STATUS_EXCLUSIVE, &err), 0);
     assert_int_equal(status_write(directory, &sample, STATUS_EXCLUSIVE, &err), -EEXIST);

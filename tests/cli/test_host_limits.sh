@@ -1,0 +1,64 @@
+#!/bin/sh
+# Usage: test_host_limits.sh CARMA SOURCE BUILD
+# What jobs may have of the host: memory, processors, processes. The kernel keeps to it where version 2 of control groups has
+# the controllers; elsewhere only what is said and refused is looked at.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+start_node h200x1 1
+start_daemon --set settle=0s --set job_memory_max=256M --set job_pids_max=500 --set job_cpu_weight=20
+
+run submit --parsable --memory 64M --cpus 2 -- sleep 1000
+small=$(cat "$T/out")
+expect_field "$small" host_memory_bytes $((64 << 20))
+expect_field "$small" cpus 2
+run show "$small"
+grep -q 'Host limits  *64 MiB of memory, 2 CPUs$' "$T/out" || fail "show: $(cat "$T/out")"
+printf '#!/bin/sh\n#CARMA --memory 65M --cpus 3\nsleep 1000\n' >script.sh
+printf 'sleep 1000\nmemory: 66M\ncpus: 4\n' >job.rad
+run submit --parsable script.sh job.rad
+{ read -r script && read -r rad; } <"$T/out"
+expect_field "$script" host_memory_bytes $((65 << 20))
+expect_field "$script" cpus 3
+expect_field "$rad" host_memory_bytes $((66 << 20))
+expect_field "$rad" cpus 4
+
+# What is nonsense, or more than may be, is refused with one line.
+for words in '--memory 16' '--memory 1M' '--memory x' '--cpus 0' '--cpus 1.5' '--cpus 5000'; do
+    # shellcheck disable=SC2086
+    run submit $words -- true
+    expect_status 2
+    [ "$(grep -c -e "${words%% *}" "$T/err")" = 1 ] || fail "$words: $(cat "$T/err")"
+done
+run submit --memory 1G -- true
+expect_status 1
+grep -qF -e '--memory: 1.0 GiB of host memory is more than one job may have here, 256 MiB (job_memory_max): ask for less' \
+    "$T/err" || fail "--memory 1G: $(cat "$T/err")"
+printf 'true\nmemory: 3\n' >bad.rad
+run submit bad.rad
+grep -q '^[^:]*: *bad.rad:2: memory: ' "$T/err" || fail "bad.rad: $(cat "$T/err")"
+
+# Where the kernel does not keep to it, one line says so, once.
+said=$(grep -c 'limit no job here' "$T/daemon.log")
+until_field "$small" state RUNNING
+group=$(sed -n 's/^cgroup //p' "$STATE/runs/$small-1-1/status")
+mount=$(sed -n 's/.* \([^ ]*\) [^ ]* - cgroup2 .*/\1/p' /proc/self/mountinfo | head -n 1)
+if [ "$said" -eq 1 ]; then
+    echo "no limits here: $(grep 'limit no job here' "$T/daemon.log")"
+elif [ "$said" -ne 0 ] || [ -z "$group" ]; then
+    fail "said $said times, group '$group': $(cat "$T/daemon.log")"
+else
+    for row in "memory.max $((64 << 20))" 'memory.swap.max 0' 'pids.max 500' 'cpu.weight 20' 'cpu.max 200000 100000'; do
+        value=$(cat "$mount$group/${row%% *}" 2>&1)
+        [ "$value" = "${row#* }" ] || [ "${row%% *}" = memory.swap.max ] || fail "${row%% *} is $value, not ${row#* }"
+    done
+    run submit --parsable -- python3 -c 'bytearray(600 << 20)'
+    greedy=$(cat "$T/out")
+    until_field "$greedy" state FAILED
+    expect_field "$greedy" exit_cause host_oom
+    expect_field "$greedy" message \
+        'out of host memory: the kernel killed it, its limit is 256 MiB (--memory, job_memory_max)'
+fi
+run cancel "$small" "$script" "$rad"
+finish_node
