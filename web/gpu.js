@@ -22,11 +22,11 @@ function facts_of(gpu) {
 function foreign_table(gpu) {
     if (!gpu.foreign?.length)
         return null;
-    return h("section", {class: "list"}, h("h2", null, "Processes that are no job's"), h("table", {role: "table"},
-        h("thead", {role: "rowgroup"}, h("tr", {role: "row"}, ["Process", "User", "Command", "Memory"].map((title) =>
+    return h("section", {class: "list"}, h("h2", null, "Processes that were not given this GPU"), h("table", {role: "table"},
+        h("thead", {role: "rowgroup"}, h("tr", {role: "row"}, ["Process", "Job", "User", "Command", "Memory"].map((title) =>
             h("th", {scope: "col", role: "columnheader"}, title)))),
-        h("tbody", {role: "rowgroup"}, gpu.foreign.map((one) => h("tr", {role: "row"}, [["Process", one.pid], ["User", one.user || "–"],
-            ["Command", one.command || "–"], ["Memory", size(one.used_bytes)]].map(([title, text]) =>
+        h("tbody", {role: "rowgroup"}, gpu.foreign.map((one) => h("tr", {role: "row"}, [["Process", one.pid], ["Job", one.job || "–"],
+            ["User", one.user || "–"], ["Command", one.command || "–"], ["Memory", size(one.used_bytes)]].map(([title, text]) =>
             h("td", {role: "cell", "data-title": title}, String(text))))))));
 }
 

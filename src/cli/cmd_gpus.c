@@ -72,8 +72,8 @@ static char *job_list(const json_t *gpu)
     int64_t servers = view_integer(gpu, "mps_server_bytes", 0);
     int64_t foreign = view_integer(gpu, "foreign_bytes", 0) - servers;
     char text[UNITS_TEXT];
-    json_t *job;
-    size_t i;
+    json_t *job, *process;
+    size_t i, k;
 
     if (view_true(gpu, "lost"))
         return xstrdup("GPU is lost");
@@ -81,6 +81,15 @@ static char *job_list(const json_t *gpu)
         return xstrdup("MIG:");
     json_array_foreach(json_object_get(gpu, "jobs"), i, job)
         strbuf_printf(&out, "%s%" JSON_INTEGER_FORMAT, i ? "," : "", json_integer_value(job));
+    json_array_foreach(json_object_get(gpu, "foreign"), k, process)
+    {
+        int64_t held = view_integer(process, "used_bytes", 0);
+        if (view_integer(process, "job", 0) <= 0)
+            continue;
+        strbuf_printf(&out, "%sstray %" PRId64 " %s", i++ ? " + " : "", view_integer(process, "job", 0),
+                      format_bytes(held, text));
+        foreign -= held;
+    }
     if (servers > 0)
         strbuf_printf(&out, "%sMPS %s", i++ ? " + " : "", format_bytes(servers, text));
     if (foreign > 0)
@@ -248,7 +257,11 @@ static void print_foreign(const json_t *gpu)
         printf("GPU %" PRId64 ": process %" PRId64, view_integer(gpu, "index", -1), view_integer(process, "pid", -1));
         if (view_text(process, "command"))
             printf(" (%s of %s)", command, user);
-        printf(" holds %s and is no job's\n", view_integer(process, "used_bytes", -1) < 0 ? "memory" : held);
+        printf(" holds %s and is ", view_integer(process, "used_bytes", -1) < 0 ? "memory" : held);
+        if (view_integer(process, "job", 0) > 0)
+            printf("job %" PRId64 "'s, which was not given this GPU\n", view_integer(process, "job", 0));
+        else
+            puts("no job's");
     }
 }
 

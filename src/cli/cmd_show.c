@@ -140,6 +140,22 @@ static void print_placements(const json_t *job)
     }
 }
 
+/* Where it should not be. */
+static void print_strays(const json_t *job)
+{
+    json_t *stray;
+    size_t i;
+
+    json_array_foreach(json_object_get(job, "strays"), i, stray)
+    {
+        CLEANUP(free_ptr) char *memory = view_bytes(stray, "used_bytes");
+        CLEANUP(free_ptr) char *command = view_safe_text(stray, "command");
+        line(i ? "" : "Also on", "GPU %" PRId64 ", which it was not given: process %" PRId64 " (%s) holds %s",
+             view_integer(stray, "gpu", -1), view_integer(stray, "pid", -1), command,
+             view_integer(stray, "used_bytes", -1) < 0 ? "memory" : memory);
+    }
+}
+
 /* Only what is out of the ordinary. */
 static void print_sharing(const json_t *job)
 {
@@ -236,6 +252,7 @@ static void print_job(const json_t *job)
         line("Memory", "not known");
     print_estimate(json_object_get(job, "estimate"));
     print_placements(job);
+    print_strays(job);
     line_of_time(job, "Submitted", "submitted_ns");
     if (view_integer(job, "first_started_ns", 0) != started)
         line_of_time(job, "First run", "first_started_ns");

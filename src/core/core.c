@@ -343,6 +343,7 @@ static void leave_gpus(struct core *core, struct job *job, int64_t at_ns)
     if (job->placement_count)
         user_leaves(job);
     job->placement_count = 0;
+    job->stray_bytes = 0;
     job->share = SHARE_ANY;
     free_ptr(&job->placements);
 }
@@ -420,6 +421,12 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
     case RECORD_FIRST_USE:
     case RECORD_OBSERVED:
         status = apply_memory(core, job, record, err);
+        break;
+    case RECORD_STRAYED:
+        if (record->strayed.bytes < 0)
+            return error_set(err, EINVAL, "job %" PRIu64 " cannot hold %" PRId64 " bytes", job->id, record->strayed.bytes);
+        if (record->strayed.bytes > job->stray_bytes)
+            user_strays(job, record->strayed.bytes);
         break;
     case RECORD_EXITED:
         if (record->exited.cause >= EXIT_CAUSE_COUNT)

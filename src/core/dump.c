@@ -9,7 +9,7 @@ static void dump_job(struct strbuf *text, const struct job *job)
                   "job %" PRIu64 " %s uid=%" PRIu32 " gpus=%" PRIu32 " wants=%" PRId64 "/%s/%" PRId32
                   " share=%s exclusive=%d workload=%s submitted=%" PRId64 " place=%" PRIu64 " placed=%" PRId64 " recovery=%d signalled=%d"
                   " crashes=%" PRIu32 "/%" PRIu32 "/%" PRIu32 "/%" PRIu32 " cause=%s/%d alone=%d needed=%" PRId64 " available=%" PRId64 " retry=%" PRId64 " claim=%" PRId64 "/%s"
-                  " counted=%" PRId64 " used=%" PRId64 " headed=%" PRId64 " bound=%" PRId32 " by=%s"
+                  " counted=%" PRId64 "+%" PRId64 " used=%" PRId64 " headed=%" PRId64 " bound=%" PRId32 " by=%s"
                   " limit=%" PRId64 " signal=%" PRIu32 "@%" PRId64 " requeue=%d",
                   job->id, job_state_name(job->state), job->wants.uid, job->wants.gpus, job->wants.claim_bytes,
                   claim_source_name(job->wants.claim_source), job->wants.smact_permille,
@@ -17,7 +17,7 @@ static void dump_job(struct strbuf *text, const struct job *job)
                   job->wants.workload, job->submitted_ns, job->place, job->placed_ns, job->recovery, job->signalled, job->crashes,
                   job->believed, job->setbacks, job->timeouts, exit_cause_name(job->crash_cause), job->crash_believed,
                   job->crashed_alone, job->crash_needed_bytes, job->crash_available_bytes, job->signal_retry_ns,
-                  job->claim_bytes, claim_source_name(job->claim_source), job->counted_bytes, job->first_use_ns, job->headed_ns, job->wants.max_slowdown_permille,
+                  job->claim_bytes, claim_source_name(job->claim_source), job->counted_bytes, job->stray_bytes, job->first_use_ns, job->headed_ns, job->wants.max_slowdown_permille,
                   share_mode_name(job->share), job->wants.time_limit_ns, job->wants.signal,
                   job->wants.signal_before_ns, job->wants.requeue);
     for (uint32_t i = 0; i < job->placement_count; i++)

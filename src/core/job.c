@@ -100,6 +100,7 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
         break;
     case RECORD_FIRST_USE:
     case RECORD_OBSERVED:
+    case RECORD_STRAYED:
     case RECORD_TRIMMED:
         return has_gpus(from) ? from : JOB_STATE_COUNT;
     case RECORD_EXITED:

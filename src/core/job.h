@@ -68,6 +68,7 @@ struct job {
     int64_t claim_bytes;     /* memory per GPU; -1: not known (the reserve view books the whole GPU for it) */
     uint32_t claim_source;   /* where that is from: enum claim_source */
     int64_t counted_bytes;   /* of its user's limit, in all, while it has GPUs (core/user.h) */
+    int64_t stray_bytes;     /* the most that it was observed to hold on GPUs that it was not given, in this run */
     int64_t first_use_ns;    /* its memory was seen on all its GPUs then; 0: not yet */
     int64_t headed_ns;       /* since when it has been the first to be placed; 0: never */
     uint32_t placement_count; /* GPUs held now */

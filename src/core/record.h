@@ -33,6 +33,7 @@ enum record_type {
     RECORD_STARTED,       /* the placed job's process runs */
     RECORD_FIRST_USE,     /* the job's memory is seen on a GPU for the first time in this run */
     RECORD_OBSERVED,      /* the job's memory on a GPU has grown to this */
+    RECORD_STRAYED,       /* the job holds so much, in all, on GPUs that it was not given */
     RECORD_EXITED,        /* the job's whole process tree has ended, with the classified cause */
     RECORD_LAUNCH_FAILED, /* the command of the placed job was never run */
     RECORD_SIGNAL_FAILED, /* a decided signal could not be delivered */
@@ -146,6 +147,10 @@ struct record_memory {
     int64_t bytes;
 };
 
+struct record_strayed {
+    int64_t bytes; /* the most so far in this run */
+};
+
 struct record_placed {
     uint32_t count;
     uint32_t gpus[RECORD_MAX_GPUS];
@@ -247,6 +252,7 @@ struct record_state_job {
     int64_t claim_bytes;
     uint32_t claim_from;
     int64_t counted_bytes;
+    int64_t stray_bytes;
     int64_t first_use_ns;
     int64_t headed_ns;
 };
@@ -272,6 +278,7 @@ struct record {
         struct record_submitted submitted;
         struct record_sample sample;
         struct record_memory memory;     /* FIRST_USE, OBSERVED */
+        struct record_strayed strayed;
         struct record_exited exited;
         struct record_lost lost;
         struct record_share_fault share_fault;

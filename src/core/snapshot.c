@@ -101,6 +101,7 @@ static void take_job(const struct job *job, int64_t at_ns, struct record_list *o
         .claim_bytes = job->claim_bytes,
         .claim_from = job->claim_source,
         .counted_bytes = job->counted_bytes,
+        .stray_bytes = job->stray_bytes,
         .first_use_ns = job->first_use_ns,
         .headed_ns = job->headed_ns,
     };
@@ -242,7 +243,8 @@ static int restore_job(struct core *core, const struct record *record, struct er
     int rc;
 
     if (state->state >= JOB_STATE_COUNT || job_state_ended(state->state) || state->runs_by >= SHARE_MODE_COUNT ||
-        holds_gpus(state->state) != (state->runs_by != SHARE_ANY) || state->crash_cause >= EXIT_CAUSE_COUNT || state->counted_bytes < 0 ||
+        holds_gpus(state->state) != (state->runs_by != SHARE_ANY) || state->crash_cause >= EXIT_CAUSE_COUNT || state->counted_bytes < 0 || state->stray_bytes < 0 ||
+        (state->stray_bytes && !holds_gpus(state->state)) ||
         state->claim_from > CLAIM_SOURCE_COUNT)
         return nonsense(record, err);
     submitted.submitted = state->wants;
@@ -270,6 +272,7 @@ static int restore_job(struct core *core, const struct record *record, struct er
     job->claim_bytes = state->claim_bytes;
     job->claim_source = record_claim_source(state->claim_from, state->claim_bytes, &job->wants, CLAIM_LEARNED);
     job->counted_bytes = state->counted_bytes;
+    job->stray_bytes = state->stray_bytes;
     if (holds_gpus(job->state))
         user_counts(job);
     job->first_use_ns = state->first_use_ns;

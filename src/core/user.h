@@ -17,7 +17,7 @@ struct user {
     uint32_t unfinished;   /* jobs: this and the next three follow from them */
     uint32_t running;      /* of them, those that have GPUs */
     uint32_t gpus;         /* that these have: one that is shared counts for each */
-    uint64_t memory_bytes; /* that these claim in all */
+    uint64_t memory_bytes; /* that these claim in all, and hold on GPUs that they were not given */
     int64_t recoveries_ns; /* when the hour began in which recoveries are counted */
     uint32_t recoveries;   /* jobs that were put before the main queue in it */
     UT_hash_handle hh;
@@ -31,6 +31,9 @@ void users_free(struct core *core);
 void user_takes(const struct core *core, struct job *job);
 void user_recounts(const struct core *core, struct job *job);
 void user_leaves(struct job *job);
+
+/* The job, which has GPUs, was observed to hold so much on others. */
+void user_strays(struct job *job, int64_t bytes);
 
 /* The sums again, of a job that has GPUs and whose counted_bytes are known. */
 void user_counts(struct job *job);

@@ -12,6 +12,7 @@ struct seen_process {
     int32_t pid;
     bool there;               /* in this PID namespace, when it was first listed */
     uint64_t job;             /* or ATTRIBUTION_MPS_SERVER; 0: nobody's of ours */
+    uint64_t strayed_to;      /* GPUs on which it was, though they were not given to its job: a bit each */
     uint64_t first, last;     /* readings that listed it */
     struct owner_process who; /* where it was there */
     UT_hash_handle hh;
@@ -75,6 +76,7 @@ static struct seen_process *look_at(struct attributor *attributor, int32_t pid)
             HASH_ADD(hh, attributor->processes, pid, sizeof process->pid, process);
         }
         process->there = there;
+        process->strayed_to = 0;
         process->first = attributor->reading;
         process->who = there ? who : (struct owner_process){0};
         process->job = there ? attributor->owner_of(attributor->user, pid) : 0;
@@ -106,7 +108,8 @@ static void add_foreign(struct attribution *result, const struct seen_process *p
 {
     struct attribution_foreign *foreign = &result->foreign[result->foreign_count++];
 
-    *foreign = (struct attribution_foreign){process->pid, process->who.uid, "", used_bytes};
+    *foreign = (struct attribution_foreign){
+        .job = process->job, .pid = process->pid, .uid = process->who.uid, .used_bytes = used_bytes};
     memcpy(foreign->command, process->who.command, sizeof foreign->command);
 }
 
@@ -122,12 +125,32 @@ static void why_unknown(struct attribution *result, const char *format, ...)
     va_end(arguments);
 }
 
-static void take_process(struct attributor *attributor, const struct gpu_process *listed, struct attribution *result)
+static bool is_given(const struct gpu *gpu, uint64_t job)
 {
-    const struct seen_process *process = look_at(attributor, listed->pid);
+    for (uint32_t i = 0; i < gpu->resident_count; i++)
+        if (gpu->residents[i]->id == job)
+            return true;
+    return false;
+}
+
+static void add_stray(struct attribution *result, const struct gpu *gpu, struct seen_process *process, int64_t used_bytes)
+{
+    uint64_t here = UINT64_C(1) << gpu->number % 64;
+
+    add_foreign(result, process, used_bytes);
+    result->foreign[result->foreign_count - 1].news = !(process->strayed_to & here);
+    process->strayed_to |= here;
+}
+
+static void take_process(struct attributor *attributor, const struct gpu *gpu, const struct gpu_process *listed,
+                         struct attribution *result)
+{
+    struct seen_process *process = look_at(attributor, listed->pid);
 
     if (process->job == ATTRIBUTION_MPS_SERVER)
         result->mps_server_bytes += listed->used_bytes > 0 ? listed->used_bytes : 0;
+    else if (process->job && !is_given(gpu, process->job))
+        add_stray(result, gpu, process, listed->used_bytes);
     else if (process->job)
         add_share(result, process->job, listed->used_bytes);
     else
@@ -146,7 +169,7 @@ void attributor_judge(struct attributor *attributor, const struct gpu *gpu, cons
     result->mps_server_bytes = 0;
     *result->why = '\0';
     for (uint32_t i = 0; i < listed && reading->valid & GPU_HAS_PROCESSES; i++)
-        take_process(attributor, &reading->processes[i], result);
+        take_process(attributor, gpu, &reading->processes[i], result);
     if (!(reading->valid & GPU_HAS_PROCESSES))
         why_unknown(result, "the driver does not list processes");
     else if (listed < reading->process_count)

@@ -14,8 +14,10 @@
 
 #define ATTRIBUTION_WHY 160
 
-/* A process that is no job's of ours. */
+/* A process of no job of ours, or of one that was not given this GPU. */
 struct attribution_foreign {
+    uint64_t job; /* 0: of none */
+    bool news;    /* it was not here before */
     int32_t pid;
     uint32_t uid;
     char command[OWNER_COMMAND_SIZE];

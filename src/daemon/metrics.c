@@ -107,6 +107,8 @@ static const struct metric metrics[] = {
      "Memory that the job's processes hold on the GPU, where the driver says so."},
     {"carma_job_gpu_memory_peak_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_SHARE, metric_job_peak, 0,
      "The most that the job was seen to hold on the GPU in this run."},
+    {"carma_job_stray_memory_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_STRAY, metric_stray, 0,
+     "Memory that a process of the job holds on a GPU that the job was not given; 0 where the driver does not say how much."},
     {"carma_job_slowdown_ratio", PROMETHEUS_GAUGE, PROMETHEUS_MILLI, METRIC_OF_JOB, metric_job_slowdown, 0,
      "How many times slower the job is believed to run than alone, by what is known of those on its GPUs."},
     {"carma_job_gpu_seconds_total", PROMETHEUS_COUNTER, PROMETHEUS_NANO, METRIC_OF_JOB, metric_job_gpu_time, 0,
@@ -350,6 +352,37 @@ static void tell_shares(struct telling *telling, const struct job_view *view)
     }
 }
 
+static void tell_strays(struct telling *telling, const struct job_view *view)
+{
+    const struct node *node = telling->scene->daemon->node;
+    char id[NUMBER_TEXT], pid[NUMBER_TEXT];
+
+    snprintf(id, sizeof id, "%" PRIu64, view->id);
+    for (uint32_t g = 0; g < node->count; g++) {
+        struct metric_subject subject = {.gpu = core_gpu(telling->scene->daemon->core, node->gpus[g]->number),
+                                         .entry = node->gpus[g], .view = view};
+        const struct attribution *attribution = &node->gpus[g]->attribution;
+        struct gpu_labels names;
+        name_gpu(&subject, &names);
+        for (uint32_t i = 0; node->gpus[g]->there && i < attribution->foreign_count; i++) {
+            if (attribution->foreign[i].job != view->id)
+                continue;
+            subject.process = &attribution->foreign[i];
+            snprintf(pid, sizeof pid, "%" PRId32, attribution->foreign[i].pid);
+            tell(telling, &subject, (struct prometheus_label[]){
+                                        {"hpc_job", id},
+                                        {"user", view->user},
+                                        {"pid", pid},
+                                        {"gpu", names.number},
+                                        {"UUID", names.uuid},
+                                        {"GPU_I_ID", names.instance},
+                                        {"hostname", telling->scene->hostname},
+                                        {NULL, NULL},
+                                    });
+        }
+    }
+}
+
 static void tell_numbered(struct telling *telling, const char *label, uint32_t from, uint32_t to,
                           const char *(*name)(uint32_t number))
 {
@@ -414,9 +447,12 @@ static void tell_all(struct telling *telling)
     case METRIC_OF_JOB:
     case METRIC_OF_NAME:
     case METRIC_OF_SHARE:
+    case METRIC_OF_STRAY:
         for (size_t i = 0; i < scene->view_count; i++)
             if (telling->metric->of == METRIC_OF_SHARE)
                 tell_shares(telling, scene->views[i]);
+            else if (telling->metric->of == METRIC_OF_STRAY)
+                tell_strays(telling, scene->views[i]);
             else
                 tell_job(telling, scene->views[i]);
         break;
@@ -457,6 +493,7 @@ static const char *labels_of(const struct metric *metric)
         [METRIC_OF_WAIT] = "",
         [METRIC_OF_USER] = "user, uid",
         [METRIC_OF_SHARE] = "hpc_job, user, GPU",
+        [METRIC_OF_STRAY] = "hpc_job, user, pid, GPU",
     };
 
     return labels[metric->of];

@@ -168,6 +168,12 @@ bool metric_job_peak(const struct metrics_scene *scene, const struct metric_subj
     return true;
 }
 
+bool metric_stray(const struct metrics_scene *scene, const struct metric_subject *stray, int64_t *value)
+{
+    (void)scene;
+    return tell(value, stray->process->used_bytes > 0 ? stray->process->used_bytes : 0, true);
+}
+
 bool metric_job_slowdown(const struct metrics_scene *scene, const struct metric_subject *job, int64_t *value)
 {
     *value = job_view_slowdown_permille(job->view, scene->daemon->core);

@@ -24,6 +24,7 @@ enum metric_of {
     METRIC_OF_JOB,      /* each job that has GPUs */
     METRIC_OF_NAME,     /* the same, with what it is */
     METRIC_OF_SHARE,    /* each job on each of its GPUs */
+    METRIC_OF_STRAY,    /* each process of a job on a GPU that this was not given */
     METRIC_OF_END,      /* each state in which a job can have ended */
     METRIC_OF_OOM,      /* each cause of a crash for want of GPU memory */
     METRIC_OF_WAIT,     /* a histogram of waiting times */
@@ -38,6 +39,7 @@ struct metric_subject {
     const struct node_gpu *entry; /* never NULL with a GPU; not `there`: not read lately */
     const struct job_view *view;
     const struct metrics_user *user;
+    const struct attribution_foreign *process;
 };
 
 /* Users may be many: uids cost nothing where there are user namespaces. The first so many, in the order of uids, have
@@ -99,7 +101,7 @@ metric_value metric_gpu_lost, metric_gpu_jobs, metric_gpu_total, metric_gpu_used
     metric_gpu_free, metric_gpu_measure, metric_gpu_active_time, metric_gpu_read_time, metric_gpu_power,
     metric_gpu_idle_power, metric_gpu_energy, metric_gpu_idle_energy, metric_gpu_foreign_energy, metric_gpu_xid,
     metric_gpu_xids;
-metric_value metric_job_claim, metric_job_used, metric_job_peak, metric_job_slowdown, metric_job_gpu_time,
+metric_value metric_job_claim, metric_job_used, metric_stray, metric_job_peak, metric_job_slowdown, metric_job_gpu_time,
     metric_job_energy;
 
 #endif

@@ -161,6 +161,7 @@ static void attribute(struct node *node, struct node_gpu *entry)
     if (!gpu)
         return;
     attributor_judge(node->attributor, gpu, &entry->reading, &entry->attribution);
+    node_stray_judge(node, entry);
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         int64_t held = attribution_of(&entry->attribution, gpu->residents[i]->id);
         if (held > 0)
@@ -311,6 +312,7 @@ static void on_reading(void *user, const struct gpu_node_reading *reading)
         if (!entry || !entry->there)
             gpu_comes_or_goes(node, i, NULL, false);
     }
+    node_stray_charge(node);
     node_follow_residents(node);
     for (uint32_t i = 0; i < node->count; i++)
         if (node->gpus[i]->there)

@@ -32,6 +32,9 @@ const char *node_gpu_name(const struct node *node);
 /* Why it cannot be told whose the memory of the core's GPU is; "": it can. */
 const char *node_foreign_why(const struct node *node, uint32_t number);
 
+/* The job's processes on GPUs that it was not given. */
+json_t *node_strays_to_json(const struct node *node, uint64_t job);
+
 /* What the GPUs of a job showed when its run came to its end. */
 struct node_evidence {
     bool complete;      /* each of them has been read since the end, or is gone */

@@ -1,5 +1,5 @@
 /* What the files of the node share: node.c takes readings in, node_energy.c says whose energy it is, node_memory.c who holds how much memory,
- * node_evidence.c says what a failure is judged by, node_report.c tells of faults and of GPUs held unused, node_json.c
+ * node_stray.c names the processes that are where they should not be, node_evidence.c says what a failure is judged by, node_report.c tells of faults and of GPUs held unused, node_json.c
  * shows it all. */
 #ifndef CARMA_DAEMON_NODE_INTERNAL_H
 #define CARMA_DAEMON_NODE_INTERNAL_H
@@ -109,6 +109,12 @@ void node_energy_free(struct node *node);
 void node_follow_memory(struct node *node, int64_t at_ns);
 void node_store_memory(const struct node *node, struct store_batch *batch);
 int node_load_memory(struct node *node, struct error *err);
+
+/* node_stray.c: processes of jobs on GPUs that were not given to these. Of a GPU whose reading was attributed: whose they are,
+ * and a line in the log for a new one; after all GPUs: what the jobs hold there is charged to them. */
+void node_stray_judge(const struct node *node, struct node_gpu *gpu);
+void node_stray_charge(struct node *node);
+int64_t node_stray_bytes(const struct node *node, uint64_t job); /* as far as the driver says, by the last reading */
 
 /* node_evidence.c: keeps a reading for those whose run is about to end. */
 void node_remember(struct node_gpu *gpu);

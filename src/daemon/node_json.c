@@ -19,7 +19,8 @@ static void set(json_t *json, const char *name, int64_t value, bool is_known)
     json_object_set_new(json, name, known(value, is_known));
 }
 
-/* Processes that are no job's; one that cannot be seen from here has neither user nor command. */
+/* Processes that are no job's, or of a job that was not given the GPU; one that cannot be seen from here has neither user nor
+ * command. */
 static json_t *foreign_to_json(struct owners *owners, const struct attribution *attribution)
 {
     json_t *list = json_array();
@@ -28,8 +29,9 @@ static json_t *foreign_to_json(struct owners *owners, const struct attribution *
         const struct attribution_foreign *process = &attribution->foreign[i];
         bool seen = *process->command;
         const char *user = seen ? owners_name(owners, process->uid) : NULL;
-        json_array_append_new(list, json_pack("{s:i, s:s?, s:s?, s:o}", "pid", (int)process->pid, "user", user, "command",
-                                              seen ? process->command : NULL, "used_bytes",
+        json_array_append_new(list, json_pack("{s:o, s:i, s:s?, s:s?, s:o}", "job",
+                                              known((int64_t)process->job, process->job != 0), "pid", (int)process->pid,
+                                              "user", user, "command", seen ? process->command : NULL, "used_bytes",
                                               known(process->used_bytes, process->used_bytes >= 0)));
     }
     return list;

@@ -23,6 +23,14 @@ static void add_held(const struct node *node, const struct job_view *view, uint3
     history_add(&held->bytes, used_bytes >= 0 ? used_bytes : view->claim_bytes);
 }
 
+static void add_strays(const struct node *node, const struct job_view *view, struct held *held)
+{
+    int64_t bytes = node_stray_bytes(node, view->id);
+
+    history_add(&held->measured_bytes, bytes);
+    history_add(&held->bytes, bytes);
+}
+
 void node_follow_memory(struct node *node, int64_t at_ns)
 {
     const struct daemon *daemon = node->daemon;
@@ -37,6 +45,8 @@ void node_follow_memory(struct node *node, int64_t at_ns)
 
             for (uint32_t p = 0; view && p < job->placement_count; p++)
                 add_held(node, view, job->placements[p].gpu, &held);
+            if (view)
+                add_strays(node, view, &held);
             if (view)
                 holding_set(&view->held, at_ns, held.bytes, held.measured_bytes);
         }

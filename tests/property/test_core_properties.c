@@ -41,6 +41,7 @@ struct world_job {
     uint32_t share;      /* how it uses them */
     uint32_t cause;      /* of its last exit */
     uint32_t timeouts;
+    int64_t stray_bytes; /* on GPUs that it was not given */
     bool last; /* its time was up: all who waited then go before it */
     uint32_t losses;
     int64_t claim_bytes; /* as counted for its user */
@@ -154,7 +155,7 @@ static struct holdings holdings_of(const struct world *world, uint32_t uid)
             continue;
         has.running++;
         has.gpus += job->gpu_count;
-        has.memory_bytes += job->claim_bytes * job->gpu_count;
+        has.memory_bytes += job->claim_bytes * job->gpu_count + job->stray_bytes;
     }
     return has;
 }
@@ -238,6 +239,7 @@ static void on_decision(struct world *world, const struct record *record)
         for (uint32_t i = 0; i < record->placed.count; i++)
             check_sharing(world, record->job, &record->placed, record->placed.gpus[i]);
         job->running = true;
+        job->stray_bytes = 0;
         job->share = record->placed.share;
         job->runs++;
         job->gpu_count = record->placed.count;
@@ -610,6 +612,10 @@ static void job_moves(struct world *world)
         return;
     if (random_range(r, 0, 2) == 0) {
         input.type = random_range(r, 0, 4) ? RECORD_STARTED : RECORD_ADOPTED;
+    } else if (random_range(r, 0, 15) == 0) {
+        job->stray_bytes += random_range(r, 0, 2) * GIB;
+        input.type = RECORD_STRAYED;
+        input.strayed.bytes = job->stray_bytes;
     } else {
         at = (uint32_t)random_range(r, 0, job->gpu_count - 1);
         job->seen_bytes[at] += random_range(r, 0, 2) * GIB / 2;

@@ -66,6 +66,28 @@ static void test_gpus_are_counted_for_each_job_that_has_them(void **state)
     assert_reason(f, wide, "its user has 3 GPUs and it wants 2 more, a user may have 3");
 }
 
+/* Also on GPUs that a job was not given; with its end that is over. */
+static void test_memory_elsewhere_is_charged(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t first, second;
+
+    limited(f, (struct core_limits){.max_memory_bytes = 50 * GIB});
+    first = submit_as(f, ADA, 1, 10 * GIB);
+    decide(f);
+    assert_string_not_equal(placed_on(f, first), "");
+    apply(f, (struct record){.type = RECORD_STRAYED, .job = first, .strayed = {20 * GIB}});
+    apply(f, (struct record){.type = RECORD_STRAYED, .job = first, .strayed = {5 * GIB}}); /* the most counts */
+    second = submit_as(f, ADA, 1, 21 * GIB);
+    decide(f);
+    assert_string_equal(placed_on(f, second), "");
+    assert_int_equal(reason_code(f, second), REASON_USER_MEMORY);
+    exits(f, first, EXIT_COMPLETED, -1);
+    decide(f);
+    assert_string_not_equal(placed_on(f, second), "");
+    assert_true(core_find_job(f->core, second)->user->memory_bytes == 21 * (uint64_t)GIB);
+}
+
 static void test_memory_is_what_jobs_claim_on_all_their_gpus(void **state)
 {
     struct fixture *f = *state;
@@ -167,6 +189,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_who_has_as_many_jobs_as_allowed_is_passed_over),
         CASE(test_gpus_are_counted_for_each_job_that_has_them),
+        CASE(test_memory_elsewhere_is_charged),
         CASE(test_memory_is_what_jobs_claim_on_all_their_gpus),
         CASE(test_what_one_job_may_never_have_is_refused),
         CASE(test_who_is_over_a_limit_keeps_no_gpus_for_himself),

@@ -209,6 +209,34 @@ static void test_processes_hidden(void **state)
     children[0] = wait_for_ever();
 }
 
+/* It counts as used by others than those who were given the GPU, by the name of its job; and it is news once. */
+static void test_on_a_gpu_that_was_not_given(void **state)
+{
+    struct gpu gpu = gpu_with(1), other = gpu_with(1);
+    struct gpu_reading reading = {.used_bytes = 20 * GIB};
+    struct attribution result;
+
+    other.number = 1;
+    list(&reading, children[0], 4 * GIB);
+    list(&reading, children[1], 9 * GIB); /* job 2's */
+    for (int i = 0; i < 2; i++) {
+        attributor_begin(*state);
+        attributor_judge(*state, &gpu, &reading, &result);
+        assert_string_equal(result.why, "");
+        assert_true(result.foreign_bytes == 16 * GIB);
+        assert_int_equal(result.foreign_count, 1);
+        assert_int_equal(result.foreign[0].job, 2);
+        assert_int_equal(result.foreign[0].pid, children[1]);
+        assert_true(result.foreign[0].used_bytes == 9 * GIB);
+        assert_int_equal(result.foreign[0].news, i == 0);
+        attributor_judge(*state, &other, &reading, &result);
+        assert_int_equal(result.foreign[0].news, i == 0);
+    }
+    gpu = gpu_with(2);
+    attributor_judge(*state, &gpu, &reading, &result);
+    assert_int_equal(result.foreign_count, 0);
+}
+
 static void test_lists_that_are_not(void **state)
 {
     struct gpu busy = gpu_with(1), empty = gpu_with(0);
@@ -240,7 +268,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_shares), T(test_several_processes), T(test_mps_server), T(test_foreign_memory_hidden), T(test_processes_hidden),
-        T(test_lists_that_are_not),
+        T(test_on_a_gpu_that_was_not_given), T(test_lists_that_are_not),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,50 @@
+#!/bin/sh
+# Usage: test_strays.sh CARMA SOURCE BUILD
+# A job that uses a GPU which it was not given is named, and what it holds there is charged to it and to its user.
+# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016 # single quotes: for the jobs' shells
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+. "$(dirname "$0")/faults.sh"
+cd "$T" || exit 99
+exposition="python3 -B $SOURCE/tests/cli/exposition.py"
+start_node a100x4-40g 100
+start_daemon --set max_gpu_memory_per_user=30G --set settle=0s
+
+run submit --gpu-memory 9G -- sh -c 'CUDA_VISIBLE_DEVICES=2 exec "$0" --memory 8G --seconds 100000' "$TRAIN"
+until_field 1 placements.0.index 0
+until_gpu 2 foreign_bytes $((8 << 30))
+pid=$(gpu 2 foreign.0.pid)
+[ "$(gpu 2 foreign.0.job)" = 1 ] || fail "GPU 2 does not name job 1: $(gpu 2 foreign)"
+run gpus
+grep -qxF "GPU 2: process $pid (carma-train of $(id -un)) holds 8.0 GiB and is job 1's, which was not given this GPU" \
+    "$T/out" || fail "gpus: $(cat "$T/out")"
+grep -q "^ *2 .* stray 1 8.0 GiB$" "$T/out" || fail "gpus, in the table: $(cat "$T/out")"
+run show 1
+grep -q "^Also on *GPU 2, which it was not given: process $pid (carma-train) holds 8.0 GiB" "$T/out" ||
+    fail "show: $(cat "$T/out")"
+[ "$(grep -c "GPU 2: process $pid (carma-train) of job 1 of $(id -un) holds .* there, and the job was not given this GPU" "$T/daemon.log")" = 1 ] ||
+    fail "the log: $(cat "$T/daemon.log")"
+$exposition fetch "$CARMA_SOCKET" >metrics || fail "no metrics"
+grep "^carma_job_stray_memory_bytes{" metrics | grep 'hpc_job="1"' | grep "user=\"$(id -un)\"" | grep "pid=\"$pid\"" |
+    grep 'gpu="2"' | grep -q " 8589934592$" || fail "metrics: $(grep stray metrics)"
+
+# Of 30 GiB its user has 9 booked and 8 taken elsewhere: 14 more are too much until that job has ended.
+run submit --gpu-memory 14G -- true
+expect_field 2 reason.code user-memory
+run submit --gpu-memory 12G -- true
+until_field 3 state COMPLETED
+run cancel 1
+until_field 2 state COMPLETED
+until_gpu 2 foreign_bytes 0
+
+# What nobody has submitted is named as before.
+CUDA_VISIBLE_DEVICES=3 "$TRAIN" --memory 3G --seconds 100000 >/dev/null &
+foreign=$!
+until_gpu 3 foreign_bytes $((3 << 30))
+[ "$(gpu 3 foreign.0.job)" = None ] || fail "a process of no job: $(gpu 3 foreign)"
+run gpus
+grep -qxF "GPU 3: process $foreign (carma-train of $(id -un)) holds 3.0 GiB and is no job's" "$T/out" ||
+    fail "gpus: $(cat "$T/out")"
+kill "$foreign"
+wait "$foreign" 2>/dev/null
+finish_node
