@@ -40,11 +40,18 @@ done
 
 # Both say the same, and the server was never seen to have failed: the second is a victim once, and then its own.
 fault='echo "RuntimeError: CUDA error: unspecified launch failure"; exit 1'
-run submit --parsable -- sh -c "sleep 1.2; $fault"
-later=$(cat "$T/out")
-run submit --parsable -- sh -c "sleep 0.8; $fault"
-first=$(cat "$T/out")
-run wait "$first" "$later"
+after() { # FILE: a job that fails once the file is there
+    run submit --parsable -- sh -c "until [ -e '$T/$1' ]; do sleep 0.05; done; $fault"
+    cat "$T/out"
+}
+later=$(after first-ended)
+first=$(after both-run)
+until_field "$later" state RUNNING
+until_field "$first" state RUNNING
+touch "$T/both-run"
+run wait "$first"
+touch "$T/first-ended"
+run wait "$later"
 expect_field "$first" launches 1
 expect_field "$first" exit_cause failed
 expect_field "$later" launches 2
