@@ -302,7 +302,7 @@ static int unknown_member(json_t *object, uint32_t type, struct error *err)
 
         for (i = 0; !known && i < record_field_count; i++)
             known = record_fields[i].type == type && !strcmp(record_fields[i].name, name);
-        if (!known)
+        if (!known && !record_member_is_gone(type, name))
             return error_set(err, EINVAL, "record %s: \"%s\" is not a member of it", record_type_name(type), name);
     }
     return 0;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 static const char *const names[SHARE_MODE_COUNT] = {"any", "streams", "mps", "exclusive"};
+static const char *const domains[MPS_DOMAIN_COUNT] = {"mps", "mps:gpu", "mps:node"};
 
 enum share_mode share_mode_find(const char *name)
 {
@@ -16,4 +17,19 @@ enum share_mode share_mode_find(const char *name)
 const char *share_mode_name(enum share_mode mode)
 {
     return (unsigned)mode < SHARE_MODE_COUNT ? names[mode] : "unknown";
+}
+
+enum share_mode share_name_find(const char *name, uint32_t *domain)
+{
+    for (uint32_t i = 0; i < MPS_DOMAIN_COUNT; i++)
+        if (strcmp(domains[i], name) == 0) {
+            *domain = i;
+            return SHARE_MPS;
+        }
+    return share_mode_find(name);
+}
+
+const char *share_name(enum share_mode mode, uint32_t domain)
+{
+    return mode == SHARE_MPS && domain < MPS_DOMAIN_COUNT ? domains[domain] : share_mode_name(mode);
 }

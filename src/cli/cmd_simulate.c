@@ -13,6 +13,7 @@
 #include "cli/simulate.h"
 #include "cli/term.h"
 #include "cli/view.h"
+#include "config/presets.h"
 #include "trace/profile.h"
 
 /* ---- Progress ---- */
@@ -108,8 +109,6 @@ static int find_node(struct simulation *simulation, struct error *err)
 static void fill_options(const struct simulate_options *wanted, struct sim_options *filled)
 {
     sim_options_default(filled);
-    filled->share = wanted->share;
-    filled->mps_per_gpu = wanted->mps_per_gpu;
     filled->mig_slices = (uint32_t)wanted->mig_slices;
     filled->contention = wanted->contention;
     filled->jitter = wanted->jitter;
@@ -138,6 +137,20 @@ static int run_policy(struct simulation *simulation, struct simulate_outcome *ou
     return rc;
 }
 
+/* What stands with the policy goes before --share, and that before what a preset of the policy has of its own. */
+static void choose_share(const struct config *config, const struct simulate_options *wanted, struct sim_options *chosen)
+{
+    const char *of_preset = presets_simulated_share(config->policy);
+
+    chosen->share = config->share.mode;
+    if (chosen->share != SHARE_ANY)
+        return;
+    chosen->share = wanted->share;
+    chosen->core.mps_domain = wanted->mps_domain;
+    if (!wanted->share_given && of_preset)
+        chosen->share = share_name_find(of_preset, &chosen->core.mps_domain);
+}
+
 /* What is to be run under this policy: what it means, then what is set for all, then what stands with it. */
 static int choose_policy(struct simulation *simulation, struct simulate_outcome *outcome, struct error *err)
 {
@@ -146,6 +159,7 @@ static int choose_policy(struct simulation *simulation, struct simulate_outcome 
     struct simulate_estimator estimator = wanted->estimator;
     struct machine_profile machine;
     struct config config;
+    uint32_t mps_domain;
     int rc;
 
     config_init_default(&config);
@@ -155,8 +169,11 @@ static int choose_policy(struct simulation *simulation, struct simulate_outcome 
     config.share.mode = SHARE_ANY;
     if (rc == 0)
         rc = simulate_set_own(policy, &config, err);
+    mps_domain = config.core.mps_domain;
+    config.core.mps_domain = MPS_DOMAIN_USER; /* mps:node is for us alone */
     if (rc == 0)
         rc = config_check(&config, err);
+    config.core.mps_domain = mps_domain;
     if (!wanted->estimator_given && !strchr(policy, '@'))
         estimator = simulate_estimator_of(config.estimator);
     if (rc == 0)
@@ -165,8 +182,7 @@ static int choose_policy(struct simulation *simulation, struct simulate_outcome 
         rc = simulate_jobs_claim(&simulation->jobs, &estimator, &machine, config.estimate_quantile_permille,
                                  &outcome->claims, err);
     simulation->options.core = config.core;
-    simulation->options.share = config.share.mode == SHARE_ANY ? wanted->share : config.share.mode;
-    simulation->options.mps_per_gpu = config.share.mode == SHARE_ANY ? wanted->mps_per_gpu : config.share.mode == SHARE_MPS;
+    choose_share(&config, wanted, &simulation->options);
     simulation->options.sample_period_ns = config.sample_period_ns;
     config_release(&config);
     return rc;

@@ -109,7 +109,8 @@ struct simulate_options {
     char **settings;          /* owned: "key=value", applied in their order on top of each policy's own */
     size_t setting_count, setting_capacity;
     enum share_mode share;
-    bool mps_per_gpu;
+    uint32_t mps_domain; /* enum share_domain */
+    bool share_given; /* else it is as the policy's preset has it, where that does */
     int64_t mig_slices; /* 0: whole GPUs */
     struct simulate_estimator estimator;
     bool estimator_given;
@@ -130,8 +131,8 @@ struct simulate_options {
 int simulate_set_policy(const char *wanted, struct config *config, struct simulate_estimator *estimator,
                         struct error *err);
 
-/* The settings that stand with a policy. config->share.mode is how jobs then share a GPU, where it is said
- * (SHARE_ANY is put there before, to see). */
+/* The settings that stand with a policy. config->share.mode (and core.mps_domain) is how jobs then share a GPU, where it is
+ * said (SHARE_ANY is put there before, to see). */
 int simulate_set_own(const char *wanted, struct config *config, struct error *err);
 
 /* ---- What came out (simulate_report.c) ---- */

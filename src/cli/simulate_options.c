@@ -63,8 +63,8 @@ static const struct argp_option options[] = {
     {"max-slowdown", KEY_MAX_SLOWDOWN, "F", 0, "as the setting `max_slowdown`", 2},
     {NULL, 0, NULL, 0, "What the world is like:", 3},
     {"share", KEY_SHARE, "MODE", 0,
-     "how jobs share a GPU: streams, mps (default; one server for all GPUs, as in the thesis), mps:gpu (as carmad runs "
-     "it), exclusive, mig or mig:SLICES of 7",
+     "how jobs share a GPU: streams, mps (default: each user's by one server on all GPUs), mps:gpu (one server for each "
+     "GPU), mps:node (one for all; default of the presets of the thesis), exclusive, mig or mig:SLICES of 7",
      3},
     {"seeds", KEY_SEEDS, "N", 0, "run so many times, with seeds 1 to N (default 1)", 3},
     {"jitter", KEY_JITTER, "F", 0, "vary run times by a normal factor with this standard deviation, e.g. 0.03", 3},
@@ -127,16 +127,16 @@ static error_t take_setting(struct simulate_options *wanted, char *pair, struct 
 
 static error_t take_share(struct simulate_options *wanted, const char *arg, struct argp_state *state)
 {
-    enum share_mode way = strcmp(arg, "mps:gpu") == 0 ? SHARE_MPS : share_mode_find(arg);
+    enum share_mode way = share_name_find(arg, &wanted->mps_domain);
     bool known = way != SHARE_ANY && way != SHARE_MODE_COUNT;
 
     wanted->mig_slices = 0;
     wanted->share = known ? way : SHARE_STREAMS; /* within a MIG instance, too */
-    wanted->mps_per_gpu = strcmp(arg, "mps:gpu") == 0;
+    wanted->share_given = true;
     if (known)
         return 0;
     if (strcmp(arg, "mig") != 0 && strncmp(arg, "mig:", 4) != 0)
-        return cli_bad_usage(state, "share '%.40s' is none of streams, mps, mps:gpu, exclusive, mig and mig:SLICES", arg);
+        return cli_bad_usage(state, "share '%.40s' is none of streams, mps, mps:gpu, mps:node, exclusive, mig and mig:SLICES", arg);
     wanted->mig_slices = 3;
     if (arg[3] &&
         (parse_integer(arg + 4, 1, 7, &wanted->mig_slices, NULL) || !sim_mig_instances((uint32_t)wanted->mig_slices)))

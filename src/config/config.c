@@ -116,7 +116,7 @@ static const struct key {
      "how long ended jobs, and the log that replays them, are kept"},
     {"history_retention", DURATION, offsetof(struct config, history_retention_ns), MINUTES(1), MINUTES(52560000), NULL,
      "how long `carma history` knows ended jobs (at least `retention`)"},
-    {"share", SHARING, offsetof(struct config, share), 0, 0, NULL, "how jobs share a GPU"},
+    {"share", SHARING, offsetof(struct config, share), 0, 0, NULL, "how jobs share a GPU; mps: a user's jobs by one MPS server on all GPUs, mps:gpu: by one for each GPU"},
     {"mps_multiuser", SWITCH, offsetof(struct config, core.mps_multiuser), 0, 0, NULL,
      "jobs of several users may share a GPU's MPS server, which keeps them apart no longer"},
     {"mps_max_clients", COUNT, offsetof(struct config, core.mps_max_clients), 1, 60, NULL,
@@ -278,7 +278,7 @@ static void describe_allowed(const struct key *key, struct strbuf *out)
         describe_choices(switches, out);
         break;
     case SHARING:
-        strbuf_puts(out, "streams, mps or exclusive; then, by number or UUID, GPUs that differ: mps, 3=exclusive");
+        strbuf_puts(out, "streams, mps, mps:gpu or exclusive; then, by number or UUID, GPUs that differ: mps, 3=exclusive");
         break;
     case PATH:
     case FOREIGN:
@@ -358,7 +358,7 @@ static int find_choice(const char *const *choices, const char *value, int64_t *i
     return -EINVAL;
 }
 
-/* What is said of users stays: it is no part of a policy. */
+/* What is said of users and of MPS stays: it is no part of a policy. */
 static void set_plain(struct config *config)
 {
     struct core_config was = config->core;
@@ -367,6 +367,9 @@ static void set_plain(struct config *config)
     config->core.per_user = was.per_user;
     config->core.max_requeues = was.max_requeues;
     config->core.requeue_lost = was.requeue_lost;
+    config->core.mps_domain = was.mps_domain;
+    config->core.mps_multiuser = was.mps_multiuser;
+    config->core.mps_max_clients = was.mps_max_clients;
     config->estimator = ESTIMATOR_DECLARED;
 }
 
@@ -436,7 +439,7 @@ static int set_key(struct config *config, const struct key *key, const char *val
             *(uint32_t *)at = (uint32_t)number;
         return rc;
     case SHARING:
-        return share_setting_parse(value, at);
+        return share_setting_parse(value, at, &config->core.mps_domain);
     case PATH:
     case FOREIGN:
     case LIBRARY:
@@ -500,6 +503,9 @@ int config_check(const struct config *config, struct error *err)
     if (strlen(config->socket) > MAX_SOCKET) /* a default made of environment variables was not checked yet */
         return error_set(err, EINVAL, "socket '%.200s' is too long: at most %zu bytes; set `socket` to a shorter path",
                          config->socket, MAX_SOCKET);
+    if (config->core.mps_domain == MPS_DOMAIN_NODE)
+        return error_set(err, EINVAL, "share 'mps:node' is the simulator's: for one MPS server for all users set share = mps "
+                         "and mps_multiuser = yes");
     if (config->listen && !config->token_file)
         return error_set(err, EINVAL, "listen '%s' needs a token: set `token_file` to a file of mode 0600 that holds one",
                          config->listen);

@@ -13,6 +13,8 @@
 
 #define ORACLE THESIS " memory_margin=2000M"
 
+#define ON_ONE_SERVER "mps:node" /* as MPS was run there */
+
 #define CARMA                                                                                                          \
     "memory_view=reserve memory_margin=256M decide_period=0s collocate_extra=0s paced=no settle=30s recovery=informed "   \
     "max_jobs_per_gpu=16 backfill=64 patience=30m max_slowdown=2.3 learn=yes trim=5m estimator=auto"
@@ -20,27 +22,31 @@
 const struct preset presets[] = {
     {"carma", "carma",
      "carma's own: reservations, backfill, predicted slowdown, claims learned from earlier runs, informed recovery",
-     CARMA},
-    {"default", "carma", "the same as carma", CARMA},
-    {"thesis", "magm", "the thesis's loop and preconditions; add a policy: thesis+lug", THESIS},
+     CARMA, NULL},
+    {"default", "carma", "the same as carma", CARMA, NULL},
+    {"thesis", "magm", "the thesis's loop and preconditions; add a policy: thesis+lug", THESIS,
+     ON_ONE_SERVER},
     {"code-2025", "magm",
      "the loop of the thesis's public code of 2025: 1 s, a GPU closed until a new job was seen for 30 s; add a policy",
      "memory_view=monitor memory_floor=5G memory_margin=2560M sm_activity_cap=79.9% sm_occupancy_cap=44.9% "
      "dram_activity_cap=39.9% caps_together=yes statistic=risk window=30s decide_period=1s collocate_extra=0s "
-     "paced=no settle=30s max_jobs_per_gpu=48 estimator=declared" NOTHING_OF_CARMA},
-    {"off", "first-fit", "oracle first fit (thesis 6.3.3); use with exact memory", ORACLE},
-    {"obf", "best-fit", "oracle best fit (thesis 6.3.3); use with exact memory", ORACLE},
-    {"owf", "magm", "oracle worst fit (thesis 6.3.3); use with exact memory", ORACLE},
-    {"olug", "lug", "oracle least utilized GPU (thesis 6.3.3); use with exact memory", ORACLE},
+     "paced=no settle=30s max_jobs_per_gpu=48 estimator=declared" NOTHING_OF_CARMA,
+     ON_ONE_SERVER},
+    {"off", "first-fit", "oracle first fit (thesis 6.3.3); use with exact memory", ORACLE, ON_ONE_SERVER},
+    {"obf", "best-fit", "oracle best fit (thesis 6.3.3); use with exact memory", ORACLE, ON_ONE_SERVER},
+    {"owf", "magm", "oracle worst fit (thesis 6.3.3); use with exact memory", ORACLE, ON_ONE_SERVER},
+    {"olug", "lug", "oracle least utilized GPU (thesis 6.3.3); use with exact memory", ORACLE, ON_ONE_SERVER},
     {"horus", "lug",
      "Horus-style, from its description in thesis 5.3.1: Horus's memory formula, least utilized GPU first",
      "memory_view=reserve memory_margin=0 estimator=horus sm_activity_cap=100% decide_period=1s collocate_extra=0s "
-     "paced=no settle=30s max_jobs_per_gpu=48" NOTHING_OF_CARMA},
+     "paced=no settle=30s max_jobs_per_gpu=48" NOTHING_OF_CARMA,
+     NULL},
     {"lucid", "carma",
      "Lucid-style, from its public description: at most two jobs on a GPU, and only where little is lost by it",
      "memory_view=reserve memory_margin=1G decide_period=1s collocate_extra=0s paced=no settle=30s "
-     "recovery=exclusive max_jobs_per_gpu=2 backfill=64 patience=4h max_slowdown=1.15 learn=yes trim=0s estimator=declared"},
-    {NULL, NULL, NULL, NULL},
+     "recovery=exclusive max_jobs_per_gpu=2 backfill=64 patience=4h max_slowdown=1.15 learn=yes trim=0s estimator=declared",
+     NULL},
+    {NULL, NULL, NULL, NULL, NULL},
 };
 
 const struct preset *preset_find(const char *name)
@@ -49,4 +55,16 @@ const struct preset *preset_find(const char *name)
         if (strcmp(preset->name, name) == 0)
             return preset;
     return NULL;
+}
+
+const char *presets_simulated_share(const char *policy)
+{
+    const char *share = NULL;
+
+    for (const struct preset *preset = presets; preset->name; preset++)
+        for (const char *at = policy; at; at = strchr(at, '+') ? strchr(at, '+') + 1 : NULL)
+            if (strcspn(at, "+") == strlen(preset->name) && strncmp(at, preset->name, strlen(preset->name)) == 0 &&
+                preset->simulated_share)
+                share = preset->simulated_share;
+    return share;
 }

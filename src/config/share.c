@@ -20,10 +20,16 @@ static char *next_word(char **at)
     return word;
 }
 
-static int parse_way(const char *text, enum share_mode *mode)
+/* *domain: MPS_DOMAIN_COUNT, or how MPS was called before. */
+static int parse_way(const char *text, enum share_mode *mode, uint32_t *domain)
 {
-    *mode = share_mode_find(text);
-    return *mode == SHARE_ANY || *mode == SHARE_MODE_COUNT ? -EINVAL : 0;
+    uint32_t named = *domain;
+
+    *mode = share_name_find(text, &named);
+    if (*mode == SHARE_ANY || *mode == SHARE_MODE_COUNT || (*domain != MPS_DOMAIN_COUNT && *domain != named))
+        return -EINVAL;
+    *domain = named;
+    return 0;
 }
 
 static bool is_number(const char *text)
@@ -31,7 +37,7 @@ static bool is_number(const char *text)
     return *text && strspn(text, "0123456789") == strlen(text);
 }
 
-static int parse_override(const char *word, struct share_override *override)
+static int parse_override(const char *word, struct share_override *override, uint32_t *domain)
 {
     const char *equals = strchr(word, '=');
     size_t length = equals ? (size_t)(equals - word) : 0;
@@ -42,22 +48,25 @@ static int parse_override(const char *word, struct share_override *override)
     override->which[length] = '\0';
     if (!is_number(override->which) && strncmp(word, "GPU-", 4) != 0 && strncmp(word, "MIG-", 4) != 0)
         return -EINVAL;
-    return parse_way(equals + 1, &override->mode);
+    return parse_way(equals + 1, &override->mode, domain);
 }
 
-int share_setting_parse(const char *text, struct share_setting *setting)
+int share_setting_parse(const char *text, struct share_setting *setting, uint32_t *domain)
 {
     CLEANUP(free_ptr) char *words = xstrdup(text);
+    uint32_t named = MPS_DOMAIN_COUNT;
     struct share_setting parsed = {0};
     char *at = words;
 
-    if (parse_way(next_word(&at), &parsed.mode) != 0)
+    if (parse_way(next_word(&at), &parsed.mode, &named) != 0)
         return -EINVAL;
     while (at)
         if (parsed.count == array_size(parsed.overrides) ||
-            parse_override(next_word(&at), &parsed.overrides[parsed.count++]) != 0)
+            parse_override(next_word(&at), &parsed.overrides[parsed.count++], &named) != 0)
             return -EINVAL;
     *setting = parsed;
+    if (named != MPS_DOMAIN_COUNT)
+        *domain = named;
     return 0;
 }
 

@@ -22,9 +22,10 @@ struct share_setting {
     size_t count;
 };
 
-/* "WAY", or "WAY, WHICH=WAY, ..." with WAY one of streams, mps and exclusive, and WHICH a number or the beginning of a
- * UUID: "mps, GPU-ab12=exclusive, 3=streams". -EINVAL for anything else; *setting is then unchanged. */
-int share_setting_parse(const char *text, struct share_setting *setting);
+/* "WAY", or "WAY, WHICH=WAY, ..." with WAY one of streams, mps, mps:gpu, mps:node and exclusive, and WHICH a number or the
+ * beginning of a UUID: "mps, GPU-ab12=exclusive, 3=streams". The domain of MPS is one for all GPUs: *domain is as it is
+ * called where MPS is named, in one way, and unchanged where it is not. -EINVAL for anything else; both are then unchanged. */
+int share_setting_parse(const char *text, struct share_setting *setting, uint32_t *domain);
 
 /* The way of the GPU with that number and UUID: the last override that names it decides. */
 enum share_mode share_setting_of(const struct share_setting *setting, uint32_t number, const char *uuid);

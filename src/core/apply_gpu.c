@@ -1,4 +1,4 @@
-/* What records of GPUs change: they come and go, are sampled, and their MPS servers fail. */
+/* What records of GPUs change: they come and go, are sampled, and MPS servers on them fail. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -82,13 +82,19 @@ static int apply_sample(struct core *core, const struct record *record, struct e
     return 0;
 }
 
-static void apply_share_fault(struct core *core, const struct record_share_fault *fault)
+static int apply_share_fault(struct core *core, const struct record_share_fault *fault, struct error *err)
 {
-    struct gpu *gpu = core->gpus[fault->gpu];
-
-    gpu->share_faulted = fault->faulted;
-    if (!fault->faulted)
-        gpu_opens(core, gpu);
+    if (fault->of_user) {
+        user_of(core, fault->uid)->share_faulted = fault->faulted;
+    } else if (no_such_gpu(core, fault->gpu, err)) {
+        return -ENOENT;
+    } else {
+        core->gpus[fault->gpu]->share_faulted = fault->faulted;
+    }
+    for (uint32_t i = 0; i < core->gpu_count && !fault->faulted; i++)
+        if (fault->of_user || i == fault->gpu)
+            gpu_opens(core, core->gpus[i]);
+    return 0;
 }
 
 int apply_gpu(struct core *core, const struct record *record, struct error *err)
@@ -101,10 +107,7 @@ int apply_gpu(struct core *core, const struct record *record, struct error *err)
     case RECORD_SAMPLE:
         return apply_sample(core, record, err);
     case RECORD_SHARE_FAULT:
-        rc = no_such_gpu(core, record->share_fault.gpu, err);
-        if (rc == 0)
-            apply_share_fault(core, &record->share_fault);
-        return rc;
+        return apply_share_fault(core, &record->share_fault, err);
     default: /* RECORD_GPU_LOST */
         rc = no_such_gpu(core, record->gpu.gpu, err);
         if (rc == 0) {

@@ -53,7 +53,7 @@ struct core_config {
     struct core_limits per_user;
     uint32_t max_jobs_per_gpu;
     bool mps_multiuser;       /* an MPS server takes clients of several users */
-    bool mps_one_server;      /* for all GPUs and users, as the thesis ran MPS: of simulations, no setting of carmad */
+    uint32_t mps_domain;      /* enum share_domain */
     uint32_t mps_max_clients; /* residents of a GPU that is shared by MPS */
     uint32_t backfill;        /* how many jobs behind a blocked head are looked at; 0: none (FIFO) */
     int64_t patience_ns;      /* with backfill: GPUs are reserved for a head that has waited for so long */

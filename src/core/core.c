@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/share.h"
 #include "base/units.h"
 #include "core/core_internal.h"
 #include "core/crash.h"
@@ -122,6 +123,16 @@ int64_t core_learning_delay_ns(const struct core *core)
     return core->config.window_ns + BELIEF_LOADING_NS;
 }
 
+bool core_share_faulted_user(const struct core *core, uint32_t *uid)
+{
+    for (const struct user *user = core->users; user; user = user->hh.next)
+        if (user->share_faulted) {
+            *uid = user->uid;
+            return true;
+        }
+    return false;
+}
+
 uint32_t core_job_count_of(const struct core *core, uint32_t uid)
 {
     const struct user *user;
@@ -159,11 +170,13 @@ static int apply_reconfigured(struct core *core, const struct core_config *confi
         !is_permille(config->dram_cap_permille) || config->statistic > STATISTIC_RISK ||
         !is_interval(config->window_ns) || !is_interval(config->decide_period_ns) ||
         !is_interval(config->collocate_extra_ns) || !is_interval(config->settle_ns) ||
-        config->recovery > RECOVERY_INFORMED || config->max_jobs_per_gpu == 0 || config->per_user.max_memory_bytes < 0 || config->mps_max_clients == 0 || !is_interval(config->patience_ns) ||
+        config->recovery > RECOVERY_INFORMED || config->max_jobs_per_gpu == 0 || config->per_user.max_memory_bytes < 0 ||
+        config->mps_domain >= MPS_DOMAIN_COUNT || config->mps_max_clients == 0 || !is_interval(config->patience_ns) ||
         !is_slowdown(config->max_slowdown_permille) || !is_interval(config->trim_ns))
         return error_set(err, EINVAL, "a value of the configuration is out of range");
     core->config = *config;
     core->policy = policy;
+    sharing_reconfigured(core);
     for (uint32_t i = 0; i < core->gpu_count; i++)
         gpu_opens(core, core->gpus[i]);
     return 0;

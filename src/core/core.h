@@ -71,6 +71,7 @@ const struct core_config *core_configuration(const struct core *core);
 uint64_t core_waiting_count(const struct core *core); /* queued, recovering; not held */
 uint64_t core_job_count(const struct core *core);     /* that have not ended */
 uint32_t core_job_count_of(const struct core *core, uint32_t uid); /* of this user */
+bool core_share_faulted_user(const struct core *core, uint32_t *uid); /* one whose MPS server does not serve; false: none */
 
 /* The whole state as canonical text: equal states give equal text. Owned by the caller. */
 char *core_dump(const struct core *core);

@@ -57,7 +57,7 @@ char *core_dump(const struct core *core)
                   "config policy=%s view=%s floor=%" PRId64 " margin=%" PRId64 " cap=%" PRId32 " period=%" PRId64
                   " settle=%" PRId64 " recoveries=%" PRIu32 " requeues=%" PRIu32 "/%d per_gpu=%" PRIu32 " caps=%" PRId32 "/%" PRId32 "/%d"
                   " statistic=%" PRIu32 " window=%" PRId64 " extra=%" PRId64 " paced=%d recovery=%" PRIu32
-                  " backfill=%" PRIu32 " patience=%" PRId64 " slowdown=%" PRId32 " learn=%d trim=%" PRId64 " multiuser=%d/%d clients=%" PRIu32
+                  " backfill=%" PRIu32 " patience=%" PRId64 " slowdown=%" PRId32 " learn=%d trim=%" PRId64 " multiuser=%d domain=%" PRIu32 " clients=%" PRIu32
                   " per_user=%" PRIu32 "/%" PRIu32 "/%" PRIu32 "/%" PRId64 "/%" PRIu32 "\n",
                   config->policy, memory_view_name(config->memory_view), config->floor_bytes, config->margin_bytes,
                   config->smact_cap_permille, config->decide_period_ns, config->settle_ns, config->max_recoveries, config->max_requeues, config->requeue_lost,
@@ -65,7 +65,7 @@ char *core_dump(const struct core *core)
                   config->caps_together, config->statistic, config->window_ns, config->collocate_extra_ns,
                   config->paced, config->recovery, config->backfill, config->patience_ns,
                   config->max_slowdown_permille, config->learn, config->trim_ns,
-                  config->mps_multiuser, config->mps_one_server, config->mps_max_clients, config->per_user.max_queued,
+                  config->mps_multiuser, config->mps_domain, config->mps_max_clients, config->per_user.max_queued,
                   config->per_user.max_running, config->per_user.max_gpus, config->per_user.max_memory_bytes,
                   config->per_user.max_recoveries);
     strbuf_printf(&text, "next_decision=%" PRId64 " round_robin_next=%" PRIu32 "\n", core->next_decision_ns,
@@ -84,12 +84,12 @@ char *core_dump(const struct core *core)
                       history->distance_squares, history->peak_bytes, history->activity_permille,
                       history->variance);
     for (const struct user *user = core->users; user; user = user->hh.next)
-        if (user->unfinished || user->recoveries)
+        if (user->unfinished || user->recoveries || user->share_faulted)
             strbuf_printf(&text,
                           "user %" PRIu32 " unfinished=%" PRIu32 " running=%" PRIu32 " gpus=%" PRIu32 " memory=%" PRIu64
-                          " recoveries=%" PRIu32 "/%" PRId64 "\n",
+                          " recoveries=%" PRIu32 "/%" PRId64 " share_faulted=%d\n",
                           user->uid, user->unfinished, user->running, user->gpus, user->memory_bytes, user->recoveries,
-                          user->recoveries_ns);
+                          user->recoveries_ns, user->share_faulted);
     for (const struct job *job = core->jobs; job; job = job->hh.next)
         dump_job(&text, job);
     return strbuf_steal(&text);

@@ -1,6 +1,9 @@
 #include "core/record.h"
 
+#include <string.h>
+
 #include "base/memory.h"
+#include "base/share.h"
 
 #define MEMBER(type, name, kind, member) {type, name, kind, offsetof(struct record, member), 0, false, 0}
 #define LATER(type, name, kind, member, absent) {type, name, kind, offsetof(struct record, member), 0, true, absent}
@@ -33,7 +36,7 @@ const struct record_field record_fields[] = {
     LATER(RECORD_RECONFIGURED, "max_recoveries_per_user", FIELD_U32, config.per_user.max_recoveries, 0),
     MEMBER(RECORD_RECONFIGURED, "max_jobs_per_gpu", FIELD_U32, config.max_jobs_per_gpu),
     LATER(RECORD_RECONFIGURED, "mps_multiuser", FIELD_BOOL, config.mps_multiuser, false),
-    LATER(RECORD_RECONFIGURED, "mps_one_server", FIELD_BOOL, config.mps_one_server, false),
+    LATER(RECORD_RECONFIGURED, "mps_domain", FIELD_U32, config.mps_domain, MPS_DOMAIN_GPU),
     LATER(RECORD_RECONFIGURED, "mps_max_clients", FIELD_U32, config.mps_max_clients, 48),
     MEMBER(RECORD_RECONFIGURED, "backfill", FIELD_U32, config.backfill),
     MEMBER(RECORD_RECONFIGURED, "patience_ns", FIELD_I64, config.patience_ns),
@@ -81,6 +84,8 @@ const struct record_field record_fields[] = {
     LATER(RECORD_LOST, "final", FIELD_BOOL, lost.final, true),
     MEMBER(RECORD_SHARE_FAULT, "gpu", FIELD_U32, share_fault.gpu),
     MEMBER(RECORD_SHARE_FAULT, "faulted", FIELD_BOOL, share_fault.faulted),
+    LATER(RECORD_SHARE_FAULT, "of_user", FIELD_BOOL, share_fault.of_user, false),
+    LATER(RECORD_SHARE_FAULT, "uid", FIELD_U32, share_fault.uid, 0),
     MEMBER(RECORD_PLACED, "count", FIELD_U32, placed.count),
     {RECORD_PLACED, "gpus", FIELD_U32_ARRAY, offsetof(struct record, placed.gpus), RECORD_MAX_GPUS, false, 0},
     MEMBER(RECORD_PLACED, "claim_bytes", FIELD_I64, placed.claim_bytes),
@@ -136,6 +141,7 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_STATE_USER, "uid", FIELD_U32, state_user.uid),
     MEMBER(RECORD_STATE_USER, "recoveries_ns", FIELD_I64, state_user.recoveries_ns),
     MEMBER(RECORD_STATE_USER, "recoveries", FIELD_U32, state_user.recoveries),
+    LATER(RECORD_STATE_USER, "share_faulted", FIELD_BOOL, state_user.share_faulted, false),
     MEMBER(RECORD_STATE_JOB, "uid", FIELD_U32, state_job.wants.uid),
     MEMBER(RECORD_STATE_JOB, "gpus", FIELD_U32, state_job.wants.gpus),
     MEMBER(RECORD_STATE_JOB, "wanted_bytes", FIELD_I64, state_job.wants.claim_bytes),
@@ -179,6 +185,11 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_STATE_QUEUED, "queue", FIELD_U32, state_queued.queue),
 };
 const size_t record_field_count = array_size(record_fields);
+
+bool record_member_is_gone(uint32_t type, const char *name)
+{
+    return type == RECORD_RECONFIGURED && strcmp(name, "mps_one_server") == 0; /* false in every store: mps_domain now */
+}
 
 const char *record_type_name(uint32_t type)
 {

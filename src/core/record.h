@@ -39,7 +39,7 @@ enum record_type {
     RECORD_SIGNAL_FAILED, /* a decided signal could not be delivered */
     RECORD_ADOPTED,       /* after a restart of the driver the job was found running */
     RECORD_LOST,          /* the job's shepherd died; its tree was killed and seen empty */
-    RECORD_SHARE_FAULT,   /* the MPS server of a GPU failed, or serves again: no client is placed there in between */
+    RECORD_SHARE_FAULT,   /* the MPS server of a GPU, or of a user, failed, or serves again: no client is placed there in between */
     RECORD_TIMER,         /* the time that core_next_wake_ns named has come */
     /* decisions */
     RECORD_PLACED,    /* start the job on these GPUs */
@@ -136,6 +136,8 @@ struct record_exited {
 struct record_share_fault {
     uint32_t gpu;
     bool faulted; /* false: it serves again */
+    bool of_user; /* the server is that of user `uid` on all GPUs; `gpu` says nothing */
+    uint32_t uid;
 };
 
 struct record_lost {
@@ -228,6 +230,7 @@ struct record_state_user {
     uint32_t uid;
     int64_t recoveries_ns;
     uint32_t recoveries;
+    bool share_faulted;
 };
 
 struct record_state_job {
@@ -316,6 +319,9 @@ struct record_field {
 
 extern const struct record_field record_fields[];
 extern const size_t record_field_count;
+
+/* Whether an earlier carma wrote such a member, which says nothing any more: readers pass over it. */
+bool record_member_is_gone(uint32_t type, const char *name);
 
 const char *record_type_name(uint32_t type);     /* "submitted"; "unknown" out of range */
 const char *exit_cause_name(uint32_t cause);     /* "completed", "failed", "gpu_oom", ... */

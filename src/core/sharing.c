@@ -1,5 +1,6 @@
 #include "core/sharing.h"
 
+#include "base/share.h"
 #include "core/core_internal.h"
 
 uint32_t sharing_ever(const struct record_submitted *wants, const struct gpu *gpu)
@@ -11,9 +12,12 @@ uint32_t sharing_ever(const struct record_submitted *wants, const struct gpu *gp
     return REASON_NONE;
 }
 
-static bool one_server(const struct core *core)
+/* A job of several GPUs may join clients where its server is there already, on all its GPUs; and where it cannot come to
+ * share the others of them in another way. */
+static bool may_join(const struct core *core, const struct job *job)
 {
-    return core->config.mps_one_server && core->mps_count == core->gpu_count;
+    return job->wants.gpus == 1 || (core->config.mps_domain != MPS_DOMAIN_GPU &&
+                                    (job->wants.share == SHARE_MPS || core->mps_count == core->gpu_count));
 }
 
 enum share_mode sharing_way(const struct core *core, const struct job *job, const struct gpu *gpu)
@@ -22,7 +26,7 @@ enum share_mode sharing_way(const struct core *core, const struct job *job, cons
         return SHARE_EXCLUSIVE;
     if (gpu->share != SHARE_MPS || job->wants.share == SHARE_STREAMS)
         return SHARE_STREAMS;
-    if (job->wants.share == SHARE_ANY && gpu->resident_count && !(one_server(core) && job->wants.gpus > 1))
+    if (job->wants.share == SHARE_ANY && gpu->resident_count && (job->wants.gpus == 1 || !may_join(core, job)))
         return gpu->residents[0]->share == SHARE_MPS ? SHARE_MPS : SHARE_STREAMS;
     return SHARE_MPS;
 }
@@ -40,10 +44,10 @@ static uint32_t client_verdict(const struct core *core, const struct job *job, c
 {
     bool others = (gpu->server && gpu->server_uid != job->wants.uid) || !all_of_user(gpu, job->wants.uid);
 
-    if (!core->config.mps_multiuser && !one_server(core) && others)
+    if (!core->config.mps_multiuser && core->config.mps_domain != MPS_DOMAIN_NODE && others)
         return REASON_OTHER_USER;
-    if (job->wants.gpus > 1 && !one_server(core))
-        return REASON_OWN_SERVER;
+    if (!may_join(core, job))
+        return core->config.mps_domain == MPS_DOMAIN_GPU ? REASON_OWN_SERVER : REASON_OTHER_WAY;
     return gpu->resident_count >= core->config.mps_max_clients ? REASON_CLIENTS : REASON_NONE;
 }
 
@@ -54,7 +58,7 @@ uint32_t sharing_verdict(const struct core *core, const struct job *job, const s
     if (ever)
         return ever;
     /* Who leaves the choice waits too: by streams it would keep others from the server once that serves again. */
-    if (gpu->share_faulted && gpu->share == SHARE_MPS && !job->wants.exclusive && job->wants.share != SHARE_STREAMS)
+    if ((gpu->share_faulted || (job->user->share_faulted && !gpu->instance)) && gpu->share == SHARE_MPS && !job->wants.exclusive && job->wants.share != SHARE_STREAMS)
         return REASON_SHARE_FAULT;
     if (gpu->resident_count == 0)
         return way == SHARE_MPS && gpu->server ? client_verdict(core, job, gpu) : REASON_NONE;
@@ -90,7 +94,7 @@ void sharing_begins(struct core *core, const struct job *job)
 {
     const struct gpu *first = core->gpus[job->placements[0].gpu];
 
-    if (job->share != SHARE_MPS || one_server(core) || first->server)
+    if (job->share != SHARE_MPS || core->config.mps_domain != MPS_DOMAIN_GPU || first->server)
         return;
     for (uint32_t i = 0; i < job->placement_count; i++) {
         core->gpus[job->placements[i].gpu]->server = job->id;
@@ -117,6 +121,13 @@ void sharing_ends(struct core *core, const struct job *job)
     }
 }
 
+void sharing_reconfigured(struct core *core)
+{
+    for (uint32_t i = 0; core->config.mps_domain != MPS_DOMAIN_GPU && i < core->gpu_count; i++)
+        if (core->gpus[i]->server)
+            end_server(core, core->gpus[i]->server);
+}
+
 static bool lets_follow(const struct core *core, const struct job *guest, enum share_mode way, const struct job *next,
                         struct gpu *gpu)
 {
@@ -135,7 +146,7 @@ bool sharing_lets_follow(const struct core *core, const struct job *guest, const
     enum share_mode way = sharing_way(core, guest, gpu);
 
     /* What its other GPUs are like may bring it there by streams after all. */
-    if (way == SHARE_MPS && guest->wants.gpus > 1 && guest->wants.share == SHARE_ANY &&
+    if (way == SHARE_MPS && guest->wants.share == SHARE_ANY && !may_join(core, guest) &&
         !lets_follow(core, guest, SHARE_STREAMS, next, gpu))
         return false;
     return lets_follow(core, guest, way, next, gpu);

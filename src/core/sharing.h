@@ -4,9 +4,13 @@
  *   - a GPU configured for MPS may, while it is empty, take a job that wants streams; it then takes only such until it is
  *     empty again. A GPU configured for streams or for one job at a time takes no job that asks for MPS
  *   - the clients of an MPS server are one user's, unless mps_multiuser says otherwise, and at most mps_max_clients
- *   - a job of several GPUs under MPS begins on GPUs without clients, with a server for all of them; jobs of one GPU may
- *     join it there; it is the server of all these GPUs until its last client has gone (of these two, nothing where mps_one_server is set and all GPUs are configured for MPS)
- *   - while a GPU's MPS server does not serve, nobody is placed there who would be its client
+ *   - which jobs are clients of one server is the setting mps_domain. USER: a user's, on all GPUs but MIG instances, which
+ *     have one each; a job of several GPUs joins his others' clients where all GPUs are configured for MPS or where it asks
+ *     for MPS, so that it cannot come to share by streams. NODE: the same, and everybody's
+ *   - GPU: a job of several GPUs begins on GPUs without clients, with a server for all of them; jobs of one GPU may join it
+ *     there; it is the server of all these GPUs until its last client has gone
+ *   - while an MPS server does not serve, nobody is placed who would be its client: on the GPU whose it is, or, of the
+ *     user's on all GPUs, nowhere; other users' servers serve meanwhile
  *   - a process can use one MIG instance: a job of several GPUs gets none */
 #ifndef CARMA_CORE_SHARING_H
 #define CARMA_CORE_SHARING_H
@@ -36,6 +40,9 @@ enum share_mode sharing_together(const struct core *core, const struct job *job,
 /* The job has been placed; it has left its GPUs, of which it still knows: MPS servers come and go with their clients. */
 void sharing_begins(struct core *core, const struct job *job);
 void sharing_ends(struct core *core, const struct job *job);
+
+/* The configuration is another: where servers are not of GPUs, none is remembered as one. */
+void sharing_reconfigured(struct core *core);
 
 /* A client of the MPS server that serves the GPU, here or on another of its GPUs; NULL: there is none. */
 const struct job *sharing_client(const struct core *core, const struct gpu *gpu);

@@ -67,12 +67,13 @@ static void take_history(const struct history *history, int64_t at_ns, struct re
 
 static void take_user(const struct user *user, int64_t at_ns, struct record_list *out)
 {
-    if (user->recoveries)
+    if (user->recoveries || user->share_faulted)
         record_list_add(out, &(struct record){.type = RECORD_STATE_USER,
                                               .at_ns = at_ns,
                                               .state_user = {.uid = user->uid,
                                                              .recoveries_ns = user->recoveries_ns,
-                                                             .recoveries = user->recoveries}});
+                                                             .recoveries = user->recoveries,
+                                                             .share_faulted = user->share_faulted}});
 }
 
 static void take_job(const struct job *job, int64_t at_ns, struct record_list *out)
@@ -222,10 +223,11 @@ static int restore_user(struct core *core, const struct record *record, struct e
     const struct record_state_user *state = &record->state_user;
     struct user *user = user_of(core, state->uid);
 
-    if (core->jobs || state->recoveries == 0 || user->recoveries)
+    if (core->jobs || (state->recoveries == 0 && !state->share_faulted) || user->recoveries || user->share_faulted)
         return nonsense(record, err);
     user->recoveries_ns = state->recoveries_ns;
     user->recoveries = state->recoveries;
+    user->share_faulted = state->share_faulted;
     return 0;
 }
 

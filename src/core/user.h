@@ -20,6 +20,7 @@ struct user {
     uint64_t memory_bytes; /* that these claim in all, and hold on GPUs that they were not given */
     int64_t recoveries_ns; /* when the hour began in which recoveries are counted */
     uint32_t recoveries;   /* jobs that were put before the main queue in it */
+    bool share_faulted;    /* the MPS server of his jobs does not serve */
     UT_hash_handle hh;
 };
 

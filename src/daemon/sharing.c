@@ -25,16 +25,22 @@
 #define ATTACH_WALL_NS   (10 * NS_PER_SEC) /* from a job's memory being seen to its being an MPS client, or never */
 #define LOOK_WALL_NS     (3 * NS_PER_SEC)  /* for a look at a domain, when a job has failed */
 #define TERMINATE_MS     3000
+#define EVERYBODY        UINT32_MAX /* no uid */
+#define USERS            "uid-" /* beginnings of directories' names */
+#define EVERYBODYS       "all-"
 
 /* A job in a domain. */
 struct sharer {
     uint64_t job;
+    uint32_t gpus[RECORD_MAX_GPUS];
+    uint32_t gpu_count;
     struct domain *domain; /* NULL: the administrator's */
     sharing_ready *ready;  /* while it waits */
     bool attached;         /* seen among the clients, or said that it is not */
     int64_t memory_wall_ns; /* when its memory was first seen; 0: not yet */
     uint64_t lists;        /* lists of clients there were by then */
-    int64_t faulted_ns;    /* node time; 0: never */
+    int64_t faulted_ns;    /* node time; 0: never, or it was seen to be spared */
+    uint64_t served_lists; /* lists of clients there were when its server served again after that */
     int64_t look_wall_ns;  /* when its end was first asked about; 0: not yet */
     uint64_t looks;        /* at its domain there were by then */
     void (*stopped)(struct daemon *daemon, uint64_t job); /* while its clients are terminated */
@@ -45,8 +51,14 @@ struct sharer {
 struct domain {
     struct sharing *sharing;
     struct mps_domain *mps;
+    bool wide;        /* on all GPUs, of the jobs of a user or of everybody */
+    uint32_t uid;     /* whose, or EVERYBODY; of one that is wide */
+    char *name;       /* owned, for people: "on GPU-...", "of user 1000" */
     bool faulted;     /* as the core was told */
     uint64_t culprit; /* the first job that told of this fault; 0: none has */
+    uint32_t *hit;    /* GPUs of those that told of it; owned */
+    uint32_t hit_count;
+    size_t hit_capacity;
     struct domain *next;
 };
 
@@ -71,30 +83,79 @@ static const char *uuid_of(const struct sharing *sharing, const struct job_view 
     return core_gpu(sharing->daemon->core, view->placements[i].gpu)->uuid;
 }
 
-/* The job's GPUs, sorted and joined: the identity of a domain of its own. Owned by the caller. */
+/* A process can use one MIG instance, and so can a server. */
+static bool has_wide(const struct sharing *sharing, const struct job_view *view)
+{
+    return sharing->daemon->config.core.mps_domain == MPS_DOMAIN_USER &&
+           !core_gpu(sharing->daemon->core, view->placements[0].gpu)->instance;
+}
+
+static uint32_t owner_of(const struct sharing *sharing, const struct job_view *view)
+{
+    return sharing->daemon->config.core.mps_multiuser ? EVERYBODY : view->wants.uid;
+}
+
+static bool is_on(const struct job_view *view, uint32_t gpu)
+{
+    for (uint32_t i = 0; i < view->placement_count; i++)
+        if (view->placements[i].gpu == gpu)
+            return true;
+    return false;
+}
+
+/* The GPUs of the domain that the job needs, sorted and joined: its own, or all on which others of its domain may be. One
+ * that is lost is not among them: CUDA sees none behind it in the list. Owned by the caller. */
 static char *gpus_of(const struct sharing *sharing, const struct job_view *view)
 {
-    const char *uuids[RECORD_MAX_GPUS];
+    const struct core *core = sharing->daemon->core;
+    CLEANUP(free_ptr) const char **uuids = xcalloc(core_gpu_count(core), sizeof *uuids);
+    bool wide = has_wide(sharing, view);
     struct strbuf text = {0};
+    uint32_t count = 0;
 
-    for (uint32_t i = 0; i < view->placement_count; i++)
-        uuids[i] = uuid_of(sharing, view, i);
-    qsort(uuids, view->placement_count, sizeof *uuids, compare_texts);
-    for (uint32_t i = 0; i < view->placement_count; i++)
+    for (uint32_t i = 0; i < core_gpu_count(core); i++) {
+        const struct gpu *gpu = core_gpu(core, i);
+        if (is_on(view, i) || (wide && gpu->share == SHARE_MPS && !gpu->instance && !gpu->lost))
+            uuids[count++] = gpu->uuid;
+    }
+    qsort(uuids, count, sizeof *uuids, compare_texts);
+    for (uint32_t i = 0; i < count; i++)
         strbuf_printf(&text, "%s%s", i ? "," : "", uuids[i]);
     return strbuf_steal(&text);
 }
 
-/* A set's name has a hash of its UUIDs (FNV-1a, 64 bits): all of them would be longer than a socket's path may be. */
-static char *directory_of(const struct sharing *sharing, const char *gpus)
+/* The name of several GPUs is a hash of their UUIDs (FNV-1a, 64 bits): all of them would be longer than a socket's path
+ * may be. */
+static char *directory_of(const struct sharing *sharing, const struct job_view *view, const char *gpus)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint32_t owner = owner_of(sharing, view);
 
-    if (!strchr(gpus, ','))
-        return xasprintf("%s/%s", sharing->directory, gpus);
     for (const char *c = gpus; *c; c++)
         hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-    return xasprintf("%s/set-%016" PRIx64, sharing->directory, hash);
+    if (has_wide(sharing, view))
+        return owner == EVERYBODY
+                   ? xasprintf("%s/" EVERYBODYS "%016" PRIx64, sharing->directory, hash)
+                   : xasprintf("%s/" USERS "%" PRIu32 "-%016" PRIx64, sharing->directory, owner, hash);
+    return strchr(gpus, ',') ? xasprintf("%s/set-%016" PRIx64, sharing->directory, hash)
+                             : xasprintf("%s/%s", sharing->directory, gpus);
+}
+
+/* What a domain's directory says of whose it is. */
+static void read_owner(struct domain *domain, const char *directory)
+{
+    const char *entry = strrchr(directory, '/') + 1;
+    bool of_user = strncmp(entry, USERS, strlen(USERS)) == 0;
+
+    domain->wide = of_user || strncmp(entry, EVERYBODYS, strlen(EVERYBODYS)) == 0;
+    domain->uid = of_user ? (uint32_t)strtoul(entry + strlen(USERS), NULL, 10) : EVERYBODY;
+}
+
+static char *name_of(const struct domain *domain)
+{
+    if (!domain->wide)
+        return xasprintf("on %s", mps_domain_gpus(domain->mps));
+    return domain->uid == EVERYBODY ? xstrdup("of all users") : xasprintf("of user %" PRIu32, domain->uid);
 }
 
 static bool names(const char *gpus, const char *uuid)
@@ -118,11 +179,13 @@ static struct sharer *sharer_of(const struct sharing *sharing, uint64_t job)
     return sharer;
 }
 
-static struct sharer *add_sharer(struct sharing *sharing, uint64_t job, struct domain *domain)
+static struct sharer *add_sharer(struct sharing *sharing, const struct job_view *view, struct domain *domain)
 {
     struct sharer *sharer = xcalloc(1, sizeof *sharer);
 
-    *sharer = (struct sharer){.job = job, .domain = domain, .next = sharing->sharers};
+    *sharer = (struct sharer){.job = view->id, .domain = domain, .next = sharing->sharers};
+    for (uint32_t i = 0; i < view->placement_count; i++)
+        sharer->gpus[sharer->gpu_count++] = view->placements[i].gpu;
     sharing->sharers = sharer;
     return sharer;
 }
@@ -139,20 +202,46 @@ static void remove_sharer(struct sharing *sharing, struct sharer *sharer)
 
 /* ---- Faults ---- */
 
+static void feed_fault(struct domain *domain, struct record_share_fault fault)
+{
+    struct record input = {.type = RECORD_SHARE_FAULT, .at_ns = nodetime_now_ns(), .share_fault = fault};
+    struct error err;
+
+    if (engine_input(domain->sharing->daemon->engine, &input, &err) != 0)
+        daemon_log("MPS %s: %s", domain->name, err.text);
+}
+
+/* A user may have two, where one is of GPUs as they were before. */
+static bool has_faulted(const struct sharing *sharing, uint32_t uid)
+{
+    for (const struct domain *domain = sharing->domains; domain; domain = domain->next)
+        if (domain->wide && domain->uid == uid && domain->faulted)
+            return true;
+    return false;
+}
+
 static void tell_core(struct domain *domain, bool faulted)
 {
     struct daemon *daemon = domain->sharing->daemon;
-    struct record input = {.type = RECORD_SHARE_FAULT, .at_ns = nodetime_now_ns()};
-    struct error err;
 
     domain->faulted = faulted;
-    for (uint32_t i = 0; i < core_gpu_count(daemon->core); i++) {
-        if (!names(mps_domain_gpus(domain->mps), core_gpu(daemon->core, i)->uuid))
-            continue;
-        input.share_fault = (struct record_share_fault){.gpu = i, .faulted = faulted};
-        if (engine_input(daemon->engine, &input, &err) != 0)
-            daemon_log("MPS on GPU %" PRIu32 ": %s", i, err.text);
+    if (domain->wide && domain->uid != EVERYBODY) {
+        feed_fault(domain, (struct record_share_fault){.of_user = true, .uid = domain->uid,
+                                                       .faulted = has_faulted(domain->sharing, domain->uid)});
+        return;
     }
+    for (uint32_t i = 0; i < core_gpu_count(daemon->core); i++) {
+        if (names(mps_domain_gpus(domain->mps), core_gpu(daemon->core, i)->uuid))
+            feed_fault(domain, (struct record_share_fault){.gpu = i, .faulted = faulted});
+    }
+}
+
+/* The server serves again: which of its clients were spared is seen by who still is one. */
+static void note_service(struct domain *domain)
+{
+    for (struct sharer *sharer = domain->sharing->sharers; sharer; sharer = sharer->next)
+        if (sharer->domain == domain && sharer->faulted_ns)
+            mps_domain_clients(domain->mps, &sharer->served_lists);
 }
 
 static void on_phase(void *user, struct mps_domain *mps, enum mps_phase phase, const char *why)
@@ -161,8 +250,9 @@ static void on_phase(void *user, struct mps_domain *mps, enum mps_phase phase, c
     struct daemon *daemon = domain->sharing->daemon;
 
     if (phase == MPS_FAULTED && !domain->faulted) {
-        daemon_log("MPS on %s: %s; its jobs fail, and no job is placed there until it serves again",
-                   mps_domain_gpus(mps), why);
+        daemon_log("MPS %s: %s; %s until it serves again", domain->name, why,
+                   domain->wide ? "the jobs beside that client fail, and no job of theirs is started by MPS"
+                                : "its jobs fail, and no job is placed there");
         for (struct sharer *sharer = domain->sharing->sharers; sharer; sharer = sharer->next)
             if (sharer->domain == domain && !sharer->ready)
                 sharer->faulted_ns = nodetime_now_ns();
@@ -170,7 +260,9 @@ static void on_phase(void *user, struct mps_domain *mps, enum mps_phase phase, c
         engine_turn(daemon->engine);
     } else if (domain->faulted && (phase == MPS_SERVING || phase == MPS_DOWN)) {
         domain->culprit = 0;
-        daemon_log("MPS on %s: it %s", mps_domain_gpus(mps), phase == MPS_SERVING ? "serves again" : "was stopped");
+        domain->hit_count = 0;
+        note_service(domain);
+        daemon_log("MPS %s: it %s", domain->name, phase == MPS_SERVING ? "serves again" : "was stopped");
         tell_core(domain, false);
         engine_turn(daemon->engine);
     }
@@ -191,6 +283,23 @@ int sharing_check(const struct config *config, struct error *err)
     return rc == -ENOENT ? 0 : rc; /* a job that needs it is told so */
 }
 
+/* Which clients of a server that stays in FAULT are ended: those on GPUs where jobs have told of it. A job elsewhere goes
+ * on, whoever waits for the server meanwhile. */
+static bool is_hit(void *user, uint64_t job, pid_t client)
+{
+    const struct domain *domain = user;
+    const struct sharer *sharer = sharer_of(domain->sharing, runs_owner_of(domain->sharing->daemon->runs, client));
+
+    (void)job; /* it is nobody's wish */
+    if (!sharer)
+        return true;
+    for (uint32_t i = 0; i < sharer->gpu_count; i++)
+        for (uint32_t k = 0; k < domain->hit_count; k++)
+            if (sharer->gpus[i] == domain->hit[k])
+                return true;
+    return false;
+}
+
 static int open_domain(struct sharing *sharing, const char *directory, const char *gpus, struct domain **result,
                        struct error *err)
 {
@@ -199,17 +308,20 @@ static int open_domain(struct sharing *sharing, const char *directory, const cha
                                          .program = control_program(&sharing->daemon->config),
                                          .directory = directory,
                                          .gpus = gpus,
-                                         .multiuser = sharing->daemon->config.core.mps_multiuser,
                                          .on_phase = on_phase,
                                          .user = domain};
     int rc;
 
     domain->sharing = sharing;
+    read_owner(domain, directory);
+    options.multiuser = domain->uid == EVERYBODY && (domain->wide || sharing->daemon->config.core.mps_multiuser);
+    options.is_hit = domain->wide ? is_hit : NULL;
     rc = mps_domain_new(&options, &domain->mps, err);
     if (rc < 0) {
         free(domain);
         return rc;
     }
+    domain->name = name_of(domain);
     domain->next = sharing->domains;
     sharing->domains = domain;
     *result = domain;
@@ -224,34 +336,43 @@ static void close_domain(struct sharing *sharing, struct domain *domain)
         at = &(*at)->next;
     *at = domain->next;
     mps_domain_free(domain->mps);
+    free(domain->hit);
+    free(domain->name);
     free(domain);
 }
 
-/* Whether some GPU of the job is in it. */
-static bool overlaps(const struct sharing *sharing, const struct domain *domain, const struct job_view *view)
+/* How many GPUs of the job are in it. */
+static uint32_t overlap(const struct sharing *sharing, const struct domain *domain, const struct job_view *view)
 {
+    uint32_t count = 0;
+
     for (uint32_t i = 0; i < view->placement_count; i++)
-        if (names(mps_domain_gpus(domain->mps), uuid_of(sharing, view, i)))
-            return true;
-    return false;
+        count += names(mps_domain_gpus(domain->mps), uuid_of(sharing, view, i));
+    return count;
 }
 
-/* Two servers on a GPU would be two contexts there: idle domains make room, used ones are joined or in the way. */
+/* Two servers on a GPU take turns: idle domains make room, used ones are joined or in the way. Those of another setting or
+ * user, and of this user on GPUs as they were before, are left alone: they last as long as their jobs. */
 static int find_domain(struct sharing *sharing, const struct job_view *view, struct domain **found, struct error *err)
 {
     CLEANUP(free_ptr) char *gpus = gpus_of(sharing, view);
-    CLEANUP(free_ptr) char *directory = directory_of(sharing, gpus);
+    CLEANUP(free_ptr) char *directory = directory_of(sharing, view, gpus);
+    bool wide = has_wide(sharing, view);
 
     *found = NULL;
     for (struct domain *domain = sharing->domains, *next; domain; domain = next) {
         next = domain->next;
+        if (domain->wide != wide || (wide && domain->uid != owner_of(sharing, view)))
+            continue;
         if (strcmp(mps_domain_gpus(domain->mps), gpus) == 0) {
             *found = domain;
-        } else if (!overlaps(sharing, domain, view)) {
+        } else if (overlap(sharing, domain, view) == 0) {
             continue;
         } else if (mps_domain_jobs(domain->mps) == 0) {
             if (!domain->faulted)
                 close_domain(sharing, domain);
+        } else if (wide) {
+            continue;
         } else if (view->placement_count == 1) {
             *found = domain;
             return 0;
@@ -261,6 +382,13 @@ static int find_domain(struct sharing *sharing, const struct job_view *view, str
         }
     }
     return *found ? 0 : open_domain(sharing, directory, gpus, found, err);
+}
+
+/* Whether the job, found running, may be in it: the setting may have been another when it began. */
+static bool may_hold(const struct sharing *sharing, const struct domain *domain, const struct job_view *view)
+{
+    return (domain->uid == EVERYBODY || domain->uid == view->wants.uid) &&
+           overlap(sharing, domain, view) == view->placement_count;
 }
 
 /* What an earlier daemon left: stopped, unless one of its jobs is found running before the loop turns. */
@@ -293,6 +421,10 @@ void sharing_reconcile(struct sharing *sharing)
         if (core_gpu(core, i)->share_faulted)
             engine_input(sharing->daemon->engine, &input, NULL);
     }
+    input.share_fault = (struct record_share_fault){.of_user = true};
+    while (core_share_faulted_user(core, &input.share_fault.uid) &&
+           engine_input(sharing->daemon->engine, &input, NULL) == 0)
+        ;
     if (!sharing->daemon->config.mps_pipe_directory)
         find_left_domains(sharing);
 }
@@ -336,21 +468,21 @@ static void on_ready(void *user, uint64_t job, int status, const struct error *e
 }
 
 /* The administrator's own daemon: that it is there is all that can be asked of it. */
-static void join_foreign(struct sharing *sharing, uint64_t job, sharing_ready *ready)
+static void join_foreign(struct sharing *sharing, const struct job_view *view, sharing_ready *ready)
 {
     struct daemon *daemon = sharing->daemon;
     const char *pipe_directory = daemon->config.mps_pipe_directory;
     struct error err;
 
     if (mps_process_find(pipe_directory, &sharing->foreign)) {
-        add_sharer(sharing, job, NULL);
-        ready(daemon, job, pipe_directory, NULL, NULL);
+        add_sharer(sharing, view, NULL);
+        ready(daemon, view->id, pipe_directory, NULL, NULL);
         return;
     }
     error_set(&err, ENOENT, "MPS: no control daemon has its pipe in '%s' (the setting mps_pipe_directory): start it, or "
               "unset that for carma to start its own", pipe_directory);
-    daemon_log("job %" PRIu64 " cannot start: %s", job, err.text);
-    ready(daemon, job, NULL, NULL, &err);
+    daemon_log("job %" PRIu64 " cannot start: %s", view->id, err.text);
+    ready(daemon, view->id, NULL, NULL, &err);
 }
 
 void sharing_join(struct sharing *sharing, const struct job_view *view, sharing_ready *ready)
@@ -359,7 +491,7 @@ void sharing_join(struct sharing *sharing, const struct job_view *view, sharing_
     struct error err;
 
     if (sharing->daemon->config.mps_pipe_directory) {
-        join_foreign(sharing, view->id, ready);
+        join_foreign(sharing, view, ready);
         return;
     }
     if (find_domain(sharing, view, &domain, &err) < 0) {
@@ -368,23 +500,33 @@ void sharing_join(struct sharing *sharing, const struct job_view *view, sharing_
         ready(sharing->daemon, view->id, NULL, NULL, &err);
         return;
     }
-    add_sharer(sharing, view->id, domain)->ready = ready;
+    add_sharer(sharing, view, domain)->ready = ready;
     mps_domain_join(domain->mps, view->id, view->wants.uid, on_ready, sharing);
 }
 
+/* Which of those that may hold it does is not stored: all of them go on with it. */
 void sharing_adopt(struct sharing *sharing, const struct job_view *view)
 {
-    struct domain *domain = NULL;
+    struct domain *holds = NULL;
     struct error err;
 
     if (sharing->daemon->config.mps_pipe_directory)
         return;
-    if (find_domain(sharing, view, &domain, &err) < 0) {
-        daemon_log("job %" PRIu64 ": MPS: %s", view->id, err.text);
-        return;
+    for (struct domain *domain = sharing->domains; domain; domain = domain->next) {
+        if (!may_hold(sharing, domain, view))
+            continue;
+        mps_domain_join(domain->mps, view->id, view->wants.uid, NULL, NULL);
+        if (!holds || domain->wide == has_wide(sharing, view))
+            holds = domain;
     }
-    add_sharer(sharing, view->id, domain);
-    mps_domain_join(domain->mps, view->id, view->wants.uid, NULL, NULL);
+    if (!holds) {
+        if (find_domain(sharing, view, &holds, &err) < 0) {
+            daemon_log("job %" PRIu64 ": MPS: %s", view->id, err.text);
+            return;
+        }
+        mps_domain_join(holds->mps, view->id, view->wants.uid, NULL, NULL);
+    }
+    add_sharer(sharing, view, holds);
 }
 
 bool sharing_has_server(const struct sharing *sharing, pid_t pid)
@@ -405,8 +547,8 @@ void sharing_leave(struct sharing *sharing, uint64_t job)
 
     if (!sharer)
         return;
-    if (sharer->domain)
-        mps_domain_leave(sharer->domain->mps, job);
+    for (struct domain *domain = sharing->domains; domain; domain = domain->next)
+        mps_domain_leave(domain->mps, job);
     remove_sharer(sharing, sharer);
 }
 
@@ -445,6 +587,14 @@ bool sharing_faulted_since(const struct sharing *sharing, uint64_t job, int64_t 
     return sharer && sharer->faulted_ns && sharer->faulted_ns >= since_ns;
 }
 
+/* Clients on the same GPUs have failed with it, or are what it failed with. */
+static void note_hit(struct domain *domain, const struct sharer *sharer)
+{
+    array_reserve(domain->hit, domain->hit_capacity, domain->hit_count + sharer->gpu_count);
+    for (uint32_t i = 0; i < sharer->gpu_count; i++)
+        domain->hit[domain->hit_count++] = sharer->gpus[i];
+}
+
 bool sharing_first_to_fault(struct sharing *sharing, uint64_t job)
 {
     struct sharer *sharer = sharer_of(sharing, job);
@@ -453,6 +603,8 @@ bool sharing_first_to_fault(struct sharing *sharing, uint64_t job)
         return false;
     if (!sharer->domain->culprit)
         sharer->domain->culprit = job;
+    if (sharer->domain->faulted)
+        note_hit(sharer->domain, sharer);
     return sharer->domain->culprit == job;
 }
 
@@ -537,6 +689,18 @@ static void check_attached(struct sharing *sharing, struct sharer *sharer, int64
     daemon_log("job %" PRIu64 ": %s", sharer->job, view->message);
 }
 
+/* A client of a server that serves again was on other GPUs than the one that failed: its later failures are its own. */
+static void check_spared(struct sharing *sharing, struct sharer *sharer)
+{
+    uint64_t lists;
+    bool spared = is_client(sharing, sharer, &lists);
+
+    if (spared && lists > sharer->served_lists)
+        sharer->faulted_ns = 0;
+    else
+        mps_domain_list_clients(sharer->domain->mps, true);
+}
+
 static void on_check(uv_timer_t *timer)
 {
     struct sharing *sharing = timer->data;
@@ -552,6 +716,8 @@ static void on_check(uv_timer_t *timer)
             check_attached(sharing, sharer, now_ns);
         if (!sharer->attached)
             mps_domain_list_clients(sharer->domain->mps, true);
+        if (sharer->faulted_ns && mps_domain_phase(sharer->domain->mps) == MPS_SERVING)
+            check_spared(sharing, sharer);
         if (sharer->stopped && now_ns - sharer->stop_wall_ns > TERMINATE_MS * NS_PER_MS)
             stopped(sharing, sharer);
     }

@@ -1,12 +1,17 @@
 /* Jobs under MPS: which MPS domain (gpu/mps_domain.h) serves which job.
  *
- * A job of one GPU has the domain of that GPU, or a wider one that jobs use there already; a job of several GPUs has one
- * for exactly these, as a process can have only one. Domains are in directories beside the daemon's socket,
- * mps/GPU-UUID or mps/set-HASH, and outlive the daemon with their jobs; those found there at the start are taken up
- * where jobs still use them, and stopped otherwise. With the setting mps_pipe_directory there is one domain, of the administrator's
- * own making: it is used, not started, watched or stopped.
+ * Each user has one, for all GPUs that are configured for MPS: mps/uid-UID-HASH beside the daemon's socket, the hash being of
+ * these GPUs. Where they are others (one was lost, came back, is configured otherwise) it is another domain, and the
+ * one before goes on for its jobs until they have ended. With mps_multiuser there is one for everybody, mps/all-HASH. With
+ * share = mps:gpu, and for a MIG instance always, a job of one GPU has the domain of that GPU, mps/GPU-UUID, or a
+ * wider one that jobs use there already; a job of several GPUs has one for exactly these, mps/set-HASH, as a process can
+ * have only one.
  *
- * Who may share is the core's business. A fault of a domain becomes its input SHARE_FAULT, for each GPU. */
+ * Domains outlive the daemon with their jobs; those found there at the start, of whichever kind, are taken up where jobs
+ * may still use them, and stopped otherwise. With the setting mps_pipe_directory there is one domain, of the
+ * administrator's own making: it is used, not started, watched or stopped.
+ *
+ * Who may share is the core's business. A fault of a domain becomes its input SHARE_FAULT, of the user or for each GPU. */
 #ifndef CARMA_DAEMON_SHARING_H
 #define CARMA_DAEMON_SHARING_H
 

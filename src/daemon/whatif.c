@@ -152,7 +152,6 @@ static int start(struct whatif *whatif, struct question *question)
     static const struct whatif_limits limits = {
         .time_s = WHATIF_TIME_LIMIT_S, .memory_bytes = WHATIF_MEMORY_LIMIT, .output_bytes = WHATIF_OUTPUT_LIMIT};
     const struct config *config = &whatif->daemon->config;
-    enum share_mode share = config->share.mode;
     CLEANUP(words_release) struct words words = {0};
 
     add_word(&words, install_path("bin/carma"));
@@ -160,7 +159,7 @@ static int start(struct whatif *whatif, struct question *question)
     add_word(&words, xasprintf("--trace=%s", config->state_directory));
     add_word(&words,
              xasprintf("--node=%s", profile_of(whatif, node_gpu_name(whatif->daemon->node), question->power_of)));
-    add_word(&words, xasprintf("--share=%s", share == SHARE_MPS ? "mps:gpu" : share_mode_name(share)));
+    add_word(&words, xasprintf("--share=%s", share_name(config->share.mode, config->core.mps_domain)));
     add_word(&words, xasprintf("--compare=%s", question->compare));
     add_word(&words, xstrdup("--json"));
     add_word(&words, xasprintf("--steps=%d", WHATIF_STEPS));

@@ -50,6 +50,7 @@ struct mps_domain {
     bool multiuser;
     uint64_t poll_ms, idle_ms, patience_ms;
     void (*on_phase)(void *user, struct mps_domain *domain, enum mps_phase phase, const char *why);
+    mps_domain_is_meant *is_hit; /* NULL: all are */
     void *user;
 
     enum mps_phase phase;
@@ -77,6 +78,7 @@ struct mps_domain {
 
     uint64_t since_ms; /* when this phase began, or the last job left */
     bool told_to_go;   /* in this phase: the daemon, or what is left of the clients of a server that failed */
+    uint32_t spared;   /* clients of a server in FAULT that go on, when they were last listed */
     bool start_anew;   /* the daemon has to go first, as its server does not come back */
     bool look_wanted;
     uint64_t next_look_ms;
@@ -141,6 +143,7 @@ static void set_phase(struct mps_domain *domain, enum mps_phase phase, const cha
     domain->phase = phase;
     domain->since_ms = uv_now(domain->loop);
     domain->told_to_go = false;
+    domain->spared = 0;
     if (!domain->freed && domain->on_phase)
         domain->on_phase(domain->user, domain, phase, why);
 }
@@ -482,6 +485,8 @@ static void on_listed(void *user, int status, const char *answer, const struct e
     for (uint32_t i = 0; status == 0 && i < all.count; i++)
         if (!termination->is_meant || termination->is_meant(termination->user, termination->job, all.items[i]))
             termination->clients.items[termination->clients.count++] = all.items[i];
+    if (termination->job == 0)
+        domain->spared = all.count - termination->clients.count;
     if (answered(domain, status, &told))
         step(domain);
 }
@@ -626,17 +631,22 @@ static bool climb(struct mps_domain *domain)
     return true;
 }
 
-/* FAULT: the clients leave by themselves, or are terminated, or the daemon is started anew. */
+/* FAULT: the clients leave by themselves, or are terminated, or the daemon is started anew; while some go on, these are
+ * looked for again and again. */
 static void drain(struct mps_domain *domain)
 {
-    if (has_lasted(domain, 2 * domain->patience_ms)) {
+    if (has_lasted(domain, 2 * domain->patience_ms) && domain->spared) {
+        domain->told_to_go = false;
+        domain->since_ms = uv_now(domain->loop);
+        again_in(domain, AGAIN_MS);
+    } else if (has_lasted(domain, 2 * domain->patience_ms)) {
         domain->told_to_go = false;
         domain->start_anew = true;
         domain->since_ms = uv_now(domain->loop);
         step(domain);
     } else if (has_lasted(domain, domain->patience_ms) && !domain->told_to_go) {
         domain->told_to_go = true;
-        mps_domain_terminate(domain, 0, NULL, NULL, NULL); /* who has not left by himself */
+        mps_domain_terminate(domain, 0, domain->is_hit, NULL, domain->user); /* who has not left by himself */
     } else {
         domain->look_wanted = true;
         again_in(domain, AGAIN_MS);
@@ -743,6 +753,7 @@ int mps_domain_new(const struct mps_domain_options *options, struct mps_domain *
     domain->idle_ms = options->idle_ms ? options->idle_ms : IDLE_MS;
     domain->patience_ms = options->patience_ms ? options->patience_ms : PATIENCE_MS;
     domain->on_phase = options->on_phase;
+    domain->is_hit = options->is_hit;
     domain->user = options->user;
     forget_daemon(domain);
     uv_timer_init(domain->loop, &domain->timer);

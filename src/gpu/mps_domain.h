@@ -34,6 +34,9 @@ struct mps_domain_options {
     uint64_t patience_ms;  /* for a start; and for jobs to leave a server that failed, before they are terminated; 0: 15 s */
     /* The phase is another. FAULTED and what follows it: no job may be placed there until SERVING or DOWN. */
     void (*on_phase)(void *user, struct mps_domain *domain, enum mps_phase phase, const char *why);
+    /* Who is terminated (job 0) where the server stays in FAULT: who was not hit goes on, and the daemon is not started
+     * anew meanwhile. NULL: all clients. */
+    bool (*is_hit)(void *user, uint64_t job, pid_t client);
     void *user;
 };
 

@@ -418,10 +418,8 @@ static int check(struct sim *sim, struct error *err)
 static int begin(struct sim *sim, struct error *err)
 {
     struct record configured = {.type = RECORD_RECONFIGURED, .config = sim->options->core};
-    int rc;
+    int rc = feed(sim, &configured, err);
 
-    configured.config.mps_one_server = !sim->options->mps_per_gpu;
-    rc = feed(sim, &configured, err);
     for (uint32_t i = 0; rc == 0 && i < sim->gpu_count; i++) {
         struct record record = {.type = RECORD_GPU_BACK, .gpu = {.gpu = i, .total_bytes = sim->gpu_bytes, .share = sim->options->share}};
         snprintf(record.gpu.uuid, sizeof record.gpu.uuid, "GPU-simulated-%" PRIu32, i);

@@ -51,7 +51,6 @@ struct sim_node {
 struct sim_options {
     struct core_config core;
     enum share_mode share; /* how all GPUs are configured, SHARE_ANY apart */
-    bool mps_per_gpu; /* MPS servers as carmad begins them: of one user, for a GPU or a job of several; else one for all */
     uint32_t mig_slices; /* 0: GPUs are whole; else each is cut into instances of so many of 7 slices: 1, 2, 3, 4, 7 */
     struct contention_params contention;
     int64_t load_ns;
@@ -61,7 +60,7 @@ struct sim_options {
     uint64_t seed;            /* of the jitter */
 };
 
-/* The daemon's defaults, jobs that share by MPS with one server for all GPUs (as in the thesis), 12 s and 15 s, no jitter. */
+/* The daemon's defaults, jobs that share by MPS, 12 s and 15 s, no jitter. */
 void sim_options_default(struct sim_options *options);
 
 /* What became of a job. */

@@ -6,10 +6,10 @@ CONTROL=$PREFIX/lib/carma/vnode/nvidia-cuda-mps-control
 export CUDA_MPS_PROTOCOL_VERSION
 DOMAINS=$T/mps
 
-# start ARGUMENT...: with domains of carma's own.
+# start ARGUMENT...: with domains of carma's own, for each user or as $SHARE says.
 start() {
     start_daemon --set policy=first-fit --set memory_view=monitor --set memory_floor=1G --set settle=0s \
-        --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=mps "$@"
+        --set mps_pipe_directory= --set mps_control="$CONTROL" --set share="${SHARE-mps}" "$@"
 }
 
 # The control daemons and servers of this test that run.
@@ -34,11 +34,11 @@ until_controls() {
     done
 }
 
-# The table of clients of the domain $gpu, in the language of its daemon.
+# The table of clients of the domain $domain, in the language of its daemon.
 client_table() {
     case $CUDA_MPS_PROTOCOL_VERSION in
-    3) CUDA_MPS_PIPE_DIRECTORY=$DOMAINS/$gpu/pipe "$CONTROL" client list --all ;;
-    *) echo ps | CUDA_MPS_PIPE_DIRECTORY=$DOMAINS/$gpu/pipe "$CONTROL" ;;
+    3) CUDA_MPS_PIPE_DIRECTORY=$DOMAINS/$domain/pipe "$CONTROL" client list --all ;;
+    *) echo ps | CUDA_MPS_PIPE_DIRECTORY=$DOMAINS/$domain/pipe "$CONTROL" ;;
     esac
 }
 
@@ -47,7 +47,7 @@ until_clients() {
     patience
     while count=$(client_table | sed 1d | wc -l) && [ "$count" -ne "$1" ]; do
         patient || {
-            fail "$count clients of $gpu, not $1: $(client_table)"
+            fail "$count clients of $domain, not $1: $(client_table)"
             return 1
         }
     done

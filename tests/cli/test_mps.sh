@@ -1,7 +1,8 @@
 #!/bin/sh
 # Usage: test_mps.sh CARMA SOURCE BUILD [VERSION]
-# Jobs under MPS with domains of carma's own on a virtual node, whose control program speaks the protocol VERSION (2): they
-# come up when jobs need them, survive the daemon, are adopted, fault and recover, and go when nobody needs them.
+# Jobs under MPS with domains of carma's own on a virtual node, whose control program speaks the protocol VERSION (2): each
+# user has one on all GPUs, which comes up when jobs need it, survives the daemon, is adopted, faults and recovers, and goes
+# when nobody needs it.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -21,11 +22,15 @@ run submit --parsable -W --mps-threads 50 --mps-memory-limit 12G -- sh -c \
      echo "$CUDA_MPS_ACTIVE_THREAD_PERCENTAGE $CUDA_MPS_PINNED_DEVICE_MEM_LIMIT $CUDA_VISIBLE_DEVICES"'
 expect_status 0
 gpu=$(sed -n 5p carma-1.out | cut -d' ' -f3)
-printf '%s\n' "$DOMAINS/$gpu/pipe" "$DOMAINS/$gpu/log" 755 755 "50 0=12288M $gpu" | diff - carma-1.out >&2 ||
+domain=$(cd "$DOMAINS" && echo uid-*)
+printf '%s\n' "$DOMAINS/$domain/pipe" "$DOMAINS/$domain/log" 755 755 "50 0=12288M $gpu" | diff - carma-1.out >&2 ||
     fail "the environment of a job under MPS"
 
 until_controls 2 # one control daemon, with its server
-[ "$(cat "$DOMAINS/$gpu/gpus")" = "$gpu" ] || fail "a domain does not say whose it is"
+expr "$domain" : "uid-$(id -u)-[0-9a-f]\{16\}\$" >"$T/said" || fail "the domain is called $domain"
+"$CARMA" gpus --json | python3 -c 'import json, sys
+print(",".join(sorted(gpu["uuid"] for gpu in json.load(sys.stdin)["gpus"])), end="")' | cmp - "$DOMAINS/$domain/gpus" ||
+    fail "the domain is for $(cat "$DOMAINS/$domain/gpus")"
 
 # An exclusive job, and one that shares otherwise, are told of no control daemon.
 # shellcheck disable=SC2016
@@ -37,7 +42,7 @@ stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
 until_controls 0 # no job uses one
 start
-run submit --parsable -G 3 --exclusive -- sleep 300 # so that the others have one GPU
+run submit --parsable -G 2 --exclusive -- sleep 300
 until_field 3 state RUNNING
 run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 1000000
 until_field 4 placements.0.observed_bytes $((4 << 30))
@@ -50,50 +55,63 @@ gpu = json.load(sys.stdin)["gpus"][int(sys.argv[1])]
 assert gpu["free_bytes"] <= gpu["total_bytes"] - (8 << 30), gpu' "$(field 4 placements.0.index)" ||
     fail "memory that two jobs hold is shown as free, while nothing waits"
 gpu=$(field 4 placements.0.uuid)
-until_clients 2
-before=$(cat "$DOMAINS/$gpu/pipe/nvidia-cuda-mps-control.pid")
+# shellcheck disable=SC2016
+run submit --parsable --gpu-memory 35G -- sh -c 'echo $$; exec "$@"' sh "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 1000000
+until_field 6 placements.0.observed_bytes $((4 << 30))
+[ "$(field 6 placements.0.uuid)" != "$gpu" ] || fail "job 6 is on $gpu, too"
+until_clients 3
+until_controls 2
+before=$(cat "$DOMAINS/$domain/pipe/nvidia-cuda-mps-control.pid")
 stop_daemon KILL
 start
-until_clients 2
-[ "$(cat "$DOMAINS/$gpu/pipe/nvidia-cuda-mps-control.pid")" = "$before" ] || fail "the domain was not adopted"
+until_clients 3
+[ "$(cat "$DOMAINS/$domain/pipe/nvidia-cuda-mps-control.pid")" = "$before" ] || fail "the domain was not adopted"
 
 # A daemon that cannot start, as another listens there, leaves the other's domains alone.
 timeout 20 "$PREFIX/bin/carmad" --state "$T/second" --socket "$CARMA_SOCKET" --set mps_control="$CONTROL" 2>second.err
 [ $? = 1 ] || fail "a second daemon on one socket: $(cat second.err)"
-[ "$(cat "$DOMAINS/$gpu/pipe/nvidia-cuda-mps-control.pid")" = "$before" ] || fail "a daemon that failed stopped the domain"
-until_clients 2
+[ "$(cat "$DOMAINS/$domain/pipe/nvidia-cuda-mps-control.pid")" = "$before" ] || fail "a daemon that failed stopped the domain"
+until_clients 3
 
-# A client's fault takes the other with it: both fail, the GPU is closed until the server serves again, then open.
+# A client's fault takes the other of its GPU with it: both fail; nobody starts until the server serves again. Who is on
+# another GPU goes on, and has no part in it.
 run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 1000000 --fail illegal-access
-until_field 6 state FAILED
+until_field 7 state FAILED
 patience
 until grep -q 'it serves again\|it was stopped' "$T/daemon.log"; do
     patient || { fail "the domain does not serve again"; break; }
 done
-grep -q "MPS on $gpu: .*FAULT" "$T/daemon.log" || fail "no word of the fault"
-[ "$(grep -c "MPS on $gpu: .*FAULT" "$T/daemon.log")" -eq 1 ] || fail "the fault was told more than once"
-expect_field 6 exit_cause failed # who caused it
+grep -q "MPS of user $(id -u): .*FAULT" "$T/daemon.log" || fail "no word of the fault"
+[ "$(grep -c "MPS of user $(id -u): .*FAULT" "$T/daemon.log")" -eq 1 ] || fail "the fault was told more than once"
+expect_field 7 exit_cause failed # who caused it
 for job in 4 5; do
     until_field $job launches 2 # who was taken along runs again
     expect_field $job exit_cause mps_fault
 done
+expect_field 6 launches 1
+expect_field 6 state RUNNING
 run cancel 4 5
 run wait 4 5
+until_clients 1
+sleep 6 # until it is seen among the clients of the server that serves again
+kill "$(head -1 carma-6.out)"
+until_field 6 state FAILED
+expect_field 6 exit_cause signalled
 
 # The GPU takes jobs again. One that is cancelled leaves its server before it is killed.
 run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 1000000
-until_field 7 state RUNNING
-expect_field 7 placements.0.uuid "$gpu"
+until_field 8 state RUNNING
+expect_field 8 placements.0.uuid "$gpu"
 until_clients 1
-run cancel 7
-run wait 7
-expect_field 7 state CANCELLED
-grep -q 'the MPS client has been terminated by the server' carma-7.out || fail "job 7 was killed with work outstanding"
+run cancel 8
+run wait 8
+expect_field 8 state CANCELLED
+grep -q 'the MPS client has been terminated by the server' carma-8.out || fail "job 8 was killed with work outstanding"
 
 # So does one whose time is up.
 run submit --parsable --time 3:00 -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 6000
-until_field 8 exit_cause timeout
-grep -q 'the MPS client has been terminated by the server' carma-8.out || fail "job 8 was killed with work outstanding"
+until_field 9 exit_cause timeout
+grep -q 'the MPS client has been terminated by the server' carma-9.out || fail "job 9 was killed with work outstanding"
 run cancel 3
 run wait 3
 stop_daemon

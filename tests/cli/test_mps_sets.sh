@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_mps_sets.sh CARMA SOURCE BUILD
-# Which MPS server a job gets: one for all GPUs of a job, one that is there already, somebody else's, a MIG instance's; and what is said
+# Which MPS server a job gets where these are of GPUs (mps:gpu): one for all GPUs of a job, one that is there already, somebody else's, a MIG instance's; and what is said
 # where it gets none.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
@@ -10,6 +10,7 @@ start_node a100x4-40g 100
 CUDA_MPS_PROTOCOL_VERSION=2
 # shellcheck source=tests/cli/mps.sh
 . "$SOURCE/tests/cli/mps.sh"
+SHARE=mps:gpu
 start
 
 # A job on several GPUs has one server for all of them; another on one of these joins it.
@@ -35,7 +36,7 @@ for job in 3 4; do
     [ "$(head -1 carma-$job.out)" = "$wanted" ] || fail "job $job uses $(head -1 carma-$job.out), not $wanted"
 done
 [ "$joined" -ge 1 ] || fail "no job was placed beside job 2"
-gpu=${1##*/}
+domain=${1##*/}
 until_clients $((1 + joined))
 
 # One that does not come through MPS, though it should, is told of.
@@ -81,17 +82,18 @@ field 10 message | grep -qF "no control daemon has its pipe in '$T/theirs'" || f
 stop_daemon
 until_controls 0
 
-# Inside a MIG instance.
+# Inside a MIG instance, whose domain is its own also where users have one on all GPUs.
+SHARE=mps
 CARMA_VNODE=$T/mig-node
 STATE=$T/mig-state
 start_node a100x2-mig 100
 start
 run submit --parsable --gpu-memory 1G -- "$TRAIN" --memory 1G --sm-activity 0.1 --seconds 6000
 until_field 1 placements.0.observed_bytes $((1 << 30))
-gpu=$(field 1 placements.0.uuid)
-case $gpu in
+domain=$(field 1 placements.0.uuid)
+case $domain in
 MIG-*) ;;
-*) fail "job 1 is on $gpu" ;;
+*) fail "job 1 is on $domain" ;;
 esac
 until_clients 1
 run cancel 1

@@ -144,7 +144,8 @@ expect_error 2 "column 'x' is none" simulate --trace four.csv --compare magm,the
 expect_error 2 "at least two" simulate --trace four.csv --compare magm
 expect_error 2 "'policy=lug': name the policy" simulate --trace four.csv --set policy=lug
 
-# Two users' jobs on a GPU: together where one MPS server serves all, one after the other where each has its own.
+# Two users' jobs on a GPU: together where one MPS server serves all, one after the other where each has its own. The
+# presets of the thesis have the one server, unless --share or a policy's own setting says otherwise.
 printf 'arrival_s,workload,uid\n0,resnet,1\n5,resnet,2\n' >users.csv
 printf 'arrival_s,workload\n0,resnet\n5,resnet\n' >user.csv
 makespan() {
@@ -152,13 +153,25 @@ makespan() {
     expect_status 0
     seconds=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[0]["makespan_s"]["mean"])' "$T/out")
 }
-makespan --trace users.csv --share mps
+makespan --trace users.csv --share mps:node
 together=$seconds
 makespan --trace user.csv --share mps:gpu
 [ "$seconds" = "$together" ] || fail "one user's jobs take $seconds s on a server, not $together"
 makespan --trace users.csv --share mps:gpu
 apart=$seconds
 [ "$apart" != "$together" ] || fail "two users shared an MPS server"
+makespan --trace users.csv --share mps
+[ "$seconds" = "$apart" ] || fail "two users' jobs by a server each take $seconds s, not $apart"
+makespan --trace users.csv
+[ "$seconds" = "$apart" ] || fail "by default two users' jobs take $seconds s, not $apart"
+makespan --trace users.csv --share mps --policy carma@oracle/share=mps:node
+[ "$seconds" = "$together" ] || fail "share=mps:node of a policy's own: $seconds s, not $together"
+makespan --trace users.csv --policy thesis@oracle
+together=$seconds
+makespan --trace users.csv --policy thesis@oracle --share mps:node
+[ "$seconds" = "$together" ] || fail "thesis has no server for all"
+makespan --trace users.csv --policy thesis@oracle --share mps
+[ "$seconds" != "$together" ] || fail "--share changed nothing of thesis"
 makespan --trace user.csv --share exclusive
 [ "$seconds" = "$apart" ] || fail "one after the other takes $seconds s, not $apart"
 
@@ -172,6 +185,7 @@ expect_error 2 "out of range" simulate --trace four.csv --steps 0 --json
 expect_error 2 "settle '60' is not allowed" simulate --trace four.csv --policy carma/settle=60
 expect_error 2 "by --policy or --compare" simulate --trace four.csv --policy carma/policy=lug
 expect_error 2 "say so by --share" simulate --trace four.csv --set share=mps
+expect_error 2 "share 'mps:user'" simulate --trace four.csv --share mps:user
 expect_error 1 "store.db" simulate --replay "$T"
 # A trace by its name.
 run simulate --trace thesis_60 --policy exclusive --json

@@ -50,6 +50,7 @@ struct world_job {
 };
 
 struct world_user {
+    bool share_faulted;
     uint32_t recoveries;
     int64_t since_ns;
 };
@@ -106,12 +107,14 @@ static void check_sharing(const struct world *world, uint64_t id, const struct r
     const struct world_job *job = &world->jobs[id];
     const struct core_config *config = core_configuration(world->core);
     const struct gpu *gpu = core_gpu(world->core, number);
-    bool one_server = config->mps_one_server;
+    bool all_by_mps = true, joins;
     uint32_t residents = 0;
 
     for (uint32_t g = 0; g < core_gpu_count(world->core); g++)
-        one_server &= core_gpu(world->core, g)->share == SHARE_MPS;
-    if (placed->share == SHARE_MPS && (gpu->share != SHARE_MPS || gpu->share_faulted || job->wants.exclusive))
+        all_by_mps &= core_gpu(world->core, g)->share == SHARE_MPS;
+    joins = config->mps_domain != MPS_DOMAIN_GPU && (all_by_mps || job->wants.share == SHARE_MPS);
+    if (placed->share == SHARE_MPS && (gpu->share != SHARE_MPS || gpu->share_faulted || job->wants.exclusive ||
+                                       (world->users[job->wants.uid - 1000].share_faulted && !gpu->instance)))
         fail(world, "job %" PRIu64 " cannot use MPS on GPU %" PRIu32, id, number);
     if (job->wants.share != SHARE_ANY && placed->share != job->wants.share && placed->share != SHARE_EXCLUSIVE)
         fail(world, "job %" PRIu64 " runs in a way that it does not accept", id);
@@ -129,11 +132,11 @@ static void check_sharing(const struct world *world, uint64_t id, const struct r
         if (there->share != placed->share || placed->share == SHARE_EXCLUSIVE)
             fail(world, "jobs %" PRIu64 " and %" PRIu64 " use GPU %" PRIu32 " in different ways", other, id, number);
         if (placed->share == SHARE_MPS && there->wants.uid != job->wants.uid && !config->mps_multiuser &&
-            !one_server)
+            config->mps_domain != MPS_DOMAIN_NODE)
             fail(world, "jobs %" PRIu64 " and %" PRIu64 " of two users share an MPS server", other, id);
     }
     if (residents && (gpu->share == SHARE_EXCLUSIVE ||
-                      (placed->share == SHARE_MPS && placed->count > 1 && !one_server)))
+                      (placed->share == SHARE_MPS && placed->count > 1 && !joins)))
         fail(world, "job %" PRIu64 " was to be the first on GPU %" PRIu32, id, number);
     if (placed->share == SHARE_MPS && residents >= config->mps_max_clients)
         fail(world, "GPU %" PRIu32 " has too many MPS clients", number);
@@ -456,7 +459,7 @@ static void check_reserved_head_starts(const struct world *world)
         return;
     for (uint32_t i = 0; i < reservation->count; i++) {
         const struct gpu *gpu = core_gpu(core, reservation->gpus[i]);
-        if (!keeps_its_word(gpu) || gpu->share_faulted || gpu->server || gpu_settling(core, gpu, world->now_ns) || gpu->total_bytes < head->claim_bytes)
+        if (!keeps_its_word(gpu) || gpu->share_faulted || head->user->share_faulted || gpu->server || gpu_settling(core, gpu, world->now_ns) || gpu->total_bytes < head->claim_bytes)
             return;
         for (uint32_t k = 0; k < gpu->resident_count; k++)
             if (gpu->residents[k]->placed_ns <= reservation->at_ns || gpu->residents[k]->wants.exclusive)
@@ -663,9 +666,14 @@ static void gpu_comes_or_goes(struct world *world)
 static void mps_fails_or_serves(struct world *world)
 {
     uint32_t g = (uint32_t)random_range(&world->random, 0, core_gpu_count(world->core) - 1);
+    struct world_user *user = &world->users[g % 2];
     struct record input = {.type = RECORD_SHARE_FAULT};
 
-    input.share_fault = (struct record_share_fault){g, !core_gpu(world->core, g)->share_faulted};
+    input.share_fault = (struct record_share_fault){.gpu = g, .faulted = !core_gpu(world->core, g)->share_faulted};
+    if (random_range(&world->random, 0, 1)) {
+        user->share_faulted = !user->share_faulted;
+        input.share_fault = (struct record_share_fault){.of_user = true, .uid = 1000 + g % 2, .faulted = user->share_faulted};
+    }
     if (!feed(world, &input))
         fail(world, "an MPS server could not fail or serve");
 }
@@ -725,7 +733,7 @@ static struct core_config random_config(struct random *r)
     config.collocate_extra_ns = random_range(r, 0, 1) * 30 * NS_PER_SEC;
     config.recovery = (uint32_t)random_range(r, 0, RECOVERY_INFORMED);
     config.mps_multiuser = random_range(r, 0, 3) == 0;
-    config.mps_one_server = random_range(r, 0, 7) == 0;
+    config.mps_domain = (uint32_t)random_range(r, 0, MPS_DOMAIN_COUNT - 1);
     config.mps_max_clients = (uint32_t)random_range(r, 1, 4);
     config.backfill = random_range(r, 0, 1) ? 0 : (uint32_t)random_range(r, 1, 8);
     config.patience_ns = random_range(r, 0, 1000) * NS_PER_SEC;
@@ -747,7 +755,7 @@ static void reconfigure(struct world *world)
         snprintf(input.config.policy, sizeof input.config.policy, "lug");
     if (!feed(world, &input))
         fail(world, "a good configuration was refused");
-    world->lax |= input.config.mps_multiuser || input.config.mps_one_server;
+    world->lax |= input.config.mps_multiuser || input.config.mps_domain == MPS_DOMAIN_NODE;
     world->reservation.job = 0; /* was made under the other */
 }
 

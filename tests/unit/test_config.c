@@ -76,12 +76,25 @@ static void test_gpus_that_are_shared_otherwise(void **state)
     assert_int_equal(config_share_of(&config, 3, "GPU-cd"), SHARE_STREAMS);
     assert_int_equal(config_share_of(&config, 33, "GPU-ab1"), SHARE_MPS);
     assert_int_equal(config_share_of(&config, 3, "GPU-ab12-77"), SHARE_STREAMS); /* the last that names it */
-    for (size_t i = 0; i < 8; i++) {
+    assert_int_equal(config.core.mps_domain, MPS_DOMAIN_USER);
+    assert_int_equal(config_set(&config, "share", "exclusive, 1=mps:gpu, 3=streams", NULL), 0);
+    assert_int_equal(config_share_of(&config, 1, "GPU-cd"), SHARE_MPS);
+    assert_int_equal(config.core.mps_domain, MPS_DOMAIN_GPU);
+    assert_int_equal(config_set(&config, "policy", "lug", NULL), 0); /* no part of a policy */
+    assert_int_equal(config.core.mps_domain, MPS_DOMAIN_GPU);
+    for (size_t i = 0; i < 12; i++) {
         static const char *const bad[] = {"",           "mig",         "any",          "mps,",
-                                          "mps, 3",     "mps, 3=any",  "mps, =streams", "mps, A100=streams"};
+                                          "mps, 3",     "mps, 3=any",  "mps, =streams", "mps, A100=streams",
+                                          "mps:",       "mps:user",    "mps, 3=mps:gpu", "mps:gpu, 0=mps:gpu, 1=mps"};
         assert_int_equal(config_set(&config, "share", bad[i], &err), -EINVAL);
     }
     assert_int_equal(config_share_of(&config, 3, "GPU-cd"), SHARE_STREAMS); /* nothing of a bad value is taken */
+    assert_int_equal(config.core.mps_domain, MPS_DOMAIN_GPU);
+    assert_int_equal(config_check(&config, &err), 0);
+    assert_int_equal(config_set(&config, "share", "mps:node", NULL), 0); /* of a simulation's policy */
+    assert_int_equal(config_check(&config, &err), -EINVAL);
+    assert_string_equal(err.text, "share 'mps:node' is the simulator's: for one MPS server for all users set share = mps and "
+                                  "mps_multiuser = yes");
     config_release(&config);
 }
 
@@ -205,7 +218,7 @@ static void test_bad_files(void **state)
     refuse("policy = best\n", "1: policy 'best' is not allowed: write carma, default, thesis, code-2025, off, obf, owf, olug, horus, lucid, exclusive, round-robin, magm, "
                           "lug, mug, first-fit, best-fit; joined by +");
     refuse("memory_view = both\n", "1: memory_view 'both' is not allowed: write monitor or reserve");
-    refuse("share = mig\n", "1: share 'mig' is not allowed: write streams, mps or exclusive; then, by number or UUID, "
+    refuse("share = mig\n", "1: share 'mig' is not allowed: write streams, mps, mps:gpu or exclusive; then, by number or UUID, "
                           "GPUs that differ: mps, 3=exclusive");
     refuse("policy\n", "1: neither `key = value` nor a comment");
     refuse("share = mps\npolicy\npolicy = best\n", /* the first error is reported */

@@ -35,6 +35,14 @@ static void adjust(struct fixture *f, bool multiuser, uint32_t clients)
     reconfigure(f, &config);
 }
 
+static void set_domain(struct fixture *f, uint32_t domain)
+{
+    struct core_config config = *core_configuration(f->core);
+
+    config.mps_domain = domain;
+    reconfigure(f, &config);
+}
+
 static uint64_t ask(struct fixture *f, uint32_t gpus, uint32_t uid, uint32_t way)
 {
     struct record record = wants(gpus, GIB);
@@ -186,6 +194,7 @@ static void test_a_job_of_several_gpus_begins_its_own_server(void **state)
     struct fixture *f = *state;
     uint64_t pair, joins;
 
+    set_domain(f, MPS_DOMAIN_GPU);
     all_by_mps(f);
     for (uint32_t i = 0; i < 3; i++)
         ask(f, 1, 1, SHARE_ANY);
@@ -211,6 +220,7 @@ static void test_a_server_serves_all_its_gpus_to_the_end(void **state)
     struct fixture *f = *state;
     uint64_t pair, joins, other, pair_after;
 
+    set_domain(f, MPS_DOMAIN_GPU);
     all_by_mps(f);
     for (uint32_t g = 2; g < GPUS; g++)
         apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = g, .total_bytes = TOTAL}});
@@ -230,6 +240,139 @@ static void test_a_server_serves_all_its_gpus_to_the_end(void **state)
     exits(f, joins, EXIT_COMPLETED, -1);
     decide(f);
     assert_string_equal(placed_on(f, other), "0");
+}
+
+static void test_a_users_jobs_are_clients_of_one_server(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t pair, joins, other;
+
+    all_by_mps(f);
+    for (uint32_t i = 0; i < 3; i++)
+        ask(f, 1, 1, SHARE_ANY);
+    other = ask(f, 1, 2, SHARE_ANY);
+    decide(f);
+    assert_string_equal(placed_on(f, other), "3");
+    pair = ask(f, 2, 1, SHARE_ANY);
+    joins = ask(f, 1, 1, SHARE_ANY);
+    decide(f);
+    assert_string_equal(placed_on(f, pair), "0,1");
+    assert_int_equal(way_of(f, pair), SHARE_MPS);
+    assert_int_equal(way_of(f, joins), SHARE_MPS);
+    exits(f, 1, EXIT_COMPLETED, -1);
+    exits(f, 2, EXIT_COMPLETED, -1);
+    other = ask(f, 4, 2, SHARE_ANY);
+    decide(f);
+    assert_int_equal(f->decisions.count, 0);
+    assert_gpu_reason(f, other, 0, "GPU 0's MPS server is user 1's");
+    exits(f, pair, EXIT_COMPLETED, -1); /* nothing of it stays where the last client has gone */
+    exits(f, joins, EXIT_COMPLETED, -1);
+    exits(f, 3, EXIT_COMPLETED, -1);
+    decide(f);
+    assert_int_equal(way_of(f, other), SHARE_MPS);
+    assert_int_equal(core_gpu(f->core, 0)->server, 0);
+}
+
+static void test_one_server_takes_everybodys_jobs(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t pair;
+
+    set_domain(f, MPS_DOMAIN_NODE);
+    all_by_mps(f);
+    for (uint32_t i = 0; i < GPUS; i++)
+        ask(f, 1, i, SHARE_ANY);
+    pair = ask(f, 2, 9, SHARE_ANY);
+    decide(f);
+    assert_int_equal(way_of(f, pair), SHARE_MPS);
+}
+
+/* Beside MPS clients it must not come by streams, as a GPU that is shared so would have it do. */
+static void test_several_gpus_join_where_they_cannot_come_by_streams(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t any, mps;
+
+    share(f, (uint32_t[]){SHARE_MPS, SHARE_MPS, SHARE_STREAMS, SHARE_STREAMS});
+    ask(f, 1, 1, SHARE_MPS);
+    ask(f, 1, 1, SHARE_MPS);
+    ask(f, 1, 1, SHARE_ANY);
+    decide(f);
+    assert_string_equal(placed_on(f, 3), "2");
+    any = ask(f, 3, 1, SHARE_ANY);
+    mps = ask(f, 2, 1, SHARE_MPS);
+    assert_gpu_reason(f, any, 0, "job 1 uses GPU 0 by MPS: all jobs of a GPU share it in one way");
+    job_event(f, RECORD_HELD, any);
+    decide(f);
+    assert_string_equal(placed_on(f, mps), "0,1");
+    assert_int_equal(way_of(f, mps), SHARE_MPS);
+}
+
+static void test_a_server_of_a_gpu_is_forgotten_where_there_are_none(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t pair;
+
+    set_domain(f, MPS_DOMAIN_GPU);
+    all_by_mps(f);
+    for (uint32_t i = 0; i < GPUS; i++)
+        ask(f, 1, 1, SHARE_ANY);
+    decide(f);
+    pair = ask(f, 2, 1, SHARE_ANY);
+    decide(f);
+    assert_int_equal(way_of(f, pair), SHARE_ANY);
+    set_domain(f, MPS_DOMAIN_USER);
+    decide(f);
+    assert_int_equal(way_of(f, pair), SHARE_MPS);
+    assert_int_equal(core_gpu(f->core, 0)->server, 0);
+}
+
+static void test_a_users_failed_server_keeps_nobody_else_waiting(void **state)
+{
+    struct fixture *f = *state;
+    struct record fault = {.type = RECORD_SHARE_FAULT, .share_fault = {.faulted = true, .of_user = true, .uid = 1}};
+    uint64_t his, by_streams, another;
+    uint32_t uid;
+
+    all_by_mps(f);
+    assert_false(core_share_faulted_user(f->core, &uid));
+    apply(f, fault);
+    assert_true(core_share_faulted_user(f->core, &uid));
+    assert_int_equal(uid, 1);
+    his = ask(f, 1, 1, SHARE_ANY);
+    decide(f);
+    assert_int_equal(f->decisions.count, 0);
+    assert_gpu_reason(f, his, 3, "GPU 3's MPS server has failed, and takes nobody until it serves again");
+    job_event(f, RECORD_HELD, his);
+    by_streams = ask(f, 1, 1, SHARE_STREAMS);
+    another = ask(f, 3, 2, SHARE_ANY);
+    decide(f);
+    assert_int_equal(way_of(f, by_streams), SHARE_STREAMS);
+    assert_int_equal(way_of(f, another), SHARE_MPS);
+    exits(f, by_streams, EXIT_COMPLETED, -1);
+    job_event(f, RECORD_RELEASED, his);
+    decide(f);
+    assert_int_equal(f->decisions.count, 0);
+    fault.share_fault.faulted = false;
+    apply(f, fault);
+    assert_false(core_share_faulted_user(f->core, &uid));
+    decide(f);
+    assert_int_equal(way_of(f, his), SHARE_MPS);
+}
+
+static void test_an_instance_has_a_server_of_its_own(void **state)
+{
+    struct fixture *f = *state;
+    struct record record = {.type = RECORD_GPU_BACK, .gpu = {.total_bytes = TOTAL, .share = SHARE_MPS, .instance = true}};
+    uint64_t job;
+
+    one_gpu(f, SHARE_MPS);
+    snprintf(record.gpu.uuid, sizeof record.gpu.uuid, "MIG-0");
+    apply(f, record);
+    apply(f, (struct record){.type = RECORD_SHARE_FAULT, .share_fault = {.faulted = true, .of_user = true, .uid = 1}});
+    job = ask(f, 1, 1, SHARE_ANY);
+    decide(f);
+    assert_int_equal(way_of(f, job), SHARE_MPS);
 }
 
 static void test_several_gpus_run_by_mps_only_where_all_can(void **state)
@@ -255,7 +398,7 @@ static void test_several_gpus_run_by_mps_only_where_all_can(void **state)
 static void test_nobody_becomes_a_client_of_a_failed_server(void **state)
 {
     struct fixture *f = *state;
-    struct record fault = {.type = RECORD_SHARE_FAULT, .share_fault = {0, true}};
+    struct record fault = {.type = RECORD_SHARE_FAULT, .share_fault = {.faulted = true}};
     uint64_t any, streams;
 
     one_gpu(f, SHARE_MPS);
@@ -363,6 +506,12 @@ int main(void)
         CASE(test_an_mps_server_has_so_many_clients),
         CASE(test_a_job_of_several_gpus_begins_its_own_server),
         CASE(test_a_server_serves_all_its_gpus_to_the_end),
+        CASE(test_a_users_jobs_are_clients_of_one_server),
+        CASE(test_one_server_takes_everybodys_jobs),
+        CASE(test_several_gpus_join_where_they_cannot_come_by_streams),
+        CASE(test_a_server_of_a_gpu_is_forgotten_where_there_are_none),
+        CASE(test_a_users_failed_server_keeps_nobody_else_waiting),
+        CASE(test_an_instance_has_a_server_of_its_own),
         CASE(test_several_gpus_run_by_mps_only_where_all_can),
         CASE(test_nobody_becomes_a_client_of_a_failed_server),
         CASE(test_who_follows_the_head_shares_in_its_way),

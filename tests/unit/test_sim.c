@@ -143,7 +143,8 @@ static void jobs_share_as_they_were_placed(void **state)
     sim_result_release(&result);
 }
 
-/* One MPS server for all lets any job join any; carmad's are of one user, and of a job of several GPUs from its start. */
+/* One MPS server for all lets any job join any; one for each user, any of his own; those of GPUs are of one user, and of a
+ * job of several GPUs from its start. */
 static void mps_servers(void **state)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 100, 1000), job_of(&half, 200, 1000)};
@@ -153,19 +154,24 @@ static void mps_servers(void **state)
     (void)state;
     jobs[1].uid = 7;
     jobs[2].gpus = 2;
-    for (int per_gpu = 0; per_gpu < 2; per_gpu++) {
-        options.mps_per_gpu = per_gpu;
+    for (options.core.mps_domain = 0; options.core.mps_domain < MPS_DOMAIN_COUNT; options.core.mps_domain++) {
         result = simulate(jobs, 3, &two_gpus, &options);
         assert_int_equal(result.rows[1].first_launch_ns, SECONDS(100));
-        if (per_gpu) { /* users 0 and 7 have a GPU each */
-            near((double)result.rows[0].ended_ns / 1e9, 1012, 1e-6);
-            assert_int_equal(result.rows[2].first_launch_ns, result.rows[1].ended_ns);
-        } else {
+        if (options.core.mps_domain == MPS_DOMAIN_NODE) {
             assert_true(result.rows[0].ended_ns > SECONDS(1100)); /* mug puts all on one */
             assert_int_equal(result.rows[2].first_launch_ns, SECONDS(200));
+        } else { /* users 0 and 7 have a GPU each */
+            assert_int_equal(result.rows[2].first_launch_ns, result.rows[1].ended_ns);
         }
+        if (options.core.mps_domain == MPS_DOMAIN_GPU)
+            near((double)result.rows[0].ended_ns / 1e9, 1012, 1e-6);
         sim_result_release(&result);
     }
+    jobs[1].uid = 0; /* user 0's job of several GPUs beside his others */
+    options.core.mps_domain = MPS_DOMAIN_USER;
+    result = simulate(jobs, 3, &two_gpus, &options);
+    assert_int_equal(result.rows[2].first_launch_ns, SECONDS(200));
+    sim_result_release(&result);
 }
 
 /* A job on two GPUs runs at its slowest side, and keeps its other GPU less busy for it. */
