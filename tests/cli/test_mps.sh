@@ -46,19 +46,19 @@ run submit --parsable -G 2 --exclusive -- sleep 300
 until_field 3 state RUNNING
 run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 1000000
 until_field 4 placements.0.observed_bytes $((4 << 30))
-run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 1000000
+# shellcheck disable=SC2016
+run submit --parsable -- sh -c 'echo $$; exec "$@"' sh "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 1000000
 until_field 5 placements.0.observed_bytes $((4 << 30))
-expect_field 5 placements.0.index "$(field 4 placements.0.index)"
+run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 1000000
+until_field 6 placements.0.observed_bytes $((4 << 30))
+expect_field 6 placements.0.index "$(field 4 placements.0.index)"
 # shellcheck disable=SC2016
 "$CARMA" gpus --json | python3 -c 'import json, sys
 gpu = json.load(sys.stdin)["gpus"][int(sys.argv[1])]
 assert gpu["free_bytes"] <= gpu["total_bytes"] - (8 << 30), gpu' "$(field 4 placements.0.index)" ||
     fail "memory that two jobs hold is shown as free, while nothing waits"
 gpu=$(field 4 placements.0.uuid)
-# shellcheck disable=SC2016
-run submit --parsable --gpu-memory 35G -- sh -c 'echo $$; exec "$@"' sh "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 1000000
-until_field 6 placements.0.observed_bytes $((4 << 30))
-[ "$(field 6 placements.0.uuid)" != "$gpu" ] || fail "job 6 is on $gpu, too"
+[ "$(field 5 placements.0.uuid)" != "$gpu" ] || fail "job 5 is on $gpu, too"
 until_clients 3
 until_controls 2
 before=$(cat "$DOMAINS/$domain/pipe/nvidia-cuda-mps-control.pid")
@@ -84,19 +84,19 @@ done
 grep -q "MPS of user $(id -u): .*FAULT" "$T/daemon.log" || fail "no word of the fault"
 [ "$(grep -c "MPS of user $(id -u): .*FAULT" "$T/daemon.log")" -eq 1 ] || fail "the fault was told more than once"
 expect_field 7 exit_cause failed # who caused it
-for job in 4 5; do
+for job in 4 6; do
     until_field $job launches 2 # who was taken along runs again
     expect_field $job exit_cause mps_fault
 done
-expect_field 6 launches 1
-expect_field 6 state RUNNING
-run cancel 4 5
-run wait 4 5
+expect_field 5 launches 1
+expect_field 5 state RUNNING
+run cancel 4 6
+run wait 4 6
 until_clients 1
 sleep 6 # until it is seen among the clients of the server that serves again
-kill "$(head -1 carma-6.out)"
-until_field 6 state FAILED
-expect_field 6 exit_cause signalled
+kill "$(head -1 carma-5.out)"
+until_field 5 state FAILED
+expect_field 5 exit_cause signalled
 
 # The GPU takes jobs again. One that is cancelled leaves its server before it is killed.
 run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 1000000
