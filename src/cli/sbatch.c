@@ -49,6 +49,17 @@ static char *signal_before(const char *value, struct spec_strings *ignored)
     return xstrdup(prefix && value[prefix] == ':' ? value + prefix + 1 : value);
 }
 
+/* A bare number is MiB there, and 0 all that the machine has. */
+static char *host_memory(const char *value, struct spec_strings *ignored)
+{
+    size_t digits = strspn(value, "0123456789");
+
+    (void)ignored;
+    if (strcmp(value, "0") == 0)
+        return xstrdup("");
+    return xasprintf("%s%s", value, digits && !value[digits] ? "M" : "");
+}
+
 /* "2", "a100", "a100:2". */
 static unsigned long long count_of(const char *item, struct spec_strings *ignored, bool *wrong)
 {
@@ -110,6 +121,8 @@ static const struct option {
     {"error", 'e', "--error", as_it_is},
     {"signal", 0, "--signal", signal_before},
     {"chdir", 'D', "--chdir", as_it_is},
+    {"mem", 0, "--memory", host_memory},
+    {"cpus-per-task", 'c', "--cpus", as_it_is},
     {"requeue", 0, "--requeue", NULL},
     {"no-requeue", 0, NULL, NULL},
     {"hold", 'H', "--hold", NULL},

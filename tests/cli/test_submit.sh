@@ -111,7 +111,7 @@ cat >slurm.sh <<'SCRIPT'
 #SBATCH --gres=gpu:a100:2,shard:1 -N1 --exclusive
 #SBATCH --output=logs/%x-%A.out -e logs/%u-%N.err
 #SBATCH --signal=B:USR1@90
-#SBATCH --requeue --mail-type=END --mem=64G
+#SBATCH --requeue --mail-type=END -c 8 --mem-per-cpu=4G
 ##SBATCH --no-such-thing
 #SBATCH -D jobs
 #CARMA --signal TERM@2m
@@ -121,16 +121,19 @@ SCRIPT
 run submit --parsable slurm.sh
 expect_status 0
 expect_output 12
-[ "$(cat "$T/err")" = "carma: slurm.sh: warning: ignored in its #SBATCH lines, as it has no meaning here: -p, --mem, the GPU type \
-a100, --gres=shard:1, -N, --exclusive, --mail-type, %N in --error" ] || fail "$said: $(cat "$T/err")"
+[ "$(cat "$T/err")" = "carma: slurm.sh: warning: ignored in its #SBATCH lines, as it has no meaning here: -p, the GPU type a100, \
+--gres=shard:1, -N, --exclusive, --mail-type, --mem-per-cpu, %N in --error" ] || fail "$said: $(cat "$T/err")"
 expect_sent "[\"resnet\", 129600000000000, 2, 15, 120000000000, true, \"$T/jobs\", false]" \
     name time_limit_ns gpus signal signal_before_ns requeue directory exclusive
 expect_sent "[\"$T/jobs/logs/resnet-%j.out\", \"$T/jobs/logs/$(id -un)-%N.err\"]" output error
-printf '#!/bin/sh\n#SBATCH -t 0 --gpus-per-node=h100:3 --no-requeue\n#SBATCH -H -o %%j.txt\n' >other.sh
+expect_sent '[34359738368, 8]' host_memory_bytes cpus
+printf '#!/bin/sh\n#SBATCH -t 0 --gpus-per-node=h100:3 --no-requeue --mem=4096\n#SBATCH -H -o %%j.txt\n' >other.sh
 run submit -J mine -o here -t 90 slurm.sh other.sh
 expect_status 0
 expect_sent "[\"mine\", 5400000000000, 2, true, false, \"$T/jobs/here\"]
 [\"mine\", 5400000000000, 3, false, true, \"$T/here\"]" name time_limit_ns gpus requeue held output
+expect_sent '[34359738368]
+[4294967296]' host_memory_bytes
 expect_error 1 "wants 3 GPUs, the node has 2" submit -G 3 -- true
 expect_error 1 "not known" submit --no-retry -- true # the answer did not come
 [ "$(wc -l <"$T/answers.json.posts")" -eq 10 ] || fail "something was sent twice"
@@ -152,7 +155,7 @@ expect_error 2 "optimizer 'lion'" submit --optimizer lion -- true
 expect_error 2 "precision 'fp8'" submit --precision fp8 -- true
 printf '#!/bin/sh\n\n#CARMA --gpus two\n' >bad.sh
 expect_error 1 "bad.sh:3: --gpus: 'two'" submit bad.sh
-for line in '-t 1:2:3:4|--time: ' '--gres=gpu:two:x|--gpus: ' '--gpus=0|--gpus: ' '--signal=NOPE|--signal: ' '-t|--time' \
+for line in '-t 1:2:3:4|--time: ' '--mem=much|--memory: ' '-c many|--cpus: ' '--gres=gpu:two:x|--gpus: ' '--gpus=0|--gpus: ' '--signal=NOPE|--signal: ' '-t|--time' \
     '--gres=gpu:2,|--gpus: ' '--job-name="x|quote'; do
     printf '#!/bin/sh\n#SBATCH -J x\n#SBATCH %s\n' "${line%|*}" >bad.sh
     expect_error 1 "bad.sh:3: " submit bad.sh
