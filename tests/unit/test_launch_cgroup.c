@@ -304,7 +304,7 @@ static void test_out_of_memory(void **state)
     assert_int_equal(f->status.cause, EXIT_HOST_OOM);
     assert_string_equal(f->status.message,
                         "out of host memory: the kernel killed it, its limit is 64 MiB (--memory, job_memory_max)");
-    run(f, "i=0; while [ $i -lt 60 ]; do sleep 2 & i=$((i + 1)); done; exit 0", LAUNCH_ENDED);
+    run(f, "i=0; while [ $i -lt 60 ]; do sleep 100 & i=$((i + 1)); done; exit 0", LAUNCH_ENDED);
     assert_int_not_equal(f->status.exit_status, 0); /* fork: Resource temporarily unavailable */
     run(f, "cat /sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)/cpu.max /sys/fs/cgroup$(sed -n s/^0:://p "
            "/proc/self/cgroup)/cpu.weight", LAUNCH_ENDED);
