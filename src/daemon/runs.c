@@ -22,9 +22,12 @@
 #include "launch/cgroup.h"
 #include "launch/launch.h"
 #include "launch/owner.h"
+#include "launch/spawn_shepherd.h"
 
 /* Shepherds tell of each change; looking at them all now and then finds what was not told, e.g. their death. */
 #define LOOK_WALL_MS 500
+
+#define PREPARE_WALL_MS 10
 
 #define POKES_MAX 256 /* taken at once: nobody who floods the socket keeps the loop */
 
@@ -53,6 +56,7 @@ struct runs {
     int notify_fd;
     uv_poll_t *notify_poll;
     uv_timer_t *look;
+    uv_timer_t *prepare; /* the next shepherd, once the last job has had the processors for its own start */
     struct run *first;
     bool short_of_something; /* the last start failed for want of what will be there again; said once */
 };
@@ -431,6 +435,13 @@ static void tell_memory(struct launch_request *request, const struct daemon *dae
         request->gpu_memory_bytes = alone_bytes;
 }
 
+static void on_prepare(uv_timer_t *timer)
+{
+    const struct runs *runs = timer->data;
+
+    spawn_prepare(runs->shepherd_path);
+}
+
 static void start(struct runs *runs, const struct job_view *view, const char *mps_pipe_directory,
                   const char *mps_log_directory)
 {
@@ -469,6 +480,7 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
     tell_memory(&request, daemon, view);
     limit_mps(&request, &daemon->config, &view->spec);
     code = launch_start(&request, &shepherd, &start_ticks, &err);
+    uv_timer_start(runs->prepare, on_prepare, PREPARE_WALL_MS, 0);
     if (code == 0) {
         runs->short_of_something = false;
         run_add(runs, view, directory, shepherd, start_ticks);
@@ -708,6 +720,10 @@ int runs_new(struct daemon *daemon, struct runs **result, struct error *err)
     uv_timer_init(daemon->loop, runs->look);
     runs->look->data = runs;
     uv_timer_start(runs->look, on_look, LOOK_WALL_MS, LOOK_WALL_MS);
+    runs->prepare = xmalloc(sizeof *runs->prepare);
+    uv_timer_init(daemon->loop, runs->prepare);
+    runs->prepare->data = runs;
+    uv_timer_start(runs->prepare, on_prepare, PREPARE_WALL_MS, 0);
     *result = runs;
     return 0;
 }
@@ -720,6 +736,9 @@ void runs_free(struct runs *runs)
         uv_close((uv_handle_t *)runs->notify_poll, free_handle);
     if (runs->look)
         uv_close((uv_handle_t *)runs->look, free_handle);
+    if (runs->prepare)
+        uv_close((uv_handle_t *)runs->prepare, free_handle);
+    spawn_unprepare();
     close_fd(&runs->notify_fd);
     for (struct run *run = runs->first, *next; run; run = next) {
         next = run->next;

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,14 +21,13 @@
 #include "base/units.h"
 #include "launch/cgroup.h"
 #include "launch/request.h"
+#include "launch/spawn_shepherd.h"
 #include "launch/status.h"
 #include "launch/tree.h"
 
 #define GRACE_MAX_NS      (365 * 24 * 3600 * NS_PER_SEC)
 #define TIME_LIMIT_MAX_NS (100 * GRACE_MAX_NS)
 #define PROC_STATUS_LIMIT (1 << 20)
-
-extern char **environ;
 
 static int check_request(const struct launch_request *request, struct error *err)
 {
@@ -114,33 +112,6 @@ static int request_open(const struct launch_request *request, const char *mps_pi
     return error_set(err, errno, "cannot hand job %" PRIu64 " to its shepherd: %s", request->job, strerror(errno));
 }
 
-static int spawn(const struct launch_request *request, int request_fd, const char *log, pid_t *pid)
-{
-    char *arguments[] = {(char[]){"carma-shepherd"}, NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t blocked, all;
-    int code;
-
-    sigemptyset(&blocked); /* what the shepherd reads: a stop request that is early must wait, not kill it */
-    sigaddset(&blocked, SIGTERM);
-    sigaddset(&blocked, SIGCHLD);
-    sigfillset(&all);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setsigmask(&attributes, &blocked);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, request_fd, REQUEST_FD);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
-    posix_spawn_file_actions_adddup2(&actions, 0, 1);
-    posix_spawn_file_actions_addopen(&actions, 2, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    code = posix_spawn(pid, request->shepherd, &actions, &attributes, arguments, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    return code;
-}
-
 int launch_start(const struct launch_request *request, pid_t *shepherd, uint64_t *start_ticks, struct error *err)
 {
     CLEANUP(free_ptr) char *no_mps = xasprintf("%s/no-mps", request->run_directory);
@@ -152,7 +123,7 @@ int launch_start(const struct launch_request *request, pid_t *shepherd, uint64_t
     if ((code = check_request(request, err)) < 0 || (code = make_directories(request, no_mps, err)) < 0)
         return code;
     fd = request_open(request, request->mps_pipe_directory ? request->mps_pipe_directory : no_mps, err);
-    code = fd < 0 ? -fd : spawn(request, fd, log, shepherd);
+    code = fd < 0 ? -fd : spawn_shepherd(request->shepherd, fd, log, shepherd);
     if (code)
         remove_directories(request, no_mps, log);
     if (fd < 0)

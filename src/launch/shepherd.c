@@ -31,6 +31,7 @@
 #include "launch/child.h"
 #include "launch/request.h"
 #include "launch/script.h"
+#include "launch/spawn_shepherd.h"
 #include "launch/status.h"
 #include "launch/tail.h"
 #include "launch/tree.h"
@@ -150,7 +151,14 @@ static int read_request(struct shepherd *s, struct error *err)
 {
     struct stat st;
     char *text;
+    int code;
 
+    if (fstat(REQUEST_FD, &st) == 0 && S_ISSOCK(st.st_mode)) {
+        if ((code = spawn_await(REQUEST_FD)) == -EPIPE)
+            exit(EXIT_SUCCESS);
+        if (code < 0)
+            return error_set(err, code, "cannot receive a launch request: %s", strerror(-code));
+    }
     if (fstat(REQUEST_FD, &st) < 0 || st.st_size <= 0)
         return error_set(err, EINVAL, "it is started by carmad, with a launch request in descriptor %d", REQUEST_FD);
     text = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, REQUEST_FD, 0);

@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <sys/mount.h>
 
+#include "launch/spawn_shepherd.h"
+
 static void test_profile_counts(void **state)
 {
     struct fixture *f = *state;
@@ -70,6 +72,54 @@ static void test_fifo(void **state)
     assert_true(read(reader, text, sizeof text - 1) > 0);
     assert_string_equal(text, "to the reader\n");
     assert_string_equal(contents(f->output), "0 0\n"); /* the job's own writes wait, as anybody's */
+}
+
+/* A shepherd that waits takes the next job; one that was killed meanwhile is not missed, and none outlives who waits. */
+static void test_prepared(void **state)
+{
+    struct fixture *f = *state;
+    pid_t first = spawn_prepare(f->request.shepherd), second;
+
+    assert_true(first > 0);
+    assert_int_equal(spawn_prepare(f->request.shepherd), first); /* one is enough */
+    run(f, "echo done", LAUNCH_ENDED);
+    assert_int_equal(f->shepherd, first);
+    assert_int_equal(f->status.exit_status, 0);
+    assert_string_equal(contents(f->output), "done\n");
+    run(f, "echo again", LAUNCH_ENDED);
+    assert_int_not_equal(f->shepherd, first);
+    second = spawn_prepare(f->request.shepherd);
+    assert_int_equal(kill(second, SIGKILL), 0);
+    while (!gone(second))
+        pause_ms(5);
+    run(f, "exit 7", LAUNCH_ENDED);
+    assert_int_not_equal(f->shepherd, second);
+    assert_int_equal(f->status.exit_status, 7);
+    first = spawn_prepare(f->request.shepherd);
+    spawn_unprepare();
+    assert_int_equal(kill(first, 0), -1);
+}
+
+/* The daemon's end is the end of a shepherd without a job. */
+static void test_prepared_ends_with_the_daemon(void **state)
+{
+    struct fixture *f = *state;
+    pid_t shepherd, daemon;
+    int fds[2];
+
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    assert_int_equal(pipe(fds), 0);
+    daemon = fork();
+    if (daemon == 0) {
+        shepherd = spawn_prepare(f->request.shepherd);
+        _exit(write(fds[1], &shepherd, sizeof shepherd) != sizeof shepherd);
+    }
+    assert_int_equal(read(fds[0], &shepherd, sizeof shepherd), sizeof shepherd);
+    assert_int_equal(waitpid(daemon, NULL, 0), daemon);
+    assert_int_equal(waitpid(shepherd, NULL, 0), shepherd); /* ours now */
+    close(fds[0]);
+    close(fds[1]);
+    prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
 /* Answers the first request of the kernel, and hears all others without a word. */
@@ -142,7 +192,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         LAUNCH_TEST(test_profile_counts), LAUNCH_TEST(test_profile_is_limited), LAUNCH_TEST(test_start_timeout),
-        LAUNCH_TEST(test_fifo), LAUNCH_TEST(test_start_that_hangs_in_the_kernel),
+        LAUNCH_TEST(test_fifo), LAUNCH_TEST(test_prepared), LAUNCH_TEST(test_prepared_ends_with_the_daemon),
+        LAUNCH_TEST(test_start_that_hangs_in_the_kernel),
     };
 
     return run_launch_tests(tests);
