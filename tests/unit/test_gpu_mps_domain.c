@@ -570,25 +570,50 @@ static void test_failures(void **state)
     fails(&world, "/bin/true", 300, -ETIMEDOUT, "does not come up"); /* says that it started, and has not */
 }
 
+/* A control program of the test's; owned by the caller. Its name is one of those that programs_left() counts. */
+static char *write_program(const char *text)
+{
+    char directory[] = "/tmp/carma-mps-program.XXXXXX";
+    char *path;
+    FILE *file;
+
+    assert_non_null(mkdtemp(directory));
+    path = xasprintf("%s/nvidia-cuda-mps-test", directory);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "#!/bin/sh\n%s\n", text);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(path, 0755), 0);
+    return path;
+}
+
+static void remove_program(char *path)
+{
+    *strrchr(path, '/') = '\0';
+    assert_int_equal(remove_tree(path), 0);
+    free(path);
+}
+
 /* A daemon that came up and has no server is stopped, whether it writes a pid file or not. */
 static void test_no_server(void **state)
 {
-    static const char program[] = "/tmp/carma-mps-no-server.XXXXXX";
     struct world world;
-    char path[sizeof program];
-    FILE *script;
-    int fd;
+    CLEANUP(free_ptr) char *text = xasprintf("case ${1-} in\n-d) exec '%s' -d ;;\nserver) [ \"$2\" != create ] || exit 0 ;;\nesac\n"
+                                             "grep -v start_server | '%s' \"$@\"", CARMA_MPS_CONTROL, CARMA_MPS_CONTROL);
+    char *program = write_program(text);
 
-    strcpy(path, program);
-    fd = mkstemp(path);
-    assert_true(fd >= 0);
-    script = fdopen(fd, "w");
-    fprintf(script, "#!/bin/sh\ncase ${1-} in\n-d) exec '%s' -d ;;\nserver) [ \"$2\" != create ] || exit 0 ;;\nesac\n"
-            "grep -v start_server | '%s' \"$@\"\n", CARMA_MPS_CONTROL, CARMA_MPS_CONTROL);
-    assert_int_equal(fclose(script), 0);
-    assert_int_equal(chmod(path, 0755), 0);
-    fails(&world, path, 1500, -ETIMEDOUT, "does not come up: its server ends as soon as it is started");
-    unlink(path);
+    fails(&world, program, 5000, -ETIMEDOUT, "does not come up: its server ends as soon as it is started");
+    remove_program(program);
+}
+
+/* A start that hangs is ended with what it has forked, which would be a daemon that nobody knows. */
+static void test_late(void **state)
+{
+    struct world world;
+    char *program = write_program("(sleep 30; :) & sleep 30; :");
+
+    fails(&world, program, 300, -ETIMEDOUT, "nvidia-cuda-mps-test does not answer");
+    remove_program(program);
 }
 
 static void test_multiuser_check(void **state)
@@ -620,7 +645,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_up_and_down), cmocka_unit_test(test_adoption),   cmocka_unit_test(test_fault),
         cmocka_unit_test(test_drain),       cmocka_unit_test(test_killed),     cmocka_unit_test(test_termination),
         cmocka_unit_test(test_other_user),  cmocka_unit_test(test_many_users), cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_failures),    cmocka_unit_test(test_no_server),  cmocka_unit_test(test_multiuser_check),
+        cmocka_unit_test(test_failures),    cmocka_unit_test(test_no_server),  cmocka_unit_test(test_late),
+        cmocka_unit_test(test_multiuser_check),
     };
 
     setenv("CUDA_MPS_PROTOCOL_VERSION", argc > 1 ? argv[1] : "2", 1);
