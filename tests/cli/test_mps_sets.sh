@@ -82,8 +82,31 @@ field 10 message | grep -qF "no control daemon has its pipe in '$T/theirs'" || f
 stop_daemon
 until_controls 0
 
-# Inside a MIG instance, whose domain is its own also where users have one on all GPUs.
+# Where the setting is another, a domain goes on for the job that began in it; the next jobs, of however many GPUs, are
+# clients of their user's server on all GPUs, also beside that one.
+start
+run submit --parsable -- "$TRAIN" --memory 1G --sm-activity 0.1 --seconds 1000000
+until_field 11 placements.0.observed_bytes $((1 << 30))
+domain=$(field 11 placements.0.uuid)
+until_clients 1
+stop_daemon
 SHARE=mps
+start
+run submit --parsable -- "$TRAIN" --memory 1G --sm-activity 0.1 --seconds 1000000
+until_field 12 placements.0.observed_bytes $((1 << 30))
+run submit --parsable -G 4 -- "$TRAIN" --gpus 4 --memory 1G --sm-activity 0.1 --seconds 1000000
+until_field 13 placements.3.observed_bytes $((1 << 30))
+until_clients 1
+expect_field 11 launches 1
+domain=$(cd "$DOMAINS" && echo uid-*)
+until_clients 2
+until_controls 4
+run cancel 11 12 13
+run wait 11 12 13
+stop_daemon
+until_controls 0
+
+# Inside a MIG instance, whose domain is its own also where users have one on all GPUs.
 CARMA_VNODE=$T/mig-node
 STATE=$T/mig-state
 start_node a100x2-mig 100
