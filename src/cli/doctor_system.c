@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "cli/doctor.h"
 #include "launch/cgroup.h"
+#include "launch/device_filter.h"
 
 #define FILES_ENOUGH    4096 /* 512 connections, the log's and the shepherds' files of some hundred jobs (docs/limits.md) */
 #define YEAR_2024       INT64_C(1704067200)
@@ -88,6 +89,25 @@ static void check_cgroups(struct doctor *doctor)
                     "version 2%s; %s is not delegated to this user", first ? " beside version 1" : "", own);
     if (own)
         check_limits_of_jobs(doctor, own);
+}
+
+/* What the kernel of this machine does, so only of this machine. */
+static void check_devices(struct doctor *doctor)
+{
+    struct error err;
+
+    if (*doctor->root)
+        return;
+    if (doctor->config.device_cgroup == DEVICE_CGROUP_OFF)
+        doctor_find(doctor, "device filter", DOCTOR_OK, NULL, "device_cgroup is off: a job can open every GPU");
+    else if (geteuid() != 0)
+        doctor_find(doctor, "device filter", DOCTOR_SKIP, NULL,
+                    "only root can keep jobs from the GPUs that they were not given");
+    else if (device_filter_load_try(&err) < 0)
+        doctor_find(doctor, "device filter", DOCTOR_WARN,
+                    "use a kernel with CONFIG_CGROUP_BPF: without it a job can open every GPU", "%s", err.text);
+    else
+        doctor_find(doctor, "device filter", DOCTOR_OK, NULL, "a job can be kept from the GPUs that it was not given");
 }
 
 /* ---- Processes ---- */
@@ -215,6 +235,7 @@ static void check_persistenced(struct doctor *doctor)
 void doctor_check_system(struct doctor *doctor)
 {
     check_cgroups(doctor);
+    check_devices(doctor);
     check_processes(doctor);
     check_clock(doctor);
     check_limits(doctor);

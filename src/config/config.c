@@ -37,6 +37,7 @@ enum key_kind {
 static const char *const memory_views[] = {"monitor", "reserve", NULL};
 static const char *const statistics[] = {"mean", "median", "p95", "ema", "risk", NULL};
 static const char *const recoveries[] = {"exclusive", "step", "informed", NULL};
+static const char *const device_cgroups[] = {"auto", "off", NULL};
 static const char *const switches[] = {"no", "yes", NULL};
 static const char *const estimator_names[] = {"auto",      "declared", "measured",  "horus",   "faketensor",
                                               "gpumemnet", "replay",   "deepspeed", "history", NULL};
@@ -166,6 +167,8 @@ static const struct key {
      "whose members may hold, release and cancel everybody's jobs (none: only root and who runs carmad)"},
     {"hpc_job_mapping_dir", FOREIGN, offsetof(struct config, hpc_job_mapping_dir), 0, 4000, NULL,
      "where dcgm-exporter is told which jobs are on which GPU (none: nowhere)"},
+    {"device_cgroup", CHOICE, offsetof(struct config, device_cgroup), 0, 0, device_cgroups,
+     "whether a job can open the device nodes of its own GPUs only: auto, where root and the kernel allow it"},
 };
 
 static void *key_at(const struct config *config, const struct key *key)

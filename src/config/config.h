@@ -29,6 +29,8 @@ enum estimator_choice {
     ESTIMATOR_HISTORY
 };
 
+enum device_cgroup { DEVICE_CGROUP_AUTO, DEVICE_CGROUP_OFF };
+
 struct config {
     struct core_config core;
     char policy[128]; /* as it was named; core.policy is what that means to the core */
@@ -58,6 +60,7 @@ struct config {
     char *token_file;         /* owned; base/token.h; there where `listen` is */
     char *admin_group;        /* owned; NULL: none */
     char *hpc_job_mapping_dir; /* owned; NULL: none */
+    uint32_t device_cgroup; /* enum device_cgroup */
 };
 
 void config_init_default(struct config *config);

@@ -32,6 +32,10 @@ const char *node_gpu_name(const struct node *node);
 /* Why it cannot be told whose the memory of the core's GPU is; "": it can. */
 const char *node_foreign_why(const struct node *node, uint32_t number);
 
+/* The device nodes of the job's GPUs. False: it is not known of all of them which these are. */
+struct device_filter;
+bool node_devices_of(const struct node *node, const struct job_view *view, struct device_filter *filter);
+
 /* The job's processes on GPUs that it was not given. */
 json_t *node_strays_to_json(const struct node *node, uint64_t job);
 

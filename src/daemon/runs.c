@@ -17,9 +17,11 @@
 #include "core/ledger.h"
 #include "daemon/ending.h"
 #include "daemon/engine.h"
+#include "daemon/node.h"
 #include "daemon/run_directories.h"
 #include "daemon/sharing.h"
 #include "launch/cgroup.h"
+#include "launch/device_filter.h"
 #include "launch/launch.h"
 #include "launch/owner.h"
 #include "launch/spawn_shepherd.h"
@@ -58,6 +60,7 @@ struct runs {
     uv_timer_t *look;
     uv_timer_t *prepare; /* the next shepherd, once the last job has had the processors for its own start */
     struct run *first;
+    bool filters_devices;    /* jobs can open the device nodes of their own GPUs only */
     bool short_of_something; /* the last start failed for want of what will be there again; said once */
 };
 
@@ -417,6 +420,20 @@ static void limit_mps(struct launch_request *request, const struct config *confi
     request->mps_memory_limit_bytes = bytes ? bytes : -1;
 }
 
+/* NULL: it may open those of all GPUs. Owned by the caller. */
+static char *devices_of(const struct runs *runs, const struct job_view *view)
+{
+    struct device_filter filter;
+
+    if (!runs->filters_devices)
+        return NULL;
+    if (node_devices_of(runs->daemon->node, view, &filter))
+        return device_filter_print(&filter);
+    daemon_log("job %" PRIu64 " can open the device nodes of all GPUs: the driver does not say which are its own",
+               view->id);
+    return NULL;
+}
+
 /* What is kept for the job on each of its GPUs: all that it could have there where nobody knows what it needs, and where it
  * has them to itself. */
 static void tell_memory(struct launch_request *request, const struct daemon *daemon, const struct job_view *view)
@@ -449,6 +466,7 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
     CLEANUP(free_ptr) char *directory = directory_of(runs, view, tries_of(runs, view) + 1);
     CLEANUP(free_ptr) char *script = script_directory_of(runs, directory);
     CLEANUP(free_ptr) char *uuids = gpu_uuids(daemon, view);
+    CLEANUP(free_ptr) char *devices = devices_of(runs, view);
     struct launch_request request = {
         .shepherd = runs->shepherd_path,
         .run_directory = directory,
@@ -460,6 +478,7 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
         .gid = view->gid >= 0 ? (gid_t)view->gid : (gid_t)view->wants.uid,
         .user = view->gid >= 0 ? view->user : NULL,
         .gpu_uuids = uuids,
+        .devices = devices,
         .mps_pipe_directory = mps_pipe_directory,
         .mps_log_directory = mps_log_directory,
         .notify_socket = runs->notify_path,
@@ -684,6 +703,18 @@ static int make_scripts(struct runs *runs, struct error *err)
     return 0;
 }
 
+/* Once, so that a launch need not find out. */
+static void try_device_filters(struct runs *runs)
+{
+    struct error err;
+
+    if (runs->daemon->config.device_cgroup == DEVICE_CGROUP_OFF)
+        return;
+    runs->filters_devices = device_filter_try(&err) == 0;
+    if (!runs->filters_devices)
+        daemon_log("jobs can open the device nodes of all GPUs: %s", err.text);
+}
+
 static void free_handle(uv_handle_t *handle)
 {
     free(handle);
@@ -702,6 +733,7 @@ int runs_new(struct daemon *daemon, struct runs **result, struct error *err)
     if (!cgroup_prepare(err))
         daemon_log("--memory, --cpus, job_memory_max, job_pids_max and job_cpu_weight limit no job here: %s (carma doctor)",
                    err->text);
+    try_device_filters(runs);
     runs->scripts = xasprintf("%s.scripts", daemon->config.socket);
     status = file_make_dirs(runs->directory, 0700, err);
     if (status == 0)

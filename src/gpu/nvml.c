@@ -116,6 +116,7 @@ static void read_instances(struct nvml *nvml, struct nvml_known_device *device, 
         set_error(reading, &instance->gpm, failed(nvml, DENIED_MIG, rc) ? rc : NVML_SUCCESS);
         reading->kind = GPU_INSTANCE;
         reading->index = device->index;
+        reading->minor = device->minor;
         reading->gpu_instance = instance->ids.gpu;
         reading->compute_instance = instance->ids.compute;
         memcpy(reading->parent, device->uuid, sizeof reading->parent);
@@ -131,6 +132,7 @@ static void read_one(struct nvml *nvml, struct nvml_known_device *device, struct
     set_error(reading, &device->gpm, read_device(nvml, device, reading));
     reading->kind = device->mig.on ? GPU_PARTITIONED : GPU_WHOLE;
     reading->index = device->index;
+    reading->minor = device->minor;
     reading->xid = device->xid;
     reading->xid_count = device->xid_count;
     reading->xid_at_ns = device->xid_at_ns;

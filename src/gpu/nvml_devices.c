@@ -64,6 +64,7 @@ static void found(const struct nvml_calls *calls, struct nvml_devices *devices, 
 {
     struct nvml_known_device *device = by_uuid(devices, uuid);
     char name[NVML_NAME_ROOM] = "";
+    unsigned int minor;
 
     if (!device)
         device = add(calls, devices);
@@ -77,6 +78,7 @@ static void found(const struct nvml_calls *calls, struct nvml_devices *devices, 
     device->handle = handle;
     if (device->uuid[0])
         return;
+    device->minor = calls->minor && calls->minor(handle, &minor) == NVML_SUCCESS ? (int32_t)minor : -1;
     snprintf(device->uuid, sizeof device->uuid, "%s", uuid);
     if (!calls->name || calls->name(handle, name, sizeof name) != NVML_SUCCESS)
         snprintf(name, sizeof name, "GPU %u", index);

@@ -286,6 +286,14 @@ char *cgroup_make(const char *name)
     return steal_ptr(&path);
 }
 
+int cgroup_open(const char *path)
+{
+    CLEANUP(free_ptr) char *directory = file_of(path, "");
+    int fd = directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+    return fd >= 0 ? fd : directory ? -errno : -ENOENT;
+}
+
 pid_t cgroup_fork(const char *path, bool *entered)
 {
     CLEANUP(free_ptr) char *directory = *path ? file_of(path, "") : NULL;

@@ -74,6 +74,9 @@ int cgroup_limit(const char *path, const struct cgroup_limits *limits, struct er
 /* Whether memory is counted for the group by itself. */
 bool cgroup_counts_memory(const char *path);
 
+/* The group's directory as a descriptor, or a negative errno; -ENOENT: there is no such group. */
+int cgroup_open(const char *path);
+
 /* fork(), for a process of one thread, with the child in the group from its first instruction on: entering a group later
  * waits for the whole machine (an RCU grace period, several ms). *entered: whether it is; not so on kernels before 5.7. */
 pid_t cgroup_fork(const char *path, bool *entered);

@@ -35,6 +35,7 @@ struct launch_request {
     const char *gpu_uuids;          /* comma separated */
     int64_t gpu_memory_bytes;       /* reserved for it on each of them */
     int64_t gpu_total_bytes;        /* memory of the largest of them */
+    const char *devices;            /* which device nodes it may open (launch/device_filter.h); NULL: all */
     const char *mps_pipe_directory; /* NULL: no MPS; the job gets an empty directory that is not an MPS daemon's */
     const char *mps_log_directory;  /* with mps_pipe_directory; may be NULL */
     uint32_t mps_threads_percent;   /* with mps_pipe_directory: of each GPU's threads at the most; 0: not limited */

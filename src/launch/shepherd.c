@@ -29,6 +29,7 @@
 #include "launch/cgroup.h"
 #include "launch/checkpoint.h"
 #include "launch/child.h"
+#include "launch/device_filter.h"
 #include "launch/request.h"
 #include "launch/script.h"
 #include "launch/spawn_shepherd.h"
@@ -259,6 +260,21 @@ static void make_cgroup(struct shepherd *s)
     memcpy(s->status.cgroup, path, strlen(path) + 1);
     if (cgroup_limit(path, &s->request.limits, &err) < 0)
         complain(&err);
+}
+
+/* The daemon has tried that it can be had: else the job goes on without, and the shepherd's log says why. */
+static void filter_devices(const struct shepherd *s)
+{
+    struct device_filter filter;
+    struct error err;
+
+    if (!s->request.devices || !*s->status.cgroup)
+        return;
+    if (device_filter_parse(s->request.devices, &filter) < 0)
+        error_set(&err, EINVAL, "the launch request names devices that cannot be: '%.60s'", s->request.devices);
+    else if (device_filter_attach(&filter, s->status.cgroup, &err) == 0)
+        return;
+    complain(&err);
 }
 
 /* Who is in it without being of the job's tree was put there by somebody else. */
@@ -643,6 +659,7 @@ static int shepherd_run(struct shepherd *s, struct error *err)
     if (chdir("/") < 0) /* hold no file system that somebody wants to unmount */
         return error_set(err, errno, "cannot enter '/': %s", strerror(errno));
     make_cgroup(s);
+    filter_devices(s);
     if ((code = create_status(s, err)) < 0) {
         remove_cgroup(s);
         return code;

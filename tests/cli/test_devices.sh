@@ -1,0 +1,59 @@
+#!/bin/sh
+# Usage: test_devices.sh CARMA SOURCE BUILD
+# A job of root's carmad can open the device nodes of its own GPUs only. No driver is behind the nodes that are made here, so
+# opening one says "no such device" where the kernel lets a job come so far.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+[ "$(id -u)" -eq 0 ] || {
+    echo "needs root"
+    rm -rf "$T"
+    exit 77
+}
+for minor in 0 1 2 255; do
+    mknod "nvidia$minor" c 195 "$minor" || exit 99
+done
+cat >opens.py <<'PYTHON'
+import errno, sys
+
+for name in sys.argv[1:]:
+    try:
+        open(name).close()
+        print(name, "open")
+    except OSError as problem:
+        print(name, "denied" if problem.errno == errno.EPERM else "allowed")
+PYTHON
+start_node a100x4-40g 100
+
+# opens NUMBER EXPECTED: of job NUMBER, which has GPU 1.
+opens() {
+    run submit --parsable --gpu-memory 20G -o "$1.out" -- python3 opens.py nvidia0 nvidia1 nvidia2 nvidia255 /dev/null
+    until_field "$1" state COMPLETED
+    expect_field "$1" placements.0.index 1
+    [ "$(tr '\n' ' ' <"$1.out")" = "$2" ] || fail "job $1: $(cat "$1.out")"
+}
+
+start_daemon --set device_cgroup=off
+run submit --parsable --gpu-memory 20G --exclusive -- sleep 1000 # which has GPU 0
+until_field 1 state RUNNING
+expect_field 1 placements.0.index 0
+opens 2 "nvidia0 allowed nvidia1 allowed nvidia2 allowed nvidia255 allowed /dev/null open "
+if [ "$(tr '\n' ' ' <2.out)" != "nvidia0 allowed nvidia1 allowed nvidia2 allowed nvidia255 allowed /dev/null open " ]; then
+    echo "this machine keeps devices from all" >&2
+fi
+stop_daemon
+start_daemon
+if grep -q "jobs can open the device nodes of all GPUs" "$T/daemon.log"; then
+    sed -n 's/.*carmad: \(jobs can open.*\)/skipped: \1/p' "$T/daemon.log"
+    opens 3 "nvidia0 allowed nvidia1 allowed nvidia2 allowed nvidia255 allowed /dev/null open "
+else
+    opens 3 "nvidia0 denied nvidia1 allowed nvidia2 denied nvidia255 allowed /dev/null open "
+fi
+run cancel 1
+expect_settings_error() {
+    "$PREFIX/bin/carmad" --state "$T/other" --socket "$T/other.sock" --set "$1" >out 2>&1 && fail "$1 was taken"
+    grep -q "$2" out || fail "$1: $(cat out)"
+}
+expect_settings_error device_cgroup=on "device_cgroup 'on'.*auto or off"
+finish_node
