@@ -53,6 +53,7 @@ else
         value=$(cat "$mount$group/${row%% *}" 2>&1)
         [ "$value" = "${row#* }" ] || [ "${row%% *}" = memory.swap.max ] || fail "${row%% *} is $value, not ${row#* }"
     done
+    run cancel "$small" "$script" "$rad" # the GPU is for the next one
     run submit --parsable -- python3 -c 'bytearray(600 << 20)'
     greedy=$(cat "$T/out")
     until_field "$greedy" state FAILED
@@ -60,5 +61,4 @@ else
     expect_field "$greedy" message \
         'out of host memory: the kernel killed it, its limit is 256 MiB (--memory, job_memory_max)'
 fi
-run cancel "$small" "$script" "$rad"
 finish_node
