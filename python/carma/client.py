@@ -75,11 +75,16 @@ def submit_specifications(specifications: List[Dict[str, Any]]) -> List[Job]:
 
 def jobs(state: str = "", limit: int = 0) -> Jobs:
     """Those that have not ended, or, by `state`, all, running, waiting or ended ones; at most `limit` of them."""
+    most = int(limit)
     asked = [f"state={urllib.parse.quote(state, safe='')}"] if state else []
-    if limit:
-        asked.append(f"limit={int(limit)}")
+    if most:
+        asked.append(f"limit={most}")
     answer = daemon.call("GET", "/v1/jobs" + ("?" + "&".join(asked) if asked else ""))
-    return Jobs(answer["jobs"], int(answer.get("left_out") or 0))
+    found: List[Dict[str, Any]] = answer["jobs"]
+    while not most and answer["jobs"] and answer.get("left_out"):  # an answer has so many at most
+        answer = daemon.call("GET", "/v1/jobs?" + "&".join([*asked, f"after={found[-1]['id']}"]))
+        found += answer["jobs"]
+    return Jobs(found, int(answer.get("left_out") or 0))
 
 
 def gpus() -> Gpus:

@@ -72,6 +72,38 @@ int cli_call(struct cli *cli, const char *method, const char *path, const json_t
     return 0;
 }
 
+/* The last job's number; 0: there is none. */
+static int64_t last_of(const json_t *jobs)
+{
+    size_t count = json_array_size(jobs);
+
+    return count ? view_integer(json_array_get(jobs, count - 1), "id", 0) : 0;
+}
+
+int cli_list_jobs(struct cli *cli, const char *path,
+                  int (*call)(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **reply,
+                              struct error *err),
+                  json_t **reply, struct error *err)
+{
+    CLEANUP(json_release) json_t *whole = NULL;
+    int rc = call(cli, "GET", path, NULL, &whole, err);
+    json_t *jobs = json_object_get(whole, "jobs");
+
+    while (!rc && view_integer(whole, "left_out", 0) > 0) {
+        CLEANUP(free_ptr)
+        char *behind = xasprintf("%s%safter=%" PRId64, path, strchr(path, '?') ? "&" : "?", last_of(jobs));
+        CLEANUP(json_release) json_t *page = NULL;
+        rc = call(cli, "GET", behind, NULL, &page, err);
+        if (!json_array_size(json_object_get(page, "jobs")))
+            break;
+        json_array_extend(jobs, json_object_get(page, "jobs"));
+        json_object_set(whole, "left_out", json_object_get(page, "left_out"));
+    }
+    if (!rc)
+        *reply = steal_ptr(&whole);
+    return rc;
+}
+
 void cli_release(struct cli *cli)
 {
     client_free(cli->client);
@@ -120,7 +152,7 @@ int cli_resolve_ids(struct cli *cli, struct id_list *list, struct error *err)
         ;
     if (i == list->count)
         return 0;
-    int rc = cli_call(cli, "GET", "/v1/jobs?state=all", NULL, &reply, err);
+    int rc = cli_call(cli, "GET", "/v1/jobs?state=all&uid=self&last=1", NULL, &reply, err);
     if (rc)
         return rc;
     size_t at;

@@ -53,6 +53,13 @@ int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int cli_call(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **reply,
              struct error *err);
 
+/* GET of a list of jobs, /v1/jobs with a query or without: all of it, however many answers that takes. `call` is cli_call or
+ * session_call. */
+int cli_list_jobs(struct cli *cli, const char *path,
+                  int (*call)(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **reply,
+                              struct error *err),
+                  json_t **reply, struct error *err);
+
 /* Replaces ID_LAST in the list by the caller's last job. */
 int cli_resolve_ids(struct cli *cli, struct id_list *list, struct error *err);
 

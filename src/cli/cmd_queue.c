@@ -74,6 +74,39 @@ static void add_row(struct table *table, const json_t *job, int64_t now_ns)
     table_cell(table, STYLE_NONE, "%s", where);
 }
 
+#define ROWS 1000 /* of a table: more nobody reads */
+
+/* The jobs that run are shown however many wait before or after them. */
+static int add_running(struct cli *cli, json_t *reply, struct error *err)
+{
+    CLEANUP(json_release) json_t *running = NULL;
+    json_t *jobs = json_object_get(reply, "jobs"), *job;
+    int64_t first = view_integer(json_array_get(jobs, 0), "id", 0), added = 0;
+    int64_t last = view_integer(json_array_get(jobs, json_array_size(jobs) - 1), "id", 0);
+    size_t i, before = 0;
+    int rc = cli_list_jobs(cli, "/v1/jobs?state=running", cli_call, &running, err);
+
+    json_array_foreach(json_object_get(running, "jobs"), i, job)
+    {
+        int64_t id = view_integer(job, "id", 0);
+        if (id < first)
+            json_array_insert(jobs, before++, job);
+        else if (id > last)
+            json_array_append(jobs, job);
+        added += id < first || id > last;
+    }
+    json_object_set_new(reply, "left_out", json_integer(view_integer(reply, "left_out", 0) - added));
+    return rc;
+}
+
+static int ask_for_rows(struct cli *cli, const struct queue_options *queue, json_t **reply, struct error *err)
+{
+    CLEANUP(free_ptr) char *path = xasprintf(queue->all ? "/v1/jobs?state=all&last=%d" : "/v1/jobs?limit=%d", ROWS);
+    int rc = cli_call(cli, "GET", path, NULL, reply, err);
+
+    return rc == 0 && view_integer(*reply, "left_out", 0) > 0 ? add_running(cli, *reply, err) : rc;
+}
+
 static int draw(struct cli *cli, void *input)
 {
     const struct queue_options *queue = input;
@@ -83,7 +116,8 @@ static int draw(struct cli *cli, void *input)
     json_t *job;
     size_t i;
 
-    if (cli_call(cli, "GET", queue->all ? "/v1/jobs?state=all" : "/v1/jobs", NULL, &reply, &err))
+    if (queue->json ? cli_list_jobs(cli, queue->all ? "/v1/jobs?state=all" : "/v1/jobs", cli_call, &reply, &err)
+                    : ask_for_rows(cli, queue, &reply, &err))
         return cli_fail("%s", err.text);
     if (queue->json) {
         cli_print_json(reply);
@@ -94,6 +128,8 @@ static int draw(struct cli *cli, void *input)
     table_format(table, term_width(stdout), term_colour(stdout), &out);
     table_free(table);
     fputs(out.text, stdout);
+    if (view_integer(reply, "left_out", 0) > 0)
+        printf("and %" PRId64 " more: carma queue --json has them all\n", view_integer(reply, "left_out", 0));
     return CLI_OK;
 }
 

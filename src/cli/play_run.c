@@ -83,7 +83,7 @@ static int find_batch(struct play *play, size_t from, size_t to, bool *accepted,
     uint64_t after = play->greatest_id;
     size_t found = 0, at;
     json_t *job;
-    int rc = session_call(play->cli, "GET", "/v1/jobs?state=all", NULL, &reply, err);
+    int rc = cli_list_jobs(play->cli, "/v1/jobs?state=all", session_call, &reply, err);
 
     json_array_foreach(json_object_get(reply, "jobs"), at, job)
     {
@@ -178,7 +178,7 @@ static int follow(struct play *play, struct error *err)
     CLEANUP(json_release) json_t *reply = NULL;
     json_t *job;
     size_t at;
-    int rc = session_call(play->cli, "GET", "/v1/jobs", NULL, &reply, err);
+    int rc = cli_list_jobs(play->cli, "/v1/jobs", session_call, &reply, err);
 
     if (rc)
         return rc;
@@ -215,7 +215,7 @@ static int look_at_gpus(struct play *play, struct error *err)
 static int note_greatest_id(struct play *play, struct error *err)
 {
     CLEANUP(json_release) json_t *reply = NULL;
-    int rc = session_call(play->cli, "GET", "/v1/jobs?state=all", NULL, &reply, err);
+    int rc = cli_list_jobs(play->cli, "/v1/jobs?state=all", session_call, &reply, err);
     json_t *job;
     size_t at;
 

@@ -1,7 +1,10 @@
 /* The daemon's rooms, put together and taken apart in their order. */
 #include "daemon/daemon.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "daemon/access.h"
 #include "daemon/dashboard.h"
@@ -10,11 +13,13 @@
 #include "daemon/events.h"
 #include "daemon/job_mapping.h"
 #include "daemon/keeper.h"
+#include "daemon/listing.h"
 #include "daemon/load.h"
 #include "daemon/node.h"
 #include "daemon/owners.h"
 #include "daemon/repeats.h"
 #include "daemon/requests.h"
+#include "daemon/run_directories.h"
 #include "daemon/runs.h"
 #include "daemon/series_json.h"
 #include "daemon/sharing.h"
@@ -22,6 +27,34 @@
 #include "daemon/whatif.h"
 #include "http/http.h"
 #include "store/store.h"
+
+/* What one process needs where every client's place is taken: without them it would listen and not answer. */
+#define DESCRIPTORS_OWN  64
+#define DESCRIPTORS_NEED (HTTP_MAX_CONNECTIONS + HTTP_MAX_PARKED + DESCRIPTORS_OWN)
+
+static int check_descriptors(struct error *err)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= DESCRIPTORS_NEED)
+        return 0;
+    return error_set(err, EMFILE, "carmad needs %d open files and may have %llu: `ulimit -n %d`, or LimitNOFILE= of its service",
+                     DESCRIPTORS_NEED, (unsigned long long)limit.rlim_cur, DESCRIPTORS_NEED);
+}
+
+/* A new store numbers its jobs from 1 again, over the outputs and run directories of those that an older one knew. */
+static int check_not_emptied(const char *directory, struct error *err)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/store.db", directory);
+    CLEANUP(free_ptr) char *runs = xasprintf("%s/runs", directory);
+    struct stat st;
+
+    if ((stat(path, &st) == 0 && st.st_size > 0) || !run_directories_any(runs))
+        return 0;
+    return error_set(err, EBADMSG,
+                     "%s is empty or gone, and %s has runs of its jobs: restore it from a backup, or move %s away to begin anew",
+                     path, runs, directory);
+}
 
 int daemon_start(struct daemon *daemon, struct error *err)
 {
@@ -42,12 +75,17 @@ int daemon_start(struct daemon *daemon, struct error *err)
     status = config_machine_profile(&daemon->config, &daemon->profile, err);
     if (status != 0)
         return status;
-    status = store_open(daemon->config.state_directory, &daemon->store, err);
+    status = check_descriptors(err);
+    if (status == 0)
+        status = check_not_emptied(daemon->config.state_directory, err);
+    if (status == 0)
+        status = store_open(daemon->config.state_directory, &daemon->store, err);
     if (status != 0)
         return status;
     daemon->engine = engine_new(daemon);
     daemon->keeper = keeper_new(daemon);
     daemon->totals = totals_new();
+    daemon->listings = listings_new(daemon);
     daemon->owners = owners_new(daemon);
     daemon->repeats = repeats_new();
     daemon->history = history_new(daemon);
@@ -84,6 +122,7 @@ void daemon_stop(struct daemon *daemon)
         store_close(daemon->store); /* answers who waits for it */
     events_free(daemon->events);
     history_close(daemon->history);
+    listings_free(daemon->listings);
     http_server_free(daemon->http);
     access_free(daemon->access);
     owners_free(daemon->owners);

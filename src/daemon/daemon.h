@@ -22,6 +22,7 @@ struct history_room;
 struct events;
 struct job_mapping;
 struct keeper;
+struct listings;
 struct node;
 struct owners;
 struct repeats;
@@ -45,6 +46,7 @@ struct daemon {
     struct engine *engine;
     struct events *events;
     struct keeper *keeper;
+    struct listings *listings;
     struct totals *totals;
     struct history_room *history;
     struct access *access;

@@ -15,6 +15,7 @@
 #include "daemon/ending.h"
 #include "daemon/events.h"
 #include "daemon/history.h"
+#include "daemon/listing.h"
 #include "daemon/metrics.h"
 #include "daemon/node.h"
 #include "daemon/prometheus.h"
@@ -25,35 +26,7 @@
 
 #define API_PREFIX "/v1/"
 
-/* What `state` of a list of jobs can be; NULL stands for those that have not ended. uid: UINT64_MAX for everybody's. */
-static bool is_listed(const struct job_view *view, const char *state, uint64_t uid)
-{
-    if (view->state >= JOB_STATE_COUNT || (uid != UINT64_MAX && view->wants.uid != uid))
-        return false;
-    if (!state)
-        return !job_state_ended(view->state);
-    switch (view->state) {
-    case JOB_PLACED:
-    case JOB_RUNNING:
-    case JOB_STOPPING:
-        return strcmp(state, "running") == 0 || strcmp(state, "all") == 0;
-    default:
-        return strcmp(state, job_state_ended(view->state) ? "ended" : "waiting") == 0 || strcmp(state, "all") == 0;
-    }
-}
-
-static bool is_list_state(const char *state)
-{
-    static const char *const states[] = {"all", "running", "waiting", "ended"};
-
-    for (size_t i = 0; i < array_size(states); i++)
-        if (!state || strcmp(state, states[i]) == 0)
-            return true;
-    return false;
-}
-
-/* A number of at most so many digits; `otherwise` where there is no text. False: it is no such number. */
-static bool read_number(const char *text, size_t digits, uint64_t otherwise, uint64_t *number)
+bool requests_read_number(const char *text, size_t digits, uint64_t otherwise, uint64_t *number)
 {
     *number = otherwise;
     if (!text)
@@ -62,47 +35,6 @@ static bool read_number(const char *text, size_t digits, uint64_t otherwise, uin
         return false;
     *number = strtoull(text, NULL, 10);
     return true;
-}
-
-/* Of the ended ones people ask for the latest, of the others for the first in the queue. */
-static void get_jobs(struct daemon *daemon, struct http_request *request)
-{
-    const char *state = http_query(request, "state"), *most = http_query(request, "limit");
-    const char *whose = http_query(request, "uid");
-    int64_t now_ns = nodetime_now_ns();
-    size_t listed = 0, skipped = 0;
-    uint64_t limit, uid; /* SIZE_MAX, UINT64_MAX: any */
-    json_t *jobs;
-
-    if (!is_list_state(state)) {
-        http_reply_error(request, 400, "state '%.40s' is not known: leave it out or say all, running, waiting or ended",
-                         state);
-        return;
-    }
-    if (!read_number(most, 9, SIZE_MAX, &limit)) {
-        http_reply_error(request, 400, "limit '%.40s' is not a number of jobs", most);
-        return;
-    }
-    if (!read_number(whose, 10, UINT64_MAX, &uid)) {
-        http_reply_error(request, 400, "uid '%.40s' is not a user's number", whose);
-        return;
-    }
-    for (const struct job_view *view = daemon->views.jobs; view; view = view->hh.next)
-        listed += is_listed(view, state, uid);
-    if (state && strcmp(state, "ended") == 0 && listed > limit)
-        skipped = listed - limit;
-    jobs = json_array();
-    for (const struct job_view *view = daemon->views.jobs; view && json_array_size(jobs) < limit; view = view->hh.next) {
-        if (!is_listed(view, state, uid))
-            continue;
-        if (skipped)
-            skipped--;
-        else
-            json_array_append_new(jobs, job_view_to_json(view, daemon->core, now_ns,
-                                                         access_view_of(request->uid, view->wants.uid), false));
-    }
-    http_reply(request, 200, json_pack("{s:I, s:I, s:o}", "now_ns", (json_int_t)now_ns, "left_out",
-                                       (json_int_t)(listed - json_array_size(jobs)), "jobs", jobs));
 }
 
 static void get_job(struct daemon *daemon, struct http_request *request, const struct job_view *view)
@@ -212,9 +144,9 @@ static void get_series(struct daemon *daemon, struct http_request *request)
     const char *span = http_query(request, "span"), *most = http_query(request, "points");
     uint64_t span_s, points;
 
-    if (!read_number(span, 9, DEFAULT_SPAN_S, &span_s) || span_s == 0)
+    if (!requests_read_number(span, 9, DEFAULT_SPAN_S, &span_s) || span_s == 0)
         http_reply_error(request, 400, "span '%.40s' is not a number of seconds", span);
-    else if (!read_number(most, 9, SERIES_POINTS, &points) || points == 0)
+    else if (!requests_read_number(most, 9, SERIES_POINTS, &points) || points == 0)
         http_reply_error(request, 400, "points '%.40s' is not a number of steps", most);
     else
         http_reply_text(request, "application/json",
@@ -327,7 +259,7 @@ void requests_handle(struct http_request *request, void *user)
     else if (!is_get(request))
         wrong_method(request, "GET");
     else if (strcmp(path, "jobs") == 0)
-        get_jobs(daemon, request);
+        listings_get(daemon->listings, request);
     else if (strcmp(path, "status") == 0)
         http_reply(request, 200, status_to_json(daemon, nodetime_now_ns()));
     else if (strcmp(path, "series") == 0)

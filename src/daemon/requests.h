@@ -5,6 +5,9 @@
 #include "daemon/daemon.h"
 #include "http/http.h"
 
+/* A number of at most so many digits; `otherwise` where there is no text. False: it is no such number. */
+bool requests_read_number(const char *text, size_t digits, uint64_t otherwise, uint64_t *number);
+
 void requests_handle(struct http_request *request, void *daemon);
 
 #endif

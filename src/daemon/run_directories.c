@@ -53,6 +53,21 @@ static void sweep_one(const char *directory, const char *name, uint64_t job)
         file_remove_tree(path);
 }
 
+bool run_directories_any(const char *directory)
+{
+    DIR *entries = opendir(directory);
+    const struct dirent *entry;
+    uint32_t launch, try;
+    uint64_t job;
+    bool any = false;
+
+    while (entries && !any && (entry = readdir(entries)))
+        any = sscanf(entry->d_name, "%" SCNu64 "-%" SCNu32 "-%" SCNu32, &job, &launch, &try) == 3;
+    if (entries)
+        closedir(entries);
+    return any;
+}
+
 void run_directories_sweep(const char *directory, bool (*is_known)(uint64_t job, const void *user), const void *user)
 {
     DIR *entries = opendir(directory);

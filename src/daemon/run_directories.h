@@ -11,6 +11,8 @@ char *run_directory(const char *directory, uint64_t job, uint32_t launch, uint32
 /* The number of tries that have left a directory. */
 uint32_t run_directory_tries(const char *directory, uint64_t job, uint32_t launch);
 
+bool run_directories_any(const char *directory);
+
 /* Removes those of a job that had so many launches. */
 void run_directories_remove(const char *directory, uint64_t job, uint32_t launches);
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -14,9 +15,12 @@
 #include "daemon/node.h"
 #include "daemon/repeats.h"
 
+#define TRIM_JOBS 1000 /* of a request: what they needed meanwhile is given back */
+
 /* A job of a request. */
 struct applicant {
     struct job_spec spec;
+    size_t environment; /* of the submission's */
     struct job_estimate estimate;
     struct record_submitted wants;
 };
@@ -36,6 +40,8 @@ struct submission {
     /* What it finds. */
     struct applicant *applicants; /* owned */
     size_t count;                 /* of those that are to be released */
+    struct spec_strings *environments; /* owned; most jobs of a request have the same */
+    size_t environment_count, environment_capacity;
     struct owner owner;           /* its text is owned */
     char request_id[REPEATS_ID_MAX + 1]; /* "": none */
     uint64_t digest; /* of the body */
@@ -169,6 +175,32 @@ static int check_host_memory(const struct config *config, const struct job_spec 
                      format_bytes(spec->host_memory_bytes, asked), format_bytes(config->job_memory_max_bytes, most));
 }
 
+static bool same_strings(const struct spec_strings *a, const struct spec_strings *b)
+{
+    if (a->count != b->count)
+        return false;
+    for (size_t i = 0; i < a->count; i++)
+        if (strcmp(a->items[i], b->items[i]) != 0)
+            return false;
+    return true;
+}
+
+/* At once: thousands of environments between what is kept of the jobs would leave the heap in shreds. */
+static void put_environment_aside(struct submission *submission, struct applicant *applicant)
+{
+    struct spec_strings *environment = &applicant->spec.environment;
+    size_t count = submission->environment_count;
+
+    if (count && same_strings(environment, &submission->environments[count - 1])) {
+        spec_strings_release(environment);
+    } else {
+        array_reserve(submission->environments, submission->environment_capacity, count + 1);
+        submission->environments[submission->environment_count++] = *environment;
+    }
+    *environment = (struct spec_strings){0};
+    applicant->environment = submission->environment_count - 1;
+}
+
 static int read_applicant(struct submission *submission, const json_t *json, struct applicant *applicant)
 {
     const struct config *config = submission->config;
@@ -181,6 +213,7 @@ static int read_applicant(struct submission *submission, const json_t *json, str
         return 400;
     set_wants(config, spec, &applicant->estimate, submission->uid, &applicant->wants);
     drop_texts(spec);
+    put_environment_aside(submission, applicant);
     return 201;
 }
 
@@ -341,6 +374,12 @@ static int check_applicants(struct submission *submission)
     return 201;
 }
 
+static void copy_strings(const struct spec_strings *from, struct spec_strings *to)
+{
+    for (size_t i = 0; i < from->count; i++)
+        spec_strings_add(to, from->items[i]);
+}
+
 static json_t *take_in(struct submission *submission)
 {
     struct daemon *daemon = submission->daemon;
@@ -349,8 +388,11 @@ static json_t *take_in(struct submission *submission)
     for (size_t i = 0; i < submission->count; i++) {
         struct applicant *applicant = &submission->applicants[i];
         struct record input = {.type = RECORD_SUBMITTED, .at_ns = nodetime_now_ns(), .job = daemon->views.last_id + 1};
-        CLEANUP(free_ptr) char *text = submission_to_text(&applicant->spec, &applicant->estimate, &submission->owner);
-        struct job_view *view = views_add(&daemon->views, input.job, &applicant->spec, &applicant->estimate);
+        CLEANUP(free_ptr) char *text = NULL;
+        struct job_view *view;
+        copy_strings(&submission->environments[applicant->environment], &applicant->spec.environment);
+        text = submission_to_text(&applicant->spec, &applicant->estimate, &submission->owner);
+        view = views_add(&daemon->views, input.job, &applicant->spec, &applicant->estimate);
         view->user = xstrdup(submission->owner.user);
         view->gid = submission->owner.gid;
         input.submitted = applicant->wants;
@@ -426,6 +468,11 @@ static void finish(struct submission *submission)
         job_spec_release(&submission->applicants[i].spec);
         job_estimate_release(&submission->applicants[i].estimate);
     }
+    for (size_t i = 0; i < submission->environment_count; i++)
+        spec_strings_release(&submission->environments[i]);
+    free(submission->environments);
+    if (submission->count >= TRIM_JOBS)
+        malloc_trim(0); /* the C library keeps what it has once had, on each thread */
     free(submission->applicants);
     free(submission->owner.user);
     free(submission);

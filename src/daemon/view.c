@@ -11,6 +11,8 @@
 
 static void job_view_free(struct job_view *view)
 {
+    job_view_forget_inputs(view);
+    common_texts_leave(view->texts, view->command, &view->spec.command);
     job_spec_release(&view->spec);
     job_estimate_release(&view->estimate);
     free(view->user);
@@ -73,6 +75,26 @@ struct job_view *views_find(const struct views *views, uint64_t id)
     return view;
 }
 
+/* The spec's texts that other jobs have as well are kept once. */
+static void share_texts(struct common_texts *texts, struct job_view *view)
+{
+    struct spec_strings script = {0};
+
+    view->texts = texts;
+    view->command = common_texts_join(texts, &view->spec.command);
+    view->environment = common_texts_join(texts, &view->spec.environment);
+    if (!view->spec.script)
+        return;
+    spec_strings_add(&script, view->spec.script);
+    view->script = common_texts_join(texts, &script);
+    if (view->script) {
+        free(view->spec.script);
+        view->spec.script = script.items[0];
+    } else {
+        spec_strings_release(&script);
+    }
+}
+
 struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *spec, struct job_estimate *estimate)
 {
     struct job_view *view = xcalloc(1, sizeof *view);
@@ -83,6 +105,7 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
     view->has_script = spec->script;
     view->estimate = *estimate;
     view->gid = OWNER_UNKNOWN;
+    share_texts(&views->texts, view);
     job_spec_init(spec);
     job_estimate_init(estimate);
     view->first_started_ns = view->started_ns = view->ended_ns = -1;
@@ -115,8 +138,15 @@ void job_view_set_message(struct job_view *view, const char *message)
 
 void job_view_forget_inputs(struct job_view *view)
 {
-    spec_strings_release(&view->spec.environment);
-    free_ptr(&view->spec.script);
+    struct spec_strings script = {0};
+
+    common_texts_leave(view->texts, view->environment, &view->spec.environment);
+    if (view->script)
+        common_texts_leave(view->texts, view->script, &script);
+    else
+        free(view->spec.script);
+    view->spec.script = NULL;
+    view->environment = view->script = NULL;
 }
 
 static void fold_memory(struct job_view *view, const struct record_memory *memory)

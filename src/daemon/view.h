@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "core/core.h"
 #include "daemon/access.h"
+#include "daemon/common_texts.h"
 #include "daemon/holding.h"
 
 struct job_view {
@@ -21,6 +22,8 @@ struct job_view {
     struct job_spec spec;   /* without summary and capture; see job_view_forget_inputs() */
     bool has_script;        /* the command is a script's, which the store keeps for as long as the job is known */
     struct job_estimate estimate;
+    struct common_texts *texts; /* of all jobs */
+    struct common_text *command, *environment, *script; /* that the spec borrows; NULL: its own */
     char *user;             /* owned; as the user database said when it was submitted (daemon/owners.h) */
     int64_t gid;            /* the same; OWNER_NO_GID; OWNER_UNKNOWN: an earlier carma took it in */
     bool recovery;
@@ -59,6 +62,7 @@ struct job_view {
 };
 
 struct views {
+    struct common_texts texts;
     struct job_view *jobs; /* uthash by id, in the order of submission */
     uint64_t last_id;
     uint64_t version;       /* raised by each change */

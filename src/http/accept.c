@@ -225,7 +225,8 @@ void http_close_parked(struct http_server *server)
     }
 }
 
-static void take(struct http_server *server, int fd, bool tcp, const struct sockaddr_storage *address, socklen_t address_size)
+static void take(struct http_server *server, int fd, bool tcp, const struct sockaddr_storage *address,
+                 socklen_t address_size)
 {
     struct caller *caller;
     struct peer who = {0};

@@ -1,4 +1,4 @@
-"""What carmad takes, and what it does not: usage: bounds.py SOCKET queue|share|sizes|slow|slow_user ..., for test_bounds.sh and test_slow_disk.sh.
+"""What carmad takes, and what it does not: usage: bounds.py SOCKET queue|pages|share|sizes|slow|slow_user ..., for test_bounds.sh and test_slow_disk.sh.
 Each limit is met, which is taken, and then passed by one, which is refused in one line; the daemon answers after each."""
 
 import http.client
@@ -97,6 +97,26 @@ def slow_user():
         sys.exit(f"another waited {longest:.1f} s for a slow user's name")
 
 
+def pages():
+    """2300 jobs in parts: the first, the last, those behind one; what is no part is refused."""
+    def listed(query, left_out, *ids):
+        status, answer = Connection("carma").call("GET", "/v1/jobs" + query)
+        found = [entry["id"] for entry in answer.get("jobs", [])]
+        if status != 200 or found != list(*ids) or answer["left_out"] != left_out:
+            sys.exit(f"GET /v1/jobs{query}: {status} {answer.get('left_out')} left out, {len(found)} jobs from {found[:1]}")
+
+    expect("jobs", submit([job()] * 2300), 201)
+    listed("", 0, range(1, 2301))
+    listed("?limit=1000", 1300, range(1, 1001))
+    listed("?limit=1000&after=1000", 300, range(1001, 2001))
+    listed("?limit=1000&after=2000", 0, range(2001, 2301))
+    listed("?state=waiting&last=2&uid=self", 2298, range(2299, 2301))
+    listed("?after=2300", 0, [])
+    listed("?uid=4294967294", 0, [])
+    for query in ("limit=x", "last=-1", "after=1x", "uid=me", "limit=1&last=1", "state=lost"):
+        expect(query, Connection("carma").call("GET", f"/v1/jobs?{query}"), 400, "")
+
+
 def padded(count, each):
     return ["x" * (each - 1)] * count
 
@@ -143,4 +163,4 @@ def slow():
         sys.exit(f"{count} syncs for 21 submissions: they do not share transactions")
 
 
-{"queue": queue, "share": share, "sizes": sizes, "slow": slow, "slow_user": slow_user}[sys.argv[2]]()
+{"queue": queue, "pages": pages, "share": share, "sizes": sizes, "slow": slow, "slow_user": slow_user}[sys.argv[2]]()

@@ -19,4 +19,41 @@ rm -rf "$STATE"
 start_daemon
 python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" sizes || fail "the bounds of a submission"
 stop_daemon
+rm -rf "$STATE"
+start_daemon
+python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" pages || fail "lists in parts"
+run queue
+expect_status 0
+[ "$(tail -n 1 "$T/out")" = "and 1300 more: carma queue --json has them all" ] || fail "$said: $(tail -n 1 "$T/out")"
+[ "$(wc -l <"$T/out")" -eq 1002 ] || fail "$said: $(wc -l <"$T/out") lines"
+"$CARMA" queue --json | grep -c '"id":' | grep -qx 2300 || fail "carma queue --json has not all"
+run show @
+expect_status 0
+grep -q '^Job  *2300' "$T/out" || fail "$said: $(head -n 3 "$T/out")"
+stop_daemon
+
+# refused_start TEXT: carmad does not start, and says why in one line.
+refused_start() {
+    "$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" 2>"$T/err"
+    status=$?
+    [ $status -eq 1 ] || fail "carmad: status $status: $(cat "$T/err")"
+    [ "$(wc -l <"$T/err")" -eq 1 ] && grep -qF "$1" "$T/err" || fail "carmad does not say '$1': $(cat "$T/err")"
+}
+# Fewer descriptors than its clients may take.
+(
+    ulimit -n 300
+    refused_start 'carmad needs 640 open files and may have 300'
+    exit $failures
+) || failures=$((failures + 1))
+# Without its store it would number jobs from 1 again, over what is there of others.
+mkdir "$STATE/runs/7-1-1"
+mkdir "$T/kept"
+mv "$STATE"/store.db* "$T/kept"
+refused_start "store.db is empty or gone, and $STATE/runs has runs of its jobs: restore it from a backup"
+: >"$STATE/store.db"
+refused_start 'store.db is empty or gone'
+rm "$STATE/store.db"
+mv "$T/kept"/store.db* "$STATE"
+start_daemon
+stop_daemon
 finish_node
