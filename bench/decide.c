@@ -88,7 +88,8 @@ static void complete_one(struct bench *bench)
     bench->count--;
     feed(bench, (struct record){.type = RECORD_EXITED,
                                 .job = job,
-                                .exited = {.cause = EXIT_COMPLETED, .requested_bytes = -1, .free_bytes = -1}});
+                                .exited = {.cause = EXIT_COMPLETED, .requested_bytes = -1, .free_bytes = -1,
+                                           .failed_gpu = RECORD_NO_GPU}});
 }
 
 static void begin(struct bench *bench, const char *policy, uint32_t gpus)

@@ -30,6 +30,7 @@ struct history *belief_history(struct core *core, const char *workload)
         memcpy(history->workload, workload, strlen(workload) + 1);
         history->activity_permille = BELIEF_PRIOR_PERMILLE;
         history->variance = PRIOR_VARIANCE;
+        history->failure.gpu = RECORD_NO_GPU;
         HASH_ADD_STR(core->histories, workload, history);
     }
     return history;

@@ -30,6 +30,7 @@ struct history {
     int64_t peak_bytes;        /* the most that any of them was seen to hold on a GPU, or needed at least when it crashed */
     int32_t activity_permille; /* solo SM activity */
     int64_t variance;          /* of that belief, permille squared */
+    struct record_failure failure;
     uint64_t changed;          /* core.openings when it last changed: not part of the state */
     uint32_t jobs;             /* that have not ended */
     UT_hash_handle hh;

@@ -206,6 +206,7 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
     job->wants = *wants;
     job->claim_bytes = wants->claim_bytes;
     job->claim_source = wants->claim_source;
+    job->failure.gpu = RECORD_NO_GPU;
     job->submitted_ns = record->at_ns;
     job->place = ++core->last_place;
     job->user = user_of(core, wants->uid);
@@ -444,10 +445,14 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
     case RECORD_EXITED:
         if (record->exited.cause >= EXIT_CAUSE_COUNT)
             return error_set(err, EINVAL, "exit cause %" PRIu32 " does not exist", record->exited.cause);
+        if (record->exited.cause == EXIT_GPU_ERROR && record->exited.failed_gpu != RECORD_NO_GPU &&
+            record->exited.failed_gpu >= core->gpu_count)
+            return error_set(err, EINVAL, "there is no GPU %" PRIu32 " that failed", record->exited.failed_gpu);
         if (state == JOB_CRASHED) {
             crash_note(core, job, record);
         } else if (state == JOB_COMPLETED) {
             belief_learn_memory(core, job, job_peak_bytes(job), true);
+            crash_forgive(job);
         }
         break;
     case RECORD_LOST:

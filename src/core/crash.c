@@ -67,6 +67,37 @@ static void note_memory(struct core *core, struct job *job, const struct record 
         belief_learn_memory(core, job, job->crash_needed_bytes, false);
 }
 
+/* Jobs of one workload share what is remembered. */
+static struct record_failure *failure_of(struct job *job)
+{
+    return job->history ? &job->history->failure : &job->failure;
+}
+
+/* A GPU that fails takes its jobs with it; a workload that fails one GPU after the other is what fails them. Only a run
+ * that began after the first failure shows that: a fault of the machine may fail many GPUs at once. */
+uint32_t crash_other_gpu(const struct job *job, const struct record_exited *exited)
+{
+    const struct record_failure *before = failure_of((struct job *)job);
+    bool followed = exited->cause == EXIT_GPU_ERROR && exited->failed_gpu != RECORD_NO_GPU &&
+                    before->gpu != RECORD_NO_GPU && before->gpu != exited->failed_gpu && job->placed_ns >= before->at_ns;
+
+    return followed ? before->gpu : RECORD_NO_GPU;
+}
+
+static void note_failure(struct job *job, const struct record *record)
+{
+    if (record->exited.failed_gpu == RECORD_NO_GPU)
+        return;
+    if (crash_other_gpu(job, &record->exited) != RECORD_NO_GPU)
+        job->crash_cause = EXIT_FAILED; /* its own doing */
+    *failure_of(job) = (struct record_failure){.gpu = record->exited.failed_gpu, .at_ns = record->at_ns};
+}
+
+void crash_forgive(struct job *job)
+{
+    *failure_of(job) = (struct record_failure){.gpu = RECORD_NO_GPU};
+}
+
 void crash_note(struct core *core, struct job *job, const struct record *record)
 {
     job->crash_cause = record->type == RECORD_LOST ? EXIT_LOST : record->exited.cause;
@@ -76,6 +107,8 @@ void crash_note(struct core *core, struct job *job, const struct record *record)
         job->timeouts++;
     else
         job->setbacks++;
+    if (job->crash_cause == EXIT_GPU_ERROR)
+        note_failure(job, record);
 }
 
 #define RECOVERY_STEP_BYTES (5 * GIB) /* thesis 7.2 */
@@ -150,6 +183,9 @@ void crash_judge(const struct core *core, const struct job *job, int64_t now_ns,
     case EXIT_GPU_OOM:
     case EXIT_GPU_HANDLE:
         judge_memory(core, job, verdict);
+        break;
+    case EXIT_FAILED:
+        give_up(false, verdict);
         break;
     case EXIT_TIMEOUT:
         if (asks && job->timeouts <= core->config.max_requeues)

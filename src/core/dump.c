@@ -10,7 +10,7 @@ static void dump_job(struct strbuf *text, const struct job *job)
                   " share=%s exclusive=%d workload=%s submitted=%" PRId64 " place=%" PRIu64 " placed=%" PRId64 " recovery=%d signalled=%d"
                   " crashes=%" PRIu32 "/%" PRIu32 "/%" PRIu32 "/%" PRIu32 " cause=%s/%d alone=%d needed=%" PRId64 " available=%" PRId64 " retry=%" PRId64 " claim=%" PRId64 "/%s"
                   " counted=%" PRId64 "+%" PRId64 " used=%" PRId64 " headed=%" PRId64 " bound=%" PRId32 " by=%s"
-                  " limit=%" PRId64 " signal=%" PRIu32 "@%" PRId64 " requeue=%d",
+                  " limit=%" PRId64 " signal=%" PRIu32 "@%" PRId64 " requeue=%d failed=%" PRIu32 "@%" PRId64,
                   job->id, job_state_name(job->state), job->wants.uid, job->wants.gpus, job->wants.claim_bytes,
                   claim_source_name(job->wants.claim_source), job->wants.smact_permille,
                   share_mode_name(job->wants.share), job->wants.exclusive,
@@ -19,7 +19,7 @@ static void dump_job(struct strbuf *text, const struct job *job)
                   job->crashed_alone, job->crash_needed_bytes, job->crash_available_bytes, job->signal_retry_ns,
                   job->claim_bytes, claim_source_name(job->claim_source), job->counted_bytes, job->stray_bytes, job->first_use_ns, job->headed_ns, job->wants.max_slowdown_permille,
                   share_mode_name(job->share), job->wants.time_limit_ns, job->wants.signal,
-                  job->wants.signal_before_ns, job->wants.requeue);
+                  job->wants.signal_before_ns, job->wants.requeue, job->failure.gpu, job->failure.at_ns);
     for (uint32_t i = 0; i < job->placement_count; i++)
         strbuf_printf(text, " on=%" PRIu32 ":%" PRId64, job->placements[i].gpu, job->placements[i].observed_bytes);
     strbuf_puts(text, "\n");
@@ -79,10 +79,10 @@ char *core_dump(const struct core *core)
     for (const struct history *history = core->histories; history; history = history->hh.next)
         strbuf_printf(&text,
                       "history %s runs=%" PRIu32 " first=%" PRId64 " sum=%" PRId64 " squares=%" PRId64 " peak=%" PRId64
-                      " activity=%" PRId32 " variance=%" PRId64 "\n",
+                      " activity=%" PRId32 " variance=%" PRId64 " failed=%" PRIu32 "@%" PRId64 "\n",
                       history->workload, history->runs, history->first_bytes, history->distance_sum,
                       history->distance_squares, history->peak_bytes, history->activity_permille,
-                      history->variance);
+                      history->variance, history->failure.gpu, history->failure.at_ns);
     for (const struct user *user = core->users; user; user = user->hh.next)
         if (user->unfinished || user->recoveries || user->share_faulted)
             strbuf_printf(&text,

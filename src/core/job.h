@@ -64,6 +64,7 @@ struct job {
     bool crashed_alone;      /* CRASHED: nobody else had memory on its GPUs, so another try cannot help */
     int64_t crash_needed_bytes;    /* CRASHED: seen to hold and asked for, in sum; -1: its message does not say */
     int64_t crash_available_bytes; /* CRASHED: the least that it could have had on one of its GPUs */
+    struct record_failure failure; /* of one without a workload; else the history has it */
     int64_t signal_retry_ns; /* STOPPING: a signal that failed is not tried again before */
     int64_t claim_bytes;     /* memory per GPU; -1: not known (the reserve view books the whole GPU for it) */
     uint32_t claim_source;   /* where that is from: enum claim_source */

@@ -17,6 +17,7 @@
 
 #define RECORD_MAX_GPUS 64      /* GPUs of one job: the most of any in the public traces */
 #define RECORD_UUID_SIZE 48     /* "GPU-" or "MIG-" and a UUID, NUL included */
+#define RECORD_NO_GPU UINT32_MAX
 #define RECORD_WORKLOAD_SIZE 64 /* what identifies runs of "the same" job, NUL included */
 
 enum record_type {
@@ -131,6 +132,14 @@ struct record_exited {
     int64_t free_bytes;       /* GPU_OOM: what was free then; -1: not said */
     int64_t used_bytes;       /* the most that was seen in use, by anybody, on one of its GPUs in the run's last samples; -1:
                                  none was seen. What an out-of-memory message is believed by */
+    uint32_t failed_gpu;      /* GPU_ERROR: which of them failed, as the driver reports; of one GPU's instances, the
+                                 first; RECORD_NO_GPU: it did not say */
+};
+
+/* The last time that a GPU failed under a workload. */
+struct record_failure {
+    uint32_t gpu;  /* RECORD_NO_GPU: none, or a run of the workload has completed since */
+    int64_t at_ns;
 };
 
 struct record_share_fault {
@@ -224,6 +233,7 @@ struct record_state_history {
     int64_t peak_bytes;
     int32_t activity_permille;
     int64_t variance;
+    struct record_failure failure;
 };
 
 struct record_state_user {
@@ -258,6 +268,7 @@ struct record_state_job {
     int64_t stray_bytes;
     int64_t first_use_ns;
     int64_t headed_ns;
+    struct record_failure failure;
 };
 
 struct record_gpu_number {

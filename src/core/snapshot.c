@@ -60,6 +60,7 @@ static void take_history(const struct history *history, int64_t at_ns, struct re
         .peak_bytes = history->peak_bytes,
         .activity_permille = history->activity_permille,
         .variance = history->variance,
+        .failure = history->failure,
     };
     memcpy(record.state_history.workload, history->workload, sizeof history->workload);
     record_list_add(out, &record);
@@ -105,6 +106,7 @@ static void take_job(const struct job *job, int64_t at_ns, struct record_list *o
         .stray_bytes = job->stray_bytes,
         .first_use_ns = job->first_use_ns,
         .headed_ns = job->headed_ns,
+        .failure = job->failure,
     };
     record_list_add(out, &record);
     for (uint32_t i = 0; i < job->placement_count; i++)
@@ -199,13 +201,19 @@ static int restore_gpu(struct core *core, const struct record *record, struct er
     return 0;
 }
 
+static bool failure_is_sane(const struct core *core, const struct record_failure *failure)
+{
+    return failure->gpu == RECORD_NO_GPU || failure->gpu < core->gpu_count;
+}
+
 static int restore_history(struct core *core, const struct record *record, struct error *err)
 {
     const struct record_state_history *state = &record->state_history;
     struct history *history;
 
     if (core->jobs || !*state->workload || !memchr(state->workload, '\0', sizeof state->workload) ||
-        state->activity_permille < 0 || state->activity_permille > 1000 || state->variance <= 0)
+        state->activity_permille < 0 || state->activity_permille > 1000 || state->variance <= 0 ||
+        !failure_is_sane(core, &state->failure))
         return nonsense(record, err);
     history = belief_history(core, state->workload);
     history->runs = state->runs;
@@ -215,6 +223,7 @@ static int restore_history(struct core *core, const struct record *record, struc
     history->peak_bytes = state->peak_bytes;
     history->activity_permille = state->activity_permille;
     history->variance = state->variance;
+    history->failure = state->failure;
     return 0;
 }
 
@@ -245,9 +254,9 @@ static int restore_job(struct core *core, const struct record *record, struct er
     int rc;
 
     if (state->state >= JOB_STATE_COUNT || job_state_ended(state->state) || state->runs_by >= SHARE_MODE_COUNT ||
-        holds_gpus(state->state) != (state->runs_by != SHARE_ANY) || state->crash_cause >= EXIT_CAUSE_COUNT || state->counted_bytes < 0 || state->stray_bytes < 0 ||
-        (state->stray_bytes && !holds_gpus(state->state)) ||
-        state->claim_from > CLAIM_SOURCE_COUNT)
+        holds_gpus(state->state) != (state->runs_by != SHARE_ANY) || state->crash_cause >= EXIT_CAUSE_COUNT ||
+        state->counted_bytes < 0 || state->stray_bytes < 0 || (state->stray_bytes && !holds_gpus(state->state)) ||
+        state->claim_from > CLAIM_SOURCE_COUNT || !failure_is_sane(core, &state->failure))
         return nonsense(record, err);
     submitted.submitted = state->wants;
     last_place = core->last_place;
@@ -279,6 +288,7 @@ static int restore_job(struct core *core, const struct record *record, struct er
         user_counts(job);
     job->first_use_ns = state->first_use_ns;
     job->headed_ns = state->headed_ns;
+    job->failure = state->failure;
     return 0;
 }
 

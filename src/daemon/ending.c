@@ -6,6 +6,8 @@
 #include "base/nodetime.h"
 #include "base/strbuf.h"
 #include "base/units.h"
+#include "base/xid.h"
+#include "core/crash.h"
 #include "daemon/node.h"
 #include "daemon/sharing.h"
 #include "launch/cause.h"
@@ -82,7 +84,7 @@ static void weigh_mps(struct daemon *daemon, struct job_view *view, const struct
 
 /* One line for people: what the output said, and what it did not. */
 static char *message_of(const struct launch_status *status, const struct cause_evidence *evidence, uint32_t cause,
-                        const struct node_evidence *gpus)
+                        const struct node_evidence *gpus, uint32_t other_gpu)
 {
     struct strbuf text = {0};
     char bytes[UNITS_TEXT];
@@ -94,6 +96,9 @@ static char *message_of(const struct launch_status *status, const struct cause_e
         strbuf_printf(&text, "%sGPU %" PRIu32 " reported Xid %" PRIu32 "%s%s%s", text.length ? "; " : "", gpus->xid_gpu,
                       evidence->xid, *xid_text(evidence->xid) ? " (" : "", xid_text(evidence->xid),
                       *xid_text(evidence->xid) ? ")" : "");
+    if (other_gpu != RECORD_NO_GPU)
+        strbuf_printf(&text, "%sGPU %" PRIu32 " failed under this workload before: taken for its own failure",
+                      text.length ? "; " : "", other_gpu);
     if (status->output == OUTPUT_GPU_HANDLE_MAYBE && evidence->free_bytes >= 0)
         strbuf_printf(&text, "; %s were free", format_bytes(evidence->free_bytes, bytes));
     return strbuf_steal(&text);
@@ -103,6 +108,7 @@ struct record_exited ending_judge(struct daemon *daemon, struct job_view *view, 
 {
     struct node_evidence gpus = evidence_of(daemon, view, status);
     struct cause_evidence evidence = launch_evidence(status);
+    const struct job *job = core_find_job(daemon->core, view->id);
     CLEANUP(free_ptr) char *message = NULL;
     struct record_exited exited;
 
@@ -116,10 +122,11 @@ struct record_exited ending_judge(struct daemon *daemon, struct job_view *view, 
                                     .status = status->signal ? 128 + status->signal : status->exit_status,
                                     .requested_bytes = status->requested_bytes,
                                     .free_bytes = status->free_bytes,
-                                    .used_bytes = gpus.used_bytes};
+                                    .used_bytes = gpus.used_bytes,
+                                    .failed_gpu = gpus.failed_gpu};
     if (ending_is_fault(daemon, view, status))
         view->fault_ns = status->ended_ns;
-    message = message_of(status, &evidence, exited.cause, &gpus);
+    message = message_of(status, &evidence, exited.cause, &gpus, job ? crash_other_gpu(job, &exited) : RECORD_NO_GPU);
     job_view_set_message(view, message);
     views_touch(&daemon->views, view);
     return exited;

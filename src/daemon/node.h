@@ -44,10 +44,12 @@ struct node_evidence {
     bool complete;      /* each of them has been read since the end, or is gone */
     int64_t used_bytes; /* the most in use, by anybody, on one of them in the run's last samples; -1: there was none */
     int64_t free_bytes; /* the least free, likewise */
-    uint32_t xid;       /* the latest that was reported during the run and shortly before its end; 0: none */
+    uint32_t xid;       /* that was reported during the run and shortly before its end: a GPU's own failure before an
+                           application's; 0: none */
     uint32_t xid_gpu;   /* by which: the core's number */
     bool lost;          /* one of them is gone */
     uint32_t lost_gpu;
+    uint32_t failed_gpu; /* lost, or with an Xid of its own; of instances of one GPU, the first; RECORD_NO_GPU: none */
 };
 
 struct node_evidence node_evidence_of(const struct node *node, const struct job_view *view, int64_t started_ns,

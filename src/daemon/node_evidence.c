@@ -1,5 +1,6 @@
 #include "base/nodetime.h"
 #include "base/units.h"
+#include "base/xid.h"
 #include "daemon/node_internal.h"
 
 /* The samples before the end that count: a framework that ran out of memory takes seconds to take itself down, and gives
@@ -36,6 +37,18 @@ static void take_samples(const struct node_gpu *gpu, int64_t from_ns, int64_t to
     }
 }
 
+/* Instances of one GPU are one piece of hardware. */
+static uint32_t first_of_hardware(const struct node *node, const struct node_gpu *gpu)
+{
+    const struct node_gpu *physical = node_physical(node, gpu);
+    uint32_t first = gpu->number;
+
+    for (size_t i = 0; physical && i < node->count; i++)
+        if (node->gpus[i]->number < first && node_physical(node, node->gpus[i]) == physical)
+            first = node->gpus[i]->number;
+    return first;
+}
+
 static void take_xid(const struct node *node, const struct node_gpu *gpu, int64_t from_ns, int64_t to_ns,
                      struct node_evidence *evidence)
 {
@@ -46,14 +59,18 @@ static void take_xid(const struct node *node, const struct node_gpu *gpu, int64_
         return;
     if (physical->reading.xid_at_ns < from_ns || physical->reading.xid_at_ns < to_ns - near_ns)
         return;
+    if (xid_is_hardware(evidence->xid) && !xid_is_hardware(physical->reading.xid))
+        return;
     evidence->xid = physical->reading.xid;
     evidence->xid_gpu = gpu->number;
+    if (xid_is_hardware(evidence->xid))
+        evidence->failed_gpu = first_of_hardware(node, gpu);
 }
 
 struct node_evidence node_evidence_of(const struct node *node, const struct job_view *view, int64_t started_ns,
                                       int64_t ended_ns)
 {
-    struct node_evidence evidence = {.complete = true, .used_bytes = -1, .free_bytes = -1};
+    struct node_evidence evidence = {.complete = true, .used_bytes = -1, .free_bytes = -1, .failed_gpu = RECORD_NO_GPU};
 
     for (uint32_t i = 0; i < view->placement_count; i++) {
         const struct node_gpu *gpu = node_gpu_numbered(node, view->placements[i].gpu);
@@ -64,6 +81,7 @@ struct node_evidence node_evidence_of(const struct node *node, const struct job_
         if (!gpu->there) {
             evidence.lost = true;
             evidence.lost_gpu = gpu->number;
+            evidence.failed_gpu = first_of_hardware(node, gpu);
         } else if (gpu->at_ns < ended_ns) {
             evidence.complete = false;
         }

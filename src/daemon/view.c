@@ -241,7 +241,8 @@ struct job_view *views_fold(struct views *views, const struct record *record)
     case RECORD_LOST: /* how it ended nobody knows */
         view->exited = true;
         view->exit = (struct record_exited){
-            .cause = EXIT_LOST, .status = -1, .requested_bytes = -1, .free_bytes = -1, .used_bytes = -1};
+            .cause = EXIT_LOST, .status = -1, .requested_bytes = -1, .free_bytes = -1, .used_bytes = -1,
+            .failed_gpu = RECORD_NO_GPU};
         break;
     case RECORD_REQUEUED:
         view->recovery = record->requeued.recovery;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/xid.h"
 
 #define XIDS_PER_LOOK 256 /* a driver that reports more at once is not listened to any longer in this look */
 
@@ -182,8 +183,10 @@ int nvml_devices_take_xids(const struct nvml_calls *calls, struct nvml_devices *
         struct nvml_known_device *device = by_handle(calls, devices, event.device);
         if (!device)
             continue;
-        device->xid = (uint32_t)event.data;
         device->xid_count++;
+        if (xid_follows((uint32_t)event.data, now_ns, device->xid, device->xid_at_ns))
+            continue;
+        device->xid = (uint32_t)event.data;
         device->xid_at_ns = now_ns;
     }
     return rc;

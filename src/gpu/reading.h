@@ -74,7 +74,7 @@ struct gpu_reading {
     uint32_t zero; /* padding, 0 */
     int32_t utilization_permille;
     uint32_t process_count;
-    uint32_t xid;         /* the latest critical one since carma-monitor began; 0: none */
+    uint32_t xid;         /* the latest critical one since carma-monitor began, no consequence of another; 0: none */
     uint32_t xid_count;   /* how many there were since then */
     int64_t xid_at_ns;    /* node time at which the latest was seen; 0: never */
     int64_t total_bytes;    /* what jobs can use: NVML's total - reserved where it tells them apart */

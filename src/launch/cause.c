@@ -1,44 +1,8 @@
 #include "launch/cause.h"
 
 #include <signal.h>
-#include <stddef.h>
 
-#include "base/memory.h"
-
-/* NVIDIA's "XID Errors": those that matter here. */
-static const struct {
-    uint32_t number;
-    bool hardware;
-    const char *text;
-} xids[] = {
-    {13, false, "graphics engine exception"},
-    {31, false, "GPU memory page fault"},
-    {43, false, "GPU stopped processing"},
-    {45, false, "clean-up after an earlier error"},
-    {48, true, "double-bit memory error"},
-    {63, true, "memory row remapped"},
-    {64, true, "memory row could not be remapped"},
-    {74, true, "NVLink error"},
-    {79, true, "GPU has fallen off the bus"},
-    {94, true, "contained memory error"},
-    {95, true, "uncontained memory error"},
-};
-
-bool xid_is_hardware(uint32_t xid)
-{
-    for (size_t i = 0; i < array_size(xids); i++)
-        if (xids[i].number == xid)
-            return xids[i].hardware;
-    return false;
-}
-
-const char *xid_text(uint32_t xid)
-{
-    for (size_t i = 0; i < array_size(xids); i++)
-        if (xids[i].number == xid)
-            return xids[i].text;
-    return "";
-}
+#include "base/xid.h"
 
 /* A shell says the same of its last command in its own exit status. */
 static bool was_killed(const struct cause_evidence *evidence)

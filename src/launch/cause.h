@@ -26,7 +26,7 @@ struct cause_evidence {
     bool host_oom_own;   /* ... and that group is its alone */
     uint32_t output;     /* enum output_kind */
     int64_t free_bytes;  /* the least that was seen free on one of its GPUs shortly before its end; -1: not seen */
-    uint32_t xid;        /* the latest that one of its GPUs reported shortly before its end; 0: none */
+    uint32_t xid;        /* reported by one of its GPUs shortly before its end: a GPU's own failure if any; 0: none */
     bool gpu_lost;       /* one of its GPUs is gone */
     bool mps;            /* its processes were MPS clients */
     bool mps_fault;      /* their MPS domain faulted shortly before its end */
@@ -34,10 +34,5 @@ struct cause_evidence {
 };
 
 enum exit_cause cause_decide(const struct cause_evidence *evidence);
-
-/* Whether an Xid is the GPU's own failure rather than what an application did to itself (13, 31, 43, 45, ...). */
-bool xid_is_hardware(uint32_t xid);
-
-const char *xid_text(uint32_t xid); /* a few words on what it means; "" where we know none */
 
 #endif

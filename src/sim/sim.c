@@ -150,7 +150,8 @@ static void complete(struct sim *sim, struct sim_run *run)
     leave(sim, run);
     tell(sim, &(struct record){.type = RECORD_EXITED,
                                .job = job + 1,
-                               .exited = {.cause = EXIT_COMPLETED, .requested_bytes = -1, .free_bytes = -1, .used_bytes = -1}});
+                               .exited = {.cause = EXIT_COMPLETED, .requested_bytes = -1, .free_bytes = -1, .used_bytes = -1,
+                                          .failed_gpu = RECORD_NO_GPU}});
     job_ended(sim, job, JOB_COMPLETED);
 }
 
@@ -184,7 +185,7 @@ static void crash(struct sim *sim, struct sim_run *run, uint32_t side)
     tell_memory(sim, run, side, &seen, held);
     record.exited = (struct record_exited){
         .cause = EXIT_GPU_OOM, .status = 1, .requested_bytes = next - held, .free_bytes = free_bytes - held,
-        .used_bytes = -1};
+        .used_bytes = -1, .failed_gpu = RECORD_NO_GPU};
     sim->rows[run->job].crashes++;
     sim->oom++;
     leave(sim, run);

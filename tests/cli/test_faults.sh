@@ -101,4 +101,16 @@ until_field 5 placements.0.observed_bytes $((3 << 30))
 run cancel 5
 run wait 5
 
+# An Xid of the hardware's, then another on another GPU: the second is taken for the job's doing.
+run cancel 1 2
+# shellcheck disable=SC2016 # for the job's shell
+run submit --parsable -G 4 --gpu-memory 1G -- sh -c '"$0" inject xid --xid 119 --gpu "$CARMA_RESTART_COUNT"; exit 1' "$VNODE"
+expect_output 6
+run wait 6
+expect_field 6 state FAILED
+expect_field 6 launches 2
+expect_field 6 exit_cause gpu_error
+field 6 message | grep -qF "GPU 1 reported Xid 119 (the GPU's firmware does not answer); GPU 0 failed under this" ||
+    fail "job 6: $(field 6 message)"
+
 finish_node

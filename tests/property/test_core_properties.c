@@ -44,6 +44,9 @@ struct world_job {
     int64_t stray_bytes; /* on GPUs that it was not given */
     bool last; /* its time was up: all who waited then go before it */
     uint32_t losses;
+    bool charged;        /* its last exit: a GPU failed, as another did under its workload */
+    int64_t placed_ns;
+    struct record_failure failure; /* of one without a workload */
     int64_t claim_bytes; /* as counted for its user */
     struct record_submitted wants;
     int64_t seen_bytes[RECORD_MAX_GPUS];
@@ -63,6 +66,8 @@ struct reservation {
     int64_t at_ns;
 };
 
+#define WORKLOADS 7 /* "w0" to "w5", and "w" */
+
 struct world {
     struct reservation reservation;
     bool lax; /* users shared MPS servers at some time */
@@ -75,6 +80,7 @@ struct world {
     uint64_t next_job;
     struct world_user users[2]; /* 1000 and 1001 */
     struct world_job jobs[MAX_JOBS];
+    struct record_failure failures[WORKLOADS];
 };
 
 static void fail(const struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
@@ -243,6 +249,7 @@ static void on_decision(struct world *world, const struct record *record)
             check_sharing(world, record->job, &record->placed, record->placed.gpus[i]);
         job->running = true;
         job->stray_bytes = 0;
+        job->placed_ns = record->at_ns;
         job->share = record->placed.share;
         job->runs++;
         job->gpu_count = record->placed.count;
@@ -260,9 +267,16 @@ static void on_decision(struct world *world, const struct record *record)
         if (record->type == RECORD_GAVE_UP && (job->cause == EXIT_TIMEOUT || job->cause == EXIT_LOST) &&
             (is_to_be_requeued(world, job) || record->gave_up.cause != job->cause))
             fail(world, "job %" PRIu64 " asked to be tried again", record->job);
+        if (record->type == RECORD_GAVE_UP && job->charged && record->gave_up.cause != EXIT_FAILED)
+            fail(world, "job %" PRIu64 " is not charged with the GPUs that it failed", record->job);
         job->ended = true;
         break;
     case RECORD_REQUEUED:
+        if (job->charged)
+            fail(world, "job %" PRIu64 " may fail a third GPU", record->job);
+        if ((job->cause == EXIT_MPS_FAULT || job->cause == EXIT_GPU_ERROR) && 
+            job->losses > core_configuration(world->core)->max_recoveries)
+            fail(world, "job %" PRIu64 " is tried again without end", record->job);
         if (job->ended || job->running)
             fail(world, "job %" PRIu64 " was requeued while it runs or after its end", record->job);
         if ((job->cause == EXIT_MPS_FAULT || job->cause == EXIT_GPU_ERROR) && !record->requeued.recovery &&
@@ -565,6 +579,26 @@ static bool may_be_tried_again(uint32_t cause)
            cause == EXIT_TIMEOUT || cause == EXIT_LOST;
 }
 
+static struct record_failure *failure_of(struct world *world, struct world_job *job)
+{
+    const char *workload = job->wants.workload;
+
+    return !*workload ? &job->failure : &world->failures[workload[1] ? workload[1] - '0' : WORKLOADS - 1];
+}
+
+/* Two GPUs, one after the other, and nothing that went well in between. The world counts GPUs from 1: 0 is none. */
+static void note_failed_gpu(struct world *world, struct world_job *job, const struct record_exited *exited)
+{
+    struct record_failure *before = failure_of(world, job);
+
+    if (exited->cause == EXIT_COMPLETED)
+        *before = (struct record_failure){0};
+    if (exited->cause != EXIT_GPU_ERROR || exited->failed_gpu == RECORD_NO_GPU)
+        return;
+    job->charged = before->gpu && before->gpu != exited->failed_gpu + 1 && job->placed_ns >= before->at_ns;
+    *before = (struct record_failure){.gpu = exited->failed_gpu + 1, .at_ns = world->now_ns};
+}
+
 static void job_ends(struct world *world)
 {
     struct random *r = &world->random;
@@ -588,6 +622,7 @@ static void job_ends(struct world *world)
         input.exited.free_bytes = -1;
         input.exited.used_bytes = random_range(r, -1, 80) * GIB;
         input.exited.used_bytes = input.exited.used_bytes < 0 ? -1 : input.exited.used_bytes;
+        input.exited.failed_gpu = job->runs % 3 ? job->gpus[job->runs % job->gpu_count] : RECORD_NO_GPU;
         break;
     }
     if (!feed(world, &input)) {
@@ -597,6 +632,9 @@ static void job_ends(struct world *world)
     }
     job->running = false;
     job->cause = input.type == RECORD_LOST ? EXIT_LOST : input.exited.cause;
+    job->charged = false;
+    if (input.type == RECORD_EXITED && !job->asked_to_stop)
+        note_failed_gpu(world, job, &input.exited);
     job->timeouts += job->cause == EXIT_TIMEOUT;
     job->losses += job->cause == EXIT_LOST || job->cause == EXIT_MPS_FAULT || job->cause == EXIT_GPU_ERROR;
     if (input.type == RECORD_LAUNCH_FAILED || (input.type == RECORD_LOST && input.lost.final) ||

@@ -106,7 +106,7 @@ static inline void exits(struct fixture *f, uint64_t job, uint32_t cause, int64_
 {
     struct record record = {.type = RECORD_EXITED, .job = job};
 
-    record.exited = (struct record_exited){cause, cause != EXIT_COMPLETED, requested, -1, -1};
+    record.exited = (struct record_exited){cause, cause != EXIT_COMPLETED, requested, -1, -1, RECORD_NO_GPU};
     apply(f, record);
 }
 

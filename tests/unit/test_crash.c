@@ -18,8 +18,8 @@ static const struct record *ends(struct fixture *f, uint64_t job, uint32_t cause
 {
     struct record record = {.type = RECORD_EXITED, .job = job};
 
-    record.exited = (struct record_exited){
-        .cause = cause, .status = 1, .requested_bytes = requested, .free_bytes = -1, .used_bytes = used};
+    record.exited = (struct record_exited){.cause = cause, .status = 1, .requested_bytes = requested, .free_bytes = -1,
+                                           .used_bytes = used, .failed_gpu = RECORD_NO_GPU};
     apply(f, record);
     decide(f);
     return f->decisions.count ? &f->decisions.items[0] : NULL;
@@ -175,6 +175,69 @@ static void test_victims_go_first_with_their_claims(void **state)
     }
     assert_int_equal(ends(f, job, EXIT_MPS_FAULT, -1, -1)->type, RECORD_GAVE_UP);
     assert_false(f->decisions.items[0].gave_up.memory);
+}
+
+static uint64_t of_workload(struct fixture *f, const char *workload)
+{
+    struct record record = wants(1, 8 * GIB);
+    uint64_t job;
+
+    snprintf(record.submitted.workload, sizeof record.submitted.workload, "%s", workload);
+    job = submit_record(f, record);
+    decide(f);
+    return job;
+}
+
+/* Ends as the GPU failed on which it is said to have been; the type of what followed. */
+static uint32_t fails_gpu(struct fixture *f, uint64_t job, uint32_t gpu)
+{
+    struct record record = {.type = RECORD_EXITED, .job = job};
+
+    f->now_ns += NS_PER_SEC;
+    record.exited = (struct record_exited){.cause = EXIT_GPU_ERROR, .status = 1, .requested_bytes = -1, .free_bytes = -1,
+                                           .used_bytes = -1, .failed_gpu = gpu};
+    apply(f, record);
+    decide(f);
+    return f->decisions.items[0].type;
+}
+
+static void test_who_fails_two_gpus_is_charged_with_them(void **state)
+{
+    static const char *const workloads[] = {"", "w"};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < array_size(workloads); i++) {
+        uint64_t job = of_workload(f, workloads[i]);
+        assert_int_equal(fails_gpu(f, job, 1), RECORD_REQUEUED);
+        assert_int_equal(fails_gpu(f, job, 1), RECORD_REQUEUED); /* the same again */
+        assert_int_equal(fails_gpu(f, job, RECORD_NO_GPU), RECORD_REQUEUED);
+        assert_int_equal(fails_gpu(f, job, 2), RECORD_GAVE_UP);
+        assert_int_equal(job_state_after(JOB_CRASHED, &f->decisions.items[0]), JOB_FAILED);
+    }
+}
+
+static void test_gpus_that_fail_together_charge_nobody(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t one = of_workload(f, "w"), two = of_workload(f, "w"), other = of_workload(f, "v");
+
+    assert_int_equal(fails_gpu(f, one, 0), RECORD_REQUEUED);
+    assert_int_equal(fails_gpu(f, other, 3), RECORD_REQUEUED); /* another workload's */
+    assert_int_equal(fails_gpu(f, two, 1), RECORD_REQUEUED);   /* began before the first failure */
+    f->now_ns += NS_PER_SEC;
+    exits(f, one, EXIT_COMPLETED, -1); /* which shows that the workload does not fail GPUs */
+    assert_int_equal(fails_gpu(f, two, 2), RECORD_REQUEUED);
+    assert_int_equal(fails_gpu(f, two, 3), RECORD_GAVE_UP);
+}
+
+static void test_a_gpu_that_is_not_there_cannot_have_failed(void **state)
+{
+    struct fixture *f = *state;
+    struct record record = {.type = RECORD_EXITED, .job = of_workload(f, "w")};
+    struct error err;
+
+    record.exited = (struct record_exited){.cause = EXIT_GPU_ERROR, .failed_gpu = GPUS};
+    assert_int_equal(core_apply(f->core, &record, &err), -EINVAL);
 }
 
 static void test_faults_and_want_of_memory_are_counted_apart(void **state)
@@ -339,6 +402,9 @@ int main(void)
         CASE(test_a_handle_needs_memory_to_speak_for_it),
         CASE(test_others_go_on_around_a_recovering_job),
         CASE(test_victims_go_first_with_their_claims),
+        CASE(test_who_fails_two_gpus_is_charged_with_them),
+        CASE(test_gpus_that_fail_together_charge_nobody),
+        CASE(test_a_gpu_that_is_not_there_cannot_have_failed),
         CASE(test_faults_and_want_of_memory_are_counted_apart),
         CASE(test_what_was_its_own_is_not_tried_again),
         CASE(test_a_time_limit_is_followed_by_another_run_where_asked_for),

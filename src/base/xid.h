@@ -1,0 +1,17 @@
+/* Xids: the numbers by which NVIDIA's driver tells of errors of a GPU. */
+#ifndef CARMA_BASE_XID_H
+#define CARMA_BASE_XID_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Whether it is the GPU's own failure rather than what an application did to itself. 0, no Xid, is neither. */
+bool xid_is_hardware(uint32_t xid);
+
+const char *xid_text(uint32_t xid); /* a few words on what it means; "" where we know none */
+
+/* Whether `next`, reported after `previous`, is a mere consequence of it: after a GPU's failure the driver cleans up what
+ * its applications had there, and reports that under their numbers. */
+bool xid_follows(uint32_t next, int64_t next_ns, uint32_t previous, int64_t previous_ns);
+
+#endif
