@@ -5,314 +5,130 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/units.h"
+#include "launch/ends.h"
+#include "launch/messages.h"
+#include "launch/sizes.h"
+#include "launch/words.h"
 
-#define BYTES_MAX (INT64_C(1) << 62)
+/* A message is a line, or a part of one: words that are further apart than this belong to different messages. */
+#define MESSAGE_GAP 512
 
-/* A message is one line. `all` lists texts that must all be in it, `none` those that make it something else; the first
- * pattern that matches says what it is. Sources: pytorch c10/cuda/CUDACachingAllocator.cpp, c10/core/impl/alloc_cpu.cpp;
- * tensorflow and openxla xla/tsl/framework/bfc_allocator.cc, xla/stream_executor/cuda, tf_allocator_adapter.cc; the names
- * and descriptions of the CUDA, cuBLAS, cuDNN, cuSOLVER and cuSPARSE status codes; NCCL; RMM; HAMi-core. */
-struct pattern {
-    enum output_kind kind;
-    const char *all[3];
-    const char *none[3];
-    bool exception; /* all[0] is an exception's name, and counts only where a message begins with it */
+/* What is read of a message's sizes, from the first word of it that there is a rule for. */
+#define MESSAGE_BYTES 4096
+
+/* A hedge this close before the words of a shortage concerns them. */
+#define HEDGE_BYTES 96
+
+/* An error that follows an out-of-memory message so soon may be what came of it. Lines, tracebacks not counted. */
+#define NEAR_LINES 16
+
+#define RULES_MAX 192
+
+/* What a word is for. */
+struct use {
+    uint32_t sets;
+    bool hedge, handled, name, end;
 };
 
-static const struct pattern patterns[] = {
-    /* never about a GPU of ours: Apple's GPUs, Google's TPUs; first tries of allocators that go on with less */
-    {OUTPUT_NOTHING, .all = {"MPS backend out of memory"}},
-    {OUTPUT_NOTHING, .all = {"memory space hbm"}},
-    {OUTPUT_NOTHING, .all = {"XLA:TPU"}},
-    {OUTPUT_NOTHING, .all = {"The caller indicates that this is not a failure"}},
-    {OUTPUT_NOTHING, .all = {"CUDA_ERROR_OUT_OF_MEMORY", "from device:"}},
-    {OUTPUT_NOTHING, .all = {"CUDA_ERROR_OUT_OF_MEMORY", "on host:"}},
-    {OUTPUT_NOTHING, .all = {"CUDA_ERROR_OUT_OF_MEMORY", "to allocate host"}},
-    {OUTPUT_HOST_OOM, .all = {"Out of host memory"}},
-    /* PyTorch */
-    {OUTPUT_GPU_OOM, .all = {"CUDA out of memory. Tried to allocate"}},
-    {OUTPUT_GPU_OOM, .all = {"torch.OutOfMemoryError"}, .exception = true},
-    {OUTPUT_GPU_OOM, .all = {"torch.cuda.OutOfMemoryError"}, .exception = true},
-    {OUTPUT_GPU_OOM, .all = {"CUDA error: out of memory"}},
-    {OUTPUT_GPU_OOM, .all = {"CUDA driver error: out of memory"}},
-    /* TensorFlow says the same of the CPU's memory */
-    {OUTPUT_GPU_OOM, .all = {"OOM when allocating tensor", "device:GPU"}},
-    {OUTPUT_HOST_OOM, .all = {"OOM when allocating tensor", "device:CPU"}},
-    {OUTPUT_GPU_OOM, .all = {"ResourceExhaustedError", "device:GPU"}, .none = {"larger than max", "device:CPU"}},
-    {OUTPUT_GPU_OOM, .all = {"failed to allocate memory [Op:", "device:GPU"}},
-    {OUTPUT_GPU_OOM, .all = {"Dst tensor is not initialized"}},
-    /* the allocator's last word; allocators with other names (cpu, cuda_host_bfc, gpu_host_bfc) hold host memory */
-    {OUTPUT_GPU_OOM, .all = {"Allocator (GPU_", "ran out of memory trying to allocate"}},
-    {OUTPUT_HOST_OOM, .all = {"Allocator (", "ran out of memory trying to allocate"}},
-    /* JAX. "Out of memory allocating" is said of the CPU's memory too */
-    {OUTPUT_GPU_OOM, .all = {"RESOURCE_EXHAUSTED: Out of memory while trying to allocate"}},
-    {OUTPUT_GPU_OOM, .all = {"RESOURCE_EXHAUSTED: Failed to allocate request for", "on device ordinal"}},
-    {OUTPUT_GPU_HANDLE_MAYBE, .all = {"RESOURCE_EXHAUSTED: Out of memory allocating"}},
-    /* CUDA itself, and what is close to it */
-    {OUTPUT_GPU_OOM, .all = {"CUDA_ERROR_OUT_OF_MEMORY"}},
-    {OUTPUT_GPU_OOM, .all = {"cudaErrorMemoryAllocation"}},
-    {OUTPUT_GPU_OOM, .all = {"Cuda failure", "'out of memory'"}},
-    {OUTPUT_GPU_OOM, .all = {"cupy.cuda.memory.OutOfMemoryError"}, .exception = true},
-    {OUTPUT_GPU_OOM, .all = {"std::bad_alloc: out_of_memory: CUDA error"}},
-    {OUTPUT_GPU_OOM, .all = {"[HAMI-core ERROR", "Device ", " OOM "}},
-    /* a library could not make its handle or workspace: the memory is gone */
-    {OUTPUT_GPU_HANDLE, .all = {"CUBLAS_STATUS_ALLOC_FAILED"}},
-    {OUTPUT_GPU_HANDLE, .all = {"CUDNN_STATUS_ALLOC_FAILED"}},
-    {OUTPUT_GPU_HANDLE, .all = {"CUSOLVER_STATUS_ALLOC_FAILED"}},
-    {OUTPUT_GPU_HANDLE, .all = {"CUSPARSE_STATUS_ALLOC_FAILED"}},
-    {OUTPUT_GPU_HANDLE, .all = {"cublas handle", "the resource allocation failed"}},
-    /* these have other causes as often, and the text does not tell */
-    {OUTPUT_GPU_HANDLE_MAYBE, .all = {"CUBLAS_STATUS_NOT_INITIALIZED"}},
-    {OUTPUT_GPU_HANDLE_MAYBE, .all = {"CUDNN_STATUS_NOT_INITIALIZED"}},
-    {OUTPUT_GPU_HANDLE_MAYBE, .all = {"CUDNN_STATUS_INTERNAL_ERROR"}},
-    {OUTPUT_GPU_HANDLE_MAYBE, .all = {"CUSOLVER_STATUS_NOT_INITIALIZED"}},
-    {OUTPUT_GPU_HANDLE_MAYBE, .all = {"cublas handle", "the library was not initialized"}},
-    {OUTPUT_GPU_HANDLE_MAYBE, .all = {"DNN library initialization failed"}},
-    /* MPS (CUDA's errors 805 to 810) */
-    {OUTPUT_MPS, .all = {"CUDA_ERROR_MPS_"}},
-    {OUTPUT_MPS, .all = {"cudaErrorMps"}},
-    {OUTPUT_MPS, .all = {"MPS client failed to connect to the MPS"}},
-    {OUTPUT_MPS, .all = {"procedural call between the MPS server and the MPS client failed"}},
-    {OUTPUT_MPS, .all = {"MPS server is not ready to accept"}},
-    {OUTPUT_MPS, .all = {"the hardware resources required to create MPS client"}},
-    {OUTPUT_MPS, .all = {"the hardware resources required to support device connections"}},
-    {OUTPUT_MPS, .all = {"MPS client has been terminated by the server"}},
-    /* the GPU */
-    {OUTPUT_GPU_ERROR, .all = {"CUDA", "uncorrectable ECC error encountered"}},
-    {OUTPUT_GPU_ERROR, .all = {"CUDA", "uncorrectable NVLink error detected"}},
-    {OUTPUT_GPU_ERROR, .all = {"GPU has fallen off the bus"}},
-    {OUTPUT_GPU_ERROR, .all = {"GPU is lost"}},
-    /* a kernel's fault: CUDA's errors 700, 710, 714 to 719 */
-    {OUTPUT_GPU_FAULT, .all = {"CUDA", "an illegal memory access was encountered"}},
-    {OUTPUT_GPU_FAULT, .all = {"CUDA", "device-side assert triggered"}},
-    {OUTPUT_GPU_FAULT, .all = {"CUDA", "hardware stack error"}},
-    {OUTPUT_GPU_FAULT, .all = {"CUDA", "an illegal instruction was encountered"}},
-    {OUTPUT_GPU_FAULT, .all = {"CUDA", "misaligned address"}},
-    {OUTPUT_GPU_FAULT, .all = {"CUDA", "operation not supported on global/shared address space"}},
-    {OUTPUT_GPU_FAULT, .all = {"CUDA", "invalid program counter"}},
-    {OUTPUT_GPU_FAULT, .all = {"CUDA", "unspecified launch failure"}},
-    /* the host's memory. ENOMEM is also said of limits: of locked memory (RDMA), of thread-local storage */
-    {OUTPUT_HOST_OOM, .all = {"DataLoader worker", "is killed by signal: Killed"}},
-    {OUTPUT_HOST_OOM, .all = {"DefaultCPUAllocator: can't allocate memory"}},
-    {OUTPUT_HOST_OOM, .all = {"DefaultCPUAllocator: not enough memory"}},
-    {OUTPUT_HOST_OOM, .all = {"_ArrayMemoryError: Unable to allocate"}},
-    {OUTPUT_HOST_OOM, .all = {"MemoryError"}, .exception = true},
-    {OUTPUT_HOST_OOM, .all = {"std::bad_alloc"}, .none = {"catch", "out_of_memory"}},
-    {OUTPUT_HOST_OOM, .all = {"Cannot allocate memory"}, .none = {"ibv_", "static TLS", "mlock"}},
+/* The rules as numbers of words. */
+struct rule {
+    uint16_t all[3], none[3]; /* 0: no more */
 };
 
-/* A piece of the text; not NUL-terminated. */
-struct span {
-    const char *text;
-    size_t length;
+/* Which words a message has, and which sets they are of. */
+struct found {
+    uint64_t there[(WORDS_MAX + 64) / 64];
+    uint64_t sets;
 };
 
-static const char *find(struct span in, const char *what)
+struct reader {
+    struct words words;
+    struct use uses[WORDS_MAX + 1];
+    struct rule rules[RULES_MAX];
+    struct classify_verdict *verdict;
+    struct ends ends;
+    uint64_t lines;      /* since the latest message that counted */
+    struct found judged; /* the message before this one, and */
+    size_t rule;         /* what matched it: output repeats itself */
+    bool handled;        /* it says that the program goes on */
+    /* the message that is being read */
+    struct span line;
+    struct found found;
+    size_t first, last;  /* where its words begin, in the line */
+    size_t hedge;        /* after the latest hedge; 0: none */
+    bool any, says_handled;
+};
+
+static void make_words(struct reader *reader)
 {
-    return memmem(in.text, in.length, what, strlen(what));
+    _Static_assert(MESSAGE_SET_COUNT <= 32, "one bit each");
+
+    for (size_t i = 0; i < message_rule_count; i++)
+        for (size_t k = 0; k < 3; k++) {
+            if (message_rules[i].all[k])
+                reader->rules[i].all[k] = (uint16_t)words_add(&reader->words, message_rules[i].all[k]);
+            if (message_rules[i].none[k])
+                reader->rules[i].none[k] = (uint16_t)words_add(&reader->words, message_rules[i].none[k]);
+            if (k == 0 && message_rules[i].exception)
+                reader->uses[reader->rules[i].all[0]].name = true;
+        }
+    for (uint32_t set = 0; set < MESSAGE_SET_COUNT; set++)
+        for (const char *const *word = message_sets[set]; *word; word++)
+            reader->uses[words_add(&reader->words, *word)].sets |= 1u << set;
+    for (const char *const *word = message_hedges; *word; word++)
+        reader->uses[words_add(&reader->words, *word)].hedge = true;
+    for (const char *const *word = ends_words; *word; word++)
+        reader->uses[words_add(&reader->words, *word)].end = true;
+    for (const char *const *word = message_handled; *word; word++)
+        reader->uses[words_add(&reader->words, *word)].handled = true;
 }
 
-static struct span after(struct span in, const char *what)
-{
-    const char *at = find(in, what);
-
-    if (!at)
-        return (struct span){0};
-    at += strlen(what);
-    return (struct span){at, (size_t)(in.text + in.length - at)};
-}
-
-/* "name" or "name: ...", not the name in a line of source that a traceback shows. */
-static bool begins_message(struct span line, const char *name)
+/* In what a line of source says before. */
+static bool is_in_source(struct span line, size_t at)
 {
     static const char *const source_words[] = {"except", "raise", "import", "isinstance", "pytest.raises"};
-    struct span rest = after(line, name);
-    const char *at = find(line, name);
-    struct span before = {line.text, at ? (size_t)(at - line.text) : 0};
+    size_t begin = at > HEDGE_BYTES ? at - HEDGE_BYTES : 0;
 
-    if (!at || (rest.length && rest.text[0] != ':'))
+    for (size_t i = 0; i < array_size(source_words); i++)
+        if (memmem(line.text + begin, at - begin, source_words[i], strlen(source_words[i])))
+            return true;
+    return false;
+}
+
+/* "name" or "name: ...", not the name in a line of source. */
+static bool begins_message(struct span line, size_t at, size_t length)
+{
+    size_t end = at + length;
+
+    if (end < line.length && line.text[end] != ':')
         return false;
-    if (before.length && (isalnum((unsigned char)at[-1]) || strchr("_.('\"`", at[-1])))
+    if (at && (isalnum((unsigned char)line.text[at - 1]) || strchr("_.('\"`", line.text[at - 1])))
         return false;
-    for (size_t i = 0; i < array_size(source_words); i++) {
-        if (find(before, source_words[i]))
+    return !is_in_source(line, at);
+}
+
+static bool is_there(const struct reader *reader, uint32_t word)
+{
+    return reader->found.there[word / 64] >> word % 64 & 1;
+}
+
+static bool matches(const struct reader *reader, size_t rule)
+{
+    for (size_t k = 0; k < 3 && reader->rules[rule].all[k]; k++)
+        if (!is_there(reader, reader->rules[rule].all[k]))
             return false;
-    }
-    return true;
-}
-
-static bool matches(struct span line, const struct pattern *pattern)
-{
-    for (size_t i = 0; i < array_size(pattern->all) && pattern->all[i]; i++) {
-        if (!find(line, pattern->all[i]))
+    for (size_t k = 0; k < 3 && reader->rules[rule].none[k]; k++)
+        if (is_there(reader, reader->rules[rule].none[k]))
             return false;
-    }
-    for (size_t i = 0; i < array_size(pattern->none) && pattern->none[i]; i++) {
-        if (find(line, pattern->none[i]))
-            return false;
-    }
-    return !pattern->exception || begins_message(line, pattern->all[0]);
+    return (reader->found.sets & message_rules[rule].sets) == message_rules[rule].sets &&
+           !(reader->found.sets & message_rules[rule].no_sets);
 }
 
-static enum output_kind kind_of(struct span line)
+static void keep_line(struct span message, struct classify_verdict *verdict)
 {
-    for (size_t i = 0; i < array_size(patterns); i++)
-        if (matches(line, &patterns[i]))
-            return patterns[i].kind;
-    return OUTPUT_NOTHING;
-}
+    size_t length = message.length < sizeof verdict->line - 1 ? message.length : sizeof verdict->line - 1;
 
-/* "20.00 MiB", "2.55GiB", "33554432 bytes", "184549376B", "32.00M"; -1 for anything else. *used: characters read. */
-static int64_t read_size(struct span in, size_t *used)
-{
-    static const struct {
-        const char *name;
-        int64_t bytes;
-    } units[] = {{"bytes", 1}, {"KiB", KIB}, {"MiB", MIB}, {"GiB", GIB}, {"TiB", TIB},
-                 {"B", 1},     {"K", KIB},   {"M", MIB},   {"G", GIB},   {"T", TIB}};
-    char number[40];
-    size_t digits = 0, at;
-    double value;
-
-    while (digits < in.length && digits < sizeof number - 1 &&
-           (isdigit((unsigned char)in.text[digits]) || in.text[digits] == '.')) {
-        number[digits] = in.text[digits];
-        digits++;
-    }
-    number[digits] = '\0';
-    if (digits == 0 || !isdigit((unsigned char)number[0]))
-        return -1;
-    at = digits;
-    if (at < in.length && in.text[at] == ' ')
-        at++;
-    value = strtod(number, NULL);
-    for (size_t i = 0; i < array_size(units); i++) {
-        size_t size = strlen(units[i].name);
-        if (in.length - at < size || memcmp(in.text + at, units[i].name, size) != 0)
-            continue;
-        if (at + size < in.length && isalnum((unsigned char)in.text[at + size]))
-            continue;
-        *used = at + size;
-        if (units[i].bytes == 1 && !strchr(number, '.'))
-            return strtoll(number, NULL, 10) < BYTES_MAX ? strtoll(number, NULL, 10) : -1;
-        value *= (double)units[i].bytes;
-        return value < (double)BYTES_MAX ? (int64_t)value : -1;
-    }
-    return -1;
-}
-
-/* The size after `words`; where an exact "(N bytes)" or "(NB)" follows it, that. */
-static int64_t size_after(struct span line, const char *words)
-{
-    struct span rest = after(line, words);
-    size_t used = 0, ignored;
-    int64_t rough, exact = -1;
-
-    if (!rest.text)
-        return -1;
-    rough = read_size(rest, &used);
-    if (rough >= 0 && rest.length > used + 2 && memcmp(rest.text + used, " (", 2) == 0)
-        exact = read_size((struct span){rest.text + used + 2, rest.length - used - 2}, &ignored);
-    return exact >= 0 ? exact : rough;
-}
-
-/* "shape[32,1024,64,64] and type float" */
-static int64_t tensor_size(struct span line)
-{
-    static const struct {
-        const char *name;
-        int64_t bytes;
-    } types[] = {{"float", 4}, {"half", 2},  {"bfloat16", 2}, {"double", 8}, {"int64", 8},    {"int32", 4},
-                 {"int16", 2}, {"uint8", 1}, {"int8", 1},     {"bool", 1},   {"complex64", 8}};
-    struct span rest = after(line, "OOM when allocating tensor with shape[");
-    int64_t size = 1, dimension = 0;
-    bool digits = false;
-    size_t at = 0;
-
-    if (!rest.text)
-        return -1;
-    for (; at < rest.length; at++) {
-        if (isdigit((unsigned char)rest.text[at])) {
-            digits = true;
-            if (__builtin_mul_overflow(dimension, 10, &dimension) ||
-                __builtin_add_overflow(dimension, rest.text[at] - '0', &dimension))
-                return -1;
-        } else if (digits && (rest.text[at] == ',' || rest.text[at] == ']')) {
-            if (__builtin_mul_overflow(size, dimension, &size))
-                return -1;
-            dimension = 0;
-            digits = false;
-            if (rest.text[at] == ']')
-                break;
-        } else {
-            return -1;
-        }
-    }
-    rest = after((struct span){rest.text + at, rest.length - at}, "] and type ");
-    for (size_t i = 0; rest.text && i < array_size(types); i++) {
-        size_t length = strlen(types[i].name);
-        if (rest.length > length && memcmp(rest.text, types[i].name, length) == 0 && rest.text[length] == ' ')
-            return __builtin_mul_overflow(size, types[i].bytes, &size) || size >= BYTES_MAX ? -1 : size;
-    }
-    return -1;
-}
-
-static int64_t requested_size(struct span line)
-{
-    static const char *const words[] = {"Tried to allocate ", "trying to allocate ", "Failed to allocate request for "};
-
-    for (size_t i = 0; i < array_size(words); i++) {
-        int64_t size = size_after(line, words[i]);
-        if (size >= 0)
-            return size;
-    }
-    return tensor_size(line);
-}
-
-/* "... of which 1.03 GiB is free", older "...; 5.06 MiB free; ..." */
-static int64_t free_size(struct span line)
-{
-    int64_t size = size_after(line, " of which ");
-    struct span rest = line;
-    size_t used = 0;
-
-    if (size >= 0)
-        return size;
-    while ((rest = after(rest, "; ")).text) {
-        size = read_size(rest, &used);
-        if (size >= 0 && rest.length >= used + 6 && memcmp(rest.text + used, " free;", 6) == 0)
-            return size;
-    }
-    return -1;
-}
-
-/* "Process 4711 has 21.07 GiB memory in use.", as often as there are others. */
-static void read_tenants(struct span line, struct classify_verdict *verdict)
-{
-    verdict->tenant_count = 0;
-    while ((line = after(line, "Process ")).text && verdict->tenant_count < CLASSIFY_MAX_TENANTS) {
-        struct classify_tenant tenant = {0};
-        struct span rest = line;
-        size_t used = 0;
-        while (rest.length && isdigit((unsigned char)*rest.text) && tenant.pid <= (INT32_MAX - 9) / 10) {
-            tenant.pid = tenant.pid * 10 + (*rest.text - '0');
-            rest = (struct span){rest.text + 1, rest.length - 1};
-        }
-        if (!tenant.pid || rest.length < 5 || memcmp(rest.text, " has ", 5) != 0)
-            continue;
-        rest = (struct span){rest.text + 5, rest.length - 5};
-        tenant.used_bytes = read_size(rest, &used);
-        if (tenant.used_bytes >= 0 && rest.length - used >= 14 && memcmp(rest.text + used, " memory in use", 14) == 0)
-            verdict->tenants[verdict->tenant_count++] = tenant;
-    }
-}
-
-static void keep_line(struct span line, struct classify_verdict *verdict)
-{
-    size_t length = line.length < sizeof verdict->line - 1 ? line.length : sizeof verdict->line - 1;
-
-    memcpy(verdict->line, line.text, length);
+    memcpy(verdict->line, message.text, length);
     verdict->line[length] = '\0';
 }
 
@@ -322,22 +138,120 @@ static bool tells_less(enum output_kind kind, enum output_kind than)
            (kind == OUTPUT_GPU_HANDLE && than == OUTPUT_GPU_OOM);
 }
 
-static void take_line(struct span line, struct classify_verdict *verdict)
+static void take_sizes(struct span message, struct classify_verdict *verdict)
 {
-    enum output_kind kind = kind_of(line);
-    int64_t size;
+    int64_t size = sizes_requested(message);
 
-    if (kind == OUTPUT_NOTHING)
+    if (size < 0)
         return;
-    if (kind == verdict->kind || !tells_less(kind, verdict->kind)) {
-        verdict->kind = kind;
-        keep_line(line, verdict);
+    verdict->requested_bytes = size;
+    verdict->free_bytes = sizes_free(message);
+    sizes_tenants(message, verdict);
+}
+
+static size_t find_rule(struct reader *reader)
+{
+    size_t rule = 0;
+
+    if (memcmp(&reader->judged, &reader->found, sizeof reader->found) == 0)
+        return reader->rule;
+    while (rule < message_rule_count && !matches(reader, rule))
+        rule++;
+    reader->judged = reader->found;
+    return reader->rule = rule;
+}
+
+/* The words that were gathered are a message. */
+static void end_message(struct reader *reader)
+{
+    struct classify_verdict *verdict = reader->verdict;
+    struct span message = reader->line;
+    size_t rule;
+
+    if (!reader->any)
+        return;
+    rule = find_rule(reader);
+    if (rule < message_rule_count && message_rules[rule].kind != OUTPUT_NOTHING) {
+        enum output_kind kind = message_rules[rule].kind;
+        if (message.length > MESSAGE_BYTES) { /* one of many in a long line */
+            size_t begin = reader->first > MESSAGE_GAP ? reader->first - 64 : 0;
+            message = (struct span){message.text + begin, message.length - begin};
+            message.length = message.length < MESSAGE_BYTES ? message.length : MESSAGE_BYTES;
+        }
+        if (kind == verdict->kind || !tells_less(kind, verdict->kind)) {
+            verdict->kind = kind;
+            verdict->own_error = false;
+            keep_line(message, verdict);
+        }
+        if (kind == OUTPUT_GPU_OOM)
+            take_sizes(message, verdict);
+        reader->lines = 0;
+        reader->handled = reader->says_handled;
+        reader->ends.memory = true;
     }
-    if (kind == OUTPUT_GPU_OOM && (size = requested_size(line)) >= 0) {
-        verdict->requested_bytes = size;
-        verdict->free_bytes = free_size(line);
-        read_tenants(line, verdict);
+    reader->found = (struct found){0};
+    reader->any = reader->says_handled = false;
+    reader->hedge = 0;
+}
+
+static void take_word(struct reader *reader, uint32_t word, size_t at)
+{
+    const struct use *use = &reader->uses[word];
+    size_t length = reader->words.length[word - 1];
+    uint32_t sets = use->sets, shortage = 1u << MESSAGE_SHORTAGE;
+
+    if (reader->any && at > reader->last + MESSAGE_GAP)
+        end_message(reader);
+    if (!reader->any)
+        reader->first = reader->last = at;
+    reader->any = true;
+    if (at + length > reader->last)
+        reader->last = at + length;
+    if (use->hedge)
+        reader->hedge = at + length;
+    reader->says_handled |= use->handled;
+    reader->ends.marked |= use->end;
+    /* only talked about, or a text in a program */
+    if (sets & shortage && ((reader->hedge && at <= reader->hedge + HEDGE_BYTES) ||
+                            (at && strchr("'\"`", reader->line.text[at - 1])) || is_in_source(reader->line, at)))
+        sets &= ~shortage;
+    reader->found.sets |= sets;
+    if (!use->name || begins_message(reader->line, at, length))
+        reader->found.there[word / 64] |= UINT64_C(1) << word % 64;
+}
+
+static bool is_of_memory(enum output_kind kind)
+{
+    return kind == OUTPUT_GPU_OOM || kind == OUTPUT_GPU_HANDLE || kind == OUTPUT_GPU_HANDLE_MAYBE ||
+           kind == OUTPUT_HOST_OOM;
+}
+
+/* An error that ended the program, later than a message of memory that it survived, is why it failed. */
+static void weigh_end(struct reader *reader, enum end_weight weight)
+{
+    struct classify_verdict *verdict = reader->verdict;
+    bool near = reader->lines < NEAR_LINES && !reader->handled;
+
+    if (weight == END_NONE || (weight == END_LIKELY && near))
+        return;
+    if (is_of_memory(verdict->kind))
+        classify_init(verdict);
+    verdict->own_error |= verdict->kind == OUTPUT_NOTHING && weight == END_CERTAIN;
+}
+
+static void take_line(struct reader *reader, struct span line)
+{
+    reader->line = line;
+    reader->ends.memory = reader->ends.marked = false;
+    if (!ends_is_source(&reader->ends, line)) {
+        for (size_t at = 0; at + 3 <= line.length; at++)
+            for (uint32_t word = words_at(&reader->words, line.text, line.length, at, 0); word;
+                 word = words_at(&reader->words, line.text, line.length, at, word))
+                take_word(reader, word, at);
+        end_message(reader);
     }
+    weigh_end(reader, ends_take(&reader->ends, line));
+    reader->lines += !reader->ends.in_traceback;
 }
 
 void classify_init(struct classify_verdict *verdict)
@@ -347,13 +261,19 @@ void classify_init(struct classify_verdict *verdict)
 
 void classify_output(const char *text, size_t length, struct classify_verdict *verdict)
 {
+    struct reader *reader = xcalloc(1, sizeof *reader);
+
     classify_init(verdict);
+    reader->verdict = verdict;
+    reader->rule = message_rule_count;
+    make_words(reader);
     for (size_t at = 0, end; at < length; at = end + 1) {
         /* a progress bar's carriage return and a NUL end a line too */
         for (end = at; end < length && text[end] != '\n' && text[end] != '\r' && text[end] != '\0'; end++)
             ;
-        take_line((struct span){text + at, end - at}, verdict);
+        take_line(reader, (struct span){text + at, end - at});
     }
+    free(reader);
 }
 
 const char *output_kind_name(uint32_t kind)

@@ -1,6 +1,6 @@
 /* What a failed job's output says of its failure. Pure: text in, verdict out.
  *
- * The patterns and what only looks like one are listed, with their origin, in classify.c; tests/golden/failures holds a
+ * The rules and what only looks like a message are listed, with their origin, in messages.c; tests/golden/failures holds a
  * message of each kind. To be asked only about jobs that failed: frameworks that catch the error and go on exit with 0. */
 #ifndef CARMA_LAUNCH_CLASSIFY_H
 #define CARMA_LAUNCH_CLASSIFY_H
@@ -33,6 +33,7 @@ struct classify_verdict {
     enum output_kind kind;
     int64_t requested_bytes; /* of the latest message of GPU memory that says it; -1: none does */
     int64_t free_bytes;      /* of the same message; -1: it does not say */
+    bool own_error;          /* NOTHING: and an error in the program itself is what it ended with */
     uint32_t tenant_count;   /* of the same message */
     struct classify_tenant tenants[CLASSIFY_MAX_TENANTS];
     char line[200]; /* the latest message of this kind: its beginning, as written */
@@ -42,8 +43,11 @@ const char *output_kind_name(uint32_t kind); /* "nothing", "gpu_oom", ...; "unkn
 
 void classify_init(struct classify_verdict *verdict); /* says nothing */
 
-/* Any bytes are allowed, NULs included; time is linear in `length`. The latest message counts, but one that tells less
- * does not displace one that tells more: "maybe" anything else, a library's handle the framework's own error. */
+/* Any bytes are allowed, NULs included, and lines of any length; time is linear in `length`. The latest message counts, but
+ * one that tells less does not displace one that tells more: "maybe" anything else, a library's handle the framework's own
+ * error. A later error that ended the program (a traceback's last line, a panic, an abort) makes a message of memory one
+ * that the program survived, and the verdict NOTHING; unless it may have come of it: it is chained to it, it tells of other
+ * processes or of CUDA, or it follows at once and is no plain bug. */
 void classify_output(const char *text, size_t length, struct classify_verdict *verdict);
 
 #endif

@@ -11,7 +11,11 @@
 #include "base/memory.h"
 #include "launch/child.h"
 
-#define TAIL_BYTES    65536
+#define TAIL_BYTES    (1 << 20)
+
+/* Of a line that begins before what is read: more than a message is long. The rest of it is read like any other. */
+#define TAIL_CUT_BYTES 4096
+
 #define TAIL_LIMIT_MS 10000
 
 /* What this launch wrote at the end of the file; the whole file where it was cut meanwhile. */
@@ -34,11 +38,11 @@ static void classify_file(const struct tail_origin *origin, struct classify_verd
         skip = 1;
     }
     length = pread(fd, text, TAIL_BYTES, from);
-    if (length <= 0)
+    if (length <= 0 || (skip && length < TAIL_CUT_BYTES)) /* cut meanwhile */
         return;
     if (skip) { /* a line's end without its beginning could be a trap without what tells it */
-        const char *newline = memchr(text, '\n', (size_t)length);
-        skip = newline ? (size_t)(newline + 1 - text) : 0;
+        const char *newline = memchr(text, '\n', TAIL_CUT_BYTES);
+        skip = newline ? (size_t)(newline + 1 - text) : TAIL_CUT_BYTES;
     }
     classify_output(text + skip, (size_t)length - skip, verdict);
 }
@@ -53,7 +57,7 @@ static void classify_child(const struct request *request, const struct tail_orig
     if (child_become_user(request, NULL) < 0)
         return;
     classify_file(error, &verdict);
-    if (verdict.kind == OUTPUT_NOTHING || verdict.kind == OUTPUT_GPU_HANDLE_MAYBE)
+    if ((verdict.kind == OUTPUT_NOTHING && !verdict.own_error) || verdict.kind == OUTPUT_GPU_HANDLE_MAYBE)
         classify_file(output, &other);
     if (other.kind != OUTPUT_NOTHING)
         verdict = other;

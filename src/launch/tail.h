@@ -11,7 +11,7 @@ struct tail_origin {
     intmax_t size; /* before this launch wrote */
 };
 
-/* Works in a child process that drops to the user, has TAIL_LIMIT_MS wall milliseconds, and may crash: then the verdict
+/* The last MiB of each. Works in a child process that drops to the user, has TAIL_LIMIT_MS wall milliseconds, and may crash: then the verdict
  * is that the output says nothing. What the error file says counts before what the output file says. */
 void tail_classify(const struct request *request, const struct tail_origin *output, const struct tail_origin *error,
                    struct classify_verdict *verdict);

@@ -16,6 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     require((unsigned)verdict.kind < OUTPUT_KIND_COUNT && verdict.tenant_count <= CLASSIFY_MAX_TENANTS);
     require(verdict.kind != OUTPUT_NOTHING ||
             (verdict.requested_bytes == -1 && verdict.free_bytes == -1 && !verdict.tenant_count && !verdict.line[0]));
+    require(!verdict.own_error || verdict.kind == OUTPUT_NOTHING);
     for (uint32_t i = 0; i < verdict.tenant_count; i++)
         require(verdict.tenants[i].pid > 0 && verdict.tenants[i].used_bytes >= 0);
     status_set_message(&status, (const char *)bytes, length);
