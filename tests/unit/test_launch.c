@@ -86,6 +86,9 @@ static void test_other_failures(void **state)
     run(f, "echo 'RuntimeError: CUDA error: unspecified launch failure' >&2; echo 'MemoryError'; exit 1", LAUNCH_ENDED);
     assert_int_equal(f->status.output, OUTPUT_GPU_FAULT);
     assert_int_equal(f->status.cause, EXIT_FAILED);
+    run(f, "echo 'caught CUDA error: out of memory'; printf 'Traceback (most recent call last):\\nKeyError: 3\\n' >&2; exit 1",
+        LAUNCH_ENDED);
+    assert_int_equal(f->status.cause, EXIT_FAILED); /* a bug in the program is what it ended with */
     run(f, "echo 'cuDNN error: CUDNN_STATUS_INTERNAL_ERROR' >&2; exit 1", LAUNCH_ENDED);
     assert_int_equal(f->status.output, OUTPUT_GPU_HANDLE_MAYBE);
     assert_int_equal(f->status.cause, EXIT_FAILED); /* as far as the shepherd can tell */
@@ -133,6 +136,14 @@ static void test_flood(void **state)
     assert_int_equal(f->status.cause, EXIT_GPU_OOM);
     run(f, "head -c 3000000 /dev/urandom; exit 1", LAUNCH_ENDED);
     assert_int_equal(f->status.cause, EXIT_FAILED);
+    /* others' lines after it, and in a line of which the beginning is not read */
+    run(f, "echo 'CUDA error: out of memory'; yes 'rank 3: step 12' | head -c 1000000; exit 1", LAUNCH_ENDED);
+    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
+    run(f, "head -c 3000000 /dev/zero | tr '\\0' x; printf 'CUDA error: out of memory'; "
+           "head -c 1000000 /dev/zero | tr '\\0' x; exit 1", LAUNCH_ENDED);
+    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
+    run(f, "echo 'CUDA error: out of memory'; yes 'rank 3: step 12' | head -c 1200000; exit 1", LAUNCH_ENDED);
+    assert_int_equal(f->status.cause, EXIT_FAILED); /* too far back */
 }
 
 /* What a rotation of logs does, and who tidies up, while the job runs. */
