@@ -662,8 +662,26 @@ void runs_forget(struct runs *runs, const struct job_view *view)
     run_directories_remove(runs->directory, view->id, view->launches);
 }
 
+/* Once, so that a launch need not find out. */
+static void try_device_filters(struct runs *runs)
+{
+    struct error err;
+
+    if (runs->daemon->config.device_cgroup == DEVICE_CGROUP_OFF)
+        return;
+    runs->filters_devices = device_filter_try(&err) == 0;
+    if (!runs->filters_devices)
+        daemon_log("jobs can open the device nodes of all GPUs: %s", err.text);
+}
+
 void runs_reconcile(struct runs *runs)
 {
+    struct error why;
+
+    if (!cgroup_prepare(&why))
+        daemon_log("--memory, --cpus, job_memory_max, job_pids_max and job_cpu_weight limit no job here: %s (carma doctor)",
+                   why.text);
+    try_device_filters(runs);
     run_directories_sweep(runs->directory, is_known_job, &runs->daemon->views);
     for (struct job_view *view = runs->daemon->views.jobs; view; view = view->hh.next)
         if (view->state == JOB_PLACED || view->state == JOB_RUNNING || view->state == JOB_STOPPING)
@@ -703,18 +721,6 @@ static int make_scripts(struct runs *runs, struct error *err)
     return 0;
 }
 
-/* Once, so that a launch need not find out. */
-static void try_device_filters(struct runs *runs)
-{
-    struct error err;
-
-    if (runs->daemon->config.device_cgroup == DEVICE_CGROUP_OFF)
-        return;
-    runs->filters_devices = device_filter_try(&err) == 0;
-    if (!runs->filters_devices)
-        daemon_log("jobs can open the device nodes of all GPUs: %s", err.text);
-}
-
 static void free_handle(uv_handle_t *handle)
 {
     free(handle);
@@ -730,10 +736,6 @@ int runs_new(struct daemon *daemon, struct runs **result, struct error *err)
     runs->directory = xasprintf("%s/runs", daemon->config.state_directory);
     runs->notify_path = xasprintf("%s/notify", daemon->config.state_directory);
     runs->shepherd_path = install_path("lib/carma/carma-shepherd");
-    if (!cgroup_prepare(err))
-        daemon_log("--memory, --cpus, job_memory_max, job_pids_max and job_cpu_weight limit no job here: %s (carma doctor)",
-                   err->text);
-    try_device_filters(runs);
     runs->scripts = xasprintf("%s.scripts", daemon->config.socket);
     status = file_make_dirs(runs->directory, 0700, err);
     if (status == 0)

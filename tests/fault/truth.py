@@ -82,12 +82,14 @@ def check_refused(node, clients):
 
 def check_processes(node):
     """Only the daemon and what it runs for itself may be left, and no lock of a job."""
-    expected = {"carmad", "carma-monitor", "nvidia-cuda-mps"}
+    expected = {"carmad", "carma-monitor", "carma-shepherd", "nvidia-cuda-mps"}
     wrong = [f"process {pid} ({name}) is left" for pid, name in node.processes().items() if name not in expected]
     for name in ("carmad", "carma-monitor"):
         count = len(node.pids_of(name))
         if count != 1:
             wrong.append(f"{count} processes {name}")
+    if len(node.pids_of("carma-shepherd")) > 1:
+        wrong.append("more than one carma-shepherd waits for a job")
     wrong += [f"{path.name}: its launch still runs" for path in node.books.iterdir() if not book_is_free(path)]
     return wrong
 
