@@ -66,6 +66,7 @@ const struct message_rule message_rules[] = {
     {OUTPUT_GPU_OOM, .all = {"resourceexhaustederror", "device:gpu"}, .none = {"larger than max", "device:cpu"}},
     {OUTPUT_GPU_OOM, .all = {"failed to allocate memory [op:", "device:gpu"}},
     {OUTPUT_GPU_OOM, .all = {"resource_exhausted", "failed to allocate memory"}, .none = {"device:cpu"}},
+    {OUTPUT_GPU_OOM, .all = {"resourceexhaustederror: graph execution error"}},
     {OUTPUT_GPU_OOM, .all = {"dst tensor is not initialized"}},
     /* the allocator's last word; allocators with other names (cpu, cuda_host_bfc, gpu_host_bfc) hold host memory */
     {OUTPUT_GPU_OOM, .all = {"allocator (gpu_", "ran out of memory trying to allocate"}, .none = {"gpu_host"}},
