@@ -68,7 +68,8 @@ function memory_verdict(job) {
     if (!most)
         return "";
     return `${size(most)} used at most in its last run${said ? `, ${Math.round(most / said * 100)}% of ` +
-        `${job.estimate?.bytes ? "the estimate" : "what is booked"}` : ""}.`;
+        `${job.estimate?.bytes ? "the estimate" : "what is booked"}` : ""}${job.over_reservation_bytes
+        ? `, ${size(job.over_reservation_bytes)} more than was reserved for it at its start` : ""}.`;
 }
 
 /* ---- Why it waits ---- */

@@ -50,7 +50,9 @@ function show_memory(cell) {
         set_attribute(meter, "class", `meter j${job_colour(job.id)}`);
         meter.hidden = !booked;
         set_style(used, "width", `${Math.min(100, booked ? most / booked * 100 : 0).toFixed(0)}%`);
-        set_text(figure, booked ? `${gib(most)} / ${gib(booked)} GiB` : `${gib(most)} GiB`);
+        const over = job.over_reservation_bytes;
+        set_text(figure, `${over ? "! " : ""}${gib(most)}${booked ? ` / ${gib(booked)}` : ""} GiB`);
+        set_attribute(figure, "title", over ? `uses ${size(over)} more than was reserved for it at its start` : "");
     };
 }
 

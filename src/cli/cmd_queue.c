@@ -46,7 +46,8 @@ const struct argp queue_argp = {
     .options = options,
     .parser = parse,
     .doc = "List the jobs that wait or run: who, what, since when; on which GPUs, or why not yet."
-           "\vTIME is how long a job runs or ran, or how long it waits. MEMORY is what it claims on each of its GPUs.",
+           "\vTIME is how long a job runs or ran, or how long it waits. MEMORY is what is reserved for "
+           "it on each of its GPUs; with a ! it has used more than that since its start, and its reservation has grown.",
 };
 
 static const struct table_column columns[] = {
@@ -62,6 +63,7 @@ static void add_row(struct table *table, const json_t *job, int64_t now_ns)
     CLEANUP(free_ptr) char *memory = view_bytes(job, "claim_bytes");
     CLEANUP(free_ptr) char *duration = view_job_time(job, now_ns);
     CLEANUP(free_ptr) char *where = view_job_where(job);
+    bool over = view_integer(job, "over_reservation_bytes", 0) > 0;
 
     table_cell(table, STYLE_NONE, "%" PRId64, view_integer(job, "id", 0));
     table_cell(table, STYLE_NONE, "%s", name);
@@ -69,7 +71,7 @@ static void add_row(struct table *table, const json_t *job, int64_t now_ns)
     table_cell(table, view_state_style(job), "%s", letter);
     table_cell(table, STYLE_NONE, "%" PRId64 "%s", view_integer(job, "gpus", 0),
                view_true(job, "exclusive") ? "x" : "");
-    table_cell(table, STYLE_NONE, "%s", memory);
+    table_cell(table, over ? STYLE_RED : STYLE_NONE, "%s%s", over ? "!" : "", memory);
     table_cell(table, STYLE_NONE, "%s", duration);
     table_cell(table, STYLE_NONE, "%s", where);
 }

@@ -229,8 +229,25 @@ static void print_failure(const json_t *failure)
     }
 }
 
+static void print_overuse(const json_t *job)
+{
+    CLEANUP(free_ptr) char *request = view_bytes(job, "request_bytes");
+    CLEANUP(free_ptr) char *over = view_bytes(job, "over_reservation_bytes");
+    int64_t victims = view_integer(job, "victims", 0);
+
+    if (view_integer(job, "request_bytes", -1) >= 0 &&
+        view_integer(job, "request_bytes", -1) != view_integer(job, "claim_bytes", -1))
+        line("Request", "%s on each GPU", request);
+    if (view_integer(job, "over_reservation_bytes", 0) > 0)
+        line("Over", "it uses %s more than was reserved for it at its start", over);
+    if (victims)
+        line("Victims", "%" PRId64 " job%s ran out of memory by what it used beyond: its next start is alone", victims,
+             victims == 1 ? "" : "s");
+}
+
 static void print_job(const json_t *job)
 {
+    CLEANUP(free_ptr) char *fence = view_bytes(job, "fence_bytes");
     CLEANUP(free_ptr) char *memory = view_bytes(job, "claim_bytes");
     CLEANUP(free_ptr) char *source = view_safe_text(job, "claim_source");
     int64_t crashes = view_integer(job, "crashes", 0), launches = view_integer(job, "launches", 0);
@@ -250,6 +267,9 @@ static void print_job(const json_t *job)
         line("Memory", "%s on each GPU (%s)", memory, source);
     else
         line("Memory", "not known");
+    print_overuse(job);
+    if (view_integer(job, "fence_bytes", -1) >= 0)
+        line("Fence", "%s: MPS gives no process of it more on a GPU", fence);
     print_estimate(json_object_get(job, "estimate"));
     print_placements(job);
     print_strays(job);

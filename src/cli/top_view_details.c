@@ -94,6 +94,10 @@ void top_view_details(const json_t *job, const json_t *explanation, struct top_t
     say(text, "GPUs", "%" PRId64 "%s", view_integer(job, "gpus", 0),
         view_true(job, "exclusive") ? ", exclusive (alone on them)" : "");
     say_member(text, "Memory", explanation, "memory");
+    if (view_integer(job, "over_reservation_bytes", 0) > 0) {
+        CLEANUP(free_ptr) char *over = view_bytes(job, "over_reservation_bytes");
+        say(text, "Over", "it uses %s more than was reserved for it at its start", over);
+    }
     say_estimate(text, json_object_get(explanation, "estimate"));
     say_placements(text, job);
     if (slowdown >= 0)

@@ -113,11 +113,11 @@ static void put_reason(struct top_line *line, const struct top_job *job, size_t 
     top_put(line, view_true(job->json, "recovery") ? STYLE_YELLOW : STYLE_NONE, width, false, why);
 }
 
-static void put_bytes(struct top_line *line, int64_t bytes, size_t width)
+static void put_bytes(struct top_line *line, enum term_style style, int64_t bytes, size_t width)
 {
     char text[UNITS_TEXT];
 
-    top_put(line, STYLE_NONE, width, true, top_short_bytes(bytes, text));
+    top_put(line, style, width, true, top_short_bytes(bytes, text));
 }
 
 static void put_text(struct top_line *line, const json_t *job, const char *member, size_t width)
@@ -146,10 +146,11 @@ static void put_cell(struct top_line *line, const struct top_model *model, const
         put_gpus(line, job, waits, width);
         break;
     case USED:
-        put_bytes(line, job->used_bytes, width);
+        put_bytes(line, STYLE_NONE, job->used_bytes, width);
         break;
     case CLAIM:
-        put_bytes(line, job->claim_bytes, width);
+        put_bytes(line, view_integer(job->json, "over_reservation_bytes", 0) > 0 ? STYLE_RED : STYLE_NONE,
+                  job->claim_bytes, width);
         break;
     case SOURCE:
         top_put(line, STYLE_NONE, width, false, job->claim_bytes < 0 ? "-" : view_text(job->json, "claim_source"));

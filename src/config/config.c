@@ -35,6 +35,7 @@ enum key_kind {
 };
 
 static const char *const memory_views[] = {"monitor", "reserve", NULL};
+static const char *const fences[] = {"off", "auto", NULL};
 static const char *const statistics[] = {"mean", "median", "p95", "ema", "risk", NULL};
 static const char *const recoveries[] = {"exclusive", "step", "informed", NULL};
 static const char *const device_cgroups[] = {"auto", "off", NULL};
@@ -95,7 +96,8 @@ static const struct key {
     {"max_gpus_per_user", COUNT, offsetof(struct config, core.per_user.max_gpus), 0, 100000, NULL,
      "GPUs that these may have, a shared one counted for each of them (0: any)"},
     {"max_gpu_memory_per_user", SIZE, offsetof(struct config, core.per_user.max_memory_bytes), 0, 1024 * TIB, NULL,
-     "GPU memory that these may claim in all; a job that claims none counts with whole GPUs (0: any)"},
+     "GPU memory that is reserved for these in all, grown with what they use; a job whose need is not known counts with "
+     "whole GPUs (0: any)"},
     {"max_recoveries_per_user", COUNT, offsetof(struct config, core.per_user.max_recoveries), 0, 100000, NULL,
      "jobs of a user that may go before the queue in an hour, after a crash (0: any)"},
     {"max_jobs_per_gpu", COUNT, offsetof(struct config, core.max_jobs_per_gpu), 1, 48, NULL,
@@ -106,6 +108,8 @@ static const struct key {
      "with backfill: when GPUs are reserved for the first of the queue"},
     {"max_slowdown", RATIO, offsetof(struct config, core.max_slowdown_permille), 0, 1000000, NULL,
      "how many times slower sharing may be predicted to make a job (0: any)"},
+    {"memory_fence", CHOICE, offsetof(struct config, core.memory_fence), 0, 0, fences,
+     "whether the driver gives a job under MPS no more memory than its request or estimate and some headroom"},
     {"learn", SWITCH, offsetof(struct config, core.learn), 0, 0, NULL,
      "take memory and SM activity from earlier runs of the same command"},
     {"trim", DURATION, offsetof(struct config, core.trim_ns), 0, MINUTES(1440), NULL,

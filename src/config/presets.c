@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#define NOTHING_OF_CARMA " backfill=0 max_slowdown=0 learn=no trim=0s recovery=exclusive"
+#define NOTHING_OF_CARMA " backfill=0 max_slowdown=0 learn=no trim=0s recovery=exclusive memory_fence=off"
 
 /* The loop of the thesis's system (6.2) as its first public code runs it: 30 s a decision, 30 s more before collocating,
  * what the monitor shows, 2000 MB beyond an estimate, 5 GB without one. */
@@ -17,7 +17,7 @@
 
 #define CARMA                                                                                                          \
     "memory_view=reserve memory_margin=256M decide_period=0s collocate_extra=0s paced=no settle=30s recovery=informed "   \
-    "max_jobs_per_gpu=16 backfill=64 patience=30m max_slowdown=2.3 learn=yes trim=5m estimator=auto"
+    "max_jobs_per_gpu=16 backfill=64 patience=30m max_slowdown=2.3 learn=yes trim=5m memory_fence=auto estimator=auto"
 
 const struct preset presets[] = {
     {"carma", "carma",
@@ -44,7 +44,7 @@ const struct preset presets[] = {
     {"lucid", "carma",
      "Lucid-style, from its public description: at most two jobs on a GPU, and only where little is lost by it",
      "memory_view=reserve memory_margin=1G decide_period=1s collocate_extra=0s paced=no settle=30s "
-     "recovery=exclusive max_jobs_per_gpu=2 backfill=64 patience=4h max_slowdown=1.15 learn=yes trim=0s estimator=declared",
+     "recovery=exclusive max_jobs_per_gpu=2 backfill=64 patience=4h max_slowdown=1.15 learn=yes trim=0s memory_fence=off estimator=declared",
      NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -58,6 +58,7 @@ struct core_config {
     uint32_t backfill;        /* how many jobs behind a blocked head are looked at; 0: none (FIFO) */
     int64_t patience_ns;      /* with backfill: GPUs are reserved for a head that has waited for so long */
     int32_t max_slowdown_permille; /* predicted slowdown that a placement may cause, e.g. 2500; 0: any */
+    uint32_t memory_fence;    /* 1: jobs under MPS are given no more memory than core/fence.h says; 0: as much as there is */
     bool learn;               /* claims and activities from earlier runs of the same workload */
     int64_t trim_ns;          /* a claim falls to what its job was seen to hold and a tenth more (a quarter, where none was
                                  made) so long after its memory appeared; 0: never */

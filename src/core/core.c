@@ -170,7 +170,8 @@ static int apply_reconfigured(struct core *core, const struct core_config *confi
         !is_permille(config->dram_cap_permille) || config->statistic > STATISTIC_RISK ||
         !is_interval(config->window_ns) || !is_interval(config->decide_period_ns) ||
         !is_interval(config->collocate_extra_ns) || !is_interval(config->settle_ns) ||
-        config->recovery > RECOVERY_INFORMED || config->max_jobs_per_gpu == 0 || config->per_user.max_memory_bytes < 0 ||
+        config->recovery > RECOVERY_INFORMED || config->memory_fence > 1 ||
+        config->max_jobs_per_gpu == 0 || config->per_user.max_memory_bytes < 0 ||
         config->mps_domain >= MPS_DOMAIN_COUNT || config->mps_max_clients == 0 || !is_interval(config->patience_ns) ||
         !is_slowdown(config->max_slowdown_permille) || !is_interval(config->trim_ns))
         return error_set(err, EINVAL, "a value of the configuration is out of range");
@@ -207,6 +208,7 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
     job->claim_bytes = wants->claim_bytes;
     job->claim_source = wants->claim_source;
     job->failure.gpu = RECORD_NO_GPU;
+    job->fence_bytes = -1;
     job->submitted_ns = record->at_ns;
     job->place = ++core->last_place;
     job->user = user_of(core, wants->uid);
@@ -293,9 +295,12 @@ static void apply_placed(struct core *core, struct job *job, const struct record
     if (job->share == SHARE_ANY)
         job->share = job->wants.exclusive ? SHARE_EXCLUSIVE : SHARE_STREAMS;
     job->recovery = placed->recovery;
+    job->culprit = 0;
     job->claim_bytes = placed->claim_bytes;
     job->claim_source =
         record_claim_source(placed->claim_source, placed->claim_bytes, &job->wants, CLAIM_LEARNED);
+    job->granted_bytes = placed->claim_bytes;
+    job->fence_bytes = placed->fence_bytes;
     job->first_use_ns = 0;
     job->headed_ns = 0;
     job->placement_count = placed->count;
@@ -338,6 +343,7 @@ static int apply_memory(struct core *core, struct job *job, const struct record 
     if (record->memory.bytes > placement->observed_bytes) {
         placement->observed_bytes = record->memory.bytes;
         gpu_rebook(gpu);
+        core->outgrown |= job->claim_bytes >= 0 && record->memory.bytes > job->claim_bytes;
     }
     if (record->type == RECORD_FIRST_USE && gpu->settling_job == job->id)
         gpu->closed_until_ns = record->at_ns + core->config.settle_ns;
@@ -347,6 +353,18 @@ static int apply_memory(struct core *core, struct job *job, const struct record 
             queue_push(&core->trimming, job);
     }
     return 0;
+}
+
+/* Of a job that has GPUs. The first figure for one that had them whole is what it is granted. */
+static void set_reservation(struct core *core, struct job *job, const struct record_trimmed *reservation)
+{
+    job->claim_bytes = reservation->claim_bytes;
+    job->claim_source = reservation->claim_source;
+    if (job->granted_bytes < 0)
+        job->granted_bytes = job->claim_bytes;
+    user_recounts(core, job);
+    for (uint32_t i = 0; i < job->placement_count; i++)
+        gpu_rebook(core->gpus[job->placements[i].gpu]);
 }
 
 static void leave_gpus(struct core *core, struct job *job, int64_t at_ns)
@@ -461,6 +479,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         break;
     case RECORD_REQUEUED:
         job->recovery = record->requeued.recovery;
+        job->unfenced |= record->requeued.unfenced;
         job->claim_bytes = record->requeued.claim_bytes;
         job->claim_source =
             record_claim_source(record->requeued.claim_source, job->claim_bytes, &job->wants, CLAIM_RAISED);
@@ -470,15 +489,14 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
             user_recovers(job, record->at_ns);
         break;
     case RECORD_TRIMMED:
-        job->claim_bytes = record->trimmed.claim_bytes;
-        job->claim_source = record->trimmed.claim_source;
-        user_recounts(core, job);
+        set_reservation(core, job, &record->trimmed);
         belief_learn_memory(core, job, job_peak_bytes(job), false);
         queue_remove(job);
-        for (uint32_t i = 0; i < job->placement_count; i++) {
-            gpu_rebook(core->gpus[job->placements[i].gpu]);
+        for (uint32_t i = 0; i < job->placement_count; i++)
             gpu_opens(core, core->gpus[job->placements[i].gpu]);
-        }
+        break;
+    case RECORD_GROWN:
+        set_reservation(core, job, &record->grown);
         break;
     case RECORD_SIGNALLED:
         job->signalled = true;

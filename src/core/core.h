@@ -18,7 +18,7 @@
 #include "core/reason.h"
 #include "core/record.h"
 
-#define CORE_VERSION 4 /* raised whenever the same inputs may yield other decisions */
+#define CORE_VERSION 5 /* raised whenever the same inputs may yield other decisions */
 
 struct core;
 struct gpu;

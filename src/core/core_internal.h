@@ -39,6 +39,7 @@ struct core {
     int64_t smallest_gpu_bytes; /* total, of the GPUs: a cache */
     uint32_t instance_count;    /* of the GPUs, those that are MIG instances: the same */
     uint32_t mps_count;         /* of the GPUs, those that are configured for MPS: the same */
+    bool outgrown;             /* a job may have outgrown its reservation: a cache */
     bool restoring;            /* a snapshot is being applied: until the first record of another kind */
     /* Caches, not state: what opened since a job was last examined decides whether it is worth another look. */
     uint64_t applied; /* records so far */
@@ -65,6 +66,9 @@ struct job *core_behind(const struct core *core, const struct job *job);
 
 /* Whether something may be placed already. */
 bool core_decision_due(const struct core *core, int64_t now_ns);
+
+/* A decision is a record like any other: it changes the state only by being applied. False: it does not apply. */
+bool core_decided(struct core *core, struct record_list *out, const struct record *decision);
 
 /* How many jobs are looked at: the head, and the backfill window behind it. */
 uint64_t core_reach(const struct core *core);

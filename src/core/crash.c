@@ -2,6 +2,8 @@
 
 #include "base/units.h"
 #include "core/core_internal.h"
+#include "core/fence.h"
+#include "core/overuse.h"
 
 /* What the residents but `job` were seen to hold. */
 static int64_t held_by_others(const struct gpu *gpu, const struct job *job)
@@ -24,34 +26,70 @@ static bool still_loading(const struct job *job, int64_t at_ns)
     return job->first_use_ns == 0 || at_ns - job->first_use_ns <= BELIEF_LOADING_NS;
 }
 
+static int64_t asked_bytes(const struct record *record)
+{
+    return record->exited.requested_bytes > 0 ? record->exited.requested_bytes : 0;
+}
+
+/* Its GPU was nearly full, or what it asked for is more than the GPU has; where use was not seen, by what is known of those
+ * who were there. */
+static bool was_full(const struct core *core, const struct job *job, const struct record *record)
+{
+    int64_t used = record->exited.used_bytes, peak = job_peak_bytes(job), total = INT64_MAX;
+
+    if (used < 0)
+        return asked_bytes(record) > job->crash_available_bytes - peak;
+    for (uint32_t i = 0; i < job->placement_count; i++)
+        if (core->gpus[job->placements[i].gpu]->total_bytes < total)
+            total = core->gpus[job->placements[i].gpu]->total_bytes;
+    if (used < peak)
+        used = peak;
+    return asked_bytes(record) > total || used >= total - total / UNSEEN_PART - asked_bytes(record);
+}
+
+/* It may have needed more than its fence, as far as that was seen. */
+static bool was_at_fence(const struct job *job, const struct record *record)
+{
+    return job->fence_bytes >= 0 &&
+           job_peak_bytes(job) >= job->fence_bytes - job->fence_bytes / UNSEEN_PART - asked_bytes(record);
+}
+
 /* Whether what was seen of the memory bears out that it ran out. Any program can print that it did: it goes before
  * others only where its GPU was nearly full, or what it asked for is more than the GPU has; or, the first time, where it
  * was loading on a GPU on which memory was in use at all. Where nothing was seen, nothing speaks against it; but a
  * library's handle may be missing for other reasons, so there memory has to speak for it. */
 static bool borne_out(const struct core *core, const struct job *job, const struct record *record)
 {
-    int64_t used = record->exited.used_bytes, requested = record->exited.requested_bytes, total = INT64_MAX;
     bool says_memory = record->exited.cause == EXIT_GPU_OOM;
 
-    if (used < 0)
+    if (record->exited.used_bytes < 0)
         return says_memory;
-    for (uint32_t i = 0; i < job->placement_count; i++)
-        if (core->gpus[job->placements[i].gpu]->total_bytes < total)
-            total = core->gpus[job->placements[i].gpu]->total_bytes;
-    if (used < job_peak_bytes(job))
-        used = job_peak_bytes(job);
-    if (requested > total || used >= total - total / UNSEEN_PART - (requested > 0 ? requested : 0))
+    if (was_full(core, job, record) || was_at_fence(job, record))
         return true;
-    return says_memory && job->crashes == 1 && still_loading(job, record->at_ns) && used > GPU_IDLE_FOREIGN_BYTES;
+    return says_memory && job->crashes == 0 && still_loading(job, record->at_ns) &&
+           record->exited.used_bytes > GPU_IDLE_FOREIGN_BYTES;
+}
+
+/* Not charged with the crash, so only so often: who says "out of memory" beside such a neighbour need not have been. */
+static bool is_victim(struct core *core, struct job *job)
+{
+    int64_t peak = job_peak_bytes(job);
+    struct job *culprit = overuse_culprit(core, job, job->crash_needed_bytes < peak ? peak : job->crash_needed_bytes);
+
+    if (!culprit || !job->crash_believed || job->harmed >= core->config.max_recoveries)
+        return false;
+    job->culprit = culprit->id;
+    job->harmed++;
+    culprit->victims++;
+    return true;
 }
 
 static void note_memory(struct core *core, struct job *job, const struct record *record)
 {
     int64_t peak = job_peak_bytes(job), requested = record->exited.requested_bytes;
 
-    job->crashes++;
-    job->crash_believed = borne_out(core, job, record);
-    job->believed += job->crash_believed;
+    bool fenced;
+
     job->crashed_alone = true;
     job->crash_available_bytes = INT64_MAX;
     for (uint32_t i = 0; i < job->placement_count; i++) {
@@ -62,7 +100,22 @@ static void note_memory(struct core *core, struct job *job, const struct record 
         if (available < job->crash_available_bytes)
             job->crash_available_bytes = available > 0 ? available : 0;
     }
+    fenced = job->fence_bytes >= 0 && !was_full(core, job, record) &&
+             (was_at_fence(job, record) || still_loading(job, record->at_ns));
+    if (fenced) {
+        job->crashed_alone = false; /* the fence was in its way: that says nothing about the GPU */
+        if (job->crash_available_bytes > job->fence_bytes)
+            job->crash_available_bytes = job->fence_bytes;
+    }
+    job->crash_believed = borne_out(core, job, record);
+    job->crash_fenced = fenced && fence_is_guess(job);
     job->crash_needed_bytes = requested < 0 || requested > INT64_MAX - peak ? -1 : peak + requested;
+    if (job->crash_fenced || (!fenced && is_victim(core, job))) {
+        belief_learn_memory(core, job, job->crash_needed_bytes, false);
+        return;
+    }
+    job->crashes++;
+    job->believed += job->crash_believed;
     if (job->crash_believed)
         belief_learn_memory(core, job, job->crash_needed_bytes, false);
 }
@@ -100,6 +153,7 @@ void crash_forgive(struct job *job)
 
 void crash_note(struct core *core, struct job *job, const struct record *record)
 {
+    job->crash_fenced = false;
     job->crash_cause = record->type == RECORD_LOST ? EXIT_LOST : record->exited.cause;
     if (job->crash_cause == EXIT_GPU_OOM || job->crash_cause == EXIT_GPU_HANDLE)
         note_memory(core, job, record);
@@ -142,7 +196,11 @@ static void requeue(const struct job *job, bool recovery, int64_t claim_bytes, s
         .recovery = recovery,
         .crashes = job->crashes,
         .claim_bytes = claim_bytes,
-        .claim_source = claim_bytes == job->claim_bytes ? job->claim_source : CLAIM_RAISED,
+        .claim_source = claim_bytes == job->claim_bytes         ? job->claim_source
+                        : claim_bytes == job->wants.claim_bytes ? job->wants.claim_source
+                                                                : CLAIM_RAISED,
+        .unfenced = job->crash_fenced,
+        .culprit = job->culprit,
     };
 }
 
@@ -160,9 +218,21 @@ static bool hopeless(const struct core *core, const struct job *job)
            (job->crashed_alone && job->recovery && job->believed > job->crash_believed);
 }
 
+/* It keeps what it asked for, though less was reserved for it since, and gets what it is now known to need. */
+static int64_t claim_of_uncharged(const struct job *job)
+{
+    int64_t claim = job->claim_bytes;
+
+    if (claim >= 0 && job->wants.claim_bytes > claim)
+        claim = job->wants.claim_bytes;
+    return claim >= 0 && job->crash_needed_bytes > claim ? job->crash_needed_bytes : claim;
+}
+
 static void judge_memory(const struct core *core, const struct job *job, struct record *verdict)
 {
-    if (job->crash_cause == EXIT_GPU_HANDLE && !job->crash_believed)
+    if (job->culprit || job->crash_fenced)
+        requeue(job, true, claim_of_uncharged(job), verdict);
+    else if (job->crash_cause == EXIT_GPU_HANDLE && !job->crash_believed)
         give_up(false, verdict);
     else if (hopeless(core, job))
         give_up(true, verdict);
@@ -206,6 +276,9 @@ void crash_judge(const struct core *core, const struct job *job, int64_t now_ns,
             give_up(false, verdict);
         break;
     }
+    /* A reservation may have grown beyond what its user may have: that would be to wait for ever. */
+    if (verdict->type == RECORD_REQUEUED && verdict->requeued.claim_bytes > most_bytes(core, job))
+        verdict->requeued.claim_bytes = most_bytes(core, job);
     if (verdict->type == RECORD_REQUEUED && !user_may_recover(core, job, now_ns))
         verdict->requeued.recovery = false;
     if (verdict->type == RECORD_GAVE_UP)

@@ -5,6 +5,8 @@
 #include "base/units.h"
 #include "core/core_internal.h"
 #include "core/crash.h"
+#include "core/fence.h"
+#include "core/overuse.h"
 #include "core/sharing.h"
 
 /* ---- Who is next ---- */
@@ -110,8 +112,7 @@ static bool worth_another_look(const struct core *core, const struct job *job, i
 
 /* ---- Deciding ---- */
 
-/* A decision is a record like any other: it changes the state only by being applied. */
-static bool decide(struct core *core, struct record_list *out, const struct record *decision)
+bool core_decided(struct core *core, struct record_list *out, const struct record *decision)
 {
     if (core_apply(core, decision, NULL) != 0)
         return false;
@@ -128,22 +129,11 @@ static void decide_undecided(struct core *core, int64_t now_ns, struct record_li
         next = job->next;
         if (job->state == JOB_CRASHED) {
             crash_judge(core, job, now_ns, &verdict);
-            decide(core, out, &verdict);
+            core_decided(core, out, &verdict);
         } else if (now_ns >= job->signal_retry_ns) {
-            decide(core, out, &(struct record){.type = RECORD_SIGNALLED, .at_ns = now_ns, .job = job->id});
+            core_decided(core, out, &(struct record){.type = RECORD_SIGNALLED, .at_ns = now_ns, .job = job->id});
         }
     }
-}
-
-/* No reservation is larger than a GPU that it is on. */
-static int64_t within_gpus(const struct core *core, const struct job *job, int64_t bytes)
-{
-    for (uint32_t i = 0; i < job->placement_count; i++) {
-        int64_t total = core->gpus[job->placements[i].gpu]->total_bytes;
-        if (bytes > total)
-            bytes = total;
-    }
-    return bytes;
 }
 
 static void trim_claims(struct core *core, int64_t now_ns, struct record_list *out)
@@ -156,10 +146,10 @@ static void trim_claims(struct core *core, int64_t now_ns, struct record_list *o
         int64_t peak = job_peak_bytes(job);
         /* Where nobody said what it needs, there is less to go by. */
         trimmed.trimmed.claim_bytes =
-            within_gpus(core, job, job->claim_bytes < 0 ? peak + peak / 4 : peak + peak / 10);
+            overuse_within_gpus(core, job, job->claim_bytes < 0 ? peak + peak / 4 : peak + peak / 10);
         if ((job->claim_bytes >= 0 && trimmed.trimmed.claim_bytes >= job->claim_bytes) || core->config.trim_ns == 0)
             queue_remove(job);
-        else if (!decide(core, out, &trimmed))
+        else if (!core_decided(core, out, &trimmed))
             return;
     }
 }
@@ -184,7 +174,7 @@ static bool place(struct core *core, struct job *job, int64_t now_ns, struct rec
 
     if (!core_could_ever_run(core, &job->wants, &why)) {
         decision.type = RECORD_REFUSED;
-        return decide(core, out, &decision);
+        return core_decided(core, out, &decision);
     }
     if (!worth_another_look(core, job, now_ns))
         return false;
@@ -203,7 +193,8 @@ static bool place(struct core *core, struct job *job, int64_t now_ns, struct rec
         if (placed->claim_bytes > gpu_idle_bytes(gpu)) /* a learned margin beyond the card */
             placed->claim_bytes = gpu_idle_bytes(gpu);
     }
-    return decide(core, out, &decision);
+    placed->fence_bytes = fence_for(core, job, placed);
+    return core_decided(core, out, &decision);
 }
 
 /* GPUs whose new job has settled are open again, though no record said so. */
@@ -256,7 +247,7 @@ static void reserve_for_head(struct core *core, int64_t now_ns, struct record_li
     if (!head || core->reserved_job == head->id || !core->config.backfill || now_ns - head->headed_ns < core->config.patience_ns)
         return;
     decision.job = head->id;
-    if (choose_reserved(core, head, &decision.reserved) && decide(core, out, &decision))
+    if (choose_reserved(core, head, &decision.reserved) && core_decided(core, out, &decision))
         place(core, head, now_ns, out); /* what was reserved for another may be free */
 }
 
@@ -302,7 +293,7 @@ static void wait_for_next(struct core *core, int64_t now_ns, struct record_list 
     waited.waited.until_ns = now_ns + core->config.decide_period_ns +
                              (job_wants_idle(core, head) ? 0 : core->config.collocate_extra_ns);
     if (waited.waited.until_ns > now_ns)
-        decide(core, out, &waited);
+        core_decided(core, out, &waited);
 }
 
 void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
@@ -311,6 +302,7 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
     bool moved;
 
     decide_undecided(core, now_ns, out);
+    overuse_grow(core, now_ns, out);
     trim_claims(core, now_ns, out);
     if (!core_head(core))
         return;

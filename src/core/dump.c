@@ -9,7 +9,7 @@ static void dump_job(struct strbuf *text, const struct job *job)
                   "job %" PRIu64 " %s uid=%" PRIu32 " gpus=%" PRIu32 " wants=%" PRId64 "/%s/%" PRId32
                   " share=%s exclusive=%d workload=%s submitted=%" PRId64 " place=%" PRIu64 " placed=%" PRId64 " recovery=%d signalled=%d"
                   " crashes=%" PRIu32 "/%" PRIu32 "/%" PRIu32 "/%" PRIu32 " cause=%s/%d alone=%d needed=%" PRId64 " available=%" PRId64 " retry=%" PRId64 " claim=%" PRId64 "/%s"
-                  " counted=%" PRId64 "+%" PRId64 " used=%" PRId64 " headed=%" PRId64 " bound=%" PRId32 " by=%s"
+                  " granted=%" PRId64 " fence=%" PRId64 "/%d/%d victim=%" PRIu64 "/%" PRIu32 "/%" PRIu32 " counted=%" PRId64 "+%" PRId64 " used=%" PRId64 " headed=%" PRId64 " bound=%" PRId32 " by=%s"
                   " limit=%" PRId64 " signal=%" PRIu32 "@%" PRId64 " requeue=%d failed=%" PRIu32 "@%" PRId64,
                   job->id, job_state_name(job->state), job->wants.uid, job->wants.gpus, job->wants.claim_bytes,
                   claim_source_name(job->wants.claim_source), job->wants.smact_permille,
@@ -17,7 +17,7 @@ static void dump_job(struct strbuf *text, const struct job *job)
                   job->wants.workload, job->submitted_ns, job->place, job->placed_ns, job->recovery, job->signalled, job->crashes,
                   job->believed, job->setbacks, job->timeouts, exit_cause_name(job->crash_cause), job->crash_believed,
                   job->crashed_alone, job->crash_needed_bytes, job->crash_available_bytes, job->signal_retry_ns,
-                  job->claim_bytes, claim_source_name(job->claim_source), job->counted_bytes, job->stray_bytes, job->first_use_ns, job->headed_ns, job->wants.max_slowdown_permille,
+                  job->claim_bytes, claim_source_name(job->claim_source), job->granted_bytes, job->fence_bytes, job->unfenced, job->crash_fenced, job->culprit, job->harmed, job->victims, job->counted_bytes, job->stray_bytes, job->first_use_ns, job->headed_ns, job->wants.max_slowdown_permille,
                   share_mode_name(job->share), job->wants.time_limit_ns, job->wants.signal,
                   job->wants.signal_before_ns, job->wants.requeue, job->failure.gpu, job->failure.at_ns);
     for (uint32_t i = 0; i < job->placement_count; i++)
@@ -56,14 +56,14 @@ char *core_dump(const struct core *core)
     strbuf_printf(&text,
                   "config policy=%s view=%s floor=%" PRId64 " margin=%" PRId64 " cap=%" PRId32 " period=%" PRId64
                   " settle=%" PRId64 " recoveries=%" PRIu32 " requeues=%" PRIu32 "/%d per_gpu=%" PRIu32 " caps=%" PRId32 "/%" PRId32 "/%d"
-                  " statistic=%" PRIu32 " window=%" PRId64 " extra=%" PRId64 " paced=%d recovery=%" PRIu32
+                  " statistic=%" PRIu32 " window=%" PRId64 " extra=%" PRId64 " paced=%d recovery=%" PRIu32 " fence=%" PRIu32
                   " backfill=%" PRIu32 " patience=%" PRId64 " slowdown=%" PRId32 " learn=%d trim=%" PRId64 " multiuser=%d domain=%" PRIu32 " clients=%" PRIu32
                   " per_user=%" PRIu32 "/%" PRIu32 "/%" PRIu32 "/%" PRId64 "/%" PRIu32 "\n",
                   config->policy, memory_view_name(config->memory_view), config->floor_bytes, config->margin_bytes,
                   config->smact_cap_permille, config->decide_period_ns, config->settle_ns, config->max_recoveries, config->max_requeues, config->requeue_lost,
                   config->max_jobs_per_gpu, config->smocc_cap_permille, config->dram_cap_permille,
                   config->caps_together, config->statistic, config->window_ns, config->collocate_extra_ns,
-                  config->paced, config->recovery, config->backfill, config->patience_ns,
+                  config->paced, config->recovery, config->memory_fence, config->backfill, config->patience_ns,
                   config->max_slowdown_permille, config->learn, config->trim_ns,
                   config->mps_multiuser, config->mps_domain, config->mps_max_clients, config->per_user.max_queued,
                   config->per_user.max_running, config->per_user.max_gpus, config->per_user.max_memory_bytes,

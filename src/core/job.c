@@ -102,6 +102,7 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
     case RECORD_OBSERVED:
     case RECORD_STRAYED:
     case RECORD_TRIMMED:
+    case RECORD_GROWN:
         return has_gpus(from) ? from : JOB_STATE_COUNT;
     case RECORD_EXITED:
         to = has_gpus(from) ? after_exit(from, record->exited.cause) : JOB_STATE_COUNT;

@@ -68,6 +68,13 @@ struct job {
     int64_t signal_retry_ns; /* STOPPING: a signal that failed is not tried again before */
     int64_t claim_bytes;     /* memory per GPU; -1: not known (the reserve view books the whole GPU for it) */
     uint32_t claim_source;   /* where that is from: enum claim_source */
+    int64_t granted_bytes;   /* what was reserved for it when it started; -1: all, as nobody knew (core/overuse.h) */
+    int64_t fence_bytes;     /* of its last start: what the driver gives each of its processes; -1: no such limit */
+    bool unfenced;           /* it ran out at a guessed fence: it has none any more */
+    bool crash_fenced;       /* CRASHED: that is how its last run ended */
+    uint64_t culprit;        /* the job that ran it out of memory at its last end; 0: nobody */
+    uint32_t harmed;         /* how often one did */
+    uint32_t victims;        /* jobs that it ran out of memory: it starts alone from then on */
     int64_t counted_bytes;   /* of its user's limit, in all, while it has GPUs (core/user.h) */
     int64_t stray_bytes;     /* the most that it was observed to hold on GPUs that it was not given, in this run */
     int64_t first_use_ns;    /* its memory was seen on all its GPUs then; 0: not yet */

@@ -12,7 +12,7 @@ bool job_wants_idle(const struct core *core, const struct job *job)
      * recover, but had no budget left to go before others. */
     bool alone = (job->recovery || job->crash_believed) && job->believed && (core->config.recovery == RECOVERY_EXCLUSIVE || job->believed > 1);
 
-    return job->wants.exclusive || alone || !core->policy->shares || unknown;
+    return job->wants.exclusive || alone || job->victims || !core->policy->shares || unknown;
 }
 
 static int32_t bound_of(const struct core *core, const struct job *job)

@@ -49,6 +49,7 @@ enum record_type {
     RECORD_REFUSED,   /* the waiting job can never run here */
     RECORD_SIGNALLED, /* ask the job's process tree to stop */
     RECORD_TRIMMED,   /* the running job's claim is now this: it was seen to need less than was booked */
+    RECORD_GROWN,     /* the running job's claim is now this: it was observed to use more than was booked */
     RECORD_RESERVED,  /* these GPUs are kept for the job, which has let others pass for too long */
     RECORD_WAITED,    /* nothing could be placed; the next attempt is not before then (paced loops) */
     /* a state as it was: what core_snapshot makes and nothing else holds, after a RECONFIGURED and in this order */
@@ -168,6 +169,7 @@ struct record_placed {
     int64_t claim_bytes; /* booked on each GPU; -1: not known (the reserve view books the whole GPU) */
     uint32_t claim_source; /* enum claim_source */
     int32_t slowdown_permille; /* as predicted for the worst of the jobs concerned; 1000: none */
+    int64_t fence_bytes; /* what the driver gives each of its processes on each GPU; -1: no such limit */
     uint32_t share;      /* enum share_mode: how its processes use the GPUs; SHARE_ANY: an earlier carma did not say */
     bool shared;         /* some GPU had a resident before */
     bool recovery;       /* comes from the recovery queue */
@@ -183,6 +185,8 @@ struct record_requeued {
     uint32_t crashes;    /* for want of GPU memory, as its output said, so far */
     int64_t claim_bytes; /* from now on */
     uint32_t claim_source;
+    bool unfenced;       /* the fence was carma's guess, and wrong: it starts without one from now on */
+    uint64_t culprit;    /* the job that ran it out of memory by using more than was reserved; 0: nobody did */
 };
 
 struct record_gave_up {
@@ -264,6 +268,13 @@ struct record_state_job {
     int64_t signal_retry_ns;
     int64_t claim_bytes;
     uint32_t claim_from;
+    int64_t granted_bytes;
+    int64_t fence_bytes;
+    bool unfenced;
+    bool crash_fenced;
+    uint64_t culprit;
+    uint32_t harmed;
+    uint32_t victims;
     int64_t counted_bytes;
     int64_t stray_bytes;
     int64_t first_use_ns;
@@ -301,6 +312,7 @@ struct record {
         struct record_gave_up gave_up;
         struct record_reserved reserved;
         struct record_trimmed trimmed;
+        struct record_trimmed grown;
         struct record_waited waited;
         struct record_state_core state_core;
         struct record_state_gpu state_gpu;

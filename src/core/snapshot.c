@@ -102,6 +102,13 @@ static void take_job(const struct job *job, int64_t at_ns, struct record_list *o
         .signal_retry_ns = job->signal_retry_ns,
         .claim_bytes = job->claim_bytes,
         .claim_from = job->claim_source,
+        .granted_bytes = job->granted_bytes,
+        .fence_bytes = job->fence_bytes,
+        .unfenced = job->unfenced,
+        .crash_fenced = job->crash_fenced,
+        .culprit = job->culprit,
+        .harmed = job->harmed,
+        .victims = job->victims,
         .counted_bytes = job->counted_bytes,
         .stray_bytes = job->stray_bytes,
         .first_use_ns = job->first_use_ns,
@@ -164,7 +171,7 @@ static int restore_core(struct core *core, const struct record *record, struct e
     core->last_place = record->state_core.last_place;
     core->round_robin_next = record->state_core.round_robin_next;
     core->reserved_job = record->state_core.reserved_job;
-    core->restoring = true;
+    core->restoring = core->outgrown = true;
     return 0;
 }
 
@@ -282,6 +289,13 @@ static int restore_job(struct core *core, const struct record *record, struct er
     job->signal_retry_ns = state->signal_retry_ns;
     job->claim_bytes = state->claim_bytes;
     job->claim_source = record_claim_source(state->claim_from, state->claim_bytes, &job->wants, CLAIM_LEARNED);
+    job->granted_bytes = state->granted_bytes;
+    job->fence_bytes = state->fence_bytes;
+    job->unfenced = state->unfenced;
+    job->crash_fenced = state->crash_fenced;
+    job->culprit = state->culprit;
+    job->harmed = state->harmed;
+    job->victims = state->victims;
     job->counted_bytes = state->counted_bytes;
     job->stray_bytes = state->stray_bytes;
     if (holds_gpus(job->state))

@@ -174,6 +174,17 @@ bool metric_stray(const struct metrics_scene *scene, const struct metric_subject
     return tell(value, stray->process->used_bytes > 0 ? stray->process->used_bytes : 0, true);
 }
 
+bool metric_job_over(const struct metrics_scene *scene, const struct metric_subject *job, int64_t *value)
+{
+    return tell(value, job_view_over_bytes(job->view, scene->daemon->core), true);
+}
+
+bool metric_job_victims(const struct metrics_scene *scene, const struct metric_subject *job, int64_t *value)
+{
+    (void)scene;
+    return tell(value, job->view->victims, true);
+}
+
 bool metric_job_slowdown(const struct metrics_scene *scene, const struct metric_subject *job, int64_t *value)
 {
     *value = job_view_slowdown_permille(job->view, scene->daemon->core);

@@ -101,7 +101,7 @@ metric_value metric_gpu_lost, metric_gpu_jobs, metric_gpu_total, metric_gpu_used
     metric_gpu_free, metric_gpu_measure, metric_gpu_active_time, metric_gpu_read_time, metric_gpu_power,
     metric_gpu_idle_power, metric_gpu_energy, metric_gpu_idle_energy, metric_gpu_foreign_energy, metric_gpu_xid,
     metric_gpu_xids;
-metric_value metric_job_claim, metric_job_used, metric_stray, metric_job_peak, metric_job_slowdown, metric_job_gpu_time,
+metric_value metric_job_claim, metric_job_used, metric_stray, metric_job_peak, metric_job_over, metric_job_victims, metric_job_slowdown, metric_job_gpu_time,
     metric_job_energy;
 
 #endif

@@ -407,15 +407,18 @@ static struct cgroup_limits host_limits(const struct config *config, const struc
                                   .cpu_weight = config->job_cpu_weight};
 }
 
-/* The stricter of what the configuration and the job say. */
-static void limit_mps(struct launch_request *request, const struct config *config, const struct job_spec *spec)
+/* The strictest of what the configuration, the job and its fence say. */
+static void limit_mps(struct launch_request *request, const struct config *config, const struct job_view *view)
 {
+    const struct job_spec *spec = &view->spec;
     int64_t threads = config->mps_threads_percent, bytes = config->mps_memory_limit_bytes;
 
     if (spec->mps_threads_percent > 0 && spec->mps_threads_percent < threads)
         threads = spec->mps_threads_percent;
     if (spec->mps_memory_limit_bytes > 0 && (bytes == 0 || spec->mps_memory_limit_bytes < bytes))
         bytes = spec->mps_memory_limit_bytes;
+    if (view->fence_bytes >= 0 && (bytes == 0 || view->fence_bytes < bytes))
+        bytes = view->fence_bytes;
     request->mps_threads_percent = threads < 100 ? (uint32_t)threads : 0;
     request->mps_memory_limit_bytes = bytes ? bytes : -1;
 }
@@ -497,7 +500,7 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
     if (view->wants.uid == geteuid())
         request.gid = getegid();
     tell_memory(&request, daemon, view);
-    limit_mps(&request, &daemon->config, &view->spec);
+    limit_mps(&request, &daemon->config, view);
     code = launch_start(&request, &shepherd, &start_ticks, &err);
     uv_timer_start(runs->prepare, on_prepare, PREPARE_WALL_MS, 0);
     if (code == 0) {

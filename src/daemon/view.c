@@ -1,11 +1,13 @@
 #include "daemon/view.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "core/belief.h"
 #include "core/ledger.h"
+#include "core/overuse.h"
 #include "daemon/owners.h"
 #include "launch/launch.h"
 
@@ -109,7 +111,7 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
     job_spec_init(spec);
     job_estimate_init(estimate);
     view->first_started_ns = view->started_ns = view->ended_ns = -1;
-    view->claim_bytes = view->first_claim_bytes = view->unused_since_ns = -1;
+    view->claim_bytes = view->first_claim_bytes = view->fence_bytes = view->unused_since_ns = -1;
     view->crashed_ns = view->relaunch_ns = -1;
     HASH_ADD(hh, views->jobs, id, sizeof view->id, view);
     if (id > views->last_id)
@@ -165,6 +167,7 @@ static void fold_placed(struct job_view *view, const struct record_placed *place
     view->crashed_ns = -1;
     view->recovery = placed->recovery;
     view->claim_bytes = placed->claim_bytes;
+    view->fence_bytes = placed->fence_bytes;
     view->claim_source =
         record_claim_source(placed->claim_source, placed->claim_bytes, &view->wants, CLAIM_LEARNED);
     if (view->launches++ == 0) {
@@ -194,6 +197,26 @@ static int64_t running_gpu_ns(const struct job_view *view, int64_t until_ns)
 int64_t job_view_gpu_ns(const struct job_view *view, int64_t now_ns)
 {
     return view->ran_gpu_ns + running_gpu_ns(view, view->seen_ns < now_ns ? view->seen_ns : now_ns);
+}
+
+/* The job was run out of memory by another: both are told of it. */
+static void fold_culprit(struct views *views, struct job_view *view, uint64_t culprit)
+{
+    struct job_view *other = culprit ? views_find(views, culprit) : NULL;
+
+    view->culprit = culprit;
+    view->harmed += culprit != 0;
+    if (!other)
+        return;
+    other->victims++;
+    other->changed = true;
+    views_touch(views, other);
+}
+
+static void fold_reservation(struct job_view *view, const struct record_trimmed *reservation)
+{
+    view->claim_bytes = reservation->claim_bytes;
+    view->claim_source = reservation->claim_source;
 }
 
 struct job_view *views_fold(struct views *views, const struct record *record)
@@ -229,12 +252,16 @@ struct job_view *views_fold(struct views *views, const struct record *record)
         fold_memory(view, &record->memory);
         break;
     case RECORD_TRIMMED:
-        view->claim_bytes = record->trimmed.claim_bytes;
-        view->claim_source = record->trimmed.claim_source;
+        fold_reservation(view, &record->trimmed);
+        break;
+    case RECORD_GROWN:
+        fold_reservation(view, &record->grown);
         break;
     case RECORD_EXITED:
         view->exited = true;
         view->exit = record->exited;
+        view->culprit = 0;
+        view->unfenced = 0;
         view->crashes += state == JOB_CRASHED && (view->exit.cause == EXIT_GPU_OOM || view->exit.cause == EXIT_GPU_HANDLE);
         view->handle_crashes += state == JOB_CRASHED && view->exit.cause == EXIT_GPU_HANDLE;
         break;
@@ -247,6 +274,9 @@ struct job_view *views_fold(struct views *views, const struct record *record)
     case RECORD_REQUEUED:
         view->recovery = record->requeued.recovery;
         view->recoveries += view->recovery;
+        fold_culprit(views, view, record->requeued.culprit);
+        view->unfenced = record->requeued.unfenced;
+        view->harmed += view->unfenced;
         break;
     default:
         break;
@@ -345,6 +375,12 @@ char *job_view_last_end(const struct job_view *view, const struct core *core)
 
     if (!words)
         return NULL;
+    if (view->culprit)
+        return xasprintf("job %" PRIu64 " used more GPU memory than was reserved for it, and this job ran out; it is tried "
+                         "again %s", view->culprit, view->recovery ? "before the queue" : "in its turn");
+    if (view->unfenced && !job_state_ended(view->state))
+        return xasprintf("GPU memory ran out at the limit that carma had guessed for it, not on the GPU; it is tried again %s "
+                         "without a limit", view->recovery ? "before the queue" : "in its turn");
     if (needed_bytes)
         return xasprintf("%s: it needs at least %s, the largest GPU has %s", words, format_bytes(needed_bytes, needed),
                          format_bytes(largest_bytes, largest));
@@ -384,6 +420,13 @@ int64_t job_view_claim(const struct job_view *view, const struct core *core, uin
         return core_claim(core, job, source);
     *source = view->claim_source;
     return view->claim_bytes;
+}
+
+int64_t job_view_over_bytes(const struct job_view *view, const struct core *core)
+{
+    const struct job *job = job_state_ended(view->state) ? NULL : core_find_job(core, view->id);
+
+    return job ? overuse_bytes(job) : 0;
 }
 
 char *job_view_memory_text(const struct job_view *view, const struct core *core, enum access_view access)
@@ -473,6 +516,7 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     int64_t claim_bytes = job_view_claim(view, core, &claim_source);
     CLEANUP(free_ptr) char *last_end = job_view_last_end(view, core);
     int32_t slowdown = job_view_slowdown_permille(view, core);
+    int64_t over_bytes = job_view_over_bytes(view, core);
     json_t *json = json_object();
 
     json_object_set_new(json, "id", json_integer((json_int_t)view->id));
@@ -484,12 +528,17 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "gpus", json_integer(view->wants.gpus));
     json_object_set_new(json, "claim_bytes", known(claim_bytes, claim_bytes >= 0));
     json_object_set_new(json, "claim_source", json_string(claim_source_name(claim_source)));
+    json_object_set_new(json, "request_bytes", known(view->wants.claim_bytes, view->wants.claim_bytes >= 0));
+    json_object_set_new(json, "over_reservation_bytes", known(over_bytes, over_bytes > 0));
+    json_object_set_new(json, "fence_bytes", known(view->fence_bytes, view->fence_bytes >= 0));
+    json_object_set_new(json, "victim_of", known((int64_t)view->culprit, view->culprit != 0));
+    json_object_set_new(json, "victims", json_integer(view->victims));
     json_object_set_new(json, "share", json_string(share_mode_name(view->wants.share)));
     json_object_set_new(json, "runs_by",
                         view->share ? json_string(share_mode_name(view->share)) : json_null());
     json_object_set_new(json, "exclusive", json_boolean(view->wants.exclusive));
     json_object_set_new(json, "recovery", json_boolean(view->recovery));
-    json_object_set_new(json, "crashes", json_integer(view->crashes));
+    json_object_set_new(json, "crashes", json_integer(view->crashes - view->harmed));
     json_object_set_new(json, "launches", json_integer(view->launches));
     json_object_set_new(json, "submitted_ns", json_integer(view->submitted_ns));
     json_object_set_new(json, "first_started_ns", known(view->first_started_ns, view->first_started_ns >= 0));

@@ -34,6 +34,11 @@ struct job_view {
     int64_t claim_bytes;       /* as last booked, on each GPU; -1: not known */
     uint32_t claim_source;     /* enum claim_source of that */
     uint32_t first_claim_source;
+    uint64_t culprit;          /* the job that ran it out of memory at its last end; 0: nobody */
+    uint32_t harmed;           /* of `crashes`, those that it is not charged with: a neighbour's doing, or a guessed fence's */
+    int64_t fence_bytes;       /* of its last start: what the driver gives each of its processes on a GPU; -1: no limit */
+    uint32_t unfenced;         /* 1: its last run ended at a guessed fence */
+    uint32_t victims;          /* jobs that it ran out of memory */
     int64_t first_claim_bytes; /* as first booked; as submitted, where it was never placed */
     int64_t submitted_ns;
     int64_t first_started_ns; /* -1: never */
@@ -108,6 +113,9 @@ int32_t job_view_slowdown_permille(const struct job_view *view, const struct cor
 
 /* What is booked for the job on each GPU, or would be if it were placed now; -1: not known. */
 int64_t job_view_claim(const struct job_view *view, const struct core *core, uint32_t *source);
+
+/* How much more than was reserved for it at its start the job was observed to use on one of its GPUs; 0: no more. */
+int64_t job_view_over_bytes(const struct job_view *view, const struct core *core);
 
 /* How its last run ended where that was not its own doing or for want of memory, and what followed; NULL: nothing of
  * that kind. Owned by the caller. */

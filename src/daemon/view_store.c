@@ -22,6 +22,8 @@ static const struct number {
     LATER(handle_crashes), LATER(recoveries),       LATER(peak_bytes),  LATER(held.at_ns),
     LATER(held.bytes),     LATER(held.measured_bytes), LATER(held.mib_ms), LATER(held.measured_mib_ms),
     LATER(claim_source),   LATER(first_claim_bytes), LATER(first_claim_source),
+    LATER(culprit),        LATER(harmed),            LATER(victims),
+    LATER(fence_bytes),    LATER(unfenced),
 };
 
 static json_int_t get_number(const struct job_view *view, const struct number *number)

@@ -120,7 +120,7 @@ static void launch(struct sim *sim, const struct record *placed)
     struct sim_run *run = xcalloc(1, sizeof *run + count * sizeof *run->sides);
 
     *run = (struct sim_run){.job = job, .launched_ns = sim->now_ns, .updated_ns = sim->now_ns,
-                           .share = placed->placed.share, .gpu_count = count};
+                           .share = placed->placed.share, .fence_bytes = placed->placed.fence_bytes, .gpu_count = count};
     for (uint32_t k = 0; k < count; k++)
         run->sides[k] = (struct sim_side){.gpu = placed->placed.gpus[k], .rate = 1};
     if (sim->rows[job].first_launch_ns < 0)
@@ -167,11 +167,19 @@ static void tell_memory(struct sim *sim, const struct sim_run *run, uint32_t sid
     *seen_bytes = bytes;
 }
 
-/* The GPU does not have what the job needs: it held what it had climbed to, and asked for the next step. */
+/* What the job may allocate on the GPU: what is free there, within its fence. */
+static int64_t room_for(const struct sim *sim, const struct sim_run *run, uint32_t side)
+{
+    int64_t free_bytes = gpus_free_bytes(sim, run->sides[side].gpu);
+
+    return run->fence_bytes >= 0 && run->fence_bytes < free_bytes ? run->fence_bytes : free_bytes;
+}
+
+/* The job is not given what it needs: it held what it had climbed to, and asked for the next step. */
 static void crash(struct sim *sim, struct sim_run *run, uint32_t side)
 {
     const struct sim_use *use = sim_use_of(&sim->jobs[run->job], side);
-    int64_t free_bytes = gpus_free_bytes(sim, run->sides[side].gpu), held = 0, next = use->need_bytes, seen = 0;
+    int64_t free_bytes = room_for(sim, run, side), held = 0, next = use->need_bytes, seen = 0;
     struct record record = {.type = RECORD_EXITED, .job = run->job + 1};
 
     for (int64_t step = 1; step < CLIMB_STEPS; step++) {
@@ -196,7 +204,7 @@ static void crash(struct sim *sim, struct sim_run *run, uint32_t side)
 static void climbed(struct sim *sim, struct sim_run *run)
 {
     for (uint32_t k = 0; k < run->gpu_count; k++)
-        if (sim_use_of(&sim->jobs[run->job], k)->need_bytes > gpus_free_bytes(sim, run->sides[k].gpu)) {
+        if (sim_use_of(&sim->jobs[run->job], k)->need_bytes > room_for(sim, run, k)) {
             crash(sim, run, k);
             return;
         }

@@ -13,6 +13,7 @@
 
 #include "base/memory.h"
 #include "base/proc.h"
+#include "base/units.h"
 #include "vnode/domain.h"
 #include "vnode/physics.h"
 
@@ -117,6 +118,21 @@ uint64_t attach_mps_domain(const char *pipe_directory)
     return domain ? domain : 1;
 }
 
+int64_t attach_memory_limit(const char *value, uint32_t k)
+{
+    while (value && *value) {
+        char *end;
+        unsigned long device = strtoul(value, &end, 10);
+        long long amount = *end == '=' ? strtoll(end + 1, &end, 10) : 0;
+
+        if (device == k && amount > 0 && (*end == 'G' || *end == 'M'))
+            return amount * (*end == 'G' ? GIB : MIB);
+        value = strchr(value, ',');
+        value = value ? value + 1 : NULL;
+    }
+    return 0;
+}
+
 static int begin(struct node *node, struct node_bank **bank, struct error *err)
 {
     int rc = node_begin(node, bank);
@@ -165,6 +181,8 @@ int attach_begin(struct attachment *attachment, struct node *node, const struct 
     bank->slots[i].start_ticks = self.start_ticks;
     bank->slots[i].phase = wanted->work_ns > 0 ? NODE_SLOT_LOADING : NODE_SLOT_ATTACHED;
     *attachment = (struct attachment){.node = node, .slot = i, .pid = getpid(), .start_ticks = self.start_ticks};
+    for (uint32_t k = 0; wanted->mps && k < wanted->use_count; k++)
+        attachment->limits[k] = attach_memory_limit(getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"), k);
     physics_advance(node->file, bank, bank->updated_ns); /* a train_from_ns that has passed counts at once */
     node_commit(node);
     return 0;
@@ -239,12 +257,16 @@ int attach_hold(struct attachment *attachment, const int64_t *bytes, struct shor
         int64_t usable = physics_usable_bytes(node->file, use->gpu, use->instance);
         int64_t used = physics_instance_used_bytes(bank, use->gpu, use->instance);
 
-        if (bytes[k] > use->bytes && used - use->bytes + bytes[k] > usable) {
+        int64_t free_bytes = usable - used, limit = attachment->limits[k];
+
+        if (limit && limit - use->bytes < free_bytes)
+            free_bytes = limit > use->bytes ? limit - use->bytes : 0;
+        if (bytes[k] > use->bytes && bytes[k] - use->bytes > free_bytes) {
             shortage->use = k;
             shortage->wanted_bytes = bytes[k] - use->bytes;
             shortage->held_bytes = use->bytes;
             shortage->total_bytes = usable;
-            shortage->free_bytes = usable - used;
+            shortage->free_bytes = free_bytes;
             list_neighbours(bank, use, slot, shortage);
             node_abandon(node);
             return -ENOMEM;

@@ -11,6 +11,7 @@ struct attachment {
     uint32_t slot;
     int32_t pid;
     uint64_t start_ticks;
+    int64_t limits[NODE_MAX_GPUS]; /* by MPS, of what it may hold on each of its GPUs; 0: none */
 };
 
 /* Why memory was refused, for the message that follows. */
@@ -43,6 +44,10 @@ uint32_t attach_visible(const struct node_file *file, const char *visible, struc
  * CUDA_MPS_PIPE_DIRECTORY), the same for whoever looks and by whichever path. 0: NULL, empty, no such
  * pipe there, or a socket that nobody listens on any more. */
 uint64_t attach_mps_domain(const char *pipe_directory);
+
+/* The limit for a process's k-th GPU in the value of CUDA_MPS_PINNED_DEVICE_MEM_LIMIT ("0=12G,1=3073M"; may be NULL), in
+ * bytes; 0: it sets none for it. */
+int64_t attach_memory_limit(const char *value, uint32_t k);
 
 /* Puts this process on the node, with `wanted`'s uses, mps, mps_domain, work_ns, done_ns and train_from_ns; it will train from
  * then on where work_ns > 0. */

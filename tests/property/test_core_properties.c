@@ -9,6 +9,9 @@
  *   - who was the victim of a fault goes before the main queue, as long as its user has a budget for it
  *   - no user is given more GPUs, GPU memory or running jobs than allowed, and nobody else waits for whom that keeps waiting
  *   - a lost job, or one that its time limit ended, is tried again where that was asked for, and only so many times
+ *   - a reservation covers what was observed of its job, and is never larger than its GPUs
+ *   - who was run out of memory by a neighbour is not charged with it, keeps its request, and is not a victim for ever
+ *   - a fence is for MPS alone, and never below the request; a job runs out at a guessed one once, and is not charged with it
  *   - every waiting job has a reason with a sentence; no other job has one
  *   - a head for which GPUs are reserved starts at the latest when those have ended who ran there at that moment
  *   - the same inputs give the same decisions, and applying the stored records gives the same state
@@ -24,6 +27,7 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "core/core_internal.h"
+#include "core/quantum.h"
 #include "core/snapshot.h"
 #include "random.h"
 
@@ -47,7 +51,12 @@ struct world_job {
     bool charged;        /* its last exit: a GPU failed, as another did under its workload */
     int64_t placed_ns;
     struct record_failure failure; /* of one without a workload */
-    int64_t claim_bytes; /* as counted for its user */
+    uint32_t oom_charged;   /* crashes out of GPU memory of its own */
+    uint32_t harmed;     /* those that were a neighbour's */
+    int64_t fence_bytes;
+    bool unfenced;
+    int64_t claim_bytes; /* as promised to others: at its start, or since it was trimmed */
+    int64_t counted_bytes; /* as counted for its user: with what it has grown to */
     struct record_submitted wants;
     int64_t seen_bytes[RECORD_MAX_GPUS];
 };
@@ -70,6 +79,7 @@ struct reservation {
 
 struct world {
     struct reservation reservation;
+    bool reconfigured;
     bool lax; /* users shared MPS servers at some time */
     struct random random;
     uint64_t seed;
@@ -164,7 +174,7 @@ static struct holdings holdings_of(const struct world *world, uint32_t uid)
             continue;
         has.running++;
         has.gpus += job->gpu_count;
-        has.memory_bytes += job->claim_bytes * job->gpu_count + job->stray_bytes;
+        has.memory_bytes += job->counted_bytes * job->gpu_count + job->stray_bytes;
     }
     return has;
 }
@@ -233,6 +243,67 @@ static bool is_to_be_requeued(const struct world *world, const struct world_job 
     return (job->wants.requeue || config->requeue_lost) && job->losses <= config->max_recoveries;
 }
 
+/* Each crash out of GPU memory is charged to its job, or is a neighbour's doing. */
+static void check_requeued_for_memory(struct world *world, const struct record *record)
+{
+    struct world_job *job = &world->jobs[record->job];
+    const struct world_job *culprit = &world->jobs[record->requeued.culprit];
+    bool oom = job->cause == EXIT_GPU_OOM || job->cause == EXIT_GPU_HANDLE;
+
+    if (record->requeued.culprit) {
+        bool there = false;
+        for (uint32_t i = 0; i < job->gpu_count; i++)
+            there |= is_on(culprit, job->gpus[i]);
+        if (!oom || !there || record->requeued.culprit == record->job)
+            fail(world, "job %" PRIu64 " is no victim of job %" PRIu64, record->job, record->requeued.culprit);
+        if (++job->harmed > core_configuration(world->core)->max_recoveries && !world->reconfigured)
+            fail(world, "job %" PRIu64 " is a victim for the %" PRIu32 "th time", record->job, job->harmed);
+        if (record->requeued.claim_bytes < job->wants.claim_bytes && !core_configuration(world->core)->per_user.max_memory_bytes)
+            fail(world, "victim %" PRIu64 " has lost its request", record->job);
+        if (!record->requeued.recovery && has_recoveries_left(world, job->wants.uid, record->at_ns))
+            fail(world, "victim %" PRIu64 " waits behind others", record->job);
+    } else if (record->requeued.unfenced) {
+        if (!oom || job->unfenced || job->fence_bytes < 0 || job->wants.claim_source == CLAIM_DECLARED)
+            fail(world, "job %" PRIu64 " is excused by a fence that it did not have", record->job);
+        job->unfenced = true;
+    } else {
+        job->oom_charged += oom;
+    }
+    if (oom && record->requeued.crashes != job->oom_charged)
+        fail(world, "job %" PRIu64 " is charged with %" PRIu32 " crashes, not %" PRIu32, record->job,
+             record->requeued.crashes, job->oom_charged);
+}
+
+/* No larger than a GPU of the job's, and no less than what was observed of it, as far as a GPU has that. */
+static void check_reservation(const struct world *world, const struct job *job)
+{
+    int64_t least = INT64_MAX, peak = 0;
+
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        int64_t total = core_gpu(world->core, job->placements[i].gpu)->total_bytes;
+        least = total < least ? total : least;
+        peak = job->placements[i].observed_bytes > peak ? job->placements[i].observed_bytes : peak;
+    }
+    peak = peak < least ? peak : least;
+    if (job->placement_count && job->claim_bytes >= 0 && (job->claim_bytes > least || job->claim_bytes <= peak - QUANTUM_MEMORY_BYTES))
+        fail(world, "job %" PRIu64 " has %" PRId64 " reserved, and is observed to use %" PRId64, job->id,
+             job->claim_bytes, peak);
+}
+
+/* It must never keep a job from what it asked for, or from what was reserved for it. */
+static void check_fence(const struct world *world, uint64_t id, const struct record_placed *placed)
+{
+    const struct world_job *job = &world->jobs[id];
+
+    if (placed->fence_bytes < 0)
+        return;
+    if (placed->share != SHARE_MPS || !core_configuration(world->core)->memory_fence || job->unfenced ||
+        placed->claim_bytes < 0)
+        fail(world, "job %" PRIu64 " is not to be fenced", id);
+    if (placed->fence_bytes <= job->wants.claim_bytes || placed->fence_bytes <= placed->claim_bytes)
+        fail(world, "the fence of job %" PRIu64 " is %" PRId64 ", below what it was promised", id, placed->fence_bytes);
+}
+
 static void on_decision(struct world *world, const struct record *record)
 {
     struct world_job *job = &world->jobs[record->job];
@@ -247,6 +318,8 @@ static void on_decision(struct world *world, const struct record *record)
             fail(world, "job %" PRIu64 " got %" PRIu32 " GPUs", record->job, record->placed.count);
         for (uint32_t i = 0; i < record->placed.count; i++)
             check_sharing(world, record->job, &record->placed, record->placed.gpus[i]);
+        check_fence(world, record->job, &record->placed);
+        job->fence_bytes = record->placed.fence_bytes;
         job->running = true;
         job->stray_bytes = 0;
         job->placed_ns = record->at_ns;
@@ -256,6 +329,7 @@ static void on_decision(struct world *world, const struct record *record)
         job->claim_bytes = record->placed.claim_bytes;
         if (job->claim_bytes < 0)
             job->claim_bytes = world->core->largest_gpu_bytes;
+        job->counted_bytes = job->claim_bytes;
         check_limits(world, job->wants.uid);
         memcpy(job->gpus, record->placed.gpus, sizeof job->gpus);
         memset(job->seen_bytes, 0, sizeof job->seen_bytes);
@@ -286,6 +360,7 @@ static void on_decision(struct world *world, const struct record *record)
             (!is_to_be_requeued(world, job) || record->requeued.recovery))
             fail(world, "job %" PRIu64 " was not to be tried again, or not before others", record->job);
         job->last = job->cause == EXIT_TIMEOUT;
+        check_requeued_for_memory(world, record);
         if (record->requeued.recovery)
             count_recovery(world, job->wants.uid, record->at_ns);
         break;
@@ -297,7 +372,13 @@ static void on_decision(struct world *world, const struct record *record)
         for (uint32_t i = 0; i < job->gpu_count; i++)
             if (!job->running || record->trimmed.claim_bytes < job->seen_bytes[i])
                 fail(world, "job %" PRIu64 " was trimmed below what it holds", record->job);
-        job->claim_bytes = record->trimmed.claim_bytes;
+        job->claim_bytes = job->counted_bytes = record->trimmed.claim_bytes;
+        break;
+    case RECORD_GROWN:
+        if (!job->running || record->grown.claim_bytes <= job->counted_bytes)
+            fail(world, "the reservation of job %" PRIu64 " was to grow, to %" PRId64, record->job,
+                 record->grown.claim_bytes);
+        job->counted_bytes = record->grown.claim_bytes;
         break;
     case RECORD_RESERVED:
         if (job->ended || job->running || record->reserved.count != job->wants.gpus)
@@ -332,9 +413,7 @@ static void check_gpus(const struct world *world)
                     continue;
                 residents++;
                 exclusive += job->wants.exclusive;
-                claims += core_find_job(core, id)->claim_bytes;
-                if (core_find_job(core, id)->claim_bytes < 0)
-                    claims += gpu->total_bytes + 1;
+                claims += core_find_job(core, id)->claim_bytes < 0 ? gpu->total_bytes : job->claim_bytes;
             }
         }
         if (residents != gpu->resident_count)
@@ -401,6 +480,7 @@ static void check_jobs(struct world *world)
             check_limited(world, job, reason.code);
         if (strlen(reason_format(&reason, world->now_ns, text)) == 0)
             fail(world, "job %" PRIu64 " has a reason without a sentence", id);
+        check_reservation(world, job);
         if (job->state == JOB_CRASHED)
             fail(world, "job %" PRIu64 " was left without a verdict", id);
         if (job->state == JOB_STOPPING && !job->signalled && job->signal_retry_ns <= world->now_ns)
@@ -454,11 +534,14 @@ static void check_slowdowns(const struct world *world)
 
 /* What the promise to the head takes for granted: a GPU that is there and measured, has no foreign memory, and whose
  * jobs hold no more than they claimed. */
-static bool keeps_its_word(const struct gpu *gpu)
+static bool keeps_its_word(const struct world *world, const struct gpu *gpu)
 {
-    for (uint32_t i = 0; i < gpu->resident_count; i++)
-        if (job_placement_on(gpu->residents[i], gpu->number)->observed_bytes > gpu->residents[i]->claim_bytes)
+    for (uint32_t i = 0; i < gpu->resident_count; i++) {
+        const struct job *job = gpu->residents[i];
+        if (job_placement_on(job, gpu->number)->observed_bytes > job->claim_bytes ||
+            job->claim_bytes > world->jobs[job->id].claim_bytes)
             return false;
+    }
     return !gpu->lost && gpu->measured && gpu->foreign_bytes == 0;
 }
 
@@ -473,7 +556,7 @@ static void check_reserved_head_starts(const struct world *world)
         return;
     for (uint32_t i = 0; i < reservation->count; i++) {
         const struct gpu *gpu = core_gpu(core, reservation->gpus[i]);
-        if (!keeps_its_word(gpu) || gpu->share_faulted || head->user->share_faulted || gpu->server || gpu_settling(core, gpu, world->now_ns) || gpu->total_bytes < head->claim_bytes)
+        if (!keeps_its_word(world, gpu) || gpu->share_faulted || head->user->share_faulted || gpu->server || gpu_settling(core, gpu, world->now_ns) || gpu->total_bytes < head->claim_bytes)
             return;
         for (uint32_t k = 0; k < gpu->resident_count; k++)
             if (gpu->residents[k]->placed_ns <= reservation->at_ns || gpu->residents[k]->wants.exclusive)
@@ -521,7 +604,8 @@ static void submit(struct world *world)
         return;
     wants->gpus = (uint32_t)(random_range(r, 0, 3) ? 1 : random_range(r, 1, 4));
     wants->claim_bytes = random_range(r, 0, 3) ? random_range(r, 1, 44) * GIB : -1;
-    wants->claim_source = wants->claim_bytes < 0 ? CLAIM_UNKNOWN : CLAIM_DECLARED;
+    wants->claim_source =
+        wants->claim_bytes < 0 ? CLAIM_UNKNOWN : (uint32_t)random_range(r, CLAIM_DECLARED, CLAIM_ESTIMATED);
     wants->smact_permille = random_range(r, 0, 1) ? -1 : (int32_t)random_range(r, 0, 1000);
     wants->max_slowdown_permille = random_range(r, 0, 3) ? 0 : (int32_t)random_range(r, 1000, 3000);
     snprintf(wants->workload, sizeof wants->workload, "%s", random_range(r, 0, 4) ? "" : "w");
@@ -777,6 +861,7 @@ static struct core_config random_config(struct random *r)
     config.patience_ns = random_range(r, 0, 1000) * NS_PER_SEC;
     config.max_slowdown_permille = random_range(r, 0, 1) ? 0 : (int32_t)random_range(r, 1000, 4000);
     config.learn = random_range(r, 0, 1);
+    config.memory_fence = (uint32_t)random_range(r, 0, 1);
     config.trim_ns = random_range(r, 0, 1) * random_range(r, 1, 100) * NS_PER_SEC;
     return config;
 }
@@ -793,6 +878,7 @@ static void reconfigure(struct world *world)
         snprintf(input.config.policy, sizeof input.config.policy, "lug");
     if (!feed(world, &input))
         fail(world, "a good configuration was refused");
+    world->reconfigured |= core_gpu_count(world->core) > 0;
     world->lax |= input.config.mps_multiuser || input.config.mps_domain == MPS_DOMAIN_NODE;
     world->reservation.job = 0; /* was made under the other */
 }

@@ -383,7 +383,7 @@ static void test_sources_that_an_earlier_carma_did_not_write(void **state)
         placed.placed.claim_bytes = (int64_t)placed.job * 8 * GIB;
         apply(f, placed);
     }
-    assert_int_equal(core_find_job(f->core, 1)->claim_source, CLAIM_DECLARED);
+    assert_int_equal(core_find_job(f->core, 1)->claim_source, CLAIM_RECORDED); /* as submitted */
     assert_int_equal(core_find_job(f->core, 2)->claim_source, CLAIM_LEARNED);
 }
 

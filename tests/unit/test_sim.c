@@ -191,6 +191,36 @@ static void slowest_side(void **state)
     sim_result_release(&result);
 }
 
+static uint32_t crashes_of(const struct sim_job *job, const struct sim_options *options)
+{
+    struct sim_result result = simulate(job, 1, &one_gpu, options);
+    uint32_t crashes = result.rows[0].crashes;
+
+    assert_int_equal(result.rows[0].state, JOB_COMPLETED);
+    sim_result_release(&result);
+    return crashes;
+}
+
+/* The truth of a fence: what a job needs beyond it fails, though the GPU has room; a guess is put right at once. */
+static void a_fence_is_kept(void **state)
+{
+    static const struct sim_use need = {.activity = 0.5, .resident_bytes = 20 * GIB, .need_bytes = 20 * GIB};
+    struct sim_job job = job_of(&need, 0, 100);
+    struct sim_options options = eager("carma");
+
+    options.core.memory_view = MEMORY_RESERVE;
+    options.core.recovery = RECOVERY_INFORMED;
+    job.claim_bytes = 8 * GIB;
+    job.claim_source = CLAIM_ESTIMATED;
+    assert_int_equal(crashes_of(&job, &options), 0);
+    options.core.memory_fence = 1;
+    assert_int_equal(crashes_of(&job, &options), 1); /* the second try has none */
+    job.claim_source = CLAIM_DECLARED;
+    assert_true(crashes_of(&job, &options) > 1); /* each with what the one before has shown */
+    job.claim_bytes = 20 * GIB;
+    assert_int_equal(crashes_of(&job, &options), 0);
+}
+
 static void late_joiner_crashes_and_recovers(void **state)
 {
     struct sim_job jobs[] = {job_of(&large, 0, 1000), job_of(&large, 10, 1000)};
@@ -691,6 +721,7 @@ int main(void)
         cmocka_unit_test(jobs_share_as_they_were_placed),
         cmocka_unit_test(mps_servers),
         cmocka_unit_test(slowest_side),
+        cmocka_unit_test(a_fence_is_kept),
         cmocka_unit_test(late_joiner_crashes_and_recovers),
         cmocka_unit_test(what_just_fits_runs),
         cmocka_unit_test(what_never_fits_is_given_up),

@@ -89,6 +89,35 @@ static void memory_is_limited(void **state)
     assert_int_equal(fixture_used(&f, 0), 0);
 }
 
+/* As a CUDA process under MPS is told of: by the number of the visible device. */
+static void memory_limits_of_mps_clients(void **state)
+{
+    struct node_slot wanted = wish(0);
+    static struct shortage shortage;
+    struct attachment attachment;
+    int64_t bytes = 3 * GIB;
+
+    assert_int_equal(attach_memory_limit("0=12G,1=3073M", 0), 12 * GIB);
+    assert_int_equal(attach_memory_limit("0=12G,1=3073M", 1), 3073 * MIB);
+    assert_int_equal(attach_memory_limit("0=12G,1=3073M", 2), 0);
+    assert_int_equal(attach_memory_limit("nonsense", 0), 0);
+    assert_int_equal(attach_memory_limit(NULL, 0), 0);
+    setenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=3072M", 1);
+    wanted.mps = true;
+    wanted.mps_domain = 1;
+    assert_int_equal(attach_begin(&attachment, &f.node, &wanted, NULL), 0);
+    assert_int_equal(attach_hold(&attachment, &bytes, &shortage, NULL), 0);
+    bytes++;
+    assert_int_equal(attach_hold(&attachment, &bytes, &shortage, NULL), -ENOMEM);
+    assert_int_equal(shortage.free_bytes, 0);
+    attach_end(&attachment);
+    wanted.mps = false; /* who is no client is not limited */
+    assert_int_equal(attach_begin(&attachment, &f.node, &wanted, NULL), 0);
+    assert_int_equal(attach_hold(&attachment, &bytes, &shortage, NULL), 0);
+    attach_end(&attachment);
+    unsetenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+}
+
 static void all_gpus_or_none(void **state)
 {
     struct node_slot wanted = {.use_count = 2, .uses = {{.gpu = 0}, {.gpu = 1}}};
@@ -410,6 +439,7 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(memory_is_limited),
+        TEST(memory_limits_of_mps_clients),
         TEST(all_gpus_or_none),
         TEST(killed_owner_is_gone),
         TEST(reused_pid_is_another),

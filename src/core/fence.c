@@ -1,0 +1,36 @@
+#include "core/fence.h"
+
+#include "core/core_internal.h"
+
+bool fence_is_guess(const struct job *job)
+{
+    return job->fence_bytes >= 0 && job->wants.claim_source != CLAIM_DECLARED;
+}
+
+/* What the job is known or believed to need: never less than its request, and where that was not declared, no less than
+ * what its workload was observed to use. */
+static int64_t needed_bytes(const struct job *job, const struct record_placed *placed)
+{
+    int64_t needed = placed->claim_bytes;
+
+    if (job->wants.claim_bytes > needed)
+        needed = job->wants.claim_bytes;
+    if (job->wants.claim_source != CLAIM_DECLARED && job->history && job->history->peak_bytes > needed)
+        needed = job->history->peak_bytes;
+    return needed;
+}
+
+int64_t fence_for(const struct core *core, const struct job *job, const struct record_placed *placed)
+{
+    bool last_try = job->believed && job_wants_idle(core, job); /* that it does not fit is to be seen, not to be caused */
+    int64_t fence;
+
+    if (!core->config.memory_fence || placed->share != SHARE_MPS || placed->claim_bytes < 0 || job->unfenced || last_try)
+        return -1;
+    fence = needed_bytes(job, placed);
+    fence += FENCE_HEADROOM_BYTES + fence / FENCE_HEADROOM_PART;
+    for (uint32_t i = 0; i < placed->count; i++)
+        if (fence >= core->gpus[placed->gpus[i]]->total_bytes)
+            return -1;
+    return fence;
+}

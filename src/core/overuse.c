@@ -1,0 +1,76 @@
+#include "core/overuse.h"
+
+#include "core/core_internal.h"
+#include "core/quantum.h"
+
+int64_t overuse_granted_bytes(const struct job *job)
+{
+    bool declared = job->wants.claim_source == CLAIM_DECLARED && job->wants.claim_bytes > job->granted_bytes;
+
+    return declared && job->granted_bytes >= 0 ? job->wants.claim_bytes : job->granted_bytes;
+}
+
+/* What is measured was rounded up: less than a quantum may be nothing. */
+static bool is_beyond(int64_t bytes, int64_t most)
+{
+    return bytes - most >= QUANTUM_MEMORY_BYTES;
+}
+
+static int64_t beyond_granted(const struct job *job, int64_t bytes)
+{
+    int64_t granted = overuse_granted_bytes(job);
+
+    return granted >= 0 && is_beyond(bytes, granted) ? bytes - granted : 0;
+}
+
+int64_t overuse_bytes(const struct job *job)
+{
+    return beyond_granted(job, job_peak_bytes(job));
+}
+
+struct job *overuse_culprit(const struct core *core, const struct job *job, int64_t needed_bytes)
+{
+    struct job *culprit = NULL;
+    int64_t most = 0;
+
+    if (core->config.memory_view != MEMORY_RESERVE || beyond_granted(job, needed_bytes) > 0)
+        return NULL;
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        const struct gpu *gpu = core->gpus[job->placements[i].gpu];
+        for (uint32_t k = 0; k < gpu->resident_count; k++) {
+            struct job *other = gpu->residents[k];
+            int64_t beyond = beyond_granted(other, job_placement_on(other, gpu->number)->observed_bytes);
+            if (other != job && beyond > most) {
+                most = beyond;
+                culprit = other;
+            }
+        }
+    }
+    return culprit;
+}
+
+int64_t overuse_within_gpus(const struct core *core, const struct job *job, int64_t bytes)
+{
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        int64_t total = core->gpus[job->placements[i].gpu]->total_bytes;
+        if (bytes > total)
+            bytes = total;
+    }
+    return bytes;
+}
+
+void overuse_grow(struct core *core, int64_t now_ns, struct record_list *out)
+{
+    if (!core->outgrown)
+        return;
+    core->outgrown = false;
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        for (uint32_t k = 0; k < core->gpus[i]->resident_count; k++) {
+            const struct job *job = core->gpus[i]->residents[k];
+            struct record grown = {.type = RECORD_GROWN, .at_ns = now_ns, .job = job->id};
+            grown.grown.claim_source = CLAIM_SEEN;
+            grown.grown.claim_bytes = overuse_within_gpus(core, job, job_peak_bytes(job));
+            if (job->claim_bytes >= 0 && is_beyond(grown.grown.claim_bytes, job->claim_bytes))
+                core_decided(core, out, &grown);
+        }
+}

@@ -1,0 +1,31 @@
+/* Jobs that use more GPU memory than was reserved for them: how their reservations grow, and who runs whom out of memory.
+ *
+ * A reservation grows to what its job is observed to use. A job is a victim where it ran out of GPU memory while it stayed
+ * within what it was granted, and a neighbour had more than it was granted: the neighbour with the most beyond is the
+ * culprit. Only the reserve view grants anything; under the monitor view nobody is a victim. */
+#ifndef CARMA_CORE_OVERUSE_H
+#define CARMA_CORE_OVERUSE_H
+
+#include <stdint.h>
+
+struct core;
+struct job;
+struct record_list;
+
+/* What the job may use on each GPU without being at fault: what was reserved when it started, and never less than it
+ * declared. -1: all of the GPU, since nobody knew. */
+int64_t overuse_granted_bytes(const struct job *job);
+
+/* How much more the job was observed to use on one of its GPUs; 0: no more. */
+int64_t overuse_bytes(const struct job *job);
+
+/* Who ran the job out of memory, which held or asked for needed_bytes on a GPU; NULL: nobody but itself. */
+struct job *overuse_culprit(const struct core *core, const struct job *job, int64_t needed_bytes);
+
+/* The bytes, but no more than a GPU of the job's has. */
+int64_t overuse_within_gpus(const struct core *core, const struct job *job, int64_t bytes);
+
+/* Decides GROWN for each job that has outgrown its reservation. */
+void overuse_grow(struct core *core, int64_t now_ns, struct record_list *out);
+
+#endif

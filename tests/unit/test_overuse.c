@@ -1,0 +1,198 @@
+/* Jobs that use more than was reserved for them: their reservations grow, and whom they run out of memory is a victim
+ * (src/core/overuse.h). */
+#include "core_fixture.h"
+#include "core/overuse.h"
+#include "core/quantum.h"
+
+#define ADA 1000
+
+/* All share GPU 0 by the policy carma: there is no other. */
+static void use_one_gpu(struct fixture *f)
+{
+    struct core_config config = *core_configuration(f->core);
+
+    snprintf(config.policy, sizeof config.policy, "carma");
+    config.memory_view = MEMORY_RESERVE;
+    config.margin_bytes = 0;
+    config.recovery = RECOVERY_INFORMED;
+    reconfigure(f, &config);
+    for (uint32_t g = 1; g < GPUS; g++)
+        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = g}});
+}
+
+static uint64_t running(struct fixture *f, int64_t request, int64_t seen)
+{
+    uint64_t job = submit(f, 1, request);
+
+    decide(f);
+    assert_string_equal(placed_on(f, job), "0");
+    job_event(f, RECORD_STARTED, job);
+    if (seen)
+        memory_seen(f, job, 0, seen);
+    return job;
+}
+
+static const struct record *decided(struct fixture *f, uint32_t type, uint64_t job)
+{
+    decide(f);
+    for (size_t i = 0; i < f->decisions.count; i++)
+        if (f->decisions.items[i].type == type && f->decisions.items[i].job == job)
+            return &f->decisions.items[i];
+    return NULL;
+}
+
+static const struct record *runs_out(struct fixture *f, uint64_t job, int64_t requested)
+{
+    exits(f, job, EXIT_GPU_OOM, requested);
+    return decided(f, RECORD_REQUEUED, job);
+}
+
+static void test_a_reservation_grows_with_what_is_observed(void **state)
+{
+    struct fixture *f = *state;
+    struct core_config config;
+    const struct record *grown;
+    uint64_t job, other;
+
+    use_one_gpu(f);
+    config = *core_configuration(f->core);
+    config.per_user.max_memory_bytes = 30 * GIB;
+    reconfigure(f, &config);
+    job = running(f, 2 * GIB, 2 * GIB + QUANTUM_MEMORY_BYTES - 1);
+    assert_null(decided(f, RECORD_GROWN, job)); /* it may be rounding */
+    memory_seen(f, job, 0, 25 * GIB);
+    grown = decided(f, RECORD_GROWN, job);
+    assert_non_null(grown);
+    assert_int_equal(grown->grown.claim_bytes, 25 * GIB);
+    assert_int_equal(grown->grown.claim_source, CLAIM_SEEN);
+    assert_int_equal(overuse_bytes(core_find_job(f->core, job)), 23 * GIB);
+    assert_null(decided(f, RECORD_GROWN, job)); /* once */
+    other = submit(f, 1, 8 * GIB); /* the user's limit counts what is used, not what was asked for */
+    decide(f);
+    assert_int_equal(core_reason(f->core, other, f->now_ns).code, REASON_USER_MEMORY);
+    memory_seen(f, job, 0, 50 * GIB); /* as a driver may say that counts something twice */
+    assert_int_equal(decided(f, RECORD_GROWN, job)->grown.claim_bytes, TOTAL);
+}
+
+/* What was shrunk on carma's word may grow again to what was asked for: that is no fault of the job's. */
+static void test_a_job_within_its_request_is_not_over(void **state)
+{
+    struct fixture *f = *state;
+    struct core_config config;
+    struct record record = wants(1, 20 * GIB);
+    uint64_t job = 1;
+
+    use_one_gpu(f);
+    config = *core_configuration(f->core);
+    config.trim_ns = SECONDS(60);
+    reconfigure(f, &config);
+    record.submitted.requeue = true;
+    submit_record(f, record);
+    decide(f);
+    memory_seen(f, job, 0, 10 * GIB);
+    f->now_ns += SECONDS(60);
+    assert_int_equal(decided(f, RECORD_TRIMMED, job)->trimmed.claim_bytes, 11 * GIB);
+    exits(f, job, EXIT_TIMEOUT, -1);
+    assert_int_equal(decided(f, RECORD_PLACED, job)->placed.claim_bytes, 11 * GIB);
+    memory_seen(f, job, 0, 20 * GIB);
+    assert_int_equal(decided(f, RECORD_GROWN, job)->grown.claim_bytes, 20 * GIB);
+    assert_int_equal(overuse_bytes(core_find_job(f->core, job)), 0);
+}
+
+static void test_the_victim_is_not_charged_and_the_culprit_goes_alone(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t culprit, worse, victim, waiting;
+    const struct record *requeued;
+
+    use_one_gpu(f);
+    culprit = running(f, 2 * GIB, 4 * GIB);
+    worse = running(f, 2 * GIB, 0);
+    victim = running(f, 30 * GIB, 24 * GIB);
+    waiting = submit(f, 1, 30 * GIB);
+    memory_seen(f, worse, 0, 12 * GIB);
+    requeued = runs_out(f, victim, 4 * GIB);
+    assert_non_null(requeued);
+    assert_int_equal(requeued->requeued.culprit, worse); /* who is farthest beyond, not who is first */
+    assert_int_equal(requeued->requeued.crashes, 0);
+    assert_int_equal(requeued->requeued.claim_bytes, 30 * GIB);
+    assert_int_equal(requeued->requeued.claim_source, CLAIM_DECLARED);
+    assert_true(requeued->requeued.recovery);
+    assert_ptr_equal(core_head(f->core), core_find_job(f->core, victim)); /* before who waited */
+    assert_false(job_wants_idle(f->core, core_find_job(f->core, victim)));
+    assert_int_equal(core_find_job(f->core, worse)->victims, 1);
+    assert_int_equal(core_find_job(f->core, culprit)->victims, 0);
+    exits(f, culprit, EXIT_COMPLETED, -1);
+    requeued = runs_out(f, worse, GIB); /* it is its own doing: nobody else is beyond */
+    assert_int_equal(requeued->requeued.culprit, 0);
+    assert_int_equal(requeued->requeued.crashes, 1);
+    assert_int_equal(requeued->requeued.claim_bytes, 13 * GIB);
+    assert_string_equal(placed_on(f, victim), "0");
+    assert_true(job_wants_idle(f->core, core_find_job(f->core, worse)));
+    assert_int_equal(core_find_job(f->core, waiting)->state, JOB_QUEUED);
+}
+
+static void test_who_is_over_itself_is_no_victim(void **state)
+{
+    struct fixture *f = *state;
+    const struct record *requeued;
+    uint64_t job;
+
+    use_one_gpu(f);
+    running(f, 2 * GIB, 12 * GIB);
+    job = running(f, 24 * GIB, 22 * GIB);
+    requeued = runs_out(f, job, 4 * GIB); /* 26 of 24 */
+    assert_int_equal(requeued->requeued.culprit, 0);
+    assert_int_equal(requeued->requeued.crashes, 1);
+}
+
+/* Whoever prints "out of memory" beside such a neighbour would otherwise be started again for ever. */
+static void test_victims_are_bounded(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t most = core_configuration(f->core)->max_recoveries;
+    const struct record *requeued;
+    uint64_t victim;
+
+    use_one_gpu(f);
+    running(f, 2 * GIB, 8 * GIB);
+    victim = running(f, 30 * GIB, 24 * GIB);
+    for (uint32_t i = 0; i <= most; i++) {
+        requeued = runs_out(f, victim, 4 * GIB);
+        assert_int_equal(requeued->requeued.culprit != 0, i < most);
+        assert_int_equal(requeued->requeued.crashes, i < most ? 0 : 1);
+        if (i < most) {
+            assert_string_equal(placed_on(f, victim), "0");
+            memory_seen(f, victim, 0, 24 * GIB);
+        }
+    }
+}
+
+static void test_the_monitor_view_promises_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct core_config config;
+    uint64_t job;
+
+    use_one_gpu(f);
+    running(f, 2 * GIB, 12 * GIB);
+    job = running(f, 24 * GIB, 22 * GIB);
+    config = *core_configuration(f->core);
+    config.memory_view = MEMORY_MONITOR;
+    reconfigure(f, &config);
+    assert_int_equal(runs_out(f, job, GIB)->requeued.culprit, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_a_reservation_grows_with_what_is_observed),
+        CASE(test_a_job_within_its_request_is_not_over),
+        CASE(test_the_victim_is_not_charged_and_the_culprit_goes_alone),
+        CASE(test_who_is_over_itself_is_no_victim),
+        CASE(test_victims_are_bounded),
+        CASE(test_the_monitor_view_promises_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
