@@ -151,7 +151,11 @@ assert report["jobs"] == 8 and report["failed"] == 0 and report["oom"] == 0, rep
 assert report["wait_p95_s"] < 200, report # one after the other the last four would wait for 240 s at least
 PYTHON
 expect_field 18 estimate.from summaries/efficientnet_b0-224.txt
-expect_field 18 claim_source estimated
+# The reservation may have been shrunk since to what the job was seen to need.
+case $(field 18 claim_source) in
+estimated | seen) ;;
+*) fail "job 18: claim_source is '$(field 18 claim_source)'" ;;
+esac
 
 # A capture needs no batch size, and goes before a summary.
 run submit --parsable --hold --capture "$SOURCE/tests/fakes/mlp.capture" --summary resnet50.summary -- true

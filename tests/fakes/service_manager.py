@@ -1,6 +1,6 @@
 """Usage: service_manager.py LOG [--unix PATH] [--tcp HOST:PORT] [--notify PATH|@NAME] [--watchdog-us N] -- COMMAND...
 
-What systemd does for a service of Type=notify with a socket unit: listens on the sockets (a Unix one with mode 0666),
+What systemd does for a service of Type=notify with a socket unit: listens on the sockets (a Unix one with mode 0666, a user's with 0600),
 starts the command with them, with NOTIFY_SOCKET (default: LOG.notify) and perhaps a watchdog, and writes to LOG what it is
 told, one assignment a line, with the sender's pid before it. SIGHUP stops the command, the command alone, and writes the
 line "ended STATUS"; the next SIGHUP starts it again with the same sockets. SIGTERM stops it, and ends with its status."""
@@ -23,7 +23,7 @@ def listen(arguments):
         made = socket.socket(socket.AF_UNIX)
         pathlib.Path(arguments.unix).unlink(missing_ok=True)
         made.bind(arguments.unix)
-        os.chmod(arguments.unix, 0o666)
+        os.chmod(arguments.unix, 0o666 if os.geteuid() == 0 else 0o600)  # as the units have it
         sockets.append(made)
     if arguments.tcp:
         host, _, port = arguments.tcp.rpartition(":")
