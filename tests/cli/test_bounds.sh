@@ -34,7 +34,7 @@ stop_daemon
 
 # refused_start TEXT: carmad does not start, and says why in one line.
 refused_start() {
-    "$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" 2>"$T/err"
+    timeout "$PATIENCE_S" "$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" 2>"$T/err"
     status=$?
     [ $status -eq 1 ] || fail "carmad: status $status: $(cat "$T/err")"
     [ "$(wc -l <"$T/err")" -eq 1 ] && grep -qF "$1" "$T/err" || fail "carmad does not say '$1': $(cat "$T/err")"

@@ -81,6 +81,7 @@ static void test_a_fence_is_the_request_and_some_headroom(void **state)
 static void test_a_guess_is_at_least_what_was_observed(void **state)
 {
     struct fixture *f = *state;
+    struct core_config config;
 
     use_mps(f);
     submit_from(f, CLAIM_ESTIMATED, 4 * GIB, "w");
@@ -89,6 +90,10 @@ static void test_a_guess_is_at_least_what_was_observed(void **state)
     exits(f, 1, EXIT_COMPLETED, -1);
     assert_true(fence_of(f, submit_from(f, CLAIM_ESTIMATED, 4 * GIB, "w")) >= FENCE_OF(12 * GIB));
     assert_int_equal(fence_of(f, submit_from(f, CLAIM_DECLARED, 4 * GIB, "w")), FENCE_OF(4 * GIB));
+    config = *core_configuration(f->core);
+    config.learn = false; /* requests are as estimated then; fences are not */
+    reconfigure(f, &config);
+    assert_int_equal(fence_of(f, submit_from(f, CLAIM_ESTIMATED, 4 * GIB, "w")), FENCE_OF(12 * GIB));
 }
 
 static void test_a_guess_that_was_wrong_is_not_charged(void **state)
