@@ -286,6 +286,8 @@ static void print_job(const json_t *job)
         CLEANUP(free_ptr) char *since = view_time(view_integer(job, "unused_since_ns", -1));
         line("Note", "it has not used its GPUs since %s", since);
     }
+    if (!view_job_ended(job))
+        line_of(job, "Note", "message");
     if (launches > 1 || crashes)
         line("Launches", "%" PRId64 ", out of GPU memory: %" PRId64, launches, crashes);
     if (view_integer(job, "relaunch_ns", -1) >= 0)

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "cli/doctor.h"
-#include "store/store.h"
+#include "cli/verify_store.h"
 
 #define LOW_BYTES     GIB
 #define NO_BYTES      (64 * MIB)
@@ -127,21 +127,11 @@ static bool check_directory(struct doctor *doctor, const char *directory)
     return false;
 }
 
-static int count_record(uint64_t seq, const struct record *record, void *user, struct error *err)
-{
-    (void)seq;
-    (void)record;
-    (void)err;
-    ++*(int64_t *)user;
-    return 0;
-}
-
 static void check_store(struct doctor *doctor, const char *directory)
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/store.db", directory);
     char size[UNITS_TEXT];
-    int64_t records = 0;
-    const struct store_inspector inspector = {.on_record = count_record, .user = &records};
+    struct verify_counts counts;
     struct error err;
     struct stat st;
     int rc;
@@ -156,15 +146,15 @@ static void check_store(struct doctor *doctor, const char *directory)
         doctor_find(doctor, "store", DOCTOR_SKIP, "carma admin verify reads all of it", "%s, %s: too large to be read here", path, size);
         return;
     }
-    rc = store_inspect(directory, &inspector, &err);
+    rc = verify_store(directory, &counts, &err);
     if (rc == -ENOTSUP)
         doctor_find(doctor, "store", DOCTOR_WARN, NULL, "%s", err.text);
     else if (rc)
         doctor_find(doctor, "store", DOCTOR_FAIL,
                     "stop carmad, keep a copy of what is there, and put a backup in its place (carma admin backup)", "%s", err.text);
     else
-        doctor_find(doctor, "store", DOCTOR_OK, NULL, "%s, %s, %" PRId64 " %s", path, size, records,
-                    records == 1 ? "record" : "records");
+        doctor_find(doctor, "store", DOCTOR_OK, NULL, "%s, %s, %" PRIu64 " %s", path, size, counts.records,
+                    counts.records == 1 ? "record" : "records");
 }
 
 /* The nearest directory that is there: what is made below it will be on its disk. Owned by the caller. */

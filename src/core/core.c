@@ -70,6 +70,11 @@ const struct job *core_find_job(const struct core *core, uint64_t id)
     return find(core, id);
 }
 
+const struct job *core_jobs(const struct core *core)
+{
+    return core->jobs;
+}
+
 const struct gpu *core_gpu(const struct core *core, uint32_t gpu)
 {
     return gpu < core->gpu_count ? core->gpus[gpu] : NULL;

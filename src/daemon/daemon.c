@@ -22,6 +22,7 @@
 #include "daemon/run_directories.h"
 #include "daemon/runs.h"
 #include "daemon/series_json.h"
+#include "daemon/set_aside.h"
 #include "daemon/sharing.h"
 #include "daemon/totals.h"
 #include "daemon/whatif.h"
@@ -103,6 +104,8 @@ int daemon_start(struct daemon *daemon, struct error *err)
         status = node_load_energy(daemon->node, err);
     if (status == 0)
         status = totals_load(daemon, err);
+    if (status == 0)
+        set_aside_from_queue(daemon);
     daemon->loaded = status == 0;
     if (status == 0)
         status = http_server_new(&http, &daemon->http, err);

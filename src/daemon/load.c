@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/record_json.h"
+#include "api/submission_text.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/strbuf.h"
@@ -12,8 +13,9 @@
 #include "core/snapshot.h"
 #include "daemon/engine.h"
 #include "daemon/keeper.h"
+#include "daemon/owners.h"
 #include "daemon/repeats.h"
-#include "daemon/submission.h"
+#include "daemon/set_aside.h"
 #include "daemon/view_store.h"
 #include "store/store.h"
 
@@ -27,8 +29,9 @@ static int take_spec(uint64_t job, const char *json, void *user)
     struct error err;
 
     if (submission_from_text(json, &spec, &estimate, &owner, &err) != 0) {
-        daemon_log("the stored description of job %" PRIu64 " cannot be read: %s", job, err.text);
-        return -EBADMSG;
+        set_aside(views_add_unknown(&daemon->views, job), "its submission cannot be read: %s", err.text);
+        free(owner.user);
+        return 0;
     }
     view = views_add(&daemon->views, job, &spec, &estimate);
     view->user = owner.user;
@@ -42,11 +45,9 @@ static int take_job(uint64_t job, const char *json, void *user)
     struct job_view *view = views_find(&daemon->views, job);
     struct error err;
 
-    if (view && job_view_from_text(view, json, &err) != 0) {
-        daemon_log("%s", err.text);
-        return -EBADMSG;
-    }
-    if (view)
+    if (view && job_view_from_text(view, json, &err) != 0)
+        set_aside(view, "its state cannot be read: %s", err.text);
+    else if (view)
         views_loaded(&daemon->views, view);
     return 0;
 }
@@ -106,30 +107,6 @@ static void find_owners(struct daemon *daemon)
     free(owner.user);
 }
 
-/* Submissions and states of jobs are stored beside the records, so that one could be without the other: what goes on from
- * here relies on their agreement. */
-static int check_views(const struct daemon *daemon, struct error *err)
-{
-    uint64_t unfinished = 0;
-
-    for (const struct job_view *view = daemon->views.jobs; view; view = view->hh.next) {
-        const struct job *job = core_find_job(daemon->core, view->id);
-        bool agree = job ? job->state == view->state : view->state == JOB_STATE_COUNT || job_state_ended(view->state);
-
-        for (uint32_t i = 0; job && agree && i < job->placement_count; i++)
-            agree = view->placement_count == job->placement_count && view->placements[i].gpu == job->placements[i].gpu;
-        if (!agree)
-            return error_set(err, EBADMSG, "%s: what is stored of job %" PRIu64 " is not what its records lead to: "
-                             "restore the store from a backup", daemon->config.state_directory, view->id);
-        unfinished += job != NULL;
-    }
-    if (unfinished != core_job_count(daemon->core))
-        return error_set(err, EBADMSG, "%s: of %" PRIu64 " unfinished jobs, %" PRIu64 " have no submission: restore the "
-                         "store from a backup", daemon->config.state_directory, core_job_count(daemon->core),
-                         core_job_count(daemon->core) - unfinished);
-    return 0;
-}
-
 /* A virtual node's time begins with the machine's and runs at its scale: a store from before a reboot, or of a larger
  * scale, lies in a future that may be months away. A real node's is the wall clock, which somebody may have set back: the core does not wait until it has caught up. */
 static int check_clock(const struct daemon *daemon, int64_t now_ns, struct error *err)
@@ -170,14 +147,14 @@ int load_stored(struct daemon *daemon, struct error *err)
                                       .most_ended = KEEPER_MOST_ENDED};
     int status = store_load(daemon->store, &taker, err);
 
-    if (status == 0)
+    if (status == 0) {
+        set_aside_what_disagrees(daemon);
         find_owners(daemon);
+    }
     if (status == 0)
         status = store_load_requests(daemon->store, take_request, daemon, err);
     if (status == 0)
         status = core_check(daemon->core, err);
-    if (status == 0)
-        status = check_views(daemon, err);
     if (store_last_job(daemon->store) > daemon->views.last_id)
         daemon->views.last_id = store_last_job(daemon->store);
     if (status == 0)

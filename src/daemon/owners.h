@@ -6,18 +6,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "api/submission_text.h"
 #include "base/error.h"
 
 struct daemon;
 struct owners;
-
-#define OWNER_NO_GID  (-1) /* the uid has no entry: `user` is its number */
-#define OWNER_UNKNOWN (-2) /* nobody has looked */
-
-struct owner {
-    char *user; /* owned */
-    int64_t gid;
-};
 
 /* Waits for the answer: not for the loop. An error: the database could not be asked. */
 int owner_look_up(uid_t uid, struct owner *owner, struct error *err);

@@ -53,6 +53,22 @@ static void sweep_one(const char *directory, const char *name, uint64_t job)
         file_remove_tree(path);
 }
 
+uint32_t run_directories_last(const char *directory, uint64_t job)
+{
+    DIR *entries = opendir(directory);
+    const struct dirent *entry;
+    uint32_t launch, try, last = 0;
+    uint64_t of;
+
+    while (entries && (entry = readdir(entries)))
+        if (sscanf(entry->d_name, "%" SCNu64 "-%" SCNu32 "-%" SCNu32, &of, &launch, &try) == 3 && of == job &&
+            launch > last)
+            last = launch;
+    if (entries)
+        closedir(entries);
+    return last;
+}
+
 bool run_directories_any(const char *directory)
 {
     DIR *entries = opendir(directory);

@@ -11,6 +11,9 @@ char *run_directory(const char *directory, uint64_t job, uint32_t launch, uint32
 /* The number of tries that have left a directory. */
 uint32_t run_directory_tries(const char *directory, uint64_t job, uint32_t launch);
 
+/* The last launch of the job that has left one; 0: none has. */
+uint32_t run_directories_last(const char *directory, uint64_t job);
+
 bool run_directories_any(const char *directory);
 
 /* Removes those of a job that had so many launches. */

@@ -537,6 +537,8 @@ static void start_unless_cancelled(struct runs *runs, const struct job_view *vie
 {
     if (view->state == JOB_STOPPING)
         feed_launch_failed(runs, view->id, cancelled_early);
+    else if (view->unreadable)
+        feed_launch_failed(runs, view->id, view->unreadable);
     else if (sharing_is_for(runs->daemon, view))
         sharing_join(runs->daemon->sharing, view, on_mps_ready);
     else

@@ -25,11 +25,4 @@ typedef void submission_done(void *user, int status, json_t *jobs, const struct 
 void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t length, submission_done *done,
                       void *user);
 
-/* A submission as the store has it (docs/formats/store.md): its specification, what was estimated from it, and whose it is.
- * The text is the caller's to free; reading inits all three; the owner is {NULL, OWNER_UNKNOWN} where an earlier carma wrote
- * it. */
-char *submission_to_text(const struct job_spec *spec, const struct job_estimate *estimate, const struct owner *owner);
-int submission_from_text(const char *text, struct job_spec *spec, struct job_estimate *estimate, struct owner *owner,
-                         struct error *err);
-
 #endif

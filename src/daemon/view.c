@@ -20,6 +20,7 @@ static void job_view_free(struct job_view *view)
     free(view->user);
     free(view->placements);
     free(view->message);
+    free(view->unreadable);
     free(view);
 }
 
@@ -53,6 +54,11 @@ void views_touch(struct views *views, struct job_view *view)
     if (views->latest)
         views->latest->later = view;
     views->latest = view;
+}
+
+static bool runs(uint32_t state)
+{
+    return state == JOB_RUNNING || state == JOB_STOPPING;
 }
 
 static void set_state(struct views *views, struct job_view *view, uint32_t state)
@@ -119,6 +125,54 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
     return view;
 }
 
+static int compare_ids(const struct job_view *a, const struct job_view *b)
+{
+    return a->id < b->id ? -1 : a->id > b->id;
+}
+
+struct job_view *views_add_unknown(struct views *views, uint64_t id)
+{
+    struct job_estimate estimate;
+    struct job_spec spec;
+    struct job_view *view;
+
+    job_spec_init(&spec);
+    job_estimate_init(&estimate);
+    view = views_add(views, id, &spec, &estimate);
+    HASH_SORT(views->jobs, compare_ids);
+    return view;
+}
+
+void views_take_job(struct views *views, struct job_view *view, const struct job *job)
+{
+    set_state(views, view, job->state);
+    view->wants = job->wants;
+    view->submitted_ns = job->submitted_ns;
+    view->recovery = job->recovery;
+    view->claim_bytes = view->first_claim_bytes = job->claim_bytes;
+    view->claim_source = view->first_claim_source = job->claim_source;
+    view->fence_bytes = job->fence_bytes;
+    view->culprit = job->culprit;
+    view->share = job->share;
+    view->started_ns = view->first_started_ns = runs(job->state) ? job->placed_ns : -1;
+    view->placement_count = job->placement_count;
+    free(view->placements);
+    view->placements = xcalloc(job->placement_count ? job->placement_count : 1, sizeof *view->placements);
+    for (uint32_t i = 0; i < job->placement_count; i++)
+        view->placements[i] = (struct job_placement){.gpu = job->placements[i].gpu,
+                                                     .observed_bytes = job->placements[i].observed_bytes};
+    view->changed = true;
+    views_touch(views, view);
+}
+
+void views_hide(struct views *views, struct job_view *view)
+{
+    if (view->state < JOB_STATE_COUNT)
+        views->counts[view->state]--;
+    view->state = JOB_STATE_COUNT;
+    leave_order(views, view);
+}
+
 /* What a job prints need not be UTF-8; what is shown and stored of it as JSON has to be. */
 static void make_utf8(char *text)
 {
@@ -180,11 +234,6 @@ static void fold_placed(struct job_view *view, const struct record_placed *place
     view->placements = xrealloc(view->placements, placed->count, sizeof *view->placements);
     for (uint32_t i = 0; i < placed->count; i++)
         view->placements[i] = (struct job_placement){.gpu = placed->gpus[i]};
-}
-
-static bool runs(uint32_t state)
-{
-    return state == JOB_RUNNING || state == JOB_STOPPING;
 }
 
 static int64_t running_gpu_ns(const struct job_view *view, int64_t until_ns)

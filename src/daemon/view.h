@@ -49,6 +49,7 @@ struct job_view {
     bool exited;
     struct record_exited exit;
     char *message;            /* owned; of the last failure; may be NULL */
+    char *unreadable;         /* owned; what of it cannot be read in the store, and why (daemon/set_aside.h); NULL: all can */
     int64_t fault_ns;         /* when, as an MPS client, it last ended with a kernel's fault; 0: not since the daemon began */
     uint32_t share;           /* enum share_mode, of the last or current launch; SHARE_ANY where its record does not say */
     uint32_t placement_count; /* of the same */
@@ -83,6 +84,15 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
 
 /* A view's state was filled in by job_view_from_text. */
 void views_loaded(struct views *views, struct job_view *view);
+
+/* A job of which nothing is stored but its records. */
+struct job_view *views_add_unknown(struct views *views, uint64_t id);
+
+/* As it is in the core, whatever was stored of it. */
+void views_take_job(struct views *views, struct job_view *view, const struct job *job);
+
+/* Of an ended job nobody knows how it ended: it is not shown. */
+void views_hide(struct views *views, struct job_view *view);
 
 /* Something that is shown of it has changed, other than by a record. What only grows with time does not count. */
 void views_touch(struct views *views, struct job_view *view);

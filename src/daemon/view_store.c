@@ -122,6 +122,7 @@ static void infer_sources(struct job_view *view)
     view->first_claim_source = learned ? view->claim_source : view->wants.claim_source;
 }
 
+/* Into a view without a user, a message and placements. */
 static int get_all(struct job_view *view, const json_t *json)
 {
     struct record submitted, exited;
@@ -145,20 +146,39 @@ static int get_all(struct job_view *view, const json_t *json)
     if (view->exited)
         view->exit = exited.exited;
     view->recovery = json_is_true(json_object_get(json, "recovery"));
-    free(view->user);
     view->user = xstrdup(user);
     job_view_set_message(view, json_string_value(json_object_get(json, "message")));
-    if (job_state_ended(view->state))
-        job_view_forget_inputs(view);
     return 0;
+}
+
+/* What was read takes the place of what was there, which goes with the other. */
+static void exchange_parts(struct job_view *view, struct job_view *read)
+{
+    struct job_view old = *view;
+
+    *view = *read;
+    *read = old;
 }
 
 int job_view_from_text(struct job_view *view, const char *text, struct error *err)
 {
     json_error_t where;
     json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &where);
-    int rc = json ? get_all(view, json) : -EINVAL;
+    struct job_view read = *view;
+    int rc;
 
+    read.user = read.message = NULL;
+    read.placements = NULL;
+    rc = json ? get_all(&read, json) : -EINVAL;
     json_decref(json);
-    return rc ? error_set(err, EINVAL, "the stored state of job %llu cannot be read", (unsigned long long)view->id) : 0;
+    if (rc == 0)
+        exchange_parts(view, &read);
+    free(read.user);
+    free(read.message);
+    free(read.placements);
+    if (rc != 0)
+        return error_set(err, EINVAL, "not the state of a job");
+    if (job_state_ended(view->state))
+        job_view_forget_inputs(view);
+    return 0;
 }

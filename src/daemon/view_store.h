@@ -8,7 +8,8 @@
 
 char *job_view_to_text(const struct job_view *view); /* owned by the caller */
 
-/* Fills a view that has its submission's parts already. -EINVAL: the text is not one of job_view_to_text. */
+/* Fills a view that has its submission's parts already. -EINVAL: the text is not one of job_view_to_text,
+ * and the view stays as it is. */
 int job_view_from_text(struct job_view *view, const char *text, struct error *err);
 
 #endif

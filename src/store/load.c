@@ -1,4 +1,4 @@
-/* Reading everything back, trusting nothing: a row that is not what was written stops the load and is named. */
+/* Reading everything back, trusting nothing: a record that is not what was written stops the load and is named. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -13,6 +13,9 @@ static const char *text_column(sqlite3_stmt *row, int column)
 
     return text ? text : "";
 }
+
+/* Of what the log says, nothing can be left out: what came after it would mean something else. */
+#define REMEDY "restore the store from a backup (carma admin backup), or begin with an empty state directory"
 
 static void finalize(sqlite3_stmt **statement)
 {
@@ -122,8 +125,8 @@ static int hand_out_snapshot(const struct store *store, uint64_t seq, const stru
         int rc = on_record(seq, &snapshot->items[i], user);
 
         if (rc) {
-            error_set(err, EINVAL, "%s: the snapshot after record %" PRIu64 " (%s) was not accepted", store->path, seq,
-                      record_type_name(snapshot->items[i].type));
+            error_set(err, EINVAL, "%s: the snapshot after record %" PRIu64 " (%s) was not accepted: " REMEDY, store->path,
+                      seq, record_type_name(snapshot->items[i].type));
             return rc;
         }
     }
@@ -140,16 +143,17 @@ static int load_record(const struct store *store, sqlite3_stmt *row, uint64_t ex
     int rc;
 
     if ((uint64_t)seq != expected)
-        return error_set(err, EBADMSG, "%s: record %" PRIu64 " is missing: restore it from a backup", store->path,
-                         expected);
+        return error_set(err, EBADMSG, "%s: record %" PRIu64 " is missing: " REMEDY, store->path, expected);
     rc = record_json_read(text_column(row, 4), (size_t)sqlite3_column_bytes(row, 4), record, err);
     if (!rc && (record->at_ns != sqlite3_column_int64(row, 1) ||
                 strcmp(record_type_name(record->type), text_column(row, 2)) != 0 ||
                 record->job != (uint64_t)sqlite3_column_int64(row, 3)))
         rc = error_set(err, EBADMSG, "its columns and its body differ");
     if (rc) {
-        error_prefix(err, "%s: record %" PRIu64 " is damaged", store->path, expected);
-        return -EBADMSG;
+        struct error why = *err;
+
+        return error_set(err, EBADMSG, "%s: record %" PRIu64 " is damaged: %.200s: " REMEDY, store->path, expected,
+                         why.text);
     }
     return 0;
 }
@@ -172,7 +176,7 @@ static int load_records_after(const struct store *store, uint64_t seq,
             return rc;
         rc = on_record ? on_record(seq, &record, user) : 0;
         if (rc) {
-            error_set(err, EINVAL, "%s: record %" PRIu64 " (%s) was not accepted", store->path, seq,
+            error_set(err, EINVAL, "%s: record %" PRIu64 " (%s) was not accepted: " REMEDY, store->path, seq,
                       record_type_name(record.type));
             return rc;
         }

@@ -64,7 +64,9 @@ damage "DELETE FROM record WHERE seq = 7" "record 7 is missing"
 damage "UPDATE record SET body = json_set(body, '\$.job', 999), job = 999
     WHERE seq = (SELECT min(seq) FROM record WHERE type = 'released')" "does not follow: there is no unfinished job 999"
 damage "UPDATE spec SET body = '{' WHERE job = 3" "submission of job 3 is damaged"
-damage "UPDATE spec SET body = '[]' WHERE job = 3" "submission of job 3 is damaged: not an object"
+damage "UPDATE spec SET body = '[]' WHERE job = 3" "submission of job 3 is damaged"
+damage "UPDATE spec SET body = json_set(body, '\$.colour', 'red') WHERE job = 3" "submission of job 3 is damaged: unknown member 'colour'"
+damage "DELETE FROM spec WHERE job = 1" "the submission of job 1, which has not ended, is missing"
 damage "UPDATE job SET body = '' WHERE job = 4" "stored of job 4 is damaged"
 damage "UPDATE snapshot SET body = replace(body, '\"claim_source\":0', '\"claim_source\":1')" "not the state which the records lead to"
 damage "UPDATE snapshot SET body = 'x'" "is damaged: it will be passed over"
@@ -87,9 +89,8 @@ records() {
     python3 -c 'import sqlite3, sys
 print(sqlite3.connect(sys.argv[1] + "/store.db").execute("SELECT max(seq), count(*) FROM record").fetchall())' "$1"
 }
-refused "UPDATE record SET body = 'x' WHERE type = 'placed' AND job = 66" "is damaged"
-refused "DELETE FROM spec WHERE job = 66" "of 2 unfinished jobs, 1 have no submission: restore the store from a backup"
-refused "UPDATE job SET body = replace(body, '\"state\":', '\"state\":1') WHERE job = 1" "stored of job 1"
+refused "UPDATE record SET body = 'x' WHERE type = 'placed' AND job = 66" \
+    "record [0-9]* is damaged: .*: restore the store from a backup (carma admin backup), or begin with an empty state dir"
 
 # A log that is longer than a snapshot is due after is taken in as a whole before the next one is made.
 python3 -c 'import json, sqlite3, sys

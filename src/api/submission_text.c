@@ -1,0 +1,63 @@
+#include "api/submission_text.h"
+
+#include <errno.h>
+#include <jansson.h>
+
+#include "base/memory.h"
+
+/* What the form of the store has beside the members of the specification. */
+#define ESTIMATE_MEMBER "estimate"
+#define OWNER_MEMBER    "owner"
+
+char *submission_to_text(const struct job_spec *spec, const struct job_estimate *estimate, const struct owner *owner)
+{
+    json_t *json = job_spec_to_json(spec);
+    char *text;
+
+    json_object_set_new(json, ESTIMATE_MEMBER, job_estimate_to_json(estimate));
+    json_object_set_new(json, OWNER_MEMBER, json_pack("{s:s, s:I}", "user", owner->user, "gid", (json_int_t)owner->gid));
+    text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    return text;
+}
+
+static int owner_from_json(const json_t *json, struct owner *owner, struct error *err)
+{
+    json_int_t gid = OWNER_UNKNOWN;
+    const char *user;
+
+    if (json_unpack((json_t *)json, "{s:s, s:I!}", "user", &user, "gid", &gid) != 0 || gid < OWNER_NO_GID ||
+        gid > UINT32_MAX)
+        return error_set(err, EINVAL, "its owner is not {\"user\": a text, \"gid\": a number or %d}", OWNER_NO_GID);
+    *owner = (struct owner){.user = xstrdup(user), .gid = gid};
+    return 0;
+}
+
+int submission_from_text(const char *text, struct job_spec *spec, struct job_estimate *estimate, struct owner *owner,
+                         struct error *err)
+{
+    json_error_t at;
+    json_t *json = json_loads(text, 0, &at), *part;
+    int rc = 0;
+
+    job_spec_init(spec);
+    job_estimate_init(estimate);
+    *owner = (struct owner){.gid = OWNER_UNKNOWN};
+    if (!json)
+        return error_set(err, EINVAL, "not JSON: %s", at.text);
+    part = json_object_get(json, ESTIMATE_MEMBER);
+    if (part) { /* a store of the first form has none */
+        rc = job_estimate_from_json(part, estimate, err);
+        json_object_del(json, ESTIMATE_MEMBER);
+    }
+    part = json_object_get(json, OWNER_MEMBER);
+    if (rc == 0 && part) /* up to the fifth form there is none */
+        rc = owner_from_json(part, owner, err);
+    json_object_del(json, OWNER_MEMBER);
+    if (rc == 0)
+        rc = job_spec_from_json(json, spec, err);
+    json_decref(json);
+    free_ptr(&spec->summary); /* the first form kept them */
+    free_ptr(&spec->capture);
+    return rc;
+}

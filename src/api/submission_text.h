@@ -1,0 +1,26 @@
+/* A submission as the store has it (docs/formats/store.md): its specification, what was estimated from it, and whose it
+ * is. */
+#ifndef CARMA_API_SUBMISSION_TEXT_H
+#define CARMA_API_SUBMISSION_TEXT_H
+
+#include <stdint.h>
+
+#include "api/spec.h"
+#include "api/spec_estimate.h"
+#include "base/error.h"
+
+#define OWNER_NO_GID  (-1) /* the uid has no entry: `user` is its number */
+#define OWNER_UNKNOWN (-2) /* nobody has looked */
+
+struct owner {
+    char *user; /* owned */
+    int64_t gid;
+};
+
+/* The text is the caller's to free; reading inits all three; the owner is {NULL, OWNER_UNKNOWN} where an earlier carma wrote
+ * it. */
+char *submission_to_text(const struct job_spec *spec, const struct job_estimate *estimate, const struct owner *owner);
+int submission_from_text(const char *text, struct job_spec *spec, struct job_estimate *estimate, struct owner *owner,
+                         struct error *err);
+
+#endif
