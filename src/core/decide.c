@@ -238,17 +238,17 @@ static bool choose_reserved(const struct core *core, const struct job *job, stru
 }
 
 /* With backfill a head that needs much could wait for ever. Once its patience is at an end, only who fits beside it is
- * put on the GPUs reserved for it: it starts at the latest when those end who run there now. */
-static void reserve_for_head(struct core *core, int64_t now_ns, struct record_list *out)
+ * put on the GPUs reserved for it: it starts at the latest when those end who run there now. True where it starts at once. */
+static bool reserve_for_head(struct core *core, int64_t now_ns, struct record_list *out)
 {
     struct job *head = core_head(core);
     struct record decision = {.type = RECORD_RESERVED, .at_ns = now_ns};
 
     if (!head || core->reserved_job == head->id || !core->config.backfill || now_ns - head->headed_ns < core->config.patience_ns)
-        return;
+        return false;
     decision.job = head->id;
-    if (choose_reserved(core, head, &decision.reserved) && core_decided(core, out, &decision))
-        place(core, head, now_ns, out); /* what was reserved for another may be free */
+    return choose_reserved(core, head, &decision.reserved) && core_decided(core, out, &decision) &&
+           place(core, head, now_ns, out); /* what was reserved for another may be free */
 }
 
 bool core_decision_due(const struct core *core, int64_t now_ns)
@@ -276,8 +276,8 @@ static bool place_jobs(struct core *core, int64_t now_ns, struct record_list *ou
             if (next && user_is_limited(core, next, NULL)) /* it was not, before */
                 next = core_behind(core, next);
         }
-        if (looked == 1)
-            reserve_for_head(core, now_ns, out);
+        if (looked == 1 && reserve_for_head(core, now_ns, out))
+            return true; /* `next` may be beyond its user's limits by that, or be who has started */
     }
     return moved;
 }

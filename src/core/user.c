@@ -45,6 +45,14 @@ static int64_t bytes_in_all(const struct core *core, uint32_t gpus, int64_t clai
     return each > INT64_MAX / RECORD_MAX_GPUS ? INT64_MAX : gpus * each;
 }
 
+/* Of what is reserved for it on each GPU, what counts: its user's request does in whole, however little it was seen to use. */
+static int64_t counting(const struct job *job, int64_t claim_bytes)
+{
+    bool kept = job->wants.claim_source == CLAIM_DECLARED && claim_bytes >= 0 && job->wants.claim_bytes > claim_bytes;
+
+    return kept ? job->wants.claim_bytes : claim_bytes;
+}
+
 void user_counts(struct job *job)
 {
     job->user->running++;
@@ -68,7 +76,7 @@ void user_strays(struct job *job, int64_t bytes)
 
 void user_takes(const struct core *core, struct job *job)
 {
-    job->counted_bytes = bytes_in_all(core, job->wants.gpus, job->claim_bytes);
+    job->counted_bytes = bytes_in_all(core, job->wants.gpus, counting(job, job->claim_bytes));
     user_counts(job);
 }
 
@@ -119,7 +127,7 @@ bool user_is_limited(const struct core *core, const struct job *job, struct reas
     if (!users_are_limited(core))
         return false;
     return beyond(core, job->user, &job->wants,
-                  core->config.per_user.max_memory_bytes ? belief_claim(core, job, NULL) : 0, why);
+                  core->config.per_user.max_memory_bytes ? counting(job, belief_claim(core, job, NULL)) : 0, why);
 }
 
 bool user_is_limited_ever(const struct core *core, const struct record_submitted *wants, struct reason *why)

@@ -17,7 +17,8 @@
  *   - the same inputs give the same decisions, and applying the stored records gives the same state
  *
  * The world is a mock driver: it launches what is placed, sees memory, ends jobs in every way, restarts. The seed of a
- * failing run is printed; give it as an argument to repeat that run alone. */
+ * failing run is printed; give it as an argument to repeat that run alone, and a number as the second to try so many from
+ * there on. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -164,6 +165,14 @@ struct holdings {
     int64_t memory_bytes;
 };
 
+/* Its user's request counts in whole, and more than that what was reserved, or has grown with its use. */
+static int64_t counting(const struct world_job *job, int64_t claim_bytes)
+{
+    int64_t request = job->wants.claim_source == CLAIM_DECLARED ? job->wants.claim_bytes : 0;
+
+    return claim_bytes < request ? request : claim_bytes;
+}
+
 static struct holdings holdings_of(const struct world *world, uint32_t uid)
 {
     struct holdings has = {0};
@@ -174,7 +183,7 @@ static struct holdings holdings_of(const struct world *world, uint32_t uid)
             continue;
         has.running++;
         has.gpus += job->gpu_count;
-        has.memory_bytes += job->counted_bytes * job->gpu_count + job->stray_bytes;
+        has.memory_bytes += counting(job, job->counted_bytes) * job->gpu_count + job->stray_bytes;
     }
     return has;
 }
@@ -188,6 +197,7 @@ static bool is_beyond(const struct world *world, const struct holdings *has)
            (limits->max_memory_bytes && has->memory_bytes > limits->max_memory_bytes);
 }
 
+/* At a placement: what runs may grow beyond a limit, which nobody can prevent; no decision takes a user there. */
 static void check_limits(const struct world *world, uint32_t uid)
 {
     struct holdings has = holdings_of(world, uid);
@@ -205,7 +215,7 @@ static void check_limited(const struct world *world, const struct job *job, uint
 
     has.running++;
     has.gpus += job->wants.gpus;
-    has.memory_bytes += job->wants.gpus * (claim < 0 ? world->core->largest_gpu_bytes : claim);
+    has.memory_bytes += job->wants.gpus * counting(&world->jobs[job->id], claim < 0 ? world->core->largest_gpu_bytes : claim);
     if (is_beyond(world, &has) !=
         (code == REASON_USER_JOBS || code == REASON_USER_GPUS || code == REASON_USER_MEMORY))
         fail(world, "job %" PRIu64 " waits for '%s', its user has %" PRIu32 " jobs on %" PRIu32 " GPUs with %" PRId64
@@ -814,7 +824,7 @@ static void garbage(struct world *world)
     if (input.type == RECORD_SUBMITTED || input.type == RECORD_GPU_BACK || input.type == RECORD_TIMER ||
         input.type == RECORD_SHARE_FAULT ||
         input.type == RECORD_SAMPLE || input.type == RECORD_GPU_LOST || input.type == RECORD_WAITED ||
-        world->jobs[input.job].submitted)
+        (record_is_state(input.type) && world->core->restoring) || world->jobs[input.job].submitted)
         return; /* might make sense */
     if (core_apply(world->core, &input, &err) == 0)
         fail(world, "garbage was taken for '%s'", record_type_name(input.type));
@@ -1057,6 +1067,8 @@ int main(int argc, char **argv)
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, runs = argc > 1 ? 1 : 300;
     size_t records = 0;
 
+    if (argc > 2)
+        runs = strtoull(argv[2], NULL, 10);
     for (uint64_t seed = first; seed < first + runs; seed++) {
         uint64_t one = run(seed, 600, 0, &records);
         if (seed % 4 == 2 && one != run(seed, 600, 5, &records)) {

@@ -110,6 +110,33 @@ static void test_memory_is_what_jobs_claim_on_all_their_gpus(void **state)
     assert_string_not_equal(placed_on(f, second), "");
 }
 
+/* However little the job was seen to use: its user could have more at once than allowed as soon as it uses what he asked
+ * for. What carma had guessed counts with what it is found to be. */
+static void test_a_request_counts_in_whole_after_it_was_shrunk(void **state)
+{
+    struct fixture *f = *state;
+    struct record guessed = wants(1, 30 * GIB);
+    uint64_t declared, second;
+
+    limited(f, (struct core_limits){.max_memory_bytes = 50 * GIB});
+    declared = submit_as(f, ADA, 1, 30 * GIB);
+    guessed.submitted.uid = BOB;
+    guessed.submitted.claim_source = CLAIM_ESTIMATED;
+    guessed.job = submit_record(f, guessed);
+    second = submit_as(f, ADA, 1, 21 * GIB);
+    decide(f);
+    assert_int_equal(f->decisions.count, 2);
+    for (uint64_t job = declared; job <= guessed.job; job++)
+        apply(f, (struct record){.type = RECORD_TRIMMED, .job = job, .trimmed = {5 * GIB, CLAIM_SEEN}});
+    assert_true(core_find_job(f->core, declared)->user->memory_bytes == 30 * (uint64_t)GIB);
+    assert_true(core_find_job(f->core, guessed.job)->user->memory_bytes == 5 * (uint64_t)GIB);
+    decide(f);
+    assert_int_equal(f->decisions.count, 0);
+    assert_int_equal(reason_code(f, second), REASON_USER_MEMORY);
+    apply(f, (struct record){.type = RECORD_GROWN, .job = declared, .grown = {35 * GIB, CLAIM_SEEN}});
+    assert_true(core_find_job(f->core, declared)->user->memory_bytes == 35 * (uint64_t)GIB);
+}
+
 static void test_what_one_job_may_never_have_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -156,6 +183,35 @@ static void test_who_is_over_a_limit_keeps_no_gpus_for_himself(void **state)
     assert_int_equal(reason_code(f, wide), REASON_USER_GPUS);
 }
 
+/* Who is given what was reserved for another may have reached its user's limit by that: whoever comes next is looked at
+ * anew. */
+static void test_a_start_on_reserved_gpus_counts_for_who_comes_next(void **state)
+{
+    struct fixture *f = *state;
+    struct core_config config = limited(f, (struct core_limits){.max_running = 2});
+    uint64_t first, second, wide;
+
+    config.backfill = 8;
+    config.patience_ns = 0;
+    reconfigure(f, &config);
+    first = submit_as(f, ADA, 1, 8 * GIB);
+    second = submit_as(f, ADA, 1, 8 * GIB);
+    wide = submit_as(f, BOB, 4, 35 * GIB);
+    decide(f);
+    assert_int_equal(f->decisions.count, 3);
+    assert_int_equal(f->core->reserved_job, wide);
+    config.per_user.max_running = 1;
+    reconfigure(f, &config);
+    for (uint64_t job = first; job <= second; job++) {
+        job_event(f, RECORD_STARTED, job);
+        exits(f, job, EXIT_MPS_FAULT, -1);
+    }
+    decide(f);
+    assert_string_not_equal(placed_on(f, first), "");
+    assert_string_equal(placed_on(f, second), "");
+    assert_int_equal(reason_code(f, second), REASON_USER_JOBS);
+}
+
 /* Beyond the budget a crashed job is tried again all the same, alone, but not before others. */
 static void test_a_user_recovers_so_often_within_an_hour(void **state)
 {
@@ -191,8 +247,10 @@ int main(void)
         CASE(test_gpus_are_counted_for_each_job_that_has_them),
         CASE(test_memory_elsewhere_is_charged),
         CASE(test_memory_is_what_jobs_claim_on_all_their_gpus),
+        CASE(test_a_request_counts_in_whole_after_it_was_shrunk),
         CASE(test_what_one_job_may_never_have_is_refused),
         CASE(test_who_is_over_a_limit_keeps_no_gpus_for_himself),
+        CASE(test_a_start_on_reserved_gpus_counts_for_who_comes_next),
         CASE(test_a_user_recovers_so_often_within_an_hour),
     };
 
