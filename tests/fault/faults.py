@@ -16,7 +16,7 @@ DAEMON_POINTS = [
     ("carmad", "mkdir", "/runs/", 0),  # a launch begins to exist
     ("carmad", "mkdir", "/no-mps", 0),
     ("carmad", "write", "carma-launch", 0),  # what its shepherd is to do
-    ("carmad", "posix_spawn", "", 0),  # the shepherd
+    ("carmad", "posix_spawn", "", 0),  # the shepherd that waits for the next job
     ("carmad", "link", "/status", 0),  # a launch whose shepherd has not begun is given up
     ("carmad", "fork", "", 0),  # carma-monitor
 ]
@@ -77,7 +77,7 @@ def points(scene, rounds, table=None):
             for after in (False,) if call == "execvp" else (False, True):
                 more = scene.random.randrange(4) if turn else 0
                 if call == "link" and program == "carmad":  # there has to be a launch without a shepherd
-                    scene.node.control.arm("carmad", "posix_spawn")
+                    scene.node.control.arm("carmad", "mkdir", "/no-mps")
                     hits += scene.wait_hit(POINT_SECONDS) > 0
                 scene.node.control.arm(program, call, file, after=after, skip=skip + more)
                 if program == "carmad" and call in AT_START:
@@ -100,11 +100,8 @@ def points(scene, rounds, table=None):
 def late_shepherd(scene):
     """The daemon dies, and the next finds a run directory without a status: its shepherd is only about to begin."""
     scene.node.control.arm("carma-shepherd", "link", "/status", error=-LATE_MS, slot=1)
-    scene.node.control.arm("carmad", "posix_spawn", after=True)
-    hits = scene.wait_hit(POINT_SECONDS) > 0
-    scene.node.control.disarm()
-    if not scene.node.alive():
-        scene.node.start()
+    hits = scene.wait_hit(POINT_SECONDS, 1) > 0
+    scene.node.restart()
     scene.node.await_ready(5)
     time.sleep(2 * LATE_MS / 1000)
     scene.node.control.disarm(1)
