@@ -36,6 +36,9 @@ const char *node_foreign_why(const struct node *node, uint32_t number);
 struct device_filter;
 bool node_devices_of(const struct node *node, const struct job_view *view, struct device_filter *filter);
 
+/* Whether all of the job's GPUs have been read since the daemon has started. */
+bool node_was_read(const struct node *node, const struct job_view *view);
+
 /* The job's processes on GPUs that it was not given. */
 json_t *node_strays_to_json(const struct node *node, uint64_t job);
 

@@ -30,6 +30,17 @@ static bool add_gpu(const struct node *node, uint32_t number, const char *mig_mi
                                                     entry->reading.gpu_instance, entry->reading.compute_instance) == 0;
 }
 
+bool node_was_read(const struct node *node, const struct job_view *view)
+{
+    for (uint32_t i = 0; i < view->placement_count; i++) {
+        const struct node_gpu *entry = node_gpu_numbered(node, view->placements[i].gpu);
+
+        if (!entry || entry->at_ns == 0)
+            return false;
+    }
+    return true;
+}
+
 bool node_devices_of(const struct node *node, const struct job_view *view, struct device_filter *filter)
 {
     CLEANUP(free_ptr) char *devices = read_text(DEVICES);

@@ -462,6 +462,16 @@ static void on_prepare(uv_timer_t *timer)
     spawn_prepare(runs->shepherd_path);
 }
 
+/* The job is found without a shepherd when it is looked at, and begun again. */
+static void put_off(struct runs *runs, const struct job_view *view, const char *directory, const char *why)
+{
+    sharing_leave(runs->daemon->sharing, view->id);
+    if (!runs->short_of_something)
+        daemon_log("job %" PRIu64 " waits until it can be started: %s", view->id, why);
+    runs->short_of_something = true;
+    run_add(runs, view, directory, 0, 0)->put_off = true;
+}
+
 static void start(struct runs *runs, const struct job_view *view, const char *mps_pipe_directory,
                   const char *mps_log_directory)
 {
@@ -469,7 +479,7 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
     CLEANUP(free_ptr) char *directory = directory_of(runs, view, tries_of(runs, view) + 1);
     CLEANUP(free_ptr) char *script = script_directory_of(runs, directory);
     CLEANUP(free_ptr) char *uuids = gpu_uuids(daemon, view);
-    CLEANUP(free_ptr) char *devices = devices_of(runs, view);
+    CLEANUP(free_ptr) char *devices = NULL;
     struct launch_request request = {
         .shepherd = runs->shepherd_path,
         .run_directory = directory,
@@ -481,7 +491,6 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
         .gid = view->gid >= 0 ? (gid_t)view->gid : (gid_t)view->wants.uid,
         .user = view->gid >= 0 ? view->user : NULL,
         .gpu_uuids = uuids,
-        .devices = devices,
         .mps_pipe_directory = mps_pipe_directory,
         .mps_log_directory = mps_log_directory,
         .notify_socket = runs->notify_path,
@@ -497,8 +506,13 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
     pid_t shepherd;
     int code;
 
+    if (runs->filters_devices && !node_was_read(daemon->node, view)) {
+        put_off(runs, view, directory, "its GPUs have not been read yet, so it is not known which device nodes are theirs");
+        return;
+    }
     if (view->wants.uid == geteuid())
         request.gid = getegid();
+    request.devices = devices = devices_of(runs, view);
     tell_memory(&request, daemon, view);
     limit_mps(&request, &daemon->config, view);
     code = launch_start(&request, &shepherd, &start_ticks, &err);
@@ -508,13 +522,10 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
         run_add(runs, view, directory, shepherd, start_ticks);
         return;
     }
-    sharing_leave(daemon->sharing, view->id);
-    if (is_passing(code)) { /* found without a shepherd when it is looked at, and begun again */
-        if (!runs->short_of_something)
-            daemon_log("job %" PRIu64 " waits until it can be started: %s", view->id, err.text);
-        runs->short_of_something = true;
-        run_add(runs, view, directory, 0, 0)->put_off = true;
+    if (is_passing(code)) {
+        put_off(runs, view, directory, err.text);
     } else {
+        sharing_leave(daemon->sharing, view->id);
         feed_launch_failed(runs, view->id, err.text);
     }
 }

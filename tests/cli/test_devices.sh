@@ -49,6 +49,25 @@ if grep -q "jobs can open the device nodes of all GPUs" "$T/daemon.log"; then
     opens 3 "nvidia0 allowed nvidia1 allowed nvidia2 allowed nvidia255 allowed /dev/null open "
 else
     opens 3 "nvidia0 denied nvidia1 allowed nvidia2 denied nvidia255 allowed /dev/null open "
+    # What a new daemon places before it has read the GPUs waits until it knows which device nodes are theirs.
+    stop_daemon
+    "$PREFIX/bin/carma-vnode" inject hang
+    "$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" --set mps_pipe_directory="$T/mps" --set grace=500ms \
+        --set nvml_library="$PREFIX/lib/carma/vnode/libnvidia-ml.so.1" 2>>"$T/daemon.log" &
+    daemon=$!
+    patience
+    until run queue && [ "$status" -eq 0 ]; do
+        patient || break
+    done
+    run submit --parsable --gpu-memory 20G -o 4.out -- python3 opens.py nvidia0 nvidia1
+    until_field 4 state PLACED
+    patience
+    until grep -q "job 4 waits until it can be started: its GPUs have not been read yet" "$T/daemon.log"; do
+        patient || { fail "job 4 does not wait"; break; }
+    done
+    "$PREFIX/bin/carma-vnode" clear
+    until_field 4 state COMPLETED
+    [ "$(tr '\n' ' ' <4.out)" = "nvidia0 denied nvidia1 allowed " ] || fail "job 4: $(cat 4.out)"
 fi
 run cancel 1
 expect_settings_error() {
