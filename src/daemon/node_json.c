@@ -21,14 +21,15 @@ static void set(json_t *json, const char *name, int64_t value, bool is_known)
 
 /* Processes that are no job's, or of a job that was not given the GPU; one that cannot be seen from here has neither user nor
  * command. */
-static json_t *foreign_to_json(struct owners *owners, const struct attribution *attribution)
+static json_t *foreign_to_json(const struct node *node, const struct attribution *attribution)
 {
     json_t *list = json_array();
 
     for (uint32_t i = 0; i < attribution->foreign_count; i++) {
         const struct attribution_foreign *process = &attribution->foreign[i];
         bool seen = *process->command;
-        const char *user = seen ? owners_name(owners, process->uid) : NULL;
+        const struct job_view *view = process->job ? views_find(&node->daemon->views, process->job) : NULL;
+        const char *user = view ? view->user : seen ? owners_name(node->daemon->owners, process->uid) : NULL;
         json_array_append_new(list, json_pack("{s:o, s:i, s:s?, s:s?, s:o}", "job",
                                               known((int64_t)process->job, process->job != 0), "pid", (int)process->pid,
                                               "user", user, "command", seen ? process->command : NULL, "used_bytes",
@@ -150,7 +151,7 @@ static json_t *target_to_json(const struct node *node, const struct gpu *gpu, in
     set(json, "foreign_bytes", entry->attribution.foreign_bytes,
         entry->at_ns && entry->attribution.foreign_bytes >= 0);
     set(json, "mps_server_bytes", entry->attribution.mps_server_bytes, entry->at_ns);
-    json_object_set_new(json, "foreign", foreign_to_json(node->daemon->owners, &entry->attribution));
+    json_object_set_new(json, "foreign", foreign_to_json(node, &entry->attribution));
     json_object_set_new(json, "foreign_why",
                         *entry->attribution.why ? json_string(entry->attribution.why) : json_null());
     add_reading(json, entry, now_ns);

@@ -12,6 +12,11 @@ start_daemon --set max_gpu_memory_per_user=30G --set settle=0s
 
 run submit --gpu-memory 9G -- sh -c 'CUDA_VISIBLE_DEVICES=2 exec "$0" --memory 8G --seconds 100000' "$TRAIN"
 until_field 1 placements.0.index 0
+
+# Who asks first is told the user's name: carmad knows its jobs' users.
+until_said "of job 1 of $(id -un) holds"
+[ "$(gpu 2 foreign.0.user)" = "$(id -un)" ] || fail "whose it is, at first: $(gpu 2 foreign)"
+
 until_gpu 2 foreign_bytes $((8 << 30))
 pid=$(gpu 2 foreign.0.pid)
 [ "$(gpu 2 foreign.0.job)" = 1 ] || fail "GPU 2 does not name job 1: $(gpu 2 foreign)"
