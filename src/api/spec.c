@@ -82,6 +82,16 @@ void spec_strings_add(struct spec_strings *strings, const char *text)
     strings->items[strings->count++] = xstrdup(text);
 }
 
+bool spec_strings_equal(const struct spec_strings *a, const struct spec_strings *b)
+{
+    if (a->count != b->count)
+        return false;
+    for (size_t i = 0; i < a->count; i++)
+        if (strcmp(a->items[i], b->items[i]) != 0)
+            return false;
+    return true;
+}
+
 void spec_strings_release(struct spec_strings *strings)
 {
     for (size_t i = 0; i < strings->count; i++)

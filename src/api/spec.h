@@ -62,6 +62,7 @@ json_t *job_spec_to_json(const struct job_spec *spec);                          
 int job_spec_from_json(const json_t *json, struct job_spec *spec, struct error *err);       /* inits; checks too */
 
 void spec_strings_add(struct spec_strings *strings, const char *text);
+bool spec_strings_equal(const struct spec_strings *a, const struct spec_strings *b);
 void spec_strings_release(struct spec_strings *strings);
 
 #define SPEC_MAX_CPUS 4096

@@ -25,16 +25,6 @@ static uint64_t digest_of(const struct spec_strings *list)
     return digest;
 }
 
-static bool equal(const struct spec_strings *a, const struct spec_strings *b)
-{
-    if (a->count != b->count)
-        return false;
-    for (size_t i = 0; i < a->count; i++)
-        if (strcmp(a->items[i], b->items[i]) != 0)
-            return false;
-    return true;
-}
-
 struct common_text *common_texts_join(struct common_texts *texts, struct spec_strings *list)
 {
     uint64_t digest = digest_of(list);
@@ -47,7 +37,7 @@ struct common_text *common_texts_join(struct common_texts *texts, struct spec_st
         text = xcalloc(1, sizeof *text);
         *text = (struct common_text){.digest = digest, .list = *list};
         HASH_ADD(hh, texts->all, digest, sizeof text->digest, text);
-    } else if (equal(&text->list, list)) {
+    } else if (spec_strings_equal(&text->list, list)) {
         spec_strings_release(list);
     } else {
         return NULL;

@@ -175,23 +175,13 @@ static int check_host_memory(const struct config *config, const struct job_spec 
                      format_bytes(spec->host_memory_bytes, asked), format_bytes(config->job_memory_max_bytes, most));
 }
 
-static bool same_strings(const struct spec_strings *a, const struct spec_strings *b)
-{
-    if (a->count != b->count)
-        return false;
-    for (size_t i = 0; i < a->count; i++)
-        if (strcmp(a->items[i], b->items[i]) != 0)
-            return false;
-    return true;
-}
-
 /* At once: thousands of environments between what is kept of the jobs would leave the heap in shreds. */
 static void put_environment_aside(struct submission *submission, struct applicant *applicant)
 {
     struct spec_strings *environment = &applicant->spec.environment;
     size_t count = submission->environment_count;
 
-    if (count && same_strings(environment, &submission->environments[count - 1])) {
+    if (count && spec_strings_equal(environment, &submission->environments[count - 1])) {
         spec_strings_release(environment);
     } else {
         array_reserve(submission->environments, submission->environment_capacity, count + 1);
