@@ -127,7 +127,7 @@ static const struct key {
     {"mps_max_clients", COUNT, offsetof(struct config, core.mps_max_clients), 1, 60, NULL,
      "most jobs that share a GPU by MPS; the driver takes 48 clients, from CUDA 13.1 on 60"},
     {"mps_control", LIBRARY, offsetof(struct config, mps_control), 0, 4000, NULL,
-     "the MPS control program, by which carma runs a control daemon for each GPU"},
+     "the MPS control program, by which carma runs control daemons"},
     {"mps_pipe_directory", FOREIGN, offsetof(struct config, mps_pipe_directory), 0, 4000, NULL,
      "the pipes of a control daemon that somebody else runs: jobs use it, and carma none of its own (none: carma's own)"},
     {"mps_threads", COUNT, offsetof(struct config, mps_threads_percent), 1, 100, NULL,
@@ -285,7 +285,8 @@ static void describe_allowed(const struct key *key, struct strbuf *out)
         describe_choices(switches, out);
         break;
     case SHARING:
-        strbuf_puts(out, "streams, mps, mps:gpu or exclusive; then, by number or UUID, GPUs that differ: mps, 3=exclusive");
+        strbuf_puts(out, "streams, mps, mps:gpu or exclusive; then, by number or UUID, GPUs that differ: mps, 3=exclusive "
+                         "(mps and mps:gpu do not go together)");
         break;
     case PATH:
     case FOREIGN:

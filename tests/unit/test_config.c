@@ -219,7 +219,7 @@ static void test_bad_files(void **state)
                           "lug, mug, first-fit, best-fit; joined by +");
     refuse("memory_view = both\n", "1: memory_view 'both' is not allowed: write monitor or reserve");
     refuse("share = mig\n", "1: share 'mig' is not allowed: write streams, mps, mps:gpu or exclusive; then, by number or UUID, "
-                          "GPUs that differ: mps, 3=exclusive");
+                          "GPUs that differ: mps, 3=exclusive (mps and mps:gpu do not go together)");
     refuse("policy\n", "1: neither `key = value` nor a comment");
     refuse("share = mps\npolicy\npolicy = best\n", /* the first error is reported */
            "2: neither `key = value` nor a comment");
