@@ -100,6 +100,11 @@ void spec_strings_release(struct spec_strings *strings)
     *strings = (struct spec_strings){0};
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
 void job_spec_init(struct job_spec *spec)
 {
     *spec = (struct job_spec){.gpus = 1, .gpu_memory_bytes = -1, .max_slowdown_permille = -1, .mps_threads_percent = -1,
@@ -118,6 +123,67 @@ void job_spec_release(struct job_spec *spec)
             spec_strings_release(member_at(spec, &members[i]));
     }
     job_spec_init(spec);
+}
+
+static bool member_equal(const struct member *member, const struct job_spec *a, const struct job_spec *b)
+{
+    const void *one = member_at(a, member), *other = member_at(b, member);
+
+    switch (member->kind) {
+    case TEXT:
+        return same_text(*(char *const *)one, *(char *const *)other);
+    case STRINGS:
+        return spec_strings_equal(one, other);
+    case BOOL:
+        return *(const bool *)one == *(const bool *)other;
+    case U32:
+        return *(const uint32_t *)one == *(const uint32_t *)other;
+    default:
+        return *(const int64_t *)one == *(const int64_t *)other;
+    }
+}
+
+bool job_spec_equal(const struct job_spec *a, const struct job_spec *b)
+{
+    for (size_t i = 0; i < array_size(members); i++)
+        if (!member_equal(&members[i], a, b))
+            return false;
+    return memcmp(a->recorded_bytes, b->recorded_bytes, sizeof a->recorded_bytes) == 0;
+}
+
+static uint64_t mix(uint64_t digest, const void *bytes, size_t size)
+{
+    for (const unsigned char *at = bytes; size; size--)
+        digest = (digest ^ *at++) * UINT64_C(1099511628211); /* FNV-1a */
+    return digest;
+}
+
+static uint64_t mix_text(uint64_t digest, const char *text)
+{
+    return text ? mix(digest, text, strlen(text) + 1) : mix(digest, &text, 1);
+}
+
+static uint64_t mix_member(uint64_t digest, const struct member *member, const struct job_spec *spec)
+{
+    static const size_t sizes[] = {[BOOL] = sizeof(bool), [U32] = sizeof(uint32_t), [I64] = sizeof(int64_t)};
+    const struct spec_strings *list = member_at(spec, member);
+
+    if (member->kind == TEXT)
+        return mix_text(digest, *(char *const *)member_at(spec, member));
+    if (member->kind != STRINGS)
+        return mix(digest, member_at(spec, member), sizes[member->kind]);
+    for (size_t i = 0; i < list->count; i++)
+        digest = mix_text(digest, list->items[i]);
+    return mix(digest, &list->count, sizeof list->count);
+}
+
+uint64_t job_spec_digest(const struct job_spec *spec)
+{
+    uint64_t digest = UINT64_C(14695981039346656037);
+
+    for (size_t i = 0; i < array_size(members); i++)
+        digest = mix_member(digest, &members[i], spec);
+    return mix(digest, spec->recorded_bytes, sizeof spec->recorded_bytes);
 }
 
 /* JSON is UTF-8, and jansson is the judge of what that is. */

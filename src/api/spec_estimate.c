@@ -21,6 +21,19 @@ void job_estimate_release(struct job_estimate *estimate)
     job_estimate_init(estimate);
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+bool job_estimate_equal(const struct job_estimate *a, const struct job_estimate *b)
+{
+    return a->bytes == b->bytes && a->median_bytes == b->median_bytes && a->quantile_permille == b->quantile_permille &&
+           a->confidence_permille == b->confidence_permille && a->smact_permille == b->smact_permille &&
+           same_text(a->source, b->source) && same_text(a->from, b->from) && same_text(a->profile, b->profile) &&
+           spec_strings_equal(&a->warnings, &b->warnings);
+}
+
 static json_t *known(int64_t value)
 {
     return value < 0 ? json_null() : json_integer(value);

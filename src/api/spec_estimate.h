@@ -3,6 +3,7 @@
 #define CARMA_API_SPEC_ESTIMATE_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "api/spec.h"
@@ -23,6 +24,8 @@ struct job_estimate {
 
 void job_estimate_init(struct job_estimate *estimate); /* none could be made, nothing to say */
 void job_estimate_release(struct job_estimate *estimate);
+
+bool job_estimate_equal(const struct job_estimate *a, const struct job_estimate *b);
 
 /* What the estimator makes of the job's capture, else of its summary (of the capture first where both are there); inits
  * *estimate. Never looks at what is declared or recorded with the job. 0 also where the estimator has not what it

@@ -1,4 +1,5 @@
-/* Texts that many jobs have in common (the environment of who submitted them, their command, their script) are kept once. */
+/* Texts that many jobs have in common (the environment of who submitted them, their command, their script, their user) are
+ * kept once, in one piece of memory each. */
 #ifndef CARMA_DAEMON_COMMON_TEXTS_H
 #define CARMA_DAEMON_COMMON_TEXTS_H
 
@@ -10,11 +11,17 @@ struct common_texts {
     struct common_text *all; /* uthash by digest */
 };
 
-/* Takes the list over and puts an equal one in its place, which is borrowed until the text is left. NULL: *list stays the
- * caller's own: it is empty, or others have its digest. */
-struct common_text *common_texts_join(struct common_texts *texts, struct spec_strings *list);
+/* The text that equals the list, which stays the caller's. NULL: the list is empty. */
+struct common_text *common_texts_join(struct common_texts *texts, const struct spec_strings *list);
 
-/* The list goes with its last user; *list is empty then. NULL releases the list, which is the caller's own. */
-void common_texts_leave(struct common_texts *texts, struct common_text *text, struct spec_strings *list);
+/* The same of a list of one; NULL gives NULL. */
+struct common_text *common_texts_join_one(struct common_texts *texts, const char *text);
+
+/* It goes with its last user. May be NULL. */
+void common_texts_leave(struct common_texts *texts, struct common_text *text);
+
+/* Borrowed until the text is left; an empty list, or NULL, of NULL. */
+struct spec_strings common_text_list(const struct common_text *text);
+char *common_text_first(const struct common_text *text);
 
 #endif

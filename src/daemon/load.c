@@ -34,7 +34,8 @@ static int take_spec(uint64_t job, const char *json, void *user)
         return 0;
     }
     view = views_add(&daemon->views, job, &spec, &estimate);
-    view->user = owner.user;
+    job_view_set_user(view, owner.user);
+    free(owner.user);
     view->gid = owner.gid;
     return 0;
 }
@@ -101,7 +102,7 @@ static void find_owners(struct daemon *daemon)
             }
         }
         if (!view->user)
-            view->user = xstrdup(owner.user);
+            job_view_set_user(view, owner.user);
         view->gid = owner.gid;
     }
     free(owner.user);

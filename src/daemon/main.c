@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -233,6 +234,14 @@ static int run(struct daemon *daemon, struct error *err)
     return status;
 }
 
+/* What a large request, a snapshot or a long list needs goes back as soon as it is freed: left to itself the C library raises
+ * this bound, and keeps such pieces, and a heap for each thread, between what lasts. */
+static void give_memory_back(void)
+{
+    mallopt(M_MMAP_THRESHOLD, 256 << 10);
+    mallopt(M_ARENA_MAX, 2);
+}
+
 int main(int argc, char **argv)
 {
     struct options options = {0};
@@ -242,6 +251,7 @@ int main(int argc, char **argv)
 
     signal(SIGPIPE, SIG_IGN);
     json_set_alloc_funcs(xmalloc, free); /* else jansson leaves out what it has no memory for, and that would be stored */
+    give_memory_back();
     protect_from_oom_killer();
     config_init_default(&daemon.config);
     argp_program_version = "carmad " CARMA_VERSION; /* defined here it would be hidden from the C library */

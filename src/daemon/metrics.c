@@ -327,7 +327,7 @@ static void tell_job(struct telling *telling, const struct job_view *view)
              {"hpc_job", id},
              {"user", view->user},
              {"uid", named ? uid : NULL},
-             {"name", named ? view->spec.name : NULL},
+             {"name", named ? view->name : NULL},
              {"state", named ? job_state_name(view->state) : NULL},
              {"share", named && view->share ? share_mode_name(view->share) : NULL},
              {NULL, NULL},

@@ -410,7 +410,7 @@ static struct cgroup_limits host_limits(const struct config *config, const struc
 /* The strictest of what the configuration, the job and its fence say. */
 static void limit_mps(struct launch_request *request, const struct config *config, const struct job_view *view)
 {
-    const struct job_spec *spec = &view->spec;
+    const struct job_spec *spec = request->spec;
     int64_t threads = config->mps_threads_percent, bytes = config->mps_memory_limit_bytes;
 
     if (spec->mps_threads_percent > 0 && spec->mps_threads_percent < threads)
@@ -480,10 +480,11 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
     CLEANUP(free_ptr) char *script = script_directory_of(runs, directory);
     CLEANUP(free_ptr) char *uuids = gpu_uuids(daemon, view);
     CLEANUP(free_ptr) char *devices = NULL;
+    const struct job_spec spec = job_view_spec(view);
     struct launch_request request = {
         .shepherd = runs->shepherd_path,
         .run_directory = directory,
-        .spec = &view->spec,
+        .spec = &spec,
         .script_directory = script,
         .job = view->id,
         .launch = view->launches,
@@ -494,12 +495,12 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
         .mps_pipe_directory = mps_pipe_directory,
         .mps_log_directory = mps_log_directory,
         .notify_socket = runs->notify_path,
-        .limits = host_limits(&daemon->config, &view->spec),
+        .limits = host_limits(&daemon->config, &spec),
         .grace_ns = daemon->config.grace_ns,
         .start_timeout_ns = daemon->config.start_timeout_ns,
-        .time_limit_ns = view->spec.time_limit_ns > 0 ? view->spec.time_limit_ns : 0,
-        .signal = view->spec.signal_before_ns >= 0 ? (int)view->spec.signal : 0,
-        .signal_before_ns = view->spec.signal_before_ns >= 0 ? view->spec.signal_before_ns : 0,
+        .time_limit_ns = spec.time_limit_ns > 0 ? spec.time_limit_ns : 0,
+        .signal = spec.signal_before_ns >= 0 ? (int)spec.signal : 0,
+        .signal_before_ns = spec.signal_before_ns >= 0 ? spec.signal_before_ns : 0,
     };
     uint64_t start_ticks;
     struct error err;

@@ -383,7 +383,7 @@ static json_t *take_in(struct submission *submission)
         copy_strings(&submission->environments[applicant->environment], &applicant->spec.environment);
         text = submission_to_text(&applicant->spec, &applicant->estimate, &submission->owner);
         view = views_add(&daemon->views, input.job, &applicant->spec, &applicant->estimate);
-        view->user = xstrdup(submission->owner.user);
+        job_view_set_user(view, submission->owner.user);
         view->gid = submission->owner.gid;
         input.submitted = applicant->wants;
         engine_store_spec(daemon->engine, input.job, text);

@@ -14,10 +14,10 @@
 static void job_view_free(struct job_view *view)
 {
     job_view_forget_inputs(view);
-    common_texts_leave(view->texts, view->command, &view->spec.command);
-    job_spec_release(&view->spec);
-    job_estimate_release(&view->estimate);
-    free(view->user);
+    common_texts_leave(&view->views->texts, view->command);
+    common_texts_leave(&view->views->texts, view->user_text);
+    common_specs_leave(&view->views->specs, view->common);
+    free(view->name);
     free(view->placements);
     free(view->message);
     free(view->unreadable);
@@ -83,24 +83,30 @@ struct job_view *views_find(const struct views *views, uint64_t id)
     return view;
 }
 
-/* The spec's texts that other jobs have as well are kept once. */
-static void share_texts(struct common_texts *texts, struct job_view *view)
+/* What other jobs have as well is kept once: all of the spec but its name. */
+static void share(struct job_view *view, struct job_spec *spec, struct job_estimate *estimate)
 {
-    struct spec_strings script = {0};
+    struct common_texts *texts = &view->views->texts;
 
-    view->texts = texts;
-    view->command = common_texts_join(texts, &view->spec.command);
-    view->environment = common_texts_join(texts, &view->spec.environment);
-    if (!view->spec.script)
-        return;
-    spec_strings_add(&script, view->spec.script);
-    view->script = common_texts_join(texts, &script);
-    if (view->script) {
-        free(view->spec.script);
-        view->spec.script = script.items[0];
-    } else {
-        spec_strings_release(&script);
-    }
+    view->name = steal_ptr(&spec->name);
+    view->command = common_texts_join(texts, &spec->command);
+    view->environment = common_texts_join(texts, &spec->environment);
+    view->script = common_texts_join_one(texts, spec->script);
+    spec_strings_release(&spec->command);
+    spec_strings_release(&spec->environment);
+    free_ptr(&spec->script);
+    view->common = common_specs_join(&view->views->specs, spec, estimate);
+}
+
+struct job_spec job_view_spec(const struct job_view *view)
+{
+    struct job_spec spec = view->common->spec;
+
+    spec.name = view->name;
+    spec.command = common_text_list(view->command);
+    spec.environment = common_text_list(view->environment);
+    spec.script = common_text_first(view->script);
+    return spec;
 }
 
 struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *spec, struct job_estimate *estimate)
@@ -109,13 +115,10 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
 
     view->id = id;
     view->state = JOB_STATE_COUNT;
-    view->spec = *spec;
+    view->views = views;
     view->has_script = spec->script;
-    view->estimate = *estimate;
     view->gid = OWNER_UNKNOWN;
-    share_texts(&views->texts, view);
-    job_spec_init(spec);
-    job_estimate_init(estimate);
+    share(view, spec, estimate);
     view->first_started_ns = view->started_ns = view->ended_ns = -1;
     view->claim_bytes = view->first_claim_bytes = view->fence_bytes = view->unused_since_ns = -1;
     view->crashed_ns = view->relaunch_ns = -1;
@@ -192,16 +195,19 @@ void job_view_set_message(struct job_view *view, const char *message)
         make_utf8(view->message);
 }
 
+void job_view_set_user(struct job_view *view, const char *user)
+{
+    struct common_text *text = common_texts_join_one(&view->views->texts, user);
+
+    common_texts_leave(&view->views->texts, view->user_text);
+    view->user_text = text;
+    view->user = common_text_first(text);
+}
+
 void job_view_forget_inputs(struct job_view *view)
 {
-    struct spec_strings script = {0};
-
-    common_texts_leave(view->texts, view->environment, &view->spec.environment);
-    if (view->script)
-        common_texts_leave(view->texts, view->script, &script);
-    else
-        free(view->spec.script);
-    view->spec.script = NULL;
+    common_texts_leave(&view->views->texts, view->environment);
+    common_texts_leave(&view->views->texts, view->script);
     view->environment = view->script = NULL;
 }
 
@@ -487,7 +493,7 @@ char *job_view_memory_text(const struct job_view *view, const struct core *core,
         [CLAIM_SEEN] = ", as it was seen to need",
         [CLAIM_RAISED] = ", raised after it ran out of memory",
     };
-    CLEANUP(free_ptr) char *estimated = access == ACCESS_ALL ? job_estimate_text(&view->estimate) : NULL;
+    CLEANUP(free_ptr) char *estimated = access == ACCESS_ALL ? job_estimate_text(&view->common->estimate) : NULL;
     uint32_t source;
     int64_t claim_bytes = job_view_claim(view, core, &source);
     struct strbuf out = {0};
@@ -505,12 +511,12 @@ char *job_view_memory_text(const struct job_view *view, const struct core *core,
 
 json_t *job_view_estimate_to_json(const struct job_view *view)
 {
-    CLEANUP(free_ptr) char *text = job_estimate_text(&view->estimate);
+    CLEANUP(free_ptr) char *text = job_estimate_text(&view->common->estimate);
     json_t *json;
 
-    if (!text && view->estimate.warnings.count == 0)
+    if (!text && view->common->estimate.warnings.count == 0)
         return json_null();
-    json = job_estimate_to_json(&view->estimate);
+    json = job_estimate_to_json(&view->common->estimate);
     json_object_set_new(json, "text", text_or_null(text));
     return json;
 }
@@ -543,24 +549,27 @@ int32_t job_view_slowdown_permille(const struct job_view *view, const struct cor
 
 static void add_details(const struct job_view *view, json_t *json)
 {
-    CLEANUP(free_ptr) char *output = view->spec.output ? launch_output_path(view->spec.output, view->id) : NULL;
-    CLEANUP(free_ptr) char *error = view->spec.error ? launch_output_path(view->spec.error, view->id) : NULL;
+    const struct job_spec *spec = &view->common->spec;
+    const struct spec_strings words = common_text_list(view->command);
+    CLEANUP(free_ptr) char *output = spec->output ? launch_output_path(spec->output, view->id) : NULL;
+    CLEANUP(free_ptr) char *error = spec->error ? launch_output_path(spec->error, view->id) : NULL;
     json_t *command = json_array();
 
-    for (size_t i = 0; i < view->spec.command.count; i++)
-        json_array_append_new(command, json_string(view->spec.command.items[i]));
+    for (size_t i = 0; i < words.count; i++)
+        json_array_append_new(command, json_string(words.items[i]));
     json_object_set_new(json, "command", command);
     json_object_set_new(json, "script", json_boolean(view->has_script));
-    json_object_set_new(json, "directory", text_or_null(view->spec.directory));
+    json_object_set_new(json, "directory", text_or_null(spec->directory));
     json_object_set_new(json, "output", text_or_null(output));
     json_object_set_new(json, "error", text_or_null(error ? error : output));
-    json_object_set_new(json, "conda_environment", text_or_null(view->spec.conda_environment));
+    json_object_set_new(json, "conda_environment", text_or_null(spec->conda_environment));
 }
 
 json_t *job_view_to_json(const struct job_view *view, const struct core *core, int64_t now_ns, enum access_view access,
                          bool detailed)
 {
     struct reason reason = core_reason(core, view->id, now_ns);
+    const struct job_spec *spec = &view->common->spec;
     uint32_t claim_source;
     int64_t claim_bytes = job_view_claim(view, core, &claim_source);
     CLEANUP(free_ptr) char *last_end = job_view_last_end(view, core);
@@ -569,7 +578,7 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_t *json = json_object();
 
     json_object_set_new(json, "id", json_integer((json_int_t)view->id));
-    json_object_set_new(json, "name", text_or_null(view->spec.name));
+    json_object_set_new(json, "name", text_or_null(view->name));
     json_object_set_new(json, "user", text_or_null(view->user));
     json_object_set_new(json, "uid", json_integer(view->wants.uid));
     json_object_set_new(json, "state", json_string(job_state_name(view->state)));
@@ -596,8 +605,8 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "signal", known(view->wants.signal, view->wants.signal > 0));
     json_object_set_new(json, "signal_before_ns", known(view->wants.signal_before_ns, view->wants.signal > 0));
     json_object_set_new(json, "requeue", json_boolean(view->wants.requeue));
-    json_object_set_new(json, "cpus", known(view->spec.cpus, view->spec.cpus > 0));
-    json_object_set_new(json, "host_memory_bytes", known(view->spec.host_memory_bytes, view->spec.host_memory_bytes > 0));
+    json_object_set_new(json, "cpus", known(spec->cpus, spec->cpus > 0));
+    json_object_set_new(json, "host_memory_bytes", known(spec->host_memory_bytes, spec->host_memory_bytes > 0));
     json_object_set_new(json, "crashed_ns", known(view->crashed_ns, view->crashed_ns >= 0));
     json_object_set_new(json, "relaunch_ns", known(view->relaunch_ns, view->relaunch_ns >= 0));
     json_object_set_new(json, "ended_ns", known(view->ended_ns, view->ended_ns >= 0));

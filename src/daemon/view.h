@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "core/core.h"
 #include "daemon/access.h"
+#include "daemon/common_specs.h"
 #include "daemon/common_texts.h"
 #include "daemon/holding.h"
 
@@ -19,12 +20,13 @@ struct job_view {
     uint64_t id;
     uint32_t state; /* enum job_state */
     struct record_submitted wants;
-    struct job_spec spec;   /* without summary and capture; see job_view_forget_inputs() */
+    struct common_spec *common; /* of its spec, without summary and capture, what others have as well; and the estimate */
+    char *name;                 /* owned */
+    struct common_text *command, *environment, *script; /* the spec's other parts; see job_view_forget_inputs() */
     bool has_script;        /* the command is a script's, which the store keeps for as long as the job is known */
-    struct job_estimate estimate;
-    struct common_texts *texts; /* of all jobs */
-    struct common_text *command, *environment, *script; /* that the spec borrows; NULL: its own */
-    char *user;             /* owned; as the user database said when it was submitted (daemon/owners.h) */
+    struct views *views;    /* which has those */
+    struct common_text *user_text;
+    const char *user;       /* of user_text; as the user database said when it was submitted (daemon/owners.h) */
     int64_t gid;            /* the same; OWNER_NO_GID; OWNER_UNKNOWN: an earlier carma took it in */
     bool recovery;
     uint32_t crashes;
@@ -69,6 +71,7 @@ struct job_view {
 
 struct views {
     struct common_texts texts;
+    struct common_specs specs;
     struct job_view *jobs; /* uthash by id, in the order of submission */
     uint64_t last_id;
     uint64_t version;       /* raised by each change */
@@ -108,6 +111,10 @@ void views_forget(struct views *views, size_t most, int64_t before_ns,
 /* What no later start of the job needs: its environment and its script, which the store has. */
 void job_view_forget_inputs(struct job_view *view);
 
+/* Its spec, which borrows everything; without environment and script once it has ended. */
+struct job_spec job_view_spec(const struct job_view *view);
+
+void job_view_set_user(struct job_view *view, const char *user);
 void job_view_set_message(struct job_view *view, const char *message);
 
 /* As docs/formats/http.md has it; a new reference. `detailed`: with command, directory and output paths, where `access`

@@ -146,7 +146,7 @@ static int get_all(struct job_view *view, const json_t *json)
     if (view->exited)
         view->exit = exited.exited;
     view->recovery = json_is_true(json_object_get(json, "recovery"));
-    view->user = xstrdup(user);
+    job_view_set_user(view, user);
     job_view_set_message(view, json_string_value(json_object_get(json, "message")));
     return 0;
 }
@@ -167,13 +167,14 @@ int job_view_from_text(struct job_view *view, const char *text, struct error *er
     struct job_view read = *view;
     int rc;
 
-    read.user = read.message = NULL;
+    read.user_text = NULL;
+    read.message = NULL;
     read.placements = NULL;
     rc = json ? get_all(&read, json) : -EINVAL;
     json_decref(json);
     if (rc == 0)
         exchange_parts(view, &read);
-    free(read.user);
+    common_texts_leave(&view->views->texts, read.user_text);
     free(read.message);
     free(read.placements);
     if (rc != 0)
