@@ -1,5 +1,6 @@
 #include "base/error.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,4 +35,10 @@ void error_make_printable(struct error *err)
     for (char *c = err ? err->text : NULL; c && *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?';
+}
+
+bool error_is_passing(int code)
+{
+    return code == -ENOSPC || code == -EDQUOT || code == -ENOMEM || code == -EAGAIN || code == -EMFILE ||
+           code == -ENFILE;
 }

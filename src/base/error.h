@@ -2,6 +2,8 @@
 #ifndef CARMA_BASE_ERROR_H
 #define CARMA_BASE_ERROR_H
 
+#include <stdbool.h>
+
 struct error {
     char text[512];
 };
@@ -14,5 +16,8 @@ void error_prefix(struct error *err, const char *format, ...) __attribute__((for
 
 /* Makes one line of a text that quotes bytes of unknown origin: '?' for each control character. */
 void error_make_printable(struct error *err);
+
+/* What cannot be had for want of space, memory, processes or descriptors will be there again. */
+bool error_is_passing(int code); /* a negative errno */
 
 #endif

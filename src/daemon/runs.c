@@ -43,6 +43,7 @@ struct run {
     uint32_t uid;
     bool started; /* the core knows that it runs */
     bool doubted; /* it was said that there is a status which is not its shepherd's */
+    bool waits;     /* its shepherd waits for space, and says so */
     bool timed_out; /* its time is up, and its MPS clients were seen to */
     bool put_off; /* it could not begin for want of space or the like, and has no shepherd */
     bool over;    /* the core knows that it has ended; the shepherd has still to be reaped */
@@ -213,6 +214,16 @@ static void see(struct runs *runs, const struct run *run)
         view->seen_ns = seen_ns;
 }
 
+/* Its shepherd cannot begin for want of space, and does once there is. */
+static void tell_wait(struct runs *runs, struct run *run, const char *message)
+{
+    if (run->waits || !*message)
+        return;
+    run->waits = true;
+    set_message(runs, run->job, message);
+    daemon_log("job %" PRIu64 " %s", run->job, message);
+}
+
 /* Takes in a launch's status; true when the launch is over, or will be without a shepherd. */
 static bool take_status(struct runs *runs, struct run *run, const struct launch_status *status)
 {
@@ -220,8 +231,14 @@ static bool take_status(struct runs *runs, struct run *run, const struct launch_
 
     run->status = *status;
     switch (status->phase) {
+    case LAUNCH_STARTING:
+        tell_wait(runs, run, status->message);
+        return false;
     case LAUNCH_RUNNING:
         feed_started(runs, run, status, RECORD_STARTED);
+        if (run->waits)
+            set_message(runs, run->job, NULL);
+        run->waits = false;
         see(runs, run);
         if (status->timed_out && !run->timed_out)
             end_mps_clients(runs, run);
@@ -266,12 +283,6 @@ static bool is_believed(struct run *run, const struct launch_status *status)
     return false;
 }
 
-/* What cannot be had for want of space, memory, processes or descriptors will be there again. */
-static bool is_passing(int code)
-{
-    return code == -ENOSPC || code == -EDQUOT || code == -ENOMEM || code == -EAGAIN || code == -EMFILE || code == -ENFILE;
-}
-
 static void begin_anew(struct runs *runs, struct run *run)
 {
     run->over = true;
@@ -286,7 +297,7 @@ static void bury(struct runs *runs, struct run *run)
     struct launch_status status;
     int code = launch_settle(run->directory, &status, NULL);
 
-    if (is_passing(code)) { /* looked at again */
+    if (error_is_passing(code)) { /* looked at again */
         run->put_off = true;
         return;
     }
@@ -523,7 +534,7 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
         run_add(runs, view, directory, shepherd, start_ticks);
         return;
     }
-    if (is_passing(code)) {
+    if (error_is_passing(code)) {
         put_off(runs, view, directory, err.text);
     } else {
         sharing_leave(daemon->sharing, view->id);

@@ -5,9 +5,12 @@
 
 #include "launch/request.h"
 
-/* Writes the copy, and makes the request's arguments what runs it: INTERPRETER [ARGUMENT] COPY and what stood behind the
- * script's name. A request without a script stays as it is. */
+/* Makes the request's arguments what runs the copy: INTERPRETER [ARGUMENT] COPY and what stood behind the script's name.
+ * A request without a script stays as it is, here and below. */
 int script_place(struct request *request, struct error *err);
+
+/* Writes the copy, in place of one that could not be written to its end. */
+int script_write(const struct request *request, struct error *err);
 
 /* Once no process of the job is left; of a request without a script nothing. */
 void script_remove(const struct request *request);

@@ -192,6 +192,37 @@ static void launch_failed(struct shepherd *s, const char *text)
     status_set_message(&s->status, text, strlen(text));
 }
 
+static void write_status(struct shepherd *s)
+{
+    struct error err;
+
+    if (status_write(s->request.run_directory, &s->status, STATUS_REPLACE, &err) < 0)
+        complain(&err); /* the last status matters more, and is tried harder */
+    poke(s);
+}
+
+/* A job whose script cannot be written for want of space waits for it, as with a full disk of the run directories. */
+static int write_script(struct shepherd *s, struct error *err)
+{
+    int code = script_write(&s->request, err);
+    struct error why;
+
+    if (!error_is_passing(code))
+        return code;
+    complain(err);
+    error_set(&why, 0, "waits until it can be started: %s", err->text);
+    status_set_message(&s->status, why.text, strlen(why.text));
+    write_status(s);
+    while (error_is_passing(code)) {
+        if (stop_is_pending(s))
+            return error_set(err, ECANCELED, "cancelled before it was started");
+        sleep(WRITE_PAUSE_S);
+        code = script_write(&s->request, err);
+    }
+    status_set_message(&s->status, "", 0);
+    return code;
+}
+
 /* All that a job does counts from its fork on, what its user's login shell does included. */
 static void set_limits(struct shepherd *s)
 {
@@ -300,15 +331,6 @@ static void find_cgroup(struct shepherd *s)
         *s->status.cgroup = '\0';
     s->memory_group = jobs ? steal_ptr(&jobs) : steal_ptr(&own);
     s->oom_kills = s->memory_group ? cgroup_oom_kills(s->memory_group) : -1;
-}
-
-static void write_status(struct shepherd *s)
-{
-    struct error err;
-
-    if (status_write(s->request.run_directory, &s->status, STATUS_REPLACE, &err) < 0)
-        complain(&err); /* the last status matters more, and is tried harder */
-    poke(s);
 }
 
 static void now_running(struct shepherd *s)
@@ -665,6 +687,8 @@ static int shepherd_run(struct shepherd *s, struct error *err)
         return code;
     }
     code = script_place(&s->request, err);
+    if (code == 0)
+        code = write_script(s, err);
     if (code == 0 && (code = fork_job(s)) < 0)
         error_set(err, code, "cannot fork the job: %s", strerror(-code));
     poke(s);

@@ -77,6 +77,29 @@ run wait 4
 expect_status 0
 [ "$(cat fourth)" = ran ] || fail "job 4 ran not once: $(cat fourth)"
 expect_field 4 launches 1
+# The copy of a script cannot be written: it has a directory beside the socket.
+mount -t tmpfs -o size=256k,nr_inodes=200 none "$CARMA_SOCKET.scripts" || exit 77
+chmod 711 "$CARMA_SOCKET.scripts"
+printf '#!/bin/sh\necho ran >>fifth\n' >fifth.sh
+dd if=/dev/zero of="$CARMA_SOCKET.scripts/filler" bs=4096 2>/dev/null
+run submit --parsable --gpu-memory 1G fifth.sh
+expect_output 5
+run submit --parsable --gpu-memory 1G fifth.sh
+until_log "job 5 waits until it can be started: cannot write the copy of its script, .*No space left on device"
+until_log "job 6 waits until it can be started: "
+expect_field 5 state PLACED
+"$CARMA" show 5 | grep -q "Note *waits until it can be started: " || fail "show does not say it: $("$CARMA" show 5)"
+run cancel 6
+until_field 6 state CANCELLED
+stop_daemon KILL
+start_daemon --set settle=0s
+expect_field 5 state PLACED
+rm -f "$CARMA_SOCKET.scripts/filler"
+run wait 5
+expect_status 0
+[ "$(cat fifth)" = ran ] || fail "job 5 ran not once, or job 6 did: $(cat fifth)"
+expect_field 5 launches 1
+expect_field 5 message None
 stop_daemon
-umount "$STATE/runs"
+umount "$CARMA_SOCKET.scripts" "$STATE/runs"
 finish_node
