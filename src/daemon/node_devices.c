@@ -32,12 +32,9 @@ static bool add_gpu(const struct node *node, uint32_t number, const char *mig_mi
 
 bool node_was_read(const struct node *node, const struct job_view *view)
 {
-    for (uint32_t i = 0; i < view->placement_count; i++) {
-        const struct node_gpu *entry = node_gpu_numbered(node, view->placements[i].gpu);
-
-        if (!entry || entry->at_ns == 0)
+    for (uint32_t i = 0; i < view->placement_count; i++)
+        if (!node_gpu_numbered(node, view->placements[i].gpu)) /* readings alone make it known */
             return false;
-    }
     return true;
 }
 

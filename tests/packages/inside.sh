@@ -38,6 +38,7 @@ grep -q '^--quiet --system start carmad.service$' systemctl.log || fail "carmad 
 getent group carma-admin >/dev/null || fail "no group carma-admin"
 for unit in carmad.service carmad.socket; do
     systemd-analyze verify --man=no "/lib/systemd/system/$unit" >verify.log 2>&1 || fail "$unit: $(cat verify.log)"
+    sed -i "/Unknown key 'DelegateSubgroup'/d" verify.log # known from systemd 254 on; older ones ignore it and say so
     [ ! -s verify.log ] || fail "$unit: $(cat verify.log)"
 done
 as_alice carma queue >/dev/null || fail "an ordinary user cannot ask a fresh installation"

@@ -162,7 +162,7 @@ static void test_bad_keyed(void **state)
     refuse("./a\ngpu_memory: 2000T\n", "j.rad:2: gpu_memory '2000T' is out of range: more than 0, at most 1024T");
     refuse("./a\nbatchsize: 4\n",
            "j.rad:2: unknown key 'batchsize': write model, capture, batch_size, optimizer, precision, "
-           "policy, share, time, signal, requeue, gpus or gpu_memory");
+           "policy, share, time, signal, requeue, gpus, gpu_memory, cpus or memory (of the host)");
     refuse("./a\ngpus: 1\n\ngpus: 1\n", "j.rad:4: gpus is already given on line 2: remove one");
     refuse("gpus: 1\n./a\n./b\n", "j.rad:3: a second command line: join them with && or remove one");
     refuse("gpus: 1\nconda activate\n./a\n",
