@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/proc.h"
 #include "gpu/mps_domain.h"
 #include "gpu/mps_multiuser.h"
 #include "vnode/domain.h"
@@ -190,11 +191,11 @@ static void join_and_wait(struct world *world, uint64_t job)
     assert_int_equal(world->ready_job, job);
 }
 
-/* A process that came through the domain; it ends when the driver says so, unless it is stubborn. */
-static pid_t start_client(struct world *world, uid_t uid, bool stubborn)
+/* A process on the GPU that came through the domain; it ends when the driver says so, unless it is stubborn. */
+static pid_t start_client_on(struct world *world, uint32_t gpu, uid_t uid, bool stubborn)
 {
     uint64_t identity = attach_mps_domain(mps_domain_pipe_directory(world->domain));
-    struct node_slot slot = {.mps = 1, .mps_domain = identity, .use_count = 1};
+    struct node_slot slot = {.mps = 1, .mps_domain = identity, .use_count = 1, .uses = {{.gpu = gpu}}};
     struct attachment attachment;
     struct error err;
     int64_t now_ns;
@@ -221,6 +222,11 @@ static pid_t start_client(struct world *world, uid_t uid, bool stubborn)
     return pid;
 }
 
+static pid_t start_client(struct world *world, uid_t uid, bool stubborn)
+{
+    return start_client_on(world, 0, uid, stubborn);
+}
+
 static void end_client(pid_t pid)
 {
     kill(pid, SIGKILL);
@@ -237,6 +243,13 @@ static struct domain_client client_of(struct world *world, pid_t pid)
         if (clients[i].pid == pid)
             return clients[i];
     return (struct domain_client){0};
+}
+
+static bool has_ended(pid_t pid)
+{
+    struct proc_stat stat;
+
+    return proc_read_stat(pid, &stat) < 0 || stat.state == 'Z';
 }
 
 static bool has_phase(const struct world *world, const char *text)
@@ -356,6 +369,62 @@ static void test_drain(void **state)
     assert_int_equal(control_pid(&world), control); /* terminated, it holds the server no longer */
     end_client(stubborn);
     end_client(other);
+    mps_domain_leave(world.domain, 1);
+    close_world(&world);
+}
+
+static void on_fault_again(uv_timer_t *timer)
+{
+    const pid_t *server = timer->data;
+
+    kill(*server, SIGUSR1);
+}
+
+static bool is_hit(void *user, uint64_t job, pid_t client)
+{
+    const struct world *world = user;
+
+    (void)job;
+    return client == world->meant;
+}
+
+/* A server that stays in FAULT is left alone as long as a client that was not hit goes on, and is started anew after it. */
+static void test_spared(void **state)
+{
+    pid_t control, server, spared;
+    struct world world;
+    uv_timer_t fault;
+    int64_t until_ms;
+
+    needs_driver(550);
+    open_world(&world);
+    world.options.patience_ms = 1500;
+    world.options.is_hit = is_hit;
+    open_domain(&world);
+    join_and_wait(&world, 1);
+    control = control_pid(&world);
+    world.meant = start_client(&world, geteuid(), true);
+    spared = start_client_on(&world, 1, geteuid(), true);
+    run_until(&world, client_of(&world, world.meant).server_pid && client_of(&world, spared).server_pid);
+    server = client_of(&world, spared).server_pid;
+    assert_int_equal(domain_fail(&world.fixture.node, world.meant, CUDA_FAULT_LAUNCH_FAILED), 0);
+    uv_timer_init(&world.loop, &fault);
+    fault.data = &server;
+    uv_timer_start(&fault, on_fault_again, 0, 100); /* it would recover otherwise */
+    run_until(&world, client_of(&world, world.meant).fault == CUDA_FAULT_MPS_CLIENT_TERMINATED);
+    end_client(world.meant);
+    uv_update_time(&world.loop);
+    until_ms = (int64_t)uv_now(&world.loop) + 3 * (int64_t)world.options.patience_ms;
+    run_until(&world, (int64_t)uv_now(&world.loop) > until_ms);
+    assert_string_equal(world.phases, "starting serving faulted ");
+    assert_int_equal(control_pid(&world), control);
+    assert_int_equal(client_of(&world, spared).fault, 0);
+    end_client(spared);
+    run_until(&world, has_ended(server));
+    uv_close((uv_handle_t *)&fault, NULL);
+    run_until(&world, mps_domain_phase(world.domain) == MPS_SERVING);
+    assert_string_equal(world.phases, "starting serving faulted serving ");
+    assert_int_not_equal(control_pid(&world), control);
     mps_domain_leave(world.domain, 1);
     close_world(&world);
 }
@@ -646,7 +715,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_drain),       cmocka_unit_test(test_killed),     cmocka_unit_test(test_termination),
         cmocka_unit_test(test_other_user),  cmocka_unit_test(test_many_users), cmocka_unit_test(test_limit),
         cmocka_unit_test(test_failures),    cmocka_unit_test(test_no_server),  cmocka_unit_test(test_late),
-        cmocka_unit_test(test_multiuser_check),
+        cmocka_unit_test(test_multiuser_check), cmocka_unit_test(test_spared),
     };
 
     setenv("CUDA_MPS_PROTOCOL_VERSION", argc > 1 ? argv[1] : "2", 1);
