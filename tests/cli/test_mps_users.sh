@@ -1,0 +1,131 @@
+#!/bin/sh
+# Usage: test_mps_users.sh CARMA SOURCE BUILD
+# MPS for several users: each has a domain of his own and no other's job beside his, unless one server is for all; a domain
+# is of the GPUs that there are, and the one before goes on for its jobs.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/users.sh"
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+CUDA_MPS_PROTOCOL_VERSION=2
+start_node "$(profile_of 555.58.02)" 100
+chmod 666 "$CARMA_VNODE"
+# shellcheck source=tests/cli/mps.sh
+. "$SOURCE/tests/cli/mps.sh"
+homes
+
+# train USER SECONDS: submits a job that says its number as $job, and waits until its memory was seen.
+train() {
+    run_as "$1" submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.3 --seconds "$2"
+    expect_status 0
+    job=$(cat "$T/out")
+    until_field "$job" placements.0.observed_bytes $((4 << 30))
+}
+
+# domain_of UID: the directory of the user's only domain.
+domain_of() {
+    (cd "$DOMAINS" && echo uid-"$1"-*)
+}
+
+start
+run submit --parsable -G 2 --exclusive -- sleep 300
+until_field 1 state RUNNING
+train alice 4000
+train bob 4000
+train alice 4000
+train bob 4000
+# beside JOB OTHER: on its GPU.
+beside() {
+    expect_field "$1" placements.0.uuid "$(field "$2" placements.0.uuid)"
+}
+beside 4 2
+beside 5 3
+[ "$(field 2 placements.0.uuid)" != "$(field 3 placements.0.uuid)" ] || fail "alice and bob share a GPU by MPS"
+until_controls 4
+
+# is_domain_of USER OTHER: with both jobs of the user, a server that runs as him, and no place where the other may write.
+is_domain_of() {
+    uid=$(uid_of "$1")
+    domain=$(domain_of "$uid")
+    until_clients 2
+    servers=$(for pid in $(controls); do stat -c %u "/proc/$pid"; done | grep -c "^$uid\$")
+    [ "$servers" -eq 1 ] || fail "$servers servers run as $1"
+    as "$1" ls "$DOMAINS/$domain/pipe" >/dev/null || fail "$1 cannot look into $domain"
+    for place in "$DOMAINS/$domain" "$DOMAINS/$domain/pipe" "$DOMAINS/$domain/log"; do
+        as "$2" test -w "$place" && fail "$2 may write in $1's $place"
+    done
+}
+is_domain_of alice bob
+is_domain_of bob alice
+run wait 2 3 4 5
+for job in 2 3 4 5; do
+    expect_field $job state COMPLETED
+    expect_field $job launches 1
+done
+run cancel 1
+run wait 1
+
+# A GPU is lost beside a job of hers: the next job begins a domain of the other three; hers goes on in the one before.
+train alice 1000000
+first=$job
+before=$(domain_of 12001)
+lost=$((($(field "$first" placements.0.index) + 1) % 4))
+"$PREFIX/bin/carma-vnode" inject gpu-lost --gpu $lost
+# lost_is VALUE: waits until that is what is said of the GPU.
+lost_is() {
+    patience
+    until "$CARMA" gpus --json | python3 -c 'import json, sys
+sys.exit(str(json.load(sys.stdin)["gpus"][int(sys.argv[1])]["lost"]) != sys.argv[2])' $lost "$1"; do
+        patient || { fail "GPU $lost: lost is not $1"; break; }
+    done
+}
+lost_is True
+train alice 1000000
+after=$(cd "$DOMAINS" && ls -d uid-12001-* | grep -vxF "$before")
+[ "$(tr ',' '\n' <"$DOMAINS/$after/gpus" | grep -c GPU)" -eq 3 ] || fail "the next domain is '$after', for $(cat "$DOMAINS/$after/gpus")"
+for domain in "$before" "$after"; do
+    until_clients 1
+done
+until_controls 4
+expect_field "$first" launches 1
+
+# It comes back: so does the domain of four, whose job never left it; the other lasts as long as its job.
+"$PREFIX/bin/carma-vnode" clear
+lost_is False
+second=$job
+train alice 1000000
+domain=$before
+until_clients 2
+domain=$after
+until_clients 1
+run cancel "$second"
+run wait "$second"
+train alice 1000000 # an idle one makes room
+until_controls 2
+run cancel "$first" $((second + 1)) $((second + 2))
+run wait "$first" $((second + 1)) $((second + 2))
+expect_field "$first" launches 1
+stop_daemon
+[ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
+until_controls 0
+
+# One server for all.
+start --set mps_multiuser=yes
+run submit --parsable -G 3 --exclusive -- sleep 300
+exclusive=$(cat "$T/out")
+until_field "$exclusive" state RUNNING
+train alice 4000
+train bob 4000
+beside "$job" $((job - 1))
+domain=$(cd "$DOMAINS" && echo all-*)
+until_clients 2
+until_controls 2
+run wait $((job - 1)) "$job"
+for job in $((job - 1)) "$job"; do
+    expect_field "$job" state COMPLETED
+done
+run cancel "$exclusive"
+run wait "$exclusive"
+stop_daemon
+until_controls 0
+finish_node
