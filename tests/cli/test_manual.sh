@@ -84,7 +84,7 @@ offers "--load" "$(in_bash carma trace build --lo)" bash
 offers "1041 1052" "$(in_bash carma cancel 10)" bash
 offers "thesis" "$(in_bash carma simulate --policy th)" bash
 offers "thesis" "$(in_bash carma simulate --policy = th)" bash
-offers "memory_view= memory_floor= memory_margin=" "$(in_bash carma simulate --set memory_)" bash
+offers "memory_view= memory_floor= memory_margin= memory_fence=" "$(in_bash carma simulate --set memory_)" bash
 offers "carma.bash" "$(in_bash carma submit --gpus 2 carma.b)" bash
 offers "" "$(in_bash carma submit --gpus '')" bash
 offers "bash zsh fish" "$(in_bash carma help --completion '')" bash
