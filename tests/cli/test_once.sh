@@ -43,8 +43,11 @@ exec 8>&-
 wait $proxy
 
 # A daemon that is killed at any moment, in the middle of submissions: each is there once.
+# They go on until it was killed often enough, however fast they are.
 submitter() {
-    for number in 1 2 3 4 5 6 7 8; do
+    number=0
+    while [ ! -e enough ] || [ "$number" -lt 8 ]; do
+        number=$((number + 1))
         "$CARMA" submit --parsable --hold --job-name "once-$1-$number" -- true || return 1
     done
 }
@@ -60,6 +63,7 @@ for submitting in $submitters; do
         stop_daemon KILL
         start_daemon
         kills=$((kills + 1))
+        [ "$kills" -lt 5 ] || : >enough
     done
     wait "$submitting" || fail "a submission failed: $(cat errors.*)"
 done
@@ -67,10 +71,9 @@ done
 import glob, json, sys
 jobs = {job["name"]: job["id"] for job in json.load(sys.stdin)["jobs"] if job["name"].startswith("once-")}
 told = [int(line) for file in glob.glob("ids.?") for line in open(file)]
-assert len(jobs) == 24 and sorted(jobs.values()) == sorted(told), (jobs, sorted(told))
+assert len(jobs) >= 24 and sorted(jobs.values()) == sorted(told), (jobs, sorted(told))
 ' || fail "after $kills kills"
-"$CARMA" queue --json | grep -c '"name": "once-' | grep -qx 24 || fail "some were done twice"
-[ "$kills" -ge 3 ] || fail "only $kills kills: too few to tell"
+"$CARMA" queue --json | grep -c '"name": "once-' | grep -qx "$(cat ids.? | wc -l)" || fail "some were done twice"
 
 # Also a daemon that did not take it itself.
 once again answer.json
