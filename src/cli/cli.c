@@ -14,8 +14,8 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
-#include "cli/term.h"
-#include "cli/view.h"
+#include "cli/show/term.h"
+#include "cli/show/view.h"
 #include "client/client.h"
 
 bool cli_progress_shown;

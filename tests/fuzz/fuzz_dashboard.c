@@ -4,8 +4,8 @@
 #include <strings.h>
 
 #include "base/memory.h"
-#include "cli/dashboard_access.h"
-#include "cli/dashboard_head.h"
+#include "cli/dashboard/access.h"
+#include "cli/dashboard/head.h"
 #include "fuzz.h"
 
 /* Lines of the head that begin with the name. */

@@ -1,7 +1,8 @@
 """Usage: includes.py SRC: fails when a file under SRC includes a room that its layer may not see.
 
 A file includes its own room, base, and rooms of lower levels (docs/architecture.md). Rooms of one level do not see one
-another. Project headers are written "room/file.h", so that the room can be read off."""
+another. Within a room that INSIDE names, a folder sees itself and the folders listed for it. Project headers are written
+"room/file.h", so that the room can be read off."""
 
 import pathlib
 import re
@@ -13,9 +14,38 @@ LEVELS = [
     ["api", "config", "trace"],
     ["gpu", "launch", "store", "http", "client", "evaluation", "sim"],
     ["daemon", "cli", "vnode"],
+    ["bench"],
 ]
+# Which folders of a room see which others of it; "" is the room's own.
+INSIDE = {
+    "cli": {
+        "show": [],
+        "": ["show"],
+        "admin": ["", "show"],
+        "dashboard": ["", "show", "job"],
+        "doctor": ["", "show", "admin"],
+        "estimate": ["", "show", "job"],
+        "gpus": ["", "show"],
+        "history": ["", "show"],
+        "job": ["", "show", "history"],
+        "play": ["", "show"],
+        "simulate": ["", "show"],
+        "top": ["", "show", "job"],
+        "trace": ["", "show"],
+    },
+}
 LEVEL_OF = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]*)"')
+
+
+def inside(where, room, folder, seen):
+    arrows = INSIDE.get(room)
+    if arrows is None:
+        return
+    if folder not in arrows:
+        yield f"{where}: the folder '{room}/{folder}' has no arrows: put it into INSIDE of tests/layers/includes.py"
+    elif seen != folder and seen not in arrows[folder]:
+        yield f"{where}: {room}/{folder} may not see {room}/{seen}"
 
 
 def violations(src):
@@ -34,7 +64,9 @@ def violations(src):
             where = f"{name}:{number}: \"{header}\""
             if seen not in LEVEL_OF or "/" not in header or not (src / header).is_file():
                 yield f"{where} is no header of a known room: write it as \"room/file.h\""
-            elif seen != room and LEVEL_OF[seen] >= LEVEL_OF[room]:
+            elif seen == room:
+                yield from inside(where, room, *("/".join(file.split("/")[1:-1]) for file in (str(name), header)))
+            elif LEVEL_OF[seen] >= LEVEL_OF[room]:
                 yield f"{where}: {room} (level {LEVEL_OF[room]}) may not see {seen} (level {LEVEL_OF[seen]})"
 
 

@@ -51,6 +51,12 @@ def check_includes(root):
         put(src / name, f'#include "{header}"\n')
         expect(name, report(includes.main, src), 1, "may not see")
         put(src / name, "")
+    put(src / "cli" / "top" / "a.h", "")
+    for name, status, text in [("top/b.c", 0, ""), ("job/b.c", 1, "cli/job may not see cli/top"),
+                               ("b.c", 1, "may not see"), ("attic/b.c", 1, "'cli/attic' has no arrows")]:
+        put(src / "cli" / name, '#include "cli/top/a.h"\n')
+        expect(name, report(includes.main, src), status, text)
+        put(src / "cli" / name, "")
     put(src / "attic" / "b.c", "")
     expect("unknown room", report(includes.main, src), 1, "'attic' has no level")
     expect("empty tree", report(includes.main, root / "nothing"), 1, "looked at nothing")

@@ -12,9 +12,9 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "cli/account.h"
-#include "cli/csv_text.h"
-#include "cli/span.h"
+#include "cli/history/account.h"
+#include "cli/history/span.h"
+#include "cli/show/csv_text.h"
 
 /* Monday, 26 October 2026, 08:30 in Central Europe, the day after its clocks were set back. */
 #define NOW_S INT64_C(1792999800)

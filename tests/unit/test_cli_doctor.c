@@ -13,8 +13,8 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "cli/doctor.h"
-#include "cli/doctor_child.h"
+#include "cli/doctor/child.h"
+#include "cli/doctor/doctor.h"
 #include "gpu/driver_facts.h"
 
 /* GOLDEN=write makes it so. */

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/units.h"
-#include "cli/monitor_csv.h"
+#include "cli/gpus/monitor_csv.h"
 
 #define AT_NS (INT64_C(1700000000) * NS_PER_SEC + 7 * NS_PER_MS)
 

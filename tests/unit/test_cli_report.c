@@ -9,12 +9,12 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "base/strbuf.h"
-#include "cli/report.h"
 #include "base/stats.h"
-#include "cli/term.h"
-#include "cli/usage.h"
-#include "cli/view.h"
+#include "base/strbuf.h"
+#include "cli/play/report.h"
+#include "cli/play/usage.h"
+#include "cli/show/term.h"
+#include "cli/show/view.h"
 
 #define SECOND INT64_C(1000000000)
 

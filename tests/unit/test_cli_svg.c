@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/svg.h"
+#include "cli/show/svg.h"
 
 /* 100 x 100 pixels from (50, 20) on, data from 0 to 10. */
 static const struct svg_panel square = {.left = 50, .top = 20, .width = 100, .height = 100, .x_high = 10, .y_high = 10};

@@ -12,8 +12,8 @@
 
 #include "base/memory.h"
 #include "cli/ids.h"
-#include "cli/table.h"
-#include "cli/term.h"
+#include "cli/show/table.h"
+#include "cli/show/term.h"
 
 static void expect_ids(const char *text, size_t count, const uint64_t *ids)
 {

@@ -13,9 +13,9 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "cli/top_keys.h"
-#include "cli/top_view.h"
-#include "cli/view.h"
+#include "cli/show/view.h"
+#include "cli/top/keys.h"
+#include "cli/top/view.h"
 
 #define ADA 1001
 

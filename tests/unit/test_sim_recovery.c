@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "cli/simulate.h"
+#include "cli/simulate/simulate.h"
 
 /* One stay of a job on its GPUs. */
 struct stay {

@@ -1,0 +1,315 @@
+/* carma bench monitor: what watching a GPU costs, and what the metrics say. */
+#include <errno.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/install.h"
+#include "base/memory.h"
+#include "base/units.h"
+#include "bench/kernel.h"
+#include "bench/monitor.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/show/term.h"
+#include "cli/show/view.h"
+
+#define STATUS_NO_GPU   69 /* EX_UNAVAILABLE of sysexits */
+#define DEFAULT_REPEATS 3
+#define DEFAULT_POINT_S 3
+#define PERIOD_LEAST_NS (100 * NS_PER_MS) /* as often as GPM and DCGM measure at most */
+
+struct monitor_options {
+    const char *commands[BENCH_LOADS];
+    const char *gpu, *library, *dcgm, *plot, *output, *load;
+    int64_t repeats, period_ns, point_ns; /* 0: not said */
+    bool kernel, json;
+};
+
+enum {
+    KEY_LIGHT = 0x200,
+    KEY_HEAVY,
+    KEY_REPEAT,
+    KEY_PERIOD,
+    KEY_KERNEL,
+    KEY_POINT,
+    KEY_LOAD,
+    KEY_GPU,
+    KEY_NVML,
+    KEY_DCGM,
+    KEY_PLOT,
+    KEY_OUTPUT
+};
+
+static const struct argp_option options[] = {
+    {"light", KEY_LIGHT, "COMMAND", 0, "one epoch of a light load, for /bin/sh (default: --load light)", 0},
+    {"heavy", KEY_HEAVY, "COMMAND", 0, "one epoch of a heavy load (default: --load heavy)", 0},
+    {"repeat", KEY_REPEAT, "N", 0, "run each load beside each source so often (default: 3)", 0},
+    {"period", KEY_PERIOD, "TIME", 0, "time between two looks at the GPU (default: 1s)", 0},
+    {"kernel", KEY_KERNEL, NULL, 0,
+     "instead: what the metrics say as a kernel's blocks and threads grow", 1},
+    {"point", KEY_POINT, "TIME", 0, "with --kernel: how long each size runs (default: 3s)", 1},
+    {"load", KEY_LOAD, "light|heavy", 0, "instead: only run one epoch of this built-in load on the GPU", 1},
+    {"gpu", KEY_GPU, "GPU", 0, "index or UUID (default: the first one)", 2},
+    {"nvml", KEY_NVML, "FILE", 0, "the NVML library (default: $CARMA_NVML_LIBRARY, else libnvidia-ml.so.1)", 2},
+    {"dcgm", KEY_DCGM, "FILE", 0, "the DCGM library (default: $CARMA_DCGM_LIBRARY, else libdcgm.so.4, else .3)", 2},
+    {"plot", KEY_PLOT, "FILE.svg", 0, "draw the results", 3},
+    {"output", KEY_OUTPUT, "DIR", 0, "keep what the runs wrote, the results as JSON and the plot there", 3},
+    {"json", CLI_JSON_KEY, NULL, 0, "print the results as JSON (docs/formats/cli.md)", 3},
+    {0},
+};
+
+static error_t take_time(const struct argp_state *state, const char *name, const char *arg, int64_t *ns)
+{
+    struct error err;
+
+    if (parse_duration(arg, ns, &err))
+        return cli_bad_usage(state, "%s: %s", name, err.text);
+    if (*ns < PERIOD_LEAST_NS || *ns > 3600 * NS_PER_SEC)
+        return cli_bad_usage(state, "%s '%.40s' is out of range: from 100ms to 1h", name, arg);
+    return 0;
+}
+
+static error_t check(const struct monitor_options *wanted, const struct argp_state *state)
+{
+    if (wanted->kernel && (wanted->commands[BENCH_LIGHT] || wanted->commands[BENCH_HEAVY] || wanted->repeats))
+        return cli_bad_usage(state, "--kernel runs a kernel of its own: without --light, --heavy and --repeat");
+    if (wanted->point_ns && !wanted->kernel)
+        return cli_bad_usage(state, "--point goes with --kernel");
+    if (wanted->load && (wanted->kernel || wanted->commands[BENCH_LIGHT] || wanted->commands[BENCH_HEAVY]))
+        return cli_bad_usage(state, "--load goes alone");
+    return 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct monitor_options *wanted = state->input;
+    struct error err;
+
+    switch (key) {
+    case KEY_LIGHT:
+        wanted->commands[BENCH_LIGHT] = arg;
+        return 0;
+    case KEY_HEAVY:
+        wanted->commands[BENCH_HEAVY] = arg;
+        return 0;
+    case KEY_REPEAT:
+        return parse_integer(arg, 1, BENCH_REPEATS_MAX, &wanted->repeats, &err)
+                   ? cli_bad_usage(state, "--repeat: %s", err.text)
+                   : 0;
+    case KEY_PERIOD:
+        return take_time(state, "--period", arg, &wanted->period_ns);
+    case KEY_POINT:
+        return take_time(state, "--point", arg, &wanted->point_ns);
+    case KEY_KERNEL:
+        wanted->kernel = true;
+        return 0;
+    case KEY_LOAD:
+        wanted->load = arg;
+        return strcmp(arg, "light") == 0 || strcmp(arg, "heavy") == 0
+                   ? 0
+                   : cli_bad_usage(state, "--load '%.40s' is not light or heavy", arg);
+    case KEY_GPU:
+        wanted->gpu = arg;
+        return 0;
+    case KEY_NVML:
+        wanted->library = arg;
+        return 0;
+    case KEY_DCGM:
+        wanted->dcgm = arg;
+        return 0;
+    case KEY_PLOT:
+        wanted->plot = arg;
+        return 0;
+    case KEY_OUTPUT:
+        wanted->output = arg;
+        return 0;
+    case CLI_JSON_KEY:
+        wanted->json = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        return cli_bad_usage(state, "it takes no arguments: '%.40s' is too much", arg);
+    case ARGP_KEY_END:
+        return check(wanted, state);
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp bench_monitor_argp = {
+    .options = options,
+    .parser = parse,
+    .doc = "Measure what it costs to watch a GPU: epoch time of a light and a heavy load, processor time, memory and "
+           "bytes logged, beside no tool, NVML's utilisation, GPM, DCGM, Nsight Systems and PyTorch's profiler, as far "
+           "as they are present. Or, with --kernel, what the metrics say of kernels that fill more and more of the GPU."
+           "\vNothing else should run on the GPU. On a virtual node (CARMA_VNODE) the loads are carma-train's, and "
+           "what is measured is simulated. Exit status: 69 where there is no GPU.",
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number)
+{
+    interrupted = number;
+}
+
+static void show_progress(enum bench_load load, enum bench_source source, size_t repeat, size_t repeats)
+{
+    if (!isatty(STDERR_FILENO))
+        return;
+    fprintf(stderr, TERM_LINE_CLEAR "repeat %zu of %zu: %s load, %s", repeat, repeats, bench_load_name(load),
+            bench_source_name(source));
+    cli_progress_shown = true;
+}
+
+static void end_progress(void)
+{
+    if (cli_progress_shown)
+        fputs(TERM_LINE_CLEAR, stderr);
+    cli_progress_shown = false;
+}
+
+static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where)
+{
+    (void)info;
+    (void)kind;
+    (void)where;
+    return remove(path);
+}
+
+/* On a virtual node a program that behaves like training, else a kernel of our own; owned by the caller. */
+static char *default_command(enum bench_load load)
+{
+    if (bench_simulated()) {
+        CLEANUP(free_ptr) char *train = install_path("bin/carma-train");
+        return load == BENCH_LIGHT ? xasprintf("'%s' --memory 1G --sm-activity 0.1 --seconds 10", train)
+                                   : xasprintf("'%s' --memory 16G --sm-activity 0.9 --seconds 30", train);
+    }
+    CLEANUP(free_ptr) char *carma = install_path("bin/carma");
+    return xasprintf("'%s' bench monitor --load %s", carma, bench_load_name(load));
+}
+
+/* The results, once `json` and the plot were made of them: where they were asked for. Takes the reference. */
+static int deliver(const struct monitor_options *wanted, json_t *json, const char *table, int plot_failed,
+                   const struct error *err)
+{
+    int status = CLI_OK;
+
+    if (wanted->output) {
+        CLEANUP(free_ptr) char *path = xasprintf("%s/monitor.json", wanted->output);
+        if (json_dump_file(json, path, JSON_INDENT(2)))
+            status = cli_fail("cannot write %s: %s", path, strerror(errno));
+    }
+    if (plot_failed)
+        status = cli_fail("%s", err->text);
+    if (wanted->json)
+        cli_print_json(json);
+    else
+        fputs(table, stdout);
+    json_decref(json);
+    return status;
+}
+
+typedef int plot_function(const void *results, const char *path, struct error *err);
+
+/* Into both places, where both are wanted. */
+static int draw(const struct monitor_options *wanted, plot_function *plot, const void *results, struct error *err)
+{
+    CLEANUP(free_ptr) char *kept = wanted->output ? xasprintf("%s/monitor.svg", wanted->output) : NULL;
+    int rc = wanted->plot ? plot(results, wanted->plot, err) : 0;
+
+    return rc == 0 && kept ? plot(results, kept, err) : rc;
+}
+
+static int plot_costs(const void *results, const char *path, struct error *err)
+{
+    return bench_monitor_plot(results, path, err);
+}
+
+static int plot_kernel(const void *results, const char *path, struct error *err)
+{
+    return bench_kernel_plot(results, path, err);
+}
+
+static int measure_costs(const struct monitor_options *wanted, const struct bench_setup *setup, struct error *err)
+{
+    CLEANUP(bench_monitor_release)
+    struct bench_monitor bench = {.setup = *setup,
+                                  .repeats = wanted->repeats ? (size_t)wanted->repeats : DEFAULT_REPEATS};
+    CLEANUP(strbuf_release) struct strbuf table = {0};
+    int rc;
+
+    for (int load = 0; load < BENCH_LOADS; load++)
+        bench.commands[load] = wanted->commands[load] ? xstrdup(wanted->commands[load]) : default_command(load);
+    rc = bench_monitor_measure(&bench, show_progress, err);
+    end_progress();
+    if (rc < 0)
+        return rc;
+    bench_monitor_table(&bench, term_width(stdout), term_colour(stdout), &table);
+    rc = draw(wanted, plot_costs, &bench, err);
+    return deliver(wanted, bench_monitor_json(&bench), table.text, rc, err);
+}
+
+static int measure_kernel(const struct monitor_options *wanted, const struct bench_setup *setup, struct error *err)
+{
+    CLEANUP(bench_kernel_release)
+    struct bench_kernel bench = {.setup = *setup,
+                                 .point_ns = wanted->point_ns ? wanted->point_ns : DEFAULT_POINT_S * NS_PER_SEC};
+    CLEANUP(strbuf_release) struct strbuf table = {0};
+    int rc;
+
+    rc = bench_kernel_measure(&bench, err);
+    if (rc < 0)
+        return rc;
+    bench_kernel_table(&bench, term_width(stdout), term_colour(stdout), &table);
+    rc = draw(wanted, plot_kernel, &bench, err);
+    return deliver(wanted, bench_kernel_json(&bench), table.text, rc, err);
+}
+
+static int explain_failure(int rc, const struct error *err)
+{
+    cli_fail("%s", err->text);
+    if (rc == -EINTR)
+        return 128 + interrupted;
+    return rc == -ENODEV || rc == -ENOENT ? STATUS_NO_GPU : CLI_FAILURE;
+}
+
+int cmd_bench_monitor(struct cli *cli, int argc, char **argv)
+{
+    struct monitor_options wanted = {0};
+    const char *base = getenv("TMPDIR");
+    CLEANUP(free_ptr) char *temporary = xasprintf("%s/carma-bench-XXXXXX", base && *base ? base : "/tmp");
+    struct bench_setup setup = {0};
+    struct sigaction on_signal = {.sa_handler = interrupt};
+    struct error err = {""};
+    int status, rc;
+
+    if (!cli_parse(cli, argc, argv, &wanted, &status))
+        return status;
+    if (wanted.load) {
+        rc = bench_kernel_load(strcmp(wanted.load, "heavy") == 0, &err);
+        return rc < 0 ? explain_failure(rc, &err) : CLI_OK;
+    }
+    setup = (struct bench_setup){.library = wanted.library,
+                                 .dcgm = wanted.dcgm,
+                                 .wanted = wanted.gpu,
+                                 .interrupted = &interrupted,
+                                 .directory = wanted.output,
+                                 .period_ns = wanted.period_ns ? wanted.period_ns : NS_PER_SEC};
+    if (wanted.output ? file_make_dirs(wanted.output, 0755, &err) < 0 : !(setup.directory = mkdtemp(temporary)))
+        return wanted.output ? cli_fail("%s", err.text) : cli_fail("cannot make %s: %s", temporary, strerror(errno));
+    sigaction(SIGINT, &on_signal, NULL);
+    sigaction(SIGTERM, &on_signal, NULL);
+    rc = wanted.kernel ? measure_kernel(&wanted, &setup, &err) : measure_costs(&wanted, &setup, &err);
+    if (rc < 0)
+        status = explain_failure(rc, &err);
+    else
+        status = rc;
+    if (!wanted.output && rc != -ECHILD) /* what failed says why in there */
+        nftw(temporary, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    return status;
+}

@@ -1,0 +1,170 @@
+/* carma admin: the daemon's store, checked and copied. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "cli/admin/verify_store.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/show/term.h"
+#include "config/config.h"
+#include "store/history.h"
+#include "store/store.h"
+
+const struct argp admin_argp = {
+    .parser = cli_parse_group,
+    .args_doc = "backup FILE|verify",
+    .doc = "Look after the daemon's store: 'carma admin backup' copies it, 'carma admin verify' checks it."
+           "\v'carma help admin backup' and 'carma help admin verify' explain them. What is in a store: "
+           "docs/formats/store.md.",
+};
+
+int cmd_admin(struct cli *cli, int argc, char **argv)
+{
+    return cli_run_group(cli, argc, argv);
+}
+
+/* ---- Which store ---- */
+
+struct admin_options {
+    const char *state; /* NULL: as configured */
+    const char *file;
+};
+
+enum { KEY_STATE = 0x100 };
+
+static const struct argp_option options[] = {
+    {"state", KEY_STATE, "DIR", 0, "the daemon's state directory (default: as the configuration file has it)", 0},
+    {0},
+};
+
+/* Owned by the caller; NULL: err. */
+static char *state_directory(const struct admin_options *wanted, struct error *err)
+{
+    CLEANUP(config_release) struct config config;
+    CLEANUP(free_ptr) char *path = config_default_path();
+    int rc;
+
+    config_init_default(&config);
+    if (wanted->state)
+        return xstrdup(wanted->state);
+    rc = config_read_file(&config, path, err);
+    return rc && rc != -ENOENT ? NULL : xstrdup(config.state_directory);
+}
+
+/* ---- carma admin backup ---- */
+
+static error_t parse_backup(int key, char *arg, struct argp_state *state)
+{
+    struct admin_options *wanted = state->input;
+
+    switch (key) {
+    case KEY_STATE:
+        wanted->state = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (wanted->file)
+            return cli_bad_usage(state, "'%.40s' is one file too many", arg);
+        wanted->file = arg;
+        return 0;
+    case ARGP_KEY_NO_ARGS:
+        return cli_bad_usage(state, "which file shall hold the copy?");
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp admin_backup_argp = {
+    .options = options,
+    .parser = parse_backup,
+    .args_doc = "FILE",
+    .doc = "Copy the daemon's store to the new FILE, as it is at one moment; the daemon may go on meanwhile."
+           "\vTo go back to the copy: stop carmad, put FILE in the place of store.db, remove store.db-wal and "
+           "store.db-shm, start carmad.",
+};
+
+static void show_progress(int done, int all, void *user)
+{
+    const bool *interactive = user;
+
+    if (!*interactive)
+        return;
+    CLEANUP(free_ptr) char *bar = term_bar(done, all, 30);
+    fprintf(stderr, TERM_LINE_CLEAR "%s %d of %d pages", bar, done, all);
+    cli_progress_shown = true;
+}
+
+int cmd_admin_backup(struct cli *cli, int argc, char **argv)
+{
+    struct admin_options wanted = {0};
+    CLEANUP(free_ptr) char *directory = NULL;
+    bool interactive = isatty(fileno(stderr));
+    struct error err;
+    int status;
+
+    if (!cli_parse(cli, argc, argv, &wanted, &status))
+        return status;
+    directory = state_directory(&wanted, &err);
+    if (!directory || store_backup(directory, wanted.file, show_progress, &interactive, &err))
+        return cli_fail("%s", err.text);
+    if (interactive)
+        fprintf(stderr, TERM_LINE_CLEAR);
+    cli_progress_shown = false;
+    printf("%s: a copy of %s/store.db\n", wanted.file, directory);
+    return CLI_OK;
+}
+
+/* ---- carma admin verify ---- */
+
+static error_t parse_verify(int key, char *arg, struct argp_state *state)
+{
+    struct admin_options *wanted = state->input;
+
+    switch (key) {
+    case KEY_STATE:
+        wanted->state = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        return cli_bad_usage(state, "it takes no arguments ('%.40s')", arg);
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp admin_verify_argp = {
+    .options = options,
+    .parser = parse_verify,
+    .doc = "Check the daemon's store: that SQLite finds it whole, that every record follows from the one before, "
+           "that each snapshot is the state which the records before it lead to, that the submission of each job can be "
+           "read; and that no user's sums are less than the "
+           "rows of his jobs. It only reads; the daemon may go on "
+           "meanwhile.\v'carma simulate --replay DIR' proves further that the stored decisions are those of this carma.",
+};
+
+int cmd_admin_verify(struct cli *cli, int argc, char **argv)
+{
+    struct admin_options wanted = {0};
+    CLEANUP(free_ptr) char *directory = NULL;
+    struct verify_counts counts;
+    struct error err;
+    uint64_t history = 0;
+    int status, rc;
+
+    if (!cli_parse(cli, argc, argv, &wanted, &status))
+        return status;
+    directory = state_directory(&wanted, &err);
+    if (!directory)
+        return cli_fail("%s", err.text);
+    rc = verify_store(directory, &counts, &err);
+    if (rc == 0)
+        rc = store_check_history(directory, &history, &err);
+    if (rc)
+        return cli_fail("%s: %s", directory, err.text);
+    printf("%s: whole: %" PRIu64 " records, %" PRIu64 " snapshots, %" PRIu64 " submissions, %" PRIu64
+           " states of jobs, %" PRIu64 " rows of history\n",
+           directory, counts.records, counts.snapshots, counts.submissions, counts.jobs, history);
+    return CLI_OK;
+}

@@ -1,0 +1,52 @@
+/* carma dashboard: a browser's way to the daemon. A process of the user's own listens on this machine's loopback address and
+ * passes on what the page asks, so that the daemon sees the user, as with every other command. */
+#ifndef CARMA_CLI_DASHBOARD_DASHBOARD_H
+#define CARMA_CLI_DASHBOARD_DASHBOARD_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/token.h"
+
+/* Where the daemon is. */
+struct dashboard_place {
+    const char *name;   /* a socket's path, or tcp://ADDRESS:PORT */
+    const char *tcp;    /* ADDRESS:PORT; NULL: a Unix socket */
+    struct token token; /* by TCP */
+};
+
+/* ---- The proxy (dashboard/proxy.c) ---- */
+
+/* At once; the daemon gives one user 128, and a browser takes six of one page. */
+#define DASHBOARD_CONNECTIONS 64
+
+struct dashboard_proxy;
+
+/* Listens on 127.0.0.1; port 0: one that is free. *address is what to open in a browser, owned by the caller. */
+int dashboard_proxy_new(const struct dashboard_place *place, unsigned port, struct dashboard_proxy **proxy, char **address,
+                        struct error *err);
+unsigned dashboard_proxy_port(const struct dashboard_proxy *proxy);
+
+/* Serves until SIGINT or SIGTERM. */
+void dashboard_proxy_run(struct dashboard_proxy *proxy);
+void dashboard_proxy_free(struct dashboard_proxy *proxy);
+
+/* ---- What is answered here (dashboard/local.c) ---- */
+
+#define DASHBOARD_LOCAL_PREFIX "/local/"
+
+struct dashboard_answer {
+    unsigned status;
+    const char *type; /* media type; static */
+    char *body;       /* owned */
+    size_t length;
+};
+
+/* An error's one sentence, for a program or, where `accept` says so, as a page; it may be NULL. */
+void dashboard_answer_error(struct dashboard_answer *answer, unsigned status, const char *accept, const char *why);
+
+/* Answers GET of a target that begins with DASHBOARD_LOCAL_PREFIX: what the user himself can say and read. It asks the daemon
+ * and reads files, and so takes its time: for a thread. */
+void dashboard_local_answer(const struct dashboard_place *place, const char *target, struct dashboard_answer *answer);
+
+#endif

@@ -1,0 +1,61 @@
+/* carma doctor: what it finds, check by check. Nothing here changes anything on the machine. */
+#ifndef CARMA_CLI_DOCTOR_DOCTOR_H
+#define CARMA_CLI_DOCTOR_DOCTOR_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/strbuf.h"
+#include "cli/cli.h"
+#include "config/config.h"
+
+enum doctor_mark { DOCTOR_OK, DOCTOR_WARN, DOCTOR_FAIL, DOCTOR_SKIP, DOCTOR_MARKS };
+
+struct doctor_finding {
+    const char *check; /* static */
+    enum doctor_mark mark;
+    char *found;  /* owned; printable */
+    char *remedy; /* owned; NULL: there is nothing to do */
+};
+
+struct doctor {
+    struct cli *cli;
+    const char *root;        /* put before paths of the system (/proc, /sys, /run, /etc); "" but for tests */
+    const char *config_file; /* NULL: the default one, which may be missing */
+    struct config config;    /* as far as it could be read */
+    json_t *status;          /* the daemon's, or NULL; owned */
+    struct doctor_finding *findings;
+    size_t count, capacity;
+};
+
+void doctor_init(struct doctor *doctor, struct cli *cli);
+void doctor_release(struct doctor *doctor);
+
+/* Adds a finding; what is unsafe to print is escaped. `remedy` (may be NULL) is one sentence on what to do. */
+void doctor_find(struct doctor *doctor, const char *check, enum doctor_mark mark, const char *remedy, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* Below the root; owned by the caller. */
+char *doctor_path(const struct doctor *doctor, const char *path);
+
+/* A file's text below the root, at most 1 MiB of it; owned by the caller; NULL: it cannot be read, err says why. */
+char *doctor_read(const struct doctor *doctor, const char *path, struct error *err);
+
+const char *doctor_mark_name(enum doctor_mark mark);                      /* "ok", "warn", "fail", "skip" */
+size_t doctor_count(const struct doctor *doctor, enum doctor_mark mark); /* findings with it */
+
+/* Lines of at most `width` columns, and one that counts. */
+void doctor_format(const struct doctor *doctor, int width, bool colour, struct strbuf *out);
+json_t *doctor_json(const struct doctor *doctor); /* docs/doctor.md; a new reference */
+
+/* The checks. The settings first: the others go by them. */
+void doctor_check_config(struct doctor *doctor);
+void doctor_check_daemon(struct doctor *doctor);
+void doctor_check_gpus(struct doctor *doctor);
+void doctor_check_readings(struct doctor *doctor, const char *monitor); /* the program carma-monitor */
+void doctor_check_mps(struct doctor *doctor);
+void doctor_check_store(struct doctor *doctor);
+void doctor_check_system(struct doctor *doctor);
+
+#endif

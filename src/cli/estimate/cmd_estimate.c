@@ -1,0 +1,224 @@
+/* carma estimate: how much GPU memory a job will need and how busy it will keep the SMs, before it starts. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/strbuf.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/estimate/estimate.h"
+#include "cli/show/table.h"
+
+#define HELP_WIDTH 78 /* argp breaks longer lines */
+
+enum {
+    KEY_SUMMARY = 0x200,
+    KEY_CAPTURE,
+    KEY_BATCH_SIZE,
+    KEY_OPTIMIZER,
+    KEY_PRECISION,
+    KEY_GPU,
+    KEY_PROFILE,
+    KEY_ESTIMATOR,
+    KEY_QUANTILE,
+    KEY_EXPLAIN
+};
+
+static const struct argp_option options[] = {
+    {"summary", KEY_SUMMARY, "FILE", 0, "the model's printed summary", 1},
+    {"capture", KEY_CAPTURE, "FILE", 0, "what carma.capture recorded of a training step", 1},
+    {"batch-size", KEY_BATCH_SIZE, "N", 0, "on each GPU (default: the summary's, the capture's or the job's own)", 2},
+    {"optimizer", KEY_OPTIMIZER, "NAME", 0, "sgd, momentum, adam, adamw or adafactor (default: as captured; adam)", 2},
+    {"precision", KEY_PRECISION, "NAME", 0, "fp32, tf32 or amp (default: as captured; fp32)", 2},
+    {"gpu", KEY_GPU, "MODEL", 0,
+     "the GPU it is to run on, of carma calibrate --list (default: " MACHINE_PROFILE_DEFAULT ")", 3},
+    {"profile", KEY_PROFILE, "FILE", 0, "the machine it is to run on, as carma calibrate has measured it", 3},
+    {"estimator", KEY_ESTIMATOR, "NAME", 0, "one of those below, or all (default: auto)", 4},
+    {"quantile", KEY_QUANTILE, "Q", 0, "the probability with which it is to be enough, e.g. 0.5 (default: 0.98)", 4},
+    {"explain", KEY_EXPLAIN, NULL, 0, "say what the bytes are", 5},
+    {"json", CLI_JSON_KEY, NULL, 0, "print JSON (docs/formats/cli.md)", 5},
+    {0},
+};
+
+/* "0.98" or "98%" would both be understood by people; only the first is taken: one way to write it. */
+static error_t take_quantile(struct estimate_options *wanted, const char *arg, struct argp_state *state)
+{
+    char *end;
+    double value = strtod(arg, &end);
+
+    if (end == arg || *end || strspn(arg, "0123456789.") != strlen(arg) || value < 0.001 || value > 0.999)
+        return cli_bad_usage(state, "--quantile: '%.40s' is no probability from 0.001 to 0.999", arg);
+    wanted->quantile_permille = (int32_t)(value * 1000 + 0.5);
+    return 0;
+}
+
+static error_t take_estimator(struct estimate_options *wanted, const char *arg, struct argp_state *state)
+{
+    wanted->estimator = strcmp(arg, "all") == 0 ? NULL : estimator_find(arg);
+    if (!wanted->estimator && strcmp(arg, "all") != 0)
+        return cli_bad_usage(state, "--estimator: there is no '%.40s'", arg);
+    return 0;
+}
+
+static error_t check_usage(const struct estimate_options *wanted, struct argp_state *state)
+{
+    int sources = !!wanted->job_file + !!wanted->summary + !!wanted->capture;
+
+    if (sources == 0)
+        return cli_bad_usage(state, "of what? name a job file, or give --summary or --capture");
+    if (sources > 1)
+        return cli_bad_usage(state, "one of a job file, --summary and --capture");
+    if (wanted->gpu && wanted->profile)
+        return cli_bad_usage(state, "either --gpu or --profile, not both");
+    if (wanted->explain && !wanted->estimator)
+        return cli_bad_usage(state, "--explain takes one estimator, not all");
+    return 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct estimate_options *wanted = state->input;
+    enum optimizer optimizer;
+    enum precision precision;
+    struct error err;
+
+    switch (key) {
+    case KEY_SUMMARY:
+        wanted->summary = arg;
+        return 0;
+    case KEY_CAPTURE:
+        wanted->capture = arg;
+        return 0;
+    case KEY_BATCH_SIZE:
+        return parse_integer(arg, 1, INT32_MAX, &wanted->batch_size, &err)
+                   ? cli_bad_usage(state, "--batch-size: %s", err.text)
+                   : 0;
+    case KEY_OPTIMIZER:
+        wanted->optimizer = arg;
+        return optimizer_parse(arg, &optimizer, &err) ? cli_bad_usage(state, "--optimizer: %s", err.text) : 0;
+    case KEY_PRECISION:
+        wanted->precision = arg;
+        return precision_parse(arg, &precision, &err) ? cli_bad_usage(state, "--precision: %s", err.text) : 0;
+    case KEY_GPU:
+        wanted->gpu = arg;
+        return 0;
+    case KEY_PROFILE:
+        wanted->profile = arg;
+        return 0;
+    case KEY_ESTIMATOR:
+        return take_estimator(wanted, arg, state);
+    case KEY_QUANTILE:
+        return take_quantile(wanted, arg, state);
+    case KEY_EXPLAIN:
+        wanted->explain = true;
+        return 0;
+    case CLI_JSON_KEY:
+        wanted->json = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (wanted->job_file)
+            return cli_bad_usage(state, "one job at a time: '%.40s' is too much", arg);
+        wanted->job_file = arg;
+        return 0;
+    case ARGP_KEY_END:
+        return check_usage(wanted, state);
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* Behind the options: the estimators, of their own table. */
+static char *list_estimators(int key, const char *text, void *input)
+{
+    static const struct table_column columns[] = {{"ESTIMATOR", false, 0, 0}, {"", false, 20, 0, true}};
+    struct table *table;
+    struct strbuf out = {0};
+
+    (void)input;
+    if (key != ARGP_KEY_HELP_POST_DOC)
+        return (char *)(uintptr_t)text;
+    table = table_new(columns, array_size(columns));
+    for (const struct estimator *const *e = estimators; *e; e++) {
+        table_cell(table, STYLE_NONE, "%s", (*e)->name);
+        table_cell(table, STYLE_NONE, "%s", (*e)->text);
+    }
+    table_format(table, HELP_WIDTH, false, &out);
+    table_free(table);
+    return strbuf_steal(&out);
+}
+
+const struct argp estimate_argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "JOBFILE\n--summary FILE\n--capture FILE",
+    .doc = "Estimate how much GPU memory a job will need on each of its GPUs, context included, and how busy it will "
+           "keep the SMs. JOBFILE is a .rad file or a script with #CARMA lines, read as carma submit reads it."
+           "\v",
+    .help_filter = list_estimators,
+};
+
+static void print_warnings(const struct estimate_input *input, const struct estimate_answer *answer)
+{
+    for (size_t i = 0; i < input->warnings.count; i++)
+        cli_fail("warning: %s", input->warnings.items[i]);
+    if (answer && *answer->estimate.warning)
+        cli_fail("warning: %s", answer->estimate.warning);
+}
+
+static int answer_one(const struct estimate_input *input, const struct estimate_options *wanted)
+{
+    struct estimate_answer answer;
+    CLEANUP(estimate_parts_release) struct estimate_parts parts = {0};
+
+    if (estimate_ask(input, wanted->estimator, &answer))
+        return cli_fail("%s", answer.why_not.text);
+    print_warnings(input, &answer);
+    if (wanted->json) {
+        estimate_print_json(input, &answer, 1, false, wanted->explain);
+        return CLI_OK;
+    }
+    estimate_print(input, &answer);
+    if (!wanted->explain)
+        return CLI_OK;
+    if (wanted->estimator == &estimator_deepspeed)
+        return estimate_print_stages(input, &answer.why_not) ? cli_fail("%s", answer.why_not.text) : CLI_OK;
+    estimate_parts_of(&parts, input, &answer);
+    if (parts.count == 0)
+        return cli_fail("%s gives one figure and does not say what the bytes are", answer.estimate.source);
+    estimate_print_parts(&parts);
+    return CLI_OK;
+}
+
+/* Every estimator has its line; it fails only where none has an answer. */
+static int answer_all(const struct estimate_input *input, const struct estimate_options *wanted)
+{
+    struct estimate_answer answers[16];
+    size_t count = 0, known = 0;
+
+    for (const struct estimator *const *e = estimators; *e && count < array_size(answers); e++)
+        known += estimate_ask(input, *e, &answers[count++]) == 0;
+    print_warnings(input, NULL);
+    if (wanted->json)
+        estimate_print_json(input, answers, count, true, false);
+    else
+        estimate_print_all(input, answers, count);
+    return known ? CLI_OK : cli_fail("no estimator has what it needs");
+}
+
+int cmd_estimate(struct cli *cli, int argc, char **argv)
+{
+    struct estimate_options wanted = {
+        .batch_size = -1, .estimator = &estimator_auto, .quantile_permille = ESTIMATE_QUANTILE_PERMILLE};
+    CLEANUP(estimate_input_release) struct estimate_input input;
+    struct error err;
+    int status;
+
+    estimate_input_init(&input);
+    if (!cli_parse(cli, argc, argv, &wanted, &status))
+        return status;
+    if (estimate_input_read(&input, &wanted, &err))
+        return cli_fail("%s", err.text);
+    return wanted.estimator ? answer_one(&input, &wanted) : answer_all(&input, &wanted);
+}

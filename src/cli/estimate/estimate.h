@@ -1,0 +1,83 @@
+/* Inside `carma estimate`: what it is asked, what it reads, how it prints. */
+#ifndef CARMA_CLI_ESTIMATE_ESTIMATE_H
+#define CARMA_CLI_ESTIMATE_ESTIMATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/spec.h"
+#include "base/error.h"
+#include "estimate/estimate.h"
+#include "estimate/summary/read.h"
+
+/* The command line; NULL, -1 and false: not said. */
+struct estimate_options {
+    const char *job_file, *summary, *capture;
+    const char *optimizer, *precision; /* words that are known to be right */
+    int64_t batch_size;
+    const char *gpu, *profile;
+    const struct estimator *estimator; /* NULL: all */
+    int32_t quantile_permille;
+    bool explain, json;
+};
+
+/* A file as carma calibrate writes it; one line names file and line. */
+int estimate_read_profile(struct machine_profile *profile, const char *path, struct error *err);
+
+/* What is known of the job. Released in any case once inited. */
+struct estimate_input {
+    struct summary summary; /* where has_summary */
+    struct capture capture; /* where has_capture */
+    bool has_summary, has_capture;
+    char *from; /* owned: the file it went by; NULL: only what is declared */
+    struct machine_profile profile;
+    struct spec_strings warnings;      /* of the summary */
+    struct estimate_question question; /* points into the others */
+};
+
+void estimate_input_init(struct estimate_input *input);
+void estimate_input_release(struct estimate_input *input);
+
+/* Reads what the options name. A negative errno with one line, that names the file (and line) where it is a file's. */
+int estimate_input_read(struct estimate_input *input, const struct estimate_options *options, struct error *err);
+
+/* One estimator's answer, and the same at the other end of the range. */
+struct estimate_answer {
+    const struct estimator *estimator;
+    struct estimate estimate;
+    int64_t low_bytes; /* enough with the probability 1 - quantile */
+    bool known;
+    struct error why_not; /* where not known */
+};
+
+/* 0, or the negative errno that *answer holds the reason of. */
+int estimate_ask(const struct estimate_input *input, const struct estimator *estimator, struct estimate_answer *answer);
+
+void estimate_print(const struct estimate_input *input, const struct estimate_answer *answer);
+void estimate_print_all(const struct estimate_input *input, const struct estimate_answer *answers, size_t count);
+
+/* With `all` as {"estimates": [...]}. */
+void estimate_print_json(const struct estimate_input *input, const struct estimate_answer *answers, size_t count,
+                         bool all, bool explain);
+
+/* What the bytes are, largest layers first. */
+struct estimate_part {
+    char *name; /* owned */
+    int64_t bytes;
+    bool layer; /* one of a category's layers: its bytes are in the category's already */
+};
+struct estimate_parts {
+    struct estimate_part *items;
+    size_t count, capacity;
+    const char *when; /* the peak is: "in the backward pass" */
+};
+/* Inits *parts; empty where the estimator does not know. They add up to answer->estimate.bytes, layers apart. */
+void estimate_parts_of(struct estimate_parts *parts, const struct estimate_input *input,
+                       const struct estimate_answer *answer);
+void estimate_parts_release(struct estimate_parts *parts);
+void estimate_print_parts(const struct estimate_parts *parts);
+
+/* What deepspeed's figure is among. */
+int estimate_print_stages(const struct estimate_input *input, struct error *err);
+
+#endif

@@ -1,0 +1,26 @@
+/* What carma evaluate has found, as JSON (docs/formats/cli.md), as a table for people, and row by row as CSV. */
+#ifndef CARMA_CLI_ESTIMATE_EVALUATE_H
+#define CARMA_CLI_ESTIMATE_EVALUATE_H
+
+#include <jansson.h>
+
+#include "base/strbuf.h"
+#include "evaluation/evaluate.h"
+
+struct evaluate_options {
+    const char *dataset;  /* KIND:FILE */
+    const char *captures; /* a folder, or NULL */
+    const char *profile;  /* a file; NULL: the dataset's own */
+    const struct estimator *estimator;
+    double bins_gb; /* 0: the kind's own */
+    int32_t quantile_permille;
+    bool folds, rows, json;
+};
+
+json_t *evaluate_json(const struct evaluate_options *wanted, const struct dataset *dataset,
+                      const struct evaluation *evaluation);
+void evaluate_format(const struct evaluate_options *wanted, const struct dataset *dataset,
+                     const struct evaluation *evaluation, int width, bool colour, struct strbuf *out);
+void evaluate_format_rows(const struct evaluation *evaluation, struct strbuf *out);
+
+#endif

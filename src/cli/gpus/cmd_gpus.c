@@ -1,0 +1,337 @@
+/* carma gpus: what each GPU holds, does and draws. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/show/table.h"
+#include "cli/show/view.h"
+
+struct gpus_options {
+    bool json;
+    int64_t period_ns; /* of --watch; 0: once */
+};
+
+static const struct argp_option options[] = {CLI_OPTION_JSON, CLI_OPTION_WATCH, {0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct gpus_options *gpus = state->input;
+
+    switch (key) {
+    case CLI_JSON_KEY:
+        gpus->json = true;
+        return 0;
+    case CLI_WATCH_KEY:
+        return cli_parse_watch(state, arg, &gpus->period_ns);
+    case ARGP_KEY_ARG:
+        return cli_bad_usage(state, "'%.40s' is too much: it takes no arguments", arg);
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp gpus_argp = {
+    .options = options,
+    .parser = parse,
+    .doc = "List the GPUs: memory in use, SM activity (SM ACT: of the daemon's window), power, and the jobs on them. "
+           "With --watch, what they do now: SM activity, SM occupancy, DRAM and tensor activity, PCIe traffic to and "
+           "from the GPU; which source measures it (SRC), and how old that is (AGE)."
+           "\vFREE is what the policy counts as free: claims that are not used yet are not free. An activity with a ~ is "
+           "NVML's utilisation, an upper bound that stands in where no SM activity can be measured.",
+};
+
+#define BAR_WIDTH 9
+
+/* ---- Cells ---- */
+
+static char *memory_text(int64_t used, int64_t total)
+{
+    char whole[UNITS_TEXT];
+
+    if (total < 0)
+        return xstrdup("-");
+    format_bytes(total, whole);
+    return used < 0 ? xasprintf("- / %s", whole) : xasprintf("%.1f / %s", (double)used / (double)GIB, whole);
+}
+
+static bool is_heading(const json_t *gpu)
+{
+    const char *kind = view_text(gpu, "kind");
+
+    return kind && strcmp(kind, "partitioned") == 0;
+}
+
+static char *job_list(const json_t *gpu)
+{
+    struct strbuf out = {0};
+    int64_t servers = view_integer(gpu, "mps_server_bytes", 0);
+    int64_t foreign = view_integer(gpu, "foreign_bytes", 0) - servers;
+    char text[UNITS_TEXT];
+    json_t *job, *process;
+    size_t i, k;
+
+    if (view_true(gpu, "lost"))
+        return xstrdup("GPU is lost");
+    if (is_heading(gpu))
+        return xstrdup("MIG:");
+    json_array_foreach(json_object_get(gpu, "jobs"), i, job)
+        strbuf_printf(&out, "%s%" JSON_INTEGER_FORMAT, i ? "," : "", json_integer_value(job));
+    json_array_foreach(json_object_get(gpu, "foreign"), k, process)
+    {
+        int64_t held = view_integer(process, "used_bytes", 0);
+        if (view_integer(process, "job", 0) <= 0)
+            continue;
+        strbuf_printf(&out, "%sstray %" PRId64 " %s", i++ ? " + " : "", view_integer(process, "job", 0),
+                      format_bytes(held, text));
+        foreign -= held;
+    }
+    if (servers > 0)
+        strbuf_printf(&out, "%sMPS %s", i++ ? " + " : "", format_bytes(servers, text));
+    if (foreign > 0)
+        strbuf_printf(&out, "%sothers %s", i ? " + " : "", format_bytes(foreign, text));
+    return strbuf_steal(&out);
+}
+
+static enum term_style activity_style(int64_t permille)
+{
+    return permille >= 800 ? STYLE_RED : permille >= 400 ? STYLE_YELLOW : permille > 0 ? STYLE_GREEN : STYLE_DIM;
+}
+
+/* "A100-SXM4-40GB": the maker's name would only take room. */
+static char *short_name(const json_t *gpu)
+{
+    const char *name = view_text(gpu, "name");
+
+    return term_escape(name && strncmp(name, "NVIDIA ", 7) == 0 ? name + 7 : name);
+}
+
+static const json_t *metric(const json_t *gpu, const char *name)
+{
+    return json_object_get(json_object_get(gpu, "metrics"), name);
+}
+
+static bool is_coarse(const json_t *gpu)
+{
+    const char *source = view_text(metric(gpu, "sm_activity"), "source");
+
+    return source && strcmp(source, "utilization") == 0;
+}
+
+static void index_cell(struct table *table, const json_t *gpu)
+{
+    int64_t index = view_integer(gpu, "index", -1);
+
+    if (index < 0)
+        table_cell(table, STYLE_NONE, "-");
+    else
+        table_cell(table, view_true(gpu, "lost") ? STYLE_RED : STYLE_NONE, "%" PRId64, index);
+}
+
+static void activity_cell(struct table *table, const json_t *gpu, const json_t *object, const char *member)
+{
+    CLEANUP(free_ptr) char *activity = view_permille(object, member);
+    bool coarse = is_coarse(gpu) && view_integer(object, member, -1) >= 0;
+
+    table_cell(table, activity_style(view_integer(object, member, 0)), "%s%s", coarse ? "~" : "", activity);
+}
+
+static void power_cell(struct table *table, const json_t *gpu)
+{
+    int64_t power = view_integer(gpu, "power_mw", -1);
+
+    if (power < 0)
+        table_cell(table, STYLE_NONE, "-");
+    else
+        table_cell(table, STYLE_NONE, "%" PRId64 " W", (power + 500) / 1000);
+}
+
+static void memory_cell(struct table *table, const json_t *gpu)
+{
+    CLEANUP(free_ptr) char *memory = memory_text(view_integer(gpu, "used_bytes", -1), view_integer(gpu, "total_bytes", -1));
+
+    table_cell(table, STYLE_NONE, "%s", memory);
+}
+
+static void jobs_cell(struct table *table, const json_t *gpu)
+{
+    CLEANUP(free_ptr) char *jobs = job_list(gpu);
+
+    table_cell(table, view_true(gpu, "lost") ? STYLE_RED : STYLE_NONE, "%s", jobs);
+}
+
+/* ---- Once: what there is and who has it ---- */
+
+static const struct table_column columns[] = {
+    {"GPU", true, 0, 0},  {"NAME", false, 10, 4}, {"", false, 0, 2},     {"MEMORY IN USE", true, 0, 0},
+    {"FREE", true, 0, 1}, {"SM ACT", true, 0, 0}, {"POWER", true, 0, 3}, {"JOBS", false, 10, 0},
+};
+
+static void add_row(struct table *table, const json_t *gpu)
+{
+    CLEANUP(free_ptr) char *name = short_name(gpu);
+    CLEANUP(free_ptr) char *bar =
+        term_bar((double)view_integer(gpu, "used_bytes", -1), (double)view_integer(gpu, "total_bytes", -1), BAR_WIDTH);
+    CLEANUP(free_ptr) char *free_memory = view_bytes(gpu, "free_bytes");
+
+    index_cell(table, gpu);
+    table_cell(table, STYLE_NONE, "%s", name);
+    table_cell(table, STYLE_BLUE, "%s", bar);
+    memory_cell(table, gpu);
+    table_cell(table, STYLE_NONE, "%s", free_memory);
+    activity_cell(table, gpu, gpu, "sm_activity_permille");
+    power_cell(table, gpu);
+    jobs_cell(table, gpu);
+}
+
+/* ---- Watching: what they do now ---- */
+
+static const struct table_column watch_columns[] = {
+    {"GPU", true, 0, 0},      {"NAME", false, 10, 4},   {"MEMORY IN USE", true, 0, 2}, {"SM ACT", true, 0, 0},
+    {"SM OCC", true, 0, 0},   {"DRAM", true, 0, 0},     {"TENSOR", true, 0, 0},        {"PCIE TX", true, 0, 5},
+    {"PCIE RX", true, 0, 6},  {"POWER", true, 0, 0},    {"SRC", false, 0, 0},          {"AGE", true, 0, 0},
+    {"JOBS", false, 10, 0},
+};
+
+static void traffic_cell(struct table *table, const json_t *gpu, const char *name)
+{
+    CLEANUP(free_ptr) char *traffic = view_bytes(metric(gpu, name), "value");
+    bool known = view_integer(metric(gpu, name), "value", -1) >= 0;
+
+    table_cell(table, STYLE_NONE, "%s%s", traffic, known ? "/s" : "");
+}
+
+static void source_cells(struct table *table, const json_t *gpu)
+{
+    static const char *const names[] = {"sm_activity", "dram_activity", "graphics_activity"};
+    const json_t *measured = NULL;
+    char text[UNITS_TEXT];
+
+    for (size_t i = 0; i < array_size(names) && !measured; i++)
+        if (view_integer(metric(gpu, names[i]), "age_ns", -1) >= 0)
+            measured = metric(gpu, names[i]);
+    CLEANUP(free_ptr) char *source = view_safe_text(measured, "source");
+    table_cell(table, STYLE_NONE, "%s", is_coarse(gpu) ? "util" : source);
+    if (measured)
+        table_cell(table, STYLE_NONE, "%s", format_duration(view_integer(measured, "age_ns", 0), text));
+    else
+        table_cell(table, STYLE_NONE, "-");
+}
+
+static void add_watch_row(struct table *table, const json_t *gpu)
+{
+    static const char *const activities[] = {"sm_activity", "sm_occupancy", "dram_activity", "tensor_activity"};
+    CLEANUP(free_ptr) char *name = short_name(gpu);
+
+    index_cell(table, gpu);
+    table_cell(table, STYLE_NONE, "%s", name);
+    memory_cell(table, gpu);
+    activity_cell(table, gpu, metric(gpu, activities[0]), "value");
+    for (size_t i = 1; i < array_size(activities); i++) {
+        CLEANUP(free_ptr) char *activity = view_permille(metric(gpu, activities[i]), "value");
+        table_cell(table, STYLE_NONE, "%s", activity);
+    }
+    traffic_cell(table, gpu, "pcie_tx");
+    traffic_cell(table, gpu, "pcie_rx");
+    power_cell(table, gpu);
+    source_cells(table, gpu);
+    jobs_cell(table, gpu);
+}
+
+/* ---- Below the table: what its cells cannot say ---- */
+
+static void print_foreign(const json_t *gpu)
+{
+    json_t *process;
+    size_t i;
+
+    json_array_foreach(json_object_get(gpu, "foreign"), i, process)
+    {
+        CLEANUP(free_ptr) char *command = view_safe_text(process, "command");
+        CLEANUP(free_ptr) char *user = view_safe_text(process, "user");
+        CLEANUP(free_ptr) char *held = view_bytes(process, "used_bytes");
+        printf("GPU %" PRId64 ": process %" PRId64, view_integer(gpu, "index", -1), view_integer(process, "pid", -1));
+        if (view_text(process, "command"))
+            printf(" (%s of %s)", command, user);
+        printf(" holds %s and is ", view_integer(process, "used_bytes", -1) < 0 ? "memory" : held);
+        if (view_integer(process, "job", 0) > 0)
+            printf("job %" PRId64 "'s, which was not given this GPU\n", view_integer(process, "job", 0));
+        else
+            puts("no job's");
+    }
+}
+
+static void print_notes(const json_t *reply)
+{
+    bool coarse = false;
+    json_t *gpu;
+    size_t i;
+
+    json_array_foreach(json_object_get(reply, "gpus"), i, gpu)
+    {
+        const json_t *xid = json_object_get(gpu, "xid");
+        coarse = coarse || is_coarse(gpu);
+        if (view_text(gpu, "foreign_why")) {
+            CLEANUP(free_ptr) char *why = view_safe_text(gpu, "foreign_why");
+            printf("GPU %" PRId64 ": memory is not told apart by job: %s\n", view_integer(gpu, "index", -1), why);
+        }
+        print_foreign(gpu);
+        if (json_is_object(xid)) {
+            CLEANUP(free_ptr) char *at = view_time(view_integer(xid, "at_ns", 0));
+            CLEANUP(free_ptr) char *uuid = view_safe_text(gpu, "uuid");
+            printf("%s: Xid %" PRId64 " at %s\n", uuid, view_integer(xid, "code", 0), at);
+        }
+    }
+    if (coarse)
+        puts("~ NVML's utilisation in place of SM activity: an upper bound");
+    if (view_text(reply, "limits")) {
+        CLEANUP(free_ptr) char *limits = view_safe_text(reply, "limits");
+        puts(limits);
+    }
+}
+
+static int draw(struct cli *cli, void *input)
+{
+    const struct gpus_options *gpus = input;
+    CLEANUP(json_release) json_t *reply = NULL;
+    CLEANUP(strbuf_release) struct strbuf out = {0};
+    bool watch = gpus->period_ns > 0;
+    struct error err;
+    json_t *gpu;
+    size_t i;
+
+    if (cli_call(cli, "GET", "/v1/gpus", NULL, &reply, &err))
+        return cli_fail("%s", err.text);
+    if (gpus->json) {
+        cli_print_json(reply);
+        return CLI_OK;
+    }
+    struct table *table = watch ? table_new(watch_columns, array_size(watch_columns))
+                                : table_new(columns, array_size(columns));
+    json_array_foreach(json_object_get(reply, "gpus"), i, gpu)
+    {
+        if (watch)
+            add_watch_row(table, gpu);
+        else
+            add_row(table, gpu);
+    }
+    table_format(table, term_width(stdout), term_colour(stdout), &out);
+    table_free(table);
+    fputs(out.text, stdout);
+    print_notes(reply);
+    return CLI_OK;
+}
+
+int cmd_gpus(struct cli *cli, int argc, char **argv)
+{
+    struct gpus_options gpus = {0};
+    int status;
+
+    if (!cli_parse(cli, argc, argv, &gpus, &status))
+        return status;
+    return cli_watch(cli, gpus.period_ns, draw, &gpus);
+}

@@ -1,0 +1,123 @@
+#include "cli/history/account.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/nodetime.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "cli/history/span.h"
+#include "core/job.h"
+
+void account_init(struct account_options *options)
+{
+    *options = (struct account_options){.since_ns = -1, .until_ns = -1};
+}
+
+/* The state's name as the daemon writes it; NULL: jobs do not end so. */
+static const char *ended_state(const char *text)
+{
+    for (uint32_t state = JOB_COMPLETED; state < JOB_STATE_COUNT; state++)
+        if (strcasecmp(job_state_name(state), text) == 0 || strcasecmp(job_state_letter(state), text) == 0)
+            return job_state_name(state);
+    return NULL;
+}
+
+static error_t parse_time(struct argp_state *state, const char *option, const char *arg, bool ends, int64_t *ns)
+{
+    struct error err;
+
+    if (span_parse(arg, ends, nodetime_now_ns(), nodetime_scale() != 1, ns, &err) == 0)
+        return 0;
+    return cli_bad_usage(state, "%s: %s", option, err.text);
+}
+
+error_t account_parse(int key, char *arg, struct argp_state *state, struct account_options *options)
+{
+    switch (key) {
+    case ACCOUNT_KEY_SINCE:
+        return parse_time(state, "--since", arg, false, &options->since_ns);
+    case ACCOUNT_KEY_UNTIL:
+        return parse_time(state, "--until", arg, true, &options->until_ns);
+    case 'u':
+        options->user = arg;
+        return 0;
+    case 'J':
+        options->name = arg;
+        return 0;
+    case 's':
+        options->state = ended_state(arg);
+        return options->state ? 0
+                              : cli_bad_usage(state, "--state: jobs do not end as '%.40s': say completed, failed, gpu_oom, "
+                                              "cancelled, lost, refused or timeout", arg);
+    case ACCOUNT_KEY_CSV:
+        options->csv = true;
+        return 0;
+    case CLI_JSON_KEY:
+        options->json = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        return cli_bad_usage(state, "'%.40s' is too much: it takes no arguments", arg);
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* ---- The request ---- */
+
+static void put_separator(struct strbuf *path)
+{
+    strbuf_puts(path, strchr(path->text, '?') ? "&" : "?");
+}
+
+static void put_text(struct strbuf *path, const char *name, const char *text)
+{
+    if (!text)
+        return;
+    put_separator(path);
+    strbuf_printf(path, "%s=", name);
+    for (; *text; text++)
+        strbuf_printf(path, isalnum((unsigned char)*text) || strchr("-._~", *text) ? "%c" : "%%%02X",
+                      (unsigned char)*text);
+}
+
+static void put_time(struct strbuf *path, const char *name, int64_t ns)
+{
+    if (ns < 0)
+        return;
+    put_separator(path);
+    strbuf_printf(path, "%s=%" PRId64, name, ns);
+}
+
+void account_put_query(struct strbuf *path, const struct account_options *options, const char *more)
+{
+    if (*more) {
+        put_separator(path);
+        strbuf_puts(path, more);
+    }
+    put_time(path, "since", options->since_ns);
+    put_time(path, "until", options->until_ns);
+    put_text(path, "user", options->user);
+    put_text(path, "name", options->name);
+    put_text(path, "state", options->state);
+}
+
+/* ---- Figures ---- */
+
+char *account_hours(int64_t ns, char text[ACCOUNT_TEXT])
+{
+    snprintf(text, ACCOUNT_TEXT, "%.2f", (double)ns / 3.6e12);
+    return text;
+}
+
+char *account_gib_hours(int64_t mib_ms, char text[ACCOUNT_TEXT])
+{
+    if (mib_ms < 0)
+        snprintf(text, ACCOUNT_TEXT, "-");
+    else
+        snprintf(text, ACCOUNT_TEXT, "%.1f", (double)mib_ms / 1024 / 3.6e6);
+    return text;
+}

@@ -1,0 +1,97 @@
+/* carma explain: why a job waits, GPU by GPU. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/show/table.h"
+#include "cli/show/view.h"
+
+const struct argp explain_argp = {
+    .options = cli_jobs_options,
+    .parser = cli_parse_one_job,
+    .args_doc = "ID",
+    .doc = "Say why a job waits, and what stands against it on each GPU.\vID is like 7, or @ for your last job.",
+};
+
+static const struct table_column columns[] = {
+    {"GPU", true, 0, 0},
+    {"FREE", true, 0, 0},
+    {"SM ACTIVITY", true, 0, 1},
+    {"JOBS", false, 0, 2},
+    {"VERDICT", false, 20, 0, true},
+};
+
+static void add_row(struct table *table, const json_t *gpu)
+{
+    CLEANUP(free_ptr) char *free_memory = view_bytes(gpu, "free_bytes");
+    CLEANUP(free_ptr) char *activity = view_permille(gpu, "sm_activity_permille");
+    CLEANUP(free_ptr) char *verdict = view_safe_text(gpu, "verdict");
+    CLEANUP(strbuf_release) struct strbuf jobs = {0};
+    const json_t *list = json_object_get(gpu, "jobs");
+    json_t *job;
+    size_t i;
+
+    strbuf_puts(&jobs, "");
+    if (json_is_integer(list))
+        strbuf_printf(&jobs, "%" JSON_INTEGER_FORMAT, json_integer_value(list));
+    json_array_foreach(list, i, job)
+        strbuf_printf(&jobs, "%s%" JSON_INTEGER_FORMAT, i ? "," : "", json_integer_value(job));
+    table_cell(table, STYLE_NONE, "%" PRId64, view_integer(gpu, "index", -1));
+    table_cell(table, STYLE_NONE, "%s", free_memory);
+    table_cell(table, STYLE_NONE, "%s", activity);
+    table_cell(table, STYLE_NONE, "%s", jobs.text);
+    table_cell(table, STYLE_NONE, "%s", verdict);
+}
+
+static void print_explanation(const json_t *reply)
+{
+    CLEANUP(free_ptr) char *state = view_safe_text(reply, "state");
+    CLEANUP(free_ptr) char *text = view_safe_text(reply, "text");
+    CLEANUP(strbuf_release) struct strbuf out = {0};
+    const json_t *gpus = json_object_get(reply, "gpus");
+    json_t *gpu, *warning;
+    size_t i;
+
+    printf("job %" PRId64 " is %s: %s\n", view_integer(reply, "id", 0), state, text);
+    if (view_text(reply, "last_end")) {
+        CLEANUP(free_ptr) char *last_end = view_safe_text(reply, "last_end");
+        printf("last run: %s\n", last_end);
+    }
+    if (view_text(reply, "memory")) {
+        CLEANUP(free_ptr) char *memory = view_safe_text(reply, "memory");
+        printf("memory: %s\n", memory);
+    }
+    json_array_foreach(json_object_get(json_object_get(reply, "estimate"), "warnings"), i, warning)
+    {
+        CLEANUP(free_ptr) char *safe = term_escape(json_string_value(warning));
+        printf("warning: %s\n", safe);
+    }
+    if (!json_array_size(gpus))
+        return;
+    struct table *table = table_new(columns, array_size(columns));
+    json_array_foreach(gpus, i, gpu) add_row(table, gpu);
+    table_format(table, term_width(stdout), term_colour(stdout), &out);
+    table_free(table);
+    printf("\n%s", out.text);
+}
+
+int cmd_explain(struct cli *cli, int argc, char **argv)
+{
+    CLEANUP(cli_jobs_release) struct cli_jobs one = {0};
+    CLEANUP(json_release) json_t *job = NULL;
+    int status;
+
+    if (!cli_parse(cli, argc, argv, &one, &status))
+        return status;
+    status = cli_get_job(cli, &one.list, "/explain", &job);
+    if (status != CLI_OK)
+        return status;
+    if (one.json)
+        cli_print_json(job);
+    else
+        print_explanation(job);
+    return CLI_OK;
+}

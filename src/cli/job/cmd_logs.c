@@ -1,0 +1,123 @@
+/* carma logs: what a job has written. The files are opened here, with the rights of who asks. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/job/log_file.h"
+#include "cli/session.h"
+#include "cli/show/view.h"
+
+struct logs_options {
+    struct id_list list;
+    bool follow;
+    bool error;
+};
+
+static const struct argp_option options[] = {
+    {"follow", 'f', NULL, 0, "go on printing until the job has ended", 0},
+    {"error", 'e', NULL, 0, "what it wrote to standard error, where that is another file", 0},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct logs_options *logs = state->input;
+
+    switch (key) {
+    case 'f':
+        logs->follow = true;
+        return 0;
+    case 'e':
+        logs->error = true;
+        return 0;
+    default:
+        return cli_take_one_id(&logs->list, key, arg, state);
+    }
+}
+
+const struct argp logs_argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "ID",
+    .doc = "Print what a job has written to its output file.\vID is like 7, or @ for your last job.",
+};
+
+/* Prints what is there from here on. */
+static int copy_rest(int fd, struct error *err)
+{
+    char block[65536];
+    ssize_t count;
+
+    while ((count = log_file_read(fd, block, sizeof block, err)) > 0) {
+        if (fwrite(block, 1, (size_t)count, stdout) != (size_t)count)
+            return error_set(err, EIO, "cannot write what the job has written: %s", strerror(errno));
+    }
+    fflush(stdout);
+    return (int)count;
+}
+
+static int follow(struct cli *cli, const char *path, const char *job_path, struct error *err)
+{
+    CLEANUP(close_fd) int fd = -1;
+
+    for (;;) {
+        CLEANUP(json_release) json_t *job = NULL;
+        int rc = session_call(cli, "GET", job_path, NULL, &job, err);
+        if (rc)
+            return rc;
+        bool ended = view_job_ended(job);
+        if (fd < 0) {
+            rc = log_file_open(path, &fd, err);
+            if (rc && (rc != -ENOENT || ended))
+                return rc;
+        }
+        if (fd >= 0 && (rc = copy_rest(fd, err)))
+            return rc;
+        if (ended)
+            return 0;
+        session_sleep_ms(250);
+    }
+}
+
+static int print_log(struct cli *cli, struct logs_options *logs)
+{
+    CLEANUP(json_release) json_t *job = NULL;
+    CLEANUP(close_fd) int fd = -1;
+    struct error err;
+    int rc = cli_get_job(cli, &logs->list, "", &job);
+    uint64_t id;
+
+    if (rc != CLI_OK)
+        return rc;
+    id = logs->list.items[0];
+    CLEANUP(free_ptr) char *path = log_file_path(job, logs->error, id);
+    CLEANUP(free_ptr) char *job_path = xasprintf("/v1/jobs/%" PRIu64, id);
+    if (!path)
+        return cli_fail("job %" PRIu64 ": the daemon does not tell where it writes: it is not your job", id);
+    if (logs->follow)
+        return follow(cli, path, job_path, &err) ? cli_fail("job %" PRIu64 ": %s", id, err.text) : CLI_OK;
+    rc = log_file_open(path, &fd, &err);
+    if (rc == -ENOENT && !view_job_ended(job) && view_integer(job, "started_ns", 0) <= 0)
+        return cli_fail("job %" PRIu64 " has not been started: it has written nothing (see: carma explain %" PRIu64 ")",
+                        id, id);
+    if (rc || copy_rest(fd, &err))
+        return cli_fail("job %" PRIu64 ": %s", id, err.text);
+    return CLI_OK;
+}
+
+int cmd_logs(struct cli *cli, int argc, char **argv)
+{
+    struct logs_options logs = {0};
+    int status;
+
+    if (cli_parse(cli, argc, argv, &logs, &status))
+        status = print_log(cli, &logs);
+    id_list_release(&logs.list);
+    return status;
+}

@@ -1,0 +1,404 @@
+/* carma show: everything about a job. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/job_signal.h"
+#include "base/memory.h"
+#include "base/strbuf.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/history/account.h"
+#include "cli/show/view.h"
+
+#define KEY_SCRIPT 0x200
+
+struct wanted {
+    struct cli_jobs jobs;
+    bool script;
+};
+
+static const struct argp_option options[] = {
+    CLI_OPTION_JSON, {"script", KEY_SCRIPT, NULL, 0, "print its script as it was when it was submitted", 0}, {0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct wanted *wanted = state->input;
+
+    if (key == KEY_SCRIPT) {
+        wanted->script = true;
+        return 0;
+    }
+    state->input = &wanted->jobs;
+    error_t rc = cli_parse_one_job(key, arg, state);
+    state->input = wanted;
+    return rc;
+}
+
+const struct argp show_argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "ID",
+    .doc = "Show everything about a job; of one whose details are forgotten, what carma history has."
+           "\vID is like 7, or @ for your last job.",
+};
+
+static void line(const char *title, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void line(const char *title, const char *format, ...)
+{
+    bool colour = term_colour(stdout);
+    va_list args;
+
+    printf("%s%-10s%s ", colour ? term_style_start(STYLE_BOLD) : "", title, colour ? TERM_STYLE_END : "");
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    putchar('\n');
+}
+
+static void line_of(const json_t *job, const char *title, const char *member)
+{
+    if (view_text(job, member)) {
+        CLEANUP(free_ptr) char *text = view_safe_text(job, member);
+        line(title, "%s", text);
+    }
+}
+
+static void line_of_time(const json_t *job, const char *title, const char *member)
+{
+    if (view_integer(job, member, 0) > 0) {
+        CLEANUP(free_ptr) char *text = view_time(view_integer(job, member, 0));
+        line(title, "%s", text);
+    }
+}
+
+/* As one would type it: arguments that hold more than plain characters in single quotes. */
+static void put_word(struct strbuf *out, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+    CLEANUP(free_ptr) char *safe = term_escape(word);
+
+    if (word && *word && !word[strspn(word, plain)]) {
+        strbuf_puts(out, safe);
+        return;
+    }
+    strbuf_puts(out, "'");
+    for (const char *c = safe; *c; c++)
+        strbuf_append(out, *c == '\'' ? "'\\''" : c, *c == '\'' ? 4 : 1);
+    strbuf_puts(out, "'");
+}
+
+static void print_command(const json_t *job)
+{
+    const json_t *command = json_object_get(job, "command");
+    CLEANUP(strbuf_release) struct strbuf out = {0};
+    json_t *item;
+    size_t i;
+
+    if (!json_array_size(command))
+        return;
+    json_array_foreach(command, i, item)
+    {
+        strbuf_puts(&out, i ? " " : "");
+        put_word(&out, json_string_value(item));
+    }
+    line("Command", "%s", out.text);
+    if (view_true(job, "script"))
+        line("Script", "a copy of that time: carma show --script %" PRId64, view_integer(job, "id", 0));
+}
+
+static void print_state(const json_t *job)
+{
+    const char *style = term_colour(stdout) ? term_style_start(view_state_style(job)) : "";
+    CLEANUP(free_ptr) char *state = view_safe_text(job, "state");
+    CLEANUP(free_ptr) char *where = view_job_where(job);
+    int64_t status = view_integer(job, "exit_status", -1);
+
+    line("State", "%s%s%s%s%s", style, state, *style ? TERM_STYLE_END : "", *where ? ": " : "", where);
+    if (view_job_ended(job) && status > 0 && view_text(job, "message"))
+        line("Exit", "status %" PRId64, status);
+}
+
+static void print_placements(const json_t *job)
+{
+    json_t *placement;
+    size_t i;
+
+    json_array_foreach(json_object_get(job, "placements"), i, placement)
+    {
+        CLEANUP(free_ptr) char *memory = view_bytes(placement, "observed_bytes");
+        CLEANUP(free_ptr) char *uuid = view_safe_text(placement, "uuid");
+        line(i                     ? ""
+             : view_job_ended(job) ? "Ran on"
+                                   : "Runs on",
+             "GPU %" PRId64 "  %s  used %s at most", view_integer(placement, "index", -1), uuid, memory);
+    }
+}
+
+/* Where it should not be. */
+static void print_strays(const json_t *job)
+{
+    json_t *stray;
+    size_t i;
+
+    json_array_foreach(json_object_get(job, "strays"), i, stray)
+    {
+        CLEANUP(free_ptr) char *memory = view_bytes(stray, "used_bytes");
+        CLEANUP(free_ptr) char *command = view_safe_text(stray, "command");
+        line(i ? "" : "Also on", "GPU %" PRId64 ", which it was not given: process %" PRId64 " (%s) holds %s",
+             view_integer(stray, "gpu", -1), view_integer(stray, "pid", -1), command,
+             view_integer(stray, "used_bytes", -1) < 0 ? "memory" : memory);
+    }
+}
+
+/* Only what is out of the ordinary. */
+static void print_sharing(const json_t *job)
+{
+    const char *wish = view_text(job, "share"), *way = view_text(job, "runs_by");
+
+    if (wish && strcmp(wish, "any") != 0)
+        line("Shares", "only by %s", strcmp(wish, "mps") == 0 ? "MPS" : "streams");
+    else if (way && strcmp(way, "mps") == 0)
+        line("Shares", "by MPS");
+}
+
+/* When it is to end, and what then. */
+static void print_limit(const json_t *job)
+{
+    int64_t limit_ns = view_integer(job, "time_limit_ns", -1), signal = view_integer(job, "signal", 0);
+    char limit[UNITS_TEXT], before[UNITS_TEXT], name[JOB_SIGNAL_TEXT], warning[96] = "";
+
+    if (signal > 0)
+        snprintf(warning, sizeof warning, ", signal %s %s before it", job_signal_name((uint32_t)signal, name),
+                 format_duration(view_integer(job, "signal_before_ns", 0), before));
+    if (limit_ns > 0)
+        line("Time limit", "%s%s%s", format_duration(limit_ns, limit), warning,
+             view_true(job, "requeue") ? "; started again after it" : "");
+    else if (view_true(job, "requeue"))
+        line("Requeue", "it is started again when it was lost");
+}
+
+static void print_host_limits(const json_t *job)
+{
+    int64_t cpus = view_integer(job, "cpus", 0), memory = view_integer(job, "host_memory_bytes", 0);
+    char bytes[UNITS_TEXT], processors[32] = "";
+
+    if (cpus > 0)
+        snprintf(processors, sizeof processors, "%" PRId64 " CPU%s", cpus, cpus > 1 ? "s" : "");
+    if (cpus > 0 || memory > 0)
+        line("Host limits", "%s%s%s", memory > 0 ? format_bytes(memory, bytes) : "", memory > 0 && cpus > 0 ? " of memory, " :
+             memory > 0 ? " of memory" : "", processors);
+}
+
+static void print_estimate(const json_t *estimate)
+{
+    json_t *warning;
+    size_t i;
+
+    line_of(estimate, "Estimate", "text");
+    json_array_foreach(json_object_get(estimate, "warnings"), i, warning)
+    {
+        CLEANUP(free_ptr) char *safe = term_escape(json_string_value(warning));
+        line("Warning", "%s", safe);
+    }
+}
+
+/* What its last run said when GPU memory ran out, and who was beside it then. */
+static void print_failure(const json_t *failure)
+{
+    CLEANUP(free_ptr) char *requested = view_bytes(failure, "requested_bytes");
+    CLEANUP(free_ptr) char *free_then = view_bytes(failure, "free_bytes");
+    CLEANUP(free_ptr) char *used = view_bytes(failure, "used_bytes");
+    json_t *tenant;
+    size_t i;
+
+    if (view_integer(failure, "requested_bytes", -1) < 0)
+        return;
+    line("Asked for", "%s of GPU memory; %s were free, it said; %s were seen in use", requested,
+         view_integer(failure, "free_bytes", -1) >= 0 ? free_then : "?",
+         view_integer(failure, "used_bytes", -1) >= 0 ? used : "?");
+    json_array_foreach(json_object_get(failure, "tenants"), i, tenant)
+    {
+        CLEANUP(free_ptr) char *held = view_bytes(tenant, "used_bytes");
+        line(i ? "" : "Beside it", "process %" PRId64 " held %s", view_integer(tenant, "pid", 0), held);
+    }
+}
+
+static void print_overuse(const json_t *job)
+{
+    CLEANUP(free_ptr) char *request = view_bytes(job, "request_bytes");
+    CLEANUP(free_ptr) char *over = view_bytes(job, "over_reservation_bytes");
+    int64_t victims = view_integer(job, "victims", 0);
+
+    if (view_integer(job, "request_bytes", -1) >= 0 &&
+        view_integer(job, "request_bytes", -1) != view_integer(job, "claim_bytes", -1))
+        line("Request", "%s on each GPU", request);
+    if (view_integer(job, "over_reservation_bytes", 0) > 0)
+        line("Over", "it uses %s more than was reserved for it at its start", over);
+    if (victims)
+        line("Victims", "%" PRId64 " job%s ran out of memory by what it used beyond: its next start is alone", victims,
+             victims == 1 ? "" : "s");
+}
+
+static void print_job(const json_t *job)
+{
+    CLEANUP(free_ptr) char *fence = view_bytes(job, "fence_bytes");
+    CLEANUP(free_ptr) char *memory = view_bytes(job, "claim_bytes");
+    CLEANUP(free_ptr) char *source = view_safe_text(job, "claim_source");
+    int64_t crashes = view_integer(job, "crashes", 0), launches = view_integer(job, "launches", 0);
+    int64_t started = view_integer(job, "started_ns", 0), ended = view_integer(job, "ended_ns", 0);
+    char text[UNITS_TEXT];
+
+    line("Job", "%" PRId64, view_integer(job, "id", 0));
+    line_of(job, "Name", "name");
+    line_of(job, "User", "user");
+    print_state(job);
+    line("GPUs", "%" PRId64 "%s", view_integer(job, "gpus", 0),
+         view_true(job, "exclusive") ? ", exclusive (alone on them)" : "");
+    print_sharing(job);
+    print_limit(job);
+    print_host_limits(job);
+    if (view_integer(job, "claim_bytes", -1) >= 0)
+        line("Memory", "%s on each GPU (%s)", memory, source);
+    else
+        line("Memory", "not known");
+    print_overuse(job);
+    if (view_integer(job, "fence_bytes", -1) >= 0)
+        line("Fence", "%s: MPS gives no process of it more on a GPU", fence);
+    print_estimate(json_object_get(job, "estimate"));
+    print_placements(job);
+    print_strays(job);
+    line_of_time(job, "Submitted", "submitted_ns");
+    if (view_integer(job, "first_started_ns", 0) != started)
+        line_of_time(job, "First run", "first_started_ns");
+    line_of_time(job, "Started", "started_ns");
+    line_of_time(job, "Ended", "ended_ns");
+    if (started > 0 && ended > 0)
+        line("Ran", "%s", format_duration(ended - started, text));
+    if (view_integer(job, "modelled_energy_mj", -1) >= 0)
+        line("Energy", "%s (modelled)", view_energy(view_integer(job, "modelled_energy_mj", 0), text));
+    if (view_integer(job, "unused_since_ns", -1) >= 0) {
+        CLEANUP(free_ptr) char *since = view_time(view_integer(job, "unused_since_ns", -1));
+        line("Note", "it has not used its GPUs since %s", since);
+    }
+    if (!view_job_ended(job))
+        line_of(job, "Note", "message");
+    if (launches > 1 || crashes)
+        line("Launches", "%" PRId64 ", out of GPU memory: %" PRId64, launches, crashes);
+    if (view_integer(job, "relaunch_ns", -1) >= 0)
+        line("Relaunched", "%s after its last run ended", format_duration(view_integer(job, "relaunch_ns", 0), text));
+    line_of(job, "Last run", "last_end");
+    print_failure(json_object_get(job, "failure"));
+    print_command(job);
+    line_of(job, "Directory", "directory");
+    line_of(job, "Output", "output");
+    if (view_text(job, "output") && view_text(job, "error") &&
+        strcmp(view_text(job, "output"), view_text(job, "error")))
+        line_of(job, "Errors", "error");
+}
+
+/* ---- What is left of a job whose details are forgotten ---- */
+
+static void line_of_memory(const json_t *job, const char *title, const char *member)
+{
+    CLEANUP(free_ptr) char *memory = view_bytes(job, member);
+
+    if (view_integer(job, member, -1) >= 0)
+        line(title, "%s on one GPU", memory);
+}
+
+static void print_history(const json_t *job)
+{
+    CLEANUP(free_ptr) char *claim = view_bytes(job, "claim_bytes");
+    CLEANUP(free_ptr) char *source = view_safe_text(job, "claim_source");
+    CLEANUP(free_ptr) char *last_claim = view_bytes(job, "last_claim_bytes");
+    CLEANUP(free_ptr) char *last_source = view_safe_text(job, "last_claim_source");
+    int64_t crashes = view_integer(job, "oom_crashes", 0) + view_integer(job, "handle_crashes", 0);
+    int64_t launches = view_integer(job, "launches", 0);
+    char text[UNITS_TEXT + ACCOUNT_TEXT + VIEW_ENERGY];
+
+    line("Job", "%" PRId64, view_integer(job, "id", 0));
+    line_of(job, "Name", "name");
+    line_of(job, "User", "user");
+    line_of(job, "State", "state");
+    line_of(job, "Cause", "exit_cause");
+    line("GPUs", "%" PRId64, view_integer(job, "gpus", 0));
+    if (view_integer(job, "claim_bytes", -1) >= 0)
+        line("Memory", "%s on each GPU (%s)", claim, source);
+    if (view_integer(job, "last_claim_bytes", -1) >= 0 &&
+        view_integer(job, "last_claim_bytes", -1) != view_integer(job, "claim_bytes", -1))
+        line("", "%s in the end (%s)", last_claim, last_source);
+    line_of_memory(job, "Used", "peak_bytes");
+    line_of_time(job, "Submitted", "submitted_ns");
+    if (view_integer(job, "first_started_ns", 0) != view_integer(job, "started_ns", 0))
+        line_of_time(job, "First run", "first_started_ns");
+    line_of_time(job, "Started", "started_ns");
+    line_of_time(job, "Ended", "ended_ns");
+    if (view_integer(job, "wait_ns", -1) >= 0)
+        line("Waited", "%s", format_duration(view_integer(job, "wait_ns", 0), text));
+    line("GPU time", "%s hours", account_hours(view_integer(job, "gpu_ns", 0), text));
+    line("Energy", "%s (modelled)", view_energy(view_integer(job, "modelled_energy_mj", 0), text));
+    if (launches > 1 || crashes)
+        line("Launches", "%" PRId64 ", out of GPU memory: %" PRId64, launches, crashes);
+    line("Note", "its command, output and placements are forgotten: this is from carma history");
+}
+
+/* The job, or, where the daemon has forgotten it, its row of the history. */
+static int get_job(struct cli *cli, uint64_t id, json_t **job, bool *forgotten, struct error *err)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64, id);
+    CLEANUP(free_ptr) char *history = xasprintf("/v1/history/%" PRIu64, id);
+    struct error ignored; /* that there is no such job is said best by who was asked first */
+    int rc = cli_call(cli, "GET", path, NULL, job, err);
+
+    *forgotten = rc == -ENOENT && cli_call(cli, "GET", history, NULL, job, &ignored) == 0;
+    return *forgotten ? 0 : rc;
+}
+
+static int show_script(struct cli *cli, struct cli_jobs *one)
+{
+    CLEANUP(json_release) json_t *reply = NULL;
+    int status = cli_get_job(cli, &one->list, "/script", &reply);
+
+    if (status != CLI_OK)
+        return status;
+    if (one->json)
+        cli_print_json(reply);
+    else
+        fputs(view_text(reply, "script") ? view_text(reply, "script") : "", stdout);
+    return CLI_OK;
+}
+
+static void wanted_release(struct wanted *wanted)
+{
+    cli_jobs_release(&wanted->jobs);
+}
+
+int cmd_show(struct cli *cli, int argc, char **argv)
+{
+    CLEANUP(wanted_release) struct wanted wanted = {0};
+    struct cli_jobs *one = &wanted.jobs;
+    CLEANUP(json_release) json_t *job = NULL;
+    bool forgotten = false;
+    struct error err;
+    int status;
+
+    if (!cli_parse(cli, argc, argv, &wanted, &status))
+        return status;
+    if (wanted.script)
+        return show_script(cli, one);
+    if (cli_resolve_ids(cli, &one->list, &err) || get_job(cli, one->list.items[0], &job, &forgotten, &err))
+        return cli_fail("%s", err.text);
+    if (forgotten && !one->json)
+        print_history(job);
+    else if (one->json)
+        cli_print_json(job);
+    else
+        print_job(job);
+    return CLI_OK;
+}

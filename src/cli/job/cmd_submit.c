@@ -1,0 +1,125 @@
+/* carma submit: job files, scripts, or a command; all of them or none. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/job/submit.h"
+#include "cli/job/wait.h"
+#include "cli/session.h"
+#include "cli/show/term.h"
+#include "cli/show/view.h"
+#include "client/client.h"
+
+#define COMPLAINTS_MAX 20
+
+static void refuse_json(json_t **request, size_t *complaints, const char *text)
+{
+    json_decref(*request);
+    *request = NULL;
+    if (++*complaints <= COMPLAINTS_MAX)
+        cli_fail("%s", text);
+}
+
+/* All problems of all files are told; the request is then NULL. */
+static json_t *make_request(const struct submit_command *submit)
+{
+    size_t count = submit->file_count ? submit->file_count : 1, complaints = 0;
+    json_t *specs = json_array();
+    char id[CLIENT_REQUEST_ID_TEXT];
+
+    for (size_t i = 0; i < count; i++) {
+        CLEANUP(job_spec_release) struct job_spec spec;
+        struct error err;
+        int rc = submit->file_count
+                     ? submit_from_file(&spec, submit->files[i], submit->command, submit->command_count,
+                                        &submit->options, &err)
+                     : submit_from_command(&spec, submit->command, submit->command_count, &submit->options, &err);
+        if (rc)
+            refuse_json(&specs, &complaints, err.text);
+        else if (specs)
+            json_array_append_new(specs, job_spec_to_json(&spec));
+    }
+    if (complaints && count > 1)
+        cli_fail("nothing was submitted: %zu of %zu files are wrong", complaints, count);
+    client_request_id(id);
+    return specs ? json_pack("{s:o, s:s*}", "jobs", specs, "request_id", submit->no_retry ? NULL : id) : NULL;
+}
+
+/* What the daemon has found odd about the model; on stderr, as the job was accepted all the same. */
+static void warn_of(const char *name, const json_t *estimate)
+{
+    const json_t *warnings = json_object_get(estimate, "warnings");
+    json_t *warning;
+    size_t i;
+
+    json_array_foreach(warnings, i, warning)
+    {
+        CLEANUP(free_ptr) char *text = term_escape(json_string_value(warning));
+        fprintf(stderr, "carma: %s: warning: %s\n", name, text);
+    }
+}
+
+static void print_submitted(const struct submit_command *submit, const json_t *request, const json_t *reply)
+{
+    const json_t *specs = json_object_get(request, "jobs");
+    json_t *job;
+    size_t i;
+
+    if (submit->json) {
+        cli_print_json(reply);
+        return;
+    }
+    json_array_foreach(json_object_get(reply, "jobs"), i, job)
+    {
+        CLEANUP(free_ptr) char *name = view_safe_text(json_array_get(specs, i), "name");
+        warn_of(name, json_object_get(job, "estimate"));
+        if (submit->parsable)
+            printf("%" PRId64 "\n", view_integer(job, "id", 0));
+        else
+            printf("submitted job %" PRId64 " (%s)\n", view_integer(job, "id", 0), name);
+    }
+}
+
+static int wait_for_submitted(struct cli *cli, const json_t *reply)
+{
+    CLEANUP(id_list_release) struct id_list list = {0};
+    json_t *job;
+    size_t i;
+
+    fflush(stdout);
+    json_array_foreach(json_object_get(reply, "jobs"), i, job) id_list_add(&list, (uint64_t)view_integer(job, "id", 0));
+    return wait_for_jobs(cli, &list, NULL);
+}
+
+static int submit_all(struct cli *cli, const struct submit_command *submit)
+{
+    CLEANUP(json_release) json_t *request = make_request(submit);
+    CLEANUP(json_release) json_t *reply = NULL;
+    struct error err;
+    int rc;
+
+    if (!request)
+        return CLI_FAILURE;
+    rc = submit->no_retry ? cli_call(cli, "POST", "/v1/jobs", request, &reply, &err)
+                          : session_submit(cli, request, &reply, &err);
+    if (rc == -CLI_NO_ANSWER)
+        return cli_fail("%s; whether it was submitted is not known: look at carma queue --all", err.text);
+    if (rc)
+        return cli_fail("%s", err.text);
+    print_submitted(submit, request, reply);
+    return submit->wait ? wait_for_submitted(cli, reply) : CLI_OK;
+}
+
+int cmd_submit(struct cli *cli, int argc, char **argv)
+{
+    struct submit_command submit = {.options = submit_options_none};
+    int status;
+
+    if (cli_parse(cli, argc, argv, &submit, &status))
+        status = submit_all(cli, &submit);
+    free(submit.files);
+    return status;
+}

@@ -1,0 +1,86 @@
+/* carma wait: until jobs have ended; then exits as they did. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/job/wait.h"
+#include "cli/session.h"
+#include "cli/show/view.h"
+
+const struct argp wait_argp = {
+    .options = cli_jobs_options,
+    .parser = cli_parse_jobs,
+    .args_doc = "IDS...",
+    .doc = "Wait until all these jobs have ended.\vThe exit status is that of the first of them (in the order named) "
+           "that did "
+           "not end with 0: its own exit status, 128+N if signal N ended it, or 1 if it never ran. IDS are like 7, "
+           "1,3-5 or "
+           "@ (your last job).",
+};
+
+static int job_status(const json_t *job)
+{
+    const char *state = view_text(job, "state");
+    int64_t status = view_integer(job, "exit_status", -1);
+
+    if (state && strcmp(state, "COMPLETED") == 0)
+        return 0;
+    return status > 0 && status < 256 ? (int)status : CLI_FAILURE;
+}
+
+/* Polls often at first, so that short jobs are not waited for longer than they take, then once a second. */
+static int wait_for_one(struct cli *cli, uint64_t id, int *status, json_t *ended)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64, id);
+    int64_t pause_ms = 50;
+    struct error err;
+
+    for (;;) {
+        CLEANUP(json_release) json_t *job = NULL;
+        if (session_call(cli, "GET", path, NULL, &job, &err)) {
+            cli_fail("%s", err.text);
+            return -1;
+        }
+        if (view_job_ended(job)) {
+            *status = job_status(job);
+            if (ended)
+                json_array_append(ended, job);
+            return 0;
+        }
+        session_sleep_ms(pause_ms);
+        pause_ms = pause_ms * 5 / 4 < 1000 ? pause_ms * 5 / 4 : 1000;
+    }
+}
+
+int wait_for_jobs(struct cli *cli, const struct id_list *list, json_t *ended)
+{
+    int result = CLI_OK;
+
+    for (size_t i = 0; i < list->count; i++) {
+        int status;
+        if (wait_for_one(cli, list->items[i], &status, ended))
+            return CLI_FAILURE;
+        if (result == CLI_OK)
+            result = status;
+    }
+    return result;
+}
+
+int cmd_wait(struct cli *cli, int argc, char **argv)
+{
+    CLEANUP(cli_jobs_release) struct cli_jobs jobs = {0};
+    CLEANUP(json_release) json_t *ended = json_array();
+    struct error err;
+    int status;
+
+    if (!cli_parse(cli, argc, argv, &jobs, &status))
+        return status;
+    if (cli_resolve_ids(cli, &jobs.list, &err))
+        return cli_fail("%s", err.text);
+    status = wait_for_jobs(cli, &jobs.list, ended);
+    if (jobs.json)
+        cli_print_jobs(ended);
+    return status;
+}

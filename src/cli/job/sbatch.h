@@ -1,0 +1,16 @@
+/* What Slurm's #SBATCH lines say, in the words of `carma submit`. Options without a meaning here are named, not refused: a
+ * script that runs under both has some. */
+#ifndef CARMA_CLI_JOB_SBATCH_H
+#define CARMA_CLI_JOB_SBATCH_H
+
+#include "api/spec.h"
+
+/* Appends what the words of one line mean to *own, as options of `carma submit`, and what has no meaning here to *ignored,
+ * each once. Nonsense in a value is left for `carma submit` to refuse. */
+void sbatch_translate(char *const *words, size_t count, struct spec_strings *own, struct spec_strings *ignored);
+
+/* A file name pattern of sbatch as one of carma: %j stays, %A is %j, %x the job's name, %u the user, %% a percent sign.
+ * Others stay as they are, and are named in *ignored with `option`. Owned by the caller. */
+char *sbatch_path(const char *pattern, const char *job_name, const char *option, struct spec_strings *ignored);
+
+#endif

@@ -1,0 +1,228 @@
+#include "cli/play/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/stats.h"
+#include "base/units.h"
+#include "cli/show/table.h"
+#include "cli/show/view.h"
+
+#define REPORT_MAX_BYTES ((size_t)4 << 20)
+
+enum figure_kind { FIGURE_SECONDS, FIGURE_JOULES, FIGURE_BYTES, FIGURE_RATIO, FIGURE_COUNT };
+
+/* What a report holds and a table shows, in this order. */
+static const struct figure {
+    const char *member;
+    const char *title;
+    enum figure_kind kind;
+} figures[] = {
+    {"makespan_s", "total time", FIGURE_SECONDS},
+    {"wait_mean_s", "waiting, mean", FIGURE_SECONDS},
+    {"wait_p95_s", "waiting, p95", FIGURE_SECONDS},
+    {"execution_mean_s", "execution, mean", FIGURE_SECONDS},
+    {"execution_p95_s", "execution, p95", FIGURE_SECONDS},
+    {"completion_mean_s", "completion, mean", FIGURE_SECONDS},
+    {"completion_p95_s", "completion, p95", FIGURE_SECONDS},
+    {"oom", "out-of-memory crashes", FIGURE_COUNT},
+    {"energy_j", "energy", FIGURE_JOULES},
+    {"memory_mean_bytes", "memory in use, mean of a GPU", FIGURE_BYTES},
+    {"sm_activity_mean", "SM activity, mean of a GPU", FIGURE_RATIO},
+    {"jobs", "jobs", FIGURE_COUNT},
+    {"failed", "... that did not complete", FIGURE_COUNT},
+};
+
+static json_t *known(double value)
+{
+    return value < 0 ? json_null() : json_real(value);
+}
+
+static bool completed(const json_t *job)
+{
+    const char *state = view_text(job, "state");
+
+    return state && strcmp(state, "COMPLETED") == 0;
+}
+
+static void set_times(json_t *report, const char *name, double *seconds, size_t count)
+{
+    char member[64];
+
+    snprintf(member, sizeof member, "%s_mean_s", name);
+    json_object_set_new(report, member, count ? json_real(stats_mean(seconds, count)) : json_null());
+    snprintf(member, sizeof member, "%s_p95_s", name);
+    json_object_set_new(report, member, count ? json_real(stats_percentile(seconds, count, 95)) : json_null());
+}
+
+json_t *report_compute(json_t *const *jobs, size_t count, const struct usage *usage)
+{
+    CLEANUP(free_ptr) double *waiting = xcalloc(count + 1, sizeof *waiting);
+    CLEANUP(free_ptr) double *execution = xcalloc(count + 1, sizeof *execution);
+    CLEANUP(free_ptr) double *completion = xcalloc(count + 1, sizeof *completion);
+    int64_t first_submitted = INT64_MAX, last_ended = INT64_MIN, oom = 0;
+    size_t started = 0, failed = 0;
+    json_t *report = json_object();
+
+    for (size_t i = 0; i < count; i++) {
+        int64_t submitted_ns = view_integer(jobs[i], "submitted_ns", 0);
+        int64_t first_ns = view_integer(jobs[i], "first_started_ns", 0);
+        int64_t launched_ns = view_integer(jobs[i], "started_ns", 0);
+        int64_t ended_ns = view_integer(jobs[i], "ended_ns", 0);
+        first_submitted = submitted_ns < first_submitted ? submitted_ns : first_submitted;
+        last_ended = ended_ns > last_ended ? ended_ns : last_ended;
+        oom += view_integer(jobs[i], "crashes", 0);
+        failed += !completed(jobs[i]);
+        if (first_ns <= 0 || launched_ns <= 0)
+            continue;
+        waiting[started] = (double)(first_ns - submitted_ns) / 1e9;
+        execution[started] = (double)(ended_ns - launched_ns) / 1e9;
+        completion[started++] = (double)(ended_ns - submitted_ns) / 1e9;
+    }
+    json_object_set_new(report, "jobs", json_integer((json_int_t)count));
+    json_object_set_new(report, "failed", json_integer((json_int_t)failed));
+    json_object_set_new(report, "makespan_s",
+                        count ? json_real((double)(last_ended - first_submitted) / 1e9) : json_null());
+    set_times(report, "wait", waiting, started);
+    set_times(report, "execution", execution, started);
+    set_times(report, "completion", completion, started);
+    json_object_set_new(report, "oom", json_integer(oom));
+    json_object_set_new(report, "energy_j", known(usage_energy_joules(usage)));
+    json_object_set_new(report, "memory_mean_bytes", known(usage_memory_mean_bytes(usage)));
+    json_object_set_new(report, "sm_activity_mean", known(usage_sm_activity_mean(usage)));
+    return report;
+}
+
+int report_read(const char *path, json_t **report, struct error *err)
+{
+    CLEANUP(free_ptr) char *text = NULL;
+    json_error_t problem;
+    size_t length;
+    int rc = file_read(path, REPORT_MAX_BYTES, &text, &length, err);
+
+    if (rc)
+        return rc;
+    *report = json_loadb(text, length, 0, &problem);
+    if (!*report)
+        return error_set(err, EINVAL, "%s:%d: %s: give a file that carma play --json has written", path, problem.line,
+                         problem.text);
+    for (size_t i = 0; i < array_size(figures); i++) {
+        const json_t *value = json_object_get(*report, figures[i].member);
+        if (json_is_number(value) || json_is_null(value))
+            continue;
+        json_decref(*report);
+        *report = NULL;
+        return error_set(err, EINVAL, "%s: no '%s' in it: give a file that carma play --json has written", path,
+                         figures[i].member);
+    }
+    return 0;
+}
+
+static char *figure_text(const struct figure *figure, const json_t *report)
+{
+    double value = view_number(report, figure->member, NAN);
+    char text[UNITS_TEXT];
+
+    if (isnan(value))
+        return xstrdup("-");
+    switch (figure->kind) {
+    case FIGURE_SECONDS:
+        return xstrdup(format_duration((int64_t)(value * 1e9), text));
+    case FIGURE_JOULES:
+        return value < 1e6 ? xasprintf("%.1f kJ", value / 1e3) : xasprintf("%.2f MJ", value / 1e6);
+    case FIGURE_BYTES:
+        return xstrdup(format_bytes((int64_t)value, text));
+    case FIGURE_RATIO:
+        return xasprintf("%.1f%%", value * 100);
+    default:
+        return xasprintf("%.0f", value);
+    }
+}
+
+static char *change_text(const struct figure *figure, const json_t *first, const json_t *other)
+{
+    double from = view_number(first, figure->member, NAN), to = view_number(other, figure->member, NAN);
+
+    if (isnan(from) || isnan(to))
+        return xstrdup("-");
+    if (from == to)
+        return xstrdup("=");
+    return from > 0 ? xasprintf("%+.1f%%", (to - from) / from * 100) : xasprintf("%+.0f", to - from);
+}
+
+/* Less time and less energy are better; of memory and activity one cannot say. */
+static enum term_style change_style(const struct figure *figure, const char *change)
+{
+    bool fell = change[0] == '-' && change[1];
+
+    return fell && (figure->kind == FIGURE_SECONDS || figure->kind == FIGURE_JOULES) ? STYLE_GREEN : STYLE_NONE;
+}
+
+/* "magm, mps": how the daemon decided. */
+static char *column_title(const json_t *report)
+{
+    CLEANUP(free_ptr) char *policy = view_safe_text(report, "policy");
+    CLEANUP(free_ptr) char *share = view_safe_text(report, "share");
+
+    return xasprintf("%s, %s", policy, share);
+}
+
+/* "thesis_90.csv on 4x A100 (virtual node, time scale 360)" */
+static void format_heading(const json_t *report, struct strbuf *out)
+{
+    CLEANUP(free_ptr) char *trace = view_safe_text(report, "trace");
+    const json_t *node = json_object_get(report, "node");
+    CLEANUP(free_ptr) char *gpu = term_escape(json_string_value(json_array_get(node, 0)));
+    double scale = view_number(report, "time_scale", 1);
+
+    strbuf_printf(out, "%s on %zux %s", trace, json_array_size(node), gpu);
+    if (scale > 1)
+        strbuf_printf(out, " (virtual node, time scale %g)", scale);
+    strbuf_puts(out, "\n");
+}
+
+static void add_figure(struct table *table, const struct figure *figure, json_t *const *reports, size_t count)
+{
+    table_cell(table, STYLE_NONE, "%s", figure->title);
+    for (size_t i = 0; i < count; i++) {
+        CLEANUP(free_ptr) char *value = figure_text(figure, reports[i]);
+        CLEANUP(free_ptr) char *change = i ? change_text(figure, reports[0], reports[i]) : NULL;
+        table_cell(table, STYLE_NONE, "%s", value);
+        if (i)
+            table_cell(table, change_style(figure, change), "%s", change);
+    }
+}
+
+void report_format(json_t *const *reports, size_t count, int width, bool colour, struct strbuf *out)
+{
+    size_t column_count = 2 * count;
+    CLEANUP(free_ptr) struct table_column *columns = xcalloc(column_count, sizeof *columns);
+    CLEANUP(free_ptr) char **titles = xcalloc(count, sizeof *titles);
+    struct table *table;
+
+    columns[0] = (struct table_column){.title = "", .minimum = 16};
+    for (size_t i = 0; i < count; i++) {
+        titles[i] = column_title(reports[i]);
+        columns[i ? 2 * i : 1] = (struct table_column){.title = titles[i], .right = true, .minimum = 8};
+        if (i)
+            columns[2 * i + 1] = (struct table_column){.title = "change", .right = true};
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || !json_equal(json_object_get(reports[i], "node"), json_object_get(reports[0], "node")) ||
+            !json_equal(json_object_get(reports[i], "trace"), json_object_get(reports[0], "trace")))
+            format_heading(reports[i], out);
+    }
+    strbuf_puts(out, "\n");
+    table = table_new(columns, column_count);
+    for (size_t i = 0; i < array_size(figures); i++)
+        add_figure(table, &figures[i], reports, count);
+    table_format(table, width, colour, out);
+    table_free(table);
+    for (size_t i = 0; i < count; i++)
+        free(titles[i]);
+}

@@ -1,0 +1,26 @@
+/* The thesis's metrics (6.3.4) of a played trace: computed, as JSON (docs/formats/cli.md), and as a table. */
+#ifndef CARMA_CLI_PLAY_REPORT_H
+#define CARMA_CLI_PLAY_REPORT_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "cli/play/usage.h"
+
+/* The metrics of `jobs` (the daemon's job objects, ended), as an object; the caller adds what was played where.
+ *   makespan    last end - first submission
+ *   waiting     first start - submission; execution: end - last launch; completion: end - submission
+ *   oom         launches that ran out of GPU memory
+ * Jobs that were never started count as failed, and in no time. Percentiles interpolate between the closest ranks. */
+json_t *report_compute(json_t *const *jobs, size_t count, const struct usage *usage);
+
+/* Reads a report that `carma play --json` has written. One line that names the file and what is wrong with it. */
+int report_read(const char *path, json_t **report, struct error *err);
+
+/* One column of figures per report, and the change in percent against the first beside every other. */
+void report_format(json_t *const *reports, size_t count, int width, bool colour, struct strbuf *out);
+
+#endif

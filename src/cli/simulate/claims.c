@@ -1,0 +1,247 @@
+/* What the jobs of a simulation say they need: exactly that, a figure recorded with their workload, or what an
+ * estimator makes of the workload's model summary, by the same function as in carmad. */
+#include <errno.h>
+#include <string.h>
+
+#include "api/spec_estimate.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "cli/simulate/simulate.h"
+
+static const char *const columns[WORKLOAD_RECORDED_COUNT] = {"measured", "horus", "faketensor", "gpumemnet"};
+static const char *const sources[WORKLOAD_RECORDED_COUNT] = {"recorded:measured", "recorded:horus",
+                                                             "recorded:faketensor", "recorded:gpumemnet"};
+
+const struct simulate_estimator simulate_estimator_none = {.column = -1};
+
+static int find_column(const char *name)
+{
+    for (size_t i = 0; i < array_size(columns); i++)
+        if (strcmp(columns[i], name) == 0)
+            return (int)i;
+    return -1;
+}
+
+int simulate_estimator_parse(const char *text, struct simulate_estimator *estimator, struct error *err)
+{
+    *estimator = simulate_estimator_none;
+    if (strncmp(text, "recorded:", 9) == 0) {
+        estimator->column = find_column(text + 9);
+        return estimator->column >= 0
+                   ? 0
+                   : error_set(err, EINVAL, "column '%.40s' is none of measured, horus, faketensor and gpumemnet",
+                               text + 9);
+    }
+    if (strcmp(text, "declared") == 0 || strcmp(text, "history") == 0)
+        return 0;
+    estimator->oracle = strcmp(text, "oracle") == 0;
+    estimator->estimator = estimator->oracle ? NULL : estimator_find(text);
+    if (!estimator->oracle && !estimator->estimator)
+        return error_set(err, EINVAL,
+                         "estimator '%.40s' is none of oracle, declared, history, recorded:COLUMN, auto, replay, "
+                         "gpumemnet, horus, faketensor and deepspeed",
+                         text);
+    return 0;
+}
+
+struct simulate_estimator simulate_estimator_of(enum estimator_choice choice)
+{
+    return (struct simulate_estimator){.column = find_column(estimator_name(choice)),
+                                       .estimator =
+                                           estimator_computes(choice) ? estimator_find(estimator_name(choice)) : NULL};
+}
+
+/* ---- One workload's estimate ---- */
+
+struct claiming {
+    const struct simulate_estimator *estimator;
+    const struct machine_profile *profile;
+    int32_t quantile_permille;
+    struct job_estimate *estimates; /* of each workload, once it was asked for */
+    bool *asked;
+};
+
+static int estimate_workload(const struct claiming *claiming, const struct workload *workload, const char *path,
+                             struct job_estimate *to, struct error *err)
+{
+    CLEANUP(job_spec_release) struct job_spec spec;
+    CLEANUP(free_ptr) char *summary = workload_summary_path(workload, path);
+    size_t length;
+    int rc;
+
+    job_spec_init(&spec);
+    job_estimate_init(to);
+    if (!summary)
+        return 0;
+    rc = file_read(summary, SPEC_MAX_SUMMARY, &spec.summary, &length, err);
+    if (rc)
+        return rc;
+    spec.summary_name = xstrdup(summary);
+    spec.batch_size = workload->batch_size;
+    return job_estimate_make(to, &spec, claiming->estimator->estimator, claiming->profile, claiming->quantile_permille,
+                             err);
+}
+
+/* ---- A job's claim ---- */
+
+static int64_t needed_bytes(const struct sim_job *job)
+{
+    int64_t most = 0;
+
+    for (uint32_t k = 0; k < job->use_count; k++)
+        if (job->uses[k].need_bytes > most)
+            most = job->uses[k].need_bytes;
+    return most;
+}
+
+/* As carmad does: an estimate that is more than the GPU has is the whole of it. */
+static void take_estimate(struct sim_job *job, const struct job_estimate *estimate,
+                          const struct machine_profile *profile)
+{
+    job->expected_permille = estimate->smact_permille;
+    if (estimate->bytes < 0)
+        return;
+    job->claim_bytes = estimate->bytes < profile->memory_bytes ? estimate->bytes : profile->memory_bytes;
+    job->claim_source = CLAIM_ESTIMATED;
+}
+
+static int claim(struct simulate_jobs *jobs, size_t row, struct claiming *claiming, const char **source,
+                 struct error *err)
+{
+    const struct simulate_estimator *estimator = claiming->estimator;
+    const struct simulate_origin *origin = &jobs->origins[row];
+    struct sim_job *job = &jobs->items[row];
+    size_t number = origin->workload ? (size_t)(origin->workload - jobs->workloads.items) : 0;
+
+    *source = origin->workload ? NULL : claim_source_name(origin->claim_source);
+    job->claim_bytes = origin->claim_bytes;
+    job->claim_source = origin->claim_source;
+    job->expected_permille = origin->expected_permille;
+    if (estimator->oracle) {
+        job->claim_bytes = needed_bytes(job);
+        job->claim_source = CLAIM_DECLARED;
+        return 0;
+    }
+    if (!origin->workload)
+        return 0;
+    if (estimator->estimator) {
+        if (!claiming->asked[number]) {
+            int rc =
+                estimate_workload(claiming, origin->workload, jobs->workloads_path, &claiming->estimates[number], err);
+            if (rc)
+                return rc;
+            claiming->asked[number] = true;
+        }
+        take_estimate(job, &claiming->estimates[number], claiming->profile);
+        *source = claiming->estimates[number].source;
+    }
+    if (estimator->column >= 0 && origin->workload->recorded_bytes[estimator->column] >= 0) {
+        job->claim_bytes = origin->workload->recorded_bytes[estimator->column];
+        job->claim_source = CLAIM_RECORDED;
+        *source = sources[estimator->column];
+    }
+    return 0;
+}
+
+/* ---- All of them ---- */
+
+static void count_source(struct simulate_claims *claims, const char *name)
+{
+    size_t i = 0;
+
+    while (i < claims->source_count && strcmp(claims->sources[i].name, name) != 0)
+        i++;
+    if (i == SIMULATE_SOURCES_MAX)
+        return;
+    if (i == claims->source_count)
+        claims->sources[claims->source_count++].name = name;
+    claims->sources[i].jobs++;
+}
+
+static void compare(struct simulate_claims *claims, const struct sim_job *job, const char *source)
+{
+    double ratio = (double)job->claim_bytes / (double)needed_bytes(job);
+
+    claims->claimed++;
+    count_source(claims, source);
+    if (ratio >= 1) {
+        claims->over++;
+        claims->over_sum += ratio - 1;
+    } else {
+        claims->under++;
+        claims->under_sum += 1 - ratio;
+    }
+}
+
+/* The name that outlives the estimates. */
+static const char *lasting_name(const char *source)
+{
+    const struct estimator *estimator = estimator_find(source);
+
+    return estimator ? estimator->name : source;
+}
+
+int simulate_jobs_claim(struct simulate_jobs *jobs, const struct simulate_estimator *estimator,
+                        const struct machine_profile *profile, int32_t quantile_permille,
+                        struct simulate_claims *claims, struct error *err)
+{
+    struct claiming claiming = {.estimator = estimator, .profile = profile, .quantile_permille = quantile_permille};
+    size_t count = jobs->workloads.count;
+    int rc = 0;
+
+    claiming.estimates = xcalloc(count ? count : 1, sizeof *claiming.estimates);
+    claiming.asked = xcalloc(count ? count : 1, sizeof *claiming.asked);
+    *claims = (struct simulate_claims){.jobs = jobs->count};
+    for (size_t i = 0; rc == 0 && i < jobs->count; i++) {
+        const char *source;
+        rc = claim(jobs, i, &claiming, &source, err);
+        if (rc == 0 && source && jobs->items[i].claim_bytes >= 0 && needed_bytes(&jobs->items[i]) > 0)
+            compare(claims, &jobs->items[i], lasting_name(source));
+    }
+    for (size_t i = 0; i < count; i++)
+        if (claiming.asked[i])
+            job_estimate_release(&claiming.estimates[i]);
+    free(claiming.estimates);
+    free(claiming.asked);
+    return rc;
+}
+
+/* ---- Told ---- */
+
+static double mean(double sum, size_t count)
+{
+    return count ? sum / (double)count : 0;
+}
+
+json_t *simulate_claims_to_json(const struct simulate_claims *claims)
+{
+    json_t *by;
+
+    if (claims->claimed == 0)
+        return json_null();
+    by = json_object();
+    for (size_t i = 0; i < claims->source_count; i++)
+        json_object_set_new(by, claims->sources[i].name, json_integer((json_int_t)claims->sources[i].jobs));
+    return json_pack("{s:I, s:o, s:I, s:f, s:I, s:f}", "jobs", (json_int_t)claims->claimed, "by", by, "over",
+                     (json_int_t)claims->over, "over_mean", mean(claims->over_sum, claims->over), "under",
+                     (json_int_t)claims->under, "under_mean", mean(claims->under_sum, claims->under));
+}
+
+void simulate_claims_format(const struct simulate_claims *claims, struct strbuf *out)
+{
+    if (claims->claimed == 0)
+        return;
+    strbuf_printf(out, "%zu of %zu jobs claim memory by ", claims->claimed, claims->jobs);
+    for (size_t i = 0; i < claims->source_count; i++) {
+        strbuf_printf(out, "%s%s", i ? ", " : "", claims->sources[i].name);
+        if (claims->source_count > 1)
+            strbuf_printf(out, " (%zu)", claims->sources[i].jobs);
+    }
+    if (claims->over)
+        strbuf_printf(out, "; %zu enough, %.1f%% too much on average", claims->over,
+                      100 * mean(claims->over_sum, claims->over));
+    if (claims->under)
+        strbuf_printf(out, "; %zu not enough, %.1f%% too little", claims->under,
+                      100 * mean(claims->under_sum, claims->under));
+    strbuf_puts(out, "\n");
+}

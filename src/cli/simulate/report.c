@@ -1,0 +1,252 @@
+/* Figures of several runs of each policy: their mean and spread, as JSON and as tables. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/stats.h"
+#include "base/units.h"
+#include "cli/show/table.h"
+#include "cli/simulate/simulate.h"
+
+enum figure_kind { KIND_SECONDS, KIND_JOULES, KIND_COUNT, KIND_RATIO, KIND_SHARE };
+
+static const struct figure {
+    const char *member;
+    const char *title;
+    const char *column; /* in a comparison; NULL: not there */
+    enum figure_kind kind;
+    bool change; /* a comparison shows its change */
+    int optional;
+} figures[SIM_FIGURE_COUNT] = {
+    [SIM_MAKESPAN] = {"makespan_s", "total time", "total time", KIND_SECONDS, true, 0},
+    [SIM_WAIT] = {"wait_s", "waiting, mean", "waiting", KIND_SECONDS, true, 0},
+    [SIM_EXECUTION] = {"execution_s", "execution, mean", "execution", KIND_SECONDS, false, 4},
+    [SIM_JCT] = {"jct_s", "completion, mean", "completion", KIND_SECONDS, true, 0},
+    [SIM_JCT_P95] = {"jct_p95_s", "completion, p95", NULL, KIND_SECONDS, false, 0},
+    [SIM_WAIT_P95] = {"wait_p95_s", "waiting, p95", NULL, KIND_SECONDS, false, 0},
+    [SIM_ENERGY] = {"energy_j", "energy", "energy", KIND_JOULES, true, 2},
+    [SIM_OOM] = {"oom", "out-of-memory crashes", "OOM", KIND_COUNT, false, 0},
+    [SIM_SLOWDOWN_MEAN] = {"slowdown_mean", "slowdown, mean", NULL, KIND_RATIO, false, 0},
+    [SIM_SLOWDOWN_MAX] = {"slowdown_max", "slowdown of the worst job", "worst job", KIND_RATIO, false, 3},
+    [SIM_PREDICTED_MAX] = {"predicted_slowdown_max", "slowdown predicted at most", NULL, KIND_RATIO, false, 0},
+    [SIM_ACTIVITY] = {"smact_mean", "SM activity, mean of a GPU", "SM act.", KIND_SHARE, false, 5},
+};
+
+void simulate_outcome_init(struct simulate_outcome *outcome, const char *policy, size_t seeds)
+{
+    *outcome = (struct simulate_outcome){.policy = policy, .seeds = seeds};
+    for (size_t i = 0; i < SIM_FIGURE_COUNT; i++)
+        outcome->values[i] = xcalloc(seeds, sizeof *outcome->values[i]);
+}
+
+void simulate_outcome_add(struct simulate_outcome *outcome, size_t seed, const struct sim_result *result)
+{
+    const double values[SIM_FIGURE_COUNT] = {
+        [SIM_MAKESPAN] = result->makespan_s,
+        [SIM_WAIT] = result->wait.mean_s,
+        [SIM_EXECUTION] = result->execution.mean_s,
+        [SIM_JCT] = result->completion.mean_s,
+        [SIM_JCT_P95] = result->completion.p95_s,
+        [SIM_WAIT_P95] = result->wait.p95_s,
+        [SIM_ENERGY] = result->energy_j,
+        [SIM_OOM] = (double)result->oom,
+        [SIM_SLOWDOWN_MEAN] = result->slowdown_mean,
+        [SIM_SLOWDOWN_MAX] = result->slowdown_max,
+        [SIM_PREDICTED_MAX] = result->predicted_slowdown_max,
+        [SIM_ACTIVITY] = result->activity_mean,
+    };
+
+    for (size_t i = 0; i < SIM_FIGURE_COUNT; i++)
+        outcome->values[i][seed] = values[i];
+    outcome->jobs = result->jobs;
+    outcome->failed += (double)(result->jobs - result->completed) / (double)outcome->seeds;
+}
+
+void simulate_outcome_release(struct simulate_outcome *outcome)
+{
+    for (size_t i = 0; i < SIM_FIGURE_COUNT; i++)
+        free(outcome->values[i]);
+    json_decref(outcome->timeline);
+    *outcome = (struct simulate_outcome){0};
+}
+
+double simulate_mean(const struct simulate_outcome *outcome, enum simulate_figure figure)
+{
+    return stats_mean(outcome->values[figure], outcome->seeds);
+}
+
+double simulate_sd(const struct simulate_outcome *outcome, enum simulate_figure figure)
+{
+    double mean = simulate_mean(outcome, figure), squares = 0;
+
+    for (size_t i = 0; i < outcome->seeds; i++)
+        squares += (outcome->values[figure][i] - mean) * (outcome->values[figure][i] - mean);
+    return outcome->seeds > 1 ? sqrt(squares / (double)(outcome->seeds - 1)) : squares;
+}
+
+static json_t *known(double value)
+{
+    return isnan(value) ? json_null() : json_real(value);
+}
+
+json_t *simulate_to_json(const struct simulate_outcome *outcomes, size_t count)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < count; i++) {
+        json_t *object = json_object();
+        json_object_set_new(object, "policy", json_string(outcomes[i].policy));
+        json_object_set_new(object, "jobs", json_integer((json_int_t)outcomes[i].jobs));
+        json_object_set_new(object, "seeds", json_integer((json_int_t)outcomes[i].seeds));
+        for (enum simulate_figure f = 0; f < SIM_FIGURE_COUNT; f++)
+            json_object_set_new(object, figures[f].member,
+                                json_pack("{s:o, s:o}", "mean", known(simulate_mean(&outcomes[i], f)), "sd",
+                                          known(simulate_sd(&outcomes[i], f))));
+        json_object_set_new(object, "claims", simulate_claims_to_json(&outcomes[i].claims));
+        if (outcomes[i].timeline)
+            json_object_set(object, "timeline", outcomes[i].timeline);
+        json_array_append_new(list, object);
+    }
+    return list;
+}
+
+static char *value_text(enum figure_kind kind, double value)
+{
+    char text[UNITS_TEXT];
+
+    if (isnan(value))
+        return xstrdup("-");
+    switch (kind) {
+    case KIND_SECONDS:
+        return xstrdup(format_duration((int64_t)(value * 1e9), text));
+    case KIND_JOULES:
+        return value < 1e6 ? xasprintf("%.1f kJ", value / 1e3) : xasprintf("%.2f MJ", value / 1e6);
+    case KIND_COUNT:
+        return value == floor(value) ? xasprintf("%.0f", value) : xasprintf("%.1f", value);
+    case KIND_RATIO:
+        return xasprintf("%.2f", value);
+    default:
+        return xasprintf("%.1f%%", value * 100);
+    }
+}
+
+/* ---- One policy: a figure per line ---- */
+
+static void format_one(const struct simulate_outcome *outcome, int width, bool colour, struct strbuf *out)
+{
+    const struct table_column columns[] = {{.title = outcome->policy, .minimum = 16},
+                                           {.title = outcome->seeds > 1 ? "mean" : "", .right = true, .minimum = 8},
+                                           {.title = "s.d.", .right = true, .optional = 1}};
+    size_t column_count = outcome->seeds > 1 ? 3 : 2;
+    struct table *table = table_new(columns, column_count);
+
+    for (enum simulate_figure f = 0; f < SIM_FIGURE_COUNT; f++) {
+        CLEANUP(free_ptr) char *mean = value_text(figures[f].kind, simulate_mean(outcome, f));
+        CLEANUP(free_ptr) char *sd = value_text(figures[f].kind, simulate_sd(outcome, f));
+        table_cell(table, STYLE_NONE, "%s", figures[f].title);
+        table_cell(table, STYLE_NONE, "%s", mean);
+        if (column_count > 2)
+            table_cell(table, STYLE_NONE, "%s", sd);
+    }
+    table_cell(table, STYLE_NONE, "jobs");
+    table_cell(table, STYLE_NONE, "%zu", outcome->jobs);
+    if (column_count > 2)
+        table_cell(table, STYLE_NONE, "%s", "");
+    if (outcome->failed > 0) {
+        CLEANUP(free_ptr) char *failed = value_text(KIND_COUNT, outcome->failed);
+        table_cell(table, STYLE_NONE, "... that did not complete");
+        table_cell(table, STYLE_RED, "%s", failed);
+        if (column_count > 2)
+            table_cell(table, STYLE_NONE, "%s", "");
+    }
+    table_format(table, width, colour, out);
+    table_free(table);
+}
+
+/* ---- Several: a policy per line ---- */
+
+/* What beats the first in a figure of which less is better. */
+static void change_cell(struct table *table, double first, double other)
+{
+    if (isnan(first) || isnan(other) || first <= 0)
+        table_cell(table, STYLE_NONE, "-");
+    else if (first == other)
+        table_cell(table, STYLE_NONE, "=");
+    else
+        table_cell(table, other < first ? STYLE_GREEN : STYLE_NONE, "%+.1f%%", (other / first - 1) * 100);
+}
+
+static void format_rows(const struct simulate_outcome *outcomes, size_t count, struct table *table)
+{
+    for (size_t i = 0; i < count; i++) {
+        table_cell(table, STYLE_NONE, "%s", outcomes[i].policy);
+        for (enum simulate_figure f = 0; f < SIM_FIGURE_COUNT; f++) {
+            CLEANUP(free_ptr) char *mean = value_text(figures[f].kind, simulate_mean(&outcomes[i], f));
+            if (!figures[f].column)
+                continue;
+            table_cell(table, STYLE_NONE, "%s", mean);
+            if (figures[f].change && i == 0)
+                table_cell(table, STYLE_NONE, "%s", "");
+            else if (figures[f].change)
+                change_cell(table, simulate_mean(&outcomes[0], f), simulate_mean(&outcomes[i], f));
+        }
+    }
+}
+
+static void format_several(const struct simulate_outcome *outcomes, size_t count, int width, bool colour,
+                           struct strbuf *out)
+{
+    struct table_column columns[2 * SIM_FIGURE_COUNT + 1] = {{.title = "policy", .minimum = 8}};
+    size_t column_count = 1;
+    struct table *table;
+
+    for (enum simulate_figure f = 0; f < SIM_FIGURE_COUNT; f++) {
+        if (!figures[f].column)
+            continue;
+        columns[column_count++] =
+            (struct table_column){.title = figures[f].column, .right = true, .optional = figures[f].optional};
+        if (figures[f].change)
+            columns[column_count++] =
+                (struct table_column){.title = "change", .right = true, .optional = figures[f].optional};
+    }
+    table = table_new(columns, column_count);
+    format_rows(outcomes, count, table);
+    table_format(table, width, colour, out);
+    table_free(table);
+    for (size_t i = 0; i < count; i++) {
+        CLEANUP(free_ptr) char *failed = value_text(KIND_COUNT, outcomes[i].failed);
+        if (outcomes[i].failed > 0)
+            strbuf_printf(out, "%s: %s of %zu jobs did not complete\n", outcomes[i].policy, failed, outcomes[i].jobs);
+    }
+}
+
+/* A line for each way of claiming, after the policies that have it. */
+static void format_claims(const struct simulate_outcome *outcomes, size_t count, struct strbuf *out)
+{
+    CLEANUP(free_ptr) struct strbuf *lines = xcalloc(count, sizeof *lines);
+
+    for (size_t i = 0; i < count; i++)
+        simulate_claims_format(&outcomes[i].claims, &lines[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (!lines[i].text)
+            continue;
+        strbuf_puts(out, outcomes[i].policy);
+        for (size_t k = i + 1; k < count; k++)
+            if (lines[k].text && strcmp(lines[k].text, lines[i].text) == 0) {
+                strbuf_printf(out, ", %s", outcomes[k].policy);
+                strbuf_release(&lines[k]);
+            }
+        strbuf_printf(out, ": %s", lines[i].text);
+        strbuf_release(&lines[i]);
+    }
+}
+
+void simulate_format(const struct simulate_outcome *outcomes, size_t count, int width, bool colour, struct strbuf *out)
+{
+    if (count == 1)
+        format_one(outcomes, width, colour, out);
+    else
+        format_several(outcomes, count, width, colour, out);
+    format_claims(outcomes, count, out);
+}

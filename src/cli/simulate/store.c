@@ -1,0 +1,50 @@
+/* The jobs of a daemon's own past. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/simulate/simulate.h"
+#include "sim/history.h"
+#include "store/store.h"
+
+static int feed(uint64_t seq, const struct record *record, void *history)
+{
+    (void)seq;
+    history_record(history, record);
+    return 0;
+}
+
+int simulate_jobs_load_store(struct simulate_jobs *jobs, const char *directory, enum share_mode share,
+                             const struct contention_params *contention, struct error *err)
+{
+    struct sim_options defaults;
+    struct history_jobs past;
+    int rc;
+
+    sim_options_default(&defaults);
+    jobs->history = history_new();
+    rc = store_read(directory, feed, jobs->history, err);
+    if (rc)
+        return rc;
+    history_finish(jobs->history, share, contention, defaults.load_ns, &past);
+    if (past.count == 0)
+        return error_set(err, EINVAL, "%s: none of its jobs has run to an end: let some", directory);
+    jobs->count = past.count;
+    jobs->gpu_count = past.gpu_count;
+    jobs->gpu_bytes = past.total_bytes;
+    jobs->items = xcalloc(past.count, sizeof *jobs->items);
+    jobs->origins = xcalloc(past.count, sizeof *jobs->origins);
+    memcpy(jobs->items, past.items, past.count * sizeof *jobs->items);
+    for (size_t i = 0; i < past.count; i++)
+        jobs->origins[i] = (struct simulate_origin){
+            .claim_bytes = past.items[i].claim_bytes, .claim_source = past.items[i].claim_source,
+            .expected_permille = past.items[i].expected_permille, .line = i + 1};
+    fprintf(stderr, "%zu jobs of the past", past.count);
+    if (past.left_out)
+        fprintf(stderr, "; %zu left out, which did not run to an end", past.left_out);
+    if (past.inferred)
+        fprintf(stderr, "; SM activity of %zu inferred, as they were never alone for long enough", past.inferred);
+    fprintf(stderr, "\n");
+    return 0;
+}

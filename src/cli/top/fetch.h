@@ -1,0 +1,50 @@
+/* A thread that asks the daemon for `carma top`, so that the screen never waits: pictures at intervals, a job's
+ * details, what a job writes, and what the user wants done. The daemon may go and come back. */
+#ifndef CARMA_CLI_TOP_FETCH_H
+#define CARMA_CLI_TOP_FETCH_H
+
+#include "base/strbuf.h"
+#include "cli/top/model.h"
+
+struct top_fetch;
+
+/* What is wanted; asked for again with each picture. */
+struct top_wish {
+    size_t waiting;     /* so many jobs of the queue */
+    int64_t uid;        /* of this user alone; -1: of all */
+    int64_t details_of; /* a job; -1: none */
+    int64_t log_of;     /* a job; -1: none */
+};
+
+/* What came since it was last taken. */
+struct top_news {
+    bool has_picture;
+    struct top_picture picture;
+    bool is_lost; /* the daemon does not answer, why: */
+    char lost[sizeof(struct error)];
+    int64_t details_of; /* a job; -1: no details came */
+    json_t *details, *explanation;
+    int64_t log_of; /* a job; -1: nothing of its log */
+    struct strbuf log;
+    char log_error[sizeof(struct error)]; /* why there is none of it; "": there is */
+    bool has_answer;                      /* to what was to be done: */
+    bool refused;
+    char answer[sizeof(struct error)];
+};
+
+/* `socket` as of struct cli. wake_fd is written to, one byte, when there are news. period_ns: wall time. */
+struct top_fetch *top_fetch_start(const char *socket, int64_t period_ns, int wake_fd, const struct top_wish *wish);
+
+/* Ends the thread, unless it waits for a daemon that does not answer: then it is left to the end of the process. */
+void top_fetch_stop(struct top_fetch *fetch);
+
+void top_fetch_want(struct top_fetch *fetch, const struct top_wish *wish);
+
+/* POST /v1/jobs/ID/VERB (a literal). False: what was asked for before is not done yet. */
+bool top_fetch_do(struct top_fetch *fetch, int64_t job, const char *verb);
+
+/* What has come; to be released. */
+void top_fetch_take(struct top_fetch *fetch, struct top_news *news);
+void top_news_release(struct top_news *news);
+
+#endif

@@ -1,0 +1,24 @@
+/* What the keys of `carma top` do. Pure: what the daemon has to be asked for is returned. */
+#ifndef CARMA_CLI_TOP_KEYS_H
+#define CARMA_CLI_TOP_KEYS_H
+
+#include "cli/top/model.h"
+
+/* Of keys that are no characters. */
+enum top_key {
+    TOP_KEY_UP = 0x110000, /* beyond all characters */
+    TOP_KEY_DOWN,
+    TOP_KEY_PAGE_UP,
+    TOP_KEY_PAGE_DOWN,
+    TOP_KEY_HOME,
+    TOP_KEY_END,
+    TOP_KEY_TAB_BACK,
+    TOP_KEY_BACKSPACE
+};
+
+enum top_request { TOP_NOTHING, TOP_QUIT, TOP_CANCEL, TOP_HOLD, TOP_RELEASE };
+
+/* *job: whom TOP_CANCEL, TOP_HOLD and TOP_RELEASE are about. */
+enum top_request top_key(struct top_model *model, uint32_t key, int64_t *job);
+
+#endif

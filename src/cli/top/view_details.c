@@ -1,0 +1,149 @@
+/* A job's details, and the keys, as lines of text. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "cli/show/view.h"
+#include "cli/top/view.h"
+
+static void say(struct top_text *text, const char *title, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void say(struct top_text *text, const char *title, const char *format, ...)
+{
+    CLEANUP(free_ptr) char *what = NULL;
+    va_list args;
+
+    va_start(args, format);
+    if (vasprintf(&what, format, args) < 0)
+        abort();
+    va_end(args);
+    CLEANUP(free_ptr) char *line = xasprintf("%-9s %s", title, what);
+    top_text_line(text, line);
+}
+
+static void say_member(struct top_text *text, const char *title, const json_t *object, const char *member)
+{
+    if (view_text(object, member))
+        say(text, title, "%s", view_text(object, member));
+}
+
+static void say_placements(struct top_text *text, const json_t *job)
+{
+    json_t *placement;
+    size_t i;
+
+    json_array_foreach(json_object_get(job, "placements"), i, placement)
+    {
+        CLEANUP(free_ptr) char *memory = view_bytes(placement, "observed_bytes");
+        say(text,
+            i                     ? ""
+            : view_job_ended(job) ? "Ran on"
+                                  : "Runs on",
+            "GPU %" PRId64 ", used %s at most", view_integer(placement, "index", -1), memory);
+    }
+}
+
+static void say_gpus(struct top_text *text, const json_t *explanation)
+{
+    json_t *gpu;
+    size_t i;
+
+    json_array_foreach(json_object_get(explanation, "gpus"), i, gpu)
+    {
+        CLEANUP(free_ptr) char *free_memory = view_bytes(gpu, "free_bytes");
+        CLEANUP(free_ptr) char *title = xasprintf("GPU %" PRId64, view_integer(gpu, "index", -1));
+        const char *verdict = view_text(gpu, "verdict");
+        say(text, title, "%s free: %s", free_memory, verdict ? verdict : "-");
+    }
+}
+
+static void say_estimate(struct top_text *text, const json_t *estimate)
+{
+    json_t *warning;
+    size_t i;
+
+    say_member(text, "Estimate", estimate, "text");
+    json_array_foreach(json_object_get(estimate, "warnings"), i, warning)
+        say(text, "Warning", "%s", json_string_value(warning) ? json_string_value(warning) : "");
+}
+
+static void say_time(struct top_text *text, const char *title, const json_t *job, const char *member)
+{
+    if (view_integer(job, member, 0) > 0) {
+        CLEANUP(free_ptr) char *at = view_time(view_integer(job, member, 0));
+        say(text, title, "%s", at);
+    }
+}
+
+void top_view_details(const json_t *job, const json_t *explanation, struct top_text *text)
+{
+    int64_t slowdown = view_integer(job, "slowdown_permille", -1), energy = view_integer(job, "modelled_energy_mj", -1);
+    int64_t above = text->count ? text->above : INT64_MAX; /* its beginning, until somebody scrolls */
+    char joules[VIEW_ENERGY];
+
+    top_text_release(text);
+    say_member(text, "Name", job, "name");
+    say_member(text, "User", job, "user");
+    say(text, "State", "%s: %s", view_text(job, "state") ? view_text(job, "state") : "?",
+        view_text(explanation, "text") ? view_text(explanation, "text") : "");
+    say_member(text, "Last run", job, "last_end");
+    say(text, "GPUs", "%" PRId64 "%s", view_integer(job, "gpus", 0),
+        view_true(job, "exclusive") ? ", exclusive (alone on them)" : "");
+    say_member(text, "Memory", explanation, "memory");
+    if (view_integer(job, "over_reservation_bytes", 0) > 0) {
+        CLEANUP(free_ptr) char *over = view_bytes(job, "over_reservation_bytes");
+        say(text, "Over", "it uses %s more than was reserved for it at its start", over);
+    }
+    say_estimate(text, json_object_get(explanation, "estimate"));
+    say_placements(text, job);
+    if (slowdown >= 0)
+        say(text, "Slowdown", "%.2f, as believed of those on its GPUs", (double)slowdown / 1000);
+    if (energy >= 0)
+        say(text, "Energy", "%s (modelled)", view_energy(energy, joules));
+    if (view_integer(job, "unused_since_ns", -1) >= 0)
+        say_time(text, "Unused", job, "unused_since_ns");
+    say_time(text, "Submitted", job, "submitted_ns");
+    say_time(text, "Started", job, "started_ns");
+    say_time(text, "Ended", job, "ended_ns");
+    say_member(text, "Directory", job, "directory");
+    say_member(text, "Output", job, "output");
+    say_gpus(text, explanation);
+    text->above = above;
+}
+
+void top_view_help(struct top_text *text)
+{
+    static const char *const lines[] = {
+        "Up Down k j     select a row; PgUp PgDn Home End: further",
+        "Tab             the next pane (Shift-Tab: the one before)",
+        "Enter e         the selected job: why it waits, GPU by GPU",
+        "l               follow what the job writes",
+        "c               cancel it (asks first)",
+        "h               hold it, or release it where it is held",
+        "> < s           sort by the next column, the one before",
+        "r               the other way round",
+        "/               show jobs whose name, user or state holds words",
+        "u               show only my jobs",
+        "Esc             back; show all jobs again",
+        "q               quit",
+        "",
+        "Title with *    what the jobs are sorted by",
+        "TAKEN           memory of a GPU that is not free for more jobs",
+        "USED CLAIM      of a job: seen in use, and booked, on each GPU",
+        "BY              where the claim is from",
+        "SM              SM activity of the GPU, or the job's GPUs; with ~",
+        "                NVML's utilisation stands in, an upper bound",
+        "SLOW            how much longer than alone it is believed to take",
+        "ENERGY          the job's modelled part of its GPUs' energy",
+        "... so far      what the GPUs' energy counters show",
+    };
+
+    top_text_release(text);
+    for (size_t i = 0; i < array_size(lines); i++)
+        top_text_line(text, lines[i]);
+    text->above = INT64_MAX;
+}
