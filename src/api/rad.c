@@ -131,7 +131,7 @@ static int set_memory(struct rad *rad, const char *value)
 
     if (parse_size(value, &rad->spec->host_memory_bytes, &inner))
         return lines_error(&rad->lines, rad->err, "memory: %s", inner.text);
-    if (rad->spec->host_memory_bytes < SPEC_MIN_HOST_MEMORY || rad->spec->host_memory_bytes > SPEC_MAX_GPU_MEMORY)
+    if (rad->spec->host_memory_bytes < HOST_MEMORY_LEAST || rad->spec->host_memory_bytes > SPEC_MAX_GPU_MEMORY)
         return lines_error(&rad->lines, rad->err, "memory '%.40s' (of the host) is out of range: 16M to 1024T", value);
     return 0;
 }

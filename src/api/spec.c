@@ -51,7 +51,7 @@ static const struct member {
     {"mps_threads_percent", I64, offsetof(struct job_spec, mps_threads_percent), 0, 1, 100},
     {"mps_memory_limit_bytes", I64, offsetof(struct job_spec, mps_memory_limit_bytes), 0, 1, SPEC_MAX_GPU_MEMORY},
     {"cpus", I64, offsetof(struct job_spec, cpus), 0, 1, SPEC_MAX_CPUS},
-    {"host_memory_bytes", I64, offsetof(struct job_spec, host_memory_bytes), 0, SPEC_MIN_HOST_MEMORY, SPEC_MAX_GPU_MEMORY},
+    {"host_memory_bytes", I64, offsetof(struct job_spec, host_memory_bytes), 0, HOST_MEMORY_LEAST, SPEC_MAX_GPU_MEMORY},
     {"share", TEXT, offsetof(struct job_spec, share), LINE, 0, MAX_SHORT_TEXT},
     {"exclusive", BOOL, offsetof(struct job_spec, exclusive), 0, 0, 0},
     {"held", BOOL, offsetof(struct job_spec, held), 0, 0, 0},

@@ -70,7 +70,6 @@ bool spec_strings_equal(const struct spec_strings *a, const struct spec_strings 
 void spec_strings_release(struct spec_strings *strings);
 
 #define SPEC_MAX_CPUS 4096
-#define SPEC_MIN_HOST_MEMORY (INT64_C(16) << 20) /* bytes; with less no program of use begins */
 #define SPEC_MAX_NAME 128
 #define SPEC_MAX_ARGUMENTS 4096
 #define SPEC_MAX_ENVIRONMENT 8192

@@ -16,6 +16,8 @@
 #define NS_PER_MS INT64_C(1000000)
 #define NS_PER_SEC INT64_C(1000000000)
 
+#define HOST_MEMORY_LEAST (16 * MIB) /* of one job: with less no program of use begins */
+
 #define UNITS_TEXT 32 /* room that every format function below needs */
 
 /* "12G", "12GiB", "512M", "1.5G", "4096B": K, M, G, T are powers of 1024 (as in Slurm and gflow). Only "0" needs no unit:

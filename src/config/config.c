@@ -96,8 +96,8 @@ static const struct key {
     {"max_gpus_per_user", COUNT, offsetof(struct config, core.per_user.max_gpus), 0, 100000, NULL,
      "GPUs that these may have, a shared one counted for each of them (0: any)"},
     {"max_gpu_memory_per_user", SIZE, offsetof(struct config, core.per_user.max_memory_bytes), 0, 1024 * TIB, NULL,
-     "GPU memory that is reserved for these in all, grown with what they use; a job whose need is not known counts with "
-     "whole GPUs (0: any)"},
+     "GPU memory reserved for these in all, grown with use; a declared request counts in whole, an unknown need as whole "
+     "GPUs (0: any)"},
     {"max_recoveries_per_user", COUNT, offsetof(struct config, core.per_user.max_recoveries), 0, 100000, NULL,
      "jobs of a user that may go before the queue in an hour, after a crash (0: any)"},
     {"max_jobs_per_gpu", COUNT, offsetof(struct config, core.max_jobs_per_gpu), 1, 48, NULL,
@@ -147,7 +147,7 @@ static const struct key {
     {"grace", DURATION, offsetof(struct config, grace_ns), 0, MINUTES(60), NULL,
      "time between asking a job to stop and killing it"},
     {"job_memory_max", SIZE, offsetof(struct config, job_memory_max_bytes), 0, 1024 * TIB, NULL,
-     "most host memory (RAM, not a GPU's) of one job, which --memory can lower; a job beyond it is killed (0: any)"},
+     "most host memory (RAM, not a GPU's) of one job, which --memory can lower; a job beyond it is killed; at least 16M (0: any)"},
     {"job_pids_max", COUNT, offsetof(struct config, job_pids_max), 0, 4194304, NULL,
      "most processes and threads of one job at a time (0: any)"},
     {"job_cpu_weight", COUNT, offsetof(struct config, job_cpu_weight), 1, 10000, NULL,
@@ -505,12 +505,17 @@ int config_set_pair(struct config *config, const char *pair, struct error *err)
 
 int config_check(const struct config *config, struct error *err)
 {
+    char text[UNITS_TEXT], least[UNITS_TEXT];
+
     if (config->core.window_ns < config->sample_period_ns)
         return error_set(err, EINVAL, "window %gs is shorter than sample_period %gs: lengthen it",
                          (double)config->core.window_ns / NS_PER_SEC, (double)config->sample_period_ns / NS_PER_SEC);
     if (strlen(config->socket) > MAX_SOCKET) /* a default made of environment variables was not checked yet */
         return error_set(err, EINVAL, "socket '%.200s' is too long: at most %zu bytes; set `socket` to a shorter path",
                          config->socket, MAX_SOCKET);
+    if (config->job_memory_max_bytes && config->job_memory_max_bytes < HOST_MEMORY_LEAST)
+        return error_set(err, EINVAL, "job_memory_max '%s' is too little for a program to begin: set at least %s, or 0 for any",
+                         format_bytes(config->job_memory_max_bytes, text), format_bytes(HOST_MEMORY_LEAST, least));
     if (config->core.mps_domain == MPS_DOMAIN_NODE)
         return error_set(err, EINVAL, "share 'mps:node' is the simulator's: for one MPS server for all users set share = mps "
                          "and mps_multiuser = yes");

@@ -161,6 +161,10 @@ for line in '-t 1:2:3:4|--time: ' '--mem=much|--memory: ' '-c many|--cpus: ' '--
     expect_error 1 "bad.sh:3: " submit bad.sh
     expect_error 1 "${line#*|}" submit bad.sh
 done
+printf '#!/bin/sh\n#SBATCH -J x --mem=32G -c many\n' >bad.sh # the directive is named as it stands there
+expect_error 1 "bad.sh:2: #SBATCH -c many: --cpus: 'many'" submit bad.sh
+printf '#!/bin/sh\n#SBATCH --gres=gpu:two:x\n' >bad.sh
+expect_error 1 "bad.sh:2: #SBATCH --gres=gpu:two:x: --gpus: " submit bad.sh
 printf '#!/bin/sh\n#CARMA --gpu-memory 12\n' >bad.sh
 expect_error 1 "bad.sh:2: --gpu-memory: '12' has no unit: say 12GiB or 12MiB" submit bad.sh
 printf '#!/bin/sh\n#CARMA -J x\n#CARMA --frob\n' >bad.sh

@@ -98,6 +98,24 @@ static void test_gpus_that_are_shared_otherwise(void **state)
     config_release(&config);
 }
 
+/* A job cannot ask for so little either. */
+static void test_a_limit_of_host_memory_lets_programs_begin(void **state)
+{
+    struct config config;
+    struct error err;
+
+    config_init_default(&config);
+    assert_int_equal(config_set(&config, "job_memory_max", "1M", &err), 0);
+    assert_int_equal(config_check(&config, &err), -EINVAL);
+    assert_string_equal(err.text, "job_memory_max '1 MiB' is too little for a program to begin: set at least 16 MiB, or 0 "
+                                  "for any");
+    assert_int_equal(config_set(&config, "job_memory_max", "16M", &err), 0);
+    assert_int_equal(config_check(&config, &err), 0);
+    assert_int_equal(config_set(&config, "job_memory_max", "0", &err), 0);
+    assert_int_equal(config_check(&config, &err), 0);
+    config_release(&config);
+}
+
 static void test_defaults(void **state)
 {
     struct config config;
@@ -568,6 +586,7 @@ static void test_keys_that_decide(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_limit_of_host_memory_lets_programs_begin),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_gpus_that_are_shared_otherwise),
         cmocka_unit_test(test_policies), cmocka_unit_test(test_file),  cmocka_unit_test(test_bad_files),

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/units.h"
+#include "base/xid.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/show/table.h"
@@ -251,13 +252,8 @@ static void print_foreign(const json_t *gpu)
 
     json_array_foreach(json_object_get(gpu, "foreign"), i, process)
     {
-        CLEANUP(free_ptr) char *command = view_safe_text(process, "command");
-        CLEANUP(free_ptr) char *user = view_safe_text(process, "user");
-        CLEANUP(free_ptr) char *held = view_bytes(process, "used_bytes");
-        printf("GPU %" PRId64 ": process %" PRId64, view_integer(gpu, "index", -1), view_integer(process, "pid", -1));
-        if (view_text(process, "command"))
-            printf(" (%s of %s)", command, user);
-        printf(" holds %s and is ", view_integer(process, "used_bytes", -1) < 0 ? "memory" : held);
+        CLEANUP(free_ptr) char *text = view_process(process);
+        printf("GPU %" PRId64 ": %s and is ", view_integer(gpu, "index", -1), text);
         if (view_integer(process, "job", 0) > 0)
             printf("job %" PRId64 "'s, which was not given this GPU\n", view_integer(process, "job", 0));
         else
@@ -283,7 +279,8 @@ static void print_notes(const json_t *reply)
         if (json_is_object(xid)) {
             CLEANUP(free_ptr) char *at = view_time(view_integer(xid, "at_ns", 0));
             CLEANUP(free_ptr) char *uuid = view_safe_text(gpu, "uuid");
-            printf("%s: Xid %" PRId64 " at %s\n", uuid, view_integer(xid, "code", 0), at);
+            const char *meaning = xid_text((uint32_t)view_integer(xid, "code", 0));
+            printf("%s: Xid %" PRId64 "%s%s at %s\n", uuid, view_integer(xid, "code", 0), *meaning ? ", " : "", meaning, at);
         }
     }
     if (coarse)

@@ -148,11 +148,8 @@ static void print_strays(const json_t *job)
 
     json_array_foreach(json_object_get(job, "strays"), i, stray)
     {
-        CLEANUP(free_ptr) char *memory = view_bytes(stray, "used_bytes");
-        CLEANUP(free_ptr) char *command = view_safe_text(stray, "command");
-        line(i ? "" : "Also on", "GPU %" PRId64 ", which it was not given: process %" PRId64 " (%s) holds %s",
-             view_integer(stray, "gpu", -1), view_integer(stray, "pid", -1), command,
-             view_integer(stray, "used_bytes", -1) < 0 ? "memory" : memory);
+        CLEANUP(free_ptr) char *process = view_process(stray);
+        line(i ? "" : "Also on", "GPU %" PRId64 ", which it was not given: %s", view_integer(stray, "gpu", -1), process);
     }
 }
 

@@ -154,10 +154,12 @@ static void take_unknown(const char *word, struct spec_strings *ignored)
     ignore(ignored, xasprintf("%.*s", length < 40 ? length : 40, word));
 }
 
-void sbatch_translate(char *const *words, size_t count, struct spec_strings *own, struct spec_strings *ignored)
+void sbatch_translate(char *const *words, size_t count, struct spec_strings *own, struct spec_strings *written,
+                      struct spec_strings *ignored)
 {
     for (size_t i = 0; i < count; i++) {
         const char *word = words[i], *value = NULL;
+        size_t before = own->count;
         const struct option *option = word[0] == '-' && word[1] ? find(word, &value) : NULL;
         bool has_next = i + 1 < count && words[i + 1][0] != '-';
 
@@ -175,6 +177,9 @@ void sbatch_translate(char *const *words, size_t count, struct spec_strings *own
         } else if (option->own && !translated) { /* a switch; or a value is missing, which the option says itself */
             spec_strings_add(own, option->own);
         }
+        CLEANUP(free_ptr) char *whole = xasprintf("%s%s%s", word, words[i] == word ? "" : " ", words[i] == word ? "" : words[i]);
+        if (own->count > before)
+            spec_strings_add(written, whole);
     }
 }
 

@@ -5,9 +5,11 @@
 
 #include "api/spec.h"
 
-/* Appends what the words of one line mean to *own, as options of `carma submit`, and what has no meaning here to *ignored,
- * each once. Nonsense in a value is left for `carma submit` to refuse. */
-void sbatch_translate(char *const *words, size_t count, struct spec_strings *own, struct spec_strings *ignored);
+/* Appends what the words of one line mean to *own, as options of `carma submit`; for each the directive that it comes from,
+ * as it was written, to *written; and what has no meaning here to *ignored, each once. Nonsense in a value is left for
+ * `carma submit` to refuse. */
+void sbatch_translate(char *const *words, size_t count, struct spec_strings *own, struct spec_strings *written,
+                      struct spec_strings *ignored);
 
 /* A file name pattern of sbatch as one of carma: %j stays, %A is %j, %x the job's name, %u the user, %% a percent sign.
  * Others stay as they are, and are named in *ignored with `option`. Owned by the caller. */

@@ -95,7 +95,7 @@ static error_t take_host_memory(const char *arg, int64_t *bytes, struct argp_sta
 {
     error_t code = take_memory("--memory", arg, bytes, state);
 
-    if (code == 0 && *bytes < SPEC_MIN_HOST_MEMORY)
+    if (code == 0 && *bytes < HOST_MEMORY_LEAST)
         return cli_bad_usage(state, "--memory: %.40s of the host's memory is too little: at least 16M (a GPU's: --gpu-memory)", arg);
     return code;
 }

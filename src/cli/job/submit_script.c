@@ -22,12 +22,14 @@ struct found {
     struct submit_command command;
     struct spec_strings words; /* as they stand there; the options point into them, or into those of carma */
     struct spec_strings own;   /* of #SBATCH lines: what they are in carma's words */
+    struct spec_strings written; /* for each of those, what the line says */
 };
 
 static void found_release(struct found *found)
 {
     spec_strings_release(&found->words);
     spec_strings_release(&found->own);
+    spec_strings_release(&found->written);
 }
 
 /* The script is sent: its text now is what every run of the job executes. Its name stands for it in the command. */
@@ -95,16 +97,19 @@ static void tell_place(struct job_spec *spec, const char *path)
 
 static int take_line(struct found *found, const char *where, size_t before, struct spec_strings *ignored, struct error *err)
 {
-    struct spec_strings *words = &found->words;
-    size_t first = found->own.count;
+    struct spec_strings *words = &found->words, *own = &found->own;
+    size_t first = own->count;
+    int rc = 0;
 
     if (!ignored)
         return cli_parse_words("submit", &submit_argp, where, words->items + before, words->count - before,
                                &found->command, err);
-    sbatch_translate(words->items + before, words->count - before, &found->own, ignored);
-    return found->own.count == first ? 0
-                                     : cli_parse_words("submit", &submit_argp, where, found->own.items + first,
-                                                       found->own.count - first, &found->command, err);
+    sbatch_translate(words->items + before, words->count - before, own, &found->written, ignored);
+    for (size_t i = first; i < own->count && rc == 0; i++) {
+        CLEANUP(free_ptr) char *directive = xasprintf("%s: " SBATCH_MARKER " %.80s", where, found->written.items[i]);
+        rc = cli_parse_words("submit", &submit_argp, directive, own->items + i, 1, &found->command, err);
+    }
+    return rc;
 }
 
 /* One line at a time, so that a wrong option is told with its line. The first pass finds where they end: after `all` words.

@@ -54,6 +54,21 @@ char *view_bytes(const json_t *object, const char *name)
     return xstrdup(bytes < 0 ? "-" : format_bytes(bytes, text));
 }
 
+char *view_process(const json_t *process)
+{
+    CLEANUP(free_ptr) char *command = view_safe_text(process, "command");
+    CLEANUP(free_ptr) char *user = view_safe_text(process, "user");
+    CLEANUP(free_ptr) char *held = view_bytes(process, "used_bytes");
+    struct strbuf out = {0};
+
+    strbuf_printf(&out, "process %" PRId64, view_integer(process, "pid", -1));
+    if (view_text(process, "command"))
+        strbuf_printf(&out, " (%s%s%s)", command, view_text(process, "user") ? " of " : "",
+                      view_text(process, "user") ? user : "");
+    strbuf_printf(&out, " holds %s", view_integer(process, "used_bytes", -1) < 0 ? "memory" : held);
+    return strbuf_steal(&out);
+}
+
 char *view_permille(const json_t *object, const char *name)
 {
     int64_t permille = view_integer(object, name, -1);

@@ -19,6 +19,7 @@ bool view_true(const json_t *object, const char *name);
 /* Names all owned by the caller and safe to print. */
 char *view_safe_text(const json_t *object, const char *name); /* "-" where there is none */
 char *view_bytes(const json_t *object, const char *name);     /* "12.4 GiB", "-" */
+char *view_process(const json_t *process);                    /* "process 7 (python of ada) holds 12.4 GiB" */
 char *view_permille(const json_t *object, const char *name);  /* "45%", "-" */
 char *
 view_time(int64_t at_ns); /* a node time as local time, "-" below 0; on a scaled node, as seconds since its boot */
