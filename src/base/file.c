@@ -109,3 +109,10 @@ void file_remove_tree(const char *path)
 {
     nftw(path, remove_entry, TREE_DESCRIPTORS, FTW_DEPTH | FTW_PHYS);
 }
+
+const char *file_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash && slash[1] ? slash + 1 : path;
+}

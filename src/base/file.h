@@ -23,4 +23,6 @@ int file_make_dirs(const char *path, int mode, struct error *err);
 /* rm -rf: as much of it as can be removed; follows no links. */
 void file_remove_tree(const char *path);
 
+const char *file_base_name(const char *path); /* borrowed from path */
+
 #endif

@@ -11,8 +11,10 @@
 #include "base/install.h"
 #include "base/memory.h"
 #include "base/units.h"
+#include "bench/bench.h"
 #include "bench/kernel.h"
 #include "bench/monitor.h"
+#include "cli/bench/bench.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/show/term.h"
@@ -28,39 +30,6 @@ struct monitor_options {
     const char *gpu, *library, *dcgm, *plot, *output, *load;
     int64_t repeats, period_ns, point_ns; /* 0: not said */
     bool kernel, json;
-};
-
-enum {
-    KEY_LIGHT = 0x200,
-    KEY_HEAVY,
-    KEY_REPEAT,
-    KEY_PERIOD,
-    KEY_KERNEL,
-    KEY_POINT,
-    KEY_LOAD,
-    KEY_GPU,
-    KEY_NVML,
-    KEY_DCGM,
-    KEY_PLOT,
-    KEY_OUTPUT
-};
-
-static const struct argp_option options[] = {
-    {"light", KEY_LIGHT, "COMMAND", 0, "one epoch of a light load, for /bin/sh (default: --load light)", 0},
-    {"heavy", KEY_HEAVY, "COMMAND", 0, "one epoch of a heavy load (default: --load heavy)", 0},
-    {"repeat", KEY_REPEAT, "N", 0, "run each load beside each source so often (default: 3)", 0},
-    {"period", KEY_PERIOD, "TIME", 0, "time between two looks at the GPU (default: 1s)", 0},
-    {"kernel", KEY_KERNEL, NULL, 0,
-     "instead: what the metrics say as a kernel's blocks and threads grow", 1},
-    {"point", KEY_POINT, "TIME", 0, "with --kernel: how long each size runs (default: 3s)", 1},
-    {"load", KEY_LOAD, "light|heavy", 0, "instead: only run one epoch of this built-in load on the GPU", 1},
-    {"gpu", KEY_GPU, "GPU", 0, "index or UUID (default: the first one)", 2},
-    {"nvml", KEY_NVML, "FILE", 0, "the NVML library (default: $CARMA_NVML_LIBRARY, else libnvidia-ml.so.1)", 2},
-    {"dcgm", KEY_DCGM, "FILE", 0, "the DCGM library (default: $CARMA_DCGM_LIBRARY, else libdcgm.so.4, else .3)", 2},
-    {"plot", KEY_PLOT, "FILE.svg", 0, "draw the results", 3},
-    {"output", KEY_OUTPUT, "DIR", 0, "keep what the runs wrote, the results as JSON and the plot there", 3},
-    {"json", CLI_JSON_KEY, NULL, 0, "print the results as JSON (docs/formats/cli.md)", 3},
-    {0},
 };
 
 static error_t take_time(const struct argp_state *state, const char *name, const char *arg, int64_t *ns)
@@ -91,41 +60,41 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct error err;
 
     switch (key) {
-    case KEY_LIGHT:
+    case BENCH_KEY_LIGHT:
         wanted->commands[BENCH_LIGHT] = arg;
         return 0;
-    case KEY_HEAVY:
+    case BENCH_KEY_HEAVY:
         wanted->commands[BENCH_HEAVY] = arg;
         return 0;
-    case KEY_REPEAT:
+    case BENCH_KEY_REPEAT:
         return parse_integer(arg, 1, BENCH_REPEATS_MAX, &wanted->repeats, &err)
                    ? cli_bad_usage(state, "--repeat: %s", err.text)
                    : 0;
-    case KEY_PERIOD:
+    case BENCH_KEY_PERIOD:
         return take_time(state, "--period", arg, &wanted->period_ns);
-    case KEY_POINT:
+    case BENCH_KEY_POINT:
         return take_time(state, "--point", arg, &wanted->point_ns);
-    case KEY_KERNEL:
+    case BENCH_KEY_KERNEL:
         wanted->kernel = true;
         return 0;
-    case KEY_LOAD:
+    case BENCH_KEY_LOAD:
         wanted->load = arg;
         return strcmp(arg, "light") == 0 || strcmp(arg, "heavy") == 0
                    ? 0
                    : cli_bad_usage(state, "--load '%.40s' is not light or heavy", arg);
-    case KEY_GPU:
+    case BENCH_KEY_GPU:
         wanted->gpu = arg;
         return 0;
-    case KEY_NVML:
+    case BENCH_KEY_NVML:
         wanted->library = arg;
         return 0;
-    case KEY_DCGM:
+    case BENCH_KEY_DCGM:
         wanted->dcgm = arg;
         return 0;
-    case KEY_PLOT:
+    case BENCH_KEY_PLOT:
         wanted->plot = arg;
         return 0;
-    case KEY_OUTPUT:
+    case BENCH_KEY_OUTPUT:
         wanted->output = arg;
         return 0;
     case CLI_JSON_KEY:
@@ -139,16 +108,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return ARGP_ERR_UNKNOWN;
     }
 }
-
-const struct argp bench_monitor_argp = {
-    .options = options,
-    .parser = parse,
-    .doc = "Measure what it costs to watch a GPU: epoch time of a light and a heavy load, processor time, memory and "
-           "bytes logged, beside no tool, NVML's utilisation, GPM, DCGM, Nsight Systems and PyTorch's profiler, as far "
-           "as they are present. Or, with --kernel, what the metrics say of kernels that fill more and more of the GPU."
-           "\vNothing else should run on the GPU. On a virtual node (CARMA_VNODE) the loads are carma-train's, and "
-           "what is measured is simulated. Exit status: 69 where there is no GPU.",
-};
 
 static volatile sig_atomic_t interrupted;
 
@@ -280,6 +239,7 @@ static int explain_failure(int rc, const struct error *err)
 
 int cmd_bench_monitor(struct cli *cli, int argc, char **argv)
 {
+    struct argp argp = bench_monitor_argp;
     struct monitor_options wanted = {0};
     const char *base = getenv("TMPDIR");
     CLEANUP(free_ptr) char *temporary = xasprintf("%s/carma-bench-XXXXXX", base && *base ? base : "/tmp");
@@ -288,6 +248,8 @@ int cmd_bench_monitor(struct cli *cli, int argc, char **argv)
     struct error err = {""};
     int status, rc;
 
+    argp.parser = parse;
+    cli->argp = &argp;
     if (!cli_parse(cli, argc, argv, &wanted, &status))
         return status;
     if (wanted.load) {

@@ -11,7 +11,9 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/units.h"
+#include "bench/bench.h"
 #include "bench/collocate.h"
+#include "cli/bench/bench.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/show/term.h"
@@ -19,7 +21,6 @@
 
 #define MIXES_MAX      32
 #define EPOCHS_MAX     1000000
-#define MPS_PROGRAM    "nvidia-cuda-mps-control"
 #define DEFAULT_DEGREE 4
 
 struct collocate_options {
@@ -38,39 +39,6 @@ struct collocate_options {
     int64_t epochs; /* 0: not said */
     int64_t time_limit_ns;
     bool json;
-};
-
-enum {
-    KEY_MODE = 0x200,
-    KEY_DEGREES,
-    KEY_COMMANDS,
-    KEY_MIX,
-    KEY_EPOCHS,
-    KEY_EPOCH_PATTERN,
-    KEY_GPU,
-    KEY_MPS_CONTROL,
-    KEY_NVML,
-    KEY_TIME_LIMIT,
-    KEY_PLOT,
-    KEY_OUTPUT
-};
-
-static const struct argp_option options[] = {
-    {"mode", KEY_MODE, "LIST", 0, "how the jobs share: streams, mps, mig (default: all that the GPU offers)", 0},
-    {"degrees", KEY_DEGREES, "LIST", 0, "how many at once: 1,2,4 or 1-7 (default: 1-4, or none with --mix)", 0},
-    {"commands", KEY_COMMANDS, "FILE", 0, "several commands instead of one: lines NAME: COMMAND, for /bin/sh", 0},
-    {"mix", KEY_MIX, "NAMES", 0, "also these commands at once, e.g. small+small+large; may be given several times", 0},
-    {"epochs", KEY_EPOCHS, "N", 0, "epochs of a command, of equal length (default: 1)", 1},
-    {"epoch-pattern", KEY_EPOCH_PATTERN, "REGEX", 0,
-     "an epoch ends with each line of output that this matches (POSIX extended)", 1},
-    {"time-limit", KEY_TIME_LIMIT, "TIME", 0, "stop a run that takes longer, e.g. 10m", 1},
-    {"gpu", KEY_GPU, "GPU", 0, "index or UUID (default: the first one)", 2},
-    {"mps-control", KEY_MPS_CONTROL, "FILE", 0, "the MPS control program (default: " MPS_PROGRAM " on the PATH)", 2},
-    {"nvml", KEY_NVML, "FILE", 0, "the NVML library (default: $CARMA_NVML_LIBRARY, else libnvidia-ml.so.1)", 2},
-    {"plot", KEY_PLOT, "FILE.svg", 0, "draw the results", 3},
-    {"output", KEY_OUTPUT, "DIR", 0, "keep the jobs' output, the results as JSON and the plot there", 3},
-    {"json", CLI_JSON_KEY, NULL, 0, "print the results as JSON", 3},
-    {0},
 };
 
 static error_t take_time_limit(struct collocate_options *wanted, const char *arg, struct argp_state *state)
@@ -101,40 +69,40 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct error err;
 
     switch (key) {
-    case KEY_MODE:
+    case BENCH_KEY_MODE:
         return collocate_modes_parse(arg, &wanted->modes, &err) ? cli_bad_usage(state, "--mode: %s", err.text) : 0;
-    case KEY_DEGREES:
+    case BENCH_KEY_DEGREES:
         return collocate_degrees_parse(arg, &wanted->degrees, &err) ? cli_bad_usage(state, "--degrees: %s", err.text)
                                                                     : 0;
-    case KEY_COMMANDS:
+    case BENCH_KEY_COMMANDS:
         wanted->commands = arg;
         return 0;
-    case KEY_MIX:
+    case BENCH_KEY_MIX:
         if (wanted->mix_count == MIXES_MAX)
             return cli_bad_usage(state, "--mix: more than %d", MIXES_MAX);
         wanted->mixes[wanted->mix_count++] = arg;
         return 0;
-    case KEY_EPOCHS:
+    case BENCH_KEY_EPOCHS:
         return parse_integer(arg, 1, EPOCHS_MAX, &wanted->epochs, &err) ? cli_bad_usage(state, "--epochs: %s", err.text)
                                                                         : 0;
-    case KEY_EPOCH_PATTERN:
+    case BENCH_KEY_EPOCH_PATTERN:
         wanted->pattern = arg;
         return 0;
-    case KEY_TIME_LIMIT:
+    case BENCH_KEY_TIME_LIMIT:
         return take_time_limit(wanted, arg, state);
-    case KEY_GPU:
+    case BENCH_KEY_GPU:
         wanted->gpu = arg;
         return 0;
-    case KEY_MPS_CONTROL:
+    case BENCH_KEY_MPS_CONTROL:
         wanted->mps_program = arg;
         return 0;
-    case KEY_NVML:
+    case BENCH_KEY_NVML:
         wanted->library = arg;
         return 0;
-    case KEY_PLOT:
+    case BENCH_KEY_PLOT:
         wanted->plot = arg;
         return 0;
-    case KEY_OUTPUT:
+    case BENCH_KEY_OUTPUT:
         wanted->output = arg;
         return 0;
     case CLI_JSON_KEY:
@@ -151,17 +119,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return ARGP_ERR_UNKNOWN;
     }
 }
-
-const struct argp bench_collocate_argp = {
-    .options = options,
-    .parser = parse,
-    .args_doc = "-- COMMAND...\n--commands FILE",
-    .doc = "Measure what sharing a GPU does to training jobs: each command alone, then several at once by streams (no "
-           "MPS), under an MPS daemon of its own, and on the MIG instances that there are. Prints time per epoch, "
-           "throughput (1: as fast as one after another), SM activity, memory, PCIe traffic, power and energy."
-           "\vNothing else should run on the GPU. A run whose jobs fail, for lack of memory say, is reported and the "
-           "others go on; the exit status is then 1. What the figures mean: docs/bench.md.",
-};
 
 /* ---- The GPU ---- */
 
@@ -380,7 +337,7 @@ static int measure(const struct collocate_options *wanted, struct collocate_plan
                    const char *directory, bool *keep)
 {
     CLEANUP(free_ptr)
-    char *mps_program = wanted->mps_program ? realpath(wanted->mps_program, NULL) : find_program(MPS_PROGRAM);
+    char *mps_program = wanted->mps_program ? realpath(wanted->mps_program, NULL) : find_program(BENCH_MPS_PROGRAM);
     struct collocate_watch watch;
     struct collocate_setup setup = {
         .watch = &watch,
@@ -452,12 +409,15 @@ static int make_plan(const struct collocate_options *wanted, struct collocate_pl
 
 int cmd_bench_collocate(struct cli *cli, int argc, char **argv)
 {
+    struct argp argp = bench_collocate_argp;
     struct collocate_options wanted = {0};
     struct collocate_plan plan = {0};
     struct error err;
     regex_t pattern;
     int status;
 
+    argp.parser = parse;
+    cli->argp = &argp;
     if (!cli_parse(cli, argc, argv, &wanted, &status))
         return status;
     if (wanted.pattern && regcomp(&pattern, wanted.pattern, REG_EXTENDED | REG_NOSUB))

@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "bench/collocate.h"
-#include "cli/job/submit.h"
 
 #define FILE_MAX MIB
 
@@ -38,7 +37,7 @@ void collocate_plan_command(struct collocate_plan *plan, char *const *argv)
 
     while (argv[words])
         words++;
-    command = add_command(plan, xstrdup(submit_base_name(argv[0])), words);
+    command = add_command(plan, xstrdup(file_base_name(argv[0])), words);
     for (size_t i = 0; i < words; i++)
         command->argv[i] = xstrdup(argv[i]);
 }

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/install.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
@@ -41,6 +42,17 @@ int cli_fail(const char *format, ...)
     print_error_line(format, args);
     va_end(args);
     return CLI_FAILURE;
+}
+
+int cli_become(const char *name, const char *built, char **argv)
+{
+    CLEANUP(free_ptr) char *folder = install_path("lib/carma"), *installed = xasprintf("%s/%s", folder, name);
+    CLEANUP(free_ptr) char *beside = install_beside(built);
+
+    execv(installed, argv);
+    if (errno == ENOENT)
+        execv(beside, argv);
+    return cli_fail("%s: %s: it belongs to carma: install carma again", installed, strerror(errno));
 }
 
 static int transport_error(int rc)

@@ -23,6 +23,10 @@ void cli_release(struct cli *cli);
 /* What main() of a program with subcommands does around `run`, which gets main's arguments. Returns the exit status. */
 int cli_main(int argc, char **argv, int (*run)(struct cli *cli, int argc, char **argv));
 
+/* Goes on as another program of carma's: PREFIX/lib/carma/NAME, in a build tree `built`, from this program's folder. Returns, like
+ * cli_fail, where there is none. */
+int cli_become(const char *name, const char *built, char **argv);
+
 /* Parses a subcommand's options by its table, adding --socket and --help; `input` is the argp parser's state->input.
  * False: the command ends here with *status. */
 bool cli_parse(struct cli *cli, int argc, char **argv, void *input, int *status);

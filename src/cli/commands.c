@@ -27,8 +27,8 @@ static const struct command other_commands[] = {
 const struct command subcommands[] = {
     {"admin backup", "copy the store of a daemon, which may be running", &admin_backup_argp, cmd_admin_backup},
     {"admin verify", "check a store for damage, record by record", &admin_verify_argp, cmd_admin_verify},
-    {"bench collocate", "measure what sharing a GPU does to training jobs", &bench_collocate_argp, cmd_bench_collocate},
-    {"bench monitor", "measure what watching a GPU costs, and what the metrics say", &bench_monitor_argp, cmd_bench_monitor},
+    {"bench collocate", "measure what sharing a GPU does to training jobs", &bench_collocate_argp, cmd_bench_program},
+    {"bench monitor", "measure what watching a GPU costs, and what the metrics say", &bench_monitor_argp, cmd_bench_program},
     {"trace build", "make a trace for a server from a published one", &trace_build_argp, cmd_trace_build},
     {"trace show", "show what a trace asks for", &trace_show_argp, cmd_trace_show},
 };

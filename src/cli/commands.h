@@ -61,11 +61,10 @@ int cmd_estimate(struct cli *cli, int argc, char **argv);
 int cmd_calibrate(struct cli *cli, int argc, char **argv);
 int cmd_evaluate(struct cli *cli, int argc, char **argv);
 int cmd_bench(struct cli *cli, int argc, char **argv);
-int cmd_bench_collocate(struct cli *cli, int argc, char **argv);
+int cmd_bench_program(struct cli *cli, int argc, char **argv);
 int cmd_admin(struct cli *cli, int argc, char **argv);
 int cmd_admin_backup(struct cli *cli, int argc, char **argv);
 int cmd_admin_verify(struct cli *cli, int argc, char **argv);
-int cmd_bench_monitor(struct cli *cli, int argc, char **argv);
 int cmd_help(struct cli *cli, int argc, char **argv);
 
 #endif

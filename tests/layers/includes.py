@@ -22,6 +22,7 @@ INSIDE = {
         "show": [],
         "": ["show"],
         "admin": ["", "show"],
+        "bench": ["", "show"],
         "dashboard": ["", "show", "job"],
         "doctor": ["", "show", "admin"],
         "estimate": ["", "show", "job"],

@@ -10,7 +10,6 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/estimate/calibrate.h"
-#include "cli/job/submit.h"
 #include "cli/show/table.h"
 #include "cli/show/term.h"
 
@@ -105,7 +104,7 @@ static int list_profiles(void)
 /* Called after its file, in the characters that a profile may have: "box 1.profile" is the profile box_1. */
 static void name_profile(struct machine_profile *profile, const char *output)
 {
-    const char *base = output ? submit_base_name(output) : "calibrated", *dot = strrchr(base, '.');
+    const char *base = output ? file_base_name(output) : "calibrated", *dot = strrchr(base, '.');
 
     snprintf(profile->name, sizeof profile->name, "%.*s", (int)(dot && dot > base ? dot - base : 63), base);
     for (char *c = profile->name; *c; c++)

@@ -71,7 +71,7 @@ static int take_file(const char *what, const char *path, size_t limit, const cha
         return error_set(err, EINVAL, "%s '%.200s' is empty: fill it in or leave it out", what, path);
     if (strlen(*text) != length)
         return error_set(err, EINVAL, "%s '%.200s' is not text: %s", what, path, remedy);
-    replace(name, xstrdup(submit_base_name(path)));
+    replace(name, xstrdup(file_base_name(path)));
     return 0;
 }
 
@@ -138,13 +138,6 @@ int submit_complete(struct job_spec *spec, const char *default_name, const struc
     return job_spec_check(spec, err);
 }
 
-const char *submit_base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash && slash[1] ? slash + 1 : path;
-}
-
 char *submit_directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -158,5 +151,5 @@ int submit_from_command(struct job_spec *spec, char **argv, size_t argc, const s
     job_spec_init(spec);
     for (size_t i = 0; i < argc; i++)
         spec_strings_add(&spec->command, argv[i]);
-    return submit_complete(spec, submit_base_name(argv[0]), options, err);
+    return submit_complete(spec, file_base_name(argv[0]), options, err);
 }

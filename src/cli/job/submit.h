@@ -76,7 +76,6 @@ int submit_from_script(struct job_spec *spec, const char *path, const char *text
  * then the defaults. */
 int submit_complete(struct job_spec *spec, const char *default_name, const struct submit_options *options,
                     struct error *err);
-const char *submit_base_name(const char *path);             /* borrowed from path */
 char *submit_directory_of(const char *path);                /* owned by the caller */
 char *submit_join(const char *directory, const char *path); /* owned by the caller; path alone where it is absolute */
 

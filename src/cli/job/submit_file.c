@@ -31,7 +31,7 @@ static int from_rad(struct job_spec *spec, const char *path, const char *text, s
         merged.summary = summary = submit_join(directory, spec->summary_name);
     if (spec->capture_name && !options->capture)
         merged.capture = capture = submit_join(directory, spec->capture_name);
-    rc = submit_complete(spec, submit_base_name(path), &merged, err);
+    rc = submit_complete(spec, file_base_name(path), &merged, err);
     if (rc)
         error_prefix(err, "%s", path);
     return rc;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/directives.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/script.h"
 #include "base/strbuf.h"
@@ -72,8 +73,8 @@ static bool is_for_python(const char *text)
     CLEANUP(free_ptr) char *argument = NULL;
 
     return script_interpreter(text, &interpreter, &argument, NULL) == 0 &&
-           (strncmp(submit_base_name(interpreter), "python", 6) == 0 ||
-            (strcmp(submit_base_name(interpreter), "env") == 0 && argument && strstr(argument, "python")));
+           (strncmp(file_base_name(interpreter), "python", 6) == 0 ||
+            (strcmp(file_base_name(interpreter), "env") == 0 && argument && strstr(argument, "python")));
 }
 
 /* What lies beside the script is found from its copy: by the variable, and by Python, which looks beside the script for what
@@ -201,7 +202,7 @@ int submit_from_script(struct job_spec *spec, const char *path, const char *text
                        const struct submit_options *options, struct error *err)
 {
     bool by_pipe = strcmp(path, SUBMIT_STANDARD_INPUT) == 0;
-    const char *name = by_pipe ? "script" : submit_base_name(path);
+    const char *name = by_pipe ? "script" : file_base_name(path);
     CLEANUP(found_release) struct found own = {0};
     CLEANUP(found_release) struct found sbatch = {0};
     CLEANUP(spec_strings_release) struct spec_strings ignored = {0};

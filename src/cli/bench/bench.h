@@ -1,0 +1,32 @@
+/* carma bench: what its commands can be asked. The program carma-bench (src/bench), which `carma` executes for them, parses
+ * it; help, manual pages and completion are made from it here. */
+#ifndef CARMA_CLI_BENCH_BENCH_H
+#define CARMA_CLI_BENCH_BENCH_H
+
+#define BENCH_MPS_PROGRAM "nvidia-cuda-mps-control"
+
+/* Of the options in bench_collocate_argp and bench_monitor_argp (cli/commands.h). */
+enum {
+    BENCH_KEY_MODE = 0x200,
+    BENCH_KEY_DEGREES,
+    BENCH_KEY_COMMANDS,
+    BENCH_KEY_MIX,
+    BENCH_KEY_EPOCHS,
+    BENCH_KEY_EPOCH_PATTERN,
+    BENCH_KEY_MPS_CONTROL,
+    BENCH_KEY_TIME_LIMIT,
+    BENCH_KEY_LIGHT,
+    BENCH_KEY_HEAVY,
+    BENCH_KEY_REPEAT,
+    BENCH_KEY_PERIOD,
+    BENCH_KEY_KERNEL,
+    BENCH_KEY_POINT,
+    BENCH_KEY_LOAD,
+    BENCH_KEY_DCGM,
+    BENCH_KEY_GPU,
+    BENCH_KEY_NVML,
+    BENCH_KEY_PLOT,
+    BENCH_KEY_OUTPUT
+};
+
+#endif
