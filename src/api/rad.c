@@ -6,21 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/job_signal.h"
+#include "api/job_field.h"
 #include "api/lines.h"
 #include "api/words.h"
 #include "base/memory.h"
 #include "base/units.h"
-#include "core/record.h"
-#include "estimate/program/lower.h"
-
-#define MAX_BATCH_SIZE (INT64_C(1) << 40)
 
 /* A line that says something: trimmed, and no comment. */
 struct rad_line {
     char *text; /* owned */
     unsigned number;
 };
+
+enum line_kind { LINE_OTHER, LINE_KEY, LINE_UNKNOWN };
 
 struct rad {
     struct lines lines; /* names file and line in messages */
@@ -30,183 +28,37 @@ struct rad {
     struct error *err;
 };
 
-typedef int set_value(struct rad *rad, const char *value);
-
-static int set_model(struct rad *rad, const char *value)
-{
-    if (!*value)
-        return lines_error(&rad->lines, rad->err, "model: name the model summary file");
-    rad->spec->summary_name = xstrdup(value);
-    return 0;
-}
-
-static int set_capture(struct rad *rad, const char *value)
-{
-    if (!*value)
-        return lines_error(&rad->lines, rad->err, "capture: name the file that carma.capture wrote");
-    rad->spec->capture_name = xstrdup(value);
-    return 0;
-}
-
-static int set_optimizer(struct rad *rad, const char *value)
-{
-    enum optimizer ignored;
-    struct error inner;
-
-    if (optimizer_parse(value, &ignored, &inner))
-        return lines_error(&rad->lines, rad->err, "%s", inner.text);
-    rad->spec->optimizer = xstrdup(value);
-    return 0;
-}
-
-static int set_precision(struct rad *rad, const char *value)
-{
-    enum precision ignored;
-    struct error inner;
-
-    if (precision_parse(value, &ignored, &inner))
-        return lines_error(&rad->lines, rad->err, "%s", inner.text);
-    rad->spec->precision = xstrdup(value);
-    return 0;
-}
-
-static int set_dataset(struct rad *rad, const char *value)
-{
-    rad->spec->dataset = xstrdup(value);
-    return 0;
-}
-
-static int set_policy_word(struct rad *rad, const char *value)
-{
-    rad->spec->policy_word = xstrdup(value);
-    return 0;
-}
-
-static int set_integer(struct rad *rad, const char *name, const char *value, int64_t high, int64_t *to)
-{
-    struct error inner;
-
-    if (parse_integer(value, 1, high, to, &inner))
-        return lines_error(&rad->lines, rad->err, "%s: %s", name, inner.text);
-    return 0;
-}
-
-static int set_batch_size(struct rad *rad, const char *value)
-{
-    return set_integer(rad, "batch size", value, MAX_BATCH_SIZE, &rad->spec->batch_size);
-}
-
-static int set_gpus(struct rad *rad, const char *value)
-{
-    int64_t gpus;
-    int rc = set_integer(rad, "number of GPUs", value, RECORD_MAX_GPUS, &gpus);
-
-    if (!rc)
-        rad->spec->gpus = (uint32_t)gpus;
-    return rc;
-}
-
-static int set_gpu_memory(struct rad *rad, const char *value)
-{
-    struct error inner;
-
-    if (parse_size(value, &rad->spec->gpu_memory_bytes, &inner))
-        return lines_error(&rad->lines, rad->err, "gpu_memory: %s", inner.text);
-    if (rad->spec->gpu_memory_bytes < 1 || rad->spec->gpu_memory_bytes > SPEC_MAX_GPU_MEMORY)
-        return lines_error(&rad->lines, rad->err,
-                           "gpu_memory '%.40s' is out of range: more than 0, at most %" PRId64 "T", value,
-                           SPEC_MAX_GPU_MEMORY / TIB);
-    return 0;
-}
-
-static int set_cpus(struct rad *rad, const char *value)
-{
-    return set_integer(rad, "cpus", value, SPEC_MAX_CPUS, &rad->spec->cpus);
-}
-
-/* The host's; a GPU's is gpu_memory. */
-static int set_memory(struct rad *rad, const char *value)
-{
-    struct error inner;
-
-    if (parse_size(value, &rad->spec->host_memory_bytes, &inner))
-        return lines_error(&rad->lines, rad->err, "memory: %s", inner.text);
-    if (rad->spec->host_memory_bytes < HOST_MEMORY_LEAST || rad->spec->host_memory_bytes > SPEC_MAX_GPU_MEMORY)
-        return lines_error(&rad->lines, rad->err, "memory '%.40s' (of the host) is out of range: 16M to 1024T", value);
-    return 0;
-}
-
-static int set_share(struct rad *rad, const char *value)
-{
-    if (strcmp(value, "streams") != 0 && strcmp(value, "mps") != 0)
-        return lines_error(&rad->lines, rad->err, "share '%.40s': write streams or mps", value);
-    rad->spec->share = xstrdup(value);
-    return 0;
-}
-
-static int set_time(struct rad *rad, const char *value)
-{
-    struct error inner;
-
-    if (job_time_parse(value, &rad->spec->time_limit_ns, &inner))
-        return lines_error(&rad->lines, rad->err, "time: %s", inner.text);
-    return 0;
-}
-
-static int set_signal(struct rad *rad, const char *value)
-{
-    struct error inner;
-
-    if (job_signal_parse(value, &rad->spec->signal, &rad->spec->signal_before_ns, &inner))
-        return lines_error(&rad->lines, rad->err, "signal: %s", inner.text);
-    return 0;
-}
-
-static int set_requeue(struct rad *rad, const char *value)
-{
-    if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
-        return lines_error(&rad->lines, rad->err, "requeue '%.40s': write yes or no", value);
-    rad->spec->requeue = strcmp(value, "yes") == 0;
-    return 0;
-}
-
-static int set_policy(struct rad *rad, const char *value)
-{
-    if (strcmp(value, "exclusive") != 0 && strcmp(value, "collocation") != 0)
-        return lines_error(&rad->lines, rad->err, "policy '%.40s': write exclusive or collocation", value);
-    rad->spec->exclusive = strcmp(value, "exclusive") == 0;
-    return 0;
-}
-
+/* The two keys of the thesis's job files that are no options of `carma submit`. */
 static const struct {
-    const char *name;
-    set_value *set;
-} keys[] = {
-    {"model", set_model},           {"capture", set_capture}, {"batch_size", set_batch_size},
-    {"optimizer", set_optimizer},   {"precision", set_precision}, {"policy", set_policy},
-    {"gpus", set_gpus},             {"gpu_memory", set_gpu_memory}, {"share", set_share},
-    {"cpus", set_cpus},             {"memory", set_memory},
-    {"time", set_time},             {"signal", set_signal},   {"requeue", set_requeue},
-};
+    const char *key;
+    const char *field;
+} keys[] = {{"model", "summary_name"}, {"policy", "exclusive"}};
 
-enum { KEY_NONE = -1, KEY_UNKNOWN = -2 };
-
-/* Which key the line gives a value, and where the value begins. A word that carma does not know counts as a key where
- * it is written like one ("word: ..."), so that a misspelt key is not taken for a command. */
-static int find_key(const char *line, const char **value)
+static const struct job_field *field_of(const char *key, size_t length)
 {
-    size_t length = 0, after;
-
-    while (isalnum((unsigned char)line[length]) || line[length] == '_')
-        length++;
-    after = length + strspn(line + length, " \t");
-    if (length == 0 || line[after] != ':')
-        return KEY_NONE;
-    *value = line + after + 1 + strspn(line + after + 1, " \t");
     for (size_t i = 0; i < array_size(keys); i++)
-        if (strlen(keys[i].name) == length && memcmp(keys[i].name, line, length) == 0)
-            return (int)i;
-    return after == length && (!line[after + 1] || strchr(" \t", line[after + 1])) ? KEY_UNKNOWN : KEY_NONE;
+        if (strlen(keys[i].key) == length && memcmp(keys[i].key, key, length) == 0)
+            return job_field_find(keys[i].field);
+    return job_field_of_key(key, length);
+}
+
+/* Which field the line gives a value, the length of its key, and where the value begins in it. A word that carma does not know
+ * counts as a key where it is written like one ("word: ..."), so that a misspelt key is not taken for a command. */
+static enum line_kind find_key(const char *line, const struct job_field **field, size_t *length, const char **value)
+{
+    size_t after;
+
+    *length = 0;
+    while (isalnum((unsigned char)line[*length]) || line[*length] == '_')
+        ++*length;
+    after = *length + strspn(line + *length, " \t");
+    if (*length == 0 || line[after] != ':')
+        return LINE_OTHER;
+    *value = line + after + 1 + strspn(line + after + 1, " \t");
+    *field = field_of(line, *length);
+    if (*field)
+        return LINE_KEY;
+    return after == *length && (!line[after + 1] || strchr(" \t", line[after + 1])) ? LINE_UNKNOWN : LINE_OTHER;
 }
 
 /* A value up to its comment, which begins at a # after a blank. */
@@ -222,11 +74,20 @@ static char *without_comment(const char *value)
     return xstrndup(value, length);
 }
 
-static int apply(struct rad *rad, set_value *set, const char *value)
+static int set(struct rad *rad, const struct job_field *field, const char *key, const char *value)
 {
     CLEANUP(free_ptr) char *bare = without_comment(value);
+    const char *text = bare;
+    struct error inner;
 
-    return set(rad, bare);
+    if (!*text)
+        return lines_error(&rad->lines, rad->err, "%s: nothing stands behind it: fill it in or leave it out", key);
+    if (strcmp(key, "policy") == 0) {
+        if (strcmp(text, "exclusive") != 0 && strcmp(text, "collocation") != 0)
+            return lines_error(&rad->lines, rad->err, "policy '%.40s': write exclusive or collocation", text);
+        text = strcmp(text, "exclusive") == 0 ? "yes" : "no";
+    }
+    return job_field_parse(field, key, text, rad->spec, &inner) ? lines_error(&rad->lines, rad->err, "%s", inner.text) : 0;
 }
 
 /* 1: the line was `conda activate ENV`; 0: it is none. */
@@ -253,34 +114,35 @@ static void set_command(struct rad *rad, const char *line)
     spec_strings_add(&rad->spec->command, line); /* the shell knows what in it is a comment */
 }
 
+static int take_key(struct rad *rad, const struct job_field *field, const char *key, const char *value, unsigned *seen)
+{
+    if (*seen)
+        return lines_error(&rad->lines, rad->err, "%s is already given on line %u: remove one", key, *seen);
+    *seen = rad->lines.line;
+    return set(rad, field, key, value);
+}
+
 static int parse_keyed(struct rad *rad)
 {
-    unsigned seen[array_size(keys)] = {0};
+    CLEANUP(free_ptr) unsigned *seen = xcalloc(job_field_count, sizeof *seen); /* the line of each field; 0: none */
 
     for (size_t i = 0; i < rad->count; i++) {
         const char *line = rad->items[i].text, *value;
-        int key = find_key(line, &value), rc;
+        const struct job_field *field;
+        size_t length;
+        enum line_kind kind = find_key(line, &field, &length, &value);
+        CLEANUP(free_ptr) char *key = xstrndup(line, length < 40 ? length : 40);
+        int rc;
 
         rad->lines.line = rad->items[i].number;
-        if (key == KEY_UNKNOWN)
+        if (kind == LINE_UNKNOWN)
             return lines_error(&rad->lines, rad->err,
-                               "unknown key '%.*s': write model, capture, batch_size, optimizer, precision, policy, "
-                               "share, time, signal, requeue, gpus, gpu_memory, cpus or memory (of the host)",
-                               (int)strcspn(line, ":") < 40 ? (int)strcspn(line, ":") : 40, line);
-        if (key >= 0) {
-            if (seen[key])
-                return lines_error(&rad->lines, rad->err, "%s is already given on line %u: remove one", keys[key].name,
-                                   seen[key]);
-            seen[key] = rad->items[i].number;
-            rc = apply(rad, keys[key].set, value);
-            if (rc)
-                return rc;
-            continue;
-        }
-        rc = take_conda(rad, line);
+                               "unknown key '%s': write model, policy, or an option of carma submit with _ for - (gpu_memory)",
+                               key);
+        rc = kind == LINE_KEY ? take_key(rad, field, key, value, &seen[field - job_fields]) : take_conda(rad, line);
         if (rc < 0)
             return rc;
-        if (rc > 0)
+        if (kind == LINE_KEY || rc > 0)
             continue;
         if (rad->spec->command.count)
             return lines_error(&rad->lines, rad->err, "a second command line: join them with && or remove one");
@@ -311,12 +173,12 @@ static int parse_positional(struct rad *rad)
 {
     static const struct {
         const char *name;
-        set_value *set; /* NULL: handled by hand */
+        const char *field; /* NULL: handled by hand */
     } places[] = {
-        {"`conda activate ENVIRONMENT`", NULL}, {"the command line", NULL},
-        {"the model summary file", set_model},  {"the dataset", set_dataset},
-        {"the batch size", set_batch_size},     {"the policy word", set_policy_word},
-        {"the number of GPUs", set_gpus},
+        {"`conda activate ENVIRONMENT`", NULL},      {"the command line", NULL},
+        {"the model summary file", "summary_name"},  {"the dataset", "dataset"},
+        {"the batch size", "batch_size"},            {"the policy word", "policy_word"},
+        {"the number of GPUs", "gpus"},
     };
     const size_t fixed = array_size(places), most = fixed + SPEC_RECORDED_COUNT;
 
@@ -334,7 +196,7 @@ static int parse_positional(struct rad *rad)
         } else if (i == 1) {
             set_command(rad, line);
         } else if (i < fixed) {
-            rc = apply(rad, places[i].set, line);
+            rc = set(rad, job_field_find(places[i].field), places[i].name, line);
         } else if (i < most) {
             CLEANUP(free_ptr) char *bare = without_comment(line);
             rc = set_recorded(rad, bare, (enum spec_recorded)(i - fixed));
@@ -375,10 +237,12 @@ static int read_lines(struct rad *rad)
 
 static bool is_keyed(const struct rad *rad)
 {
+    const struct job_field *field;
     const char *value;
+    size_t length;
 
     for (size_t i = 0; i < rad->count; i++)
-        if (find_key(rad->items[i].text, &value) != KEY_NONE)
+        if (find_key(rad->items[i].text, &field, &length, &value) != LINE_OTHER)
             return true;
     return false;
 }
@@ -410,7 +274,7 @@ int rad_parse(const char *file, const char *text, size_t length, struct job_spec
     free(rad.items);
     if (rc)
         job_spec_release(spec);
-    else
+    else if (!spec->name)
         spec->name = job_name(file);
     return rc;
 }

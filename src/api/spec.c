@@ -2,78 +2,17 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/job_field.h"
 #include "api/job_signal.h"
 #include "base/memory.h"
 #include "base/script.h"
 #include "base/share.h"
 #include "base/units.h"
-#include "core/record.h"
-#include "estimate/program/lower.h"
 
 const char *const spec_recorded_names[SPEC_RECORDED_COUNT] = {"measured", "horus", "faketensor", "gpumemnet"};
-
-#define MAX_SHORT_TEXT 1024
-#define MAX_BATCH_SIZE (INT64_C(1) << 40)
-
-enum member_kind { TEXT, STRINGS, BOOL, U32, I64 };
-
-enum member_flag {
-    REQUIRED = 1,
-    ABSOLUTE = 2, /* a path from the root */
-    LINE = 4      /* no control characters: it is shown in tables and messages */
-};
-
-/* Every member, once: the codec, the checks and the destructor all go by this table. */
-static const struct member {
-    const char *name;
-    enum member_kind kind;
-    size_t offset;
-    int flags;
-    int64_t low;  /* I64, U32: least value, -1 (I64: not said) apart; STRINGS: fewest items */
-    int64_t high; /* I64, U32: greatest value; TEXT: most bytes; STRINGS: most items */
-} members[] = {
-    {"name", TEXT, offsetof(struct job_spec, name), REQUIRED | LINE, 0, SPEC_MAX_NAME},
-    {"command", STRINGS, offsetof(struct job_spec, command), REQUIRED, 1, SPEC_MAX_ARGUMENTS},
-    {"script", TEXT, offsetof(struct job_spec, script), 0, 0, SPEC_MAX_SCRIPT},
-    {"environment", STRINGS, offsetof(struct job_spec, environment), 0, 0, SPEC_MAX_ENVIRONMENT},
-    {"directory", TEXT, offsetof(struct job_spec, directory), REQUIRED | ABSOLUTE | LINE, 0, PATH_MAX - 1},
-    {"output", TEXT, offsetof(struct job_spec, output), REQUIRED | ABSOLUTE | LINE, 0, PATH_MAX - 1},
-    {"error", TEXT, offsetof(struct job_spec, error), ABSOLUTE | LINE, 0, PATH_MAX - 1},
-    {"conda_environment", TEXT, offsetof(struct job_spec, conda_environment), LINE, 0, MAX_SHORT_TEXT},
-    {"gpus", U32, offsetof(struct job_spec, gpus), 0, 1, RECORD_MAX_GPUS},
-    {"gpu_memory_bytes", I64, offsetof(struct job_spec, gpu_memory_bytes), 0, 1, SPEC_MAX_GPU_MEMORY},
-    {"max_slowdown_permille", I64, offsetof(struct job_spec, max_slowdown_permille), 0, 1000, SPEC_MAX_SLOWDOWN},
-    {"mps_threads_percent", I64, offsetof(struct job_spec, mps_threads_percent), 0, 1, 100},
-    {"mps_memory_limit_bytes", I64, offsetof(struct job_spec, mps_memory_limit_bytes), 0, 1, SPEC_MAX_GPU_MEMORY},
-    {"cpus", I64, offsetof(struct job_spec, cpus), 0, 1, SPEC_MAX_CPUS},
-    {"host_memory_bytes", I64, offsetof(struct job_spec, host_memory_bytes), 0, HOST_MEMORY_LEAST, SPEC_MAX_GPU_MEMORY},
-    {"share", TEXT, offsetof(struct job_spec, share), LINE, 0, MAX_SHORT_TEXT},
-    {"exclusive", BOOL, offsetof(struct job_spec, exclusive), 0, 0, 0},
-    {"held", BOOL, offsetof(struct job_spec, held), 0, 0, 0},
-    {"time_limit_ns", I64, offsetof(struct job_spec, time_limit_ns), 0, 1, SPEC_MAX_TIME_NS},
-    {"signal", U32, offsetof(struct job_spec, signal), 0, 0, JOB_SIGNAL_MAX},
-    {"signal_before_ns", I64, offsetof(struct job_spec, signal_before_ns), 0, 1, SPEC_MAX_TIME_NS},
-    {"requeue", BOOL, offsetof(struct job_spec, requeue), 0, 0, 0},
-    {"policy_word", TEXT, offsetof(struct job_spec, policy_word), LINE, 0, MAX_SHORT_TEXT},
-    {"summary_name", TEXT, offsetof(struct job_spec, summary_name), LINE, 0, PATH_MAX - 1},
-    {"summary", TEXT, offsetof(struct job_spec, summary), 0, 0, SPEC_MAX_SUMMARY},
-    {"capture_name", TEXT, offsetof(struct job_spec, capture_name), LINE, 0, PATH_MAX - 1},
-    {"capture", TEXT, offsetof(struct job_spec, capture), 0, 0, SPEC_MAX_CAPTURE},
-    {"dataset", TEXT, offsetof(struct job_spec, dataset), LINE, 0, MAX_SHORT_TEXT},
-    {"batch_size", I64, offsetof(struct job_spec, batch_size), 0, 1, MAX_BATCH_SIZE},
-    {"optimizer", TEXT, offsetof(struct job_spec, optimizer), LINE, 0, MAX_SHORT_TEXT},
-    {"precision", TEXT, offsetof(struct job_spec, precision), LINE, 0, MAX_SHORT_TEXT},
-};
-
-static void *member_at(const struct job_spec *spec, const struct member *member)
-{
-    return (char *)spec + member->offset;
-}
 
 void spec_strings_add(struct spec_strings *strings, const char *text)
 {
@@ -105,38 +44,74 @@ static bool same_text(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-void job_spec_init(struct job_spec *spec)
+void job_spec_init_empty(struct job_spec *spec)
 {
-    *spec = (struct job_spec){.gpus = 1, .gpu_memory_bytes = -1, .max_slowdown_permille = -1, .mps_threads_percent = -1,
-                               .mps_memory_limit_bytes = -1, .cpus = -1, .host_memory_bytes = -1,
-                               .time_limit_ns = -1, .signal_before_ns = -1, .batch_size = -1};
+    *spec = (struct job_spec){0};
+    for (size_t i = 0; i < job_field_count; i++)
+        if (job_field_kind(&job_fields[i]) == KIND_I64)
+            *(int64_t *)job_field_at(&job_fields[i], spec) = -1;
     for (size_t i = 0; i < SPEC_RECORDED_COUNT; i++)
         spec->recorded_bytes[i] = -1;
 }
 
+void job_spec_init(struct job_spec *spec)
+{
+    job_spec_init_empty(spec);
+    for (size_t i = 0; i < job_field_count; i++)
+        if (job_fields[i].type == JOB_FIELD_COUNT)
+            *(uint32_t *)job_field_at(&job_fields[i], spec) = (uint32_t)job_fields[i].low;
+}
+
+static void release_field(const struct job_field *field, struct job_spec *spec)
+{
+    if (job_field_kind(field) == KIND_TEXT)
+        free_ptr(job_field_at(field, spec));
+    else if (job_field_kind(field) == KIND_LIST)
+        spec_strings_release(job_field_at(field, spec));
+}
+
 void job_spec_release(struct job_spec *spec)
 {
-    for (size_t i = 0; i < array_size(members); i++) {
-        if (members[i].kind == TEXT)
-            free_ptr(member_at(spec, &members[i]));
-        else if (members[i].kind == STRINGS)
-            spec_strings_release(member_at(spec, &members[i]));
-    }
+    for (size_t i = 0; i < job_field_count; i++)
+        release_field(&job_fields[i], spec);
     job_spec_init(spec);
 }
 
-static bool member_equal(const struct member *member, const struct job_spec *a, const struct job_spec *b)
-{
-    const void *one = member_at(a, member), *other = member_at(b, member);
+static const size_t sizes[] = {[KIND_BOOL] = sizeof(bool), [KIND_U32] = sizeof(uint32_t), [KIND_I64] = sizeof(int64_t)};
 
-    switch (member->kind) {
-    case TEXT:
+void job_spec_overlay(struct job_spec *spec, const struct job_spec *over)
+{
+    for (size_t i = 0; i < job_field_count; i++) {
+        const struct job_field *field = &job_fields[i];
+        void *at = job_field_at(field, spec);
+        const void *from = job_field_at(field, over);
+        const struct spec_strings *list = from;
+
+        if (!job_field_is_said(field, over))
+            continue;
+        release_field(field, spec);
+        if (job_field_kind(field) == KIND_TEXT)
+            *(char **)at = xstrdup(*(char *const *)from);
+        else if (job_field_kind(field) != KIND_LIST)
+            memcpy(at, from, sizes[job_field_kind(field)]);
+        else
+            for (size_t k = 0; k < list->count; k++)
+                spec_strings_add(at, list->items[k]);
+    }
+}
+
+static bool field_equal(const struct job_field *field, const struct job_spec *a, const struct job_spec *b)
+{
+    const void *one = job_field_at(field, a), *other = job_field_at(field, b);
+
+    switch (job_field_kind(field)) {
+    case KIND_TEXT:
         return same_text(*(char *const *)one, *(char *const *)other);
-    case STRINGS:
+    case KIND_LIST:
         return spec_strings_equal(one, other);
-    case BOOL:
+    case KIND_BOOL:
         return *(const bool *)one == *(const bool *)other;
-    case U32:
+    case KIND_U32:
         return *(const uint32_t *)one == *(const uint32_t *)other;
     default:
         return *(const int64_t *)one == *(const int64_t *)other;
@@ -145,8 +120,8 @@ static bool member_equal(const struct member *member, const struct job_spec *a, 
 
 bool job_spec_equal(const struct job_spec *a, const struct job_spec *b)
 {
-    for (size_t i = 0; i < array_size(members); i++)
-        if (!member_equal(&members[i], a, b))
+    for (size_t i = 0; i < job_field_count; i++)
+        if (!field_equal(&job_fields[i], a, b))
             return false;
     return memcmp(a->recorded_bytes, b->recorded_bytes, sizeof a->recorded_bytes) == 0;
 }
@@ -163,15 +138,14 @@ static uint64_t mix_text(uint64_t digest, const char *text)
     return text ? mix(digest, text, strlen(text) + 1) : mix(digest, &text, 1);
 }
 
-static uint64_t mix_member(uint64_t digest, const struct member *member, const struct job_spec *spec)
+static uint64_t mix_field(uint64_t digest, const struct job_field *field, const struct job_spec *spec)
 {
-    static const size_t sizes[] = {[BOOL] = sizeof(bool), [U32] = sizeof(uint32_t), [I64] = sizeof(int64_t)};
-    const struct spec_strings *list = member_at(spec, member);
+    const struct spec_strings *list = job_field_at(field, spec);
 
-    if (member->kind == TEXT)
-        return mix_text(digest, *(char *const *)member_at(spec, member));
-    if (member->kind != STRINGS)
-        return mix(digest, member_at(spec, member), sizes[member->kind]);
+    if (job_field_kind(field) == KIND_TEXT)
+        return mix_text(digest, *(char *const *)job_field_at(field, spec));
+    if (job_field_kind(field) != KIND_LIST)
+        return mix(digest, job_field_at(field, spec), sizes[job_field_kind(field)]);
     for (size_t i = 0; i < list->count; i++)
         digest = mix_text(digest, list->items[i]);
     return mix(digest, &list->count, sizeof list->count);
@@ -181,8 +155,8 @@ uint64_t job_spec_digest(const struct job_spec *spec)
 {
     uint64_t digest = UINT64_C(14695981039346656037);
 
-    for (size_t i = 0; i < array_size(members); i++)
-        digest = mix_member(digest, &members[i], spec);
+    for (size_t i = 0; i < job_field_count; i++)
+        digest = mix_field(digest, &job_fields[i], spec);
     return mix(digest, spec->recorded_bytes, sizeof spec->recorded_bytes);
 }
 
@@ -196,51 +170,51 @@ static bool is_utf8(const char *text)
     return valid;
 }
 
-static int check_text(const struct member *member, const char *text, struct error *err)
+static int check_text(const struct job_field *field, const char *text, struct error *err)
 {
     if (!text) {
-        if (member->flags & REQUIRED)
-            return error_set(err, EINVAL, "%s is missing: say what it is", member->name);
+        if (field->required)
+            return error_set(err, EINVAL, "%s is missing: say what it is", field->name);
         return 0;
     }
     if (!*text)
-        return error_set(err, EINVAL, "%s is empty: fill it in or leave it out", member->name);
-    if (strlen(text) > (size_t)member->high)
-        return error_set(err, EINVAL, "%s is too long: %zu bytes, at most %" PRId64, member->name, strlen(text),
-                         member->high);
+        return error_set(err, EINVAL, "%s is empty: fill it in or leave it out", field->name);
+    if (strlen(text) > (size_t)field->high)
+        return error_set(err, EINVAL, "%s is too long: %zu bytes, at most %" PRId64, field->name, strlen(text),
+                         field->high);
     if (!is_utf8(text))
-        return error_set(err, EINVAL, "%s is not UTF-8 text: convert it", member->name);
-    for (const char *c = text; member->flags & LINE && *c; c++)
+        return error_set(err, EINVAL, "%s is not UTF-8 text: convert it", field->name);
+    for (const char *c = text; field->type != JOB_FIELD_CONTENT && *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            return error_set(err, EINVAL, "%s holds the control character 0x%02x: remove it", member->name,
+            return error_set(err, EINVAL, "%s holds the control character 0x%02x: remove it", field->name,
                              (unsigned char)*c);
-    if (member->flags & ABSOLUTE && *text != '/')
-        return error_set(err, EINVAL, "%s '%.200s' is a relative path: write it from / on", member->name, text);
-    return 0;
+    if (field->type == JOB_FIELD_PATH && *text != '/')
+        return error_set(err, EINVAL, "%s '%.200s' is a relative path: write it from / on", field->name, text);
+    return field->check ? field->check(text, err) : 0;
 }
 
-static int check_strings(const struct member *member, const struct spec_strings *strings, struct error *err)
+static int check_strings(const struct job_field *field, const struct spec_strings *strings, struct error *err)
 {
     size_t total = 0;
 
-    if (strings->count < (size_t)member->low)
-        return error_set(err, EINVAL, "%s is missing: say what to run", member->name);
-    if (strings->count > (size_t)member->high)
-        return error_set(err, EINVAL, "%s has too many entries: %zu, at most %" PRId64, member->name, strings->count,
-                         member->high);
+    if (strings->count < (size_t)field->low)
+        return error_set(err, EINVAL, "%s is missing: say what to run", field->name);
+    if (strings->count > (size_t)field->high)
+        return error_set(err, EINVAL, "%s has too many entries: %zu, at most %" PRId64, field->name, strings->count,
+                         field->high);
     for (size_t i = 0; i < strings->count; i++) {
         const char *text = strings->items[i];
         total += strlen(text) + 1;
         if (total > SPEC_MAX_TEXT)
-            return error_set(err, EINVAL, "%s is too long: more than %d bytes in all", member->name, SPEC_MAX_TEXT);
+            return error_set(err, EINVAL, "%s is too long: more than %d bytes in all", field->name, SPEC_MAX_TEXT);
         if (!is_utf8(text)) /* an environment entry's name may help to find it */
             return error_set(err, EINVAL, "%s entry %zu ('%.*s...') is not UTF-8 text: convert or unset it",
-                             member->name, i + 1, (int)strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"), text);
+                             field->name, i + 1, (int)strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"), text);
     }
     return 0;
 }
 
-static int check_number(const char *name, int64_t value, int64_t low, int64_t high, struct error *err)
+int spec_check_number(const char *name, int64_t value, int64_t low, int64_t high, struct error *err)
 {
     if (value < low || value > high)
         return error_set(err, EINVAL, "%s %" PRId64 " is out of range: %" PRId64 " to %" PRId64, name, value, low,
@@ -248,22 +222,22 @@ static int check_number(const char *name, int64_t value, int64_t low, int64_t hi
     return 0;
 }
 
-static int check_member(const struct member *member, const struct job_spec *spec, struct error *err)
+static int check_field(const struct job_field *field, const struct job_spec *spec, struct error *err)
 {
-    const void *at = member_at(spec, member);
+    const void *at = job_field_at(field, spec);
 
-    switch (member->kind) {
-    case TEXT:
-        return check_text(member, *(char *const *)at, err);
-    case STRINGS:
-        return check_strings(member, at, err);
-    case U32:
-        return check_number(member->name, *(const uint32_t *)at, member->low, member->high, err);
-    case I64:
+    switch (job_field_kind(field)) {
+    case KIND_TEXT:
+        return check_text(field, *(char *const *)at, err);
+    case KIND_LIST:
+        return check_strings(field, at, err);
+    case KIND_U32:
+        return spec_check_number(field->name, *(const uint32_t *)at, field->low, field->high, err);
+    case KIND_I64:
         return *(const int64_t *)at == -1
                    ? 0
-                   : check_number(member->name, *(const int64_t *)at, member->low, member->high, err);
-    case BOOL:
+                   : spec_check_number(field->name, *(const int64_t *)at, field->low, field->high, err);
+    case KIND_BOOL:
         break;
     }
     return 0;
@@ -274,12 +248,12 @@ static int check_packed(const struct job_spec *spec, struct error *err)
 {
     size_t total = 0;
 
-    for (size_t i = 0; i < array_size(members); i++) {
-        const void *at = member_at(spec, &members[i]);
+    for (size_t i = 0; i < job_field_count; i++) {
+        const void *at = job_field_at(&job_fields[i], spec);
         const struct spec_strings *strings = at;
-        if (members[i].kind == TEXT && *(char *const *)at)
+        if (job_field_kind(&job_fields[i]) == KIND_TEXT && *(char *const *)at)
             total += strlen(*(char *const *)at);
-        for (size_t k = 0; members[i].kind == STRINGS && k < strings->count; k++)
+        for (size_t k = 0; job_field_kind(&job_fields[i]) == KIND_LIST && k < strings->count; k++)
             total += strlen(strings->items[k]);
     }
     if (total > SPEC_MAX_PACKED)
@@ -288,23 +262,9 @@ static int check_packed(const struct job_spec *spec, struct error *err)
     return 0;
 }
 
-/* What a person wrote; the estimators know no other words. */
-static int check_training(const struct job_spec *spec, struct error *err)
-{
-    enum optimizer optimizer;
-    enum precision precision;
-    int rc = spec->optimizer ? optimizer_parse(spec->optimizer, &optimizer, err) : 0;
-
-    return rc == 0 && spec->precision ? precision_parse(spec->precision, &precision, err) : rc;
-}
-
 static int check_share(const struct job_spec *spec, struct error *err)
 {
-    enum share_mode way = spec->share ? share_mode_find(spec->share) : SHARE_ANY;
-
-    if (spec->share && way != SHARE_STREAMS && way != SHARE_MPS)
-        return error_set(err, EINVAL, "share '%.40s' is not known: streams or mps, or leave it out", spec->share);
-    if (spec->exclusive && way == SHARE_MPS)
+    if (spec->exclusive && spec->share && share_mode_find(spec->share) == SHARE_MPS)
         return error_set(err, EINVAL, "an exclusive job shares no GPU: leave exclusive or share mps out");
     return 0;
 }
@@ -344,10 +304,10 @@ int job_spec_check(const struct job_spec *spec, struct error *err)
 {
     int rc;
 
-    for (size_t i = 0; i < array_size(members); i++)
-        if ((rc = check_member(&members[i], spec, err)))
+    for (size_t i = 0; i < job_field_count; i++)
+        if ((rc = check_field(&job_fields[i], spec, err)))
             return rc;
-    if ((rc = check_packed(spec, err)) || (rc = check_training(spec, err)) || (rc = check_share(spec, err)) ||
+    if ((rc = check_packed(spec, err)) || (rc = check_share(spec, err)) ||
         (rc = check_time(spec, err)) || (rc = check_script(spec, err)))
         return rc;
     if (!*spec->command.items[0])
@@ -363,208 +323,9 @@ int job_spec_check(const struct job_spec *spec, struct error *err)
                          spec->conda_environment);
     for (size_t i = 0; i < SPEC_RECORDED_COUNT; i++)
         if (spec->recorded_bytes[i] != -1 &&
-            (rc = check_number(spec_recorded_names[i], spec->recorded_bytes[i], 1, SPEC_MAX_GPU_MEMORY, err))) {
+            (rc = spec_check_number(spec_recorded_names[i], spec->recorded_bytes[i], 1, SPEC_MAX_GPU_MEMORY, err))) {
             error_prefix(err, "recorded_bytes");
             return rc;
         }
     return 0;
-}
-
-static json_t *from_known(int64_t value)
-{
-    return value == -1 ? json_null() : json_integer(value);
-}
-
-static json_t *member_to_json(const struct member *member, const struct job_spec *spec)
-{
-    const void *at = member_at(spec, member);
-    json_t *json = NULL;
-
-    switch (member->kind) {
-    case TEXT:
-        json = *(char *const *)at ? json_string(*(char *const *)at) : json_null();
-        break;
-    case STRINGS:
-        json = json_array();
-        for (size_t i = 0; i < ((const struct spec_strings *)at)->count; i++)
-            json_array_append_new(json, json_string(((const struct spec_strings *)at)->items[i]));
-        break;
-    case BOOL:
-        json = json_boolean(*(const bool *)at);
-        break;
-    case U32:
-        json = json_integer(*(const uint32_t *)at);
-        break;
-    case I64:
-        json = from_known(*(const int64_t *)at);
-        break;
-    }
-    return json;
-}
-
-json_t *job_spec_to_json(const struct job_spec *spec)
-{
-    json_t *json = json_object(), *recorded = json_object();
-
-    for (size_t i = 0; i < array_size(members); i++)
-        json_object_set_new(json, members[i].name, member_to_json(&members[i], spec));
-    for (size_t i = 0; i < SPEC_RECORDED_COUNT; i++)
-        json_object_set_new(recorded, spec_recorded_names[i], from_known(spec->recorded_bytes[i]));
-    json_object_set_new(json, "recorded_bytes", recorded);
-    return json;
-}
-
-/* The text of a JSON string; NULL with an error when it is none, or hides a NUL. */
-static const char *string_value(const char *name, const json_t *json, struct error *err)
-{
-    if (!json_is_string(json)) {
-        error_set(err, EINVAL, "%s is not a string", name);
-        return NULL;
-    }
-    if (strlen(json_string_value(json)) != json_string_length(json)) {
-        error_set(err, EINVAL, "%s holds a NUL character: remove it", name);
-        return NULL;
-    }
-    return json_string_value(json);
-}
-
-static int read_integer(const char *name, const json_t *json, int64_t *value, struct error *err)
-{
-    if (!json_is_integer(json))
-        return error_set(err, EINVAL, "%s is not a whole number", name);
-    /* -1 stands for "not said" inside; on the wire that is null */
-    if (json_integer_value(json) < 0)
-        return error_set(err, EINVAL, "%s %" JSON_INTEGER_FORMAT " is negative: leave it out if it is not known", name,
-                         json_integer_value(json));
-    *value = json_integer_value(json);
-    return 0;
-}
-
-static int strings_from_json(const struct member *member, const json_t *json, struct spec_strings *strings,
-                             struct error *err)
-{
-    size_t index;
-    const json_t *item;
-
-    if (!json_is_array(json))
-        return error_set(err, EINVAL, "%s is not an array of strings", member->name);
-    if (json_array_size(json) > (size_t)member->high)
-        return error_set(err, EINVAL, "%s has too many entries: %zu, at most %" PRId64, member->name,
-                         json_array_size(json), member->high);
-    json_array_foreach(json, index, item)
-    {
-        const char *text = string_value(member->name, item, err);
-        if (!text)
-            return -EINVAL;
-        spec_strings_add(strings, text);
-    }
-    return 0;
-}
-
-static int member_from_json(const struct member *member, const json_t *json, struct job_spec *spec, struct error *err)
-{
-    void *at = member_at(spec, member);
-    const char *text;
-    int64_t number = 0;
-    int rc;
-
-    switch (member->kind) {
-    case TEXT:
-        text = string_value(member->name, json, err);
-        if (!text)
-            return -EINVAL;
-        *(char **)at = xstrdup(text);
-        break;
-    case STRINGS:
-        return strings_from_json(member, json, at, err);
-    case BOOL:
-        if (!json_is_boolean(json))
-            return error_set(err, EINVAL, "%s is neither true nor false", member->name);
-        *(bool *)at = json_is_true(json);
-        break;
-    case U32: /* the range is checked before it is narrowed */
-        if ((rc = read_integer(member->name, json, &number, err)) ||
-            (rc = check_number(member->name, number, member->low, member->high, err)))
-            return rc;
-        *(uint32_t *)at = (uint32_t)number;
-        break;
-    case I64:
-        return read_integer(member->name, json, at, err);
-    }
-    return 0;
-}
-
-/* A name from outside, fit for a message. */
-static const char *shown(const char *name, char text[static 41])
-{
-    size_t i;
-
-    for (i = 0; i < 40 && name[i]; i++)
-        text[i] = (unsigned char)name[i] < 0x20 || (unsigned char)name[i] >= 0x7f ? '?' : name[i];
-    text[i] = '\0';
-    return text;
-}
-
-static int unknown_member(const char *where, const char *name, struct error *err)
-{
-    char text[41];
-
-    return error_set(err, EINVAL, "unknown member '%s' of %s: remove it or correct its name", shown(name, text), where);
-}
-
-static int recorded_from_json(const json_t *json, struct job_spec *spec, struct error *err)
-{
-    const char *name;
-    json_t *value;
-
-    if (!json_is_object(json))
-        return error_set(err, EINVAL, "recorded_bytes is not an object");
-    json_object_foreach((json_t *)json, name, value)
-    {
-        size_t i = 0;
-        int rc;
-        while (i < SPEC_RECORDED_COUNT && strcmp(spec_recorded_names[i], name) != 0)
-            i++;
-        if (i == SPEC_RECORDED_COUNT)
-            return unknown_member("recorded_bytes", name, err);
-        if (!json_is_null(value) && (rc = read_integer(spec_recorded_names[i], value, &spec->recorded_bytes[i], err)))
-            return rc;
-    }
-    return 0;
-}
-
-static int object_from_json(const json_t *json, struct job_spec *spec, struct error *err)
-{
-    const char *name;
-    json_t *value;
-
-    if (!json_is_object(json))
-        return error_set(err, EINVAL, "the job is not a JSON object");
-    json_object_foreach((json_t *)json, name, value)
-    {
-        size_t i = 0;
-        bool recorded = strcmp(name, "recorded_bytes") == 0;
-        int rc;
-        while (i < array_size(members) && strcmp(members[i].name, name) != 0)
-            i++;
-        if (i == array_size(members) && !recorded)
-            return unknown_member("the job", name, err);
-        if (json_is_null(value))
-            continue;
-        rc = recorded ? recorded_from_json(value, spec, err) : member_from_json(&members[i], value, spec, err);
-        if (rc)
-            return rc;
-    }
-    return job_spec_check(spec, err);
-}
-
-int job_spec_from_json(const json_t *json, struct job_spec *spec, struct error *err)
-{
-    int rc;
-
-    job_spec_init(spec);
-    rc = object_from_json(json, spec, err);
-    if (rc)
-        job_spec_release(spec);
-    return rc;
 }

@@ -17,42 +17,30 @@ struct spec_strings {
     size_t count;
 };
 
+#define JOB_FIELD_C_TEXT    char *
+#define JOB_FIELD_C_WORD    char *
+#define JOB_FIELD_C_PATH    char *
+#define JOB_FIELD_C_FILE    char *
+#define JOB_FIELD_C_CONTENT char *
+#define JOB_FIELD_C_LIST    struct spec_strings
+#define JOB_FIELD_C_SWITCH  bool
+#define JOB_FIELD_C_COUNT   uint32_t
+#define JOB_FIELD_C_SIGNAL  uint32_t
+#define JOB_FIELD_C_NUMBER  int64_t
+#define JOB_FIELD_C_SIZE    int64_t
+#define JOB_FIELD_C_FACTOR  int64_t
+#define JOB_FIELD_C_TIME    int64_t
+
+/* Its members, their meaning and range: job_fields.def. Texts are owned; NULL, 0, -1 and false: not said. */
 struct job_spec {
-    char *name;                  /* never NULL once checked */
-    struct spec_strings command; /* argv; at least one */
-    char *script;                /* text of the script that is run; command[0] is its name then; NULL = none */
-    struct spec_strings environment; /* "NAME=value", the submitter's */
-    char *directory;             /* absolute: where it runs */
-    char *output;                /* absolute path of stdout; %j = job id */
-    char *error;                 /* absolute path of stderr; %j = job id; NULL = same as output */
-    char *conda_environment;     /* NULL = none */
-    uint32_t gpus;               /* >= 1 */
-    int64_t gpu_memory_bytes;    /* per GPU, declared; -1 = not */
-    int64_t max_slowdown_permille; /* by sharing, at the most, as predicted; -1 = the daemon's default */
-    int64_t mps_threads_percent;    /* under MPS, of each GPU's threads at the most; -1 = as configured */
-    int64_t mps_memory_limit_bytes; /* under MPS, what the driver gives each process on a GPU; -1 = as configured */
-    int64_t cpus;                /* processors' worth of time that its processes get at the most; -1 = any */
-    int64_t host_memory_bytes;   /* of the host, not of a GPU: what its processes get at the most; -1 = as configured */
-    char *share;                 /* "streams" or "mps": the only way in which it may share GPUs; NULL = any */
-    bool exclusive;
-    bool held;
-    int64_t time_limit_ns;       /* of each launch, of node time; -1 = none */
-    uint32_t signal;             /* number; its processes get it before the time limit; 0 = none */
-    int64_t signal_before_ns;    /* so long before; -1 = no signal */
-    bool requeue;                /* tried again after its time limit, a lost shepherd, a reboot */
-    char *policy_word;           /* as written in a positional .rad file; kept, not enforced; may be NULL */
-    char *summary_name;          /* file name of the model summary, or NULL */
-    char *summary;               /* its contents, or NULL */
-    char *capture_name;          /* file name of the operator trace (docs/formats/capture.md), or NULL */
-    char *capture;               /* its contents, or NULL */
-    char *dataset;               /* may be NULL */
-    int64_t batch_size;          /* on each GPU; -1 = not said */
-    char *optimizer;             /* a word of estimate/program/lower.h; NULL = not said */
-    char *precision;             /* the same */
+#define FIELD(type, member, ...)  JOB_FIELD_C_##type member;
+#define OPTION(type, member, ...) JOB_FIELD_C_##type member;
+#include "api/job_fields.def"
     int64_t recorded_bytes[SPEC_RECORDED_COUNT];
 };
 
-void job_spec_init(struct job_spec *spec); /* all "not said", 1 GPU */
+void job_spec_init(struct job_spec *spec);       /* all "not said", 1 GPU */
+void job_spec_init_empty(struct job_spec *spec); /* not even that: what job_spec_overlay() may lay over another */
 void job_spec_release(struct job_spec *spec);
 
 /* Checks ranges and lengths (limits below); -EINVAL with one line that names the value and the remedy. */
@@ -65,12 +53,17 @@ int job_spec_from_json(const json_t *json, struct job_spec *spec, struct error *
 bool job_spec_equal(const struct job_spec *a, const struct job_spec *b);
 uint64_t job_spec_digest(const struct job_spec *spec);
 
+/* What `over` says goes before what *spec says. */
+void job_spec_overlay(struct job_spec *spec, const struct job_spec *over);
+
 void spec_strings_add(struct spec_strings *strings, const char *text);
 bool spec_strings_equal(const struct spec_strings *a, const struct spec_strings *b);
 void spec_strings_release(struct spec_strings *strings);
 
 #define SPEC_MAX_CPUS 4096
 #define SPEC_MAX_NAME 128
+#define SPEC_MAX_LINE 1024 /* bytes of other texts */
+#define SPEC_MAX_BATCH_SIZE (INT64_C(1) << 40)
 #define SPEC_MAX_ARGUMENTS 4096
 #define SPEC_MAX_ENVIRONMENT 8192
 #define SPEC_MAX_TEXT (1 << 20)      /* bytes of command, of environment, each in all */

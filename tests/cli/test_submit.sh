@@ -149,7 +149,7 @@ expect_error 1 "capture" submit --capture nowhere.capture -- true
 head -c 8388609 /dev/zero | tr '\0' x >large.txt
 expect_error 1 "model summary 'large.txt' is too large: at most 8 MiB" submit --summary large.txt -- true
 expect_error 1 "capture 'large.txt' is too large: at most 8 MiB" submit --capture large.txt -- true
-expect_error 2 "--share 'mig' is none of streams and mps" submit --share mig -- true
+expect_error 2 "share 'mig' is not known: streams or mps" submit --share mig -- true
 expect_error 1 "an exclusive job shares no GPU: leave exclusive or share mps out" submit --share mps --exclusive -- true
 expect_error 2 "optimizer 'lion'" submit --optimizer lion -- true
 expect_error 2 "precision 'fp8'" submit --precision fp8 -- true

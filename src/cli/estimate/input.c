@@ -138,13 +138,14 @@ static int take_spec(struct estimate_input *input, const struct job_spec *spec, 
 /* A job file is read as `carma submit` reads it. */
 static int read_job(struct estimate_input *input, const struct estimate_options *options, struct error *err)
 {
-    struct submit_options submit = submit_options_none;
     CLEANUP(job_spec_release) struct job_spec spec;
+    CLEANUP(job_spec_release) struct job_spec submit;
     int rc;
 
+    job_spec_init_empty(&submit);
     submit.batch_size = options->batch_size;
-    submit.optimizer = options->optimizer;
-    submit.precision = options->precision;
+    submit.optimizer = xstrdup(options->optimizer);
+    submit.precision = xstrdup(options->precision);
     rc = submit_from_file(&spec, options->job_file, NULL, 0, &submit, err);
     if (rc)
         return rc;

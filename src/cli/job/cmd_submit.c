@@ -115,11 +115,13 @@ static int submit_all(struct cli *cli, const struct submit_command *submit)
 
 int cmd_submit(struct cli *cli, int argc, char **argv)
 {
-    struct submit_command submit = {.options = submit_options_none};
+    struct submit_command submit = {0};
     int status;
 
+    job_spec_init_empty(&submit.options);
     if (cli_parse(cli, argc, argv, &submit, &status))
         status = submit_all(cli, &submit);
+    job_spec_release(&submit.options);
     free(submit.files);
     return status;
 }

@@ -23,9 +23,9 @@ char *submit_join(const char *directory, const char *path)
 }
 
 /* The job runs where it was submitted from, or where it is told to; that must exist now. */
-static int complete_directory(struct job_spec *spec, const struct submit_options *options, struct error *err)
+static int complete_directory(struct job_spec *spec, struct error *err)
 {
-    const char *wanted = options->directory ? options->directory : spec->directory ? spec->directory : ".";
+    const char *wanted = spec->directory ? spec->directory : ".";
     char *absolute = realpath(wanted, NULL);
     struct stat st;
 
@@ -39,20 +39,17 @@ static int complete_directory(struct job_spec *spec, const struct submit_options
     return 0;
 }
 
-static void complete_outputs(struct job_spec *spec, const struct submit_options *options)
+static void complete_outputs(struct job_spec *spec)
 {
-    const char *output = options->output ? options->output : spec->output ? spec->output : DEFAULT_OUTPUT;
-    const char *error = options->error ? options->error : spec->error;
-
-    replace(&spec->output, submit_join(spec->directory, output));
-    if (error)
-        replace(&spec->error, submit_join(spec->directory, error));
+    replace(&spec->output, submit_join(spec->directory, spec->output ? spec->output : DEFAULT_OUTPUT));
+    if (spec->error)
+        replace(&spec->error, submit_join(spec->directory, spec->error));
 }
 
 /* The daemon opens no path of a user's: what it is to go by is sent. */
-static int take_file(const char *what, const char *path, size_t limit, const char *remedy, char **text, char **name,
-                     struct error *err)
+static int take_file(const char *what, char **name, size_t limit, const char *remedy, char **text, struct error *err)
 {
+    const char *path = *name;
     size_t length;
     int rc;
 
@@ -84,57 +81,21 @@ static void complete_environment(struct job_spec *spec)
     }
 }
 
-int submit_complete(struct job_spec *spec, const char *default_name, const struct submit_options *options,
-                    struct error *err)
+int submit_complete(struct job_spec *spec, const char *default_name, const struct job_spec *options, struct error *err)
 {
-    int rc = complete_directory(spec, options, err);
+    int rc;
 
-    if (rc == 0)
-        rc = take_file("model summary", options->summary, SPEC_MAX_SUMMARY, "give what the framework has printed",
-                       &spec->summary, &spec->summary_name, err);
-    if (rc == 0)
-        rc = take_file("capture", options->capture, SPEC_MAX_CAPTURE, "give what carma.capture has written",
-                       &spec->capture, &spec->capture_name, err);
-    if (rc)
+    job_spec_overlay(spec, options);
+    if (!spec->name)
+        spec->name = xstrndup(default_name, SPEC_MAX_NAME);
+    if ((rc = complete_directory(spec, err)) ||
+        (rc = take_file("model summary", &spec->summary_name, SPEC_MAX_SUMMARY, "give what the framework has printed",
+                        &spec->summary, err)) ||
+        (rc = take_file("capture", &spec->capture_name, SPEC_MAX_CAPTURE, "give what carma.capture has written",
+                        &spec->capture, err)))
         return rc;
-    complete_outputs(spec, options);
+    complete_outputs(spec);
     complete_environment(spec);
-    if (options->name || !spec->name)
-        replace(&spec->name, xstrndup(options->name ? options->name : default_name,
-                                      options->name ? strlen(options->name) : SPEC_MAX_NAME));
-    if (options->conda)
-        replace(&spec->conda_environment, xstrdup(options->conda));
-    if (options->gpus)
-        spec->gpus = (uint32_t)options->gpus;
-    if (options->gpu_memory_bytes >= 0)
-        spec->gpu_memory_bytes = options->gpu_memory_bytes;
-    if (options->max_slowdown_permille >= 0)
-        spec->max_slowdown_permille = options->max_slowdown_permille;
-    if (options->mps_threads_percent >= 0)
-        spec->mps_threads_percent = options->mps_threads_percent;
-    if (options->mps_memory_limit_bytes >= 0)
-        spec->mps_memory_limit_bytes = options->mps_memory_limit_bytes;
-    if (options->cpus >= 0)
-        spec->cpus = options->cpus;
-    if (options->host_memory_bytes >= 0)
-        spec->host_memory_bytes = options->host_memory_bytes;
-    if (options->time_limit_ns >= 0)
-        spec->time_limit_ns = options->time_limit_ns;
-    if (options->signal) {
-        spec->signal = options->signal;
-        spec->signal_before_ns = options->signal_before_ns;
-    }
-    if (options->batch_size >= 0)
-        spec->batch_size = options->batch_size;
-    if (options->optimizer)
-        replace(&spec->optimizer, xstrdup(options->optimizer));
-    if (options->precision)
-        replace(&spec->precision, xstrdup(options->precision));
-    if (options->share)
-        replace(&spec->share, xstrdup(options->share));
-    spec->exclusive |= options->exclusive;
-    spec->held |= options->hold;
-    spec->requeue |= options->requeue;
     return job_spec_check(spec, err);
 }
 
@@ -145,7 +106,7 @@ char *submit_directory_of(const char *path)
     return !slash ? xstrdup(".") : slash == path ? xstrdup("/") : xstrndup(path, (size_t)(slash - path));
 }
 
-int submit_from_command(struct job_spec *spec, char **argv, size_t argc, const struct submit_options *options,
+int submit_from_command(struct job_spec *spec, char **argv, size_t argc, const struct job_spec *options,
                         struct error *err)
 {
     job_spec_init(spec);

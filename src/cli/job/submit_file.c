@@ -12,26 +12,30 @@
 
 #define SCRIPT_MAX_BYTES ((size_t)SPEC_MAX_SCRIPT)
 
-/* A job file: what it names is relative to itself. */
-static int from_rad(struct job_spec *spec, const char *path, const char *text, size_t length,
-                    const struct submit_options *options, struct error *err)
+static void join(const char *directory, char **path)
 {
-    struct submit_options merged = *options;
+    char *whole = *path ? submit_join(directory, *path) : xstrdup(directory);
+
+    free(*path);
+    *path = whole;
+}
+
+/* A job file: what it names is relative to itself, and its outputs to the job's directory. */
+static int from_rad(struct job_spec *spec, const char *path, const char *text, size_t length,
+                    const struct job_spec *options, struct error *err)
+{
     CLEANUP(free_ptr) char *directory = NULL;
-    CLEANUP(free_ptr) char *summary = NULL;
-    CLEANUP(free_ptr) char *capture = NULL;
     int rc = rad_parse(path, text, length, spec, err);
 
     if (rc)
         return rc;
     directory = submit_directory_of(path);
-    if (!spec->directory && !options->directory)
-        merged.directory = directory;
-    if (spec->summary_name && !options->summary)
-        merged.summary = summary = submit_join(directory, spec->summary_name);
-    if (spec->capture_name && !options->capture)
-        merged.capture = capture = submit_join(directory, spec->capture_name);
-    rc = submit_complete(spec, file_base_name(path), &merged, err);
+    join(directory, &spec->directory);
+    if (spec->summary_name)
+        join(directory, &spec->summary_name);
+    if (spec->capture_name)
+        join(directory, &spec->capture_name);
+    rc = submit_complete(spec, file_base_name(path), options, err);
     if (rc)
         error_prefix(err, "%s", path);
     return rc;
@@ -44,7 +48,7 @@ static bool is_job_file(const char *path)
     return length > 4 && strcmp(path + length - 4, ".rad") == 0;
 }
 
-int submit_from_file(struct job_spec *spec, const char *path, char **argv, size_t argc, const struct submit_options *options,
+int submit_from_file(struct job_spec *spec, const char *path, char **argv, size_t argc, const struct job_spec *options,
                      struct error *err)
 {
     bool job_file = is_job_file(path), by_pipe = strcmp(path, SUBMIT_STANDARD_INPUT) == 0;

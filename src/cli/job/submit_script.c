@@ -21,13 +21,14 @@
 /* The options that stand behind one marker. */
 struct found {
     struct submit_command command;
-    struct spec_strings words; /* as they stand there; the options point into them, or into those of carma */
+    struct spec_strings words; /* as they stand there */
     struct spec_strings own;   /* of #SBATCH lines: what they are in carma's words */
     struct spec_strings written; /* for each of those, what the line says */
 };
 
 static void found_release(struct found *found)
 {
+    job_spec_release(&found->command.options);
     spec_strings_release(&found->words);
     spec_strings_release(&found->own);
     spec_strings_release(&found->written);
@@ -123,7 +124,6 @@ static int find_options(struct found *found, const char *marker, const char *pat
     const char *at = text, *end = text + length;
     int rc = directives_parse(marker, path, text, length, &all, err);
 
-    *found = (struct found){.command = {.options = submit_options_none, .in_file = true}};
     for (unsigned line = 1; rc == 0 && words->count < all.count && at < end; line++) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         size_t count = (size_t)((stop ? stop : end) - at), before = words->count;
@@ -135,42 +135,6 @@ static int find_options(struct found *found, const char *marker, const char *pat
         at += count + 1;
     }
     return rc;
-}
-
-static void overlay(struct submit_options *under, const struct submit_options *over)
-{
-    under->name = over->name ? over->name : under->name;
-    under->directory = over->directory ? over->directory : under->directory;
-    under->output = over->output ? over->output : under->output;
-    under->error = over->error ? over->error : under->error;
-    under->conda = over->conda ? over->conda : under->conda;
-    under->summary = over->summary ? over->summary : under->summary;
-    under->capture = over->capture ? over->capture : under->capture;
-    under->optimizer = over->optimizer ? over->optimizer : under->optimizer;
-    under->precision = over->precision ? over->precision : under->precision;
-    under->share = over->share ? over->share : under->share;
-    under->gpus = over->gpus ? over->gpus : under->gpus;
-    under->gpu_memory_bytes = over->gpu_memory_bytes >= 0 ? over->gpu_memory_bytes : under->gpu_memory_bytes;
-    under->max_slowdown_permille =
-        over->max_slowdown_permille >= 0 ? over->max_slowdown_permille : under->max_slowdown_permille;
-    if (over->mps_threads_percent >= 0)
-        under->mps_threads_percent = over->mps_threads_percent;
-    if (over->mps_memory_limit_bytes >= 0)
-        under->mps_memory_limit_bytes = over->mps_memory_limit_bytes;
-    if (over->cpus >= 0)
-        under->cpus = over->cpus;
-    if (over->host_memory_bytes >= 0)
-        under->host_memory_bytes = over->host_memory_bytes;
-    if (over->time_limit_ns >= 0)
-        under->time_limit_ns = over->time_limit_ns;
-    if (over->signal) {
-        under->signal = over->signal;
-        under->signal_before_ns = over->signal_before_ns;
-    }
-    under->batch_size = over->batch_size >= 0 ? over->batch_size : under->batch_size;
-    under->exclusive |= over->exclusive;
-    under->hold |= over->hold;
-    under->requeue |= over->requeue;
 }
 
 /* On stderr, as the script is accepted all the same. */
@@ -188,42 +152,41 @@ static void warn_of_ignored(const char *path, const struct spec_strings *ignored
 }
 
 /* Slurm's patterns of output files become paths of carma once the job's name is known. */
-static char *translate_path(const char **path, const char *of_sbatch, const char *option, const char *name,
-                            struct spec_strings *ignored)
+static void translate_path(char **path, const char *own, const char *of_command_line, const char *option, const char *name,
+                           struct spec_strings *ignored)
 {
-    char *translated = *path && *path == of_sbatch ? sbatch_path(of_sbatch, name, option, ignored) : NULL;
+    char *translated = *path && !own && !of_command_line ? sbatch_path(*path, name, option, ignored) : NULL;
 
-    if (translated)
+    if (translated) {
+        free(*path);
         *path = translated;
-    return translated;
+    }
 }
 
 int submit_from_script(struct job_spec *spec, const char *path, const char *text, size_t length, char **argv, size_t argc,
-                       const struct submit_options *options, struct error *err)
+                       const struct job_spec *options, struct error *err)
 {
     bool by_pipe = strcmp(path, SUBMIT_STANDARD_INPUT) == 0;
-    const char *name = by_pipe ? "script" : file_base_name(path);
-    CLEANUP(found_release) struct found own = {0};
-    CLEANUP(found_release) struct found sbatch = {0};
+    const char *final, *name = by_pipe ? "script" : file_base_name(path);
+    CLEANUP(found_release) struct found own = {.command.in_file = true};
+    CLEANUP(found_release) struct found sbatch = {.command.in_file = true};
     CLEANUP(spec_strings_release) struct spec_strings ignored = {0};
-    CLEANUP(free_ptr) char *output = NULL;
-    CLEANUP(free_ptr) char *error = NULL;
-    struct submit_options merged;
-    const char *final;
+    struct job_spec *of_sbatch = &sbatch.command.options, *of_own = &own.command.options;
     int rc;
 
+    job_spec_init_empty(of_sbatch);
+    job_spec_init_empty(of_own);
     job_spec_init(spec);
     if ((rc = take_script(spec, path, text, argv, argc, err)) ||
         (rc = find_options(&sbatch, SBATCH_MARKER, path, text, length, &ignored, err)) ||
         (rc = find_options(&own, OWN_MARKER, path, text, length, NULL, err)))
         return rc;
-    merged = sbatch.command.options;
-    overlay(&merged, &own.command.options);
-    overlay(&merged, options);
-    final = merged.name ? merged.name : name;
-    output = translate_path(&merged.output, sbatch.command.options.output, "--output", final, &ignored);
-    error = translate_path(&merged.error, sbatch.command.options.error, "--error", final, &ignored);
-    rc = submit_complete(spec, name, &merged, err);
+    final = options->name ? options->name : of_own->name ? of_own->name : of_sbatch->name ? of_sbatch->name : name;
+    translate_path(&of_sbatch->output, of_own->output, options->output, "--output", final, &ignored);
+    translate_path(&of_sbatch->error, of_own->error, options->error, "--error", final, &ignored);
+    job_spec_overlay(spec, of_sbatch);
+    job_spec_overlay(spec, of_own);
+    rc = submit_complete(spec, name, options, err);
     if (rc) {
         error_prefix(err, "%s", path);
         return rc;
