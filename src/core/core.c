@@ -22,6 +22,7 @@ struct core *core_new(void)
 static void job_free(struct job *job)
 {
     free(job->placements);
+    free(job->strays);
     free(job);
 }
 
@@ -115,7 +116,7 @@ bool core_sample_is_due(const struct core *core, const struct record *record)
            gpu->dram_permille != sample->dram_permille;
     if (!core_watches_load(core) && gpu->foreign_bytes >= 0)
         news = !gpu->measured || gpu->foreign_bytes != sample->foreign_bytes;
-    return (news && (!gpu->measured || core_head(core))) || belief_sample_is_due(core, gpu, record->at_ns);
+    return (news && (!gpu->measured || core_head(core) || core->undecided.head)) || belief_sample_is_due(core, gpu, record->at_ns);
 }
 
 bool core_watches_load(const struct core *core)
@@ -360,6 +361,21 @@ static int apply_memory(struct core *core, struct job *job, const struct record 
     return 0;
 }
 
+static int apply_strayed(const struct core *core, struct job *job, const struct record_memory *strayed, struct error *err)
+{
+    int64_t in_all = strayed->bytes;
+
+    if (strayed->bytes < 0)
+        return error_set(err, EINVAL, "job %" PRIu64 " cannot hold %" PRId64 " bytes", job->id, strayed->bytes);
+    if (strayed->gpu != RECORD_NO_GPU && (strayed->gpu >= core->gpu_count || job_placement_on(job, strayed->gpu)))
+        return error_set(err, EINVAL, "job %" PRIu64 " cannot stray to GPU %" PRIu32, job->id, strayed->gpu);
+    if (strayed->gpu != RECORD_NO_GPU)
+        in_all = job_strays(job, strayed->gpu, strayed->bytes);
+    if (in_all > job->stray_bytes)
+        user_strays(job, in_all);
+    return 0;
+}
+
 /* Of a job that has GPUs. The first figure for one that had them whole is what it is granted. */
 static void set_reservation(struct core *core, struct job *job, const struct record_trimmed *reservation)
 {
@@ -381,8 +397,10 @@ static void leave_gpus(struct core *core, struct job *job, int64_t at_ns)
         user_leaves(job);
     job->placement_count = 0;
     job->stray_bytes = 0;
+    job->stray_count = 0;
     job->share = SHARE_ANY;
     free_ptr(&job->placements);
+    free_ptr(&job->strays);
 }
 
 /* Puts the job where its new state belongs. */
@@ -460,10 +478,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         status = apply_memory(core, job, record, err);
         break;
     case RECORD_STRAYED:
-        if (record->strayed.bytes < 0)
-            return error_set(err, EINVAL, "job %" PRIu64 " cannot hold %" PRId64 " bytes", job->id, record->strayed.bytes);
-        if (record->strayed.bytes > job->stray_bytes)
-            user_strays(job, record->strayed.bytes);
+        status = apply_strayed(core, job, &record->strayed, err);
         break;
     case RECORD_EXITED:
         if (record->exited.cause >= EXIT_CAUSE_COUNT)

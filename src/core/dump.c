@@ -22,6 +22,8 @@ static void dump_job(struct strbuf *text, const struct job *job)
                   job->wants.signal_before_ns, job->wants.requeue, job->failure.gpu, job->failure.at_ns);
     for (uint32_t i = 0; i < job->placement_count; i++)
         strbuf_printf(text, " on=%" PRIu32 ":%" PRId64, job->placements[i].gpu, job->placements[i].observed_bytes);
+    for (uint32_t i = 0; i < job->stray_count; i++)
+        strbuf_printf(text, " stray=%" PRIu32 ":%" PRId64, job->strays[i].gpu, job->strays[i].observed_bytes);
     strbuf_puts(text, "\n");
 }
 

@@ -76,11 +76,13 @@ struct job {
     uint32_t harmed;         /* how often one did */
     uint32_t victims;        /* jobs that it ran out of memory: it starts alone from then on */
     int64_t counted_bytes;   /* of its user's limit, in all, while it has GPUs (core/user.h) */
-    int64_t stray_bytes;     /* the most that it was observed to hold on GPUs that it was not given, in this run */
+    int64_t stray_bytes;     /* the most that it was observed to hold on GPUs that it was not given, in this run, in all */
     int64_t first_use_ns;    /* its memory was seen on all its GPUs then; 0: not yet */
     int64_t headed_ns;       /* since when it has been the first to be placed; 0: never */
     uint32_t placement_count; /* GPUs held now */
     struct job_placement *placements; /* owned; NULL while it holds none */
+    uint32_t stray_count;    /* GPUs that it was not given, and was observed on in this run */
+    struct job_placement *strays; /* owned; these */
     struct user *user;       /* whose it is; borrowed */
     struct history *history; /* of its workload; borrowed; NULL: it has no key */
     uint64_t examined;       /* core.openings when it was last found not to fit anywhere: a cache, not state */

@@ -3,12 +3,41 @@
 #include "base/memory.h"
 #include "core/core_internal.h"
 
+static struct job_placement *find_gpu(struct job_placement *list, uint32_t count, uint32_t gpu)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (list[i].gpu == gpu)
+            return &list[i];
+    return NULL;
+}
+
 struct job_placement *job_placement_on(const struct job *job, uint32_t gpu)
 {
-    for (uint32_t i = 0; i < job->placement_count; i++)
-        if (job->placements[i].gpu == gpu)
-            return &job->placements[i];
-    return NULL;
+    return find_gpu(job->placements, job->placement_count, gpu);
+}
+
+int64_t job_stray_bytes_on(const struct job *job, uint32_t gpu)
+{
+    const struct job_placement *stray = find_gpu(job->strays, job->stray_count, gpu);
+
+    return stray ? stray->observed_bytes : 0;
+}
+
+int64_t job_strays(struct job *job, uint32_t gpu, int64_t bytes)
+{
+    struct job_placement *stray = find_gpu(job->strays, job->stray_count, gpu);
+    int64_t sum = 0;
+
+    if (!stray) {
+        job->strays = xrealloc(job->strays, job->stray_count + 1, sizeof *job->strays);
+        stray = &job->strays[job->stray_count++];
+        *stray = (struct job_placement){.gpu = gpu};
+    }
+    if (bytes > stray->observed_bytes)
+        stray->observed_bytes = bytes;
+    for (uint32_t i = 0; i < job->stray_count; i++)
+        sum += job->strays[i].observed_bytes;
+    return sum;
 }
 
 int64_t job_peak_bytes(const struct job *job)

@@ -83,6 +83,11 @@ void gpu_opens(struct core *core, struct gpu *gpu);
 
 struct job_placement *job_placement_on(const struct job *job, uint32_t gpu); /* NULL: it is not there */
 
+/* The most that the job was observed to hold on a GPU that it was not given; 0: nothing. And the same is noted: the sum over
+ * all such GPUs is returned. */
+int64_t job_stray_bytes_on(const struct job *job, uint32_t gpu);
+int64_t job_strays(struct job *job, uint32_t gpu, int64_t bytes);
+
 /* The most that the job was seen to hold, in this run, on one of its GPUs. */
 int64_t job_peak_bytes(const struct job *job);
 

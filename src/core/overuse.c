@@ -28,6 +28,28 @@ int64_t overuse_bytes(const struct job *job)
     return beyond_granted(job, job_peak_bytes(job));
 }
 
+/* On a GPU that it was not given, all that it holds is more. */
+static int64_t beyond_on(const struct job *job, uint32_t gpu)
+{
+    const struct job_placement *given = job_placement_on(job, gpu);
+    int64_t stray = job_stray_bytes_on(job, gpu);
+
+    return given ? beyond_granted(job, given->observed_bytes) : is_beyond(stray, 0) ? stray : 0;
+}
+
+/* The most of it on any of the GPUs of the job. */
+static int64_t beyond_beside(const struct job *other, const struct job *job)
+{
+    int64_t most = 0;
+
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        int64_t here = beyond_on(other, job->placements[i].gpu);
+        if (here > most)
+            most = here;
+    }
+    return most;
+}
+
 struct job *overuse_culprit(const struct core *core, const struct job *job, int64_t needed_bytes)
 {
     struct job *culprit = NULL;
@@ -35,17 +57,15 @@ struct job *overuse_culprit(const struct core *core, const struct job *job, int6
 
     if (core->config.memory_view != MEMORY_RESERVE || beyond_granted(job, needed_bytes) > 0)
         return NULL;
-    for (uint32_t i = 0; i < job->placement_count; i++) {
-        const struct gpu *gpu = core->gpus[job->placements[i].gpu];
-        for (uint32_t k = 0; k < gpu->resident_count; k++) {
-            struct job *other = gpu->residents[k];
-            int64_t beyond = beyond_granted(other, job_placement_on(other, gpu->number)->observed_bytes);
-            if (other != job && beyond > most) {
+    for (uint32_t i = 0; i < core->gpu_count; i++) /* every job that runs is on one of them */
+        for (uint32_t k = 0; k < core->gpus[i]->resident_count; k++) {
+            struct job *other = core->gpus[i]->residents[k];
+            int64_t beyond = other == job ? 0 : beyond_beside(other, job);
+            if (beyond > most) {
                 most = beyond;
                 culprit = other;
             }
         }
-    }
     return culprit;
 }
 

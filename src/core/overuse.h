@@ -1,8 +1,9 @@
 /* Jobs that use more GPU memory than was reserved for them: how their reservations grow, and who runs whom out of memory.
  *
  * A reservation grows to what its job is observed to use. A job is a victim where it ran out of GPU memory while it stayed
- * within what it was granted, and a neighbour had more than it was granted: the neighbour with the most beyond is the
- * culprit. Only the reserve view grants anything; under the monitor view nobody is a victim. */
+ * within what it was granted, and another had more on one of its GPUs than it was granted there: the one with the most
+ * beyond is the culprit. Who was not given the GPU was granted nothing. Only the reserve view grants anything; under the
+ * monitor view nobody is a victim. */
 #ifndef CARMA_CORE_OVERUSE_H
 #define CARMA_CORE_OVERUSE_H
 

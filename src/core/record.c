@@ -76,6 +76,7 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_FIRST_USE, "bytes", FIELD_I64, memory.bytes),
     MEMBER(RECORD_OBSERVED, "gpu", FIELD_U32, memory.gpu),
     MEMBER(RECORD_OBSERVED, "bytes", FIELD_I64, memory.bytes),
+    LATER(RECORD_STRAYED, "gpu", FIELD_U32, strayed.gpu, RECORD_NO_GPU),
     MEMBER(RECORD_STRAYED, "bytes", FIELD_I64, strayed.bytes),
     MEMBER(RECORD_EXITED, "cause", FIELD_U32, exited.cause),
     MEMBER(RECORD_EXITED, "status", FIELD_I32, exited.status),
@@ -199,6 +200,7 @@ const struct record_field record_fields[] = {
     LATER(RECORD_STATE_JOB, "failed_ns", FIELD_I64, state_job.failure.at_ns, 0),
     MEMBER(RECORD_STATE_PLACEMENT, "gpu", FIELD_U32, state_placement.gpu),
     MEMBER(RECORD_STATE_PLACEMENT, "bytes", FIELD_I64, state_placement.bytes),
+    LATER(RECORD_STATE_PLACEMENT, "strayed", FIELD_BOOL, state_placement.strayed, false),
     MEMBER(RECORD_STATE_RESIDENT, "gpu", FIELD_U32, state_resident.gpu),
     MEMBER(RECORD_STATE_QUEUED, "queue", FIELD_U32, state_queued.queue),
 };

@@ -34,7 +34,7 @@ enum record_type {
     RECORD_STARTED,       /* the placed job's process runs */
     RECORD_FIRST_USE,     /* the job's memory is seen on a GPU for the first time in this run */
     RECORD_OBSERVED,      /* the job's memory on a GPU has grown to this */
-    RECORD_STRAYED,       /* the job holds so much, in all, on GPUs that it was not given */
+    RECORD_STRAYED,       /* the job holds so much on a GPU that it was not given */
     RECORD_EXITED,        /* the job's whole process tree has ended, with the classified cause */
     RECORD_LAUNCH_FAILED, /* the command of the placed job was never run */
     RECORD_SIGNAL_FAILED, /* a decided signal could not be delivered */
@@ -159,10 +159,6 @@ struct record_memory {
     int64_t bytes;
 };
 
-struct record_strayed {
-    int64_t bytes; /* the most so far in this run */
-};
-
 struct record_placed {
     uint32_t count;
     uint32_t gpus[RECORD_MAX_GPUS];
@@ -282,6 +278,12 @@ struct record_state_job {
     struct record_failure failure;
 };
 
+struct record_state_placement {
+    uint32_t gpu;
+    int64_t bytes;
+    bool strayed; /* the job was not given this GPU, and was observed there */
+};
+
 struct record_gpu_number {
     uint32_t gpu;
 };
@@ -303,7 +305,8 @@ struct record {
         struct record_submitted submitted;
         struct record_sample sample;
         struct record_memory memory;     /* FIRST_USE, OBSERVED */
-        struct record_strayed strayed;
+        struct record_memory strayed;    /* the most so far in this run; RECORD_NO_GPU: on all such GPUs together, as an
+                                            earlier carma wrote it */
         struct record_exited exited;
         struct record_lost lost;
         struct record_share_fault share_fault;
@@ -319,7 +322,7 @@ struct record {
         struct record_state_history state_history;
         struct record_state_user state_user;
         struct record_state_job state_job;
-        struct record_memory state_placement;
+        struct record_state_placement state_placement;
         struct record_gpu_number state_resident;
         struct record_state_queued state_queued;
     };

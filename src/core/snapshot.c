@@ -122,6 +122,13 @@ static void take_job(const struct job *job, int64_t at_ns, struct record_list *o
                                               .job = job->id,
                                               .state_placement = {.gpu = job->placements[i].gpu,
                                                                   .bytes = job->placements[i].observed_bytes}});
+    for (uint32_t i = 0; i < job->stray_count; i++)
+        record_list_add(out, &(struct record){.type = RECORD_STATE_PLACEMENT,
+                                              .at_ns = at_ns,
+                                              .job = job->id,
+                                              .state_placement = {.gpu = job->strays[i].gpu,
+                                                                  .bytes = job->strays[i].observed_bytes,
+                                                                  .strayed = true}});
 }
 
 void core_snapshot(const struct core *core, int64_t at_ns, struct record_list *out)
@@ -308,11 +315,15 @@ static int restore_job(struct core *core, const struct record *record, struct er
 
 static int restore_placement(struct core *core, struct job *job, const struct record *record, struct error *err)
 {
-    const struct record_memory *state = &record->state_placement;
+    const struct record_state_placement *state = &record->state_placement;
 
-    if (state->gpu >= core->gpu_count || state->bytes < 0 || job->placement_count >= job->wants.gpus ||
-        job_placement_on(job, state->gpu))
+    if (state->gpu >= core->gpu_count || state->bytes < 0 || job_placement_on(job, state->gpu) ||
+        job_stray_bytes_on(job, state->gpu) || (state->strayed ? !holds_gpus(job->state) : job->placement_count >= job->wants.gpus))
         return nonsense(record, err);
+    if (state->strayed) {
+        job_strays(job, state->gpu, state->bytes);
+        return 0;
+    }
     job->placements = xrealloc(job->placements, job->placement_count + 1, sizeof *job->placements);
     job->placements[job->placement_count++] =
         (struct job_placement){.gpu = state->gpu, .observed_bytes = state->bytes};

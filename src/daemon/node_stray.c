@@ -40,16 +40,23 @@ static const struct attribution_foreign *next_of(const struct node_gpu *gpu, uin
     return NULL;
 }
 
+static int64_t bytes_on(const struct node_gpu *gpu, uint64_t job)
+{
+    const struct attribution_foreign *process;
+    int64_t bytes = 0;
+
+    for (uint32_t i = 0; (process = next_of(gpu, job, &i));)
+        if (process->used_bytes > 0)
+            history_add(&bytes, process->used_bytes);
+    return bytes;
+}
+
 int64_t node_stray_bytes(const struct node *node, uint64_t job)
 {
     int64_t bytes = 0;
 
-    for (uint32_t g = 0; g < node->count; g++) {
-        const struct attribution_foreign *process;
-        for (uint32_t i = 0; (process = next_of(node->gpus[g], job, &i));)
-            if (process->used_bytes > 0)
-                history_add(&bytes, process->used_bytes);
-    }
+    for (uint32_t g = 0; g < node->count; g++)
+        history_add(&bytes, bytes_on(node->gpus[g], job));
     return bytes;
 }
 
@@ -70,19 +77,18 @@ json_t *node_strays_to_json(const struct node *node, uint64_t job)
 
 void node_stray_charge(struct node *node)
 {
-    const struct core *core = node->daemon->core;
+    for (uint32_t g = 0; g < node->count; g++) {
+        const struct node_gpu *gpu = node->gpus[g];
 
-    for (uint32_t g = 0; g < core_gpu_count(core); g++) {
-        const struct gpu *gpu = core_gpu(core, g);
+        for (uint32_t i = 0; gpu->there && i < gpu->attribution.foreign_count; i++) {
+            uint64_t id = gpu->attribution.foreign[i].job;
+            const struct job *job = id ? core_find_job(node->daemon->core, id) : NULL;
+            struct record input = {.type = RECORD_STRAYED, .at_ns = nodetime_now_ns(), .job = id};
 
-        for (uint32_t i = 0; i < gpu->resident_count; i++) {
-            const struct job *job = gpu->residents[i];
-            struct record input = {.type = RECORD_STRAYED, .at_ns = nodetime_now_ns(), .job = job->id};
-
-            if (job->placements[0].gpu != g) /* once a job */
-                continue;
-            input.strayed.bytes = quantum_memory(node_stray_bytes(node, job->id));
-            if (input.strayed.bytes > job->stray_bytes)
+            if (!job || !job->placement_count || job_placement_on(job, gpu->number))
+                continue; /* it has ended, or was given the GPU, since that was read */
+            input.strayed = (struct record_memory){.gpu = gpu->number, .bytes = quantum_memory(bytes_on(gpu, id))};
+            if (input.strayed.bytes > job_stray_bytes_on(job, gpu->number))
                 engine_input(node->daemon->engine, &input, NULL);
         }
     }

@@ -52,4 +52,23 @@ grep -qxF "GPU 3: process $foreign (carma-train of $(id -un)) holds 3.0 GiB and 
     fail "gpus: $(cat "$T/out")"
 kill "$foreign"
 wait "$foreign" 2>/dev/null
+
+# Who runs out of memory beside a stray is its victim, though the stray has no part of that GPU.
+stop_daemon
+start_daemon --set settle=0s
+run submit --parsable --gpu-memory 32G -- sh -c 'until [ -e go ]; do sleep 0.05; done; exec "$0" --memory 30G --seconds 100' "$TRAIN"
+victim=$(cat "$T/out")
+until_field "$victim" state RUNNING
+theirs=$(field "$victim" placements.0.index)
+run submit --parsable --gpu-memory 9G -- sh -c 'CUDA_VISIBLE_DEVICES=$1 exec "$0" --memory 15G --seconds 100000' "$TRAIN" "$theirs"
+stray=$(cat "$T/out")
+until_gpu "$theirs" foreign_bytes $((15 << 30))
+touch go
+until_field "$victim" victim_of "$stray"
+expect_field "$victim" crashes 0
+expect_field "$stray" victims 1
+run wait "$victim"
+expect_field "$victim" state COMPLETED
+expect_field "$victim" launches 2
+run cancel "$stray"
 finish_node

@@ -46,7 +46,7 @@ struct world_job {
     uint32_t share;      /* how it uses them */
     uint32_t cause;      /* of its last exit */
     uint32_t timeouts;
-    int64_t stray_bytes; /* on GPUs that it was not given */
+    int64_t stray_bytes[RECORD_MAX_GPUS]; /* by number, on GPUs that it was not given */
     bool last; /* its time was up: all who waited then go before it */
     uint32_t losses;
     bool charged;        /* its last exit: a GPU failed, as another did under its workload */
@@ -183,7 +183,9 @@ static struct holdings holdings_of(const struct world *world, uint32_t uid)
             continue;
         has.running++;
         has.gpus += job->gpu_count;
-        has.memory_bytes += counting(job, job->counted_bytes) * job->gpu_count + job->stray_bytes;
+        has.memory_bytes += counting(job, job->counted_bytes) * job->gpu_count;
+        for (uint32_t g = 0; g < RECORD_MAX_GPUS; g++)
+            has.memory_bytes += job->stray_bytes[g];
     }
     return has;
 }
@@ -263,7 +265,7 @@ static void check_requeued_for_memory(struct world *world, const struct record *
     if (record->requeued.culprit) {
         bool there = false;
         for (uint32_t i = 0; i < job->gpu_count; i++)
-            there |= is_on(culprit, job->gpus[i]);
+            there |= is_on(culprit, job->gpus[i]) || culprit->stray_bytes[job->gpus[i]];
         if (!oom || !there || record->requeued.culprit == record->job)
             fail(world, "job %" PRIu64 " is no victim of job %" PRIu64, record->job, record->requeued.culprit);
         if (++job->harmed > core_configuration(world->core)->max_recoveries && !world->reconfigured)
@@ -331,7 +333,7 @@ static void on_decision(struct world *world, const struct record *record)
         check_fence(world, record->job, &record->placed);
         job->fence_bytes = record->placed.fence_bytes;
         job->running = true;
-        job->stray_bytes = 0;
+        memset(job->stray_bytes, 0, sizeof job->stray_bytes);
         job->placed_ns = record->at_ns;
         job->share = record->placed.share;
         job->runs++;
@@ -747,10 +749,10 @@ static void job_moves(struct world *world)
         return;
     if (random_range(r, 0, 2) == 0) {
         input.type = random_range(r, 0, 4) ? RECORD_STARTED : RECORD_ADOPTED;
-    } else if (random_range(r, 0, 15) == 0) {
-        job->stray_bytes += random_range(r, 0, 2) * GIB;
+    } else if (random_range(r, 0, 15) == 0 && !is_on(job, at = (uint32_t)random_range(r, 0, core_gpu_count(world->core) - 1))) {
+        job->stray_bytes[at] += random_range(r, 0, 2) * GIB;
         input.type = RECORD_STRAYED;
-        input.strayed.bytes = job->stray_bytes;
+        input.strayed = (struct record_memory){.gpu = at, .bytes = job->stray_bytes[at]};
     } else {
         at = (uint32_t)random_range(r, 0, job->gpu_count - 1);
         job->seen_bytes[at] += random_range(r, 0, 2) * GIB / 2;

@@ -76,8 +76,8 @@ static void test_memory_elsewhere_is_charged(void **state)
     first = submit_as(f, ADA, 1, 10 * GIB);
     decide(f);
     assert_string_not_equal(placed_on(f, first), "");
-    apply(f, (struct record){.type = RECORD_STRAYED, .job = first, .strayed = {20 * GIB}});
-    apply(f, (struct record){.type = RECORD_STRAYED, .job = first, .strayed = {5 * GIB}}); /* the most counts */
+    apply(f, (struct record){.type = RECORD_STRAYED, .job = first, .strayed = {2, 20 * GIB}});
+    apply(f, (struct record){.type = RECORD_STRAYED, .job = first, .strayed = {2, 5 * GIB}}); /* the most counts */
     second = submit_as(f, ADA, 1, 21 * GIB);
     decide(f);
     assert_string_equal(placed_on(f, second), "");

@@ -132,6 +132,84 @@ static void test_the_victim_is_not_charged_and_the_culprit_goes_alone(void **sta
     assert_int_equal(core_find_job(f->core, waiting)->state, JOB_QUEUED);
 }
 
+static void gpu_is_back(struct fixture *f, uint32_t gpu)
+{
+    apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {.gpu = gpu, .total_bytes = TOTAL}});
+    sample(f, gpu, 0, 0, 0);
+}
+
+static void strays(struct fixture *f, uint64_t job, uint32_t gpu, int64_t bytes)
+{
+    apply(f, (struct record){.type = RECORD_STRAYED, .job = job, .strayed = {gpu, bytes}});
+}
+
+/* Who uses a GPU that it was not given was granted nothing there, and is farther beyond than who was granted a part. */
+static void test_a_stray_is_the_culprit(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t beside, stray, victim;
+    const struct record *requeued;
+
+    use_one_gpu(f);
+    beside = running(f, 2 * GIB, 4 * GIB);
+    victim = running(f, 24 * GIB, 22 * GIB);
+    gpu_is_back(f, 1);
+    stray = submit(f, 1, 36 * GIB);
+    decide(f);
+    assert_string_equal(placed_on(f, stray), "1");
+    memory_seen(f, stray, 1, 36 * GIB);
+    strays(f, stray, 2, 30 * GIB); /* not here */
+    requeued = runs_out(f, victim, GIB);
+    assert_int_equal(requeued->requeued.culprit, beside);
+    assert_string_equal(placed_on(f, victim), "0");
+    memory_seen(f, victim, 0, 22 * GIB);
+    strays(f, stray, 0, 5 * GIB);
+    strays(f, stray, 0, GIB); /* the most that it held */
+    requeued = runs_out(f, victim, GIB);
+    assert_int_equal(requeued->requeued.culprit, stray);
+    assert_int_equal(requeued->requeued.crashes, 0);
+    assert_int_equal(core_find_job(f->core, stray)->victims, 1);
+    assert_true(core_find_job(f->core, stray)->user->memory_bytes >= 35 * (uint64_t)GIB);
+}
+
+/* Nobody waits, so the core was not told what came since: a retry goes by how the GPUs are now. */
+static void test_a_crash_asks_for_samples(void **state)
+{
+    struct fixture *f = *state;
+    struct record seen = {.type = RECORD_SAMPLE, .at_ns = f->now_ns, .sample = {0, 30 * GIB, 30 * GIB, 0, -1, -1}};
+    uint64_t job;
+
+    use_one_gpu(f);
+    job = running(f, 24 * GIB, 22 * GIB);
+    assert_false(core_sample_is_due(f->core, &seen));
+    exits(f, job, EXIT_GPU_OOM, GIB);
+    assert_true(core_sample_is_due(f->core, &seen));
+    apply(f, seen);
+    decide(f);
+    assert_string_equal(placed_on(f, job), "");
+    assert_int_equal(core_find_job(f->core, job)->state, JOB_QUEUED);
+}
+
+/* An earlier carma did not say where. */
+static void test_strays_of_an_earlier_carma_are_charged(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t stray, victim;
+
+    use_one_gpu(f);
+    gpu_is_back(f, 1);
+    victim = running(f, 24 * GIB, 22 * GIB);
+    stray = submit(f, 1, 36 * GIB);
+    decide(f);
+    strays(f, stray, RECORD_NO_GPU, 5 * GIB);
+    assert_int_equal(core_find_job(f->core, stray)->stray_bytes, 5 * GIB);
+    strays(f, stray, 0, 3 * GIB); /* it may be among those */
+    assert_int_equal(core_find_job(f->core, stray)->stray_bytes, 5 * GIB);
+    strays(f, stray, 0, 6 * GIB);
+    assert_int_equal(core_find_job(f->core, stray)->stray_bytes, 6 * GIB);
+    assert_int_equal(runs_out(f, victim, GIB)->requeued.culprit, stray);
+}
+
 static void test_who_is_over_itself_is_no_victim(void **state)
 {
     struct fixture *f = *state;
@@ -189,6 +267,9 @@ int main(void)
         CASE(test_a_reservation_grows_with_what_is_observed),
         CASE(test_a_job_within_its_request_is_not_over),
         CASE(test_the_victim_is_not_charged_and_the_culprit_goes_alone),
+        CASE(test_a_stray_is_the_culprit),
+        CASE(test_a_crash_asks_for_samples),
+        CASE(test_strays_of_an_earlier_carma_are_charged),
         CASE(test_who_is_over_itself_is_no_victim),
         CASE(test_victims_are_bounded),
         CASE(test_the_monitor_view_promises_nothing),
