@@ -20,7 +20,7 @@ static double clamp01(double x)
     return x > 0 ? (x < 1 ? x : 1) : 0; /* NaN becomes 0 */
 }
 
-/* What one resident asks of the GPU at full speed: SM activity under MPS, its share of time on streams. */
+/* A resident's demand on the GPU at full speed: SM activity under MPS, its share of time when time-sliced. */
 static double demand(const struct contention_params *params, enum share_mode mode, double a)
 {
     a = clamp01(a);
@@ -51,8 +51,8 @@ void contention_rates(const struct contention_params *params, enum share_mode mo
     if (mode != SHARE_MPS)
         left *= params->streams_factor;
 
-    /* Hand out `left` in proportion to the weights. Whoever would get more than full speed gets full speed, and what it
-     * leaves is handed out again among the others. With equal weights that ends in the first round. */
+    /* Hand out `left` in proportion to the weights. A resident whose share exceeds full speed gets full speed; the rest
+     * is handed out again among the others. With equal weights that ends in the first round. */
     for (;;) {
         double wanted = 0, level;
         bool capped = false;

@@ -1,6 +1,6 @@
-/* How jobs that share GPUs really slow one another, and what power a GPU draws: the truth of the virtual node and of
- * the simulator (the core's own belief is separate). Pure functions on doubles, no allocation: safe inside a foreign
- * process.
+/* How jobs that share GPUs really slow one another, and the power that a GPU draws: the truth of the virtual node and
+ * of the simulator (the core estimates both separately). Pure functions on doubles, no allocation: safe inside a
+ * foreign process.
  *
  * Source: thesis chapters 4 and 6 as calibrated in docs/contention.md; calibrated, not validated. */
 #ifndef CARMA_CONTENTION_CONTENTION_H
@@ -12,9 +12,9 @@
 #include "base/share.h"
 
 struct contention_params {
-    double capacity;         /* what the GPU can deliver, in units of one saturated GPU: 1.0 (variant 1.25) */
+    double capacity;         /* the GPU's capacity, in units of one saturated GPU: 1.0 (variant 1.25) */
     double union_exponent;   /* U = capacity * (1 - prod(1 - a_i)^e): 1.0 (variants 0.8, 1.2) */
-    double share_weight;     /* who of the residents gets how much: weight a_i^(w - 1); 1.0 = equal slowdown */
+    double share_weight;     /* how the capacity is divided among residents: weight a_i^(w - 1); 1.0 = equal slowdown */
     double streams_exponent; /* streams see g_i = a_i^0.4 ... */
     double streams_factor;   /* ... and deliver 0.85 of it */
 };

@@ -1,4 +1,4 @@
-/* What records of GPUs change: they come and go, are sampled, and MPS servers on them fail. */
+/* How records of GPUs change the state: GPUs come and go, are sampled, and MPS servers on them fail. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

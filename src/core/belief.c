@@ -7,7 +7,8 @@
 
 #define PPM INT64_C(1000000)
 
-/* Of a first belief: one that may be anywhere; and what no amount of readings gets below, since runs differ. */
+/* Variance of a first estimate, which may be anywhere; and the least variance that readings can reach, since runs
+ * differ. */
 #define PRIOR_VARIANCE (250 * 250)
 #define LEAST_VARIANCE (20 * 20)
 #define READING_VARIANCE (30 * 30)
@@ -15,7 +16,7 @@
 /* Readings of the same residents say much the same: one in ten minutes is enough. */
 #define LEARNING_PAUSE_NS (600 * NS_PER_SEC)
 
-/* At a submission: of the oldest workloads, so many are looked at for some that may be forgotten. */
+/* At a submission: number of the oldest workloads examined for some that may be forgotten. */
 #define FORGET_STEPS 16
 
 struct history *belief_history(struct core *core, const char *workload)
@@ -71,8 +72,8 @@ int32_t belief_activity(const struct job *job)
 #define DISTANCE_PARTS 10000
 #define DISTANCE_MOST  (10 * DISTANCE_PARTS)
 
-/* What the spread of a workload's runs is taken for before they show it: 1.6% (cuDNN's choice of algorithms,
- * fragmentation), as if so many runs had shown it. An assumption: src/estimate/history.c. */
+/* Spread of a workload's runs until they show it: 1.6% (cuDNN's choice of algorithms, fragmentation), with the weight
+ * of this many runs. An assumption: src/estimate/history.c. */
 #define PRIOR_SPREAD 160
 #define PRIOR_RUNS   5
 
@@ -95,8 +96,8 @@ static int64_t square_root(int64_t of)
 }
 
 /* Enough for 98% of the next runs: the predictive quantile mean + t s sqrt(1 + 1/n) of normal runs, s^2 from the prior
- * and from what was seen, and never less than the most that was seen. A quarter more while the only run to go by has
- * not ended. */
+ * and the observations, and never less than the largest observation. A quarter more while the only run to go by has not
+ * ended. */
 static int64_t with_learned_margin(const struct history *history)
 {
     int64_t runs = history->runs, freedom = PRIOR_RUNS + runs - 1, variance, margin, enough;
@@ -144,7 +145,7 @@ int64_t belief_claim(const struct core *core, const struct job *job, uint32_t *s
     return history->peak_bytes < core->largest_gpu_bytes ? history->peak_bytes : core->largest_gpu_bytes;
 }
 
-/* What the residents but `without` (may be NULL) leave idle: prod(1 - a_i). */
+/* The share of the GPU that the residents except `without` (may be NULL) leave idle: prod(1 - a_i). */
 static int64_t idle_ppm(const struct gpu *gpu, const struct job *without)
 {
     int64_t idle = PPM;
@@ -186,7 +187,8 @@ static bool alone_everywhere(const struct core *core, const struct job *job)
     return true;
 }
 
-/* A job on several GPUs runs at the pace of its slowest: what it leaves of the others tells little, unless it is alone. */
+/* A job on several GPUs runs at the pace of its slowest, so the idle share of its other GPUs tells little, unless the
+ * job is alone. */
 static bool can_tell(const struct core *core, const struct gpu *gpu)
 {
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
@@ -212,7 +214,7 @@ bool belief_sample_is_due(const struct core *core, const struct gpu *gpu, int64_
            at_ns - gpu->learned_ns >= core->config.window_ns + LEARNING_PAUSE_NS && can_tell(core, gpu);
 }
 
-/* What was learned holds for every GPU on which such a job runs. */
+/* The estimate holds for every GPU on which such a job runs. */
 static void open_where_believed(struct core *core, uint64_t changed)
 {
     for (uint32_t i = 0; i < core->gpu_count; i++)
@@ -264,7 +266,7 @@ void belief_learn_memory(struct core *core, struct job *job, int64_t bytes, bool
     if (bytes > history->peak_bytes)
         history->peak_bytes = bytes;
     history->changed = ++core->openings;
-    /* What the job needs that has GPUs reserved says how much of them is left for others. */
+    /* The need of the job for which GPUs are reserved tells how much of them is left for others. */
     if (core->reserved_job && core_find_job(core, core->reserved_job)->history == history)
         for (uint32_t i = 0; i < core->gpu_count; i++)
             if (core->gpus[i]->reserved_for)

@@ -1,4 +1,5 @@
-/* What the core believes: how jobs slow one another, and what earlier runs of a workload taught. Integers only.
+/* What the core has learned: how jobs slow one another, and the memory and activity of a workload's earlier runs.
+ * Integers only.
  *
  * The model is fixed, and separate from the simulator's truth (src/contention): residents with solo SM activities a_i
  * together deliver U = 1 - prod(1 - a_i), and each is slowed down by sum(a_i) / U. */
@@ -20,11 +21,12 @@ struct job;
 /* Loading jobs use no SM: a reading tells of a resident only so long after it came. */
 #define BELIEF_LOADING_NS (60 * INT64_C(1000000000))
 
-/* What is known of a workload: jobs with the same key share it. */
+/* What is known of a workload; jobs with the same key share it. */
 struct history {
     char workload[RECORD_WORKLOAD_SIZE];
     uint32_t runs;             /* that completed */
-    int64_t first_bytes;       /* what the first of them held; the others' distances from it, in parts of 10,000 of it: */
+    int64_t first_bytes;       /* the memory of the first run; the other runs' differences from it, in parts of 10,000
+                                  of it: */
     int64_t distance_sum;
     int64_t distance_squares;
     int64_t peak_bytes;        /* the most that any of them was seen to hold on a GPU, or needed at least when it crashed */
@@ -36,7 +38,7 @@ struct history {
     UT_hash_handle hh;
 };
 
-/* So many workloads are remembered, those submitted last, and beyond them only such as have jobs. */
+/* Number of workloads that are remembered: the latest submitted. Beyond it only workloads that have jobs are kept. */
 #define BELIEF_MOST_HISTORIES 10000
 
 /* The history of a workload, made where there is none; NULL for the empty key. */
@@ -60,10 +62,11 @@ int32_t belief_slowdown_permille(const struct gpu *gpu, const struct job *joinin
 bool belief_sample_is_due(const struct core *core, const struct gpu *gpu, int64_t at_ns);
 
 /* What a sample of a GPU teaches about its residents' activities: measured directly when a job was alone, else by
- * regression (one step of a Kalman filter with independent beliefs). */
+ * regression (one step of a Kalman filter with independent estimates). */
 void belief_learn_activity(struct core *core, struct gpu *gpu, const struct record *sample);
 
-/* What a completed run, one that was seen to settle, or a crash that needed at least so much, teaches about memory. */
+/* Learns memory from a completed run, from a run whose memory has settled, or from a crash that needed at least that
+ * much. */
 void belief_learn_memory(struct core *core, struct job *job, int64_t bytes, bool completed);
 
 #endif

@@ -1,4 +1,4 @@
-/* What an administrator decides about scheduling; part of the core's state (record RECONFIGURED). */
+/* An administrator's decisions about scheduling; part of the core's state (record RECONFIGURED). */
 #ifndef CARMA_CORE_CONFIG_H
 #define CARMA_CORE_CONFIG_H
 
@@ -16,12 +16,12 @@ enum memory_view { MEMORY_MONITOR, MEMORY_RESERVE };
  * 0.2 mean + 0.2 median + 0.3 p95 + 0.1 p50 + 0.2 EMA. Drivers compute it; the core only records which one it was. */
 enum window_statistic { STATISTIC_MEAN, STATISTIC_MEDIAN, STATISTIC_P95, STATISTIC_EMA, STATISTIC_RISK };
 
-/* How a job that ran out of GPU memory is tried again. EXCLUSIVE (thesis 6.2.3): on idle GPUs. STEP (thesis 7.2): by the
- * policy, with a claim of what it could have had plus 5 GiB. INFORMED: by the policy, with a claim of what it was seen to
- * hold plus what its message says it asked for. The last two end with an idle GPU too. */
+/* How a job that ran out of GPU memory is tried again. EXCLUSIVE (thesis 6.2.3): on idle GPUs. STEP (thesis 7.2): by
+ * the policy, with a request 5 GiB above the memory that it could have had. INFORMED: by the policy, with its observed
+ * memory plus the size of the allocation that failed. The last two end with an idle GPU too. */
 enum recovery_mode { RECOVERY_EXCLUSIVE, RECOVERY_STEP, RECOVERY_INFORMED };
 
-/* What one user may have at a time; 0: as much as there is. */
+/* Limits of one user at a time; 0: no limit. */
 struct core_limits {
     uint32_t max_queued;      /* unfinished jobs; drivers refuse what would be more */
     uint32_t max_running;     /* jobs that have GPUs */
@@ -60,8 +60,9 @@ struct core_config {
     int32_t max_slowdown_permille; /* predicted slowdown that a placement may cause, e.g. 2500; 0: any */
     uint32_t memory_fence;    /* 1: jobs under MPS are given no more memory than core/fence.h says; 0: as much as there is */
     bool learn;               /* claims and activities from earlier runs of the same workload */
-    int64_t trim_ns;          /* a claim falls to what its job was seen to hold and a tenth more (a quarter, where none was
-                                 made) so long after its memory appeared; 0: never */
+    int64_t trim_ns;          /* time after which a reservation shrinks to the observed memory and a tenth more (a
+                                 quarter, where there was no request), counted from when the memory appeared; 0:
+                                 never */
 };
 
 /* The defaults: MAGM with the thesis's preconditions on reservations. */

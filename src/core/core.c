@@ -109,8 +109,8 @@ bool core_sample_is_due(const struct core *core, const struct record *record)
 
     if (!gpu)
         return false;
-    /* Compared with what the core has now, not with what it was last told: the core itself takes the memory of a job
-     * that has ended off what is used. */
+    /* Compared with the core's own figure, not with the last sample: the core itself subtracts the memory of a job that
+     * has ended. */
     news = !gpu->measured || gpu->used_bytes != sample->used_bytes || gpu->foreign_bytes != sample->foreign_bytes ||
            gpu->smact_permille != sample->smact_permille || gpu->smocc_permille != sample->smocc_permille ||
            gpu->dram_permille != sample->dram_permille;
@@ -284,8 +284,8 @@ static void apply_reserved(struct core *core, struct job *job, const struct reco
     core->reserved_job = job->id;
 }
 
-/* Until a new job's memory shows, the monitor would offer it again; and who crashed and is tried alone shall first have
- * settled. */
+/* The monitor would offer the GPU again until the new job's memory shows; and a crashed job that runs alone must first
+ * have settled. */
 static bool closes_gpu(const struct core *core, const struct job *job, const struct record_placed *placed)
 {
     return core->config.settle_ns > 0 &&
@@ -376,7 +376,7 @@ static int apply_strayed(const struct core *core, struct job *job, const struct 
     return 0;
 }
 
-/* Of a job that has GPUs. The first figure for one that had them whole is what it is granted. */
+/* Of a job that has GPUs. A job that had its GPUs whole is granted its first figure. */
 static void set_reservation(struct core *core, struct job *job, const struct record_trimmed *reservation)
 {
     job->claim_bytes = reservation->claim_bytes;
@@ -562,7 +562,8 @@ static int apply(struct core *core, const struct record *record, struct error *e
     }
 }
 
-/* Whom a limit of its user's keeps waiting from now on keeps no GPUs for itself meanwhile, and is not the first since. */
+/* A job that its user's limit keeps waiting reserves no GPUs meanwhile, and its time at the head of the queue starts
+ * anew. */
 static void step_aside(struct core *core, uint64_t id)
 {
     struct job *job = id ? find(core, id) : NULL;
@@ -587,7 +588,7 @@ int core_apply(struct core *core, const struct record *record, struct error *err
     head = core_head(core);
 
     if (status == 0 && record_is_state(record->type))
-        return 0; /* a snapshot holds who heads the queue since when */
+        return 0; /* a snapshot holds the head of the queue and the time since when it has been the head */
     core->restoring &= status != 0;
     if (status == 0 && head && head->headed_ns == 0)
         head->headed_ns = record->at_ns;

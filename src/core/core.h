@@ -72,7 +72,8 @@ uint64_t core_waiting_count(const struct core *core); /* queued, recovering; not
 uint64_t core_job_count(const struct core *core);     /* that have not ended */
 const struct job *core_jobs(const struct core *core); /* the first of them; the next is at hh.next */
 uint32_t core_job_count_of(const struct core *core, uint32_t uid); /* of this user */
-bool core_share_faulted_user(const struct core *core, uint32_t *uid); /* one whose MPS server does not serve; false: none */
+bool core_share_faulted_user(const struct core *core, uint32_t *uid); /* a user whose MPS server does not serve; false:
+                                                                         none */
 
 /* The whole state as canonical text: equal states give equal text. Owned by the caller. */
 char *core_dump(const struct core *core);

@@ -41,14 +41,14 @@ struct core {
     uint32_t mps_count;         /* of the GPUs, those that are configured for MPS: the same */
     bool outgrown;             /* a job may have outgrown its reservation: a cache */
     bool restoring;            /* a snapshot is being applied: until the first record of another kind */
-    /* Caches, not state: what opened since a job was last examined decides whether it is worth another look. */
+    /* Caches, not state: a job is examined again only when something has opened since its last examination. */
     uint64_t applied; /* records so far */
     struct core_asked *asked; /* owned; by itself, since looking at a const core fills it */
     uint64_t openings;
     struct gpu *last_opened;
 };
 
-/* What a sample or a job may say of a part of one. */
+/* Range of the fractions that a sample or a job may carry. */
 static inline bool is_reading(int32_t permille)
 {
     return permille >= -1 && permille <= 1000;
@@ -61,7 +61,8 @@ int apply_gpu(struct core *core, const struct record *record, struct error *err)
  * waiting: nobody waits for them. */
 struct job *core_head(const struct core *core);
 
-/* Whom decisions look at after the job: the next of its queue, or the first of the main queue. NULL after the last. */
+/* The job that decisions examine after this one: the next of its queue, or the first of the main queue. NULL after the
+ * last. */
 struct job *core_behind(const struct core *core, const struct job *job);
 
 /* Whether something may be placed already. */
@@ -73,7 +74,7 @@ bool core_decided(struct core *core, struct record_list *out, const struct recor
 /* How many jobs are looked at: the head, and the backfill window behind it. */
 uint64_t core_reach(const struct core *core);
 
-/* What applying records and restoring a snapshot have in common. */
+/* Shared by applying records and restoring a snapshot. */
 int core_apply_gpu_back(struct core *core, const struct record_gpu *record, struct error *err);
 int core_check_sample(const struct core *core, const struct record_sample *sample, struct error *err);
 int core_add_job(struct core *core, const struct record *submitted, struct job **added, struct error *err);

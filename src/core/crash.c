@@ -5,7 +5,7 @@
 #include "core/fence.h"
 #include "core/overuse.h"
 
-/* What the residents but `job` were seen to hold. */
+/* The observed memory of the residents except `job`. */
 static int64_t held_by_others(const struct gpu *gpu, const struct job *job)
 {
     int64_t held = 0;
@@ -31,8 +31,8 @@ static int64_t asked_bytes(const struct record *record)
     return record->exited.requested_bytes > 0 ? record->exited.requested_bytes : 0;
 }
 
-/* Its GPU was nearly full, or what it asked for is more than the GPU has; where use was not seen, by what is known of those
- * who were there. */
+/* True where its GPU was nearly full, or the failed allocation is larger than the GPU; where use was not observed, the
+ * estimates of the residents count. */
 static bool was_full(const struct core *core, const struct job *job, const struct record *record)
 {
     int64_t used = record->exited.used_bytes, peak = job_peak_bytes(job), total = INT64_MAX;
@@ -54,10 +54,10 @@ static bool was_at_fence(const struct job *job, const struct record *record)
            job_peak_bytes(job) >= job->fence_bytes - job->fence_bytes / UNSEEN_PART - asked_bytes(record);
 }
 
-/* Whether what was seen of the memory bears out that it ran out. Any program can print that it did: it goes before
- * others only where its GPU was nearly full, or what it asked for is more than the GPU has; or, the first time, where it
- * was loading on a GPU on which memory was in use at all. Where nothing was seen, nothing speaks against it; but a
- * library's handle may be missing for other reasons, so there memory has to speak for it. */
+/* Whether what was seen of the memory bears out that it ran out. Any program can print this message. So the job goes
+ * before others only where its GPU was nearly full, or the failed allocation is larger than the GPU; or, the first
+ * time, where the job was loading on a GPU whose memory was in use at all. Where nothing was seen, nothing speaks
+ * against it; but a library's handle may be missing for other reasons, so there memory has to speak for it. */
 static bool borne_out(const struct core *core, const struct job *job, const struct record *record)
 {
     bool says_memory = record->exited.cause == EXIT_GPU_OOM;
@@ -70,7 +70,8 @@ static bool borne_out(const struct core *core, const struct job *job, const stru
            record->exited.used_bytes > GPU_IDLE_FOREIGN_BYTES;
 }
 
-/* Not charged with the crash, so only so often: who says "out of memory" beside such a neighbour need not have been. */
+/* Not charged with the crash, but only a limited number of times: a job that prints "out of memory" beside such a
+ * neighbour may have another cause. */
 static bool is_victim(struct core *core, struct job *job)
 {
     int64_t peak = job_peak_bytes(job);
@@ -126,8 +127,8 @@ static struct record_failure *failure_of(struct job *job)
     return job->history ? &job->history->failure : &job->failure;
 }
 
-/* A GPU that fails takes its jobs with it; a workload that fails one GPU after the other is what fails them. Only a run
- * that began after the first failure shows that: a fault of the machine may fail many GPUs at once. */
+/* A GPU that fails takes its jobs with it; a workload under which one GPU fails after the other is the cause. Only a
+ * run that began after the first failure shows that: a fault of the machine may fail many GPUs at once. */
 uint32_t crash_other_gpu(const struct job *job, const struct record_exited *exited)
 {
     const struct record_failure *before = failure_of((struct job *)job);
@@ -175,7 +176,7 @@ static int64_t most_bytes(const struct core *core, const struct job *job)
     return allowed && allowed < core->largest_gpu_bytes ? allowed : core->largest_gpu_bytes;
 }
 
-/* What to book for the next try: a crash is the proof that the claim was too small. */
+/* The reservation for the next attempt: a crash proves that the last one was too small. */
 static int64_t claim_after_crash(const struct core *core, const struct job *job)
 {
     int64_t claim = job->claim_bytes, largest = most_bytes(core, job), learned = job->crash_needed_bytes;
@@ -218,7 +219,8 @@ static bool hopeless(const struct core *core, const struct job *job)
            (job->crashed_alone && job->recovery && job->believed > job->crash_believed);
 }
 
-/* It keeps what it asked for, though less was reserved for it since, and gets what it is now known to need. */
+/* It keeps its request, even where its reservation has shrunk since, and gets the memory that it is now known to
+ * need. */
 static int64_t claim_of_uncharged(const struct job *job)
 {
     int64_t claim = job->claim_bytes;
@@ -276,7 +278,7 @@ void crash_judge(const struct core *core, const struct job *job, int64_t now_ns,
             give_up(false, verdict);
         break;
     }
-    /* A reservation may have grown beyond what its user may have: that would be to wait for ever. */
+    /* A reservation may have grown beyond its user's limit; with it the job would wait for ever. */
     if (verdict->type == RECORD_REQUEUED && verdict->requeued.claim_bytes > most_bytes(core, job))
         verdict->requeued.claim_bytes = most_bytes(core, job);
     if (verdict->type == RECORD_REQUEUED && !user_may_recover(core, job, now_ns))

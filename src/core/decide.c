@@ -1,5 +1,5 @@
-/* What follows from the state: verdicts on crashed jobs, signals, trimmed claims, and placements in FIFO order, with
- * backfill where the policy is configured for it. Which GPU qualifies at all is said in qualify.c. */
+/* What follows from the state: verdicts on crashed jobs, signals, reservations that shrink, and placements in FIFO
+ * order, with backfill where the policy is configured for it. Which GPU qualifies at all is said in qualify.c. */
 #include <string.h>
 
 #include "base/units.h"
@@ -9,7 +9,7 @@
 #include "core/overuse.h"
 #include "core/sharing.h"
 
-/* ---- Who is next ---- */
+/* ---- The order of jobs ---- */
 
 static struct job *first_within_limits(const struct core *core, struct job *job)
 {
@@ -96,7 +96,7 @@ static bool choose_gpus(const struct core *core, const struct job *job, int64_t 
 }
 
 /* Whether anything has changed for the better since the job was last found not to fit: without that, looking again is
- * in vain. With a long queue and many GPUs this is what keeps decisions cheap. */
+ * in vain. This keeps decisions cheap with a long queue and many GPUs. */
 static bool worth_another_look(const struct core *core, const struct job *job, int64_t now_ns)
 {
     int64_t needed_bytes;
@@ -197,7 +197,7 @@ static bool place(struct core *core, struct job *job, int64_t now_ns, struct rec
     return core_decided(core, out, &decision);
 }
 
-/* GPUs whose new job has settled are open again, though no record said so. */
+/* GPUs whose new job has settled are open again, without a record. */
 static void open_settled(struct core *core, int64_t now_ns)
 {
     for (uint32_t i = 0; i < core->gpu_count; i++) {
@@ -237,8 +237,9 @@ static bool choose_reserved(const struct core *core, const struct job *job, stru
     return reserved->count == job->wants.gpus;
 }
 
-/* With backfill a head that needs much could wait for ever. Once its patience is at an end, only who fits beside it is
- * put on the GPUs reserved for it: it starts at the latest when those end who run there now. True where it starts at once. */
+/* With backfill a head that needs much could wait for ever. Once a job's starvation timeout has passed, only jobs that
+ * fit beside it start on the GPUs reserved for it. So it starts at the latest when the jobs that run there now have
+ * ended. True where it starts at once. */
 static bool reserve_for_head(struct core *core, int64_t now_ns, struct record_list *out)
 {
     struct job *head = core_head(core);
@@ -248,7 +249,7 @@ static bool reserve_for_head(struct core *core, int64_t now_ns, struct record_li
         return false;
     decision.job = head->id;
     return choose_reserved(core, head, &decision.reserved) && core_decided(core, out, &decision) &&
-           place(core, head, now_ns, out); /* what was reserved for another may be free */
+           place(core, head, now_ns, out); /* a GPU that was reserved for another job may be free */
 }
 
 bool core_decision_due(const struct core *core, int64_t now_ns)
@@ -259,8 +260,8 @@ bool core_decision_due(const struct core *core, int64_t now_ns)
     return off_ns <= 0 || off_ns > core->config.decide_period_ns + core->config.collocate_extra_ns;
 }
 
-/* One pass over the head and its backfill window. True where a placement has moved the window's end: by a limit, those of
- * its user who were looked at count in it no longer. */
+/* One pass over the head and its backfill window. True where a placement has moved the window's end: examined jobs of a
+ * user who is now at a limit no longer count in it. */
 static bool place_jobs(struct core *core, int64_t now_ns, struct record_list *out)
 {
     struct job *job = core_head(core), *next;
@@ -277,7 +278,7 @@ static bool place_jobs(struct core *core, int64_t now_ns, struct record_list *ou
                 next = core_behind(core, next);
         }
         if (looked == 1 && reserve_for_head(core, now_ns, out))
-            return true; /* `next` may be beyond its user's limits by that, or be who has started */
+            return true; /* `next` may now be beyond its user's limits, or may be the job that has started */
     }
     return moved;
 }
@@ -308,7 +309,7 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
         return;
     if (core->settling_count)
         open_settled(core, now_ns);
-    do { /* a placement that ends a reservation makes room for who was looked at before */
+    do { /* a placement that ends a reservation makes room for jobs examined before */
         openings = core->openings;
         moved = place_jobs(core, now_ns, out);
     } while (moved || core->openings != openings);

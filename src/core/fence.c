@@ -7,8 +7,8 @@ bool fence_is_guess(const struct job *job)
     return job->fence_bytes >= 0 && job->wants.claim_source != CLAIM_DECLARED;
 }
 
-/* What the job is known or believed to need: never less than its request, and where that was not declared, no less than
- * what its workload was observed to use. */
+/* The job's known or estimated need: at least its request, and where that was not declared, at least the observed use
+ * of its workload. */
 static int64_t needed_bytes(const struct job *job, const struct record_placed *placed)
 {
     int64_t needed = placed->claim_bytes;

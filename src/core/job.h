@@ -36,8 +36,8 @@ const char *job_state_letter(uint32_t state); /* as squeue has them: "PD", "R", 
 bool job_state_ended(uint32_t state);
 bool job_transition_allowed(uint32_t from, uint32_t to);
 
-/* The state that `record` brings a job to which is in state `from`: the one place that says so, for the core and for
- * whoever shows jobs. `from` itself where the record does not change it; JOB_STATE_COUNT where it must not come. */
+/* The state to which `record` brings a job in state `from`. Only this function says so, for the core and for all code
+ * that shows jobs. `from` itself where the record does not change it; JOB_STATE_COUNT where it must not come. */
 uint32_t job_state_after(uint32_t from, const struct record *record);
 
 struct job_placement {
@@ -55,8 +55,8 @@ struct job {
     uint32_t share;          /* enum share_mode: how it uses its GPUs; SHARE_ANY while it has none */
     bool recovery;           /* QUEUED: in the recovery queue. PLACED and RUNNING: came from it */
     bool signalled;          /* STOPPING: the signal was decided */
-    uint32_t crashes;        /* for want of GPU memory, as its output says */
-    uint32_t believed;       /* of them, those that what was seen of the memory bears out */
+    uint32_t crashes;        /* crashes out of GPU memory, as its output says */
+    uint32_t believed;       /* those of them that the observed memory confirms */
     uint32_t setbacks;       /* ends that were not its doing: a fault of the GPU, of another client under MPS, a lost shepherd */
     uint32_t timeouts;       /* ends by its time limit */
     uint32_t crash_cause;    /* CRASHED: enum exit_cause of the last */
@@ -68,8 +68,9 @@ struct job {
     int64_t signal_retry_ns; /* STOPPING: a signal that failed is not tried again before */
     int64_t claim_bytes;     /* memory per GPU; -1: not known (the reserve view books the whole GPU for it) */
     uint32_t claim_source;   /* where that is from: enum claim_source */
-    int64_t granted_bytes;   /* what was reserved for it when it started; -1: all, as nobody knew (core/overuse.h) */
-    int64_t fence_bytes;     /* of its last start: what the driver gives each of its processes; -1: no such limit */
+    int64_t granted_bytes;   /* its reservation when it started; -1: whole GPUs, since its need was unknown
+                                (core/overuse.h) */
+    int64_t fence_bytes;     /* of its last start: the driver's limit on each of its processes; -1: none */
     bool unfenced;           /* it ran out at a guessed fence: it has none any more */
     bool crash_fenced;       /* CRASHED: that is how its last run ended */
     uint64_t culprit;        /* the job that ran it out of memory at its last end; 0: nobody */
@@ -83,7 +84,7 @@ struct job {
     struct job_placement *placements; /* owned; NULL while it holds none */
     uint32_t stray_count;    /* GPUs that it was not given, and was observed on in this run */
     struct job_placement *strays; /* owned; these */
-    struct user *user;       /* whose it is; borrowed */
+    struct user *user;       /* the job's user; borrowed */
     struct history *history; /* of its workload; borrowed; NULL: it has no key */
     uint64_t examined;       /* core.openings when it was last found not to fit anywhere: a cache, not state */
     struct queue *queue;  /* the one it stands in, or NULL */

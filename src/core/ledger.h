@@ -1,4 +1,4 @@
-/* The GPU ledger: who holds what, and how much memory is free in each of the two views. */
+/* The GPU ledger: each GPU's residents, and how much memory is free in each of the two views. */
 #ifndef CARMA_CORE_LEDGER_H
 #define CARMA_CORE_LEDGER_H
 
@@ -12,7 +12,8 @@ struct core;
 /* Foreign memory up to this much does not keep a GPU from being idle: contexts of display servers and monitors. */
 #define GPU_IDLE_FOREIGN_BYTES (INT64_C(512) << 20)
 
-/* A job whose memory is never seen (it does not use its GPU) keeps the GPU closed for at most this many settle times. */
+/* A job whose memory is never observed (it does not use its GPU) keeps the GPU closed for at most this many settle
+ * times. */
 #define GPU_SETTLE_LIMIT 10
 
 struct gpu {
@@ -23,7 +24,7 @@ struct gpu {
     bool instance;          /* of MIG: a GPU of its own, but that a process can use only one */
     bool share_faulted;     /* its MPS server does not serve */
     uint64_t server;        /* the job that began its MPS server, which has clients here or on another of its GPUs; 0: none */
-    uint32_t server_uid;    /* whose that is */
+    uint32_t server_uid;    /* the job that it belongs to */
     bool lost;
     bool measured;          /* the fields below hold a sample's values */
     int64_t used_bytes;     /* by anybody */
@@ -33,13 +34,13 @@ struct gpu {
     int32_t dram_permille;  /* the same */
     uint64_t reserved_for;  /* the job that has it reserved; 0: none */
     int64_t reserved_ns;    /* since when */
-    uint64_t settling_job;  /* whose memory is not settled yet; 0: none */
+    uint64_t settling_job;  /* the job whose memory is not settled yet; 0: none */
     int64_t closed_until_ns;
     int64_t changed_ns;     /* when a resident last came or went */
     int64_t learned_ns;     /* when a sample last taught something about the residents */
-    /* Caches, not state: a list by `opened`, latest first, of what may have room that it had not before. */
+    /* Caches, not state: a list by `opened`, latest first, of GPUs that may have more room than before. */
     uint64_t opened;        /* core.openings then */
-    int64_t opened_settled_ns; /* the closed_until_ns whose passing has been noted */
+    int64_t opened_settled_ns; /* the closed_until_ns that has passed and was noted */
     struct gpu *opened_before, *opened_after;
     int64_t booked_bytes;             /* by the residents; -1: one of them has an unknown claim */
     const struct job *exclusive_job;  /* the resident that holds it alone, or NULL */
@@ -48,7 +49,7 @@ struct gpu {
     size_t resident_capacity;
 };
 
-/* What the residents are booked with: the sum of max(claim, observed); a resident with an unknown claim books all. */
+/* The residents' reservations: the sum of max(reservation, observed); a resident with an unknown need takes all. */
 int64_t gpu_booked_bytes(const struct gpu *gpu);
 
 /* Free memory in the configured view, at least 0:
@@ -72,10 +73,10 @@ bool gpu_settling(const struct core *core, const struct gpu *gpu, int64_t now_ns
 void gpu_add_resident(struct gpu *gpu, struct job *job, int64_t at_ns);
 void gpu_remove_resident(struct core *core, struct gpu *gpu, struct job *job, int64_t at_ns);
 
-/* A resident's claim, or what was seen of it, has changed. */
+/* A resident's reservation, or its observed memory, has changed. */
 void gpu_rebook(struct gpu *gpu);
 
-/* The job whose memory is to settle there; 0: none. */
+/* The job whose memory has yet to settle there; 0: none. */
 void gpu_set_settling(struct core *core, struct gpu *gpu, uint64_t job);
 
 /* Notes that the GPU may now take a job that it could not take before. */

@@ -1,9 +1,10 @@
-/* Jobs that use more GPU memory than was reserved for them: how their reservations grow, and who runs whom out of memory.
+/* Jobs that use more GPU memory than was reserved for them: how their reservations grow, and which job is the culprit
+ * when another runs out of memory.
  *
- * A reservation grows to what its job is observed to use. A job is a victim where it ran out of GPU memory while it stayed
+ * A reservation grows to the job's observed use. A job is a victim where it ran out of GPU memory while it stayed
  * within what it was granted, and another had more on one of its GPUs than it was granted there: the one with the most
- * beyond is the culprit. Who was not given the GPU was granted nothing. Only the reserve view grants anything; under the
- * monitor view nobody is a victim. */
+ * beyond is the culprit. Who was not given the GPU was granted nothing. Only the reserve view grants anything; under
+ * the monitor view nobody is a victim. */
 #ifndef CARMA_CORE_OVERUSE_H
 #define CARMA_CORE_OVERUSE_H
 
@@ -13,14 +14,15 @@ struct core;
 struct job;
 struct record_list;
 
-/* What the job may use on each GPU without being at fault: what was reserved when it started, and never less than it
- * declared. -1: all of the GPU, since nobody knew. */
+/* The memory that the job may use on each GPU without fault: its reservation when it started, and at least its declared
+ * request. -1: all of the GPU, since its need was unknown. */
 int64_t overuse_granted_bytes(const struct job *job);
 
 /* How much more the job was observed to use on one of its GPUs; 0: no more. */
 int64_t overuse_bytes(const struct job *job);
 
-/* Who ran the job out of memory, which held or asked for needed_bytes on a GPU; NULL: nobody but itself. */
+/* The job that ran this one out of memory, where this one held or asked for needed_bytes on a GPU; NULL: no other
+ * job. */
 struct job *overuse_culprit(const struct core *core, const struct job *job, int64_t needed_bytes);
 
 /* The bytes, but no more than a GPU of the job's has. */

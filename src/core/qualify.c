@@ -1,15 +1,16 @@
-/* Which GPU qualifies for a job: idle ones, and those that it may share, by memory, measured load or predicted slowdown.
- * What is common to all policies; a policy says what of it is waived, and ranks the rest (core/policy/policy.h). */
+/* Which GPU qualifies for a job: idle ones, and those that it may share, by memory, measured load or predicted
+ * slowdown. The rules that all policies share; a policy says which of them it waives, and ranks the GPUs that pass
+ * (core/policy/policy.h). */
 #include "base/memory.h"
 #include "core/core_internal.h"
 #include "core/sharing.h"
 
 bool job_wants_idle(const struct core *core, const struct job *job)
 {
-    /* Under reservations a job whose need nobody knows can only be given a whole GPU. */
+    /* Under reservations a job of unknown need can only get a whole GPU. */
     bool unknown = core->config.memory_view == MEMORY_RESERVE && belief_claim(core, job, NULL) < 0;
-    /* The thesis recovers on idle GPUs; the other ways come to that when another guess was wrong too. So does who was to
-     * recover, but had no budget left to go before others. */
+    /* The thesis recovers on idle GPUs; the other ways come to that when another guess was wrong too. The same holds
+     * for a job that should be retried, but whose user had no budget left to go before others. */
     bool alone = (job->recovery || job->crash_believed) && job->believed && (core->config.recovery == RECOVERY_EXCLUSIVE || job->believed > 1);
 
     return job->wants.exclusive || alone || job->victims || !core->policy->shares || unknown;
@@ -41,8 +42,9 @@ static uint32_t prediction_verdict(const struct core *core, const struct job *jo
 
 #define COMPANY_MAX 64
 
-/* Who comes after a reservation must fit beside the job that has it, in memory, slowdown and way of sharing, once those
- * who were there before have gone: so that it starts then at the latest, and the GPU is used until then. */
+/* A job that comes after a reservation must fit beside the job that holds it, in memory, slowdown and sharing mode,
+ * once the earlier residents have gone. So the reserved job starts then at the latest, and the GPU is used until
+ * then. */
 static bool fits_beside_reserved(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     const struct job *head = core_find_job(core, gpu->reserved_for);
@@ -103,7 +105,7 @@ static bool over(int32_t reading_permille, int32_t cap_permille)
     return cap_permille < 1000 && reading_permille > cap_permille;
 }
 
-/* What was measured closes the GPU (thesis 6.2.2; several caps: its public code). */
+/* The measured activity closes the GPU (thesis 6.2.2; several caps: its public code). */
 static uint32_t load_verdict(const struct core *core, const struct gpu *gpu)
 {
     const struct core_config *config = &core->config;

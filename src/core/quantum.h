@@ -8,7 +8,7 @@
 #define QUANTUM_MEMORY_BYTES (INT64_C(16) << 20)
 #define QUANTUM_ACTIVITY_PERMILLE 5
 
-/* Rounded up: what is held must not look smaller than it is. Negative (not known) stays. */
+/* Rounded up: held memory must not look smaller than it is. Negative (not known) stays. */
 static inline int64_t quantum_memory(int64_t bytes)
 {
     return bytes < 0 ? bytes : (bytes + QUANTUM_MEMORY_BYTES - 1) / QUANTUM_MEMORY_BYTES * QUANTUM_MEMORY_BYTES;

@@ -29,7 +29,7 @@ void queue_insert(struct queue *queue, struct job *job)
 {
     struct job *next = NULL;
 
-    /* From the tail: what comes back is mostly young. */
+    /* From the tail: returning jobs are mostly young. */
     for (struct job *at = queue->tail; at && at->place > job->place; at = at->previous)
         next = at;
     insert_before(queue, job, next);

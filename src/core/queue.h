@@ -13,7 +13,7 @@ struct queue {
 };
 
 void queue_push(struct queue *queue, struct job *job); /* at the tail */
-void queue_insert(struct queue *queue, struct job *job); /* by its place: behind all whose place is smaller */
+void queue_insert(struct queue *queue, struct job *job); /* by its place: behind all jobs with a smaller place */
 void queue_remove(struct job *job);                    /* from the queue it stands in, if any */
 
 #endif

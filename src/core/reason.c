@@ -253,7 +253,7 @@ static int nearness(uint32_t code)
     return 0;
 }
 
-/* Who is in the way by how the GPU is shared: the first resident that is. */
+/* The first resident whose sharing mode is in the way. */
 static void note_residents(const struct core *core, const struct job *job, const struct gpu *gpu,
                            struct reason *reason)
 {
@@ -411,7 +411,7 @@ static uint64_t ahead_of(const struct core *core, const struct job *job)
     struct core_asked *asked = core->asked;
     uint64_t ahead = 0;
 
-    /* Whoever lists the queue asks for one job after the other: the last answer is most of the next. */
+    /* Listing the queue asks for one job after the other: most of the last answer serves the next. */
     if (asked->applied == core->applied && asked->job == job)
         return asked->ahead;
     if (asked->applied == core->applied && asked->job && asked->job == job->previous)

@@ -18,7 +18,8 @@ enum reason_code {
     REASON_RESERVED,       /* the GPUs left are kept for `other`, which has waited long enough */
     REASON_EXCLUSIVE,      /* the GPUs left are held by exclusive jobs, e.g. `other` */
     REASON_FULL,           /* the GPUs left run max_jobs_per_gpu jobs */
-    REASON_SETTLING,       /* the GPUs left were given a job whose memory is not settled yet; until_ns where known */
+    REASON_SETTLING,       /* the remaining GPUs were given a job whose memory is not settled yet; until_ns where
+                              known */
     REASON_NOT_MEASURED,   /* no sample of the GPUs left yet */
     REASON_GPUS_LOST,      /* `qualified` of `wanted` GPUs are there at all */
     REASON_PERIOD,         /* the next decision is due at until_ns */
@@ -28,7 +29,8 @@ enum reason_code {
     REASON_CLIENTS,        /* the GPU's MPS server has `qualified` clients, as many as allowed */
     REASON_SHARE_FAULT,    /* the GPU's MPS server does not serve */
     REASON_NO_MPS,         /* asks for MPS, which `qualified` of the node's GPUs are configured for, `wanted` are needed */
-    REASON_INSTANCE,       /* wants several GPUs, `qualified` are no MIG instances, of which a process can use only one */
+    REASON_INSTANCE,       /* wants several GPUs, but the `qualified` ones are MIG instances, of which a process can use
+                              only one */
     REASON_USER_JOBS,      /* its user runs `qualified` jobs, `allowed` at most */
     REASON_USER_GPUS,      /* its user has `qualified` GPUs and it wants `wanted` more, `allowed` at most */
     REASON_USER_MEMORY,    /* its user's jobs claim held_bytes and it needed_bytes more, best_bytes at most */
@@ -52,7 +54,7 @@ struct reason {
     int64_t until_ns;
     int32_t best_permille;
     int32_t cap_permille;
-    bool claim_unknown; /* it counts with whole GPUs, since nobody knows what it needs */
+    bool claim_unknown; /* it counts with whole GPUs, since its need is unknown */
 };
 
 #define REASON_TEXT 192

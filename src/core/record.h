@@ -18,7 +18,7 @@
 #define RECORD_MAX_GPUS 64      /* GPUs of one job: the most of any in the public traces */
 #define RECORD_UUID_SIZE 48     /* "GPU-" or "MIG-" and a UUID, NUL included */
 #define RECORD_NO_GPU UINT32_MAX
-#define RECORD_WORKLOAD_SIZE 64 /* what identifies runs of "the same" job, NUL included */
+#define RECORD_WORKLOAD_SIZE 64 /* identifies runs of "the same" job, NUL included */
 
 enum record_type {
     RECORD_NONE,
@@ -52,11 +52,11 @@ enum record_type {
     RECORD_GROWN,     /* the running job's claim is now this: it was observed to use more than was booked */
     RECORD_RESERVED,  /* these GPUs are kept for the job, which has let others pass for too long */
     RECORD_WAITED,    /* nothing could be placed; the next attempt is not before then (paced loops) */
-    /* a state as it was: what core_snapshot makes and nothing else holds, after a RECONFIGURED and in this order */
-    RECORD_STATE_CORE,      /* what belongs to no GPU and no job */
+    /* a state at one moment: only core_snapshot makes them, after a RECONFIGURED and in this order */
+    RECORD_STATE_CORE,      /* state that belongs to no GPU and no job */
     RECORD_STATE_GPU,
-    RECORD_STATE_HISTORY,   /* what is known of a workload */
-    RECORD_STATE_USER,      /* whose recoveries are counted */
+    RECORD_STATE_HISTORY,   /* the knowledge of a workload */
+    RECORD_STATE_USER,      /* the user whose recoveries are counted */
     RECORD_STATE_JOB,       /* one that has not ended, followed by its placements */
     RECORD_STATE_PLACEMENT,
     RECORD_STATE_RESIDENT,  /* in the order of arrival on each GPU */
@@ -68,7 +68,7 @@ enum record_type {
  * doing, are requeued; TIMEOUT and LOST are where the job asks for it. */
 enum exit_cause {
     EXIT_COMPLETED,  /* status 0 */
-    EXIT_FAILED,     /* any other failure: the job's own; also who caused an MPS fault or an application's Xid */
+    EXIT_FAILED,     /* any other failure: the job's own; also a job that caused an MPS fault or an application's Xid */
     EXIT_GPU_OOM,    /* failed, and its output holds a framework's GPU out-of-memory error */
     EXIT_SIGNALLED,  /* killed by a signal that carma did not send */
     EXIT_GPU_HANDLE, /* failed, and a GPU library (cuBLAS, cuDNN) could not allocate its handle or workspace */
@@ -95,7 +95,7 @@ enum claim_source {
 struct record_gpu {
     uint32_t gpu; /* the core's number of the GPU: 0, 1, ... in the order of first appearance */
     char uuid[RECORD_UUID_SIZE];
-    int64_t total_bytes; /* memory that jobs can use: the driver's total without what it reserves */
+    int64_t total_bytes; /* memory that jobs can use: the driver's total without its reserve */
     uint32_t share;      /* enum share_mode, as configured for it */
     bool instance;       /* a MIG instance: a process can use only one, so no job of several GPUs goes there */
 };
@@ -120,7 +120,7 @@ struct record_submitted {
 struct record_sample {
     uint32_t gpu;
     int64_t used_bytes;      /* of total_bytes, by anybody, in the window's last sample */
-    int64_t foreign_bytes;   /* of used_bytes, by processes that are no job's; -1: the driver cannot attribute memory */
+    int64_t foreign_bytes;   /* of used_bytes, by unmanaged processes; -1: the driver cannot attribute memory */
     int32_t smact_permille;  /* the configured statistic of the window, or -1: not measured */
     int32_t smocc_permille;  /* SM occupancy, the same */
     int32_t dram_permille;   /* DRAM activity, the same */
@@ -129,10 +129,10 @@ struct record_sample {
 struct record_exited {
     uint32_t cause;           /* enum exit_cause */
     int32_t status;           /* exit status, or 128 + signal */
-    int64_t requested_bytes;  /* GPU_OOM: what the failed allocation asked for; -1: not said */
-    int64_t free_bytes;       /* GPU_OOM: what was free then; -1: not said */
+    int64_t requested_bytes;  /* GPU_OOM: size of the failed allocation; -1: unknown */
+    int64_t free_bytes;       /* GPU_OOM: memory free at that time; -1: unknown */
     int64_t used_bytes;       /* the most that was seen in use, by anybody, on one of its GPUs in the run's last samples; -1:
-                                 none was seen. What an out-of-memory message is believed by */
+                                 none was seen. The evidence for an out-of-memory message */
     uint32_t failed_gpu;      /* GPU_ERROR: which of them failed, as the driver reports; of one GPU's instances, the
                                  first; RECORD_NO_GPU: it did not say */
 };
@@ -165,7 +165,7 @@ struct record_placed {
     int64_t claim_bytes; /* booked on each GPU; -1: not known (the reserve view books the whole GPU) */
     uint32_t claim_source; /* enum claim_source */
     int32_t slowdown_permille; /* as predicted for the worst of the jobs concerned; 1000: none */
-    int64_t fence_bytes; /* what the driver gives each of its processes on each GPU; -1: no such limit */
+    int64_t fence_bytes; /* the driver's limit on each of its processes on each GPU; -1: none */
     uint32_t share;      /* enum share_mode: how its processes use the GPUs; SHARE_ANY: an earlier carma did not say */
     bool shared;         /* some GPU had a resident before */
     bool recovery;       /* comes from the recovery queue */
@@ -178,7 +178,7 @@ struct record_reserved {
 
 struct record_requeued {
     bool recovery;
-    uint32_t crashes;    /* for want of GPU memory, as its output said, so far */
+    uint32_t crashes;    /* crashes out of GPU memory, as its output said, so far */
     int64_t claim_bytes; /* from now on */
     uint32_t claim_source;
     bool unfenced;       /* the fence was carma's guess, and wrong: it starts without one from now on */
@@ -186,7 +186,7 @@ struct record_requeued {
 };
 
 struct record_gave_up {
-    bool memory;    /* for want of GPU memory; else the job has failed, but where the next says more */
+    bool memory;    /* out of GPU memory; else the job has failed, unless the next member says more */
     uint32_t cause; /* enum exit_cause of its last end: EXIT_TIMEOUT and EXIT_LOST have states of their own */
 };
 
@@ -199,7 +199,7 @@ struct record_waited {
     int64_t until_ns;
 };
 
-/* The states of core.h's structs, member for member; what each means is said there (core/ledger.h, core/job.h,
+/* The states of core.h's structs, member for member; their headers say what each means (core/ledger.h, core/job.h,
  * core/belief.h). */
 struct record_state_core {
     int64_t next_decision_ns;
@@ -353,8 +353,8 @@ const char *record_type_name(uint32_t type);     /* "submitted"; "unknown" out o
 const char *exit_cause_name(uint32_t cause);     /* "completed", "failed", "gpu_oom", ... */
 const char *claim_source_name(uint32_t source);  /* "unknown", "declared", "recorded", "estimated" */
 
-/* The source that a record says; of a record that an earlier carma wrote without one, what follows from the figures:
- * the submitted figure has the submitted source, any other has `otherwise`. */
+/* The source that a record names. A record of an earlier carma has none: the submitted figure then has the submitted
+ * source, any other has `otherwise`. */
 uint32_t record_claim_source(uint32_t said, int64_t claim_bytes, const struct record_submitted *wants, uint32_t otherwise);
 bool record_is_decision(uint32_t type);
 bool record_is_state(uint32_t type);

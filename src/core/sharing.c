@@ -39,7 +39,7 @@ static bool all_of_user(const struct gpu *gpu, uint32_t uid)
     return true;
 }
 
-/* As a further client of those who are there. */
+/* As a further client of the residents' server. */
 static uint32_t client_verdict(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     bool others = (gpu->server && gpu->server_uid != job->wants.uid) || !all_of_user(gpu, job->wants.uid);
@@ -57,7 +57,8 @@ uint32_t sharing_verdict(const struct core *core, const struct job *job, const s
 
     if (ever)
         return ever;
-    /* Who leaves the choice waits too: by streams it would keep others from the server once that serves again. */
+    /* A job that leaves the choice to carma waits too: time-slicing it would keep others from the server once that
+     * serves again. */
     if ((gpu->share_faulted || (job->user->share_faulted && !gpu->instance)) && gpu->share == SHARE_MPS && !job->wants.exclusive && job->wants.share != SHARE_STREAMS)
         return REASON_SHARE_FAULT;
     if (gpu->resident_count == 0)
@@ -145,7 +146,7 @@ bool sharing_lets_follow(const struct core *core, const struct job *guest, const
 {
     enum share_mode way = sharing_way(core, guest, gpu);
 
-    /* What its other GPUs are like may bring it there by streams after all. */
+    /* The state of its other GPUs may still bring it there by time-slicing. */
     if (way == SHARE_MPS && guest->wants.share == SHARE_ANY && !may_join(core, guest) &&
         !lets_follow(core, guest, SHARE_STREAMS, next, gpu))
         return false;

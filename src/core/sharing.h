@@ -1,12 +1,12 @@
-/* The ways in which jobs may use a GPU together: streams, MPS, or not at all; and what a MIG instance cannot do.
+/* Sharing modes of a GPU: time-slicing (streams), MPS, or exclusive; and the limits of MIG instances.
  *
- *   - all residents of a GPU use it in one way
+ *   - all residents of a GPU use one mode
  *   - a GPU configured for MPS may, while it is empty, take a job that wants streams; it then takes only such until it is
  *     empty again. A GPU configured for streams or for one job at a time takes no job that asks for MPS
  *   - the clients of an MPS server are one user's, unless mps_multiuser says otherwise, and at most mps_max_clients
  *   - which jobs are clients of one server is the setting mps_domain. USER: a user's, on all GPUs but MIG instances, which
  *     have one each; a job of several GPUs joins his others' clients where all GPUs are configured for MPS or where it asks
- *     for MPS, so that it cannot come to share by streams. NODE: the same, and everybody's
+ *     for MPS, so that it cannot come to share by streams. NODE: the same, for all users
  *   - GPU: a job of several GPUs begins on GPUs without clients, with a server for all of them; jobs of one GPU may join it
  *     there; it is the server of all these GPUs until its last client has gone
  *   - while an MPS server does not serve, nobody is placed who would be its client: on the GPU whose it is, or, of the
@@ -25,10 +25,11 @@ struct gpu;
 struct job;
 struct record_submitted;
 
-/* What for ever keeps the GPU, as it is configured, from such a job: REASON_NO_MPS, REASON_INSTANCE or REASON_NONE. */
+/* The reason why the GPU, as it is configured, can never take such a job: REASON_NO_MPS, REASON_INSTANCE or
+ * REASON_NONE. */
 uint32_t sharing_ever(const struct record_submitted *wants, const struct gpu *gpu);
 
-/* What keeps the job from the GPU beside those who are there; REASON_NONE: nothing of what is said above. */
+/* The reason why the job cannot join the residents; REASON_NONE: none of those above. */
 uint32_t sharing_verdict(const struct core *core, const struct job *job, const struct gpu *gpu);
 
 /* How the job would use the GPU, of which the verdict is REASON_NONE. Never SHARE_ANY. */
@@ -47,7 +48,7 @@ void sharing_reconfigured(struct core *core);
 /* A client of the MPS server that serves the GPU, here or on another of its GPUs; NULL: there is none. */
 const struct job *sharing_client(const struct core *core, const struct gpu *gpu);
 
-/* Whether `next` could follow onto the GPU while `guest` is there, in whichever way that comes. */
+/* Whether `next` could follow onto the GPU while `guest` is there, in whichever mode. */
 bool sharing_lets_follow(const struct core *core, const struct job *guest, const struct job *next, struct gpu *gpu);
 
 #endif

@@ -6,7 +6,7 @@
 
 #define RECOVERY_WINDOW_NS (3600 * NS_PER_SEC)
 
-/* Their order is that of their numbers, whoever came first. */
+/* Users are ordered by their numbers, not by arrival. */
 static int by_uid(const struct user *a, const struct user *b)
 {
     return a->uid < b->uid ? -1 : a->uid > b->uid;
@@ -45,7 +45,8 @@ static int64_t bytes_in_all(const struct core *core, uint32_t gpus, int64_t clai
     return each > INT64_MAX / RECORD_MAX_GPUS ? INT64_MAX : gpus * each;
 }
 
-/* Of what is reserved for it on each GPU, what counts: its user's request does in whole, however little it was seen to use. */
+/* The part of its reservation on each GPU that counts: at least its user's whole request, however little it was
+ * observed to use. */
 static int64_t counting(const struct job *job, int64_t claim_bytes)
 {
     bool kept = job->wants.claim_source == CLAIM_DECLARED && claim_bytes >= 0 && job->wants.claim_bytes > claim_bytes;

@@ -1,4 +1,4 @@
-/* What each user has, and what the configuration lets one have: limits, and a budget of recoveries. */
+/* Each user's use, and the limits on it from the configuration: limits, and a budget of OOM retries. */
 #ifndef CARMA_CORE_USER_H
 #define CARMA_CORE_USER_H
 
@@ -36,10 +36,10 @@ void user_leaves(struct job *job);
 /* The job, which has GPUs, was observed to hold so much on others. */
 void user_strays(struct job *job, int64_t bytes);
 
-/* The sums again, of a job that has GPUs and whose counted_bytes are known. */
+/* Adds up again, for a job that has GPUs and a known counted_bytes. */
 void user_counts(struct job *job);
 
-/* Whether there are limits of what jobs have: max_running, max_gpus, max_memory_bytes. */
+/* Whether any limit on running jobs is set: max_running, max_gpus, max_memory_bytes. */
 bool users_are_limited(const struct core *core);
 
 /* Whether launching the job now would be beyond a limit of its user's; *why (may be NULL) then says beyond which. A job

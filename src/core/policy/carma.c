@@ -1,6 +1,6 @@
-/* carma's own mapper. What a job of SM activity a adds to a GPU that delivers U is (1 - U) a by the core's belief, so the
- * job goes where U is least: an idle GPU first, since U = 0 there. Of equals, the one with the most free memory. Which
- * GPUs qualify follows from reservations and the predicted slowdown (decide.c). */
+/* carma's own mapper. A job of SM activity a adds (1 - U) a to a GPU that is estimated to deliver U, so the job goes
+ * where U is least: an idle GPU first, since U = 0 there. Of equals, the one with the most free memory. Which GPUs
+ * qualify follows from reservations and the predicted slowdown (decide.c). */
 #include "core/core_internal.h"
 #include "core/policy/policy.h"
 

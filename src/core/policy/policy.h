@@ -1,6 +1,6 @@
 /* A policy is a mapper: which of the GPUs that qualify does the next job get? One per file; all in policy.c's table.
  *
- * What is common to all of them stays in the core (decide.c): FIFO order, the memory ledger, exclusive jobs, recovery,
+ * The core itself does what all policies share (decide.c): FIFO order, the memory ledger, exclusive jobs, OOM retries,
  * and which GPU qualifies. A policy only says which of those rules it waives, and ranks. */
 #ifndef CARMA_CORE_POLICY_POLICY_H
 #define CARMA_CORE_POLICY_POLICY_H
@@ -33,6 +33,6 @@ extern const struct policy policy_carma;
 
 extern const struct policy *const policies[]; /* NULL-terminated */
 
-const struct policy *policy_find(const char *name); /* NULL: there is none of that name */
+const struct policy *policy_find(const char *name); /* NULL: no policy has this name */
 
 #endif
