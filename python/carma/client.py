@@ -51,11 +51,9 @@ class Gpus(List[Gpu]):
 
 
 def submit(command: Command, **options: Unpack[Options]) -> Job:
-    """Submits a job: `command` is a list of words, or a text for the shell. The options are those of `carma submit`:
-
-    gpus=1, gpu_memory="12G", max_slowdown=1.5, exclusive, mps_threads=50, mps_memory_limit="12G", share="mps",
-    cpus=8, memory="64G" (of the host), time="12:00:00", signal="USR1@120", requeue, hold, chdir, output, error, conda, summary, capture, batch_size,
-    optimizer, precision, job_name; and environment, a dict in place of this process's."""
+    """Submits a job: `command` is a list of words, or a text for the shell. The options are those of `carma submit`
+    (carma.fields.JobFields), as gpus=1, gpu_memory="12G", time="12:00:00", signal="USR1@120", hold=True; and environment, a dict
+    in place of this process's."""
     return submit_all([(command, options)])[0]
 
 

@@ -1,12 +1,13 @@
-"""Makes the daemon's job specification (src/api/spec.h) of what carma.submit() is given, as `carma submit` does."""
+"""Makes the daemon's job specification (docs/formats/job.md) of what carma.submit() is given, as `carma submit` does."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from carma import units
 from carma.errors import Invalid
+from carma.fields import FIELDS, JobFields
 
 if TYPE_CHECKING:
     PathLike = Union[str, os.PathLike[str]]
@@ -15,43 +16,21 @@ MOST_TEXT = 8 << 20  # bytes of a summary, of a capture
 MOST_NAME = 128
 
 
-class Options(TypedDict, total=False):
-    """Those of `carma submit`, by the same names and in the same words (docs/python.md)."""
+class Options(JobFields, total=False):
+    """Those of `carma submit`, and the variables in place of this process's."""
 
-    job_name: str
-    gpus: int
-    gpu_memory: units.Size
-    max_slowdown: float
-    exclusive: bool
-    mps_threads: int
-    mps_memory_limit: units.Size
-    cpus: int
-    memory: units.Size
-    share: str
-    time: units.Time
-    signal: Union[int, str]
-    requeue: bool
-    hold: bool
-    chdir: PathLike
-    output: PathLike
-    error: PathLike
-    conda: str
-    summary: PathLike
-    capture: PathLike
-    batch_size: int
-    optimizer: str
-    precision: str
     environment: Mapping[str, str]
 
 
 Command = Union[str, Sequence["PathLike"]]
 Specification = Dict[str, Any]
 
-_PLAIN = {
-    "gpus": "gpus", "share": "share", "conda": "conda_environment", "batch_size": "batch_size", "optimizer": "optimizer",
-    "precision": "precision", "mps_threads": "mps_threads_percent",
-    "cpus": "cpus",
-}  # fmt: skip
+_READ: Dict[str, Callable[[str, Any], Any]] = {
+    "switch": lambda name, value: bool(value),
+    "size": units.size_bytes,
+    "factor": units.factor_permille,
+    "time": units.time_ns,
+}
 
 
 def check_names(options: Mapping[str, Any]) -> None:
@@ -67,33 +46,27 @@ def specification(command: Command, options: Options) -> Specification:
     words = _words(command)
     where = directory(given.get("chdir", "."))
     spec: Specification = {
-        "name": given.get("job_name", _base_name("sh" if isinstance(command, str) else words[0])[:MOST_NAME]),
+        "name": _base_name("sh" if isinstance(command, str) else words[0])[:MOST_NAME],
         "command": words,
         "environment": _environment(given["environment"] if "environment" in given else _own_environment()),
-        "directory": where,
-        "output": _join(where, os.fspath(given.get("output", "carma-%j.out"))),
-        "error": _join(where, os.fspath(given["error"])) if "error" in given else None,
+        "output": "carma-%j.out",
         "gpus": 1,
-        "exclusive": bool(given.get("exclusive", False)),
-        "held": bool(given.get("hold", False)),
-        "requeue": bool(given.get("requeue", False)),
     }
-    spec.update({member: given[name] for name, member in _PLAIN.items() if name in given})
-    for name, member in (("gpu_memory", "gpu_memory_bytes"), ("mps_memory_limit", "mps_memory_limit_bytes"),
-                         ("memory", "host_memory_bytes")):
-        if name in given:
-            spec[member] = units.size_bytes(name, given[name])
-    if "max_slowdown" in given:
-        spec["max_slowdown_permille"] = units.factor_permille("max_slowdown", given["max_slowdown"])
-    if "time" in given:
-        spec["time_limit_ns"] = units.time_ns("time", given["time"])
-    if "signal" in given:
-        spec["signal"], spec["signal_before_ns"] = units.signal_and_before(given["signal"])
-    for name in ("summary", "capture"):
-        if name in given:
-            spec[name + "_name"], spec[name] = _file(name, os.fspath(given[name]))
+    for name, member, kind in FIELDS:
+        if name not in given:
+            continue
+        if kind == "signal":
+            spec["signal"], spec["signal_before_ns"] = units.signal_and_before(given[name])
+        elif kind == "file":
+            spec[member], spec[member[: -len("_name")]] = _file(name, os.fspath(given[name]))
+        else:
+            spec[member] = _READ.get(kind, lambda _, value: value)(name, given[name])
+    spec["directory"] = where
+    for member in ("output", "error"):
+        if member in spec:
+            spec[member] = _join(where, os.fspath(spec[member]))
     _check_text(spec)
-    return {member: value for member, value in spec.items() if value is not None}
+    return spec
 
 
 def _words(command: Command) -> List[str]:

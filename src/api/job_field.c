@@ -37,9 +37,9 @@ static int check_share(const char *text, struct error *err)
 const struct job_field job_fields[] = {
 #define FIELD(kind, member, least, most, ...)                                                                          \
     {.name = #member, .type = JOB_FIELD_##kind, .offset = offsetof(struct job_spec, member), .low = least, .high = most, \
-     __VA_ARGS__},
-#define OPTION(kind, member, least, most, word, letter, form, group, text, ...)                                        \
-    FIELD(kind, member, least, most, .option = word, .argument = form, .help = text, __VA_ARGS__)
+     .help = __VA_ARGS__},
+#define OPTION(kind, member, least, most, word, sign, form, group, ...)                                                \
+    FIELD(kind, member, least, most, __VA_ARGS__, .option = word, .letter = sign, .argument = form)
 #include "api/job_fields.def"
 };
 

@@ -24,6 +24,7 @@ struct job_field {
     size_t offset;
     int64_t low, high;
     const char *option; /* NULL: it has none */
+    char letter;        /* of the option; 0: none */
     const char *argument;
     const char *help;
     int (*check)(const char *text, struct error *err); /* of a WORD */
@@ -49,6 +50,8 @@ bool job_field_is_said(const struct job_field *field, const struct job_spec *spe
  * -EINVAL. */
 int job_field_parse(const struct job_field *field, const char *said, const char *text, struct job_spec *spec,
                     struct error *err);
+
+json_t *job_field_to_json(const struct job_field *field, const struct job_spec *spec); /* a new reference */
 
 int spec_check_number(const char *name, int64_t value, int64_t low, int64_t high, struct error *err); /* inside api only */
 

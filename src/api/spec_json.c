@@ -11,7 +11,7 @@ static json_t *from_known(int64_t value)
     return value == -1 ? json_null() : json_integer(value);
 }
 
-static json_t *field_to_json(const struct job_field *field, const struct job_spec *spec)
+json_t *job_field_to_json(const struct job_field *field, const struct job_spec *spec)
 {
     const void *at = job_field_at(field, spec);
     json_t *json = NULL;
@@ -43,7 +43,7 @@ json_t *job_spec_to_json(const struct job_spec *spec)
     json_t *json = json_object(), *recorded = json_object();
 
     for (size_t i = 0; i < job_field_count; i++)
-        json_object_set_new(json, job_fields[i].name, field_to_json(&job_fields[i], spec));
+        json_object_set_new(json, job_fields[i].name, job_field_to_json(&job_fields[i], spec));
     for (size_t i = 0; i < SPEC_RECORDED_COUNT; i++)
         json_object_set_new(recorded, spec_recorded_names[i], from_known(spec->recorded_bytes[i]));
     json_object_set_new(json, "recorded_bytes", recorded);

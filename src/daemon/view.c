@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/job_field.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "core/belief.h"
@@ -562,7 +563,9 @@ static void add_details(const struct job_view *view, json_t *json)
     json_object_set_new(json, "directory", text_or_null(spec->directory));
     json_object_set_new(json, "output", text_or_null(output));
     json_object_set_new(json, "error", text_or_null(error ? error : output));
-    json_object_set_new(json, "conda_environment", text_or_null(spec->conda_environment));
+    for (size_t i = 0; i < job_field_count; i++)
+        if (job_fields[i].option && !job_fields[i].apart)
+            json_object_set_new(json, job_fields[i].name, job_field_to_json(&job_fields[i], spec));
 }
 
 json_t *job_view_to_json(const struct job_view *view, const struct core *core, int64_t now_ns, enum access_view access,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/job_field.h"
 #include "api/job_signal.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
@@ -110,6 +111,40 @@ static void print_command(const json_t *job)
     line("Command", "%s", out.text);
     if (view_true(job, "script"))
         line("Script", "a copy of that time: carma show --script %" PRId64, view_integer(job, "id", 0));
+}
+
+/* Its value as the option takes it; NULL: it says nothing. */
+static char *value_of(const json_t *job, const struct job_field *field)
+{
+    int64_t number = view_integer(job, field->name, -1);
+    char text[UNITS_TEXT];
+
+    if (view_text(job, field->name))
+        return view_safe_text(job, field->name);
+    if (number < 0)
+        return field->type == JOB_FIELD_SWITCH && view_true(job, field->name) ? xstrdup("yes") : NULL;
+    if (field->type == JOB_FIELD_SIZE)
+        return view_bytes(job, field->name);
+    if (field->type == JOB_FIELD_TIME)
+        return xstrdup(format_duration(number, text));
+    if (field->type == JOB_FIELD_FACTOR)
+        return xasprintf("%g", (double)number / 1000);
+    return xasprintf("%" PRId64, number);
+}
+
+/* What its submission said and no other line shows. */
+static void print_options(const json_t *job)
+{
+    CLEANUP(strbuf_release) struct strbuf out = {0};
+
+    for (size_t i = 0; i < job_field_count; i++) {
+        CLEANUP(free_ptr) char *value = NULL;
+        if (!job_fields[i].option || job_fields[i].apart || !(value = value_of(job, &job_fields[i])))
+            continue;
+        strbuf_printf(&out, "%s%s %s", out.length ? ", " : "", job_fields[i].option, value);
+    }
+    if (out.length)
+        line("Options", "%s", out.text);
 }
 
 static void print_state(const json_t *job)
@@ -292,6 +327,7 @@ static void print_job(const json_t *job)
     line_of(job, "Last run", "last_end");
     print_failure(json_object_get(job, "failure"));
     print_command(job);
+    print_options(job);
     line_of(job, "Directory", "directory");
     line_of(job, "Output", "output");
     if (view_text(job, "output") && view_text(job, "error") &&

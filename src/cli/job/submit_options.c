@@ -29,14 +29,8 @@ static const struct argp_option options[] = {
 
 static const struct job_field *field_of_key(int key)
 {
-    static const int letters[] = {
-#define FIELD(type, member, ...) 0,
-#define OPTION(type, member, least, most, option, letter, ...) letter,
-#include "api/job_fields.def"
-    };
-
     for (size_t i = 0; i < job_field_count; i++)
-        if (job_fields[i].option && KEY_OF(letters[i], job_fields[i].offset) == key)
+        if (job_fields[i].option && KEY_OF(job_fields[i].letter, job_fields[i].offset) == key)
             return &job_fields[i];
     return NULL;
 }

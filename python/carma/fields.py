@@ -1,0 +1,67 @@
+"""What a submission may say. script/job-fields writes this file from src/api/job_fields.def."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Tuple, TypedDict, Union
+
+from carma import units
+
+if TYPE_CHECKING:
+    PathLike = Union[str, os.PathLike[str]]
+
+
+class JobFields(TypedDict, total=False):
+    """The options of `carma submit`, by the same names and in the same words (docs/formats/job.md)."""
+
+    job_name: str
+    chdir: PathLike
+    output: PathLike
+    error: PathLike
+    conda: str
+    gpus: int
+    gpu_memory: units.Size
+    max_slowdown: float
+    mps_threads: int
+    mps_memory_limit: units.Size
+    cpus: int
+    memory: units.Size
+    share: str
+    exclusive: bool
+    hold: bool
+    time: units.Time
+    signal: Union[int, str]
+    requeue: bool
+    summary: PathLike
+    capture: PathLike
+    batch_size: int
+    optimizer: str
+    precision: str
+
+
+# The option, the member that is sent, and what kind of value it has.
+FIELDS: Tuple[Tuple[str, str, str], ...] = (
+    ("job_name", "name", "text"),
+    ("chdir", "directory", "path"),
+    ("output", "output", "path"),
+    ("error", "error", "path"),
+    ("conda", "conda_environment", "text"),
+    ("gpus", "gpus", "count"),
+    ("gpu_memory", "gpu_memory_bytes", "size"),
+    ("max_slowdown", "max_slowdown_permille", "factor"),
+    ("mps_threads", "mps_threads_percent", "number"),
+    ("mps_memory_limit", "mps_memory_limit_bytes", "size"),
+    ("cpus", "cpus", "number"),
+    ("memory", "host_memory_bytes", "size"),
+    ("share", "share", "word"),
+    ("exclusive", "exclusive", "switch"),
+    ("hold", "held", "switch"),
+    ("time", "time_limit_ns", "time"),
+    ("signal", "signal", "signal"),
+    ("requeue", "requeue", "switch"),
+    ("summary", "summary_name", "file"),
+    ("capture", "capture_name", "file"),
+    ("batch_size", "batch_size", "number"),
+    ("optimizer", "optimizer", "word"),
+    ("precision", "precision", "word"),
+)

@@ -1,0 +1,120 @@
+/* Usage: print-job-fields python|markdown: the fields of a job for the Python client, and as docs/formats/job.md. script/job-fields
+ * writes both. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/job_field.h"
+#include "base/units.h"
+
+/* In the order of enum job_field_type. */
+static const struct {
+    const char *name;
+    const char *annotation;
+    const char *json;
+} types[JOB_FIELD_TYPES] = {
+    {"text", "str", "text"},           {"word", "str", "text"},
+    {"path", "PathLike", "text"},      {"file", "PathLike", "text"},
+    {"content", "", "text"},           {"list", "", "list of texts"},
+    {"switch", "bool", "true or false"}, {"count", "int", "number"},
+    {"number", "int", "number"},       {"size", "units.Size", "bytes"},
+    {"factor", "float", "permille"},   {"time", "units.Time", "nanoseconds"},
+    {"signal", "Union[int, str]", "number"},
+};
+
+static void print_key(const char *option)
+{
+    for (; *option; option++)
+        putchar(*option == '-' ? '_' : *option);
+}
+
+static void print_python(void)
+{
+    puts("\"\"\"What a submission may say. script/job-fields writes this file from src/api/job_fields.def.\"\"\"\n\n"
+         "from __future__ import annotations\n\n"
+         "import os\n"
+         "from typing import TYPE_CHECKING, Tuple, TypedDict, Union\n\n"
+         "from carma import units\n\n"
+         "if TYPE_CHECKING:\n"
+         "    PathLike = Union[str, os.PathLike[str]]\n\n\n"
+         "class JobFields(TypedDict, total=False):\n"
+         "    \"\"\"The options of `carma submit`, by the same names and in the same words (docs/formats/job.md).\"\"\"\n");
+    for (size_t i = 0; i < job_field_count; i++)
+        if (job_fields[i].option) {
+            fputs("    ", stdout);
+            print_key(job_fields[i].option);
+            printf(": %s\n", types[job_fields[i].type].annotation);
+        }
+    puts("\n\n# The option, the member that is sent, and what kind of value it has.\n"
+         "FIELDS: Tuple[Tuple[str, str, str], ...] = (");
+    for (size_t i = 0; i < job_field_count; i++)
+        if (job_fields[i].option) {
+            fputs("    (\"", stdout);
+            print_key(job_fields[i].option);
+            printf("\", \"%s\", \"%s\"),\n", job_fields[i].name, types[job_fields[i].type].name);
+        }
+    puts(")");
+}
+
+static void print_range(const struct job_field *field)
+{
+    char least[UNITS_TEXT], most[UNITS_TEXT];
+
+    switch (field->type) {
+    case JOB_FIELD_SWITCH:
+    case JOB_FIELD_WORD:
+        break;
+    case JOB_FIELD_LIST:
+        printf("%" PRId64 " to %" PRId64 " entries", field->low, field->high);
+        break;
+    case JOB_FIELD_SIZE:
+        printf("%s to %s", format_bytes(field->low, least), format_bytes(field->high, most));
+        break;
+    case JOB_FIELD_FACTOR:
+        printf("%" PRId64 " to %" PRId64, field->low / 1000, field->high / 1000);
+        break;
+    case JOB_FIELD_TIME:
+        printf("to %s", format_duration(field->high, most));
+        break;
+    default:
+        if (job_field_kind(field) == KIND_TEXT && field->high >= MIB)
+            printf("to %s", format_bytes(field->high, most));
+        else if (job_field_kind(field) == KIND_TEXT)
+            printf("to %" PRId64 " bytes", field->high);
+        else
+            printf("%" PRId64 " to %" PRId64, field->low, field->high);
+    }
+}
+
+static void print_markdown(void)
+{
+    puts("# What a submission may say\n"
+         "`script/job-fields` writes this page from `src/api/job_fields.def`.\n\n"
+         "An option stands on the command line of `carma submit` and in the `#CARMA` lines of a script. A `.rad` file\n"
+         "([rad.md](rad.md)) and the Python client ([python](../python.md)) have the same names with `_` for `-`; where an option\n"
+         "takes no value they say `yes` and `True`. The member is that of the JSON which the HTTP API takes ([http.md](http.md)) and\n"
+         "the store keeps ([store.md](store.md)).\n\n"
+         "| option | member | range | |\n|---|---|---|---|");
+    for (size_t i = 0; i < job_field_count; i++) {
+        const struct job_field *field = &job_fields[i];
+        fputs("| ", stdout);
+        if (field->option && field->letter)
+            printf("`-%c`, ", field->letter);
+        if (field->option)
+            printf("`--%s%s%s` ", field->option, field->argument ? " " : "", field->argument ? field->argument : "");
+        printf("| `%s`: %s%s | ", field->name, types[field->type].json, field->required ? ", required" : "");
+        print_range(field);
+        printf(" | %s |\n", field->help);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "python") == 0)
+        print_python();
+    else if (argc == 2 && strcmp(argv[1], "markdown") == 0)
+        print_markdown();
+    else
+        return fprintf(stderr, "usage: print-job-fields python|markdown\n"), 2;
+    return 0;
+}

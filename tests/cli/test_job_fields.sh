@@ -1,0 +1,17 @@
+#!/bin/sh
+# Usage: test_job_fields.sh CARMA SOURCE BUILD
+# A row of src/api/job_fields.def is enough: what is written from the table is up to date, and every field is everywhere.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+
+for file in python:python/carma/fields.py markdown:docs/formats/job.md; do
+    "$BUILD/src/api/print-job-fields" "${file%%:*}" >printed || fail "print-job-fields ${file%%:*}"
+    diff -u "$SOURCE/${file#*:}" printed || fail "${file#*:} is not what the table says: run script/job-fields"
+done
+start_node a100x4-40g 100
+start_daemon
+PYTHONPATH="$SOURCE/python" PYTHONDONTWRITEBYTECODE=1 python3 "$SOURCE/tests/cli/job_fields.py" "$CARMA" "$STATE/store.db" ||
+    fail "job_fields.py"
+finish_node
