@@ -14,9 +14,9 @@
 #include "bench/bench.h"
 #include "bench/kernel.h"
 #include "bench/monitor.h"
-#include "cli/bench/bench.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/programs/programs.h"
 #include "cli/show/term.h"
 #include "cli/show/view.h"
 

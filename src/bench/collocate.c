@@ -13,9 +13,9 @@
 #include "base/units.h"
 #include "bench/bench.h"
 #include "bench/collocate.h"
-#include "cli/bench/bench.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/programs/programs.h"
 #include "cli/show/term.h"
 #include "cli/show/view.h"
 

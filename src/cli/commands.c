@@ -9,7 +9,7 @@ static const struct command other_commands[] = {
     {"monitor", "log the GPUs' metrics as CSV, without a daemon", &monitor_argp, cmd_monitor},
     {"history", "list jobs that have ended, years back", &history_argp, cmd_history},
     {"stats", "sum up what jobs have used: by user, name, time", &stats_argp, cmd_stats},
-    {"dashboard", "show the GPUs and the queue in a browser", &dashboard_argp, cmd_dashboard},
+    {"dashboard", "show the GPUs and the queue in a browser", &dashboard_argp, cmd_program},
     {"play", "submit a trace's jobs at their times and report on them", &play_argp, cmd_play},
     {"compare", "print the reports of several plays side by side", &compare_argp, cmd_compare},
     {"simulate", "run a trace on a virtual clock under one policy or several", &simulate_argp, cmd_simulate},
@@ -27,8 +27,8 @@ static const struct command other_commands[] = {
 const struct command subcommands[] = {
     {"admin backup", "copy the store of a daemon, which may be running", &admin_backup_argp, cmd_admin_backup},
     {"admin verify", "check a store for damage, record by record", &admin_verify_argp, cmd_admin_verify},
-    {"bench collocate", "measure what sharing a GPU does to training jobs", &bench_collocate_argp, cmd_bench_program},
-    {"bench monitor", "measure what watching a GPU costs, and what the metrics say", &bench_monitor_argp, cmd_bench_program},
+    {"bench collocate", "measure what sharing a GPU does to training jobs", &bench_collocate_argp, cmd_program},
+    {"bench monitor", "measure what watching a GPU costs, and what the metrics say", &bench_monitor_argp, cmd_program},
     {"trace build", "make a trace for a server from a published one", &trace_build_argp, cmd_trace_build},
     {"trace show", "show what a trace asks for", &trace_show_argp, cmd_trace_show},
 };

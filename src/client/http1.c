@@ -15,6 +15,7 @@ void http1_reply_init(struct http1_reply *reply, size_t limit_bytes)
 void http1_reply_release(struct http1_reply *reply)
 {
     strbuf_release(&reply->line);
+    strbuf_release(&reply->head);
     strbuf_release(&reply->body);
 }
 
@@ -56,6 +57,7 @@ static int status_line(struct http1_reply *reply, const char *line, struct error
     reply->keep_alive = line[7] == '1';
     reply->has_length = reply->chunked = false;
     reply->left = 0;
+    strbuf_clear(&reply->head);
     reply->state = HTTP1_HEADER;
     return 0;
 }
@@ -64,7 +66,7 @@ static void end_of_header(struct http1_reply *reply)
 {
     if (reply->status < 200) /* 100 Continue: the answer itself is still to come */
         reply->state = HTTP1_STATUS;
-    else if (reply->status == 204 || reply->status == 304)
+    else if (reply->status == 204 || reply->status == 304 || reply->head_only)
         reply->state = HTTP1_DONE;
     else if (reply->chunked)
         reply->state = HTTP1_CHUNK_SIZE;
@@ -86,6 +88,7 @@ static int header_line(struct http1_reply *reply, const char *line, struct error
     }
     if (!colon)
         return not_http(err);
+    strbuf_printf(&reply->head, "%s\n", line);
     name_length = (size_t)(colon - line);
     value = colon + 1 + strspn(colon + 1, " \t");
     length = strlen(value);

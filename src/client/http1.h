@@ -26,11 +26,13 @@ struct http1_reply {
     bool keep_alive;
     bool has_length;
     bool chunked;
+    bool head_only; /* of a HEAD: no body follows; set it before the first byte */
     int status;
     size_t header_bytes;
     size_t left;
     size_t limit_bytes; /* of the body */
     struct strbuf line; /* the line being taken in */
+    struct strbuf head; /* the lines "Name: value", each with a newline behind it */
     struct strbuf body;
 };
 

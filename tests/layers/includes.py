@@ -14,7 +14,7 @@ LEVELS = [
     ["api", "config", "trace"],
     ["gpu", "launch", "store", "http", "client", "evaluation", "sim"],
     ["daemon", "cli", "vnode"],
-    ["bench"],
+    ["bench", "dashboard"],
 ]
 # Which folders of a room see which others of it; "" is the room's own.
 INSIDE = {
@@ -22,13 +22,12 @@ INSIDE = {
         "show": [],
         "": ["show"],
         "admin": ["", "show"],
-        "bench": ["", "show"],
-        "dashboard": ["", "show", "job"],
         "doctor": ["", "show", "admin"],
         "estimate": ["", "show", "job"],
         "gpus": ["", "show"],
         "history": ["", "show"],
         "job": ["", "show", "history"],
+        "programs": ["", "show"],
         "play": ["", "show"],
         "simulate": ["", "show"],
         "top": ["", "show", "job"],

@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "cli/dashboard/peer.h"
+#include "dashboard/peer.h"
 
 #define UID 12001
 

@@ -1,18 +1,19 @@
 /* Who may speak to the daemon through `carma dashboard`: the browser that showed the token first, from the page itself, on
  * behalf of the user who runs it. */
-#ifndef CARMA_CLI_DASHBOARD_ACCESS_H
-#define CARMA_CLI_DASHBOARD_ACCESS_H
+#ifndef CARMA_DASHBOARD_ACCESS_H
+#define CARMA_DASHBOARD_ACCESS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "base/token.h"
-#include "cli/dashboard/head.h"
+#include "dashboard/request.h"
 
 struct dashboard_access {
     unsigned port;
     struct token token;  /* of the address that is printed; good once */
     struct token cookie; /* what the browser is given for it */
-    bool used;           /* the token */
+    atomic_bool used;    /* the token */
 };
 
 /* Two secrets of 256 bits each. */
@@ -26,7 +27,7 @@ enum dashboard_verdict {
 };
 
 /* Judges one request. Where it is refused, *status and *why (static) say so. */
-enum dashboard_verdict dashboard_access_judge(struct dashboard_access *access, const struct dashboard_head *head,
+enum dashboard_verdict dashboard_access_judge(struct dashboard_access *access, const struct dashboard_request *request,
                                               unsigned *status, const char **why);
 
 #endif

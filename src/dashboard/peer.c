@@ -1,4 +1,4 @@
-#include "cli/dashboard/peer.h"
+#include "dashboard/peer.h"
 
 #include <errno.h>
 #include <linux/inet_diag.h>

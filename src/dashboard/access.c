@@ -1,4 +1,4 @@
-#include "cli/dashboard/access.h"
+#include "dashboard/access.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -85,38 +85,37 @@ static enum dashboard_verdict refuse(unsigned code, const char *text, unsigned *
     return DASHBOARD_REFUSED;
 }
 
-static enum dashboard_verdict judge_token(struct dashboard_access *access, const struct dashboard_head *head,
+static enum dashboard_verdict judge_token(struct dashboard_access *access, const struct dashboard_request *request,
                                           unsigned *status, const char **why)
 {
-    if (has_cookie(access, head->values[HEADER_COOKIE]))
+    if (has_cookie(access, request->fields[FIELD_COOKIE].value))
         return DASHBOARD_WELCOME;
-    if (!token_matches(&access->token, head->target + strlen(TOKEN_QUERY)))
+    if (!token_matches(&access->token, request->target + strlen(TOKEN_QUERY)))
         return refuse(403, "the address has a wrong token: run 'carma dashboard' again and open what it prints", status, why);
-    if (access->used)
+    if (atomic_exchange(&access->used, true))
         return refuse(403,
                       "the address has been used, and is good only once: run 'carma dashboard' again and open what it prints",
                       status, why);
-    access->used = true;
     return DASHBOARD_ENTER;
 }
 
-enum dashboard_verdict dashboard_access_judge(struct dashboard_access *access, const struct dashboard_head *head,
+enum dashboard_verdict dashboard_access_judge(struct dashboard_access *access, const struct dashboard_request *request,
                                               unsigned *status, const char **why)
 {
-    const char *host = head->values[HEADER_HOST], *origin = head->values[HEADER_ORIGIN];
-    const char *site = head->values[HEADER_FETCH_SITE];
-    bool reads = strcmp(head->method, "POST") != 0;
+    const char *host = request->fields[FIELD_HOST].value, *origin = request->fields[FIELD_ORIGIN].value;
+    const char *site = request->fields[FIELD_FETCH_SITE].value;
+    bool reads = strcmp(request->method, "POST") != 0;
 
     if (!is_own_host(access, host))
         return refuse(403, "the request is for another host: open the address that 'carma dashboard' prints", status, why);
     if (origin && !is_own_origin(origin, host, site))
         return refuse(403, "the request is of another site's page", status, why);
     /* Wherever the address was followed from, it is the token that counts. */
-    if (strcmp(head->method, "GET") == 0 && strncmp(head->target, TOKEN_QUERY, strlen(TOKEN_QUERY)) == 0)
-        return judge_token(access, head, status, why);
+    if (strcmp(request->method, "GET") == 0 && strncmp(request->target, TOKEN_QUERY, strlen(TOKEN_QUERY)) == 0)
+        return judge_token(access, request, status, why);
     if (site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0)
         return refuse(403, "the request is of another site's page", status, why);
-    if (!has_cookie(access, head->values[HEADER_COOKIE]))
+    if (!has_cookie(access, request->fields[FIELD_COOKIE].value))
         return refuse(401, "this browser has not been let in: run 'carma dashboard' and open the address that it prints",
                       status, why);
     if (!reads && !origin && !site)

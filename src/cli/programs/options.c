@@ -1,4 +1,5 @@
-#include "cli/bench/bench.h"
+#include "cli/programs/programs.h"
+
 #include "cli/cli.h"
 #include "cli/commands.h"
 
@@ -55,4 +56,16 @@ const struct argp bench_monitor_argp = {
            "as they are present. Or, with --kernel, what the metrics say of kernels that fill more and more of the GPU."
            "\vNothing else should run on the GPU. On a virtual node (CARMA_VNODE) the loads are carma-train's, and "
            "what is measured is simulated. Exit status: 69 where there is no GPU.",
+};
+
+static const struct argp_option dashboard_options[] = {
+    {"port", DASHBOARD_KEY_PORT, "N", 0, "listen on port N of 127.0.0.1 (default: one that is free)", 0},
+    {"no-open", DASHBOARD_KEY_NO_OPEN, NULL, 0, "open no browser", 0},
+    {0},
+};
+
+const struct argp dashboard_argp = {
+    .options = dashboard_options,
+    .doc = "Show the GPUs and the queue in a browser.\vPrints an address that lets one browser in, once, and passes on to the "
+           "daemon what the page asks, as yours, until Ctrl-C. Only this machine can reach it, and of its users only you.",
 };

@@ -1,5 +1,6 @@
-/* carma dashboard: the daemon's page in a browser, with the rights of who calls it. */
+/* carma-dashboard, which `carma dashboard` executes: the daemon's page in a browser, with the rights of who calls it. */
 #include <fcntl.h>
+#include <pthread.h>
 #include <pwd.h>
 #include <signal.h>
 #include <spawn.h>
@@ -11,21 +12,14 @@
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/dashboard/dashboard.h"
+#include "cli/programs/programs.h"
 #include "client/client.h"
 #include "client/connect.h"
-
-enum { KEY_PORT = 0x100, KEY_NO_OPEN };
+#include "dashboard/dashboard.h"
 
 struct dashboard_options {
     unsigned port; /* 0: any */
     bool stay;     /* open no browser */
-};
-
-static const struct argp_option options[] = {
-    {"port", KEY_PORT, "N", 0, "listen on port N of 127.0.0.1 (default: one that is free)", 0},
-    {"no-open", KEY_NO_OPEN, NULL, 0, "open no browser", 0},
-    {0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -33,12 +27,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct dashboard_options *wanted = state->input;
 
     switch (key) {
-    case KEY_PORT:
+    case DASHBOARD_KEY_PORT:
         wanted->port = strspn(arg, "0123456789") == strlen(arg) && strlen(arg) <= 5 ? (unsigned)strtoul(arg, NULL, 10) : 0;
         if (wanted->port < 1024 || wanted->port > 65535)
             return cli_bad_usage(state, "--port: '%.40s' is no port from 1024 to 65535", arg);
         return 0;
-    case KEY_NO_OPEN:
+    case DASHBOARD_KEY_NO_OPEN:
         wanted->stay = true;
         return 0;
     case ARGP_KEY_ARG:
@@ -47,13 +41,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return ARGP_ERR_UNKNOWN;
     }
 }
-
-const struct argp dashboard_argp = {
-    .options = options,
-    .parser = parse,
-    .doc = "Show the GPUs and the queue in a browser.\vPrints an address that lets one browser in, once, and passes on to the "
-           "daemon what the page asks, as yours, until Ctrl-C. Only this machine can reach it, and of its users only you.",
-};
 
 /* Finds the daemon, and what is needed to speak to it, while it can still be told on the terminal. */
 static int find_daemon(struct cli *cli, struct dashboard_place *place, char **name, struct error *err)
@@ -97,7 +84,7 @@ static void open_browser(char *address)
     char *argv[] = {program, address, NULL};
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
-    sigset_t ours;
+    sigset_t ours, none;
     pid_t pid;
 
     signal(SIGCHLD, SIG_IGN); /* nobody waits for it */
@@ -105,42 +92,58 @@ static void open_browser(char *address)
     posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+    sigemptyset(&none);
     sigemptyset(&ours);
-    sigaddset(&ours, SIGPIPE);
     sigaddset(&ours, SIGCHLD);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setsigdefault(&attributes, &ours);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID); /* Ctrl-C is not for the browser */
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK |
+                                              POSIX_SPAWN_SETSID); /* Ctrl-C is not for the browser */
     posix_spawnp(&pid, argv[0], &files, &attributes, argv, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
 }
 
-int cmd_dashboard(struct cli *cli, int argc, char **argv)
+static int run(struct cli *cli, int argc, char **argv)
 {
     CLEANUP(free_ptr) char *name = NULL;
     CLEANUP(free_ptr) char *address = NULL;
+    struct argp argp = dashboard_argp;
     struct dashboard_options wanted = {0};
     struct dashboard_place place = {0};
-    struct dashboard_proxy *proxy;
+    struct dashboard_server *server;
+    char command[] = "dashboard";
     struct error err;
-    int status;
+    sigset_t ends;
+    int status, number;
 
+    argv[0] = command;
+    argp.parser = parse;
+    cli->argp = &argp;
     if (!cli_parse(cli, argc, argv, &wanted, &status))
         return status;
-    signal(SIGPIPE, SIG_IGN); /* a browser may go at any time */
-    if (find_daemon(cli, &place, &name, &err) || dashboard_proxy_new(&place, wanted.port, &proxy, &address, &err))
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &ends, NULL); /* for the server's threads, too */
+    if (find_daemon(cli, &place, &name, &err) || dashboard_server_new(&place, wanted.port, &server, &address, &err))
         return cli_fail("%s", err.text);
     puts(address);
     fflush(stdout);
     if (is_set("SSH_CONNECTION"))
-        say_how_by_ssh(dashboard_proxy_port(proxy));
+        say_how_by_ssh(dashboard_server_port(server));
     fprintf(stderr, "The address is good once, for one browser. Ctrl-C ends the dashboard.\n");
     if (!wanted.stay && isatty(STDOUT_FILENO) && (is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")) &&
         !is_set("SSH_CONNECTION")) /* a display that ssh brings is where a browser is, too */
         open_browser(address);
-    dashboard_proxy_run(proxy);
-    dashboard_proxy_free(proxy);
+    sigwait(&ends, &number);
+    dashboard_server_free(server);
     explicit_bzero(&place.token, sizeof place.token);
     return CLI_OK;
+}
+
+int main(int argc, char **argv)
+{
+    return cli_main(argc, argv, run);
 }

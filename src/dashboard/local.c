@@ -13,11 +13,11 @@
 
 #include "base/memory.h"
 #include "base/strbuf.h"
-#include "cli/dashboard/dashboard.h"
 #include "cli/job/log_file.h"
 #include "cli/show/markup.h"
 #include "cli/show/view.h"
 #include "client/client.h"
+#include "dashboard/dashboard.h"
 
 #define LOG_LIMIT_BYTES   (64 << 10)
 #define LOG_DEFAULT_BYTES (16 << 10)

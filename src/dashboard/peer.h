@@ -1,6 +1,6 @@
 /* Whose process has connected: other users of the machine can reach a port of 127.0.0.1, too. */
-#ifndef CARMA_CLI_DASHBOARD_PEER_H
-#define CARMA_CLI_DASHBOARD_PEER_H
+#ifndef CARMA_DASHBOARD_PEER_H
+#define CARMA_DASHBOARD_PEER_H
 
 #include <netinet/in.h>
 #include <stdbool.h>

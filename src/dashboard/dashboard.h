@@ -1,7 +1,7 @@
 /* carma dashboard: a browser's way to the daemon. A process of the user's own listens on this machine's loopback address and
  * passes on what the page asks, so that the daemon sees the user, as with every other command. */
-#ifndef CARMA_CLI_DASHBOARD_DASHBOARD_H
-#define CARMA_CLI_DASHBOARD_DASHBOARD_H
+#ifndef CARMA_DASHBOARD_DASHBOARD_H
+#define CARMA_DASHBOARD_DASHBOARD_H
 
 #include <stddef.h>
 
@@ -15,21 +15,19 @@ struct dashboard_place {
     struct token token; /* by TCP */
 };
 
-/* ---- The proxy (dashboard/proxy.c) ---- */
+/* ---- The server (dashboard/server.c) ---- */
 
 /* At once; the daemon gives one user 128, and a browser takes six of one page. */
 #define DASHBOARD_CONNECTIONS 64
 
-struct dashboard_proxy;
+struct dashboard_server;
 
-/* Listens on 127.0.0.1; port 0: one that is free. *address is what to open in a browser, owned by the caller. */
-int dashboard_proxy_new(const struct dashboard_place *place, unsigned port, struct dashboard_proxy **proxy, char **address,
-                        struct error *err);
-unsigned dashboard_proxy_port(const struct dashboard_proxy *proxy);
-
-/* Serves until SIGINT or SIGTERM. */
-void dashboard_proxy_run(struct dashboard_proxy *proxy);
-void dashboard_proxy_free(struct dashboard_proxy *proxy);
+/* Listens on 127.0.0.1, and answers on threads of its own; port 0: one that is free. *address is what to open in a browser, owned
+ * by the caller. */
+int dashboard_server_new(const struct dashboard_place *place, unsigned port, struct dashboard_server **server, char **address,
+                         struct error *err);
+unsigned dashboard_server_port(const struct dashboard_server *server);
+void dashboard_server_free(struct dashboard_server *server);
 
 /* ---- What is answered here (dashboard/local.c) ---- */
 
@@ -46,7 +44,7 @@ struct dashboard_answer {
 void dashboard_answer_error(struct dashboard_answer *answer, unsigned status, const char *accept, const char *why);
 
 /* Answers GET of a target that begins with DASHBOARD_LOCAL_PREFIX: what the user himself can say and read. It asks the daemon
- * and reads files, and so takes its time: for a thread. */
+ * and reads files, and so takes its time. */
 void dashboard_local_answer(const struct dashboard_place *place, const char *target, struct dashboard_answer *answer);
 
 #endif

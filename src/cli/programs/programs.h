@@ -1,7 +1,7 @@
-/* carma bench: what its commands can be asked. The program carma-bench (src/bench), which `carma` executes for them, parses
- * it; help, manual pages and completion are made from it here. */
-#ifndef CARMA_CLI_BENCH_BENCH_H
-#define CARMA_CLI_BENCH_BENCH_H
+/* What the commands can be asked that other programs carry out, carma-bench and carma-dashboard: these parse it; help, manual
+ * pages and completion are made from it here. */
+#ifndef CARMA_CLI_PROGRAMS_PROGRAMS_H
+#define CARMA_CLI_PROGRAMS_PROGRAMS_H
 
 #define BENCH_MPS_PROGRAM "nvidia-cuda-mps-control"
 
@@ -28,5 +28,8 @@ enum {
     BENCH_KEY_PLOT,
     BENCH_KEY_OUTPUT
 };
+
+/* Of those in dashboard_argp. */
+enum { DASHBOARD_KEY_PORT = 0x200, DASHBOARD_KEY_NO_OPEN };
 
 #endif

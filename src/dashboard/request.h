@@ -1,0 +1,41 @@
+/* A browser's request, of which the daemon is given no more than it needs, written anew: nothing that one side reads in one way
+ * and the other in another can get through. */
+#ifndef CARMA_DASHBOARD_REQUEST_H
+#define CARMA_DASHBOARD_REQUEST_H
+
+#include "base/strbuf.h"
+#include "http/fields.h"
+
+#define DASHBOARD_BODY_LIMIT_BYTES (32 << 20) /* the daemon's own */
+
+enum dashboard_field {
+    FIELD_HOST,
+    FIELD_ORIGIN,
+    FIELD_FETCH_SITE,
+    FIELD_COOKIE,
+    FIELD_ENCODING,
+    FIELD_ACCEPT, /* from here on they are for the daemon */
+    FIELD_ACCEPT_ENCODING,
+    FIELD_CONTENT_TYPE,
+    FIELD_IF_MODIFIED_SINCE,
+    FIELD_IF_NONE_MATCH,
+    FIELD_LAST_EVENT_ID,
+    FIELD_LENGTH,
+    FIELD_COUNT
+};
+
+struct dashboard_request {
+    const char *method; /* GET, HEAD or POST */
+    const char *target; /* as it was sent: begins with '/', visible ASCII without '#' */
+    struct http_field fields[FIELD_COUNT];
+};
+
+/* Reads what `connection` has sent. 0, or the HTTP status to refuse it with and why (static). */
+unsigned dashboard_request_read(struct dashboard_request *request, struct MHD_Connection *connection, const char *method,
+                                const char *target, const char *version, const char **why);
+
+/* The same request as the daemon is to have it; `token` is NULL where the socket says who asks. */
+void dashboard_request_write(const struct dashboard_request *request, const char *host, const char *token,
+                             struct strbuf *out);
+
+#endif
