@@ -13,10 +13,12 @@ for name in text member gone state elsewhere; do
     run submit --parsable --hold -J "$name" -- touch ran-aside
 done
 run submit --parsable -J runs -- sh -c 'until [ -e go ]; do sleep 0.05; done; exit 3'
-run submit --parsable -J runs-too -- sh -c 'until [ -e go ]; do sleep 0.05; done'
+run submit --parsable -J runs-again -- sh -c '[ -e again ] || { touch again; echo "CUDA error: out of memory" >&2; exit 1; }
+    until [ -e go ]; do sleep 0.05; done'
 run submit --parsable -J early -- true
 run submit --parsable --hold -J good -- touch ran-good
 until_field 6 state RUNNING
+until_field 7 launches 2
 until_field 7 state RUNNING
 until_field 8 state COMPLETED
 
@@ -76,7 +78,7 @@ touch go
 until_field 6 state FAILED
 expect_field 6 exit_status 3
 until_field 7 state COMPLETED
-expect_field 7 launches 1
+expect_field 7 launches 2
 
 # All of it is in the store: the next start says nothing of these jobs.
 stop_daemon
