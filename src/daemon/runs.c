@@ -709,6 +709,7 @@ void runs_reconcile(struct runs *runs)
     if (!cgroup_prepare(&why))
         daemon_log("--memory, --cpus, job_memory_max, job_pids_max and job_cpu_weight limit no job here: %s (carma doctor)",
                    why.text);
+    cgroup_remove_left();
     try_device_filters(runs);
     run_directories_sweep(runs->directory, is_known_job, &runs->daemon->views);
     for (struct job_view *view = runs->daemon->views.jobs; view; view = view->hh.next)

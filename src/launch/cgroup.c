@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 #define CPU_PERIOD_US   100000
 #define CGROUP_BASE_IN_ROOT "/carma"
 #define CGROUP2_MARK    " - cgroup2 "
+#define FREEZE_WAIT_MS  100
 #define DEPTH_MAX       32 /* of the groups that a job may have made below its own */
 
 static struct cgroup_place place; /* as long as the process; read at the first question, or told */
@@ -172,11 +174,12 @@ int64_t cgroup_oom_kills(const char *path)
 
 char *cgroup_base(const char *own)
 {
-    const char *name = strrchr(own, '/');
+    CLEANUP(free_ptr) char *beside = xasprintf("%.*s/" CGROUP_OF_JOBS, (int)(strrchr(own, '/') - own), own);
+    CLEANUP(free_ptr) char *directory = file_of(beside, "");
 
     if (strcmp(own, "/") == 0)
         return xstrdup(CGROUP_BASE_IN_ROOT);
-    return name && strcmp(name, "/" CGROUP_DAEMON) == 0 ? xstrndup(own, (size_t)(name - own)) : xstrdup(own);
+    return directory && access(directory, W_OK) == 0 ? steal_ptr(&beside) : xstrdup(own);
 }
 
 static const char *const controllers[] = {"memory", "pids", "cpu"};
@@ -317,11 +320,28 @@ int cgroup_kill(const char *path)
     return own && cgroup_is_within(own, path) ? -EPERM : write_to(path, "cgroup.kill", "1");
 }
 
-bool cgroup_is_populated(const char *path)
+static bool has_event(const char *path, const char *event)
 {
     CLEANUP(free_ptr) char *text = read_from(path, "cgroup.events");
 
-    return text && number_of(text, "populated") > 0;
+    return text && number_of(text, event) > 0;
+}
+
+void cgroup_freeze(const char *path)
+{
+    if (write_to(path, "cgroup.freeze", "1") == 0)
+        for (int i = 0; i < FREEZE_WAIT_MS && !has_event(path, "frozen"); i++)
+            poll(NULL, 0, 1);
+}
+
+void cgroup_thaw(const char *path)
+{
+    write_to(path, "cgroup.freeze", "0");
+}
+
+bool cgroup_is_populated(const char *path)
+{
+    return has_event(path, "populated");
 }
 
 static void remove_tree(const char *directory, int depth)
@@ -346,4 +366,22 @@ void cgroup_remove(const char *path)
 
     if (directory)
         remove_tree(directory, DEPTH_MAX);
+}
+
+void cgroup_remove_left(void)
+{
+    const char *base = cgroup_place()->base;
+    CLEANUP(free_ptr) char *directory = base ? file_of(base, "") : NULL;
+    DIR *entries = directory ? opendir(directory) : NULL;
+    struct dirent *entry;
+    int shepherd;
+
+    while (entries && (entry = readdir(entries))) {
+        CLEANUP(free_ptr) char *path = xasprintf("%s/%s", base, entry->d_name);
+        if (sscanf(entry->d_name, "job-%*u-%*u-%d", &shepherd) == 1 && kill(shepherd, 0) < 0 && errno == ESRCH &&
+            !cgroup_is_populated(path))
+            cgroup_remove(path);
+    }
+    if (entries)
+        closedir(entries);
 }

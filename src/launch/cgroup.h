@@ -13,8 +13,8 @@
 
 #include "base/error.h"
 
-/* The group, in which a daemon may be put (systemd: DelegateSubgroup=), beside which it makes those of its jobs. */
-#define CGROUP_DAEMON "carmad"
+/* A group beside the daemon's own, delegated to it for its jobs alone (packaging/systemd/carma-jobs.service). */
+#define CGROUP_OF_JOBS "carma-jobs.service"
 
 /* The path of the process's group, "/" for the root group; owned by the caller. NULL where the process is gone or the
  * kernel has no version 2. */
@@ -45,9 +45,8 @@ bool cgroup_is_within(const char *path, const char *group);
  * above it that has one, which may tell of others. -1: not known. */
 int64_t cgroup_oom_kills(const char *path);
 
-/* Below which group a daemon in the group `own` makes those of its jobs: its own, since that is delegated to it as a whole
- * if at all; the one above it where its own is named CGROUP_DAEMON; "/carma" for the root group, which all share. Owned by
- * the caller. */
+/* Below which group a daemon in the group `own` makes those of its jobs: CGROUP_OF_JOBS beside its own where the caller may
+ * write there; else its own; "/carma" for the root group, which all share. Owned by the caller. */
 char *cgroup_base(const char *own);
 
 /* Makes the base of all launches' groups, and gives it what limits need. Once in a daemon's life. Returns whether all of
@@ -59,6 +58,9 @@ bool cgroup_has_word(const char *text, const char *word);
 
 /* Makes the group `name` for a launch; its path, owned by the caller. NULL: it cannot be made here. */
 char *cgroup_make(const char *name);
+
+/* Removes the empty groups job-JOB-LAUNCH-PID of shepherds that were killed before they could. */
+void cgroup_remove_left(void);
 
 /* What all processes of a group together get at the most; 0: any. */
 struct cgroup_limits {
@@ -87,6 +89,11 @@ int cgroup_enter(const char *path);
 /* Ends every process of the group and of those below it at once, whatever they fork (cgroup.kill, Linux 5.14). 0;
  * -ENOENT: there is no such group, or the kernel is older; -EPERM: the caller is in it; other negative errnos. */
 int cgroup_kill(const char *path);
+
+/* Stops every process of the group and of those below it, so that none forks while the caller goes round them (Linux 5.2).
+ * Waits for that, but not long: a process that hangs in the kernel does not fork either. */
+void cgroup_freeze(const char *path);
+void cgroup_thaw(const char *path);
 
 /* Whether any process is left in the group and those below it; not so where there is no such group. */
 bool cgroup_is_populated(const char *path);

@@ -269,8 +269,12 @@ static void end_tree(struct shepherd *s)
     if (s->kill_at_ns)
         return;
     s->kill_at_ns = nodetime_monotonic_wall_ns() + s->request.grace_ns;
+    if (*s->status.cgroup)
+        cgroup_freeze(s->status.cgroup); /* else a child that is forked meanwhile misses the signal */
     tree_signal(&s->tree, getpid(), SIGTERM);
-    tree_signal(&s->tree, getpid(), SIGCONT); /* who is stopped cannot hear */
+    tree_signal(&s->tree, getpid(), SIGCONT); /* a stopped process does not act on SIGTERM */
+    if (*s->status.cgroup)
+        cgroup_thaw(s->status.cgroup);
 }
 
 /* A control group for this launch alone, where one can be made; before the first status, which tells of it: whoever finds

@@ -14,12 +14,10 @@ start() {
 
 # The control daemons and servers of this test that run.
 controls() {
-    for environment in /proc/[0-9]*/environ; do
-        pid=${environment#/proc/}
-        pid=${pid%/environ}
-        case $(cat "/proc/$pid/comm" 2>/dev/null) in
-        nvidia-cuda-mps*) grep -qF "CARMA_VNODE=$CARMA_VNODE" "$environment" 2>/dev/null && echo "$pid" ;;
-        esac
+    for name in $(grep -ls '^nvidia-cuda-mps' /proc/[0-9]*/comm); do
+        pid=${name#/proc/}
+        pid=${pid%/comm}
+        ! grep -qF "CARMA_VNODE=$CARMA_VNODE" "/proc/$pid/environ" 2>/dev/null || echo "$pid"
     done
 }
 

@@ -212,22 +212,99 @@ static void test_locate(void **state)
         {"", "/", NULL},
         {"35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n", "/", NULL},
     };
-    static const char *const bases[][2] = {
-        {"/", "/carma"},
-        {"/system.slice/carma.service", "/system.slice/carma.service"},
-        {"/system.slice/carma.service/carmad", "/system.slice/carma.service"},
-        {"/system.slice/mycarmad", "/system.slice/mycarmad"},
-    };
 
     for (size_t i = 0; i < array_size(rows); i++) {
         CLEANUP(free_ptr) char *directory = cgroup_locate(rows[i].mountinfo, rows[i].path);
         if (!directory != !rows[i].directory || (directory && strcmp(directory, rows[i].directory) != 0))
             fail_msg("%s: %s", rows[i].path, directory ? directory : "nowhere");
     }
-    for (size_t i = 0; i < array_size(bases); i++) {
-        CLEANUP(free_ptr) char *base = cgroup_base(bases[i][0]);
-        assert_string_equal(base, bases[i][1]);
+}
+
+static void make_directory(const struct fixture *f, const char *name)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/%s", f->work, name);
+
+    assert_int_equal(mkdir(path, 0700), 0);
+}
+
+static void expect_base(const char *own, const char *expected)
+{
+    CLEANUP(free_ptr) char *base = cgroup_base(own);
+
+    assert_string_equal(base, expected);
+}
+
+static void test_base(void **state)
+{
+    struct fixture *f = *state;
+
+    setenv("CARMA_CGROUP_ROOT", f->work, 1);
+    expect_base("/", "/carma");
+    expect_base("/carmad.service", "/carmad.service");
+    make_directory(f, "carma-jobs.service");
+    expect_base("/", "/carma");
+    expect_base("/carmad.service", "/carma-jobs.service");
+    expect_base("/a.slice/carmad.service", "/a.slice/carmad.service");
+    make_directory(f, "a.slice");
+    make_directory(f, "a.slice/carma-jobs.service");
+    expect_base("/a.slice/carmad.service", "/a.slice/carma-jobs.service");
+    unsetenv("CARMA_CGROUP_ROOT");
+}
+
+/* Each process of the chain forks the next and ends, as SIGTERM would have it do: who goes round them is always late. */
+static void test_none_forks_meanwhile(void **state)
+{
+    struct fixture *f = *state;
+
+    f->request.grace_ns = 600 * NS_PER_SEC; /* all of them hear SIGTERM, so this is not waited for */
+    start_in_cgroup(f, "echo 'sh hop & exit' >hop; for i in 1 2 3 4 5; do sh hop; done; echo ready; sleep 100");
+    await_line(f->output);
+    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
+    await_end(f, LAUNCH_ENDED);
+    assert_int_equal(f->status.signal, SIGTERM);
+}
+
+static pid_t ended_child(void)
+{
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    return pid;
+}
+
+/* What a shepherd that was killed before its first status leaves; not what a living one has just made, or what is in use. */
+static void test_left_groups(void **state)
+{
+    struct fixture *f = *state;
+    CLEANUP(free_ptr) char *left_name = xasprintf("job-1-2-%d", (int)ended_child());
+    CLEANUP(free_ptr) char *new_name = xasprintf("job-1-2-%d", (int)getpid());
+    CLEANUP(free_ptr) char *used_name = xasprintf("job-2-2-%d", (int)ended_child());
+    CLEANUP(free_ptr) char *left = cgroup_make(left_name);
+    CLEANUP(free_ptr) char *new = cgroup_make(new_name);
+    CLEANUP(free_ptr) char *used = cgroup_make(used_name);
+    bool entered;
+    pid_t user;
+
+    (void)f;
+    if (!left) {
+        print_message("no control group can be made here\n");
+        skip();
     }
+    user = cgroup_fork(used, &entered);
+    if (user == 0) {
+        pause();
+        _exit(0);
+    }
+    cgroup_remove_left();
+    assert_int_equal(cgroup_open(left), -ENOENT);
+    assert_int_equal(close(cgroup_open(new)), 0);
+    assert_true(cgroup_is_populated(used));
+    kill(user, SIGKILL);
+    assert_int_equal(waitpid(user, NULL, 0), user);
+    cgroup_remove(new);
+    cgroup_remove(used);
 }
 
 /* Memory that is not accounted to the job's group is to one above it. */
@@ -354,6 +431,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LAUNCH_TEST(test_own_group), LAUNCH_TEST(test_runaway_forks), LAUNCH_TEST(test_shepherd_killed),
         LAUNCH_TEST(test_groups_below), LAUNCH_TEST(test_stranger), LAUNCH_TEST(test_files), LAUNCH_TEST(test_locate),
+        LAUNCH_TEST(test_base), LAUNCH_TEST(test_none_forks_meanwhile), LAUNCH_TEST(test_left_groups),
         LAUNCH_TEST(test_oom_kills_above), LAUNCH_TEST(test_place),
         LAUNCH_TEST(test_limits), LAUNCH_TEST(test_out_of_memory), LAUNCH_TEST(test_group_is_entered_late),
     };
