@@ -483,6 +483,18 @@ static void put_off(struct runs *runs, const struct job_view *view, const char *
     run_add(runs, view, directory, 0, 0)->put_off = true;
 }
 
+/* It is what the job was started with, whatever is configured later. */
+static void show_limit(struct runs *runs, uint64_t job, int64_t limit_bytes)
+{
+    struct job_view *view = views_find(&runs->daemon->views, job);
+
+    if (view->process_limit_bytes == limit_bytes)
+        return;
+    view->process_limit_bytes = limit_bytes;
+    view->changed = true;
+    views_touch(&runs->daemon->views, view);
+}
+
 static void start(struct runs *runs, const struct job_view *view, const char *mps_pipe_directory,
                   const char *mps_log_directory)
 {
@@ -527,6 +539,7 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
     request.devices = devices = devices_of(runs, view);
     tell_memory(&request, daemon, view);
     limit_mps(&request, &daemon->config, view);
+    show_limit(runs, view->id, mps_pipe_directory ? request.mps_memory_limit_bytes : -1);
     code = launch_start(&request, &shepherd, &start_ticks, &err);
     uv_timer_start(runs->prepare, on_prepare, PREPARE_WALL_MS, 0);
     if (code == 0) {

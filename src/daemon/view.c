@@ -121,7 +121,8 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
     view->gid = OWNER_UNKNOWN;
     share(view, spec, estimate);
     view->first_started_ns = view->started_ns = view->ended_ns = -1;
-    view->claim_bytes = view->first_claim_bytes = view->fence_bytes = view->unused_since_ns = -1;
+    view->claim_bytes = view->first_claim_bytes = view->fence_bytes = view->process_limit_bytes = -1;
+    view->unused_since_ns = -1;
     view->crashed_ns = view->relaunch_ns = -1;
     HASH_ADD(hh, views->jobs, id, sizeof view->id, view);
     if (id > views->last_id)
@@ -155,8 +156,8 @@ void views_take_job(struct views *views, struct job_view *view, const struct job
     view->recovery = job->recovery;
     view->claim_bytes = view->first_claim_bytes = job->claim_bytes;
     view->claim_source = view->first_claim_source = job->claim_source;
-    view->fence_bytes = job->fence_bytes;
-    view->culprit = job->culprit;
+    view->fence_bytes = view->process_limit_bytes = job->fence_bytes;
+    view->culprit = view->victim_of = job->culprit;
     view->share = job->share;
     view->started_ns = view->first_started_ns = runs(job->state) ? job->placed_ns : -1;
     view->placement_count = job->placement_count;
@@ -228,7 +229,7 @@ static void fold_placed(struct job_view *view, const struct record_placed *place
     view->crashed_ns = -1;
     view->recovery = placed->recovery;
     view->claim_bytes = placed->claim_bytes;
-    view->fence_bytes = placed->fence_bytes;
+    view->fence_bytes = view->process_limit_bytes = placed->fence_bytes;
     view->claim_source =
         record_claim_source(placed->claim_source, placed->claim_bytes, &view->wants, CLAIM_LEARNED);
     if (view->launches++ == 0) {
@@ -262,6 +263,8 @@ static void fold_culprit(struct views *views, struct job_view *view, uint64_t cu
 
     view->culprit = culprit;
     view->harmed += culprit != 0;
+    if (culprit)
+        view->victim_of = culprit;
     if (!other)
         return;
     other->victims++;
@@ -592,7 +595,8 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "request_bytes", known(view->wants.claim_bytes, view->wants.claim_bytes >= 0));
     json_object_set_new(json, "over_reservation_bytes", known(over_bytes, over_bytes > 0));
     json_object_set_new(json, "fence_bytes", known(view->fence_bytes, view->fence_bytes >= 0));
-    json_object_set_new(json, "victim_of", known((int64_t)view->culprit, view->culprit != 0));
+    json_object_set_new(json, "process_limit_bytes", known(view->process_limit_bytes, view->process_limit_bytes >= 0));
+    json_object_set_new(json, "victim_of", known((int64_t)view->victim_of, view->victim_of != 0));
     json_object_set_new(json, "victims", json_integer(view->victims));
     json_object_set_new(json, "share", json_string(share_mode_name(view->wants.share)));
     json_object_set_new(json, "runs_by",

@@ -37,8 +37,10 @@ struct job_view {
     uint32_t claim_source;     /* enum claim_source of that */
     uint32_t first_claim_source;
     uint64_t culprit;          /* the job that ran it out of memory at its last end; 0: nobody */
+    uint64_t victim_of;        /* the last one that ever did */
     uint32_t harmed;           /* of `crashes`, those that it is not charged with: a neighbour's doing, or a guessed fence's */
     int64_t fence_bytes;       /* of its last start: what the driver gives each of its processes on a GPU; -1: no limit */
+    int64_t process_limit_bytes; /* the least of that, mps_memory_limit and what the job asks for: what it really is */
     uint32_t unfenced;         /* 1: its last run ended at a guessed fence */
     uint32_t victims;          /* jobs that it ran out of memory */
     int64_t first_claim_bytes; /* as first booked; as submitted, where it was never placed */

@@ -23,7 +23,7 @@ static const struct number {
     LATER(held.bytes),     LATER(held.measured_bytes), LATER(held.mib_ms), LATER(held.measured_mib_ms),
     LATER(claim_source),   LATER(first_claim_bytes), LATER(first_claim_source),
     LATER(culprit),        LATER(harmed),            LATER(victims),
-    LATER(fence_bytes),    LATER(unfenced),
+    LATER(fence_bytes),    LATER(unfenced),          LATER(victim_of),  LATER(process_limit_bytes),
 };
 
 static json_int_t get_number(const struct job_view *view, const struct number *number)
@@ -139,6 +139,10 @@ static int get_all(struct job_view *view, const json_t *json)
     if (rc != 0 || view->state >= JOB_STATE_COUNT || !user ||
         view->claim_source >= CLAIM_SOURCE_COUNT || view->first_claim_source >= CLAIM_SOURCE_COUNT)
         return -EINVAL;
+    if (!json_object_get(json, "victim_of")) { /* an earlier carma wrote it */
+        view->victim_of = view->culprit;
+        view->process_limit_bytes = view->fence_bytes;
+    }
     view->wants = submitted.submitted;
     if (!json_object_get(json, "claim_source"))
         infer_sources(view);

@@ -25,10 +25,55 @@ expect_field 1 victim_of None
 
 run submit --parsable -W -- sh -c 'echo "$CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"'
 [ "$(cat carma-3.out)" = "" ] || fail "a job whose need nobody knows is fenced: $(cat carma-3.out)"
+run cancel 1
+
+# A guess that was wrong is carma's error: what earlier runs of the command needed is not what this one needs. It is tried
+# again at once without a fence, is not charged, and counts as an out-of-memory error.
+exposition="python3 -B $SOURCE/tests/cli/exposition.py"
+ooms() { # in carma stats, and in the metrics by cause and by user
+    "$CARMA" stats --csv | python3 -c 'import csv, sys
+print(next(csv.DictReader(sys.stdin))["oom_crashes"])'
+    $exposition fetch "$CARMA_SOCKET" | sed -n 's/^carma_oom_total{cause="gpu_oom"} //p; s/^carma_user_oom_total{.*} //p'
+}
+guessed() {
+    run submit --parsable -- sh -c 'exec "$0" --memory "$(cat need)" --sm-activity 0.3 --seconds 200' "$TRAIN"
+    cat "$T/out"
+}
+echo 8G >need
+first=$(guessed)
+run wait "$first"
+before=$(ooms)
+echo 20G >need
+second=$(guessed)
+until_field "$second" launches 2
+expect_field "$second" fence_bytes None
+field "$second" last_end | grep -qF 'at the limit that carma had guessed for it, not on the GPU; it is tried again before the queue' ||
+    fail "why it was tried again: $(field "$second" last_end)"
+run wait "$second"
+expect_field "$second" state COMPLETED
+expect_field "$second" launches 2
+expect_field "$second" crashes 0
+expected=$(for count in $before; do echo $((count + 1)); done)
+[ "$(ooms)" = "$expected" ] || fail "counted: $(ooms), not $expected"
+
+# What MPS gives is the least of all limits, and is what is shown, also by a carmad that is set otherwise.
+run submit --parsable -W --gpu-memory 10G --mps-memory-limit 5G -- sh -c 'echo "$CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"'
+small=$(cat "$T/out")
+grep -q "0=5120M" "carma-$small.out" || fail "its limit: $(cat "carma-$small.out")"
+expect_field "$small" process_limit_bytes $((5 << 30))
+expect_field "$small" fence_bytes $(((10 << 30) + (512 << 20) + (10 << 30) / 16))
+run show "$small"
+grep -q "^Fence  *5.0 GiB: MPS gives no process of it more on a GPU, by mps_memory_limit or --mps-memory-limit" "$T/out" ||
+    fail "show: $(cat "$T/out")"
+stop_daemon
+start_daemon --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=mps --set mps_memory_limit=2G
+expect_field "$small" process_limit_bytes $((5 << 30))
 stop_daemon
 start_daemon --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=mps --set memory_fence=off
-run submit --gpu-memory 5G -- "$TRAIN" --memory 9G --sm-activity 0.3 --seconds 60
-run wait 4
-expect_field 4 fence_bytes None
-expect_field 4 launches 1
+run submit --parsable --gpu-memory 5G -- "$TRAIN" --memory 9G --sm-activity 0.3 --seconds 60
+free=$(cat "$T/out")
+run wait "$free"
+expect_field "$free" fence_bytes None
+expect_field "$free" process_limit_bytes None
+expect_field "$free" launches 1
 finish_node

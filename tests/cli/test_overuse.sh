@@ -37,4 +37,8 @@ run cancel 1
 run wait 2
 expect_field 2 state COMPLETED
 expect_field 2 launches 2
+expect_field 2 victim_of 1 # it was, however it ended since
+expect_field 2 last_end None
+run show 2
+grep -q "^Victim of  *job 1, which used more GPU memory than was reserved for it" "$T/out" || fail "show 2: $(cat "$T/out")"
 finish_node

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "daemon/daemon.h"
+#include "daemon/view_store.h"
 
 /* Lines for the operator: main.c's. None is to come. */
 void daemon_log(const char *format, ...)
@@ -145,12 +146,44 @@ static void test_one_digest_is_not_one_spec(void **state)
     views_release(&views);
 }
 
+/* A job's state that an earlier carma stored names who ran it out of memory at its last end only, and knows no limit but the
+ * fence. */
+static void test_a_victim_of_an_earlier_carma(void **state)
+{
+    struct views views = {0};
+    struct job_view *view = add_like(&views, 1, "1");
+    CLEANUP(free_ptr) char *text = NULL;
+    struct error err;
+    json_t *json;
+
+    (void)state;
+    view->culprit = 7;
+    view->victim_of = 8;
+    view->fence_bytes = 5;
+    text = job_view_to_text(view);
+    view->victim_of = 0;
+    assert_int_equal(job_view_from_text(view, text, &err), 0);
+    assert_int_equal(view->victim_of, 8);
+    assert_int_equal(view->process_limit_bytes, -1);
+    json = json_loads(text, 0, NULL);
+    json_object_del(json, "victim_of");
+    json_object_del(json, "process_limit_bytes");
+    free(text);
+    text = json_dumps(json, 0);
+    json_decref(json);
+    assert_int_equal(job_view_from_text(view, text, &err), 0);
+    assert_int_equal(view->victim_of, 7);
+    assert_int_equal(view->process_limit_bytes, 5);
+    views_release(&views);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_sweep_shares_all_but_what_differs),
         cmocka_unit_test(test_whatever_differs_is_not_shared),
         cmocka_unit_test(test_one_digest_is_not_one_spec),
+        cmocka_unit_test(test_a_victim_of_an_earlier_carma),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

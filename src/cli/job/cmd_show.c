@@ -272,14 +272,27 @@ static void print_overuse(const json_t *job)
         line("Request", "%s on each GPU", request);
     if (view_integer(job, "over_reservation_bytes", 0) > 0)
         line("Over", "it uses %s more than was reserved for it at its start", over);
+    if (view_integer(job, "victim_of", 0) > 0)
+        line("Victim of", "job %" PRId64 ", which used more GPU memory than was reserved for it",
+             view_integer(job, "victim_of", 0));
     if (victims)
         line("Victims", "%" PRId64 " job%s ran out of memory by what it used beyond: its next start is alone", victims,
              victims == 1 ? "" : "s");
 }
 
+/* An older daemon knows only of its own fence. */
+static void print_fence(const json_t *job)
+{
+    int64_t fence = view_integer(job, "fence_bytes", -1), limit = view_integer(job, "process_limit_bytes", fence);
+    char bytes[UNITS_TEXT];
+
+    if (limit >= 0)
+        line("Fence", "%s: MPS gives no process of it more on a GPU%s", format_bytes(limit, bytes),
+             limit == fence ? "" : ", by mps_memory_limit or --mps-memory-limit");
+}
+
 static void print_job(const json_t *job)
 {
-    CLEANUP(free_ptr) char *fence = view_bytes(job, "fence_bytes");
     CLEANUP(free_ptr) char *memory = view_bytes(job, "claim_bytes");
     CLEANUP(free_ptr) char *source = view_safe_text(job, "claim_source");
     int64_t crashes = view_integer(job, "crashes", 0), launches = view_integer(job, "launches", 0);
@@ -300,8 +313,7 @@ static void print_job(const json_t *job)
     else
         line("Memory", "not known");
     print_overuse(job);
-    if (view_integer(job, "fence_bytes", -1) >= 0)
-        line("Fence", "%s: MPS gives no process of it more on a GPU", fence);
+    print_fence(job);
     print_estimate(json_object_get(job, "estimate"));
     print_placements(job);
     print_strays(job);
