@@ -1,4 +1,5 @@
-/* The fields of a job (job_fields.def) as data: what reads, writes, checks and shows one does so for all of them. */
+/* The fields of a job (job_fields.def) as data: code that reads, writes, checks or shows a field does so for all of
+ * them. */
 #ifndef CARMA_API_JOB_FIELD_H
 #define CARMA_API_JOB_FIELD_H
 
@@ -46,7 +47,7 @@ void *job_field_at(const struct job_field *field, const struct job_spec *spec);
 /* Whether the member says something: other than NULL, none, false, 0 and -1. */
 bool job_field_is_said(const struct job_field *field, const struct job_spec *spec);
 
-/* Sets the member from what a person wrote; `said` is what to call it in an error. A SWITCH may be NULL (it is on), yes or no.
+/* Sets the member from a person's text; `said` names it in an error. A SWITCH may be NULL (it is on), yes or no.
  * -EINVAL. */
 int job_field_parse(const struct job_field *field, const char *said, const char *text, struct job_spec *spec,
                     struct error *err);

@@ -19,8 +19,8 @@ struct lines lines_of(const char *file, const char *text, size_t length);
 /* The next line without its end ("\n" or "\r\n"); false: there is none. Not NUL-terminated. */
 bool lines_next(struct lines *lines, const char **begin, size_t *count);
 
-/* Copies the line at hand to a string of its own. -EINVAL when it holds a control character other than a tab: whatever
- * a message repeats later is then fit for a terminal. */
+/* Copies the current line to a string of its own. -EINVAL when it holds a control character other than a tab, so that
+ * later messages may repeat it on a terminal. */
 int lines_copy(const struct lines *lines, const char *begin, size_t count, char **copy, struct error *err);
 
 /* "FILE:LINE: ..."; returns -EINVAL. */

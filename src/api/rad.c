@@ -28,7 +28,7 @@ struct rad {
     struct error *err;
 };
 
-/* The two keys of the thesis's job files that are no options of `carma submit`. */
+/* The two keys of the thesis's job files that are not options of `carma submit`. */
 static const struct {
     const char *key;
     const char *field;
@@ -111,7 +111,7 @@ static void set_command(struct rad *rad, const char *line)
 {
     spec_strings_add(&rad->spec->command, "/bin/sh");
     spec_strings_add(&rad->spec->command, "-c");
-    spec_strings_add(&rad->spec->command, line); /* the shell knows what in it is a comment */
+    spec_strings_add(&rad->spec->command, line); /* the shell knows where its comments are */
 }
 
 static int take_key(struct rad *rad, const struct job_field *field, const char *key, const char *value, unsigned *seen)

@@ -73,7 +73,7 @@ static size_t utf8_length(const unsigned char *text)
     return length;
 }
 
-/* Only what JSON requires is escaped, and always in the same way. */
+/* Only the characters that JSON requires are escaped, and always in the same way. */
 static bool put_text(struct strbuf *out, const char *text)
 {
     static const char hex[] = "0123456789abcdef";
@@ -225,7 +225,7 @@ static int get_array(const json_t *value, const char *type, const struct record_
     return 0;
 }
 
-/* What an earlier carma did not write; 0. */
+/* Absent from the records of an earlier carma; 0. */
 static int take_absent(const struct record_field *field, void *to)
 {
     if (field->kind == FIELD_BOOL)

@@ -9,13 +9,13 @@
 #include "base/strbuf.h"
 #include "core/record.h"
 
-/* Appends the record's text, without a newline. -EINVAL, with nothing appended, for what could not be read back: an
- * unknown type, a job number above 2^63 - 1, a text that does not end in its room or is not UTF-8, too many elements.
+/* Appends the record's text, without a newline. -EINVAL, with nothing appended, for a record that could not be read
+ * back: an unknown type, a job number above 2^63 - 1, a text that is unterminated or not UTF-8, too many elements.
  */
 int record_json_write(const struct record *record, struct strbuf *out, struct error *err);
 
 /* Reads one text. Every member must be there, of its kind and in its range, and none else: -EINVAL otherwise, with one
- * line that names the member. What the record's type does not use is zero. */
+ * line that names the member. Members that the record's type does not use are zero. */
 int record_json_read(const char *text, size_t length, struct record *record, struct error *err);
 
 #endif

@@ -160,7 +160,7 @@ uint64_t job_spec_digest(const struct job_spec *spec)
     return mix(digest, spec->recorded_bytes, sizeof spec->recorded_bytes);
 }
 
-/* JSON is UTF-8, and jansson is the judge of what that is. */
+/* JSON is UTF-8, and jansson decides whether a text is. */
 static bool is_utf8(const char *text)
 {
     json_t *string = json_string(text);
@@ -243,7 +243,7 @@ static int check_field(const struct job_field *field, const struct job_spec *spe
     return 0;
 }
 
-/* One large text is all right, several at once would not be: what one job may make others carry is bounded. */
+/* One large text is accepted, several at once are not: the data of one job that other users must carry is bounded. */
 static int check_packed(const struct job_spec *spec, struct error *err)
 {
     size_t total = 0;

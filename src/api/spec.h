@@ -1,4 +1,4 @@
-/* A job as its submitter describes it: what `carma submit` sends and what the daemon stores. Free of transport. */
+/* A job as its submitter describes it: sent by `carma submit` and stored by the daemon. Free of transport. */
 #ifndef CARMA_API_SPEC_H
 #define CARMA_API_SPEC_H
 
@@ -40,7 +40,7 @@ struct job_spec {
 };
 
 void job_spec_init(struct job_spec *spec);       /* all "not said", 1 GPU */
-void job_spec_init_empty(struct job_spec *spec); /* not even that: what job_spec_overlay() may lay over another */
+void job_spec_init_empty(struct job_spec *spec); /* not even the fields that job_spec_overlay() may lay over another */
 void job_spec_release(struct job_spec *spec);
 
 /* Checks ranges and lengths (limits below); -EINVAL with one line that names the value and the remedy. */
@@ -53,7 +53,7 @@ int job_spec_from_json(const json_t *json, struct job_spec *spec, struct error *
 bool job_spec_equal(const struct job_spec *a, const struct job_spec *b);
 uint64_t job_spec_digest(const struct job_spec *spec);
 
-/* What `over` says goes before what *spec says. */
+/* The fields of `over` replace those of *spec. */
 void job_spec_overlay(struct job_spec *spec, const struct job_spec *over);
 
 void spec_strings_add(struct spec_strings *strings, const char *text);

@@ -43,7 +43,7 @@ static json_t *text_or_null(const char *text)
 {
     json_t *json = text ? json_string(text) : NULL;
 
-    return json ? json : json_null(); /* what is no UTF-8 is not worth losing the rest for */
+    return json ? json : json_null(); /* a text that is not UTF-8 is not worth losing the rest for */
 }
 
 json_t *job_estimate_to_json(const struct job_estimate *estimate)

@@ -1,4 +1,4 @@
-/* What an estimator said of a submitted job: made once by the daemon, stored beside the submission, shown to people. */
+/* An estimator's answer for a submitted job: made once by the daemon, stored beside the submission, shown to people. */
 #ifndef CARMA_API_SPEC_ESTIMATE_H
 #define CARMA_API_SPEC_ESTIMATE_H
 
@@ -27,10 +27,10 @@ void job_estimate_release(struct job_estimate *estimate);
 
 bool job_estimate_equal(const struct job_estimate *a, const struct job_estimate *b);
 
-/* What the estimator makes of the job's capture, else of its summary (of the capture first where both are there); inits
- * *estimate. Never looks at what is declared or recorded with the job. 0 also where the estimator has not what it
- * needs: bytes is then -1 and a warning says what is missing. -EINVAL: the summary or the capture is not what it should
- * be, with the parser's line. Touches nothing but its arguments: may run on any thread. */
+/* The estimate from the job's capture, else from its summary (from the capture first where both are there); inits
+ * *estimate. Never looks at declared or recorded figures of the job. 0 also where the estimator lacks its input: bytes
+ * is then -1 and a warning says what is missing. -EINVAL: the summary or the capture is malformed, with the parser's
+ * line. Touches nothing but its arguments: may run on any thread. */
 int job_estimate_make(struct job_estimate *estimate, const struct job_spec *spec, const struct estimator *estimator,
                       const struct machine_profile *profile, int32_t quantile_permille, struct error *err);
 

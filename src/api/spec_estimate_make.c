@@ -29,7 +29,7 @@ static void fill(struct asking *asking, const struct estimate *answer, const cha
     to->bytes = answer->bytes;
     to->median_bytes = answer->median_bytes;
     to->confidence_permille = answer->confidence_permille;
-    to->smact_permille = answer->smact_permille == 0 ? 1 : answer->smact_permille; /* what trains is not idle */
+    to->smact_permille = answer->smact_permille == 0 ? 1 : answer->smact_permille; /* a training job is not idle */
     to->source = xstrdup(answer->source);
     to->from = xstrdup(from);
     to->profile = xstrdup(asking->question.profile->name);
@@ -43,7 +43,7 @@ static void fill(struct asking *asking, const struct estimate *answer, const cha
     }
 }
 
-/* Of what is known to be too low, only that it is more than the GPU or the submitter has is worth something. */
+/* A figure that is known to be too low is useful only where it exceeds the GPU or the submitter's limit. */
 static int ask(struct asking *asking, const char *from, struct error *err)
 {
     struct estimate answer;

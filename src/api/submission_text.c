@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 
-/* What the form of the store has beside the members of the specification. */
+/* Keys of the stored form that are not members of the specification. */
 #define ESTIMATE_MEMBER "estimate"
 #define OWNER_MEMBER    "owner"
 

@@ -1,5 +1,4 @@
-/* A submission as the store has it (docs/formats/store.md): its specification, what was estimated from it, and whose it
- * is. */
+/* A submission as the store has it (docs/formats/store.md): its specification, its estimate, and its user. */
 #ifndef CARMA_API_SUBMISSION_TEXT_H
 #define CARMA_API_SUBMISSION_TEXT_H
 

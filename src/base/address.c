@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Digits alone, 1 to 65535; 0: it is no port. */
+/* Digits alone, 1 to 65535; 0: not a port. */
 static unsigned parse_port(const char *text)
 {
     size_t length = strspn(text, "0123456789");
@@ -16,7 +16,7 @@ static unsigned parse_port(const char *text)
     return port <= 65535 ? (unsigned)port : 0;
 }
 
-/* The host without brackets in `host`, and what follows it. NULL: it cannot be a host. */
+/* The host without brackets in `host`, and the text behind it. NULL: it cannot be a host. */
 static const char *split_host(const char *text, char host[static INET6_ADDRSTRLEN], int *family)
 {
     bool bracketed = *text == '[';

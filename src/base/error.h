@@ -1,4 +1,4 @@
-/* One-line errors for people: what was wrong, with which value, and what to do. */
+/* One-line errors for people: the thing, the value, and the remedy. */
 #ifndef CARMA_BASE_ERROR_H
 #define CARMA_BASE_ERROR_H
 
@@ -17,7 +17,7 @@ void error_prefix(struct error *err, const char *format, ...) __attribute__((for
 /* Makes one line of a text that quotes bytes of unknown origin: '?' for each control character. */
 void error_make_printable(struct error *err);
 
-/* What cannot be had for want of space, memory, processes or descriptors will be there again. */
+/* An error for lack of space, memory, processes or descriptors may pass. */
 bool error_is_passing(int code); /* a negative errno */
 
 #endif

@@ -15,7 +15,7 @@ int file_read(const char *path, size_t limit, char **text, size_t *length, struc
     /* Without O_NONBLOCK the opening of a FIFO that nobody writes would never return. */
     CLEANUP(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
-    if (fd < 0 || fcntl(fd, F_SETFL, O_RDONLY) < 0) /* but what a pipe's writer has yet to write is waited for */
+    if (fd < 0 || fcntl(fd, F_SETFL, O_RDONLY) < 0) /* but data that a pipe's writer has yet to write is waited for */
         return error_set(err, errno, "cannot read '%s': %s", path, strerror(errno));
     return file_read_fd(fd, path, limit, text, length, err);
 }

@@ -7,7 +7,7 @@
  * that is set (tests of programs that are not installed), else the parent of bin/ or lib/ that holds the program. */
 char *install_path(const char *relative);
 
-/* The file `name` in the folder of the running program, owned by the caller: where a build tree has what belongs together. */
+/* The file `name` in the folder of the running program, owned by the caller: a build tree keeps its parts there. */
 char *install_beside(const char *name);
 
 #endif

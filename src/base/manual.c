@@ -8,7 +8,7 @@
 #include "base/argp_walk.h"
 #include "base/memory.h"
 
-/* One piece of a line: what roff would take for its own is escaped. A hyphen that is typed must stay one. */
+/* One piece of a line; characters that roff would interpret are escaped. A hyphen that is typed must stay one. */
 static void put(FILE *out, const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++) {

@@ -10,7 +10,7 @@ struct manual {
     const char *name;       /* of the page: "carma-submit" */
     unsigned section;
     const char *summary;    /* one line */
-    const char *invocation; /* what is typed: "carma submit" */
+    const char *invocation; /* as it is typed: "carma submit" */
     const struct argp *argp;
     const struct argp_option *more; /* options beside those of the table; NULL: none */
     const char *see_also;           /* "carma(1), carmad(8)" */

@@ -1,4 +1,4 @@
-/* Node time: what clocks on the node show. Without CARMA_TIME_SCALE it is the wall clock (ns since the Unix epoch).
+/* Node time: the time of clocks on the node. Without CARMA_TIME_SCALE it is the wall clock (ns since the Unix epoch).
  * With CARMA_TIME_SCALE=N (a virtual node only) it runs N times faster: N times the time since boot, so that the node,
  * the daemon, the jobs and the clients agree without talking. Job times, metrics and their intervals are node time;
  * socket, disk and kill time-outs are wall time. */

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-/* What the first line of `text` names, "#!INTERPRETER [ARGUMENT]": both are owned by the caller, *argument is NULL where
+/* Parses the first line of `text`, "#!INTERPRETER [ARGUMENT]": both are owned by the caller, *argument is NULL where
  * there is none. -EINVAL with one line that names no file. */
 int script_interpreter(const char *text, char **interpreter, char **argument, struct error *err);
 

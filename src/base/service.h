@@ -1,6 +1,6 @@
-/* A daemon and the service manager that started it, systemd or whatever speaks the same protocols (sd_notify(3),
- * sd_listen_fds(3)): sockets that it hands over, and what it is told. Where nobody manages the daemon there is nothing
- * to take, and telling does nothing. */
+/* A daemon and its service manager, systemd or another program with the same protocols (sd_notify(3),
+ * sd_listen_fds(3)): sockets that it hands over, and notices to it. Where nobody manages the daemon there is nothing to
+ * take, and telling does nothing. */
 #ifndef CARMA_BASE_SERVICE_H
 #define CARMA_BASE_SERVICE_H
 
@@ -14,11 +14,11 @@
 struct service {
     char *notify_address; /* owned; a path, or @NAME for an abstract socket; NULL: nobody wants to be told */
     int64_t watchdog_ns;  /* wall time within which the manager wants to hear WATCHDOG=1; 0: it does not watch */
-    unsigned sockets;     /* handed over, now closed on execution; what they are is not looked at */
+    unsigned sockets;     /* handed over, now closed on execution; their kind is not checked */
 };
 
-/* What the environment offers this very process, which must not have threads yet. The variables are removed, so that no
- * child takes them for its own. -EINVAL, -E2BIG, -EBADF: what is offered cannot be taken; release *service all the same. */
+/* The environment's offers to this very process, which must not have threads yet. The variables are removed, so that no
+ * child takes them for its own. -EINVAL, -E2BIG, -EBADF: the offer cannot be taken; release *service all the same. */
 int service_take(struct service *service, struct error *err);
 void service_release(struct service *service); /* leaves the sockets alone */
 

@@ -20,7 +20,7 @@ enum share_domain {
     MPS_DOMAIN_COUNT
 };
 
-enum share_mode share_mode_find(const char *name); /* SHARE_MODE_COUNT: there is none of that name */
+enum share_mode share_mode_find(const char *name); /* SHARE_MODE_COUNT: no mode has this name */
 const char *share_mode_name(enum share_mode mode); /* "any", "streams", "mps", "exclusive"; "unknown" out of range */
 
 /* The same with the domain of MPS: "mps", "mps:gpu" and "mps:node" name one, other modes leave *domain as it is. */

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 
-/* What is judged is the file that was opened, whatever becomes of its name. */
+/* The checks are on the opened file; its name may change meanwhile. */
 static int check_file(int fd, const char *path, struct token *token, struct error *err)
 {
     struct stat st;

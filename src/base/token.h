@@ -1,4 +1,4 @@
-/* The secret by which a client over TCP shows whom it acts for: a file that only its owner can read. */
+/* The secret with which a client over TCP proves its user: a file that only its owner can read. */
 #ifndef CARMA_BASE_TOKEN_H
 #define CARMA_BASE_TOKEN_H
 
@@ -15,11 +15,11 @@ struct token {
     uid_t owner;              /* of the file */
 };
 
-/* The file's one line: visible ASCII characters without blanks. -EPERM: others may read or write the file, or it belongs to
- * neither the caller nor root (root may read anybody's); -EINVAL: what it holds is no token. */
+/* The file's one line: visible ASCII characters without blanks. -EPERM: others may read or write the file, or it
+ * belongs to neither the caller nor root (root may read any user's); -EINVAL: the content is not a token. */
 int token_read(const char *path, struct token *token, struct error *err);
 
-/* Takes as long whatever `text` is, and whether or not it is the token. */
+/* Takes equally long for every `text`, right or wrong. */
 bool token_matches(const struct token *token, const char *text);
 
 #endif

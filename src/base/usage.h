@@ -1,4 +1,5 @@
-/* Wrong usage is told in one line, also by the programs whose command line argp parses: argp itself would take two. */
+/* Wrong usage is reported in one line, also by the programs whose command line argp parses: argp itself would take
+ * two. */
 #ifndef CARMA_BASE_USAGE_H
 #define CARMA_BASE_USAGE_H
 

@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether it is the GPU's own failure rather than what an application did to itself. 0, no Xid, is neither. */
+/* Whether it is the GPU's own failure rather than an application's. 0, not an Xid, is neither. */
 bool xid_is_hardware(uint32_t xid);
 
-const char *xid_text(uint32_t xid); /* a few words on what it means; "" where we know none */
+const char *xid_text(uint32_t xid); /* a few words on its meaning; "" where unknown */
 
 /* Whether `next`, reported after `previous`, is a mere consequence of it: after a GPU's failure the driver cleans up what
  * its applications had there, and reports that under their numbers. */

@@ -87,7 +87,7 @@ static int64_t deadline_of(const struct client *client)
     return nodetime_monotonic_wall_ns() + client->timeout_ms * NS_PER_MS;
 }
 
-/* Over TCP nobody says who we are but the token. */
+/* Over TCP only the token tells the daemon our user. */
 static int take_token(struct client *client, struct error *err)
 {
     const char *path = getenv("CARMA_TOKEN_FILE");

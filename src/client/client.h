@@ -19,7 +19,7 @@ struct client;
 int client_open(const char *socket_path, struct client **client, struct error *err);
 void client_free(struct client *client);
 
-const char *client_socket(const struct client *client); /* what was opened */
+const char *client_socket(const struct client *client); /* the endpoint that was opened */
 
 /* How long one call may take in all, wall time; CLIENT_TIMEOUT_MS until it is set. */
 void client_set_timeout(struct client *client, int64_t timeout_ms);
@@ -31,12 +31,12 @@ void client_set_timeout(struct client *client, int64_t timeout_ms);
 int client_call(struct client *client, const char *method, const char *path, const json_t *body, int *status,
                 json_t **reply, struct error *err);
 
-/* Whether it does no harm to send the request again: a GET, and what has a request_id. */
+/* Whether the request can safely be sent again: a GET, and a request that has a request_id. */
 bool client_may_repeat(const char *method, const json_t *body);
 
 #define CLIENT_REQUEST_ID_TEXT 33
 
-/* A new id for a submission (`request_id` of POST /v1/jobs): who sends the request again with it has it done once. */
+/* A new id for a submission (`request_id` of POST /v1/jobs): a request that is sent again with it is done once. */
 void client_request_id(char id[static CLIENT_REQUEST_ID_TEXT]);
 
 /* 0 where the status is a success; else a negative errno for it and the reply's own sentence in err: -EINVAL (400),

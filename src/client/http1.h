@@ -39,7 +39,7 @@ struct http1_reply {
 void http1_reply_init(struct http1_reply *reply, size_t limit_bytes);
 void http1_reply_release(struct http1_reply *reply);
 
-/* Takes in what came. state HTTP1_DONE: complete. -EPROTO, -EMSGSIZE. */
+/* Takes in received bytes. state HTTP1_DONE: complete. -EPROTO, -EMSGSIZE. */
 int http1_reply_feed(struct http1_reply *reply, const char *bytes, size_t count, struct error *err);
 
 /* The server has closed: 0 where that ends the reply, -EPROTO where it cuts it off. */

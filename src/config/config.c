@@ -366,7 +366,7 @@ static int find_choice(const char *const *choices, const char *value, int64_t *i
     return -EINVAL;
 }
 
-/* What is said of users and of MPS stays: it is no part of a policy. */
+/* Settings of users and of MPS stay: they do not belong to a policy. */
 static void set_plain(struct config *config)
 {
     struct core_config was = config->core;
@@ -406,7 +406,7 @@ static int set_policy(struct config *config, const char *names)
     return 0;
 }
 
-/* What may stand where there is no absolute path. */
+/* Words that are allowed in place of an absolute path. */
 static bool is_name(const struct key *key, const char *value)
 {
     if (key->kind == PROFILE)

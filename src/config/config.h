@@ -1,4 +1,4 @@
-/* What an administrator or a user may set: one table of keys that the file, `--set` and the help share.
+/* The settings of an administrator or a user: one table of keys that the file, `--set` and the help share.
  *
  * Built-in defaults < configuration file < `--set key=value`. */
 #ifndef CARMA_CONFIG_CONFIG_H
@@ -15,7 +15,7 @@
 
 /* Which figure becomes a job's memory claim when none is declared: one recorded with the job under that name, else what
  * the estimator of that name computes from the job's summary or capture. DECLARED: none. MEASURED: only a recorded one.
- * HISTORY: only what the core has learned of earlier runs (core.learn), which under every choice goes before the rest.
+ * HISTORY: only what the core has learned of earlier runs (core.learn), which every other choice also uses first.
  */
 enum estimator_choice {
     ESTIMATOR_AUTO,
@@ -33,7 +33,7 @@ enum device_cgroup { DEVICE_CGROUP_AUTO, DEVICE_CGROUP_OFF };
 
 struct config {
     struct core_config core;
-    char policy[128]; /* as it was named; core.policy is what that means to the core */
+    char policy[128]; /* the name as given; core.policy is its meaning to the core */
     struct share_setting share;
     enum estimator_choice estimator;
     int32_t estimate_quantile_permille;
@@ -75,8 +75,8 @@ char *config_default_path(void);
  * caller. */
 char *config_default_socket(void);
 
-/* Reads lines `key = value`; `#` and `;` begin comment lines; there are no sections. -ENOENT when there is no such
- * file. An error names file, line, key, value and what is allowed; *config may then hold the lines before it. */
+/* Reads lines `key = value`; `#` and `;` begin comment lines; there are no sections. -ENOENT when the file does not
+ * exist. An error names file, line, key, value and the allowed values; *config may then hold the lines before it. */
 int config_read_file(struct config *config, const char *path, struct error *err);
 
 /* One setting. -EINVAL for an unknown key or a bad value; *config is then unchanged. */
@@ -85,8 +85,8 @@ int config_set(struct config *config, const char *key, const char *value, struct
 /* `key=value`, as --set has it. */
 int config_set_pair(struct config *config, const char *pair, struct error *err);
 
-/* What no single key can show: that the window holds a sample, that a default socket path is not too long,
- * that who listens for TCP has a token. Call once all is read. */
+/* Checks across keys: that the window holds a sample, that a default socket path is not too long, that a daemon that
+ * listens on TCP has a token. Call once all is read. */
 int config_check(const struct config *config, struct error *err);
 
 /* How the GPU with carma's number and that UUID is to be shared. */
@@ -96,7 +96,7 @@ enum share_mode config_share_of(const struct config *config, uint32_t number, co
 struct config_key {
     const char *name;
     const char *help;    /* one line */
-    const char *allowed; /* what it takes */
+    const char *allowed; /* its allowed values */
     const char *preset;  /* its value where nothing sets it; "none" for no value */
 };
 
@@ -112,19 +112,19 @@ bool config_key_decides(const char *key);
 void config_each_difference(const struct config *config, const struct config *other,
                             void (*visit)(const char *key, const char *value, void *user), void *user);
 
-/* The table with the defaults that root's daemon has, whoever asks: for what is read on other machines. */
+/* The table with the defaults of root's daemon, for every caller: for files that are read on other machines. */
 void config_each_system_key(void (*visit)(const struct config_key *key, void *user), void *user);
 
 /* A configuration file for root's daemon that says nothing: each key and its default as a comment. */
 void config_file(FILE *out);
 
-/* The table for a terminal: each key with what it takes, its default and a line of text. */
+/* The table for a terminal: each key with its allowed values, its default and a line of text. */
 void config_help(FILE *out);
 
 /* The manual page carma.conf(5), of the same table. */
 void config_manual(FILE *out);
 
-/* What `policy` takes: presets, then plain policies. */
+/* Allowed values of `policy`: presets, then plain policies. */
 void config_each_policy(void (*visit)(const char *name, const char *summary, void *user), void *user);
 
 /* The same for a terminal: each preset and each plain policy with a line that says what it is, and where it is from. */

@@ -1,4 +1,4 @@
-/* What can be set, in words: for a terminal, and as the manual page carma.conf(5). */
+/* The settings in words: for a terminal, and as the manual page carma.conf(5). */
 #include <string.h>
 
 #include "base/manual.h"
@@ -17,7 +17,7 @@ void config_help(FILE *out)
     config_each_key(print_key, out);
 }
 
-/* Long lists of what a key takes are broken, as all of it is a comment. */
+/* Long lists of allowed values are broken, since all of it is a comment. */
 #define FILE_WIDTH 100
 
 static void print_comment(FILE *out, const char *text)

@@ -10,7 +10,7 @@
 #define SHARE_OVERRIDES_MAX 64
 #define SHARE_WHICH_SIZE 48 /* "GPU-" or "MIG-" and a UUID, NUL included */
 
-/* One GPU, or those whose UUIDs begin so. */
+/* One GPU, or those whose UUIDs begin with this text. */
 struct share_override {
     char which[SHARE_WHICH_SIZE]; /* carma's number of the GPU in digits, or the beginning of its UUID */
     enum share_mode mode;

@@ -13,7 +13,7 @@
 #define ACCEPTS_PER_WAKE 256
 #define ACCEPT_PAUSE_MS  100
 
-/* Who is at the other end. Peer credentials are those of the time of connect(2), so they can be asked for at any time. */
+/* The peer's user. Peer credentials are those of the time of connect(2), so they can be asked for at any time. */
 static int identify(const struct http_server *server, int fd, bool tcp, struct peer *who, pid_t *pid)
 {
     struct ucred credentials = {.uid = (uid_t)-1};
@@ -96,7 +96,7 @@ static void turn_away(int fd, const char *text)
     close(fd);
 }
 
-/* NULL: there are too many who come too fast. */
+/* NULL: too many peers connect too fast. */
 static struct caller *find_caller(struct http_server *server, const struct peer *who)
 {
     struct caller *idle = NULL;
@@ -124,8 +124,8 @@ static bool comes_too_fast(const struct http_server *server, struct caller *call
     return false;
 }
 
-/* Where all places are taken, whoever has most gives up the one that has kept us waiting longest, unless the newcomer would
- * then have as many: several users together cannot keep another out. */
+/* Where all places are taken, the user with most connections loses the one that has been idle longest, unless the
+ * newcomer would then have as many: several users together cannot keep another out. */
 static void make_room(struct http_server *server, const struct peer *newcomer)
 {
     struct peer *peer, *largest = NULL;
@@ -166,10 +166,10 @@ static void admit(struct http_server *server, int fd, const struct peer *who, co
     http_wake(server);
 }
 
-/* ---- Who comes too fast ---- */
+/* ---- Users that connect too fast ---- */
 
-/* Of a user who has many connections parked, further ones cost next to nothing: others wait behind them in the kernel's queue.
- * What is closed without a word is tried again by carma itself. */
+/* Further connections of a user with many parked ones cost next to nothing: they wait behind those in the kernel's
+ * queue. carma itself tries again after a connection that was closed without an answer. */
 static void park(struct http_server *server, int fd, struct caller *caller, const struct sockaddr_storage *address,
                  socklen_t address_size)
 {

@@ -5,7 +5,7 @@
 #include "base/units.h"
 #include "http/http_internal.h"
 
-/* Each gets the same time, so that who is expected last stands last. */
+/* All connections get the same time, so the one that expires last stands last. */
 void http_expect(struct connection *connection)
 {
     struct http_server *server = connection->server;

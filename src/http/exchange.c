@@ -95,7 +95,7 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
     return rc;
 }
 
-/* Why so many bytes more are not taken; 0: they are. */
+/* The status that refuses this many more bytes; 0: they are accepted. */
 static unsigned refuse_body(const struct connection *connection, size_t announced, char why[static 128])
 {
     const struct http_server *server = connection->server;
@@ -231,7 +231,7 @@ enum MHD_Result http_on_request(void *closure, struct MHD_Connection *connection
     if (!exchange)
         return begin(server, connection, url, method, version, context);
     if (*upload_size) {
-        /* libmicrohttpd gives no more than was announced; what it gives is held to that all the same. */
+        /* libmicrohttpd gives at most the announced bytes; this checks it all the same. */
         if (*upload_size > exchange->announced_bytes - exchange->body.length)
             return MHD_NO;
         strbuf_append(&exchange->body, upload, *upload_size);

@@ -22,7 +22,7 @@ static bool is_safe_host(const char *host)
     return address_is_literal(host);
 }
 
-/* A body would be kept, and take the room of those who have the token. */
+/* A body would be kept, and take the room of clients that have the token. */
 static bool is_public(const struct http_server *server, const char *path, const struct http_field *length)
 {
     return server->options.is_public && server->options.is_public(path) &&
@@ -91,7 +91,7 @@ void *http_on_uri(void *closure, const char *uri, struct MHD_Connection *mhd_con
 
     (void)closure;
     connection->uri_length = strlen(uri);
-    return NULL; /* what http_on_request finds as its context */
+    return NULL; /* the context that http_on_request finds */
 }
 
 static int digit(char c)

@@ -1,16 +1,17 @@
 /* HTTP/1.1 over a Unix socket, and over TCP where that is asked for, on the caller's libuv loop: nothing here waits for a
  * client. The API that is served is the caller's; requests and replies are JSON (docs/formats/http.md).
  *
- * Who calls is known from the socket's peer credentials; over TCP it is the owner of the token's file, for who shows the
- * token. A client can hold no more than its share: connections are capped per uid and in all, who opens them fast
- * comes after who does not, a request's header and body
- * are bounded, the bodies under way of one uid, and of all, together as well; a connection on which nothing moves is
- * closed, and so is one that takes too long in all. Complete requests are handed over one of each uid in turn. All that
- * come by TCP share like one uid. Requests that could be read in two ways, that come from web pages, or that name a host
- * which a browser could have looked up, are refused; by TCP, where the token is asked for, the server's own pages may call.
+ * The socket's peer credentials tell the caller's user; over TCP it is the owner of the token's file, for callers that
+ * show the token. A client can hold no more than its share: connections are capped per uid and in all, users that open
+ * them fast come after the others, a request's header and body are bounded, the bodies under way of one uid, and of
+ * all, together as well; an idle connection is closed, and so is one that takes too long in all. Complete requests are
+ * handed over one of each uid in turn. All that come by TCP share like one uid. Requests that could be read in two
+ * ways, that come from web pages, or that name a host which a browser could have looked up, are refused; by TCP, where
+ * the token is asked for, the server's own pages may call.
  *
- * An answer may also be a stream: it goes on until one of the two has enough. Streams are few, per uid and in all; what
- * has been sent and not been taken is bounded, and so is the time that it may lie there: who does not read is cut off. */
+ * An answer may also be a stream: it goes on until one of the two has enough. Streams are few, per uid and in all; data
+ * that was sent and not taken is bounded, and so is the time that it may stay there: a client that does not read is cut
+ * off. */
 #ifndef CARMA_HTTP_HTTP_H
 #define CARMA_HTTP_HTTP_H
 
@@ -41,8 +42,9 @@ struct http_request {
 #define HTTP_TRANSFER_LIMIT_S        120 /* from a connection's begin, or the last answer, to a whole request; and for an answer */
 #define HTTP_MAX_CONNECTIONS         512 /* a process has 1024 descriptors by default */
 #define HTTP_MAX_CONNECTIONS_PER_UID 128
-#define HTTP_CONNECTS_PER_S          200 /* of one uid, and as many at once: what is beyond waits until nobody else does */
-#define HTTP_BACKLOG                 256 /* connections in the kernel's queue: who comes waits for those before him */
+#define HTTP_CONNECTS_PER_S          200 /* of one uid, and as many at once; more of them wait until no other user
+                                            does */
+#define HTTP_BACKLOG                 256 /* connections in the kernel's queue: a newcomer waits for those before it */
 #define HTTP_MAX_PARKED              64  /* connections that wait so, */
 #define HTTP_MAX_PARKED_PER_UID      32  /* of one uid */
 #define HTTP_MAX_INHERITED           4 /* listening sockets */
@@ -59,9 +61,10 @@ struct http_options {
     const char *socket_path; /* its directory is made where it is not there */
     const char *tcp_address; /* base/address.h; NULL: not by TCP */
     const char *token_file;  /* base/token.h; with TCP */
-    bool (*is_public)(const char *path); /* what is given by TCP without the token, to who sends no body; NULL: nothing */
-    /* Listening sockets that somebody else has made, one after the other; they are taken over, whatever comes of it. Those of
-     * a kind, Unix or TCP, take the place of what is named above; the file of a Unix one is left alone at the end. */
+    bool (*is_public)(const char *path); /* the answer over TCP without the token, to requests without a body; NULL:
+                                            nothing */
+    /* Listening sockets made by another process, one after the other; they are taken over, also on failure. Those of a
+     * kind, Unix or TCP, replace the addresses above; the file of a Unix one is left alone at the end. */
     int inherited;
     unsigned inherited_count;
     /* Called for each request, on the loop; must see to it that http_reply is called exactly once, then or later. */
@@ -77,10 +80,10 @@ struct http_options {
     unsigned max_streams_per_uid;
 };
 
-/* Listens. The socket has mode 0666 where the caller is root (anybody may submit), else 0600. A socket file that nobody
- * listens on is replaced; -EADDRINUSE where somebody does. -EPERM: others could read the token, or the caller is not root
- * and others could connect to an inherited socket; -EINVAL, -ENOTSOCK: what is inherited is no listening socket, or by TCP
- * and there is no token. */
+/* Listens. The socket has mode 0666 where the caller is root (anybody may submit), else 0600. A socket file without a
+ * listener is replaced; -EADDRINUSE where there is one. -EPERM: others could read the token, or the caller is not root
+ * and others could connect to an inherited socket; -EINVAL, -ENOTSOCK: an inherited descriptor is not a listening
+ * socket, or it is TCP and there is no token. */
 int http_server_new(const struct http_options *options, struct http_server **server, struct error *err);
 
 /* Stops listening, removes the socket file, answers what is pending with 503, sends what can be sent within half a
@@ -98,8 +101,8 @@ struct http_place {
 };
 bool http_server_place(const struct http_server *server, unsigned number, struct http_place *place);
 
-/* The value of `name` in the query: "" where it has none, NULL where it is not there. It goes with the client's connection:
- * what outlives the server (a thread's work) needs a copy. */
+/* The value of `name` in the query: "" where it has none, NULL where it is not there. It goes with the client's
+ * connection: work that outlives the server (a thread's) needs a copy. */
 const char *http_query(const struct http_request *request, const char *name);
 
 /* Answers, and with that ends the request's life. `body` is taken over. Harmless where the client has gone. */
@@ -135,14 +138,14 @@ void http_reply_file(struct http_request *request, const struct http_file *file)
 struct http_stream *http_stream_begin(struct http_request *request, const char *type, void (*closed)(void *user),
                                       void *user);
 
-/* Adds to the text, never waiting. What would make more than HTTP_STREAM_LIMIT_BYTES that are not taken cuts the client
- * off instead, and so does anything that lies untaken for the time that an answer may take: `closed` follows. */
+/* Adds to the text, never waiting. Data that would make more than HTTP_STREAM_LIMIT_BYTES untaken cuts the client off
+ * instead, and so does data that stays untaken for the time limit of an answer: `closed` follows. */
 void http_stream_send(struct http_stream *stream, const char *text, size_t length);
 
-/* Whether all that was sent has been handed to the socket: who sends only then waits for slow readers. */
+/* Whether all data has been handed to the socket: a sender that checks this waits for slow readers. */
 bool http_stream_taken(const struct http_stream *stream);
 
-/* What was sent is the whole text; the stream is no longer valid. */
+/* The data so far is the whole text; the stream is no longer valid. */
 void http_stream_close(struct http_stream *stream);
 
 /* Answers {"error": one sentence}. */

@@ -1,4 +1,4 @@
-/* What the files of this room share. */
+/* Shared by the files of this module. */
 #ifndef CARMA_HTTP_HTTP_INTERNAL_H
 #define CARMA_HTTP_HTTP_INTERNAL_H
 
@@ -11,8 +11,8 @@
 #include "base/token.h"
 #include "http/http.h"
 
-/* Those who share one share: a uid on the Unix socket, or everybody who comes by TCP, since who that is is not known before
- * the token is seen. There while it holds anything. */
+/* The clients of one share: a uid on the Unix socket, or all clients over TCP, since their user is not known before the
+ * token is seen. There while it holds anything. */
 struct peer {
     bool tcp;
     uid_t uid;
@@ -57,8 +57,8 @@ struct exchange {
     struct exchange *wait_next, *wait_prev; /* in its peer's queue */
 };
 
-/* How fast those who share one share open connections: at `due_ns` (monotonic wall time) the next would be if they were
- * evenly spaced. */
+/* The rate at which the clients of one share open connections: at `due_ns` (monotonic wall time) the next would come if
+ * they were evenly spaced. */
 struct caller {
     bool tcp;
     uid_t uid;
@@ -66,7 +66,7 @@ struct caller {
     unsigned parked;
 };
 
-#define HTTP_CALLERS 64 /* that are told apart: of more, who has called least is forgotten */
+#define HTTP_CALLERS 64 /* that are told apart: of more, the one that has called least is forgotten */
 
 /* A connection that is accepted, and not taken up before others. */
 struct parked {
@@ -97,9 +97,9 @@ struct http_server {
     struct MHD_Daemon *mhd;
     uv_poll_t mhd_poll;
     uv_timer_t mhd_timer;      /* libmicrohttpd's next time-out */
-    uv_timer_t accept_timer;   /* runs while there are no descriptors to accept with */
+    uv_timer_t accept_timer;   /* runs while no descriptors are left to accept with */
     uv_timer_t deadline_timer; /* of the first of `timed` */
-    uv_handle_t *open[5 + HTTP_LISTENERS]; /* what has been given to the loop, to be closed */
+    uv_handle_t *open[5 + HTTP_LISTENERS]; /* connections given to the loop, to be closed */
     unsigned open_count;
     bool woken; /* since libmicrohttpd last ran */
     bool closing;
@@ -110,7 +110,7 @@ struct http_server {
     struct parked *parked;      /* in the order in which they came */
     unsigned parked_count;
     struct caller callers[HTTP_CALLERS];
-    struct peer *peers;         /* whose turn it is stands first */
+    struct peer *peers;         /* the next in turn stands first */
     struct connection *timed;   /* by deadline */
     struct exchange *exchanges; /* complete and not finished */
 };
@@ -119,7 +119,7 @@ struct http_server {
 int http_listen(struct http_server *server, struct error *err);
 void http_unlisten(struct http_server *server);
 
-/* accept.c: who may come in, and what each may hold. */
+/* accept.c: admission, and each client's limits. */
 int http_start_accepting(struct http_server *server, struct error *err);
 void http_on_parked(uv_timer_t *timer);
 void http_close_parked(struct http_server *server);
@@ -133,8 +133,8 @@ void http_expect_nothing(struct connection *connection);
 void http_cut(struct connection *connection); /* libmicrohttpd will see it closed */
 void http_on_deadline(uv_timer_t *timer);
 
-/* head.c: what libmicrohttpd lets pass and this server does not take. 0: nothing; else the status to refuse with, and why
- * (static). */
+/* head.c: requests that libmicrohttpd passes and this server refuses. 0: accepted; else the status to refuse with, and
+ * the reason (static). */
 unsigned http_refuse_head(struct connection *connection, struct MHD_Connection *mhd_connection, const char *path,
                           const char *method, const char *version, const char **why);
 void *http_on_uri(void *server, const char *uri, struct MHD_Connection *connection); /* before it is decoded */
@@ -162,7 +162,7 @@ void http_reply_with(struct http_request *request, unsigned status, struct MHD_R
 
 /* stream.c */
 void http_stream_finish(struct http_stream *stream); /* nothing follows what was sent */
-void http_stream_over(struct http_stream *stream);   /* libmicrohttpd has done with it: tells who sends */
+void http_stream_over(struct http_stream *stream);   /* libmicrohttpd has done with it: tells the sender */
 void http_stream_free(struct http_stream *stream);
 
 #endif

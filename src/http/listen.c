@@ -89,7 +89,7 @@ static int listen_tcp(const char *text, int *listening, struct error *err)
     if (fd < 0)
         return error_set(err, errno, "listen %s: no socket: %s", text, strerror(errno));
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (address.socket.ss_family == AF_INET6) /* what was named, and nothing beside it */
+    if (address.socket.ss_family == AF_INET6) /* the named addresses, and nothing beside them */
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes);
     if (bind(fd, (struct sockaddr *)&address.socket, address.length) < 0 || listen(fd, HTTP_BACKLOG) < 0)
         return error_set(err, errno, "listen %s: cannot listen there: %s", text, strerror(errno));
@@ -117,7 +117,7 @@ static void name_place(const struct sockaddr_storage *address, socklen_t length,
     }
 }
 
-/* Who is not root serves himself alone: nobody else is to reach his daemon. */
+/* A daemon that is not root's serves its own user alone: no other user may reach it. */
 static int check_private(const struct http_place *place, struct error *err)
 {
     struct stat st;

@@ -41,7 +41,7 @@ static void run_mhd(struct http_server *server)
         served = http_serve(server);
         if (MHD_get_timeout(server->mhd, &timeout_ms) != MHD_YES)
             timeout_ms = UINT64_MAX;
-        if (!served || server->woken) /* what MHD_get_timeout does not count */
+        if (!served || server->woken) /* time that MHD_get_timeout does not count */
             timeout_ms = 0;
         if (!served || timeout_ms)
             break;

@@ -15,7 +15,7 @@ struct http_stream {
     size_t taken;       /* ... and of that taken by libmicrohttpd */
     bool counted;       /* takes a place */
     bool ended;         /* nothing follows */
-    bool cut;           /* nor does what is here */
+    bool cut;           /* nor does the data here */
     void (*closed)(void *user); /* NULL: nobody wants to know */
     void *user;
     uv_poll_t *hangup; /* while libmicrohttpd does not listen; NULL: the end shows when something is sent */
@@ -60,7 +60,7 @@ static ssize_t on_read(void *closure, uint64_t position, char *bytes, size_t mos
     if (!left && stream->ended)
         return MHD_CONTENT_READER_END_OF_STREAM;
     if (!left) {
-        strbuf_release(&stream->text); /* a first burst is much larger than what follows */
+        strbuf_release(&stream->text); /* a first burst is much larger than later ones */
         stream->taken = 0;
         http_expect_nothing(stream->exchange->connection);
         stream->exchange->suspended = true;
@@ -82,7 +82,8 @@ static void on_hangup(uv_poll_t *poll, int status, int events)
     cut(poll->data);
 }
 
-/* A second pair of eyes on the descriptor: who leaves while there is nothing to send should not keep a place. */
+/* A second descriptor watches the connection: a client that leaves while there is nothing to send must not keep its
+ * place. */
 static void watch(struct http_stream *stream, const struct http_server *server, int fd)
 {
     uv_poll_t *poll = xmalloc(sizeof *poll);
@@ -96,8 +97,8 @@ static void watch(struct http_stream *stream, const struct http_server *server, 
     stream->hangup = poll;
 }
 
-/* As with connections: where all places are taken, whoever has most gives up his oldest, unless the newcomer would then
- * have as many. */
+/* As with connections: where all places are taken, the user with most streams loses the oldest, unless the newcomer
+ * would then have as many. */
 static void make_room(const struct http_server *server, const struct peer *newcomer)
 {
     const struct peer *peer, *largest = newcomer;
@@ -182,7 +183,7 @@ void http_stream_send(struct http_stream *stream, const char *text, size_t lengt
         cut(stream);
         return;
     }
-    if (stream->taken) { /* only what is untaken is kept */
+    if (stream->taken) { /* only untaken data is kept */
         memmove(stream->text.text, stream->text.text + stream->taken, stream->text.length - stream->taken);
         stream->text.length -= stream->taken;
         stream->taken = 0;

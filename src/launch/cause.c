@@ -10,8 +10,8 @@ static bool was_killed(const struct cause_evidence *evidence)
     return evidence->signal == SIGKILL || evidence->exit_status == 128 + SIGKILL;
 }
 
-/* A fault of one client reaches all, and the text does not say whose it was (NVIDIA, "Multi-Process Service", error
- * containment): who ends first with it is taken for the one. */
+/* A fault of one client reaches all, and the text does not say which client caused it (NVIDIA, "Multi-Process Service",
+ * error containment): the first that ends with it is taken for the cause. */
 static bool is_victim(const struct cause_evidence *evidence)
 {
     if (!evidence->mps)
@@ -34,7 +34,7 @@ enum exit_cause cause_decide(const struct cause_evidence *evidence)
         return EXIT_GPU_ERROR;
     if (evidence->warned && evidence->requeue)
         return EXIT_TIMEOUT; /* it saved its state and left before it was made to: it has not done */
-    /* what it says of memory is its own last word, whatever its GPU or its neighbours did meanwhile */
+    /* its message about memory is its own last word, whatever its GPU or its neighbours did meanwhile */
     if (evidence->output == OUTPUT_GPU_OOM)
         return EXIT_GPU_OOM;
     if (evidence->output == OUTPUT_GPU_HANDLE)

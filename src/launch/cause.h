@@ -1,6 +1,6 @@
 /* Why a job failed: one decision from all that is known of its end. Pure.
  *
- * The shepherd decides with what it sees; the daemon, which also sees the GPUs and the MPS domains, decides anew. */
+ * The shepherd decides with its own view; the daemon, which also sees the GPUs and the MPS domains, decides anew. */
 #ifndef CARMA_LAUNCH_CAUSE_H
 #define CARMA_LAUNCH_CAUSE_H
 
@@ -14,7 +14,7 @@
  * the handles and workspaces of cuBLAS and cuDNN takes some hundred MiB. */
 #define CAUSE_SHORT_BYTES (INT64_C(512) << 20)
 
-/* Zero-initialised but for what is -1 when it is not known: nothing is known. */
+/* Zero-initialised except for members that are -1 when unknown: nothing is known. */
 struct cause_evidence {
     int32_t exit_status; /* of the main process; -1: ended by `signal` */
     int32_t signal;      /* 0: none */
@@ -22,7 +22,7 @@ struct cause_evidence {
     bool timed_out;      /* ... because its time was up */
     bool warned;         /* it was given the signal that comes before its time is up */
     bool requeue;        /* it asks to be started again after its time limit */
-    bool host_oom_kill;  /* the kernel killed in its control group for want of memory while it ran */
+    bool host_oom_kill;  /* processes in its control group that the kernel killed because memory ran out while it ran */
     bool host_oom_own;   /* ... and that group is its alone */
     uint32_t output;     /* enum output_kind */
     int64_t free_bytes;  /* the least that was seen free on one of its GPUs shortly before its end; -1: not seen */
@@ -30,7 +30,7 @@ struct cause_evidence {
     bool gpu_lost;       /* one of its GPUs is gone */
     bool mps;            /* its processes were MPS clients */
     bool mps_fault;      /* their MPS domain faulted shortly before its end */
-    bool first_fault;    /* of the domain's clients that ended so, it was the first whose output tells of a kernel's fault */
+    bool first_fault;    /* of the domain's clients that ended so, the first whose output tells of a kernel's fault */
 };
 
 enum exit_cause cause_decide(const struct cause_evidence *evidence);

@@ -61,8 +61,8 @@ bool cgroup_is_within(const char *path, const char *group)
 
 /* ---- Where its files are ---- */
 
-/* A container may see a part of the hierarchy only, mounted as if it were all: the mount's root is cut off the path. A path
- * that leads out of what the process may see ("/../x") has no files here. */
+/* A container may see a part of the hierarchy only, mounted as if it were all: the mount's root is cut off the path. A
+ * path outside the process's view ("/../x") has no files here. */
 char *cgroup_locate(const char *mountinfo, const char *path)
 {
     for (const char *line = mountinfo; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {

@@ -1,6 +1,6 @@
-/* Control groups, version 2 (Linux Documentation/admin-guide/cgroup-v2.rst), alone or beside version 1 (the hybrid layout):
- * which one a process is in, whether the kernel killed anybody there for want of memory, and groups of our own, one for
- * each launch.
+/* Control groups, version 2 (Linux Documentation/admin-guide/cgroup-v2.rst), alone or beside version 1 (the hybrid
+ * layout): a process's group, whether the kernel killed a process there because memory ran out, and groups of our own,
+ * one for each launch.
  *
  * Groups are named by their paths below the root of the hierarchy, as /proc/PID/cgroup shows them. None is ever required:
  * where the daemon may not make any, jobs stay in its own. */
@@ -23,7 +23,7 @@ char *cgroup_of(pid_t pid);
 /* The same from the text of /proc/PID/cgroup. */
 char *cgroup_parse(const char *text);
 
-/* What does not change in a process's life, and is read once: a daemon hands it to its shepherds. */
+/* Constant in a process's life, and read once: a daemon hands it to its shepherds. */
 struct cgroup_place {
     char *mounts; /* the lines of /proc/self/mountinfo that are of version 2 */
     char *base;   /* cgroup_base() of its own group; NULL: it has none */
@@ -31,7 +31,7 @@ struct cgroup_place {
 
 const struct cgroup_place *cgroup_place(void);
 
-/* Before anything else here: what the caller's parent found. */
+/* Called before all other functions here, with the facts that the caller's parent found. */
 void cgroup_place_is(const char *mounts, const char *base);
 
 /* Where the files of the group are, by the text of /proc/PID/mountinfo; owned by the caller. NULL: nowhere. */
@@ -40,9 +40,9 @@ char *cgroup_locate(const char *mountinfo, const char *path);
 /* Whether `path` is the group `group` or one below it. */
 bool cgroup_is_within(const char *path, const char *group);
 
-/* How many processes of the group and of those below it the kernel has killed for want of memory, whosever limit it
- * was (memory.events, oom_kill). Where memory is not accounted to the group by itself, the count of the nearest group
- * above it that has one, which may tell of others. -1: not known. */
+/* Number of processes of the group and of those below it that the kernel has killed because memory ran out, at any
+ * level's limit (memory.events, oom_kill). Where memory is not accounted to the group by itself, the count of the
+ * nearest group above it that has one, which may tell of others. -1: not known. */
 int64_t cgroup_oom_kills(const char *path);
 
 /* Below which group a daemon in the group `own` makes those of its jobs: CGROUP_OF_JOBS beside its own where the caller may
@@ -62,7 +62,7 @@ char *cgroup_make(const char *name);
 /* Removes the empty groups job-JOB-LAUNCH-PID of shepherds that were killed before they could. */
 void cgroup_remove_left(void);
 
-/* What all processes of a group together get at the most; 0: any. */
+/* Limits of all processes of a group together; 0: none. */
 struct cgroup_limits {
     int64_t memory_bytes; /* of the host, without swap: beyond it the kernel kills them all */
     int64_t pids;         /* processes and threads */
@@ -76,7 +76,7 @@ int cgroup_limit(const char *path, const struct cgroup_limits *limits, struct er
 /* Whether memory is counted for the group by itself. */
 bool cgroup_counts_memory(const char *path);
 
-/* The group's directory as a descriptor, or a negative errno; -ENOENT: there is no such group. */
+/* The group's directory as a descriptor, or a negative errno; -ENOENT: the group does not exist. */
 int cgroup_open(const char *path);
 
 /* fork(), for a process of one thread, with the child in the group from its first instruction on: entering a group later
@@ -86,8 +86,8 @@ pid_t cgroup_fork(const char *path, bool *entered);
 /* Puts the calling process, which has to have one thread, into the group. 0 or a negative errno. */
 int cgroup_enter(const char *path);
 
-/* Ends every process of the group and of those below it at once, whatever they fork (cgroup.kill, Linux 5.14). 0;
- * -ENOENT: there is no such group, or the kernel is older; -EPERM: the caller is in it; other negative errnos. */
+/* Ends every process of the group and of those below it at once, also those that fork (cgroup.kill, Linux 5.14). 0;
+ * -ENOENT: the group does not exist, or the kernel is older; -EPERM: the caller is in it; other negative errnos. */
 int cgroup_kill(const char *path);
 
 /* Stops every process of the group and of those below it, so that none forks while the caller goes round them (Linux 5.2).
@@ -95,7 +95,7 @@ int cgroup_kill(const char *path);
 void cgroup_freeze(const char *path);
 void cgroup_thaw(const char *path);
 
-/* Whether any process is left in the group and those below it; not so where there is no such group. */
+/* Whether any process is left in the group and those below it; false where the group does not exist. */
 bool cgroup_is_populated(const char *path);
 
 /* Removes the group and those that its processes made below it, as far as they are empty. */

@@ -21,7 +21,7 @@
 #include "launch/checkpoint.h"
 #include "launch/inherit.h"
 
-#define CONDA_REPORT_FD 9 /* one digit: what every shell can redirect to; the shepherd's own are fewer */
+#define CONDA_REPORT_FD 9 /* one digit: every shell can redirect to it; the shepherd uses fewer */
 #define EXIT_NOT_RUN    127
 
 #define CHECKPOINT_VARIABLE "CARMA_CHECKPOINT_DIR="
@@ -95,9 +95,9 @@ int child_become_user(const struct request *request, struct error *err)
     return 0;
 }
 
-/* Who has a session keyring by inheritance may read the keys in it, whoever he is by then: that of root's daemon must not
- * be shared by the jobs of its users (keyrings(7)). The user's own keys are found through the new one, as after a login.
- * A kernel without keys has nothing to share; and whose quota is used up keeps a keyring in which others have nothing. */
+/* A process that inherits a session keyring may read its keys, also as another user: that of root's daemon must not be
+ * shared by the jobs of its users (keyrings(7)). The user's own keys are found through the new one, as after a login. A
+ * kernel without keys has nothing to share; a user beyond the quota keeps a keyring that holds nothing of others. */
 static void leave_session_keyring(void)
 {
     if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0)
@@ -213,7 +213,7 @@ static struct strbuf *own_variables(const struct request *request, const char *c
         strbuf_printf(&own[(*count)++], "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%s", request->mps_threads);
     if (request->mps_memory_limit)
         strbuf_printf(&own[(*count)++], "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=%s", request->mps_memory_limit);
-    if (scale) /* a virtual node's jobs live in its time, whatever the submitter's shell says */
+    if (scale) /* a virtual node's jobs live in its time, also where the submitter's shell says otherwise */
         strbuf_printf(&own[(*count)++], "CARMA_TIME_SCALE=%s", scale);
     return own;
 }
@@ -226,7 +226,7 @@ static bool is_set(const struct request *request, const char *variable)
     return false;
 }
 
-/* JAX takes three quarters of a GPU's memory at its start, and TensorFlow all of it, whatever the model needs. */
+/* JAX takes three quarters of a GPU's memory at its start, and TensorFlow all of it, for any model. */
 static const char *const preallocation[] = {"XLA_PYTHON_CLIENT_PREALLOCATE=false", "TF_FORCE_GPU_ALLOW_GROWTH=true"};
 
 static char **job_environment(const struct request *request, const struct strbuf *own, size_t own_count)

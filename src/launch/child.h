@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "launch/request.h"
 
-/* What a job does before its command, in this order: what a start that hangs is said to hang in. */
+/* The steps before a job's command, in this order: a start that hangs is reported with its step. */
 enum child_stage {
     CHILD_BECOMES_USER,
     CHILD_ENTERS_DIRECTORY,

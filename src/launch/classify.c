@@ -13,7 +13,7 @@
 /* A message is a line, or a part of one: words that are further apart than this belong to different messages. */
 #define MESSAGE_GAP 512
 
-/* What is read of a message's sizes, from the first word of it that there is a rule for. */
+/* Reads a message's sizes, from the first word of it that has a rule. */
 #define MESSAGE_BYTES 4096
 
 /* A hedge this close before the words of a shortage concerns them. */
@@ -24,7 +24,7 @@
 
 #define RULES_MAX 192
 
-/* What a word is for. */
+/* The meaning of a word. */
 struct use {
     uint32_t sets;
     bool hedge, handled, name, end;
@@ -49,7 +49,7 @@ struct reader {
     struct ends ends;
     uint64_t lines;      /* since the latest message that counted */
     struct found judged; /* the message before this one, and */
-    size_t rule;         /* what matched it: output repeats itself */
+    size_t rule;         /* the text that matched: output repeats itself */
     bool handled;        /* it says that the program goes on */
     /* the message that is being read */
     struct span line;
@@ -83,7 +83,7 @@ static void make_words(struct reader *reader)
         reader->uses[words_add(&reader->words, *word)].handled = true;
 }
 
-/* In what a line of source says before. */
+/* Inside a line of source code. */
 static bool is_in_source(struct span line, size_t at)
 {
     static const char *const source_words[] = {"except", "raise", "import", "isinstance", "pytest.raises"};

@@ -1,7 +1,8 @@
 /* What a failed job's output says of its failure. Pure: text in, verdict out.
  *
- * The rules and what only looks like a message are listed, with their origin, in messages.c; tests/golden/failures holds a
- * message of each kind. To be asked only about jobs that failed: frameworks that catch the error and go on exit with 0. */
+ * messages.c lists the rules, and texts that only look like a message, with their origin; tests/golden/failures holds a
+ * message of each kind. To be asked only about jobs that failed: frameworks that catch the error and go on exit with
+ * 0. */
 #ifndef CARMA_LAUNCH_CLASSIFY_H
 #define CARMA_LAUNCH_CLASSIFY_H
 
@@ -23,7 +24,7 @@ enum output_kind {
     OUTPUT_KIND_COUNT
 };
 
-/* Another process that the message names, with what it held on the GPU. */
+/* Another process that the message names, with its memory on the GPU. */
 struct classify_tenant {
     int32_t pid;
     int64_t used_bytes;
@@ -33,7 +34,7 @@ struct classify_verdict {
     enum output_kind kind;
     int64_t requested_bytes; /* of the latest message of GPU memory that says it; -1: none does */
     int64_t free_bytes;      /* of the same message; -1: it does not say */
-    bool own_error;          /* NOTHING: and an error in the program itself is what it ended with */
+    bool own_error;          /* NOTHING: and the program ended with an error of its own */
     uint32_t tenant_count;   /* of the same message */
     struct classify_tenant tenants[CLASSIFY_MAX_TENANTS];
     char line[200]; /* the latest message of this kind: its beginning, as written */
@@ -43,11 +44,12 @@ const char *output_kind_name(uint32_t kind); /* "nothing", "gpu_oom", ...; "unkn
 
 void classify_init(struct classify_verdict *verdict); /* says nothing */
 
-/* Any bytes are allowed, NULs included, and lines of any length; time is linear in `length`. The latest message counts, but
- * one that tells less does not displace one that tells more: "maybe" anything else, a library's handle the framework's own
- * error. A later error that ended the program (a traceback's last line, a panic, an abort) makes a message of memory one
- * that the program survived, and the verdict NOTHING; unless it may have come of it: it is chained to it, it tells of other
- * processes or of CUDA, or it follows at once and is no plain bug. */
+/* Any bytes are allowed, NULs included, and lines of any length; time is linear in `length`. The latest message counts,
+ * but one that tells less does not displace one that tells more: "maybe" anything else, a library's handle the
+ * framework's own error. A later error that ended the program (a traceback's last line, a panic, an abort) shows that
+ * the program survived a message of memory, and the verdict is NOTHING. The error may still be a consequence: where it
+ * is chained to the message, where it tells of other processes or of CUDA, or where it follows at once and is not a
+ * plain bug. */
 void classify_output(const char *text, size_t length, struct classify_verdict *verdict);
 
 #endif

@@ -16,7 +16,7 @@
 
 #define NVIDIA_MAJOR     195
 #define NVIDIA_ALL_FROM  254 /* of its minors, those that every process needs */
-#define CAPS_FIRST       3   /* before it: rights that belong to no instance, whose nodes have modes of their own */
+#define CAPS_FIRST       3   /* before it: rights that belong to no instance; their nodes have modes of their own */
 
 /* ---- Which nodes ---- */
 
@@ -141,7 +141,7 @@ static int load(const struct device_filter *filter)
     union bpf_attr attributes;
     int fd;
 
-    memset(&attributes, 0, sizeof attributes); /* what we do not know of has to be zero */
+    memset(&attributes, 0, sizeof attributes); /* unknown members have to be zero */
     attributes.prog_type = BPF_PROG_TYPE_CGROUP_DEVICE;
     attributes.insn_cnt = (uint32_t)device_filter_program(filter, program);
     attributes.insns = (uintptr_t)program;

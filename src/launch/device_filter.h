@@ -1,5 +1,5 @@
-/* Which device nodes the processes of a control group may open: of NVIDIA's GPUs and MIG instances only those named,
- * and whatever is not NVIDIA's. The kernel asks a small program for each opening (BPF_PROG_TYPE_CGROUP_DEVICE,
+/* The device nodes that the processes of a control group may open: of NVIDIA's GPUs and MIG instances only those named,
+ * and all others that are not NVIDIA's. The kernel asks a small program for each opening (BPF_PROG_TYPE_CGROUP_DEVICE,
  * Linux 4.15, version 2 of control groups). It is put together here, without a library or a compiler, needs root, and
  * goes with the group.
  *
@@ -24,7 +24,7 @@ struct bpf_insn;
 struct device_filter {
     uint32_t gpu_count;
     uint32_t gpus[RECORD_MAX_GPUS]; /* minor numbers of the GPUs, or of those that the instances are parts of */
-    uint32_t caps_major;            /* 0: there are no nodes of instances */
+    uint32_t caps_major;            /* 0: no nodes of instances exist */
     uint32_t cap_count;
     uint32_t caps[DEVICE_FILTER_CAPS]; /* minor numbers of the instances' nodes */
 };

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 
-#define LOOK_BYTES 1024 /* of a line: what is further on is no beginning of an error */
+#define LOOK_BYTES 1024 /* of a line: an error does not begin further on */
 
 const char *const ends_words[] = {
     "file \"", "traceback (most recent", "the above exception", "exception ignored in", "error in atexit",
@@ -44,7 +44,8 @@ static const char *const plain[] = {
     "UnicodeDecodeError", "UnicodeEncodeError", "JSONDecodeError", "RecursionError", "OverflowError",
     "FloatingPointError", "LookupError", "ArithmeticError"};
 
-/* What an error is about that comes of another one: in another process, another rank, or the GPU's context. */
+/* The subject of an error that is a consequence of another one: in another process, another rank, or the GPU's
+ * context. */
 static const char *const consequences[] = {
     "NCCL", "nccl", "CUDA", "cuda", "cuBLAS", "cuDNN", "CUBLAS", "CUDNN", "cudnn", "cublas", "c10", "GPU", "emory", "OOM",
     "thrust", "rmm", "RESOURCE_EXHAUSTED", "INTERNAL", "ChildFailedError", "CalledProcessError", "ProcessExited",
@@ -129,7 +130,7 @@ bool ends_is_source(struct ends *ends, struct span line)
     return shown;
 }
 
-/* Where the lines of a traceback begin whose head is in this line, at `at`. */
+/* The start of the lines of a traceback that begins in this line, at `at`. */
 static size_t column_of(struct span line, size_t at)
 {
     static const char *const frames[] = {"╭", "┌", "+--"};
@@ -160,7 +161,7 @@ static bool is_fatal_log(struct span line)
             isdigit((unsigned char)line.text[4]) && line.text[5] == ' ');
 }
 
-/* What one of ends_words tells of. */
+/* The meaning of one of ends_words. */
 static enum end_weight take_marked(struct ends *ends, struct span line)
 {
     static const char *const harmless[] = {"Exception ignored in", "Error in atexit", "Exception in thread",

@@ -10,7 +10,7 @@
 
 enum end_weight {
     END_NONE,
-    END_LIKELY, /* an error that may have come of what went before */
+    END_LIKELY, /* an error that may be a consequence of the one before */
     END_CERTAIN /* a plain bug: KeyError, NameError, ... */
 };
 
@@ -20,7 +20,7 @@ struct ends {
     bool in_traceback;
     bool chained;        /* the next error came of handling the one before */
     bool harmless;       /* the next traceback is of an error that ended nothing */
-    bool panic;          /* the next line is what a Rust program panicked of */
+    bool panic;          /* the next line is the message of a Rust program's panic */
     bool source;         /* the next line shows source, in column + 2 */
     size_t column;       /* where the traceback's lines begin, behind a rank's name or a time */
     size_t source_column;

@@ -8,7 +8,8 @@
 #define OPEN_FILES        1024
 #define OOM_SCORE_ADJ_MAX 1000
 
-/* What cannot be had here (a /proc that is read only, no right to lower) stays as it is: the job runs all the same. */
+/* A step that is impossible here (a /proc that is read only, no right to lower) is left out: the job runs all the
+ * same. */
 static void raise_oom_score(void)
 {
     FILE *file = fopen("/proc/self/oom_score_adj", "r+e");

@@ -153,7 +153,7 @@ int launch_settle(const char *run_directory, struct launch_status *status, struc
     status->ended_ns = nodetime_now_ns();
     status_set_message(status, why, sizeof why - 1);
     if (access(run_directory, F_OK) < 0 && errno == ENOENT)
-        return 0; /* launch_start() did not get that far, so there is no shepherd */
+        return 0; /* launch_start() failed before that, so there is no shepherd */
     code = status_write(run_directory, status, STATUS_EXCLUSIVE, err);
     return code == -EEXIST ? launch_read_status(run_directory, status, err) : code;
 }

@@ -29,7 +29,7 @@ struct launch_request {
                                    * at the end, by the shepherd */
     uint64_t job;
     uint32_t launch; /* 1, 2, ...: counts launches of this job; output is truncated by the first only */
-    uid_t uid;       /* who the job runs as; must be the daemon's own unless that is root */
+    uid_t uid;       /* the job's user; must be the daemon's own unless that is root */
     gid_t gid;
     const char *user;               /* name for initgroups(); needed where root starts another user's job */
     const char *gpu_uuids;          /* comma separated */
@@ -45,7 +45,8 @@ struct launch_request {
     int64_t grace_ns;               /* wall time between SIGTERM and SIGKILL */
     int64_t start_timeout_ns;       /* wall time from the fork that the job may take to execute the command; 0: any */
     int64_t time_limit_ns;          /* node time from the fork that the job may take before it is stopped; 0: any */
-    int signal;                     /* with time_limit_ns: sent before the time is up to who catches or blocks it; 0: none */
+    int signal;                     /* with time_limit_ns: sent before the limit to jobs that catch or block it; 0:
+                                       none */
     int64_t signal_before_ns;       /* ... so long before, in node time */
 };
 
@@ -62,7 +63,7 @@ struct launch_status {
     uint64_t job;
     uint32_t launch;
     char boot[40];  /* the boot of the machine (its boot_id) to which all pids belong; "": not known */
-    bool rebooted;  /* read from before this boot, and not at its end: pids are 0, there is no control group */
+    bool rebooted;  /* read from before this boot, and not at its end: pids are 0, the control group is gone */
     pid_t shepherd; /* 0: a launch that was given up before its shepherd began */
     uint64_t shepherd_start_ticks;
     pid_t process; /* the job's main process, also its session; 0 before it exists */
@@ -72,12 +73,13 @@ struct launch_status {
     int32_t exit_status;     /* of the main process; -1: none, it was ended by `signal` */
     int32_t signal;          /* 0: none */
     enum exit_cause cause;   /* once ENDED, as far as the shepherd can tell (launch/cause.h) */
-    bool host_oom_kill;      /* the kernel killed in the job's control group for want of memory while it ran */
+    bool host_oom_kill;      /* processes in the job's control group that the kernel killed because memory ran out while
+                                it ran */
     bool host_oom_own;       /* ... and that group is the job's alone: it killed the job, or a process of it */
     /* Of the job's output, once it has failed (launch/classify.h): */
     enum output_kind output;
-    int64_t requested_bytes; /* what the failed allocation of GPU memory asked for; -1: not said */
-    int64_t free_bytes;      /* what was free then; -1: not said */
+    int64_t requested_bytes; /* size of the failed allocation of GPU memory; -1: unknown */
+    int64_t free_bytes;      /* memory free at that time; -1: unknown */
     uint32_t tenant_count;   /* other processes that held memory then */
     struct classify_tenant tenants[CLASSIFY_MAX_TENANTS];
     bool warned;    /* some of its processes were given the signal that comes before its time is up */
@@ -87,7 +89,7 @@ struct launch_status {
     char message[256]; /* one line without control characters, or "" */
 };
 
-/* What the status says of the end of a launch, for cause_decide() (launch/cause.h). */
+/* The facts of a launch's end in its status, for cause_decide() (launch/cause.h). */
 struct cause_evidence launch_evidence(const struct launch_status *status);
 
 const char *launch_phase_name(enum launch_phase phase); /* "starting", "running", "ended", "failed" */
@@ -111,9 +113,9 @@ int launch_stop(pid_t shepherd, uint64_t start_ticks, struct error *err);
 bool launch_alive(pid_t shepherd, uint64_t start_ticks);
 
 /* For a launch whose shepherd died without a last status (LOST): ends its control group, and sends SIGKILL to every
- * process of the job that can be found besides: its session, the descendants, and the owner's processes that carry its
- * environment. Returns how many still ran (a control group counts as one), zombies not counted: call until 0, with a pause
- * between, before the job is tried again. */
+ * other process of the job that it finds: its session, the descendants, and the owner's processes that carry its
+ * environment. Returns how many still ran (a control group counts as one), zombies not counted: call until 0, with a
+ * pause between, before the job is tried again. */
 int launch_sweep(const char *run_directory, const struct launch_status *status, uid_t uid);
 
 /* The path that an output pattern names: %j is the job's number. Owned by the caller. */

@@ -11,7 +11,7 @@
  * Runtime, RMM, XGBoost, CUDA.jl, llama.cpp, Ray; Slurm's and the kernel's words for a process that was killed; HAMi-core.
  * All in lower case. */
 const struct message_rule message_rules[] = {
-    /* never about a GPU of ours: Apple's GPUs, Google's TPUs; what is tried first, and goes on with less */
+    /* never about a GPU of ours: Apple's GPUs, Google's TPUs; attempts after which the program goes on with less */
     {OUTPUT_NOTHING, .all = {"mps backend out of memory"}},
     {OUTPUT_NOTHING, .all = {"memory space hbm"}},
     {OUTPUT_NOTHING, .all = {"xla:tpu"}},
@@ -26,7 +26,7 @@ const struct message_rule message_rules[] = {
     {OUTPUT_HOST_OOM, .all = {"out of host memory"}},
     {OUTPUT_HOST_OOM, .all = {"error_out_of_host_memory"}},
     {OUTPUT_HOST_OOM, .all = {"cl_out_of_host_memory"}},
-    /* the host's killer of processes, and who tells of it */
+    /* the host's OOM killer, and programs that report it */
     {OUTPUT_HOST_OOM, .all = {"out of memory: kill"}},
     {OUTPUT_HOST_OOM, .all = {"slurmstepd", "oom"}},
     {OUTPUT_HOST_OOM, .all = {"slurmstepd", "memory limit"}},
@@ -48,7 +48,7 @@ const struct message_rule message_rules[] = {
     {OUTPUT_GPU_OOM, .all = {"cuda runtime error (2)"}},
     {OUTPUT_GPU_OOM, .all = {"thcudacheck fail", "error=2 "}},
     {OUTPUT_GPU_OOM, .all = {"allocation on device", "would exceed allowed memory"}},
-    /* what is built on PyTorch */
+    /* built on PyTorch */
     {OUTPUT_GPU_OOM, .all = {"free memory on device", "less than desired gpu memory utilization"}},
     {OUTPUT_GPU_OOM, .all = {"no available memory for the cache blocks"}},
     {OUTPUT_GPU_OOM, .all = {"kv cache", "larger than the available kv cache memory"}},
@@ -59,7 +59,7 @@ const struct message_rule message_rules[] = {
     {OUTPUT_GPU_OOM, .all = {"enough gpu ram to fit"}},
     {OUTPUT_GPU_OOM, .all = {"error out of memory at line"}},
     {OUTPUT_GPU_OOM, .all = {"triton error [cuda]: out of memory"}},
-    /* TensorFlow says the same of the CPU's memory; before 1.5 it did not say whose, and meant the GPU's */
+    /* TensorFlow says the same of the CPU's memory; before 1.5 it did not name the device, and meant the GPU */
     {OUTPUT_GPU_OOM, .all = {"oom when allocating tensor", "device:gpu"}},
     {OUTPUT_HOST_OOM, .all = {"oom when allocating tensor", "device:cpu"}},
     {OUTPUT_GPU_OOM, .all = {"resourceexhaustederror", "oom when allocating tensor"}, .none = {"allocator cpu"}},
@@ -76,7 +76,7 @@ const struct message_rule message_rules[] = {
     {OUTPUT_GPU_OOM, .all = {"resource exhausted: out of memory while trying to allocate"}},
     {OUTPUT_GPU_OOM, .all = {"resource_exhausted: failed to allocate request for"}},
     {OUTPUT_GPU_OOM, .all = {"out of memory allocating", " bytes"}},
-    /* CUDA itself, and what is close to it */
+    /* CUDA itself, and programs close to it */
     {OUTPUT_GPU_OOM, .all = {"cuda_error_out_of_memory"}},
     {OUTPUT_GPU_OOM, .all = {"cudaerrormemoryallocation"}},
     {OUTPUT_GPU_OOM, .all = {"cuda failure", "'out of memory'"}},

@@ -1,4 +1,4 @@
-/* What messages of a failure look like: the rules by framework, as data (messages.c). */
+/* Messages of failures: the rules by framework, as data (messages.c). */
 #ifndef CARMA_LAUNCH_MESSAGES_H
 #define CARMA_LAUNCH_MESSAGES_H
 
@@ -8,7 +8,7 @@
 
 #include "launch/classify.h"
 
-/* A message has all of `all` and none of `none` in it, whatever the case; the first rule that matches says what it is. */
+/* A message contains all of `all` and none of `none`, in any case; the first rule that matches decides. */
 struct message_rule {
     enum output_kind kind;
     const char *all[3];

@@ -1,9 +1,9 @@
-/* Whose is this process: NVML names pids, carma knows launches.
+/* Finds a process's job: NVML names pids, carma knows launches.
  *
  * A process belongs to a launch when it is in the launch's own control group; else when it is the shepherd or descends
- * from it, which forks, executions and orphans do not change, since the shepherd is the subreaper of the job's tree; else
- * when it is of the session that the job's main process began. Whoever is older than the shepherd is not its: pids come
- * again, start times do not. Under MPS the driver lists the clients by their own pids, so nothing differs. */
+ * from it, which forks, executions and orphans do not change, since the shepherd is the subreaper of the job's tree;
+ * else when it is of the session that the job's main process began. A process older than the shepherd is not its own:
+ * pids come again, start times do not. Under MPS the driver lists the clients by their own pids, so nothing differs. */
 #ifndef CARMA_LAUNCH_OWNER_H
 #define CARMA_LAUNCH_OWNER_H
 
@@ -19,7 +19,7 @@ struct owner_launch {
     uint64_t job;
     pid_t shepherd;
     uint64_t shepherd_start_ticks;
-    pid_t process; /* the job's main process, whose pid is its session's number; 0: not known */
+    pid_t process; /* the job's main process; its pid is its session's number; 0: unknown */
     uint64_t process_start_ticks;
     const char *cgroup; /* of this launch alone; "" or NULL: it has none */
 };
@@ -34,10 +34,10 @@ struct owner_process {
 /* 0; -ENOENT or -ESRCH: no process of this PID namespace has the pid. */
 int owner_read(pid_t pid, struct owner_process *process);
 
-/* The launch of `launches` whose process this is; NULL: none of them, or the process is gone. */
+/* The launch of `launches` that the process belongs to; NULL: none of them, or the process is gone. */
 const struct owner_launch *owner_find(pid_t pid, const struct owner_launch *launches, size_t count);
 
-/* What owner_find() judges by; for tests of what real processes cannot be made to do. */
+/* The facts that owner_find() uses; for tests of cases that real processes cannot be made to show. */
 struct owner_facts {
     struct owner_link {
         pid_t pid;

@@ -1,4 +1,4 @@
-/* What the daemon tells a shepherd, handed over as an unnamed file (memfd) in descriptor REQUEST_FD: nothing of the
+/* The daemon's message to a shepherd, handed over as an unnamed file (memfd) in descriptor REQUEST_FD: nothing of the
  * submitter's environment touches a disk, and a daemon that dies cannot leave half of it. */
 #ifndef CARMA_LAUNCH_REQUEST_H
 #define CARMA_LAUNCH_REQUEST_H
@@ -41,9 +41,9 @@ struct request {
     const char *output;            /* a pattern: launch_output_path() */
     const char *error;             /* a pattern; may be NULL */
     const char *conda_environment; /* may be NULL */
-    const char *script;            /* text; NULL: the job is no script, nor has the next */
+    const char *script;            /* text; NULL: the job is not a script, and the next is NULL too */
     const char *script_directory;  /* where the job gets its copy */
-    char *script_words[3];         /* owned; what script_place() has put before the arguments */
+    char *script_words[3];         /* owned; arguments that script_place() has put before the others */
     char **arguments;              /* owned, NULL-terminated */
     size_t argument_count;
     char **environment; /* owned, NULL-terminated */

@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "base/script.h"
 
-#define NAMELESS "script" /* what came by a pipe, or has a name that no file can have */
+#define NAMELESS "script" /* a script that came by a pipe, or has an impossible file name */
 
 /* Scripts look at their own name, so the copy has it. */
 static const char *name_of(const char *typed)

@@ -5,8 +5,8 @@
 
 #include "launch/request.h"
 
-/* Makes the request's arguments what runs the copy: INTERPRETER [ARGUMENT] COPY and what stood behind the script's name.
- * A request without a script stays as it is, here and below. */
+/* Replaces the request's arguments with those that run the copy: INTERPRETER [ARGUMENT] COPY and the arguments behind
+ * the script's name. A request without a script stays as it is, here and below. */
 int script_place(struct request *request, struct error *err);
 
 /* Writes the copy, in place of one that could not be written to its end. */

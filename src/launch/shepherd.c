@@ -37,7 +37,7 @@
 #include "launch/tail.h"
 #include "launch/tree.h"
 
-#define POKE_WAIT_MS      1000 /* for a daemon whose socket is full; after that it must look at the file itself */
+#define POKE_WAIT_MS      1000 /* for a daemon with a full socket; after that it must look at the file itself */
 #define EXEC_SETTLE_MS    200  /* "exec" was said, but the report pipe is open: it hangs, or somebody else holds the pipe */
 #define ABANDON_NS        (5 * NS_PER_SEC) /* after SIGKILL: a start that is still there hangs in the kernel */
 #define KILL_PAUSE_MS     20   /* between two rounds of SIGKILL, at first */
@@ -65,12 +65,12 @@ struct shepherd {
     volatile enum child_stage *stage; /* of the child, in memory shared with it */
     int64_t running_at_ns;   /* wall; when it is seen whether the command was executed; 0: not said, or seen */
     int64_t start_until_ns;  /* wall; when the start has taken too long; 0: it may take any time, or is over */
-    bool abandoned;          /* the start's processes hang in the kernel; what they wait for holds nothing of the job's */
+    bool abandoned;          /* the start's processes hang in the kernel; none of the job's resources wait for them */
     int64_t kill_at_ns;    /* wall; when SIGTERM's grace is over; 0: the tree was not asked to end */
     int64_t kill_pause_ms;
     int64_t limit_at_ns;     /* wall; when the job's time is up; 0: never */
     int64_t signal_at_ns;    /* wall; when it is told that its time will be up; 0: it is not, or was */
-    char *memory_group;      /* owned; the control group whose memory.events tell of the job; NULL: not known */
+    char *memory_group;      /* owned; the control group that the job's memory.events are read from; NULL: unknown */
     int64_t oom_kills;       /* ... when the job began; -1: not known */
     struct tree tree;
 };
@@ -201,7 +201,7 @@ static void write_status(struct shepherd *s)
     poke(s);
 }
 
-/* A job whose script cannot be written for want of space waits for it, as with a full disk of the run directories. */
+/* A job waits while its script cannot be written for lack of space, as with a full disk of the run directories. */
 static int write_script(struct shepherd *s, struct error *err)
 {
     int code = script_write(&s->request, err);
@@ -223,7 +223,7 @@ static int write_script(struct shepherd *s, struct error *err)
     return code;
 }
 
-/* All that a job does counts from its fork on, what its user's login shell does included. */
+/* A job's time counts from its fork on, its user's login shell included. */
 static void set_limits(struct shepherd *s)
 {
     int64_t now_ns = nodetime_monotonic_wall_ns(), before_ns = s->request.time_limit_ns - s->request.signal_before_ns;
@@ -277,8 +277,8 @@ static void end_tree(struct shepherd *s)
         cgroup_thaw(s->status.cgroup);
 }
 
-/* A control group for this launch alone, where one can be made; before the first status, which tells of it: whoever finds
- * that status after our death has the job by its group. */
+/* A control group for this launch alone, where one can be made; before the first status, which names it: a reader of
+ * that status after our death finds the job by its group. */
 static void make_cgroup(struct shepherd *s)
 {
     CLEANUP(free_ptr) char *name =
@@ -312,7 +312,7 @@ static void filter_devices(const struct shepherd *s)
     complain(&err);
 }
 
-/* Who is in it without being of the job's tree was put there by somebody else. */
+/* Kills unmanaged processes left in the control group. */
 static void remove_cgroup(struct shepherd *s)
 {
     if (!*s->status.cgroup)
@@ -481,7 +481,7 @@ static bool is_under_mps(const struct shepherd *s)
     return strncmp(s->request.mps_pipe_directory, s->request.run_directory, strlen(s->request.run_directory)) != 0;
 }
 
-/* In words, what a start that takes too long is at. */
+/* In words, the step of a start that takes too long. */
 static char *stage_in_words(const struct shepherd *s)
 {
     const struct request *request = &s->request;
@@ -540,11 +540,12 @@ static void tell_time(struct shepherd *s, int64_t now_ns)
     }
 }
 
-/* All at once by the control group, whatever they fork; and who has left it, or where there is none, one by one. */
+/* All at once by the control group, also those that fork; and one by one those that have left it, or where there is
+ * none. */
 static void kill_tree(struct shepherd *s)
 {
-    /* Who hangs in the kernel with SIGKILL pending runs no instruction of a program any more: where that is all there is of
-     * a job, it has done, and its GPUs are free. */
+    /* A process that hangs in the kernel with SIGKILL pending runs no instruction of a program any more: a job with no
+     * other processes has ended, and its GPUs are free. */
     if (s->status.phase == LAUNCH_STARTING && nodetime_monotonic_wall_ns() >= s->kill_at_ns + ABANDON_NS)
         s->abandoned = true;
     if (*s->status.cgroup)
@@ -570,7 +571,7 @@ static void watch(struct shepherd *s)
         if (s->kill_at_ns && nodetime_monotonic_wall_ns() >= s->kill_at_ns)
             kill_tree(s);
     } while (reap(s) && !s->abandoned);
-    read_report(s); /* what the child said with its last breath */
+    read_report(s); /* the child's last message */
 }
 
 static void tell_host_oom(struct shepherd *s)
@@ -586,7 +587,7 @@ static void tell_host_oom(struct shepherd *s)
     status_set_message(&s->status, text, strlen(text));
 }
 
-/* What is to be found out about a job that failed. */
+/* The facts to find out about a job that failed. */
 static void examine(struct shepherd *s)
 {
     struct launch_status *status = &s->status;
@@ -659,7 +660,7 @@ static void leave_nothing(struct shepherd *s)
     checkpoint_remove_empty(&s->request);
 }
 
-/* The job is over to everybody else; what hangs is still ours to reap, and what it had to be removed. */
+/* The job is over to all others; we still have to reap hanging processes, and to remove the job's files. */
 static void outlive_abandoned(struct shepherd *s)
 {
     while (reap(s)) {

@@ -13,7 +13,7 @@ struct span {
     size_t length;
 };
 
-int64_t sizes_requested(struct span message); /* what could not be had; -1: it does not say */
+int64_t sizes_requested(struct span message); /* size of the failed allocation; -1: unknown */
 int64_t sizes_free(struct span message);      /* likewise */
 void sizes_tenants(struct span message, struct classify_verdict *verdict);
 

@@ -27,7 +27,7 @@ static int spawn(const char *program, int request_fd, const char *log, pid_t *pi
     sigset_t blocked, all;
     int code;
 
-    sigemptyset(&blocked); /* what the shepherd reads: a stop request that is early must wait, not kill it */
+    sigemptyset(&blocked); /* the shepherd reads this signal: a stop request that is early must wait, not kill it */
     sigaddset(&blocked, SIGTERM);
     sigaddset(&blocked, SIGCHLD);
     sigfillset(&all);

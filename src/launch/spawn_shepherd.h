@@ -1,4 +1,4 @@
-/* The shepherd's process. One that waits for its request is there before the next job: what it takes to execute and link a
+/* The shepherd's process. A shepherd that waits for its request is there before the next job: executing and linking a
  * program is then over when the job comes. */
 #ifndef CARMA_LAUNCH_SPAWN_SHEPHERD_H
 #define CARMA_LAUNCH_SPAWN_SHEPHERD_H

@@ -12,7 +12,7 @@
 #include "base/strbuf.h"
 #include "launch/cause.h"
 
-#define STATUS_LIMIT 4096 /* bytes; what is larger is no status */
+#define STATUS_LIMIT 4096 /* bytes; a larger file is not a status */
 
 static const char *const phase_names[LAUNCH_PHASE_COUNT] = {"starting", "running", "ended", "failed"};
 

@@ -15,8 +15,8 @@ void status_init(struct launch_status *status); /* STARTING, everything unknown 
 /* The identity of this boot of the machine: a text that no other boot has; "": the kernel does not tell. */
 const char *status_boot(void);
 
-/* A launch that had not ended when the machine was started anew: what its status says of processes is of others by now,
- * with the same pids and maybe the same start times, so it is forgotten. `boot` is the boot that is now. */
+/* A launch that had not ended when the machine was started anew: its status now names processes of others, with the
+ * same pids and maybe the same start times, so it is forgotten. `boot` is the boot that is now. */
 void status_forget_other_boot(struct launch_status *status, const char *boot);
 
 int status_write(const char *run_directory, const struct launch_status *status, enum status_write how,
@@ -25,7 +25,8 @@ int status_write(const char *run_directory, const struct launch_status *status, 
 /* The text of a file; `name` is for messages. Keys that this version does not know are skipped. */
 int status_parse(const char *name, const char *text, size_t length, struct launch_status *status, struct error *err);
 
-/* Copies text of unknown origin to a status message: its first line, control characters as '?', cut to what fits. */
+/* Copies text of unknown origin to a status message: its first line, control characters as '?', cut to the room
+ * there. */
 void status_set_message(struct launch_status *status, const char *text, size_t length);
 
 #endif

@@ -13,12 +13,12 @@
 
 #define TAIL_BYTES    (1 << 20)
 
-/* Of a line that begins before what is read: more than a message is long. The rest of it is read like any other. */
+/* Of a line that begins before the part that is read: longer than a message. The rest of it is read like any other. */
 #define TAIL_CUT_BYTES 4096
 
 #define TAIL_LIMIT_MS 10000
 
-/* What this launch wrote at the end of the file; the whole file where it was cut meanwhile. */
+/* The output of this launch at the end of the file; the whole file where it was cut meanwhile. */
 static void classify_file(const struct tail_origin *origin, struct classify_verdict *verdict)
 {
     CLEANUP(free_ptr) char *path = xasprintf("/proc/self/fd/%d", origin->fd);
@@ -40,7 +40,7 @@ static void classify_file(const struct tail_origin *origin, struct classify_verd
     length = pread(fd, text, TAIL_BYTES, from);
     if (length <= 0 || (skip && length < TAIL_CUT_BYTES)) /* cut meanwhile */
         return;
-    if (skip) { /* a line's end without its beginning could be a trap without what tells it */
+    if (skip) { /* the end of a line without its beginning could mislead */
         const char *newline = memchr(text, '\n', TAIL_CUT_BYTES);
         skip = newline ? (size_t)(newline + 1 - text) : TAIL_CUT_BYTES;
     }

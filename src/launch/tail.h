@@ -5,14 +5,14 @@
 #include "launch/classify.h"
 #include "launch/request.h"
 
-/* An output file as the job's child opened it; whatever it is called by now. */
+/* An output file as the job's child opened it; its name may have changed. */
 struct tail_origin {
     int fd;        /* owned; names the file and gives no access to it (O_PATH); -1: not known */
     intmax_t size; /* before this launch wrote */
 };
 
-/* The last MiB of each. Works in a child process that drops to the user, has TAIL_LIMIT_MS wall milliseconds, and may crash: then the verdict
- * is that the output says nothing. What the error file says counts before what the output file says. */
+/* The last MiB of each. Works in a child process that drops to the user, has TAIL_LIMIT_MS wall milliseconds, and may
+ * crash: then the verdict is that the output says nothing. The error file goes before the output file. */
 void tail_classify(const struct request *request, const struct tail_origin *output, const struct tail_origin *error,
                    struct classify_verdict *verdict);
 

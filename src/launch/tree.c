@@ -29,7 +29,7 @@ void tree_read(struct tree *tree)
     if (!directory)
         return;
     while ((entry = readdir(directory))) {
-        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10); /* 0 for what is not a process */
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10); /* 0 for a text that is not a pid */
         struct proc_stat stat;
         if (pid <= 0 || proc_read_stat(pid, &stat) < 0)
             continue;
@@ -103,7 +103,7 @@ static uint64_t signal_set(const char *text, const char *key)
     return line ? strtoull(line + strlen(key), NULL, 16) : 0;
 }
 
-/* What a thread reads of a process's memory. */
+/* A thread's reading of a process's memory. */
 struct look {
     pid_t pid;
     unsigned long address;
@@ -123,8 +123,8 @@ static void *read_memory(void *closure)
     return NULL;
 }
 
-/* By a thread, which is left to itself where it takes too long: who owns the memory may have it come from a file system of
- * his own that never answers, and who hangs there can end no job. After the first, nobody's is read any more. */
+/* By a thread, which is left to itself where it takes too long: the owner of the memory may have mapped it from a file
+ * system that never answers, and a hanging reader cannot end a job. After the first, nobody's is read any more. */
 static bool read_set(pid_t pid, unsigned long address, uint64_t *set)
 {
     struct look *look = xcalloc(1, sizeof *look);

@@ -22,7 +22,7 @@ struct tree {
     size_t capacity;
 };
 
-void tree_read(struct tree *tree); /* over what was there */
+void tree_read(struct tree *tree); /* over the old one */
 void tree_release(struct tree *tree);
 
 /* Makes members of all descendants of members and of `root` (-1: none), but not of `root` itself. */

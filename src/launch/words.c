@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* ASCII only: whatever the locale. */
+/* ASCII only, in every locale. */
 static unsigned char lower(char c)
 {
     return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);

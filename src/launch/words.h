@@ -1,4 +1,4 @@
-/* Finds many words in a text at once, whatever their case. Pure. */
+/* Finds many words in a text at once, in any case. Pure. */
 #ifndef CARMA_LAUNCH_WORDS_H
 #define CARMA_LAUNCH_WORDS_H
 

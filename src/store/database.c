@@ -1,4 +1,4 @@
-/* The database file: how it is opened, what it must be, how it comes to its present form. */
+/* The database file: opening it, checking it, and bringing it to the present form. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 
 #define APPLICATION_ID 0x6361726d /* "carm" */
 
-/* How long a person who looks at the database with another tool may hold it up. */
+/* How long a person with another tool may hold up the database. */
 #define BUSY_TIMEOUT_MS 10000
 
 /* The step at index n leads from user_version n to n + 1. Only ever append. */
@@ -47,7 +47,7 @@ static int errno_of(sqlite3 *db)
 {
     int system;
 
-    switch (sqlite3_errcode(db)) { /* the primary code, whatever the extended one is */
+    switch (sqlite3_errcode(db)) { /* the primary code, for any extended one */
     case SQLITE_FULL:
         return ENOSPC;
     case SQLITE_NOMEM:

@@ -30,16 +30,17 @@ struct store_history {
     uint32_t gpus;
     int64_t gpu_ns;
     int64_t memory_mib_ms;     /* GPU memory that it held, over time; -1: not known */
-    int64_t memory_measured_mib_ms; /* of that, what was measured and not taken from its claim; -1: not known */
+    int64_t memory_measured_mib_ms; /* of that, the part that was measured and not taken from its request; -1:
+                                       unknown */
     int64_t energy_mj;         /* modelled (daemon/energy.h) */
     uint32_t launches;
-    uint32_t oom_crashes;      /* runs that ended for want of GPU memory, by an allocation ... */
+    uint32_t oom_crashes;      /* runs that ended out of GPU memory, by an allocation ... */
     uint32_t handle_crashes;   /* ... and by a GPU library that could not be set up */
     uint32_t recoveries;       /* times it was put before the queue again */
     int64_t claim_bytes;       /* per GPU, as first booked; -1: not known */
     const char *claim_source;  /* claim_source_name of that */
     int64_t estimate_bytes;    /* per GPU; -1: none */
-    const char *estimator;     /* who made it; NULL: nobody */
+    const char *estimator;     /* its maker; NULL: none */
     int64_t peak_bytes;        /* the most seen of it on one GPU; 0: nothing was seen */
     const char *user;          /* as known when it ended */
     const char *name;
@@ -52,8 +53,7 @@ struct store_history {
 #define HISTORY_WAIT_BOUNDS 13
 extern const int64_t history_wait_bounds_s[HISTORY_WAIT_BOUNDS];
 
-/* What a user's ended jobs sum up to, those that have been forgotten included. Sums that would not fit stay at the
- * largest number. */
+/* The sums of a user's ended jobs, forgotten ones included. Sums that would not fit stay at the largest number. */
 struct history_sums {
     int64_t ended[JOB_STATE_COUNT]; /* jobs, by the state in which they ended */
     int64_t launched;               /* of them, those that were launched at all */
@@ -76,7 +76,7 @@ void history_add(int64_t *sum, int64_t more);
 /* Puts the row, and counts it to its user's sums. Nothing happens where the job has one. */
 void store_batch_history(struct store_batch *batch, const struct store_history *row);
 
-/* What an ended job is found to have used, in its row and in its user's sums. Nothing happens where it has no row. */
+/* The use of an ended job, in its row and in its user's sums. Nothing happens where it has no row. */
 void store_batch_history_energy(struct store_batch *batch, uint64_t job, int64_t mj);
 
 /* Forgets rows that ended before before_ns, the oldest first and not more than `most` at a time; the sums stay. */
@@ -97,7 +97,7 @@ struct store_held {
     int64_t measured_mib_ms;
 };
 
-/* In place of what the job had; gone once the job's row is put. */
+/* Replaces the job's earlier value; gone once the job's row is put. */
 void store_batch_held(struct store_batch *batch, const struct store_held *held);
 int store_load_held(struct store *store, int (*take)(const struct store_held *held, void *user), void *user,
                     struct error *err);
@@ -108,13 +108,13 @@ int store_load_held(struct store *store, int (*take)(const struct store_held *he
 struct store_history_filter {
     int64_t since_ns;  /* ended then or later; INT64_MIN: whenever */
     int64_t until_ns;  /* and before that; INT64_MAX: whenever */
-    const char *user;  /* whose: a name, or a number as the user's id; NULL: anybody's */
-    const char *name;  /* what the job's name matches: *, ?, [...] as in a shell; NULL: any */
+    const char *user;  /* the user: a name, or a number as the user's id; NULL: any */
+    const char *name;  /* pattern of the job's name: *, ?, [...] as in a shell; NULL: any */
     const char *state; /* as in the row; NULL: any */
     uint64_t job;      /* this one alone; 0: any */
     uint64_t after;    /* with latest_first: those that come after this one, which has to be there; 0: from the latest */
-    uint32_t most;     /* so many at most */
-    bool sums;         /* only what sums are made of is wanted: other numbers are 0, other texts "" or NULL ... */
+    uint32_t most;     /* at most this many */
+    bool sums;         /* only the members of sums are wanted: other numbers are 0, other texts "" or NULL ... */
     const char *text;  /* ... but for this one: "user", "name", "claim_source"; NULL: none */
     bool latest_first; /* by end, then by number; else in any order */
 };
@@ -125,7 +125,7 @@ struct store_patience {
     const _Atomic bool *closing; /* nobody waits for the answer any more; NULL: somebody does */
 };
 
-/* Hands out the rows; a non-zero value of `take` ends it and is returned. -ETIMEDOUT: there was no patience for more. Each
+/* Hands out the rows; a non-zero value of `take` ends it and is returned. -ETIMEDOUT: the time limit was reached. Each
  * call has a connection of its own, which only reads. */
 int store_read_history(const char *directory, const struct store_history_filter *filter,
                        const struct store_patience *patience,
@@ -135,8 +135,8 @@ int store_read_history(const char *directory, const struct store_history_filter 
 /* The job's submission as it was stored, owned by the caller. -ENOENT: there is none. By any thread, too. */
 int store_read_spec(const char *directory, uint64_t job, char **text, struct error *err);
 
-/* That the sums are at least those of the rows that are left: *rows says how many these are. -EBADMSG says whose are not.
- * For a store that may be in use. */
+/* Checks that the sums are at least those of the rows that are left: *rows is their number. -EBADMSG names the user
+ * with a wrong sum. For a store that may be in use. */
 int store_check_history(const char *directory, uint64_t *rows, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* How the fifth form of the database comes to be: the tables of the accounting, filled with what the fourth knows. */
+/* Brings the database to its fifth form: the tables of the accounting, filled from the fourth form. */
 #include "store/store_internal.h"
 
 /* A sum that does not fit an integer becomes a real number in SQLite, and is cut off at the largest integer again. */
@@ -47,7 +47,7 @@ const char store_history_form[] =
     " handle_crashes INTEGER NOT NULL DEFAULT 0, recoveries INTEGER NOT NULL DEFAULT 0) STRICT;"
     "CREATE TABLE held (job INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, bytes INTEGER NOT NULL,"
     " measured_bytes INTEGER NOT NULL, mib_ms INTEGER NOT NULL, measured_mib_ms INTEGER NOT NULL) STRICT;"
-    /* The sums follow the rows whoever writes these; nothing takes away from them what is forgotten. */
+    /* The sums follow the rows, whichever code writes these; forgetting a row does not lower them. */
     "CREATE TRIGGER history_counted AFTER INSERT ON history BEGIN"
     " INSERT OR IGNORE INTO total (uid, user) VALUES (new.uid, new.user);"
     " UPDATE total SET user = new.user, " COUNT_STATE(completed, "COMPLETED") " " COUNT_STATE(failed, "FAILED") " "
@@ -63,7 +63,7 @@ const char store_history_form[] =
     ADD(recoveries, KNOWN(recoveries)) " WHERE uid = new.uid; END;"
     "CREATE TRIGGER history_recounted AFTER UPDATE OF energy_mj ON history BEGIN"
     " UPDATE total SET " ADD(energy_mj, KNOWN(energy_mj) " - max(old.energy_mj, 0)") " WHERE uid = new.uid; END;"
-    /* What is damaged is left to those who read it; memory over time was not counted then. */
+    /* Damaged rows are left to their readers; memory over time was not counted then. */
     "INSERT INTO history SELECT job, uid, " STATE_OF("state") ", " CAUSE_OF("json_extract(exited, '$.cause')")
     ", submitted_ns, first_ns, last_ns, ended_ns,"
     " CASE WHEN first_ns < 0 THEN -1 ELSE CAST(max(first_ns - submitted_ns, 0) AS INTEGER) END,"

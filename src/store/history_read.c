@@ -19,7 +19,7 @@ struct question {
     int64_t uid;      /* of filter->user */
 };
 
-/* What stands for it in the statement. */
+/* Its placeholder in the statement. */
 enum parameter { PARAMETER_SINCE = 1, PARAMETER_UNTIL, PARAMETER_UID, PARAMETER_NAME, PARAMETER_STATE, PARAMETER_JOB,
                  PARAMETER_AFTER_NS, PARAMETER_AFTER, PARAMETER_MOST };
 
@@ -62,7 +62,7 @@ static int look_up(const struct question *question, const char *sql, const char 
     return rc;
 }
 
-/* Who has no name is called by his number. Of several of one name, the one with the highest. */
+/* A user without a name is called by number. Of several of one name, the one with the highest. */
 static int find_user(struct question *question, struct error *err)
 {
     const char *user = question->filter->user;
@@ -181,9 +181,9 @@ int store_read_history(const char *directory, const struct store_history_filter 
 
 /* ---- Verification ---- */
 
-/* The sums, one by one, that are less than those of their user's rows. SQLite fails where a sum does not fit an integer, and
- * two years of many jobs that wait come close: millions and what is left of them are summed up apart, as a number of two
- * digits. A sum that is the largest number has stopped there. */
+/* The sums, one by one, that are less than those of their user's rows. SQLite fails where a sum does not fit an
+ * integer, and two years of many jobs that wait come close: millions and the remainder are summed up apart, as a number
+ * of two digits. A sum that is the largest number has stopped there. */
 #define LESS_THAN(column, of_rows)                                                                                     \
     "SELECT total.uid FROM total WHERE " column " < 9223372036854775807 AND (" column " / 1000000, " column               \
     " % 1000000) < (SELECT ifnull(sum(" of_rows " / 1000000) + sum(" of_rows " % 1000000) / 1000000, 0),"                 \

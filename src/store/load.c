@@ -1,4 +1,4 @@
-/* Reading everything back, trusting nothing: a record that is not what was written stops the load and is named. */
+/* Reading everything back, trusting nothing: a record that differs from the written one stops the load and is named. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static const char *text_column(sqlite3_stmt *row, int column)
     return text ? text : "";
 }
 
-/* Of what the log says, nothing can be left out: what came after it would mean something else. */
+/* No record of the log can be left out: later ones would mean something else. */
 #define REMEDY "restore the store from a backup (carma admin backup), or begin with an empty state directory"
 
 static void finalize(sqlite3_stmt **statement)
@@ -184,7 +184,7 @@ static int load_records_after(const struct store *store, uint64_t seq,
     return end_of_rows(store, rc, err);
 }
 
-/* The newest snapshot, else an older one, and what came after it. */
+/* The newest snapshot, else an older one, and the records after it. */
 #define FROM_NEWEST "SELECT seq, body FROM snapshot ORDER BY seq DESC"
 
 /* The whole log where it is there; else the oldest snapshot, which its forgotten beginning led to. */

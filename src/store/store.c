@@ -193,7 +193,7 @@ void store_dispatch(struct store *store)
     while (batch) {
         struct store_batch *next = batch->next;
 
-        /* From here on the owner knows: what it commits now does not build on what was lost. */
+        /* From here on the owner knows: its next commits do not build on lost ones. */
         if (batch->status && batch->epoch == store->epoch)
             store->epoch++;
         if (batch->done)
@@ -225,7 +225,7 @@ void store_close(struct store *store)
     store_release_history(store);
     sqlite3_close(store->db);
     close_fd(&store->event_fd);
-    close_fd(&store->lock_fd); /* last: who gets the lock finds the database at rest */
+    close_fd(&store->lock_fd); /* last: the next holder of the lock finds the database at rest */
     pthread_cond_destroy(&store->wake);
     pthread_mutex_destroy(&store->mutex);
     free(store->directory);

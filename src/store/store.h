@@ -1,5 +1,5 @@
-/* What must not be lost: records and submissions, in one SQLite database on a thread of its own with group commit.
- * Format: docs/formats/store.md.
+/* The durable data: records and submissions, in one SQLite database on a thread of its own with group commit. Format:
+ * docs/formats/store.md.
  *
  * One thread owns a `struct store`: the one that opens, loads, commits, dispatches and closes. Nothing here but
  * store_open, store_load and store_close waits for the disk. */
@@ -19,8 +19,8 @@ struct store_batch;
  * written by, somebody else. -EBADMSG: the database is damaged, or is none. -ENOTSUP: a newer carma made it. */
 int store_open(const char *directory, struct store **store, struct error *err);
 
-/* Who takes what is loaded. Each may be NULL. A non-zero value from one ends the load and is returned, err then saying
- * at which row. */
+/* The receiver of loaded data. Each may be NULL. A non-zero value from one ends the load and is returned, err then
+ * saying at which row. */
 struct store_taker {
     int (*on_spec)(uint64_t job, const char *json, void *user);
     int (*on_job)(uint64_t job, const char *json, void *user); /* as store_batch_job had it last */
@@ -28,7 +28,7 @@ struct store_taker {
      * there on, seq by seq. */
     int (*on_record)(uint64_t seq, const struct record *record, void *user);
     void *user;
-    uint64_t most_ended; /* specs and jobs: of those that have ended, only so many, the latest */
+    uint64_t most_ended; /* specs and jobs: of ended ones, only this many, the latest */
 };
 
 /* Hands out what is needed to go on: submissions in the order of job numbers, then jobs, then the newest snapshot that
@@ -36,13 +36,14 @@ struct store_taker {
  * cannot be read. */
 int store_load(struct store *store, const struct store_taker *taker, struct error *err);
 
-/* Hands out all records that the store in `directory` still has, behind its oldest snapshot where the log's beginning was
- * forgotten, to somebody who only looks: it is not locked, not made, not brought up to date, and a daemon may be using
- * it meanwhile. */
+/* Hands out all records that the store in `directory` still has, behind its oldest snapshot where the log's beginning
+ * was forgotten, for reading only: the store is not locked, made or upgraded, and a daemon may be using it
+ * meanwhile. */
 int store_read(const char *directory, int (*on_record)(uint64_t seq, const struct record *record, void *user),
                void *user, struct error *err);
 
-/* Who takes what is checked. Each may be NULL; a non-zero value ends it and is returned, err then being the taker's. */
+/* The receiver of checked data. Each may be NULL; a non-zero value ends it and is returned, err then being the
+ * taker's. */
 struct store_inspector {
     int (*on_spec)(uint64_t job, const char *json, void *user, struct error *err);
     int (*on_job)(uint64_t job, const char *json, void *user, struct error *err);
@@ -61,9 +62,9 @@ int store_inspect(const char *directory, const struct store_inspector *inspector
 int store_backup(const char *directory, const char *to, void (*on_progress)(int done, int all, void *user), void *user,
                  struct error *err);
 
-/* What energy has been shared out (daemon/energy.h). A GPU's meter: its energy counter (-1: it has none), as it was at at_ns,
- * and its idle power (-1: not known). An account: what a party has used of the GPU's energy; a job's id, 0 (nobody) or
- * UINT64_MAX (foreign processes). Each is the newest that was committed. */
+/* The energy that has been shared out (daemon/energy.h). A GPU's meter: its energy counter (-1: it has none), as it was
+ * at at_ns, and its idle power (-1: not known). An account: the part of the GPU's energy that a party has used; a job's
+ * id, 0 (idle) or UINT64_MAX (unmanaged processes). Each is the newest that was committed. */
 struct store_meter {
     const char *gpu; /* UUID */
     int64_t at_ns;
@@ -96,7 +97,8 @@ int store_load_requests(struct store *store, int (*on_request)(const struct stor
 /* The highest number that a job ever had, forgotten ones included: as of store_open, 0 where there was none. */
 uint64_t store_last_job(const struct store *store);
 
-/* What belongs together. What cannot be encoded (record_json.h) makes the commit of the whole batch fail. */
+/* Data that belongs together. A record that cannot be encoded (record_json.h) makes the commit of the whole batch
+ * fail. */
 struct store_batch *store_batch_new(void);
 void store_batch_free(struct store_batch *batch); /* one that is not committed */
 void store_batch_record(struct store_batch *batch, const struct record *record);
@@ -105,7 +107,7 @@ void store_batch_meter(struct store_batch *batch, const struct store_meter *mete
 void store_batch_energy(struct store_batch *batch, const char *gpu, uint64_t party, int64_t mj);
 void store_batch_request(struct store_batch *batch, const struct store_request *request); /* in place of an older one */
 
-/* What is known of a job as of this batch, instead of what was; ended_ns: node time, -1: it has not ended. */
+/* The facts of a job as of this batch, replacing earlier ones; ended_ns: node time, -1: it has not ended. */
 void store_batch_job(struct store_batch *batch, uint64_t job, int64_t ended_ns, const char *json);
 
 /* The state that all records stored before and with this batch lead to (core/snapshot.h). Of snapshots, one in spacing_ns
@@ -117,19 +119,20 @@ void store_batch_snapshot(struct store_batch *batch, int64_t at_ns, int64_t spac
  * requests that are older than STORE_REQUEST_KEPT_S. */
 void store_batch_forget(struct store_batch *batch, int64_t before_ns);
 
-/* Queues the batch (taken over); any number may be under way. Whatever is queued when the thread is free becomes one
- * transaction. `done` (may be NULL) is called from store_dispatch, in the order of the commits: status 0 means that the
- * batch is on the disk; a negative errno, that nothing of it is or ever will be, error_text saying why in one line.
+/* Queues the batch (taken over); any number may be under way. All batches that are queued when the thread is free
+ * become one transaction. `done` (may be NULL) is called from store_dispatch, in the order of the commits: status 0
+ * means that the batch is on the disk; a negative errno, that nothing of it is or ever will be, error_text saying why
+ * in one line.
  *
  * A transaction that fails takes with it every batch that was queued before the failure was told: those may build on
- * what was not stored. Batches committed from the failed batch's `done` on are tried afresh. */
+ * lost data. Batches committed from the failed batch's `done` on are tried afresh. */
 void store_commit(struct store *store, struct store_batch *batch,
                   void (*done)(int status, const char *error_text, void *user), void *user);
 
 int store_event_fd(struct store *store); /* readable when store_dispatch has something to do; the store's to close */
 void store_dispatch(struct store *store);
 
-/* Transactions that were tried since store_open: commits divided by this is what group commit gains. */
+/* Transactions that were tried since store_open: commits divided by this is the gain of group commit. */
 uint64_t store_transactions(struct store *store);
 
 /* Commits what is queued, calls what is due, closes. A store_commit from a `done` called here fails (-ESHUTDOWN). */

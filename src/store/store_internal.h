@@ -1,4 +1,4 @@
-/* What the files of this room share. */
+/* Shared by the files of this module. */
 #ifndef CARMA_STORE_STORE_INTERNAL_H
 #define CARMA_STORE_STORE_INTERNAL_H
 
@@ -45,7 +45,7 @@ struct store_batch {
     size_t count;
     size_t capacity;
     struct strbuf bodies;
-    struct store_row begun; /* whose body is being appended */
+    struct store_row begun; /* the row to which the body is being appended */
     int status; /* negative: cannot be stored, error says why */
     struct error error;
     uint64_t epoch;
@@ -98,15 +98,15 @@ int store_lock(const char *directory, int *fd, struct error *err);
 int store_database_open(const char *path, sqlite3 **db, struct error *err);
 int store_database_open_to_read(const char *path, sqlite3 **db, struct error *err);
 
-/* Until it is closed, all that is read is of one moment, whatever a daemon writes and forgets meanwhile. */
+/* Until it is closed, all reads are of one moment, while a daemon writes and forgets. */
 int store_database_hold(sqlite3 *db, const char *path, struct error *err);
 int store_sqlite_error(sqlite3 *db, const char *path, const char *doing, struct error *err);
 
 /* load.c: the numbers of the last record and of the last job, also where both have been forgotten. */
 int store_read_last(struct store *store, struct error *err);
 
-/* batch.c: a row whose body is what is appended to the batch's bodies in between. A batch that cannot be stored (status)
- * takes no more. */
+/* batch.c: a row; its body is all data appended to the batch's bodies in between. A batch that cannot be stored
+ * (status) takes no more. */
 void store_batch_begin(struct store_batch *batch, struct store_row row);
 void store_batch_end(struct store_batch *batch);
 
@@ -122,7 +122,7 @@ struct history_want {
 void store_history_want(struct history_want *want, bool sums, const char *text);
 void store_history_put_columns(const struct history_want *want, struct strbuf *sql); /* between SELECT and FROM */
 
-/* What is wanted of such a row; its texts are the statement's, until it is stepped. False: a text is missing. */
+/* The columns of such a row; its texts are the statement's, until it is stepped. False: a text is missing. */
 bool store_history_from_row(const struct history_want *want, sqlite3_stmt *row, struct store_history *out);
 int store_prepare_history(struct store *store, struct error *err);
 void store_release_history(struct store *store);

@@ -103,7 +103,7 @@ static void apportion(const uint32_t mix[static WORKLOAD_CLASS_COUNT], size_t jo
 /* The workloads of a class by rising GPUs. */
 struct pool {
     const struct workload **items;       /* owned */
-    size_t up_to[WORKLOAD_MAX_GPUS + 1]; /* so many run on at most that many GPUs */
+    size_t up_to[WORKLOAD_MAX_GPUS + 1]; /* at most this many run on at most that many GPUs */
 };
 
 static void pool_init(struct pool *pool, const struct workloads *workloads, enum workload_class class)

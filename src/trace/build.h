@@ -15,9 +15,9 @@ struct trace_build {
     /* Which jobs. */
     int64_t from_ns, to_ns; /* that arrive in [from, to), in the source's time; to -1: without end */
     uint32_t max_gpus;      /* on no more GPUs than that, and no workloads on more; 0: any */
-    size_t jobs;            /* so many of those, drawn evenly; 0: all */
+    size_t jobs;            /* this many of those, drawn evenly; 0: all */
 
-    /* What they are. */
+    /* The kinds of jobs. */
     bool draw;                                /* draw workloads; else each job keeps its own, its GPUs and run time */
     const struct workloads *workloads;        /* drawn from; must outlive the result */
     uint32_t mix[WORKLOAD_CLASS_COUNT];       /* shares of the classes, of their sum, which is above 0 */
@@ -25,14 +25,14 @@ struct trace_build {
     int64_t min_duration_ns, max_duration_ns; /* durations kept are raised and cut to these; 0: not */
 
     /* When they arrive. */
-    double stretch;     /* times between arrivals are so many times as long ... */
+    double stretch;     /* times between arrivals are multiplied by this ... */
     double load;        /* ... or, where above 0, as long as makes this load on ... */
-    uint32_t load_gpus; /* ... so many GPUs: GPU time / (GPUs x time from the first to the last arrival) */
+    uint32_t load_gpus; /* ... this many GPUs: GPU time / (GPUs x time from the first to the last arrival) */
 
     uint64_t seed;
 };
 
-/* What became of it, for people. */
+/* The result, for people. */
 struct trace_build_report {
     size_t in_window;
     size_t too_large; /* of those */

@@ -24,7 +24,7 @@ int csv_error(const struct csv *csv, struct error *err, const char *format, ...)
     return error_set(err, EINVAL, "%s:%u: %s", csv->path, csv->line, text);
 }
 
-/* Cuts the next line out of the text; NULL at the end. What is no text is refused here, so that no value that a message
+/* Cuts the next line out of the text; NULL at the end. Binary data is refused here, so that no value that a message
  * repeats can hold a control character. */
 static int next_line(struct csv *csv, char **line, struct error *err)
 {

@@ -11,7 +11,7 @@
 #include "base/error.h"
 
 #define CSV_MAX_BYTES   ((size_t)64 << 20)  /* of the file as it lies */
-#define CSV_MAX_TEXT    ((size_t)256 << 20) /* of what a gzip file unpacks to */
+#define CSV_MAX_TEXT    ((size_t)256 << 20) /* of the unpacked gzip file */
 #define CSV_MAX_LINE    ((size_t)64 << 10)
 #define CSV_MAX_ROWS    1000000
 #define CSV_MAX_COLUMNS 64

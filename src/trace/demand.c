@@ -13,7 +13,7 @@ const double demand_percents[DEMAND_QUANTILES] = {0, 25, 50, 75, 90, 99, 100};
 
 #define WANTED_BINS 24
 
-/* A job begins or ends, and so many GPUs more are wanted. */
+/* A job begins or ends, and the demand changes by this many GPUs. */
 struct change {
     int64_t at_ns;
     double gpus;
@@ -76,7 +76,7 @@ static void add_to_bins(struct trace_demand *demand, int64_t from_ns, int64_t to
     }
 }
 
-/* The last bin is a mean until the last arrival, which may be its first moment: then it is what is wanted there. */
+/* The last bin is a mean until the last arrival, which may be its first moment: then it is the demand there. */
 static void finish_last_bin(struct trace_demand *demand, double gpus_at_last)
 {
     struct demand_bin *bin = &demand->bins[demand->bin_count - 1];

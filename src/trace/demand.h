@@ -1,4 +1,4 @@
-/* What a trace asks for: when its jobs arrive, how long they run, how many GPUs they would keep busy. */
+/* A trace's demand: when its jobs arrive, how long they run, how many GPUs they would keep busy. */
 #ifndef CARMA_TRACE_DEMAND_H
 #define CARMA_TRACE_DEMAND_H
 

@@ -1,5 +1,5 @@
-/* Node profiles: what a server and its GPUs are, for the virtual node and for the simulator. Files:
- * data/nodes/NAME.ini, installed as share/carma/nodes/NAME.ini (docs/vnode.md). */
+/* Node profiles: a server and its GPUs, for the virtual node and for the simulator. Files: data/nodes/NAME.ini,
+ * installed as share/carma/nodes/NAME.ini (docs/vnode.md). */
 #ifndef CARMA_TRACE_PROFILE_H
 #define CARMA_TRACE_PROFILE_H
 
@@ -34,12 +34,14 @@ struct node_profile {
     uint32_t pci_device_id;
     uint32_t pcie_generation;
     bool gpm;          /* NVML answers GPM's queries; yes where it is not said */
-    uint32_t mig_gpus; /* so many GPUs, the first ones, are in MIG mode, with these instances each; 0 where not said */
+    uint32_t mig_gpus; /* this many GPUs, the first ones, are in MIG mode, with these instances each; 0 where not
+                          said */
     uint32_t instance_count;
     struct profile_instance {
         char name[16];   /* NVIDIA's: "3g.20gb" */
         uint32_t slices; /* of 7 */
-        int64_t bytes;   /* what jobs can use: as many eighths of the GPU's as its name's GB come nearest to */
+        int64_t bytes;   /* memory that jobs can use: the number of eighths of the GPU's that its name's GB come nearest
+                            to */
     } instances[PROFILE_MAX_INSTANCES];
 };
 

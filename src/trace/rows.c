@@ -109,7 +109,7 @@ static int take_uid(const struct csv *csv, size_t column, struct trace_job *job,
     return rc;
 }
 
-/* What somebody else measured: 0 says that the job never ran. */
+/* The measuring party's figure: 0 says that the job never ran. */
 static int take_measured(const struct csv *csv, size_t column, struct trace_job *job, struct error *err)
 {
     int rc = csv_number(csv, column, 0, MAX_DURATION_S, 1e9, -1, &job->duration_ns, err);

@@ -27,7 +27,7 @@ struct trace_job {
     int64_t duration_ns;             /* alone on its GPUs; -1: the workload's solo run time */
     const struct workload *workload; /* borrowed from the workloads of the options; NULL: the format names none */
     uint32_t gpus;                   /* 1 .. TRACE_MAX_GPUS: the row's, else the workload's */
-    uint32_t uid;                    /* whose it is; 0: not said */
+    uint32_t uid;                    /* its user; 0: unknown */
     int32_t gpu_permille;            /* the part of each GPU that it asked for; 1000: the whole, or not said */
     unsigned line;                   /* in the file */
 };

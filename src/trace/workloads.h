@@ -1,5 +1,5 @@
-/* Training workloads as data: what a job needs and how busy it keeps its GPUs when it is alone there. The format of the
- * file and where its figures come from: docs/formats/workloads.md. */
+/* Training workloads as data: a job's need and its GPU activity when it runs alone. The format of the file and where
+ * its figures come from: docs/formats/workloads.md. */
 #ifndef CARMA_TRACE_WORKLOADS_H
 #define CARMA_TRACE_WORKLOADS_H
 
@@ -69,7 +69,7 @@ enum workload_class { WORKLOAD_LIGHT, WORKLOAD_MEDIUM, WORKLOAD_HEAVY, WORKLOAD_
 enum workload_class workload_class(const struct workload *workload);
 const char *workload_class_name(enum workload_class class);
 
-/* What must be free there for the job not to run out of memory: max(resident, peak). */
+/* Memory that must be free there for the job not to run out of memory: max(resident, peak). */
 int64_t workload_need_bytes(const struct workload *workload, uint32_t k);
 
 #endif
