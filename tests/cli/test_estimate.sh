@@ -32,8 +32,8 @@ expect_error 2 "no probability from 0.001 to 0.999" estimate a.rad --quantile 98
 expect_error 2 "no probability" estimate a.rad --quantile 1
 expect_error 2 "no probability" estimate a.rad --quantile ""
 expect_error 2 "out of range" estimate a.rad --batch-size 0
-expect_error 2 "--optimizer: " estimate a.rad --optimizer magic
-expect_error 2 "--precision: " estimate a.rad --precision fp7
+expect_error 2 "optimizer 'magic'" estimate a.rad --optimizer magic
+expect_error 2 "precision 'fp7'" estimate a.rad --precision fp7
 expect_error 2 "not both" estimate a.rad --gpu h200 --profile x
 expect_error 2 "one estimator, not all" estimate a.rad --explain --estimator all
 

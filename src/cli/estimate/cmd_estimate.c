@@ -9,17 +9,13 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/estimate/estimate.h"
+#include "cli/job/submit.h"
 #include "cli/show/table.h"
 
 #define HELP_WIDTH 78 /* argp breaks longer lines */
 
 enum {
-    KEY_SUMMARY = 0x200,
-    KEY_CAPTURE,
-    KEY_BATCH_SIZE,
-    KEY_OPTIMIZER,
-    KEY_PRECISION,
-    KEY_GPU,
+    KEY_GPU = 0x200,
     KEY_PROFILE,
     KEY_ESTIMATOR,
     KEY_QUANTILE,
@@ -27,11 +23,13 @@ enum {
 };
 
 static const struct argp_option options[] = {
-    {"summary", KEY_SUMMARY, "FILE", 0, "the model's printed summary", 1},
-    {"capture", KEY_CAPTURE, "FILE", 0, "what carma.capture recorded of a training step", 1},
-    {"batch-size", KEY_BATCH_SIZE, "N", 0, "on each GPU (default: the summary's, the capture's or the job's own)", 2},
-    {"optimizer", KEY_OPTIMIZER, "NAME", 0, "sgd, momentum, adam, adamw or adafactor (default: as captured; adam)", 2},
-    {"precision", KEY_PRECISION, "NAME", 0, "fp32, tf32 or amp (default: as captured; fp32)", 2},
+#define ROW_NEEDS(...)
+#define ROW_PLACE(...)
+#define ROW_MODEL(...) __VA_ARGS__
+#define FIELD(...)
+#define OPTION(type, member, least, most, option, letter, argument, group, help, ...)                                  \
+    ROW_##group({option, SUBMIT_KEY(letter, member), argument, 0, help, 1}, )
+#include "api/job_fields.def"
     {"gpu", KEY_GPU, "MODEL", 0,
      "the GPU it is to run on, of carma calibrate --list (default: " MACHINE_PROFILE_DEFAULT ")", 3},
     {"profile", KEY_PROFILE, "FILE", 0, "the machine it is to run on, as carma calibrate has measured it", 3},
@@ -64,7 +62,7 @@ static error_t take_estimator(struct estimate_options *wanted, const char *arg, 
 
 static error_t check_usage(const struct estimate_options *wanted, struct argp_state *state)
 {
-    int sources = !!wanted->job_file + !!wanted->summary + !!wanted->capture;
+    int sources = !!wanted->job_file + !!wanted->said.summary_name + !!wanted->said.capture_name;
 
     if (sources == 0)
         return cli_bad_usage(state, "of what? name a job file, or give --summary or --capture");
@@ -80,27 +78,8 @@ static error_t check_usage(const struct estimate_options *wanted, struct argp_st
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct estimate_options *wanted = state->input;
-    enum optimizer optimizer;
-    enum precision precision;
-    struct error err;
 
     switch (key) {
-    case KEY_SUMMARY:
-        wanted->summary = arg;
-        return 0;
-    case KEY_CAPTURE:
-        wanted->capture = arg;
-        return 0;
-    case KEY_BATCH_SIZE:
-        return parse_integer(arg, 1, INT32_MAX, &wanted->batch_size, &err)
-                   ? cli_bad_usage(state, "--batch-size: %s", err.text)
-                   : 0;
-    case KEY_OPTIMIZER:
-        wanted->optimizer = arg;
-        return optimizer_parse(arg, &optimizer, &err) ? cli_bad_usage(state, "--optimizer: %s", err.text) : 0;
-    case KEY_PRECISION:
-        wanted->precision = arg;
-        return precision_parse(arg, &precision, &err) ? cli_bad_usage(state, "--precision: %s", err.text) : 0;
     case KEY_GPU:
         wanted->gpu = arg;
         return 0;
@@ -125,7 +104,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         return check_usage(wanted, state);
     default:
-        return ARGP_ERR_UNKNOWN;
+        return submit_take_option(key, arg, &wanted->said, state);
     }
 }
 
@@ -207,14 +186,20 @@ static int answer_all(const struct estimate_input *input, const struct estimate_
     return known ? CLI_OK : cli_fail("no estimator has what it needs");
 }
 
+static void options_release(struct estimate_options *wanted)
+{
+    job_spec_release(&wanted->said);
+}
+
 int cmd_estimate(struct cli *cli, int argc, char **argv)
 {
-    struct estimate_options wanted = {
-        .batch_size = -1, .estimator = &estimator_auto, .quantile_permille = ESTIMATE_QUANTILE_PERMILLE};
+    CLEANUP(options_release) struct estimate_options wanted = {
+        .estimator = &estimator_auto, .quantile_permille = ESTIMATE_QUANTILE_PERMILLE};
     CLEANUP(estimate_input_release) struct estimate_input input;
     struct error err;
     int status;
 
+    job_spec_init_empty(&wanted.said);
     estimate_input_init(&input);
     if (!cli_parse(cli, argc, argv, &wanted, &status))
         return status;

@@ -12,9 +12,8 @@
 
 /* The command line; NULL, -1 and false: not said. */
 struct estimate_options {
-    const char *job_file, *summary, *capture;
-    const char *optimizer, *precision; /* words that are known to be right */
-    int64_t batch_size;
+    const char *job_file;
+    struct job_spec said; /* owned; as the options of carma submit */
     const char *gpu, *profile;
     const struct estimator *estimator; /* NULL: all */
     int32_t quantile_permille;

@@ -70,9 +70,9 @@ static int take_capture(struct estimate_input *input, const char *name, const ch
 
 /* How it is trained: what is said goes before what the summary or the capture shows. Another optimizer's step can stand
  * in a capture; with another precision every operator would have been another. */
-static int take_training(struct estimate_input *input, int64_t batch_size, const char *optimizer, const char *precision,
-                         struct error *err)
+static int take_training(struct estimate_input *input, const struct job_spec *said, struct error *err)
 {
+    const char *optimizer = said->optimizer, *precision = said->precision;
     struct training *training = &input->question.training;
     struct capture *capture = input->has_capture ? &input->capture : NULL;
     int rc;
@@ -94,7 +94,7 @@ static int take_training(struct estimate_input *input, int64_t batch_size, const
         training->batch_size = capture->batch_size;
         return 0;
     }
-    training->batch_size = batch_size > 0 ? batch_size : input->has_summary ? input->summary.layers.batch_size : -1;
+    training->batch_size = said->batch_size > 0 ? said->batch_size : input->has_summary ? input->summary.layers.batch_size : -1;
     if (training->batch_size > 0)
         return 0;
     if (input->has_summary)
@@ -103,23 +103,23 @@ static int take_training(struct estimate_input *input, int64_t batch_size, const
     return 0;
 }
 
-static int read_files(struct estimate_input *input, const struct estimate_options *options, struct error *err)
+static int read_files(struct estimate_input *input, const struct job_spec *said, struct error *err)
 {
     CLEANUP(free_ptr) char *summary = NULL, *capture = NULL;
     size_t length;
     int rc;
 
-    input->from = xstrdup(options->capture ? options->capture : options->summary);
-    if (options->capture) {
-        rc = read_text("capture", options->capture, CAPTURE_MAX_BYTES, &capture, &length, err);
+    input->from = xstrdup(said->capture_name ? said->capture_name : said->summary_name);
+    if (said->capture_name) {
+        rc = read_text("capture", said->capture_name, CAPTURE_MAX_BYTES, &capture, &length, err);
         if (rc == 0)
-            rc = take_capture(input, options->capture, capture, length, options->batch_size, err);
+            rc = take_capture(input, said->capture_name, capture, length, said->batch_size, err);
     } else {
-        rc = read_text("model summary", options->summary, SUMMARY_MAX_BYTES, &summary, &length, err);
+        rc = read_text("model summary", said->summary_name, SUMMARY_MAX_BYTES, &summary, &length, err);
         if (rc == 0)
-            rc = take_summary(input, options->summary, summary, length, err);
+            rc = take_summary(input, said->summary_name, summary, length, err);
     }
-    return rc ? rc : take_training(input, options->batch_size, options->optimizer, options->precision, err);
+    return rc ? rc : take_training(input, said, err);
 }
 
 static int take_spec(struct estimate_input *input, const struct job_spec *spec, struct error *err)
@@ -132,21 +132,16 @@ static int take_spec(struct estimate_input *input, const struct job_spec *spec, 
         rc = take_summary(input, spec->summary_name, spec->summary, strlen(spec->summary), err);
     if (rc == 0 && spec->capture)
         rc = take_capture(input, spec->capture_name, spec->capture, strlen(spec->capture), spec->batch_size, err);
-    return rc ? rc : take_training(input, spec->batch_size, spec->optimizer, spec->precision, err);
+    return rc ? rc : take_training(input, spec, err);
 }
 
 /* A job file is read as `carma submit` reads it. */
 static int read_job(struct estimate_input *input, const struct estimate_options *options, struct error *err)
 {
     CLEANUP(job_spec_release) struct job_spec spec;
-    CLEANUP(job_spec_release) struct job_spec submit;
     int rc;
 
-    job_spec_init_empty(&submit);
-    submit.batch_size = options->batch_size;
-    submit.optimizer = xstrdup(options->optimizer);
-    submit.precision = xstrdup(options->precision);
-    rc = submit_from_file(&spec, options->job_file, NULL, 0, &submit, err);
+    rc = submit_from_file(&spec, options->job_file, NULL, 0, &options->said, err);
     if (rc)
         return rc;
     rc = take_spec(input, &spec, err);
@@ -191,7 +186,7 @@ int estimate_input_read(struct estimate_input *input, const struct estimate_opti
     rc = find_profile(input, options, err);
     if (rc)
         return rc;
-    return options->job_file ? read_job(input, options, err) : read_files(input, options, err);
+    return options->job_file ? read_job(input, options, err) : read_files(input, &options->said, err);
 }
 
 int estimate_ask(const struct estimate_input *input, const struct estimator *estimator, struct estimate_answer *answer)

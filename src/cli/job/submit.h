@@ -2,6 +2,7 @@
 #ifndef CARMA_CLI_JOB_SUBMIT_H
 #define CARMA_CLI_JOB_SUBMIT_H
 
+#include <argp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -34,6 +35,10 @@ int submit_from_command(struct job_spec *spec, char **argv, size_t argc, const s
  * begin with FILE: or FILE:LINE:. */
 int submit_from_file(struct job_spec *spec, const char *path, char **argv, size_t argc, const struct job_spec *options,
                      struct error *err);
+
+/* The options of fields in a table of argp's: their keys, and what takes them; ARGP_ERR_UNKNOWN: the key is none of theirs. */
+#define SUBMIT_KEY(letter, member) ((letter) ? (letter) : 0x2000 + (int)offsetof(struct job_spec, member))
+error_t submit_take_option(int key, const char *arg, struct job_spec *spec, struct argp_state *state);
 
 #define SUBMIT_STANDARD_INPUT "-"
 

@@ -9,17 +9,14 @@
 
 #define FILES_MAX 10000
 
-/* How argp calls a field's option. */
-#define KEY_OF(letter, offset) ((letter) ? (letter) : 0x2000 + (int)(offset))
-
 enum { KEY_PARSABLE = 0x200, KEY_NO_RETRY };
 
 static const struct argp_option options[] = {
 #define FIELD(type, member, ...)
 #define OPTION(type, member, least, most, option, letter, argument, group, help, ...)                                  \
-    {option, KEY_OF(letter, offsetof(struct job_spec, member)), argument, 0, help, JOB_FIELD_##group},
+    {option, SUBMIT_KEY(letter, member), argument, 0, help, JOB_FIELD_##group},
 #include "api/job_fields.def"
-    {"model-summary", KEY_OF(0, offsetof(struct job_spec, summary_name)), "FILE", OPTION_HIDDEN, NULL, JOB_FIELD_MODEL}, /* as in earlier versions */
+    {"model-summary", SUBMIT_KEY(0, summary_name), "FILE", OPTION_HIDDEN, NULL, JOB_FIELD_MODEL}, /* as in earlier versions */
     {"wait", 'W', NULL, 0, "wait until it has ended, and exit as it did", 4},
     {"no-retry", KEY_NO_RETRY, NULL, 0, "fail at once where no daemon answers (default: try again for 30 s)", 4},
     {"parsable", KEY_PARSABLE, NULL, 0, "print the job's id and nothing else", 4},
@@ -27,21 +24,23 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static const struct job_field *field_of_key(int key)
+error_t submit_take_option(int key, const char *arg, struct job_spec *spec, struct argp_state *state)
 {
-    for (size_t i = 0; i < job_field_count; i++)
-        if (job_fields[i].option && KEY_OF(job_fields[i].letter, job_fields[i].offset) == key)
-            return &job_fields[i];
-    return NULL;
-}
+    static const int keys[] = {
+#define FIELD(type, member, ...) 0,
+#define OPTION(type, member, least, most, option, letter, ...) SUBMIT_KEY(letter, member),
+#include "api/job_fields.def"
+    };
 
-static error_t take_field(const struct job_field *field, const char *arg, struct job_spec *spec,
-                          struct argp_state *state)
-{
-    CLEANUP(free_ptr) char *said = xasprintf("--%s", field->option);
-    struct error err;
-
-    return job_field_parse(field, said, arg, spec, &err) ? cli_bad_usage(state, "%s", err.text) : 0;
+    for (size_t i = 0; i < job_field_count; i++) {
+        CLEANUP(free_ptr) char *said = NULL;
+        struct error err;
+        if (keys[i] != key || !key)
+            continue;
+        said = xasprintf("--%s", job_fields[i].option);
+        return job_field_parse(&job_fields[i], said, arg, spec, &err) ? cli_bad_usage(state, "%s", err.text) : 0;
+    }
+    return ARGP_ERR_UNKNOWN;
 }
 
 /* Before "--" come files; behind it the whole rest is a command. */
@@ -78,14 +77,10 @@ static error_t check_usage(const struct submit_command *submit, struct argp_stat
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct submit_command *submit = state->input;
-    const struct job_field *field = field_of_key(key);
-
     if (submit->in_file &&
         (key == ARGP_KEY_ARG || key == KEY_PARSABLE || key == KEY_NO_RETRY || key == CLI_JSON_KEY || key == 'W'))
         return cli_bad_usage(state, "'%.40s' belongs on the command line, not into a #CARMA line",
                              key == ARGP_KEY_ARG ? arg : state->argv[state->next - 1]);
-    if (field)
-        return take_field(field, arg, &submit->options, state);
     switch (key) {
     case KEY_PARSABLE:
         submit->parsable = true;
@@ -104,7 +99,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         return submit->in_file ? 0 : check_usage(submit, state);
     default:
-        return ARGP_ERR_UNKNOWN;
+        return submit_take_option(key, arg, &submit->options, state);
     }
 }
 
