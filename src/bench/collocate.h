@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/strbuf.h"
-#include "gpu/mps_domain.h"
+#include "gpu/mps/domain.h"
 #include "gpu/reading.h"
 
 #define COLLOCATE_JOBS_MAX      48 /* at once: what one MPS server takes */

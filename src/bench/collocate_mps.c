@@ -10,7 +10,7 @@
 #include "base/nodetime.h"
 #include "base/units.h"
 #include "bench/collocate.h"
-#include "gpu/mps_domain.h"
+#include "gpu/mps/domain.h"
 
 #define JOB           1
 #define START_WALL_NS (60 * NS_PER_SEC)

@@ -7,7 +7,7 @@
 #include "base/nodetime.h"
 #include "base/units.h"
 #include "bench/collocate.h"
-#include "gpu/monitor.h"
+#include "gpu/monitor/monitor.h"
 
 #define PERIOD_NS         (NS_PER_SEC / 2) /* node time */
 #define PERIOD_WALL_NS    (20 * NS_PER_MS) /* but no shorter than this */

@@ -7,7 +7,7 @@
 #include "daemon/attribution.h"
 #include "daemon/energy.h"
 #include "daemon/node.h"
-#include "gpu/monitor.h"
+#include "gpu/monitor/monitor.h"
 #include "gpu/window.h"
 
 struct store_batch;

@@ -17,9 +17,9 @@
 #include "core/ledger.h"
 #include "daemon/engine.h"
 #include "daemon/runs.h"
-#include "gpu/mps_domain.h"
-#include "gpu/mps_multiuser.h"
-#include "gpu/mps_process.h"
+#include "gpu/mps/domain.h"
+#include "gpu/mps/multiuser.h"
+#include "gpu/mps/process.h"
 
 #define CHECK_MS         1000
 #define ATTACH_WALL_NS   (10 * NS_PER_SEC) /* from a job's memory being seen to its being an MPS client, or never */

@@ -1,4 +1,4 @@
-/* Jobs under MPS: which MPS domain (gpu/mps_domain.h) serves which job.
+/* Jobs under MPS: which MPS domain (gpu/mps/domain.h) serves which job.
  *
  * Each user has one, for all GPUs that are configured for MPS: mps/uid-UID-HASH beside the daemon's socket, the hash being of
  * these GPUs. Where they are others (one was lost, came back, is configured otherwise) it is another domain, and the

@@ -1,4 +1,4 @@
-/* What `carma-monitor --inspect` writes (gpu/nvml_inspect.h), read back. It comes from a process in which a vendor's driver runs:
+/* What `carma-monitor --inspect` writes (gpu/nvml/inspect.h), read back. It comes from a process in which a vendor's driver runs:
  * nothing of it is trusted. */
 #ifndef CARMA_GPU_DRIVER_FACTS_H
 #define CARMA_GPU_DRIVER_FACTS_H

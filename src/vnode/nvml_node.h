@@ -3,7 +3,7 @@
 #ifndef CARMA_VNODE_NVML_NODE_H
 #define CARMA_VNODE_NVML_NODE_H
 
-#include "gpu/nvml_abi.h"
+#include "gpu/nvml/abi.h"
 #include "vnode/fault.h"
 #include "vnode/node.h"
 

@@ -37,7 +37,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gpu/dcgm_abi.h"
+#include "gpu/dcgm/abi.h"
 #include "vnode/node.h"
 
 #define GROUPS 64 /* of each kind, as DCGM has it */

@@ -59,7 +59,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gpu/nvml_abi.h"
+#include "gpu/nvml/abi.h"
 
 #define MIB 1048576ull
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "gpu/mps_protocol.h"
+#include "gpu/mps/protocol.h"
 
 static void check(int rc, const struct error *err)
 {

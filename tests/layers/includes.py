@@ -33,6 +33,13 @@ INSIDE = {
         "top": ["", "show", "job"],
         "trace": ["", "show"],
     },
+    "gpu": {
+        "": [],
+        "dcgm": [""],
+        "mps": [""],
+        "nvml": [""],
+        "monitor": ["", "dcgm", "nvml"],
+    },
 }
 LEVEL_OF = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]*)"')

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 
+import folders
 import formats
 import includes
 import symbols
@@ -98,11 +99,30 @@ def check_formats(root):
     expect("golden file gone", report(formats.main, root), 1, "names tests/golden/pages.json")
 
 
+def check_folders(root):
+    src, page = root / "layout", root / "layout.md"
+    table = "| 5 programs | `bench` | x |\n| 4 programs | `cli` | y |\n| | `cli/top` | z |\n| | `daemon` | d |\n"
+    for name in ["bench/a.c", "cli/a.c", "cli/top/a.h", *(f"daemon/{i}.c" for i in range(41))]:
+        put(src / name, "")
+    put(page, table)
+    expect("layout", report(folders.main, src, page), 0)
+    for text, what in [(table.replace("`cli/top`", "`cli/job`"), "no row for src/cli/top"),
+                       (table + "| | `core` | w |\n", "src/core, which the layout table names"),
+                       (table.replace("| 4 programs", "| 3 programs"), "src/cli/top is not on level 3")]:
+        put(page, text)
+        expect(what, report(folders.main, src, page), 1, what)
+    put(page, table)
+    for i in range(40):
+        put(src / "cli" / "top" / f"b{i}.c", "")
+    expect("too many files", report(folders.main, src, page), 1, "src/cli/top holds 41 code files")
+
+
 def main(cc, ar):
     with tempfile.TemporaryDirectory() as folder:
         check_includes(pathlib.Path(folder))
         check_symbols(pathlib.Path(folder), cc, ar)
         check_formats(pathlib.Path(folder))
+        check_folders(pathlib.Path(folder))
 
 
 if __name__ == "__main__":

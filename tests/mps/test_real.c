@@ -18,9 +18,9 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/proc.h"
-#include "gpu/mps_domain.h"
-#include "gpu/mps_multiuser.h"
-#include "gpu/mps_process.h"
+#include "gpu/mps/domain.h"
+#include "gpu/mps/multiuser.h"
+#include "gpu/mps/process.h"
 
 #define GUARD_MS    40000
 #define PATIENCE_MS 1500

@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "gpu/chain.h"
+#include "gpu/monitor/chain.h"
 
 #define PERIOD_NS (1000 * NS_PER_MS)
 

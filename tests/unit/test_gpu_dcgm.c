@@ -16,8 +16,8 @@
 
 #include "base/nodetime.h"
 #include "base/units.h"
-#include "gpu/dcgm.h"
-#include "gpu/dcgm_abi.h"
+#include "gpu/dcgm/abi.h"
+#include "gpu/dcgm/dcgm.h"
 
 #define SCALE 100
 #define UUID  "GPU-00000000-0000-0000-0000-00000000000"

@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "gpu/nvml_gpm.h"
+#include "gpu/nvml/gpm.h"
 
 struct nvml_gpm_sample {
     int number;

@@ -18,8 +18,8 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/units.h"
-#include "gpu/monitor.h"
-#include "gpu/nvml_abi.h"
+#include "gpu/monitor/monitor.h"
+#include "gpu/nvml/abi.h"
 
 /* Children that no signal ends, as many as are wanted, each for as long as the directory is there. */
 static char stuck_dir[32];

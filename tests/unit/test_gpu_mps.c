@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/strbuf.h"
-#include "gpu/mps_protocol.h"
+#include "gpu/mps/protocol.h"
 
 /* The whole call: "ARGUMENT ... | input". */
 static const char *said(const struct mps_command *command)

@@ -15,8 +15,8 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/proc.h"
-#include "gpu/mps_domain.h"
-#include "gpu/mps_multiuser.h"
+#include "gpu/mps/domain.h"
+#include "gpu/mps/multiuser.h"
 #include "vnode/domain.h"
 #include "vnode_fixture.h"
 

@@ -14,8 +14,8 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "gpu/frame.h"
-#include "gpu/nvml.h"
-#include "gpu/nvml_abi.h"
+#include "gpu/nvml/abi.h"
+#include "gpu/nvml/nvml.h"
 
 static struct gpu_node_reading reading;
 

@@ -21,7 +21,7 @@
 #include "base/nodetime.h"
 #include "base/units.h"
 #include "gpu/frame.h"
-#include "gpu/nvml.h"
+#include "gpu/nvml/nvml.h"
 
 struct run {
     pid_t pid;

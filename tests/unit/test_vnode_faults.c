@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "gpu/nvml_abi.h"
+#include "gpu/nvml/abi.h"
 #include "vnode/domain.h"
 #include "vnode/inject.h"
 #include "vnode_fixture.h"

@@ -10,7 +10,7 @@
 #include <signal.h>
 
 #include "contention/contention.h"
-#include "gpu/nvml_abi.h"
+#include "gpu/nvml/abi.h"
 #include "vnode_fixture.h"
 
 static struct fixture f;
@@ -302,7 +302,7 @@ static void init_counts_its_users(void **state)
 /* Everything that the ABI's header declares is there, and nothing else of ours is to be seen. */
 static void symbols(void **state)
 {
-    FILE *header = fopen(CARMA_SOURCE "/src/gpu/nvml_abi.h", "r"), *nm;
+    FILE *header = fopen(CARMA_SOURCE "/src/gpu/nvml/abi.h", "r"), *nm;
     char line[512], name[128];
     unsigned int found = 0;
 

@@ -13,8 +13,8 @@
 #include "cli/doctor/doctor.h"
 #include "cli/show/view.h"
 #include "gpu/driver_facts.h"
-#include "gpu/nvml.h"
-#include "gpu/nvml_abi.h"
+#include "gpu/nvml/abi.h"
+#include "gpu/nvml/nvml.h"
 
 #define FACTS_MS    10000 /* wall time: a driver may have to wake its GPUs */
 /* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue ...": the word that begins with a digit and has a dot;

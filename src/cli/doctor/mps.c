@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "cli/doctor/doctor.h"
-#include "gpu/mps_multiuser.h"
+#include "gpu/mps/multiuser.h"
 
 #define CONTROL     "nvidia-cuda-mps-control"
 #define LISTED_MOST 8

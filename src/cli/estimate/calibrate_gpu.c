@@ -11,7 +11,7 @@
 #include "cli/estimate/calibrate.h"
 #include "cli/estimate/calibrate_step.h"
 #include "gpu/cuda.h"
-#include "gpu/nvml.h"
+#include "gpu/nvml/nvml.h"
 
 #define CLEARING_MS      2000
 #define CLEARING_POLL_MS 50

@@ -11,7 +11,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/gpus/monitor_csv.h"
-#include "gpu/monitor.h"
+#include "gpu/monitor/monitor.h"
 
 struct monitor_options {
     const char *file; /* NULL: stdout */

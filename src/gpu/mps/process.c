@@ -1,0 +1,69 @@
+#include "gpu/mps/process.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/memory.h"
+#include "base/proc.h"
+
+/* The process at the other end of the socket: who called listen(). 0: nobody. */
+static pid_t listener_of(const struct sockaddr_un *address, int type)
+{
+    int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct ucred peer = {0};
+    socklen_t length = sizeof peer;
+    pid_t pid;
+
+    if (fd < 0)
+        return 0;
+    if (connect(fd, (const struct sockaddr *)address, sizeof *address) < 0)
+        pid = errno == EPROTOTYPE ? -1 : 0;
+    else
+        pid = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? peer.pid : 0;
+    close_fd(&fd);
+    return pid;
+}
+
+pid_t mps_process_find(const char *pipe_directory, struct mps_process *known)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct proc_stat stat;
+    pid_t pid;
+
+    if (known->pid && proc_alive(known->pid, known->start_ticks))
+        return known->pid;
+    *known = (struct mps_process){0};
+    if (snprintf(address.sun_path, sizeof address.sun_path, "%s/control", pipe_directory) >= (int)sizeof address.sun_path)
+        return 0;
+    pid = listener_of(&address, SOCK_SEQPACKET); /* as the drivers' from 470 to 555 */
+    if (pid < 0)
+        pid = listener_of(&address, SOCK_STREAM);
+    if (pid > 0 && proc_read_stat(pid, &stat) == 0 && proc_alive(pid, stat.start_ticks))
+        *known = (struct mps_process){.pid = pid, .start_ticks = stat.start_ticks};
+    return known->pid;
+}
+
+unsigned mps_process_signal_servers(pid_t daemon, int signal_number)
+{
+    DIR *processes = opendir("/proc");
+    const struct dirent *entry;
+    struct proc_stat stat;
+    unsigned count = 0;
+
+    while (processes && (entry = readdir(processes))) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (pid <= 0 || proc_read_stat(pid, &stat) < 0 || stat.parent != daemon || stat.state == 'Z')
+            continue;
+        kill(pid, signal_number);
+        count++;
+    }
+    if (processes)
+        closedir(processes);
+    return count;
+}
