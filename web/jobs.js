@@ -143,18 +143,20 @@ class List {
         this.number = h("span", {class: "count"});
         this.body = h("tbody", {role: "rowgroup"});
         this.empty = h("p", {class: "empty"});
+        this.note = h("p", {class: "note", role: "status"});
         this.button = h("button", {type: "button", class: "more", onclick: () => this.show_more()});
         this.table = h("table", {role: "table", "aria-labelledby": `list-${kind.id}`},
             h("thead", {role: "rowgroup"}, h("tr", {role: "row"}, kind.columns.map((column) =>
                 h("th", {scope: "col", role: "columnheader", class: column.class}, column.title)))), this.body);
         this.root = h("section", {class: `list ${kind.id}`, "aria-labelledby": `list-${kind.id}`},
-            h("h2", {id: `list-${kind.id}`}, kind.title, " ", this.number), this.table, this.empty, this.button);
+            h("h2", {id: `list-${kind.id}`}, kind.title, " ", this.number), this.table, this.empty, this.note,
+            this.button);
     }
 
     async show_more() {
         this.most += more;
         if (this.most > this.there)
-            await this.lists.fetch_all(this.kind.state);
+            await this.lists.fetch_all(this.kind.state, true);
         this.lists.update();
     }
 
@@ -167,8 +169,11 @@ class List {
         keyed(this.body, wanted.slice(0, this.most), (job) => job.id, table_row(this.kind));
         set_text(this.number, all.toLocaleString("en"));
         const left = all - Math.min(wanted.length, this.most);
-        this.button.hidden = left <= 0;
-        set_text(this.button, `Show ${Math.min(more, left)} more of ${count(left, "job")}`);
+        const left_out = node.listed[this.kind.state]?.left_out || 0;
+        this.button.hidden = left <= 0 && !left_out;
+        set_text(this.button, left > 0 ? `Show ${Math.min(more, left)} more of ${count(left, "job")}` : "Look at more of them");
+        set_text(this.note, `Not in this list: ${count(left_out, "job")}${this.lists.words.length ? ", which the filter has not looked at" : ""}.`);
+        this.note.hidden = !left_out;
         set_text(this.empty, this.lists.words.length ? "None of these matches." : this.kind.empty);
         this.empty.hidden = wanted.length > 0;
         this.table.hidden = !wanted.length;
@@ -193,11 +198,13 @@ export class Lists {
         this.off = on("link", () => this.fetched.clear());
     }
 
-    async fetch_all(state) {
-        if (this.fetched.has(state))
+    /* `further`: and more of those that the daemon left out the last time. */
+    async fetch_all(state, further) {
+        const again = this.fetched.has(state);
+        if (again && !(further && node.listed[state]?.left_out))
             return;
         this.fetched.add(state);
-        await fetch_jobs(state).catch(() => this.fetched.delete(state));
+        await fetch_jobs(state, further || !node.listed[state]).catch(() => again || this.fetched.delete(state));
     }
 
     async on_filter() {
@@ -216,8 +223,9 @@ export class Lists {
 
     /* The stream tells of the first that wait only; who has asked for all of them gets them again while their number is another. */
     async keep_up() {
-        const waiting = [...node.jobs.values()].filter((job) => is_waiting(job.state)).length;
-        if (this.fetched.has("waiting") && node.link.state === "live" && waiting !== node.status?.waiting)
+        const here = [...node.jobs.values()].filter((job) => is_waiting(job.state)).length;
+        const waiting = here + (node.listed.waiting?.left_out || 0);
+        if (this.fetched.has("waiting") && node.link.state === "live" && waiting !== counted(kinds[0]))
             await fetch_jobs("waiting").catch(() => {});
         this.update();
     }

@@ -8,6 +8,7 @@ const first_points = 150; /* of a curve, as the daemon gives it */
 const refresh_ms = 60000; /* so long a curve grows by what the stream tells, before it is asked for anew */
 const most_jobs = 20000;
 const kept_jobs = 5000;
+const most_listed = 10000; /* in an answer of the daemon's */
 const waits_ms = [500, 1000, 2000, 4000, 8000];
 const silence_ms = 40000; /* the daemon says something at least every 15 s */
 
@@ -17,6 +18,7 @@ export const node = {
     now_ns: 0,
     residents: new Map(), /* by a job's id: the most that it booked and uses on one of its GPUs now */
     jobs: new Map(), /* those that the daemon has told of, by id */
+    listed: {}, /* by a list's name: how many were asked for, and how many more the daemon has */
     series: new Map(), /* by UUID: {t: [ms], sm: [permille], power: [mW], used: [bytes]} */
     link: {state: "connecting", retry_at: 0},
 };
@@ -125,8 +127,10 @@ function take(name, data) {
                 });
         }
     } else if (name === "jobs") {
-        if (fresh) /* a daemon that was started anew may have forgotten some */
+        if (fresh) { /* a daemon that was started anew may have forgotten some */
             node.jobs.clear();
+            node.listed = {};
+        }
         fresh = false;
         for (const job of data.jobs)
             node.jobs.set(job.id, job);
@@ -145,16 +149,25 @@ export function now_ns() {
     return node.now_ns + (node.link.state === "live" ? since_ms * 1e6 * (node.status?.time_scale || 1) : 0);
 }
 
-/* All jobs of a list ("waiting", "running", "ended"), of which the stream tells of some only. */
-export async function fetch_jobs(state) {
-    const answer = await ask(`/v1/jobs?state=${state}`);
+/* The jobs of a list ("waiting", "running", "ended"), of which the stream tells of some only: as many as were fetched before,
+ * and `further` ones. Of those that have ended the latest, of the others the first. */
+export async function fetch_jobs(state, further) {
+    const most = (node.listed[state]?.most || 0) + (further ? most_listed : 0);
+    const which = (after) => state === "ended" ? `last=${most_listed}` : `after=${after}`;
+    let answer = await ask(`/v1/jobs?state=${state}&${which(0)}`);
+    const jobs = answer.jobs;
+    while (state !== "ended" && answer.left_out && jobs.length < most) {
+        answer = await ask(`/v1/jobs?state=${state}&${which(jobs[jobs.length - 1].id)}`);
+        jobs.push(...answer.jobs);
+    }
+    node.listed[state] = {most, left_out: answer.left_out};
     const of_list = {waiting: is_waiting, running: is_running, ended: has_ended}[state];
     for (const [id, job] of node.jobs)
         if (of_list(job.state))
             node.jobs.delete(id);
-    for (const job of answer.jobs)
+    for (const job of jobs)
         node.jobs.set(job.id, job);
-    tell("jobs", answer);
+    tell("jobs", {...answer, jobs});
 }
 
 export async function fetch_series(seconds) {

@@ -27,7 +27,7 @@ struct history *belief_history(struct core *core, const char *workload)
         return NULL;
     HASH_FIND_STR(core->histories, workload, history);
     if (!history) {
-        history = xcalloc(1, sizeof *history);
+        history = xcalloc(1, sizeof *history + strlen(workload) + 1);
         memcpy(history->workload, workload, strlen(workload) + 1);
         history->activity_permille = BELIEF_PRIOR_PERMILLE;
         history->variance = PRIOR_VARIANCE;
@@ -65,7 +65,7 @@ int32_t belief_activity(const struct job *job)
 
     if (history && history->variance < PRIOR_VARIANCE)
         return history->activity_permille;
-    return job->wants.smact_permille >= 0 ? job->wants.smact_permille : BELIEF_PRIOR_PERMILLE;
+    return job->wants->smact_permille >= 0 ? job->wants->smact_permille : BELIEF_PRIOR_PERMILLE;
 }
 
 /* How a completed run's distance from the first is counted, and the farthest that is told apart. */
@@ -132,9 +132,9 @@ int64_t belief_claim(const struct core *core, const struct job *job, uint32_t *s
 
     source = source ? source : &ignored;
     *source = job->claim_source;
-    if (!core->config.learn || !history || job->wants.claim_source == CLAIM_DECLARED)
+    if (!core->config.learn || !history || job->wants->claim_source == CLAIM_DECLARED)
         return job->claim_bytes;
-    if (job->crashes == 0 && (history->runs || (history->peak_bytes && job->wants.claim_bytes < 0))) {
+    if (job->crashes == 0 && (history->runs || (history->peak_bytes && job->wants->claim_bytes < 0))) {
         *source = CLAIM_LEARNED;
         return with_learned_margin(history);
     }

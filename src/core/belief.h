@@ -23,7 +23,6 @@ struct job;
 
 /* What is known of a workload; jobs with the same key share it. */
 struct history {
-    char workload[RECORD_WORKLOAD_SIZE];
     uint32_t runs;             /* that completed */
     int64_t first_bytes;       /* the memory of the first run; the other runs' differences from it, in parts of 10,000
                                   of it: */
@@ -36,6 +35,7 @@ struct history {
     uint64_t changed;          /* core.openings when it last changed: not part of the state */
     uint32_t jobs;             /* that have not ended */
     UT_hash_handle hh;
+    char workload[];           /* as long as it is: many have been submitted once */
 };
 
 /* Number of workloads that are remembered: the latest submitted. Beyond it only workloads that have jobs are kept. */

@@ -19,8 +19,9 @@ struct core *core_new(void)
     return core;
 }
 
-static void job_free(struct job *job)
+static void job_free(struct core *core, struct job *job)
 {
+    common_wants_leave(&core->wants, job->wants);
     free(job->placements);
     free(job->strays);
     free(job);
@@ -36,7 +37,7 @@ void core_free(struct core *core)
     HASH_ITER(hh, core->jobs, job, next)
     {
         HASH_DEL(core->jobs, job);
-        job_free(job);
+        job_free(core, job);
     }
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         free(core->gpus[i]->residents);
@@ -210,7 +211,7 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
         return error_set(err, EEXIST, "job %" PRIu64 " is already there", record->job);
     job = xcalloc(1, sizeof *job);
     job->id = record->job;
-    job->wants = *wants;
+    job->wants = common_wants_join(&core->wants, wants);
     job->claim_bytes = wants->claim_bytes;
     job->claim_source = wants->claim_source;
     job->failure.gpu = RECORD_NO_GPU;
@@ -245,8 +246,8 @@ static int apply_submitted(struct core *core, const struct record *record, struc
 static int check_gpus(const struct core *core, const struct job *job, uint32_t count, const uint32_t *gpus,
                       struct error *err)
 {
-    if (count != job->wants.gpus)
-        return error_set(err, EINVAL, "job %" PRIu64 " wants %" PRIu32 " GPUs, not %" PRIu32, job->id, job->wants.gpus,
+    if (count != job->wants->gpus)
+        return error_set(err, EINVAL, "job %" PRIu64 " wants %" PRIu32 " GPUs, not %" PRIu32, job->id, job->wants->gpus,
                          count);
     for (uint32_t i = 0; i < count; i++) {
         if (gpus[i] >= core->gpu_count)
@@ -299,12 +300,12 @@ static void apply_placed(struct core *core, struct job *job, const struct record
     job->placed_ns = record->at_ns;
     job->share = placed->share;
     if (job->share == SHARE_ANY)
-        job->share = job->wants.exclusive ? SHARE_EXCLUSIVE : SHARE_STREAMS;
+        job->share = job->wants->exclusive ? SHARE_EXCLUSIVE : SHARE_STREAMS;
     job->recovery = placed->recovery;
     job->culprit = 0;
     job->claim_bytes = placed->claim_bytes;
     job->claim_source =
-        record_claim_source(placed->claim_source, placed->claim_bytes, &job->wants, CLAIM_LEARNED);
+        record_claim_source(placed->claim_source, placed->claim_bytes, job->wants, CLAIM_LEARNED);
     job->granted_bytes = placed->claim_bytes;
     job->fence_bytes = placed->fence_bytes;
     job->first_use_ns = 0;
@@ -355,7 +356,7 @@ static int apply_memory(struct core *core, struct job *job, const struct record 
         gpu->closed_until_ns = record->at_ns + core->config.settle_ns;
     if (job->first_use_ns == 0 && seen_everywhere(job)) {
         job->first_use_ns = record->at_ns;
-        if (core->config.trim_ns > 0 && !job->wants.exclusive && !job->queue)
+        if (core->config.trim_ns > 0 && !job->wants->exclusive && !job->queue)
             queue_push(&core->trimming, job);
     }
     return 0;
@@ -438,7 +439,7 @@ static void enter_state(struct core *core, struct job *job, uint32_t state, int6
             job->history->jobs--;
         job->user->unfinished--;
         HASH_DEL(core->jobs, job);
-        job_free(job);
+        job_free(core, job);
     }
 }
 
@@ -502,7 +503,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         job->unfenced |= record->requeued.unfenced;
         job->claim_bytes = record->requeued.claim_bytes;
         job->claim_source =
-            record_claim_source(record->requeued.claim_source, job->claim_bytes, &job->wants, CLAIM_RAISED);
+            record_claim_source(record->requeued.claim_source, job->claim_bytes, job->wants, CLAIM_RAISED);
         if (job->crash_cause == EXIT_TIMEOUT) /* its turn is over: the others have theirs first */
             job->place = ++core->last_place;
         if (job->recovery)

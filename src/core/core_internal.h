@@ -3,6 +3,7 @@
 #define CARMA_CORE_CORE_INTERNAL_H
 
 #include "core/belief.h"
+#include "core/common_wants.h"
 #include "core/core.h"
 #include "core/ledger.h"
 #include "core/policy/policy.h"
@@ -24,6 +25,7 @@ struct core {
     int64_t largest_gpu_bytes;   /* of their totals */
     size_t gpu_capacity;
     struct job *jobs;          /* uthash by id, owned: all that have not ended */
+    struct common_wants *wants; /* the jobs' */
     struct history *histories; /* uthash by workload, owned */
     struct user *users;        /* uthash by uid, owned: all that ever had a job */
     uint64_t last_place;       /* the largest place in the main queue that was given to a job */

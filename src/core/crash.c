@@ -171,7 +171,7 @@ void crash_note(struct core *core, struct job *job, const struct record *record)
 /* The most that the job can ever have on one of its GPUs. */
 static int64_t most_bytes(const struct core *core, const struct job *job)
 {
-    int64_t allowed = core->config.per_user.max_memory_bytes / job->wants.gpus;
+    int64_t allowed = core->config.per_user.max_memory_bytes / job->wants->gpus;
 
     return allowed && allowed < core->largest_gpu_bytes ? allowed : core->largest_gpu_bytes;
 }
@@ -198,7 +198,7 @@ static void requeue(const struct job *job, bool recovery, int64_t claim_bytes, s
         .crashes = job->crashes,
         .claim_bytes = claim_bytes,
         .claim_source = claim_bytes == job->claim_bytes         ? job->claim_source
-                        : claim_bytes == job->wants.claim_bytes ? job->wants.claim_source
+                        : claim_bytes == job->wants->claim_bytes ? job->wants->claim_source
                                                                 : CLAIM_RAISED,
         .unfenced = job->crash_fenced,
         .culprit = job->culprit,
@@ -225,8 +225,8 @@ static int64_t claim_of_uncharged(const struct job *job)
 {
     int64_t claim = job->claim_bytes;
 
-    if (claim >= 0 && job->wants.claim_bytes > claim)
-        claim = job->wants.claim_bytes;
+    if (claim >= 0 && job->wants->claim_bytes > claim)
+        claim = job->wants->claim_bytes;
     return claim >= 0 && job->crash_needed_bytes > claim ? job->crash_needed_bytes : claim;
 }
 
@@ -248,7 +248,7 @@ static void judge_memory(const struct core *core, const struct job *job, struct 
 
 void crash_judge(const struct core *core, const struct job *job, int64_t now_ns, struct record *verdict)
 {
-    bool asks = job->wants.requeue || (job->crash_cause == EXIT_LOST && core->config.requeue_lost);
+    bool asks = job->wants->requeue || (job->crash_cause == EXIT_LOST && core->config.requeue_lost);
 
     *verdict = (struct record){.job = job->id, .at_ns = now_ns};
     switch (job->crash_cause) {

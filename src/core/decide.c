@@ -46,10 +46,10 @@ uint64_t core_reach(const struct core *core)
 static bool choose_idle(const struct core *core, const struct job *job, struct record_placed *placed)
 {
     placed->count = 0;
-    for (uint32_t i = 0; i < core->gpu_count && placed->count < job->wants.gpus; i++)
+    for (uint32_t i = 0; i < core->gpu_count && placed->count < job->wants->gpus; i++)
         if (gpu_fits_idle(core, job, core->gpus[i]))
             placed->gpus[placed->count++] = i;
-    return placed->count == job->wants.gpus;
+    return placed->count == job->wants->gpus;
 }
 
 /* A GPU with residents and less memory cannot qualify: the verdict would be no, at greater cost. */
@@ -70,11 +70,11 @@ static bool choose_shared(const struct core *core, const struct job *job, int64_
         if (!may_qualify(core, core->gpus[i], needed_bytes))
             continue;
         rank = core->policy->rank(core, core->gpus[i]); /* costs less than the verdict */
-        if (placed->count == job->wants.gpus && rank >= ranks[placed->count - 1])
+        if (placed->count == job->wants->gpus && rank >= ranks[placed->count - 1])
             continue;
         if (gpu_verdict(core, job, core->gpus[i], now_ns) != REASON_NONE)
             continue;
-        if (placed->count < job->wants.gpus)
+        if (placed->count < job->wants->gpus)
             placed->count++;
         for (at = placed->count - 1; at > 0 && rank < ranks[at - 1]; at--) {
             ranks[at] = ranks[at - 1];
@@ -83,7 +83,7 @@ static bool choose_shared(const struct core *core, const struct job *job, int64_
         ranks[at] = rank;
         placed->gpus[at] = i;
     }
-    return placed->count == job->wants.gpus;
+    return placed->count == job->wants->gpus;
 }
 
 static bool choose_gpus(const struct core *core, const struct job *job, int64_t now_ns, struct record_placed *placed)
@@ -172,7 +172,7 @@ static bool place(struct core *core, struct job *job, int64_t now_ns, struct rec
     struct record_placed *placed = &decision.placed;
     struct reason why;
 
-    if (!core_could_ever_run(core, &job->wants, &why)) {
+    if (!core_could_ever_run(core, job->wants, &why)) {
         decision.type = RECORD_REFUSED;
         return core_decided(core, out, &decision);
     }
@@ -218,23 +218,23 @@ static bool choose_reserved(const struct core *core, const struct job *job, stru
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         const struct gpu *gpu = core->gpus[i];
         uint32_t at;
-        if (gpu->lost || gpu->total_bytes < job->wants.claim_bytes || sharing_ever(&job->wants, gpu) != REASON_NONE)
+        if (gpu->lost || gpu->total_bytes < job->wants->claim_bytes || sharing_ever(job->wants, gpu) != REASON_NONE)
             continue;
         for (at = reserved->count; at > 0; at--) {
             const struct gpu *other = chosen[at - 1];
             if (gpu_free_bytes(core, other) >= gpu_free_bytes(core, gpu))
                 break;
-            if (at < job->wants.gpus)
+            if (at < job->wants->gpus)
                 chosen[at] = other;
         }
-        if (at < job->wants.gpus)
+        if (at < job->wants->gpus)
             chosen[at] = gpu;
-        if (reserved->count < job->wants.gpus)
+        if (reserved->count < job->wants->gpus)
             reserved->count++;
     }
     for (uint32_t i = 0; i < reserved->count; i++)
         reserved->gpus[i] = chosen[i]->number;
-    return reserved->count == job->wants.gpus;
+    return reserved->count == job->wants->gpus;
 }
 
 /* With backfill a head that needs much could wait for ever. Once a job's starvation timeout has passed, only jobs that

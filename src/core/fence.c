@@ -4,7 +4,7 @@
 
 bool fence_is_guess(const struct job *job)
 {
-    return job->fence_bytes >= 0 && job->wants.claim_source != CLAIM_DECLARED;
+    return job->fence_bytes >= 0 && job->wants->claim_source != CLAIM_DECLARED;
 }
 
 /* The job's known or estimated need: at least its request, and where that was not declared, at least the observed use
@@ -13,9 +13,9 @@ static int64_t needed_bytes(const struct job *job, const struct record_placed *p
 {
     int64_t needed = placed->claim_bytes;
 
-    if (job->wants.claim_bytes > needed)
-        needed = job->wants.claim_bytes;
-    if (job->wants.claim_source != CLAIM_DECLARED && job->history && job->history->peak_bytes > needed)
+    if (job->wants->claim_bytes > needed)
+        needed = job->wants->claim_bytes;
+    if (job->wants->claim_source != CLAIM_DECLARED && job->history && job->history->peak_bytes > needed)
         needed = job->history->peak_bytes;
     return needed;
 }

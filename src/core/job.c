@@ -1,5 +1,9 @@
 #include "core/job.h"
 
+#include <string.h>
+
+#include "core/belief.h"
+
 #define BIT(state) (1u << (state))
 
 static const struct {
@@ -137,4 +141,13 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
         break;
     }
     return job_transition_allowed(from, to) ? to : JOB_STATE_COUNT;
+}
+
+struct record_submitted job_submitted(const struct job *job)
+{
+    struct record_submitted wants = *job->wants;
+
+    if (job->history)
+        memcpy(wants.workload, job->history->workload, strlen(job->history->workload) + 1);
+    return wants;
 }

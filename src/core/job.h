@@ -48,7 +48,7 @@ struct job_placement {
 struct job {
     uint64_t id;
     uint32_t state;
-    struct record_submitted wants;
+    const struct record_submitted *wants; /* without the workload, which its history has: job_submitted() */
     int64_t submitted_ns;
     uint64_t place;          /* in the main queue and among those held: the smallest goes first */
     int64_t placed_ns;       /* of the last placement; 0: none yet */
@@ -92,5 +92,8 @@ struct job {
     struct job *next;
     UT_hash_handle hh;    /* core.jobs, by id */
 };
+
+/* What the job's SUBMITTED record said. */
+struct record_submitted job_submitted(const struct job *job);
 
 #endif

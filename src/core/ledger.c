@@ -110,7 +110,7 @@ const struct job *gpu_exclusive_resident(const struct gpu *gpu)
 
 static bool holds_alone(const struct job *job)
 {
-    return job->wants.exclusive || job->share == SHARE_EXCLUSIVE;
+    return job->wants->exclusive || job->share == SHARE_EXCLUSIVE;
 }
 
 bool gpu_settling(const struct core *core, const struct gpu *gpu, int64_t now_ns)

@@ -5,9 +5,9 @@
 
 int64_t overuse_granted_bytes(const struct job *job)
 {
-    bool declared = job->wants.claim_source == CLAIM_DECLARED && job->wants.claim_bytes > job->granted_bytes;
+    bool declared = job->wants->claim_source == CLAIM_DECLARED && job->wants->claim_bytes > job->granted_bytes;
 
-    return declared && job->granted_bytes >= 0 ? job->wants.claim_bytes : job->granted_bytes;
+    return declared && job->granted_bytes >= 0 ? job->wants->claim_bytes : job->granted_bytes;
 }
 
 /* The measurement was rounded up: a difference below a quantum may be nothing. */

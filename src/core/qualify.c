@@ -13,12 +13,12 @@ bool job_wants_idle(const struct core *core, const struct job *job)
      * for a job that should be retried, but whose user had no budget left to go before others. */
     bool alone = (job->recovery || job->crash_believed) && job->believed && (core->config.recovery == RECOVERY_EXCLUSIVE || job->believed > 1);
 
-    return job->wants.exclusive || alone || job->victims || !core->policy->shares || unknown;
+    return job->wants->exclusive || alone || job->victims || !core->policy->shares || unknown;
 }
 
 static int32_t bound_of(const struct core *core, const struct job *job)
 {
-    return job->wants.max_slowdown_permille ? job->wants.max_slowdown_permille : core->config.max_slowdown_permille;
+    return job->wants->max_slowdown_permille ? job->wants->max_slowdown_permille : core->config.max_slowdown_permille;
 }
 
 int32_t gpu_slowdown_bound(const struct core *core, const struct job *job, const struct gpu *gpu)
@@ -53,7 +53,7 @@ static bool fits_beside_reserved(const struct core *core, const struct job *job,
         .residents = company, .total_bytes = gpu->total_bytes, .share = gpu->share, .instance = gpu->instance};
     int64_t booked = 0, claim = belief_claim(core, job, NULL), reserved = belief_claim(core, head, NULL);
 
-    if (claim < 0 || reserved < 0 || job->wants.exclusive || job_wants_idle(core, head) || !core->policy->predicts)
+    if (claim < 0 || reserved < 0 || job->wants->exclusive || job_wants_idle(core, head) || !core->policy->predicts)
         return false;
     for (uint32_t i = 0; i < gpu->resident_count; i++)
         if (gpu->residents[i]->placed_ns >= gpu->reserved_ns) {

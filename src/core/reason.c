@@ -259,11 +259,11 @@ static void note_residents(const struct core *core, const struct job *job, const
 {
     const struct job *there = gpu->resident_count ? gpu->residents[0] : sharing_client(core, gpu), *other = there;
 
-    for (uint32_t i = 1; i < gpu->resident_count && other->wants.uid == job->wants.uid; i++)
+    for (uint32_t i = 1; i < gpu->resident_count && other->wants->uid == job->wants->uid; i++)
         other = gpu->residents[i];
     reason->other = reason->code != REASON_OTHER_USER                            ? there->id
-                    : gpu->server && gpu->server_uid != job->wants.uid ? gpu->server_uid
-                                                                       : other->wants.uid;
+                    : gpu->server && gpu->server_uid != job->wants->uid ? gpu->server_uid
+                                                                       : other->wants->uid;
     reason->share = there->share;
     reason->qualified = reason->code == REASON_CLIENTS ? gpu->resident_count : reason->qualified;
 }
@@ -325,18 +325,18 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
 
 static struct reason reason_of_idle_seeker(const struct core *core, const struct job *job)
 {
-    struct reason reason = {.code = REASON_NO_IDLE_GPU, .wanted = job->wants.gpus};
+    struct reason reason = {.code = REASON_NO_IDLE_GPU, .wanted = job->wants->gpus};
     const struct gpu *served = NULL;
     uint32_t there = 0;
 
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         const struct gpu *gpu = core->gpus[i];
-        there += !gpu->lost && sharing_ever(&job->wants, gpu) == REASON_NONE;
+        there += !gpu->lost && sharing_ever(job->wants, gpu) == REASON_NONE;
         reason.qualified += gpu_fits_idle(core, job, gpu);
-        if (gpu_idle(gpu) && sharing_verdict(core, job, gpu) != sharing_ever(&job->wants, gpu))
+        if (gpu_idle(gpu) && sharing_verdict(core, job, gpu) != sharing_ever(job->wants, gpu))
             served = gpu;
     }
-    if (there < job->wants.gpus) {
+    if (there < job->wants->gpus) {
         reason.code = REASON_GPUS_LOST;
         reason.qualified = there;
     } else if (served) { /* idle, but for its MPS server */
@@ -349,7 +349,7 @@ static struct reason reason_of_idle_seeker(const struct core *core, const struct
 
 static struct reason reason_of_sharer(const struct core *core, const struct job *job, int64_t now_ns)
 {
-    struct reason reason = {.wanted = job->wants.gpus,
+    struct reason reason = {.wanted = job->wants->gpus,
                             .needed_bytes = job_needed_bytes(core, job),
                             .cap_permille = core->config.smact_cap_permille};
     uint32_t qualified = 0, there = 0;
@@ -375,7 +375,7 @@ static struct reason reason_of_sharer(const struct core *core, const struct job 
 /* Reasons that an idle GPU has too. */
 static bool stands_for_itself(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    return gpu->lost || sharing_ever(&job->wants, gpu) != REASON_NONE ||
+    return gpu->lost || sharing_ever(job->wants, gpu) != REASON_NONE ||
            (gpu_idle(gpu) && sharing_verdict(core, job, gpu) != REASON_NONE);
 }
 

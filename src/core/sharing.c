@@ -16,17 +16,17 @@ uint32_t sharing_ever(const struct record_submitted *wants, const struct gpu *gp
  * share the others of them in another way. */
 static bool may_join(const struct core *core, const struct job *job)
 {
-    return job->wants.gpus == 1 || (core->config.mps_domain != MPS_DOMAIN_GPU &&
-                                    (job->wants.share == SHARE_MPS || core->mps_count == core->gpu_count));
+    return job->wants->gpus == 1 || (core->config.mps_domain != MPS_DOMAIN_GPU &&
+                                    (job->wants->share == SHARE_MPS || core->mps_count == core->gpu_count));
 }
 
 enum share_mode sharing_way(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    if (job->wants.exclusive || gpu->share == SHARE_EXCLUSIVE)
+    if (job->wants->exclusive || gpu->share == SHARE_EXCLUSIVE)
         return SHARE_EXCLUSIVE;
-    if (gpu->share != SHARE_MPS || job->wants.share == SHARE_STREAMS)
+    if (gpu->share != SHARE_MPS || job->wants->share == SHARE_STREAMS)
         return SHARE_STREAMS;
-    if (job->wants.share == SHARE_ANY && gpu->resident_count && (job->wants.gpus == 1 || !may_join(core, job)))
+    if (job->wants->share == SHARE_ANY && gpu->resident_count && (job->wants->gpus == 1 || !may_join(core, job)))
         return gpu->residents[0]->share == SHARE_MPS ? SHARE_MPS : SHARE_STREAMS;
     return SHARE_MPS;
 }
@@ -34,7 +34,7 @@ enum share_mode sharing_way(const struct core *core, const struct job *job, cons
 static bool all_of_user(const struct gpu *gpu, uint32_t uid)
 {
     for (uint32_t i = 0; i < gpu->resident_count; i++)
-        if (gpu->residents[i]->wants.uid != uid)
+        if (gpu->residents[i]->wants->uid != uid)
             return false;
     return true;
 }
@@ -42,7 +42,7 @@ static bool all_of_user(const struct gpu *gpu, uint32_t uid)
 /* As a further client of the residents' server. */
 static uint32_t client_verdict(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    bool others = (gpu->server && gpu->server_uid != job->wants.uid) || !all_of_user(gpu, job->wants.uid);
+    bool others = (gpu->server && gpu->server_uid != job->wants->uid) || !all_of_user(gpu, job->wants->uid);
 
     if (!core->config.mps_multiuser && core->config.mps_domain != MPS_DOMAIN_NODE && others)
         return REASON_OTHER_USER;
@@ -53,13 +53,13 @@ static uint32_t client_verdict(const struct core *core, const struct job *job, c
 
 uint32_t sharing_verdict(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    uint32_t ever = sharing_ever(&job->wants, gpu), way = sharing_way(core, job, gpu);
+    uint32_t ever = sharing_ever(job->wants, gpu), way = sharing_way(core, job, gpu);
 
     if (ever)
         return ever;
     /* A job that leaves the choice to carma waits too: time-slicing it would keep others from the server once that
      * serves again. */
-    if ((gpu->share_faulted || (job->user->share_faulted && !gpu->instance)) && gpu->share == SHARE_MPS && !job->wants.exclusive && job->wants.share != SHARE_STREAMS)
+    if ((gpu->share_faulted || (job->user->share_faulted && !gpu->instance)) && gpu->share == SHARE_MPS && !job->wants->exclusive && job->wants->share != SHARE_STREAMS)
         return REASON_SHARE_FAULT;
     if (gpu->resident_count == 0)
         return way == SHARE_MPS && gpu->server ? client_verdict(core, job, gpu) : REASON_NONE;
@@ -99,7 +99,7 @@ void sharing_begins(struct core *core, const struct job *job)
         return;
     for (uint32_t i = 0; i < job->placement_count; i++) {
         core->gpus[job->placements[i].gpu]->server = job->id;
-        core->gpus[job->placements[i].gpu]->server_uid = job->wants.uid;
+        core->gpus[job->placements[i].gpu]->server_uid = job->wants->uid;
     }
 }
 
@@ -147,7 +147,7 @@ bool sharing_lets_follow(const struct core *core, const struct job *guest, const
     enum share_mode way = sharing_way(core, guest, gpu);
 
     /* The state of its other GPUs may still bring it there by time-slicing. */
-    if (way == SHARE_MPS && guest->wants.share == SHARE_ANY && !may_join(core, guest) &&
+    if (way == SHARE_MPS && guest->wants->share == SHARE_ANY && !may_join(core, guest) &&
         !lets_follow(core, guest, SHARE_STREAMS, next, gpu))
         return false;
     return lets_follow(core, guest, way, next, gpu);

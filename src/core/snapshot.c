@@ -62,7 +62,7 @@ static void take_history(const struct history *history, int64_t at_ns, struct re
         .variance = history->variance,
         .failure = history->failure,
     };
-    memcpy(record.state_history.workload, history->workload, sizeof history->workload);
+    memcpy(record.state_history.workload, history->workload, strlen(history->workload) + 1);
     record_list_add(out, &record);
 }
 
@@ -82,7 +82,7 @@ static void take_job(const struct job *job, int64_t at_ns, struct record_list *o
     struct record record = {.type = RECORD_STATE_JOB, .at_ns = at_ns, .job = job->id};
 
     record.state_job = (struct record_state_job){
-        .wants = job->wants,
+        .wants = job_submitted(job),
         .state = job->state,
         .submitted_ns = job->submitted_ns,
         .place = job->place,
@@ -295,7 +295,7 @@ static int restore_job(struct core *core, const struct record *record, struct er
     job->crash_available_bytes = state->crash_available_bytes;
     job->signal_retry_ns = state->signal_retry_ns;
     job->claim_bytes = state->claim_bytes;
-    job->claim_source = record_claim_source(state->claim_from, state->claim_bytes, &job->wants, CLAIM_LEARNED);
+    job->claim_source = record_claim_source(state->claim_from, state->claim_bytes, job->wants, CLAIM_LEARNED);
     job->granted_bytes = state->granted_bytes;
     job->fence_bytes = state->fence_bytes;
     job->unfenced = state->unfenced;
@@ -318,7 +318,7 @@ static int restore_placement(struct core *core, struct job *job, const struct re
     const struct record_state_placement *state = &record->state_placement;
 
     if (state->gpu >= core->gpu_count || state->bytes < 0 || job_placement_on(job, state->gpu) ||
-        job_stray_bytes_on(job, state->gpu) || (state->strayed ? !holds_gpus(job->state) : job->placement_count >= job->wants.gpus))
+        job_stray_bytes_on(job, state->gpu) || (state->strayed ? !holds_gpus(job->state) : job->placement_count >= job->wants->gpus))
         return nonsense(record, err);
     if (state->strayed) {
         job_strays(job, state->gpu, state->bytes);
@@ -382,7 +382,7 @@ int core_check(const struct core *core, struct error *err)
     const struct job *job;
 
     for (job = core->jobs; job; job = job->hh.next) {
-        uint32_t expected = holds_gpus(job->state) ? job->wants.gpus : 0;
+        uint32_t expected = holds_gpus(job->state) ? job->wants->gpus : 0;
 
         if (job->placement_count != expected)
             return error_set(err, EINVAL, "job %" PRIu64 ", which is %s, has %" PRIu32 " GPUs, not %" PRIu32, job->id,

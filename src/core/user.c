@@ -49,22 +49,22 @@ static int64_t bytes_in_all(const struct core *core, uint32_t gpus, int64_t clai
  * observed to use. */
 static int64_t counting(const struct job *job, int64_t claim_bytes)
 {
-    bool kept = job->wants.claim_source == CLAIM_DECLARED && claim_bytes >= 0 && job->wants.claim_bytes > claim_bytes;
+    bool kept = job->wants->claim_source == CLAIM_DECLARED && claim_bytes >= 0 && job->wants->claim_bytes > claim_bytes;
 
-    return kept ? job->wants.claim_bytes : claim_bytes;
+    return kept ? job->wants->claim_bytes : claim_bytes;
 }
 
 void user_counts(struct job *job)
 {
     job->user->running++;
-    job->user->gpus += job->wants.gpus;
+    job->user->gpus += job->wants->gpus;
     job->user->memory_bytes += (uint64_t)job->counted_bytes + (uint64_t)job->stray_bytes;
 }
 
 void user_leaves(struct job *job)
 {
     job->user->running--;
-    job->user->gpus -= job->wants.gpus;
+    job->user->gpus -= job->wants->gpus;
     job->user->memory_bytes -= (uint64_t)job->counted_bytes + (uint64_t)job->stray_bytes;
     job->counted_bytes = 0;
 }
@@ -77,7 +77,7 @@ void user_strays(struct job *job, int64_t bytes)
 
 void user_takes(const struct core *core, struct job *job)
 {
-    job->counted_bytes = bytes_in_all(core, job->wants.gpus, counting(job, job->claim_bytes));
+    job->counted_bytes = bytes_in_all(core, job->wants->gpus, counting(job, job->claim_bytes));
     user_counts(job);
 }
 
@@ -127,7 +127,7 @@ bool user_is_limited(const struct core *core, const struct job *job, struct reas
 {
     if (!users_are_limited(core))
         return false;
-    return beyond(core, job->user, &job->wants,
+    return beyond(core, job->user, job->wants,
                   core->config.per_user.max_memory_bytes ? counting(job, belief_claim(core, job, NULL)) : 0, why);
 }
 

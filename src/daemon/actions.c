@@ -98,7 +98,7 @@ static void change(struct daemon *daemon, struct http_request *request, const st
         http_reply_error(request, 409, "%s", err.text);
         return;
     }
-    if (request->uid != view->wants.uid)
+    if (request->uid != view->wants->uid)
         daemon_log("job %" PRIu64 " of %s: %s by uid %u", view->id, view->user, record_type_name(type),
                    (unsigned)request->uid);
     reply_once_stored(daemon, request, 200,
@@ -129,5 +129,5 @@ void actions_change(struct daemon *daemon, struct http_request *request, const s
     struct changing *changing = xmalloc(sizeof *changing);
 
     *changing = (struct changing){daemon, request, view->id, type};
-    access_ask(daemon->access, request->uid, view->wants.uid, on_may, changing);
+    access_ask(daemon->access, request->uid, view->wants->uid, on_may, changing);
 }

@@ -2,14 +2,15 @@
 
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/memory.h"
+
+#define LEAST_CHAINS 64
 
 struct common_text {
+    struct common_text *next; /* of its chain */
     uint64_t digest;
-    struct spec_strings list; /* within the same piece of memory */
     uint32_t users;
-    bool apart; /* another text has its digest: nobody finds it */
-    UT_hash_handle hh;
+    uint32_t count; /* of the texts, which lie behind the struct, after the pointers to them */
 };
 
 /* FNV-1a, the texts' ends included. */
@@ -26,23 +27,52 @@ static uint64_t digest_of(const struct spec_strings *list)
     return digest;
 }
 
-/* The list's items and their texts lie behind the struct: jobs with a command of their own are many. */
+/* In one piece of memory: jobs with a command of their own are many. */
 static struct common_text *copy_of(const struct spec_strings *list)
 {
     size_t size = sizeof(struct common_text) + list->count * sizeof *list->items;
     struct common_text *text;
-    char *at;
+    char **items, *at;
 
     for (size_t i = 0; i < list->count; i++)
         size += strlen(list->items[i]) + 1;
     text = xcalloc(1, size);
-    text->list = (struct spec_strings){.items = (char **)(text + 1), .count = list->count};
-    at = (char *)(text->list.items + list->count);
+    text->count = (uint32_t)list->count;
+    items = common_text_list(text).items;
+    at = (char *)(items + list->count);
     for (size_t i = 0; i < list->count; i++) {
-        text->list.items[i] = at;
+        items[i] = at;
         at = stpcpy(at, list->items[i]) + 1;
     }
     return text;
+}
+
+static struct common_text **chain_of(const struct common_texts *texts, uint64_t digest)
+{
+    return &texts->chains[digest % texts->chain_count];
+}
+
+static void add_to_chain(const struct common_texts *texts, struct common_text *text)
+{
+    struct common_text **chain = chain_of(texts, text->digest);
+
+    text->next = *chain;
+    *chain = text;
+}
+
+static void grow(struct common_texts *texts)
+{
+    struct common_texts larger = {.chain_count = texts->chain_count ? 2 * texts->chain_count : LEAST_CHAINS,
+                                  .count = texts->count};
+
+    larger.chains = xcalloc(larger.chain_count, sizeof(struct common_text *));
+    for (size_t i = 0; i < texts->chain_count; i++)
+        for (struct common_text *text = texts->chains[i], *next; text; text = next) {
+            next = text->next;
+            add_to_chain(&larger, text);
+        }
+    free(texts->chains);
+    *texts = larger;
 }
 
 struct common_text *common_texts_join(struct common_texts *texts, const struct spec_strings *list)
@@ -52,18 +82,21 @@ struct common_text *common_texts_join(struct common_texts *texts, const struct s
 
     if (!list->count)
         return NULL;
-    HASH_FIND(hh, texts->all, &digest, sizeof digest, text);
-    if (text && spec_strings_equal(&text->list, list)) {
-        text->users++;
-        return text;
+    if (texts->count >= texts->chain_count)
+        grow(texts);
+    for (text = *chain_of(texts, digest); text; text = text->next) {
+        const struct spec_strings kept = common_text_list(text);
+        if (text->digest == digest && spec_strings_equal(&kept, list)) {
+            text->users++;
+            return text;
+        }
     }
-    struct common_text *added = copy_of(list);
-    added->digest = digest;
-    added->users = 1;
-    added->apart = text;
-    if (!added->apart)
-        HASH_ADD(hh, texts->all, digest, sizeof added->digest, added);
-    return added;
+    text = copy_of(list);
+    text->digest = digest;
+    text->users = 1;
+    add_to_chain(texts, text);
+    texts->count++;
+    return text;
 }
 
 struct common_text *common_texts_join_one(struct common_texts *texts, const char *text)
@@ -75,19 +108,26 @@ struct common_text *common_texts_join_one(struct common_texts *texts, const char
 
 void common_texts_leave(struct common_texts *texts, struct common_text *text)
 {
+    struct common_text **at;
+
     if (!text || --text->users > 0)
         return;
-    if (!text->apart)
-        HASH_DEL(texts->all, text);
+    for (at = chain_of(texts, text->digest); *at != text; at = &(*at)->next)
+        ;
+    *at = text->next;
     free(text);
+    if (--texts->count == 0) {
+        free_ptr(&texts->chains);
+        texts->chain_count = 0;
+    }
 }
 
 struct spec_strings common_text_list(const struct common_text *text)
 {
-    return text ? text->list : (struct spec_strings){0};
+    return text ? (struct spec_strings){.items = (char **)(text + 1), .count = text->count} : (struct spec_strings){0};
 }
 
 char *common_text_first(const struct common_text *text)
 {
-    return text ? text->list.items[0] : NULL;
+    return text ? common_text_list(text).items[0] : NULL;
 }

@@ -8,7 +8,8 @@
 struct common_text;
 
 struct common_texts {
-    struct common_text *all; /* uthash by digest */
+    struct common_text **chains; /* by digest; owned */
+    size_t chain_count, count;
 };
 
 /* The text that equals the list, which stays the caller's. NULL: the list is empty. */

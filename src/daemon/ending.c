@@ -112,7 +112,7 @@ struct record_exited ending_judge(struct daemon *daemon, struct job_view *view, 
     CLEANUP(free_ptr) char *message = NULL;
     struct record_exited exited;
 
-    evidence.requeue = view->wants.requeue;
+    evidence.requeue = view->wants->requeue;
     evidence.free_bytes = gpus.free_bytes;
     evidence.xid = gpus.xid;
     evidence.gpu_lost = gpus.lost;

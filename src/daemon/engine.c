@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -17,6 +18,7 @@
 #include "store/store.h"
 
 #define RETRY_WALL_MS 1000 /* after a commit that failed */
+#define TRIM_SPECS 1000    /* of a turn: the C library keeps what they needed, on each thread, until it is told */
 
 struct stored_spec {
     uint64_t job;
@@ -147,12 +149,12 @@ int engine_input(struct engine *engine, const struct record *record, struct erro
     return status;
 }
 
-void engine_store_spec(struct engine *engine, uint64_t job, const char *json)
+void engine_store_spec(struct engine *engine, uint64_t job, char *json)
 {
     struct turn *turn = engine->current;
 
     array_reserve(turn->specs, turn->spec_capacity, turn->spec_count + 1);
-    turn->specs[turn->spec_count++] = (struct stored_spec){.job = job, .json = xstrdup(json)};
+    turn->specs[turn->spec_count++] = (struct stored_spec){.job = job, .json = json};
 }
 
 void engine_store_request(struct engine *engine, const struct store_request *request)
@@ -263,6 +265,7 @@ static void on_stored(int status, const char *error, void *user)
     struct turn *turn = user;
     struct engine *engine = turn->engine;
     struct daemon *daemon = engine->daemon;
+    bool trim;
 
     if (status != 0) {
         if (!daemon->stopping)
@@ -282,7 +285,10 @@ static void on_stored(int status, const char *error, void *user)
     for (size_t i = turn->input_count; i < turn->records.count && !daemon->stopping; i++)
         act(daemon, &turn->records.items[i]);
     tell_waiters(turn, 0, NULL);
+    trim = turn->spec_count >= TRIM_SPECS;
     turn_free(turn);
+    if (trim)
+        malloc_trim(0);
     if (!daemon->stopping)
         engine_turn(engine); /* a start that failed is an input */
 }

@@ -16,8 +16,8 @@ void engine_free(struct engine *engine);
 /* One input of the current turn, applied at once. An error (as core_apply's) leaves everything as it was. */
 int engine_input(struct engine *engine, const struct record *record, struct error *err);
 
-/* A new job's spec, stored with the current turn. */
-void engine_store_spec(struct engine *engine, uint64_t job, const char *json);
+/* A new job's spec, stored with the current turn; taken over. */
+void engine_store_spec(struct engine *engine, uint64_t job, char *json);
 
 /* That the current turn's jobs were submitted under a client's id (daemon/repeats.h); where the turn cannot be stored, they
  * are withdrawn and the id is free again. */

@@ -232,7 +232,7 @@ struct texts {
 static const char *text_for(struct texts *texts, const struct events *events, const struct job_view *view, uid_t uid,
                             int64_t now_ns)
 {
-    enum access_view access = access_view_of(uid, view->wants.uid);
+    enum access_view access = access_view_of(uid, view->wants->uid);
     json_t *json;
 
     if (!texts->of[access]) {

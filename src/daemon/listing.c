@@ -43,7 +43,7 @@ static bool is_selected(const struct job_view *view, const struct selection *wan
 {
     const char *state = wanted->state;
 
-    if (view->state >= JOB_STATE_COUNT || (wanted->uid != UINT64_MAX && view->wants.uid != wanted->uid))
+    if (view->state >= JOB_STATE_COUNT || (wanted->uid != UINT64_MAX && view->wants->uid != wanted->uid))
         return false;
     if (!*state)
         return !job_state_ended(view->state);
@@ -125,7 +125,7 @@ static const struct job_view *go_on_from(const struct views *views, uint64_t job
 static void add(struct listing *listing, const struct job_view *view)
 {
     json_t *json = job_view_to_json(view, listing->listings->daemon->core, listing->now_ns,
-                                    access_view_of(listing->request->uid, view->wants.uid), false);
+                                    access_view_of(listing->request->uid, view->wants->uid), false);
     CLEANUP(free_ptr) char *text = json_dumps(json, JSON_COMPACT);
 
     strbuf_printf(&listing->text, "%s%s", listing->listed ? "," : "", text);

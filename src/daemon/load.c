@@ -93,9 +93,9 @@ static void find_owners(struct daemon *daemon)
     for (struct job_view *view = daemon->views.jobs; view; view = view->hh.next) {
         if (view->user && (view->gid != OWNER_UNKNOWN || job_state_ended(view->state)))
             continue;
-        if (!owner.user || view->wants.uid != uid) {
+        if (!owner.user || view->wants->uid != uid) {
             free_ptr(&owner.user);
-            uid = view->wants.uid;
+            uid = view->wants->uid;
             if (owner_look_up(uid, &owner, &err) != 0) {
                 daemon_log("%s: its jobs cannot be started until carmad is started anew", err.text);
                 owner = (struct owner){.user = xasprintf("%u", (unsigned)uid), .gid = OWNER_NO_GID};

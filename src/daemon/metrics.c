@@ -181,7 +181,7 @@ static void take_unstored(uint64_t party, int64_t mj, void *user)
 {
     struct metrics_scene *scene = user;
     const struct job_view *view = views_find(&scene->daemon->views, party);
-    struct metrics_user *whose = view ? user_of(scene, view->wants.uid) : NULL;
+    struct metrics_user *whose = view ? user_of(scene, view->wants->uid) : NULL;
 
     array_reserve(scene->unstored, scene->unstored_capacity, scene->unstored_count + 1);
     scene->unstored[scene->unstored_count++] = (struct metrics_unstored){.party = party, .mj = mj};
@@ -321,13 +321,13 @@ static void tell_job(struct telling *telling, const struct job_view *view)
     char id[NUMBER_TEXT], uid[NUMBER_TEXT];
 
     snprintf(id, sizeof id, "%" PRIu64, view->id);
-    snprintf(uid, sizeof uid, "%" PRIu32, view->wants.uid);
+    snprintf(uid, sizeof uid, "%" PRIu32, view->wants->uid);
     tell(telling, &(struct metric_subject){.view = view},
          (struct prometheus_label[]){
              {"hpc_job", id},
              {"user", view->user},
              {"uid", named ? uid : NULL},
-             {"name", named ? view->name : NULL},
+             {"name", named ? common_text_first(view->name) : NULL},
              {"state", named ? job_state_name(view->state) : NULL},
              {"share", named && view->share ? share_mode_name(view->share) : NULL},
              {NULL, NULL},

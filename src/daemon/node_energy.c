@@ -270,7 +270,7 @@ static void tell_views(struct node *node, struct energy_meter *meter)
         if (view)
             view->energy_mj += account->mj - account->told_mj;
         if (view && job_state_ended(view->state))
-            totals_add_energy(node->daemon->totals, view->wants.uid, account->mj - account->told_mj);
+            totals_add_energy(node->daemon->totals, view->wants->uid, account->mj - account->told_mj);
         account->told_mj = account->mj;
     }
 }

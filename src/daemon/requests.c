@@ -39,7 +39,7 @@ bool requests_read_number(const char *text, size_t digits, uint64_t otherwise, u
 
 static void get_job(struct daemon *daemon, struct http_request *request, const struct job_view *view)
 {
-    enum access_view access = access_view_of(request->uid, view->wants.uid);
+    enum access_view access = access_view_of(request->uid, view->wants->uid);
     json_t *json = job_view_to_json(view, daemon->core, nodetime_now_ns(), access, true);
     struct launch_status status;
     bool has_failure = access == ACCESS_ALL && runs_last_status(daemon->runs, view, &status) == 0;
@@ -52,7 +52,7 @@ static void get_job(struct daemon *daemon, struct http_request *request, const s
 
 static void get_script(struct daemon *daemon, struct http_request *request, const struct job_view *view)
 {
-    if (access_view_of(request->uid, view->wants.uid) == ACCESS_ALL)
+    if (access_view_of(request->uid, view->wants->uid) == ACCESS_ALL)
         history_get_script(daemon, request, view->id);
     else
         http_reply_error(request, 403, "job %" PRIu64 " belongs to %s", view->id, view->user);
@@ -116,7 +116,7 @@ static char *sentence_of(const struct job_view *view, enum access_view access)
 
 static void get_explanation(struct daemon *daemon, struct http_request *request, const struct job_view *view)
 {
-    enum access_view access = access_view_of(request->uid, view->wants.uid);
+    enum access_view access = access_view_of(request->uid, view->wants->uid);
     int64_t now_ns = nodetime_now_ns();
     struct reason reason = core_reason(daemon->core, view->id, now_ns);
     CLEANUP(free_ptr) char *sentence = NULL;

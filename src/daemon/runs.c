@@ -96,7 +96,7 @@ static struct run *run_add(struct runs *runs, const struct job_view *view, const
                         .directory = xstrdup(directory),
                         .shepherd = shepherd,
                         .start_ticks = start_ticks,
-                        .uid = view->wants.uid,
+                        .uid = view->wants->uid,
                         .next = runs->first};
     runs->first = run;
     return run;
@@ -462,7 +462,7 @@ static void tell_memory(struct launch_request *request, const struct daemon *dae
             request->gpu_total_bytes = gpu->total_bytes;
     }
     request->gpu_memory_bytes = view->claim_bytes;
-    if (view->claim_bytes < 0 || view->wants.exclusive || view->claim_bytes > alone_bytes)
+    if (view->claim_bytes < 0 || view->wants->exclusive || view->claim_bytes > alone_bytes)
         request->gpu_memory_bytes = alone_bytes;
 }
 
@@ -511,8 +511,8 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
         .script_directory = script,
         .job = view->id,
         .launch = view->launches,
-        .uid = view->wants.uid,
-        .gid = view->gid >= 0 ? (gid_t)view->gid : (gid_t)view->wants.uid,
+        .uid = view->wants->uid,
+        .gid = view->gid >= 0 ? (gid_t)view->gid : (gid_t)view->wants->uid,
         .user = view->gid >= 0 ? view->user : NULL,
         .gpu_uuids = uuids,
         .mps_pipe_directory = mps_pipe_directory,
@@ -534,7 +534,7 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
         put_off(runs, view, directory, "its GPUs have not been read yet, so it is not known which device nodes are theirs");
         return;
     }
-    if (view->wants.uid == geteuid())
+    if (view->wants->uid == geteuid())
         request.gid = getegid();
     request.devices = devices = devices_of(runs, view);
     tell_memory(&request, daemon, view);

@@ -92,7 +92,7 @@ static bool has_wide(const struct sharing *sharing, const struct job_view *view)
 
 static uint32_t owner_of(const struct sharing *sharing, const struct job_view *view)
 {
-    return sharing->daemon->config.core.mps_multiuser ? EVERYBODY : view->wants.uid;
+    return sharing->daemon->config.core.mps_multiuser ? EVERYBODY : view->wants->uid;
 }
 
 static bool is_on(const struct job_view *view, uint32_t gpu)
@@ -387,7 +387,7 @@ static int find_domain(struct sharing *sharing, const struct job_view *view, str
 /* Whether the job, found running, may be in it: the setting may have been another when it began. */
 static bool may_hold(const struct sharing *sharing, const struct domain *domain, const struct job_view *view)
 {
-    return (domain->uid == EVERYBODY || domain->uid == view->wants.uid) &&
+    return (domain->uid == EVERYBODY || domain->uid == view->wants->uid) &&
            overlap(sharing, domain, view) == view->placement_count;
 }
 
@@ -434,7 +434,7 @@ void sharing_reconcile(struct sharing *sharing)
 bool sharing_is_for(const struct daemon *daemon, const struct job_view *view)
 {
     if (view->share == SHARE_ANY) /* placed by a carma that did not say */
-        return daemon->config.share.mode == SHARE_MPS && !view->wants.exclusive;
+        return daemon->config.share.mode == SHARE_MPS && !view->wants->exclusive;
     return view->share == SHARE_MPS;
 }
 
@@ -501,7 +501,7 @@ void sharing_join(struct sharing *sharing, const struct job_view *view, sharing_
         return;
     }
     add_sharer(sharing, view, domain)->ready = ready;
-    mps_domain_join(domain->mps, view->id, view->wants.uid, on_ready, sharing);
+    mps_domain_join(domain->mps, view->id, view->wants->uid, on_ready, sharing);
 }
 
 /* Which of those that may hold it does is not stored: all of them go on with it. */
@@ -515,7 +515,7 @@ void sharing_adopt(struct sharing *sharing, const struct job_view *view)
     for (struct domain *domain = sharing->domains; domain; domain = domain->next) {
         if (!may_hold(sharing, domain, view))
             continue;
-        mps_domain_join(domain->mps, view->id, view->wants.uid, NULL, NULL);
+        mps_domain_join(domain->mps, view->id, view->wants->uid, NULL, NULL);
         if (!holds || domain->wide == has_wide(sharing, view))
             holds = domain;
     }
@@ -524,7 +524,7 @@ void sharing_adopt(struct sharing *sharing, const struct job_view *view)
             daemon_log("job %" PRIu64 ": MPS: %s", view->id, err.text);
             return;
         }
-        mps_domain_join(holds->mps, view->id, view->wants.uid, NULL, NULL);
+        mps_domain_join(holds->mps, view->id, view->wants->uid, NULL, NULL);
     }
     add_sharer(sharing, view, holds);
 }

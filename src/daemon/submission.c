@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -14,8 +13,6 @@
 #include "daemon/engine.h"
 #include "daemon/node.h"
 #include "daemon/repeats.h"
-
-#define TRIM_JOBS 1000 /* of a request: what they needed meanwhile is given back */
 
 /* A job of a request. */
 struct applicant {
@@ -370,26 +367,32 @@ static void copy_strings(const struct spec_strings *from, struct spec_strings *t
         spec_strings_add(to, from->items[i]);
 }
 
-static json_t *take_in(struct submission *submission)
+static void take_in(struct submission *submission, struct applicant *applicant)
+{
+    struct daemon *daemon = submission->daemon;
+    struct record input = {.type = RECORD_SUBMITTED, .at_ns = nodetime_now_ns(), .job = daemon->views.last_id + 1};
+    struct job_view *view;
+
+    copy_strings(&submission->environments[applicant->environment], &applicant->spec.environment);
+    view = views_add(&daemon->views, input.job, &applicant->spec, &applicant->estimate);
+    job_view_set_user(view, submission->owner.user);
+    view->gid = submission->owner.gid;
+    input.submitted = applicant->wants;
+    engine_input(daemon->engine, &input, NULL);
+}
+
+/* What is only stored and answered, and then freed, comes after what is kept of all of them: the heap has no holes. */
+static json_t *store_and_answer(struct submission *submission, uint64_t first)
 {
     struct daemon *daemon = submission->daemon;
     json_t *jobs = json_array();
 
-    for (size_t i = 0; i < submission->count; i++) {
-        struct applicant *applicant = &submission->applicants[i];
-        struct record input = {.type = RECORD_SUBMITTED, .at_ns = nodetime_now_ns(), .job = daemon->views.last_id + 1};
-        CLEANUP(free_ptr) char *text = NULL;
-        struct job_view *view;
-        copy_strings(&submission->environments[applicant->environment], &applicant->spec.environment);
-        text = submission_to_text(&applicant->spec, &applicant->estimate, &submission->owner);
-        view = views_add(&daemon->views, input.job, &applicant->spec, &applicant->estimate);
-        job_view_set_user(view, submission->owner.user);
-        view->gid = submission->owner.gid;
-        input.submitted = applicant->wants;
-        engine_store_spec(daemon->engine, input.job, text);
-        engine_input(daemon->engine, &input, NULL);
+    for (uint64_t job = first; job <= daemon->views.last_id; job++) {
+        const struct job_view *view = views_find(&daemon->views, job);
+        const struct job_spec spec = job_view_spec(view);
+        engine_store_spec(daemon->engine, job, submission_to_text(&spec, &view->common->estimate, &submission->owner));
         json_array_append_new(
-            jobs, json_pack("{s:I, s:o}", "id", (json_int_t)input.job, "estimate", job_view_estimate_to_json(view)));
+            jobs, json_pack("{s:I, s:o}", "id", (json_int_t)job, "estimate", job_view_estimate_to_json(view)));
     }
     return jobs;
 }
@@ -429,6 +432,7 @@ static int answer_again(struct submission *submission, const struct store_reques
 static void decide(struct submission *submission, json_t **jobs)
 {
     struct daemon *daemon = submission->daemon;
+    uint64_t first = daemon->views.last_id + 1;
     const struct store_request *request =
         *submission->request_id ? repeats_find(daemon->repeats, submission->uid, submission->request_id) : NULL;
 
@@ -441,8 +445,10 @@ static void decide(struct submission *submission, json_t **jobs)
     if (submission->status != 201)
         return;
     if (*submission->request_id)
-        remember(submission, daemon->views.last_id + 1);
-    *jobs = take_in(submission);
+        remember(submission, first);
+    for (size_t i = 0; i < submission->count; i++)
+        take_in(submission, &submission->applicants[i]);
+    *jobs = store_and_answer(submission, first);
 }
 
 static void finish(struct submission *submission)
@@ -461,8 +467,6 @@ static void finish(struct submission *submission)
     for (size_t i = 0; i < submission->environment_count; i++)
         spec_strings_release(&submission->environments[i]);
     free(submission->environments);
-    if (submission->count >= TRIM_JOBS)
-        malloc_trim(0); /* the C library keeps what it has once had, on each thread */
     free(submission->applicants);
     free(submission->owner.user);
     free(submission);

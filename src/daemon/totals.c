@@ -84,7 +84,7 @@ struct store_history history_row_of(const struct job_view *view)
 {
     return (struct store_history){
         .job = view->id,
-        .uid = view->wants.uid,
+        .uid = view->wants->uid,
         .state = job_state_name(view->state),
         .cause = view->exited ? exit_cause_name(view->exit.cause) : NULL,
         .submitted_ns = view->submitted_ns,
@@ -92,7 +92,7 @@ struct store_history history_row_of(const struct job_view *view)
         .started_ns = view->started_ns,
         .ended_ns = view->ended_ns,
         .wait_ns = view->first_started_ns < 0 ? -1 : since(view->submitted_ns, view->first_started_ns),
-        .gpus = view->wants.gpus,
+        .gpus = view->wants->gpus,
         .gpu_ns = view->ran_gpu_ns,
         .memory_mib_ms = view->held.mib_ms,
         .memory_measured_mib_ms = view->held.measured_mib_ms,
@@ -107,8 +107,8 @@ struct store_history history_row_of(const struct job_view *view)
         .estimator = view->common->estimate.source,
         .peak_bytes = view->peak_bytes,
         .user = view->user ? view->user : "",
-        .name = view->name ? view->name : "",
-        .workload = view->wants.workload,
+        .name = view->name ? common_text_first(view->name) : "",
+        .workload = view->workload,
         .last_claim_bytes = view->claim_bytes,
         .last_claim_source = claim_source_name(view->claim_source),
     };

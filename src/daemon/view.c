@@ -15,10 +15,12 @@
 static void job_view_free(struct job_view *view)
 {
     job_view_forget_inputs(view);
+    common_texts_leave(&view->views->texts, view->name);
     common_texts_leave(&view->views->texts, view->command);
     common_texts_leave(&view->views->texts, view->user_text);
     common_specs_leave(&view->views->specs, view->common);
-    free(view->name);
+    common_wants_leave(&view->views->wants, view->wants);
+    free(view->workload);
     free(view->placements);
     free(view->message);
     free(view->unreadable);
@@ -84,15 +86,16 @@ struct job_view *views_find(const struct views *views, uint64_t id)
     return view;
 }
 
-/* What other jobs have as well is kept once: all of the spec but its name. */
+/* What other jobs have as well is kept once: all of the spec. */
 static void share(struct job_view *view, struct job_spec *spec, struct job_estimate *estimate)
 {
     struct common_texts *texts = &view->views->texts;
 
-    view->name = steal_ptr(&spec->name);
+    view->name = common_texts_join_one(texts, spec->name);
     view->command = common_texts_join(texts, &spec->command);
     view->environment = common_texts_join(texts, &spec->environment);
     view->script = common_texts_join_one(texts, spec->script);
+    free_ptr(&spec->name);
     spec_strings_release(&spec->command);
     spec_strings_release(&spec->environment);
     free_ptr(&spec->script);
@@ -103,7 +106,7 @@ struct job_spec job_view_spec(const struct job_view *view)
 {
     struct job_spec spec = view->common->spec;
 
-    spec.name = view->name;
+    spec.name = common_text_first(view->name);
     spec.command = common_text_list(view->command);
     spec.environment = common_text_list(view->environment);
     spec.script = common_text_first(view->script);
@@ -120,6 +123,7 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
     view->has_script = spec->script;
     view->gid = OWNER_UNKNOWN;
     share(view, spec, estimate);
+    job_view_set_wants(view, &(struct record_submitted){0});
     view->first_started_ns = view->started_ns = view->ended_ns = -1;
     view->claim_bytes = view->first_claim_bytes = view->fence_bytes = view->process_limit_bytes = -1;
     view->unused_since_ns = -1;
@@ -150,8 +154,10 @@ struct job_view *views_add_unknown(struct views *views, uint64_t id)
 
 void views_take_job(struct views *views, struct job_view *view, const struct job *job)
 {
+    const struct record_submitted wants = job_submitted(job);
+
     set_state(views, view, job->state);
-    view->wants = job->wants;
+    job_view_set_wants(view, &wants);
     view->submitted_ns = job->submitted_ns;
     view->recovery = job->recovery;
     view->claim_bytes = view->first_claim_bytes = job->claim_bytes;
@@ -197,6 +203,24 @@ void job_view_set_message(struct job_view *view, const char *message)
         make_utf8(view->message);
 }
 
+void job_view_set_wants(struct job_view *view, const struct record_submitted *wants)
+{
+    const struct record_submitted *common = common_wants_join(&view->views->wants, wants);
+
+    common_wants_leave(&view->views->wants, view->wants);
+    free(view->workload);
+    view->wants = common;
+    view->workload = xstrdup(wants->workload);
+}
+
+struct record_submitted job_view_wants(const struct job_view *view)
+{
+    struct record_submitted wants = *view->wants;
+
+    snprintf(wants.workload, sizeof wants.workload, "%s", view->workload);
+    return wants;
+}
+
 void job_view_set_user(struct job_view *view, const char *user)
 {
     struct common_text *text = common_texts_join_one(&view->views->texts, user);
@@ -231,7 +255,7 @@ static void fold_placed(struct job_view *view, const struct record_placed *place
     view->claim_bytes = placed->claim_bytes;
     view->fence_bytes = view->process_limit_bytes = placed->fence_bytes;
     view->claim_source =
-        record_claim_source(placed->claim_source, placed->claim_bytes, &view->wants, CLAIM_LEARNED);
+        record_claim_source(placed->claim_source, placed->claim_bytes, view->wants, CLAIM_LEARNED);
     if (view->launches++ == 0) {
         view->first_claim_bytes = view->claim_bytes;
         view->first_claim_source = view->claim_source;
@@ -292,7 +316,7 @@ struct job_view *views_fold(struct views *views, const struct record *record)
     }
     switch (record->type) {
     case RECORD_SUBMITTED:
-        view->wants = record->submitted;
+        job_view_set_wants(view, &record->submitted);
         view->claim_bytes = view->first_claim_bytes = record->submitted.claim_bytes;
         view->claim_source = view->first_claim_source = record->submitted.claim_source;
         view->submitted_ns = record->at_ns;
@@ -584,34 +608,34 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_t *json = json_object();
 
     json_object_set_new(json, "id", json_integer((json_int_t)view->id));
-    json_object_set_new(json, "name", text_or_null(view->name));
+    json_object_set_new(json, "name", text_or_null(common_text_first(view->name)));
     json_object_set_new(json, "user", text_or_null(view->user));
-    json_object_set_new(json, "uid", json_integer(view->wants.uid));
+    json_object_set_new(json, "uid", json_integer(view->wants->uid));
     json_object_set_new(json, "state", json_string(job_state_name(view->state)));
     json_object_set_new(json, "letter", json_string(job_state_letter(view->state)));
-    json_object_set_new(json, "gpus", json_integer(view->wants.gpus));
+    json_object_set_new(json, "gpus", json_integer(view->wants->gpus));
     json_object_set_new(json, "claim_bytes", known(claim_bytes, claim_bytes >= 0));
     json_object_set_new(json, "claim_source", json_string(claim_source_name(claim_source)));
-    json_object_set_new(json, "request_bytes", known(view->wants.claim_bytes, view->wants.claim_bytes >= 0));
+    json_object_set_new(json, "request_bytes", known(view->wants->claim_bytes, view->wants->claim_bytes >= 0));
     json_object_set_new(json, "over_reservation_bytes", known(over_bytes, over_bytes > 0));
     json_object_set_new(json, "fence_bytes", known(view->fence_bytes, view->fence_bytes >= 0));
     json_object_set_new(json, "process_limit_bytes", known(view->process_limit_bytes, view->process_limit_bytes >= 0));
     json_object_set_new(json, "victim_of", known((int64_t)view->victim_of, view->victim_of != 0));
     json_object_set_new(json, "victims", json_integer(view->victims));
-    json_object_set_new(json, "share", json_string(share_mode_name(view->wants.share)));
+    json_object_set_new(json, "share", json_string(share_mode_name(view->wants->share)));
     json_object_set_new(json, "runs_by",
                         view->share ? json_string(share_mode_name(view->share)) : json_null());
-    json_object_set_new(json, "exclusive", json_boolean(view->wants.exclusive));
+    json_object_set_new(json, "exclusive", json_boolean(view->wants->exclusive));
     json_object_set_new(json, "recovery", json_boolean(view->recovery));
     json_object_set_new(json, "crashes", json_integer(view->crashes - view->harmed));
     json_object_set_new(json, "launches", json_integer(view->launches));
     json_object_set_new(json, "submitted_ns", json_integer(view->submitted_ns));
     json_object_set_new(json, "first_started_ns", known(view->first_started_ns, view->first_started_ns >= 0));
     json_object_set_new(json, "started_ns", known(view->started_ns, view->started_ns >= 0));
-    json_object_set_new(json, "time_limit_ns", known(view->wants.time_limit_ns, view->wants.time_limit_ns > 0));
-    json_object_set_new(json, "signal", known(view->wants.signal, view->wants.signal > 0));
-    json_object_set_new(json, "signal_before_ns", known(view->wants.signal_before_ns, view->wants.signal > 0));
-    json_object_set_new(json, "requeue", json_boolean(view->wants.requeue));
+    json_object_set_new(json, "time_limit_ns", known(view->wants->time_limit_ns, view->wants->time_limit_ns > 0));
+    json_object_set_new(json, "signal", known(view->wants->signal, view->wants->signal > 0));
+    json_object_set_new(json, "signal_before_ns", known(view->wants->signal_before_ns, view->wants->signal > 0));
+    json_object_set_new(json, "requeue", json_boolean(view->wants->requeue));
     json_object_set_new(json, "cpus", known(spec->cpus, spec->cpus > 0));
     json_object_set_new(json, "host_memory_bytes", known(spec->host_memory_bytes, spec->host_memory_bytes > 0));
     json_object_set_new(json, "crashed_ns", known(view->crashed_ns, view->crashed_ns >= 0));

@@ -10,6 +10,7 @@
 #include "api/spec.h"
 #include "api/spec_estimate.h"
 #include "base/hash.h"
+#include "core/common_wants.h"
 #include "core/core.h"
 #include "daemon/access.h"
 #include "daemon/common_specs.h"
@@ -19,10 +20,10 @@
 struct job_view {
     uint64_t id;
     uint32_t state; /* enum job_state */
-    struct record_submitted wants;
+    const struct record_submitted *wants; /* what others want as well; without the workload: job_view_set_wants() */
+    char *workload;             /* owned */
     struct common_spec *common; /* of its spec, without summary and capture, what others have as well; and the estimate */
-    char *name;                 /* owned */
-    struct common_text *command, *environment, *script; /* the spec's other parts; see job_view_forget_inputs() */
+    struct common_text *name, *command, *environment, *script; /* its other parts; see job_view_forget_inputs() */
     bool has_script;        /* the command is a script's, which the store keeps for as long as the job is known */
     struct views *views;    /* which has those */
     struct common_text *user_text;
@@ -74,6 +75,7 @@ struct job_view {
 struct views {
     struct common_texts texts;
     struct common_specs specs;
+    struct common_wants *wants;
     struct job_view *jobs; /* uthash by id, in the order of submission */
     uint64_t last_id;
     uint64_t version;       /* raised by each change */
@@ -113,9 +115,13 @@ void views_forget(struct views *views, size_t most, int64_t before_ns,
 /* What no later start of the job needs: its environment and its script, which the store has. */
 void job_view_forget_inputs(struct job_view *view);
 
+/* What its SUBMITTED record said; zeroes before that. */
+struct record_submitted job_view_wants(const struct job_view *view);
+
 /* Its spec, which borrows everything; without environment and script once it has ended. */
 struct job_spec job_view_spec(const struct job_view *view);
 
+void job_view_set_wants(struct job_view *view, const struct record_submitted *wants);
 void job_view_set_user(struct job_view *view, const char *user);
 void job_view_set_message(struct job_view *view, const char *message);
 

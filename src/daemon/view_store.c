@@ -71,7 +71,7 @@ static int record_from_json(const json_t *value, uint32_t type, struct record *r
 
 char *job_view_to_text(const struct job_view *view)
 {
-    struct record submitted = {.type = RECORD_SUBMITTED, .job = view->id, .submitted = view->wants};
+    struct record submitted = {.type = RECORD_SUBMITTED, .job = view->id, .submitted = job_view_wants(view)};
     struct record exited = {.type = RECORD_EXITED, .job = view->id, .exited = view->exit};
     json_t *json = json_object(), *placements = json_array();
     char *text;
@@ -116,13 +116,13 @@ static void infer_sources(struct job_view *view)
 {
     bool learned = view->launches && view->crashes == 0;
 
-    view->claim_source = record_claim_source(CLAIM_SOURCE_COUNT, view->claim_bytes, &view->wants,
+    view->claim_source = record_claim_source(CLAIM_SOURCE_COUNT, view->claim_bytes, view->wants,
                                              view->crashes ? CLAIM_RAISED : CLAIM_LEARNED);
-    view->first_claim_bytes = learned ? view->claim_bytes : view->wants.claim_bytes;
-    view->first_claim_source = learned ? view->claim_source : view->wants.claim_source;
+    view->first_claim_bytes = learned ? view->claim_bytes : view->wants->claim_bytes;
+    view->first_claim_source = learned ? view->claim_source : view->wants->claim_source;
 }
 
-/* Into a view without a user, a message and placements. */
+/* Into a view without wants, a user, a message and placements. */
 static int get_all(struct job_view *view, const json_t *json)
 {
     struct record submitted, exited;
@@ -143,7 +143,7 @@ static int get_all(struct job_view *view, const json_t *json)
         view->victim_of = view->culprit;
         view->process_limit_bytes = view->fence_bytes;
     }
-    view->wants = submitted.submitted;
+    job_view_set_wants(view, &submitted.submitted);
     if (!json_object_get(json, "claim_source"))
         infer_sources(view);
     view->exited = exit && !json_is_null(exit);
@@ -171,6 +171,8 @@ int job_view_from_text(struct job_view *view, const char *text, struct error *er
     struct job_view read = *view;
     int rc;
 
+    read.wants = NULL;
+    read.workload = NULL;
     read.user_text = NULL;
     read.message = NULL;
     read.placements = NULL;
@@ -178,6 +180,8 @@ int job_view_from_text(struct job_view *view, const char *text, struct error *er
     json_decref(json);
     if (rc == 0)
         exchange_parts(view, &read);
+    common_wants_leave(&view->views->wants, read.wants);
+    free(read.workload);
     common_texts_leave(&view->views->texts, read.user_text);
     free(read.message);
     free(read.placements);

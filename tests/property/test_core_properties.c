@@ -212,16 +212,16 @@ static void check_limits(const struct world *world, uint32_t uid)
 /* Whether a limit of its user's, and nothing else, keeps the job waiting. */
 static void check_limited(const struct world *world, const struct job *job, uint32_t code)
 {
-    struct holdings has = holdings_of(world, job->wants.uid);
+    struct holdings has = holdings_of(world, job->wants->uid);
     int64_t claim = core_claim(world->core, job, NULL);
 
     has.running++;
-    has.gpus += job->wants.gpus;
-    has.memory_bytes += job->wants.gpus * counting(&world->jobs[job->id], claim < 0 ? world->core->largest_gpu_bytes : claim);
+    has.gpus += job->wants->gpus;
+    has.memory_bytes += job->wants->gpus * counting(&world->jobs[job->id], claim < 0 ? world->core->largest_gpu_bytes : claim);
     if (is_beyond(world, &has) !=
         (code == REASON_USER_JOBS || code == REASON_USER_GPUS || code == REASON_USER_MEMORY))
         fail(world, "job %" PRIu64 " waits for '%s', its user has %" PRIu32 " jobs on %" PRIu32 " GPUs with %" PRId64
-             " bytes", job->id, reason_name(code), has.running - 1, has.gpus - job->wants.gpus, has.memory_bytes);
+             " bytes", job->id, reason_name(code), has.running - 1, has.gpus - job->wants->gpus, has.memory_bytes);
 }
 
 /* How many of the user's jobs were put before the queue in the hour to which this one belongs: a new one begins with the
@@ -518,7 +518,7 @@ static void check_nobody_waits_in_vain(const struct world *world)
             idle += gpu_fits_idle(core, job, core_gpu(core, g));
             open += gpu_verdict(core, job, core_gpu(core, g), world->now_ns) == REASON_NONE;
         }
-        if (idle >= job->wants.gpus || (!job_wants_idle(core, job) && open >= job->wants.gpus))
+        if (idle >= job->wants->gpus || (!job_wants_idle(core, job) && open >= job->wants->gpus))
             fail(world, "job %" PRIu64 " waits though %" PRIu32 " GPUs are idle and %" PRIu32 " open", job->id, idle,
                  open);
     }
@@ -535,7 +535,7 @@ static void check_slowdowns(const struct world *world)
             const struct gpu *gpu = core_gpu(core, record->placed.gpus[k]);
             int32_t slowdown = belief_slowdown_permille(gpu, NULL);
             for (uint32_t j = 0; j < gpu->resident_count && gpu->resident_count > 1; j++) {
-                int32_t own = gpu->residents[j]->wants.max_slowdown_permille;
+                int32_t own = gpu->residents[j]->wants->max_slowdown_permille;
                 int32_t bound = own ? own : core_configuration(core)->max_slowdown_permille;
                 if (bound && slowdown > bound)
                     fail(world, "job %" PRIu64 " accepts %d, is at %d", gpu->residents[j]->id, bound, slowdown);
@@ -571,7 +571,7 @@ static void check_reserved_head_starts(const struct world *world)
         if (!keeps_its_word(world, gpu) || gpu->share_faulted || head->user->share_faulted || gpu->server || gpu_settling(core, gpu, world->now_ns) || gpu->total_bytes < head->claim_bytes)
             return;
         for (uint32_t k = 0; k < gpu->resident_count; k++)
-            if (gpu->residents[k]->placed_ns <= reservation->at_ns || gpu->residents[k]->wants.exclusive)
+            if (gpu->residents[k]->placed_ns <= reservation->at_ns || gpu->residents[k]->wants->exclusive)
                 return; /* was there before */
         if (gpu->resident_count && gpu->resident_count >= core->config.max_jobs_per_gpu)
             return;

@@ -109,7 +109,7 @@ static void end(struct world *world, struct job_view *view)
     store_batch_job(batch, view->id, view->ended_ns, text);
     store_batch_history(batch, &row);
     commit(world, batch);
-    world->expected[view->wants.uid].ended++;
+    world->expected[view->wants->uid].ended++;
 }
 
 /* The last of its energy is found after its end. */
@@ -119,8 +119,8 @@ static void settle(struct world *world, struct job_view *view)
     int64_t mj = random_range(&world->random, 1, 1000);
 
     view->energy_mj += mj;
-    totals_add_energy(world->daemon.totals, view->wants.uid, mj);
-    world->expected[view->wants.uid].energy_mj += mj;
+    totals_add_energy(world->daemon.totals, view->wants->uid, mj);
+    world->expected[view->wants->uid].energy_mj += mj;
     store_batch_history_energy(batch, view->id, view->energy_mj);
     commit(world, batch);
 }
@@ -140,7 +140,7 @@ static void leave(struct world *world, struct job_view *view, struct expected *e
 
 static void live(struct world *world, struct job_view *view)
 {
-    struct expected *expected = &world->expected[view->wants.uid];
+    struct expected *expected = &world->expected[view->wants->uid];
     struct record record = {.job = view->id};
 
     switch (view->state) {
@@ -203,7 +203,7 @@ static void check_total(const struct total *total, void *user)
     require(total->uid < USERS);
     world->seen |= 1u << total->uid;
     for (const struct job_view *view = world->daemon.views.jobs; view; view = view->hh.next)
-        if (view->wants.uid == total->uid && view->state == JOB_RUNNING)
+        if (view->wants->uid == total->uid && view->state == JOB_RUNNING)
             running_ns += (int64_t)view->placement_count * (world->now_ns - view->started_ns);
     require(total->submitted == expected->submitted && total_ended(total) == expected->ended);
     require(total->sums.launched == expected->launched && total->sums.wait_ns == expected->wait_ns);

@@ -90,8 +90,9 @@ static void test_a_sweep_shares_all_but_what_differs(void **state)
     assert_null(views_find(&views, 1));
     assert_is_whole(two, "2");
     views_release(&views);
-    assert_null(views.texts.all);
+    assert_null(views.texts.chains);
     assert_null(views.specs.all);
+    assert_null(views.wants);
 }
 
 static void test_whatever_differs_is_not_shared(void **state)
@@ -177,6 +178,75 @@ static void test_a_victim_of_an_earlier_carma(void **state)
     views_release(&views);
 }
 
+static struct record submission_of(uint64_t job, const char *workload, uint32_t gpus)
+{
+    struct record record = {
+        .type = RECORD_SUBMITTED, .job = job, .submitted = {.uid = 1000, .gpus = gpus, .claim_bytes = -1}};
+
+    snprintf(record.submitted.workload, sizeof record.submitted.workload, "%s", workload);
+    return record;
+}
+
+static struct job_view *add_submitted(struct views *views, uint64_t id, const char *workload, uint32_t gpus)
+{
+    const struct record record = submission_of(id, workload, gpus);
+    struct job_estimate estimate;
+    struct job_view *view;
+    struct job_spec spec;
+
+    job_estimate_init(&estimate);
+    make_spec(&spec, "1");
+    view = views_add(views, id, &spec, &estimate);
+    assert_ptr_equal(views_fold(views, &record), view);
+    return view;
+}
+
+static void test_what_is_wanted_is_shared_but_the_workload(void **state)
+{
+    struct views views = {0};
+    struct job_view *one = add_submitted(&views, 1, "one", 1), *two = add_submitted(&views, 2, "two", 1);
+    struct job_view *wide = add_submitted(&views, 3, "two", 2);
+
+    (void)state;
+    assert_ptr_equal(one->wants, two->wants);
+    assert_ptr_not_equal(two->wants, wide->wants);
+    assert_int_equal(wide->wants->gpus, 2);
+    assert_string_equal(one->workload, "one");
+    assert_string_equal(job_view_wants(two).workload, "two");
+    one->state = JOB_COMPLETED;
+    one->changed = false;
+    views_forget(&views, 0, INT64_MAX, ignore, NULL);
+    assert_null(views_find(&views, 1));
+    assert_true(two->wants->uid == 1000 && two->wants->gpus == 1);
+    views_release(&views);
+    assert_null(views.wants);
+}
+
+#define MANY 1000
+
+static void test_many_texts_are_found_and_left(void **state)
+{
+    struct common_texts texts = {0};
+    struct common_text *kept[MANY];
+    char text[16];
+
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        snprintf(text, sizeof text, "%d", i);
+        kept[i] = common_texts_join_one(&texts, text);
+    }
+    for (int i = 0; i < MANY; i++) {
+        snprintf(text, sizeof text, "%d", i);
+        assert_ptr_equal(common_texts_join_one(&texts, text), kept[i]);
+        assert_string_equal(common_text_first(kept[i]), text);
+        common_texts_leave(&texts, kept[i]);
+    }
+    assert_int_equal(texts.count, MANY);
+    for (int i = 0; i < MANY; i++)
+        common_texts_leave(&texts, kept[i]);
+    assert_null(texts.chains);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +254,8 @@ int main(void)
         cmocka_unit_test(test_whatever_differs_is_not_shared),
         cmocka_unit_test(test_one_digest_is_not_one_spec),
         cmocka_unit_test(test_a_victim_of_an_earlier_carma),
+        cmocka_unit_test(test_what_is_wanted_is_shared_but_the_workload),
+        cmocka_unit_test(test_many_texts_are_found_and_left),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -198,6 +198,7 @@ static void test_the_learned_quantile_holds(void **state)
         int64_t spread; /* in parts of 10,000 */
         size_t least;   /* of 10,000 next runs */
     } cases[] = {{160, 9780}, {500, 8800}};
+    const struct record_submitted guessed = {.claim_bytes = 1, .claim_source = CLAIM_ESTIMATED};
 
     (void)state;
     for (size_t i = 0; i < array_size(cases); i++) {
@@ -206,7 +207,7 @@ static void test_the_learned_quantile_holds(void **state)
         for (size_t trial = 0; trial < 10000; trial++) {
             struct core *core = core_new();
             struct history *history = belief_history(core, "w");
-            struct job job = {.history = history, .wants = {.claim_bytes = 1, .claim_source = CLAIM_ESTIMATED}};
+            struct job job = {.history = history, .wants = &guessed};
             core->config.learn = true;
             for (size_t run = 0; run < 1 + trial % 8; run++)
                 belief_learn_memory(core, &job, normal_bytes(&random, cases[i].spread), true);

@@ -12,10 +12,12 @@ import os
 import sys
 import threading
 import time
+import urllib.parse
 
 WEB, GPUS, JOBS = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 DYGRAPHS = "/usr/share/javascript/dygraphs/dygraph.min.js"
 GIB = 1 << 30
+LISTED = 10_000  # in an answer, at most
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 BEGAN_NS = time.time_ns()
 
@@ -75,12 +77,12 @@ def status():
             "unfinished": counts.get("QUEUED", 0) + counts.get("RUNNING", 0), "trouble": None}
 
 
-def listed(state, limit=None):
+def listed(state, limit=LISTED, after=0):
+    """The jobs, and how many more there are."""
     wanted = {"waiting": ("QUEUED",), "running": ("RUNNING",), "ended": ("COMPLETED", "FAILED")}[state]
-    numbers = [number for number in range(1, JOBS + 1) if state_of(number) in wanted]
-    if limit:
-        numbers = numbers[-limit:] if state == "ended" else numbers[:limit]
-    return [job(number) for number in numbers]
+    numbers = [number for number in range(after + 1, JOBS + 1) if state_of(number) in wanted]
+    here = numbers[-limit:] if state == "ended" else numbers[:limit]
+    return [job(number) for number in here], len(numbers) - len(here)
 
 
 def series():
@@ -113,7 +115,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.event("status", status())
         self.event("gpus", gpus(0))
         self.event("jobs", {"now_ns": time.time_ns(),
-                            "jobs": listed("running") + listed("waiting", 200) + listed("ended", 100)})
+                            "jobs": listed("running")[0] + listed("waiting", 200)[0] + listed("ended", 100)[0]})
         for at in range(1, 10**6):
             time.sleep(1)
             self.event("gpus", gpus(at))
@@ -128,8 +130,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif path == "/v1/series":
             self.send(json.dumps(series()).encode())
         elif path == "/v1/jobs":
-            state = query.partition("state=")[2].partition("&")[0]
-            self.send(json.dumps({"now_ns": time.time_ns(), "left_out": 0, "jobs": listed(state)}).encode())
+            asked = dict(urllib.parse.parse_qsl(query))
+            jobs, left_out = listed(asked["state"], after=int(asked.get("after", 0)))
+            self.send(json.dumps({"now_ns": time.time_ns(), "left_out": left_out, "jobs": jobs}).encode())
         elif os.path.splitext(name)[1] in TYPES and "/" not in name and os.path.exists(file):
             with open(file, "rb") as content:
                 self.send(content.read(), TYPES[os.path.splitext(name)[1]])

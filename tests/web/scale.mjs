@@ -63,6 +63,25 @@ await until(lone, "one GPU has the page's width", () => document.querySelector("
     document.querySelectorAll(".gpu").length === 1);
 check("an empty queue says so", (await lone.textContent(".waiting")).includes("Nothing waits."));
 await check_access(lone, "one GPU, no jobs");
+await lone.context().close();
 small.end();
+
+/* More wait than the daemon puts into one answer. */
+const crowded = await node_of(1, 12000);
+const queue = await watched_page(browser);
+await queue.goto(crowded.address);
+await until(queue, "the queue is shown", () => document.querySelectorAll(".waiting tbody tr").length === 25);
+check("nothing was left out yet", !await queue.isVisible(".waiting .note"));
+await queue.fill("#filter", "11999");
+await until(queue, "the filter says how many it has not looked at", () =>
+    document.querySelector(".waiting .note").checkVisibility() &&
+    document.querySelector(".waiting .note").textContent === "Not in this list: 797 jobs, which the filter has not looked at.");
+check("the last ones are not there", (await queue.locator(".waiting tbody tr").count()) === 0);
+await check_access(queue, "jobs left out");
+await queue.click(".waiting button.more");
+await until(queue, "they are looked at when asked for", () => document.querySelector(".waiting tbody a")?.hash === "#/job/11999");
+check("and then nothing is left out", !await queue.isVisible(".waiting .note"));
+await queue.context().close();
+crowded.end();
 await browser.close();
 finish();

@@ -1,0 +1,55 @@
+#include "core/common_wants.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+
+struct common_wants {
+    struct record_submitted wants; /* the key: bytes between its members are zero */
+    uint32_t users;
+    UT_hash_handle hh;
+};
+
+static size_t size_of(enum field_kind kind)
+{
+    if (kind == FIELD_BOOL)
+        return sizeof(bool);
+    return kind == FIELD_I64 || kind == FIELD_U64 ? sizeof(int64_t) : sizeof(int32_t);
+}
+
+/* Member by member: what lies between them may be anything. */
+static void make_key(const struct record_submitted *wants, struct record *key)
+{
+    const struct record from = {.submitted = *wants};
+
+    memset(key, 0, sizeof *key);
+    for (const struct record_field *field = record_fields; field < record_fields + record_field_count; field++)
+        if (field->type == RECORD_SUBMITTED && field->kind != FIELD_TEXT)
+            memcpy((char *)key + field->offset, (const char *)&from + field->offset, size_of(field->kind));
+}
+
+const struct record_submitted *common_wants_join(struct common_wants **all, const struct record_submitted *wants)
+{
+    struct common_wants *found;
+    struct record key;
+
+    make_key(wants, &key);
+    HASH_FIND(hh, *all, &key.submitted, sizeof key.submitted, found);
+    if (!found) {
+        found = xcalloc(1, sizeof *found);
+        memcpy(&found->wants, &key.submitted, sizeof found->wants);
+        HASH_ADD(hh, *all, wants, sizeof found->wants, found);
+    }
+    found->users++;
+    return &found->wants;
+}
+
+void common_wants_leave(struct common_wants **all, const struct record_submitted *wants)
+{
+    struct common_wants *common = (struct common_wants *)wants; /* its first member */
+
+    if (!common || --common->users > 0)
+        return;
+    HASH_DEL(*all, common);
+    free(common);
+}

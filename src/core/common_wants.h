@@ -1,0 +1,14 @@
+/* What jobs want, but for their workload, is the same for thousands of them: it is kept once. */
+#ifndef CARMA_CORE_COMMON_WANTS_H
+#define CARMA_CORE_COMMON_WANTS_H
+
+#include "core/record.h"
+
+struct common_wants; /* uthash; NULL: none. It goes with its last user */
+
+/* Equal in every member but the workload, which is empty. */
+const struct record_submitted *common_wants_join(struct common_wants **all, const struct record_submitted *wants);
+
+void common_wants_leave(struct common_wants **all, const struct record_submitted *wants); /* may be NULL */
+
+#endif
