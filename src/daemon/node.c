@@ -63,6 +63,7 @@ void node_free(struct node *node)
     for (uint32_t i = 0; i < node->count; i++)
         free(node->gpus[i]);
     free(node->gpus);
+    free(node->mig_minors);
     free(node);
 }
 
@@ -312,6 +313,7 @@ static void on_reading(void *user, const struct gpu_node_reading *reading)
         if (!entry || !entry->there)
             gpu_comes_or_goes(node, i, NULL, false);
     }
+    node_read_devices(node);
     node_stray_charge(node);
     node_follow_residents(node);
     for (uint32_t i = 0; i < node->count; i++)

@@ -16,7 +16,7 @@ static char *read_text(const char *path)
     return file_read(path, TEXT_LIMIT, &text, &length, NULL) < 0 ? NULL : text;
 }
 
-static bool add_gpu(const struct node *node, uint32_t number, const char *mig_minors, struct device_filter *filter)
+static bool add_gpu(const struct node *node, uint32_t number, struct device_filter *filter)
 {
     const struct node_gpu *entry = node_gpu_numbered(node, number);
     const struct node_gpu *physical = entry ? node_physical(node, entry) : NULL;
@@ -26,8 +26,8 @@ static bool add_gpu(const struct node *node, uint32_t number, const char *mig_mi
     filter->gpus[filter->gpu_count++] = (uint32_t)physical->reading.minor;
     if (physical == entry || !filter->caps_major)
         return true;
-    return mig_minors && device_filter_add_instance(filter, mig_minors, (uint32_t)physical->reading.minor,
-                                                    entry->reading.gpu_instance, entry->reading.compute_instance) == 0;
+    return node->mig_minors && device_filter_add_instance(filter, node->mig_minors, (uint32_t)physical->reading.minor,
+                                                          entry->reading.gpu_instance, entry->reading.compute_instance) == 0;
 }
 
 bool node_was_read(const struct node *node, const struct job_view *view)
@@ -38,16 +38,21 @@ bool node_was_read(const struct node *node, const struct job_view *view)
     return true;
 }
 
-bool node_devices_of(const struct node *node, const struct job_view *view, struct device_filter *filter)
+void node_read_devices(struct node *node)
 {
     CLEANUP(free_ptr) char *devices = read_text(DEVICES);
-    CLEANUP(free_ptr) char *mig_minors = NULL;
 
-    *filter = (struct device_filter){.caps_major = devices ? device_filter_major(devices, "nvidia-caps") : 0};
-    if (filter->caps_major)
-        mig_minors = read_text(MIG_MINORS);
+    node->caps_major = devices ? device_filter_major(devices, "nvidia-caps") : 0;
+    free_ptr(&node->mig_minors);
+    if (node->caps_major)
+        node->mig_minors = read_text(MIG_MINORS);
+}
+
+bool node_devices_of(const struct node *node, const struct job_view *view, struct device_filter *filter)
+{
+    *filter = (struct device_filter){.caps_major = node->caps_major};
     for (uint32_t i = 0; i < view->placement_count; i++)
-        if (!add_gpu(node, view->placements[i].gpu, mig_minors, filter))
+        if (!add_gpu(node, view->placements[i].gpu, filter))
             return false;
     return view->placement_count > 0;
 }

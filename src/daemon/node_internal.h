@@ -80,6 +80,8 @@ struct node {
     uint32_t limits_held;
     uv_timer_t *blind; /* since the latest reading */
     bool told_of_profile;
+    uint32_t caps_major; /* of the device nodes of MIG instances; 0: there are none */
+    char *mig_minors;    /* owned; which of them are whose; NULL: not said */
     bool unread; /* carma-monitor has no readings: nothing is placed */
 };
 
@@ -115,6 +117,10 @@ int node_load_memory(struct node *node, struct error *err);
 void node_stray_judge(const struct node *node, struct node_gpu *gpu);
 void node_stray_charge(struct node *node);
 int64_t node_stray_bytes(const struct node *node, uint64_t job); /* as far as the driver says, by the last reading */
+
+/* node_devices.c: what the kernel says of the GPUs' device nodes, which changes with the driver. With each reading, so that no
+ * start of a job waits for it. */
+void node_read_devices(struct node *node);
 
 /* node_evidence.c: keeps a reading for those whose run is about to end. */
 void node_remember(struct node_gpu *gpu);

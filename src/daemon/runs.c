@@ -470,7 +470,7 @@ static void on_prepare(uv_timer_t *timer)
 {
     const struct runs *runs = timer->data;
 
-    spawn_prepare(runs->shepherd_path);
+    spawn_prepare(runs->shepherd_path, runs->directory, NULL); /* what fails is told by the next job's start */
 }
 
 /* The job is found without a shepherd when it is looked at, and begun again. */

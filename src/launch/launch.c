@@ -63,42 +63,11 @@ static int check_request(const struct launch_request *request, struct error *err
     return 0;
 }
 
-/* A launch that failed leaves nothing that looks like one. */
-static void remove_directories(const struct launch_request *request, const char *no_mps, const char *log)
-{
-    unlink(log);
-    rmdir(no_mps);
-    rmdir(request->run_directory);
-}
-
-static int make_directories(const struct launch_request *request, const char *no_mps, struct error *err)
-{
-    CLEANUP(free_ptr) char *parent = xstrdup(request->run_directory);
-    char *slash = strrchr(parent, '/');
-    int code;
-
-    if (slash && slash != parent) {
-        *slash = '\0';
-        code = file_make_dirs(parent, 0700, err);
-        if (code < 0)
-            return code;
-    }
-    if (mkdir(request->run_directory, 0700) < 0)
-        return error_set(err, errno, "cannot make the run directory '%s': %s", request->run_directory, strerror(errno));
-    if (!request->mps_pipe_directory && mkdir(no_mps, 0700) < 0) {
-        code = errno;
-        rmdir(request->run_directory);
-        return error_set(err, code, "cannot make the directory '%s': %s", no_mps, strerror(code));
-    }
-    return 0;
-}
-
-/* The request as an unnamed file at its beginning; above the descriptors that the shepherd's own take. */
+/* The request as an unnamed file. */
 static int request_open(const struct launch_request *request, const char *mps_pipe_directory, struct error *err)
 {
     CLEANUP(close_fd) int fd = memfd_create("carma-launch", MFD_CLOEXEC);
     CLEANUP(strbuf_release) struct strbuf text = {0};
-    int high;
 
     request_print(request, mps_pipe_directory, &text);
     for (size_t at = 0; fd >= 0 && at < text.length;) {
@@ -106,38 +75,32 @@ static int request_open(const struct launch_request *request, const char *mps_pi
         if (count < 0 && errno != EINTR)
             break;
         at += count > 0 ? (size_t)count : 0;
-        if (at == text.length && (high = fcntl(fd, F_DUPFD_CLOEXEC, REQUEST_FD + 1)) >= 0)
-            return high;
+        if (at == text.length) {
+            int written = fd;
+            fd = -1;
+            return written;
+        }
     }
     return error_set(err, errno, "cannot hand job %" PRIu64 " to its shepherd: %s", request->job, strerror(errno));
 }
 
 int launch_start(const struct launch_request *request, pid_t *shepherd, uint64_t *start_ticks, struct error *err)
 {
-    CLEANUP(free_ptr) char *no_mps = xasprintf("%s/no-mps", request->run_directory);
-    CLEANUP(free_ptr) char *log = xasprintf("%s/shepherd.log", request->run_directory);
+    CLEANUP(free_ptr) char *no_mps = xasprintf("%s/" SPAWN_NO_MPS, request->run_directory);
     CLEANUP(close_fd) int fd = -1;
-    struct proc_stat stat;
-    int code;
+    struct spawned spawned;
+    int code = check_request(request, err);
 
-    if ((code = check_request(request, err)) < 0 || (code = make_directories(request, no_mps, err)) < 0)
+    if (code < 0)
         return code;
     fd = request_open(request, request->mps_pipe_directory ? request->mps_pipe_directory : no_mps, err);
-    code = fd < 0 ? -fd : spawn_shepherd(request->shepherd, fd, log, shepherd);
-    if (code)
-        remove_directories(request, no_mps, log);
     if (fd < 0)
         return fd;
-    if (code)
-        return error_set(err, code, "cannot start the shepherd '%s' of job %" PRIu64 ": %s", request->shepherd,
-                         request->job, strerror(code));
-    code = proc_read_stat(*shepherd, &stat); /* our child: it is there until we reap it, even when it has ended */
+    code = spawn_shepherd(request->shepherd, request->run_directory, fd, &spawned, err);
     if (code < 0)
-        return error_set(err, code,
-                         "cannot read /proc/%d/stat of the shepherd of job %" PRIu64 ": %s: is /proc "
-                         "mounted?",
-                         (int)*shepherd, request->job, strerror(-code));
-    *start_ticks = stat.start_ticks;
+        return code;
+    *shepherd = spawned.pid;
+    *start_ticks = spawned.start_ticks;
     return 0;
 }
 

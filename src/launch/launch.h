@@ -40,7 +40,7 @@ struct launch_request {
     const char *mps_log_directory;  /* with mps_pipe_directory; may be NULL */
     uint32_t mps_threads_percent;   /* with mps_pipe_directory: of each GPU's threads at the most; 0: not limited */
     int64_t mps_memory_limit_bytes; /* the same: pinned device memory of its clients on each GPU; -1: not limited */
-    const char *notify_socket;      /* Unix datagram socket that gets "JOB LAUNCH\n" after each change; may be NULL */
+    const char *notify_socket;      /* Unix datagram socket that gets "JOB LAUNCH\n" after each change of the status; may be NULL */
     struct cgroup_limits limits;    /* of its control group, where it gets one */
     int64_t grace_ns;               /* wall time between SIGTERM and SIGKILL */
     int64_t start_timeout_ns;       /* wall time from the fork that the job may take to execute the command; 0: any */

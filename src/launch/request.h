@@ -1,4 +1,4 @@
-/* The daemon's message to a shepherd, handed over as an unnamed file (memfd) in descriptor REQUEST_FD: nothing of the
+/* The daemon's message to a shepherd, an unnamed file (memfd) that comes by the socket in descriptor REQUEST_FD: nothing of the
  * submitter's environment touches a disk, and a daemon that dies cannot leave half of it. */
 #ifndef CARMA_LAUNCH_REQUEST_H
 #define CARMA_LAUNCH_REQUEST_H

@@ -51,6 +51,7 @@ struct shepherd {
     struct launch_status status;
     char program[PATH_MAX];
     int signal_fd;
+    int first_fd;  /* of the file that will be the first status */
     int report_fd; /* -1: closed */
     char report[1024];
     size_t report_length;
@@ -150,19 +151,16 @@ static int setup_signals(struct shepherd *s)
 /* The mapping stays for the program's life: the request's strings are in it. */
 static int read_request(struct shepherd *s, struct error *err)
 {
+    CLEANUP(close_fd) int fd = spawn_await(REQUEST_FD);
     struct stat st;
     char *text;
-    int code;
 
-    if (fstat(REQUEST_FD, &st) == 0 && S_ISSOCK(st.st_mode)) {
-        if ((code = spawn_await(REQUEST_FD)) == -EPIPE)
-            exit(EXIT_SUCCESS);
-        if (code < 0)
-            return error_set(err, code, "cannot receive a launch request: %s", strerror(-code));
-    }
-    if (fstat(REQUEST_FD, &st) < 0 || st.st_size <= 0)
-        return error_set(err, EINVAL, "it is started by carmad, with a launch request in descriptor %d", REQUEST_FD);
-    text = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, REQUEST_FD, 0);
+    if (fd == -EPIPE)
+        exit(EXIT_SUCCESS);
+    if (fd < 0 || fstat(fd, &st) < 0 || st.st_size <= 0)
+        return error_set(err, EINVAL, "it is started by carmad, which sends a launch request to descriptor %d", REQUEST_FD);
+    close(REQUEST_FD);
+    text = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
     if (text == MAP_FAILED || text[st.st_size - 1] != '\0')
         return error_set(err, EINVAL, "the launch request cannot be read");
     if (request_parse(text, (size_t)st.st_size, &s->request, err) < 0)
@@ -171,19 +169,35 @@ static int read_request(struct shepherd *s, struct error *err)
     return 0;
 }
 
-static int create_status(struct shepherd *s, struct error *err)
+/* What can be done before there is a job, in the directory that will be its run directory. */
+static int prepare(struct shepherd *s, struct error *err)
 {
+    ssize_t length = readlink("/proc/self/exe", s->program, sizeof s->program - 1);
     struct proc_stat stat;
-    int code = proc_read_stat(getpid(), &stat);
+    int code;
 
-    if (code < 0)
-        return error_set(err, code, "cannot read /proc/self/stat: %s", strerror(-code));
-    s->status.job = s->request.job;
-    s->status.launch = s->request.launch;
+    if (length <= 0 || proc_read_stat(getpid(), &stat) < 0)
+        return error_set(err, ENOENT, "cannot find its own program: is /proc mounted?");
+    status_init(&s->status);
     snprintf(s->status.boot, sizeof s->status.boot, "%s", status_boot());
     s->status.shepherd = getpid();
     s->status.shepherd_start_ticks = stat.start_ticks;
-    return status_write(s->request.run_directory, &s->status, STATUS_EXCLUSIVE, err);
+    close_range(REQUEST_FD + 1, ~0U, 0);
+    if ((code = setup_signals(s)) < 0)
+        return error_set(err, code, "cannot watch its children: %s", strerror(-code));
+    s->first_fd = status_open_first(".", err);
+    if (s->first_fd < 0)
+        return s->first_fd;
+    if (chdir("/") < 0) /* hold no file system that somebody wants to unmount */
+        return error_set(err, errno, "cannot enter '/': %s", strerror(errno));
+    return 0;
+}
+
+static int create_status(struct shepherd *s, struct error *err)
+{
+    s->status.job = s->request.job;
+    s->status.launch = s->request.launch;
+    return status_write_first(s->first_fd, s->request.run_directory, &s->status, err);
 }
 
 static void launch_failed(struct shepherd *s, const char *text)
@@ -672,19 +686,10 @@ static void outlive_abandoned(struct shepherd *s)
 
 static int shepherd_run(struct shepherd *s, struct error *err)
 {
-    ssize_t length = readlink("/proc/self/exe", s->program, sizeof s->program - 1);
     int code;
 
-    if (length <= 0)
-        return error_set(err, errno, "cannot find its own program: is /proc mounted?");
-    status_init(&s->status);
-    if ((code = read_request(s, err)) < 0)
+    if ((code = prepare(s, err)) < 0 || (code = read_request(s, err)) < 0)
         return code;
-    close_range(REQUEST_FD, ~0U, 0);
-    if ((code = setup_signals(s)) < 0)
-        return error_set(err, code, "cannot watch its children: %s", strerror(-code));
-    if (chdir("/") < 0) /* hold no file system that somebody wants to unmount */
-        return error_set(err, errno, "cannot enter '/': %s", strerror(errno));
     make_cgroup(s);
     filter_devices(s);
     if ((code = create_status(s, err)) < 0) {
@@ -696,7 +701,7 @@ static int shepherd_run(struct shepherd *s, struct error *err)
         code = write_script(s, err);
     if (code == 0 && (code = fork_job(s)) < 0)
         error_set(err, code, "cannot fork the job: %s", strerror(-code));
-    poke(s);
+    status_close_first(s->first_fd, s->request.run_directory);
     if (code < 0)
         launch_failed(s, err->text);
     else

@@ -4,22 +4,28 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
+#include "base/proc.h"
 #include "launch/request.h"
 
 extern char **environ;
 
 static struct {
-    pid_t pid; /* 0: none waits */
-    int fd;    /* our end */
+    struct spawned shepherd; /* pid 0: none waits */
+    int fd;                  /* our end */
+    char *directory;         /* owned; where it waits */
 } waiting = {.fd = -1};
 
-static int spawn(const char *program, int request_fd, const char *log, pid_t *pid)
+static int spawn(const char *program, int fd, const char *directory, pid_t *pid)
 {
     char *arguments[] = {(char[]){"carma-shepherd"}, NULL};
     posix_spawn_file_actions_t actions;
@@ -36,77 +42,133 @@ static int spawn(const char *program, int request_fd, const char *log, pid_t *pi
     posix_spawnattr_setsigmask(&attributes, &blocked);
     posix_spawnattr_setsigdefault(&attributes, &all);
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, request_fd, REQUEST_FD);
+    posix_spawn_file_actions_adddup2(&actions, fd, REQUEST_FD);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
     posix_spawn_file_actions_adddup2(&actions, 0, 1);
-    posix_spawn_file_actions_addopen(&actions, 2, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    posix_spawn_file_actions_addchdir_np(&actions, directory);
+    posix_spawn_file_actions_addopen(&actions, 2, "shepherd.log", O_WRONLY | O_CREAT | O_APPEND, 0600);
     code = posix_spawn(pid, program, &actions, &attributes, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     return code;
 }
 
-pid_t spawn_prepare(const char *program)
+static int make_directory(const char *runs, const char *directory, struct error *err)
+{
+    CLEANUP(free_ptr) char *no_mps = xasprintf("%s/" SPAWN_NO_MPS, directory);
+    int code = file_make_dirs(runs, 0700, err);
+
+    if (code < 0)
+        return code;
+    file_remove_tree(directory); /* of a daemon that was killed */
+    if (mkdir(directory, 0700) < 0 || mkdir(no_mps, 0700) < 0)
+        return error_set(err, errno, "cannot make the run directory '%s': %s", directory, strerror(errno));
+    return 0;
+}
+
+static int start_waiting(const char *program, const char *runs, struct error *err)
 {
     CLEANUP(close_fd) int theirs = -1;
     CLEANUP(close_fd) int high = -1;
-    int fds[2];
+    struct spawned *shepherd = &waiting.shepherd;
+    struct proc_stat stat;
+    int fds[2], code;
 
-    if (waiting.pid || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
-        return waiting.pid;
+    waiting.directory = xasprintf("%s/next", runs);
+    if ((code = make_directory(runs, waiting.directory, err)) < 0)
+        return code;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+        return error_set(err, errno, "cannot make a socket for a shepherd: %s", strerror(errno));
     waiting.fd = fds[0];
     theirs = fds[1];
     high = fcntl(theirs, F_DUPFD_CLOEXEC, REQUEST_FD + 1); /* above those that the shepherd's own take */
-    if (high < 0 || spawn(program, high, "/dev/null", &waiting.pid) != 0) {
-        waiting.pid = 0;
-        close_fd(&waiting.fd);
+    code = high < 0 ? errno : spawn(program, high, waiting.directory, &shepherd->pid);
+    if (code) {
+        shepherd->pid = 0;
+        return error_set(err, code, "cannot start the shepherd '%s': %s", program, strerror(code));
     }
-    return waiting.pid;
+    code = proc_read_stat(shepherd->pid, &stat); /* our child: it is there until we reap it, even when it has ended */
+    if (code < 0)
+        return error_set(err, code, "cannot read /proc/%d/stat of a shepherd: %s: is /proc mounted?", (int)shepherd->pid,
+                         strerror(-code));
+    shepherd->start_ticks = stat.start_ticks;
+    return 0;
+}
+
+int spawn_prepare(const char *program, const char *runs, struct error *err)
+{
+    int code = waiting.shepherd.pid ? 0 : start_waiting(program, runs, err);
+
+    if (code < 0)
+        spawn_unprepare();
+    return code;
+}
+
+pid_t spawn_waiting(void)
+{
+    return waiting.shepherd.pid;
 }
 
 void spawn_unprepare(void)
 {
-    if (!waiting.pid)
-        return;
+    if (waiting.shepherd.pid) {
+        kill(waiting.shepherd.pid, SIGKILL); /* it has nothing */
+        waitpid(waiting.shepherd.pid, NULL, 0);
+        waiting.shepherd.pid = 0;
+    }
+    if (waiting.directory)
+        file_remove_tree(waiting.directory);
+    free_ptr(&waiting.directory);
     close_fd(&waiting.fd);
-    kill(waiting.pid, SIGKILL); /* it has nothing */
-    waitpid(waiting.pid, NULL, 0);
-    waiting.pid = 0;
 }
 
-static int hand_over(int request_fd, const char *log)
+static int send_request(int request_fd)
 {
-    CLEANUP(close_fd) int log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    const int handed[] = {request_fd, log_fd};
     union {
         struct cmsghdr head;
-        char bytes[CMSG_SPACE(sizeof handed)];
-    } control = {.head = {.cmsg_len = CMSG_LEN(sizeof handed), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+        char bytes[CMSG_SPACE(sizeof request_fd)];
+    } control = {.head = {.cmsg_len = CMSG_LEN(sizeof request_fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
     struct iovec part = {.iov_base = (char[]){"r"}, .iov_len = 1};
     const struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
 
-    memcpy(CMSG_DATA(&control.head), handed, sizeof handed);
-    return log_fd < 0 || sendmsg(waiting.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+    memcpy(CMSG_DATA(&control.head), &request_fd, sizeof request_fd);
+    return sendmsg(waiting.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-int spawn_shepherd(const char *program, int request_fd, const char *log, pid_t *pid)
+static int hand_over(const char *run_directory, int request_fd, struct error *err)
 {
-    if (!waiting.pid)
-        return spawn(program, request_fd, log, pid);
-    if (hand_over(request_fd, log) < 0) { /* somebody has killed it */
+    int code;
+
+    if (rename(waiting.directory, run_directory) < 0)
+        return error_set(err, errno, "cannot make the run directory '%s': %s", run_directory, strerror(errno));
+    code = send_request(request_fd);
+    if (code < 0)
+        file_remove_tree(run_directory); /* a launch that failed leaves nothing that looks like one */
+    return code < 0 ? error_set(err, code, "cannot hand a job to its shepherd: %s", strerror(-code)) : 0;
+}
+
+int spawn_shepherd(const char *program, const char *run_directory, int request_fd, struct spawned *shepherd,
+                   struct error *err)
+{
+    CLEANUP(free_ptr) char *runs = xstrndup(run_directory, (size_t)(strrchr(run_directory, '/') - run_directory));
+    int code = waiting.shepherd.pid ? hand_over(run_directory, request_fd, err) : -ESRCH;
+
+    if (code < 0) { /* none waits, or somebody has killed it or removed its directory */
         spawn_unprepare();
-        return spawn(program, request_fd, log, pid);
+        if ((code = spawn_prepare(program, runs, err)) < 0 || (code = hand_over(run_directory, request_fd, err)) < 0)
+            return code;
     }
-    *pid = waiting.pid;
-    waiting.pid = 0;
+    *shepherd = waiting.shepherd;
+    waiting.shepherd.pid = 0;
+    free_ptr(&waiting.directory);
     close_fd(&waiting.fd);
     return 0;
 }
 
 int spawn_await(int fd)
 {
-    int handed[2];
+    int handed;
     union {
         struct cmsghdr head;
         char bytes[CMSG_SPACE(sizeof handed)];
@@ -115,18 +177,15 @@ int spawn_await(int fd)
     struct iovec part = {.iov_base = &byte, .iov_len = sizeof byte};
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    const struct cmsghdr *head;
-    int code = 0;
+    ssize_t count = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *head = count > 0 ? CMSG_FIRSTHDR(&message) : NULL;
 
-    if (recvmsg(fd, &message, MSG_CMSG_CLOEXEC) <= 0)
+    if (count < 0)
+        return -errno;
+    if (count == 0)
         return -EPIPE;
-    head = CMSG_FIRSTHDR(&message);
     if (!head || head->cmsg_type != SCM_RIGHTS || head->cmsg_len != CMSG_LEN(sizeof handed))
         return -EPROTO;
-    memcpy(handed, CMSG_DATA(head), sizeof handed);
-    if (dup2(handed[0], fd) < 0 || dup2(handed[1], STDERR_FILENO) < 0)
-        code = -errno;
-    close(handed[0]);
-    close(handed[1]);
-    return code;
+    memcpy(&handed, CMSG_DATA(head), sizeof handed);
+    return handed;
 }

@@ -1,22 +1,35 @@
-/* The shepherd's process. A shepherd that waits for its request is there before the next job: executing and linking a
- * program is then over when the job comes. */
+/* The shepherd's process. One waits for the next job: it is executed and linked, and its directory is made, before the job
+ * comes. The directory is then renamed to that of the launch. */
 #ifndef CARMA_LAUNCH_SPAWN_SHEPHERD_H
 #define CARMA_LAUNCH_SPAWN_SHEPHERD_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
-/* Gives the request to the shepherd that waits, else to a new one. 0 or an errno. */
-int spawn_shepherd(const char *program, int request_fd, const char *log, pid_t *pid);
+#include "base/error.h"
 
-/* Sees to it that a shepherd waits; its pid, 0: none could be started, which a job's start would tell. It ends with this
- * process, however that ends. */
-pid_t spawn_prepare(const char *program);
+#define SPAWN_NO_MPS "no-mps" /* an empty directory in the run directory */
 
-/* Ends the one that waits. */
+struct spawned {
+    pid_t pid;
+    uint64_t start_ticks;
+};
+
+/* Gives the request and the run directory, which must not exist, to a shepherd. 0 or a negative errno. */
+int spawn_shepherd(const char *program, const char *run_directory, int request_fd, struct spawned *shepherd,
+                   struct error *err);
+
+/* Makes a shepherd wait, unless one does: in RUNS/next. It ends with this process, however that ends. 0 or a negative errno. */
+int spawn_prepare(const char *program, const char *runs, struct error *err);
+
+/* The pid of the one that waits; 0: none does. */
+pid_t spawn_waiting(void);
+
+/* Ends the one that waits, and removes its directory. */
 void spawn_unprepare(void);
 
-/* The shepherd's side: of the socket in descriptor `fd` makes the request, and of standard error its log. It is over
- * (-EPIPE) where the daemon has ended without a job for it. */
+/* The shepherd's side: waits at the socket `fd` for the request, and returns a descriptor of it. -EPIPE: the daemon has ended
+ * without a job for it. */
 int spawn_await(int fd);
 
 #endif

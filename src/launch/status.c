@@ -110,29 +110,72 @@ static void status_print(const struct launch_status *status, struct strbuf *text
     strbuf_puts(text, tail);
 }
 
+static int write_text(int fd, const struct launch_status *status)
+{
+    CLEANUP(strbuf_release) struct strbuf text = {0};
+    ssize_t count;
+
+    status_print(status, &text);
+    count = write(fd, text.text, text.length);
+    return count == (ssize_t)text.length ? 0 : count < 0 ? errno : ENOSPC; /* a short write of so little: the disk is full */
+}
+
+static int make_file(const char *path, struct error *err)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    return fd < 0 ? error_set(err, errno, "cannot write '%s': %s", path, strerror(errno)) : fd;
+}
+
 int status_write(const char *run_directory, const struct launch_status *status, enum status_write how,
                  struct error *err)
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/status", run_directory);
     CLEANUP(free_ptr) char *temporary = xasprintf("%s.%d.tmp", path, (int)getpid());
-    CLEANUP(close_fd) int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    CLEANUP(strbuf_release) struct strbuf text = {0};
-    ssize_t count;
-    int code = 0;
+    CLEANUP(close_fd) int fd = make_file(temporary, err);
+    int code;
 
     if (fd < 0)
-        return error_set(err, errno, "cannot write '%s': %s", temporary, strerror(errno));
-    status_print(status, &text);
-    count = write(fd, text.text, text.length);
-    if (count != (ssize_t)text.length)
-        code = count < 0 ? errno : ENOSPC; /* a short write of so little: the disk is full */
-    else if (how == STATUS_LAST && fsync(fd) < 0)
+        return fd;
+    code = write_text(fd, status);
+    if (code == 0 && how == STATUS_LAST && fsync(fd) < 0)
         code = errno;
-    else if ((how == STATUS_EXCLUSIVE ? link(temporary, path) : rename(temporary, path)) < 0)
+    if (code == 0 && (how == STATUS_EXCLUSIVE ? link(temporary, path) : rename(temporary, path)) < 0)
         code = errno;
     if (code || how == STATUS_EXCLUSIVE)
         unlink(temporary);
     return code ? error_set(err, code, "cannot write '%s': %s", path, strerror(code)) : 0;
+}
+
+static char *first_of(const char *run_directory)
+{
+    return xasprintf("%s/status.first", run_directory);
+}
+
+int status_open_first(const char *run_directory, struct error *err)
+{
+    CLEANUP(free_ptr) char *first = first_of(run_directory);
+
+    return make_file(first, err);
+}
+
+int status_write_first(int fd, const char *run_directory, const struct launch_status *status, struct error *err)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/status", run_directory);
+    CLEANUP(free_ptr) char *first = first_of(run_directory);
+    int code = write_text(fd, status);
+
+    if (code == 0 && link(first, path) < 0)
+        code = errno;
+    return code ? error_set(err, code, "cannot write '%s': %s", path, strerror(code)) : 0;
+}
+
+void status_close_first(int fd, const char *run_directory)
+{
+    CLEANUP(free_ptr) char *first = first_of(run_directory);
+
+    close(fd);
+    unlink(first);
 }
 
 static bool parse_phase(const char *value, struct launch_status *status)

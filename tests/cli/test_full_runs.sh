@@ -38,6 +38,7 @@ fill_inodes() {
 run submit --parsable --gpu-memory 1G -- sh -c 'while ! [ -e go ]; do sleep 0.1; done; exit 5'
 expect_output 1
 until_field 1 state RUNNING
+rm -r "$STATE/runs/next" # the shepherd that waits has one already
 (fill_inodes) 2>/dev/null
 run submit --parsable --gpu-memory 1G -- sh -c 'echo ran >>second'
 expect_status 0

@@ -13,8 +13,8 @@ DAEMON_POINTS = [
     ("carmad", "fdatasync", "store.db-wal", 0),  # ... and on the disk
     ("carmad", "fdatasync", "store.db", 0),
     ("carmad", "sendmsg", "", 0),  # a client is answered: what was stored is acknowledged
-    ("carmad", "mkdir", "/runs/", 0),  # a launch begins to exist
-    ("carmad", "mkdir", "/no-mps", 0),
+    ("carmad", "mkdir", "/no-mps", 0),  # the directory of the shepherd that waits
+    ("carmad", "rename", "/runs/", 0),  # ... becomes a launch's, which so begins to exist
     ("carmad", "write", "carma-launch", 0),  # what its shepherd is to do
     ("carmad", "posix_spawn", "", 0),  # the shepherd that waits for the next job
     ("carmad", "link", "/status", 0),  # a launch whose shepherd has not begun is given up
@@ -77,7 +77,7 @@ def points(scene, rounds, table=None):
             for after in (False,) if call == "execvp" else (False, True):
                 more = scene.random.randrange(4) if turn else 0
                 if call == "link" and program == "carmad":  # there has to be a launch without a shepherd
-                    scene.node.control.arm("carmad", "mkdir", "/no-mps")
+                    scene.node.control.arm("carmad", "rename", "/runs/", after=True)
                     hits += scene.wait_hit(POINT_SECONDS) > 0
                 scene.node.control.arm(program, call, file, after=after, skip=skip + more)
                 if program == "carmad" and call in AT_START:

@@ -74,30 +74,47 @@ static void test_fifo(void **state)
     assert_string_equal(contents(f->output), "0 0\n"); /* the job's own writes wait, as anybody's */
 }
 
+static pid_t wait_for_a_job(const struct fixture *f)
+{
+    CLEANUP(free_ptr) char *runs = xasprintf("%s/runs", f->root);
+    struct error err;
+
+    if (spawn_prepare(f->request.shepherd, runs, &err) < 0)
+        fail_msg("%s", err.text);
+    return spawn_waiting();
+}
+
 /* A shepherd that waits takes the next job; one that was killed meanwhile is not missed, and none outlives who waits. */
 static void test_prepared(void **state)
 {
     struct fixture *f = *state;
-    pid_t first = spawn_prepare(f->request.shepherd), second;
+    CLEANUP(free_ptr) char *next = xasprintf("%s/runs/next", f->root);
+    CLEANUP(free_ptr) char *runs = xasprintf("%s/runs", f->root);
+    CLEANUP(free_ptr) char *left = xasprintf("%s/left", next);
+    pid_t first, second;
 
+    assert_true(mkdir(runs, 0700) == 0 && mkdir(next, 0700) == 0 && mkdir(left, 0700) == 0); /* by a daemon that was killed */
+    first = wait_for_a_job(f);
     assert_true(first > 0);
-    assert_int_equal(spawn_prepare(f->request.shepherd), first); /* one is enough */
+    assert_int_equal(access(left, F_OK), -1);
+    assert_int_equal(wait_for_a_job(f), first); /* one is enough */
     run(f, "echo done", LAUNCH_ENDED);
     assert_int_equal(f->shepherd, first);
     assert_int_equal(f->status.exit_status, 0);
     assert_string_equal(contents(f->output), "done\n");
     run(f, "echo again", LAUNCH_ENDED);
     assert_int_not_equal(f->shepherd, first);
-    second = spawn_prepare(f->request.shepherd);
+    second = wait_for_a_job(f);
     assert_int_equal(kill(second, SIGKILL), 0);
     while (!gone(second))
         pause_ms(5);
     run(f, "exit 7", LAUNCH_ENDED);
     assert_int_not_equal(f->shepherd, second);
     assert_int_equal(f->status.exit_status, 7);
-    first = spawn_prepare(f->request.shepherd);
+    first = wait_for_a_job(f);
     spawn_unprepare();
     assert_int_equal(kill(first, 0), -1);
+    assert_int_equal(access(next, F_OK), -1);
 }
 
 /* The daemon's end is the end of a shepherd without a job. */
@@ -111,7 +128,7 @@ static void test_prepared_ends_with_the_daemon(void **state)
     assert_int_equal(pipe(fds), 0);
     daemon = fork();
     if (daemon == 0) {
-        shepherd = spawn_prepare(f->request.shepherd);
+        shepherd = wait_for_a_job(f);
         _exit(write(fds[1], &shepherd, sizeof shepherd) != sizeof shepherd);
     }
     assert_int_equal(read(fds[0], &shepherd, sizeof shepherd), sizeof shepherd);
