@@ -1,4 +1,4 @@
-/* The default: whichever of the others knows most. The rule is in estimate.h. */
+/* The default: the estimator that knows most. The rule is in estimate.h. */
 #include <errno.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@ static const struct {
     bool margin;
 } order[] = {{"history", false}, {"replay", true}, {"gpumemnet", true}, {"declared", false}};
 
-/* No margin from this confidence on; below, half a permille of the answer for each permille that is missing. Nor for
- * who asks for the median or less. */
+/* No margin from this confidence on; below, half a permille of the answer for each permille that is missing. Nor where
+ * the median or less is asked for. */
 #define SURE_PERMILLE   800
 #define MEDIAN_PERMILLE 500
 #define GUESS_PERMILLE  250 /* below this the user's word is better */
@@ -25,7 +25,7 @@ static int64_t with_margin(const struct estimate *estimate, int32_t quantile_per
     return estimate->bytes + estimate->bytes * missing / 2000;
 }
 
-/* What stands in the way of an estimate from the model is worth more to the user than that nothing is declared. */
+/* The obstacle to an estimate from the model is worth more to the user than that nothing is declared. */
 static int no_answer(const struct estimate_question *question, const struct error *why, struct error *err)
 {
     if (question->layers || question->capture)

@@ -1,4 +1,4 @@
-/* What the user said. */
+/* The user's declaration. */
 #include <errno.h>
 
 #include "estimate/estimate.h"

@@ -17,7 +17,7 @@ const struct estimator *estimator_find(const char *name)
     return NULL;
 }
 
-/* How busy it keeps the SMs follows from the model, whoever says how much memory it takes. */
+/* SM activity follows from the model, whichever estimator gives the memory. */
 static void add_utilisation(const struct estimate_question *question, struct estimate *result)
 {
     struct program program;
@@ -40,7 +40,7 @@ int estimate(const struct estimator *estimator, const struct estimate_question *
     *result = (struct estimate){.smact_permille = -1, .smocc_permille = -1, .source = estimator->name};
     if (question->quantile_permille < 1 || question->quantile_permille > 999)
         return error_set(err, EINVAL, "quantile %d permille is out of range: 1 to 999", question->quantile_permille);
-    /* how the job is trained is the job's, what cuBLAS takes for it the machine's */
+    /* the job decides how it is trained, the machine decides the memory of cuBLAS */
     asked.training.cublas_workspace_bytes = question->profile->cublas_workspace_bytes;
     rc = estimator->answer(&asked, result, err);
     if (rc)

@@ -21,7 +21,7 @@ struct estimate_history {
     size_t count;
 };
 
-/* What there is to estimate from; any part may be missing. */
+/* The input of an estimate; any part may be missing. */
 struct estimate_question {
     const struct layer_list *layers; /* complete (layers_complete) or NULL */
     const struct capture *capture;   /* or NULL */
@@ -43,10 +43,10 @@ struct estimate {
     int32_t confidence_permille;
     const char *source; /* the estimator's name; of `auto` the one that answered */
     bool exceeds_gpu;   /* more than the profile's GPU has */
-    bool lower_bound;   /* parts of what it needs are not in it: it needs more, by how much is not known */
-    /* What the bytes are (replay only; has_parts). Sum = median_bytes. */
+    bool lower_bound;   /* a part of the input is missing: the job needs more, by an unknown amount */
+    /* The parts of the bytes (replay only; has_parts). Sum = median_bytes. */
     bool has_parts;
-    int64_t parts[MEMORY_CATEGORY_COUNT]; /* what is allocated after event peak_event of the program */
+    int64_t parts[MEMORY_CATEGORY_COUNT]; /* bytes allocated after event peak_event of the program */
     uint32_t peak_event;
     int64_t fragmentation_bytes, context_bytes;
     int64_t correction_bytes; /* the trained model's, may be negative */
@@ -55,7 +55,8 @@ struct estimate {
 
 struct estimator {
     const char *name, *text; /* one line of text, with where it is published */
-    /* 0; -ENOTSUP: this question has not what it needs (one line says what); other negative: bad input. */
+    /* 0; -ENOTSUP: the question lacks the input that this estimator needs (one line says what); other negative: bad
+     * input. */
     int (*answer)(const struct estimate_question *question, struct estimate *estimate, struct error *err);
 };
 
@@ -66,11 +67,11 @@ const struct estimator *estimator_find(const char *name);
 /* One per file.
  *
  * `auto` asks history, replay, gpumemnet and declared in this order and takes the first that does not answer -ENOTSUP;
- * `source` says which it was; where a size is declared, one whose confidence is below 250 permille is passed over. Each
- * answers at the quantile asked for. Where the confidence is below 800 permille, auto adds half a permille of the answer
- * for each permille that is missing (600: 10%), as the quantiles were calibrated on models that were understood in full;
- * not for a quantile of 500 or less, nor to a lower bound. Neither history (measured on just this job) nor a declared
- * size (the user's word) gets any. */
+ * `source` names it; where a size is declared, an answer with a confidence below 250 permille is passed over. Each
+ * answers at the quantile asked for. Where the confidence is below 800 permille, auto adds half a permille of the
+ * answer for each permille that is missing (600: 10%), as the quantiles were calibrated on models that were understood
+ * in full; not for a quantile of 500 or less, nor to a lower bound. Neither history (measured on just this job) nor a
+ * declared size (the user's word) gets any. */
 extern const struct estimator estimator_auto, estimator_history, estimator_replay, estimator_gpumemnet, estimator_horus,
     estimator_faketensor, estimator_deepspeed, estimator_declared;
 
@@ -78,7 +79,7 @@ extern const struct estimator estimator_auto, estimator_history, estimator_repla
 int estimate(const struct estimator *estimator, const struct estimate_question *question, struct estimate *result,
              struct error *err);
 
-/* SM activity and occupancy from the program's features; what `carma estimate` reports whichever estimator gives
+/* SM activity and occupancy from the program's features; `carma estimate` reports them beside any estimator's
  * memory. */
 void estimate_utilisation(const struct estimate_question *question, const struct program *program,
                           struct estimate *result);

@@ -1,11 +1,11 @@
-/* What the next run of a job needs, from what its earlier runs needed.
+/* The need of a job's next run, from the needs of its earlier runs.
  *
  * Runs of one job are exchangeable: the k-th smallest of n peaks is enough for the next with probability k / (n + 1),
- * whatever they are distributed like. So with k = ceil(q (n + 1)) <= n that peak is the answer, and no assumption is
- * made. With fewer runs (49 for q = 0.98) it cannot be: then the peaks are taken for normal and the answer is their
- * predictive quantile, mean + t s sqrt(1 + 1/n), t of Student's distribution with PRIOR_RUNS + n - 1 degrees of
- * freedom, where s starts from PRIOR_SPREAD, as if PRIOR_RUNS runs had shown it, and is soon what the runs themselves
- * show; but never less than the most that was seen.
+ * for any distribution. So with k = ceil(q (n + 1)) <= n that peak is the answer, and no assumption is made. With fewer
+ * runs (49 for q = 0.98) it cannot be: then the peaks are taken for normal and the answer is their predictive quantile,
+ * mean + t s sqrt(1 + 1/n), t of Student's distribution with PRIOR_RUNS + n - 1 degrees of freedom, where s starts from
+ * PRIOR_SPREAD, as if PRIOR_RUNS runs had shown it, and is soon what the runs themselves show; but never less than the
+ * most that was seen.
  *
  * PRIOR_SPREAD is an assumption: no published data set repeats a run. With it two runs differ by 6% at the 98th
  * percentile, which leaves room for another choice of cuDNN's algorithms and for fragmentation.

@@ -1,4 +1,4 @@
-/* A model as its summary shows it: one list of layers, whatever the summary's format. Shapes are per sample. */
+/* A model as its summary shows it: one list of layers, for every format of summaries. Shapes are per sample. */
 #ifndef CARMA_ESTIMATE_LAYERS_H
 #define CARMA_ESTIMATE_LAYERS_H
 
@@ -11,7 +11,7 @@ enum layer_kind {
     LAYER_CONV, /* 1, 2 or 3 spatial dimensions */
     LAYER_CONV_TRANSPOSE,
     LAYER_LINEAR,
-    LAYER_CONV1D_LINEAR, /* transformers.Conv1D: a linear layer whose weight lies transposed */
+    LAYER_CONV1D_LINEAR, /* transformers.Conv1D: a linear layer with a transposed weight */
     LAYER_BATCH_NORM,
     LAYER_LAYER_NORM, /* also RMSNorm */
     LAYER_GROUP_NORM, /* also InstanceNorm */
@@ -35,7 +35,7 @@ enum layer_kind {
     LAYER_KIND_COUNT
 };
 
-/* What a layer's backward pass keeps: see activation_saves_output(). */
+/* The tensors that a layer's backward pass keeps: see activation_saves_output(). */
 enum activation {
     ACTIVATION_NONE,
     ACTIVATION_RELU,
@@ -72,7 +72,7 @@ struct layer {
     bool in_place;              /* writes over its input (ReLU(inplace=True)) */
     uint8_t depth;              /* in the tree of modules; 0 = the model itself (or no tree) */
     uint8_t rank;               /* of shape */
-    int64_t shape[LAYER_MAX_RANK]; /* of its output, per sample: C,H,W or T,E or N; channels first, whatever the summary */
+    int64_t shape[LAYER_MAX_RANK]; /* of its output, per sample: C,H,W or T,E or N; channels first, for every summary */
     int64_t parameters;            /* elements, its own (a container's: the sum it shows) */
     /* Convolutions; 0 = the summary does not say (layers_complete() works it out where it can). */
     int32_t kernel[3], stride[3];
@@ -93,9 +93,9 @@ struct layer_list {
     bool input_is_index;           /* token numbers (8 bytes each), not floats */
     int64_t total_parameters;      /* as the summary's footer says (without the optimizer's), or -1 */
     int64_t trainable_parameters;  /* the same */
-    bool connected;                /* every layer that is no container has its inputs */
-    uint32_t unknown;              /* layers of LAYER_UNKNOWN that are no container */
-    uint32_t shapeless;            /* layers, no containers or bare parameters, whose shape is not known */
+    bool connected;                /* every layer that is not a container has its inputs */
+    uint32_t unknown;              /* layers of LAYER_UNKNOWN that are not containers */
+    uint32_t shapeless;            /* layers of unknown shape that are neither containers nor bare parameters */
     uint32_t guessed;              /* layers for which nothing before has a shape that fits: their input is a guess */
 };
 

@@ -1,5 +1,6 @@
-/* A machine profile: what GPU, driver and libraries add to what the allocator reserves. `carma calibrate` measures one;
- * the built-in ones are data sheets and, for the A100, what published runs show. Format: docs/formats/profile.md. */
+/* A machine profile: the memory that GPU, driver and libraries add to the allocator's reserve. `carma calibrate`
+ * measures one; the built-in ones come from data sheets and, for the A100, from published runs. Format:
+ * docs/formats/profile.md. */
 #ifndef CARMA_ESTIMATE_PROFILE_H
 #define CARMA_ESTIMATE_PROFILE_H
 
@@ -30,9 +31,9 @@ struct machine_profile {
 const struct machine_profile *machine_profile_find(const char *name);
 const struct machine_profile *machine_profile_builtin(size_t index); /* NULL past the last; [0] is the default */
 
-/* -EINVAL: "FILE:LINE: ..." for an unknown or repeated key, a value out of range, a missing key. `name` is what
- * messages call the file; where it sets no `name` of its own, `name` without folders and ending is the profile's. A
- * `gpu` that is built in gives SMs, clock, bandwidth and cuBLAS's workspace where the file has none. */
+/* -EINVAL: "FILE:LINE: ..." for an unknown or repeated key, a value out of range, a missing key. `name` is the file's
+ * name in messages; where the file sets no `name`, the profile's is `name` without folders and ending. A `gpu` that is
+ * built in gives SMs, clock, bandwidth and cuBLAS's workspace where the file has none. */
 int machine_profile_read(struct machine_profile *profile, const char *name, const char *text, size_t length,
                          struct error *err);
 

@@ -1,5 +1,5 @@
-/* The replay as an estimator: what the training does to the caching allocator, corrected for cuDNN's choice of
- * workspace by trees trained on measured runs, and the machine's context. */
+/* The replay as an estimator: the training's effect on the caching allocator, corrected for cuDNN's choice of workspace
+ * by trees trained on measured runs, and the machine's context. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 
 /* Permille. Understood in full, of a kind that was measured: 950. */
 #define SURE            950
-#define OUTSIDE_EACH    10 /* a feature beyond what the training saw */
+#define OUTSIDE_EACH    10 /* a feature beyond the training's range */
 #define OUTSIDE_MOST    150
 #define MIXED_PRECISION 200 /* no run with autocast was measured */
 #define OTHER_OPTIMIZER 50  /* nor one with another optimizer than Adam: its states are known, its temporaries read */
@@ -37,8 +37,8 @@ static void fill_parts(struct estimate *estimate, const struct replay_result *re
     estimate->peak_event = replay->peak_event;
 }
 
-/* What it needs on this GPU. Near its limit the allocator gives cached segments back and cuDNN does with less, so what
- * fits at all fits in the GPU's memory. */
+/* Its need on this GPU. Near its limit the allocator gives cached segments back and cuDNN does with less, so what fits
+ * at all fits in the GPU's memory. */
 static double median_of(const struct features *features, const struct correction *correction, double context_bytes,
                         double memory_bytes)
 {
@@ -92,7 +92,7 @@ static int answer_program(const struct estimate_question *question, const struct
     correction_compute(&correction, program, &features, question->fold);
     median_bytes = median_of(&features, &correction, (double)context_bytes, (double)profile->memory_bytes);
     bytes = median_bytes * correction_quantile_factor(&correction, question->quantile_permille, question->fold);
-    /* The margin is for what the replay does not know; it does not drive a job that fits off the GPU. */
+    /* The margin covers the replay's error; it does not drive a job that fits off the GPU. */
     if (median_bytes <= (double)profile->memory_bytes)
         bytes = fmin(bytes, (double)profile->memory_bytes);
     estimate->median_bytes = (int64_t)median_bytes;

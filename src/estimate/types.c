@@ -1,4 +1,4 @@
-/* What the type names of PyTorch, timm, transformers and Keras stand for. */
+/* The meaning of type names of PyTorch, timm, transformers and Keras. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -9,7 +9,8 @@ struct type {
     uint8_t kind, activation;
 };
 
-/* In order of name. An activation that is not in enum activation stands with one whose backward keeps the same. */
+/* In order of name. An activation that is not in enum activation is represented by one with a backward pass that keeps
+ * the same tensors. */
 static const struct type types[] = {
     {"activityregularization", LAYER_IDENTITY, ACTIVATION_NONE},
     {"adaptiveavgpool1d", LAYER_AVG_POOL, ACTIVATION_NONE},
@@ -304,7 +305,7 @@ static const struct type types[] = {
     {"zeropadding3d", LAYER_PADDING, ACTIVATION_NONE},
 };
 
-/* Makers' own variants that differ by what stands before: "LlamaRMSNorm", "BartLearnedPositionalEmbedding". */
+/* Variants of model makers that differ by a prefix: "LlamaRMSNorm", "BartLearnedPositionalEmbedding". */
 static const struct type endings[] = {
     {"dropout", LAYER_DROPOUT, ACTIVATION_NONE},
     {"droppath", LAYER_DROPOUT, ACTIVATION_NONE},

@@ -136,7 +136,7 @@ static double slowdown(const struct machine_profile *profile, const struct progr
     return (arithmetic / speed + transfer / bandwidth) / total;
 }
 
-/* -1: there are no trees for it. */
+/* -1: no trees for it. */
 static int32_t permille_of(struct model model, const char *family, const char *what, int32_t fold,
                            const float values[UTILISATION_COUNT], double slower)
 {

@@ -1,5 +1,5 @@
-/* How busy a training keeps the SMs of the A100 that the published runs were measured on, from counts of its program,
- * and what that is on another GPU.
+/* SM activity of a training on the A100 that the published runs were measured on, from counts of its program, and its
+ * activity on another GPU.
  *
  * Scaling from one GPU model to another (thesis section 7.1 leaves it open; no second GPU was measured). Assumed:
  * - a step's time is that of its kernels, t, and of what the GPU waits for (launches, data, Python), w; SM activity is

@@ -1,5 +1,5 @@
-/* The columns that python/carma_collect writes beside the published ones: how a run was trained, and on what. For the
- * readers of rows; all may be missing. */
+/* The columns that python/carma_collect writes beside the published ones: how a run was trained, and on which machine.
+ * For the readers of rows; all may be missing. */
 #ifndef CARMA_EVALUATION_COLLECTED_H
 #define CARMA_EVALUATION_COLLECTED_H
 
@@ -11,7 +11,7 @@ enum collected_column {
     COLLECTED_CHECKPOINTING,
     COLLECTED_PROJECTION,
     COLLECTED_RUN,
-    COLLECTED_RESERVED, /* this and what follows is not looked at */
+    COLLECTED_RESERVED, /* this column and later ones are not read */
     COLLECTED_ALLOCATED,
     COLLECTED_STEPS,
     COLLECTED_GPU,

@@ -11,7 +11,7 @@ extern const char *const dataset_kind_names[DATASET_KIND_COUNT];
 struct dataset_row {
     char name[96];      /* for people: "mlp row 17", "resnet50 imagenet 128" */
     char group[32];     /* the architecture, for leave-one-out; "" where there is none */
-    uint64_t key;       /* of what was asked and measured: FNV-1a of the row's text; the fold comes from it */
+    uint64_t key;       /* of the row's question and measurement: FNV-1a of the row's text; the fold comes from it */
     bool out_of_memory; /* then `measured_bytes` is no need */
     int64_t measured_bytes;
     int32_t smact_permille, smocc_permille; /* -1 = not recorded */
@@ -31,7 +31,7 @@ struct dataset {
 };
 
 /* "mlp:FILE", "cnn:FILE", "transformer:FILE", "real:FILE,LAYERS", "timm:FILE" (captures: a folder of NAME.capture, or
- * NULL). -EINVAL names file, line and what is wrong. */
+ * NULL). -EINVAL names file, line and fault. */
 int dataset_read(struct dataset *dataset, const char *which, const char *captures, struct error *err);
 void dataset_release(struct dataset *dataset);
 

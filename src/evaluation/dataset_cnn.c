@@ -1,5 +1,5 @@
 /* Convolutional networks (thesis 5.4.2): seven architectures of 3x3 convolutions with bias, then a global average pool,
- * a linear layer and a softmax. How channels grow is what the published rows' parameter counts show. */
+ * a linear layer and a softmax. The growth of channels follows the published rows' parameter counts. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -169,7 +169,7 @@ static int32_t add_residual(struct network *network, const struct cnn *cnn)
     return at;
 }
 
-/* Blocks whose convolutions see all that came before them in the block; after some, a 1x1 convolution to half as many
+/* Blocks with convolutions that read all earlier outputs of the block; after some, a 1x1 convolution to half as many
  * channels and a pooling to half the size. */
 static int32_t add_dense(struct network *network, const struct cnn *cnn)
 {

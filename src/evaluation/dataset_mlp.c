@@ -72,7 +72,7 @@ struct mlp {
     bool dropout, batch_norm;
 };
 
-/* A hidden layer of `width` with what follows it. */
+/* A hidden layer of `width` with the layers behind it. */
 static int32_t add_hidden(struct network *network, const struct mlp *mlp, int32_t from, int64_t width)
 {
     from = network_linear(network, from, width);

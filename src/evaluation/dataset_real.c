@@ -155,7 +155,7 @@ static int read_summaries(struct summaries *summaries, const char *path, struct 
     return rc;
 }
 
-/* The side of the images: what the data set is known for, or what the first layer's output says. */
+/* The side of the images: the data set's usual one, or that of the first layer's output. */
 static int64_t image_size(const char *dataset, const struct layer *first)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* timm's models (package timm), each trained for a few steps: measured memory and what fake tensors gave. Layers come
- * from captures that were made of the same models, a file each. */
+/* timm's models (package timm), each trained for a few steps: measured memory and the figures of fake tensors. Layers
+ * come from captures that were made of the same models, a file each. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static const struct csv_column columns[] = {
     [FT_LAST] = {"ft_last_mb", false},
 };
 
-/* A name that is no file's, and nothing else than a file's. */
+/* A name without characters that a file's name cannot have. */
 static int check_name(const struct csv *csv, struct error *err)
 {
     const char *name = csv->values[MODEL];
@@ -51,7 +51,7 @@ static int read_at(struct capture *capture, const char *path, const char *text, 
     return rc ? rc : 1;
 }
 
-/* 1: read; 0: there is none of this model that can be asked about this batch size. */
+/* 1: read; 0: this model cannot be asked about this batch size. */
 static int read_capture(struct dataset_row *row, const char *folder, const char *model, struct error *err)
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/%s.capture", folder, model);
@@ -80,15 +80,15 @@ static int read_capture(struct dataset_row *row, const char *folder, const char 
 /* How the models were trained is not recorded. It was worked out from a quarter of the models (bench/timm has the
  * split, and the figures of every candidate): images of the model's own size, as the published fake tensors show; SGD
  * with momentum and weight decay, gradients set to none before the forward pass, more than one step (Adam's second
- * state would not have fitted in what was measured of large models); cuDNN trying out its algorithms, and images
- * brought to the GPU ahead. All of that is what timm's own training script does unless told otherwise. */
+ * state would not have fitted in the measured memory of large models); cuDNN trying out its algorithms, and images
+ * brought to the GPU ahead. These are the defaults of timm's own training script. */
 static void set_training(struct training *training)
 {
     training->optimizer = OPTIMIZER_MOMENTUM;
     training->weight_decay = true;
 }
 
-/* Nor is it recorded how a run ended; many show the same few GiB whatever the batch. What holds less than an empty
+/* Nor is it recorded how a run ended; many show the same few GiB for every batch. A run with less memory than an empty
  * context and the tensors that the step's forward and backward pass have at once, as fake tensors count them, has not
  * gone through a step: out of memory where that is more than the GPU has, else broken off. */
 static bool is_complete(const struct dataset *dataset, struct dataset_row *row)

@@ -61,8 +61,8 @@ static struct seen find_seen(const struct estimator *estimator, enum dataset_kin
     return seen;
 }
 
-/* SM activity has models of its own, whichever estimator says what memory is needed; a table that does not say what it
- * has seen was trained with that of the memory. */
+/* SM activity has models of its own, beside any estimator of memory; a table without a list of its training rows was
+ * trained with that of the memory. */
 static struct seen find_activity_seen(enum dataset_kind kind)
 {
     struct seen seen = {0};

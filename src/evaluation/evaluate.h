@@ -42,8 +42,8 @@ struct evaluation {
     double smact_r2, smact_mae;
 };
 
-/* -EINVAL: a question that is no question, named by its row. Questions without an answer are counted; -ENOTSUP where
- * all of them are. */
+/* -EINVAL: an impossible question, named by its row. Questions without an answer are counted; -ENOTSUP where all of
+ * them are. */
 int evaluate(struct evaluation *evaluation, const struct dataset *dataset, const struct evaluation_options *options,
              struct error *err);
 void evaluation_release(struct evaluation *evaluation);

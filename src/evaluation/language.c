@@ -62,7 +62,7 @@ static int32_t add_one(struct build *build, const char *type, int32_t from)
     return last(build);
 }
 
-/* A product whose factors are all kept. */
+/* A product that keeps all its factors. */
 static int32_t add_product(struct build *build, const char *type, const int32_t *from, size_t count)
 {
     struct layer *layer = network_layer(&build->network, LAYER_MULTIPLY, type, from[0]);
@@ -80,8 +80,8 @@ static int32_t add_activation(struct build *build, int32_t from, const char *nam
     return network_activation(&build->network, from, network_activation_named(name));
 }
 
-/* What torch.nn.DataParallel gathers of all replicas' outputs on the first GPU, `width` numbers for each word: it is
- * kept until the next step's is there, so for a whole step. */
+/* The outputs of all replicas that torch.nn.DataParallel gathers on the first GPU, `width` numbers for each word: kept
+ * until the next step's is there, so for a whole step. */
 static void add_gathered(struct build *build, int32_t from, int64_t width)
 {
     const int64_t shape[] = {build->language->gpus * build->language->length, width};
@@ -89,7 +89,7 @@ static void add_gathered(struct build *build, int32_t from, int64_t width)
 
     if (build->language->gpus == 1)
         return;
-    layer = network_layer(&build->network, LAYER_UNKNOWN, "gather", from); /* a kind whose result is kept */
+    layer = network_layer(&build->network, LAYER_UNKNOWN, "gather", from); /* a kind that keeps its result */
     layer->rank = 2;
     memcpy(layer->shape, shape, sizeof shape);
 }

@@ -10,7 +10,7 @@ struct language_model {
     int64_t gpus; /* more than one: by torch.nn.DataParallel; the list is the first one's */
 };
 
-/* Inits *list. False: no architecture is known whose name `model` begins with; the list is then empty. */
+/* Inits *list. False: the name `model` begins like no known architecture's; the list is then empty. */
 bool language_build(struct layer_list *list, const char *model, const struct language_model *language,
                     const struct csv *csv, struct error *err);
 

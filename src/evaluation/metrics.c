@@ -8,7 +8,7 @@
 
 struct classes {
     int64_t bin_bytes, memory_bytes;
-    size_t count; /* with the last one, for what is out of memory */
+    size_t count; /* with the last one, for rows out of memory */
     size_t *actual, *guessed, *right;
 };
 

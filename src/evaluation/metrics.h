@@ -1,4 +1,4 @@
-/* How good estimates are, held against what was measured. Rates, accuracies and percentage errors are fractions. */
+/* The quality of estimates, compared with measurements. Rates, accuracies and percentage errors are fractions. */
 #ifndef CARMA_EVALUATION_METRICS_H
 #define CARMA_EVALUATION_METRICS_H
 
@@ -16,8 +16,8 @@ struct metrics_row {
     int64_t bytes;        /* the answer at the quantile asked for: the last two figures are about it */
 };
 
-/* Classes are bins of equal width, and a last one for runs out of memory and for best guesses above the GPU's. NAN:
- * there was no row that the figure is about. */
+/* Classes are bins of equal width, and a last one for runs out of memory and for best guesses above the GPU's. NAN: no
+ * row for this figure. */
 struct metrics {
     size_t rows, out_of_memory;   /* of the rows */
     double bin_accuracy;          /* best guesses in the right class */

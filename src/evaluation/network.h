@@ -1,5 +1,5 @@
-/* A network as the generator of a data set made it, put together layer by layer and held against the list of layers
- * that its row has. For the readers of this folder. */
+/* A network as the generator of a data set made it, put together layer by layer and compared with the row's list of
+ * layers. For the readers of this folder. */
 #ifndef CARMA_EVALUATION_NETWORK_H
 #define CARMA_EVALUATION_NETWORK_H
 
@@ -21,7 +21,7 @@ struct network {
 
 #define NETWORK_INPUT (-1)
 
-/* What the generators call their activations ("leaky_relu"). */
+/* The generators' names of activations ("leaky_relu"). */
 struct network_activation {
     const char *name, *type;
     enum layer_kind kind;

@@ -5,10 +5,10 @@
 #include "evaluation/dataset.h"
 #include "trace/csv.h"
 
-/* A kind of file whose rows need nothing but themselves. */
+/* A kind of file with rows that need no other file. */
 struct dataset_rows {
     struct csv_table table;
-    /* Fills *row, whose name, key, and "not recorded" are set already. 0, or -EINVAL; *row then owns nothing. */
+    /* Fills *row; its name, key, and "not recorded" are set already. 0, or -EINVAL; *row then owns nothing. */
     int (*read)(const struct csv *csv, struct dataset_row *row, struct error *err);
 };
 
@@ -19,7 +19,7 @@ extern const struct dataset_rows dataset_mlp_rows, dataset_cnn_rows, dataset_tra
 int dataset_too_large(const struct csv *csv, struct error *err); /* -EINVAL */
 #define DATASET_MAX_BATCH (INT64_C(1) << 24)
 
-/* These fill *dataset, whose kind is set, and leave what they have read in it on an error. */
+/* These fill *dataset, with its kind set; after an error it holds the rows read before. */
 int dataset_read_rows(struct dataset *dataset, const char *path, const struct dataset_rows *rows, struct error *err);
 int dataset_read_real(struct dataset *dataset, const char *models, const char *layers, struct error *err);
 int dataset_read_timm(struct dataset *dataset, const char *path, const char *captures, struct error *err);

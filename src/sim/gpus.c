@@ -1,4 +1,4 @@
-/* What the GPUs do: who shares them, at which rates, and what the monitor sees of it. */
+/* The GPUs' state: their residents, the residents' rates, and the monitor's view of it. */
 #include <math.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ static double part(const struct sim *sim)
     return sim->options->mig_slices ? sim->options->mig_slices / MIG_SLICES : 1;
 }
 
-/* ---- Notes of what has changed ---- */
+/* ---- Notes of changes ---- */
 
 static void unsettle(struct sim *sim, uint32_t gpu)
 {
@@ -124,7 +124,7 @@ static double activity_on(const struct sim *sim, const struct sim_resident *resi
     return fmin(1, sim_use_of(&sim->jobs[resident->run->job], resident->side)->activity / part(sim));
 }
 
-/* What each job that trains on the GPU could do there; those whose rate changes touch all their GPUs. */
+/* The possible rate of each job that trains on the GPU; a job with a new rate touches all its GPUs. */
 static void share_gpu(struct sim *sim, uint32_t number)
 {
     struct sim_gpu *gpu = &sim->gpus[number];
@@ -160,7 +160,7 @@ static void share_gpu(struct sim *sim, uint32_t number)
     }
 }
 
-/* What the GPU does now is the sum of what its jobs do at their rates. */
+/* The GPU's activity now is the sum of its jobs' at their rates. */
 static void sum_up(struct sim *sim, struct sim_gpu *gpu, double levels[SIGNAL_COUNT])
 {
     for (uint32_t i = 0; i < gpu->resident_count; i++) {

@@ -164,7 +164,7 @@ static void take_end(struct history *history, struct past_job *job, const struct
     job->open = NULL;
 }
 
-/* What the window shows of a GPU that one job has had for itself all the while is that job's own. */
+/* The window's readings of a GPU that one job has had alone all the while are that job's own. */
 static void take_sample(struct history *history, const struct record *record)
 {
     struct past_gpu *gpu = gpu_at(history, record->sample.gpu);

@@ -1,7 +1,7 @@
-/* The jobs of a daemon's own past, as jobs of the simulator: what its records tell of arrivals, GPUs, memory and run
- * times. So a site sees what another policy would have made of its own days.
+/* The jobs of a daemon's own past, as jobs of the simulator, from its records of arrivals, GPUs, memory and run times.
+ * So a site sees what another policy would have made of its own days.
  *
- * What a record cannot tell is inferred. A job's SM activity: from samples of its GPUs while it had been alone there
+ * Facts that a record lacks are inferred. A job's SM activity: from samples of its GPUs while it had been alone there
  * for a whole window; else the mean of its workload's other runs; else of all; else ACTIVITY_ASSUMED. Its work: the
  * time it trained, each moment counted at the rate that `contention` gives it beside the jobs it shared its GPUs with.
  * Its need: the most that was seen. Pure: no input or output. */
@@ -24,13 +24,13 @@ void history_free(struct history *history);
 /* The next stored record. */
 void history_record(struct history *history, const struct record *record);
 
-/* What the records told, jobs in the order of submission, the first arriving at 0. Only jobs whose last run ended by
+/* The records' jobs in the order of submission, the first arriving at 0. Only jobs with a last run that ended by
  * itself: completed, failed, or killed. Owned by the history. */
 struct history_jobs {
     const struct sim_job *items;
     size_t count;
     size_t left_out;     /* never ran to an end of their own */
-    size_t inferred;     /* whose SM activity was never seen alone */
+    size_t inferred;     /* with SM activity that was never observed alone */
     uint32_t gpu_count;  /* of the node */
     int64_t total_bytes; /* of its largest GPU */
 };

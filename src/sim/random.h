@@ -7,8 +7,8 @@
 /* splitmix64 (Steele, Lea, Flood 2014): the next 64 bits; *state may begin anywhere. */
 uint64_t random_next(uint64_t *state);
 
-/* A standard normal number (Box-Muller) that depends on `seed` and `index` alone: what befalls job 7 under seed 3 is
- * the same under every policy. */
+/* A standard normal number (Box-Muller) that depends on `seed` and `index` alone: job 7 under seed 3 meets the same
+ * under every policy. */
 double random_normal(uint64_t seed, uint64_t index);
 
 #endif

@@ -46,7 +46,7 @@ static void write_text(const struct record *record, struct strbuf *text)
         strbuf_puts(text, err.text);
 }
 
-/* What the stored decision does not say, since an earlier carma made it, cannot be otherwise. */
+/* Members that an earlier carma did not store in the decision cannot differ. */
 static void leave_unsaid(const struct record *stored, struct record *fresh)
 {
     if (stored->type == RECORD_PLACED && fresh->type == RECORD_PLACED && stored->placed.share == SHARE_ANY)

@@ -1,5 +1,5 @@
-/* Deciding afresh what a daemon has decided: its stored inputs are fed to a core, and what that decides is compared
- * with what is stored, byte for byte (api/record_json.h).
+/* Deciding again as a daemon did: its stored inputs are fed to a core, and the core's decisions are compared with the
+ * stored ones, byte for byte (api/record_json.h).
  *
  * A group is the inputs up to the next stored decision, and the decisions that follow. The time of a decision is that
  * of the group's first stored one. Inputs after which the daemon decided nothing become part of the next group: a

@@ -1,4 +1,4 @@
-/* The driver: a batch of inputs at one virtual time, one decision, what was decided is done, on to the next time. */
+/* The driver: a batch of inputs at one virtual time, one decision, its effects, on to the next time. */
 #include "sim/sim.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "sim/random.h"
 #include "sim/sim_internal.h"
 
-/* A job's memory grows in steps; what an allocation that fails asks for is the next one (as in carma-train). */
+/* A job's memory grows in steps; a failed allocation asks for the next one (as in carma-train). */
 #define CLIMB_STEPS 5
 
 #define JITTER_LEAST 0.1 /* of its work stays, however unlikely the draw (as in carma-train) */
@@ -52,8 +52,8 @@ static int feed(struct sim *sim, struct record *record, struct error *err)
     return rc;
 }
 
-/* What the simulated world says of GPUs and of jobs that have some: the core refuses it only where one of the two is
- * wrong, and that ends the simulation. */
+/* Input from the simulated world about GPUs and their jobs: the core refuses it only where one of the two is wrong, and
+ * that ends the simulation. */
 static void tell(struct sim *sim, struct record *record)
 {
     struct error err;
@@ -167,7 +167,7 @@ static void tell_memory(struct sim *sim, const struct sim_run *run, uint32_t sid
     *seen_bytes = bytes;
 }
 
-/* What the job may allocate on the GPU: what is free there, within its fence. */
+/* Memory that the job may allocate on the GPU: the free part within its fence. */
 static int64_t room_for(const struct sim *sim, const struct sim_run *run, uint32_t side)
 {
     int64_t free_bytes = gpus_free_bytes(sim, run->sides[side].gpu);
@@ -260,7 +260,7 @@ static void offer_sample(struct sim *sim, uint32_t gpu)
         tell(sim, &record);
 }
 
-/* Whether decisions wait for what the monitor sees to change. */
+/* Whether decisions wait for a change that the monitor sees. */
 static bool watches_load(const struct sim *sim)
 {
     return core_waiting_count(sim->core) && core_watches_load(sim->core);

@@ -1,9 +1,9 @@
-/* The second driver of the core: the world of a node, simulated. The core decides as it does in carmad; what becomes of
- * the jobs is computed with `contention` as the truth, on a virtual clock. No input or output, no global state.
+/* The second driver of the core: the world of a node, simulated. The core decides as it does in carmad; the jobs'
+ * progress is computed with `contention` as the truth, on a virtual clock. No input or output, no global state.
  *
  * A job is launched, loads for load_ns holding nothing and using no SM, and then trains at the rate that contention
- * leaves it: on several GPUs at that of its slowest side. After climb_ns more its memory is there; what the GPUs then
- * lack makes it crash (docs/simulator.md). Units: bytes, nanoseconds of virtual time, parts of one. */
+ * leaves it: on several GPUs at that of its slowest side. After climb_ns more its memory is there; it crashes where the
+ * GPUs lack some of it (docs/simulator.md). Units: bytes, nanoseconds of virtual time, parts of one. */
 #ifndef CARMA_SIM_SIM_H
 #define CARMA_SIM_SIM_H
 
@@ -16,13 +16,13 @@
 #include "core/config.h"
 #include "core/record.h"
 
-/* What a job does on one of its GPUs. */
+/* A job's effect on one of its GPUs. */
 struct sim_use {
     double activity;        /* SM activity when alone, 0 to 1 */
     double occupancy;       /* SM occupancy, the same */
     double dram;            /* DRAM activity, the same */
-    int64_t resident_bytes; /* what it holds while it trains */
-    int64_t need_bytes;     /* what must be free once for it not to run out of memory; at least resident_bytes */
+    int64_t resident_bytes; /* memory that it holds while it trains */
+    int64_t need_bytes;     /* memory that must be free once for it not to run out; at least resident_bytes */
 };
 
 struct sim_job {
@@ -51,7 +51,8 @@ struct sim_node {
 struct sim_options {
     struct core_config core;
     enum share_mode share; /* how all GPUs are configured, SHARE_ANY apart */
-    uint32_t mig_slices; /* 0: GPUs are whole; else each is cut into instances of so many of 7 slices: 1, 2, 3, 4, 7 */
+    uint32_t mig_slices; /* 0: GPUs are whole; else each is cut into instances of this many of 7 slices: 1, 2, 3, 4,
+                            7 */
     struct contention_params contention;
     int64_t load_ns;
     int64_t climb_ns;
@@ -63,7 +64,7 @@ struct sim_options {
 /* The daemon's defaults, jobs that share by MPS, 12 s and 15 s, no jitter. */
 void sim_options_default(struct sim_options *options);
 
-/* What became of a job. */
+/* The result of a job. */
 struct sim_row {
     int64_t first_launch_ns; /* -1: it was never launched */
     int64_t last_launch_ns;
@@ -91,7 +92,7 @@ struct sim_result {
     uint64_t oom;                /* launches that ran out of memory */
     double slowdown_mean;        /* (end - last launch) / work, of the jobs that completed; 0 of none */
     double slowdown_max;
-    double predicted_slowdown_max; /* of what the core predicted at any placement */
+    double predicted_slowdown_max; /* of the core's predictions at any placement */
     double activity_mean;          /* SM activity, of a GPU, over the makespan */
     double memory_mean_bytes;      /* in use, of a GPU, over the makespan */
     uint64_t inputs;               /* records fed to the core */
@@ -101,7 +102,7 @@ struct sim_result {
 
 void sim_result_release(struct sim_result *result);
 
-/* What a GPU does from some time on. */
+/* A GPU's activity from some time on. */
 struct sim_gpu_view {
     uint32_t gpu;
     int64_t used_bytes;
@@ -119,13 +120,13 @@ struct sim_observer {
     void (*on_ended)(void *user, size_t ended, size_t count);                   /* a job has: progress */
 };
 
-/* Runs the jobs until all have ended. observer may be NULL. -EINVAL: what is wrong with which job or option;
+/* Runs the jobs until all have ended. observer may be NULL. -EINVAL: names the wrong job or option and the fault;
  * -EDEADLK: some job would wait forever, and why. *result is filled only on success. */
 int sim_run(const struct sim_job *jobs, size_t count, const struct sim_node *node, const struct sim_options *options,
             const struct sim_observer *observer, struct sim_result *result, struct error *err);
 
-/* Memory of one MIG instance of so many slices on a GPU with total_bytes; 0: there is no such instance. */
+/* Memory of one MIG instance of this many slices on a GPU with total_bytes; 0: no such instance exists. */
 int64_t sim_mig_bytes(int64_t total_bytes, uint32_t slices);
-uint32_t sim_mig_instances(uint32_t slices); /* per GPU; 0: there is no such instance */
+uint32_t sim_mig_instances(uint32_t slices); /* per GPU; 0: no such instance exists */
 
 #endif

@@ -1,4 +1,4 @@
-/* What the files of this room share. */
+/* Shared by the files of this module. */
 #ifndef CARMA_SIM_SIM_INTERNAL_H
 #define CARMA_SIM_SIM_INTERNAL_H
 
@@ -12,7 +12,7 @@ enum sim_phase { SIM_LOADING, SIM_CLIMBING, SIM_SETTLED };
 struct sim_run {
     size_t job; /* index */
     size_t heap_at;
-    int64_t event_ns; /* what happens to it next by itself */
+    int64_t event_ns; /* its next own event */
     int64_t launched_ns;
     int64_t updated_ns; /* done_ns is as of then */
     double done_ns;
@@ -32,7 +32,7 @@ struct sim_resident {
     uint32_t side;
 };
 
-/* What the monitor reads of a GPU: parts of one. */
+/* The monitor's readings of a GPU: parts of one. */
 enum sim_signal { SIGNAL_ACTIVITY, SIGNAL_OCCUPANCY, SIGNAL_DRAM, SIGNAL_COUNT };
 
 /* Levels since at_ns, and their integrals until then. */
@@ -42,7 +42,7 @@ struct sim_change {
     double integrals_ns[SIGNAL_COUNT];
 };
 
-/* A physical GPU: what draws power. */
+/* A physical GPU: it draws power. */
 struct sim_board {
     int64_t updated_ns;
     double activity;
@@ -52,7 +52,7 @@ struct sim_board {
     double byte_seconds;
 };
 
-/* What the core takes for a GPU: a physical one, or a MIG instance. */
+/* A GPU to the core: a physical one, or a MIG instance. */
 struct sim_gpu {
     struct sim_resident *residents; /* owned */
     uint32_t resident_count;
@@ -61,7 +61,7 @@ struct sim_gpu {
     int64_t used_bytes;
     struct sim_change *changes; /* owned: those that the window may still reach */
     size_t change_first, change_count, change_capacity;
-    bool unsettled; /* in the list of those whose sample may be news */
+    bool unsettled; /* in the list of those with a sample that may be news */
 };
 
 struct sim {
@@ -78,17 +78,17 @@ struct sim {
     uint32_t gpu_count;
     uint32_t instances;  /* GPUs of the core per board */
     int64_t gpu_bytes;   /* of one GPU of the core */
-    uint32_t *unsettled; /* owned: GPUs whose sample may be news */
+    uint32_t *unsettled; /* owned: GPUs with a sample that may be news */
     uint32_t unsettled_count;
     bool fed_once;
-    uint32_t *touched; /* owned: GPUs whose activity is to be summed up again */
+    uint32_t *touched; /* owned: GPUs with an activity to be summed up again */
     uint32_t touched_count;
     bool *is_touched;           /* owned */
     double *activities, *rates; /* owned, for contention_rates */
     size_t scratch_capacity;
     struct window_part *parts; /* owned, for percentiles */
     size_t part_capacity;
-    struct sim_due { /* when the core may learn from a GPU whose residents have not changed since: in order of due_ns */
+    struct sim_due { /* when the core may learn from a GPU with unchanged residents: in order of due_ns */
         uint32_t gpu;
         int64_t due_ns;
     } * dues; /* owned */
@@ -104,7 +104,7 @@ struct sim {
     uint64_t decisions;
     int32_t predicted_permille; /* the greatest slowdown that the core predicted */
     struct error trouble;
-    int trouble_rc; /* negative: the core did not take what the simulator said; trouble says why */
+    int trouble_rc; /* negative: the core did not accept the simulator's input; trouble says why */
 };
 
 const struct sim_use *sim_use_of(const struct sim_job *job, uint32_t side);
@@ -119,10 +119,10 @@ void gpus_hold(struct sim *sim, struct sim_run *run);   /* its resident memory i
 int64_t gpus_free_bytes(const struct sim *sim, uint32_t gpu);
 void gpus_finish(struct sim *sim); /* integrals up to now */
 
-/* What the monitor would say now. */
+/* The monitor's readings now. */
 void gpus_sample(struct sim *sim, uint32_t gpu, struct record_sample *sample);
 
-/* window.c: what the monitor's window shows. */
+/* window.c: the monitor's window. */
 void window_note(const struct sim *sim, struct sim_gpu *gpu);
 double window_statistic(struct sim *sim, struct sim_gpu *gpu, enum sim_signal signal);
 bool window_settled(const struct sim *sim, const struct sim_gpu *gpu); /* nothing within it has changed */

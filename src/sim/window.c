@@ -43,7 +43,7 @@ void window_note(const struct sim *sim, struct sim_gpu *gpu)
     gpu->changes[gpu->change_first + gpu->change_count++] = change;
 }
 
-/* Forgets the changes that lie before the window, but for the last of them, whose levels reach into it. */
+/* Forgets the changes before the window, except the last of them: its levels reach into the window. */
 static int64_t trim(const struct sim *sim, struct sim_gpu *gpu)
 {
     int64_t from_ns = sim->now_ns - sim->options->core.window_ns;
@@ -63,7 +63,7 @@ static double mean(const struct sim *sim, const struct sim_gpu *gpu, enum sim_si
     return (integral_at(last, signal, sim->now_ns) - before) / (double)sim->options->core.window_ns;
 }
 
-/* The window as stretches of one level each, in order; what lies before the first change is idle. */
+/* The window as stretches of one level each, in order; the time before the first change is idle. */
 static size_t cut(struct sim *sim, const struct sim_gpu *gpu, enum sim_signal signal, int64_t from_ns)
 {
     int64_t at_ns = from_ns;

@@ -1,4 +1,4 @@
-/* A process on the node's GPUs: what the CUDA driver would do for it. */
+/* A process on the node's GPUs, in the place of the CUDA driver. */
 #ifndef CARMA_VNODE_ATTACH_H
 #define CARMA_VNODE_ATTACH_H
 
@@ -11,13 +11,13 @@ struct attachment {
     uint32_t slot;
     int32_t pid;
     uint64_t start_ticks;
-    int64_t limits[NODE_MAX_GPUS]; /* by MPS, of what it may hold on each of its GPUs; 0: none */
+    int64_t limits[NODE_MAX_GPUS]; /* under MPS, its limit on each of its GPUs; 0: none */
 };
 
 /* Why memory was refused, for the message that follows. */
 struct shortage {
     uint32_t use;         /* which of the process's places */
-    int64_t wanted_bytes; /* in addition to what the process holds */
+    int64_t wanted_bytes; /* in addition to the process's present memory */
     int64_t held_bytes;   /* by this process there */
     int64_t total_bytes;  /* that jobs can use */
     int64_t free_bytes;
@@ -34,15 +34,15 @@ struct place {
     uint32_t instance;
 };
 
-/* The places that a process may use by CUDA's rules: `visible` (of CUDA_VISIBLE_DEVICES) is a list of indices or UUIDs or
- * unique beginnings of UUIDs, separated by commas; what follows the first that is none does not count. NULL: all whole
- * GPUs. MIG: an instance by its UUID; a GPU in MIG mode means its first one; a process can use one instance, and nothing
- * beside it. */
+/* The places that a process may use by CUDA's rules: `visible` (of CUDA_VISIBLE_DEVICES) is a list of indices or UUIDs
+ * or unique beginnings of UUIDs, separated by commas; entries after the first invalid one do not count. NULL: all whole
+ * GPUs. MIG: an instance by its UUID; a GPU in MIG mode means its first one; a process can use one instance, and
+ * nothing beside it. */
 uint32_t attach_visible(const struct node_file *file, const char *visible, struct place places[static NODE_MAX_GPUS]);
 
-/* Which MPS control daemon a CUDA process would come through: the identity of the `control` pipe in the directory (of
- * CUDA_MPS_PIPE_DIRECTORY), the same for whoever looks and by whichever path. 0: NULL, empty, no such
- * pipe there, or a socket that nobody listens on any more. */
+/* The MPS control daemon that a CUDA process would come through: the identity of the `control` pipe in the directory
+ * (of CUDA_MPS_PIPE_DIRECTORY), the same for every user and path. 0: NULL, empty, no such pipe there, or a socket
+ * without a listener. */
 uint64_t attach_mps_domain(const char *pipe_directory);
 
 /* The limit for a process's k-th GPU in the value of CUDA_MPS_PINNED_DEVICE_MEM_LIMIT ("0=12G,1=3073M"; may be NULL), in
@@ -60,7 +60,7 @@ void attach_end(struct attachment *attachment);
  * says why. */
 int attach_hold(struct attachment *attachment, const int64_t *bytes, struct shortage *shortage, struct error *err);
 
-/* Ends the process's work, done or not; it keeps what it holds. */
+/* Ends the process's work, done or not; it keeps its memory. */
 int attach_idle(struct attachment *attachment, struct error *err);
 
 /* Where the process is now. */

@@ -84,6 +84,6 @@ int domain_fail(struct node *node, int32_t pid, uint32_t fault)
     node_commit(node);
     if (server > 0)
         kill(server, SIGUSR1); /* which may not look before all of them have gone */
-    node_poke(node); /* who waits for its work looks at once */
+    node_poke(node); /* processes that wait for their work look at once */
     return 0;
 }

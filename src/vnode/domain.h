@@ -1,5 +1,5 @@
 /* Processes that came through MPS, as their control daemon sees them, and processes that the driver ends. A domain is
- * what attach_mps_domain() says of the daemon's pipe directory. */
+ * the answer of attach_mps_domain() for the daemon's pipe directory. */
 #ifndef CARMA_VNODE_DOMAIN_H
 #define CARMA_VNODE_DOMAIN_H
 
@@ -10,8 +10,8 @@ enum cuda_fault {
     CUDA_FAULT_ECC = 214,                  /* an uncorrectable memory error */
     CUDA_FAULT_ILLEGAL_ADDRESS = 700,
     CUDA_FAULT_LAUNCH_FAILED = 719,
-    CUDA_FAULT_MPS_RPC_FAILURE = 806,      /* what the victims of another client's fault see */
-    CUDA_FAULT_MPS_SERVER_NOT_READY = 807, /* what who comes during the FAULT state sees */
+    CUDA_FAULT_MPS_RPC_FAILURE = 806,      /* the error of the victims of another client's fault */
+    CUDA_FAULT_MPS_SERVER_NOT_READY = 807, /* the error of newcomers during the FAULT state */
     CUDA_FAULT_MPS_CLIENT_TERMINATED = 810,
     CUDA_FAULT_UNKNOWN = 999, /* the driver went away */
 };
@@ -24,8 +24,8 @@ struct domain_client {
     uint32_t fault;     /* enum cuda_fault with which it has to end; 0: none */
 };
 
-/* The domain's clients in *clients (room for NODE_MAX_SLOTS), *count of them; 0 or a negative errno. One whose fault is
- * set has not ended yet: the server is in FAULT while there is one. */
+/* The domain's clients in *clients (room for NODE_MAX_SLOTS), *count of them; 0 or a negative errno. A client with a
+ * fault has not ended yet: the server is in FAULT while there is one. */
 int domain_clients(struct node *node, uint64_t domain, struct domain_client *clients, uint32_t *count);
 
 /* Makes `server_pid` the server of the domain's clients that have none. 0 or a negative errno. */

@@ -1,5 +1,6 @@
-/* Faults of the driver that are in force on a node: what its NVML library looks at before it answers. Safe inside a
- * foreign process; takes no lock. To add one: its kind here, what it does where NVML answers, and its line in inject.c. */
+/* Faults of the driver that are in force on a node: its NVML library checks them before it answers. Safe inside a
+ * foreign process; takes no lock. To add one: its kind here, its effect where NVML answers, and its line in
+ * inject.c. */
 #ifndef CARMA_VNODE_FAULT_H
 #define CARMA_VNODE_FAULT_H
 
@@ -35,8 +36,8 @@ bool fault_on(const struct node *node, enum node_fault_kind kind, uint32_t gpu);
 /* From now on, until node time until_ns (INT64_MAX: until it is cleared); gpus 0: no longer. */
 void fault_set(struct node *node, enum node_fault_kind kind, uint32_t gpus, int64_t until_ns);
 
-/* Tells an Xid, to whoever waits for NVML's events too. `pid`: of the process that caused it, 0: none. 0 or a negative
- * errno. */
+/* Reports an Xid, also to callers that wait for NVML's events. `pid`: of the process that caused it, 0: none. 0 or a
+ * negative errno. */
 int fault_xid(struct node *node, uint32_t gpu, uint32_t instance, uint32_t xid, int32_t pid);
 
 #endif

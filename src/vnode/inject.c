@@ -152,7 +152,7 @@ int inject(struct node *node, const char *name, const struct strike *strike, str
     for (size_t i = 0; i < array_size(faults); i++) {
         if (strcmp(faults[i].name, name) != 0)
             continue;
-        if (faults[i].kind != STRIKES_ONCE) /* first: who dies of it must not find the GPU well */
+        if (faults[i].kind != STRIKES_ONCE) /* first: a process that dies of it must not find the GPU well */
             fault_set(node, faults[i].kind, strike->gpus, strike->until_ns);
         return faults[i].strike ? faults[i].strike(node, strike, err) : 0;
     }

@@ -14,7 +14,7 @@ struct strike {
 /* Injects the fault of that name. */
 int inject(struct node *node, const char *name, const struct strike *strike, struct error *err);
 
-/* Ends all that last. Order of the indices and what happened to processes stays. */
+/* Ends all that last. Order of the indices and past events of processes stay. */
 void inject_clear(struct node *node);
 
 /* "  name  what it does", a line per fault; for --help. The caller frees it. */

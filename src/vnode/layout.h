@@ -1,8 +1,8 @@
-/* The virtual node's state file, version 2 (docs/formats/vnode-state.md): one struct node_file, mapped by everybody who
- * uses the node. Host byte order; fixed sizes. Times are node time in ns, sizes bytes.
+/* The virtual node's state file, version 2 (docs/formats/vnode-state.md): one struct node_file, mapped by every process
+ * that uses the node. Host byte order; fixed sizes. Times are node time in ns, sizes bytes.
  *
- * What changes lives in two banks. A writer holds the file's lock, works on the bank that is not active and then makes
- * it the active one by a single store: whoever dies in the middle leaves the active bank as it was. */
+ * Changing data lives in two banks. A writer holds the file's lock, works on the bank that is not active and then makes
+ * it the active one by a single store: a writer that dies in the middle leaves the active bank as it was. */
 #ifndef CARMA_VNODE_LAYOUT_H
 #define CARMA_VNODE_LAYOUT_H
 
@@ -28,7 +28,7 @@ struct node_instance {
     uint32_t reserved;
 };
 
-/* What a GPU is: fixed when the node is made. */
+/* A GPU's properties: fixed when the node is made. */
 struct node_gpu {
     char uuid[48];
     char name[96];
@@ -56,7 +56,7 @@ struct node_gpu {
     struct node_instance instances[NODE_MAX_INSTANCES];
 };
 
-/* What a MIG instance does, of its own part of the GPU; as in struct node_gpu_now. */
+/* A MIG instance's state, of its own part of the GPU; as in struct node_gpu_now. */
 struct node_instance_now {
     double sm_activity;
     double busy;
@@ -64,14 +64,14 @@ struct node_instance_now {
     double busy_ns;
 };
 
-/* What a GPU does. */
+/* A GPU's state. */
 struct node_gpu_now {
     double sm_activity;    /* 0..1 */
     double busy;           /* 0..1: share of time in which some kernel runs */
     double energy_mj;      /* since the node was made */
     double sm_activity_ns; /* integral of sm_activity over node time */
     double busy_ns;
-    double energy_hidden_mj; /* of energy_mj, what the driver's counter lost when the driver was loaded anew */
+    double energy_hidden_mj; /* of energy_mj, the part that the driver's counter lost when the driver was loaded anew */
     struct node_instance_now instances[NODE_MAX_INSTANCES];
 };
 
@@ -145,7 +145,8 @@ struct node_file {
     char driver_version[32];
     _Atomic uint32_t generation; /* futex: grows whenever some process's rate changed */
     _Atomic uint32_t active;     /* 0 or 1: the bank that counts */
-    _Atomic uint32_t driver_loads; /* times the driver was loaded anew: who opened NVML before that has to open it again */
+    _Atomic uint32_t driver_loads; /* times the driver was loaded anew: a process that opened NVML before that has to
+                                      open it again */
     _Atomic uint32_t xid_count;    /* since the node was made; the latest is xids[(xid_count - 1) % NODE_MAX_XIDS] */
     _Atomic uint32_t order[NODE_MAX_GPUS]; /* order[i]: which of `gpus` has index i */
     struct node_fault faults[NODE_MAX_FAULTS];

@@ -27,7 +27,7 @@
 struct options {
     bool daemon, multiuser, refused;
     int version; /* of the protocol */
-    struct strbuf words; /* what else was said */
+    struct strbuf words; /* the other answers */
 };
 
 static const char *pipe_directory(void)

@@ -155,7 +155,7 @@ static void list(struct mps_daemon *daemon, const struct node_slot *slot)
                             .served = slot->mps_server_pid != 0 && slot->mps_server_pid == daemon->server};
 }
 
-/* Brings the list up to date; what is due to clients is done on the way. */
+/* Brings the list up to date, and sends clients what they wait for. */
 static void look(struct mps_daemon *daemon)
 {
     bool changed = false, poke = false;

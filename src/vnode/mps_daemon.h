@@ -25,7 +25,7 @@ struct mps_daemon {
     bool multiuser;
     uint32_t client_limit; /* contexts of a device: 48, from CUDA 13.1 on 60 */
     enum mps_state state;
-    pid_t server; /* our child: what has a pid in the lists, and hears of faults (vnode/domain.c) */
+    pid_t server; /* our child: it has a pid in the lists, and hears of faults (vnode/domain.c) */
     int faults;   /* a byte from it for each */
     uid_t server_uid;
     int64_t since_ms; /* of the state; in FAULT: when the last that failed was seen */
@@ -36,11 +36,11 @@ struct mps_daemon {
     struct mps_client clients[NODE_MAX_SLOTS]; /* as last looked */
 };
 
-/* Opens the node of $CARMA_VNODE for the daemon of that pipe directory, whose `control` is there. */
+/* Opens the node of $CARMA_VNODE for the daemon of that pipe directory; its `control` is there. */
 int mps_daemon_open(struct mps_daemon *daemon, const char *pipe_directory, struct error *err);
 void mps_daemon_close(struct mps_daemon *daemon); /* and ends the server */
 
-/* What has happened until now: clients come, fail and go, a server becomes ready, fails, recovers, or makes room. */
+/* Events until now: clients come, fail and go, a server becomes ready, fails, recovers, or makes room. */
 void mps_daemon_advance(struct mps_daemon *daemon, int64_t now_ms);
 
 /* -EEXIST: there is one; -EPERM: of another user, which only root's daemon can start. */

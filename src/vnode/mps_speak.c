@@ -116,7 +116,7 @@ static void get_pinned(const struct mps_daemon *daemon, const char *device, stru
         strbuf_printf(answer, "%s\n", daemon->pinned_limit[gpu]);
 }
 
-/* What all drivers know; false: nothing of the kind. */
+/* Commands that all drivers know; false: none of them. */
 static bool speak_of_servers(struct mps_speaker *speaker, char **words, int64_t now_ms, struct strbuf *answer)
 {
     struct mps_daemon *daemon = speaker->daemon;

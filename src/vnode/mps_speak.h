@@ -1,12 +1,12 @@
-/* What a virtual MPS control daemon answers, in NVIDIA's two languages (docs/mps.md). */
+/* The answers of a virtual MPS control daemon, in NVIDIA's two languages (docs/mps.md). */
 #ifndef CARMA_VNODE_MPS_SPEAK_H
 #define CARMA_VNODE_MPS_SPEAK_H
 
 #include "base/strbuf.h"
 #include "vnode/mps_daemon.h"
 
-/* The major versions of the driver from which on there is what. The first of version 3 is not known: newer than all
- * whose control programs were looked at. */
+/* The major versions of the driver that brought each command. The first of version 3 is unknown: newer than all
+ * recorded control programs. */
 #define MPS_DRIVER_CLIENTS   535 /* a client's limits and priority, its end, and `ps` */
 #define MPS_DRIVER_STATES    550 /* a server's state, and a pid file */
 #define MPS_DRIVER_MULTIUSER 555

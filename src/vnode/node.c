@@ -39,7 +39,7 @@ int64_t node_now_ns(const struct node *node)
     return scale == 1 ? clock_ns(CLOCK_REALTIME) : (int64_t)((double)clock_ns(CLOCK_BOOTTIME) * scale);
 }
 
-/* A new UUID as NVML writes it, with `prefix`; *id: what it was made of. */
+/* A new UUID as NVML writes it, with `prefix`; *id: its source. */
 static int make_uuid(const char *prefix, char uuid[static 48], unsigned char id[static 16])
 {
     if (getrandom(id, 16, 0) != 16)

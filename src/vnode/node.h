@@ -17,24 +17,24 @@
 struct node {
     struct node_file *file; /* mapped; NULL while closed */
     int fd;
-    pid_t locker; /* the process whose lock fd holds: after a fork the child needs one of its own */
+    pid_t locker; /* the process that holds fd's lock: after a fork the child needs one of its own */
     pthread_mutex_t threads;
 };
 
-/* Makes the state file of a new node. `wanted` holds what is fixed (counts, GPUs, versions, profile); everything else
- * is filled in: UUIDs, serials, time scale, clocks. -EEXIST when there is a file of that name. */
+/* Makes the state file of a new node. `wanted` holds the fixed members (counts, GPUs, versions, profile); all others
+ * are filled in: UUIDs, serials, time scale, clocks. -EEXIST when a file of that name exists. */
 int node_create(const char *path, const struct node_file *wanted, int mode, struct error *err);
 
 /* Opens the node that `path` (NULL: $CARMA_VNODE) names. */
 int node_open(struct node *node, const char *path, struct error *err);
 void node_close(struct node *node);
 
-/* The node's clock: nodetime_now_ns() under the scale with which the node was made, whatever this process's own is. */
+/* The node's clock: nodetime_now_ns() under the scale with which the node was made, not this process's own. */
 int64_t node_now_ns(const struct node *node);
 
 /* Takes the lock and gives the state as of now, to be changed; owners that died are gone from it. */
 int node_begin(struct node *node, struct node_bank **bank);
-void node_commit(struct node *node);  /* makes the changes count, wakes whoever now runs faster or slower; unlocks */
+void node_commit(struct node *node);  /* makes the changes count, wakes processes with a new rate; unlocks */
 void node_abandon(struct node *node); /* forgets the changes; unlocks */
 
 /* Sleeps until some process's rate changed since `generation` was read from file->generation, at most wall_ns. */

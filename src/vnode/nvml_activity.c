@@ -1,4 +1,4 @@
-/* What a device does now. */
+/* A device's activity now. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -85,8 +85,8 @@ int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_memory *memo
     return NVML_SUCCESS;
 }
 
-/* The window through which the host sees the memory: the power of two that holds it, as on the real boards; of an instance
- * its part of that. What is mapped there is not modelled: nothing. */
+/* The window through which the host sees the memory: the power of two that holds it, as on the real boards; of an
+ * instance its part of that. Mapped memory is not modelled: nothing. */
 int nvmlDeviceGetBAR1MemoryInfo(struct nvml_device *device, struct nvml_bar1_memory *memory)
 {
     const struct node_gpu *gpu;
@@ -119,7 +119,7 @@ int nvmlDeviceGetUtilizationRates(struct nvml_device *device, struct nvml_utiliz
     /* `memory`, the memory interface's busy time, is not modelled; there is no way to say so but 0 */
     *utilization = (struct nvml_utilization){.gpu = (unsigned int)lround(100 * now.busy)};
     if (gpu->mig)
-        return NVML_ERROR_NOT_SUPPORTED; /* as the real one: what its instances do is not told together */
+        return NVML_ERROR_NOT_SUPPORTED; /* as the real one: its instances' activity is not reported together */
     if (nvml_fault(device, NODE_FAULT_STUCK_ZERO))
         utilization->gpu = 0;
     if (nvml_fault(device, NODE_FAULT_OVER_RANGE))
@@ -153,7 +153,7 @@ int nvmlDeviceGetDecoderUtilization(struct nvml_device *device, unsigned int *pe
     return idle_engine(device, percent, period_us);
 }
 
-/* What the driver says of them, faults included. */
+/* The driver's answers about them, faults included. */
 
 static int told_power(struct nvml_device *device, const struct node_gpu *gpu, const struct node_gpu_now *now,
                       unsigned int *mw)

@@ -35,7 +35,7 @@ int nvmlEventSetCreate(struct nvml_event_set **set)
     *set = calloc(1, sizeof **set);
     if (!*set)
         return NVML_ERROR_MEMORY;
-    (*set)->seen = atomic_load(&nvml_node()->file->xid_count); /* what was before is none of its events */
+    (*set)->seen = atomic_load(&nvml_node()->file->xid_count); /* earlier events are not reported */
     return NVML_SUCCESS;
 }
 

@@ -1,5 +1,5 @@
-/* GPM: activity between two samples, of a GPU or of a MIG instance. What a node has is SM activity; the rest follows it
- * by the shares below, which are modelled, not measured (docs/vnode.md). */
+/* GPM: activity between two samples, of a GPU or of a MIG instance. A node has SM activity; the rest follows it by the
+ * shares below, which are modelled, not measured (docs/vnode.md). */
 #include <math.h>
 #include <stdlib.h>
 
@@ -104,7 +104,7 @@ static double faulty(const struct nvml_device *device, double value)
     return nvml_fault(device, NODE_FAULT_STUCK_ZERO) ? 0 : value;
 }
 
-/* What each metric is, of the mean SM activity `sm` and busy share `busy` (0..1). */
+/* Each metric's share of the mean SM activity `sm` and busy share `busy` (0..1). */
 static int metric(double sm, double busy, struct nvml_gpm_metric *m)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* What a device is: nothing here changes while the node lives. */
+/* A device's identity: nothing here changes while the node lives. */
 #include <stdio.h>
 #include <string.h>
 

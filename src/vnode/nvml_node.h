@@ -1,5 +1,5 @@
-/* What the files of the virtual libnvidia-ml share: the open node, and devices as handles on it. Nothing here aborts;
- * what is allocated is checked. Functions return NVML's codes. */
+/* Shared by the files of the virtual libnvidia-ml: the open node, and devices as handles on it. Nothing here aborts;
+ * allocations are checked. Functions return NVML's codes. */
 #ifndef CARMA_VNODE_NVML_NODE_H
 #define CARMA_VNODE_NVML_NODE_H
 
@@ -8,18 +8,18 @@
 #include "vnode/node.h"
 
 struct nvml_device {
-    uint32_t gpu;      /* of the node, whatever its index */
+    uint32_t gpu;      /* of the node, for every index */
     uint32_t instance; /* as in struct node_use: 0: the whole GPU */
 };
 
 /* Whether NVML answers at all: opened, the driver there. Waits while all calls hang (vnode/fault.h). */
 int nvml_ready(void);
 
-/* The device's fixed facts, of the whole GPU for a MIG handle too; *gpu stays valid until the last nvmlShutdown. A GPU
- * that is lost answers nothing; one whose calls hang makes its caller wait. */
+/* The device's fixed facts, of the whole GPU for a MIG handle too; *gpu stays valid until the last nvmlShutdown. A lost
+ * GPU answers nothing; one with hanging calls makes its caller wait. */
 int nvml_gpu(struct nvml_device *device, const struct node_gpu **gpu);
 
-/* The same, for what a MIG handle is not asked. */
+/* The same, for questions that a MIG handle does not answer. */
 int nvml_whole_gpu(struct nvml_device *device, const struct node_gpu **gpu);
 
 /* The device's state as of now, under the node's lock until nvml_end(). */

@@ -1,4 +1,5 @@
-/* Who is on a device. A process shows from the moment it holds memory there, as one does with its CUDA context. */
+/* The processes on a device. A process shows from the moment it holds memory there, as one does with its CUDA
+ * context. */
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -94,7 +95,7 @@ static int list(struct nvml_device *device, enum nvml_process_mode mode, unsigne
 }
 
 /* The _v3 functions. Some drivers of the 535 series wrote the larger layout of the detail list here, into the caller's
- * smaller structures: what fits of it, so that a caller with room for few is not overrun. */
+ * smaller structures: as much of it as fits, so that a caller with room for few is not overrun. */
 static int list_v3(struct nvml_device *device, enum nvml_process_mode mode, unsigned int *count,
                    struct nvml_process_info *infos)
 {
@@ -153,8 +154,8 @@ int nvmlDeviceGetRunningProcessDetailList(struct nvml_device *device, struct nvm
     return list(device, details->mode, &details->count, details->processes, write_detail);
 }
 
-/* Processes of the compute list; what MPS runs for its clients cannot be told apart. The sample is of this moment, so
- * it is newer than anything that the caller saw before, by whichever clock `since_us` is. */
+/* Processes of the compute list; the MPS server's own processes cannot be told apart. The sample is of this moment, so
+ * it is newer than all that the caller saw before, by any clock of `since_us`. */
 int nvmlDeviceGetProcessUtilization(struct nvml_device *device, struct nvml_process_utilization *samples,
                                     unsigned int *count, unsigned long long since_us)
 {

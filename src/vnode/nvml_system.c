@@ -152,7 +152,7 @@ int nvml_ready(void)
     return driver_answers();
 }
 
-/* Whether this is a handle of ours, rather than whatever the caller has. */
+/* Whether this is a handle of ours, rather than another value of the caller's. */
 static bool is_handle(const struct nvml_device *device)
 {
     for (uint32_t g = 0; g < node.file->gpu_count; g++)

@@ -55,13 +55,13 @@ int64_t physics_usable_bytes(const struct node_file *file, uint32_t gpu, uint32_
 
 double physics_busy_share(const struct node_slot *slot, const struct node_use *use)
 {
-    /* What the streams model takes as a job's share of time (docs/contention.md). */
+    /* A job's share of time in the model of time-slicing (docs/contention.md). */
     return slot->rate > 0 && use->activity > 0 ? slot->rate * pow(use->activity, contention_default.streams_exponent)
                                                : 0;
 }
 
-/* Lowers the rate of each process that trains at this place (`slices` of 7; 7: the whole GPU) to what it gets there: of
- * an instance no more than its slices give to one that is alone on it, and what its neighbours there leave of that. */
+/* Lowers the rate of each process that trains at this place (`slices` of 7; 7: the whole GPU) to its share there: on an
+ * instance no more than its slices give to one that is alone on it, less its neighbours' part. */
 static void share_place(struct node_bank *bank, uint32_t gpu, uint32_t instance, uint32_t slices)
 {
     double activities[NODE_MAX_SLOTS], alone[NODE_MAX_SLOTS], rates[NODE_MAX_SLOTS];
@@ -178,7 +178,7 @@ static void integrate(const struct node_file *file, struct node_bank *bank, int6
     bank->updated_ns = until_ns;
 }
 
-/* Starts and ends what is due; returns whether anything was. */
+/* Starts and ends due work; returns whether there was any. */
 static bool pass_events(struct node_bank *bank)
 {
     bool changed = false;

@@ -1,4 +1,4 @@
-/* What the node does as time passes: progress, power, SM activity. Pure on one bank; safe inside a foreign process. */
+/* The node's progress with time: work, power, SM activity. Pure on one bank; safe inside a foreign process. */
 #ifndef CARMA_VNODE_PHYSICS_H
 #define CARMA_VNODE_PHYSICS_H
 
@@ -11,7 +11,7 @@
  * backwards adds nothing. */
 void physics_advance(const struct node_file *file, struct node_bank *bank, int64_t now_ns);
 
-/* Rates, SM activity and busy share from who is there; to be called after a change of the slots. */
+/* Rates, SM activity and busy share from the present processes; to be called after a change of the slots. */
 void physics_recompute(const struct node_file *file, struct node_bank *bank);
 
 /* Memory held on a GPU by all processes. */
@@ -20,7 +20,7 @@ int64_t physics_used_bytes(const struct node_bank *bank, uint32_t gpu);
 /* The same of one place: `instance` as in struct node_use. */
 int64_t physics_instance_used_bytes(const struct node_bank *bank, uint32_t gpu, uint32_t instance);
 
-/* What processes can use there. */
+/* Memory that processes can use there. */
 int64_t physics_usable_bytes(const struct node_file *file, uint32_t gpu, uint32_t instance);
 
 /* The process's share of time with a kernel running on a GPU (0..1); what its `busy` is the sum of. */

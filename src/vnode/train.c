@@ -14,7 +14,8 @@
 #include "base/units.h"
 
 /* A job holds nothing for LOAD_NS, then climbs to its need in CLIMB_STEPS steps (docs/contention.md). The last one
- * touches the peak, which falls to what stays after SETTLE_NS: long enough to be seen, too short to meet another's. */
+ * touches the peak, which falls to the resident memory after SETTLE_NS: long enough to be observed, too short to meet
+ * another's. */
 #define LOAD_NS     (12 * NS_PER_SEC)
 #define STEP_NS     (3 * NS_PER_SEC)
 #define CLIMB_STEPS 5
@@ -77,7 +78,7 @@ static int attach(const struct train_plan *plan, double done_ns, struct attachme
     return attach_begin(attachment, &node, &wanted, err);
 }
 
-/* Memory over time: level 1 .. CLIMB_STEPS are the steps, one more is the fall to what stays. */
+/* Memory over time: level 1 .. CLIMB_STEPS are the steps, one more is the fall to the resident memory. */
 static int64_t level_time_ns(int64_t train_from_ns, unsigned int level)
 {
     if (level <= CLIMB_STEPS)
@@ -133,7 +134,7 @@ static void sleep_until(uint32_t generation, int64_t now_ns, int64_t wake_ns)
     node_wait(&node, generation, (int64_t)(wall_ns < look_wall_ns ? wall_ns : look_wall_ns));
 }
 
-/* 1: a signal asks to end; 0: the work is done; negative: failed (-ENOMEM, -EIO: what is to be said was said). */
+/* 1: a signal asks to end; 0: the work is done; negative: failed (-ENOMEM, -EIO: the message has been printed). */
 static int train(struct attachment *attachment, struct train_plan *plan, struct error *err)
 {
     const struct train_failure *failure = plan->failure && plan->failure->strike ? plan->failure : NULL;

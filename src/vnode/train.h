@@ -1,4 +1,4 @@
-/* What a run of carma-train is to do, and the parts of it that talk. */
+/* The plan of a run of carma-train, and the parts of it that print. */
 #ifndef CARMA_VNODE_TRAIN_H
 #define CARMA_VNODE_TRAIN_H
 
@@ -25,7 +25,7 @@ struct train_failure {
     const char *name, *help;
     void (*begin)(struct train_plan *plan); /* before the process takes a GPU; NULL: nothing */
 
-    /* At its time; NULL: nothing. 0: the job goes on; -EIO: it ends with status 1, and what is to be said was said. */
+    /* At its time; NULL: nothing. 0: the job goes on; -EIO: it ends with status 1, and the message has been printed. */
     int (*strike)(struct attachment *attachment, struct train_plan *plan, struct error *err);
 };
 
@@ -47,7 +47,7 @@ void train_print_cuda_error(uint32_t error);
  * its name where that is set, so that jobs which share a directory keep apart. */
 int checkpoint_write(const struct train_plan *plan, double done_ns, struct error *err);
 
-/* What a checkpoint of the same work says, 0 where there is none. */
+/* A checkpoint's progress of the same work, 0 where there is none. */
 int checkpoint_read(const struct train_plan *plan, double *done_ns, struct error *err);
 void checkpoint_remove(void);
 

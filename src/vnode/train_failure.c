@@ -16,7 +16,7 @@
 #include "vnode/physics.h"
 #include "vnode/train.h"
 
-#define HANDLE_BYTES     (256 * MIB) /* what a library's handle and its workspace want */
+#define HANDLE_BYTES     (256 * MIB) /* the memory of a library's handle and its workspace */
 #define HOST_STEP_BYTES  (16 * MIB)
 #define HOST_BOUND_BYTES (256 * MIB) /* of host memory: a test bench takes no more than that */
 #define XID_ECC          48
@@ -64,7 +64,7 @@ void train_print_cuda_error(uint32_t error)
           stderr);
 }
 
-/* A message about memory that the GPU does not support: there is no telling how much of it was free. */
+/* A message about memory that the GPU does not support: the free part of it is unknown. */
 static int print_false_shortage(struct attachment *attachment, struct error *err)
 {
     struct shortage shortage = {.wanted_bytes = 512 * MIB, .free_bytes = 8 * MIB};

@@ -55,7 +55,7 @@ bool type_is_residual(const char *type)
 
 static void find_in_tree(struct bodies *bodies, const struct layer_list *list)
 {
-    size_t open[UINT8_MAX + 1], count = 0; /* rows whose end has not come, of rising depth */
+    size_t open[UINT8_MAX + 1], count = 0; /* rows still without an end, of rising depth */
 
     for (size_t i = 0; i <= list->count; i++) {
         while (count && (i == list->count || list->items[open[count - 1]].depth >= list->items[i].depth))
@@ -73,7 +73,7 @@ static void find_in_tree(struct bodies *bodies, const struct layer_list *list)
 /* Containers of a list without a tree: those of a higher level hold those of a lower one. */
 struct levels {
     const struct layer_list *list;
-    uint32_t *type; /* of each row: a number, 0 for what is no container */
+    uint32_t *type; /* of each row: a number, 0 for rows that are not containers */
     uint8_t *level; /* of each type */
     uint32_t types; /* with 0 */
 };
@@ -193,8 +193,8 @@ static size_t align_first(const struct levels *levels, const struct bodies *bodi
     return most ? best : from;
 }
 
-/* What stands between two blocks of a type (a pooling, a change of resolution) belongs to neither: a body that ends
- * like the shortest of its type begins where that one would. */
+/* A layer between two blocks of a type (a pooling, a change of resolution) belongs to neither: a body that ends like
+ * the shortest of its type begins where that one would. */
 static void shorten(const struct levels *levels, struct bodies *bodies)
 {
     const struct layer_list *list = levels->list;

@@ -1,6 +1,6 @@
 /* Where layers get their input, for summaries that do not say. Layers stand in the order in which they ran; each takes
- * what the one before it made, unless its shape or its parameters contradict that. Then it is a branch (it takes what
- * an earlier layer made), or something that is no module stands in between: a sum, a product, a concatenation, a
+ * the output of the one before it, unless its shape or its parameters contradict that. Then it is a branch (it takes an
+ * earlier layer's output), or an operation that is not a module stands in between: a sum, a product, a concatenation, a
  * pooling, a reshape, the core of an attention. Blocks (containers) say where branches come together. */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 enum { COST_BLOCK_INPUT = 1, COST_EARLIER = 2 };
 
-/* The cost of taking a tensor that is not the last; only what is not odd, or skips as shortcuts do. */
+/* The cost of taking a tensor that is not the last; only tensors that fit well, or that skip as shortcuts do. */
 static int branch_cost(const struct connect *c, const struct layer *layer, int32_t tensor, int penalty)
 {
     struct shape shape = connect_shape(c, tensor);
@@ -23,7 +23,7 @@ static int branch_cost(const struct connect *c, const struct layer *layer, int32
     return FIT_NONE;
 }
 
-/* A tensor made before, other than the last, that the layer takes: what a block took, or any; of equal ones the latest.
+/* A tensor made before, other than the last, that the layer takes: a block's input, or any; of equal ones the latest.
  * Returns the cost; *source is NOTHING where there is none. */
 static int find_earlier(struct connect *c, const struct layer *layer, int32_t *source)
 {
@@ -48,7 +48,7 @@ static int find_earlier(struct connect *c, const struct layer *layer, int32_t *s
     return best;
 }
 
-/* A squeeze that begins with a convolution of one element takes the mean of what came: few elements could also be those
+/* A squeeze that begins with a convolution of one element takes the mean of its input: few elements could also be those
  * of a stride. */
 static bool begins_squeeze(struct connect *c, const struct layer *layer)
 {
@@ -59,7 +59,7 @@ static bool begins_squeeze(struct connect *c, const struct layer *layer)
            shape_elements(&own) == own.size[0] && shape_elements(&last) > last.size[0];
 }
 
-/* The layer's one input; what has to stand in between is added. */
+/* The layer's one input; operations that have to stand in between are added. */
 static int32_t find_input(struct connect *c, const struct layer *layer)
 {
     struct shape last;
@@ -104,7 +104,7 @@ static int32_t find_input(struct connect *c, const struct layer *layer)
     return c->prev;
 }
 
-/* Its own inputs, where the summary says them, by what became of the rows. */
+/* Its own inputs, where the summary says them, as the new layers of those rows. */
 static void keep_inputs(struct connect *c, struct layer *layer)
 {
     for (uint32_t i = 0; i < layer->input_count; i++) {

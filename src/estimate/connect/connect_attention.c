@@ -1,4 +1,4 @@
-/* Attention as summaries show it: projections as layers, what happens between them not. */
+/* Attention as summaries show it: projections as layers, the operations between them not at all. */
 #include "base/memory.h"
 #include "estimate/connect/connecting.h"
 
@@ -15,7 +15,7 @@ void connect_close_embeddings(struct connect *c, const struct layer *next)
         sum = connect_make_sum(c, sum, i);
 }
 
-/* In a block with attention, each normalisation after the first stands at a sum with what went around. */
+/* In a block with attention, each normalisation after the first stands at a sum with the block's shortcut. */
 void connect_close_sublayer(struct connect *c, const struct layer *next)
 {
     struct frame *block = NULL;
@@ -46,7 +46,7 @@ static bool in_attention(const struct connect *c)
     return false;
 }
 
-/* One operator that keeps its inputs; or, where the matrix of scores was shown, what makes and keeps that. */
+/* One operator that keeps its inputs; or, where the matrix of scores was shown, the operators that make and keep it. */
 static void make_core(struct connect *c, const int32_t *parts, size_t count, const struct shape *shape)
 {
     int32_t at;
@@ -64,7 +64,7 @@ static void make_core(struct connect *c, const int32_t *parts, size_t count, con
     connect_make_of(c, LAYER_MULTIPLY, "matmul", shape, c->prev, parts[count - 1]);
 }
 
-/* What a module shows of the inside of its attention (a dropout of the scores, norms of heads) is not of its chain. */
+/* Layers inside a module's attention (a dropout of the scores, norms of heads) do not belong to its chain. */
 bool connect_is_inside(struct connect *c, const struct layer *layer)
 {
     struct shape last = connect_shape(c, c->prev), own = layer_shape(layer);

@@ -1,9 +1,9 @@
-/* What stands between two layers and is no module, told by their shapes. */
+/* Operations between two layers that are not modules, told by their shapes. */
 #include "estimate/connect/connecting.h"
 
 #define MAX_MEMBERS 64 /* of a concatenation that is searched for */
 
-/* What the last layer made, joined with something earlier. */
+/* The last layer's output, joined with an earlier tensor. */
 bool connect_join_two(struct connect *c, const struct layer *layer)
 {
     struct shape last = connect_shape(c, c->prev);
@@ -20,7 +20,7 @@ bool connect_join_two(struct connect *c, const struct layer *layer)
     return false;
 }
 
-/* The last layers whose output nothing has taken yet, joined. */
+/* The last layers with unused outputs, joined. */
 bool connect_join_open(struct connect *c, const struct layer *layer)
 {
     struct shape joined = connect_shape(c, c->prev);
@@ -42,7 +42,7 @@ bool connect_join_open(struct connect *c, const struct layer *layer)
     return false;
 }
 
-/* A scale for each channel, put on what it was made from. */
+/* A scale for each channel, put on the tensor that it was made from. */
 bool connect_scale(struct connect *c, const struct layer *layer)
 {
     struct shape last = connect_shape(c, c->prev);

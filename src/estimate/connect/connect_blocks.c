@@ -1,4 +1,5 @@
-/* What a block (a container) does with what was made in it: adds it to what it took, joins its branches, scales by it.
+/* The operation of a block (a container) on the tensors made in it: adds the block's input, joins its branches, scales
+ * the input.
  */
 #include <string.h>
 
@@ -18,7 +19,7 @@ static struct frame *common_block(struct connect *c, int32_t tensor)
 }
 
 /* Whether a 1x1 convolution that could go on from `main` is rather the shortcut of the block that `main` ends: it is
- * shaped like it and like what the block gives. Then *source is what it takes. */
+ * shaped like it and like the block's output. Then *source is its input. */
 bool connect_find_shortcut(struct connect *c, const struct layer *layer, int32_t *source)
 {
     struct shape out = layer_shape(layer), last = connect_shape(c, c->prev);
@@ -78,7 +79,7 @@ static bool ends_activated(const struct connect *c, const struct frame *frame)
     return false;
 }
 
-/* What a block adds to its main branch: what it took, or a shortcut's result that nothing else has taken. */
+/* The tensor that a block adds to its main branch: its input, or a shortcut's result that is still unused. */
 static int32_t find_addend(const struct connect *c, const struct frame *frame)
 {
     if (connect_same_shape(c, frame->input, c->prev))
@@ -106,7 +107,7 @@ static void close_residual(struct connect *c, struct frame *frame)
     connect_put_between(c, activation);
 }
 
-/* What was made in the block and not taken; the last `room` of them. */
+/* Unused tensors made in the block; the last `room` of them. */
 static size_t open_outputs(const struct connect *c, const struct frame *frame, const struct shape *given, int32_t *open,
                            size_t room)
 {
@@ -130,7 +131,7 @@ static int64_t channel_sum(const struct connect *c, const int32_t *tensors, size
     return sum;
 }
 
-/* The convolution whose result reaches `tensor` through normalisations and activations alone; NULL: none. */
+/* The convolution that reaches `tensor` through normalisations and activations alone; NULL: none. */
 static const struct layer *convolution_behind(const struct connect *c, int32_t tensor)
 {
     const struct layer *layer = connect_layer(c, tensor);
@@ -140,8 +141,8 @@ static const struct layer *convolution_behind(const struct connect *c, int32_t t
     return layer && layer->kind == LAYER_CONV ? layer : NULL;
 }
 
-/* A convolution behind one just like it may as well stand beside it; in a block whose branches fall short of what it
- * gives, it does. */
+/* A convolution behind one just like it may as well stand beside it; in a block with branches that fall short of its
+ * output, it does. */
 static void split_twins(struct connect *c, const struct frame *frame, int64_t missing)
 {
     for (int32_t i = (int32_t)c->made.count - 1; i >= frame->first && missing > 0; i--) {
@@ -164,7 +165,7 @@ static void split_twins(struct connect *c, const struct frame *frame, int64_t mi
     }
 }
 
-/* In an Inception block the last branch, a single 1x1 convolution, stands behind a pooling that is no module. */
+/* In an Inception block the last branch, a single 1x1 convolution, stands behind a pooling that is not a module. */
 static void pool_last_branch(struct connect *c, const struct frame *frame, int32_t *open, size_t count)
 {
     int32_t branch = open[count - 1];
@@ -182,7 +183,7 @@ static void pool_last_branch(struct connect *c, const struct frame *frame, int32
     open[count - 1]++;
 }
 
-/* Branches side by side. False: they are not what the block gives. */
+/* Branches side by side. False: they are not the block's output. */
 static bool close_branches(struct connect *c, struct frame *frame, const struct shape *given)
 {
     int32_t open[MAX_MEMBERS];
@@ -218,7 +219,7 @@ static bool is_activation(const struct layer *layer)
     return layer && (layer->kind == LAYER_ACTIVATION || layer->kind == LAYER_SOFTMAX);
 }
 
-/* What a squeeze and excitation scales: what its pooling took. NOTHING: it has none. */
+/* The tensor that a squeeze and excitation scales: its pooling's input. NOTHING: it has none. */
 static int32_t find_squeezed(const struct connect *c, const struct shape *given)
 {
     int32_t at = c->prev;
@@ -234,7 +235,7 @@ static int32_t find_squeezed(const struct connect *c, const struct shape *given)
     return NOTHING;
 }
 
-/* The block's output is not what its last layer made. */
+/* The block's output differs from its last layer's. */
 static void close_changed(struct connect *c, struct frame *frame, const struct shape *given)
 {
     struct shape last = connect_shape(c, c->prev), input = connect_shape(c, frame->input);

@@ -1,4 +1,4 @@
-/* The list that layers_connect() makes: what its tensors are like, and layers that are added to it. */
+/* The list that layers_connect() makes: its tensors, and layers that are added to it. */
 #include <stdio.h>
 #include <string.h>
 

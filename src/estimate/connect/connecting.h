@@ -1,4 +1,4 @@
-/* What the files of layers_connect() share. Private to connect*.c. */
+/* Shared by the files of layers_connect(). Private to connect*.c. */
 #ifndef CARMA_ESTIMATE_CONNECTING_H
 #define CARMA_ESTIMATE_CONNECTING_H
 
@@ -13,19 +13,19 @@
 struct frame {
     size_t row;
     int32_t first;    /* the first layer added in it */
-    int32_t input;    /* what its first layer takes; NOTHING until then */
-    int32_t main;     /* what waits for the shortcut's result; NOTHING: there is no shortcut */
-    int32_t residual; /* in a block with attention: what the next sum adds */
+    int32_t input;    /* its first layer's input; NOTHING until then */
+    int32_t main;     /* the tensor that waits for the shortcut's result; NOTHING: there is no shortcut */
+    int32_t residual; /* in a block with attention: the operand of the next sum */
     bool attention, residual_type, pre_norm;
     bool added;  /* it has its sum */
     bool nested; /* a block in it has a sum of its own */
-    bool drops;  /* it ends with stochastic depth, which only what is added has */
+    bool drops;  /* it ends with stochastic depth, so its output is added to another tensor */
 };
 
 struct connect {
     struct layer_list *rows; /* of the summary; emptied on the way */
     size_t row;              /* at hand */
-    int32_t *tensor;         /* by row: what it gives, in the new list */
+    int32_t *tensor;         /* by row: its output, in the new list */
     uint32_t *attention;     /* by row: how many rows of attention stand before it */
     struct bodies bodies;
     struct frame *frames; /* the containers that are open, the innermost last */
@@ -33,7 +33,7 @@ struct connect {
     struct layer_list made; /* the new list */
     uint32_t *used;         /* by its layers: how many take their output */
     size_t used_capacity;
-    int32_t prev;         /* what the last layer gave */
+    int32_t prev;         /* the last layer's output */
     int64_t budget;       /* how often an earlier layer may still be tried */
     int projections;      /* how many linear layers just before take the same, at most 3 ... */
     int32_t projected[3]; /* ... and which */

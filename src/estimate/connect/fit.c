@@ -1,11 +1,11 @@
-/* What a layer must be like, from its output's shape, its parameters, and the shape of what it takes. */
+/* Requirements on a layer, from its output's shape, its parameters, and the shape of its input. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "estimate/connect/connect.h"
 
-/* What makes a fit odd. The order matters, not the numbers. */
+/* The reasons that make a fit odd. The order matters, not the numbers. */
 enum { COST_EVEN = 2, COST_GROUPS = 3, COST_NARROW = 3, COST_LARGE = 4, COST_POINT_GROUPS = 6 };
 
 #define LARGE_KERNEL 11
@@ -223,7 +223,7 @@ static int fit_conv(const struct layer *layer, const struct shape *in, struct fi
     return best;
 }
 
-/* Takes the last dimension; or all of them, where it comes after a flattening that is no layer. */
+/* Takes the last dimension; or all of them, where it comes after a flattening that is not a layer. */
 static int fit_linear(const struct layer *layer, const struct shape *in, struct fit *fit)
 {
     struct shape out = layer_shape(layer);
@@ -319,7 +319,7 @@ int layer_fit(const struct layer *layer, const struct shape *in, struct fit *fit
         return fit_same(layer, in);
     case LAYER_RECURRENT:
         return in->rank == layer->rank ? 0 : FIT_NONE;
-    default: /* an embedding, what is unknown: anything goes */
+    default: /* an embedding, an unknown layer: any input fits */
         return 0;
     }
 }

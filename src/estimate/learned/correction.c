@@ -8,7 +8,7 @@
 
 #define FOLDS        5
 #define PERMILLE_MID 500
-#define OUTSIDE_HALF 2.0 /* so many features outside the training's range halve what the trees say */
+#define OUTSIDE_HALF 2.0 /* this many features outside the training's range halve the weight of the trees */
 
 /* Where a family has no table: ln of the factor at the 98th percentile is two of these, and in proportion below. */
 #define SPREAD_WITHOUT_TABLE 0.1

@@ -8,7 +8,7 @@
 
 #include "estimate/learned/features.h"
 
-/* What the runs that calibrated the quantiles were of. */
+/* The kind of runs that calibrated the quantiles. */
 enum correction_family {
     CORRECTION_MLP,
     CORRECTION_CNN,
@@ -23,9 +23,9 @@ struct correction {
     /* ln(need / base_bytes of the features), and the scale of ln(need / estimate), within what the table allows. The
      * more features lie outside what the training saw, the less the trees count: they fade to 0 and the mean scale. */
     double ln_ratio, spread;
-    int64_t offset_bytes; /* what runs of the family that have no trees needed more than the replay says: the kernels
-                             that are loaded for it */
-    uint32_t outside;     /* features beyond what the training saw */
+    int64_t offset_bytes; /* the need of runs of the family without trees beyond the replay's figure: the kernels that
+                             are loaded for it */
+    uint32_t outside;     /* features beyond the training's range */
 };
 
 /* With convolutions: CNN. With attention, or linear layers and normalisations without running statistics: transformer.
@@ -36,7 +36,7 @@ enum correction_family correction_family_of(const struct program *program);
 void correction_compute(struct correction *correction, const struct program *program, const struct features *features,
                         int32_t fold);
 
-/* What to multiply the median by so that it is enough with this probability. */
+/* Factor on the median that makes it enough with this probability. */
 double correction_quantile_factor(const struct correction *correction, int32_t quantile_permille, int32_t fold);
 
 #endif

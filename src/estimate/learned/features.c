@@ -54,7 +54,7 @@ static void keep_extremes(struct geometry *geometry, const struct program_conv *
     geometry->channels_max = fmax(geometry->channels_max, out);
     geometry->channels_min = geometry->count ? fmin(geometry->channels_min, out) : out;
     geometry->sum_max = fmax(geometry->sum_max, in + out);
-    /* The first convolution reads the image, whose few channels say nothing. */
+    /* The first convolution reads the image; its few channels tell nothing. */
     if (geometry->count) {
         geometry->sum_min = geometry->count > 1 ? fmin(geometry->sum_min, in + out) : in + out;
         geometry->growth_max = fmax(geometry->growth_max, out / fmax(in, 1));

@@ -1,6 +1,6 @@
-/* What the trained corrections see of a program: how the replays under several rules for cuDNN's workspace differ,
- * where the memory is, and the geometry of the convolutions. The same code prints them for training (bench/features.c)
- * and computes them for an answer. */
+/* The features of a program that the trained corrections use: how the replays under several rules for cuDNN's workspace
+ * differ, where the memory is, and the geometry of the convolutions. The same code prints them for training
+ * (bench/features.c) and computes them for an answer. */
 #ifndef CARMA_ESTIMATE_FEATURES_H
 #define CARMA_ESTIMATE_FEATURES_H
 
@@ -15,13 +15,13 @@ enum features_replay {
     REPLAY_MAIN,                /* workspace_rule_default() */
     REPLAY_SIMPLE,              /* the same without its classes for many channels */
     REPLAY_DATA,                /* as main, but Winograd's for every gradient of an input that it can do */
-    REPLAY_BASES,               /* so many of them */
+    REPLAY_BASES,               /* their number */
     REPLAY_NONE = REPLAY_BASES, /* no workspaces */
     REPLAY_COUNT
 };
 
-/* In this order in the trees (their table holds a hash of the names). Sizes are relative to the base: what its replay
- * reserves and the context of the machine that the trees were trained on, but no more than fits the GPU. */
+/* In this order in the trees (their table holds a hash of the names). Sizes are relative to the base: the memory that
+ * its replay reserves and the context of the machine that the trees were trained on, but no more than fits the GPU. */
 #define FEATURES(X)                                                                                                    \
     X(MAIN) /* ln of the replays' reserved bytes and context over the base */                                          \
     X(SIMPLE)                                                                                                          \
@@ -29,7 +29,7 @@ enum features_replay {
     X(NONE)                                                                                                            \
     X(PEAK)    /* ln of the most that is allocated at once */                                                          \
     X(BASE)    /* ln of the base in MiB */                                                                             \
-    X(FILLING) /* ln of the base's replay over what fits, and REPLAY_NONE's */                                         \
+    X(FILLING) /* ln of the base's replay over the memory that fits, and REPLAY_NONE's */                                         \
     X(FILLING_NONE)                                                                                                    \
     X(OUT) /* 1: the base's replay, or REPLAY_NONE, is out of memory on this GPU */                                    \
     X(OUT_NONE)                                                                                                        \
@@ -61,7 +61,7 @@ enum features_replay {
     X(WINOGRAD_IN)                                                                                                     \
     X(WINOGRAD_HEIGHT)                                                                                                 \
     X(PIXELS_MAX) /* ln of batch * height * width of the largest output */                                             \
-    X(ALIGNED_IN) /* share of the convolutions whose channels fit 16-byte accesses */                                  \
+    X(ALIGNED_IN) /* share of the convolutions with channels that fit 16-byte accesses */                                  \
     X(ALIGNED_OUT)                                                                                                     \
     X(ALIGNED_BOTH)                                                                                                    \
     X(ALIGNED_TWICE) /* to 32 bytes */                                                                                 \
@@ -97,7 +97,7 @@ enum feature {
 };
 extern const char *const feature_names[FEATURE_COUNT];
 
-/* About the context of the runs that the trees learned from, part of the base whatever the machine. */
+/* About the context of the runs that the trees learned from, part of the base on every machine. */
 #define FEATURES_CONTEXT_BYTES (INT64_C(1690) << 20)
 
 struct features {
@@ -111,7 +111,7 @@ struct features {
 /* Without convolutions only REPLAY_MAIN is replayed and the others are its copies. */
 void features_compute(struct features *features, const struct program *program, const struct machine_profile *profile);
 
-/* What the machine adds to what the allocator reserves: the context, with cuDNN where there are convolutions. */
+/* The machine's addition to the allocator's reserve: the context, with cuDNN where there are convolutions. */
 int64_t features_context_bytes(const struct program *program, const struct machine_profile *profile);
 
 #endif

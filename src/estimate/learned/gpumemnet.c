@@ -1,6 +1,6 @@
-/* The estimator: a class's upper edge at the quantile asked for, its centre as the best guess. What the classes hold is
- * what was measured on an A100 40 GB with PyTorch, fp32 and Adam, its CUDA context included; another machine's profile
- * changes nothing, as in the thesis. */
+/* The estimator: a class's upper edge at the quantile asked for, its centre as the best guess. The classes hold memory
+ * measured on an A100 40 GB with PyTorch, fp32 and Adam, its CUDA context included; another machine's profile changes
+ * nothing, as in the thesis. */
 #include "estimate/learned/gpumemnet.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ static uint32_t class_below(const struct gpumemnet_classes *classes, int32_t qua
     return classes->best;
 }
 
-/* What makes the classifier's own probability worth less: each halves it; the first is told. */
+/* Reasons that weaken the classifier's own probability: each halves it; the first is told. */
 static void doubt(struct estimate *estimate, const char *warning)
 {
     estimate->confidence_permille /= 2;

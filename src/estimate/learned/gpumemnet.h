@@ -54,7 +54,8 @@ int gpumemnet_input_read(struct gpumemnet_input *input, const struct layer_list 
 void gpumemnet_input_release(struct gpumemnet_input *input);
 
 #define GPUMEMNET_MAX_CLASSES 16
-#define GPUMEMNET_MAX_TUPLES  512 /* of the encoder, whose time grows with their square; the data have 119 at most */
+#define GPUMEMNET_MAX_TUPLES  512 /* of the encoder, because its time grows with their square; the data have 119 at
+                                     most */
 
 struct gpumemnet_classes {
     uint32_t count, best; /* best: the most probable one */
@@ -73,7 +74,7 @@ int64_t gpumemnet_class_centre_bytes(const struct gpumemnet_classes *classes, ui
 int gpumemnet_classify(const struct gpumemnet_input *input, enum gpumemnet_kind kind, int32_t fold,
                        struct gpumemnet_classes *classes, struct error *err);
 
-/* The kind whose class is the estimator's answer (data/models/gpumemnet.md says why). */
+/* The kind that gives the estimator's answer (data/models/gpumemnet.md says why). */
 enum gpumemnet_kind gpumemnet_answering_kind(enum gpumemnet_family family);
 
 #endif

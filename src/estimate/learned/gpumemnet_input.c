@@ -45,7 +45,7 @@ static const uint8_t activation_types[ACTIVATION_COUNT] = {
     [ACTIVATION_HARDSIGMOID] = TYPE_TANH,
 };
 
-/* The tuple's type, or -1: a layer that is no tuple. */
+/* The tuple's type, or -1: a layer that is not a tuple. */
 static int type_of(const struct layer *layer)
 {
     switch ((enum layer_kind)layer->kind) {

@@ -15,13 +15,13 @@ struct model {
 };
 
 struct model_array {
-    const void *data; /* NULL: there is none of that name and type, or it lies outside */
+    const void *data; /* NULL: no array of that name and type, or it lies outside */
     uint32_t rank, dims[4];
     size_t count; /* elements */
 };
 
-/* A model linked in: "gpumemnet", "replay", "utilisation"; with the folds' models: "gpumemnet-folds", ... whose folds
- * only the evaluation links. data NULL: none of that name. */
+/* A model linked in: "gpumemnet", "replay", "utilisation"; with the folds' models: "gpumemnet-folds", ... which only
+ * the evaluation links. data NULL: none of that name. */
 struct model model_find(const char *name);
 struct model_array model_array(struct model model, const char *name, enum model_type type);
 

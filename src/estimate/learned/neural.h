@@ -1,7 +1,7 @@
-/* The parts of small neural networks, in float32: what gpumemnet.c is put together from. Matrices are rows of numbers;
- * functions that take weights move *weights past those they used. Pure, and without checks: who calls has counted the
- * weights. Formulas: PyTorch's torch.nn.Linear, LayerNorm (eps 1e-5), MultiheadAttention, TransformerEncoderLayer
- * (post-norm, ReLU, no dropout), which these match to rounding. */
+/* The parts of small neural networks, in float32, for gpumemnet.c. Matrices are rows of numbers; functions that take
+ * weights move *weights past those they used. Pure, and without checks: the caller has counted the weights. Formulas:
+ * PyTorch's torch.nn.Linear, LayerNorm (eps 1e-5), MultiheadAttention, TransformerEncoderLayer (post-norm, ReLU, no
+ * dropout), which these match to rounding. */
 #ifndef CARMA_ESTIMATE_NEURAL_H
 #define CARMA_ESTIMATE_NEURAL_H
 

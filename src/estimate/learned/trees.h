@@ -30,8 +30,8 @@ int trees_find(struct trees *trees, struct model model, const char *prefix);
  * the FNV-1a of the names, each with a comma after it. */
 bool trees_are_of(struct model model, const char *const names[], size_t count);
 
-/* Whatever the arrays say it ends, and reads only them and `features`: a node that leads out of them, or asks for a
- * feature beyond count, adds nothing. */
+/* It ends for all arrays, and reads only them and `features`: a node that leads out of them, or asks for a feature
+ * beyond count, adds nothing. */
 double trees_sum(const struct trees *trees, const float *features, size_t count);
 
 #endif

@@ -25,8 +25,8 @@ void allocator_release(struct allocator *allocator);
  * first; where that is not enough, out_of_memory is set and the segment taken all the same. NO_BLOCK: all addresses are
  * used up; out_of_memory is set. */
 uint32_t allocator_take(struct allocator *allocator, int64_t bytes);
-/* The same for what its user can do without: NO_BLOCK also where the limit does not allow it, and nothing is out of
- * memory. */
+/* The same for memory that its user can do without: NO_BLOCK also where the limit does not allow it; it does not count
+ * as out of memory. */
 uint32_t allocator_try(struct allocator *allocator, int64_t bytes);
 void allocator_give(struct allocator *allocator, uint32_t block);
 void allocator_empty_cache(struct allocator *allocator); /* segments that are free go back to the GPU */

@@ -21,7 +21,7 @@ struct reader {
     size_t conv_count;
     uint8_t *freed;             /* by tensor; owned */
     int64_t tensor_count;       /* that the file announces */
-    struct program_event place; /* step, phase and label of what follows */
+    struct program_event place; /* step, phase and label of the next events */
 };
 
 static void reader_release(struct reader *reader)

@@ -26,22 +26,22 @@ int capture_read(struct capture *capture, const char *name, const char *text, si
                  struct error *err);
 void capture_release(struct capture *capture);
 
-/* What of a training was otherwise than recorded. */
+/* How a training differs from the recorded one. */
 struct capture_changes {
     enum optimizer optimizer;
     bool weight_decay; /* as of struct training */
     /* torch.backends.cudnn.benchmark: once a kind of convolution was tried out, at its first call, PyTorch empties the
-     * allocator's cache (ATen/native/cudnn/Conv_v8.cpp). What the trials themselves take is not known. */
+     * allocator's cache (ATen/native/cudnn/Conv_v8.cpp). The memory of the trials themselves is unknown. */
     bool cudnn_benchmark;
     /* A loader brings images to the GPU ahead, as timm's does: beside those of the step there are the next and the ones
      * after these, and their bytes, of which they are made. */
     bool prefetch;
 };
 
-/* The same training with these changes. What the recorded optimizer did in its steps is left out, and what the other does
- * (PyTorch's foreach implementations) stands there instead, unless it was recorded with that one and without weight
- * decay. One line and the capture as it was: -ENOTSUP for Adafactor, whose states depend on the parameters' shapes, and
- * where nothing is trained; -EINVAL where it becomes too large. To be called once, after capture_read(). */
+/* The same training with these changes. The recorded optimizer's steps are replaced by those of the other (PyTorch's
+ * foreach implementations), unless it was recorded with that one and without weight decay. One line and the capture
+ * unchanged: -ENOTSUP for Adafactor, because its states depend on the parameters' shapes, and where nothing is trained;
+ * -EINVAL where it becomes too large. To be called once, after capture_read(). */
 int capture_change(struct capture *capture, const struct capture_changes *changes, struct error *err);
 
 /* cuBLAS takes another workspace on this GPU than the recording says (a machine profile's; 0: none). One of that size for

@@ -179,7 +179,7 @@ static void copy_event(struct rewrite *rewrite, const struct program_event *even
     }
 }
 
-/* Steps count upwards; the optimizer's is the last of each, before whatever follows. */
+/* Steps count upwards; the optimizer's is the last of each, before later events. */
 static int copy_events(struct rewrite *rewrite, struct error *err)
 {
     const struct capture_changes *changes = rewrite->changes;
@@ -226,7 +226,7 @@ static void copy_head(struct rewrite *rewrite)
     to->activation_elements = from->activation_elements;
 }
 
-/* What happens to the optimizer; the tape has no parameters where its steps stay as they were recorded. */
+/* The change of the optimizer; the tape has no parameters where its steps stay as recorded. */
 static int prepare_optimizer(struct rewrite *rewrite, const struct capture *capture, struct error *err)
 {
     const struct capture_changes *changes = rewrite->changes;

@@ -85,7 +85,7 @@ int capture_line_end(struct capture_text *text)
     return text->at == text->end ? 0 : wrong(text, text->at, (size_t)(text->end - text->at), "expected on this line");
 }
 
-/* The number up to the first character that is no digit, whose place is returned; NULL: none, or above high. */
+/* The number up to the first non-digit; returns that character's place; NULL: none, or above high. */
 static const char *digits(const char *at, const char *end, int64_t high, int64_t *value)
 {
     const char *start = at;

@@ -10,7 +10,7 @@
 
 struct capture_text {
     const char *name;   /* of the file, for errors */
-    const char *at;     /* what is left of the line */
+    const char *at;     /* the rest of the line */
     const char *end;    /* of the line */
     const char *next;   /* the line after it */
     const char *limit;  /* of the text */
@@ -30,7 +30,7 @@ int capture_fail(struct capture_text *text, const char *format, ...) __attribute
 #define CAPTURE_LINE_MAX 4096
 int capture_line(struct capture_text *text);
 
-/* The next line, which begins with this word; what is left of it is its value. */
+/* The next line, which begins with this word; the rest of it is its value. */
 int capture_field(struct capture_text *text, const char *word);
 
 /* The next word of the line, up to a space; an error where there is none. It is not copied: its length is set. */

@@ -1,5 +1,5 @@
-/* A layer list -> the program of a few training steps: PyTorch's eager autograd, what each layer saves for backward,
- * when gradients come and go, what the optimizer keeps. */
+/* A layer list -> the program of a few training steps: PyTorch's eager autograd, each layer's tensors saved for
+ * backward, when gradients come and go, the optimizer's states. */
 #ifndef CARMA_ESTIMATE_LOWER_H
 #define CARMA_ESTIMATE_LOWER_H
 
@@ -28,7 +28,7 @@ struct training {
     enum precision precision;
     int64_t samples; /* of the data set: the last batch of an epoch is samples % batch_size; <= 0: not known, no last
                         batch */
-    /* The model's summary was made on the GPU before the training: a forward pass over a batch of its own, whose blocks
+    /* The model's summary was made on the GPU before the training: a forward pass over a batch of its own; its blocks
      * stay cached. torchsummary takes 2 samples, in training mode; torchinfo the whole batch, in evaluation mode
      * without gradients. */
     bool summary_pass, summary_gradients;
@@ -51,10 +51,9 @@ void layers_complete(struct layer_list *list);
  * gradients go (set_to_none); an output and a loss go when the next is there.
  *
  * Layers in order of execution. A container that stands before its children, with `depth` smaller than theirs, holds
- * what goes into it until all of them have run, as Python's call of a module does. The last layer that is no container
- * gives the output; its loss is the cross entropy. LAYER_ADD with in_place is `x += y`. LAYER_ATTENTION without
- * parameters is scaled_dot_product_attention alone: its inputs are queries, keys and values, or one tensor that holds
- * all three.
+ * its input until all of them have run, as Python's call of a module does. The last layer that is not a container gives
+ * the output; its loss is the cross entropy. LAYER_ADD with in_place is `x += y`. LAYER_ATTENTION without parameters is
+ * scaled_dot_product_attention alone: its inputs are queries, keys and values, or one tensor that holds all three.
  *
  * The list must be complete. Inits *program. -EINVAL when nothing can be built (no layer with a shape): one line;
  * *program is then empty. */

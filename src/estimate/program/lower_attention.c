@@ -2,12 +2,12 @@
 #include "estimate/program/lowering.h"
 
 /* nn.MultiheadAttention in training, as torch.nn.functional.multi_head_attention_forward computes it, with the
- * scaled_dot_product_attention of torch 2 that keeps no matrix of scores; and that alone, for models whose projections
- * are layers of their own: a layer without parameters, of queries, keys and values, or of one tensor with all three. */
+ * scaled_dot_product_attention of torch 2 that keeps no matrix of scores; and that alone, for models with projections
+ * as layers of their own: a layer without parameters, of queries, keys and values, or of one tensor with all three. */
 
 #define ROWS_TOGETHER 32 /* the kernel's rows of log-sum-exp are padded to it */
 
-/* Bytes of so many numbers for each row and head; as many as a tensor can have where that is too large a number. */
+/* Bytes of this many numbers for each row and head; the largest tensor where that is too large. */
 static int64_t row_bytes(const struct lowering *lowering, int64_t heads, int64_t rows)
 {
     int64_t bytes;
@@ -33,8 +33,8 @@ static struct tape_value copy(struct lowering *lowering, struct tape_value input
     return result;
 }
 
-/* Another look at the same tensor (elements of it), whose gradient is a new one: in another order, or within zeros.
- * Takes over the input's reference. */
+/* Another view of the same tensor (elements of it) with a new gradient: in another order, or within zeros. Takes over
+ * the input's reference. */
 static struct tape_value look(struct lowering *lowering, struct tape_value input, int64_t elements)
 {
     struct tape_op op = {.inputs = &input, .input_count = 1};
@@ -45,7 +45,7 @@ static struct tape_value look(struct lowering *lowering, struct tape_value input
     return result;
 }
 
-/* Keeps what it takes, its output and a log-sum-exp for each row and head. */
+/* Keeps its inputs, its output and a log-sum-exp for each row and head. */
 static struct tape_value attend(struct lowering *lowering, const struct tape_value *inputs, uint32_t count,
                                 const struct attention *attention)
 {

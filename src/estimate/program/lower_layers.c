@@ -235,8 +235,8 @@ static struct tape_value lower_embedding(struct lowering *lowering, size_t numbe
     return lowering_run(lowering, &op, elements_of(lowering, number, input), FULL_BYTES);
 }
 
-/* cuDNN keeps the gates of every step besides the output: its reserve space. How much is not published; four times the
- * output is what an LSTM's gates are. */
+/* cuDNN keeps the gates of every step besides the output: its reserve space. The size is not published; four times the
+ * output is the size of an LSTM's gates. */
 static struct tape_value lower_recurrent(struct lowering *lowering, size_t number, const struct tape_value *input)
 {
     struct tape_op op = {.inputs = input, .input_count = 1};
@@ -272,7 +272,7 @@ static uint8_t widest(const struct tape_value *inputs, uint32_t count)
     return bytes;
 }
 
-/* ADD, MULTIPLY, CONCAT and what is unknown with several inputs. */
+/* ADD, MULTIPLY, CONCAT and unknown layers with several inputs. */
 static struct tape_value lower_joint(struct lowering *lowering, size_t number, const struct tape_value *inputs,
                                      uint32_t count)
 {
@@ -300,7 +300,7 @@ static struct tape_value lower_joint(struct lowering *lowering, size_t number, c
     return lowering_run_saving(lowering, &op, elements, element_bytes, layer->kind == LAYER_UNKNOWN, NULL, 0);
 }
 
-/* What is not known more closely: a result of its shape, saved where `saves`. */
+/* A layer of an unknown kind: a result of its shape, saved where `saves`. */
 static struct tape_value lower_plain(struct lowering *lowering, size_t number, const struct tape_value *input,
                                      bool saves)
 {

@@ -1,4 +1,4 @@
-/* What lower.c and its helpers share: a layer list on its way to a program. Private to this room. */
+/* Shared by lower.c and its helpers: a layer list on its way to a program. Private to this room. */
 #ifndef CARMA_ESTIMATE_LOWERING_H
 #define CARMA_ESTIMATE_LOWERING_H
 
@@ -55,19 +55,19 @@ struct tape_value lowering_attention(struct lowering *lowering, size_t layer, co
 struct tape_value lowering_value(uint32_t tensor, int64_t elements,
                                  uint8_t element_bytes); /* which needs no gradient */
 struct tape_value lowering_alias(struct lowering *lowering, const struct tape_value *value);
-void lowering_save(struct tape_op *op, uint32_t tensor); /* adds to what op saves */
+void lowering_save(struct tape_op *op, uint32_t tensor); /* adds to the tensors that op saves */
 void lowering_take_parameters(struct tape_op *op, const struct lowered *lowered);
 /* Autocast's copies of op's parameters, in the order in which C++ works out arguments; the weight's is saved where the
  * input needs a gradient. */
 void lowering_cast_parameters(struct lowering *lowering, struct tape_op *op);
 
-/* Runs an operator whose result is a new tensor of `elements`; inputs and what it saves as op says. */
+/* Runs an operator with a new tensor of `elements` as its result; inputs and saved tensors as op says. */
 struct tape_value lowering_run(struct lowering *lowering, struct tape_op *op, int64_t elements, uint8_t element_bytes);
 /* The same, saving the result and further tensors of these sizes, which are made after it. */
 struct tape_value lowering_run_saving(struct lowering *lowering, struct tape_op *op, int64_t elements,
                                       uint8_t element_bytes, bool save_result, const int64_t *more_bytes,
                                       uint32_t more);
-/* What autocast casts an operator's input to. */
+/* The type to which autocast casts an operator's input. */
 struct tape_value lowering_to_half(struct lowering *lowering, const struct tape_value *value);
 struct tape_value lowering_to_full(struct lowering *lowering, const struct tape_value *value);
 /* y = x W^T + b with parameters first to first + count - 1 of the tape; `apart`: the bias is added by an operator of

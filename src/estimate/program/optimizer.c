@@ -59,7 +59,7 @@ static void adafactor_state(struct tape *tape, const struct tape_parameter *para
     }
 }
 
-/* What the optimizers of torch.optim keep for a parameter, in the order in which they make it: sgd.py's
+/* The states that the optimizers of torch.optim keep for a parameter, in the order in which they make them: sgd.py's
  * momentum_buffer; adam.py's and adamw.py's exp_avg and exp_avg_sq (their `step` lies in the host's memory). */
 static void make_state(struct tape *tape, enum optimizer optimizer, const struct tape_parameter *parameter)
 {

@@ -1,6 +1,6 @@
-/* What a training run does to the caching allocator: a list of allocations and frees in order, with the convolutions
- * whose cuDNN workspace comes and goes in between. Made from a layer list (lower.h) or read from an operator trace
- * (capture.h); replayed by replay.h. */
+/* The effect of a training run on the caching allocator: a list of allocations and frees in order, with the
+ * convolutions between them that take and free a cuDNN workspace. Made from a layer list (lower.h) or read from an
+ * operator trace (capture.h); replayed by replay.h. */
 #ifndef CARMA_ESTIMATE_PROGRAM_H
 #define CARMA_ESTIMATE_PROGRAM_H
 
@@ -11,7 +11,7 @@ enum memory_category {
     MEMORY_PARAMETER,
     MEMORY_GRADIENT, /* of parameters */
     MEMORY_OPTIMIZER,
-    MEMORY_ACTIVATION, /* outputs and what is saved for backward */
+    MEMORY_ACTIVATION, /* outputs and tensors saved for backward */
     MEMORY_TEMPORARY,  /* gradients of activations, scratch of operators */
     MEMORY_INPUT,
     MEMORY_BUFFER,    /* running statistics and the like */
@@ -71,9 +71,9 @@ struct program {
 #define PROGRAM_MAX_BYTES                                                                                              \
     (INT64_C(1) << 40) /* of a tensor; program_alloc() makes larger ones this large, negative ones 0 */
 
-/* A program is built with the functions below alone: they never fail, and what they built can be replayed whatever it
- * says: what refers to no tensor, or is no convolution, is left out. Whoever builds one from others' data watches
- * event_count against PROGRAM_MAX_EVENTS. */
+/* A program is built with the functions below alone: they never fail, and every program built with them can be
+ * replayed: references to a missing tensor or convolution are left out. A builder that uses foreign data compares
+ * event_count with PROGRAM_MAX_EVENTS. */
 void program_init(struct program *program);
 void program_release(struct program *program);
 uint32_t program_label(struct program *program, const char *text); /* the same number for the same text */

@@ -12,7 +12,7 @@
 
 struct replay_options {
     struct workspace_rule rule;
-    int64_t limit_bytes; /* what the GPU has for the allocator's segments; <= 0: no limit */
+    int64_t limit_bytes; /* the GPU's memory for the allocator's segments; <= 0: no limit */
 };
 
 struct replay_result {
@@ -20,8 +20,8 @@ struct replay_result {
     int64_t peak_allocated_bytes;
     bool out_of_memory;
     uint64_t segments_released; /* cached segments given back because the GPU was full */
-    /* When most was allocated: by category, in bytes as they were asked for. What more was reserved, then or later, is
-     * fragmentation: rounding, and cached blocks that did not fit what was asked for. */
+    /* When most was allocated: by category, in bytes as they were asked for. More reserved memory, then or later, is
+     * fragmentation: rounding, and cached blocks that did not fit a request. */
     int64_t at_peak[MEMORY_CATEGORY_COUNT];
     uint32_t peak_event;
 };

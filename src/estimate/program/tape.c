@@ -202,7 +202,7 @@ static struct tape_parameter *parameter_of(const struct tape *tape, const struct
     return &tape->parameters[tape->numbers[node->first_number + node->saved_count + i]];
 }
 
-/* Of what autocast copied, the gradients are in half precision and become numbers: they go to the copies' nodes. */
+/* The gradients of autocast's copies are in half precision and are converted: they go to the copies' nodes. */
 static void make_parameter_gradients(struct tape *tape, const struct tape_node *node, size_t first)
 {
     for (uint32_t i = 0; i < node->parameter_count; i++) {
@@ -260,7 +260,7 @@ static void drop_saved(struct tape *tape, const struct tape_node *node)
         tape_drop(tape, (uint32_t)tape->numbers[node->first_number + i]);
 }
 
-/* What is alive of it stands in TAPE_OP_SCRATCH numbers from `first`. */
+/* The numbers of its live tensors stand in TAPE_OP_SCRATCH numbers from `first`. */
 static void make_scratch(struct tape *tape, const struct tape_node *node, size_t first)
 {
     uint32_t count = 0;

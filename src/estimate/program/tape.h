@@ -1,6 +1,6 @@
-/* Eager execution with PyTorch's autograd, in sizes only: operators allocate their results, a tape holds what their
- * backward needs, and running it backwards brings and frees gradients in autograd's order (the latest recorded first;
- * torch/csrc/autograd/engine.cpp). What happens to memory is written into a program. */
+/* Eager execution with PyTorch's autograd, in sizes only: operators allocate their results, a tape holds the tensors
+ * for their backward, and running it backwards brings and frees gradients in autograd's order (the latest recorded
+ * first; torch/csrc/autograd/engine.cpp). Allocations and frees are written into a program. */
 #ifndef CARMA_ESTIMATE_TAPE_H
 #define CARMA_ESTIMATE_TAPE_H
 
@@ -26,7 +26,7 @@ struct tape_parameter {
     uint32_t tensor, label;
     int32_t gradient; /* a tensor, or TAPE_NONE */
     int32_t half;     /* autocast's copy of it in half precision, or TAPE_NONE */
-    int32_t cast;     /* the node that made the copy, whose gradient is in half precision; or TAPE_NONE */
+    int32_t cast;     /* the node that made the copy, with a gradient in half precision; or TAPE_NONE */
     int64_t elements;
     int64_t last, second_last; /* its last two dimensions; 0 where it has fewer than two */
     bool frozen;
@@ -35,7 +35,7 @@ struct tape_parameter {
 enum tape_kind {
     TAPE_OP,
     TAPE_VIEW,    /* its gradient passes through: no new tensor, but where an input is smaller or of another width */
-    TAPE_JOIN,    /* of its inputs: each gets a part of the gradient, which is no tensor of its own */
+    TAPE_JOIN,    /* of its inputs: each gets a part of the gradient, which is not a tensor of its own */
     TAPE_CONV,    /* the program's last convolution is its forward pass */
     TAPE_PRODUCT, /* of matrices */
     TAPE_CAST     /* of a parameter, by autocast; the tape's own */
@@ -50,7 +50,7 @@ struct tape_op {
     int32_t parameters[TAPE_OP_OWN];
     uint32_t parameter_count;
     bool parameters_first; /* backward makes their gradients before those of the inputs */
-    /* What backward allocates before the gradients, freed after them; a negative number n frees the entry -n - 1. */
+    /* Allocations of backward before the gradients, freed after them; a negative number n frees the entry -n - 1. */
     int64_t scratch[TAPE_OP_SCRATCH];
     uint32_t scratch_count;
     int64_t late_scratch; /* a last one, allocated after the gradients; 0 = none */
@@ -58,7 +58,7 @@ struct tape_op {
 
 struct tape {
     struct program *program; /* borrowed */
-    struct program_event at; /* step, phase and label of what comes next */
+    struct program_event at; /* step, phase and label of the next events */
     bool recording;          /* gradients are wanted: training mode */
     int64_t cublas_bytes;    /* of a workspace */
     bool
@@ -71,7 +71,7 @@ struct tape {
     size_t node_count, node_capacity;
     struct tape_edge *edges; /* owned; the nodes' inputs */
     size_t edge_count, edge_capacity;
-    int64_t *numbers; /* owned; what the nodes saved, their parameters and scratch */
+    int64_t *numbers; /* owned; the nodes' saved tensors, their parameters and scratch */
     size_t number_count, number_capacity;
 };
 
@@ -83,7 +83,8 @@ uint32_t tape_alloc(struct tape *tape, int64_t bytes, enum memory_category categ
 void tape_hold(struct tape *tape, uint32_t tensor);
 void tape_drop(struct tape *tape, uint32_t tensor);
 
-int32_t tape_add_parameter(struct tape *tape, struct tape_parameter parameter); /* fills tensor and what follows */
+int32_t tape_add_parameter(struct tape *tape, struct tape_parameter parameter); /* fills tensor and the members after
+                                                                                   it */
 
 static inline int64_t tape_bytes(const struct tape_value *value)
 {
@@ -99,7 +100,7 @@ bool tape_needs_gradient(const struct tape *tape, const struct tape_op *op);
 /* Records it, if it needs a gradient, and returns its result's node. */
 int32_t tape_record(struct tape *tape, const struct tape_op *op, const struct tape_value *result);
 
-/* Runs the tape backwards from `node`, whose gradient has so many bytes, and empties it. */
+/* Runs the tape backwards from `node`, with a gradient of this many bytes, and empties it. */
 void tape_backward(struct tape *tape, int32_t node, int64_t gradient_bytes);
 void tape_forget(struct tape *tape); /* empties it: the graph is freed */
 

@@ -5,7 +5,7 @@
 
 #define ACCESS_BYTES 16 /* of one load: channels are padded to as many as fit */
 
-/* Up to so many channels, input and output together, of the classes by channels: networks of one width up to 40 fit
+/* Up to this many channels, input and output together, of the classes by channels: networks of one width up to 40 fit
  * copies, wider ones Winograd's algorithm, up to about 275. */
 static const double class_limits[] = {84, 130, 275, 420, 700};
 
@@ -15,8 +15,8 @@ static const double class_limits[] = {84, 130, 275, 420, 700};
 #define WIDE_CHANNELS  700
 #define LARGE_BATCH    40
 
-/* The figures are products of what others wrote: worked out in floating point, which does not overflow, and cut where
- * no GPU has that much. Up to 2^53 they are exact. */
+/* The figures are products of foreign numbers: worked out in floating point, which does not overflow, and cut at a size
+ * that no GPU has. Up to 2^53 they are exact. */
 static int64_t bounded(double bytes)
 {
     return bytes < (double)PROGRAM_MAX_BYTES ? (int64_t)bytes : PROGRAM_MAX_BYTES;

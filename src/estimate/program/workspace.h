@@ -1,5 +1,5 @@
-/* What cuDNN takes as a convolution's workspace, by rule of thumb: which rule holds is cuDNN's choice and not
- * published, so several are replayed and the trained correction weighs them (data/models/replay.md). */
+/* The size of a convolution's cuDNN workspace, by rule of thumb: cuDNN's choice of the rule is not published, so
+ * several are replayed and the trained correction weighs them (data/models/replay.md). */
 #ifndef CARMA_ESTIMATE_WORKSPACE_H
 #define CARMA_ESTIMATE_WORKSPACE_H
 
@@ -16,9 +16,8 @@ enum workspace_algorithm {
     WORKSPACE_WINOGRAD_SMALL, /* F(2x2,3x3): tiles of 2 x 2, 16 numbers */
     WORKSPACE_COPY, /* input, output and weights, for another layout; channels of the first two padded to a multiple of
                        4 */
-    /* The same without what the pass writes (output, gradient of the input), which is written in place where its
-     * channels are a multiple of 4: this is what the one-convolution networks of the measured runs show of forward
-     * passes. */
+    /* The same without the pass's output (output, gradient of the input), which is written in place where its channels
+     * are a multiple of 4: the one-convolution networks of the measured runs show this in forward passes. */
     WORKSPACE_COPY_READ,
     WORKSPACE_COPY_INPUT, /* the input (or its gradient) and the weights */
     WORKSPACE_ALGORITHM_COUNT
@@ -41,10 +40,10 @@ struct workspace_rule {
                      [WORKSPACE_CLASSES]; /* enum workspace_algorithm, by enum conv_pass and conv_workspace_class() */
 };
 
-/* One algorithm for each pass, whatever the class. */
+/* One algorithm for each pass, for every class. */
 struct workspace_rule workspace_rule_by_pass(enum workspace_algorithm forward, enum workspace_algorithm backward_data,
                                              enum workspace_algorithm backward_weight);
-/* What fits the measured runs best without a trained correction. */
+/* The best fit to the measured runs without a trained correction. */
 struct workspace_rule workspace_rule_default(void);
 
 uint32_t conv_workspace_class(const struct program_conv *conv); /* enum workspace_class, or beyond its third */

@@ -168,8 +168,8 @@ static bool find_format(struct reader *reader, enum summary_format *format)
     return false;
 }
 
-/* What would hold layers but shows none: a sequence of nothing, as some models have for a shortcut, hands its input on;
- * timm's pooling does not print its parts. */
+/* A container without layers: an empty sequence, as some models have for a shortcut, hands its input on; timm's pooling
+ * does not print its parts. */
 static void settle_empty(struct layer_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {

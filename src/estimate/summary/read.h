@@ -22,14 +22,14 @@ const char *summary_format_name(enum summary_format format);
 struct summary {
     struct layer_list layers;
     enum summary_format format;
-    /* Each one line "FILE:LINE: ..." for the user: a layer type not known, what was assumed, what the summary leaves
-     * open. Totals that contradict the rows are no warning but an error. */
+    /* Each one line "FILE:LINE: ..." for the user: an unknown layer type, an assumption, a gap of the summary. Totals
+     * that contradict the rows are an error, not a warning. */
     char warnings[SUMMARY_MAX_WARNINGS][160];
     size_t warning_count; /* may be more than are kept */
 };
 
-/* Inits *summary. -EINVAL with one line "FILE:LINE: what is wrong" (truncated, contradictory, no known format, too
- * large); *summary is then empty. `name` is what messages call the file. docs/formats/summary.md. */
+/* Inits *summary. -EINVAL with one line "FILE:LINE: the fault" (truncated, contradictory, no known format, too large);
+ * *summary is then empty. `name` is the file's name in messages. docs/formats/summary.md. */
 int summary_read(struct summary *summary, const char *name, const char *text, size_t length, struct error *err);
 void summary_release(struct summary *summary);
 

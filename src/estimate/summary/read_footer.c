@@ -64,7 +64,7 @@ static double read_unit(struct slice text, double megabyte)
     return 0;
 }
 
-/* What follows a line's name: "[ (UNIT)]: NUMBER[ (SIZE)]". */
+/* The text behind a line's name: "[ (UNIT)]: NUMBER[ (SIZE)]". */
 static int read_rest(const struct reader *reader, struct slice rest, double megabyte, struct footer_value *value)
 {
     char quoted[QUOTE_SIZE];

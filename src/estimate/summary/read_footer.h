@@ -30,8 +30,8 @@ int footer_check(const struct footer *footer, const struct reader *reader);
 int footer_check_rows(const struct footer *footer, const struct reader *reader, int64_t parameters);
 
 /* Its totals as the list's. Where only they say that some parameters are not trained, the layers from the first on are
- * frozen that have just that many (the usual way to freeze), else there is a warning. `buffers`: how many of those not
- * trained are no layer's parameters here (Keras counts running statistics). */
+ * frozen that have just that many (the usual way to freeze), else there is a warning. `buffers`: number of untrained
+ * values that are not a layer's parameters here (Keras counts running statistics). */
 void footer_apply(const struct footer *footer, struct reader *reader, int64_t buffers);
 
 #endif

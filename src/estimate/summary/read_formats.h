@@ -14,9 +14,9 @@ int read_tree(struct reader *reader);
 /* PyTorch's modules that do nothing but hold others. */
 bool is_plain_container(const char *type);
 
-/* Gives attention layers whose parameters are not shown those of four projections of their width, with biases,
- * 4 E (E + 1), and warns of it. Not those that have been counted where they were called first, which a reader marks by
- * this for their heads (and this function clears). */
+/* Attention layers without shown parameters get those of four projections of their width, with biases, 4 E (E + 1), and
+ * a warning. Not those that have been counted where they were called first, which a reader marks by this for their
+ * heads (and this function clears). */
 #define ATTENTION_COUNTED (-1)
 void fill_attention(struct reader *reader);
 

@@ -36,7 +36,7 @@ static void from_linear(struct layer_list *list, const struct layer *layer, stru
         return;
     for (int i = 0; i + 1 < layer->rank; i++)
         others *= layer->shape[i];
-    /* a bias is what nearly all have */
+    /* nearly all have a bias */
     for (int64_t bias = 1; bias >= 0; bias--)
         if (width > bias && inside(range, (double)(width - bias) * (double)others)) {
             memcpy(dims, layer->shape, sizeof dims);
@@ -112,7 +112,7 @@ static void from_conv(struct layer_list *list, const struct layer *layer, struct
         set_input(list, best.dims, 3);
 }
 
-/* Token numbers: their count is what the output has but for its last dimension. */
+/* Token numbers: their count is the output's size without its last dimension. */
 static void from_embedding(struct layer_list *list, const struct layer *layer)
 {
     if (layer->rank < 2)

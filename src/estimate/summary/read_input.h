@@ -1,4 +1,4 @@
-/* What a model's input is, where a summary tells no more than its size. Internal to read*.c. */
+/* A model's input, where a summary tells no more than its size. Internal to read*.c. */
 #ifndef CARMA_ESTIMATE_READ_INPUT_H
 #define CARMA_ESTIMATE_READ_INPUT_H
 

@@ -162,7 +162,7 @@ int keras_end_row(struct keras_table *table)
     return ret;
 }
 
-/* From the line at hand up to the one that is none of the footer's. */
+/* From the current line up to the first that is not the footer's. */
 static int read_footer(struct keras_table *table)
 {
     struct reader *reader = table->reader;
@@ -208,7 +208,7 @@ static int check_rows(struct keras_table *table)
     return footer_check_rows(&table->footer, reader, parameters);
 }
 
-/* The model's input is its first input layer; without one, what the first layer tells. */
+/* The model's input is its first input layer; without one, it follows from the first layer. */
 static void set_input(struct layer_list *list)
 {
     const struct layer *first = NULL;

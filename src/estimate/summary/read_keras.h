@@ -1,5 +1,5 @@
-/* What the tables of Keras 2 and 3 have in common: rows of cells wrapped over several lines, shapes with the channels
- * last, connections by name, running statistics counted as parameters. Internal to read*.c. */
+/* Common to the tables of Keras 2 and 3: rows of cells wrapped over several lines, shapes with the channels last,
+ * connections by name, running statistics counted as parameters. Internal to read*.c. */
 #ifndef CARMA_ESTIMATE_READ_KERAS_H
 #define CARMA_ESTIMATE_READ_KERAS_H
 
@@ -16,7 +16,7 @@ enum keras_column {
 };
 
 #define KERAS_MAX_DEPTH 100
-#define KERAS_CUT       "…" /* what a table has in place of what it cannot show */
+#define KERAS_CUT       "…" /* a table's mark for a cell that it cannot show */
 
 /* A layer's cell "Connected to": where it lies in keras_table.connections. */
 struct keras_link {
@@ -44,7 +44,7 @@ struct keras_table {
 void keras_init(struct keras_table *table, struct reader *reader);
 void keras_release(struct keras_table *table);
 
-/* A column headed `title`, or the beginning of it; -EINVAL with err set where it is none of Keras'. */
+/* A column headed `title`, or the beginning of it; -EINVAL with err set where the column is not one of Keras'. */
 int keras_add_column(struct keras_table *table, struct slice title);
 
 /* One line's part of a cell of the row being read, which it begins where there is none. */
@@ -56,13 +56,13 @@ int keras_end_row(struct keras_table *table);
 /* Reads the totals, from the line at hand on, and completes the list. */
 int keras_finish(struct keras_table *table);
 
-/* read_keras_kinds.c: what Keras' types are here (`cut`: only the type's beginning is known). */
+/* read_keras_kinds.c: the kinds of Keras' types (`cut`: only the type's beginning is known). */
 void keras_set_kind(struct layer *layer, bool cut);
 
 /* read_keras_kinds.c: channels first; running statistics (the sum of which it returns) off the parameters. */
 int64_t keras_convert(struct layer_list *list);
 
-/* read_keras_links.c: names to indices. A layer one of whose inputs is not found has none. */
+/* read_keras_links.c: names to indices. A layer has no inputs where one of them is not found. */
 void keras_connect(struct keras_table *table);
 
 #endif

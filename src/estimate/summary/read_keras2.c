@@ -85,7 +85,7 @@ static int read_line(struct keras_table *table, const struct places *places)
     return 0;
 }
 
-/* Nothing, or only bars, blanks and what lines are drawn with. */
+/* Nothing, or only bars, blanks and the characters that lines are drawn with. */
 static bool parts_rows(struct slice line)
 {
     for (size_t i = 0; i < line.length; i++)

@@ -4,7 +4,7 @@
 #include "estimate/summary/read_formats.h"
 #include "estimate/summary/read_keras.h"
 
-/* What stands between cells; 0: no such thing here. Consoles without box drawing get '|'. */
+/* The separator of cells; 0: none. Consoles without box drawing get '|'. */
 static size_t bar_length(struct slice text)
 {
     static const char *const bars[] = {"│", "┃", "|"};

@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "estimate/summary/read_keras.h"
 
-/* What a function is called, in the name of a layer that applies it: "conv1_relu (Activation)", "tf.nn.gelu_3
+/* The name of a function, in the name of a layer that applies it: "conv1_relu (Activation)", "tf.nn.gelu_3
  * (TFOpLambda)". The first that is found counts. */
 static const struct {
     const char *word;
@@ -41,7 +41,7 @@ static const struct {
     {"split", LAYER_RESHAPE, ACTIVATION_NONE},
 };
 
-/* Types whose kind is not that of PyTorch's type of the same name. */
+/* Types with another kind than PyTorch's type of the same name. */
 static const struct {
     const char *type;
     uint8_t kind;
@@ -114,7 +114,7 @@ static bool has_dimension(const char *type, char dimensions)
     return digit && (digit[1] == 'D' || digit[1] == 'd');
 }
 
-/* What keeps the shape of what goes in, so that its channels are where the layer's before are. */
+/* Layers that keep their input's shape, so that the order of their dimensions is that of the layer before. */
 static bool passes_shape(enum layer_kind kind)
 {
     return kind == LAYER_BATCH_NORM || kind == LAYER_ACTIVATION || kind == LAYER_DROPOUT || kind == LAYER_ADD ||

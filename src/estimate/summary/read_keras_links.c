@@ -50,7 +50,7 @@ static int64_t find_whole(const struct names *names, const char *name, uint32_t 
     return names->items[low - 1].index;
 }
 
-/* The one near layer whose name and the given one begin alike, as far as both are known; -1: none or several. */
+/* The one near layer with a name that begins like the given one, as far as both are known; -1: none or several. */
 static int64_t find_beginning(const struct search *search, const char *name, bool cut, uint32_t before)
 {
     const struct layer_list *list = search->table->reader->list;
@@ -127,7 +127,7 @@ static bool connect_layer(const struct search *search, uint32_t index)
     return true;
 }
 
-/* An input layer in a nested model stands for what goes into that model. */
+/* An input layer in a nested model stands for that model's input. */
 static void connect_input(struct layer_list *list, uint32_t index, const uint32_t *parents, uint32_t *taken)
 {
     struct layer *layer = &list->items[index];

@@ -270,7 +270,7 @@ int read_repr(const struct reader *reader, struct layer *layer, struct slice tex
         window(layer, named(&arguments, "kernel_size"), layer->kernel);
         window(layer, named(&arguments, "stride"), layer->stride);
     }
-    /* what drops nothing hands its input on */
+    /* a dropout of nothing hands its input on */
     if (layer->kind == LAYER_DROPOUT && (is_zero(named(&arguments, "p")) || is_zero(named(&arguments, "drop_prob"))))
         layer->kind = LAYER_IDENTITY;
     return 0;

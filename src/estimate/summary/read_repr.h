@@ -1,14 +1,13 @@
-/* What a PyTorch module's repr says of it: "Conv2d(3, 64, kernel_size=(7, 7), stride=(2, 2), bias=False)". Internal to
- * read*.c. */
+/* A PyTorch module's repr: "Conv2d(3, 64, kernel_size=(7, 7), stride=(2, 2), bias=False)". Internal to read*.c. */
 #ifndef CARMA_ESTIMATE_READ_REPR_H
 #define CARMA_ESTIMATE_READ_REPR_H
 
 #include "estimate/summary/read_text.h"
 
-/* Fills the layer (whose kind is set) from what stands between the brackets: kernel, stride, groups, input channels,
- * bias, in_place, parameters by PyTorch's definition of the layer, and the last dimension of its output as a shape
- * [N] that is not known as a whole. *exact: the parameters follow from the text alone. -EINVAL with err set where a
- * number is out of range. */
+/* Fills the layer (its kind is set) from the text between the brackets: kernel, stride, groups, input channels, bias,
+ * in_place, parameters by PyTorch's definition of the layer, and the last dimension of its output as a shape [N] that
+ * is not known as a whole. *exact: the parameters follow from the text alone. -EINVAL with err set where a number is
+ * out of range. */
 int read_repr(const struct reader *reader, struct layer *layer, struct slice arguments, bool *exact);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the readers of summaries share: lines, numbers, shapes, messages that name file and line. Internal to read*.c.
+/* Shared by the readers of summaries: lines, numbers, shapes, messages that name file and line. Internal to read*.c.
  */
 #ifndef CARMA_ESTIMATE_READ_TEXT_H
 #define CARMA_ESTIMATE_READ_TEXT_H
@@ -18,7 +18,7 @@ struct reader {
     struct layer_list *list; /* summary->layers */
     const char *name;        /* of the file */
     struct error *err;
-    const char *next, *end; /* what is not read yet */
+    const char *next, *end; /* the unread rest */
     struct slice line;      /* the line at hand, without its end and the blanks before that */
     uint32_t number;        /* of the line at hand, from 1 */
     uint32_t *lines;        /* owned: of each layer; see reader_add() */
@@ -50,7 +50,7 @@ int reader_truncated(const struct reader *reader, const char *missing);
 void reader_warn(struct reader *reader, uint32_t line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* A new layer, found on `line`; NULL with err set where there are too many. Type and name are cut (a name keeps its
- * end), and what does not print becomes '?'. */
+ * end), and unprintable characters become '?'. */
 struct layer *reader_add(struct reader *reader, enum layer_kind kind, struct slice type, struct slice name,
                          uint32_t line);
 
@@ -84,7 +84,7 @@ bool parse_count(struct slice slice, int64_t *count);
 bool parse_decimal(struct slice slice, double *value);
 
 /* The first shape in the text: "[-1, 64, 8, 8]", "(None, 8)", the first of "[(None, 8), (None, 4)]". -EINVAL with err
- * set where a dimension is out of range; known is false where there is no shape ("--", "?", "multiple"). */
+ * set where a dimension is out of range; known is false where the text has no shape ("--", "?", "multiple"). */
 int parse_shape(const struct reader *reader, struct slice slice, struct shape *shape);
 
 /* A parameter count in the range of a layer's, else -EINVAL with err set. `line`: of the row. */
@@ -94,8 +94,8 @@ int parse_parameters(const struct reader *reader, struct slice slice, uint32_t l
  * that is not known: no shape. -EINVAL with err set where the tensor is too large. */
 int layer_set_shape(const struct reader *reader, struct layer *layer, const int64_t *dims, int rank);
 
-/* The same of a shape with the batch in front, of a list whose batch is `batch` (-1: not known). A tensor that has the
- * batch elsewhere, or a multiple of it in front, is divided by it. */
+/* The same of a shape with the batch in front, of a list with batch `batch` (-1: unknown). A tensor that has the batch
+ * elsewhere, or a multiple of it in front, is divided by it. */
 int layer_set_batched_shape(const struct reader *reader, struct layer *layer, const struct shape *shape, int64_t batch);
 
 #endif

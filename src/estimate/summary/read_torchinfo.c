@@ -45,7 +45,7 @@ static int read_kernel(const struct reader *reader, struct layer *layer, struct 
     return 0;
 }
 
-/* What goes into a layer says how many channels it reads; what goes into the first, the model's input. */
+/* A layer's input gives the number of channels that it reads; the first layer's gives the model's input. */
 static int read_input(struct reader *reader, struct layer *layer, struct slice cell)
 {
     struct layer_list *list = reader->list;
@@ -109,8 +109,8 @@ static struct slice row_name(struct table *table, const struct torchinfo_row *ro
     return join_path(text, table->path + 1, row->depth);
 }
 
-/* The layer before turns out to have children. What its type says it is, it stays, if it has parameters of its own or
- * they are only its projection; else it holds them, and what is left over is a bare parameter. */
+/* The layer before turns out to have children. A layer keeps the kind of its type, if it has parameters of its own or
+ * they are only its projection; else it is a container, and the remainder is a bare parameter. */
 static int become_parent(struct reader *reader, struct table *table, size_t parent, const struct torchinfo_row *child)
 {
     struct layer *layer = &reader->list->items[parent], *rest;
@@ -233,7 +233,7 @@ static int check_rows(struct reader *reader, const struct table *table, bool hid
         shown = shown || table->header.columns[i] == TORCHINFO_PARAMETERS;
     if (!shown)
         return 0;
-    /* modules used twice below the depth shown, and what early versions leave out of the total */
+    /* modules used twice below the depth shown, and modules that early versions leave out of the total */
     if ((hidden || table->old) && (double)table->parameters > total->value + total->slack) {
         reader_warn(reader, total->line, "the rows have %lld parameters in all, the total says %.0f",
                     (long long)table->parameters, total->value);

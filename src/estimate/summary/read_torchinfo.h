@@ -29,11 +29,11 @@ struct torchinfo_header {
 struct torchinfo_row {
     int depth;
     struct slice type, variable, index;
-    struct slice cells[TORCHINFO_COLUMN_COUNT]; /* by enum torchinfo_column; empty where there is no such column */
+    struct slice cells[TORCHINFO_COLUMN_COUNT]; /* by enum torchinfo_column; empty where the column is missing */
     bool inner;                                 /* a parameter of the layer above, of verbose=2 */
 };
 
-/* Of the line at hand; -EINVAL with err set where there are no columns. */
+/* Of the current line; -EINVAL with err set where there are no columns. */
 int torchinfo_read_header(const struct reader *reader, struct torchinfo_header *header);
 int torchinfo_read_row(const struct reader *reader, const struct torchinfo_header *header, struct torchinfo_row *row);
 

@@ -18,7 +18,7 @@ struct table {
     bool elements_known; /* it multiplies the shapes of several outputs */
 };
 
-/* "Conv2d-1": the type is what stands before the last '-'. */
+/* "Conv2d-1": the type is the text before the last '-'. */
 static struct slice type_of(struct slice name)
 {
     size_t end = name.length;
@@ -66,7 +66,7 @@ static bool is_whole_attention(const char *type)
     return strcmp(type, "MultiheadAttention") == 0 || strncmp(type, "ShiftedWindowAttention", 22) == 0;
 }
 
-/* A module that has no weight of its own and whose type is not a layer's holds other layers, which stand before it. */
+/* A module without a weight of its own that is not of a layer's type holds other layers, which stand before it. */
 static bool is_container(const struct layer *layer, size_t before)
 {
     if (layer->parameters > 0 || before == 0)

@@ -80,7 +80,7 @@ static int take_copies(const struct reader *reader, struct slice *text, struct s
     return 0;
 }
 
-/* The layer under another number: what follows `prefix` in its name, after the prefix's last part was replaced. */
+/* The layer under another number: the rest of its name behind `prefix`, after the prefix's last part was replaced. */
 static void rename_copy(struct layer *layer, struct slice prefix, int64_t number)
 {
     char name[2 * LAYER_NAME_SIZE];
@@ -154,7 +154,7 @@ static bool take_projection(struct tree *tree, const struct module *module)
     return true;
 }
 
-/* A module ends: what it holds beyond its children is its own. */
+/* A module ends: the parameters beyond its children's are its own. */
 static int close_module(struct tree *tree, int64_t annotated)
 {
     struct module *module = &tree->open[--tree->depth];
@@ -332,7 +332,7 @@ static int64_t width_after(const struct layer *layer, int64_t width)
                : -1;
 }
 
-/* A chain of linear layers, and of what keeps their width, works on vectors: the widths are the shapes. */
+/* A chain of linear layers, and of layers that keep their width, works on vectors: the widths are the shapes. */
 static void settle_shapes(struct layer_list *list)
 {
     int64_t width = 0, input = 0;
