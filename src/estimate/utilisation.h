@@ -2,8 +2,8 @@
  * activity on another GPU.
  *
  * Scaling from one GPU model to another (thesis section 7.1 leaves it open; no second GPU was measured). Assumed:
- * - a step's time is that of its kernels, t, and of what the GPU waits for (launches, data, Python), w; SM activity is
- * the share a = t / (t + w) times what a kernel covers of the SMs, and that coverage stays as it is;
+ * - a step's time is that of its kernels, t, and of the GPU's waits (launches, data, Python), w; SM activity is
+ *   the share a = t / (t + w) times a kernel's coverage of the SMs, and that coverage stays as it is;
  * - w stays: it is the host's;
  * - t changes as the roofline does: the share of it that arithmetic takes with SMs times clock, the other with memory
  *   bandwidth. The shares are those of the A100: operations over 19.5 TFLOP/s fp32, bytes over 1555 GB/s.

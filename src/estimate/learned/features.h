@@ -29,7 +29,7 @@ enum features_replay {
     X(NONE)                                                                                                            \
     X(PEAK)    /* ln of the most that is allocated at once */                                                          \
     X(BASE)    /* ln of the base in MiB */                                                                             \
-    X(FILLING) /* ln of the base's replay over the memory that fits, and REPLAY_NONE's */                                         \
+    X(FILLING) /* ln of the base's replay over the memory that fits, and REPLAY_NONE's */                              \
     X(FILLING_NONE)                                                                                                    \
     X(OUT) /* 1: the base's replay, or REPLAY_NONE, is out of memory on this GPU */                                    \
     X(OUT_NONE)                                                                                                        \
@@ -61,7 +61,7 @@ enum features_replay {
     X(WINOGRAD_IN)                                                                                                     \
     X(WINOGRAD_HEIGHT)                                                                                                 \
     X(PIXELS_MAX) /* ln of batch * height * width of the largest output */                                             \
-    X(ALIGNED_IN) /* share of the convolutions with channels that fit 16-byte accesses */                                  \
+    X(ALIGNED_IN) /* share of the convolutions with channels that fit 16-byte accesses */                              \
     X(ALIGNED_OUT)                                                                                                     \
     X(ALIGNED_BOTH)                                                                                                    \
     X(ALIGNED_TWICE) /* to 32 bytes */                                                                                 \

@@ -7,7 +7,7 @@
  *   F/K/range           f32 [2][feature]: the least and the most of the training data
  *   F/K/scale           f32 [model][2][feature and log(1 + x) of a tuple's two sizes]: mean, inverse deviation
  *   F/K/weights         u16 [model][weight]: half-precision numbers
- *   smoothing           f32: what part of a label was spread over all classes while training
+ *   smoothing           f32: the part of a label that was spread over all classes while training
  * Models: one for each fold, then that of all rows. */
 #include <errno.h>
 #include <inttypes.h>
