@@ -1,4 +1,4 @@
-"""What the benchmarks share: running `carma simulate`, ratios, tables."""
+"""Shared by the benchmarks: running `carma simulate`, ratios, tables."""
 
 import csv
 import json
@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TRACES = ROOT / "data" / "traces"
 SEEDS, JITTER = 20, 0.03  # of every simulated figure, unless a table says otherwise
 
-# The truth that the simulator is run under: its own, and what published data cannot tell apart from it.
+# The truth that the simulator is run under: its own, and variants that agree with published data as well.
 VARIANTS = {
     "calibrated": (),
     "capacity 1.25": ("--capacity", "1.25"),

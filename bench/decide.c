@@ -1,6 +1,6 @@
-/* bench-decide: how long one decision takes, and what a waiting job costs in memory, against the queue's length.
+/* bench-decide: time of a decision and memory of a waiting job, against the queue's length.
  *
- * Each turn a running job ends, the core decides, what it placed begins to run, and new jobs bring the queue back to
+ * Each turn a running job ends, the core decides, the placed jobs begin to run, and new jobs bring the queue back to
  * its length. Timed is core_decide alone, which applies what it decides. */
 #include <inttypes.h>
 #include <malloc.h>

@@ -1,4 +1,4 @@
-/* bench-stamp FILE: writes when it began, nanoseconds of the monotonic clock, as a job whose start is measured. */
+/* bench-stamp FILE: writes its start time, nanoseconds of the monotonic clock, as the job of a measured start. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* bench-submissions SOCKET CLIENTS REQUESTS: so many clients at once, each a process with a connection of its own, each
- * submits so many held jobs, one a request, each after the answer to the one before: that the job is on the disk. Prints
+/* bench-submissions SOCKET CLIENTS REQUESTS: CLIENTS processes at once, each with a connection of its own, submit
+ * REQUESTS held jobs each, one a request, each after the answer to the one before: that the job is on the disk. Prints
  * how long all of it took, in seconds, and the requests' latencies at the median and at 99%, in milliseconds. */
 #include <stdint.h>
 #include <stdio.h>

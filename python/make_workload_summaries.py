@@ -4,7 +4,7 @@ repository), one torchsummary text per model and input size, with the batch size
 
     python3 python/make_workload_summaries.py [DIRECTORY]
 
-Needs what requirements-summaries.txt lists; no GPU, no weights are loaded. The models are the public ones of torchvision
+Needs the packages of requirements-summaries.txt; no GPU, no weights are loaded. The models are the public ones of torchvision
 and timm by name, with the input sizes that the published summaries of the same workloads show
 (python/tests/test_workload_summaries.py). The text is the package torchsummary's own output, without the blanks at the
 ends of its lines."""

@@ -30,7 +30,7 @@ static void print_key(const char *option)
 
 static void print_python(void)
 {
-    puts("\"\"\"What a submission may say. script/job-fields writes this file from src/api/job_fields.def.\"\"\"\n\n"
+    puts("\"\"\"The fields of a submission. script/job-fields writes this file from src/api/job_fields.def.\"\"\"\n\n"
          "from __future__ import annotations\n\n"
          "import os\n"
          "from typing import TYPE_CHECKING, Tuple, TypedDict, Union\n\n"
@@ -45,7 +45,7 @@ static void print_python(void)
             print_key(job_fields[i].option);
             printf(": %s\n", types[job_fields[i].type].annotation);
         }
-    puts("\n\n# The option, the member that is sent, and what kind of value it has.\n"
+    puts("\n\n# The option, the member that is sent, and the kind of its value.\n"
          "FIELDS: Tuple[Tuple[str, str, str], ...] = (");
     for (size_t i = 0; i < job_field_count; i++)
         if (job_fields[i].option) {

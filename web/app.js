@@ -248,7 +248,7 @@ function on_key(event) {
     }
 }
 
-/* The address's part after # says which view is shown: what is skipped to must not change it. */
+/* The address's part after # names the view: a target to skip to must not change it. */
 document.getElementById("skip").addEventListener("click", (event) => {
     event.preventDefault();
     main.focus();

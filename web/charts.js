@@ -37,7 +37,7 @@ export class Spark {
         }).observe(this.root);
     }
 
-    /* t in ms, values with null where nothing is known; text: what the newest value is called. */
+    /* t in ms, values with null where unknown; text: the newest value's name. */
     set(t, values, top, text) {
         Object.assign(this, {t, values, top});
         set_attribute(this.root, "aria-label", `${this.label} over time, now ${text}`);
@@ -114,11 +114,11 @@ function time_label(ms, span_ms) {
 }
 
 /* A chart with its legend, in which the values under the pointer are shown.
- *   series   [{name, colour, fill, dashed}]; one of which nothing is known is not in the legend
+ *   series   [{name, colour, fill, dashed}]; one without values is not in the legend
  *   value    a value as text, for the legend; tick: the same for the axis
  *   time     a position as text; left out: it is a moment in ms
- *   resting  (rows) => the row whose values are shown while nothing is pointed at; left out: the last
- *   summary  (rows) => the text for who cannot see it */
+ *   resting  (rows) => the row shown while nothing is pointed at; left out: the last
+ *   summary  (rows) => the text for people that cannot see it */
 export class Chart {
     constructor({title, series, value, tick, time, summary, height, top, resting}) {
         Object.assign(this, {series, value, tick: tick || value, time, summary, title, top});

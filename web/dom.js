@@ -25,7 +25,7 @@ export function s(tag, attributes, ...children) {
     return element;
 }
 
-/* Only what differs is touched: a page that is told the same each second stays still. */
+/* Only differences are written: a page that gets the same data each second stays still. */
 export function set_text(node, text) {
     if (node.textContent !== text)
         node.textContent = text;

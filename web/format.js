@@ -58,7 +58,7 @@ export function hours(ns) {
     return value >= 100 ? value.toFixed(0) : value.toFixed(value < 10 ? 2 : 1);
 }
 
-/* A moment: by the calendar, or, on a virtual node whose time is nobody's, by how long ago. */
+/* A moment: by the calendar, or, on a virtual node with a clock of its own, by how long ago. */
 export function moment(ns, now_ns) {
     if (ns < 1e18)
         return `${span(now_ns - ns)} ago`;

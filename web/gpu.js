@@ -1,4 +1,4 @@
-/* The page of one GPU: its memory and activity over time, who is there, what else was read. */
+/* The page of one GPU: its memory and activity over time, its residents, its other readings. */
 import {Chart} from "/charts.js";
 import {h, set_text} from "/dom.js";
 import {job_label, moment, percent, share_word, size, watts} from "/format.js";

@@ -1,10 +1,11 @@
-/* GPUs: each with its memory as a bar of those who booked and use it, and what it did over time. */
+/* GPUs: each with its memory as a bar of the reserved and used parts, and its activity over time. */
 import {Spark} from "/charts.js";
 import {h, keyed, set_attribute, set_style, set_text} from "/dom.js";
 import {count, gib, job_colour, job_label, percent, share_word, size, watts} from "/format.js";
 import {node} from "/live.js";
 
-/* What lies in a GPU's memory, in the order of the bar; a job's part is what it booked, or uses where that is more. */
+/* The parts of a GPU's memory, in the order of the bar; a job's part is its reservation, or its use where that is
+ * more. */
 export function memory_parts(gpu) {
     const parts = (gpu.residents || []).map((job) => ({
         key: job.id, job: job.id, bytes: Math.max(job.claim_bytes || 0, job.observed_bytes || 0), used: job.observed_bytes || 0,
@@ -72,7 +73,7 @@ function resident_row(resident) {
     };
 }
 
-/* What is wrong with a GPU, in words; empty: nothing. */
+/* The faults of a GPU, in words; empty: none. */
 export function gpu_warnings(gpu) {
     const warnings = [];
     if (gpu.lost)

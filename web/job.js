@@ -1,4 +1,4 @@
-/* The page of one job: what was estimated and what it uses, with whom it shares, what became of it, what it writes. */
+/* The page of one job: its estimate and its use, its neighbours, its result, its output. */
 import {Chart} from "/charts.js";
 import {confirm_dialog, h, set_attribute, set_text} from "/dom.js";
 import {count, energy, has_ended, is_running, is_waiting, job_colour, job_label, moment, percent, share_word, size, span, state_mood,
@@ -42,7 +42,7 @@ function facts_of(job) {
     return facts;
 }
 
-/* Whoever is on one of its GPUs with it, by what the GPUs' last reading told. */
+/* The other residents of its GPUs, by the GPUs' last reading. */
 function neighbours_of(job) {
     const mine = new Set(job.placements.map((one) => one.uuid));
     const found = new Map();

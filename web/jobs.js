@@ -1,4 +1,5 @@
-/* Lists of jobs: who runs, who waits and why, who has ended. However many there are, only the first ones are in the page. */
+/* Lists of jobs: running ones, waiting ones and why they wait, ended ones. However many there are, only the first ones
+ * are in the page. */
 import {h, keyed, set_attribute, set_style, set_text} from "/dom.js";
 import {count, energy, gib, has_ended, is_running, is_waiting, job_colour, job_label, share_word, size, span, state_mood,
     state_word} from "/format.js";
@@ -19,7 +20,7 @@ function observed_bytes(job) {
     return Math.max(0, ...(job.placements || []).map((placement) => placement.observed_bytes || 0));
 }
 
-/* ---- Cells: show(cell) gives what shows a job there ---- */
+/* ---- Cells: show(cell) makes the cell's content for a job ---- */
 
 function show_job(cell) {
     const swatch = h("i");
@@ -221,7 +222,8 @@ export class Lists {
         return this.words.every((word) => text.includes(word));
     }
 
-    /* The stream tells of the first that wait only; who has asked for all of them gets them again while their number is another. */
+    /* The stream sends only the first waiting jobs; a page that asked for all of them gets them again when their number
+     * changes. */
     async keep_up() {
         const here = [...node.jobs.values()].filter((job) => is_waiting(job.state)).length;
         const waiting = here + (node.listed.waiting?.left_out || 0);

@@ -1,11 +1,11 @@
-/* What is known of the node, and the line to the daemon that keeps it so: GET /v1/events, read as a stream by fetch, since
- * EventSource could not show a token. */
+/* The page's data of the node, and the connection to the daemon that keeps it current: GET /v1/events, read as a stream
+ * by fetch, since EventSource could not show a token. */
 import {has_ended, is_running, is_waiting} from "/format.js";
 
 
 const key = "carma-token";
 const first_points = 150; /* of a curve, as the daemon gives it */
-const refresh_ms = 60000; /* so long a curve grows by what the stream tells, before it is asked for anew */
+const refresh_ms = 60000; /* for this long a curve grows by the stream's data, before it is asked for anew */
 const most_jobs = 20000;
 const kept_jobs = 5000;
 const most_listed = 10000; /* in an answer of the daemon's */
@@ -25,7 +25,8 @@ export const node = {
 
 const listeners = new Map();
 
-/* Calls `listener` after each `name` ("status", "gpus", "jobs", "link", "series"); gives what ends that. */
+/* Calls `listener` after each `name` ("status", "gpus", "jobs", "link", "series"); returns a function that ends
+ * that. */
 export function on(names, listener) {
     for (const name of names.split(" "))
         listeners.set(name, (listeners.get(name) || new Set()).add(listener));

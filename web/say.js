@@ -1,4 +1,4 @@
-/* Says something important to who cannot see it, too. */
+/* Says something important also to people that cannot see it. */
 export function announce(text) {
     document.getElementById("told").textContent = text;
 }

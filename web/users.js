@@ -1,11 +1,11 @@
-/* Who used what: sums of each user, over all jobs that were ever submitted. */
+/* Use by user: sums of each user, over all jobs that were ever submitted. */
 import {h, keyed, set_style, set_text} from "/dom.js";
 import {count, energy, hours, span} from "/format.js";
 import {ask, on} from "/live.js";
 
 const mib_ms_per_gib_hour = 1024 * 3600e3;
 
-/* What a column says of a user; `bar` is what its bar shows, as a part of the most. */
+/* A column's value for a user; `bar` is its bar's length, as a part of the most. */
 const columns = [
     {title: "Jobs", text: (user) => user.jobs.toLocaleString("en")},
     {title: "Ended", text: (user) => user.ended.toLocaleString("en")},

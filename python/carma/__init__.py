@@ -1,5 +1,6 @@
-"""Jobs on GPUs that are shared by carma: carma.submit(), carma.job(), carma.jobs(), carma.gpus() (docs/python.md); and what a
-training step allocates on a GPU, without one: carma.capture(), and `python -m carma.capture SCRIPT` (docs/capture.md)."""
+"""Jobs on GPUs that are shared by carma: carma.submit(), carma.job(), carma.jobs(), carma.gpus() (docs/python.md); and
+a training step's allocations on a GPU, recorded without one: carma.capture(), and `python -m carma.capture SCRIPT`
+(docs/capture.md)."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ __all__ = [
 
 
 def capture(*args: Any, **kwargs: Any) -> Dict[str, Any]:
-    # PyTorch is imported when it is needed, and not by who submits.
+    # PyTorch is imported when it is needed, and not by submitting programs.
     recorded: Dict[str, Any] = importlib.import_module("carma.step").capture(*args, **kwargs)
     return recorded
 

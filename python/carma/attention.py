@@ -34,7 +34,7 @@ def choose(query, key, value, mask, gqa=False):
 
 
 def _as_bias(mask, query, key):
-    """A Boolean mask becomes one of the query's type; one whose rows are not aligned is copied into a wider one."""
+    """A Boolean mask becomes one of the query's type; one with unaligned rows is copied into a wider one."""
     if mask is None:
         return None
     if mask.dtype == torch.bool:

@@ -1,4 +1,4 @@
-"""What is asked of the daemon as a whole."""
+"""Questions about the daemon as a whole."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def jobs(state: str = "", limit: int = 0) -> Jobs:
         asked.append(f"limit={most}")
     answer = daemon.call("GET", "/v1/jobs" + ("?" + "&".join(asked) if asked else ""))
     found: List[Dict[str, Any]] = answer["jobs"]
-    while not most and answer["jobs"] and answer.get("left_out"):  # an answer has so many at most
+    while not most and answer["jobs"] and answer.get("left_out"):  # an answer has at most this many
         answer = daemon.call("GET", "/v1/jobs?" + "&".join([*asked, f"after={found[-1]['id']}"]))
         found += answer["jobs"]
     return Jobs(found, int(answer.get("left_out") or 0))

@@ -22,7 +22,7 @@ CONNECT_STEP_S = 0.01
 
 log = logging.getLogger("carma")
 
-# Set while a job loads the script or module that its function is of: what stands there unguarded must not submit again.
+# Set while a job loads its function's script or module: unguarded code there must not submit again.
 loading = False
 
 
@@ -161,7 +161,8 @@ def get_patiently(path: str) -> Any:
 
 
 def submit(specifications: List[Any]) -> Any:
-    """The answer to POST /v1/jobs: repeated for up to PATIENCE_S where there is no daemon, or no answer of it, and done once."""
+    """The answer to POST /v1/jobs: repeated for up to PATIENCE_S without a daemon, or without its answer, and done
+    once."""
     body = {"jobs": specifications, "request_id": secrets.token_hex(16)}
     return _patiently("POST", "/v1/jobs", body, (NoDaemon, NoAnswer))
 

@@ -1,4 +1,5 @@
-"""What carma raises: each is one line that says what, which value, and what to do; the daemon's lines are its own."""
+"""Errors that carma raises: each is one line that names the thing, the value, and the remedy; the daemon's lines are
+its own."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ class NoAnswer(CarmaError):
 
 
 class JobFailed(CarmaError):
-    """A job whose result was asked for has ended otherwise than COMPLETED."""
+    """A job has ended otherwise than COMPLETED, so it has no result."""
 
 
 class NotStarted(CarmaError):

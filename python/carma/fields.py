@@ -1,4 +1,4 @@
-"""What a submission may say. script/job-fields writes this file from src/api/job_fields.def."""
+"""The fields of a submission. script/job-fields writes this file from src/api/job_fields.def."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class JobFields(TypedDict, total=False):
     precision: str
 
 
-# The option, the member that is sent, and what kind of value it has.
+# The option, the member that is sent, and the kind of its value.
 FIELDS: Tuple[Tuple[str, str, str], ...] = (
     ("job_name", "name", "text"),
     ("chdir", "directory", "path"),

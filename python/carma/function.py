@@ -1,5 +1,5 @@
-"""@carma.job: a Python function that runs as a job. What the job needs is written into a folder, .carma/NAME-XXXXXXXX in the
-job's directory, from which `python -m carma.run` starts it with the same interpreter."""
+"""@carma.job: a Python function that runs as a job. The job's input is written into a folder, .carma/NAME-XXXXXXXX in
+the job's directory, from which `python -m carma.run` starts it with the same interpreter."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ARGUMENTS = "arguments.pickle"
 MAIN = "main.py"
 RESULT = "result.pickle"
 CAPTURE = "model.capture"
-LOADED_MAIN = "__carma_main__"  # what the job calls the script or the notebook that the function is of
+LOADED_MAIN = "__carma_main__"  # the job's name for its function's script or notebook
 
 
 class FunctionJob(Job, Generic[R]):
@@ -43,12 +43,12 @@ class FunctionJob(Job, Generic[R]):
         self.folder = pathlib.Path(folder)
 
     def result(self, timeout: Optional[float] = None) -> R:
-        """Waits, and gives what the function returned. JobFailed where it did not end well."""
+        """Waits, and returns the function's result. JobFailed where it did not end well."""
         status = self.wait(timeout)
         info = self.info
         kind, value = self._left()
         if info["state"] != "COMPLETED":
-            # What a run left that was tried again is not why the last one ended.
+            # Files of a run that was retried do not explain the last run's end.
             why = value if kind == "raised" and info["state"] == "FAILED" else info.get("message") or info.get("last_end")
             raise JobFailed(f"job {self.id} is {info['state']}: {why or f'exit status {status}'} (see: its logs())")
         if kind != "value":
@@ -99,7 +99,7 @@ class Function(Generic[R]):
         return Function(cast("Callable[..., R]", self.__carma_function__), merged, self._capture)
 
     def submit(self, *args: Any, **kwargs: Any) -> FunctionJob[R]:
-        """Submits a job that calls it with these arguments. What it prints is in the job's output, what it returns is the
+        """Submits a job that calls it with these arguments. Its prints are in the job's output, its return value is the
         job's result()."""
         inspect.signature(self.__carma_function__).bind(*args, **kwargs)  # a wrong argument is a TypeError here and now
         given: Dict[str, Any] = {name: value for name, value in self._options.items() if value is not None}
@@ -157,7 +157,7 @@ def _make_folder(directory: str, name: str) -> pathlib.Path:
 
 
 def _check_own(parent: pathlib.Path) -> None:
-    """Whoever may write there could have the job run anything."""
+    """Any user that may write there could have the job run anything."""
     found = os.lstat(parent)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
         raise Invalid(
@@ -225,7 +225,7 @@ def _write_call(
 
 
 def _write_main(folder: pathlib.Path, function: types.FunctionType, others: List[Any]) -> str:
-    """What the job loads in place of __main__; the name that this file goes by there."""
+    """The job loads it in place of __main__; this file's module name there."""
     if _is_of_script(function):
         script = os.path.abspath(function.__code__.co_filename)
         (folder / MAIN).write_bytes(pathlib.Path(script).read_bytes())

@@ -1,8 +1,8 @@
-"""The source of a function that was written in a notebook or at a prompt, with all of what it uses that was written there.
+"""The source of a function that was written in a notebook or at a prompt, with all definitions from there that it uses.
 
-A job is another process: it can import modules, but there is no file that holds a notebook's cells. So the definitions that
-the function uses are looked up in the cells and written into one file; modules and what comes of them are imported by it;
-other values are pickled. What can be none of that is refused by its name."""
+A job is another process: it can import modules, but no file holds a notebook's cells. So the definitions that the
+function uses are looked up in the cells and written into one file; modules and their contents are imported by it; other
+values are pickled. A value that fits none of these is refused by its name."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _Pickler(pickle.Pickler):
 
 
 def gather(function: types.FunctionType, others: List[Any], ours: object) -> Tuple[str, bytes]:
-    """The text of a module with the function and others of __main__, and what lies beside it as VALUES. Decorators that
+    """The text of a module with the function and others of __main__, and the pickled VALUES beside it. Decorators that
     are `ours` are left out."""
     gathered = _Gathered(function.__globals__, ours)
     for each in [function, *others]:
@@ -74,7 +74,7 @@ class _Gathered:
         self._known: Set[str] = set()
 
     def define(self, name: str, value: Any) -> None:
-        """Appends what makes `name` be the value; before that, what it needs."""
+        """Appends the code that makes `name` be the value; before that, the code it needs."""
         if name in self._known:
             return
         self._known.add(name)
@@ -154,7 +154,7 @@ def _is_literal(value: Any) -> bool:
 
 
 def _methods(kind: type) -> List[types.CodeType]:
-    """Those that were written: the code of what a decorator makes is not in a cell."""
+    """Only written ones: the code that a decorator makes is not in a cell."""
     found = []
     for member in vars(kind).values():
         if isinstance(member, property):
@@ -213,7 +213,7 @@ def _names_of_code(code: types.CodeType) -> Iterator[str]:
 
 
 def _names_of_definition(node: Definition) -> Iterator[str]:
-    """What is looked up when it is defined: decorators, defaults, annotations, bases, the body of a class."""
+    """Names that are looked up when it is defined: decorators, defaults, annotations, bases, the body of a class."""
     pending: List[ast.AST] = [node]
     while pending:
         at = pending.pop()

@@ -44,7 +44,7 @@ class Explanation:
 
 
 class Job:
-    """A handle on the job with this id. Each question asks the daemon; what cannot change any more is remembered.
+    """A handle on the job with this id. Each question asks the daemon; final answers are remembered.
 
     `with` a job waits for it at the end of the block, and cancels it where the block is left by an exception."""
 
@@ -77,7 +77,7 @@ class Job:
 
     @property
     def estimate(self) -> Optional[Dict[str, Any]]:
-        """What it was estimated to need; None where nothing was sent to estimate from."""
+        """Its estimated need; None where nothing was sent to estimate from."""
         found: Optional[Dict[str, Any]] = self.info.get("estimate")
         return found
 
@@ -122,7 +122,7 @@ class Job:
     def logs(self, follow: Literal[True], *, error: bool = False) -> Iterator[str]: ...
 
     def logs(self, follow: bool = False, *, error: bool = False) -> Union[str, Iterator[str]]:
-        """What it has written to its output, or, with `error`, to its standard error where that is another file. With
+        """Its output so far, or, with `error`, its standard error where that is another file. With
         `follow` an iterator of lines (without their ends) that goes on until the job has ended."""
         info = self._ask_patiently()
         path = (info.get("error") if error else None) or info.get("output")
@@ -172,7 +172,7 @@ class Job:
         except Conflict:
             pass  # it has ended meanwhile
         except CarmaError as trouble:
-            # What went wrong in the block is what is raised: this is not to take its place.
+            # The block's own error is raised: this one must not take its place.
             daemon.log.warning("job %d was not cancelled: %s", self.id, trouble)
 
     def __eq__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""What the recorder knows of single operators: convolutions, matrix products, kinds, and the memory that CUDA kernels
+"""The recorder's knowledge of single operators: convolutions, matrix products, kinds, and the memory that CUDA kernels
 take and give back inside one operator, which no trace of operators shows."""
 
 import math
@@ -54,7 +54,7 @@ def _like_source(grad, source, *rest):
     return torch.empty_like(source)
 
 
-# What 1.13 has no shapes for without running the operator.
+# Operators without shapes in 1.13 unless they run.
 SHAPES = {
     "convolution_backward": _convolution_backward,
     "_adaptive_avg_pool2d_backward": _like_source,
@@ -187,7 +187,7 @@ def scratch(name, args, kwargs, outputs):
 
 
 class Counts:
-    """What one forward pass was made of."""
+    """The parts of one forward pass."""
 
     def __init__(self):
         self.convolutions = self.linears = self.norms = self.dropouts = self.activations = self.attentions = 0

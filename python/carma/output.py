@@ -1,4 +1,4 @@
-"""What a job has written: its files are opened here, with the rights of who asks, as `carma logs` does."""
+"""A job's output: its files are opened here, with the caller's rights, as `carma logs` does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Where the daemon listens, and what shows who asks: by the same rules as the program `carma` (docs/formats/http.md)."""
+"""The daemon's address, and the proof of the caller's user: by the same rules as the program `carma`
+(docs/formats/http.md)."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ def _default_socket() -> str:
 
 
 def token(place: str) -> str:
-    """What a request by TCP shows: the one line of the file $CARMA_TOKEN_FILE, which nobody else may be able to read."""
+    """The proof in a request by TCP: the one line of the file $CARMA_TOKEN_FILE, which nobody else may be able to
+    read."""
     path = os.environ.get("CARMA_TOKEN_FILE")
     if not path:
         raise NoDaemon(f"{place}: needs a token: name the file that holds it in CARMA_TOKEN_FILE")

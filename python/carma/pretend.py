@@ -1,4 +1,4 @@
-"""Makes PyTorch train on a GPU that is not there, with fake tensors: what it would allocate is seen, nothing is.
+"""Makes PyTorch train on a GPU that is not there, with fake tensors: their allocations are recorded, none is made.
 
 Where fake tensors may claim a CUDA device, the operators are CUDA's (mapping "cuda"). On 1.13 they are the CPU's, and
 where CUDA's allocate otherwise they are replaced (mapping "cpu"). MAPPINGS says what is replaced on which."""
@@ -65,7 +65,7 @@ def _register_absent_accelerator():
     _registered = True
 
 
-# Operators whose CPU or traced form allocates otherwise than on CUDA
+# Operators that allocate differently on the CPU, or traced, than on CUDA
 
 
 def _dropout(original):
@@ -182,8 +182,8 @@ def _follow_backward(stack, recorder):
 
 
 def _as_if_cuda(stack):
-    """Lets autocast and the optimizers' multi-tensor forms take fake CUDA tensors for what they stand for, and a
-    gradient scaler find no overflow."""
+    """Lets autocast and the optimizers' multi-tensor forms treat fake CUDA tensors as real ones, and a gradient scaler
+    find no overflow."""
     from torch.utils import _foreach_utils
 
     replace(

@@ -1,9 +1,9 @@
 """Watches every operator below autograd and notes which storages come and go.
 
-A storage is tracked by a weak reference of its C++ object, so it is freed when its last tensor is, whoever held it:
-the script, a module, autograd's saved tensors. Views and in-place operators return a storage that is known already and
-so allocate nothing. Expired storages are looked for before each operator: whatever died since the one before it gives
-its block back before the next block is taken, as the caching allocator sees it.
+A storage is tracked by a weak reference of its C++ object, so it is freed when its last tensor is, for any holder: the
+script, a module, autograd's saved tensors. Views and in-place operators return a storage that is known already and
+so allocate nothing. Expired storages are looked for before each operator: a storage that died since the one before
+gives its block back before the next block is taken, as the caching allocator sees it.
 """
 
 import contextlib
@@ -57,7 +57,7 @@ class Recorder(TorchDispatchMode):
         self.passes = 0
         self.labels = []  # of the modules that are running, innermost last
         self.live = {}  # C++ storage -> Block
-        self.settled = {}  # the same, of what lives as long as the model: looked at only by settle()
+        self.settled = {}  # the same, of tensors that live as long as the model: looked at only by settle()
         self.counts = operators.Counts()
         self.counting = False
         self.follower = None  # of a script
@@ -168,7 +168,7 @@ class Recorder(TorchDispatchMode):
 
     @contextlib.contextmanager
     def paused(self):
-        """What is made inside is not on the GPU."""
+        """Tensors made inside are not on the GPU."""
         outer, self.watching = self.watching, False
         try:
             yield
@@ -206,7 +206,7 @@ class Recorder(TorchDispatchMode):
         return out
 
     def _device(self, tensor):
-        """What C++ takes for the tensor's device. Autograd's engine would ask for the streams of a GPU that is not
+        """The tensor's device to C++. Autograd's engine would ask for the streams of a GPU that is not
         there: to it alone they are the CPU's."""
         if tensor.fake_mode.in_kernel_invocation:
             return torch.device("meta")
@@ -222,7 +222,7 @@ class Recorder(TorchDispatchMode):
         fakes = {}
         for tensor in inputs:
             if type(tensor) in (torch.Tensor, torch.nn.Parameter):
-                if not hasattr(tensor, "carma_fake"):  # which lives as long as what it stands for
+                if not hasattr(tensor, "carma_fake"):  # which lives as long as the tensor that it represents
                     tensor.carma_fake = self.fake_mode.from_tensor(tensor)
                 fakes[id(tensor)] = tensor.carma_fake
         if not fakes:
@@ -232,8 +232,8 @@ class Recorder(TorchDispatchMode):
         )
 
     def _label_of(self, inputs):
-        """In the backward pass no module runs: the label is that of what the operator reads from the forward pass,
-        the parameter or the saved tensor that comes last. None: the running module's."""
+        """In the backward pass no module runs: the label is that of the operator's input from the forward pass, the
+        parameter or the saved tensor that comes last. None: the running module's."""
         if self.phase != BACKWARD or torch.is_grad_enabled():
             return None
         for tensor in reversed(inputs):

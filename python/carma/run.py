@@ -20,8 +20,8 @@ from carma.errors import CarmaError
 
 
 def _load_main(folder: pathlib.Path, name: str) -> types.ModuleType:
-    """The script or the notebook, as it was when the job was submitted. Not under the name __main__: what stands under
-    `if __name__ == "__main__"` is for who submits."""
+    """The script or the notebook, as it was when the job was submitted. Not under the name __main__: code under `if
+    __name__ == "__main__"` is for the submitting process."""
     main = types.ModuleType(function.LOADED_MAIN)
     main.__file__ = name
     sys.modules[function.LOADED_MAIN] = sys.modules["__main__"] = main

@@ -161,7 +161,7 @@ def _refuse(what, instead):
 
 
 def _claim_gpu(stack):
-    """One GPU, as far as scripts ask. What would start CUDA does nothing."""
+    """One GPU, as far as scripts ask. Calls that would start CUDA do nothing."""
     properties = types.SimpleNamespace(
         name="carma",
         major=8,

@@ -130,7 +130,7 @@ class _Plan:
         self.model, self.inputs, self.targets, self.found = model, inputs, targets, found
         self.loss, self.optimizer, self.precision, self.accumulate = loss, optimizer, precision, accumulate
         self.name = self.mapping = self.optimizer_name = ""
-        self.batch = self.result = self.last_loss = None  # what a script's variables hold until they are set again
+        self.batch = self.result = self.last_loss = None  # a script's variables hold them meanwhile
         self.parameter_bytes = 0
 
     def record(self, batch):

@@ -1,4 +1,5 @@
-"""Makes the daemon's job specification (docs/formats/job.md) of what carma.submit() is given, as `carma submit` does."""
+"""Makes the daemon's job specification (docs/formats/job.md) from the arguments of carma.submit(), as `carma submit`
+does."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def check_names(options: Mapping[str, Any]) -> None:
 
 
 def specification(command: Command, options: Options) -> Specification:
-    """What is sent of one job. Options that are None count as not given."""
+    """The request for one job. Options that are None count as not given."""
     check_names(options)
     given: Dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     words = _words(command)
@@ -105,7 +106,7 @@ def _environment(variables: Mapping[str, str]) -> List[str]:
 
 
 def _file(what: str, path: str) -> Tuple[str, str]:
-    """The daemon opens no path of a user's: what it is to go by is sent."""
+    """The daemon opens no path of a user's: the contents of files are sent."""
     try:
         with open(path, "rb") as file:
             data = file.read(MOST_TEXT + 1)
@@ -125,7 +126,7 @@ def _file(what: str, path: str) -> Tuple[str, str]:
 
 
 def _check_text(spec: Specification) -> None:
-    """Python carries bytes that are no UTF-8 as lone surrogates, which JSON cannot."""
+    """Python carries bytes that are not UTF-8 as lone surrogates, which JSON cannot."""
     for member, value in spec.items():
         for text in value if isinstance(value, list) else [value]:
             if not isinstance(text, str):

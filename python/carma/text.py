@@ -8,12 +8,12 @@ from typing import Iterable, Sequence
 
 
 def _must_go(character: str) -> bool:
-    """Control characters, what reorders or hides text, line separators, halves of characters."""
+    """Control characters, characters that reorder or hide text, line separators, halves of characters."""
     return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def printable(value: object) -> str:
-    r"""The bytes of what must not be printed as \xNN, as the program `carma` prints them."""
+    r"""The bytes of unprintable text as \xNN, as the program `carma` prints them."""
     return "".join(
         "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogatepass"))
         if _must_go(character)

@@ -8,9 +8,9 @@ the GPU's memory in between (where the input has ended, it does not wait):
     {"step": "linear", "torch": "2.4.1", "reserved_bytes": ..., "used_bytes": ..., "cublas_workspace_bytes": ...}
     {"step": "convolution", "torch": "2.4.1", "reserved_bytes": ..., "used_bytes": ..., "cublas_workspace_bytes": ...}
 
-reserved_bytes: what PyTorch's caching allocator holds. used_bytes: what CUDA says is in use on the whole GPU, by this
-process and others. Their difference, where nobody else is there, is what context and libraries take.
-cublas_workspace_bytes: what the first matrix product allocated besides its result.
+reserved_bytes: held by PyTorch's caching allocator. used_bytes: in use on the whole GPU by CUDA's account, by this
+process and others. Their difference on an otherwise unused GPU is the memory of context and libraries.
+cublas_workspace_bytes: allocated by the first matrix product besides its result.
 
 Exit status: 0; 3 without PyTorch or without a GPU that it can use, said in one line.
 """

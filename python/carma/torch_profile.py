@@ -1,5 +1,5 @@
-"""python3 -m carma.torch_profile TRACE SCRIPT [ARGUMENT...] (or -m MODULE): runs it under PyTorch's profiler with that one's
-default settings, and writes what it saw to TRACE. For `carma bench monitor`."""
+"""python3 -m carma.torch_profile TRACE SCRIPT [ARGUMENT...] (or -m MODULE): runs it under PyTorch's profiler with that
+one's default settings, and writes the profile to TRACE. For `carma bench monitor`."""
 
 import runpy
 import sys

@@ -1,4 +1,4 @@
-"""What a script gets that asks a fake tensor for its value."""
+"""The answer to a script that asks a fake tensor for its value."""
 
 import traceback
 

@@ -1,4 +1,4 @@
-"""What differs between the releases of PyTorch that are supported: 1.13, and 2.x as far as it can pretend a GPU."""
+"""Differences between the releases of PyTorch that are supported: 1.13, and 2.x as far as it can pretend a GPU."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Writes what a recorder saw as docs/formats/capture.md has it. Two recordings of a step at different batch sizes
+"""Writes a recorder's record as docs/formats/capture.md has it. Two recordings of a step at different batch sizes
 give each size as base + slope * batch."""
 
 from carma.recorder import ALLOC, CONV, FORWARD, FREE
@@ -19,7 +19,7 @@ LINE = 100  # characters of events in one line, about
 
 
 class Trace:
-    """A recording, reduced to what is written: no Python object of the model is held."""
+    """A recording, reduced to the written data: no Python object of the model is held."""
 
     def __init__(self, recorder, batch):
         self.batch = batch
@@ -49,7 +49,8 @@ class Trace:
 
 
 def _category(block):
-    """What belongs to nobody is an activation when the forward pass leaves it for the backward pass; else temporary."""
+    """A tensor without an owner is an activation when the forward pass leaves it for the backward pass; else
+    temporary."""
     if block.category is not None:
         return block.category
     if block.phase == FORWARD and block.kept:

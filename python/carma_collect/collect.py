@@ -29,7 +29,7 @@ OURS = ["optimizer", "precision", "checkpointing", "projection", "allocator_rese
 
 
 class Refused(Exception):
-    """What cannot be done, in one line."""
+    """An impossible request, in one line."""
 
 
 def columns(family):

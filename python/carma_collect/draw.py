@@ -1,6 +1,6 @@
 """Random training configurations over the ranges of the thesis's Tables 5.2 (MLP), 5.4 (CNN) and 5.6 (transformer).
 
-A configuration is a dict of plain values whose keys are columns of the data set (docs/formats/datasets.md). The n-th one
+A configuration is a dict of plain values with columns of the data set as keys (docs/formats/datasets.md). The n-th one
 of a seed is always the same, so that an interrupted collection goes on where it stopped."""
 
 import random
@@ -9,7 +9,7 @@ MLP_SHAPES = ("pyramid", "uniform", "bottleneck", "gradual")
 CNN_SHAPES = ("pyramid", "uniform", "bottleneck", "gradual", "hourglass", "residual", "dense")
 ACTIVATIONS = ("relu", "leaky_relu", "prelu", "elu", "selu", "gelu", "swish", "mish", "softplus", "tanh")
 
-# What the published sets hold; `beyond` draws from the wider lists.
+# The published sets' contents; `beyond` draws from the wider lists.
 AS_PUBLISHED = {"optimizer": ("adam",), "precision": ("fp32",), "checkpointing": (0,), "projection": ("linear",)}
 BEYOND = {
     "optimizer": ("sgd", "momentum", "adam", "adamw"),

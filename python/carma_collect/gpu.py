@@ -1,4 +1,4 @@
-"""What the driver says of one GPU while a run goes on: used memory and SM activity, by NVML (package nvidia-ml-py).
+"""The driver's readings of one GPU while a run goes on: used memory and SM activity, by NVML (package nvidia-ml-py).
 
 SM activity has a counter by NVML on Hopper and later (GPM); before, where NVIDIA's `dcgmi` is installed, by DCGM. Where
 there is neither, the columns stay empty."""

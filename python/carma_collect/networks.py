@@ -64,7 +64,7 @@ def cnn_widths(config):
 
 
 def _dressed(config, layer, width, norm):
-    """A layer with what follows it: normalisation, activation, dropout."""
+    """A layer with its normalisation, activation, dropout."""
     layers = [layer]
     if config["use_batchnorm"]:
         layers.append(norm(width))
@@ -192,7 +192,7 @@ def build_cnn(config):
 
 
 class Conv1D(nn.Module):
-    """A linear layer whose weight lies transposed, as GPT-2's implementations have it."""
+    """A linear layer with a transposed weight, as GPT-2's implementations have it."""
 
     def __init__(self, inputs, outputs):
         super().__init__()

@@ -20,7 +20,8 @@ NOT_LISTED = (nn.AvgPool2d, nn.Flatten)
 
 
 def layers(family, config):
-    """[(type, activations, parameters)] in the order in which they run; empty for transformers, whose rows have none."""
+    """[(type, activations, parameters)] in the order in which they run; empty for transformers, because their rows have
+    none."""
     if family not in NAMES:
         return []
     found = []

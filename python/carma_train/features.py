@@ -1,4 +1,4 @@
-"""Reads what bench-features prints: one row per measured run, with the features that carma's C code computes."""
+"""Reads the output of bench-features: one row per measured run, with the features that carma's C code computes."""
 
 import csv
 

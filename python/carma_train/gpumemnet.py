@@ -21,7 +21,7 @@ from carma_train import gpumemnet_data as data
 from carma_train import gpumemnet_nets as nets
 from carma_train.gpumemnet_models import ALL, KINDS
 
-SMOOTHING = 0.02  # of labels; what reads the probabilities takes it off again
+SMOOTHING = 0.02  # of labels; readers of the probabilities take it off again
 RECIPES = {  # epochs, rows of a batch, highest learning rate, weight decay
     "ensemble": (60, 64, 0.01, 1e-3),
     "encoder": (40, 32, 0.004, 1e-2),

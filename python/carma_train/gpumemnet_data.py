@@ -1,8 +1,8 @@
 """The measured runs as GPUMemNet sees them: layer tuples, summary features, memory classes, folds (thesis 5.4.4).
 
-Everything comes from a row's `layers` and `batch_size`, the measured memory apart, because that is what carma knows of
-a job: src/estimate/learned/gpumemnet_input.c makes the same of a model's summary. A pooling, addition or concatenation
-is no tuple.
+Everything comes from a row's `layers` and `batch_size`, the measured memory apart, because carma knows only these of a
+job: src/estimate/learned/gpumemnet_input.c computes the same from a model's summary. A pooling, addition or
+concatenation is not a tuple.
 """
 
 import collections
@@ -35,7 +35,7 @@ class Family:
     oom: bool
     ensemble: tuple  # features, as the thesis lists them for the ensemble
     encoder: tuple   # ... and for the transformer, beside the tuples
-    answers: str     # the kind whose class is carma's answer: data/models/gpumemnet.md says why
+    answers: str     # the kind that gives carma's answer: data/models/gpumemnet.md says why
 
 
 FAMILIES = {

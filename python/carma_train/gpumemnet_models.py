@@ -1,4 +1,4 @@
-"""The trained tables as PyTorch networks: what carma's C evaluates must come to the same."""
+"""The trained tables as PyTorch networks: carma's C must come to the same results."""
 
 import collections
 
@@ -53,7 +53,7 @@ def softmax(logits):
 
 
 def sharpen(votes, smoothing):
-    """What a net that was trained on smoothed labels believes: the part that the smoothing gave every class is taken
+    """The belief of a net that was trained on smoothed labels: the part that the smoothing gave every class is taken
     off again."""
     votes = numpy.maximum(votes - smoothing / votes.shape[1], 0)
     return votes / votes.sum(1, keepdims=True)

@@ -67,7 +67,7 @@ def read_classes(path):
 
 
 def compare(family, rows, tables, found):
-    """The rows whose classes differ though the logits lie further apart than rounding explains."""
+    """The rows with different classes though the logits lie further apart than rounding explains."""
     bad = 0
     for kind in models.KINDS:
         for name, logits in (("clean folds", tables.logits_of_folds(family, kind, rows)),

@@ -1,6 +1,6 @@
 """Trains the replay's correction: python3 -m carma_train.replay FEATURES.csv data/models/replay.bin
 
-FEATURES.csv is what bench-features prints (README.md here). Trees learn ln(need / base) of CNN runs, for all rows
+FEATURES.csv is the output of bench-features (README.md here). Trees learn ln(need / base) of CNN runs, for all rows
 and for each fold without its rows; a run out of memory needs more than the GPU has, and is taken to need OVER times as
 much.
 Second trees learn how large the error is. The quantiles are those of the errors on rows that the trees had not seen."""
@@ -83,7 +83,7 @@ def quantile_table(scaled, fold):
 
 
 def out_of_fold(rows, fold):
-    """What models without the row's fold say of it: ln ratio, and the models by fold."""
+    """The answer of models without the row's fold: ln ratio, and the models by fold."""
     ratio, models = numpy.zeros(len(rows.key)), {}
     for k in numpy.unique(fold):
         models[k] = fit_ratio(rows.select(fold != k))

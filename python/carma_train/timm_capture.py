@@ -1,7 +1,7 @@
 """Usage: timm_capture.py MODELS.csv DIRECTORY [--until HH:MM] [--seconds N] [--memory GIB] [--model NAME]...
 
 Records a training step of each timm model that MODELS.csv names in its column `model`: DIRECTORY/NAME.capture, at the
-model's own input size, for any batch size, fp32, cross entropy, Adam. What cannot be recorded goes to
+model's own input size, for any batch size, fp32, cross entropy, Adam. Models that cannot be recorded go to
 DIRECTORY/failed.csv with the reason. Models come in a random order that is always the same, so what is there when it
 is stopped is a fair sample; started again it goes on. Each model runs in a process of its own with a limit of time and
 of memory. Needs timm and a PyTorch that python/carma can record."""
@@ -60,7 +60,7 @@ def _worker(name, path, report, memory_bytes):
 
 
 def run_apart(name, path, seconds, memory_bytes):
-    """(done, what it said)"""
+    """(done, its message)"""
     source, sink = os.pipe()
     child = os.fork()
     if child == 0:

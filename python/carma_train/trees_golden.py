@@ -1,6 +1,6 @@
 """Writes tests/golden/trees.bin: python3 -m carma_train.trees_golden tests/golden/trees.bin
 
-Small trees on made-up numbers, with what LightGBM says for some rows: test_estimate_trees.c comes to the same. Among
+Small trees on made-up numbers, with LightGBM's answers for some rows: test_estimate_trees.c comes to the same. Among
 the rows are thresholds themselves and their neighbours, where a comparison could go the other way."""
 
 import sys

@@ -1,6 +1,6 @@
 """Trains SM activity and occupancy: python3 -m carma_train.utilisation FEATURES.csv data/models/utilisation.bin
 
-FEATURES.csv is what bench-features prints (README.md here). Runs out of memory and such without a recorded activity (0)
+FEATURES.csv is the output of bench-features (README.md here). Runs out of memory and such without a recorded activity (0)
 are left out: those measured nothing of a training."""
 
 import argparse

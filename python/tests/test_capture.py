@@ -1,4 +1,4 @@
-"""carma.capture on PyTorch 1.13: what it records is what a run with real tensors holds."""
+"""carma.capture on PyTorch 1.13: it records the memory that a run with real tensors holds."""
 
 import ctypes
 import importlib
@@ -49,7 +49,7 @@ class Residual(nn.Module):
 
 
 def real_bytes():
-    """What the C library has mapped for large allocations (test_lifetimes makes every tensor of interest one)."""
+    """The C library's mappings for large allocations (test_lifetimes makes every tensor of interest one)."""
 
     class Info(ctypes.Structure):
         _fields_ = [
@@ -100,7 +100,7 @@ def train(model, optimizer, source, targets, watch, steps=2):
 class Lifetimes(Case):
     def test_as_with_real_tensors(self):
         """At each of the points in forward and backward as many bytes are alive as in a run that computes."""
-        ctypes.CDLL(None).mallopt(-3, 64 << 10)  # M_MMAP_THRESHOLD: what is larger is counted by real_bytes()
+        ctypes.CDLL(None).mallopt(-3, 64 << 10)  # M_MMAP_THRESHOLD: larger allocations are counted by real_bytes()
         torch.set_num_threads(1)
         batch, size = 8, 64
         model = Residual()

@@ -1,4 +1,5 @@
-"""carma.capture on current PyTorch, with fake CUDA tensors: what its operators keep, mixed precision, checkpoints."""
+"""carma.capture on current PyTorch, with fake CUDA tensors: its operators' saved tensors, mixed precision,
+checkpoints."""
 
 import pathlib
 import sys
@@ -188,7 +189,8 @@ class Training(Case):
         source = torch.empty(512, 256)
         single = self.record(self.deep(), source, loss=lambda out: out.sum())
         mixed = self.record(self.deep(), source, loss=lambda out: out.sum(), precision="amp")
-        # what it adds: a half copy of the input, and of each weight but the first, whose input needs no gradient
+        # its additions: a half copy of the input, and of each weight except the first, because that one's input needs
+        # no gradient
         copies = (512 * 256 + 7 * 256 * 256) * 2
         self.assertAlmostEqual(
             self.activations(mixed) - copies, self.activations(single) / 2, delta=self.activations(single) / 100

@@ -1,4 +1,4 @@
-"""The parts of the Python client that need no daemon: what it reads, where it looks, what it makes of bad answers."""
+"""The parts of the Python client that need no daemon: its input, where it looks, its treatment of bad answers."""
 
 import ast
 import datetime
@@ -70,7 +70,7 @@ class Words(unittest.TestCase):
 
 class Specification(unittest.TestCase):
     def test_golden(self):
-        """Whatever is sent, the golden specification has a member of that name."""
+        """The golden specification has a member of every name that is sent."""
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder, "resnet.txt")
             file.write_text("Layer\n")

@@ -1,4 +1,4 @@
-"""The collector without a GPU: what it draws, builds, lists and writes. A real run needs a GPU."""
+"""The collector without a GPU: its drawing, building, listing and writing. A real run needs a GPU."""
 
 import csv
 import os
@@ -104,7 +104,7 @@ class Networks(unittest.TestCase):
                 kept.append(bytes_kept)
                 torch.nn.functional.cross_entropy(output, targets).backward()
                 gradients.append([parameter.grad for parameter in model.parameters()])
-            # Hooks inside checkpointing replace ours: what is left is what lies between the blocks.
+            # Hooks inside checkpointing replace ours: only tensors between the blocks are left.
             self.assertLess(kept[1], kept[0] / 2, family)
             for plain, again in zip(*gradients):
                 torch.testing.assert_close(plain, again)

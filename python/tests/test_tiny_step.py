@@ -1,4 +1,4 @@
-"""carma.tiny_step without a GPU: what it says then, and, with a stand-in for PyTorch, what it reports."""
+"""carma.tiny_step without a GPU: its message then, and, with a stand-in for PyTorch, its report."""
 
 import contextlib
 import io

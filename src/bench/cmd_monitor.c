@@ -1,4 +1,4 @@
-/* carma bench monitor: what watching a GPU costs, and what the metrics say. */
+/* carma bench monitor: the cost of watching a GPU, and the metrics' readings. */
 #include <errno.h>
 #include <ftw.h>
 #include <signal.h>
@@ -271,7 +271,7 @@ int cmd_bench_monitor(struct cli *cli, int argc, char **argv)
         status = explain_failure(rc, &err);
     else
         status = rc;
-    if (!wanted.output && rc != -ECHILD) /* what failed says why in there */
+    if (!wanted.output && rc != -ECHILD) /* its error has the reason */
         nftw(temporary, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     return status;
 }

@@ -1,4 +1,4 @@
-/* carma bench collocate: what sharing a GPU does to training jobs, measured. */
+/* carma bench collocate: the effect of sharing a GPU on training jobs, measured. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -25,7 +25,7 @@
 
 struct collocate_options {
     const char *commands;
-    char **argv; /* what follows "--"; NULL: nothing */
+    char **argv; /* the arguments after "--"; NULL: nothing */
     const char *gpu;
     const char *library;
     const char *mps_program;
@@ -324,7 +324,7 @@ static void catch_signals(uv_loop_t *loop, uv_signal_t *signals, struct collocat
         struct sigaction old;
         uv_signal_init(loop, &signals[i]);
         signals[i].data = setup;
-        /* What was ignored stays so: nohup, a shell's background. */
+        /* Ignored signals stay ignored: nohup, a shell's background. */
         if (sigaction(stop_signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             uv_signal_start(&signals[i], on_signal, stop_signals[i]);
         uv_unref((uv_handle_t *)&signals[i]);

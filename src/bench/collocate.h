@@ -1,6 +1,6 @@
-/* carma bench collocate: commands that train, alone and together on one GPU, under streams, MPS and existing MIG
- * instances; what that does to their time per epoch and to the GPU (the measurements of the thesis's chapter 4).
- * All times are node time (base/nodetime.h). */
+/* carma bench collocate: commands that train, alone and together on one GPU, under time-slicing, MPS and existing MIG
+ * instances; the effect on their time per epoch and on the GPU (the measurements of the thesis's chapter 4). All times
+ * are node time (base/nodetime.h). */
 #ifndef CARMA_BENCH_COLLOCATE_H
 #define CARMA_BENCH_COLLOCATE_H
 
@@ -16,7 +16,7 @@
 #include "gpu/mps/domain.h"
 #include "gpu/reading.h"
 
-#define COLLOCATE_JOBS_MAX      48 /* at once: what one MPS server takes */
+#define COLLOCATE_JOBS_MAX      48 /* at once: the limit of one MPS server */
 #define COLLOCATE_INSTANCES_MAX 16
 
 enum collocate_mode { COLLOCATE_STREAMS, COLLOCATE_MPS, COLLOCATE_MIG, COLLOCATE_MODES };
@@ -41,7 +41,7 @@ struct collocate_job {
     double epoch_s;    /* mean time of an epoch, as docs/bench.md says; 0: none was seen */
 };
 
-/* What the GPU was like during a run. */
+/* The GPU's readings during a run. */
 struct collocate_figures {
     double metrics[GPU_METRIC_COUNT];   /* means while all jobs train: shares of 0 to 1, bytes a second */
     uint32_t sources[GPU_METRIC_COUNT]; /* enum gpu_source; GPU_SOURCE_NONE: not to be had */
@@ -67,7 +67,7 @@ struct collocate_run {
 struct collocate_plan {
     struct collocate_command *commands;
     size_t command_count;
-    struct collocate_run *runs; /* each command's baseline before what is held against it */
+    struct collocate_run *runs; /* each command's baseline before the runs that are compared with it */
     size_t run_count;
 };
 
@@ -109,13 +109,13 @@ struct collocate_watch {
     uv_loop_t *loop;
     struct gpu_monitor *monitor;
     struct gpu_node_reading *latest; /* owned; count 0 before the first */
-    char problem[300];               /* why there are no readings; "" while there are */
+    char problem[300];               /* the reason for missing readings; "" where there are readings */
     uint64_t readings;               /* so far */
 
     /* The run in progress. */
     bool measuring;
-    const char *gpu;             /* UUID of the GPU whose figures are wanted */
-    const char (*instances)[GPU_UUID_SIZE]; /* those in use, whose metrics stand in where the GPU itself has none */
+    const char *gpu;             /* UUID of the GPU to read */
+    const char (*instances)[GPU_UUID_SIZE]; /* those in use; their metrics stand in where the GPU itself has none */
     size_t instance_count;
     int64_t begun_ns;
     int64_t before_bytes; /* in use at its beginning; -1: not known */
@@ -171,13 +171,13 @@ struct collocate_setup {
     int64_t time_limit_ns;      /* of a run; 0: none */
     char gpu[GPU_UUID_SIZE];    /* for streams and MPS */
     bool partitioned;           /* it is in MIG mode: neither is possible */
-    char parent[GPU_UUID_SIZE]; /* whose instances MIG uses; "": there are none */
+    char parent[GPU_UUID_SIZE]; /* the GPU with the MIG instances; "": none */
     char instances[COLLOCATE_INSTANCES_MAX][GPU_UUID_SIZE]; /* the largest first */
     size_t instance_count;
     volatile int interrupted; /* the number of the signal that asked to stop */
 };
 
-/* Runs the jobs of `run` and fills in what came of it. `show` is called at each reading. -EINTR: interrupted; other
+/* Runs the jobs of `run` and fills in the results. `show` is called at each reading. -EINTR: interrupted; other
  * negative values: nothing can be run here at all. A job that fails is a result. */
 int collocate_run(struct collocate_setup *setup, const struct collocate_plan *plan, struct collocate_run *run,
                   void (*show)(void *user, const struct collocate_run *run, int64_t elapsed_ns), void *user,

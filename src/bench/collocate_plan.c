@@ -1,4 +1,4 @@
-/* Which commands run together in which way, and what their runs say about one another. */
+/* The commands that run together in each mode, and comparisons between their runs. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>

@@ -59,7 +59,7 @@ static double value_of(const struct collocate_plan *plan, const struct collocate
     }
 }
 
-/* What stands side by side: the runs of one label, a bar for each mode of which there are results. */
+/* Bars side by side: the runs of one label, a bar for each mode with results. */
 struct groups {
     const char **labels; /* borrowed from the runs */
     size_t count;

@@ -17,7 +17,7 @@
 #define LINE_MAX_BYTES 4096
 #define TICK_MS        100
 #define KILL_AFTER_NS  (5 * NS_PER_SEC) /* wall clock, after SIGTERM */
-#define DRAIN_NS       (2 * NS_PER_SEC) /* for output of a job that has ended, whose children hold the pipe open */
+#define DRAIN_NS       (2 * NS_PER_SEC) /* for output of a job that has ended, while its children hold the pipe open */
 #define CLEAR_NS       (10 * NS_PER_SEC) /* for a driver to free what the last run held */
 #define CLEAR_BYTES    (64 * MIB)
 
@@ -46,7 +46,7 @@ struct running {
     struct process *processes;
     size_t open; /* handles that the loop still has */
     int64_t begun_ns;
-    int64_t all_train_from_ns, all_train_to_ns; /* what the figures are of */
+    int64_t all_train_from_ns, all_train_to_ns; /* the figures' subject */
     int64_t stop_wall_ns; /* when all were asked to end; 0: they were not */
     bool killed, over_time;
     void (*show)(void *user, const struct collocate_run *run, int64_t elapsed_ns);
@@ -118,7 +118,7 @@ static void on_output(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer
 
 /* ---- Starting and ending ---- */
 
-/* A job is the leader of a session of its own, and what it started goes with it. */
+/* A job is the leader of a session of its own, and its children go with it. */
 static void signal_job(const struct process *process, int number)
 {
     if (process->started && !process->output_ended)
@@ -402,7 +402,7 @@ static bool possible(const struct collocate_setup *setup, struct collocate_run *
     return run->result == COLLOCATE_OK;
 }
 
-/* What the run before held is free again, as far as the driver gets. */
+/* The memory of the run before is free again, as far as the driver gets. */
 static void wait_until_clear(struct collocate_watch *watch, const char *gpu, int64_t before_bytes)
 {
     int64_t until_wall_ns = nodetime_monotonic_wall_ns() + CLEAR_NS;

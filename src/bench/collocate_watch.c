@@ -1,4 +1,4 @@
-/* What the GPU is like while jobs run on it, from carma-monitor's readings. */
+/* The GPU's state while jobs run on it, from carma-monitor's readings. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

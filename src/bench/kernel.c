@@ -17,8 +17,8 @@
 #define KERNEL_LEAST_NS   (20 * NS_PER_US)     /* wall */
 #define KERNEL_MOST_NS    (5 * NS_PER_MS)
 
-/* Our own, by hand. `spin`: each thread goes on for so many nanoseconds of the GPU's clock. `work`: each thread does so
- * many dependent multiplications and additions; the result is stored nowhere but in a case that never comes, which the
+/* Our own, by hand. `spin`: each thread goes on for `spin` nanoseconds of the GPU's clock. `work`: each thread does
+ * `work` dependent multiplications and additions; the result is stored only in a case that never comes, which the
  * compiler cannot know. */
 static const char kernels[] =
     ".version 6.0\n"
@@ -72,7 +72,7 @@ static int open_kernel(struct cuda **cuda, struct cuda_gpu *gpu, const char *nam
     return rc == 0 ? cuda_kernel_load(*cuda, kernels, name, kernel, err) : rc;
 }
 
-/* From one thread to what fills the GPU twice. */
+/* From one thread to twice a full GPU. */
 static void choose_points(struct bench_kernel *bench)
 {
     static const unsigned int threads[] = {1, 32, 128, 512, 1024};
@@ -126,7 +126,7 @@ struct sums {
     } *points;
 };
 
-/* What an interval says belongs to the point that it lies in as a whole. */
+/* An interval's reading belongs to the point that contains the whole interval. */
 static void take(void *user, const struct gpu_node_reading *reading)
 {
     struct sums *sums = user;
@@ -141,7 +141,7 @@ static void take(void *user, const struct gpu_node_reading *reading)
         struct bench_point *point = &bench->points[p];
         for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++) {
             const struct gpu_measure *measure = &gpu->metrics[metric];
-            /* Utilisation, which may stand in, is shown as what it is. */
+            /* Utilisation, which may stand in, is shown under its own name. */
             if (measure->source == GPU_SOURCE_NONE || measure->source == GPU_SOURCE_UTILIZATION ||
                 measure->at_ns < point->begun_ns + period_ns ||
                 measure->at_ns > point->ended_ns)
@@ -215,7 +215,7 @@ void bench_kernel_release(struct bench_kernel *bench)
     bench->point_count = 0;
 }
 
-/* How many kernels an epoch has, and of what size. The light one leaves most of the GPU idle. */
+/* The number of kernels in an epoch, and their size. The light one leaves most of the GPU idle. */
 struct load {
     unsigned int launches, blocks_per_sm_permille, threads;
     uint64_t rounds;

@@ -1,5 +1,5 @@
-/* What GRACT, SMACT and SMOCC say as a kernel's blocks and threads grow (the thesis's Figure 3.1): a kernel that keeps
- * its threads busy for a given time, through the CUDA driver's library (gpu/cuda.h). */
+/* The values of GRACT, SMACT and SMOCC as a kernel's blocks and threads grow (the thesis's Figure 3.1): a kernel that
+ * keeps its threads busy for a given time, through the CUDA driver's library (gpu/cuda.h). */
 #ifndef CARMA_BENCH_KERNEL_H
 #define CARMA_BENCH_KERNEL_H
 
@@ -23,7 +23,7 @@ struct bench_kernel {
     size_t point_count;
 };
 
-/* Runs every size and reads the metrics, whoever has them. -ENOENT, -ENODEV: there is no GPU; -EINTR: interrupted. */
+/* Runs every size and reads the metrics from any source. -ENOENT, -ENODEV: no GPU; -EINTR: interrupted. */
 int bench_kernel_measure(struct bench_kernel *bench, struct error *err);
 void bench_kernel_release(struct bench_kernel *bench);
 

@@ -1,4 +1,4 @@
-/* What carma bench monitor --kernel tells: JSON, a table, a plot. */
+/* The report of carma bench monitor --kernel: JSON, a table, a plot. */
 #include <math.h>
 
 #include "base/memory.h"

@@ -11,7 +11,7 @@ const char *bench_load_name(enum bench_load load)
     return load == BENCH_LIGHT ? "light" : "heavy";
 }
 
-/* NVML's utilisation is what every GPU of NVIDIA's has: without it there is none. */
+/* Every NVIDIA GPU has NVML's utilisation: without it there is no GPU. */
 static int find_sources(struct bench_monitor *bench, struct error *err)
 {
     for (int source = 0; source < BENCH_SOURCES; source++) {
@@ -32,7 +32,7 @@ static int find_sources(struct bench_monitor *bench, struct error *err)
     return 0;
 }
 
-/* Each repeat begins with another source, so that what changes with time (temperature, caches) falls on all alike. */
+/* Each repeat begins with another source, so that changes with time (temperature, caches) fall on all alike. */
 int bench_monitor_measure(struct bench_monitor *bench,
                           void (*show)(enum bench_load load, enum bench_source source, size_t repeat, size_t repeats),
                           struct error *err)

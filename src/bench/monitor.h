@@ -1,4 +1,4 @@
-/* carma bench monitor: what it costs to watch a GPU, by source (the thesis's Table 3.2 and Figures 3.2 to 3.4). */
+/* carma bench monitor: the cost of watching a GPU, by source (the thesis's Table 3.2 and Figures 3.2 to 3.4). */
 #ifndef CARMA_BENCH_MONITOR_H
 #define CARMA_BENCH_MONITOR_H
 
@@ -24,8 +24,8 @@ struct bench_monitor {
     } cells[BENCH_LOADS][BENCH_SOURCES];
 };
 
-/* Runs every load beside every source that is present, in turn, as often as `repeats` says. -ENODEV: there is no GPU;
- * else as bench_run(). `show` is told before each run. */
+/* Runs every load beside every source that is present, in turn, `repeats` times. -ENODEV: no GPU; else as bench_run().
+ * `show` is told before each run. */
 int bench_monitor_measure(struct bench_monitor *bench,
                           void (*show)(enum bench_load load, enum bench_source source, size_t repeat, size_t repeats),
                           struct error *err);

@@ -6,7 +6,7 @@
 #include "bench/monitor.h"
 #include "cli/show/svg.h"
 
-/* Rows of panels, in pixels: what Table 3.2 and Figures 3.2 to 3.4 of the thesis show. */
+/* Rows of panels, in pixels: the content of Table 3.2 and Figures 3.2 to 3.4 of the thesis. */
 #define WIDTH      1120.0
 #define TOP        90.0
 #define ROW        230.0

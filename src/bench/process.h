@@ -10,7 +10,7 @@
 struct bench_child {
     pid_t pid; /* and its session's; 0: none runs */
     int status;   /* as wait(2) has it, once it ended */
-    double cpu_s; /* of it and what it has waited for, once it ended */
+    double cpu_s; /* of it and the children that it has waited for, once it ended */
 };
 
 /* `out` and `errors` may be the same path; `environment`: "NAME=VALUE" to add, up to a NULL. */

@@ -36,7 +36,7 @@ bool bench_simulated(void)
     return node && *node;
 }
 
-/* What carma-monitor calls them. */
+/* carma-monitor's names for them. */
 static const uint32_t wanted_source[BENCH_SOURCES] = {
     [BENCH_UTILIZATION] = GPU_SOURCE_UTILIZATION, [BENCH_GPM] = GPU_SOURCE_GPM, [BENCH_DCGM] = GPU_SOURCE_DCGM};
 
@@ -45,7 +45,7 @@ static bool is_monitor(enum bench_source source)
     return source == BENCH_UTILIZATION || source == BENCH_GPM || source == BENCH_DCGM;
 }
 
-/* What a probe has to find out. */
+/* The questions of a probe. */
 struct probe {
     struct bench_setup *setup;
     uint32_t wanted; /* enum gpu_source */
@@ -177,7 +177,7 @@ bool bench_source_present(struct bench_setup *setup, enum bench_source source, c
 
 /* A run. */
 
-/* Runs "$2" and notes in the directory "$1" who it is and when it began and ended; the files' times are the note. */
+/* Runs "$2" and notes in the directory "$1" its pid, its beginning and its end; the files' times are the note. */
 static const char wrapper[] =
     "echo $$ >\"$1/session\"; : >\"$1/begin\"; /bin/sh -c \"$2\"; status=$?; : >\"$1/end\"; exit $status";
 
@@ -299,7 +299,7 @@ static void take_mean(void *user, const struct gpu_node_reading *reading)
         for (uint32_t metric = 0; strcmp(gpu->uuid, mean->setup->gpu) == 0 && metric < GPU_METRIC_COUNT; metric++) {
             const struct gpu_measure *measure = &gpu->metrics[metric];
             bool traffic = metric == GPU_PCIE_TX || metric == GPU_PCIE_RX;
-            /* What stands in until a source has its first value is not that source's. */
+            /* A substitute's values before a source's first one are not that source's. */
             if (measure->source != wanted_source[mean->source] || measure->at_ns < from_ns ||
                 measure->at_ns > mean->w->ended_ns)
                 continue;
@@ -309,7 +309,7 @@ static void take_mean(void *user, const struct gpu_node_reading *reading)
     }
 }
 
-/* The bytes of the files in a directory whose names begin with `prefix`. */
+/* The bytes of the files in a directory with names that begin with `prefix`. */
 static int64_t logged_bytes(const char *directory, const char *prefix)
 {
     DIR *entries = opendir(directory);

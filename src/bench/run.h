@@ -11,7 +11,7 @@
 #include "bench/usage.h"
 #include "gpu/reading.h"
 
-/* What watches. */
+/* The watching tools. */
 enum bench_source {
     BENCH_NONE,
     BENCH_UTILIZATION, /* carma-monitor with NVML alone, GPM left out */
@@ -29,15 +29,15 @@ bool bench_simulated(void); /* on a virtual node */
 struct bench_setup {
     const char *library;     /* NVML; NULL: the usual */
     const char *dcgm;        /* DCGM's library; NULL: the usual */
-    const char *directory;   /* for what the runs write */
+    const char *directory;   /* for the runs' output */
     int64_t period_ns;       /* node time between two looks */
     const char *wanted;      /* index or UUID of the GPU that was asked for; NULL: the first that jobs can use */
-    char gpu[GPU_UUID_SIZE]; /* where the command runs, and whose metrics are shown; "": not known yet */
+    char gpu[GPU_UUID_SIZE]; /* the GPU that the command runs on and that is shown; "": unknown */
     char gpu_name[GPU_NAME_SIZE];
     const volatile sig_atomic_t *interrupted; /* the number of the signal that asked to stop; 0: none did */
 };
 
-/* A look at the host during a run: what is taken until then, at that moment. */
+/* A look at the host during a run: its use until then, at that moment. */
 struct bench_sample {
     double at_s; /* node time since the command began */
     double job_cpu_s, tool_cpu_s;
@@ -46,10 +46,10 @@ struct bench_sample {
 
 struct bench_run {
     double epoch_s; /* node time from the command's start to its end */
-    double after_s; /* node time from there until what watched it was done as well */
+    double after_s; /* node time from there until the watching tool was done as well */
     double job_cpu, tool_cpu; /* cores in use, mean: of the command until its end, of the tool until its own */
     int64_t job_memory_bytes, tool_memory_bytes; /* resident, the most at one time */
-    int64_t logged_bytes;                        /* what the tool wrote */
+    int64_t logged_bytes;                        /* the tool's output */
     double metrics[GPU_METRIC_COUNT];            /* as the source has them, means of the run; -1: none */
     struct bench_sample *samples;                /* owned */
     size_t sample_count;

@@ -66,7 +66,7 @@ static void add(struct bench_usage *usage, const struct look *look)
     if (!process) {
         array_reserve(usage->processes, usage->capacity, usage->count + 1);
         process = &usage->processes[usage->count++];
-        /* What a process of the session did, it did for us; one known by its name may be as old as the machine. */
+        /* A session's process worked for us; one found by its name may be as old as the machine. */
         *process = (struct bench_process){.pid = look->pid,
                                           .start_ticks = look->start_ticks,
                                           .first_ticks = look->session == usage->session ? 0 : look->ticks};

@@ -1,4 +1,5 @@
-/* What processes take of the host: processor time and memory, of all that belong to a session, or have a name. */
+/* The host's resources that processes take: processor time and memory, of all that belong to a session, or have a
+ * name. */
 #ifndef CARMA_BENCH_USAGE_H
 #define CARMA_BENCH_USAGE_H
 
@@ -7,8 +8,8 @@
 #include <sys/types.h>
 
 struct bench_usage {
-    pid_t session;    /* whose processes are meant; 0: none */
-    const char *name; /* and those of this command name, whoever's they are; NULL: none */
+    pid_t session;    /* the session; 0: none */
+    const char *name; /* and those of this command name, of any user; NULL: none */
     double cpu_s;     /* since the first look, of processes that ended as far as they were looked at */
     int64_t memory_bytes;      /* resident, at the latest look */
     int64_t memory_peak_bytes; /* of all looks */

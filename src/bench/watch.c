@@ -16,7 +16,7 @@
 
 #define LOOK_US     20000
 #define START_NS    (60 * NS_PER_SEC)  /* wall: a driver may have to wake its GPUs first */
-#define FRAMES_MOST (INT64_C(1) << 30) /* bytes read back of what carma-monitor wrote */
+#define FRAMES_MOST (INT64_C(1) << 30) /* bytes read back of carma-monitor's output */
 #define WORDS_MOST  (64 * 1024)
 
 char *bench_path(const char *directory, const char *name)

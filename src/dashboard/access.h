@@ -1,5 +1,5 @@
-/* Who may speak to the daemon through `carma dashboard`: the browser that showed the token first, from the page itself, on
- * behalf of the user who runs it. */
+/* Access to the daemon through `carma dashboard`: only for the browser that showed the token first, from the page
+ * itself, on behalf of the user that runs it. */
 #ifndef CARMA_DASHBOARD_ACCESS_H
 #define CARMA_DASHBOARD_ACCESS_H
 
@@ -12,7 +12,7 @@
 struct dashboard_access {
     unsigned port;
     struct token token;  /* of the address that is printed; good once */
-    struct token cookie; /* what the browser is given for it */
+    struct token cookie; /* the cookie that the browser gets for it */
     atomic_bool used;    /* the token */
 };
 

@@ -1,5 +1,5 @@
-/* carma dashboard: a browser's way to the daemon. A process of the user's own listens on this machine's loopback address and
- * passes on what the page asks, so that the daemon sees the user, as with every other command. */
+/* carma dashboard: a browser's way to the daemon. A process of the user's own listens on this machine's loopback
+ * address and passes on the page's requests, so that the daemon sees the user, as with every other command. */
 #ifndef CARMA_DASHBOARD_DASHBOARD_H
 #define CARMA_DASHBOARD_DASHBOARD_H
 
@@ -22,8 +22,8 @@ struct dashboard_place {
 
 struct dashboard_server;
 
-/* Listens on 127.0.0.1, and answers on threads of its own; port 0: one that is free. *address is what to open in a browser, owned
- * by the caller. */
+/* Listens on 127.0.0.1, and answers on threads of its own; port 0: a free one. *address is the one to open in a
+ * browser, owned by the caller. */
 int dashboard_server_new(const struct dashboard_place *place, unsigned port, struct dashboard_server **server, char **address,
                          struct error *err);
 unsigned dashboard_server_port(const struct dashboard_server *server);
@@ -43,8 +43,8 @@ struct dashboard_answer {
 /* An error's one sentence, for a program or, where `accept` says so, as a page; it may be NULL. */
 void dashboard_answer_error(struct dashboard_answer *answer, unsigned status, const char *accept, const char *why);
 
-/* Answers GET of a target that begins with DASHBOARD_LOCAL_PREFIX: what the user himself can say and read. It asks the daemon
- * and reads files, and so takes its time. */
+/* Answers GET of a target that begins with DASHBOARD_LOCAL_PREFIX: facts that the user's own process knows or may read.
+ * It asks the daemon and reads files, and so takes its time. */
 void dashboard_local_answer(const struct dashboard_place *place, const char *target, struct dashboard_answer *answer);
 
 #endif

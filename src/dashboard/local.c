@@ -1,5 +1,5 @@
-/* Requests that are not for the daemon, since it opens no path that a user names: who the user is, and what a job of his has
- * written, read with his own rights by what `carma logs` reads it with. */
+/* Requests that are not for the daemon, since it opens no path that a user names: the user's name, and the output of
+ * the user's job, read with the user's rights by the code of `carma logs`. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -55,7 +55,7 @@ void dashboard_answer_error(struct dashboard_answer *answer, unsigned status, co
     answer->body = strbuf_steal(&out);
 }
 
-/* ---- Who asks ---- */
+/* ---- The user ---- */
 
 static void say_who(const struct dashboard_place *place, struct dashboard_answer *answer)
 {

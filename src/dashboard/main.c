@@ -1,4 +1,4 @@
-/* carma-dashboard, which `carma dashboard` executes: the daemon's page in a browser, with the rights of who calls it. */
+/* carma-dashboard, which `carma dashboard` executes: the daemon's page in a browser, with the caller's rights. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <pwd.h>
@@ -42,7 +42,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-/* Finds the daemon, and what is needed to speak to it, while it can still be told on the terminal. */
+/* Finds the daemon, and the means to speak to it, while errors can still be shown on the terminal. */
 static int find_daemon(struct cli *cli, struct dashboard_place *place, char **name, struct error *err)
 {
     struct client *client = NULL;
@@ -63,7 +63,7 @@ static bool is_set(const char *variable)
     return value && *value;
 }
 
-/* Whoever came by ssh has the browser elsewhere. */
+/* A user that came by ssh has the browser elsewhere. */
 static void say_how_by_ssh(unsigned port)
 {
     const char *connection = getenv("SSH_CONNECTION"); /* "CLIENT PORT SERVER PORT" */

@@ -14,7 +14,7 @@
 
 #define TABLE_LIMIT (64 << 20)
 
-/* Without an inode a socket is nobody's any more, and shown as root's. */
+/* A socket without an inode belongs to no process any more, and is shown as root's. */
 static bool is_of(unsigned long socket_uid, unsigned long inode, uid_t uid)
 {
     return inode != 0 && (socket_uid == uid || socket_uid == 0);

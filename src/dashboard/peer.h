@@ -1,4 +1,4 @@
-/* Whose process has connected: other users of the machine can reach a port of 127.0.0.1, too. */
+/* The user of the connected process: other users of the machine can reach a port of 127.0.0.1, too. */
 #ifndef CARMA_DASHBOARD_PEER_H
 #define CARMA_DASHBOARD_PEER_H
 

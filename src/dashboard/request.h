@@ -30,11 +30,11 @@ struct dashboard_request {
     struct http_field fields[FIELD_COUNT];
 };
 
-/* Reads what `connection` has sent. 0, or the HTTP status to refuse it with and why (static). */
+/* Reads the request on `connection`. 0, or the HTTP status to refuse it with and the reason (static). */
 unsigned dashboard_request_read(struct dashboard_request *request, struct MHD_Connection *connection, const char *method,
                                 const char *target, const char *version, const char **why);
 
-/* The same request as the daemon is to have it; `token` is NULL where the socket says who asks. */
+/* The same request in the form for the daemon; `token` is NULL where the socket shows the user. */
 void dashboard_request_write(const struct dashboard_request *request, const char *host, const char *token,
                              struct strbuf *out);
 

@@ -1,5 +1,5 @@
-/* libmicrohttpd gives each browser's connection a thread, which waits for the daemon in its place: what a side does not take yet
- * is waited for by not reading the other. */
+/* libmicrohttpd gives each browser's connection a thread, which waits for the daemon in its place: while one side does
+ * not take data, the other side is not read. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
@@ -41,7 +41,8 @@ struct exchange {
 
 /* ---- Answers ---- */
 
-/* Nothing but what the daemon sends is shown or run, nobody can frame it, and neither address nor answer is kept elsewhere. */
+/* Only the daemon's content is shown or run, no other page can frame it, and neither address nor answer is kept
+ * elsewhere. */
 static const struct {
     const char *name, *value;
 } protections[] = {
@@ -129,7 +130,7 @@ static enum MHD_Result answer_local(struct MHD_Connection *connection, const str
 
 /* ---- The daemon's side ---- */
 
-/* What failed between us and the daemon. To a browser that has gone nothing is said. */
+/* Errors between us and the daemon. To a browser that has gone nothing is said. */
 static enum MHD_Result answer_failure(struct MHD_Connection *connection, const struct exchange *exchange, int rc,
                                       const struct error *err)
 {
@@ -282,7 +283,7 @@ static void on_connection(void *closure, struct MHD_Connection *connection, void
     server->connections += code == MHD_CONNECTION_NOTIFY_STARTED ? 1 : -1u;
 }
 
-/* Whether who has connected is the user himself, or root. */
+/* Whether the connected user is this one, or root. */
 static enum MHD_Result is_own_peer(void *closure, const struct sockaddr *address, socklen_t length)
 {
     const struct dashboard_server *server = closure;
