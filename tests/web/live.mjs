@@ -103,7 +103,7 @@ check("and left alone", await page.evaluate(() => document.querySelector(".job-h
 await page.click('button[data-action="cancel"]');
 await page.click('dialog button[value="yes"]');
 await until(page, "the owner's job is cancelled", () => document.querySelector(".job-head .state").textContent === "cancelled");
-check("the page says so", (await page.textContent(".result")).includes(`Job ${held} is cancelled`));
+await until(page, "the page says so", (id) => document.querySelector(".result")?.textContent.includes(`Job ${id} is cancelled`), held);
 
 /* ---- The other views ---- */
 await go("#/");
