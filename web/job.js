@@ -27,6 +27,12 @@ function facts_of(job) {
             : count(job.launches, "launch", "launches")]);
     if (job.slowdown_permille)
         facts.push(["Slowdown, believed", job.slowdown_permille > 1000 ? times(job.slowdown_permille) : "none"]);
+    if (job.process_limit_bytes)
+        facts.push(["Fence", `${size(job.process_limit_bytes)} for each process`]);
+    if (job.victim_of)
+        facts.push(["Victim of", `job ${job.victim_of}`]);
+    if (job.victims)
+        facts.push(["Victims", count(job.victims, "job", "jobs")]);
     if (job.time_limit_ns)
         facts.push(["Time limit", span(job.time_limit_ns)]);
     if (job.launches)

@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "core/core_internal.h"
+#include "core/quantum.h"
 
 #define PPM INT64_C(1000000)
 
@@ -125,6 +126,20 @@ static void note_run(struct history *history, int64_t bytes)
     history->distance_squares += distance * distance;
 }
 
+/* A request is taken at its word, unless the last run of the workload by such a request has shown that it was too small.
+ * What a job was observed to need itself says more than that. */
+static int64_t declared_claim(const struct core *core, const struct job *job, uint32_t *source)
+{
+    int64_t outgrown = job->history->outgrown_bytes, most = user_most_bytes(core, job);
+
+    if (outgrown > most)
+        outgrown = most;
+    if (job->claim_source == CLAIM_SEEN || outgrown <= job->claim_bytes)
+        return job->claim_bytes;
+    *source = CLAIM_LEARNED;
+    return outgrown;
+}
+
 int64_t belief_claim(const struct core *core, const struct job *job, uint32_t *source)
 {
     const struct history *history = job->history;
@@ -132,8 +147,10 @@ int64_t belief_claim(const struct core *core, const struct job *job, uint32_t *s
 
     source = source ? source : &ignored;
     *source = job->claim_source;
-    if (!core->config.learn || !history || job->wants->claim_source == CLAIM_DECLARED)
+    if (!core->config.learn || !history)
         return job->claim_bytes;
+    if (job->wants->claim_source == CLAIM_DECLARED)
+        return declared_claim(core, job, source);
     if (job->crashes == 0 && (history->runs || (history->peak_bytes && job->wants->claim_bytes < 0))) {
         *source = CLAIM_LEARNED;
         return with_learned_margin(history);
@@ -261,8 +278,11 @@ void belief_learn_memory(struct core *core, struct job *job, int64_t bytes, bool
 
     if (!core->config.learn || !history || bytes <= 0)
         return;
-    if (completed)
+    if (completed) {
         note_run(history, bytes);
+        if (job->wants->claim_source == CLAIM_DECLARED)
+            history->outgrown_bytes = bytes - job->wants->claim_bytes >= QUANTUM_MEMORY_BYTES ? bytes : 0;
+    }
     if (bytes > history->peak_bytes)
         history->peak_bytes = bytes;
     history->changed = ++core->openings;

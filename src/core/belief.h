@@ -28,6 +28,7 @@ struct history {
                                   of it: */
     int64_t distance_sum;
     int64_t distance_squares;
+    int64_t outgrown_bytes;    /* what the last completed run with a declared request held, where that was more; else 0 */
     int64_t peak_bytes;        /* the most that any of them was seen to hold on a GPU, or needed at least when it crashed */
     int32_t activity_permille; /* solo SM activity */
     int64_t variance;          /* of that belief, permille squared */

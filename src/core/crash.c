@@ -168,18 +168,10 @@ void crash_note(struct core *core, struct job *job, const struct record *record)
 
 #define RECOVERY_STEP_BYTES (5 * GIB) /* thesis 7.2 */
 
-/* The most that the job can ever have on one of its GPUs. */
-static int64_t most_bytes(const struct core *core, const struct job *job)
-{
-    int64_t allowed = core->config.per_user.max_memory_bytes / job->wants->gpus;
-
-    return allowed && allowed < core->largest_gpu_bytes ? allowed : core->largest_gpu_bytes;
-}
-
 /* The reservation for the next attempt: a crash proves that the last one was too small. */
 static int64_t claim_after_crash(const struct core *core, const struct job *job)
 {
-    int64_t claim = job->claim_bytes, largest = most_bytes(core, job), learned = job->crash_needed_bytes;
+    int64_t claim = job->claim_bytes, largest = user_most_bytes(core, job), learned = job->crash_needed_bytes;
 
     if (core->config.recovery == RECOVERY_STEP || (core->config.recovery == RECOVERY_INFORMED && learned < 0))
         learned = job->crash_available_bytes + RECOVERY_STEP_BYTES;
@@ -215,7 +207,7 @@ static void give_up(bool memory, struct record *verdict)
  * fit. The first time it gets the benefit of the doubt, since memory of an earlier job may have been on its way out. */
 static bool hopeless(const struct core *core, const struct job *job)
 {
-    return job->crash_needed_bytes > most_bytes(core, job) ||
+    return job->crash_needed_bytes > user_most_bytes(core, job) ||
            (job->crashed_alone && job->recovery && job->believed > job->crash_believed);
 }
 
@@ -279,8 +271,8 @@ void crash_judge(const struct core *core, const struct job *job, int64_t now_ns,
         break;
     }
     /* A reservation may have grown beyond its user's limit; with it the job would wait for ever. */
-    if (verdict->type == RECORD_REQUEUED && verdict->requeued.claim_bytes > most_bytes(core, job))
-        verdict->requeued.claim_bytes = most_bytes(core, job);
+    if (verdict->type == RECORD_REQUEUED && verdict->requeued.claim_bytes > user_most_bytes(core, job))
+        verdict->requeued.claim_bytes = user_most_bytes(core, job);
     if (verdict->type == RECORD_REQUEUED && !user_may_recover(core, job, now_ns))
         verdict->requeued.recovery = false;
     if (verdict->type == RECORD_GAVE_UP)

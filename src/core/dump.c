@@ -80,10 +80,10 @@ char *core_dump(const struct core *core)
     dump_queue(&text, "undecided", &core->undecided);
     for (const struct history *history = core->histories; history; history = history->hh.next)
         strbuf_printf(&text,
-                      "history %s runs=%" PRIu32 " first=%" PRId64 " sum=%" PRId64 " squares=%" PRId64 " peak=%" PRId64
+                      "history %s runs=%" PRIu32 " first=%" PRId64 " sum=%" PRId64 " squares=%" PRId64 " outgrown=%" PRId64 " peak=%" PRId64
                       " activity=%" PRId32 " variance=%" PRId64 " failed=%" PRIu32 "@%" PRId64 "\n",
                       history->workload, history->runs, history->first_bytes, history->distance_sum,
-                      history->distance_squares, history->peak_bytes, history->activity_permille,
+                      history->distance_squares, history->outgrown_bytes, history->peak_bytes, history->activity_permille,
                       history->variance, history->failure.gpu, history->failure.at_ns);
     for (const struct user *user = core->users; user; user = user->hh.next)
         if (user->unfinished || user->recoveries || user->share_faulted)

@@ -143,6 +143,7 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_STATE_HISTORY, "first_bytes", FIELD_I64, state_history.first_bytes),
     MEMBER(RECORD_STATE_HISTORY, "distance_sum", FIELD_I64, state_history.distance_sum),
     MEMBER(RECORD_STATE_HISTORY, "distance_squares", FIELD_I64, state_history.distance_squares),
+    LATER(RECORD_STATE_HISTORY, "outgrown_bytes", FIELD_I64, state_history.outgrown_bytes, 0),
     MEMBER(RECORD_STATE_HISTORY, "peak_bytes", FIELD_I64, state_history.peak_bytes),
     MEMBER(RECORD_STATE_HISTORY, "activity_permille", FIELD_I32, state_history.activity_permille),
     MEMBER(RECORD_STATE_HISTORY, "variance", FIELD_I64, state_history.variance),

@@ -230,6 +230,7 @@ struct record_state_history {
     int64_t first_bytes;
     int64_t distance_sum;
     int64_t distance_squares;
+    int64_t outgrown_bytes;
     int64_t peak_bytes;
     int32_t activity_permille;
     int64_t variance;

@@ -57,6 +57,7 @@ static void take_history(const struct history *history, int64_t at_ns, struct re
         .first_bytes = history->first_bytes,
         .distance_sum = history->distance_sum,
         .distance_squares = history->distance_squares,
+        .outgrown_bytes = history->outgrown_bytes,
         .peak_bytes = history->peak_bytes,
         .activity_permille = history->activity_permille,
         .variance = history->variance,
@@ -234,6 +235,7 @@ static int restore_history(struct core *core, const struct record *record, struc
     history->first_bytes = state->first_bytes;
     history->distance_sum = state->distance_sum;
     history->distance_squares = state->distance_squares;
+    history->outgrown_bytes = state->outgrown_bytes;
     history->peak_bytes = state->peak_bytes;
     history->activity_permille = state->activity_permille;
     history->variance = state->variance;

@@ -116,6 +116,13 @@ static bool beyond(const struct core *core, const struct user *user, const struc
     return why->code != REASON_NONE;
 }
 
+int64_t user_most_bytes(const struct core *core, const struct job *job)
+{
+    int64_t allowed = core->config.per_user.max_memory_bytes / job->wants->gpus;
+
+    return allowed && allowed < core->largest_gpu_bytes ? allowed : core->largest_gpu_bytes;
+}
+
 bool users_are_limited(const struct core *core)
 {
     const struct core_limits *limits = &core->config.per_user;

@@ -42,6 +42,9 @@ void user_counts(struct job *job);
 /* Whether any limit on running jobs is set: max_running, max_gpus, max_memory_bytes. */
 bool users_are_limited(const struct core *core);
 
+/* The most that the job can ever have on one of its GPUs. */
+int64_t user_most_bytes(const struct core *core, const struct job *job);
+
 /* Whether launching the job now would be beyond a limit of its user's; *why (may be NULL) then says beyond which. A job
  * without a claim counts with the memory of the largest GPU on each of its own. */
 bool user_is_limited(const struct core *core, const struct job *job, struct reason *why);

@@ -525,9 +525,12 @@ char *job_view_memory_text(const struct job_view *view, const struct core *core,
     uint32_t source;
     int64_t claim_bytes = job_view_claim(view, core, &source);
     struct strbuf out = {0};
-    char bytes[UNITS_TEXT];
+    char bytes[UNITS_TEXT], request[UNITS_TEXT];
 
-    if (claim_bytes >= 0)
+    if (source == CLAIM_LEARNED && view->wants->claim_source == CLAIM_DECLARED)
+        strbuf_printf(&out, "%s on each GPU, as the last run of this command used; that was more than the %s declared",
+                      format_bytes(claim_bytes, bytes), format_bytes(view->wants->claim_bytes, request));
+    else if (claim_bytes >= 0)
         strbuf_printf(&out, "%s on each GPU%s", format_bytes(claim_bytes, bytes),
                       source < CLAIM_SOURCE_COUNT && sources[source] ? sources[source] : "");
     else

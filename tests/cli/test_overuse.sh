@@ -41,4 +41,22 @@ expect_field 2 victim_of 1 # it was, however it ended since
 expect_field 2 last_end None
 run show 2
 grep -q "^Victim of  *job 1, which used more GPU memory than was reserved for it" "$T/out" || fail "show 2: $(cat "$T/out")"
+
+# Who used more than he declared, and came to his end with it: the next run of the command has that reserved.
+train() {
+    run submit --parsable --gpu-memory 4G -- "$TRAIN" --memory 12G --sm-activity 0.3 --seconds 100
+    cat "$T/out"
+}
+first=$(train)
+run wait "$first"
+expect_field "$first" state COMPLETED
+next=$(train)
+until_field "$next" state RUNNING
+expect_field "$next" claim_bytes $((12 << 30))
+expect_field "$next" claim_source learned
+run explain "$next"
+grep -q "12.0 GiB on each GPU, as the last run of this command used; that was more than the 4.0 GiB declared" "$T/out" ||
+    fail "explain: $(cat "$T/out")"
+run wait "$next"
+expect_field "$next" over_reservation_bytes None
 finish_node

@@ -210,6 +210,53 @@ static void test_strays_of_an_earlier_carma_are_charged(void **state)
     assert_int_equal(runs_out(f, victim, GIB)->requeued.culprit, stray);
 }
 
+static uint64_t submit_workload(struct fixture *f, const char *workload, int64_t request)
+{
+    struct record record = wants(1, request);
+
+    snprintf(record.submitted.workload, sizeof record.submitted.workload, "%s", workload);
+    return submit_record(f, record);
+}
+
+/* Runs to its end, and returns what was reserved for it. */
+static int64_t run_of(struct fixture *f, const char *workload, int64_t request, int64_t seen)
+{
+    uint64_t job = submit_workload(f, workload, request);
+    const struct record *placed = decided(f, RECORD_PLACED, job);
+    int64_t reserved = placed->placed.claim_bytes;
+
+    assert_int_equal(placed->placed.claim_source, reserved == request ? CLAIM_DECLARED : CLAIM_LEARNED);
+    memory_seen(f, job, 0, seen);
+    assert_int_equal(overuse_bytes(core_find_job(f->core, job)), seen - reserved >= QUANTUM_MEMORY_BYTES ? seen - reserved : 0);
+    exits(f, job, EXIT_COMPLETED, -1);
+    return reserved;
+}
+
+static void test_a_request_that_was_too_small_is_remembered(void **state)
+{
+    struct fixture *f = *state;
+    struct core_config config;
+
+    use_one_gpu(f);
+    config = *core_configuration(f->core);
+    config.learn = true;
+    reconfigure(f, &config);
+    assert_int_equal(run_of(f, "w", 20 * GIB, 18 * GIB), 20 * GIB); /* an honest one */
+    assert_int_equal(run_of(f, "w", 10 * GIB, 15 * GIB), 10 * GIB); /* it need not be the same any more: at its word */
+    assert_int_equal(run_of(f, "other", 10 * GIB, 10 * GIB + QUANTUM_MEMORY_BYTES - 1), 10 * GIB); /* rounding */
+    assert_int_equal(run_of(f, "other", 10 * GIB, 10 * GIB), 10 * GIB);
+    assert_int_equal(run_of(f, "w", 10 * GIB, 14 * GIB), 15 * GIB);
+    assert_int_equal(run_of(f, "w", 10 * GIB, 9 * GIB), 14 * GIB);
+    assert_int_equal(run_of(f, "w", 10 * GIB, 30 * GIB), 10 * GIB); /* the last one kept its word */
+    assert_int_equal(run_of(f, "w", 35 * GIB, 36 * GIB), 35 * GIB);
+    config.per_user.max_memory_bytes = 12 * GIB;
+    reconfigure(f, &config);
+    assert_int_equal(run_of(f, "w", 10 * GIB, 36 * GIB), 12 * GIB); /* more, it would wait for for ever */
+    config.learn = false;
+    reconfigure(f, &config);
+    assert_int_equal(run_of(f, "w", 10 * GIB, GIB), 10 * GIB);
+}
+
 static void test_who_is_over_itself_is_no_victim(void **state)
 {
     struct fixture *f = *state;
@@ -270,6 +317,7 @@ int main(void)
         CASE(test_a_stray_is_the_culprit),
         CASE(test_a_crash_asks_for_samples),
         CASE(test_strays_of_an_earlier_carma_are_charged),
+        CASE(test_a_request_that_was_too_small_is_remembered),
         CASE(test_who_is_over_itself_is_no_victim),
         CASE(test_victims_are_bounded),
         CASE(test_the_monitor_view_promises_nothing),
