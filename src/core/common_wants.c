@@ -17,7 +17,7 @@ static size_t size_of(enum field_kind kind)
     return kind == FIELD_I64 || kind == FIELD_U64 ? sizeof(int64_t) : sizeof(int32_t);
 }
 
-/* Member by member: what lies between them may be anything. */
+/* Member by member: the padding between them may hold anything. */
 static void make_key(const struct record_submitted *wants, struct record *key)
 {
     const struct record from = {.submitted = *wants};

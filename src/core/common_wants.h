@@ -1,4 +1,4 @@
-/* What jobs want, but for their workload, is the same for thousands of them: it is kept once. */
+/* Jobs' wants, except their workload, are equal for thousands of jobs: they are kept once. */
 #ifndef CARMA_CORE_COMMON_WANTS_H
 #define CARMA_CORE_COMMON_WANTS_H
 

@@ -36,8 +36,8 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out);
 /* The next time after now_ns at which core_decide may decide something though nothing has happened; INT64_MAX: none. */
 int64_t core_next_wake_ns(const struct core *core, int64_t now_ns);
 
-/* Whether the core wants this SAMPLE: while something waits or has just crashed, each that differs from what it has; at other times only one
- * that it can learn from. Drivers need not feed, and so not store, any other. */
+/* Whether the core wants this SAMPLE: while a job waits or has just crashed, each that differs from the core's state;
+ * at other times only one that teaches something. Drivers need not feed, and so not store, any other. */
 bool core_sample_is_due(const struct core *core, const struct record *sample);
 
 /* Whether decisions depend on measured activity and use, so that a driver has to watch them while something waits. */

@@ -93,7 +93,7 @@ struct job {
     UT_hash_handle hh;    /* core.jobs, by id */
 };
 
-/* What the job's SUBMITTED record said. */
+/* The content of the job's SUBMITTED record. */
 struct record_submitted job_submitted(const struct job *job);
 
 #endif

@@ -3,8 +3,8 @@
  *
  * A reservation grows to the job's observed use. A job is a victim where it ran out of GPU memory while it stayed
  * within what it was granted, and another had more on one of its GPUs than it was granted there: the one with the most
- * beyond is the culprit. Who was not given the GPU was granted nothing. Only the reserve view grants anything; under
- * the monitor view nobody is a victim. */
+ * beyond is the culprit. A job that was not given the GPU was granted nothing there. Only the reserve view grants
+ * anything; under the monitor view nobody is a victim. */
 #ifndef CARMA_CORE_OVERUSE_H
 #define CARMA_CORE_OVERUSE_H
 

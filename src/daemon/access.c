@@ -41,7 +41,7 @@ struct access {
     uid_t asked;
     bool known;
     bool member;
-    bool told; /* that there is no such group */
+    bool told; /* that the group does not exist */
 };
 
 static bool is_master(uid_t uid)

@@ -13,8 +13,8 @@
 
 #define SECONDS_PER_DAY 86400
 
-/* Numbers of which a quantile is asked: as they are while they are few, then only how many lie in each bucket, of a
- * sixty-fourth of a power of two: whatever their number, they take 20 KiB, and a quantile is good to a hundredth. */
+/* Numbers with quantiles: kept as they are while they are few, then only as counts of buckets, each a sixty-fourth of a
+ * power of two: any number of them takes 20 KiB, and a quantile is good to a hundredth. */
 #define FIGURES_EXACT 4096
 #define BUCKETS_PER_POWER 64
 #define POWERS 80 /* the largest ratio of two 63-bit numbers in permille is below 2^73 */
@@ -27,13 +27,13 @@ struct figures {
 
 struct group {
     char *key;   /* owned: the text, or the bytes of the number */
-    char *label; /* owned: what it is called */
+    char *label; /* owned: its name */
     int64_t number;
     int64_t jobs;
     struct history_sums sums;
     struct figures waits;  /* ns */
     struct figures ratios; /* of the claim to the peak, in permille */
-    int64_t under;         /* of these, those whose claim was less */
+    int64_t under;         /* of these, those with a smaller request */
     UT_hash_handle hh;
 };
 

@@ -6,7 +6,7 @@
 
 #include "store/history.h"
 
-/* Groups that are told apart, and what is remembered for quantiles in all of them. */
+/* Limit on the groups, and on the numbers remembered for quantiles in all of them. */
 #define ACCOUNT_MOST_GROUPS 20000
 #define ACCOUNT_MOST_BYTES  (64 << 20)
 
@@ -34,11 +34,11 @@ const char *account_key_text(enum account_key key);
 
 int account_add(struct account *account, const struct store_history *row, struct error *err);
 
-/* {"by", LIST: [group], "left_out": groups, "total": group}; docs/formats/http.md. Each group, and the total, as
- * account_numbers has them and what only rows can tell; groups in the order of time, or the most GPU time first. */
+/* {"by", LIST: [group], "left_out": groups, "total": group}; docs/formats/http.md. Each group, and the total, with
+ * account_numbers' figures and those that only rows hold; groups in the order of time, or the most GPU time first. */
 json_t *account_to_json(struct account *account);
 
-/* Members of `json`: what `sums` over so many `jobs` come to. */
+/* Members of `json`: the `sums` over `jobs` jobs. */
 void account_numbers(json_t *json, int64_t jobs, const struct history_sums *sums);
 
 #endif

@@ -10,12 +10,12 @@
 #include "daemon/engine.h"
 #include "daemon/submission.h"
 
-/* An answer that waits until what it says is stored. */
+/* An answer that waits until its content is stored. */
 struct pending_answer {
     struct http_request *request;
     int status;
     json_t *body;
-    const char *otherwise; /* what becomes of the request when it cannot be stored now */
+    const char *otherwise; /* the request's fate when it cannot be stored now */
 };
 
 static void on_stored(int status, const char *error, void *user)

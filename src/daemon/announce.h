@@ -1,5 +1,5 @@
-/* What the service manager hears of the daemon: that it is ready, what it has to do (the line `Status:` of systemctl
- * status), that its loop turns, that it stops. Nothing of this where no service manager listens. */
+/* Notices to the service manager: that the daemon is ready, its work (the line `Status:` of systemctl status), that its
+ * loop turns, that it stops. Nothing of this where no service manager listens. */
 #ifndef CARMA_DAEMON_ANNOUNCE_H
 #define CARMA_DAEMON_ANNOUNCE_H
 
@@ -10,7 +10,7 @@ struct announcer;
 /* Before daemon_start, which can take a while. */
 void announce_loading(const struct daemon *daemon);
 
-/* The daemon listens, and what is stored is loaded: says so, and from now on how it is. */
+/* The daemon listens, and the stored state is loaded: says so, and from now on reports its work. */
 struct announcer *announce_ready(struct daemon *daemon);
 
 /* Says that the daemon stops. The memory goes as the loop is run again. NULL is as good as none. */

@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 
-/* A GPU process; whose it is does not change while it lives. */
+/* A GPU process; its owner does not change while it lives. */
 struct seen_process {
     int32_t pid;
     bool there;               /* in this PID namespace, when it was first listed */
@@ -61,7 +61,7 @@ void attributor_begin(struct attributor *attributor)
     attributor->reading++;
 }
 
-/* A process that ends stays listed for a moment after it has left /proc: it is then still whose it was. */
+/* A process that ends stays listed for a moment after it has left /proc: its owner is then still the same. */
 static struct seen_process *look_at(struct attributor *attributor, int32_t pid)
 {
     struct seen_process *process;

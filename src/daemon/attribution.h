@@ -1,7 +1,7 @@
-/* Whose the memory of a GPU is: the processes that the driver lists, each with its owner.
+/* The owners of a GPU's memory: the processes that the driver lists, each with its job.
  *
- * Where that cannot be told (the driver hides memory or processes, e.g. from a container), the ledger must not guess: the
- * result says so and why, and the GPU is then counted by what was booked (core/ledger.h). */
+ * Where the owners are unknown (the driver hides memory or processes, e.g. from a container), the ledger must not
+ * guess: the result says so and why, and the GPU is then counted by its reservations (core/ledger.h). */
 #ifndef CARMA_DAEMON_ATTRIBUTION_H
 #define CARMA_DAEMON_ATTRIBUTION_H
 
@@ -24,7 +24,7 @@ struct attribution_foreign {
     int64_t used_bytes; /* -1: the driver does not say */
 };
 
-/* What a job's processes hold. */
+/* The memory of a job's processes. */
 struct attribution_share {
     uint64_t job;
     int64_t used_bytes; /* -1: the driver does not say of all of them */
@@ -32,8 +32,8 @@ struct attribution_share {
 
 /* One GPU's reading, attributed. */
 struct attribution {
-    int64_t foreign_bytes; /* used by others than jobs, processes or not; -1: cannot be told. MPS servers of ours included:
-                              what they hold no job can have */
+    int64_t foreign_bytes; /* used by others than jobs, processes or not; -1: cannot be told. our MPS servers included:
+                              jobs cannot have their memory */
     int64_t mps_server_bytes;  /* ... of that, by those servers */
     char why[ATTRIBUTION_WHY]; /* why it cannot; "" where it can */
     uint32_t share_count;
@@ -46,7 +46,7 @@ struct attributor; /* remembers the processes that it has seen */
 
 #define ATTRIBUTION_MPS_SERVER UINT64_MAX
 
-/* `owner_of`: the job whose process has this pid, or ATTRIBUTION_MPS_SERVER; 0: nobody's of ours. Asked once for each
+/* `owner_of`: the job whose process has this pid, or ATTRIBUTION_MPS_SERVER; 0: none of ours. Asked once for each
  * process. */
 struct attributor *attributor_new(uint64_t (*owner_of)(const void *user, pid_t pid), const void *user);
 void attributor_free(struct attributor *attributor);
@@ -58,7 +58,7 @@ void attributor_begin(struct attributor *attributor);
 void attributor_judge(struct attributor *attributor, const struct gpu *gpu, const struct gpu_reading *reading,
                       struct attribution *result);
 
-/* What the job's processes hold; 0: it has none there; -1: the driver does not say. */
+/* The memory of the job's processes; 0: it has none there; -1: the driver does not say. */
 int64_t attribution_of(const struct attribution *attribution, uint64_t job);
 
 #endif

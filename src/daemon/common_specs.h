@@ -1,5 +1,4 @@
-/* What the jobs of a sweep are described with, but for what tells them apart, and the estimate that was made of it, are kept
- * once. */
+/* The common part of the descriptions of a sweep's jobs, and of the estimate made from it, is kept once. */
 #ifndef CARMA_DAEMON_COMMON_SPECS_H
 #define CARMA_DAEMON_COMMON_SPECS_H
 
@@ -9,7 +8,8 @@
 
 struct common_spec {
     uint64_t digest;
-    struct job_spec spec; /* owned; without what a view has by itself: name, command, environment, script */
+    struct job_spec spec; /* owned; without the members that each view has of its own: name, command, environment,
+                             script */
     struct job_estimate estimate; /* owned */
     uint32_t users;
     bool apart; /* another one has its digest: nobody finds it */

@@ -1,5 +1,5 @@
-/* Texts that many jobs have in common (the environment of who submitted them, their command, their script, their user) are
- * kept once, in one piece of memory each. */
+/* Texts that many jobs have in common (their submitter's environment, their command, their script, their user) are kept
+ * once, in one piece of memory each. */
 #ifndef CARMA_DAEMON_COMMON_TEXTS_H
 #define CARMA_DAEMON_COMMON_TEXTS_H
 

@@ -29,7 +29,8 @@
 #include "http/http.h"
 #include "store/store.h"
 
-/* What one process needs where every client's place is taken: without them it would listen and not answer. */
+/* Descriptors that one process needs where every client's place is taken: without them it would listen and not
+ * answer. */
 #define DESCRIPTORS_OWN  64
 #define DESCRIPTORS_NEED (HTTP_MAX_CONNECTIONS + HTTP_MAX_PARKED + DESCRIPTORS_OWN)
 
@@ -117,12 +118,12 @@ void daemon_stop(struct daemon *daemon)
     uint32_t running = daemon->runs ? runs_count(daemon->runs) : 0;
 
     daemon->stopping = true;
-    if (daemon->loaded) /* what was learned since the last turn; to a store that was refused nothing is added */
+    if (daemon->loaded) /* the accounts since the last turn; nothing is added to a store that was refused */
         engine_turn(daemon->engine);
     if (daemon->node && daemon->store)
         node_stop(daemon->node);
     if (daemon->store)
-        store_close(daemon->store); /* answers who waits for it */
+        store_close(daemon->store); /* answers the waiting clients */
     events_free(daemon->events);
     history_close(daemon->history);
     listings_free(daemon->listings);

@@ -1,8 +1,8 @@
 /* carmad: the first driver of the core. The world becomes records (node.c, runs.c, requests.c), the engine feeds them
- * to the core, stores them with what was decided, and then the decisions become deeds (runs.c).
+ * to the core, stores them with the decisions, and then the decisions become deeds (runs.c).
  *
- * One thread, one libuv loop; nothing on it waits, and what takes long (submission.c) is done beside it. The store
- * commits on its own thread, GPU readings come from carma-monitor, jobs belong to their shepherds. */
+ * One thread, one libuv loop; nothing on it waits, and long work (submission.c) is done beside it. The store commits on
+ * its own thread, GPU readings come from carma-monitor, jobs belong to their shepherds. */
 #ifndef CARMA_DAEMON_DAEMON_H
 #define CARMA_DAEMON_DAEMON_H
 
@@ -65,11 +65,11 @@ struct daemon {
     bool stopping;
 };
 
-/* Makes the rooms on daemon->loop, by daemon->config, with what is stored; nothing is looked for or started yet. Where it
- * fails, daemon_stop takes apart what there is, all the same. */
+/* Makes the modules on daemon->loop, by daemon->config, with the stored state; nothing is looked for or started yet.
+ * Where it fails, daemon_stop takes apart what there is, all the same. */
 int daemon_start(struct daemon *daemon, struct error *err);
 
-/* Stores what is left to store and closes the rooms: what they have on the loop ends as the loop is run again. */
+/* Stores the rest and closes the modules: their handles on the loop end as the loop is run again. */
 void daemon_stop(struct daemon *daemon);
 
 /* One line on stderr, with the time. */

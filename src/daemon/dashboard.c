@@ -4,7 +4,7 @@
 
 #include "daemon/dashboard_files.h"
 
-/* What the page may do: nothing but load these files and ask this server. Texts of jobs that find a way into the page can
+/* The page's rights: it may only load these files and ask this server. Texts of jobs that find a way into the page can
  * then neither run nor call. */
 #define POLICY                                                                                                           \
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "     \

@@ -1,5 +1,5 @@
-/* The dashboard's files (web/), which lie in the program: no path that is asked for is ever looked up on the disk. They hold
- * nothing of this node, so that whoever may connect may have them; what they show comes through the API. */
+/* The dashboard's files (web/), which lie in the program: no path that is asked for is ever looked up on the disk. They
+ * hold nothing of this node, so that every client may have them; their data comes through the API. */
 #ifndef CARMA_DAEMON_DASHBOARD_H
 #define CARMA_DAEMON_DASHBOARD_H
 

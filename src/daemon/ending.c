@@ -18,7 +18,7 @@
 /* Clients of one MPS server that a fault ends, end together: within this wall time. */
 #define TOGETHER_WALL_NS (10 * NS_PER_SEC)
 
-/* What the output says of memory needs no witness of the GPU's. */
+/* The output's message about memory needs no confirmation by the GPU. */
 static bool is_plain(const struct launch_status *status)
 {
     return status->cause == EXIT_COMPLETED || status->stopped || status->cause == EXIT_GPU_OOM ||
@@ -82,7 +82,7 @@ static void weigh_mps(struct daemon *daemon, struct job_view *view, const struct
     evidence->first_fault = sharing_first_to_fault(daemon->sharing, view->id) && !followed;
 }
 
-/* One line for people: what the output said, and what it did not. */
+/* One line for people: the output's message, and the facts beyond it. */
 static char *message_of(const struct launch_status *status, const struct cause_evidence *evidence, uint32_t cause,
                         const struct node_evidence *gpus, uint32_t other_gpu)
 {

@@ -1,4 +1,4 @@
-/* Why a run failed, with what only the daemon sees: its GPUs, its MPS domain, and whoever shared them. */
+/* Why a run failed, with facts that only the daemon sees: its GPUs, its MPS domain, and the other jobs there. */
 #ifndef CARMA_DAEMON_ENDING_H
 #define CARMA_DAEMON_ENDING_H
 

@@ -9,7 +9,7 @@
 #define US_PER_SEC 1000000
 #define NJ_PER_MJ  1000000 /* mW * us are nJ */
 
-/* How finely weights are compared: what they weigh must fit 63 bits with them. */
+/* How finely weights are compared: their products must fit 63 bits. */
 #define WEIGHT_BITS 22
 
 void energy_meter_init(struct energy_meter *meter)
@@ -28,7 +28,7 @@ void energy_meter_release(struct energy_meter *meter)
 void energy_meter_restore(struct energy_meter *meter, int64_t at_ns, int64_t counter_mj, int64_t idle_mw)
 {
     meter->idle_mw = idle_mw;
-    if (counter_mj < 0) /* nobody knows what was drawn meanwhile */
+    if (counter_mj < 0) /* the energy drawn meanwhile is unknown */
         return;
     meter->at_ns = meter->advanced_ns = at_ns;
     meter->counter_mj = counter_mj;
@@ -123,7 +123,7 @@ static int64_t weight_of(const struct energy_account *account, bool by_activity)
     return by_activity ? account->active : account->present;
 }
 
-/* mj * part / whole, rounded down; whatever mj is: the counter may have risen for months while no daemon was there. */
+/* mj * part / whole, rounded down, for every mj: the counter may have risen for months without a daemon. */
 static int64_t part_of(int64_t mj, int64_t part, int64_t whole)
 {
     return mj / whole * part + mj % whole * part / whole;
@@ -156,7 +156,7 @@ static void share_out(struct energy_meter *meter, int64_t mj, bool by_activity)
     }
 }
 
-/* Power over time, in whole millijoules; what is less than one is kept for the next interval. */
+/* Power over time, in whole millijoules; the fraction is kept for the next interval. */
 static int64_t integrate(int64_t power_mw, int64_t us, int64_t *rest_nj)
 {
     int64_t nj = power_mw * us + *rest_nj;

@@ -18,7 +18,7 @@
 #include "store/store.h"
 
 #define RETRY_WALL_MS 1000 /* after a commit that failed */
-#define TRIM_SPECS 1000    /* of a turn: the C library keeps what they needed, on each thread, until it is told */
+#define TRIM_SPECS 1000    /* of a turn: the C library keeps their memory, on each thread, until it is told */
 
 struct stored_spec {
     uint64_t job;
@@ -127,7 +127,7 @@ uint64_t engine_decisions(const struct engine *engine, uint32_t type)
     return engine->decisions[type];
 }
 
-/* What people are shown follows; and a job that has ended is stored as it was seen last. */
+/* The views follow; and a job that has ended is stored with its last readings. */
 static void add_record(struct engine *engine, struct turn *turn, const struct record *record)
 {
     struct job_view *view = views_fold(&engine->daemon->views, record);
@@ -281,7 +281,7 @@ static void on_stored(int status, const char *error, void *user)
         for (struct turn *waiting = engine->first; waiting; waiting = waiting->next)
             commit(engine, waiting);
     }
-    /* Once stopping, what was decided is left to the next start, which finds it in the store. */
+    /* Once stopping, decisions are left to the next start, which finds them in the store. */
     for (size_t i = turn->input_count; i < turn->records.count && !daemon->stopping; i++)
         act(daemon, &turn->records.items[i]);
     tell_waiters(turn, 0, NULL);

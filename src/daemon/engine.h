@@ -1,6 +1,6 @@
 /* Inputs in, decisions out, both stored before anything is done about them.
  *
- * A turn is a batch of inputs, the decisions that follow, and what to do once they are stored. Turns are committed in
+ * A turn is a batch of inputs, the decisions that follow, and the actions after they are stored. Turns are committed in
  * order. When the disk refuses, nothing is lost and nothing is done: the turns wait and are tried again, and new
  * submissions are refused. */
 #ifndef CARMA_DAEMON_ENGINE_H

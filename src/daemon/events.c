@@ -15,10 +15,10 @@
 
 #define TICK_MS       1000
 #define COMMENT_TICKS 15
-#define WAITING_MOST  200 /* of those that wait, the first so many are told of */
-#define ENDED_MOST    100 /* to who comes anew */
+#define WAITING_MOST  200 /* number of waiting jobs that are reported, the first ones */
+#define ENDED_MOST    100 /* to new watchers */
 #define TURN_JOBS     500 /* that have changed, in one tick */
-#define REASONS_TICKS 5   /* what changes without a record is looked at so often */
+#define REASONS_TICKS 5   /* period of looking at values that change without a record */
 
 struct watcher {
     struct events *events;
@@ -39,7 +39,7 @@ struct events {
     json_t *status; /* as it was last; NULL: it was not looked at yet */
     struct node_live *gpus;
     uint64_t status_version, gpus_version;
-    uint64_t entered_version;  /* views.version when it was last looked who has come among the first that wait */
+    uint64_t entered_version;  /* views.version at the last look new ones among the first that wait */
     unsigned ticks;
 };
 
@@ -109,7 +109,7 @@ static uint64_t mix(uint64_t hash, const void *bytes, size_t count)
     return hash;
 }
 
-/* Why it waits and with what claim, which both change without a record of the job. Never 0. */
+/* Why it waits and with which request; both change without a record of the job. Never 0. */
 static uint64_t waits_as(const struct events *events, const struct job_view *view, int64_t now_ns)
 {
     struct reason reason = core_reason(events->daemon->core, view->id, now_ns);
@@ -224,7 +224,7 @@ static void tell_gpus(struct events *events, int64_t now_ns)
     }
 }
 
-/* A job's text is made at most once for all who see the same of it. */
+/* A job's text is made at most once for all watchers that see the same of it. */
 struct texts {
     char *of[ACCESS_ALL + 1];
 };

@@ -1,7 +1,7 @@
-/* GET /v1/events (docs/formats/http.md): what changes, told to who watches.
+/* GET /v1/events (docs/formats/http.md): changes, told to watchers.
  *
- * Nothing is done while nobody does. Once a second of wall time it is looked at what has changed since; who has not taken
- * yet what he was told is told the sum of it later. A change is told in turns of bounded size, the latest last. */
+ * Nothing is done while nobody does. Once a second of wall time the changes are collected; a watcher that has not taken
+ * the last ones yet gets their sum later. A change is told in turns of bounded size, the latest last. */
 #ifndef CARMA_DAEMON_EVENTS_H
 #define CARMA_DAEMON_EVENTS_H
 

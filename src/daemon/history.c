@@ -13,7 +13,7 @@
 #include "daemon/totals.h"
 
 #define TEXT_LIMIT    200 /* of a user's or a job's name that is asked for */
-#define ROWS_UNASKED  100 /* of an answer whose request does not say how many */
+#define ROWS_UNASKED  100 /* of an answer without a number in its request */
 
 enum question_kind { QUESTION_ROWS, QUESTION_JOB, QUESTION_STATS, QUESTION_SCRIPT };
 
@@ -25,7 +25,7 @@ struct question {
     enum account_key key;
     struct question *next;
     uv_work_t work;
-    /* What the thread finds. */
+    /* The thread's result. */
     json_t *json; /* of a row, or of the account */
     char *text;   /* of rows */
     int status;
@@ -190,7 +190,7 @@ static void work(uv_work_t *work)
 
 /* ---- Users, with their jobs that have not ended ---- */
 
-/* Only the daemon knows them; and only it knows what has been forgotten. */
+/* Only the daemon knows them; and only it knows the forgotten jobs. */
 static bool is_of_totals(const struct question *question)
 {
     return question->kind == QUESTION_STATS && question->key == ACCOUNT_BY_USER &&

@@ -14,7 +14,7 @@
 
 struct history_room *history_new(struct daemon *daemon);
 
-/* Ends what is being answered and answers what waits; the memory goes once the loop has run what is left. */
+/* Ends the current answers and answers the waiting ones; the memory goes once the loop has run the rest. */
 void history_close(struct history_room *room);
 
 /* `rest`: what follows /v1/history in the path. */

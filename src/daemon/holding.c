@@ -11,7 +11,7 @@ static void add(int64_t *sum, int64_t bytes, int64_t ms)
         *sum = INT64_MAX;
 }
 
-/* Whole milliseconds: the rest is counted with what comes next. */
+/* Whole milliseconds: the fraction is counted with the next. */
 static void advance(struct holding *holding, int64_t at_ns)
 {
     int64_t ns;

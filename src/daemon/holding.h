@@ -1,7 +1,7 @@
 /* GPU memory that a job holds, integrated over node time: pure accounting in integers.
  *
- * What it holds at a moment is the sum over its GPUs of what its processes were last seen to use; on a GPU whose driver
- * does not tell whose memory is whose, of its claim. In MiB times milliseconds: bytes times nanoseconds would not fit. */
+ * Its memory at a moment is the sum over its GPUs of its processes' last observed use; on a GPU whose driver does not
+ * tell owners, of its reservation. In MiB times milliseconds: bytes times nanoseconds would not fit. */
 #ifndef CARMA_DAEMON_HOLDING_H
 #define CARMA_DAEMON_HOLDING_H
 
@@ -12,17 +12,17 @@ struct holding {
     int64_t bytes;           /* held since then */
     int64_t measured_bytes;  /* of them, those that were measured */
     int64_t mib_ms;          /* counted, at most INT64_MAX */
-    int64_t measured_mib_ms; /* of that, by what was measured */
+    int64_t measured_mib_ms; /* of that, the measured part */
 };
 
-void holding_begin(struct holding *holding, int64_t at_ns); /* it runs from now on; what it holds is not known yet */
+void holding_begin(struct holding *holding, int64_t at_ns); /* it runs from now on; its memory is not known yet */
 
 /* Holds so much from now on. Nothing happens where it does not run. */
 void holding_set(struct holding *holding, int64_t at_ns, int64_t bytes, int64_t measured_bytes);
 
 void holding_end(struct holding *holding, int64_t at_ns);
 
-/* What it has come to by now. */
+/* Its sum until now. */
 int64_t holding_mib_ms(const struct holding *holding, int64_t now_ns);
 
 #endif

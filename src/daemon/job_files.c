@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-/* dcgm-exporter passes over what is not named like a GPU. */
+/* dcgm-exporter passes over files that are not named like a GPU. */
 #define TEMPORARY ".carma-"
 
 static bool is_named_like_gpu(const char *name)
@@ -58,10 +58,10 @@ static int write_whole(int fd, const char *text)
         text += put;
         left -= (size_t)put;
     }
-    return fchmod(fd, 0644) == 0 ? 0 : -errno; /* whatever carmad's umask is: others are to read it */
+    return fchmod(fd, 0644) == 0 ? 0 : -errno; /* for every umask of carmad: other users are to read it */
 }
 
-/* Without a sync: what is lost with the machine's power, its start makes anew. */
+/* Without a sync: a file lost with the machine's power is made anew at its start. */
 static int replace(int directory, const struct job_file *file)
 {
     char temporary[sizeof TEMPORARY + JOB_FILE_NAME];
@@ -87,7 +87,7 @@ static void note(int *first, int status, const char *directory, const char *name
         *first = error_set(err, status, "cannot %s '%s/%s': %s", what, directory, name, strerror(-status));
 }
 
-/* What is named like a GPU, and is none of the node's or has no job. */
+/* Files named like a GPU that belong to no GPU of the node or to one without a job. */
 static void sweep(int fd, const char *directory, const struct job_file *files, size_t count, int *first, struct error *err)
 {
     int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

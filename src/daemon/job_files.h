@@ -16,8 +16,8 @@ struct job_file {
 
 /* Makes the directory (where it is not there), and its files these: one that is not as it should be is replaced as a
  * whole, so that a reader finds the old or the new one; one that is named like a GPU and is not among them is removed.
- * Others are left alone. No symbolic link is followed, the directory's own name included. Blocks. What can be done is
- * done, whatever fails; the error is of the first that did. */
+ * Others are left alone. No symbolic link is followed, the directory's own name included. Blocks. All steps are tried,
+ * also after a failure; the error is the first one's. */
 int job_files_set(const char *directory, const struct job_file *files, size_t count, struct error *err);
 
 #endif

@@ -11,7 +11,7 @@
 #include "daemon/job_files.h"
 #include "daemon/node_internal.h"
 
-/* What could not be written is tried again with a change, or so much later. */
+/* A file that could not be written is tried again with a change, or after this time. */
 #define RETRY_WALL_NS (10 * NS_PER_SEC)
 
 struct files {

@@ -9,7 +9,7 @@ struct job_mapping;
 
 struct job_mapping *job_mapping_new(struct daemon *daemon); /* NULL where nothing is set; all that follows takes that */
 
-/* Who is on which GPU may have changed. Cheap where it has not. */
+/* The jobs on the GPUs may have changed. Cheap where it has not. */
 void job_mapping_follow(struct job_mapping *mapping);
 
 /* Removes the files and frees it, as the loop runs on. */

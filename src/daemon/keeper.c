@@ -10,7 +10,7 @@
 #include "daemon/view_store.h"
 #include "store/store.h"
 
-/* A snapshot is due after so many records, and after as many as twice its own: then the log is never much longer than
+/* A snapshot is due after this many records, and after twice as many as its own: then the log is never much longer than
  * the state, and snapshots never cost much more than the log. */
 #define RECORDS_AT_LEAST 250
 
@@ -25,7 +25,7 @@ struct keeper {
     struct daemon *daemon;
     size_t records;   /* since the last snapshot */
     size_t last_size; /* of the last snapshot, in records */
-    int64_t before_ns; /* what ended before is forgotten with it */
+    int64_t before_ns; /* jobs that ended before are forgotten with it */
     bool under_way;
 };
 
@@ -70,7 +70,7 @@ static void on_stored(int status, const char *error, void *user)
 {
     struct keeper *keeper = user;
 
-    (void)error; /* whatever was to be stored before it has the same trouble, and tells it */
+    (void)error; /* the batch before it has the same trouble, and tells it */
     keeper->under_way = false;
     if (status == 0)
         views_forget(&keeper->daemon->views, KEEPER_MOST_ENDED, keeper->before_ns, forget_run, keeper->daemon);

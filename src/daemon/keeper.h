@@ -1,5 +1,5 @@
-/* Keeps the store, and what is remembered of ended jobs, from growing for ever: a snapshot of the state now and then,
- * and what is older than the retention forgotten. */
+/* Keeps the store, and the memory of ended jobs, from growing for ever: a snapshot now and then, and jobs older than
+ * the retention forgotten. */
 #ifndef CARMA_DAEMON_KEEPER_H
 #define CARMA_DAEMON_KEEPER_H
 
@@ -16,8 +16,8 @@ void keeper_free(struct keeper *keeper);
  * and a snapshot now would be of less than the store has. */
 void keeper_loaded(struct keeper *keeper, const struct record *record);
 
-/* So many records were committed: everything that the core has taken is on its way to the store. Commits a snapshot when
- * one is due. */
+/* So many records were committed: all input of the core is on its way to the store. Commits a snapshot when one is
+ * due. */
 void keeper_count(struct keeper *keeper, size_t records);
 
 #endif

@@ -11,7 +11,7 @@
 
 #define PIECE 200 /* jobs, some milliseconds */
 
-/* What is asked for. */
+/* The request. */
 struct selection {
     char state[8]; /* "": those that have not ended */
     uint64_t uid;  /* UINT64_MAX: everybody's */

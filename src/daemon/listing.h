@@ -10,7 +10,8 @@
 struct listings;
 
 struct listings *listings_new(struct daemon *daemon);
-void listings_free(struct listings *listings); /* who waits is told that carmad stops; run the loop until its timers are closed */
+void listings_free(struct listings *listings); /* waiting clients are told that carmad stops; run the loop until its
+                                                  timers are closed */
 void listings_get(struct listings *listings, struct http_request *request);
 
 #endif

@@ -82,8 +82,8 @@ static int take_request(const struct store_request *request, void *user)
     return 0;
 }
 
-/* Of jobs that an earlier carma took in nobody has noted whose they are: it is asked now, once of each user, before anybody
- * is served. */
+/* Jobs of an earlier carma have no stored user name: it is looked up now, once for each user, before any client is
+ * served. */
 static void find_owners(struct daemon *daemon)
 {
     struct owner owner = {.gid = OWNER_UNKNOWN};

@@ -1,4 +1,4 @@
-/* What the store has, taken in when the daemon starts: views, then the core's state; and what has been configured anew. */
+/* Reads the store when the daemon starts: views, then the core's state; and the new configuration. */
 #ifndef CARMA_DAEMON_LOAD_H
 #define CARMA_DAEMON_LOAD_H
 

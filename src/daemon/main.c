@@ -121,7 +121,7 @@ static const struct manual program = {
     .see_also = "carma(1), carma.conf(5), carma-vnode(1)",
 };
 
-/* What is wrong in the file is a failure like any other; in an option, wrong usage. Returns the exit status. */
+/* A fault in the file is a failure like any other; in an option, wrong usage. Returns the exit status. */
 static int read_config(const struct options *options, struct config *config, struct error *err)
 {
     CLEANUP(free_ptr) char *default_path = config_default_path();
@@ -143,8 +143,8 @@ static int read_config(const struct options *options, struct config *config, str
 
 /* ---- Running ---- */
 
-/* A host without memory shall kill its jobs first, not root's daemon and what that starts (jobs: launch/inherit.h). Where
- * it may not ask for that, it has the same chance as others. */
+/* A host without memory shall kill its jobs first, not root's daemon and its helpers (jobs: launch/inherit.h). Where it
+ * may not ask for that, it has the same chance as others. */
 static void protect_from_oom_killer(void)
 {
     FILE *file = geteuid() == 0 ? fopen("/proc/self/oom_score_adj", "we") : NULL;
@@ -234,8 +234,8 @@ static int run(struct daemon *daemon, struct error *err)
     return status;
 }
 
-/* What a large request, a snapshot or a long list needs goes back as soon as it is freed: left to itself the C library raises
- * this bound, and keeps such pieces, and a heap for each thread, between what lasts. */
+/* The memory of a large request, a snapshot or a long list goes back as soon as it is freed: left to itself the C
+ * library raises this bound, and keeps such pieces, and a heap for each thread, between lasting ones. */
 static void give_memory_back(void)
 {
     mallopt(M_MMAP_THRESHOLD, 256 << 10);

@@ -1,6 +1,6 @@
-/* Figures of GPUs and of the jobs on them. What was not read lately is not told: an old value would pass for a new one. In
- * MIG mode memory and activity are told of the instances, and power, energy and Xids of their GPU: so a sum over all counts
- * nothing twice. */
+/* Figures of GPUs and of the jobs on them. Values without a recent reading are left out: an old value would pass for a
+ * new one. In MIG mode memory and activity are told of the instances, and power, energy and Xids of their GPU: so a sum
+ * over all counts nothing twice. */
 #include "core/ledger.h"
 #include "daemon/metrics_internal.h"
 #include "daemon/view.h"

@@ -1,5 +1,5 @@
-/* What the files of /metrics share: metrics.c has the table and walks it, metrics_gpu.c has the figures of GPUs and of the
- * jobs on them, metrics_node.c those of the node and its users. */
+/* Shared by the files of /metrics: metrics.c has the table and walks it, metrics_gpu.c has the figures of GPUs and of
+ * the jobs on them, metrics_node.c those of the node and its users. */
 #ifndef CARMA_DAEMON_METRICS_INTERNAL_H
 #define CARMA_DAEMON_METRICS_INTERNAL_H
 
@@ -12,7 +12,7 @@
 #include "daemon/prometheus.h"
 #include "store/history.h"
 
-/* What a metric is of, which decides its labels. */
+/* A metric's subject, which decides its labels. */
 enum metric_of {
     METRIC_OF_NODE,     /* one sample */
     METRIC_OF_BUILD,    /* the same, with the version */
@@ -26,13 +26,13 @@ enum metric_of {
     METRIC_OF_SHARE,    /* each job on each of its GPUs */
     METRIC_OF_STRAY,    /* each process of a job on a GPU that this was not given */
     METRIC_OF_END,      /* each state in which a job can have ended */
-    METRIC_OF_OOM,      /* each cause of a crash for want of GPU memory */
+    METRIC_OF_OOM,      /* each cause of a crash out of GPU memory */
     METRIC_OF_WAIT,     /* a histogram of waiting times */
     METRIC_OF_USER,     /* each user that ever had a job */
     METRIC_OF_COUNT
 };
 
-/* What a sample is of: what does not apply is NULL or 0. */
+/* A sample's subject: members that do not apply are NULL or 0. */
 struct metric_subject {
     uint32_t number;              /* a state, a type of records, an enum gpu_metric, an enum exit_cause */
     const struct gpu *gpu;        /* NULL: one in MIG mode, which the core does not know */
@@ -42,13 +42,13 @@ struct metric_subject {
     const struct attribution_foreign *process;
 };
 
-/* Users may be many: uids cost nothing where there are user namespaces. The first so many, in the order of uids, have
- * series of their own; who is not among them never comes to be, so what the others are summed up to does not fall. */
+/* Users may be many: uids cost nothing where there are user namespaces. The first users, in the order of uids, have
+ * series of their own; a user beyond them never comes to have one, so the sum of the others does not fall. */
 #define METRICS_MOST_USERS 1000
 
 struct metrics_user {
     uint32_t uid;
-    char *name; /* owned; may be NULL; of the others, what stands for them */
+    char *name; /* owned; may be NULL; of the others, the text in its place */
     bool others;
     struct history_sums sums;
     int64_t unstored_mj; /* of their energy */
@@ -60,7 +60,7 @@ struct metrics_unstored {
     int64_t mj;
 };
 
-/* What is gathered once for all metrics. */
+/* Values gathered once for all metrics. */
 struct metrics_scene {
     const struct daemon *daemon;
     int64_t now_ns;

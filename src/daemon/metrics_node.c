@@ -180,7 +180,7 @@ bool metric_processor_time(const struct metrics_scene *scene, const struct metri
     return true;
 }
 
-/* Wall time, as Prometheus's own: the moment of the boot is what the two clocks differ by. */
+/* Wall time, as Prometheus's own: the moment of the boot is the difference of the two clocks. */
 bool metric_start_time(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
 {
     struct timespec wall, since_boot;

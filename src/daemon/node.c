@@ -16,8 +16,8 @@
 /* SM activity from which a GPU counts as used. */
 #define BUSY_PERMILLE 10
 
-/* Without a reading for so long, wall time (or for so many periods, where that is more), GPUs are taken for lost: a driver
- * that cannot be asked runs no new job. It is longer than a carma-monitor that hangs takes to be replaced. */
+/* Without a reading for this wall time (or for this many periods, where that is more), GPUs are taken for lost: a
+ * driver that cannot be asked runs no new job. It is longer than a carma-monitor that hangs takes to be replaced. */
 #define BLIND_WALL_MS 30000
 #define BLIND_PERIODS 4
 
@@ -140,7 +140,7 @@ static struct node_gpu *entry_of(struct node *node, const char *uuid)
     return entry;
 }
 
-/* ---- Whose memory ---- */
+/* ---- Owners of memory ---- */
 
 static void feed_memory(struct node *node, const struct gpu *gpu, const struct job *job, int64_t held)
 {
@@ -233,7 +233,7 @@ static void gpu_comes_or_goes(struct node *node, uint32_t number, const struct g
                    reading ? "in MIG mode now" : "lost");
 }
 
-/* A GPU in MIG mode is no place for a job: its instances are. */
+/* A GPU in MIG mode takes no job: its instances do. */
 static bool is_target(const struct gpu_reading *reading)
 {
     return reading->kind != GPU_PARTITIONED;
@@ -246,13 +246,13 @@ static bool admit(struct node *node, struct node_gpu *entry, const struct gpu_re
 
     entry->there = reading->error == 0;
     if (entry->there && !measured && is_target(reading))
-        return false; /* a call that failed once is no lost GPU: only the device's own error says that */
+        return false; /* one failed call does not make a GPU lost: only the device's own error does */
     if (is_target(reading) || entry->number != NODE_NO_NUMBER)
         gpu_comes_or_goes(node, entry->number, reading, entry->there && is_target(reading));
     return entry->there;
 }
 
-/* Also of a GPU that is lost: the Xid says why, and who was there. */
+/* Also of a lost GPU: the Xid says why, and which jobs were there. */
 static void take_xid(struct node *node, struct node_gpu *entry, const struct gpu_reading *reading)
 {
     entry->reading.xid = reading->xid;
@@ -329,7 +329,7 @@ static void on_reading(void *user, const struct gpu_node_reading *reading)
     engine_turn(node->daemon->engine);
 }
 
-/* What a driver that does not answer would do to a new job is not known, nor what the GPUs hold. */
+/* A driver that does not answer may do anything to a new job, and the GPUs' memory is unknown. */
 static void on_problem(void *user, const char *text)
 {
     struct node *node = user;

@@ -1,4 +1,4 @@
-/* The node's GPUs: what carma-monitor reads becomes records, and what people are shown. */
+/* The node's GPUs: carma-monitor's readings become records, and data for people. */
 #ifndef CARMA_DAEMON_NODE_H
 #define CARMA_DAEMON_NODE_H
 
@@ -6,30 +6,32 @@
 
 struct node *node_new(struct daemon *daemon);
 
-/* What energy the store remembers (energy.h), once its records are applied: whose it was, and how far it was counted. */
+/* The stored energy (energy.h), once its records are applied: its owners, and how far it was counted. */
 int node_load_energy(struct node *node, struct error *err);
 
-/* Ends the watching; what energy was shared out since the last time is handed to the store, which must still be open. */
+/* Ends the watching; energy that was shared out since the last time is handed to the store, which must still be
+ * open. */
 void node_stop(struct node *node);
 void node_free(struct node *node);
 
-/* Starts carma-monitor; what it reads becomes inputs. */
+/* Starts carma-monitor; its readings become inputs. */
 void node_watch(struct node *node);
 
 /* Feeds the core the readings that it wants, as inputs of the engine's current turn. */
 void node_feed_samples(struct node *node);
 
-/* Who is on which GPU may have changed: from now on energy is shared among those who are, and dcgm-exporter told of them. */
+/* The jobs on the GPUs may have changed: from now on energy is shared among the present ones, and dcgm-exporter told of
+ * them. */
 void node_follow_residents(struct node *node);
 
-/* What jobs are estimated for: the configured machine profile, else that of the node's first GPU that has one, else the
- * default; with the memory that the node's largest GPU has. */
+/* The machine that jobs are estimated for: the configured machine profile, else that of the node's first GPU that has
+ * one, else the default; with the memory of the node's largest GPU. */
 void node_machine_profile(struct node *node, struct machine_profile *profile);
 
-/* What the driver calls the first GPU that has been read; "": none has. */
+/* The driver's name of the first GPU that has been read; "": none has. */
 const char *node_gpu_name(const struct node *node);
 
-/* Why it cannot be told whose the memory of the core's GPU is; "": it can. */
+/* Why the owners of the memory on the core's GPU are unknown; "": they are known. */
 const char *node_foreign_why(const struct node *node, uint32_t number);
 
 /* The device nodes of the job's GPUs. False: it is not known of all of them which these are. */
@@ -42,7 +44,7 @@ bool node_was_read(const struct node *node, const struct job_view *view);
 /* The job's processes on GPUs that it was not given. */
 json_t *node_strays_to_json(const struct node *node, uint64_t job);
 
-/* What the GPUs of a job showed when its run came to its end. */
+/* The readings of a job's GPUs when its run came to its end. */
 struct node_evidence {
     bool complete;      /* each of them has been read since the end, or is gone */
     int64_t used_bytes; /* the most in use, by anybody, on one of them in the run's last samples; -1: there was none */
@@ -60,7 +62,7 @@ struct node_evidence node_evidence_of(const struct node *node, const struct job_
 
 json_t *node_to_json(const struct node *node); /* docs/formats/http.md, GET /v1/gpus */
 
-/* The node's energy that is no job's: by nobody, and by foreign processes; all as counted, in mJ. */
+/* The node's energy beside the jobs': idle, and unmanaged processes; all as counted, in mJ. */
 struct node_energy {
     int64_t idle_mj;
     int64_t foreign_mj;

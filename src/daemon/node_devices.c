@@ -1,4 +1,4 @@
-/* Which device nodes a job needs of its GPUs, by what the driver and the kernel say of them. */
+/* The device nodes that a job needs for its GPUs, by the driver's and the kernel's answers. */
 #include "base/file.h"
 #include "base/memory.h"
 #include "daemon/node_internal.h"

@@ -1,7 +1,7 @@
-/* Whose energy: brings what happens on the GPUs to energy.h's accounts, and the accounts to the store.
+/* Hands events on the GPUs to energy.h's accounts, and the accounts to the store.
  *
- * The store gets each account's sum together with the counter that it goes with, in one transaction: whatever is lost when
- * the daemon is killed, is what was shared out since; and it is shared out again, once, from the counter's value then. */
+ * The store gets each account's sum together with the counter that it goes with, in one transaction: a daemon that is
+ * killed loses only the energy shared out since; and it is shared out again, once, from the counter's value then. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -58,7 +58,7 @@ void node_energy_free(struct node *node)
     }
 }
 
-/* ---- Who is there ---- */
+/* ---- Presence ---- */
 
 struct residents {
     struct energy_resident items[RECORD_MAX_GPUS * 8];
@@ -178,7 +178,7 @@ static bool job_has_ended(const struct node *node, uint64_t party)
     return party != ENERGY_IDLE && party != ENERGY_FOREIGN && (!view || job_state_ended(view->state));
 }
 
-/* What is on the disk need not be written again, and the account of a job that has ended is done with. */
+/* Stored values need not be written again, and the account of a job that has ended is closed. */
 static void on_stored(int status, const char *error, void *user)
 {
     struct flush *flushed = user;
@@ -275,7 +275,7 @@ static void tell_views(struct node *node, struct energy_meter *meter)
     }
 }
 
-/* A job that has ended gets nothing more: what it has is stored now. */
+/* A job that has ended gets nothing more: its energy is stored now. */
 static bool some_job_is_done(const struct node *node, const struct energy_meter *meter)
 {
     for (size_t i = 0; i < meter->count; i++)
@@ -357,7 +357,8 @@ static int load_account(const char *gpu, uint64_t party, int64_t mj, void *user)
     return 0;
 }
 
-/* Those who were there when the store was written, as far as it says: they share what was counted while no daemon was. */
+/* The parties that were there when the store was written, as far as it says: they share the energy counted without a
+ * daemon. */
 int node_load_energy(struct node *node, struct error *err)
 {
     int rc = store_load_energy(node->daemon->store, load_meter, load_account, node, err);

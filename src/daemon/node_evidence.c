@@ -75,7 +75,7 @@ struct node_evidence node_evidence_of(const struct node *node, const struct job_
     for (uint32_t i = 0; i < view->placement_count; i++) {
         const struct node_gpu *gpu = node_gpu_numbered(node, view->placements[i].gpu);
         if (!gpu)
-            continue; /* not read since the daemon started: waiting for it is for who asks */
+            continue; /* not read since the daemon started: the caller has to wait for it */
         take_samples(gpu, started_ns, ended_ns, &evidence);
         take_xid(node, gpu, started_ns, ended_ns, &evidence);
         if (!gpu->there) {

@@ -1,6 +1,6 @@
-/* What the files of the node share: node.c takes readings in, node_energy.c says whose energy it is, node_memory.c who holds how much memory,
- * node_stray.c names the processes that are where they should not be, node_evidence.c says what a failure is judged by, node_report.c tells of faults and of GPUs held unused, node_json.c
- * shows it all. */
+/* Shared by the files of the node: node.c takes readings in, node_energy.c shares energy out, node_memory.c counts the
+ * jobs' memory, node_stray.c names the processes on GPUs that their job was not given, node_evidence.c gathers the
+ * evidence of a failure, node_report.c tells of faults and of GPUs held unused, node_json.c shows it all. */
 #ifndef CARMA_DAEMON_NODE_INTERNAL_H
 #define CARMA_DAEMON_NODE_INTERNAL_H
 
@@ -12,7 +12,7 @@
 
 struct store_batch;
 
-/* The first so many metrics (enum gpu_metric) have a window: SM activity, SM occupancy, DRAM activity. */
+/* The first metrics (enum gpu_metric) have a window: SM activity, SM occupancy, DRAM activity. */
 #define NODE_WINDOWS 3
 
 #define NODE_NO_NUMBER UINT32_MAX
@@ -28,13 +28,13 @@ struct node_meter {
     struct node_meter *next;
 };
 
-/* What was said of a GPU, so that it is said once. */
+/* Reports about a GPU, so that each is made once. */
 struct node_told {
     bool index_known;
     uint32_t index;
     int64_t xid_at_ns;
     uint32_t sources[GPU_METRIC_COUNT];    /* as told, GPU_SOURCE_COUNT: nothing yet */
-    uint32_t candidates[GPU_METRIC_COUNT]; /* what it is now, if that is something else ... */
+    uint32_t candidates[GPU_METRIC_COUNT]; /* its present number, if that is another ... */
     uint32_t held[GPU_METRIC_COUNT];       /* ... and for how many readings it has been */
 };
 
@@ -50,7 +50,7 @@ struct node_sample {
 /* A GPU or a MIG instance as last read. */
 struct node_gpu {
     char uuid[GPU_UUID_SIZE];
-    uint32_t number; /* the core's; NODE_NO_NUMBER: one whose instances are what jobs are placed on */
+    uint32_t number; /* the core's; NODE_NO_NUMBER: one with instances that take jobs in its place */
     struct gpu_reading reading;
     struct gpu_window windows[NODE_WINDOWS];
     int64_t at_ns; /* of `reading`; 0: none since the daemon started */
@@ -81,7 +81,7 @@ struct node {
     uv_timer_t *blind; /* since the latest reading */
     bool told_of_profile;
     uint32_t caps_major; /* of the device nodes of MIG instances; 0: there are none */
-    char *mig_minors;    /* owned; which of them are whose; NULL: not said */
+    char *mig_minors;    /* owned; their jobs; NULL: unknown */
     bool unread; /* carma-monitor has no readings: nothing is placed */
 };
 
@@ -103,26 +103,26 @@ const struct energy_meter *node_energy_of(const struct node *node, const char *u
 
 /* Calls `take` for each party's part of a GPU's energy that is not stored yet: lost, and counted anew, if carmad were killed. */
 void node_energy_unstored(const struct node *node, void (*take)(uint64_t party, int64_t mj, void *user), void *user);
-void node_energy_stop(struct node *node); /* what is not stored is handed to the store */
+void node_energy_stop(struct node *node); /* unstored sums are handed to the store */
 void node_energy_free(struct node *node);
 
-/* node_memory.c: what jobs hold of the GPUs' memory, by the last reading; into a batch; and from the store, once its
- * records are applied. */
+/* node_memory.c: the jobs' memory on the GPUs, by the last reading; into a batch; and from the store, once its records
+ * are applied. */
 void node_follow_memory(struct node *node, int64_t at_ns);
 void node_store_memory(const struct node *node, struct store_batch *batch);
 int node_load_memory(struct node *node, struct error *err);
 
-/* node_stray.c: processes of jobs on GPUs that were not given to these. Of a GPU whose reading was attributed: whose they are,
- * and a line in the log for a new one; after all GPUs: what the jobs hold there is charged to them. */
+/* node_stray.c: processes of jobs on GPUs that were not given to these. Of a GPU whose reading was attributed: their
+ * jobs, and a line in the log for a new one; after all GPUs: their memory there is charged to the jobs. */
 void node_stray_judge(const struct node *node, struct node_gpu *gpu);
 void node_stray_charge(struct node *node);
 int64_t node_stray_bytes(const struct node *node, uint64_t job); /* as far as the driver says, by the last reading */
 
-/* node_devices.c: what the kernel says of the GPUs' device nodes, which changes with the driver. With each reading, so that no
- * start of a job waits for it. */
+/* node_devices.c: the kernel's facts about the GPUs' device nodes, which change with the driver. With each reading, so
+ * that no start of a job waits for it. */
 void node_read_devices(struct node *node);
 
-/* node_evidence.c: keeps a reading for those whose run is about to end. */
+/* node_evidence.c: keeps a reading for jobs that are about to end. */
 void node_remember(struct node_gpu *gpu);
 
 /* node_json.c */
@@ -134,7 +134,7 @@ int64_t node_free_bytes(const struct node *node, const struct gpu *gpu, const st
 /* The GPU in MIG mode that is shown before the core's GPU, its first instance; NULL: none. */
 const struct node_gpu *node_heading_before(const struct node *node, uint32_t number);
 
-/* node_series.c: what was read, over time (daemon/series.h). */
+/* node_series.c: readings over time (daemon/series.h). */
 void node_series_add(const struct node *node, int64_t at_ns);
 
 /* node_report.c: one line of the log each time something changes, none while it stays. */

@@ -19,8 +19,8 @@ static void set(json_t *json, const char *name, int64_t value, bool is_known)
     json_object_set_new(json, name, known(value, is_known));
 }
 
-/* Processes that are no job's, or of a job that was not given the GPU; one that cannot be seen from here has neither user nor
- * command. */
+/* Unmanaged processes, or processes of a job that was not given the GPU; one that is invisible from here has neither
+ * user nor command. */
 static json_t *foreign_to_json(const struct node *node, const struct attribution *attribution)
 {
     json_t *list = json_array();

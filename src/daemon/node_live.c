@@ -7,7 +7,7 @@
 #include "core/ledger.h"
 #include "daemon/node_internal.h"
 
-/* A row. Compared as bytes, so each is zeroed before it is filled. What is not known is -1. */
+/* A row. Compared as bytes, so each is zeroed before it is filled. Unknown values are -1. */
 struct shown {
     const struct node_gpu *entry; /* lasts as long as the node; NULL: not read yet */
     uint32_t number;              /* the core's; NODE_NO_NUMBER: a heading */

@@ -1,4 +1,4 @@
-/* What GPU memory each job holds, over time (holding.h): as attributed with the last reading, else as claimed. Kept in the
+/* Each job's GPU memory over time (holding.h): as attributed with the last reading, else its reservation. Kept in the
  * store along with the energy (node_energy.c). */
 #include <inttypes.h>
 
@@ -82,7 +82,7 @@ static int load_held(const struct store_held *stored, void *user)
     struct node *node = user;
     struct job_view *view = views_find(&node->daemon->views, stored->job);
 
-    /* One that is not of this launch: what was counted of the earlier ones came with the view. */
+    /* A later launch than this: the sums of earlier ones came with the view. */
     if (!view || view->held.at_ns <= 0 || stored->at_ns < view->held.at_ns || stored->mib_ms < view->held.mib_ms)
         return 0;
     view->held = (struct holding){.at_ns = stored->at_ns,

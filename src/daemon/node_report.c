@@ -1,5 +1,5 @@
-/* What is said of the GPUs in the log, once: faults, metrics that come from elsewhere than before, jobs that hold a GPU
- * without using it. */
+/* Reports about GPUs in the log, once: faults, metrics from another source than before, jobs that hold a GPU without
+ * using it. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,8 +9,8 @@
 #include "core/ledger.h"
 #include "daemon/node_internal.h"
 
-/* Readings for which a metric must have come from a source before that is news: the first look has no interval behind it,
- * and a value that is missing once is no fault. */
+/* Readings for which a metric must have come from a source before that is news: the first look has no interval behind
+ * it, and a single missing value is not a fault. */
 #define STEADY_READINGS 10
 
 /* ---- A GPU ---- */
@@ -160,7 +160,7 @@ void node_report_reading(struct node *node, const struct gpu_node_reading *readi
 
 /* ---- Jobs that hold a GPU without using it ---- */
 
-/* Since when none of the job's GPUs has been busy, whoever else is there; -1: one of them cannot be measured now. */
+/* Since when none of the job's GPUs has been busy, by any job; -1: one of them cannot be measured now. */
 static int64_t unused_since(const struct node *node, const struct job_view *view)
 {
     int64_t since_ns = view->started_ns;
@@ -181,7 +181,7 @@ static void judge(struct node *node, struct job_view *view, int64_t now_ns)
     bool unused = now_ns - since_ns >= node->daemon->config.idle_report_ns;
     char text[UNITS_TEXT];
 
-    if (since_ns < 0) /* what was known last still stands */
+    if (since_ns < 0) /* the last knowledge still stands */
         return;
     if (unused && view->unused_since_ns < 0)
         daemon_log("job %" PRIu64 " of %s holds %" PRIu32 " GPU%s and has not used %s for %s", view->id, view->user,

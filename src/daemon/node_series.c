@@ -1,4 +1,4 @@
-/* Readings, handed to what keeps them over time. */
+/* Readings, handed to their store over time. */
 #include "core/ledger.h"
 #include "daemon/node_internal.h"
 #include "daemon/series.h"
@@ -25,7 +25,7 @@ static void add_gpu(const struct node *node, const struct gpu *gpu, const struct
     series_add_gpu(node->daemon->series, gpu->number, at_ns, values);
 }
 
-/* Of all its GPUs; what all used is told of the one where it used most. */
+/* Of all its GPUs; the sum of all users' memory is that of the GPU where it used most. */
 static void add_job(const struct node *node, const struct job *job, int64_t at_ns)
 {
     int64_t values[SERIES_JOB_VALUES] = {-1, -1, -1, -1};

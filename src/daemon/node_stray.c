@@ -1,4 +1,4 @@
-/* Processes of jobs on GPUs that these were not given: who they are, and what they hold, which is charged to the job. A
+/* Processes of jobs on GPUs that these were not given: their identity, and their memory, which is charged to the job. A
  * job may set CUDA_VISIBLE_DEVICES itself. */
 #include <inttypes.h>
 
@@ -29,7 +29,7 @@ void node_stray_judge(const struct node *node, struct node_gpu *gpu)
     }
 }
 
-/* The job's processes on the GPU, which it was not given; NULL: there is no further one. */
+/* The job's processes on a GPU that it was not given; NULL: no further one. */
 static const struct attribution_foreign *next_of(const struct node_gpu *gpu, uint64_t job, uint32_t *i)
 {
     while (gpu->there && *i < gpu->attribution.foreign_count) {

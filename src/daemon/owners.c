@@ -34,7 +34,7 @@ struct owners {
 
 /* ---- On any thread ---- */
 
-/* What getpwuid_r(3) may say where there is just no entry. */
+/* Errors of getpwuid_r(3) that only mean that an entry is missing. */
 static bool means_none(int code)
 {
     return code == 0 || code == ENOENT || code == ESRCH || code == EBADF || code == EPERM;

@@ -1,5 +1,5 @@
-/* What the user database says of uids. A directory service may take seconds to answer: it is asked on libuv's pool, never on
- * the loop. Of a job it is asked once, as the job is submitted (daemon/submission.h). */
+/* The user database's entries for uids. A directory service may take seconds to answer: it is asked on libuv's pool,
+ * never on the loop. Of a job it is asked once, as the job is submitted (daemon/submission.h). */
 #ifndef CARMA_DAEMON_OWNERS_H
 #define CARMA_DAEMON_OWNERS_H
 

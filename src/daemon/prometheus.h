@@ -1,5 +1,5 @@
-/* Prometheus's text format, version 0.0.4 (docs/formats/prometheus.md): how a metric and its samples are written, whatever
- * they tell. Pure. */
+/* Prometheus's text format, version 0.0.4 (docs/formats/prometheus.md): how a metric and its samples are written.
+ * Pure. */
 #ifndef CARMA_DAEMON_PROMETHEUS_H
 #define CARMA_DAEMON_PROMETHEUS_H
 
@@ -14,15 +14,15 @@ enum prometheus_type { PROMETHEUS_GAUGE, PROMETHEUS_COUNTER, PROMETHEUS_HISTOGRA
 
 const char *prometheus_type_name(enum prometheus_type type);
 
-/* How an integer is to be read: in units of 10^-decimals of what is told, so that nothing is rounded. */
+/* The unit of an integer: 10^-decimals of the metric's unit, so that nothing is rounded. */
 enum prometheus_unit {
     PROMETHEUS_WHOLE = 0, /* bytes, things */
     PROMETHEUS_MILLI = 3, /* permille of a ratio, millijoules, milliwatts */
     PROMETHEUS_NANO = 9   /* nanoseconds of seconds */
 };
 
-/* The value may be any bytes: what a label cannot hold is escaped, and what is no UTF-8 shows as '?'. NULL and "", which
- * mean the same to Prometheus, are left out. */
+/* The value may be any bytes: characters that a label cannot hold are escaped, and bytes that are not UTF-8 show as
+ * '?'. NULL and "", which mean the same to Prometheus, are left out. */
 struct prometheus_label {
     const char *name;
     const char *value;

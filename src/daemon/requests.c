@@ -81,7 +81,7 @@ static json_t *explain_gpu(const struct daemon *daemon, const struct job_view *v
                      "verdict", doubted ? doubted : verdict);
 }
 
-/* What to say of a job that does not wait. */
+/* The error for a job that does not wait. */
 static char *sentence_of(const struct job_view *view, enum access_view access)
 {
     switch (view->state) {

@@ -31,7 +31,7 @@
 
 #define PREPARE_WALL_MS 10
 
-#define POKES_MAX 256 /* taken at once: nobody who floods the socket keeps the loop */
+#define POKES_MAX 256 /* taken at once: a flood on the socket cannot keep the loop */
 
 struct run {
     uint64_t job;
@@ -45,7 +45,7 @@ struct run {
     bool doubted; /* it was said that there is a status which is not its shepherd's */
     bool waits;     /* its shepherd waits for space, and says so */
     bool timed_out; /* its time is up, and its MPS clients were seen to */
-    bool put_off; /* it could not begin for want of space or the like, and has no shepherd */
+    bool put_off; /* it could not begin for lack of space or the like, and has no shepherd */
     bool over;    /* the core knows that it has ended; the shepherd has still to be reaped */
     struct run *next;
 };
@@ -62,7 +62,7 @@ struct runs {
     uv_timer_t *prepare; /* the next shepherd, once the last job has had the processors for its own start */
     struct run *first;
     bool filters_devices;    /* jobs can open the device nodes of their own GPUs only */
-    bool short_of_something; /* the last start failed for want of what will be there again; said once */
+    bool short_of_something; /* the last start failed for lack of a resource that may return; reported once */
 };
 
 /* The number of tries that the job's launch has left a directory of. */
@@ -167,8 +167,8 @@ static void feed_ended(struct runs *runs, struct run *run, const struct launch_s
     input(runs, &record);
 }
 
-/* Whether it can be said why the run ended. Of MPS clients that ended with a kernel's fault the first is taken for who
- * caused it, so it has to be judged before the others. */
+/* Whether it can be said why the run ended. Of MPS clients that ended with a kernel's fault the first is taken for the
+ * cause, so it has to be judged before the others. */
 static bool is_known(const struct runs *runs, struct run *run)
 {
     const struct daemon *daemon = runs->daemon;
@@ -193,7 +193,7 @@ static void feed_launch_failed(struct runs *runs, uint64_t job, const char *mess
 
 static void stop_shepherd(struct daemon *daemon, uint64_t job);
 
-/* The shepherd stops a job whose time is up by itself; but it knows nothing of MPS, and waits a while for us. */
+/* The shepherd stops a job at its time limit by itself; but it knows nothing of MPS, and waits a while for us. */
 static void end_mps_clients(struct runs *runs, struct run *run)
 {
     run->timed_out = true;
@@ -203,8 +203,8 @@ static void end_mps_clients(struct runs *runs, struct run *run)
 /* A shepherd that has seen its job end takes a moment to write that down. */
 #define SEEN_BEHIND_WALL_NS NS_PER_SEC
 
-/* What is counted of a job that runs must not be more than what its end will leave: it is counted until shortly before its
- * status was read, and so never falls. */
+/* A running job's sums must not exceed those at its end: they are counted until shortly before its status was read, and
+ * so never fall. */
 static void see(struct runs *runs, const struct run *run)
 {
     struct job_view *view = views_find(&runs->daemon->views, run->job);
@@ -214,7 +214,7 @@ static void see(struct runs *runs, const struct run *run)
         view->seen_ns = seen_ns;
 }
 
-/* Its shepherd cannot begin for want of space, and does once there is. */
+/* Its shepherd cannot begin for lack of space, and does once there is. */
 static void tell_wait(struct runs *runs, struct run *run, const char *message)
 {
     if (run->waits || !*message)
@@ -249,7 +249,7 @@ static bool take_status(struct runs *runs, struct run *run, const struct launch_
         feed_ended(runs, run, status);
         break;
     case LAUNCH_FAILED:
-        if (status->started_ns > 0) /* what was done before the command is counted as well */
+        if (status->started_ns > 0) /* the time before the command is counted as well */
             feed_started(runs, run, status, RECORD_STARTED);
         feed_launch_failed(runs, run->job, status->message);
         break;
@@ -267,7 +267,7 @@ static void feed_lost(struct runs *runs, uint64_t job, const char *message)
     input(runs, &(struct record){.type = RECORD_LOST, .at_ns = nodetime_now_ns(), .job = job});
 }
 
-/* Only the shepherd of a launch tells how it stands, whoever else can write there (a job of the daemon's own user). */
+/* Only the shepherd of a launch reports its state, although others can write there (a job of the daemon's own user). */
 static bool is_believed(struct run *run, const struct launch_status *status)
 {
     if (run->shepherd == 0) { /* it was not known yet: the daemon that started it has ended */
@@ -290,8 +290,8 @@ static void begin_anew(struct runs *runs, struct run *run)
     start_unless_cancelled(runs, views_find(&runs->daemon->views, run->job));
 }
 
-/* The shepherd died without a last word: whatever it left is killed, and seen gone, before the job counts as lost. One
- * that could not begin for want of space is followed by another. */
+/* The shepherd died without a last word: the remaining processes are killed, and observed gone, before the job counts
+ * as lost. A launch that could not begin for lack of space is followed by another. */
 static void bury(struct runs *runs, struct run *run)
 {
     struct launch_status status;
@@ -311,7 +311,7 @@ static void bury(struct runs *runs, struct run *run)
             status = run->status;
         else if (!never_began && take_status(runs, run, &status))
             return;
-    } else { /* it cannot be read, now or for good: what it belongs to must be gone all the same */
+    } else { /* it cannot be read, now or for good: its processes must be gone all the same */
         status = run->status;
     }
     if (launch_sweep(run->directory, &status, run->uid) > 0)
@@ -356,7 +356,7 @@ static void on_look(uv_timer_t *timer)
     engine_turn(runs->daemon->engine);
 }
 
-/* The job that the next datagram names; 0: none, or somebody sent it who is no shepherd of ours; -1: there is no more. */
+/* The job that the next datagram names; 0: none, or the sender is not a shepherd of ours; -1: no more. */
 static int64_t take_poke(const struct runs *runs)
 {
     char text[64];
@@ -418,7 +418,7 @@ static struct cgroup_limits host_limits(const struct config *config, const struc
                                   .cpu_weight = config->job_cpu_weight};
 }
 
-/* The strictest of what the configuration, the job and its fence say. */
+/* The strictest limit of the configuration, the job and its fence. */
 static void limit_mps(struct launch_request *request, const struct config *config, const struct job_view *view)
 {
     const struct job_spec *spec = request->spec;
@@ -448,8 +448,8 @@ static char *devices_of(const struct runs *runs, const struct job_view *view)
     return NULL;
 }
 
-/* What is kept for the job on each of its GPUs: all that it could have there where nobody knows what it needs, and where it
- * has them to itself. */
+/* The job's reservation on each of its GPUs: the whole GPU where its need is unknown, and where it has the GPU to
+ * itself. */
 static void tell_memory(struct launch_request *request, const struct daemon *daemon, const struct job_view *view)
 {
     int64_t alone_bytes = INT64_MAX;
@@ -470,7 +470,7 @@ static void on_prepare(uv_timer_t *timer)
 {
     const struct runs *runs = timer->data;
 
-    spawn_prepare(runs->shepherd_path, runs->directory, NULL); /* what fails is told by the next job's start */
+    spawn_prepare(runs->shepherd_path, runs->directory, NULL); /* a failure is reported by the next job's start */
 }
 
 /* The job is found without a shepherd when it is looked at, and begun again. */
@@ -483,7 +483,7 @@ static void put_off(struct runs *runs, const struct job_view *view, const char *
     run_add(runs, view, directory, 0, 0)->put_off = true;
 }
 
-/* It is what the job was started with, whatever is configured later. */
+/* The job was started with it; a later configuration does not change it. */
 static void show_limit(struct runs *runs, uint64_t job, int64_t limit_bytes)
 {
     struct job_view *view = views_find(&runs->daemon->views, job);
@@ -669,7 +669,7 @@ static void reconcile(struct runs *runs, struct job_view *view)
         start_again(runs, view);
         return;
     }
-    if (launch_settle(directory, &status, &err) != 0) { /* looked at again: it may be for want of space */
+    if (launch_settle(directory, &status, &err) != 0) { /* looked at again: the reason may be lack of space */
         daemon_log("job %" PRIu64 ": %s", view->id, err.text);
         status = (struct launch_status){.phase = LAUNCH_STARTING};
     }

@@ -1,4 +1,4 @@
-/* Launches under way: decisions become processes, and what becomes of them becomes records. */
+/* Launches under way: decisions become processes, and the processes' ends become records. */
 #ifndef CARMA_DAEMON_RUNS_H
 #define CARMA_DAEMON_RUNS_H
 
@@ -26,7 +26,7 @@ int runs_last_status(const struct runs *runs, const struct job_view *view, struc
 /* Removes what the launches of a job left: nobody will ask for it again. */
 void runs_forget(struct runs *runs, const struct job_view *view);
 
-/* The job whose process this is; 0: nobody's of ours. */
+/* The job that the process belongs to; 0: none of ours. */
 uint64_t runs_owner_of(const struct runs *runs, pid_t pid);
 
 uint32_t runs_count(const struct runs *runs); /* that are under way */

@@ -31,7 +31,7 @@ struct gpu_series {
 struct job_point {
     uint32_t most[SERIES_JOB_SM_PERMILLE]; /* KiB */
     float sm_permille;                     /* mean over ... */
-    float sm_weight;                       /* ... so many nanoseconds; 0: not known */
+    float sm_weight;                       /* ... this many nanoseconds; 0: unknown */
 };
 
 struct job_series {
@@ -126,7 +126,7 @@ static uint32_t mean_of(const struct ring *ring, enum series_gpu_value value)
                : UNKNOWN;
 }
 
-/* What lies between the steps was not read. */
+/* The time between the steps was not read. */
 static void go_to(struct ring *ring, int64_t slot)
 {
     if (slot <= ring->slot)

@@ -1,9 +1,9 @@
-/* What GPUs and jobs did over time, for charts: in memory alone, of bounded size whatever happens.
+/* The history of GPUs and jobs, for charts: in memory alone, of bounded size in every case.
  *
- * Readings come at any pace; one stands for the time since the one before it, if that is not too long ago. A GPU has two
- * rings of means: SERIES_POINTS steps of SERIES_FINE_NS, and as many of SERIES_COARSE_NS, all beginning at multiples of the
- * step. A job has one array, whose step doubles when it is full: at most SERIES_JOB_POINTS, at least half of that for what
- * has lasted. Times are node time. */
+ * Readings come at any pace; one stands for the time since the one before it, if that is not too long ago. A GPU has
+ * two rings of means: SERIES_POINTS steps of SERIES_FINE_NS, and as many of SERIES_COARSE_NS, all beginning at
+ * multiples of the step. A job has one array with a step that doubles when it is full: at most SERIES_JOB_POINTS, at
+ * least half of that for an old job. Times are node time. */
 #ifndef CARMA_DAEMON_SERIES_H
 #define CARMA_DAEMON_SERIES_H
 
@@ -27,7 +27,8 @@ enum series_gpu_value {
     SERIES_GPU_VALUES
 };
 
-/* On a GPU of the job: its claim; the most that it used on one; what all used there; the mean SM activity of them. */
+/* On a GPU of the job: its reservation; the most that it used on one; the use of all there; the mean SM activity of
+ * them. */
 enum series_job_value {
     SERIES_JOB_CLAIM_BYTES,
     SERIES_JOB_USED_BYTES,
@@ -42,8 +43,8 @@ struct series;
 struct series *series_new(int64_t period_ns, int64_t hold_ns);
 void series_free(struct series *series);
 
-/* A reading; -1: not known. What is not later than the one before is ignored; where the clock was set back further than
- * hold_ns, what was there is forgotten. Bytes are kept to the KiB, up to 4 TiB. */
+/* A reading; -1: not known. A point that is not later than the one before is ignored; where the clock was set back
+ * further than hold_ns, all points are forgotten. Bytes are kept to the KiB, up to 4 TiB. */
 void series_add_gpu(struct series *series, uint32_t gpu, int64_t at_ns, const int64_t values[static SERIES_GPU_VALUES]);
 void series_add_job(struct series *series, uint64_t job, int64_t at_ns, const int64_t values[static SERIES_JOB_VALUES]);
 

@@ -7,7 +7,7 @@
 #include "base/strbuf.h"
 #include "core/ledger.h"
 
-/* Nothing was read where readings lie further apart: so many periods, or so long of wall time, where that is more. */
+/* Gaps begin where readings lie further apart: this many periods, or this long of wall time, where that is more. */
 #define HOLD_PERIODS 4
 #define HOLD_WALL_NS (10 * NS_PER_SEC)
 

@@ -1,5 +1,5 @@
-/* Jobs of which a row cannot be read in the store, is missing, or is not what the records lead to. The others are not kept
- * from running by them: such a job is shown as the core knows it, is not started any more, and is named with what to do. */
+/* Jobs with a row in the store that cannot be read, is missing, or contradicts the records. They do not keep the others
+ * from running: such a job is shown as the core knows it, is not started any more, and is named with the remedy. */
 #ifndef CARMA_DAEMON_SET_ASIDE_H
 #define CARMA_DAEMON_SET_ASIDE_H
 
@@ -10,7 +10,7 @@ struct job_view;
 /* While the store is loaded: `format` says what of the job is wrong. Only the first is kept. */
 __attribute__((format(printf, 2, 3))) void set_aside(struct job_view *view, const char *format, ...);
 
-/* Once the records are in the core: it is right where what is stored of jobs says something else. */
+/* Once the records are in the core: the core is right where the stored rows of jobs differ. */
 void set_aside_what_disagrees(struct daemon *daemon);
 
 /* Once all is loaded: takes those that wait out of the queue, and tells of all. One that runs is left to end. */

@@ -52,7 +52,7 @@ struct domain {
     struct sharing *sharing;
     struct mps_domain *mps;
     bool wide;        /* on all GPUs, of the jobs of a user or of everybody */
-    uint32_t uid;     /* whose, or EVERYBODY; of one that is wide */
+    uint32_t uid;     /* its user, or EVERYBODY; of one that is wide */
     char *name;       /* owned, for people: "on GPU-...", "of user 1000" */
     bool faulted;     /* as the core was told */
     uint64_t culprit; /* the first job that told of this fault; 0: none has */
@@ -141,7 +141,7 @@ static char *directory_of(const struct sharing *sharing, const struct job_view *
                              : xasprintf("%s/%s", sharing->directory, gpus);
 }
 
-/* What a domain's directory says of whose it is. */
+/* The owner that a domain's directory names. */
 static void read_owner(struct domain *domain, const char *directory)
 {
     const char *entry = strrchr(directory, '/') + 1;
@@ -236,7 +236,7 @@ static void tell_core(struct domain *domain, bool faulted)
     }
 }
 
-/* The server serves again: which of its clients were spared is seen by who still is one. */
+/* The server serves again: its clients that are still there were spared. */
 static void note_service(struct domain *domain)
 {
     for (struct sharer *sharer = domain->sharing->sharers; sharer; sharer = sharer->next)
@@ -283,14 +283,14 @@ int sharing_check(const struct config *config, struct error *err)
     return rc == -ENOENT ? 0 : rc; /* a job that needs it is told so */
 }
 
-/* Which clients of a server that stays in FAULT are ended: those on GPUs where jobs have told of it. A job elsewhere goes
- * on, whoever waits for the server meanwhile. */
+/* Which clients of a server that stays in FAULT are ended: those on GPUs where jobs have told of it. A job elsewhere
+ * goes on, although other jobs wait for the server meanwhile. */
 static bool is_hit(void *user, uint64_t job, pid_t client)
 {
     const struct domain *domain = user;
     const struct sharer *sharer = sharer_of(domain->sharing, runs_owner_of(domain->sharing->daemon->runs, client));
 
-    (void)job; /* it is nobody's wish */
+    (void)job; /* no job asked for it */
     if (!sharer)
         return true;
     for (uint32_t i = 0; i < sharer->gpu_count; i++)
@@ -391,7 +391,7 @@ static bool may_hold(const struct sharing *sharing, const struct domain *domain,
            overlap(sharing, domain, view) == view->placement_count;
 }
 
-/* What an earlier daemon left: stopped, unless one of its jobs is found running before the loop turns. */
+/* Domains left by an earlier daemon: stopped, unless one of their jobs is found running before the loop turns. */
 static void find_left_domains(struct sharing *sharing)
 {
     DIR *directory = opendir(sharing->directory);
@@ -587,7 +587,7 @@ bool sharing_faulted_since(const struct sharing *sharing, uint64_t job, int64_t 
     return sharer && sharer->faulted_ns && sharer->faulted_ns >= since_ns;
 }
 
-/* Clients on the same GPUs have failed with it, or are what it failed with. */
+/* Clients on the same GPUs have failed with it, or caused its failure. */
 static void note_hit(struct domain *domain, const struct sharer *sharer)
 {
     array_reserve(domain->hit, domain->hit_capacity, domain->hit_count + sharer->gpu_count);

@@ -7,11 +7,12 @@
  * wider one that jobs use there already; a job of several GPUs has one for exactly these, mps/set-HASH, as a process can
  * have only one.
  *
- * Domains outlive the daemon with their jobs; those found there at the start, of whichever kind, are taken up where jobs
+ * Domains outlive the daemon with their jobs; those found there at the start, of either kind, are taken up where jobs
  * may still use them, and stopped otherwise. With the setting mps_pipe_directory there is one domain, of the
  * administrator's own making: it is used, not started, watched or stopped.
  *
- * Who may share is the core's business. A fault of a domain becomes its input SHARE_FAULT, of the user or for each GPU. */
+ * The core decides which jobs may share. A fault of a domain becomes its input SHARE_FAULT, of the user or for each
+ * GPU. */
 #ifndef CARMA_DAEMON_SHARING_H
 #define CARMA_DAEMON_SHARING_H
 
@@ -63,8 +64,8 @@ bool sharing_has_looked(struct sharing *sharing, uint64_t job);
 /* Whether the job was a client of a domain that has faulted since then (node time), itself the culprit or not. */
 bool sharing_faulted_since(const struct sharing *sharing, uint64_t job, int64_t since_ns);
 
-/* A job of a faulted domain whose own output tells of a kernel's fault says so: true for the first that does in this
- * fault, which is taken for the one that caused it. */
+/* A job of a faulted domain with an output that tells of a kernel's fault says so: true for the first that does in this
+ * fault, which is taken for the cause. */
 bool sharing_first_to_fault(struct sharing *sharing, uint64_t job);
 
 #endif

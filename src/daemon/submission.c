@@ -31,10 +31,10 @@ struct submission {
     submission_done *done;
     void *user;
     struct submission *next; /* in the order of arrival */
-    /* What the thread may look at: nothing of it changes meanwhile. */
+    /* The thread's input: it does not change meanwhile. */
     const struct config *config;
     struct machine_profile profile;
-    /* What it finds. */
+    /* The thread's result. */
     struct applicant *applicants; /* owned */
     size_t count;                 /* of those that are to be released */
     struct spec_strings *environments; /* owned; most jobs of a request have the same */
@@ -57,7 +57,7 @@ static int64_t recorded_figure(const struct config *config, const struct job_spe
     return -1;
 }
 
-/* What was declared, else the recorded figure that the configuration trusts, else the estimate, else unknown. */
+/* The declared figure, else the recorded figure that the configuration trusts, else the estimate, else unknown. */
 static void set_claim(const struct config *config, const struct job_spec *spec, const struct job_estimate *estimate,
                       struct record_submitted *wants)
 {
@@ -122,7 +122,7 @@ static void set_wants(const struct config *config, const struct job_spec *spec, 
     set_workload(spec, uid, wants->workload);
 }
 
-/* What they said is in the estimate and the key: nobody asks for them again. */
+/* Their content is in the estimate and the key: nothing needs them again. */
 static void drop_texts(struct job_spec *spec)
 {
     free_ptr(&spec->summary);
@@ -131,7 +131,7 @@ static void drop_texts(struct job_spec *spec)
 
 /* ---- On a thread of the pool ---- */
 
-/* A person who declares less than even the best guess should know. */
+/* A person that declares less than even the best guess should know. */
 static void compare_with_declared(const struct job_spec *spec, struct job_estimate *estimate)
 {
     char declared[UNITS_TEXT], median[UNITS_TEXT];
@@ -145,7 +145,7 @@ static void compare_with_declared(const struct job_spec *spec, struct job_estima
     spec_strings_add(&estimate->warnings, text);
 }
 
-/* What cannot be read is refused, unless it is not needed: a job file by position has to name a summary. */
+/* An unreadable file is refused, unless it is not needed: a job file by position has to name a summary. */
 static int estimate_applicant(struct submission *submission, struct applicant *applicant)
 {
     const struct config *config = submission->config;
@@ -265,7 +265,7 @@ static void work(uv_work_t *work)
 
 /* ---- On the loop ---- */
 
-/* The most memory that so many GPUs of the node have; 0: there are fewer. */
+/* The most memory that this many GPUs of the node have; 0: fewer GPUs. */
 static int64_t memory_of_gpus(const struct core *core, uint32_t wanted)
 {
     int64_t most = 0;
@@ -282,7 +282,7 @@ static int64_t memory_of_gpus(const struct core *core, uint32_t wanted)
 }
 
 /* More than the GPUs have is then all that they have: the recorded figure 40000 MiB means "fills the GPU", and an
- * estimate with its margin is no reason to refuse a job. What a person declares is. */
+ * estimate with its margin is no reason to refuse a job. A person's declaration is. */
 static void fit_claim(const struct daemon *daemon, struct record_submitted *wants)
 {
     struct reason why;
@@ -296,7 +296,7 @@ static void fit_claim(const struct daemon *daemon, struct record_submitted *want
         wants->claim_bytes = most;
 }
 
-/* The last tenth of the queue is for users who have little: whoever fills it leaves the others room. */
+/* The last tenth of the queue is for users with few jobs: a user that fills it leaves the others room. */
 #define KEPT_PART   10
 #define LITTLE_PART 100 /* of the queue, or one job */
 
@@ -381,7 +381,8 @@ static void take_in(struct submission *submission, struct applicant *applicant)
     engine_input(daemon->engine, &input, NULL);
 }
 
-/* What is only stored and answered, and then freed, comes after what is kept of all of them: the heap has no holes. */
+/* Data that is only stored and answered, and then freed, comes after the lasting data of all of them: the heap has no
+ * holes. */
 static json_t *store_and_answer(struct submission *submission, uint64_t first)
 {
     struct daemon *daemon = submission->daemon;
@@ -397,7 +398,8 @@ static json_t *store_and_answer(struct submission *submission, uint64_t first)
     return jobs;
 }
 
-/* From now on the id stands for these jobs: also for who repeats it before they are stored, and is answered after that. */
+/* From now on the id stands for these jobs: also for a client that repeats it before they are stored, and is answered
+ * after that. */
 static void remember(const struct submission *submission, uint64_t first)
 {
     const struct store_request request = {.id = submission->request_id,
@@ -411,7 +413,7 @@ static void remember(const struct submission *submission, uint64_t first)
     engine_store_request(submission->daemon->engine, &request);
 }
 
-/* What was answered, or was to be; of a job that has been forgotten since, its number alone. */
+/* The answer, sent or due; of a job that has been forgotten since, its number alone. */
 static int answer_again(struct submission *submission, const struct store_request *request, json_t **jobs)
 {
     if (request->digest != submission->digest) {

@@ -1,6 +1,5 @@
-/* Taking jobs in: all of a request or none. Reading it and estimating what its jobs need is work for a thread of
- * libuv's pool, since a thousand summaries take longer than the loop may stand still; what it comes to is decided on
- * the loop. */
+/* Taking jobs in: all of a request or none. Reading it and estimating its jobs' needs is work for a thread of libuv's
+ * pool, since a thousand summaries take longer than the loop may stand still; the result is judged on the loop. */
 #ifndef CARMA_DAEMON_SUBMISSION_H
 #define CARMA_DAEMON_SUBMISSION_H
 

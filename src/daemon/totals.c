@@ -13,7 +13,7 @@ struct user_totals {
     uint32_t uid;
     char *user;                /* owned */
     struct history_sums ended; /* of jobs that have ended */
-    struct total shown;        /* the highest that was shown: an end may be found to lie before what was shown last */
+    struct total shown;        /* the highest value shown: an end may turn out to lie before it */
     struct total now;          /* while totals_read goes on */
     UT_hash_handle hh;
 };

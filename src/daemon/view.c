@@ -86,7 +86,7 @@ struct job_view *views_find(const struct views *views, uint64_t id)
     return view;
 }
 
-/* What other jobs have as well is kept once: all of the spec. */
+/* Parts that other jobs have as well are kept once: all of the spec. */
 static void share(struct job_view *view, struct job_spec *spec, struct job_estimate *estimate)
 {
     struct common_texts *texts = &view->views->texts;
@@ -184,7 +184,7 @@ void views_hide(struct views *views, struct job_view *view)
     leave_order(views, view);
 }
 
-/* What a job prints need not be UTF-8; what is shown and stored of it as JSON has to be. */
+/* A job's output need not be UTF-8; the parts of it that are shown and stored as JSON have to be. */
 static void make_utf8(char *text)
 {
     json_t *json = json_string(text);
@@ -432,7 +432,7 @@ static const char *end_in_words(const struct job_view *view, const struct core *
     }
 }
 
-/* What its last run is known to have needed on one of its GPUs, which no GPU has; 0: nothing of the kind. */
+/* The known need of its last run on one of its GPUs that exceeds every GPU; 0: none. */
 static int64_t hopeless_bytes(const struct job_view *view, const struct core *core, int64_t *largest_bytes)
 {
     int64_t peak = 0;

@@ -1,5 +1,5 @@
-/* What people are shown of jobs, ended ones included: folded from the same records that the core applies, so that a
- * restart rebuilds it. The core forgets a job that has ended; this does not. */
+/* The data of jobs that people are shown, ended ones included: folded from the same records that the core applies, so
+ * that a restart rebuilds it. The core forgets a job that has ended; this does not. */
 #ifndef CARMA_DAEMON_VIEW_H
 #define CARMA_DAEMON_VIEW_H
 
@@ -20,9 +20,10 @@
 struct job_view {
     uint64_t id;
     uint32_t state; /* enum job_state */
-    const struct record_submitted *wants; /* what others want as well; without the workload: job_view_set_wants() */
+    const struct record_submitted *wants; /* shared with other jobs; without the workload: job_view_set_wants() */
     char *workload;             /* owned */
-    struct common_spec *common; /* of its spec, without summary and capture, what others have as well; and the estimate */
+    struct common_spec *common; /* of its spec, without summary and capture, the part shared with other jobs; and the
+                                   estimate */
     struct common_text *name, *command, *environment, *script; /* its other parts; see job_view_forget_inputs() */
     bool has_script;        /* the command is a script's, which the store keeps for as long as the job is known */
     struct views *views;    /* which has those */
@@ -40,8 +41,8 @@ struct job_view {
     uint64_t culprit;          /* the job that ran it out of memory at its last end; 0: nobody */
     uint64_t victim_of;        /* the last one that ever did */
     uint32_t harmed;           /* of `crashes`, those that it is not charged with: a neighbour's doing, or a guessed fence's */
-    int64_t fence_bytes;       /* of its last start: what the driver gives each of its processes on a GPU; -1: no limit */
-    int64_t process_limit_bytes; /* the least of that, mps_memory_limit and what the job asks for: what it really is */
+    int64_t fence_bytes;       /* of its last start: the driver's limit on each of its processes on a GPU; -1: none */
+    int64_t process_limit_bytes; /* the least of that, mps_memory_limit and the job's own limit: the effective one */
     uint32_t unfenced;         /* 1: its last run ended at a guessed fence */
     uint32_t victims;          /* jobs that it ran out of memory */
     int64_t first_claim_bytes; /* as first booked; as submitted, where it was never placed */
@@ -54,7 +55,7 @@ struct job_view {
     bool exited;
     struct record_exited exit;
     char *message;            /* owned; of the last failure; may be NULL */
-    char *unreadable;         /* owned; what of it cannot be read in the store, and why (daemon/set_aside.h); NULL: all can */
+    char *unreadable;         /* owned; its unreadable parts in the store, and why (daemon/set_aside.h); NULL: none */
     int64_t fault_ns;         /* when, as an MPS client, it last ended with a kernel's fault; 0: not since the daemon began */
     uint32_t share;           /* enum share_mode, of the last or current launch; SHARE_ANY where its record does not say */
     uint32_t placement_count; /* of the same */
@@ -68,7 +69,8 @@ struct job_view {
     bool changed;             /* since the store was last told (daemon/keeper.h) */
     uint64_t version;         /* views.version when what is shown of it last changed */
     struct job_view *earlier, *later; /* by version */
-    uint64_t shown_as;        /* what of it changes without a record, as last shown (daemon/events.c); 0: never looked at */
+    uint64_t shown_as;        /* the values that change without a record, as last shown (daemon/events.c); 0: never
+                                 looked at */
     UT_hash_handle hh;
 };
 
@@ -79,7 +81,7 @@ struct views {
     struct job_view *jobs; /* uthash by id, in the order of submission */
     uint64_t last_id;
     uint64_t version;       /* raised by each change */
-    struct job_view *latest; /* what changed last; from there by `earlier` */
+    struct job_view *latest; /* the last change; from there by `earlier` */
     uint64_t counts[JOB_STATE_COUNT];
 };
 
@@ -95,13 +97,13 @@ void views_loaded(struct views *views, struct job_view *view);
 /* A job of which nothing is stored but its records. */
 struct job_view *views_add_unknown(struct views *views, uint64_t id);
 
-/* As it is in the core, whatever was stored of it. */
+/* As it is in the core, for any stored state. */
 void views_take_job(struct views *views, struct job_view *view, const struct job *job);
 
 /* Of an ended job nobody knows how it ended: it is not shown. */
 void views_hide(struct views *views, struct job_view *view);
 
-/* Something that is shown of it has changed, other than by a record. What only grows with time does not count. */
+/* Something that is shown of it has changed, other than by a record. Values that only grow with time do not count. */
 void views_touch(struct views *views, struct job_view *view);
 
 /* Folds a record that the core has taken. Returns the job's view, or NULL where it concerns none. */
@@ -112,10 +114,10 @@ struct job_view *views_fold(struct views *views, const struct record *record);
 void views_forget(struct views *views, size_t most, int64_t before_ns,
                   void (*gone)(const struct job_view *view, void *user), void *user);
 
-/* What no later start of the job needs: its environment and its script, which the store has. */
+/* The parts that no later start of the job needs: its environment and its script, which the store has. */
 void job_view_forget_inputs(struct job_view *view);
 
-/* What its SUBMITTED record said; zeroes before that. */
+/* The content of its SUBMITTED record; zeroes before that. */
 struct record_submitted job_view_wants(const struct job_view *view);
 
 /* Its spec, which borrows everything; without environment and script once it has ended. */
@@ -133,17 +135,17 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
 /* GPUs times how long it has run on them, in all its launches; of one that runs, for as long as it is known to have. */
 int64_t job_view_gpu_ns(const struct job_view *view, int64_t now_ns);
 
-/* By what is believed of those who are on its GPUs now: of the GPU where that is worst. 0: it is on none. */
+/* By the estimates of the residents of its GPUs now: of the GPU where that is worst. 0: it is on none. */
 int32_t job_view_slowdown_permille(const struct job_view *view, const struct core *core);
 
-/* What is booked for the job on each GPU, or would be if it were placed now; -1: not known. */
+/* The job's reservation on each GPU, or the one it would get if it were placed now; -1: unknown. */
 int64_t job_view_claim(const struct job_view *view, const struct core *core, uint32_t *source);
 
 /* How much more than was reserved for it at its start the job was observed to use on one of its GPUs; 0: no more. */
 int64_t job_view_over_bytes(const struct job_view *view, const struct core *core);
 
-/* How its last run ended where that was not its own doing or for want of memory, and what followed; NULL: nothing of
- * that kind. Owned by the caller. */
+/* How its last run ended where that was not the job's own fault or was out of memory, and the consequence; NULL: no
+ * such end. Owned by the caller. */
 char *job_view_last_end(const struct job_view *view, const struct core *core);
 
 /* "8.4 GiB on each GPU: estimated 8.4 GiB by replay (...) from ..."; to others without the estimate, which names files;

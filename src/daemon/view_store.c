@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 
-/* What is flat and numeric, by name. */
+/* The flat numeric members, by name. */
 static const struct number {
     const char *name;
     size_t offset;
@@ -155,7 +155,7 @@ static int get_all(struct job_view *view, const json_t *json)
     return 0;
 }
 
-/* What was read takes the place of what was there, which goes with the other. */
+/* The read value takes the place of the old one, which goes with the other. */
 static void exchange_parts(struct job_view *view, struct job_view *read)
 {
     struct job_view old = *view;

@@ -24,11 +24,11 @@ struct question {
     uint64_t id;
     uid_t uid;
     char *compare;     /* the policies, as carma simulate takes them */
-    json_t *names;     /* what they are called in the answer */
+    json_t *names;     /* their names in the answer */
     bool done;
     struct error err;  /* "": it did not fail */
     json_t *outcomes;  /* of carma simulate; NULL: not there */
-    char power_of[96]; /* the GPU whose power it went by */
+    char power_of[96]; /* the GPU that gives the power model */
     struct question *next, *prev;
 };
 
@@ -41,7 +41,7 @@ struct whatif {
     struct {
         char gpu_name[96];
         char *path;
-    } profiles[PROFILES_MAX]; /* what is known of the power of which GPUs */
+    } profiles[PROFILES_MAX]; /* the GPUs with a known power model */
     size_t profile_count;
 };
 
@@ -75,7 +75,7 @@ static void learn_profiles(struct whatif *whatif)
         closedir(dir);
 }
 
-/* The profile that knows this GPU, else the default; `power_of` becomes the GPU whose it is. */
+/* The profile that knows this GPU, else the default; `power_of` becomes its GPU. */
 static const char *profile_of(const struct whatif *whatif, const char *gpu_name, char power_of[static 96])
 {
     *power_of = '\0';
@@ -117,7 +117,7 @@ static void add_setting(const char *key, const char *value, void *user)
     add_word(user, xasprintf("--set=%s=%s", key, value));
 }
 
-/* What the daemon is set to beyond its policy stays as it is under every other. */
+/* The daemon's settings beyond its policy stay the same under every other. */
 static void add_settings(const struct config *config, struct words *words)
 {
     struct config base;
@@ -257,7 +257,7 @@ static int read_question(const struct whatif *whatif, const struct http_request 
         (wanted && !json_is_object(wanted)))
         rc = error_set(err, EINVAL, "the request is not {\"policies\": [name], \"settings\": {key: text}}");
     config_init_default(&scratch);
-    /* First as it is now: that is what the others are held against. */
+    /* First the present policy: the others are compared with it. */
     question->names = json_pack("[s]", strcmp(config->policy, "default") == 0 ? config->core.policy : config->policy);
     strbuf_puts(&compare, config->policy);
     if (!rc)
@@ -310,7 +310,7 @@ void whatif_ask(struct whatif *whatif, struct http_request *request)
         start_next(whatif);
 }
 
-/* What carma simulate says, but for the names: those of the question. */
+/* carma simulate's answer with the names of the question. */
 static json_t *policies_of(const struct question *question)
 {
     json_t *list = json_array(), *outcome;

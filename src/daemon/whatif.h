@@ -1,5 +1,5 @@
-/* What if this node had run its own past under other policies: `carma simulate` as a child of low priority, on the daemon's
- * own store, which it only reads. Its answers are sums and means over all jobs: anybody may ask. Formats:
+/* What if this node had run its own past under other policies: `carma simulate` as a child of low priority, on the
+ * daemon's own store, which it only reads. Its answers are sums and means over all jobs: anybody may ask. Formats:
  * docs/formats/http.md. */
 #ifndef CARMA_DAEMON_WHATIF_H
 #define CARMA_DAEMON_WHATIF_H
@@ -19,7 +19,7 @@
 
 struct whatif *whatif_new(struct daemon *daemon);
 
-/* Kills what runs; what it has on the loop ends as the loop is run again. */
+/* Kills the running ones; their handles on the loop end as the loop is run again. */
 void whatif_free(struct whatif *whatif);
 
 void whatif_ask(struct whatif *whatif, struct http_request *request);                    /* POST /v1/whatif */

@@ -15,9 +15,10 @@ struct whatif_limits {
     size_t output_bytes;
 };
 
-/* Starts argv[0] with the lowest priority for CPU and disk. `ended` is called once on the loop, unless the child was freed
- * before: rc 0 with all of its standard output (valid during the call); else err says in words why there is none, by its last
- * line on standard error or by what it has exceeded. Where it cannot be started, `ended` is not called. */
+/* Starts argv[0] with the lowest priority for CPU and disk. `ended` is called once on the loop, unless the child was
+ * freed before: rc 0 with all of its standard output (valid during the call); else err says in words why there is none,
+ * by its last line on standard error or by the limit that it has exceeded. Where it cannot be started, `ended` is not
+ * called. */
 int whatif_child_start(uv_loop_t *loop, char **argv, const struct whatif_limits *limits,
                        void (*ended)(int rc, const char *output, size_t length, const struct error *err, void *user),
                        void *user, struct whatif_child **child, struct error *err);

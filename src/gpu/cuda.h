@@ -1,7 +1,7 @@
-/* What a GPU is and what an empty CUDA context costs on it, asked of the CUDA driver's library, loaded by dlopen: the
- * one that the environment variable CARMA_CUDA_LIBRARY names, else libcuda.so.1; and small kernels run on it. For `carma
- * calibrate` and `carma bench`, which measure once; the daemon never makes a context. Written against NVIDIA's public driver API reference; declarations are our
- * own. */
+/* A GPU's properties and the memory of an empty CUDA context on it, asked of the CUDA driver's library, loaded by
+ * dlopen: the one that the environment variable CARMA_CUDA_LIBRARY names, else libcuda.so.1; and small kernels run on
+ * it. For `carma calibrate` and `carma bench`, which measure once; the daemon never makes a context. Written against
+ * NVIDIA's public driver API reference; declarations are our own. */
 #ifndef CARMA_GPU_CUDA_H
 #define CARMA_GPU_CUDA_H
 
@@ -28,7 +28,7 @@ void cuda_close(struct cuda *cuda); /* takes NULL; gives the context back */
 /* Of CUDA's first GPU: CUDA_VISIBLE_DEVICES chooses. */
 int cuda_gpu_facts(const struct cuda *cuda, struct cuda_gpu *gpu, struct error *err);
 
-/* Makes its primary context. *free_bytes: what the context's owner could still allocate then. */
+/* Makes its primary context. *free_bytes: memory that the context's owner could still allocate then. */
 int cuda_context_take(struct cuda *cuda, int64_t *free_bytes, struct error *err);
 void cuda_context_give(struct cuda *cuda); /* where it was taken; with it go its kernels */
 

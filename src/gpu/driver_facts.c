@@ -11,7 +11,7 @@ static void copy(char *into, size_t room, const char *text)
     snprintf(into, room, "%s", text);
 }
 
-/* Cuts the first word off; what follows it, "" where there is nothing. */
+/* Cuts the first word off; the rest follows, "" where there is none. */
 static char *next_word(char *text)
 {
     char *blank = strchr(text, ' ');

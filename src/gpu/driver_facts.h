@@ -1,5 +1,5 @@
-/* What `carma-monitor --inspect` writes (gpu/nvml/inspect.h), read back. It comes from a process in which a vendor's driver runs:
- * nothing of it is trusted. */
+/* The output of `carma-monitor --inspect` (gpu/nvml/inspect.h), read back. It comes from a process in which a vendor's
+ * driver runs: nothing of it is trusted. */
 #ifndef CARMA_GPU_DRIVER_FACTS_H
 #define CARMA_GPU_DRIVER_FACTS_H
 

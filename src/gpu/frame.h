@@ -5,9 +5,9 @@
  *     for each GPU: struct gpu_reading up to `processes`, then as many struct gpu_process as it lists
  *
  * A reading lists min(process_count, GPU_MAX_PROCESSES) processes; only those travel. Both ends run on one machine, so
- * numbers are in its own byte order; the version and the size in the header catch two ends of different releases.
- * The reader does not trust the writer, which runs a vendor's driver in its address space: every count, text and value
- * is checked, and memory is bounded by GPU_FRAME_MAX whatever the bytes say. */
+ * numbers are in its own byte order; the version and the size in the header catch two ends of different releases. The
+ * reader does not trust the writer, which runs a vendor's driver in its address space: every count, text and value is
+ * checked, and memory is bounded by GPU_FRAME_MAX for all input. */
 #ifndef CARMA_GPU_FRAME_H
 #define CARMA_GPU_FRAME_H
 
@@ -23,7 +23,7 @@
 #define GPU_FRAME_MAX                                                                                                  \
     (GPU_FRAME_HEADER_SIZE + sizeof(struct gpu_node_reading))
 
-/* Appends one frame. `count` must be at most GPU_MAX_DEVICES; what has no validity bit is sent as it stands. */
+/* Appends one frame. `count` must be at most GPU_MAX_DEVICES; members without a validity bit are sent as they stand. */
 void gpu_frame_encode(const struct gpu_node_reading *reading, struct strbuf *out);
 
 /* How many processes a reading lists: min(process_count, GPU_MAX_PROCESSES). */
@@ -37,9 +37,9 @@ struct gpu_frame_decoder {
     bool broken;
 };
 
-/* Takes bytes from *bytes (advancing it and *count) up to the end of a frame. 1: *reading holds that frame, call
- * again for what follows; 0: all bytes were taken, more are needed; -EPROTO: not a stream of such frames (*reading is
- * emptied), and so it remains for every later call until the decoder is released. */
+/* Takes bytes from *bytes (advancing it and *count) up to the end of a frame. 1: *reading holds that frame, call again
+ * for the rest; 0: all bytes were taken, more are needed; -EPROTO: not a stream of such frames (*reading is emptied),
+ * and so it remains for every later call until the decoder is released. */
 int gpu_frame_decode(struct gpu_frame_decoder *decoder, const void **bytes, size_t *count,
                      struct gpu_node_reading *reading, struct error *err);
 

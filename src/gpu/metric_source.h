@@ -1,6 +1,6 @@
-/* A further place that metrics come from when NVML itself has none: DCGM. Used within carma-monitor only, as a backend is
- * (gpu/backend.h), after the backend has read: it fills in what is still missing. To add one: another
- * `const struct gpu_metric_source`, named in the chain of carma_monitor.c. */
+/* A further place that metrics come from when NVML itself has none: DCGM. Used within carma-monitor only, as a backend
+ * is (gpu/backend.h), after the backend has read: it fills in missing values. To add one: another `const struct
+ * gpu_metric_source`, named in the chain of carma_monitor.c. */
 #ifndef CARMA_GPU_METRIC_SOURCE_H
 #define CARMA_GPU_METRIC_SOURCE_H
 

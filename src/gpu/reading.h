@@ -19,7 +19,7 @@ enum gpu_reading_bit {
     GPU_HAS_ENERGY = 1u << 4,
 };
 
-/* What is measured over an interval. Activities and occupancy: permille, 0..1000; traffic: bytes a second. */
+/* Metrics measured over an interval. Activities and occupancy: permille, 0..1000; traffic: bytes a second. */
 enum gpu_metric {
     GPU_SM_ACTIVITY,     /* share of SMs with a warp on them, over time (GPM SM_UTIL, DCGM 1002) */
     GPU_SM_OCCUPANCY,    /* warps on the SMs, of the most there can be (GPM SM_OCCUPANCY, DCGM 1003) */
@@ -77,7 +77,7 @@ struct gpu_reading {
     uint32_t xid;         /* the latest critical one since carma-monitor began, no consequence of another; 0: none */
     uint32_t xid_count;   /* how many there were since then */
     int64_t xid_at_ns;    /* node time at which the latest was seen; 0: never */
-    int64_t total_bytes;    /* what jobs can use: NVML's total - reserved where it tells them apart */
+    int64_t total_bytes;    /* memory that jobs can use: NVML's total - reserved where it tells them apart */
     int64_t reserved_bytes; /* by driver and firmware; 0 where NVML does not tell */
     int64_t used_bytes;     /* by processes */
     int64_t power_mw;
@@ -90,7 +90,7 @@ struct gpu_node_reading {
     int64_t at_ns; /* node time */
     uint32_t count;
     uint32_t zero; /* padding, 0 */
-    char limits[160]; /* one line on what cannot be measured and why ("no permission for ..."), or "" */
+    char limits[160]; /* one line on unmeasured metrics and why ("no permission for ..."), or "" */
     struct gpu_reading gpus[GPU_MAX_DEVICES];
 };
 

@@ -1,5 +1,5 @@
-/* What one metric of one GPU was over the last stretch of node time, and the statistics that the caps and people go by.
- * Fixed memory.
+/* One metric of one GPU over the last stretch of node time, and the statistics that the caps and people go by. Fixed
+ * memory.
  *
  * Samples that lie closer together than window / GPU_WINDOW_SLOTS share a slot: their sum and number are kept, only
  * their times are thinned to that of the slot's first. So nothing is lost when the sampling is denser than the slots;

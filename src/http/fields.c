@@ -29,7 +29,7 @@ static bool has_control(const char *text, size_t length)
     return false;
 }
 
-/* A name that libmicrohttpd has joined with what was folded under it. */
+/* A name that libmicrohttpd has joined with the line folded under it. */
 static bool hides(const char *name, const char *hidden)
 {
     return strcasestr(name, hidden) && strcasecmp(name, hidden) != 0;

@@ -1,4 +1,4 @@
-/* What this server does not take, though libmicrohttpd would. */
+/* Requests that this server refuses, though libmicrohttpd would accept them. */
 #include <string.h>
 #include <strings.h>
 

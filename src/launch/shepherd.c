@@ -169,7 +169,7 @@ static int read_request(struct shepherd *s, struct error *err)
     return 0;
 }
 
-/* What can be done before there is a job, in the directory that will be its run directory. */
+/* Work that needs no job, in the directory that will be its run directory. */
 static int prepare(struct shepherd *s, struct error *err)
 {
     ssize_t length = readlink("/proc/self/exe", s->program, sizeof s->program - 1);

@@ -54,7 +54,7 @@ enum dcgm_entity_group { DCGM_ENTITY_GPU = 1, DCGM_ENTITY_GPU_INSTANCE = 4, DCGM
 
 enum dcgm_field_type { DCGM_TYPE_DOUBLE = 'd', DCGM_TYPE_INT64 = 'i', DCGM_TYPE_STRING = 's' };
 
-/* What stands for "no value": these and what lies above them, by why. */
+/* Marks of "no value": these and all above them, by reason. */
 #define DCGM_BLANK_INT64  INT64_C(0x7ffffffffffffff0)
 #define DCGM_BLANK_DOUBLE 140737488355328.0
 enum dcgm_blank { DCGM_BLANK, DCGM_BLANK_NOT_FOUND, DCGM_BLANK_NOT_SUPPORTED, DCGM_BLANK_NOT_PERMITTED };

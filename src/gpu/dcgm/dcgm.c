@@ -236,7 +236,8 @@ static void explain(struct gpu_node_reading *reading, const struct dcgm *dcgm, c
         say(reading, "DCGM cannot measure %s of %s %u beside the other metrics (%d)", what, of, gpu->index,
             watch->status);
     else if (is_stale(dcgm, age_us))
-        say(reading, "DCGM's latest %s of %s %u is too old", what, of, gpu->index); /* by how much is no news */
+        say(reading, "DCGM's latest %s of %s %u is too old", what, of, gpu->index); /* a difference below this is not
+                                                                                       news */
 }
 
 static void fill(struct dcgm *dcgm, struct gpu_node_reading *reading, struct gpu_reading *gpu)

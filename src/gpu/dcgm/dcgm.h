@@ -1,6 +1,6 @@
-/* DCGM as a source of metrics for what NVML itself cannot measure: SM activity and the like on GPUs before Hopper.
- * Loaded by dlopen: the library that open() is given, else the one that CARMA_DCGM_LIBRARY names, else
- * libdcgm.so.4, else .so.3.
+/* DCGM as a source of metrics that NVML itself cannot measure: SM activity and the like on GPUs before Hopper. Loaded
+ * by dlopen: the library that open() is given, else the one that CARMA_DCGM_LIBRARY names, else libdcgm.so.4, else
+ * .so.3.
  *
  * - An engine that runs (nv-hostengine on localhost, or on its usual Unix socket) is asked first; else one is started
  *   within this process, which as a rule must be root's to profile. CARMA_DCGM_ENGINE names the one engine to ask
@@ -10,7 +10,7 @@
  * - A MIG instance is found by its parent's UUID and NVML's two instance ids, its values are those of the compute
  *   instance, else of the GPU instance.
  * - Blanks, values that cannot be, values that are too old, and zeros that stay after an Xid while NVML sees kernels
- *   run are no values. Lost connections and what may pass is tried again, after 1 s, 2 s, ... 64 s.
+ * run are no values. Lost connections and errors that may pass are tried again, after 1 s, 2 s, ... 64 s.
  *
  * Never met a real DCGM yet. */
 #ifndef CARMA_GPU_DCGM_DCGM_H

@@ -140,7 +140,7 @@ static int ask_uuids(struct dcgm_entities *entities, const struct dcgm_calls *ca
     return status;
 }
 
-/* Parents come before their parts in DCGM's list; a part whose parent is not known is passed over. */
+/* Parents come before their parts in DCGM's list; a part of an unknown parent is passed over. */
 static int ask_parts(struct dcgm_entities *entities, const struct dcgm_calls *calls, uintptr_t handle)
 {
     CLEANUP(free_ptr) struct dcgm_mig_hierarchy *hierarchy = xcalloc(1, sizeof *hierarchy);

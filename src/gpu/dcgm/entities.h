@@ -1,5 +1,5 @@
-/* What a DCGM engine can measure: GPUs and the parts of those in MIG mode, with the latest value of each metric. Of
- * this folder only. */
+/* The entities that a DCGM engine can measure: GPUs and the parts of those in MIG mode, with the latest value of each
+ * metric. Of this folder only. */
 #ifndef CARMA_GPU_DCGM_ENTITIES_H
 #define CARMA_GPU_DCGM_ENTITIES_H
 
@@ -9,7 +9,7 @@
 #include "gpu/reading.h"
 
 struct dcgm_value {
-    int status; /* DCGM_OK; else why there is no value, DCGM_NO_DATA where it only has not come yet */
+    int status; /* DCGM_OK; else the reason for a missing value, DCGM_NO_DATA where it only has not come yet */
     double number;
     int64_t at_us; /* since the Unix epoch */
 };
@@ -34,11 +34,11 @@ struct dcgm_entities {
     size_t count, capacity;
 };
 
-/* Asks the engine; DCGM's status. What was there before is forgotten. */
+/* Asks the engine; DCGM's status. The old entities are forgotten. */
 int dcgm_entities_ask(struct dcgm_entities *entities, const struct dcgm_calls *calls, uintptr_t handle);
 void dcgm_entities_release(struct dcgm_entities *entities);
 
-/* Takes values that DCGM gave for an entity; what is not known here is passed over. */
+/* Takes values that DCGM gave for an entity; unknown entities are passed over. */
 void dcgm_entities_take(struct dcgm_entities *entities, struct dcgm_pair pair, const struct dcgm_field_value *values,
                         int count);
 

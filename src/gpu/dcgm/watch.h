@@ -1,4 +1,4 @@
-/* What a DCGM engine is asked to measure, GPU by GPU. Of this folder only. */
+/* The questions to a DCGM engine, GPU by GPU. Of this folder only. */
 #ifndef CARMA_GPU_DCGM_WATCH_H
 #define CARMA_GPU_DCGM_WATCH_H
 

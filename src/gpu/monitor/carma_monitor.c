@@ -1,4 +1,4 @@
-/* carma-monitor: looks at the GPUs once a period and writes what it sees to stdout, as frames (gpu/frame.h) for the
+/* carma-monitor: looks at the GPUs once a period and writes its readings to stdout, as frames (gpu/frame.h) for the
  * daemon or as a table for people. It is a program of its own because it runs the vendor's driver: a call that hangs or
  * corrupts memory takes this child, not the daemon. */
 #include <argp.h>
@@ -26,7 +26,7 @@
 #include "gpu/nvml/inspect.h"
 #include "gpu/nvml/nvml.h"
 
-/* How long a single look waits for a first interval of SM activity: what GPM asks for, and a little more. */
+/* How long a single look waits for a first interval of SM activity: GPM's own time, and a little more. */
 #define ONCE_INTERVAL_NS (150 * NS_PER_MS)
 #define PERIOD_MAX_MS    (24 * 3600 * INT64_C(1000))
 
@@ -197,7 +197,7 @@ static int watch(const struct settings *settings, int fd, struct gpu_chain *chai
     }
 }
 
-/* The exit status is 0 where NVML could be started: what went wrong is in what it wrote. */
+/* The exit status is 0 where NVML could be started: the output reports the errors. */
 static int inspect(const struct settings *settings, int fd)
 {
     FILE *out = fdopen(fd, "w");
@@ -241,7 +241,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     settings.text |= isatty(STDOUT_FILENO) == 1;
     rc = nodetime_init(&err);
-    /* What a driver prints to stdout must not get between the frames. */
+    /* A driver's prints to stdout must not get between the frames. */
     fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
     if (rc == 0 && (fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0))
         rc = error_set(&err, errno, "cannot set up stdout: %s", strerror(errno));

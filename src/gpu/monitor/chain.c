@@ -131,7 +131,7 @@ static bool lacks_still(const struct gpu_node_reading *reading)
     return false;
 }
 
-/* One line on what is not measured and, where a source that could help cannot be opened, why. */
+/* One line on unmeasured metrics and, where a source that could help cannot be opened, why. */
 static void explain(const struct gpu_chain *chain, const char *what, struct gpu_node_reading *reading)
 {
     const struct link *closed = NULL;

@@ -1,6 +1,6 @@
-/* One look at the node through all that can measure: the backend first, then, for what it lacks, each further source in
- * the order given, and at last NVML's utilisation in place of SM activity, marked as what it is (docs/metrics.md). Used
- * within carma-monitor only. */
+/* One look at the node through all sources: the backend first, then, for missing values, each further source in the
+ * order given, and at last NVML's utilisation in place of SM activity, marked as such (docs/metrics.md). Used within
+ * carma-monitor only. */
 #ifndef CARMA_GPU_MONITOR_CHAIN_H
 #define CARMA_GPU_MONITOR_CHAIN_H
 
@@ -19,7 +19,7 @@ struct gpu_chain;
 
 struct gpu_chain_link {
     const struct gpu_metric_source *source;
-    const char *library; /* what its open() gets; must outlive the chain */
+    const char *library; /* the argument of its open(); must outlive the chain */
 };
 
 /* Opens the backend. The further sources are opened when they are first needed, so that a node that lacks nothing pays
@@ -27,7 +27,7 @@ struct gpu_chain_link {
 int gpu_chain_open(const struct gpu_backend *backend, const struct gpu_backend_options *options,
                    const struct gpu_chain_link *links, int64_t period_ns, struct gpu_chain **chain, struct error *err);
 
-/* Fills *reading; whatever the backend and the sources said, it makes a frame that the daemon accepts. 0, or the
+/* Fills *reading; for all answers of the backend and the sources, it makes a frame that the daemon accepts. 0, or the
  * backend's negative errno. */
 int gpu_chain_read(struct gpu_chain *chain, struct gpu_node_reading *reading, struct error *err);
 

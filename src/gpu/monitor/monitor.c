@@ -52,7 +52,7 @@ struct child {
     uv_pipe_t frames;
     uv_pipe_t complaints;
     struct gpu_frame_decoder decoder;
-    char line[LINE_ROOM]; /* what it last wrote to stderr */
+    char line[LINE_ROOM]; /* its last output on stderr */
     size_t line_length;
     bool line_ended;
     struct child *next; /* of those left behind */
@@ -73,17 +73,17 @@ struct gpu_monitor {
     enum phase phase;
     bool freed;
     uint64_t pause_ms;                /* before the next start */
-    char told[KIND_COUNT][TEXT_ROOM]; /* what was said last; "" since a reading has come */
+    char told[KIND_COUNT][TEXT_ROOM]; /* the last report; "" since a reading has come */
     uv_timer_t timer; /* WAITING: next start; RUNNING: silence; KILLED: patience with its end */
     int patience;     /* RUNNING: halves of the allowed silence that are left to the child */
     struct child *child; /* RUNNING, KILLED */
     struct child *left;  /* list of those left behind */
     unsigned left_count;
-    unsigned children_open; /* whose handles are not closed yet, of every sort */
+    unsigned children_open; /* with handles that are not closed yet, of every sort */
     bool timer_closed;
     int progress_fd;                  /* -1: there is none */
     _Atomic int *progress;            /* the index that the child touches, and 1; 0: none. Mapped, shared with it */
-    int hung_at;                      /* what it showed of a child that hung, since a reading has come */
+    int hung_at;                      /* the output of a child that hung, since a reading has come */
     uint64_t skip;                    /* a bit for each index that is not touched any more */
     struct gpu_node_reading *reading;
     char read_room[READ_ROOM];
@@ -265,7 +265,7 @@ static void on_child_exit(uv_process_t *process, int64_t status, int signal_numb
 }
 
 /* Half the allowed silence has passed. The loop runs timers before it reads, so after a stall of the daemon itself the
- * first of these must not be the last: what the child has sent meanwhile is read before the next. */
+ * first of these must not be the last: the child's output of the meantime is read before the next. */
 static void on_half_silence(uv_timer_t *timer)
 {
     struct gpu_monitor *monitor = timer->data;

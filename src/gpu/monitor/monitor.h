@@ -1,8 +1,8 @@
 /* The daemon's side of carma-monitor: starts it, delivers what it sees, and starts it again when it dies, sends
  * nonsense or falls silent (a driver call that hangs, hangs only that child). A child that does not end though it was
- * killed, since the driver holds it in the kernel, is left behind and replaced; three are at most. A GPU on whose
- * calls two in a row hang is not touched any more by the next, so that the others are seen: its reading has an error and
- * no UUID. Nothing here blocks the loop. */
+ * killed, since the driver holds it in the kernel, is left behind and replaced; three are at most. A GPU on whose calls
+ * two in a row hang is not touched any more by the next, so that the others are read: its reading has an error and no
+ * UUID. Nothing here blocks the loop. */
 #ifndef CARMA_GPU_MONITOR_MONITOR_H
 #define CARMA_GPU_MONITOR_MONITOR_H
 
@@ -33,9 +33,9 @@ struct gpu_monitor_options {
     void *user;
 };
 
-/* Strings are copied. The first child is started before this returns; what goes wrong with it is a problem like any
- * later one (also told before this returns, where it could not be started at all). The child ends with the thread that
- * runs the loop. */
+/* Strings are copied. The first child is started before this returns; an error with it is a problem like any later one
+ * (also told before this returns, where it could not be started at all). The child ends with the thread that runs the
+ * loop. */
 struct gpu_monitor *gpu_monitor_new(uv_loop_t *loop, const struct gpu_monitor_options *options);
 
 /* No callback comes after this; it may be called from one. The child is killed and the memory freed while the loop

@@ -1,13 +1,13 @@
-/* A reading for people's eyes: what `carma-monitor --text` prints. */
+/* A reading for people's eyes: the output of `carma-monitor --text`. */
 #ifndef CARMA_GPU_MONITOR_TABLE_H
 #define CARMA_GPU_MONITOR_TABLE_H
 
 #include "base/strbuf.h"
 #include "gpu/reading.h"
 
-/* Appends a header and one line for each GPU ("-" for what the driver does not tell; an instance's GPU as "0/3": of GPU
- * 0, GPU instance 3), each followed by a line with its metrics and their sources and a line for each listed process; at
- * the end what cannot be measured. */
+/* Appends a header and one line for each GPU ("-" for values that the driver does not tell; an instance's GPU as "0/3":
+ * of GPU 0, GPU instance 3), each followed by a line with its metrics and their sources and a line for each listed
+ * process; at the end the metrics that cannot be measured. */
 void gpu_table_format(const struct gpu_node_reading *reading, struct strbuf *out);
 
 #endif

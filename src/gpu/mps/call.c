@@ -98,7 +98,7 @@ static void finish(struct mps_call *call)
     tell(call, status, &err);
 }
 
-/* What it wrote before it ended is in the pipe. Its daemon, where it left one, may hold the pipe open for ever. */
+/* Its output before it ended is in the pipe. Its daemon, where it left one, may hold the pipe open for ever. */
 static void read_rest(struct mps_call *call)
 {
     uv_os_fd_t fd;
@@ -127,7 +127,7 @@ static void on_late(uv_timer_t *timer)
     struct mps_call *call = timer->data;
 
     call->late = true;
-    if (!call->exited) /* with what it forked: a daemon that comes up later would be nobody's */
+    if (!call->exited) /* with its children: a daemon that comes up later would have no owner */
         uv_kill(call->leads ? -call->process.pid : call->process.pid, SIGKILL);
 }
 
@@ -178,7 +178,8 @@ static bool is_own(const char *variable)
     return false;
 }
 
-/* The daemon's environment with what names this control daemon; the array and its first three are the caller's. */
+/* The daemon's environment with the variables of this control daemon; the array and its first three are the
+ * caller's. */
 static char **environment_of(const struct mps_endpoint *endpoint)
 {
     size_t count = 0, at = 0;

@@ -19,15 +19,15 @@ struct mps_endpoint {
 struct mps_call;
 
 /* Called once, on the loop, unless the call was forgotten. status 0: the program ended with status 0, and `answer` is
- * what it printed; else a negative errno (-ENOENT: there is no such program, -ETIMEDOUT: killed, -EIO: it ended
- * otherwise) and `err` says so. */
+ * its output; else a negative errno (-ENOENT: the program is missing, -ETIMEDOUT: killed, -EIO: it ended otherwise) and
+ * `err` says so. */
 typedef void mps_called(void *user, int status, const char *answer, const struct error *err);
 
 /* Returns at once. */
 struct mps_call *mps_call(const struct mps_endpoint *endpoint, const struct mps_command *command, uint64_t timeout_wall_ms,
                           mps_called *done, void *user);
 
-/* Starts a daemon in the background, so that only the call's status counts: what it prints goes to start.log of the log
+/* Starts a daemon in the background, so that only the call's status counts: its output goes to start.log of the log
  * directory. */
 struct mps_call *mps_call_daemon(const struct mps_endpoint *endpoint, bool multiuser, uint64_t timeout_wall_ms,
                                  mps_called *done, void *user);

@@ -8,17 +8,17 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-/* Whoever the jobs run as must be able to walk there: a server gives up its rights before it opens the pipes. */
+/* The jobs' users must be able to walk there: a server gives up its rights before it opens the pipes. */
 static int make(const char *path, struct error *err)
 {
     int rc = file_make_dirs(path, 0755, err);
 
-    if (rc == 0 && chmod(path, 0755) < 0) /* whatever the umask is */
+    if (rc == 0 && chmod(path, 0755) < 0) /* for every umask */
         rc = error_set(err, errno, "cannot open the directory '%s' to others: %s", path, strerror(errno));
     return rc;
 }
 
-/* The GPUs are written down, for who finds the directory later. */
+/* The GPUs are written down, for later readers of the directory. */
 static int note_gpus(struct mps_directory *directory, const char *gpus, struct error *err)
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/gpus", directory->path);

@@ -18,7 +18,8 @@
 #define AGAIN_MS    50   /* between two looks on the way up, out of a fault, or down */
 #define RETRY_MS    2000 /* a start that failed while jobs are in it */
 #define ASK_MS      500  /* for a server that was asked for to be listed, before it is asked for again */
-#define STAYS_MS    250  /* a server whose state is not told is up once it was listed for so long: one that cannot run ends at once */
+#define STAYS_MS    250  /* a server without a reported state is up once it was listed for this long: one that cannot
+                            run ends at once */
 #define QUIT_MS     3000 /* for a daemon to do as it is told, then to SIGTERM, then SIGKILL */
 #define POLL_MS     2000
 #define IDLE_MS     60000
@@ -37,7 +38,7 @@ struct termination {
     mps_domain_is_meant *is_meant;
     mps_domain_terminated *done;
     void *user;
-    bool listed; /* `clients` are who is meant */
+    bool listed; /* `clients` are meant */
     struct mps_pids clients;
     uint32_t next;
     struct termination *following;
@@ -63,12 +64,12 @@ struct mps_domain {
     size_t member_capacity;
     struct termination *terminations; /* in their order */
 
-    /* What is known of the daemon and its server. */
+    /* The known state of the daemon and its server. */
     bool running;
     struct mps_process process; /* as last known */
     pid_t freed_pid;            /* which it was when the domain was freed */
     enum mps_language language, probing;
-    bool listed;  /* `server` is what the daemon has */
+    bool listed;  /* `server` is the daemon's */
     pid_t server; /* 0: none */
     uid_t server_uid;
     uint64_t server_listed_ms; /* since when */
@@ -77,7 +78,7 @@ struct mps_domain {
     bool states_untold; /* it knows no get_server_status: a server is alive if it is listed */
 
     uint64_t since_ms; /* when this phase began, or the last job left */
-    bool told_to_go;   /* in this phase: the daemon, or what is left of the clients of a server that failed */
+    bool told_to_go;   /* in this phase: the daemon, or the remaining clients of a server that failed */
     uint32_t spared;   /* clients of a server in FAULT that go on, when they were last listed */
     bool start_anew;   /* the daemon has to go first, as its server does not come back */
     bool look_wanted;
@@ -86,7 +87,7 @@ struct mps_domain {
     bool list_wanted, list_next;
     struct mps_pids clients;
     uint64_t lists;
-    struct error why; /* of what last went wrong */
+    struct error why; /* of the last error */
 };
 
 static void step(struct mps_domain *domain);
@@ -216,7 +217,7 @@ static void remove_member(struct mps_domain *domain, uint32_t i)
         domain->since_ms = uv_now(domain->loop);
 }
 
-/* The user whose turn it is: of the job that is in it, or waits for it, for the longest; NO_UID: nobody's. */
+/* The user in turn: of the job that is in it, or waits for it, for the longest; NO_UID: none. */
 static uid_t wanted_uid(const struct mps_domain *domain)
 {
     if (domain->member_count == 0)
@@ -224,7 +225,7 @@ static uid_t wanted_uid(const struct mps_domain *domain)
     return domain->multiuser ? geteuid() : domain->members[0].uid;
 }
 
-/* Tells those who wait; each may join, leave or free in its callback. */
+/* Tells the waiting jobs; each may join, leave or free in its callback. */
 static void tell_ready(struct mps_domain *domain, int status, const struct error *err)
 {
     bool told = true;
@@ -302,7 +303,7 @@ static void termination_done(struct mps_domain *domain)
 
 /* ---- Calls ---- */
 
-/* The start has failed: who waits is told, and what came up in part is stopped. */
+/* The start has failed: waiting jobs are told, and the started parts are stopped. */
 static void give_up(struct mps_domain *domain, int status, const struct error *err)
 {
     struct error why = *err; /* which may be the domain's */
@@ -407,7 +408,7 @@ static void lose_server(struct mps_domain *domain)
 /* The answer to a look at the server. */
 static void looked(struct mps_domain *domain, int status, enum mps_server_state state, const struct error *err)
 {
-    bool silent = status == -ETIMEDOUT; /* a busy machine is no fault: the next look will tell */
+    bool silent = status == -ETIMEDOUT; /* a busy machine is not a fault: the next look will tell */
 
     domain->next_look_ms = uv_now(domain->loop) + domain->poll_ms;
     domain->looks++;
@@ -646,7 +647,8 @@ static void drain(struct mps_domain *domain)
         step(domain);
     } else if (has_lasted(domain, domain->patience_ms) && !domain->told_to_go) {
         domain->told_to_go = true;
-        mps_domain_terminate(domain, 0, domain->is_hit, NULL, domain->user); /* who has not left by himself */
+        mps_domain_terminate(domain, 0, domain->is_hit, NULL, domain->user); /* clients that have not left by
+                                                                                themselves */
     } else {
         domain->look_wanted = true;
         again_in(domain, AGAIN_MS);
@@ -714,7 +716,7 @@ static void step(struct mps_domain *domain)
         set_phase(domain, MPS_DOWN, "stopped");
         if (domain->freed)
             close_domain(domain);
-        else if (domain->member_count) /* who joined when he heard of it */
+        else if (domain->member_count) /* a client that joined during the callback */
             again_in(domain, 0);
     } else if (domain->start_anew) {
         if (stop_daemon(domain))
@@ -775,7 +777,7 @@ void mps_domain_free(struct mps_domain *domain)
 {
     if (!domain)
         return;
-    for (uint32_t i = domain->member_count; i-- > 0;) /* who waits still is not in it */
+    for (uint32_t i = domain->member_count; i-- > 0;) /* a waiting job is not in it */
         if (domain->members[i].ready)
             remove_member(domain, i);
     domain->freed = true;

@@ -1,7 +1,7 @@
-/* An MPS domain: one control daemon for one GPU, or for the GPUs of one job of several, in a directory of its own, so that
- * a client's fault reaches no further than that. Brought up when a job joins, watched while jobs are in it, stopped when
- * none was for a while. It outlives the process that started it, as the jobs do: whoever opens its directory again adopts
- * it.
+/* An MPS domain: one control daemon for one GPU, or for the GPUs of one job of several, in a directory of its own, so
+ * that a client's fault reaches no further than that. Brought up when a job joins, watched while jobs are in it,
+ * stopped when none was for a while. It outlives the process that started it, as the jobs do: a process that opens its
+ * directory again adopts it.
  *
  *     DOWN --join--> STARTING --server ACTIVE--> SERVING --FAULT, or its server gone--> FAULTED --ACTIVE again--> SERVING
  *       ^               |                           |                                      |
@@ -32,10 +32,10 @@ struct mps_domain_options {
     uint64_t poll_ms;      /* between two looks at a server with jobs; 0: 2 s */
     uint64_t idle_ms;      /* without a job, until it is stopped; 0: 60 s */
     uint64_t patience_ms;  /* for a start; and for jobs to leave a server that failed, before they are terminated; 0: 15 s */
-    /* The phase is another. FAULTED and what follows it: no job may be placed there until SERVING or DOWN. */
+    /* The phase is another. FAULTED and the states after it: no job may be placed there until SERVING or DOWN. */
     void (*on_phase)(void *user, struct mps_domain *domain, enum mps_phase phase, const char *why);
-    /* Who is terminated (job 0) where the server stays in FAULT: who was not hit goes on, and the daemon is not started
-     * anew meanwhile. NULL: all clients. */
+    /* The clients to terminate (job 0) where the server stays in FAULT: spared clients go on, and the daemon is not
+     * started anew meanwhile. NULL: all clients. */
     bool (*is_hit)(void *user, uint64_t job, pid_t client);
     void *user;
 };

@@ -6,7 +6,8 @@
 #include "base/error.h"
 
 /* Tries it, in a directory of its own that is gone afterwards, as is the daemon. 0: it can. -EPERM: only root's can.
- * -ENOENT: there is no such program. -ENOTSUP: it cannot. Blocks for some ten milliseconds, or a few seconds where the program hangs. */
+ * -ENOENT: the program is missing. -ENOTSUP: it cannot. Blocks for some ten milliseconds, or a few seconds where the
+ * program hangs. */
 int mps_multiuser_check(const char *program, struct error *err);
 
 #endif

@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "base/proc.h"
 
-/* The process at the other end of the socket: who called listen(). 0: nobody. */
+/* The process at the other end of the socket: the caller of listen(). 0: none. */
 static pid_t listener_of(const struct sockaddr_un *address, int type)
 {
     int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -13,7 +13,7 @@ struct mps_process {
     uint64_t start_ticks;
 };
 
-/* Who listens at the pipe directory's `control`; 0: nobody does. `known` (at first zero) is what was found before: while that
+/* The listener at the pipe directory's `control`; 0: none. `known` (at first zero) is the last result: while that
  * process lives it is the answer, as each connection is a line in the daemon's log. */
 pid_t mps_process_find(const char *pipe_directory, struct mps_process *known);
 

@@ -120,7 +120,7 @@ struct word {
 };
 
 struct line {
-    struct word words[MAX_COLUMNS]; /* what is beyond is not looked at: the command of a client may have blanks */
+    struct word words[MAX_COLUMNS]; /* the rest is not looked at: the command of a client may have blanks */
     uint32_t count;
 };
 

@@ -1,11 +1,11 @@
-/* What an MPS control daemon is told and what it answers, in both of its languages: pure text, no processes.
+/* The commands to an MPS control daemon and its answers, in both of its languages: pure text, no processes.
  *
  * Version 2, the default: commands on the standard input of nvidia-cuda-mps-control, answers as bare numbers and words
- * (docs.nvidia.com/deploy/mps, "Legacy MPS v2 Interface"); a command that is refused is answered by text, with the exit
- * status 0 (tests/golden/mps has what four drivers answer). Version 3, which an administrator opts into: a module and a
- * verb as arguments (the same, "MPS v3 Interface"). That page shows no answers: lists are taken to be tables whose first line names the columns,
- * as those of version 2's `ps` are, and are read by these names (docs/mps.md). The program speaks whatever the running
- * daemon speaks, so one probe tells which it is. */
+ * (docs.nvidia.com/deploy/mps, "Legacy MPS v2 Interface"); a refused command is answered by text, with the exit status
+ * 0 (tests/golden/mps has the answers of four drivers). Version 3, which an administrator opts into: a module and a
+ * verb as arguments (the same, "MPS v3 Interface"). That page shows no answers: lists are taken to be tables with
+ * column names in the first line, as those of version 2's `ps` are, and are read by these names (docs/mps.md). The
+ * program speaks the running daemon's language, so one probe tells which it is. */
 #ifndef CARMA_GPU_MPS_PROTOCOL_H
 #define CARMA_GPU_MPS_PROTOCOL_H
 
@@ -34,7 +34,7 @@ struct mps_command {
     char input[96];
 };
 
-void mps_say_probe(enum mps_language language, struct mps_command *command); /* what only that language answers */
+void mps_say_probe(enum mps_language language, struct mps_command *command); /* an answer of that language only */
 void mps_say_servers(enum mps_language language, struct mps_command *command);
 void mps_say_status(enum mps_language language, pid_t server, struct mps_command *command);
 void mps_say_start(enum mps_language language, uid_t uid, struct mps_command *command);

@@ -397,7 +397,8 @@ NVML_API int nvmlDeviceGetRunningProcessDetailList(struct nvml_device *device, s
 NVML_API int nvmlDeviceGetProcessUtilization(struct nvml_device *device, struct nvml_process_utilization *samples,
                                              unsigned int *count, unsigned long long since_us);
 
-/* What it does now. Power in mW, energy in mJ since the driver was loaded, clocks in MHz, temperature in Celsius. */
+/* Its present activity. Power in mW, energy in mJ since the driver was loaded, clocks in MHz, temperature in
+ * Celsius. */
 NVML_API int nvmlDeviceGetUtilizationRates(struct nvml_device *device, struct nvml_utilization *utilization);
 NVML_API int nvmlDeviceGetEncoderUtilization(struct nvml_device *device, unsigned int *percent,
                                              unsigned int *period_us);

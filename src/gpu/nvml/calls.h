@@ -16,7 +16,7 @@ struct nvml_list_calls {
 /* Any function but the first three may be NULL. */
 struct nvml_calls {
     void *library;
-    char path[256]; /* what was loaded, for error texts */
+    char path[256]; /* the loaded library, for error texts */
     __typeof__(nvmlInit_v2) *init;
     __typeof__(nvmlDeviceGetCount_v2) *count;
     __typeof__(nvmlDeviceGetHandleByIndex_v2) *handle;
@@ -58,7 +58,7 @@ void nvml_calls_unload(struct nvml_calls *calls);
 bool nvml_device_failed(int code);
 /* Whether it says that this whole session with the driver is over: nothing but a new one helps. */
 bool nvml_session_over(int code);
-/* What two codes come to: that the device failed, else NVML_ERROR_NO_PERMISSION, else NVML_SUCCESS. */
+/* The result of two codes: that the device failed, else NVML_ERROR_NO_PERMISSION, else NVML_SUCCESS. */
 int nvml_worse(int a, int b);
 
 const char *nvml_code_text(const struct nvml_calls *calls, int code); /* the library's words for it */

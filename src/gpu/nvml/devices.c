@@ -23,7 +23,7 @@ static void forget(const struct nvml_calls *calls, struct nvml_devices *devices,
     devices->items[i] = devices->items[--devices->count];
 }
 
-/* A new one, in the place of one that is gone where there is no other. */
+/* A new one, in the place of one that is gone where no other is free. */
 static struct nvml_known_device *add(const struct nvml_calls *calls, struct nvml_devices *devices)
 {
     for (size_t i = 0; i < devices->count && devices->count == GPU_MAX_DEVICES; i++)
@@ -87,7 +87,7 @@ static void found(const struct nvml_calls *calls, struct nvml_devices *devices, 
     snprintf(device->name, sizeof device->name, "%s", name);
 }
 
-/* Something is at this index and does not say who it is: the one that was there, if that was not seen elsewhere. */
+/* A device at this index does not tell its identity: the one that was there, if that was not seen elsewhere. */
 static void failed(const struct nvml_calls *calls, struct nvml_devices *devices, unsigned int index,
                    struct nvml_device *handle, int code)
 {

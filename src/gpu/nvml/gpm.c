@@ -10,7 +10,7 @@
 #define ROUNDING      1.0               /* percent above 100 that are still taken for 100 */
 #define TRAFFIC_LIMIT 1e6               /* MiB/s: no PCIe link carries a terabyte a second */
 
-/* What is asked for: NVML's number, what it is to us, the most that it can be, and ours for one of NVML's units. */
+/* The request: NVML's number, our metric, its maximum, and our value of one NVML unit. */
 static const struct {
     unsigned int id;
     enum gpu_metric metric;

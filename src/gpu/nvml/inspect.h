@@ -1,5 +1,5 @@
-/* What `carma doctor` wants to know of the driver beyond readings: facts as lines of text, each written as soon as it is
- * known, so that whoever reads them sees how far a driver came that then hangs. Used within carma-monitor only. */
+/* Facts of the driver beyond readings, for `carma doctor`: lines of text, each written as soon as it is known, so that
+ * its reader sees how far a driver came that then hangs. Used within carma-monitor only. */
 #ifndef CARMA_GPU_NVML_INSPECT_H
 #define CARMA_GPU_NVML_INSPECT_H
 

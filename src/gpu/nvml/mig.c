@@ -48,7 +48,7 @@ static void name_instance(const struct nvml_calls *calls, struct nvml_instance *
              attributes.gpu_instance_slices, (attributes.memory_mib + 1023) / 1024);
 }
 
-/* Finds who the instance of this handle is. */
+/* Finds the identity of this handle's instance. */
 static int identify(const struct nvml_calls *calls, struct nvml_mig *mig, struct nvml_device *handle,
                     const char *parent_name)
 {

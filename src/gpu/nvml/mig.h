@@ -24,7 +24,7 @@ struct nvml_mig {
     size_t capacity;
 };
 
-/* Looks whether the GPU is in MIG mode and which instances it has now; what is known of those that stay is kept.
+/* Looks whether the GPU is in MIG mode and which instances it has now; the known facts of those that stay are kept.
  * Returns NVML's code of a failed device, NVML_ERROR_NO_PERMISSION where something was denied, or NVML_SUCCESS. */
 int nvml_mig_find(const struct nvml_calls *calls, struct nvml_mig *mig, struct nvml_device *parent,
                   const char *parent_name);

@@ -16,7 +16,7 @@ struct nvml {
     unsigned denied; /* a bit for each of enum denied, of the look that runs */
 };
 
-/* What a driver may keep to itself. */
+/* Values that a driver may keep to itself. */
 enum denied { DENIED_METRICS, DENIED_PROCESSES, DENIED_XIDS, DENIED_MIG, DENIED_OTHER, DENIED_COUNT };
 
 static void nvml_close(void *state);
@@ -94,7 +94,7 @@ static int read_device(struct nvml *nvml, struct nvml_known_device *device, stru
     return failed(nvml, DENIED_MIG, rc) ? rc : NVML_SUCCESS;
 }
 
-/* What was read before it failed is not worth believing. */
+/* Values read before it failed cannot be trusted. */
 static void set_error(struct gpu_reading *reading, struct nvml_gpm *gpm, int code)
 {
     reading->error = code;

@@ -56,7 +56,7 @@ static int fetch(const struct nvml_list_calls *calls, int version, struct nvml_d
     return rc;
 }
 
-/* What is asked for. */
+/* The request. */
 struct query {
     struct nvml_device *device;
     int64_t memory_bytes;
@@ -66,7 +66,7 @@ struct query {
 
 enum { OTHERS, OURS, UNKNOWN };
 
-/* Whose the process is. The handle of an instance lists its own, but drivers differ in whether they then name it. */
+/* The process's owner. The handle of an instance lists its own, but drivers differ in whether they then name it. */
 static int whose(const struct query *query, const unsigned char *entry, int version)
 {
     int unnamed = query->named ? UNKNOWN : OURS;
