@@ -1,4 +1,4 @@
-/* What every subcommand needs: its command line, the daemon, messages, JSON on stdout. */
+/* Needed by every subcommand: its command line, the daemon, messages, JSON on stdout. */
 #ifndef CARMA_CLI_CLI_H
 #define CARMA_CLI_CLI_H
 
@@ -20,7 +20,8 @@ struct cli {
 
 void cli_release(struct cli *cli);
 
-/* What main() of a program with subcommands does around `run`, which gets main's arguments. Returns the exit status. */
+/* The work of main() around `run` in a program with subcommands; `run` gets main's arguments. Returns the exit
+ * status. */
 int cli_main(int argc, char **argv, int (*run)(struct cli *cli, int argc, char **argv));
 
 /* Goes on as another program of carma's: PREFIX/lib/carma/NAME, in a build tree `built`, from this program's folder. Returns, like
@@ -44,7 +45,7 @@ error_t cli_bad_usage(const struct argp_state *state, const char *format, ...) _
 /* Whether the cursor stands behind a progress line: the next message clears it first. */
 extern bool cli_progress_shown;
 
-/* Prints "carma: ..." as one line on stderr, what is unsafe to print escaped; returns CLI_FAILURE. */
+/* Prints "carma: ..." as one line on stderr, unsafe characters escaped; returns CLI_FAILURE. */
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* One request to the daemon. 0: it did as asked, *reply (a new reference; may be NULL if the caller does not want it)
@@ -73,7 +74,7 @@ error_t cli_take_one_id(struct id_list *list, int key, char *arg, struct argp_st
 /* GET /v1/jobs/ID and `suffix` for the one id of the list. CLI_OK, or complains and returns CLI_FAILURE. */
 int cli_get_job(struct cli *cli, struct id_list *list, const char *suffix, json_t **reply);
 
-/* What the commands on jobs take: ids and --json. */
+/* The arguments of the commands on jobs: ids and --json. */
 struct cli_jobs {
     struct id_list list;
     bool json;
@@ -96,7 +97,7 @@ void cli_print_jobs(json_t *jobs); /* as {"jobs": jobs} */
  * again: a daemon may come back. */
 int cli_watch(struct cli *cli, int64_t period_ns, int (*draw)(struct cli *cli, void *input), void *input);
 
-/* What --watch takes: seconds, two where there are none. */
+/* The argument of --watch: seconds, two without one. */
 error_t cli_parse_watch(const struct argp_state *state, const char *arg, int64_t *period_ns);
 
 /* The commands that ask the same of each of their jobs: a POST of the command's name for each, complaining about each

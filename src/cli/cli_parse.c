@@ -49,7 +49,7 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
     }
 }
 
-/* Where a script's lines are parsed instead of the command line: what to say before a problem, and where to put it. */
+/* Where a script's lines are parsed instead of the command line: the text before a problem, and where to put it. */
 static const char *words_where;
 static struct error *words_error;
 

@@ -13,7 +13,7 @@ enum { KEY_COMPLETION = 0x200, KEY_MAN };
 
 struct help {
     const char *name;  /* of the command; NULL: none */
-    const char *shell; /* whose completion is asked for; NULL: it is not */
+    const char *shell; /* the shell to complete for; NULL: none */
     bool man;
     const char *directory; /* for all manual pages; NULL: one is printed */
 };

@@ -8,7 +8,7 @@
 
 #include "cli/commands.h"
 
-/* What a word can be that is not an option. */
+/* The kinds of words that are not options. */
 enum word_kind { WORD_NONE, WORD_FILE, WORD_DIRECTORY, WORD_JOB, WORD_COMMAND, WORD_POLICY, WORD_SETTING, WORD_SHELL };
 #define WORD_KINDS (WORD_SHELL + 1)
 

@@ -5,7 +5,7 @@
 #include "base/strbuf.h"
 #include "cli/completion.h"
 
-/* What comes before the tables: which command, and behind which option. bash breaks words at '='. */
+/* The part before the tables: finding the command, and the option before the word. bash breaks words at '='. */
 static const char begin[] =
     "# bash completion for carma(1), as `carma help --completion bash` prints it\n"
     "_carma_jobs() {\n"
@@ -76,7 +76,7 @@ static void add_matches_of(const struct command *command, void *user)
     completion_each_option(command, add_match, writer);
 }
 
-/* The cases of options whose argument is of one kind. */
+/* The cases of options with arguments of one kind. */
 static void print_arguments(struct writer *writer, enum word_kind kind)
 {
     CLEANUP(free_ptr) char *words = completion_words(kind);

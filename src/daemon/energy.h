@@ -1,12 +1,12 @@
 /* Shares a GPU's energy out among the parties on it. Pure accounting in integers.
  *
  * No counter tells jobs apart, so what a job is said to have used is modelled. Of the energy of an interval
- *   - the idle part, the GPU's idle power for as long as the interval lasts, is shared by presence: those who are on a
+ *   - the idle part, the GPU's idle power for as long as the interval lasts, is shared by presence: the parties on a
  *     target (the GPU; in MIG mode each of its instances, which has its share of the GPU) have equal parts of it, moment
- *     by moment; what nobody is there for is nobody's (ENERGY_IDLE);
+ *     by moment; the part of an empty target is ENERGY_IDLE's;
  *   - the rest is shared by SM activity: in proportion to each party's learned activity, times its target's share of the
- * GPU, times how long it was there; by presence where all of these are 0. For all input, the accounts sum up exactly to
- * the counted energy: no millijoule is lost or counted twice.
+ *     GPU, times how long it was there; by presence where all of these are 0.
+ * For all input, the accounts sum up exactly to the counted energy: no millijoule is lost or counted twice.
  *
  * Unused is measured against the idle power, which is not known until the GPU was seen without anybody on it (or a store
  * remembers it): until then all is shared by SM activity. */

@@ -19,7 +19,7 @@ struct verification {
     uint64_t specs, jobs, records, snapshots;
 };
 
-/* `what` is for the message: whose text it is. */
+/* `what` names the text in the message. */
 static int verify_object(const char *json, const char *what, uint64_t job, struct error *err)
 {
     json_error_t where;

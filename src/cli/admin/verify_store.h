@@ -1,4 +1,4 @@
-/* Whether a daemon's store is whole: what carma admin verify and carma doctor say of it. */
+/* Whether a daemon's store is whole: the check of carma admin verify and carma doctor. */
 #ifndef CARMA_CLI_ADMIN_VERIFY_STORE_H
 #define CARMA_CLI_ADMIN_VERIFY_STORE_H
 

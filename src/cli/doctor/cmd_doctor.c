@@ -1,4 +1,4 @@
-/* carma doctor: looks at everything that carma needs of a machine, and says what is wrong and what to do about it. */
+/* carma doctor: looks at everything that carma needs of a machine, and names faults with their remedies. */
 #include <stdio.h>
 
 #include "base/memory.h"

@@ -1,4 +1,4 @@
-/* The daemon: whether it answers, which one it is, as whom it runs, and what it says of itself. */
+/* The daemon: whether it answers, which one it is, its user, and its own report. */
 #include <errno.h>
 #include <pwd.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #define ANSWER_MS 5000
 
-/* The socket's owner is who runs carmad: it made it. */
+/* The socket's owner is carmad's user, because carmad made it. */
 static void check_socket(struct doctor *doctor, const char *path)
 {
     const struct passwd *owner;

@@ -10,7 +10,7 @@
 #include "cli/show/term.h"
 
 #define READ_LIMIT_BYTES ((size_t)1 << 20)
-#define TEXT_COLUMN      22 /* where what was found begins */
+#define TEXT_COLUMN      22 /* where the findings begin */
 #define NARROWEST        20 /* columns for it, however narrow the terminal */
 
 void doctor_init(struct doctor *doctor, struct cli *cli)
@@ -76,7 +76,8 @@ size_t doctor_count(const struct doctor *doctor, enum doctor_mark mark)
 
 /* ---- For people ---- */
 
-/* How many bytes of the text make a line of at most `width` columns: up to a blank, or, of a longer word, what fits. */
+/* How many bytes of the text make a line of at most `width` columns: up to a blank, or, of a longer word, as much as
+ * fits. */
 static size_t line_length(const char *text, size_t width)
 {
     size_t columns = 0, at = 0, blank = 0;
@@ -94,7 +95,7 @@ static size_t line_length(const char *text, size_t width)
     return at;
 }
 
-/* The first line stands behind what is in the line already; the others are indented. */
+/* The first line stands behind the text that is in the line already; the others are indented. */
 static void wrap(const char *text, int indent, int width, struct strbuf *out)
 {
     size_t room = width - indent > NARROWEST ? (size_t)(width - indent) : NARROWEST;

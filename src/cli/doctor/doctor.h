@@ -1,4 +1,4 @@
-/* carma doctor: what it finds, check by check. Nothing here changes anything on the machine. */
+/* carma doctor: its findings, check by check. Nothing here changes anything on the machine. */
 #ifndef CARMA_CLI_DOCTOR_DOCTOR_H
 #define CARMA_CLI_DOCTOR_DOCTOR_H
 
@@ -32,7 +32,7 @@ struct doctor {
 void doctor_init(struct doctor *doctor, struct cli *cli);
 void doctor_release(struct doctor *doctor);
 
-/* Adds a finding; what is unsafe to print is escaped. `remedy` (may be NULL) is one sentence on what to do. */
+/* Adds a finding; unsafe characters are escaped. `remedy` (may be NULL) is one sentence on the remedy. */
 void doctor_find(struct doctor *doctor, const char *check, enum doctor_mark mark, const char *remedy, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 

@@ -17,8 +17,8 @@
 #include "gpu/nvml/nvml.h"
 
 #define FACTS_MS    10000 /* wall time: a driver may have to wake its GPUs */
-/* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue ...": the word that begins with a digit and has a dot;
- * "" where there is no such file: no module is loaded. Owned by the caller. */
+/* "NVRM version: NVIDIA UNIX x86_64 Kernel Module 550.54.15 Tue ...": the word that begins with a digit and has a dot;
+ * "" where the file is missing: no module is loaded. Owned by the caller. */
 static char *module_version(const struct doctor *doctor)
 {
     CLEANUP(free_ptr) char *text = doctor_read(doctor, "/proc/driver/nvidia/version", NULL);
@@ -186,7 +186,7 @@ static void check_modes(struct doctor *doctor, const struct driver_facts *facts)
         doctor_find(doctor, "ECC", DOCTOR_OK, NULL, "no uncorrected errors since the driver was loaded");
 }
 
-/* Who may profile: the driver's own setting. */
+/* The right to profile: the driver's own setting. */
 static void check_profiling(struct doctor *doctor)
 {
     CLEANUP(free_ptr) char *text = doctor_read(doctor, "/proc/driver/nvidia/params", NULL);
@@ -205,7 +205,7 @@ static void check_profiling(struct doctor *doctor)
                     "for root alone (NVreg_RestrictProfilingToAdminUsers=1): a carmad of this user gets no SM activity");
 }
 
-/* What the daemon has seen since it began; without one nobody has watched. */
+/* The daemon's readings since it began; without a daemon there are none. */
 static void check_xids(struct doctor *doctor)
 {
     CLEANUP(json_release) json_t *reply = NULL;

@@ -1,4 +1,4 @@
-/* What can be measured here: readings as the daemon gets them, by carma-monitor in a child. */
+/* The readings that are possible here, as the daemon gets them, by carma-monitor in a child. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,13 +51,13 @@ static void check_stand_in(struct doctor *doctor, const struct gpu_node_reading 
                 "sm_activity is NVML's utilisation, an upper bound, on %zu of %zu%s%s", count, all, *reading->limits ? ": " : "", reading->limits);
 }
 
-/* What each source gives, metric by metric. */
+/* Each source's values, metric by metric. */
 static void check_metrics(struct doctor *doctor, const struct gpu_node_reading *reading)
 {
     struct strbuf of[GPU_SOURCE_COUNT] = {0};
     size_t stand_ins = 0, all = 0;
 
-    for (uint32_t i = 0; i < reading->count; i++) /* what jobs can be placed on */
+    for (uint32_t i = 0; i < reading->count; i++) /* GPUs that can take jobs */
         all += reading->gpus[i].kind != GPU_PARTITIONED && *reading->gpus[i].uuid;
 
     for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++) {

@@ -1,4 +1,4 @@
-/* Where the daemon keeps its state: whose it is, on what file system, with how much room, and whether the store can be read. */
+/* The daemon's state directory: its owner, its file system, its room, and whether the store can be read. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
@@ -157,7 +157,7 @@ static void check_store(struct doctor *doctor, const char *directory)
                     counts.records == 1 ? "record" : "records");
 }
 
-/* The nearest directory that is there: what is made below it will be on its disk. Owned by the caller. */
+/* The nearest existing directory: new ones below it will be on its disk. Owned by the caller. */
 static char *existing(const char *path)
 {
     char *found = xstrdup(path);

@@ -1,4 +1,4 @@
-/* What the kernel and the system give: control groups, processes, clock, limits, the service. */
+/* The kernel and the system: control groups, processes, clock, limits, the service. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -91,7 +91,7 @@ static void check_cgroups(struct doctor *doctor)
         check_limits_of_jobs(doctor, own);
 }
 
-/* What the kernel of this machine does, so only of this machine. */
+/* This machine's kernel, so only for this machine. */
 static void check_devices(struct doctor *doctor)
 {
     struct error err;

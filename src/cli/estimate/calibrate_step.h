@@ -20,7 +20,7 @@ struct tiny_step_report {
 /* Starts `python3 -m carma.tiny_step`, with this installation's modules. */
 int tiny_step_start(struct tiny_step *step, struct error *err);
 
-/* Waits until it has done `part` ("linear", "convolution"); it then holds what it holds until the next call. */
+/* Waits until it has done `part` ("linear", "convolution"); it then keeps its memory until the next call. */
 int tiny_step_wait(struct tiny_step *step, const char *part, struct tiny_step_report *report, struct error *err);
 
 void tiny_step_end(struct tiny_step *step); /* kills and reaps it, where it runs */

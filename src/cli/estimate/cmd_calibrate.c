@@ -1,4 +1,4 @@
-/* carma calibrate: what this machine adds to what a job's tensors take, as a machine profile. */
+/* carma calibrate: this machine's addition to the memory of a job's tensors, as a machine profile. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

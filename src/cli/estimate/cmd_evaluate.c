@@ -1,4 +1,4 @@
-/* carma evaluate: an estimator held against measured runs. */
+/* carma evaluate: an estimator compared with measured runs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 #define BAR_WIDTH    30
 #define BAR_EVERY_NS (NS_PER_SEC / 10)
-#define BAR_AFTER_NS NS_PER_SEC /* what is done sooner needs none */
+#define BAR_AFTER_NS NS_PER_SEC /* faster work needs none */
 #define BINS_MIN_GB  0.01
 #define BINS_MAX_GB  1000
 

@@ -1,4 +1,4 @@
-/* Inside `carma estimate`: what it is asked, what it reads, how it prints. */
+/* Inside `carma estimate`: its arguments, its input, its output. */
 #ifndef CARMA_CLI_ESTIMATE_ESTIMATE_H
 #define CARMA_CLI_ESTIMATE_ESTIMATE_H
 
@@ -23,12 +23,12 @@ struct estimate_options {
 /* A file as carma calibrate writes it; one line names file and line. */
 int estimate_read_profile(struct machine_profile *profile, const char *path, struct error *err);
 
-/* What is known of the job. Released in any case once inited. */
+/* The known facts of the job. Released in any case once inited. */
 struct estimate_input {
     struct summary summary; /* where has_summary */
     struct capture capture; /* where has_capture */
     bool has_summary, has_capture;
-    char *from; /* owned: the file it went by; NULL: only what is declared */
+    char *from; /* owned: the file it used; NULL: only declared facts */
     struct machine_profile profile;
     struct spec_strings warnings;      /* of the summary */
     struct estimate_question question; /* points into the others */
@@ -37,7 +37,8 @@ struct estimate_input {
 void estimate_input_init(struct estimate_input *input);
 void estimate_input_release(struct estimate_input *input);
 
-/* Reads what the options name. A negative errno with one line, that names the file (and line) where it is a file's. */
+/* Reads the files that the options name. A negative errno with one line, that names the file (and line) where it is a
+ * file's. */
 int estimate_input_read(struct estimate_input *input, const struct estimate_options *options, struct error *err);
 
 /* One estimator's answer, and the same at the other end of the range. */
@@ -59,7 +60,7 @@ void estimate_print_all(const struct estimate_input *input, const struct estimat
 void estimate_print_json(const struct estimate_input *input, const struct estimate_answer *answers, size_t count,
                          bool all, bool explain);
 
-/* What the bytes are, largest layers first. */
+/* The parts of the bytes, largest layers first. */
 struct estimate_part {
     char *name; /* owned */
     int64_t bytes;
@@ -76,7 +77,7 @@ void estimate_parts_of(struct estimate_parts *parts, const struct estimate_input
 void estimate_parts_release(struct estimate_parts *parts);
 void estimate_print_parts(const struct estimate_parts *parts);
 
-/* What deepspeed's figure is among. */
+/* The memory that deepspeed's figure is a part of. */
 int estimate_print_stages(const struct estimate_input *input, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* What carma evaluate has found, as JSON (docs/formats/cli.md), as a table for people, and row by row as CSV. */
+/* The results of carma evaluate, as JSON (docs/formats/cli.md), as a table for people, and row by row as CSV. */
 #ifndef CARMA_CLI_ESTIMATE_EVALUATE_H
 #define CARMA_CLI_ESTIMATE_EVALUATE_H
 

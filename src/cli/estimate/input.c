@@ -1,4 +1,4 @@
-/* What `carma estimate` goes by: a summary, a capture, or a job file that names them; the machine. */
+/* The input of `carma estimate`: a summary, a capture, or a job file that names them; the machine. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -68,8 +68,8 @@ static int take_capture(struct estimate_input *input, const char *name, const ch
     return 0;
 }
 
-/* How it is trained: what is said goes before what the summary or the capture shows. Another optimizer's step can stand
- * in a capture; with another precision every operator would have been another. */
+/* How it is trained: the options go before the summary or the capture. Another optimizer's step can stand in a capture;
+ * with another precision every operator would have been another. */
 static int take_training(struct estimate_input *input, const struct job_spec *said, struct error *err)
 {
     const char *optimizer = said->optimizer, *precision = said->precision;
@@ -99,7 +99,7 @@ static int take_training(struct estimate_input *input, const struct job_spec *sa
         return 0;
     if (input->has_summary)
         return error_set(err, EINVAL, "%s does not say the batch size: give it with --batch-size", input->from);
-    training->batch_size = 1; /* what is declared does not depend on it */
+    training->batch_size = 1; /* the declared figure does not depend on it */
     return 0;
 }
 

@@ -56,7 +56,7 @@ static json_t *answer_json(const struct estimate_input *input, const struct esti
                      (int)e->exceeds_gpu, "warnings", warnings);
 }
 
-/* What was asked. */
+/* The question. */
 static void add_question(json_t *json, const struct estimate_input *input)
 {
     const struct estimate_question *q = &input->question;

@@ -1,4 +1,4 @@
-/* What an estimate's bytes are: the categories of the replay at its peak, the saved activations by layer. */
+/* The parts of an estimate's bytes: the categories of the replay at its peak, the saved activations by layer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ static int larger_first(const void *a, const void *b)
     return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : x->number < y->number ? -1 : 1;
 }
 
-/* What people find in their summary: "1-3 (LSTM)"; torchsummary's "Conv2d-1" has its type in the name. */
+/* The layer's name in the user's summary: "1-3 (LSTM)"; torchsummary's "Conv2d-1" has its type in the name. */
 static char *layer_title(const struct layer_list *layers, const char *label)
 {
     if (!*label)

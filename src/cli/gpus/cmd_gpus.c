@@ -1,4 +1,4 @@
-/* carma gpus: what each GPU holds, does and draws. */
+/* carma gpus: each GPU's memory, activity and power. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,7 +165,7 @@ static void jobs_cell(struct table *table, const json_t *gpu)
     table_cell(table, view_true(gpu, "lost") ? STYLE_RED : STYLE_NONE, "%s", jobs);
 }
 
-/* ---- Once: what there is and who has it ---- */
+/* ---- Once: the GPUs and their jobs ---- */
 
 static const struct table_column columns[] = {
     {"GPU", true, 0, 0},  {"NAME", false, 10, 4}, {"", false, 0, 2},     {"MEMORY IN USE", true, 0, 0},
@@ -189,7 +189,7 @@ static void add_row(struct table *table, const json_t *gpu)
     jobs_cell(table, gpu);
 }
 
-/* ---- Watching: what they do now ---- */
+/* ---- Watching: the GPUs' activity now ---- */
 
 static const struct table_column watch_columns[] = {
     {"GPU", true, 0, 0},      {"NAME", false, 10, 4},   {"MEMORY IN USE", true, 0, 2}, {"SM ACT", true, 0, 0},
@@ -243,7 +243,7 @@ static void add_watch_row(struct table *table, const json_t *gpu)
     jobs_cell(table, gpu);
 }
 
-/* ---- Below the table: what its cells cannot say ---- */
+/* ---- Below the table: facts that its cells have no room for ---- */
 
 static void print_foreign(const json_t *gpu)
 {

@@ -94,7 +94,7 @@ static void on_reading(void *user, const struct gpu_node_reading *reading)
     monitor_csv_rows(reading, &text);
     fputs(text.text, logging->out);
     if (fflush(logging->out) != 0) {
-        logging->failed = errno != EPIPE; /* who reads it may stop reading */
+        logging->failed = errno != EPIPE; /* its reader may stop reading */
         if (logging->failed)
             cli_fail("cannot write: %s", strerror(errno));
         finish(logging);

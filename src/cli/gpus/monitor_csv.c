@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "base/units.h"
 
-/* What each column is, is said in docs/formats/monitor-csv.md. */
+/* docs/formats/monitor-csv.md explains each column. */
 static const char *const titles[] = {
     "time_s",          "gpu",               "uuid",      "kind",       "error",     "sm_activity",
     "sm_activity_source", "sm_activity_age_s", "sm_occupancy", "dram_activity", "tensor_activity", "graphics_activity",

@@ -1,4 +1,4 @@
-/* What `carma history` and `carma stats` have in common: which jobs, and figures as people read them. */
+/* Common to `carma history` and `carma stats`: the choice of jobs, and figures for people. */
 #ifndef CARMA_CLI_HISTORY_ACCOUNT_H
 #define CARMA_CLI_HISTORY_ACCOUNT_H
 
@@ -19,7 +19,7 @@ struct account_options {
     bool csv;
 };
 
-/* Lines of a command's table of options, and what its parser does with them: ARGP_ERR_UNKNOWN, where it is none of them. */
+/* Lines of a command's table of options, and their parser: ARGP_ERR_UNKNOWN, where the key is none of them. */
 enum { ACCOUNT_KEY_SINCE = 0x200, ACCOUNT_KEY_UNTIL, ACCOUNT_KEY_CSV };
 #define ACCOUNT_OPTIONS                                                                                                \
     {"since", ACCOUNT_KEY_SINCE, "TIME", 0,                                                                            \

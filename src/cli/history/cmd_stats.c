@@ -1,4 +1,4 @@
-/* carma stats: what jobs have used, summed up by user, job name, time and more. */
+/* carma stats: the resources that jobs have used, summed up by user, job name, time and more. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "cli/show/table.h"
 #include "cli/show/view.h"
 
-/* What groups can be made by: as the request has it, the list of the answer, and the column. */
+/* The possible groups: as the request has it, the list of the answer, and the column. */
 static const struct grouping {
     const char *by;
     const char *list;

@@ -34,7 +34,7 @@ static double unit_of(const char *unit)
     return 0;
 }
 
-/* Digits with at most one point: what strtod would take besides is no number to people. */
+/* Digits with at most one point: strtod takes other forms that are not numbers to people. */
 static bool number_of(const char *text, double *value, const char **rest)
 {
     size_t length = strspn(text, "0123456789.");

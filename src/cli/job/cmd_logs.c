@@ -1,4 +1,4 @@
-/* carma logs: what a job has written. The files are opened here, with the rights of who asks. */
+/* carma logs: a job's output. The files are opened here, with the caller's rights. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

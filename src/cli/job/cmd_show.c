@@ -132,7 +132,7 @@ static char *value_of(const json_t *job, const struct job_field *field)
     return xasprintf("%" PRId64, number);
 }
 
-/* What its submission said and no other line shows. */
+/* Facts of its submission that no other line shows. */
 static void print_options(const json_t *job)
 {
     CLEANUP(strbuf_release) struct strbuf out = {0};
@@ -188,7 +188,7 @@ static void print_strays(const json_t *job)
     }
 }
 
-/* Only what is out of the ordinary. */
+/* Only unusual facts. */
 static void print_sharing(const json_t *job)
 {
     const char *wish = view_text(job, "share"), *way = view_text(job, "runs_by");
@@ -199,7 +199,7 @@ static void print_sharing(const json_t *job)
         line("Shares", "by MPS");
 }
 
-/* When it is to end, and what then. */
+/* When it has to end, and the consequence. */
 static void print_limit(const json_t *job)
 {
     int64_t limit_ns = view_integer(job, "time_limit_ns", -1), signal = view_integer(job, "signal", 0);
@@ -240,7 +240,7 @@ static void print_estimate(const json_t *estimate)
     }
 }
 
-/* What its last run said when GPU memory ran out, and who was beside it then. */
+/* Its last run's message when GPU memory ran out, and its neighbours then. */
 static void print_failure(const json_t *failure)
 {
     CLEANUP(free_ptr) char *requested = view_bytes(failure, "requested_bytes");
@@ -347,7 +347,7 @@ static void print_job(const json_t *job)
         line_of(job, "Errors", "error");
 }
 
-/* ---- What is left of a job whose details are forgotten ---- */
+/* ---- The remaining facts of a job whose details are forgotten ---- */
 
 static void line_of_memory(const json_t *job, const char *title, const char *member)
 {
@@ -398,7 +398,7 @@ static int get_job(struct cli *cli, uint64_t id, json_t **job, bool *forgotten, 
 {
     CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64, id);
     CLEANUP(free_ptr) char *history = xasprintf("/v1/history/%" PRIu64, id);
-    struct error ignored; /* that there is no such job is said best by who was asked first */
+    struct error ignored; /* the first answer explains best that the job does not exist */
     int rc = cli_call(cli, "GET", path, NULL, job, err);
 
     *forgotten = rc == -ENOENT && cli_call(cli, "GET", history, NULL, job, &ignored) == 0;

@@ -1,4 +1,4 @@
-/* The file that a job writes to, opened with the rights of who asks. */
+/* A job's output file, opened with the caller's rights. */
 #ifndef CARMA_CLI_JOB_LOG_FILE_H
 #define CARMA_CLI_JOB_LOG_FILE_H
 

@@ -11,7 +11,7 @@
 #include "base/strbuf.h"
 #include "core/record.h"
 
-/* What becomes of a value: "" is none, and then the option says nothing. The result is the caller's. */
+/* The result of a value: "" is none, and then the option is left out. The result is the caller's. */
 typedef char *translate_value(const char *value, struct spec_strings *ignored);
 
 static void ignore(struct spec_strings *ignored, char *what)
@@ -31,7 +31,7 @@ static char *as_it_is(const char *value, struct spec_strings *ignored)
     return xstrdup(value);
 }
 
-/* 0 and these words are "no limit", which is what carma has where nothing is said. */
+/* 0 and these words are "no limit", carma's default. */
 static char *time_limit(const char *value, struct spec_strings *ignored)
 {
     bool none = strcmp(value, "0") == 0 || strcasecmp(value, "UNLIMITED") == 0 || strcasecmp(value, "INFINITE") == 0;
@@ -40,7 +40,7 @@ static char *time_limit(const char *value, struct spec_strings *ignored)
     return xstrdup(none ? "" : value);
 }
 
-/* "B:USR1@120": who gets it is no choice here, all processes that catch it do. */
+/* "B:USR1@120": carma has no choice of the receiver, all processes that catch it get it. */
 static char *signal_before(const char *value, struct spec_strings *ignored)
 {
     size_t prefix = strspn(value, "BR");
@@ -210,7 +210,7 @@ char *sbatch_path(const char *pattern, const char *job_name, const char *option,
         default:
             ignore(ignored, xasprintf("%%%.1s in %s", at, option));
             strbuf_puts(&path, "%");
-            at--; /* what follows it stays as it is */
+            at--; /* the rest stays as it is */
         }
     }
     return strbuf_steal(&path);

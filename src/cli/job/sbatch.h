@@ -1,13 +1,13 @@
-/* What Slurm's #SBATCH lines say, in the words of `carma submit`. Options without a meaning here are named, not refused: a
- * script that runs under both has some. */
+/* Slurm's #SBATCH lines in the words of `carma submit`. Options without a meaning here are named, not refused: a script
+ * that runs under both has some. */
 #ifndef CARMA_CLI_JOB_SBATCH_H
 #define CARMA_CLI_JOB_SBATCH_H
 
 #include "api/spec.h"
 
-/* Appends what the words of one line mean to *own, as options of `carma submit`; for each the directive that it comes from,
- * as it was written, to *written; and what has no meaning here to *ignored, each once. Nonsense in a value is left for
- * `carma submit` to refuse. */
+/* Appends the meaning of one line's words to *own, as options of `carma submit`; for each the directive that it comes
+ * from, as it was written, to *written; and words without a meaning here to *ignored, each once. Nonsense in a value is
+ * left for `carma submit` to refuse. */
 void sbatch_translate(char *const *words, size_t count, struct spec_strings *own, struct spec_strings *written,
                       struct spec_strings *ignored);
 

@@ -46,7 +46,7 @@ static void complete_outputs(struct job_spec *spec)
         replace(&spec->error, submit_join(spec->directory, spec->error));
 }
 
-/* The daemon opens no path of a user's: what it is to go by is sent. */
+/* The daemon opens no path of a user's: the contents of files are sent. */
 static int take_file(const char *what, char **name, size_t limit, const char *remedy, char **text, struct error *err)
 {
     const char *path = *name;

@@ -20,7 +20,7 @@ static void join(const char *directory, char **path)
     *path = whole;
 }
 
-/* A job file: what it names is relative to itself, and its outputs to the job's directory. */
+/* A job file: the paths in it are relative to itself, and its outputs to the job's directory. */
 static int from_rad(struct job_spec *spec, const char *path, const char *text, size_t length,
                     const struct job_spec *options, struct error *err)
 {

@@ -22,8 +22,8 @@
 struct found {
     struct submit_command command;
     struct spec_strings words; /* as they stand there */
-    struct spec_strings own;   /* of #SBATCH lines: what they are in carma's words */
-    struct spec_strings written; /* for each of those, what the line says */
+    struct spec_strings own;   /* of #SBATCH lines: their meaning in carma's words */
+    struct spec_strings written; /* for each of those, the line's words */
 };
 
 static void found_release(struct found *found)
@@ -34,7 +34,7 @@ static void found_release(struct found *found)
     spec_strings_release(&found->written);
 }
 
-/* The script is sent: its text now is what every run of the job executes. Its name stands for it in the command. */
+/* The script is sent: every run of the job executes its text of now. Its name stands for it in the command. */
 static int take_script(struct job_spec *spec, const char *path, const char *text, char **argv, size_t argc,
                        struct error *err)
 {
@@ -78,8 +78,8 @@ static bool is_for_python(const char *text)
             (strcmp(file_base_name(interpreter), "env") == 0 && argument && strstr(argument, "python")));
 }
 
-/* What lies beside the script is found from its copy: by the variable, and by Python, which looks beside the script for what
- * it imports. */
+/* Files beside the script are found from its copy: by the variable, and by Python, which looks beside the script for
+ * its imports. */
 static void tell_place(struct job_spec *spec, const char *path)
 {
     CLEANUP(free_ptr) char *absolute = realpath(path, NULL);

@@ -113,7 +113,8 @@ static void on_interrupt(int number)
     play_interrupted = number;
 }
 
-/* The first one stops the play in order; a second one kills. What was ignored stays so: nohup, a shell's background. */
+/* The first one stops the play in order; a second one kills. Ignored signals stay ignored: nohup, a shell's
+ * background. */
 static void catch_interrupts(void)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
@@ -271,7 +272,7 @@ static int stop(struct play *play, int rc, const struct error *err)
     return rc == -EINTR ? 128 + (int)play_interrupted : CLI_FAILURE;
 }
 
-/* What the jobs run; an absolute path, owned by the caller. */
+/* The jobs' program; an absolute path, owned by the caller. */
 static int find_program(const char *given, char **program, struct error *err)
 {
     *program = given ? realpath(given, NULL) : install_path("bin/carma-train");

@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "cli/show/term.h"
 
-#define LINE_EVERY_NS (5 * NS_PER_SEC) /* where stderr is no terminal */
+#define LINE_EVERY_NS (5 * NS_PER_SEC) /* where stderr is not a terminal */
 #define BAR_MAX       30
 
 void play_show_progress(struct play *play, bool last)

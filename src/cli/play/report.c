@@ -17,7 +17,7 @@
 
 enum figure_kind { FIGURE_SECONDS, FIGURE_JOULES, FIGURE_BYTES, FIGURE_RATIO, FIGURE_COUNT };
 
-/* What a report holds and a table shows, in this order. */
+/* The content of a report and of its table, in this order. */
 static const struct figure {
     const char *member;
     const char *title;

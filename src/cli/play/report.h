@@ -17,7 +17,7 @@
  * Jobs that were never started count as failed, and in no time. Percentiles interpolate between the closest ranks. */
 json_t *report_compute(json_t *const *jobs, size_t count, const struct usage *usage);
 
-/* Reads a report that `carma play --json` has written. One line that names the file and what is wrong with it. */
+/* Reads a report that `carma play --json` has written. One line that names the file and its fault. */
 int report_read(const char *path, json_t **report, struct error *err);
 
 /* One column of figures per report, and the change in percent against the first beside every other. */

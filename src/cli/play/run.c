@@ -13,7 +13,7 @@
 
 #define BATCH_MAX   6 /* jobs of one request: even with an environment of 1 MiB each the daemon takes it */
 #define POLL_MS     200
-#define POLL_END_MS 50 /* when few jobs are left: what the GPUs draw after the last end is counted too */
+#define POLL_END_MS 50 /* when few jobs are left: the GPUs' energy after the last end is counted too */
 
 volatile sig_atomic_t play_interrupted;
 
@@ -172,7 +172,7 @@ static int fetch_ended(struct play *play, struct play_item *item, struct error *
     return 0;
 }
 
-/* What is no longer in the list of unfinished jobs has ended. */
+/* A job that is no longer in the list of unfinished jobs has ended. */
 static int follow(struct play *play, struct error *err)
 {
     CLEANUP(json_release) json_t *reply = NULL;
@@ -211,7 +211,7 @@ static int look_at_gpus(struct play *play, struct error *err)
     return rc;
 }
 
-/* The jobs that are there before the first is submitted are none of ours. */
+/* The jobs that are there before the first is submitted are not ours. */
 static int note_greatest_id(struct play *play, struct error *err)
 {
     CLEANUP(json_release) json_t *reply = NULL;

@@ -1,5 +1,5 @@
-/* What the GPUs held, did and drew during a play, from successive answers to GET /v1/gpus. The daemon's integrals begin
- * anew when it is restarted: an interval in which one ran backwards is left out of the means. */
+/* The GPUs' memory, activity and energy during a play, from successive answers to GET /v1/gpus. The daemon's integrals
+ * begin anew when it is restarted: an interval in which one ran backwards is left out of the means. */
 #ifndef CARMA_CLI_PLAY_USAGE_H
 #define CARMA_CLI_PLAY_USAGE_H
 

@@ -1,5 +1,5 @@
-/* What the commands can be asked that other programs carry out, carma-bench and carma-dashboard: these parse it; help, manual
- * pages and completion are made from it here. */
+/* The arguments of the commands that other programs carry out, carma-bench and carma-dashboard: these parse them; help,
+ * manual pages and completion are made from them here. */
 #ifndef CARMA_CLI_PROGRAMS_PROGRAMS_H
 #define CARMA_CLI_PROGRAMS_PROGRAMS_H
 

@@ -15,7 +15,7 @@
 #define INK       "#222222"
 #define GRID      "#dddddd"
 #define TEXT_SIZE 12.0
-#define TICKS     6   /* about so many on an axis */
+#define TICKS     6   /* about this many on an axis */
 #define CELL_PX   0.5 /* points closer than this are thinned */
 
 struct svg {
@@ -204,7 +204,7 @@ void svg_axes(struct svg *svg, struct svg_panel *panel)
     }
 }
 
-/* What is drawn until end_clip shows only inside the panel. */
+/* Parts drawn until end_clip show only inside the panel. */
 static void begin_clip(struct svg *svg, const struct svg_panel *panel)
 {
     svg->panels++;

@@ -3,7 +3,7 @@
  * 2008).
  *
  * Places on the canvas are in pixels from its top left; data is in the units of the panel's axes. Texts are taken as
- * they are: what is special in XML is escaped here. Lines of many points are thinned to the extremes that a pixel
+ * they are: XML's special characters are escaped here. Lines of many points are thinned to the extremes that a pixel
  * can show, areas to the last value of each. */
 #ifndef CARMA_CLI_SHOW_SVG_H
 #define CARMA_CLI_SHOW_SVG_H
@@ -43,17 +43,17 @@ struct svg_panel {
     size_t x_name_count;
 };
 
-/* Grid, ticks at round numbers (or the categories), labels. Before what is drawn into the panel. */
+/* Grid, ticks at round numbers (or the categories), labels. Before the panel's content is drawn. */
 void svg_axes(struct svg *svg, struct svg_panel *panel);
 
 /* The round number at or above `value` (above 0) at which an axis from 0 ends well. */
 double svg_round_up(double value);
 
-/* For an axis of times: in what to divide seconds, and its name ("s", "min", "h", "days"), for a span of that length.
+/* For an axis of times: the divisor of seconds, and its name ("s", "min", "h", "days"), for a span of that length.
  */
 double svg_time_unit(double span_s, const char **name);
 
-/* ys[i] belongs to xs[i], which do not decrease; `count` of each. What lies outside the panel is cut off. */
+/* ys[i] belongs to xs[i], which do not decrease; `count` of each. Parts outside the panel are cut off. */
 void svg_line(struct svg *svg, const struct svg_panel *panel, const double *xs, const double *ys, size_t count,
               const char *colour);
 /* ys[i] holds from xs[i] to xs[i + 1]; the last to the panel's right side. */

@@ -13,7 +13,7 @@ struct table_column {
     bool right;   /* aligned to the right */
     int minimum;  /* may be cut down to this many columns; 0: never cut */
     int optional; /* may be left out, the greatest first; 0: never */
-    bool wrap;    /* what is cut off goes on in the lines below; for one column of a table */
+    bool wrap;    /* the cut part goes on in the lines below; for one column of a table */
 };
 
 struct table; /* cells are copied; rows are added cell by cell */

@@ -63,7 +63,7 @@ static int32_t decode(const char *text, size_t *length)
     return c;
 }
 
-/* Controls, and what makes a line look other than it is: direction marks and overrides, line and paragraph
+/* Controls, and characters that make a line look different: direction marks and overrides, line and paragraph
  * separators, zero-width characters, the byte order mark, tags. */
 static bool deceives(int32_t c)
 {

@@ -1,4 +1,4 @@
-/* What the terminal is like, and text made safe to print on it. */
+/* The terminal's properties, and text made safe to print on it. */
 #ifndef CARMA_CLI_SHOW_TERM_H
 #define CARMA_CLI_SHOW_TERM_H
 
@@ -18,7 +18,7 @@ bool term_colour(FILE *stream);
 /* Whether the locale's character set is UTF-8 (after setlocale). */
 bool term_utf8(void);
 
-/* Text from outside as it may be printed: control characters (C0, DEL, C1), bytes that are no UTF-8 and characters
+/* Text from outside as it may be printed: control characters (C0, DEL, C1), bytes that are not UTF-8 and characters
  * that reorder or hide text become \xNN; beyond ASCII everything does where the locale is not UTF-8. Owned by the
  * caller; NULL gives "-". */
 char *term_escape(const char *text);

@@ -1,4 +1,4 @@
-/* Looking into the daemon's JSON, and jobs as people read them. What is missing or null reads as the default: an older
+/* Looking into the daemon's JSON, and jobs as people read them. A missing or null member reads as the default: an older
  * or newer daemon must not crash its client. */
 #ifndef CARMA_CLI_SHOW_VIEW_H
 #define CARMA_CLI_SHOW_VIEW_H

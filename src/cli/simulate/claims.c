@@ -1,5 +1,5 @@
-/* What the jobs of a simulation say they need: exactly that, a figure recorded with their workload, or what an
- * estimator makes of the workload's model summary, by the same function as in carmad. */
+/* The requests of a simulation's jobs: their exact need, a figure recorded with their workload, or an estimator's
+ * answer to the workload's model summary, by the same function as in carmad. */
 #include <errno.h>
 #include <string.h>
 

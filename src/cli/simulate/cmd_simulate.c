@@ -64,7 +64,7 @@ struct simulation {
     struct progress progress;
 };
 
-/* What an estimator is to know of the GPUs: as configured, else by their name, else the default. */
+/* The GPUs that an estimator assumes: as configured, else by their name, else the default. */
 static int find_machine(const struct simulation *simulation, const struct config *config,
                         struct machine_profile *machine, struct error *err)
 {
@@ -81,7 +81,7 @@ static int find_machine(const struct simulation *simulation, const struct config
     return 0;
 }
 
-/* The profile's, but for what the jobs' own past or the command line says. */
+/* The profile's, unless the jobs' own past or the command line says otherwise. */
 static int find_node(struct simulation *simulation, struct error *err)
 {
     const struct simulate_options *wanted = simulation->wanted;
@@ -137,7 +137,7 @@ static int run_policy(struct simulation *simulation, struct simulate_outcome *ou
     return rc;
 }
 
-/* What stands with the policy goes before --share, and that before what a preset of the policy has of its own. */
+/* Settings written with the policy go before --share, and that before a preset's own settings. */
 static void choose_share(const struct config *config, const struct simulate_options *wanted, struct sim_options *chosen)
 {
     const char *of_preset = presets_simulated_share(config->policy);
@@ -151,7 +151,7 @@ static void choose_share(const struct config *config, const struct simulate_opti
         chosen->share = share_name_find(of_preset, &chosen->core.mps_domain);
 }
 
-/* What is to be run under this policy: what it means, then what is set for all, then what stands with it. */
+/* The run's settings under this policy: its meaning, then the settings for all, then those written with it. */
 static int choose_policy(struct simulation *simulation, struct simulate_outcome *outcome, struct error *err)
 {
     const char *policy = outcome->policy;

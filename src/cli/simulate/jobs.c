@@ -10,7 +10,7 @@
 #include "sim/history.h"
 #include "sim/random.h"
 
-/* What nobody has measured counts as nothing. */
+/* An unmeasured value counts as nothing. */
 static double known_part(int32_t permille)
 {
     return permille > 0 ? permille / 1000.0 : 0;
@@ -29,7 +29,7 @@ static void fill_uses(struct simulate_jobs *jobs)
                                  .need_bytes = workload_need_bytes(&jobs->workloads.items[i], k)};
 }
 
-/* A trace that names no workloads gets one of one GPU for each row: the same for the same row, whatever the seed of the
+/* A trace that names no workloads gets one of one GPU for each row: the same for the same row, under every seed of the
  * run. */
 #define DRAW_SEED 1
 

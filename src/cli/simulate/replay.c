@@ -1,4 +1,4 @@
-/* carma simulate --replay: the proof that what is simulated is what ran. */
+/* carma simulate --replay: the proof that the simulator decides as the daemon did. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -166,7 +166,7 @@ static void format_one(const struct simulate_outcome *outcome, int width, bool c
 
 /* ---- Several: a policy per line ---- */
 
-/* What beats the first in a figure of which less is better. */
+/* A figure that is better than the first's, where less is better. */
 static void change_cell(struct table *table, double first, double other)
 {
     if (isnan(first) || isnan(other) || first <= 0)

@@ -1,4 +1,4 @@
-/* carma simulate: what is run, and what is made of it. */
+/* carma simulate: its runs, and their reports. */
 #ifndef CARMA_CLI_SIMULATE_SIMULATE_H
 #define CARMA_CLI_SIMULATE_SIMULATE_H
 
@@ -29,7 +29,7 @@ extern const struct simulate_estimator simulate_estimator_none;
 /* "oracle", "declared", "history" (none: the core learns), "recorded:COLUMN", or the name of an estimator. */
 int simulate_estimator_parse(const char *text, struct simulate_estimator *estimator, struct error *err);
 
-/* What a carmad with this setting would go by. */
+/* The figure that a carmad with this setting would use. */
 struct simulate_estimator simulate_estimator_of(enum estimator_choice choice);
 
 struct simulate_jobs {
@@ -37,7 +37,7 @@ struct simulate_jobs {
     size_t count;
     struct simulate_origin {
         const struct workload *workload; /* borrowed; NULL: a daemon's job */
-        int64_t claim_bytes;             /* what the job itself said */
+        int64_t claim_bytes;             /* the job's own request */
         uint32_t claim_source;
         int32_t expected_permille;       /* as sim_job's */
         uint64_t line;    /* in the trace; of a daemon's job, its number */
@@ -61,7 +61,7 @@ struct simulate_source {
 int simulate_jobs_load(struct simulate_jobs *jobs, const struct simulate_source *source, enum share_mode share,
                        const struct contention_params *contention, struct error *err);
 
-/* Whether a node with so many GPUs could run them all. */
+/* Whether a node with this many GPUs could run them all. */
 int simulate_jobs_check(const struct simulate_jobs *jobs, const char *path, uint32_t gpu_count, struct error *err);
 
 void simulate_jobs_release(struct simulate_jobs *jobs);
@@ -74,7 +74,7 @@ int simulate_jobs_load_store(struct simulate_jobs *jobs, const char *directory, 
 
 #define SIMULATE_SOURCES_MAX 16
 
-/* How the claims that were not exact compare with what the jobs need. */
+/* The error of inexact requests against the jobs' needs. */
 struct simulate_claims {
     size_t jobs;
     size_t claimed;
@@ -83,7 +83,7 @@ struct simulate_claims {
         size_t jobs;
     } sources[SIMULATE_SOURCES_MAX];
     size_t source_count;
-    size_t over, under;         /* claims of at least, and of less than, what is needed */
+    size_t over, under;         /* requests of at least, and of less than, the need */
     double over_sum, under_sum; /* of claim / need - 1, and of 1 - claim / need */
 };
 

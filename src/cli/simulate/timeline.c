@@ -73,7 +73,7 @@ static void add_span(struct steps *steps, double from_ns, double to_ns, const do
     }
 }
 
-/* Walks through the points with what each GPU does at the moment. */
+/* Walks through the points with each GPU's activity at the moment. */
 static void add_points(struct steps *steps, const struct timeline *timeline, double idle_w)
 {
     CLEANUP(free_ptr) const struct timeline_point **now = xcalloc(timeline->gpu_count, sizeof *now);

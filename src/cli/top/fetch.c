@@ -20,7 +20,7 @@
 #define ANSWER_MS      5000 /* so long a call may take: then the daemon counts as lost */
 #define LOG_PERIOD_NS  (250 * NS_PER_MS)
 #define LOG_TAIL_BYTES (64 * KIB)  /* of a log, to begin with */
-#define LOG_MOST_BYTES (256 * KIB) /* that wait to be taken: what is beyond is read later */
+#define LOG_MOST_BYTES (256 * KIB) /* entries that wait to be taken: more are read later */
 #define STOP_NS        (500 * NS_PER_MS)
 #define SPARING        100 /* a part of the time goes to pictures: long queues are looked at less often */
 

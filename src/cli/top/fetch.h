@@ -1,5 +1,5 @@
 /* A thread that asks the daemon for `carma top`, so that the screen never waits: pictures at intervals, a job's
- * details, what a job writes, and what the user wants done. The daemon may go and come back. */
+ * details, its output, and the user's actions. The daemon may go and come back. */
 #ifndef CARMA_CLI_TOP_FETCH_H
 #define CARMA_CLI_TOP_FETCH_H
 
@@ -8,15 +8,15 @@
 
 struct top_fetch;
 
-/* What is wanted; asked for again with each picture. */
+/* The wanted data; asked for again with each picture. */
 struct top_wish {
-    size_t waiting;     /* so many jobs of the queue */
+    size_t waiting;     /* this many jobs of the queue */
     int64_t uid;        /* of this user alone; -1: of all */
     int64_t details_of; /* a job; -1: none */
     int64_t log_of;     /* a job; -1: none */
 };
 
-/* What came since it was last taken. */
+/* The data that came since the last taking. */
 struct top_news {
     bool has_picture;
     struct top_picture picture;
@@ -26,8 +26,8 @@ struct top_news {
     json_t *details, *explanation;
     int64_t log_of; /* a job; -1: nothing of its log */
     struct strbuf log;
-    char log_error[sizeof(struct error)]; /* why there is none of it; "": there is */
-    bool has_answer;                      /* to what was to be done: */
+    char log_error[sizeof(struct error)]; /* the reason for its absence; "": it is there */
+    bool has_answer;                      /* the answer to the action: */
     bool refused;
     char answer[sizeof(struct error)];
 };
@@ -40,10 +40,10 @@ void top_fetch_stop(struct top_fetch *fetch);
 
 void top_fetch_want(struct top_fetch *fetch, const struct top_wish *wish);
 
-/* POST /v1/jobs/ID/VERB (a literal). False: what was asked for before is not done yet. */
+/* POST /v1/jobs/ID/VERB (a literal). False: the last request is not done yet. */
 bool top_fetch_do(struct top_fetch *fetch, int64_t job, const char *verb);
 
-/* What has come; to be released. */
+/* The new data; to be released. */
 void top_fetch_take(struct top_fetch *fetch, struct top_news *news);
 void top_news_release(struct top_news *news);
 

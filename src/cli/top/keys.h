@@ -1,10 +1,10 @@
-/* What the keys of `carma top` do. Pure: what the daemon has to be asked for is returned. */
+/* The meaning of the keys of `carma top`. Pure: the request for the daemon is returned. */
 #ifndef CARMA_CLI_TOP_KEYS_H
 #define CARMA_CLI_TOP_KEYS_H
 
 #include "cli/top/model.h"
 
-/* Of keys that are no characters. */
+/* Keys that are not characters. */
 enum top_key {
     TOP_KEY_UP = 0x110000, /* beyond all characters */
     TOP_KEY_DOWN,
@@ -18,7 +18,7 @@ enum top_key {
 
 enum top_request { TOP_NOTHING, TOP_QUIT, TOP_CANCEL, TOP_HOLD, TOP_RELEASE };
 
-/* *job: whom TOP_CANCEL, TOP_HOLD and TOP_RELEASE are about. */
+/* *job: the job of TOP_CANCEL, TOP_HOLD and TOP_RELEASE. */
 enum top_request top_key(struct top_model *model, uint32_t key, int64_t *job);
 
 #endif

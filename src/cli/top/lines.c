@@ -121,7 +121,7 @@ void top_fit(const struct top_column *columns, size_t count, size_t width, size_
             break;
         widths[drop] = 0;
     }
-    for (; total < width; total++) { /* to the one that has got the least part of what it may grow by */
+    for (; total < width; total++) { /* to the one with the smallest part of its possible growth */
         size_t best = count;
 
         for (size_t i = 0; i < count; i++)
@@ -157,7 +157,7 @@ void top_share_rows(const size_t *wants, size_t count, size_t focus, size_t avai
     do {
         given = false;
         for (size_t k = 0; k < count; k++) {
-            size_t i = (focus + k) % count; /* who has the keys comes first, where the last row is odd */
+            size_t i = (focus + k) % count; /* the pane with the keys comes first, where the last row is odd */
             given = (i != 0 && give_row(wants[i], &rows[i], &left)) || given;
         }
     } while (given);

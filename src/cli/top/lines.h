@@ -1,4 +1,4 @@
-/* Lines of styled text for a screen: what comes from outside is made harmless here, and only here. Pure. */
+/* Lines of styled text for a screen: text from outside is made harmless here, and only here. Pure. */
 #ifndef CARMA_CLI_TOP_LINES_H
 #define CARMA_CLI_TOP_LINES_H
 
@@ -53,12 +53,12 @@ struct top_column {
     int optional;       /* may be left out, the greatest first; 0: never */
 };
 
-/* Which are shown and how wide they are: widths[i] is 0 for one that is left out. What is left over goes to those that
- * may grow, in proportion to how much. Columns stand one blank apart. */
+/* Which are shown and how wide they are: widths[i] is 0 for one that is left out. The remaining rows go to the panes
+ * that may grow, in proportion. Columns stand one blank apart. */
 void top_fit(const struct top_column *columns, size_t count, size_t width, size_t *widths);
 
 /* How many rows each of the panes gets of `available`: at least its title and a row where there is room for these; the
- * first pane up to half of them, the others the same, and what one does not want the others. wants[i]: with its title.
+ * first pane up to half of them, the others the same, and unwanted rows the others. wants[i]: with its title.
  */
 void top_share_rows(const size_t *wants, size_t count, size_t focus, size_t available, size_t *rows);
 

@@ -1,5 +1,5 @@
-/* What `carma top` knows and what its user has chosen: the daemon's answers as rows, filtered and sorted; what is
- * selected. Pure: no terminal, no daemon, no clock. */
+/* The data of `carma top` and its user's choices: the daemon's answers as rows, filtered and sorted; the selection.
+ * Pure: no terminal, no daemon, no clock. */
 #ifndef CARMA_CLI_TOP_MODEL_H
 #define CARMA_CLI_TOP_MODEL_H
 
@@ -13,7 +13,7 @@
 
 enum top_pane { TOP_GPUS, TOP_RUNNING, TOP_QUEUE, TOP_PANES };
 
-/* What the daemon answered, about one moment; NULL: nothing yet. References are owned. */
+/* The daemon's answers, about one moment; NULL: nothing yet. References are owned. */
 struct top_picture {
     json_t *status;  /* GET /v1/status */
     json_t *gpus;    /* GET /v1/gpus */
@@ -24,8 +24,8 @@ void top_picture_release(struct top_picture *picture);
 
 struct top_gpu {
     const json_t *json;  /* of the picture */
-    int64_t taken_bytes; /* what the daemon does not count as free: booked by its jobs, others' memory, the margin; -1:
-                            not known */
+    int64_t taken_bytes; /* memory that the daemon does not count as free: its jobs' reservations, others' memory, the
+                            margin; -1: unknown */
     bool instance;       /* a MIG instance beneath its parent */
 };
 
@@ -61,7 +61,7 @@ struct top_cursor {
     int64_t id;      /* of the selected job, which is followed where it goes; -1: none */
 };
 
-/* What is shown below the GPUs, or instead of all of it. */
+/* The view below the GPUs, or instead of all of it. */
 enum top_mode { TOP_LISTS, TOP_HELP, TOP_DETAILS, TOP_LOG };
 
 #define TOP_FILTER    64
@@ -76,7 +76,7 @@ struct top_model {
     struct top_job *jobs[TOP_PANES]; /* of TOP_RUNNING and TOP_QUEUE */
     size_t job_count[TOP_PANES], job_capacity[TOP_PANES];
 
-    int64_t uid; /* whose jobs are "mine" */
+    int64_t uid; /* the user of the jobs that are "mine" */
     enum top_pane focus;
     struct top_cursor cursors[TOP_PANES];
     size_t page[TOP_PANES]; /* rows of each pane on the screen, as last drawn */
@@ -88,8 +88,8 @@ struct top_model {
 
     enum top_mode mode;
     int64_t shown_job;    /* of TOP_DETAILS and TOP_LOG */
-    struct top_text text; /* what these and TOP_HELP show */
-    int64_t cancel_job;   /* what is asked y/n; -1: nothing */
+    struct top_text text; /* the content of these and TOP_HELP */
+    int64_t cancel_job;   /* the question y/n; -1: none */
 
     char message[sizeof(struct error)]; /* of the last thing that was asked for; "": none */
     bool message_bad;
@@ -111,7 +111,7 @@ size_t top_model_rows(const struct top_model *model, enum top_pane pane);
 /* The selected job of the pane that has the keys; NULL: none. */
 const struct top_job *top_model_selected(const struct top_model *model);
 
-/* Selects another row of the pane that has the keys, by so many lines. */
+/* Selects another row of the pane that has the keys, by this many lines. */
 void top_model_move(struct top_model *model, int64_t lines);
 
 /* Whether jobs of that pane can be sorted so. */

@@ -21,7 +21,7 @@ static struct {
     SCREEN *screen;
     WINDOW *keys; /* a pad: reading from a window paints it first */
     struct termios before;
-    char *restore; /* what makes the terminal as it was: made beforehand, for handlers of signals */
+    char *restore; /* the codes that restore the terminal: made beforehand, for handlers of signals */
     size_t restore_length;
     int wake_fd;
     bool colours;
@@ -34,7 +34,7 @@ static struct {
 static const int ending[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 static struct sigaction ending_before[array_size(ending)];
 
-/* Nothing but what a handler may do. The signal then ends the program as it would have without us. */
+/* Only calls that a handler may make. The signal then ends the program as it would have without us. */
 static void give_back_and_end(int number)
 {
     ssize_t written = 0;
@@ -180,7 +180,7 @@ int top_screen_open(int wake_fd, char note[sizeof(struct error)], struct error *
     terminal.wake_fd = wake_fd;
     prepare_restoring();
     handle_signals(); /* before ncurses, which leaves handlers alone that are there */
-    use_env(FALSE);   /* the size is the terminal's, whatever COLUMNS says */
+    use_env(FALSE);   /* the size is the terminal's, not that of COLUMNS */
     del_curterm(cur_term);
     terminal.screen = newterm(NULL, stdout, stdin);
     if (!terminal.screen)

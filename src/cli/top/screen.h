@@ -15,8 +15,8 @@
 int top_screen_open(int wake_fd, char note[sizeof(struct error)], struct error *err);
 void top_screen_close(void);
 
-/* Stops where SIGTSTP came, and looks at the terminal's size: what is painted next is painted whole where either
- * changed. To be called when wake_fd was written to. */
+/* Stops where SIGTSTP came, and looks at the terminal's size: the next picture is painted whole where either changed.
+ * To be called when wake_fd was written to. */
 void top_screen_catch_up(void);
 
 void top_screen_size(size_t *width, size_t *height);

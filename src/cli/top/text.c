@@ -28,7 +28,7 @@ static void end_line(struct top_text *text)
     }
     text->lines[at] = xstrdup(text->open.text ? text->open.text : "");
     strbuf_clear(&text->open);
-    text->above += text->above > 0; /* who reads further up goes on reading there */
+    text->above += text->above > 0; /* a reader further up goes on reading there */
 }
 
 static void add_byte(struct top_text *text, char c)
@@ -42,7 +42,7 @@ static void add_byte(struct top_text *text, char c)
         strbuf_printf(&text->open, "%*s", (int)(TAB - text->open.length % TAB), "");
     else if (c && c != '\r')
         strbuf_append(&text->open, &c, 1);
-    /* Not within a character: what follows its first byte would be none. */
+    /* Not within a character: the bytes after its first would be none. */
     if (text->open.length >= TOP_TEXT_LINE_BYTES &&
         ((unsigned char)c < 0x80 || text->open.length > TOP_TEXT_LINE_BYTES + 4))
         end_line(text);
@@ -60,14 +60,14 @@ void top_text_add(struct top_text *text, const char *bytes, size_t count)
             else
                 add_byte(text, (char)c);
             break;
-        case ESCAPE_BEGUN: /* what is no CSI is shown, escaped */
+        case ESCAPE_BEGUN: /* a sequence that is not a CSI is shown, escaped */
             text->escape = c == '[' ? ESCAPE_CSI : ESCAPE_NONE;
             if (c != '[') {
                 add_byte(text, '\033');
                 add_byte(text, (char)c);
             }
             break;
-        default: /* parameters, until the final byte; whatever cannot be in one ends it */
+        default: /* parameters, until the final byte; an invalid byte ends it */
             if (c < 0x20 || c >= 0x40)
                 text->escape = ESCAPE_NONE;
             if (c < 0x20)

@@ -1,5 +1,5 @@
-/* A pane of text in `carma top`: what a job has written, bounded, or lines that carma writes itself; and what of it is
- * in sight. Pure. */
+/* A pane of text in `carma top`: a job's output, bounded, or lines that carma writes itself; and the visible part of
+ * it. Pure. */
 #ifndef CARMA_CLI_TOP_TEXT_H
 #define CARMA_CLI_TOP_TEXT_H
 
@@ -10,14 +10,14 @@
 #include "base/strbuf.h"
 
 #define TOP_TEXT_LINES      1000 /* the last ones are kept */
-#define TOP_TEXT_LINE_BYTES 1024 /* of a line; what is longer goes on in the next */
+#define TOP_TEXT_LINE_BYTES 1024 /* of a line; the rest of it goes on in the next */
 
 struct top_text {
     char *lines[TOP_TEXT_LINES]; /* a ring; raw: to be escaped before they are shown */
     size_t count;
     size_t first;
     struct strbuf open; /* the line that has not ended */
-    bool returned;      /* a carriage return came last: what follows takes the line's place, as progress bars do */
+    bool returned;      /* a carriage return came last: the next text takes the line's place, as progress bars do */
     int escape;         /* within an escape sequence, which is left out */
     int64_t above;      /* rows between the last one in sight and the end; 0: new lines come into sight by themselves */
 };

@@ -41,7 +41,7 @@ void top_view_titles(struct top_line *line, const struct top_column *columns, co
 
 /* ---- The lines above the panes ---- */
 
-/* A part of a header line, where it fits whole: what comes first is wanted most. */
+/* A part of a header line, where it fits whole: the first parts are wanted most. */
 static void put_part(struct top_line *line, const struct top_screen *screen, enum term_style style, const char *format,
                      ...) __attribute__((format(printf, 4, 5)));
 

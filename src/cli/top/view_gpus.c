@@ -97,7 +97,7 @@ static void put_activity(struct top_line *line, const json_t *gpu, size_t width)
     top_put(line, activity_style(permille), width, true, text);
 }
 
-/* What is wrong with it comes first: a narrow column must not cut that off. */
+/* Its faults come first: a narrow column must not cut them off. */
 static void put_jobs(struct top_line *line, const json_t *gpu, size_t width)
 {
     CLEANUP(strbuf_release) struct strbuf out = {0};

@@ -11,7 +11,7 @@
 enum { ID, NAME, USER, GPUS, USED, CLAIM, SOURCE, SM, SLOWDOWN, TIME, ENERGY, REASON, CELLS };
 
 struct pane_columns {
-    const char *empty; /* said where there is no job */
+    const char *empty; /* the text where there is no job */
     size_t count;
     struct {
         int cell;
@@ -173,7 +173,7 @@ static void put_cell(struct top_line *line, const struct top_model *model, const
     }
 }
 
-/* Where the list is empty, or shows only part of what there is. */
+/* Where the list is empty, or shows only a part. */
 static const char *nothing_text(const struct top_model *model, const struct pane_columns *pane)
 {
     return *model->filter || model->mine ? "none of them (Esc: show all again)" : pane->empty;

@@ -330,7 +330,7 @@ static int write_out(const struct build_options *build, const struct trace *buil
     return CLI_OK;
 }
 
-/* What was not said is as the source needs it. */
+/* Options that were not given are set to the source's needs. */
 static void complete_plan(struct build_options *build, const struct trace *source, const struct workloads *workloads)
 {
     struct trace_build *plan = &build->plan;

@@ -1,4 +1,4 @@
-/* carma trace show: what a trace asks for. */
+/* carma trace show: a trace's demand. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,7 +167,7 @@ static void print_json(const struct show_options *show, const struct trace *trac
     cli_print_json(report);
 }
 
-/* What fits in a few lines. */
+/* As much as fits in a few lines. */
 static void format_summary(const struct trace *trace, const struct trace_demand *demand, struct strbuf *out)
 {
     char first[UNITS_TEXT], last[UNITS_TEXT];

@@ -1,4 +1,4 @@
-/* What a trace asks for, as a plot. */
+/* A trace's demand, as a plot. */
 #ifndef CARMA_CLI_TRACE_PLOT_H
 #define CARMA_CLI_TRACE_PLOT_H
 

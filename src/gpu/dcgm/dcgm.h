@@ -9,8 +9,9 @@
  *   important fields first.
  * - A MIG instance is found by its parent's UUID and NVML's two instance ids, its values are those of the compute
  *   instance, else of the GPU instance.
- * - Blanks, values that cannot be, values that are too old, and zeros that stay after an Xid while NVML sees kernels
- * run are no values. Lost connections and errors that may pass are tried again, after 1 s, 2 s, ... 64 s.
+ * - Blanks, impossible values, values that are too old, and zeros that stay after an Xid while NVML sees kernels
+ *   run are not values.
+ * Lost connections and errors that may pass are tried again, after 1 s, 2 s, ... 64 s.
  *
  * Never met a real DCGM yet. */
 #ifndef CARMA_GPU_DCGM_DCGM_H

@@ -10,10 +10,10 @@
  *   drivers of the 535 series gave _v3 another layout without a new name) is read again by the older call.
  * - metrics: GPM's between two looks, where they are at least 100 ms of node time apart, as NVML asks. One that is
  *   refused does not lose the others.
- * - a GPU in MIG mode is GPU_PARTITIONED and its instances follow it, whatever they are at that look; an instance has
+ * - a GPU in MIG mode is GPU_PARTITIONED and its instances follow it, as they are at that look; an instance has
  *   memory, processes and GPM metrics of its own. At most GPU_MAX_DEVICES readings in all.
  * - Xids: the critical ones since open(), asked for without waiting.
- * - who is who: at each look, by UUID. A GPU that NVML counts no more is read with the error NVML_ERROR_GPU_NOT_FOUND.
+ * - identity: at each look, by UUID. A GPU that NVML counts no more is read with the error NVML_ERROR_GPU_NOT_FOUND.
  * - a GPU that is to be skipped has the error NVML_ERROR_TIMEOUT.
  * - what the driver denies is named in `limits`.
  * - a value that cannot be (over its range, a code for "not available") is none.
