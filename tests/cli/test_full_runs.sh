@@ -21,11 +21,9 @@ start_daemon --set settle=0s
 
 # until_log TEXT
 until_log() {
-    tries=0
+    patience
     until grep -q "$1" "$T/daemon.log"; do
-        tries=$((tries + 1))
-        [ "$tries" -le 200 ] || { fail "the log never says '$1'" && return 1; }
-        sleep 0.1
+        patient || { fail "the log never says '$1'"; return 1; }
     done
 }
 

@@ -101,8 +101,17 @@ expect_field 11 launches 1
 domain=$(cd "$DOMAINS" && echo uid-*)
 until_clients 2
 until_controls 4
-run cancel 11 12 13
-run wait 11 12 13
+
+# The next daemon knows which of them a job can be in: one of a single GPU does not go on for a job of four.
+stop_daemon KILL
+start
+run cancel 11 12
+run wait 11 12
+stop_daemon
+until_controls 2
+start
+run cancel 13
+run wait 13
 stop_daemon
 until_controls 0
 

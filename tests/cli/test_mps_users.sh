@@ -68,8 +68,18 @@ for job in 2 3 4 5; do
     expect_field $job state RUNNING
     expect_field $job launches 1
 done
-run cancel 1 2 3 4 5
-run wait 1 2 3 4 5
+
+# The next daemon knows whose each is: his ends with his jobs, hers goes on.
+stop_daemon KILL
+start
+run cancel 1 3 5
+run wait 1 3 5
+stop_daemon
+until_servers bob 0
+until_servers alice 1
+start
+run cancel 2 4
+run wait 2 4
 
 # A GPU is lost beside a job of hers: the next job begins a domain of the other three; hers goes on in the one before.
 train alice
