@@ -7,18 +7,24 @@
 
 #include "launch/cgroup.h"
 
-/* The job runs in a group of its own; else there is nothing to test here. */
-static void start_in_cgroup(struct fixture *f, const char *script)
+/* Before anything is held: skip() does not come back. */
+static void skip_without_cgroups(void)
 {
     char *name = xasprintf("test-%d", (int)getpid());
     CLEANUP(free_ptr) char *probe = cgroup_make(name);
 
     free(name);
-    if (!probe) { /* skip() does not come back: nothing may be held */
+    if (!probe) {
         print_message("no control group can be made here\n");
         skip();
     }
     cgroup_remove(probe);
+}
+
+/* The job runs in a group of its own; else there is nothing to test here. */
+static void start_in_cgroup(struct fixture *f, const char *script)
+{
+    skip_without_cgroups();
     command(f, script);
     start(f);
     await_phase(f, LAUNCH_RUNNING);
@@ -274,24 +280,29 @@ static pid_t ended_child(void)
     return pid;
 }
 
+static char *make_group_of(int job, pid_t shepherd)
+{
+    CLEANUP(free_ptr) char *name = xasprintf("job-%d-1-%d", job, (int)shepherd);
+    char *group = cgroup_make(name);
+
+    assert_non_null(group);
+    return group;
+}
+
 /* What a shepherd that was killed before its first status leaves; not what a living one has just made, or what is in use. */
 static void test_left_groups(void **state)
 {
-    struct fixture *f = *state;
-    CLEANUP(free_ptr) char *left_name = xasprintf("job-1-2-%d", (int)ended_child());
-    CLEANUP(free_ptr) char *new_name = xasprintf("job-1-2-%d", (int)getpid());
-    CLEANUP(free_ptr) char *used_name = xasprintf("job-2-2-%d", (int)ended_child());
-    CLEANUP(free_ptr) char *left = cgroup_make(left_name);
-    CLEANUP(free_ptr) char *new = cgroup_make(new_name);
-    CLEANUP(free_ptr) char *used = cgroup_make(used_name);
+    CLEANUP(free_ptr) char *left = NULL;
+    CLEANUP(free_ptr) char *new = NULL;
+    CLEANUP(free_ptr) char *used = NULL;
     bool entered;
     pid_t user;
 
-    (void)f;
-    if (!left) {
-        print_message("no control group can be made here\n");
-        skip();
-    }
+    (void)state;
+    skip_without_cgroups();
+    left = make_group_of(1, ended_child());
+    new = make_group_of(2, getpid());
+    used = make_group_of(3, ended_child());
     user = cgroup_fork(used, &entered);
     if (user == 0) {
         pause();

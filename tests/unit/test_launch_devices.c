@@ -175,7 +175,7 @@ static bool is_denied(const char *cgroup, const char *directory, unsigned major,
 static void test_kernel(void **state)
 {
     char directory[] = "/tmp/carma-devices-XXXXXX";
-    CLEANUP(free_ptr) char *name = xasprintf("test-%d", (int)getpid());
+    CLEANUP(free_ptr) char *name = NULL;
     CLEANUP(free_ptr) char *cgroup = NULL;
     struct error err;
 
@@ -183,6 +183,7 @@ static void test_kernel(void **state)
         printf("device filters cannot be had here\n");
         skip();
     }
+    name = xasprintf("test-%d", (int)getpid());
     cgroup = cgroup_make(name);
     assert_non_null(cgroup);
     assert_non_null(mkdtemp(directory));
