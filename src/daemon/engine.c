@@ -252,6 +252,14 @@ static void on_failed(struct engine *engine, struct turn *turn, const char *erro
     uv_timer_start(engine->retry, on_retry, RETRY_WALL_MS, 0);
 }
 
+/* While the disk works. */
+static void begin_early(struct engine *engine, const struct turn *turn)
+{
+    for (size_t i = turn->input_count; i < turn->records.count; i++)
+        if (turn->records.items[i].type == RECORD_PLACED)
+            runs_begin_early(engine->daemon->runs, &turn->records.items[i]);
+}
+
 static void act(struct daemon *daemon, const struct record *record)
 {
     if (record->type == RECORD_PLACED)
@@ -350,6 +358,7 @@ void engine_turn(struct engine *engine)
         disappoint(engine, turn, engine->trouble);
     } else {
         commit(engine, turn);
+        begin_early(engine, turn);
         keeper_count(daemon->keeper, turn->records.count);
     }
 }

@@ -12,13 +12,12 @@
 #include "base/install.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
-#include "base/strbuf.h"
 #include "base/units.h"
-#include "core/ledger.h"
 #include "daemon/ending.h"
 #include "daemon/engine.h"
 #include "daemon/node.h"
 #include "daemon/run_directories.h"
+#include "daemon/run_request.h"
 #include "daemon/sharing.h"
 #include "launch/cgroup.h"
 #include "launch/device_filter.h"
@@ -50,6 +49,14 @@ struct run {
     struct run *next;
 };
 
+/* A launch that waits until its placement is stored: what it takes to store it is so much time won. */
+struct early {
+    uint64_t job; /* 0: there is none */
+    uint32_t launch;
+    char *directory; /* owned */
+    struct launch_begun begun;
+};
+
 struct runs {
     struct daemon *daemon;
     char *directory;     /* of all run directories */
@@ -61,6 +68,7 @@ struct runs {
     uv_timer_t *look;
     uv_timer_t *prepare; /* the next shepherd, once the last job has had the processors for its own start */
     struct run *first;
+    struct early early;
     bool filters_devices;    /* jobs can open the device nodes of their own GPUs only */
     bool short_of_something; /* the last start failed for lack of a resource that may return; reported once */
 };
@@ -397,75 +405,6 @@ static void on_notified(uv_poll_t *poll, int status, int events)
 
 /* ---- Starting and stopping ---- */
 
-static char *gpu_uuids(const struct daemon *daemon, const struct job_view *view)
-{
-    struct strbuf text = {0};
-
-    for (uint32_t i = 0; i < view->placement_count; i++) {
-        const struct gpu *gpu = core_gpu(daemon->core, view->placements[i].gpu);
-        strbuf_printf(&text, "%s%s", i ? "," : "", gpu->uuid);
-    }
-    return strbuf_steal(&text);
-}
-
-static struct cgroup_limits host_limits(const struct config *config, const struct job_spec *spec)
-{
-    int64_t most = config->job_memory_max_bytes, asked = spec->host_memory_bytes;
-
-    return (struct cgroup_limits){.memory_bytes = asked > 0 && (most == 0 || asked < most) ? asked : most,
-                                  .pids = config->job_pids_max,
-                                  .cpus = spec->cpus > 0 ? spec->cpus : 0,
-                                  .cpu_weight = config->job_cpu_weight};
-}
-
-/* The strictest limit of the configuration, the job and its fence. */
-static void limit_mps(struct launch_request *request, const struct config *config, const struct job_view *view)
-{
-    const struct job_spec *spec = request->spec;
-    int64_t threads = config->mps_threads_percent, bytes = config->mps_memory_limit_bytes;
-
-    if (spec->mps_threads_percent > 0 && spec->mps_threads_percent < threads)
-        threads = spec->mps_threads_percent;
-    if (spec->mps_memory_limit_bytes > 0 && (bytes == 0 || spec->mps_memory_limit_bytes < bytes))
-        bytes = spec->mps_memory_limit_bytes;
-    if (view->fence_bytes >= 0 && (bytes == 0 || view->fence_bytes < bytes))
-        bytes = view->fence_bytes;
-    request->mps_threads_percent = threads < 100 ? (uint32_t)threads : 0;
-    request->mps_memory_limit_bytes = bytes ? bytes : -1;
-}
-
-/* NULL: it may open those of all GPUs. Owned by the caller. */
-static char *devices_of(const struct runs *runs, const struct job_view *view)
-{
-    struct device_filter filter;
-
-    if (!runs->filters_devices)
-        return NULL;
-    if (node_devices_of(runs->daemon->node, view, &filter))
-        return device_filter_print(&filter);
-    daemon_log("job %" PRIu64 " can open the device nodes of all GPUs: the driver does not say which are its own",
-               view->id);
-    return NULL;
-}
-
-/* The job's reservation on each of its GPUs: the whole GPU where its need is unknown, and where it has the GPU to
- * itself. */
-static void tell_memory(struct launch_request *request, const struct daemon *daemon, const struct job_view *view)
-{
-    int64_t alone_bytes = INT64_MAX;
-
-    for (uint32_t i = 0; i < view->placement_count; i++) {
-        const struct gpu *gpu = core_gpu(daemon->core, view->placements[i].gpu);
-        if (gpu_idle_bytes(gpu) < alone_bytes)
-            alone_bytes = gpu_idle_bytes(gpu);
-        if (gpu->total_bytes > request->gpu_total_bytes)
-            request->gpu_total_bytes = gpu->total_bytes;
-    }
-    request->gpu_memory_bytes = view->claim_bytes;
-    if (view->claim_bytes < 0 || view->wants->exclusive || view->claim_bytes > alone_bytes)
-        request->gpu_memory_bytes = alone_bytes;
-}
-
 static void on_prepare(uv_timer_t *timer)
 {
     const struct runs *runs = timer->data;
@@ -495,64 +434,92 @@ static void show_limit(struct runs *runs, uint64_t job, int64_t limit_bytes)
     views_touch(&runs->daemon->views, view);
 }
 
+static int begin(struct runs *runs, const struct job_view *view, const char *directory, const char *mps_pipe_directory,
+                 const char *mps_log_directory, struct launch_begun *begun, struct error *err)
+{
+    CLEANUP(free_ptr) char *script = script_directory_of(runs, directory);
+    struct launch_request request = {.shepherd = runs->shepherd_path,
+                                     .run_directory = directory,
+                                     .script_directory = script,
+                                     .mps_pipe_directory = mps_pipe_directory,
+                                     .mps_log_directory = mps_log_directory,
+                                     .notify_socket = runs->notify_path};
+    int code = run_request_begin(runs->daemon, view, runs->filters_devices, &request, begun, err);
+
+    show_limit(runs, view->id, mps_pipe_directory ? request.mps_memory_limit_bytes : -1);
+    return code;
+}
+
+static void let_go(struct runs *runs, const struct job_view *view, const char *directory, struct launch_begun *begun)
+{
+    launch_go(begun);
+    uv_timer_start(runs->prepare, on_prepare, PREPARE_WALL_MS, 0);
+    runs->short_of_something = false;
+    run_add(runs, view, directory, begun->shepherd, begun->start_ticks);
+}
+
 static void start(struct runs *runs, const struct job_view *view, const char *mps_pipe_directory,
                   const char *mps_log_directory)
 {
-    struct daemon *daemon = runs->daemon;
     CLEANUP(free_ptr) char *directory = directory_of(runs, view, tries_of(runs, view) + 1);
-    CLEANUP(free_ptr) char *script = script_directory_of(runs, directory);
-    CLEANUP(free_ptr) char *uuids = gpu_uuids(daemon, view);
-    CLEANUP(free_ptr) char *devices = NULL;
-    const struct job_spec spec = job_view_spec(view);
-    struct launch_request request = {
-        .shepherd = runs->shepherd_path,
-        .run_directory = directory,
-        .spec = &spec,
-        .script_directory = script,
-        .job = view->id,
-        .launch = view->launches,
-        .uid = view->wants->uid,
-        .gid = view->gid >= 0 ? (gid_t)view->gid : (gid_t)view->wants->uid,
-        .user = view->gid >= 0 ? view->user : NULL,
-        .gpu_uuids = uuids,
-        .mps_pipe_directory = mps_pipe_directory,
-        .mps_log_directory = mps_log_directory,
-        .notify_socket = runs->notify_path,
-        .limits = host_limits(&daemon->config, &spec),
-        .grace_ns = daemon->config.grace_ns,
-        .start_timeout_ns = daemon->config.start_timeout_ns,
-        .time_limit_ns = spec.time_limit_ns > 0 ? spec.time_limit_ns : 0,
-        .signal = spec.signal_before_ns >= 0 ? (int)spec.signal : 0,
-        .signal_before_ns = spec.signal_before_ns >= 0 ? spec.signal_before_ns : 0,
-    };
-    uint64_t start_ticks;
+    struct launch_begun begun;
     struct error err;
-    pid_t shepherd;
     int code;
 
-    if (runs->filters_devices && !node_was_read(daemon->node, view)) {
+    if (runs->filters_devices && !node_was_read(runs->daemon->node, view)) {
         put_off(runs, view, directory, "its GPUs have not been read yet, so it is not known which device nodes are theirs");
         return;
     }
-    if (view->wants->uid == geteuid())
-        request.gid = getegid();
-    request.devices = devices = devices_of(runs, view);
-    tell_memory(&request, daemon, view);
-    limit_mps(&request, &daemon->config, view);
-    show_limit(runs, view->id, mps_pipe_directory ? request.mps_memory_limit_bytes : -1);
-    code = launch_start(&request, &shepherd, &start_ticks, &err);
-    uv_timer_start(runs->prepare, on_prepare, PREPARE_WALL_MS, 0);
+    code = begin(runs, view, directory, mps_pipe_directory, mps_log_directory, &begun, &err);
     if (code == 0) {
-        runs->short_of_something = false;
-        run_add(runs, view, directory, shepherd, start_ticks);
-        return;
-    }
-    if (error_is_passing(code)) {
+        let_go(runs, view, directory, &begun);
+    } else if (error_is_passing(code)) {
         put_off(runs, view, directory, err.text);
     } else {
-        sharing_leave(daemon->sharing, view->id);
+        sharing_leave(runs->daemon->sharing, view->id);
         feed_launch_failed(runs, view->id, err.text);
     }
+}
+
+/* ---- A start that has begun before its placement is stored ---- */
+
+static void drop_early(struct runs *runs)
+{
+    if (!runs->early.job)
+        return;
+    launch_drop(&runs->early.begun, runs->early.directory);
+    free_ptr(&runs->early.directory);
+    runs->early.job = 0;
+}
+
+void runs_begin_early(struct runs *runs, const struct record *placed)
+{
+    const struct job_view *view = views_find(&runs->daemon->views, placed->job);
+    struct early *early = &runs->early;
+
+    if (early->job || !spawn_waiting() || view->unreadable || sharing_is_for(runs->daemon, view) ||
+        (runs->filters_devices && !node_was_read(runs->daemon->node, view)))
+        return; /* it begins once it is stored, as do all but one at a time */
+    early->directory = directory_of(runs, view, tries_of(runs, view) + 1);
+    if (begin(runs, view, early->directory, NULL, NULL, &early->begun, NULL) == 0) {
+        early->job = view->id;
+        early->launch = view->launches;
+    } else {
+        free_ptr(&early->directory);
+    }
+}
+
+/* Whether the job was begun early, and now runs. */
+static bool go_on(struct runs *runs, const struct job_view *view)
+{
+    struct early *early = &runs->early;
+
+    if (early->job != view->id || early->launch != view->launches)
+        return false;
+    let_go(runs, view, early->directory, &early->begun);
+    free_ptr(&early->directory);
+    early->job = 0;
+    return true;
 }
 
 static const char cancelled_early[] = "cancelled before it was started";
@@ -571,14 +538,17 @@ static void on_mps_ready(struct daemon *daemon, uint64_t job, const char *pipe_d
 /* A job that was cancelled while its placement was being stored, or its daemon away, is not begun: nothing would stop it. */
 static void start_unless_cancelled(struct runs *runs, const struct job_view *view)
 {
-    if (view->state == JOB_STOPPING)
+    if (view->state == JOB_STOPPING) {
+        if (runs->early.job == view->id)
+            drop_early(runs);
         feed_launch_failed(runs, view->id, cancelled_early);
-    else if (view->unreadable)
+    } else if (view->unreadable) {
         feed_launch_failed(runs, view->id, view->unreadable);
-    else if (sharing_is_for(runs->daemon, view))
+    } else if (sharing_is_for(runs->daemon, view)) {
         sharing_join(runs->daemon->sharing, view, on_mps_ready);
-    else
+    } else if (!go_on(runs, view)) {
         start(runs, view, NULL, NULL);
+    }
 }
 
 void runs_start(struct runs *runs, const struct record *placed)
@@ -814,6 +784,7 @@ void runs_free(struct runs *runs)
         uv_close((uv_handle_t *)runs->look, free_handle);
     if (runs->prepare)
         uv_close((uv_handle_t *)runs->prepare, free_handle);
+    drop_early(runs);
     spawn_unprepare();
     close_fd(&runs->notify_fd);
     for (struct run *run = runs->first, *next; run; run = next) {

@@ -305,6 +305,7 @@ void child_run(const struct request *request, const char *shepherd, pid_t parent
     struct strbuf *own;
     size_t own_count;
     struct error err;
+    char word;
 
     setsid();
     if (cgroup)
@@ -318,6 +319,8 @@ void child_run(const struct request *request, const char *shepherd, pid_t parent
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of user, which clears it: no shepherd, no job */
     if (getppid() != parent)
         _exit(EXIT_NOT_RUN); /* it was gone before we asked for that */
+    if (recv(report_fd, &word, 1, 0) != 1) /* all before this can be done for a job that is not to run yet */
+        _exit(EXIT_NOT_RUN);
     *stage = CHILD_ENTERS_DIRECTORY;
     if (chdir(request->directory) < 0) {
         error_set(&err, errno, "cannot enter the directory '%s': %s: make it, or submit from another",

@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -28,6 +30,7 @@
 #define GRACE_MAX_NS      (365 * 24 * 3600 * NS_PER_SEC)
 #define TIME_LIMIT_MAX_NS (100 * GRACE_MAX_NS)
 #define PROC_STATUS_LIMIT (1 << 20)
+#define DROP_WAIT_MS      1000
 
 static int check_request(const struct launch_request *request, struct error *err)
 {
@@ -84,23 +87,46 @@ static int request_open(const struct launch_request *request, const char *mps_pi
     return error_set(err, errno, "cannot hand job %" PRIu64 " to its shepherd: %s", request->job, strerror(errno));
 }
 
-int launch_start(const struct launch_request *request, pid_t *shepherd, uint64_t *start_ticks, struct error *err)
+int launch_begin(const struct launch_request *request, struct launch_begun *begun, struct error *err)
 {
     CLEANUP(free_ptr) char *no_mps = xasprintf("%s/" SPAWN_NO_MPS, request->run_directory);
     CLEANUP(close_fd) int fd = -1;
-    struct spawned spawned;
     int code = check_request(request, err);
 
     if (code < 0)
         return code;
     fd = request_open(request, request->mps_pipe_directory ? request->mps_pipe_directory : no_mps, err);
-    if (fd < 0)
-        return fd;
-    code = spawn_shepherd(request->shepherd, request->run_directory, fd, &spawned, err);
+    return fd < 0 ? fd : spawn_shepherd(request->shepherd, request->run_directory, fd, begun, err);
+}
+
+void launch_go(struct launch_begun *begun)
+{
+    send(begun->fd, "g", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    close_fd(&begun->fd);
+}
+
+void launch_drop(struct launch_begun *begun, const char *run_directory)
+{
+    close_fd(&begun->fd);
+    for (int ms = 0; ms < DROP_WAIT_MS && launch_alive(begun->shepherd, begun->start_ticks); ms++)
+        poll(NULL, 0, 1);
+    if (launch_alive(begun->shepherd, begun->start_ticks)) {
+        kill(begun->shepherd, SIGKILL); /* it was stopped; the job, which waits, goes with it */
+        waitpid(begun->shepherd, NULL, 0);
+    }
+    file_remove_tree(run_directory);
+}
+
+int launch_start(const struct launch_request *request, pid_t *shepherd, uint64_t *start_ticks, struct error *err)
+{
+    struct launch_begun begun;
+    int code = launch_begin(request, &begun, err);
+
     if (code < 0)
         return code;
-    *shepherd = spawned.pid;
-    *start_ticks = spawned.start_ticks;
+    launch_go(&begun);
+    *shepherd = begun.shepherd;
+    *start_ticks = begun.start_ticks;
     return 0;
 }
 

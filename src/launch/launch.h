@@ -94,8 +94,25 @@ struct cause_evidence launch_evidence(const struct launch_status *status);
 
 const char *launch_phase_name(enum launch_phase phase); /* "starting", "running", "ended", "failed" */
 
-/* Makes the run directory and starts the shepherd; returns without waiting for the job. *start_ticks tells the
- * shepherd from a later process with its pid. The shepherd is the caller's child: see launch_alive(). */
+/* A launch that has begun. The shepherd is the caller's child: see launch_alive(); the ticks tell it from a later process with
+ * its pid. */
+struct launch_begun {
+    pid_t shepherd;
+    uint64_t start_ticks;
+    int fd; /* by which it is told to go on */
+};
+
+/* Makes the run directory and has a shepherd fork the job, which waits before it does anything that a user could see: the
+ * launch has no status yet. */
+int launch_begin(const struct launch_request *request, struct launch_begun *begun, struct error *err);
+
+/* Lets the job run. A shepherd that was killed meanwhile is found dead. */
+void launch_go(struct launch_begun *begun);
+
+/* Instead of launch_go(): nothing is left of the launch. */
+void launch_drop(struct launch_begun *begun, const char *run_directory);
+
+/* Both in one. */
 int launch_start(const struct launch_request *request, pid_t *shepherd, uint64_t *start_ticks, struct error *err);
 
 /* The launch's status now. -ENOENT: none yet; -EINVAL: not a status. Of a launch that had not ended before the machine was

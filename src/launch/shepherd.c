@@ -159,7 +159,6 @@ static int read_request(struct shepherd *s, struct error *err)
         exit(EXIT_SUCCESS);
     if (fd < 0 || fstat(fd, &st) < 0 || st.st_size <= 0)
         return error_set(err, EINVAL, "it is started by carmad, which sends a launch request to descriptor %d", REQUEST_FD);
-    close(REQUEST_FD);
     text = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
     if (text == MAP_FAILED || text[st.st_size - 1] != '\0')
         return error_set(err, EINVAL, "the launch request cannot be read");
@@ -183,6 +182,7 @@ static int prepare(struct shepherd *s, struct error *err)
     s->status.shepherd = getpid();
     s->status.shepherd_start_ticks = stat.start_ticks;
     close_range(REQUEST_FD + 1, ~0U, 0);
+    fcntl(REQUEST_FD, F_SETFD, FD_CLOEXEC);
     if ((code = setup_signals(s)) < 0)
         return error_set(err, code, "cannot watch its children: %s", strerror(-code));
     s->first_fd = status_open_first(".", err);
@@ -260,8 +260,6 @@ static int fork_job(struct shepherd *s)
     s->stage = mmap(NULL, sizeof *s->stage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (s->stage == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
         return -errno;
-    s->status.started_ns = nodetime_now_ns();
-    set_limits(s);
     s->process = cgroup_fork(s->status.cgroup, &entered);
     if (s->process == 0)
         child_run(&s->request, s->program, s->status.shepherd, entered || !*s->status.cgroup ? NULL : s->status.cgroup,
@@ -276,6 +274,14 @@ static int fork_job(struct shepherd *s)
     if (proc_read_stat(s->process, &stat) == 0) /* our child, not reaped: it is there */
         s->status.process_start_ticks = stat.start_ticks;
     return 0;
+}
+
+/* The job counts from here on. */
+static void release_job(struct shepherd *s)
+{
+    s->status.started_ns = nodetime_now_ns();
+    set_limits(s);
+    send(s->report_fd, "g", 1, MSG_NOSIGNAL);
 }
 
 static void end_tree(struct shepherd *s)
@@ -684,27 +690,49 @@ static void outlive_abandoned(struct shepherd *s)
     leave_nothing(s);
 }
 
+/* Of a job that was forked and shall not run. */
+static void kill_job(const struct shepherd *s)
+{
+    if (s->process > 0)
+        kill(s->process, SIGKILL);
+}
+
+static void withdraw(struct shepherd *s)
+{
+    kill_job(s);
+    if (s->process > 0)
+        waitpid(s->process, NULL, 0);
+    remove_cgroup(s);
+    status_close_first(s->first_fd, s->request.run_directory);
+}
+
 static int shepherd_run(struct shepherd *s, struct error *err)
 {
-    int code;
+    struct error why;
+    int code, failed;
 
     if ((code = prepare(s, err)) < 0 || (code = read_request(s, err)) < 0)
         return code;
     make_cgroup(s);
-    filter_devices(s);
-    if ((code = create_status(s, err)) < 0) {
-        remove_cgroup(s);
+    failed = script_place(&s->request, &why);
+    if (failed == 0 && (failed = fork_job(s)) < 0)
+        error_set(&why, failed, "cannot fork the job: %s", strerror(-failed));
+    filter_devices(s); /* while the job's process becomes its user */
+    if (!spawn_await_go(REQUEST_FD) || (code = create_status(s, err)) < 0) {
+        withdraw(s);
         return code;
     }
-    code = script_place(&s->request, err);
-    if (code == 0)
-        code = write_script(s, err);
-    if (code == 0 && (code = fork_job(s)) < 0)
-        error_set(err, code, "cannot fork the job: %s", strerror(-code));
+    close(REQUEST_FD);
+    if (failed == 0)
+        failed = write_script(s, &why);
     status_close_first(s->first_fd, s->request.run_directory);
-    if (code < 0)
-        launch_failed(s, err->text);
-    else
+    if (failed == 0) {
+        release_job(s);
+    } else {
+        launch_failed(s, why.text);
+        kill_job(s);
+    }
+    if (s->process > 0)
         watch(s);
     conclude(s);
     if (!s->abandoned)

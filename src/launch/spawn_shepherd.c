@@ -19,11 +19,8 @@
 
 extern char **environ;
 
-static struct {
-    struct spawned shepherd; /* pid 0: none waits */
-    int fd;                  /* our end */
-    char *directory;         /* owned; where it waits */
-} waiting = {.fd = -1};
+static struct launch_begun waiting = {.fd = -1}; /* shepherd 0: none waits */
+static char *directory_waiting;                  /* owned; where it does */
 
 static int spawn(const char *program, int fd, const char *directory, pid_t *pid)
 {
@@ -70,34 +67,33 @@ static int start_waiting(const char *program, const char *runs, struct error *er
 {
     CLEANUP(close_fd) int theirs = -1;
     CLEANUP(close_fd) int high = -1;
-    struct spawned *shepherd = &waiting.shepherd;
     struct proc_stat stat;
     int fds[2], code;
 
-    waiting.directory = xasprintf("%s/next", runs);
-    if ((code = make_directory(runs, waiting.directory, err)) < 0)
+    directory_waiting = xasprintf("%s/next", runs);
+    if ((code = make_directory(runs, directory_waiting, err)) < 0)
         return code;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
         return error_set(err, errno, "cannot make a socket for a shepherd: %s", strerror(errno));
     waiting.fd = fds[0];
     theirs = fds[1];
     high = fcntl(theirs, F_DUPFD_CLOEXEC, REQUEST_FD + 1); /* above those that the shepherd's own take */
-    code = high < 0 ? errno : spawn(program, high, waiting.directory, &shepherd->pid);
+    code = high < 0 ? errno : spawn(program, high, directory_waiting, &waiting.shepherd);
     if (code) {
-        shepherd->pid = 0;
+        waiting.shepherd = 0;
         return error_set(err, code, "cannot start the shepherd '%s': %s", program, strerror(code));
     }
-    code = proc_read_stat(shepherd->pid, &stat); /* our child: it is there until we reap it, even when it has ended */
+    code = proc_read_stat(waiting.shepherd, &stat); /* our child: it is there until we reap it, even when it has ended */
     if (code < 0)
-        return error_set(err, code, "cannot read /proc/%d/stat of a shepherd: %s: is /proc mounted?", (int)shepherd->pid,
+        return error_set(err, code, "cannot read /proc/%d/stat of a shepherd: %s: is /proc mounted?", (int)waiting.shepherd,
                          strerror(-code));
-    shepherd->start_ticks = stat.start_ticks;
+    waiting.start_ticks = stat.start_ticks;
     return 0;
 }
 
 int spawn_prepare(const char *program, const char *runs, struct error *err)
 {
-    int code = waiting.shepherd.pid ? 0 : start_waiting(program, runs, err);
+    int code = waiting.shepherd ? 0 : start_waiting(program, runs, err);
 
     if (code < 0)
         spawn_unprepare();
@@ -106,19 +102,19 @@ int spawn_prepare(const char *program, const char *runs, struct error *err)
 
 pid_t spawn_waiting(void)
 {
-    return waiting.shepherd.pid;
+    return waiting.shepherd;
 }
 
 void spawn_unprepare(void)
 {
-    if (waiting.shepherd.pid) {
-        kill(waiting.shepherd.pid, SIGKILL); /* it has nothing */
-        waitpid(waiting.shepherd.pid, NULL, 0);
-        waiting.shepherd.pid = 0;
+    if (waiting.shepherd) {
+        kill(waiting.shepherd, SIGKILL); /* it has nothing */
+        waitpid(waiting.shepherd, NULL, 0);
+        waiting.shepherd = 0;
     }
-    if (waiting.directory)
-        file_remove_tree(waiting.directory);
-    free_ptr(&waiting.directory);
+    if (directory_waiting)
+        file_remove_tree(directory_waiting);
+    free_ptr(&directory_waiting);
     close_fd(&waiting.fd);
 }
 
@@ -140,7 +136,7 @@ static int hand_over(const char *run_directory, int request_fd, struct error *er
 {
     int code;
 
-    if (rename(waiting.directory, run_directory) < 0)
+    if (rename(directory_waiting, run_directory) < 0)
         return error_set(err, errno, "cannot make the run directory '%s': %s", run_directory, strerror(errno));
     code = send_request(request_fd);
     if (code < 0)
@@ -148,21 +144,20 @@ static int hand_over(const char *run_directory, int request_fd, struct error *er
     return code < 0 ? error_set(err, code, "cannot hand a job to its shepherd: %s", strerror(-code)) : 0;
 }
 
-int spawn_shepherd(const char *program, const char *run_directory, int request_fd, struct spawned *shepherd,
+int spawn_shepherd(const char *program, const char *run_directory, int request_fd, struct launch_begun *begun,
                    struct error *err)
 {
     CLEANUP(free_ptr) char *runs = xstrndup(run_directory, (size_t)(strrchr(run_directory, '/') - run_directory));
-    int code = waiting.shepherd.pid ? hand_over(run_directory, request_fd, err) : -ESRCH;
+    int code = waiting.shepherd ? hand_over(run_directory, request_fd, err) : -ESRCH;
 
     if (code < 0) { /* none waits, or somebody has killed it or removed its directory */
         spawn_unprepare();
         if ((code = spawn_prepare(program, runs, err)) < 0 || (code = hand_over(run_directory, request_fd, err)) < 0)
             return code;
     }
-    *shepherd = waiting.shepherd;
-    waiting.shepherd.pid = 0;
-    free_ptr(&waiting.directory);
-    close_fd(&waiting.fd);
+    *begun = waiting;
+    waiting = (struct launch_begun){.fd = -1};
+    free_ptr(&directory_waiting);
     return 0;
 }
 
@@ -188,4 +183,11 @@ int spawn_await(int fd)
         return -EPROTO;
     memcpy(&handed, CMSG_DATA(head), sizeof handed);
     return handed;
+}
+
+bool spawn_await_go(int fd)
+{
+    char byte;
+
+    return recv(fd, &byte, 1, 0) == 1;
 }

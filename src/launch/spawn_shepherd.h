@@ -3,20 +3,12 @@
 #ifndef CARMA_LAUNCH_SPAWN_SHEPHERD_H
 #define CARMA_LAUNCH_SPAWN_SHEPHERD_H
 
-#include <stdint.h>
-#include <sys/types.h>
-
-#include "base/error.h"
+#include "launch/launch.h"
 
 #define SPAWN_NO_MPS "no-mps" /* an empty directory in the run directory */
 
-struct spawned {
-    pid_t pid;
-    uint64_t start_ticks;
-};
-
 /* Gives the request and the run directory, which must not exist, to a shepherd. 0 or a negative errno. */
-int spawn_shepherd(const char *program, const char *run_directory, int request_fd, struct spawned *shepherd,
+int spawn_shepherd(const char *program, const char *run_directory, int request_fd, struct launch_begun *begun,
                    struct error *err);
 
 /* Makes a shepherd wait, unless one does: in RUNS/next. It ends with this process, however that ends. 0 or a negative errno. */
@@ -31,5 +23,8 @@ void spawn_unprepare(void);
 /* The shepherd's side: waits at the socket `fd` for the request, and returns a descriptor of it. -EPIPE: the daemon has ended
  * without a job for it. */
 int spawn_await(int fd);
+
+/* Then: whether the job shall run, once the daemon has said so. */
+bool spawn_await_go(int fd);
 
 #endif

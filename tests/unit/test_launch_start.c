@@ -74,6 +74,21 @@ static void test_fifo(void **state)
     assert_string_equal(contents(f->output), "0 0\n"); /* the job's own writes wait, as anybody's */
 }
 
+/* 0: it has none. */
+static pid_t child_of(pid_t pid)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/task/%d/children", (int)pid, (int)pid);
+
+    return (pid_t)atoi(contents(path));
+}
+
+static bool sleeps(pid_t pid)
+{
+    struct proc_stat stat;
+
+    return proc_read_stat(pid, &stat) == 0 && stat.state == 'S';
+}
+
 static pid_t wait_for_a_job(const struct fixture *f)
 {
     CLEANUP(free_ptr) char *runs = xasprintf("%s/runs", f->root);
@@ -115,6 +130,39 @@ static void test_prepared(void **state)
     spawn_unprepare();
     assert_int_equal(kill(first, 0), -1);
     assert_int_equal(access(next, F_OK), -1);
+}
+
+/* A launch that has begun shows nothing to its user before it is let go, and leaves nothing where it is dropped. */
+static void test_begun(void **state)
+{
+    struct fixture *f = *state;
+    struct launch_begun begun;
+    struct error err;
+    pid_t job = 0;
+
+    command(f, "echo ran");
+    f->request.launch = 1;
+    snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
+    for (int round = 0; round < 2; round++) {
+        if (launch_begin(&f->request, &begun, &err) < 0)
+            fail_msg("%s", err.text);
+        while ((job = child_of(begun.shepherd)) == 0)
+            pause_ms(5);
+        while (!sleeps(job)) /* until it has gone as far as it may */
+            pause_ms(5);
+        assert_int_equal(launch_read_status(f->run, &f->status, NULL), -ENOENT);
+        assert_int_equal(access(f->output, F_OK), -1);
+        if (round == 1)
+            break;
+        launch_drop(&begun, f->run);
+        assert_true(gone(begun.shepherd) && gone(job));
+        assert_int_equal(access(f->run, F_OK), -1);
+    }
+    launch_go(&begun);
+    f->shepherd = begun.shepherd;
+    f->ticks = begun.start_ticks;
+    await_end(f, LAUNCH_ENDED);
+    assert_string_equal(contents(f->output), "ran\n");
 }
 
 /* The daemon's end is the end of a shepherd without a job. */
@@ -209,7 +257,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         LAUNCH_TEST(test_profile_counts), LAUNCH_TEST(test_profile_is_limited), LAUNCH_TEST(test_start_timeout),
-        LAUNCH_TEST(test_fifo), LAUNCH_TEST(test_prepared), LAUNCH_TEST(test_prepared_ends_with_the_daemon),
+        LAUNCH_TEST(test_fifo), LAUNCH_TEST(test_prepared), LAUNCH_TEST(test_begun), LAUNCH_TEST(test_prepared_ends_with_the_daemon),
         LAUNCH_TEST(test_start_that_hangs_in_the_kernel),
     };
 
