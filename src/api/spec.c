@@ -7,6 +7,7 @@
 
 #include "api/job_field.h"
 #include "api/job_signal.h"
+#include "base/digest.h"
 #include "base/memory.h"
 #include "base/script.h"
 #include "base/share.h"
@@ -126,16 +127,9 @@ bool job_spec_equal(const struct job_spec *a, const struct job_spec *b)
     return memcmp(a->recorded_bytes, b->recorded_bytes, sizeof a->recorded_bytes) == 0;
 }
 
-static uint64_t mix(uint64_t digest, const void *bytes, size_t size)
-{
-    for (const unsigned char *at = bytes; size; size--)
-        digest = (digest ^ *at++) * UINT64_C(1099511628211); /* FNV-1a */
-    return digest;
-}
-
 static uint64_t mix_text(uint64_t digest, const char *text)
 {
-    return text ? mix(digest, text, strlen(text) + 1) : mix(digest, &text, 1);
+    return text ? digest_add(digest, text, strlen(text) + 1) : digest_add(digest, &text, 1);
 }
 
 static uint64_t mix_field(uint64_t digest, const struct job_field *field, const struct job_spec *spec)
@@ -145,19 +139,19 @@ static uint64_t mix_field(uint64_t digest, const struct job_field *field, const 
     if (job_field_kind(field) == KIND_TEXT)
         return mix_text(digest, *(char *const *)job_field_at(field, spec));
     if (job_field_kind(field) != KIND_LIST)
-        return mix(digest, job_field_at(field, spec), sizes[job_field_kind(field)]);
+        return digest_add(digest, job_field_at(field, spec), sizes[job_field_kind(field)]);
     for (size_t i = 0; i < list->count; i++)
         digest = mix_text(digest, list->items[i]);
-    return mix(digest, &list->count, sizeof list->count);
+    return digest_add(digest, &list->count, sizeof list->count);
 }
 
 uint64_t job_spec_digest(const struct job_spec *spec)
 {
-    uint64_t digest = UINT64_C(14695981039346656037);
+    uint64_t digest = DIGEST_EMPTY;
 
     for (size_t i = 0; i < job_field_count; i++)
         digest = mix_field(digest, &job_fields[i], spec);
-    return mix(digest, spec->recorded_bytes, sizeof spec->recorded_bytes);
+    return digest_add(digest, spec->recorded_bytes, sizeof spec->recorded_bytes);
 }
 
 /* JSON is UTF-8, and jansson decides whether a text is. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "api/or_null.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
@@ -34,28 +35,16 @@ bool job_estimate_equal(const struct job_estimate *a, const struct job_estimate 
            spec_strings_equal(&a->warnings, &b->warnings);
 }
 
-static json_t *known(int64_t value)
-{
-    return value < 0 ? json_null() : json_integer(value);
-}
-
-static json_t *text_or_null(const char *text)
-{
-    json_t *json = text ? json_string(text) : NULL;
-
-    return json ? json : json_null(); /* a text that is not UTF-8 is not worth losing the rest for */
-}
-
 json_t *job_estimate_to_json(const struct job_estimate *estimate)
 {
     json_t *warnings = json_array();
 
     for (size_t i = 0; i < estimate->warnings.count; i++)
         json_array_append_new(warnings, text_or_null(estimate->warnings.items[i]));
-    return json_pack("{s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "bytes", known(estimate->bytes), "median_bytes",
-                     known(estimate->median_bytes), "quantile_permille", (int)estimate->quantile_permille,
+    return json_pack("{s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "bytes", natural_or_null(estimate->bytes), "median_bytes",
+                     natural_or_null(estimate->median_bytes), "quantile_permille", (int)estimate->quantile_permille,
                      "confidence_permille", (int)estimate->confidence_permille, "sm_activity_permille",
-                     known(estimate->smact_permille), "source", text_or_null(estimate->source), "from",
+                     natural_or_null(estimate->smact_permille), "source", text_or_null(estimate->source), "from",
                      text_or_null(estimate->from), "machine_profile", text_or_null(estimate->profile), "warnings",
                      warnings);
 }

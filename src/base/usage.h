@@ -5,7 +5,7 @@
 
 #include <argp.h>
 
-#include "base/manual.h"
+#include "base/manual/manual.h"
 
 #define EXIT_USAGE 2
 

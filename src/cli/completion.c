@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/argp_walk.h"
+#include "base/manual/argp_walk.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "cli/cli.h"

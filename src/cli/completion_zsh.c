@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "base/argp_walk.h"
+#include "base/manual/argp_walk.h"
 #include "base/memory.h"
 #include "cli/completion.h"
 

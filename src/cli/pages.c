@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/manual.h"
+#include "base/manual/manual.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "cli/cli.h"

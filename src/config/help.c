@@ -1,7 +1,7 @@
 /* The settings in words: for a terminal, and as the manual page carma.conf(5). */
 #include <string.h>
 
-#include "base/manual.h"
+#include "base/manual/manual.h"
 #include "base/memory.h"
 #include "config/config.h"
 #include "config/presets.h"

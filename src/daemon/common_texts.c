@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/digest.h"
 #include "base/memory.h"
 
 #define LEAST_CHAINS 64
@@ -13,17 +14,13 @@ struct common_text {
     uint32_t count; /* of the texts, which lie behind the struct, after the pointers to them */
 };
 
-/* FNV-1a, the texts' ends included. */
+/* The texts' ends included. */
 static uint64_t digest_of(const struct spec_strings *list)
 {
-    uint64_t digest = UINT64_C(14695981039346656037);
+    uint64_t digest = DIGEST_EMPTY;
 
-    for (size_t i = 0; i < list->count; i++) {
-        const char *at = list->items[i];
-        do
-            digest = (digest ^ (unsigned char)*at) * UINT64_C(1099511628211);
-        while (*at++);
-    }
+    for (size_t i = 0; i < list->count; i++)
+        digest = digest_add(digest, list->items[i], strlen(list->items[i]) + 1);
     return digest;
 }
 

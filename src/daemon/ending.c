@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "api/or_null.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/strbuf.h"
@@ -132,11 +133,6 @@ struct record_exited ending_judge(struct daemon *daemon, struct job_view *view, 
     return exited;
 }
 
-static json_t *known(int64_t value)
-{
-    return value >= 0 ? json_integer(value) : json_null();
-}
-
 json_t *ending_to_json(const struct job_view *view, const struct launch_status *status)
 {
     json_t *tenants;
@@ -148,6 +144,6 @@ json_t *ending_to_json(const struct job_view *view, const struct launch_status *
         json_array_append_new(tenants, json_pack("{s:i, s:I}", "pid", (int)status->tenants[i].pid, "used_bytes",
                                                  (json_int_t)status->tenants[i].used_bytes));
     return json_pack("{s:s, s:o, s:o, s:o, s:o}", "output", output_kind_name(status->output), "requested_bytes",
-                     known(view->exit.requested_bytes), "free_bytes", known(view->exit.free_bytes), "used_bytes",
-                     known(view->exit.used_bytes), "tenants", tenants);
+                     natural_or_null(view->exit.requested_bytes), "free_bytes", natural_or_null(view->exit.free_bytes), "used_bytes",
+                     natural_or_null(view->exit.used_bytes), "tenants", tenants);
 }

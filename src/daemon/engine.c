@@ -6,6 +6,7 @@
 #include <malloc.h>
 #include <string.h>
 
+#include "base/handle.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
@@ -75,11 +76,6 @@ static void turn_free(struct turn *turn)
     free(turn->waiters);
     record_list_release(&turn->records);
     free(turn);
-}
-
-static void free_handle(uv_handle_t *handle)
-{
-    free(handle);
 }
 
 static uv_timer_t *timer_new(struct engine *engine)

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "base/digest.h"
+#include "base/handle.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/strbuf.h"
@@ -42,11 +44,6 @@ struct events {
     uint64_t entered_version;  /* views.version at the last look new ones among the first that wait */
     unsigned ticks;
 };
-
-static void free_handle(uv_handle_t *handle)
-{
-    free(handle);
-}
 
 struct events *events_new(struct daemon *daemon)
 {
@@ -102,13 +99,6 @@ static bool waits(const struct job_view *view)
     return view->state == JOB_HELD || view->state == JOB_QUEUED || view->state == JOB_CRASHED;
 }
 
-static uint64_t mix(uint64_t hash, const void *bytes, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ ((const unsigned char *)bytes)[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 /* Why it waits and with which request; both change without a record of the job. Never 0. */
 static uint64_t waits_as(const struct events *events, const struct job_view *view, int64_t now_ns)
 {
@@ -116,13 +106,13 @@ static uint64_t waits_as(const struct events *events, const struct job_view *vie
     uint32_t source;
     int64_t claim_bytes = job_view_claim(view, events->daemon->core, &source);
     char text[REASON_TEXT];
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = DIGEST_EMPTY;
 
     reason_format(&reason, reason.until_ns, text); /* but for how long it still takes, which passes by itself */
-    hash = mix(hash, text, strlen(text));
-    hash = mix(hash, &reason.until_ns, sizeof reason.until_ns);
-    hash = mix(hash, &claim_bytes, sizeof claim_bytes);
-    hash = mix(hash, &source, sizeof source);
+    hash = digest_add(hash, text, strlen(text));
+    hash = digest_add(hash, &reason.until_ns, sizeof reason.until_ns);
+    hash = digest_add(hash, &claim_bytes, sizeof claim_bytes);
+    hash = digest_add(hash, &source, sizeof source);
     return hash ? hash : 1;
 }
 

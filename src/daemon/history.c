@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/or_null.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
@@ -53,13 +54,6 @@ struct history_room *history_new(struct daemon *daemon)
 static json_t *number_or_null(int64_t number)
 {
     return number < 0 ? json_null() : json_integer(number);
-}
-
-static json_t *text_or_null(const char *text)
-{
-    json_t *json = text ? json_string(text) : NULL;
-
-    return json ? json : json_null();
 }
 
 static const char *letter_of(const char *name)

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/handle.h"
 #include "base/nodetime.h"
 #include "base/strbuf.h"
 #include "base/units.h"
@@ -20,11 +21,6 @@
  * driver that cannot be asked runs no new job. It is longer than a carma-monitor that hangs takes to be replaced. */
 #define BLIND_WALL_MS 30000
 #define BLIND_PERIODS 4
-
-static void free_handle(uv_handle_t *handle)
-{
-    free(handle);
-}
 
 void node_stop(struct node *node)
 {

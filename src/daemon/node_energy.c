@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/handle.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
@@ -244,11 +245,6 @@ static void flush(struct node *node)
 static void on_flush(uv_timer_t *timer)
 {
     flush(timer->data);
-}
-
-static void free_handle(uv_handle_t *handle)
-{
-    free(handle);
 }
 
 void node_energy_stop(struct node *node)

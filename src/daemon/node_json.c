@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/or_null.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/share.h"
@@ -9,14 +10,9 @@
 #include "daemon/node_internal.h"
 #include "daemon/owners.h"
 
-static json_t *known(int64_t value, bool is_known)
-{
-    return is_known ? json_integer(value) : json_null();
-}
-
 static void set(json_t *json, const char *name, int64_t value, bool is_known)
 {
-    json_object_set_new(json, name, known(value, is_known));
+    json_object_set_new(json, name, integer_or_null(value, is_known));
 }
 
 /* Unmanaged processes, or processes of a job that was not given the GPU; one that is invisible from here has neither
@@ -31,9 +27,9 @@ static json_t *foreign_to_json(const struct node *node, const struct attribution
         const struct job_view *view = process->job ? views_find(&node->daemon->views, process->job) : NULL;
         const char *user = view ? view->user : seen ? owners_name(node->daemon->owners, process->uid) : NULL;
         json_array_append_new(list, json_pack("{s:o, s:i, s:s?, s:s?, s:o}", "job",
-                                              known((int64_t)process->job, process->job != 0), "pid", (int)process->pid,
+                                              integer_or_null((int64_t)process->job, process->job != 0), "pid", (int)process->pid,
                                               "user", user, "command", seen ? process->command : NULL, "used_bytes",
-                                              known(process->used_bytes, process->used_bytes >= 0)));
+                                              integer_or_null(process->used_bytes, process->used_bytes >= 0)));
     }
     return list;
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "api/or_null.h"
 #include "base/memory.h"
 #include "base/share.h"
 #include "core/ledger.h"
@@ -140,23 +141,13 @@ bool node_live_look(struct node_live *live, const struct node *node)
 
 /* ---- Shown ---- */
 
-static json_t *known(int64_t value)
-{
-    return value >= 0 ? json_integer(value) : json_null();
-}
-
-static json_t *text_or_null(const char *text)
-{
-    return *text ? json_string(text) : json_null();
-}
-
 static json_t *residents_to_json(const struct resident *residents, uint32_t count)
 {
     json_t *list = json_array();
 
     for (uint32_t i = 0; i < count; i++)
         json_array_append_new(list, json_pack("{s:I, s:o, s:I}", "id", (json_int_t)residents[i].id, "claim_bytes",
-                                              known(residents[i].claim_bytes), "observed_bytes",
+                                              natural_or_null(residents[i].claim_bytes), "observed_bytes",
                                               (json_int_t)residents[i].observed_bytes));
     return list;
 }
@@ -171,15 +162,15 @@ static json_t *row_to_json(const struct shown *row, const char *uuid)
     json_object_set_new(json, "uuid", json_string(uuid));
     json_object_set_new(json, "name", reading ? json_string(reading->name) : json_null());
     json_object_set_new(json, "kind", reading ? json_string(node_kind_name(row->kind)) : json_null());
-    json_object_set_new(json, "parent", reading ? text_or_null(reading->parent) : json_null());
+    json_object_set_new(json, "parent", text_or_null(reading && *reading->parent ? reading->parent : NULL));
     json_object_set_new(json, "lost", json_boolean(!row->there));
     json_object_set_new(json, "share", is_heading ? json_null() : json_string(share_mode_name(row->share)));
-    json_object_set_new(json, "total_bytes", known(row->total_bytes));
-    json_object_set_new(json, "used_bytes", known(row->used_bytes));
-    json_object_set_new(json, "free_bytes", known(row->free_bytes));
-    json_object_set_new(json, "foreign_bytes", known(row->foreign_bytes));
-    json_object_set_new(json, "sm_activity_permille", known(row->sm_permille));
-    json_object_set_new(json, "power_mw", known(row->power_mw));
+    json_object_set_new(json, "total_bytes", natural_or_null(row->total_bytes));
+    json_object_set_new(json, "used_bytes", natural_or_null(row->used_bytes));
+    json_object_set_new(json, "free_bytes", natural_or_null(row->free_bytes));
+    json_object_set_new(json, "foreign_bytes", natural_or_null(row->foreign_bytes));
+    json_object_set_new(json, "sm_activity_permille", natural_or_null(row->sm_permille));
+    json_object_set_new(json, "power_mw", natural_or_null(row->power_mw));
     json_object_set_new(json, "xid",
                         row->xid ? json_pack("{s:I, s:I, s:I}", "code", (json_int_t)row->xid, "count",
                                              (json_int_t)row->xid_count, "at_ns", (json_int_t)row->xid_at_ns)

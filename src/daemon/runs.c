@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/handle.h"
 #include "base/install.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
@@ -731,11 +732,6 @@ static int make_scripts(struct runs *runs, struct error *err)
         return error_set(err, EPERM, "the directory '%s', for the scripts of jobs, is not this user's: remove it",
                          runs->scripts);
     return 0;
-}
-
-static void free_handle(uv_handle_t *handle)
-{
-    free(handle);
 }
 
 int runs_new(struct daemon *daemon, struct runs **result, struct error *err)

@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/digest.h"
 #include "base/file.h"
+#include "base/handle.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/proc.h"
@@ -128,11 +130,9 @@ static char *gpus_of(const struct sharing *sharing, const struct job_view *view)
  * may be. */
 static char *directory_of(const struct sharing *sharing, const struct job_view *view, const char *gpus)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = digest_of_text(gpus);
     uint32_t owner = owner_of(sharing, view);
 
-    for (const char *c = gpus; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
     if (has_wide(sharing, view))
         return owner == EVERYBODY
                    ? xasprintf("%s/" EVERYBODYS "%016" PRIx64, sharing->directory, hash)
@@ -724,11 +724,6 @@ static void on_check(uv_timer_t *timer)
 }
 
 /* ---- Life ---- */
-
-static void free_handle(uv_handle_t *handle)
-{
-    free(handle);
-}
 
 struct sharing *sharing_new(struct daemon *daemon)
 {

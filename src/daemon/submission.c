@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/digest.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
@@ -77,13 +78,10 @@ static void set_claim(const struct config *config, const struct job_spec *spec, 
     }
 }
 
-/* FNV-1a, the text's end included. */
-static uint64_t mix(uint64_t hash, const char *text)
+/* The text's end included. */
+static uint64_t mix(uint64_t digest, const char *text)
 {
-    do
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
-    while (*text++);
-    return hash;
+    return digest_add(digest, text, strlen(text) + 1);
 }
 
 /* Two submissions with the same key are runs of the same thing: same user, command, batch size, model and training. Of a
@@ -91,7 +89,7 @@ static uint64_t mix(uint64_t hash, const char *text)
 static void set_workload(const struct job_spec *spec, uid_t uid, char workload[static RECORD_WORKLOAD_SIZE])
 {
     const char *const model[] = {spec->summary, spec->capture, spec->optimizer, spec->precision};
-    uint64_t hash = UINT64_C(14695981039346656037) ^ uid ^ ((uint64_t)spec->batch_size << 32);
+    uint64_t hash = DIGEST_EMPTY ^ uid ^ ((uint64_t)spec->batch_size << 32);
 
     if (spec->script)
         hash = mix(hash, spec->script);
@@ -240,7 +238,7 @@ static int take_request_id(struct submission *submission, const char *id)
         return 400;
     }
     snprintf(submission->request_id, sizeof submission->request_id, "%s", id);
-    submission->digest = mix(UINT64_C(14695981039346656037), submission->body);
+    submission->digest = mix(DIGEST_EMPTY, submission->body);
     return 201;
 }
 

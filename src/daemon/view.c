@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/job_field.h"
+#include "api/or_null.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "core/belief.h"
@@ -474,18 +475,6 @@ char *job_view_last_end(const struct job_view *view, const struct core *core)
 
 /* ---- JSON ---- */
 
-static json_t *known(int64_t value, bool is_known)
-{
-    return is_known ? json_integer(value) : json_null();
-}
-
-static json_t *text_or_null(const char *text)
-{
-    json_t *value = text ? json_string(text) : NULL;
-
-    return value ? value : json_null();
-}
-
 json_t *reason_to_json(const struct reason *reason, int64_t now_ns)
 {
     char text[REASON_TEXT];
@@ -617,13 +606,13 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "state", json_string(job_state_name(view->state)));
     json_object_set_new(json, "letter", json_string(job_state_letter(view->state)));
     json_object_set_new(json, "gpus", json_integer(view->wants->gpus));
-    json_object_set_new(json, "claim_bytes", known(claim_bytes, claim_bytes >= 0));
+    json_object_set_new(json, "claim_bytes", integer_or_null(claim_bytes, claim_bytes >= 0));
     json_object_set_new(json, "claim_source", json_string(claim_source_name(claim_source)));
-    json_object_set_new(json, "request_bytes", known(view->wants->claim_bytes, view->wants->claim_bytes >= 0));
-    json_object_set_new(json, "over_reservation_bytes", known(over_bytes, over_bytes > 0));
-    json_object_set_new(json, "fence_bytes", known(view->fence_bytes, view->fence_bytes >= 0));
-    json_object_set_new(json, "process_limit_bytes", known(view->process_limit_bytes, view->process_limit_bytes >= 0));
-    json_object_set_new(json, "victim_of", known((int64_t)view->victim_of, view->victim_of != 0));
+    json_object_set_new(json, "request_bytes", integer_or_null(view->wants->claim_bytes, view->wants->claim_bytes >= 0));
+    json_object_set_new(json, "over_reservation_bytes", integer_or_null(over_bytes, over_bytes > 0));
+    json_object_set_new(json, "fence_bytes", integer_or_null(view->fence_bytes, view->fence_bytes >= 0));
+    json_object_set_new(json, "process_limit_bytes", integer_or_null(view->process_limit_bytes, view->process_limit_bytes >= 0));
+    json_object_set_new(json, "victim_of", integer_or_null((int64_t)view->victim_of, view->victim_of != 0));
     json_object_set_new(json, "victims", json_integer(view->victims));
     json_object_set_new(json, "share", json_string(share_mode_name(view->wants->share)));
     json_object_set_new(json, "runs_by",
@@ -633,26 +622,26 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "crashes", json_integer(view->crashes - view->harmed));
     json_object_set_new(json, "launches", json_integer(view->launches));
     json_object_set_new(json, "submitted_ns", json_integer(view->submitted_ns));
-    json_object_set_new(json, "first_started_ns", known(view->first_started_ns, view->first_started_ns >= 0));
-    json_object_set_new(json, "started_ns", known(view->started_ns, view->started_ns >= 0));
-    json_object_set_new(json, "time_limit_ns", known(view->wants->time_limit_ns, view->wants->time_limit_ns > 0));
-    json_object_set_new(json, "signal", known(view->wants->signal, view->wants->signal > 0));
-    json_object_set_new(json, "signal_before_ns", known(view->wants->signal_before_ns, view->wants->signal > 0));
+    json_object_set_new(json, "first_started_ns", integer_or_null(view->first_started_ns, view->first_started_ns >= 0));
+    json_object_set_new(json, "started_ns", integer_or_null(view->started_ns, view->started_ns >= 0));
+    json_object_set_new(json, "time_limit_ns", integer_or_null(view->wants->time_limit_ns, view->wants->time_limit_ns > 0));
+    json_object_set_new(json, "signal", integer_or_null(view->wants->signal, view->wants->signal > 0));
+    json_object_set_new(json, "signal_before_ns", integer_or_null(view->wants->signal_before_ns, view->wants->signal > 0));
     json_object_set_new(json, "requeue", json_boolean(view->wants->requeue));
-    json_object_set_new(json, "cpus", known(spec->cpus, spec->cpus > 0));
-    json_object_set_new(json, "host_memory_bytes", known(spec->host_memory_bytes, spec->host_memory_bytes > 0));
-    json_object_set_new(json, "crashed_ns", known(view->crashed_ns, view->crashed_ns >= 0));
-    json_object_set_new(json, "relaunch_ns", known(view->relaunch_ns, view->relaunch_ns >= 0));
-    json_object_set_new(json, "ended_ns", known(view->ended_ns, view->ended_ns >= 0));
-    json_object_set_new(json, "exit_status", known(view->exit.status, view->exited && view->exit.cause != EXIT_LOST));
+    json_object_set_new(json, "cpus", integer_or_null(spec->cpus, spec->cpus > 0));
+    json_object_set_new(json, "host_memory_bytes", integer_or_null(spec->host_memory_bytes, spec->host_memory_bytes > 0));
+    json_object_set_new(json, "crashed_ns", integer_or_null(view->crashed_ns, view->crashed_ns >= 0));
+    json_object_set_new(json, "relaunch_ns", integer_or_null(view->relaunch_ns, view->relaunch_ns >= 0));
+    json_object_set_new(json, "ended_ns", integer_or_null(view->ended_ns, view->ended_ns >= 0));
+    json_object_set_new(json, "exit_status", integer_or_null(view->exit.status, view->exited && view->exit.cause != EXIT_LOST));
     json_object_set_new(json, "exit_cause",
                         view->exited ? json_string(exit_cause_name(view->exit.cause)) : json_null());
     json_object_set_new(json, "last_end", text_or_null(last_end));
     json_object_set_new(json, "message", text_or_null(access == ACCESS_ALL ? view->message : NULL));
     json_object_set_new(json, "gpu_ns", json_integer(job_view_gpu_ns(view, now_ns)));
-    json_object_set_new(json, "modelled_energy_mj", known(view->energy_mj, view->launches > 0));
-    json_object_set_new(json, "slowdown_permille", known(slowdown, slowdown > 0));
-    json_object_set_new(json, "unused_since_ns", known(view->unused_since_ns, view->unused_since_ns >= 0));
+    json_object_set_new(json, "modelled_energy_mj", integer_or_null(view->energy_mj, view->launches > 0));
+    json_object_set_new(json, "slowdown_permille", integer_or_null(slowdown, slowdown > 0));
+    json_object_set_new(json, "unused_since_ns", integer_or_null(view->unused_since_ns, view->unused_since_ns >= 0));
     json_object_set_new(json, "placements", placements_to_json(view, core));
     json_object_set_new(json, "reason", reason_to_json(&reason, now_ns));
     if (detailed && access == ACCESS_ALL)

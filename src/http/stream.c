@@ -3,6 +3,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "base/handle.h"
 #include "base/memory.h"
 #include "http/http_internal.h"
 
@@ -20,11 +21,6 @@ struct http_stream {
     void *user;
     uv_poll_t *hangup; /* while libmicrohttpd does not listen; NULL: the end shows when something is sent */
 };
-
-static void free_handle(uv_handle_t *handle)
-{
-    free(handle);
-}
 
 static void wake(struct http_stream *stream)
 {

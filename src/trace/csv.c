@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/digest.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/units.h"
@@ -59,15 +60,6 @@ static int next_line(struct csv *csv, char **line, struct error *err)
 static bool is_data(const char *line)
 {
     return line[strspn(line, " \t")] != '\0' && *line != '#';
-}
-
-static uint64_t hash_line(const char *line)
-{
-    uint64_t hash = UINT64_C(14695981039346656037);
-
-    for (; *line; line++)
-        hash = (hash ^ (unsigned char)*line) * UINT64_C(1099511628211);
-    return hash;
 }
 
 /* Splits line in place. Returns how many fields, or -EINVAL. */
@@ -220,7 +212,7 @@ int csv_next(struct csv *csv, struct error *err)
     if (csv->rows == CSV_MAX_ROWS)
         return csv_error(csv, err, "more than %d rows: split the file", CSV_MAX_ROWS);
     csv->rows++;
-    csv->row_hash = hash_line(line);
+    csv->row_hash = digest_of_text(line);
     count = split(csv, line, fields, err);
     if (count < 0)
         return count;

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/manual.h"
+#include "base/manual/manual.h"
 #include "base/memory.h"
 
 static char *filter(int key, const char *text, void *input)

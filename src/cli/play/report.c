@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/or_null.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/stats.h"
@@ -37,11 +38,6 @@ static const struct figure {
     {"jobs", "jobs", FIGURE_COUNT},
     {"failed", "... that did not complete", FIGURE_COUNT},
 };
-
-static json_t *known(double value)
-{
-    return value < 0 ? json_null() : json_real(value);
-}
 
 static bool completed(const json_t *job)
 {
@@ -92,9 +88,9 @@ json_t *report_compute(json_t *const *jobs, size_t count, const struct usage *us
     set_times(report, "execution", execution, started);
     set_times(report, "completion", completion, started);
     json_object_set_new(report, "oom", json_integer(oom));
-    json_object_set_new(report, "energy_j", known(usage_energy_joules(usage)));
-    json_object_set_new(report, "memory_mean_bytes", known(usage_memory_mean_bytes(usage)));
-    json_object_set_new(report, "sm_activity_mean", known(usage_sm_activity_mean(usage)));
+    json_object_set_new(report, "energy_j", real_or_null(usage_energy_joules(usage)));
+    json_object_set_new(report, "memory_mean_bytes", real_or_null(usage_memory_mean_bytes(usage)));
+    json_object_set_new(report, "sm_activity_mean", real_or_null(usage_sm_activity_mean(usage)));
     return report;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/or_null.h"
 #include "base/memory.h"
 #include "base/stats.h"
 #include "base/units.h"
@@ -85,11 +86,6 @@ double simulate_sd(const struct simulate_outcome *outcome, enum simulate_figure 
     return outcome->seeds > 1 ? sqrt(squares / (double)(outcome->seeds - 1)) : squares;
 }
 
-static json_t *known(double value)
-{
-    return isnan(value) ? json_null() : json_real(value);
-}
-
 json_t *simulate_to_json(const struct simulate_outcome *outcomes, size_t count)
 {
     json_t *list = json_array();
@@ -101,8 +97,8 @@ json_t *simulate_to_json(const struct simulate_outcome *outcomes, size_t count)
         json_object_set_new(object, "seeds", json_integer((json_int_t)outcomes[i].seeds));
         for (enum simulate_figure f = 0; f < SIM_FIGURE_COUNT; f++)
             json_object_set_new(object, figures[f].member,
-                                json_pack("{s:o, s:o}", "mean", known(simulate_mean(&outcomes[i], f)), "sd",
-                                          known(simulate_sd(&outcomes[i], f))));
+                                json_pack("{s:o, s:o}", "mean", real_or_null(simulate_mean(&outcomes[i], f)), "sd",
+                                          real_or_null(simulate_sd(&outcomes[i], f))));
         json_object_set_new(object, "claims", simulate_claims_to_json(&outcomes[i].claims));
         if (outcomes[i].timeline)
             json_object_set(object, "timeline", outcomes[i].timeline);

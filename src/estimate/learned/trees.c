@@ -1,3 +1,4 @@
+#include "base/digest.h"
 #include "estimate/learned/trees.h"
 
 #include <errno.h>
@@ -32,15 +33,12 @@ int trees_find(struct trees *trees, struct model model, const char *prefix)
 bool trees_are_of(struct model model, const char *const names[], size_t count)
 {
     struct model_array array = model_array(model, "features", MODEL_U64);
-    uint64_t hash = UINT64_C(14695981039346656037);
+    uint64_t hash = DIGEST_EMPTY;
 
     if (array.count != 1)
         return false;
-    for (size_t i = 0; i < count; i++) {
-        for (const char *c = names[i]; *c; c++)
-            hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
-        hash = (hash ^ ',') * UINT64_C(1099511628211);
-    }
+    for (size_t i = 0; i < count; i++)
+        hash = digest_add(digest_add(hash, names[i], strlen(names[i])), ",", 1);
     return *(const uint64_t *)array.data == hash;
 }
 

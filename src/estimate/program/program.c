@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/digest.h"
 #include "base/memory.h"
 
 const char *memory_category_name(enum memory_category category)
@@ -32,22 +33,12 @@ void program_release(struct program *program)
     *program = (struct program){0};
 }
 
-/* FNV-1a. */
-static size_t hash_of(const char *text)
-{
-    uint64_t hash = UINT64_C(14695981039346656037);
-
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
-    return (size_t)hash;
-}
-
 /* The slot that holds the text's number, or the free one where it belongs. */
 static uint32_t *slot_of(struct program *program, const char *text)
 {
     size_t mask = program->label_slot_count - 1;
 
-    for (size_t i = hash_of(text) & mask;; i = (i + 1) & mask) {
+    for (size_t i = digest_of_text(text) & mask;; i = (i + 1) & mask) {
         uint32_t label = program->label_slots[i];
         if (!label || strcmp(program->labels[label], text) == 0)
             return &program->label_slots[i];

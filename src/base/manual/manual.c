@@ -1,11 +1,11 @@
-#include "base/manual.h"
+#include "base/manual/manual.h"
 
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/argp_walk.h"
+#include "base/manual/argp_walk.h"
 #include "base/memory.h"
 
 /* One piece of a line; characters that roff would interpret are escaped. A hyphen that is typed must stay one. */

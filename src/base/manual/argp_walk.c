@@ -1,4 +1,4 @@
-#include "base/argp_walk.h"
+#include "base/manual/argp_walk.h"
 
 #include <ctype.h>
 #include <string.h>

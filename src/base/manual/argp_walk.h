@@ -1,6 +1,6 @@
 /* Reading a table of options for other ends than parsing: manual pages, completion. */
-#ifndef CARMA_BASE_ARGP_WALK_H
-#define CARMA_BASE_ARGP_WALK_H
+#ifndef CARMA_BASE_MANUAL_ARGP_WALK_H
+#define CARMA_BASE_MANUAL_ARGP_WALK_H
 
 #include <argp.h>
 

@@ -1,6 +1,6 @@
 /* Manual pages, in the macros of man(7), from the tables that programs parse their command lines by. */
-#ifndef CARMA_BASE_MANUAL_H
-#define CARMA_BASE_MANUAL_H
+#ifndef CARMA_BASE_MANUAL_MANUAL_H
+#define CARMA_BASE_MANUAL_MANUAL_H
 
 #include <argp.h>
 #include <stdio.h>
