@@ -14,7 +14,7 @@ MOST_AGAIN = 10  # if more failed than that, it was not by chance
 
 
 def results(tree, log):
-    """The kind of each test of the log, by its name; {} where there is no log."""
+    """The kind of each test of the log, by its name; {} where the log is missing."""
     # Meson adds the name of the test setup to that of the log.
     paths = pathlib.Path(tree, "meson-logs").glob(f"{log}*.json")
     tests = [json.loads(line) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]

@@ -73,7 +73,7 @@ def share():
 
 
 def slow_user():
-    """Of the uid that is named the user database takes 4 s to say who he is."""
+    """For the named uid the user database takes 4 s to answer."""
     uid = int(sys.argv[3])
     submitter = os.fork()
     if submitter == 0:
@@ -98,7 +98,7 @@ def slow_user():
 
 
 def pages():
-    """2300 jobs in parts: the first, the last, those behind one; what is no part is refused."""
+    """2300 jobs in parts: the first, the last, those behind one; an impossible part is refused."""
     def listed(query, left_out, *ids):
         status, answer = Connection("carma").call("GET", "/v1/jobs" + query)
         found = [entry["id"] for entry in answer.get("jobs", [])]
@@ -137,7 +137,7 @@ def sizes():
 
 
 def slow():
-    """A submission whose sync takes a second, and what is answered meanwhile."""
+    """A submission with a sync of a second, and the answers meanwhile."""
     syncs, others = sys.argv[3], [Connection("carma") for _ in range(20)]
     watcher, submitter = Connection("carma"), Connection("carma")
     open(syncs, "wb").close()

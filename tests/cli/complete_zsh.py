@@ -32,7 +32,8 @@ def main(directory, typed):
     os.write(fd, (setup + "print setup-done\n").encode())
     read_until(fd, "\nsetup-done")
     for text in typed:
-        # What is on the line after the tab is written by zsh itself, into a word that comes back printed; ^A is the line's begin.
+        # zsh itself writes the line's content after the tab, into a word that comes back printed; ^A is the line's
+        # begin.
         os.write(fd, (text + "\t").encode() + b"\x01print -r -- 'LINE:\x05:END'\n")
         said = read_until(fd, ":END\r\n").replace("\x07", "")
         lines = re.findall(r"^LINE:(.*):END\r?$", said, re.MULTILINE)

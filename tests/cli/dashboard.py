@@ -21,7 +21,7 @@ STATUS = b"GET /v1/status HTTP/1.1\r\n"
 
 
 class Daemon:
-    """Each connection that says something is put into `calls`, once its request is complete, with what has come of it."""
+    """Each connection with a request is put into `calls`, once its request is complete, with its result."""
 
     def __init__(self, where):
         self.listener = socket.socket(socket.AF_INET if isinstance(where, tuple) else socket.AF_UNIX)
@@ -163,7 +163,7 @@ def whole(stream):
 
 
 def check_head(browser, daemon):
-    """What the daemon is sent: nothing of the browser's but what it needs; and what the browser gets."""
+    """The daemon gets only the needed part of the browser's request; and the browser's answer."""
     with browser.connect() as stream:
         stream.sendall(browser.head(b"GET /v1/jobs?state=all&x=%41 HTTP/1.1\r\n",
                                     b"User-Agent: x\r\nAccept: a/b\r\nSec-Fetch-Site: same-origin\r\nConnection: keep-alive\r\n"
@@ -176,7 +176,7 @@ def check_head(browser, daemon):
                  b"Referrer-Policy: no-referrer", b"Cache-Control: no-store", b"Content-Type: application/json"]:
         assert line in answer, (line, answer)
     assert answer.endswith(b"\r\n\r\n{}") and answer.count(b"Connection: close") == 1, answer
-    # What the daemon says itself stays as it is.
+    # The daemon's own answer stays as it is.
     own = b"HTTP/1.1 304 Not Modified\r\ncache-control: max-age=9\r\nCONTENT-SECURITY-POLICY: x\r\nETag: \"1\"\r\n\r\n"
     with browser.connect() as stream:
         stream.sendall(browser.head())
@@ -198,7 +198,7 @@ def check_sites(browser, daemon):
                  b"Origin: null\r\nSec-Fetch-Site: same-site\r\n",
                  b"Origin: http://evil.example\r\nSec-Fetch-Site: same-origin\r\n"]:
         assert status(browser.raw(browser.head(more=more))) == 403, more
-    # What changes something says of which page it is.
+    # A changing request names its page.
     post = b"POST /v1/jobs/1/cancel HTTP/1.1\r\n"
     assert status(browser.raw(browser.head(post, b"Content-Length: 0\r\n"))) == 403
     daemon.was_left_alone()
@@ -215,7 +215,7 @@ def check_sites(browser, daemon):
 
 
 def check_odd_heads(browser, daemon):
-    """A head that could be read in two ways is refused here; what follows a body is never sent on."""
+    """A head that could be read in two ways is refused here; bytes after a body are never sent on."""
     own = browser.own + browser.cookie
     odd = [(b"GET /v1/status\r\n" + own + b"\r\n", 400), (b"GET  /v1/status HTTP/1.1\r\n" + own + b"\r\n", 400),
            (b"GET /v1/status HTTP/1.0\r\n" + own + b"\r\n", 505), (b"GET /v1/status HTTP/1.1\n" + own + b"\r\n", 400),
@@ -237,7 +237,7 @@ def check_odd_heads(browser, daemon):
            (STATUS + own + b"X: %s\r\n\r\n" % (b"a" * 70000), 431), (STATUS + own + b"X: a\r\n" * 12000, 431)]
     for text, wanted in odd:
         answer = browser.raw(text)
-        by_library = b'{"error":' not in answer  # which has words of its own for what is no request
+        by_library = b'{"error":' not in answer  # which words its own refusals of malformed requests
         assert status(answer) == wanted and (by_library or b"Content-Security-Policy: " in answer), (text[:200], wanted, answer)
     daemon.was_left_alone()
     behind = b"POST /v1/jobs/1/cancel HTTP/1.1\r\nHost: carma\r\nContent-Length: 0\r\n\r\n"
@@ -255,7 +255,7 @@ def check_odd_heads(browser, daemon):
 
 
 def check_streams(browser, daemon):
-    """Events come when they are sent; who goes away is seen to have gone."""
+    """Events come when they are sent; a browser that leaves is noticed."""
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
     with browser.connect() as stream:
         stream.sendall(browser.head(b"GET /v1/events HTTP/1.1\r\n"))
@@ -284,7 +284,7 @@ def check_streams(browser, daemon):
 
 
 def check_bodies(browser, daemon):
-    """What is large passes whole, both ways, and slowly; a daemon that refuses without reading is heard."""
+    """Large data passes whole, both ways, and slowly; a daemon that refuses without reading is heard."""
     origin = b"Origin: http://127.0.0.1:%d\r\n" % browser.port
     body = os.urandom(1 << 20) * 9
     post = browser.head(b"POST /v1/jobs HTTP/1.1\r\n", origin + b"Content-Length: %d\r\n" % len(body))
@@ -323,7 +323,7 @@ def fill(stream, block, most):
 
 
 def check_slow_sides(browser, daemon):
-    """Who does not read is waited for: what is on its way stays little, and nothing of it is lost."""
+    """A slow reader is waited for: little data is on its way, and none of it is lost."""
     block, most = os.urandom(1 << 16), 30 << 20
     enough = most * 3 // 4  # the sockets' own room is less
     with browser.connect() as stream:
@@ -352,7 +352,7 @@ def check_slow_sides(browser, daemon):
 
 
 def check_odd_answers(browser, daemon):
-    """What is no answer of a daemon's is not passed on."""
+    """An answer that is not a daemon's is not passed on."""
     for odd in [b"", b"220 mail.example ready\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: y",
                 b"HTTP/1.1 200 OK\r\nX: " + b"a" * 70000, b"HTTP/1.1 200 OK\r\nX: a\0b\r\n\r\n"]:
         with browser.connect() as stream:
@@ -360,7 +360,7 @@ def check_odd_answers(browser, daemon):
             daemon.answer(odd)
             answer = stream.recv(65536)
         assert status(answer) == 502 and b'{"error":' in answer, (odd[:100], answer)
-    with browser.connect() as stream:  # an interim answer is not what follows it
+    with browser.connect() as stream:  # an interim answer does not end the exchange
         stream.sendall(browser.head())
         daemon.answer(b"HTTP/1.1 100 Continue\r\nX: y\r\n\r\n" + PLAIN)
         answer = whole(stream)
@@ -379,7 +379,7 @@ def check_odd_answers(browser, daemon):
 
 
 def check_connections(browser, daemon):
-    """So many at once, and no more; then there is room again."""
+    """This many at once, and no more; then there is room again."""
     held = [browser.connect() for _ in range(64)]
     end = time.monotonic() + PATIENCE_S
     while status(browser.raw(browser.head(b"GET /local/whoami HTTP/1.1\r\n"))) != 503:
@@ -410,7 +410,7 @@ def check_no_daemon(browser, daemon, path):
 
 
 def check_local(browser, daemon, directory):
-    """What is answered without the daemon, and what of a job's output is read."""
+    """Answers without the daemon, and the parts of a job's output that are read."""
     answer = browser.raw(browser.head(b"GET /local/whoami HTTP/1.1\r\n"))
     assert status(answer) == 200 and b'"uid":%d,' % os.getuid() in answer, answer
     for target in [b"/local/", b"/local/x", b"/local/jobs/1", b"/local/jobs/x/log", b"/local/jobs/1/log/x", b"/local/jobs/-1/log",
@@ -463,7 +463,8 @@ def check_tcp(carma, directory):
 
 
 def check_terminal(carma, directory):
-    """At a desktop a browser is started, once, and has the signals that it expects; who came by ssh is told how to come here."""
+    """At a desktop a browser is started, once, and has the signals that it expects; a user that came by ssh is told how
+    to come here."""
     path = str(directory / "daemon.sock")
     programs = directory / "bin"
     programs.mkdir()

@@ -90,7 +90,7 @@ def check(data):
 def grows(before, after):
     before, after = read(before), read(after)
     for name, (kind, about, samples) in before.items():
-        # What begins anew says so, and a job's series end with its run.
+        # A series that begins anew says so, and a job's series end with its run.
         ended = ('process_', 'carma_job_gpu_', 'carma_job_victims', 'carma_job_energy')
         if kind == 'gauge' or ' began' in about or 'begins anew' in about or name.startswith(ended):
             continue

@@ -22,7 +22,7 @@ until_gpu() {
     done
 }
 
-# said COUNT TEXT: so many lines of the log have the text.
+# said COUNT TEXT: COUNT lines of the log have the text.
 said() {
     count=$(grep -cF -- "$2" "$T/daemon.log")
     [ "$count" -eq "$1" ] || fail "'$2' is in the log $count times, not $1"
@@ -39,7 +39,7 @@ until_said() {
     done
 }
 
-# new_log: what was said before counts no more.
+# new_log: earlier lines count no more.
 new_log() {
     cat "$T/daemon.log" >>"$T/earlier.log"
     : >"$T/daemon.log"

@@ -14,7 +14,7 @@ from exposition import contents, read
 WORDS = {'sum', 'avg', 'max', 'min', 'by', 'without', 'on', 'ignoring', 'group_left', 'group_right', 'rate', 'irate',
          'increase', 'histogram_quantile', 'clamp_min', 'clamp_max', 'label_replace', 'and', 'or', 'unless', 'topk', 'count',
          'le', 'time', 'vector', 'scalar', 'bool'}
-# What Prometheus gives each series itself, and what it makes itself.
+# Labels that Prometheus adds to each series, and series that it makes itself.
 OF_TARGETS = {'instance', 'job'}
 OF_SCRAPES = {'up'}
 OF_OTHERS = 'DCGM_'

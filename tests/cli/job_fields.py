@@ -53,7 +53,7 @@ def stored(job):
 
 
 def shown(job):
-    """Without what tells any two jobs apart."""
+    """Without the members that differ between any two jobs."""
     return re.sub(rf"\b{job}\b", "ID", re.sub(r"(?m)^Submitted.*\n", "", ask("show", str(job))))
 
 

@@ -34,7 +34,7 @@ start_fake() {
     read -r _ <"$T/ready"
 }
 
-# How long a test waits for what has to come: a busy machine is slow. What follows a wait in vain is hardly waited for.
+# How long a test waits for an event that has to come: a busy machine is slow. Waits after one in vain are short.
 PATIENCE_S=${PATIENCE_S:-90}
 
 # patience: begins to wait; patient: whether to go on, after a moment.
@@ -86,7 +86,7 @@ expect_output() {
     [ "$(cat "$T/out")" = "$1" ] || fail "$said: printed '$(cat "$T/out")', not '$1'"
 }
 
-# expect_golden NAME: what was printed is tests/golden/NAME. GOLDEN=write makes it so.
+# expect_golden NAME: the output is tests/golden/NAME. GOLDEN=write makes it so.
 expect_golden() {
     if [ "${GOLDEN-}" = write ]; then
         cp "$T/out" "$SOURCE/tests/golden/$1"

@@ -21,7 +21,7 @@ controls() {
     done
 }
 
-# until_controls COUNT: waits for so many of them.
+# until_controls COUNT: waits for COUNT of them.
 until_controls() {
     patience
     while count=$(controls | wc -l) && [ "$count" -ne "$1" ]; do
@@ -40,7 +40,7 @@ client_table() {
     esac
 }
 
-# until_clients COUNT: waits for so many of them.
+# until_clients COUNT: waits for COUNT of them.
 until_clients() {
     patience
     while count=$(client_table | sed 1d | wc -l) && [ "$count" -ne "$1" ]; do

@@ -26,7 +26,7 @@ start_node() {
     [ -n "$listener" ] || listen_for_mps "$T/mps"
 }
 
-# profile_of DRIVER: the file of a profile whose node claims to have it.
+# profile_of DRIVER: the file of a profile with a node that claims to have it.
 profile_of() {
     sed "s/^driver_version = .*/driver_version = $1/" "$SOURCE/data/nodes/a100x4-40g.ini" >"$T/driver-$1.ini"
     echo "$T/driver-$1.ini"
@@ -96,7 +96,7 @@ until_crashed() {
     done
 }
 
-# Nothing of this node may be left running, whatever the test did.
+# Nothing of this node may be left running after the test.
 finish_node() {
     [ -z "$daemon" ] || stop_daemon KILL
     for pid in $listener; do

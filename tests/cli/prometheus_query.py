@@ -1,5 +1,5 @@
 """Asks a Prometheus: prometheus_query.py URL up QUERY            whether it finds anything
-                      prometheus_query.py URL compare STATS HOURS  whether its counters are what `carma stats --json` says
+                      prometheus_query.py URL compare STATS HOURS  whether its counters agree with `carma stats --json`
                       prometheus_query.py URL draw DASHBOARD TIME  whether each query of a Grafana dashboard finds something,
                                                                    at that time (seconds since 1970)"""
 
@@ -9,7 +9,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-# What carma keeps itself: it never falls, over stops and kills of carmad.
+# Counters that carma keeps itself: they never fall, over stops and kills of carmad.
 KEPT = ['carma_jobs_submitted_total', 'carma_job_ends_total', 'carma_oom_total', 'carma_recoveries_total',
         'carma_queue_wait_seconds_count', 'carma_queue_wait_seconds_sum', 'carma_user_gpu_seconds_total',
         'carma_user_energy_joules_total', 'carma_user_job_ends_total', 'carma_gpu_idle_energy_joules_total',
@@ -80,7 +80,7 @@ def compare(url, path, hours):
     ran, span, scrapes = running_seconds(url)
     assert span >= hours * 3600 * 0.95, f'Prometheus saw {span / 3600} hours'
     assert abs(ran - seconds_of_all) <= 0.3 * seconds_of_all, f'{ran} s by the jobs that ran, {seconds_of_all} counted'
-    # Whose the energy is, is a model; that it is all there, is not: what is not stored yet is the idle power of the last 30 s.
+    # The energy's owners are a model's; its sum is not: the unstored part is the idle power of the last 30 s.
     counted = sum(value for _, value in ask(url, 'carma_gpu_energy_joules_total'))
     nobodys = sum(value for name in KEPT[-2:] for _, value in ask(url, name))
     assert 0.8 * counted <= joules_of_all + nobodys <= counted, f'{joules_of_all} + {nobodys} of {counted} J'

@@ -1,5 +1,5 @@
 """Usage: python_notebook.py: functions that are written in the cells of a notebook, run as jobs of a virtual node's daemon.
-Prints ok. IPython runs the cells as a notebook's kernel does: there is no file of __main__."""
+Prints ok. IPython runs the cells as a notebook's kernel does: __main__ has no file."""
 
 import os
 import sys
@@ -72,7 +72,7 @@ assert (points[0].x, points[0].note, number, last.x, name, steps) == (1.5, '"one
 cell("def helper(point, by=RATE):\n    return 'anew'")
 assert cell("train.submit(Point(3.0)).result()")[0] == ["anew"]
 
-# What cannot go along is refused by its name.
+# A value that cannot go along is refused by its name.
 cell("@carma.job\ndef uses_file():\n    return model.name")
 refused("uses_file.submit()", "'model' cannot go along")
 cell("def outer():\n    @carma.job\n    def inner(): pass\n    return inner")

@@ -17,8 +17,8 @@ KEYS = {"up": "\x1bOA", "down": "\x1bOB", "page down": "\x1b[6~", "tab": "\t", "
 
 
 class Screen(pyte.Screen):
-    """With what terminfo says an xterm can do and pyte does not know: scrolling without moving, repeating a character, dim
-    text, which has the colour "brightblack" here."""
+    """With the abilities that terminfo gives an xterm and pyte does not know: scrolling without moving, repeating a
+    character, dim text, which has the colour "brightblack" here."""
 
     last = " "
 
@@ -66,7 +66,7 @@ class Terminal:
         def begin():
             os.setsid()
             for number in signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP:
-                signal.signal(number, signal.SIG_DFL)  # whatever the test was started by
+                signal.signal(number, signal.SIG_DFL)  # however the test was started
             fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
             if preexec:
                 preexec()
@@ -83,7 +83,7 @@ class Terminal:
         self.set_size(self.master, columns, rows)  # the kernel sends SIGWINCH
 
     def read(self, seconds):
-        """Takes in what the program has written, waiting no longer than that for the first of it."""
+        """Takes in the program's output, waiting no longer than that for the first of it."""
         while select.select([self.master], [], [], seconds)[0]:
             try:
                 piece = os.read(self.master, 65536)

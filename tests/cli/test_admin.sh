@@ -71,7 +71,7 @@ damage "UPDATE job SET body = '' WHERE job = 4" "stored of job 4 is damaged"
 damage "UPDATE snapshot SET body = replace(body, '\"claim_source\":0', '\"claim_source\":1')" "not the state which the records lead to"
 damage "UPDATE snapshot SET body = 'x'" "is damaged: it will be passed over"
 
-# A store that is refused stays as it is, though the core would go on with what it has of it.
+# A store that is refused stays as it is, though the core would go on with the readable part.
 refused() { # SQL TEXT
     rm -rf bad
     mkdir -m 700 bad

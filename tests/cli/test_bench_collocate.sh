@@ -1,5 +1,5 @@
 #!/bin/sh
-# carma bench collocate on a virtual node: what it refuses, what fails in a run, epochs, modes that are not to be had.
+# carma bench collocate on a virtual node: refusals, failures in a run, epochs, missing modes.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/node.sh
@@ -7,7 +7,7 @@
 # shellcheck source=tests/cli/collocate.sh
 . "$(dirname "$0")/collocate.sh"
 
-# What is wrong with the command line, and a machine without GPUs.
+# Faults of the command line, and a machine without GPUs.
 expect_error 2 "which one" bench
 expect_error 2 "what is to be run?" bench collocate
 expect_error 2 "not both" bench collocate --commands "$T/none" -- true
@@ -46,7 +46,7 @@ grep -q '^carma-train x 2  streams  .* 30.0 GiB ' "$T/out" || fail "$said: no fi
 unset COLUMNS
 rm -rf "${TMPDIR:?}"/*
 
-# Epochs by lines of output: the first is a warm-up. What matches nothing is no measurement.
+# Epochs by lines of output: the first is a warm-up. A pattern that matches nothing is not a measurement.
 cat >"$T/epochs.sh" <<'END'
 sleep 0.5
 for epoch in 1 2 3; do

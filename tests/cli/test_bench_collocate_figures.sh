@@ -1,5 +1,5 @@
 #!/bin/sh
-# The figures of carma bench collocate on a virtual node are what the node's model of sharing says.
+# The figures of carma bench collocate on a virtual node agree with the node's model of sharing.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/node.sh

@@ -8,7 +8,7 @@
 . "$(dirname "$0")/collocate.sh"
 
 start_node a100x4-40g 200
-# A run that hangs is stopped, with what it has started.
+# A run that hangs is stopped, with its children.
 run bench collocate --degrees 1 --time-limit 60s -- sh -c 'trap "" TERM; sleep 1000 & echo $! >"$1"; wait; wait' - "$T/child"
 expect_status 1
 grep -q 'sh x 1, alone: failed: not done within the time limit of 1:00' "$T/out" || fail "$said: $(cat "$T/out")"
@@ -16,7 +16,7 @@ grep -q '^State:[[:space:]]*[^Z[:space:]]' "/proc/$(cat "$T/child")/status" 2>/d
     fail "$said: a process of the job is left"
 rm -rf "${TMPDIR:?}"/*
 
-# Stopped in a run under MPS (by SIGTERM: what a shell starts in the background ignores SIGINT).
+# Stopped in a run under MPS (by SIGTERM: children that a shell starts in the background ignore SIGINT).
 "$CARMA" bench collocate --degrees 2 --mode mps --mps-control "$T/mps-control" -- "$TRAIN" --memory 1G --seconds 2000 \
     >"$T/out" 2>"$T/err" &
 bench=$!

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_bench_monitor.sh CARMA SOURCE BUILD FAKE_CUDA FAKE_DCGM
-# carma bench monitor on a virtual node, with libraries of the tests' own for CUDA's driver and DCGM, a script for nsys and
-# a module for PyTorch's profiler. What it measures is simulated, or made up by these.
+# carma bench monitor on a virtual node, with libraries of the tests' own for CUDA's driver and DCGM, a script for nsys
+# and a module for PyTorch's profiler. Its measurements are simulated, or made up by these.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 FAKE_CUDA_LIBRARY=$(realpath "$4") || exit 99
@@ -35,7 +35,7 @@ expect_error 2 "runs a kernel of its own" bench monitor --kernel --repeat 2
 expect_error 2 "out of range: from 100ms" bench monitor --period 1ms
 expect_error 2 "takes no arguments" bench monitor x
 
-# A load that fails is told, and what it said stays.
+# A load that fails is reported, and its message stays.
 expect_error 1 "the light load beside none: it ended with status 3: see $TMPDIR/carma-bench-" \
     bench monitor --light 'echo why; exit 3' --heavy true
 grep -q why "$TMPDIR"/carma-bench-*/light-none-1/output || fail "$said: its output is gone"
@@ -150,7 +150,7 @@ grep -q "a virtual node: simulated" "$T/out" || fail "$said: $(cat "$T/out")"
 grep "^light\|^heavy\|^LOAD" "$T/out" | grep -v : | awk 'length > 100 { exit 1 }' || fail "$said: wider than 100"
 [ -z "$(ls "$TMPDIR")" ] || fail "$said: left $(ls "$TMPDIR")"
 
-# As kernels grow, so does what the metrics say; the tests' CUDA library takes no notice of threads.
+# As kernels grow, so do the metrics; the tests' CUDA library takes no notice of threads.
 run bench monitor --kernel --point 10s --json --plot "$T/kernel.svg"
 expect_status 0
 python3 - "$T/out" <<'PYTHON' || fail "$said: $(cat "$T/out" "$T/err")"

@@ -45,7 +45,7 @@ refused_start() {
     refused_start 'carmad needs 640 open files and may have 300'
     exit $failures
 ) || failures=$((failures + 1))
-# Without its store it would number jobs from 1 again, over what is there of others.
+# Without its store it would number jobs from 1 again, over the files of others.
 mkdir "$STATE/runs/7-1-1"
 mkdir "$T/kept"
 mv "$STATE"/store.db* "$T/kept"

@@ -30,7 +30,7 @@ for library in "$T"/elsewhere/lib/carma/lib/*; do
 done
 [ "$(find "$T/elsewhere/licenses" -type f -size +0 | wc -l)" -gt 5 ] || fail "the libraries' licences are missing"
 
-# What checks a real GPU is there, and finds the rest of the bundle by itself.
+# The checks of a real GPU are there, and find the rest of the bundle by themselves.
 "$T/elsewhere/share/carma/gpu/accept" --help >"$T/out" 2>"$T/err" || fail "accept --help: $(cat "$T/err")"
 [ -x "$T/elsewhere/share/carma/gpu/train.py" ] || fail "no train.py beside accept"
 (cd / && "$T/elsewhere/share/carma/gpu/accept" --bundle /nonexistent "$T/report") >"$T/out" 2>&1 && fail "accept takes any bundle"

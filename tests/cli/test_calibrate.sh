@@ -29,7 +29,7 @@ failures=$((failures + $?))
 (FAKE_STEP=garbage && export FAKE_STEP && expect_error 1 "instead of its linear step" calibrate && exit "$failures")
 failures=$((failures + $?))
 
-# What it measures is what the fakes took: 1500 MiB of context, 260 more with cuDNN, what the allocator holds taken off.
+# Its measurements agree with the fakes: 1500 MiB of context, 260 more with cuDNN, the allocator's reserve taken off.
 run calibrate
 expect_status 0
 [ -s "$T/err" ] && fail "$said: says '$(cat "$T/err")'"
@@ -57,7 +57,7 @@ run calibrate --output "$T/größer 2"
 expect_status 0
 grep -q '^name = gr__*er_2$' "$T/größer 2" || fail "$said: $(cat "$T/größer 2")"
 
-# It is of use to carma estimate; what is wrong in it is told with its line.
+# carma estimate can use it; a fault in it is reported with its line.
 printf '#!/bin/sh\n#CARMA --gpu-memory 12G\ntrue\n' >"$T/job.sh"
 run estimate "$T/job.sh" --profile "$T/box.profile"
 expect_status 0

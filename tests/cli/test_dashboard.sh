@@ -1,5 +1,5 @@
 #!/bin/sh
-# carma dashboard: what it lets through and what it refuses. Usage: test_dashboard.sh CARMA SOURCE
+# carma dashboard: accepted and refused requests. Usage: test_dashboard.sh CARMA SOURCE
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 

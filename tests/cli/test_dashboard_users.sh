@@ -41,7 +41,7 @@ address=$(cat "$T/address")
 base=${address%%/\?*}
 cookie=
 
-# The address is shown to who lists processes where a browser is started with it: it is of no use to others.
+# The address is visible to users that list processes where a browser is started with it: it is of no use to them.
 ask bob 000 GET "${address#"$base"}"
 curl_as() {
     as alice python3 -c 'import http.client, sys
@@ -69,7 +69,7 @@ until as alice grep -q alice out-1 2>/dev/null; do
 done
 ask alice 200 GET '/local/jobs/1/log?bytes=100' 'of alice'
 
-# The page itself, and what happens while one looks: bob's job goes on the list as it is submitted.
+# The page itself, while a user looks: bob's job goes on the list as it is submitted.
 ask alice 200 GET / "Content-Security-Policy: default-src 'none'"
 as alice python3 - "$base" "$cookie" >"$T/events" <<'PYTHON' &
 import socket, sys

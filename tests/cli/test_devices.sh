@@ -49,7 +49,7 @@ if grep -q "jobs can open the device nodes of all GPUs" "$T/daemon.log"; then
     opens 3 "nvidia0 allowed nvidia1 allowed nvidia2 allowed nvidia255 allowed /dev/null open "
 else
     opens 3 "nvidia0 denied nvidia1 allowed nvidia2 denied nvidia255 allowed /dev/null open "
-    # What a new daemon places before it has read the GPUs waits until it knows which device nodes are theirs.
+    # Jobs that a new daemon places before it has read the GPUs wait until it knows their device nodes.
     stop_daemon
     "$PREFIX/bin/carma-vnode" inject hang
     "$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" --set mps_pipe_directory="$T/mps" --set grace=500ms \

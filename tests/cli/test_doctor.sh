@@ -75,7 +75,7 @@ expect_status 0
 grep -q '^0 checks fail, ' "$T/out" || fail "$said: $(tail -1 "$T/out")"
 expect_error 2 'takes no arguments' doctor now
 
-# With one, it tells which it is, what it stores, and what it has seen.
+# With one, it reports its version, its store, and its readings.
 start_daemon --config carma.conf
 run submit --parsable --hold -- true
 doctor 0

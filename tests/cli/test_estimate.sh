@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_estimate.sh CARMA SOURCE
-# carma estimate on summaries, job files and what is declared.
+# carma estimate on summaries, job files and declared figures.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 S=$SOURCE/tests/golden/summaries
@@ -8,7 +8,7 @@ cp "$S/torchsummary-convolutions.txt" "$T/net.txt"
 cp "$S/torchsummary-perceptron.txt" "$S/torchinfo-1.8.0-plain.txt" "$S/tree-bert.txt" "$T"
 cd "$T" || exit 99
 
-# check CODE...: Python on what was printed, as `said` (JSON).
+# check CODE...: Python on the output, as `said` (JSON).
 check() {
     /usr/bin/python3 -S -c 'import json, sys
 said = json.load(open("out"))
@@ -16,7 +16,7 @@ for code in sys.argv[1:]:
     assert eval("(" + code + ")"), f"not {code}: {said}"' "$@" 2>"$T/why" || fail "$said: $(tail -1 "$T/why")"
 }
 
-# value CODE: of what was printed
+# value CODE: of the output
 value() {
     /usr/bin/python3 -S -c 'import json, sys
 said = json.load(open("out"))
@@ -37,7 +37,7 @@ expect_error 2 "precision 'fp7'" estimate a.rad --precision fp7
 expect_error 2 "not both" estimate a.rad --gpu h200 --profile x
 expect_error 2 "one estimator, not all" estimate a.rad --explain --estimator all
 
-# What is wrong in what is read: one line.
+# Faults of the input: one line.
 expect_error 1 "net.txt does not say the batch size: give it with --batch-size" estimate --summary net.txt
 expect_error 1 "no GPU model 'z80' is known: see carma calibrate --list" estimate --summary net.txt --gpu z80
 expect_error 1 "No such file" estimate --summary nowhere.txt
@@ -52,7 +52,7 @@ expect_error 1 "hello.txt" estimate --summary hello.txt --batch-size 8
 head -c 9000000 /dev/zero | tr '\0' x >large.txt
 expect_error 1 "large.txt: too large for a model summary: at most 8192 KiB" estimate --summary large.txt --batch-size 8
 
-# What is declared, by a script and by a .rad file, read as carma submit reads them.
+# Declared figures, by a script and by a .rad file, read as carma submit reads them.
 printf '#!/bin/sh\n#CARMA --gpu-memory 12G\ntrue\n' >job.sh
 run estimate job.sh
 expect_status 0
@@ -101,7 +101,7 @@ check "said['memory_bytes'] <= $fp32 and said['optimizer'] == 'sgd'"
 run estimate --summary net.txt --batch-size 4096 --quantile 0.98 --json
 check "said['memory_bytes'] > $fp32 and said['quantile'] == 0.98 and said['median_bytes'] <= said['memory_bytes']"
 
-# What the bytes are adds up, the layers to their part.
+# The parts of the bytes add up, the layers to their part.
 run estimate --summary net.txt --batch-size 4096 --explain --json
 expect_status 0
 check 'sum(p["bytes"] for p in said["parts"] if not p["layer"]) == said["memory_bytes"]' \

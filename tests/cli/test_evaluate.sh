@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_evaluate.sh CARMA SOURCE
-# carma evaluate on small data sets: what it prints and refuses. How good the figures are is not its matter.
+# carma evaluate on small data sets: its output and its refusals. How good the figures are is not its matter.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 D=$SOURCE/tests/fakes/datasets
@@ -8,7 +8,7 @@ cp "$D"/*.csv "$SOURCE/tests/fakes/mlp.capture" "$T"
 cd "$T" || exit 99
 REAL=real:real_models.csv,real_model_layers.csv
 
-# check CODE...: Python on what was printed, as `said` (JSON).
+# check CODE...: Python on the output, as `said` (JSON).
 check() {
     /usr/bin/python3 -S -c 'import json, sys
 said = json.load(open("out"))
@@ -36,7 +36,7 @@ expect_error 2 "either --json or --rows" evaluate --dataset mlp:mlp.csv --json -
 expect_error 2 "takes no arguments: 'mlp.csv'" evaluate mlp.csv
 expect_error 2 "'--captures' needs an argument, DIR" evaluate --captures
 
-# Files that are not what they are said to be.
+# Files of another kind than stated.
 expect_error 1 "no KIND:FILE" evaluate --dataset mlp.csv
 expect_error 1 "no KIND:FILE" evaluate --dataset tree:mlp.csv
 expect_error 1 "name two files" evaluate --dataset real:real_models.csv
@@ -72,7 +72,7 @@ run evaluate --dataset transformer:transformer.csv --estimator replay --json
 expect_status 0
 check 'said["rows"] == 3 and said["out_of_memory"] == 1'
 
-# What there is no answer for is counted and told; published figures of the same estimator are held against its own.
+# Rows without an answer are counted and reported; published figures of the same estimator are compared with its own.
 run evaluate --dataset "$REAL" --estimator horus --json
 expect_status 0
 check 'said["rows"] == 5 and said["unanswered"] == 1 and said["left_out"] == 1' 'said["published"]["rows"] == 1'
@@ -83,7 +83,7 @@ grep -q "^Left out: 1 " "$T/out" || fail "$said: does not tell what was left out
 grep -q "^Without an answer: 1 .*othernet" "$T/out" || fail "$said: does not tell what had no answer"
 [ -s "$T/err" ] && fail "$said: a progress bar where there is no terminal"
 
-# The rows themselves; a model's figure is in its row, whatever order the file has.
+# The rows themselves; a model's figure is in its row, for every order of the file.
 run evaluate --dataset "$REAL" --estimator replay --rows
 expect_status 0
 check_rows 'len(rows) == 6 and rows[0]["name"] == "tinynet cifar100 32" and rows[0]["group"] == "tinynet"' \
@@ -107,7 +107,7 @@ check_rows 'all(int(row["fold"]) == int(row["key"], 16) % 5 for row in rows)' \
     '__import__("functools").reduce(lambda h, b: (h ^ b) * 1099511628211 % 2**64,
         open("mlp.csv", "rb").read().split(b"\n")[1], 14695981039346656037) == int(rows[0]["key"], 16)'
 
-# What carma_collect writes: each row as it was trained; recomputed activations and Conv1D blocks have no answer.
+# The rows of carma_collect: each as it was trained; recomputed activations and Conv1D blocks have no answer.
 for kind in mlp cnn transformer; do
     cp "$SOURCE/tests/fakes/datasets/collected_$kind.csv" .
     run evaluate --dataset "$kind:collected_$kind.csv" --estimator replay --rows

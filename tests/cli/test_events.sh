@@ -1,5 +1,5 @@
 #!/bin/sh
-# GET /v1/events: who watches sees what changes as it changes, what is his to see, and the end.
+# GET /v1/events: a watcher sees permitted changes as they come, and the end.
 . "$2/tests/cli/lib.sh"
 . "$2/tests/cli/node.sh"
 EVENTS=$SOURCE/tests/cli/events.py
@@ -58,7 +58,7 @@ until_seen "$T/own" 1 state CANCELLED
 until_told "$T/own" status '"counts": {"CANCELLED": 1}'
 until_told "$T/own" gpus '"residents": []'
 
-# Why a job waits changes without a record of its own: who was before it goes.
+# The reason why a job waits changes without a record of its own: the job before it goes.
 run submit --gpus 8 --exclusive -- "$TRAIN" --memory 2G --seconds 36000
 until_seen "$T/own" 2 state RUNNING
 run submit -- true
@@ -69,7 +69,7 @@ run hold 3
 until_seen "$T/own" 3 state HELD
 until_seen "$T/own" 4 reason.code exclusive
 
-# Another user sees the entry, and not what the job said.
+# Another user sees the entry, and not the job's own words.
 if [ "$(id -u)" -eq 0 ]; then
     follow "$T/other" 12001
     other=$!
@@ -91,7 +91,7 @@ else
     until_seen "$T/own" 4 state COMPLETED
 fi
 
-# Of many that wait the first 200 are told of; who comes among them is, too.
+# Of many waiting jobs the first 200 are reported; a new one among them is, too.
 run submit --parsable --gpus 8 --exclusive -- "$TRAIN" --memory 2G --seconds 36000
 holder=$(cat "$T/out")
 until_seen "$T/own" "$holder" state RUNNING
@@ -109,7 +109,7 @@ until_seen "$T/own" $((holder + 205)) state QUEUED
 run cancel $((holder + 6))-$((holder + 230))
 until_seen "$T/own" $((holder + 230)) state CANCELLED
 
-# Who did not read is cut off, while the others were told.
+# A watcher that did not read is cut off, while the others were told.
 wait "$stalled" && [ "$(cat "$T/stall")" = "cut off" ] || fail "who does not read: $(cat "$T/stall")"
 
 # Streams are few, and all end when the daemon does.

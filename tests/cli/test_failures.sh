@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_failures.sh CARMA SOURCE BUILD
-# What a failure was, on a virtual node: by what it said and by what the daemon saw of the GPU.
+# The causes of failures, on a virtual node: by the output and by the daemon's view of the GPU.
 # shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016 # single quotes: for the jobs' shells
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -31,7 +31,7 @@ says() {
     field "$1" message | grep -qF -e "$2" || fail "job $1 says '$(field "$1" message)', not '$2'"
 }
 
-# Its own, whatever the text looks like; the host's memory, as the kernel's counter has it and as it says itself.
+# Its own, for any text; the host's memory, by the kernel's counter and by its own words.
 ends failed -- sh -c 'echo "step 3: no OOM so far"; exit 4'
 expect_field "$job" failure.output nothing
 ends signalled -- sh -c 'kill -KILL $$'
@@ -41,7 +41,7 @@ ends host_oom -- sh -c 'echo MemoryError; exit 1'
 ends failed -- "$TRAIN" --memory 1G --seconds 60 --fail bug
 ends completed -- "$TRAIN" --memory 8G --seconds 60 --fail recovered-oom
 
-# The GPU: by its Xid alone, and by what CUDA says. An application's Xid is told, and blames nobody else.
+# The GPU: by its Xid alone, and by CUDA's message. An application's Xid is told, and blames nobody else.
 ends gpu_error -- sh -c '"$VNODE" inject xid --xid 95 --gpu 0; exit 1'
 says "$job" 'GPU 0 reported Xid 95 (uncontained memory error)'
 expect_field "$job" launches 3
@@ -52,7 +52,7 @@ ends failed -- sh -c '"$VNODE" inject xid --xid 31 --gpu 0
 says "$job" 'GPU 0 reported Xid 31 (GPU memory page fault)'
 expect_field "$job" launches 1
 
-# A library's handle: what may be for want of memory is so only where memory was short.
+# A library's handle: a failure that may be one of memory counts as such only where memory was short.
 ends failed -- sh -c 'sleep 0.5; echo "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED"; exit 1'
 says "$job" 'GiB were free'
 full_mib=$(($(gpu 0 free_bytes) / 1048576 - 100))
@@ -68,7 +68,7 @@ says "$maybe" '100 MiB were free'
 run cancel "$maybe" "$full"
 run wait "$maybe" "$full"
 
-# What its message says of others; what was seen in use.
+# Its message's facts about others; the observed use.
 ends gpu_oom -- sh -c 'echo "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 200.00 GiB. GPU 0 has a total" \
     "capacity of 139.00 GiB of which 1.00 GiB is free. Process 4711 has 20.00 GiB memory in use."; exit 1'
 expect_field "$job" failure.tenants "[{'pid': 4711, 'used_bytes': 21474836480}]"
@@ -82,7 +82,7 @@ until_crashed "$(cat "$T/out")"
 expect_field "$(cat "$T/out")" failure.requested_bytes $((512 * 1048576))
 run cancel "$(cat "$T/out")"
 
-# What it printed is shown, also where it is no UTF-8.
+# Its output is shown, also where it is not UTF-8.
 ends failed -- sh -c 'printf "RuntimeError: CUDA error: device-side assert triggered \\377\\376\\n" >&2; exit 1'
 says "$job" "device-side assert triggered ??"
 run explain "$job"

@@ -37,7 +37,7 @@ until_gpu 1 lost False
 said 1 "GPU 1 ($(gpu 1 uuid)) is there"
 run cancel 3
 
-# Metrics are denied, or missing: SM activity is what NVML's coarse utilisation says; all the rest goes on.
+# Metrics are denied, or missing: SM activity is NVML's coarse utilisation; all the rest goes on.
 new_log
 "$VNODE" inject no-permission
 until_gpu 0 metrics.sm_activity.source utilization
@@ -92,7 +92,7 @@ until_gpu "$at" foreign_why None
 run cancel 4
 run wait 4
 
-# Some 535 drivers write lists of processes in another layout: both jobs of a GPU are seen with what they hold.
+# Some 535 drivers write lists of processes in another layout: both jobs of a GPU are seen with their memory.
 "$VNODE" inject r535
 run submit --parsable -- "$TRAIN" --memory 3G --sm-activity 0.1 --seconds 100000
 expect_output 5

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_faults_driver.sh CARMA SOURCE BUILD
 # The driver under the daemon goes away, does not answer, or comes back with other indices: nothing is placed while GPUs
-# cannot be read, what runs goes on, the daemon answers and can be started again, and a GPU is known by its UUID.
+# cannot be read, running jobs go on, the daemon answers and can be started again, and a GPU is known by its UUID.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -16,7 +16,7 @@ until_field 1 placements.0.observed_bytes $((5 << 30))
 
 # The driver is loaded anew, which no job survives: nothing is placed meanwhile, and the energy that was counted stays.
 new_log
-sleep 4 # the counter before has to be more than what it counts until it is looked at again
+sleep 4 # the counter before has to exceed its count until the next look
 before=$(gpu "$(field 1 placements.0.index)" energy_mj)
 "$VNODE" inject driver-reload --for 60
 until_said "GPUs cannot be read, nothing is placed"
@@ -31,8 +31,8 @@ run submit --parsable -J elsewhere -- "$TRAIN" --memory 5G --sm-activity 0.3 --s
 expect_output 2
 until_field 2 placements.0.observed_bytes $((5 << 30))
 
-# Calls hang: the monitor is given up after ten seconds and replaced, the daemon answers, what runs goes on and what is
-# new waits; and it can be restarted meanwhile.
+# Calls hang: the monitor is given up after ten seconds and replaced, the daemon answers, running jobs go on and new
+# ones wait; and it can be restarted meanwhile.
 new_log
 "$VNODE" inject hang
 until_said "fell silent"

@@ -71,7 +71,7 @@ run wait "$idle" "$job"
 expect_field "$idle" state CANCELLED
 expect_field "$job" state CANCELLED
 
-# One whose process goes and leaves another on the GPU: nothing of it stays.
+# A job with a process that goes and leaves another on the GPU: none of them stays.
 train leaves --memory 5G --seconds 100000 --fail double-fork --fail-at 60
 until_field "$job" state COMPLETED
 patience

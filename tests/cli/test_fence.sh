@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_fence.sh CARMA SOURCE BUILD
-# Under MPS the driver's limit keeps a job to what it asked for: it runs itself out of memory, and nobody else.
+# Under MPS the driver's limit keeps a job to its request: it runs itself out of memory, and no other job.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -27,8 +27,8 @@ run submit --parsable -W -- sh -c 'echo "$CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"'
 [ "$(cat carma-3.out)" = "" ] || fail "a job whose need nobody knows is fenced: $(cat carma-3.out)"
 run cancel 1
 
-# A guess that was wrong is carma's error: what earlier runs of the command needed is not what this one needs. It is tried
-# again at once without a fence, is not charged, and counts as an out-of-memory error.
+# A wrong guess is carma's error: the need of earlier runs of the command is not this one's. It is tried again at once
+# without a fence, is not charged, and counts as an out-of-memory error.
 exposition="python3 -B $SOURCE/tests/cli/exposition.py"
 ooms() { # in carma stats, and in the metrics by cause and by user
     "$CARMA" stats --csv | python3 -c 'import csv, sys
@@ -56,7 +56,7 @@ expect_field "$second" crashes 0
 expected=$(for count in $before; do echo $((count + 1)); done)
 [ "$(ooms)" = "$expected" ] || fail "counted: $(ooms), not $expected"
 
-# What MPS gives is the least of all limits, and is what is shown, also by a carmad that is set otherwise.
+# MPS gives the least of all limits, and that is shown, also by a carmad with other settings.
 run submit --parsable -W --gpu-memory 10G --mps-memory-limit 5G -- sh -c 'echo "$CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"'
 small=$(cat "$T/out")
 grep -q "0=5120M" "carma-$small.out" || fail "its limit: $(cat "carma-$small.out")"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_full.sh CARMA SOURCE BUILD
-# A store that may not grow: new jobs are refused, running ones go on, and what was asked for meanwhile is done after.
+# A store that may not grow: new jobs are refused, running ones go on, and requests made meanwhile are done after.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -41,7 +41,7 @@ run wait 1,2
 expect_status 0
 expect_field 1 launches 1
 
-# What was refused has not come back.
+# Refused jobs have not come back.
 run submit --parsable -W -- true
 expect_status 0
 "$CARMA" queue --json | python3 -c 'import json, sys

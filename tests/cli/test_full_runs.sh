@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_full_runs.sh CARMA SOURCE BUILD
-# The disk of the run directories is full, of blocks or of inodes: what runs goes on, what waits to be started waits, and
-# all of it ends as it should once there is space. Needs a mount namespace, so skips without root.
+# The disk of the run directories is full, of blocks or of inodes: running jobs go on, jobs to be started wait, and all
+# of them end as they should once there is space. Needs a mount namespace, so skips without root.
 if [ "${CARMA_TEST_MOUNTS-}" != own ]; then
     unshare -m --propagation private true 2>/dev/null || {
         echo "no mount namespace for this user: skipped"

@@ -9,7 +9,7 @@ cd "$T" || exit 99
 start_node h100x8-80g 60
 start_daemon
 
-# ledger FILE: the energy of each GPU as it is stored: what is shared out, and the counter that it goes with.
+# ledger FILE: the stored energy of each GPU: the part shared out, and the counter that it goes with.
 ledger() {
     python3 - "$STATE/store.db" >"$1" <<'PYTHON'
 import sqlite3, sys

@@ -106,7 +106,7 @@ user, = json.load(sys.stdin)["users"]
 print(*(user[name] for name in ("jobs", "ended", "gpu_ns", "wait_ns", "launched", "oom_crashes", "recoveries")))'
 }
 
-# churn: so many records (each of these is submitted and cancelled) that a snapshot is made, and what is too old forgotten.
+# churn: enough records (each of these is submitted and cancelled) for a snapshot, and for old ones to be forgotten.
 printf '#!/bin/sh\ntrue\n' >filler.sh
 many=$(seq 130 | sed 's/.*/filler.sh/')
 churn() {
@@ -115,7 +115,7 @@ churn() {
     "$CARMA" cancel "$(head -n 1 ids)-$(tail -n 1 ids)" >/dev/null || fail "no filler was cancelled"
 }
 
-# churn_until LINES TEXT: until carma history prints so many for the jobs called small; TEXT says what never comes.
+# churn_until LINES TEXT: until carma history prints LINES for the jobs called small; TEXT names the missing event.
 churn_until() {
     churn
     patience

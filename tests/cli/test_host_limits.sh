@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_host_limits.sh CARMA SOURCE BUILD
-# What jobs may have of the host: memory, processors, processes. The kernel keeps to it where version 2 of control groups has
-# the controllers; elsewhere only what is said and refused is looked at.
+# What jobs may have of the host: memory, processors, processes. The kernel enforces it where version 2 of control
+# groups has the controllers; elsewhere only messages and refusals are checked.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -24,7 +24,7 @@ expect_field "$script" cpus 3
 expect_field "$rad" host_memory_bytes $((66 << 20))
 expect_field "$rad" cpus 4
 
-# What is nonsense, or more than may be, is refused with one line.
+# Nonsense, and values beyond the maximum, are refused with one line.
 for words in '--memory 16' '--memory 1M' '--memory x' '--cpus 0' '--cpus 1.5' '--cpus 5000'; do
     # shellcheck disable=SC2086
     run submit $words -- true

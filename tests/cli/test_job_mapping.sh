@@ -39,7 +39,7 @@ until_mapped '0.1:2 0.2:3 1:1 '
 run cancel 2
 until_mapped '0.2:3 1:1 '
 
-# What a killed daemon left is put right by the next; jobs that go on without one are told of by nobody.
+# Files of a killed daemon are put right by the next; jobs that go on without one are not reported.
 stop_daemon KILL
 until_mapped '0.2:3 1:1 '
 echo 99 >"$T/jobs/0.1"

@@ -51,7 +51,7 @@ expect_status 0
 posts '["/v1/jobs/8/hold", null]
 ["/v1/jobs/8/release", null]'
 
-# As JSON: what became of those that were not refused.
+# As JSON: the result of those that were not refused.
 run cancel --json 1-3
 expect_status 1
 [ "$(tr -d ' \n' <"$T/out")" = '{"jobs":[{"id":1,"state":"CANCELLED"},{"id":3,"state":"STOPPING"}]}' ] ||

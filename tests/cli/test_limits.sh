@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_limits.sh CARMA SOURCE BUILD
-# What a user may have and how often a job is tried again, through the daemon: limits, time limits with another run, a job
-# whose shepherd dies, memory that no GPU has.
+# user's limits and a job's retries, through the daemon: limits, time limits with another run, a job whose shepherd
+# dies, memory that no GPU has.
 # shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016 # single quotes: for the jobs' shells
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -10,7 +10,7 @@ start_node a100x4-40g 100
 start_daemon --set max_queued_per_user=3 --set max_running_per_user=2 --set max_gpus_per_user=3 --set max_requeues=1 \
     --set settle=0s
 
-# What can be had is had, what is too much waits and says for what, what is far too much is refused.
+# A possible request runs, one that is too large waits and names its reason, one that is far too large is refused.
 run submit --parsable --gpu-memory 1G -- sleep 600
 run submit --parsable --gpu-memory 1G -- sleep 600
 run submit --parsable --gpu-memory 1G -- true
@@ -48,7 +48,7 @@ until_field 5 state RUNNING
 expect_field 5 exit_cause lost
 run cancel 5
 
-# What no GPU has is not tried for.
+# Memory that no GPU has is not tried for.
 run submit --parsable -o big.out -- sh -c 'echo "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 45.00 GiB."; exit 1'
 until_field 6 state GPU_OOM
 expect_field 6 launches 1

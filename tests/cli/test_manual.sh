@@ -29,7 +29,7 @@ done
 cp carma.zsh zsh/_carma
 expect_error 2 "no completion for 'csh'" help --completion csh
 
-# Every command that the help knows has its page, and every option is in it and in what each shell is told.
+# Every command that the help knows has its page, and every option is in it and in each shell's completion.
 commands=$("$CARMA" help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p')
 groups=$(for command in $commands; do "$CARMA" "$command" nonsense 2>&1 | sed -n "s/.*there is no '\([a-z]*\) nonsense'.*/\1/p"; done)
 for group in $groups; do

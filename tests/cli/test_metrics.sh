@@ -104,7 +104,7 @@ assert 1e6 < of("process_resident_memory_bytes") < 1e10 and 5 < of("process_open
 PYTHON
 grep -q "$secret" "$T/first" && fail "/metrics shows what jobs run"
 
-# While jobs run and end. What is shown once they have is what carma stats says.
+# While jobs run and end. The values shown once they have are those of carma stats.
 run cancel 2 3
 for seed in 1 2; do
     run submit --parsable --gpu-memory 10G -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 200 --seed $seed

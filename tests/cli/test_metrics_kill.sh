@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_metrics_kill.sh CARMA SOURCE BUILD
-# Counters of /metrics that a kill or a late insight could make fall: energy that is not stored yet, and the time of a run
-# whose end is learned late.
+# Counters of /metrics that a kill or a late insight could make fall: energy that is not stored yet, and the time of a
+# run with an end that is learned late.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -31,7 +31,7 @@ start_daemon
 scrape after
 grows before after
 
-# While no GPU is read, a failure waits 3 s for what they showed at its end, which lies behind it then.
+# While no GPU is read, a failure waits 3 s for the readings at its end, which lies behind it then.
 stopped=
 for child in $(cat /proc/"$daemon"/task/*/children); do
     [ "$(cat /proc/"$child"/comm)" != carma-monitor ] || stopped=$child

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_metrics_users.sh CARMA SOURCE BUILD
-# More users than /metrics has series for: uids cost nothing. What the others are summed up to does not fall when one comes who
+# More users than /metrics has series for: uids cost nothing. The sum of the others does not fall when a user comes who
 # has a series. Needs root, to be that many.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 if [ "$(id -u)" -ne 0 ]; then
@@ -42,7 +42,7 @@ for first in uids[::100]:  # at once, as the store commits them
 PYTHON
 }
 
-# expect SERIES OTHERS: so many users have series, and so many jobs of the others have ended.
+# expect SERIES OTHERS: SERIES users have series, and OTHERS jobs of the others have ended.
 expect() {
     python3 "$SOURCE/tests/cli/exposition.py" fetch "$CARMA_SOCKET" >"$T/metrics"
     python3 "$SOURCE/tests/cli/exposition.py" check "$T/metrics" || fail "not the format"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Usage: test_mps.sh CARMA SOURCE BUILD [VERSION]
-# Jobs under MPS with domains of carma's own on a virtual node, whose control program speaks the protocol VERSION (2): each
-# user has one on all GPUs, which comes up when jobs need it, survives the daemon, is adopted, faults and recovers, and goes
-# when nobody needs it.
+# Jobs under MPS with domains of carma's own on a virtual node with a control program that speaks the protocol VERSION
+# (2): each user has one on all GPUs, which comes up when jobs need it, survives the daemon, is adopted, faults and
+# recovers, and goes when nobody needs it.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -73,7 +73,7 @@ timeout 20 "$PREFIX/bin/carmad" --state "$T/second" --socket "$CARMA_SOCKET" --s
 [ "$(cat "$DOMAINS/$domain/pipe/nvidia-cuda-mps-control.pid")" = "$before" ] || fail "a daemon that failed stopped the domain"
 until_clients 3
 
-# A client's fault takes the other of its GPU with it: both fail; nobody starts until the server serves again. Who is on
+# A client's fault takes the other of its GPU with it: both fail; nobody starts until the server serves again. A job on
 # another GPU goes on, and has no part in it.
 run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 1000000 --fail illegal-access
 until_field 7 state FAILED
@@ -83,9 +83,9 @@ until grep -q 'it serves again\|it was stopped' "$T/daemon.log"; do
 done
 grep -q "MPS of user $(id -u): .*FAULT" "$T/daemon.log" || fail "no word of the fault"
 [ "$(grep -c "MPS of user $(id -u): .*FAULT" "$T/daemon.log")" -eq 1 ] || fail "the fault was told more than once"
-expect_field 7 exit_cause failed # who caused it
+expect_field 7 exit_cause failed # the cause
 for job in 4 6; do
-    until_field $job launches 2 # who was taken along runs again
+    until_field $job launches 2 # the victim runs again
     expect_field $job exit_cause mps_fault
 done
 expect_field 5 launches 1
@@ -108,7 +108,7 @@ run wait 8
 expect_field 8 state CANCELLED
 grep -q 'the MPS client has been terminated by the server' carma-8.out || fail "job 8 was killed with work outstanding"
 
-# So does one whose time is up.
+# So does one at its time limit.
 run submit --parsable --time 3:00 -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 6000
 until_field 9 exit_cause timeout
 grep -q 'the MPS client has been terminated by the server' carma-9.out || fail "job 9 was killed with work outstanding"

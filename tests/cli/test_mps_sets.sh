@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_mps_sets.sh CARMA SOURCE BUILD
-# Which MPS server a job gets where these are of GPUs (mps:gpu): one for all GPUs of a job, one that is there already, somebody else's, a MIG instance's; and what is said
-# where it gets none.
+# The MPS server that a job gets where these are of GPUs (mps:gpu): one for all GPUs of a job, one that is there
+# already, somebody else's, a MIG instance's; and the message where it gets none.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -115,7 +115,7 @@ run wait 13
 stop_daemon
 until_controls 0
 
-# Inside a MIG instance, whose domain is its own also where users have one on all GPUs.
+# Inside a MIG instance: its domain is its own also where users have one on all GPUs.
 CARMA_VNODE=$T/mig-node
 STATE=$T/mig-state
 start_node a100x2-mig 100

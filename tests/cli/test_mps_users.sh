@@ -43,7 +43,7 @@ beside 5 3
 [ "$(field 2 placements.0.uuid)" != "$(field 3 placements.0.uuid)" ] || fail "alice and bob share a GPU by MPS"
 until_controls 4
 
-# until_servers USER COUNT: waits for so many that run as the user.
+# until_servers USER COUNT: waits for COUNT that run as the user.
 until_servers() {
     patience
     until [ "$(controls | sed 's|.*|/proc/&|' | xargs -r stat -c %u | grep -c "^$(uid_of "$1")\$")" -eq "$2" ]; do
@@ -87,7 +87,7 @@ first=$job
 before=$(domain_of 12001)
 lost=$((($(field "$first" placements.0.index) + 1) % 4))
 "$PREFIX/bin/carma-vnode" inject gpu-lost --gpu $lost
-# lost_is VALUE: waits until that is what is said of the GPU.
+# lost_is VALUE: waits until the GPU's reading is that.
 lost_is() {
     patience
     until "$CARMA" gpus --json | python3 -c 'import json, sys
@@ -105,7 +105,7 @@ done
 until_servers alice 2
 expect_field "$first" launches 1
 
-# It comes back: so does the domain of four, whose job never left it; the other lasts as long as its job.
+# It comes back: so does the domain of four, because its job never left it; the other lasts as long as its job.
 "$PREFIX/bin/carma-vnode" clear
 lost_is False
 second=$job

@@ -39,8 +39,8 @@ run submit --parsable -W --exclusive -- sh -c 'ls "$CUDA_MPS_PIPE_DIRECTORY" | w
 run logs 5
 expect_output 0
 
-# Two jobs whose memory does not fit together: the later one crashes, waits for an idle GPU and completes.
-# The first goes on until it was seen that the second waits for it, however slow the machine.
+# Two jobs with too much memory together: the later one crashes, waits for an idle GPU and completes. The first goes on
+# until it was seen that the second waits for it, however slow the machine.
 run submit --parsable -J first -- "$TRAIN" --memory 80G --sm-activity 0.3 --seconds 1000000
 expect_output 6
 until_field 6 placements.0.observed_bytes $((80 << 30))
@@ -80,7 +80,7 @@ run wait 10
 expect_field 10 state CANCELLED
 kill -0 "$(cat carma-10.out)" 2>/dev/null && fail "a cancelled job left a process"
 
-# What can never run is refused at once, and with it all that came in the same request.
+# An impossible job is refused at once, and with it all others of the same request.
 expect_error 1 "wants 2 GPUs, the node has 1" submit -G 2 -- true
 expect_error 1 "needs 1.0 TiB of GPU memory" submit --gpu-memory 1T -- true
 printf 'conda activate base\ntrue\nsummary.txt\nimagenet\n32\nexclusive\n1\n' >good.rad

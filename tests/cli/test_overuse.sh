@@ -1,6 +1,7 @@
 #!/bin/sh
 # Usage: test_overuse.sh CARMA SOURCE BUILD
-# A job that uses more than it asked for is shown so, its reservation grows, and whom it runs out of memory is its victim.
+# A job that uses more than it asked for is shown so, its reservation grows, and a job that it runs out of memory is its
+# victim.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -42,7 +43,7 @@ expect_field 2 last_end None
 run show 2
 grep -q "^Victim of  *job 1, which used more GPU memory than was reserved for it" "$T/out" || fail "show 2: $(cat "$T/out")"
 
-# Who used more than he declared, and came to his end with it: the next run of the command has that reserved.
+# A job that used more than it declared, and completed: the next run of the command has that reserved.
 train() {
     run submit --parsable --gpu-memory 4G -- "$TRAIN" --memory 12G --sm-activity 0.3 --seconds 100
     cat "$T/out"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_owners.sh CARMA SOURCE BUILD
-# Whose process is whose on a virtual node, and what is said where the driver hides it.
+# The owners of processes on a virtual node, and the message where the driver hides them.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -9,7 +9,7 @@ cd "$T" || exit 99
 start_node h200x1 100
 start_daemon --set policy=round-robin --set memory_view=monitor --set share=streams --set settle=0s --set decide_period=0s
 
-# Whose process: a grandchild in a session of its own is the job's; a process that nobody submitted is nobody's.
+# Owners: a grandchild in a session of its own is the job's; a process outside all jobs is unmanaged.
 run submit --parsable -- "$TRAIN" --memory 7G --seconds 3000 --fail double-fork --fail-at 100000
 family=$(cat "$T/out")
 until_field "$family" placements.0.observed_bytes $((7 << 30))
@@ -29,7 +29,7 @@ run gpus
 grep -qxF "GPU 0: process $foreign (carma-train of $(id -un)) holds 3.0 GiB and is no job's" "$T/out" ||
     fail "gpus: $(cat "$T/out")"
 
-# What the driver hides is not guessed, and it is said why.
+# Hidden owners are not guessed, and the reason is given.
 "$VNODE" inject hide-memory
 until_gpu 0 foreign_bytes None
 expect_gpu foreign_why "the driver does not say how much memory the processes of job $family hold"

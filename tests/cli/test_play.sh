@@ -1,5 +1,5 @@
 #!/bin/sh
-# Playing a trace: what is refused before anything is submitted, what is sent, a lost answer, the report, Ctrl-C.
+# Playing a trace: refusals before anything is submitted, requests, a lost answer, the report, Ctrl-C.
 # Usage: test_play.sh CARMA SOURCE
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -85,7 +85,7 @@ assert posts[1][0]["gpus"] == 2 and posts[1][0]["command"][3:7] == ["--gpus", "2
 assert job["gpu_memory_bytes"] == job["recorded_bytes"]["gpumemnet"] and job["recorded_bytes"]["horus"], job
 PYTHON
 
-# Side by side, and what a change is.
+# Side by side, and the meaning of a change.
 sed 's/400\.0/300.0/; s/"magm"/"exclusive"/; s/"oom": 1/"oom": 0/' "$T/out" >"$T/b.json"
 cp "$T/out" "$T/a.json"
 for width in 80 120; do
@@ -94,7 +94,7 @@ for width in 80 120; do
     expect_golden "cli-compare-$width.txt"
 done
 
-# A refusal in the middle: what was submitted is cancelled, and it is told.
+# A refusal in the middle: the submitted jobs are cancelled, and it is reported.
 printf '#!/bin/sh\n' >"$T/train.sh"
 chmod +x "$T/train.sh"
 cd "$T" || exit 99

@@ -110,7 +110,7 @@ do
         stop_daemon KILL
         serve
     fi
-    # The pace of the node's time is what is wanted here; nothing waits for it.
+    # Only the pace of the node's time matters here; nothing waits for it.
     sleep "$(python3 -c "print(max(0, $time + 600 - $(now)) / $scale)")"
 done
 patience
@@ -127,7 +127,7 @@ while [ "$(now)" -lt "$end" ]; do
     sleep 0.2
 done
 
-# What Prometheus has of it, once it has scraped what the last job's end left.
+# Prometheus's values, once it has scraped those after the last job's end.
 patience
 until
     "$CARMA" stats --by user --json >"$T/stats.json"

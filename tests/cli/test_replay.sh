@@ -1,5 +1,5 @@
 #!/bin/sh
-# What carmad decided, the core decides again, byte for byte; and a store that was tampered with is told.
+# The core decides again as carmad did, byte for byte; and a store that was tampered with is reported.
 # Usage: test_replay.sh CARMA SOURCE BUILD
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
@@ -37,7 +37,7 @@ expect_status 0
 grep -q '^[0-9]* records, [0-9]* decisions: every decision reproduced$' "$T/out" || fail "$said: $(cat "$T/out")"
 cat "$T/out"
 
-# The past as a trace: what another policy would have made of it.
+# The past as a trace: another policy's result with it.
 run simulate --trace "$STATE" --compare round-robin,exclusive --json
 expect_status 0
 grep -q '^10 jobs of the past\|^1[0-9] jobs of the past' "$T/err" || fail "$said: $(cat "$T/err")"
@@ -67,7 +67,7 @@ grep -q 'is decided otherwise' "$T/out" || fail "placement: $(cat "$T/out" "$T/e
 tampered missing "UPDATE record SET type = 'timer', job = 0,
     body = printf('{\"type\":\"timer\",\"at_ns\":%d,\"job\":0}', at_ns)
     WHERE seq = (SELECT min(seq) FROM record WHERE type = 'placed')"
-# Which of the two depends on what happened next.
+# The later events decide which of the two.
 cat "$T/out" "$T/err" | grep -q -e "is decided otherwise" -e "'started' does not apply" ||
     fail "missing: $(cat "$T/out" "$T/err")"
 tampered damaged "DELETE FROM record WHERE seq = 5"

@@ -35,7 +35,7 @@ sed -n '/^[^#]/p' "$SOURCE/data/traces/thesis_90.csv" | head -25 >>trace.csv
 mkdir outputs
 "$CARMA" play trace.csv --output-dir "$T/outputs" --json >play.json 2>play.err &
 play=$!
-# Only what has begun with a daemon goes on without one.
+# Only jobs that have begun with a daemon go on without one.
 until "$CARMA" queue --all --json 2>/dev/null | grep -q '"id": 3,'; do
     kill -0 $play 2>/dev/null || break
     sleep 0.05
@@ -69,7 +69,7 @@ echo "$kills kills"
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
 
-# What is shown of the jobs is what a snapshot and the log behind it give back, to the letter.
+# The jobs' data are those of a snapshot and the log behind it, to the letter.
 python3 -c 'import sqlite3, sys
 count, at, last = sqlite3.connect(sys.argv[1]).execute(
     "SELECT count(*), max(snapshot.seq), (SELECT max(seq) FROM record) FROM snapshot").fetchone()
@@ -91,7 +91,7 @@ shown >after.json
 cmp before.json after.json || fail "after a restart, jobs are shown differently: $(diff before.json after.json | head -4)"
 stop_daemon
 
-# A long log without a snapshot: the one that is made of it is made of all of it, also when there is no time for another.
+# A long log without a snapshot: the new one is made of all of it, also when there is no time for another.
 python3 -c 'import sqlite3, sys
 database = sqlite3.connect(sys.argv[1])
 count, = database.execute("SELECT count(*) FROM record").fetchone()

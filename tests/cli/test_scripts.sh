@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_scripts.sh CARMA SOURCE BUILD
-# A script is copied when it is submitted: that copy is what every start of the job runs.
+# A script is copied when it is submitted: every start of the job runs that copy.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -43,7 +43,7 @@ run show 1
 grep -q "^Command    jobs/train.sh 'two words' 2\$" "$T/out" || fail "$said: $(cat "$T/out")"
 grep -q '^Script     a copy of that time: carma show --script 1$' "$T/out" || fail "$said: $(cat "$T/out")"
 
-# By a pipe; removed at once; by an interpreter that looks beside the script for what it imports.
+# By a pipe; removed at once; by an interpreter that looks beside the script for its imports.
 printf '#!/bin/sh\necho "piped $1"\n' | "$CARMA" submit --parsable -o piped - -- yes >/dev/null || fail "submit -"
 run wait 2
 expect_status 0

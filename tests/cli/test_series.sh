@@ -1,5 +1,5 @@
 #!/bin/sh
-# GET /v1/series and /v1/jobs/ID/series: what GPUs and jobs did, for charts.
+# GET /v1/series and /v1/jobs/ID/series: the history of GPUs and jobs, for charts.
 . "$2/tests/cli/lib.sh"
 . "$2/tests/cli/node.sh"
 

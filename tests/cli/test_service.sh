@@ -1,14 +1,14 @@
 #!/bin/sh
 # Usage: test_service.sh CARMA SOURCE BUILD
-# carmad as a service with a socket of the service manager's: what it tells, what its own children inherit, and that nobody
-# and nothing notices when it is stopped and started again.
+# carmad as a service with a socket of the service manager's: its notices, the environment of its own children, and that
+# nobody and nothing notices when it is stopped and started again.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
 TOLD=$T/told
 
-# until_told PATTERN [COUNT]: until so many lines, one by default, of what the manager was told match.
+# until_told PATTERN [COUNT]: until COUNT lines, one by default, of the manager's notices match.
 until_told() {
     patience
     until [ "$(grep -cE "$1" "$TOLD")" -ge "${2:-1}" ]; do
@@ -50,7 +50,7 @@ for status_file in /proc/[0-9]*/status; do
 done
 [ "$children" -ge 2 ] || fail "carmad has $children children, neither monitor nor shepherd?"
 
-# Stopped: the socket stays, and who comes meanwhile waits for the next daemon.
+# Stopped: the socket stays, and a client that comes meanwhile waits for the next daemon.
 kill -HUP "$daemon"
 until_told '^ended 0$'
 until_told "^$main STOPPING=1$"

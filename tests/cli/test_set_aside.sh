@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_set_aside.sh CARMA SOURCE BUILD
-# A row of a job that cannot be read, or is missing, sets that job aside: carmad starts, says so with what to do, and the
-# others go on. One that runs is left to end, and is not started again.
+# A row of a job that cannot be read, or is missing, sets that job aside: carmad starts, says so with the remedy, and
+# the others go on. One that runs is left to end, and is not started again.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -70,7 +70,7 @@ done
 run queue --all
 expect_status 0
 
-# What is well goes on.
+# Sound jobs go on.
 run release 9
 until_field 9 state COMPLETED
 [ -e ran-good ] || fail "a job that can be read has not run"

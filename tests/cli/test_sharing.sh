@@ -22,7 +22,7 @@ grep -q "the GPUs left are held by exclusive jobs (job $first on GPU 0)" "$T/out
 run show "$second"
 grep -qx 'Shares     only by streams' "$T/out" || fail "show: $(cat "$T/out")"
 
-# Who has it alone keeps it; the next of them share it.
+# A job that has it alone keeps it; the next ones share it.
 stop_daemon
 start_daemon "$@" --set share=streams
 expect_field "$second" state QUEUED

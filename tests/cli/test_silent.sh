@@ -27,7 +27,7 @@ expect_end() {
         fail "$1 says: $(cat "$1.err")"
 }
 
-# A socket that accepts and is silent; one whose queue of connections is full; and one that answers all but the last word.
+# A socket that accepts and is silent; one with a full queue of connections; and one that answers all but the last word.
 cat >silent.py <<'END'
 import socket, sys, threading
 def listen(name, backlog):

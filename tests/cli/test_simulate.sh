@@ -1,5 +1,5 @@
 #!/bin/sh
-# carma simulate: golden runs of every policy, its JSON and its time line, seeds, and what is refused.
+# carma simulate: golden runs of every policy, its JSON and its time line, seeds, and refusals.
 # Usage: test_simulate.sh CARMA SOURCE
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -12,7 +12,7 @@ cd "$T" || exit 99
 cp "$SOURCE/data/traces/thesis_60.csv" "$SOURCE/data/traces/thesis_90.csv" .
 printf 'arrival_s,workload\n0,gpt2_large_2\n5,resnet\n10,vgg3\n15,vgg3\n' >four.csv
 
-# Golden runs: what any policy does may change only knowingly.
+# Golden runs: a policy's decisions may change only knowingly.
 plain=exclusive,round-robin,magm,lug,mug,first-fit,best-fit
 presets=exclusive,thesis,thesis+lug,thesis+round-robin,code-2025,off@oracle,obf@oracle,owf@oracle,olug@oracle,horus,lucid,carma@declared
 for trace in 60 90; do
@@ -46,7 +46,7 @@ expect_golden simulate.json
 mv four-timeline.csv "$T/out"
 expect_golden simulate-timeline.csv
 
-# What stands with a policy goes before what is set for all, and is as if it were.
+# A setting written with a policy goes before one for all, and has the same effect.
 run simulate --trace thesis_60.csv --compare carma,carma/settle=60s/share=exclusive --set settle=20s --json
 mv "$T/out" several
 run simulate --trace thesis_60.csv --policy carma --set settle=20s --json
@@ -74,8 +74,8 @@ assert set(one) == set("policy jobs seeds makespan_s wait_s execution_s jct_s jc
     "slowdown_mean slowdown_max predicted_slowdown_max smact_mean claims".split()), sorted(one)' "$T/out" first.json ||
     fail "$said: seeds"
 
-# What jobs say they need by each estimator, and how that compares with what they need: 44 of the trace's jobs have a
-# workload with a summary. By default it is as carmad would: recorded figures of the estimator's name, else computed.
+# The jobs' requests by each estimator, compared with their needs: 44 of the trace's jobs have a workload with a
+# summary. By default it is as carmad would: recorded figures of the estimator's name, else computed.
 run simulate --trace thesis_60.csv --json --compare \
     carma,carma@replay,carma@horus,carma@faketensor,carma@deepspeed,carma@gpumemnet,horus,carma@history,carma@oracle
 expect_status 0
@@ -126,7 +126,7 @@ run simulate --trace four.csv --gpu-memory 1G --estimator oracle --plot pictures
 expect_status 0
 grep -q . pictures/timeline-default.svg || fail "$said: no picture"
 
-# What is refused: one line with the file, the line and the value where there are such.
+# Refusals: one line with the file, the line and the value where there are such.
 printf 'arrival_s,workload\n-1,resnet\n' >negative.csv
 printf 'arrival_s,workload,gpus\n0,resnet,2\n1,resnet,5\n' >wide.csv
 printf 'arrival_s,workload,colour\n0,resnet,red\n' >column.csv

@@ -20,7 +20,7 @@ python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" slow_user "$uid" || fail "
 until_field 1 state COMPLETED
 expect_field 1 user slow
 [ "$(cat questions)" = q ] || fail "the database was asked about him $(wc -c <questions) times"
-# What is stored of him is not asked again.
+# A stored name is not looked up again.
 stop_daemon
 LD_PRELOAD=$slow_names
 export LD_PRELOAD

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_stop.sh CARMA SOURCE BUILD
-# How jobs come to their end through the daemon: cancelled, out of time, with and without a daemon, lost by a reboot; and
-# what a job can do to its status file.
+# How jobs come to their end through the daemon: cancelled, out of time, with and without a daemon, lost by a reboot;
+# and a job's attacks on its status file.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -10,7 +10,7 @@ start_node a100x4-40g 60
 set -- --config /dev/null
 start_daemon "$@"
 
-# status_of JOB KEY: what the status file of its first launch says.
+# status_of JOB KEY: a value of the status file of its first launch.
 status_of() {
     sed -n "s/^$2 //p" "$STATE/runs/$1-1-1/status"
 }
@@ -39,7 +39,7 @@ until_file() {
     done
 }
 
-# Whatever it does against it: deaf to SIGTERM, in sessions of its own, without parents, flooding its output.
+# Against all resistance: deaf to SIGTERM, in sessions of its own, without parents, flooding its output.
 cat >deaf.sh <<'SCRIPT'
 trap '' TERM HUP INT
 (setsid sh -c 'echo $$ >stray.pid; while :; do echo flood; sleep 0.001; done' &)
@@ -73,8 +73,8 @@ until_gone "$(cat alone.pid)"
 start_daemon "$@"
 expect_field 3 exit_cause timeout
 
-# The machine is started anew: the job is gone, and another process has the pid and the start time of its shepherd, and of
-# itself. What tells is the boot that the status is of.
+# The machine is started anew: the job is gone, and another process has the pid and the start time of its shepherd, and
+# of itself. The status's boot decides.
 # shellcheck disable=SC2016 # for the job's shell
 run submit --parsable -- sh -c 'echo $$ >before.pid; exec sleep 600'
 until_file before.pid
@@ -91,7 +91,7 @@ other=$!
 ticks=$(sed 's/.*) //' "/proc/$other/stat" | cut -d' ' -f20)
 sed -i -e 's/^boot .*/boot 00000000-0000-4000-8000-000000000000/' -e "s/^shepherd .*/shepherd $other $ticks/" \
     -e "s/^process .*/process $other $ticks/" "$STATE/runs/4-1-1/status"
-mv "$STATE/runs/5-1-1" elsewhere # what a power failure may leave of a directory that was never synced
+mv "$STATE/runs/5-1-1" elsewhere # the remains of a directory that was never synced, after a power failure
 start_daemon "$@"
 until_field 4 state LOST
 run show 4
@@ -101,7 +101,8 @@ sleep 1.2 # two looks of the daemon
 kill -KILL "$other" || fail "process $other was taken for the lost job's"
 kill -KILL "$(cat removed.pid)"
 
-# A job of the daemon's own user can write into its run directory. What it says there of another shepherd is not believed.
+# A job of the daemon's own user can write into its run directory. Its words there about another shepherd are not
+# believed.
 cat >forge.py <<'PYTHON'
 import os, socket
 path = os.environ["CARMA_RUN"] + "/status"

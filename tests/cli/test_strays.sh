@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_strays.sh CARMA SOURCE BUILD
-# A job that uses a GPU which it was not given is named, and what it holds there is charged to it and to its user.
+# A job that uses a GPU which it was not given is named, and its memory there is charged to it and to its user.
 # shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016 # single quotes: for the jobs' shells
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -13,7 +13,7 @@ start_daemon --set max_gpu_memory_per_user=30G --set settle=0s
 run submit --gpu-memory 9G -- sh -c 'CUDA_VISIBLE_DEVICES=2 exec "$0" --memory 8G --seconds 100000' "$TRAIN"
 until_field 1 placements.0.index 0
 
-# Who asks first is told the user's name: carmad knows its jobs' users.
+# The first to ask is told the user's name: carmad knows its jobs' users.
 until_said "of job 1 of $(id -un) holds"
 [ "$(gpu 2 foreign.0.user)" = "$(id -un)" ] || fail "whose it is, at first: $(gpu 2 foreign)"
 
@@ -42,7 +42,7 @@ run cancel 1
 until_field 2 state COMPLETED
 until_gpu 2 foreign_bytes 0
 
-# What nobody has submitted is named as before.
+# Unmanaged processes are named as before.
 CUDA_VISIBLE_DEVICES=3 "$TRAIN" --memory 3G --seconds 100000 >/dev/null &
 foreign=$!
 until_gpu 3 foreign_bytes $((3 << 30))
@@ -53,7 +53,7 @@ grep -qxF "GPU 3: process $foreign (carma-train of $(id -un)) holds 3.0 GiB and 
 kill "$foreign"
 wait "$foreign" 2>/dev/null
 
-# Who runs out of memory beside a stray is its victim, though the stray has no part of that GPU.
+# A job that runs out of memory beside a stray is its victim, though the stray has no part of that GPU.
 stop_daemon
 start_daemon --set settle=0s
 run submit --parsable --gpu-memory 32G -- sh -c 'until [ -e go ]; do sleep 0.05; done; exec "$0" --memory 30G --seconds 100' "$TRAIN"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What submit sends, and what it refuses. Usage: test_submit.sh CARMA SOURCE
+# The requests of submit, and its refusals. Usage: test_submit.sh CARMA SOURCE
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -68,7 +68,7 @@ expect_sent '["torch", 8, "summary.txt", "Total params: 5\n"]' conda_environment
 expect_sent '["step.capture", "carma-capture 1\n", "sgd", "amp"]' capture_name capture optimizer precision
 tail -n 1 "$T/answers.json.posts" | grep -q '"MARK=here"' || fail "the environment was not sent"
 
-# A script: its directives, under what the command line says.
+# A script: its directives, under the command line's options.
 run submit -G 1 --optimizer momentum run.sh
 expect_status 0
 expect_sent '["summary.txt", null, "momentum", "tf32", 3]' summary_name capture_name optimizer precision batch_size
@@ -79,7 +79,7 @@ sent script | python3 -c 'import json, sys
 assert json.load(sys.stdin) == [open("run.sh").read()]' || fail "$said: sent $(sent script)"
 expect_sent '["from the script", 1, 12884901888, "streams"]' name gpus gpu_memory_bytes share
 
-# A job file, from elsewhere: what it names is relative to itself. --wait passes the job's status on.
+# A job file, from elsewhere: paths in it are relative to itself. --wait passes the job's status on.
 cd "$T" || exit 99
 run submit -W jobs/small.rad
 expect_status 4
@@ -138,7 +138,7 @@ expect_error 1 "wants 3 GPUs, the node has 2" submit -G 3 -- true
 expect_error 1 "not known" submit --no-retry -- true # the answer did not come
 [ "$(wc -l <"$T/answers.json.posts")" -eq 10 ] || fail "something was sent twice"
 
-# What is wrong is told with its file and line, all of it at once, and nothing is sent.
+# Faults are reported with file and line, all of them at once, and nothing is sent.
 expect_error 1 "$T/none.rad: no such file" submit "$T/none.rad"
 : >empty.txt
 expect_error 1 "model summary 'empty.txt' is empty" submit --model-summary empty.txt -- true # the option's former name

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_submit_estimate.sh CARMA SOURCE BUILD
-# What a model's summary is good for: the job's memory is estimated when it is submitted, told with where it is from,
-# kept over a restart, replaced by what its runs teach; what cannot be read is refused.
+# The use of a model's summary: the job's memory is estimated when it is submitted, told with its source, kept over a
+# restart, replaced by its runs' memory; an unreadable summary is refused.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -39,7 +39,7 @@ grep -qxF "memory: ${sentence#estimated }" "$T/out" || grep -qF "on each GPU: $s
 run show 1
 grep -qxF "Estimate   $sentence" "$T/out" || fail "$said: $(cat "$T/out")"
 
-# More to train with needs more; what is declared stands, with a warning where it is less than the best guess.
+# More to train with needs more; a declared figure stands, with a warning where it is less than the best guess.
 run submit --parsable --hold --summary resnet50.summary --batch-size 64 --optimizer sgd --precision amp -- true
 expect_status 0
 run submit --parsable --hold --summary resnet50.summary --batch-size 64 -- true
@@ -55,7 +55,7 @@ expect_field 4 estimate.source replay
 run explain 4
 grep -q "^memory: 2.0 GiB on each GPU, declared: estimated " "$T/out" || fail "$said: $(cat "$T/out")"
 
-# What cannot be said is not guessed; unknown layers are told, and the job is taken.
+# An unknown figure is not guessed; unknown layers are reported, and the job is taken.
 run submit --parsable --hold --summary resnet50.summary -- true
 expect_status 0
 grep -q "warning: resnet50.summary: no batch size, so nothing is estimated: give --batch-size$" "$T/err" ||
@@ -78,7 +78,7 @@ grep -q "warning: the estimate of [0-9.]* GiB is more than a GPU has (39.6 GiB):
 [ "$(field 7 claim_bytes)" -lt "$(field 7 estimate.bytes)" ] || fail "more is claimed than a GPU has"
 expect_field 7 claim_source estimated
 
-# What is no summary, or a cut one, is refused in one line, with all that came with it.
+# A file that is not a summary, or a cut one, is refused in one line, with all other jobs of the request.
 echo 'Total params: 1' >nonsense.txt
 head -n 40 resnet50.summary >cut.summary
 sed 's/9,408/9,409/' resnet50.summary >other.summary
@@ -117,7 +117,7 @@ rows = sqlite3.connect(sys.argv[1]).execute("SELECT body FROM spec").fetchall()
 assert len(rows) == 8 and not any("Conv2d" in body for body, in rows), rows' "$STATE/store.db" ||
     fail "the store holds the summaries"
 
-# The job runs within what was estimated, and the next of its kind goes by what it held.
+# The job runs within its estimate, and the next of its kind uses its observed memory.
 run release 1
 run wait 1
 expect_status 0
@@ -151,7 +151,7 @@ assert report["jobs"] == 8 and report["failed"] == 0 and report["oom"] == 0, rep
 assert report["wait_p95_s"] < 200, report # one after the other the last four would wait for 240 s at least
 PYTHON
 expect_field 18 estimate.from summaries/efficientnet_b0-224.txt
-# The reservation may have been shrunk since to what the job was seen to need.
+# The reservation may have shrunk since to the job's observed need.
 case $(field 18 claim_source) in
 estimated | seen) ;;
 *) fail "job 18: claim_source is '$(field 18 claim_source)'" ;;
@@ -176,7 +176,7 @@ for pid in $pids; do
 done
 [ "$(cat ids.? | sort -n | tr '\n' ' ')" = '20 21 22 23 24 25 26 27 28 29 30 31 ' ] || fail "six at once: $(cat ids.?)"
 
-# Other settings: a recorded figure of the estimator's name goes before what it would compute; none computes nothing.
+# Other settings: a recorded figure of the estimator's name goes before a computed one; none computes nothing.
 stop_daemon
 start_daemon --config /dev/null --set estimator=horus --set estimate_quantile=90% --set machine_profile=a100-40g-later
 printf 'conda activate base\ntrue\nresnet50.summary\nimagenet\n32\nexclusive\n1\n5000\n4000\n' >recorded.rad
@@ -195,7 +195,7 @@ expect_status 0
 expect_field 34 claim_source unknown
 expect_field 34 estimate None
 
-# What was decided follows from what is stored.
+# The decisions follow from the stored input.
 stop_daemon
 run simulate --replay "$STATE"
 expect_status 0

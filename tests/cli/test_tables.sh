@@ -1,5 +1,5 @@
 #!/bin/sh
-# What is printed for people and as JSON, from a fake daemon's answers. Usage: test_tables.sh CARMA SOURCE
+# Output for people and as JSON, from a fake daemon's answers. Usage: test_tables.sh CARMA SOURCE
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 start_fake "$SOURCE/tests/fakes/node.json"
@@ -15,7 +15,7 @@ for width in 80 120; do
         [ "$command" = gpus ] && grep -v -e '^GPU .*: ' -e '^no permission' "$T/out" >"$T/table" || cp "$T/out" "$T/table"
         awk -v width="$width" 'length > width { exit 1 }' "$T/table" || fail "$said: wider than $width columns"
     done
-    # The first time of many: whoever reads it goes away.
+    # The first time of many: its reader goes away.
     "$CARMA" gpus --watch=0.01 | sed '/^$/q' >"$T/out"
     said="carma gpus --watch"
     expect_golden "cli-gpus-watch-$width.txt"
@@ -53,7 +53,7 @@ for file in "$T/out" "$T/utf8"; do
 done
 [ "$(wc -l <"$T/out")" -eq 6 ] || fail "a name made lines of its own"
 
-# --json is what the daemon said.
+# --json is the daemon's answer.
 for command in queue gpus stats "show 9" "explain 9"; do
     case $command in
     queue) path=/v1/jobs ;;

@@ -231,7 +231,7 @@ t = Terminal([CARMA, "--socket", "nobody", "top"], 80, 24)
 assert t.ended() == 1 and "no daemon listens there" in t.text(), t.text()
 t.close()
 
-# ---- Names that somebody made up: a daemon that passes on what no real one would take ----
+# ---- Hostile names: a daemon that passes on names that no real one would take ----
 
 answers = json.loads((SOURCE / "tests/fakes/top.json").read_text())
 

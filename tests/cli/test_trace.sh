@@ -1,5 +1,5 @@
 #!/bin/sh
-# carma trace: what is in a trace, and traces built from published ones. Usage: test_trace.sh CARMA SOURCE
+# carma trace: the content of a trace, and traces built from published ones. Usage: test_trace.sh CARMA SOURCE
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_trim.sh CARMA SOURCE BUILD
-# A job of which nobody knew what it needs: once it was seen, that is what it claims, and what people are told.
+# A job of unknown need: its observed memory becomes its reservation, and is shown.
 # shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016 # single quotes: for the jobs' shells
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -21,7 +21,7 @@ expect_field 1 claim_source seen
 run cancel 1
 run wait 1
 
-# A request that was shrunk: the accounting has what was said first and what was kept last.
+# A request that was shrunk: the accounting has the first figure and the last one.
 run submit --gpu-memory 20G -- "$TRAIN" --memory 4G --seconds 100000
 expect_field 2 claim_source declared
 until_field 2 claim_source seen
@@ -34,7 +34,7 @@ first, last = (job["claim_source"], job["claim_bytes"]), (job["last_claim_source
 assert first == ("declared", 20 << 30), first
 assert last == ("seen", 4724464025), last' || fail "the accounting of a request that was shrunk"
 
-# What its frameworks are told to stay within: what is reserved for it, or all where nobody knows or nobody is beside it.
+# Its frameworks' limit: its reservation, or the whole GPU where its need is unknown or it has no neighbour.
 told() {
     number=$1 expected=$2
     shift 2

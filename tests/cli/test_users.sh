@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_users.sh CARMA SOURCE BUILD
-# Several users of one daemon: what each sees of the others' jobs, and what each may change.
+# Several users of one daemon: each one's view of the others' jobs, and each one's rights.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/lib.sh"
@@ -30,7 +30,7 @@ grep -q 'hunter2-argument' "$T/out" || fail "alice does not see her own command"
 run_as alice show --json 4
 grep -q 'hunter2-directory' "$T/out" || fail "alice does not see her own path"
 
-# Others see that they are there, and nothing that she or her jobs wrote. An administrator is no exception.
+# Others see that they are there, and nothing that she or her jobs wrote. An administrator has no exception.
 for user in bob carol; do
     run_as $user queue --all
     grep -q 'runs  *alice' "$T/out" || fail "$user does not see alice's job in the queue: $(cat "$T/out")"
@@ -54,12 +54,12 @@ PYTHON
     refused $user 'not your job' logs 3
 done
 
-# Nobody else changes her jobs; an administrator may, and the log tells who did.
+# Nobody else changes her jobs; an administrator may, and the log names the administrator.
 for verb in cancel hold release; do
     refused bob 'belongs to alice' $verb 1
     refused bob 'belongs to alice' $verb 2
 done
-[ "$failures" -eq 0 ] || finish_node # what follows would wait for what was cancelled
+[ "$failures" -eq 0 ] || finish_node # the next job would wait for the cancelled ones
 expect_field 1 state RUNNING
 expect_field 2 state HELD
 run_as carol release 2

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_users_jobs.sh CARMA SOURCE BUILD
-# Jobs of several users: each is its user's and no more, whatever it is, and no path that a user names is opened with
-# more rights than that user's.
+# Jobs of several users: each has its user's rights and no more, in every form, and no path that a user names is opened
+# with more rights than that user's.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/lib.sh"
@@ -16,7 +16,7 @@ wait_for() {
     as "$1" "$CARMA" wait "$2" >/dev/null 2>&1
 }
 
-# Who the job is: alice with her groups, none of the daemon's, no privilege, no descriptor of anybody.
+# The job's identity: alice with her groups, none of the daemon's, no privilege, no foreign descriptor.
 run_as alice submit --parsable -o who -- sh -c 'id; grep ^Cap /proc/self/status
     i=3; while [ $i -lt 64 ]; do [ ! -e /proc/$$/fd/$i ] || echo "descriptor $i: $(readlink /proc/$$/fd/$i)"; i=$((i + 1)); done'
 wait_for alice 1
@@ -36,7 +36,7 @@ until_field 2 state CANCELLED
 for status_file in /proc/[0-9]*/exe; do
     [ "$(readlink "$status_file")" != "$T/root-sleep" ] || fail "the setuid program still runs"
 done
-# What she names for the loader reaches her process alone, never carmad's or the shepherd's.
+# Her variables for the loader reach her process alone, never carmad's or the shepherd's.
 export LD_PRELOAD="$T/alice/no.so"
 run_as alice submit --parsable -o preload -- sh -c 'echo "preload $LD_PRELOAD"'
 unset LD_PRELOAD
@@ -44,7 +44,7 @@ wait_for alice 3
 grep -q "preload $T/alice/no.so" "$T/alice/preload" || fail "the job's environment is not alice's: $(cat "$T/alice/preload")"
 grep -q 'no.so' "$T/daemon.log" && fail "the daemon's own processes loaded what alice named"
 
-# A log that is a symbolic link to what she may not write or read.
+# A log that is a symbolic link to a file that she may not write or read.
 (umask 077 && echo 'CUDA out of memory. root-secret' >"$T/secret")
 ln -s "$T/secret" "$T/alice/link"
 chown -h 12001 "$T/alice/link"
@@ -54,7 +54,7 @@ expect_field 4 state FAILED
 [ "$(cat "$T/secret")" = 'CUDA out of memory. root-secret' ] || fail "the job wrote through a link with root's rights"
 refused alice 'Permission denied' logs 4
 
-# Turned into such a link while the job runs: what is read of it to classify the failure is read with her rights.
+# Turned into such a link while the job runs: it is read with her rights to classify the failure.
 run_as alice submit --parsable -o swapped -- sh -c 'rm swapped; ln -s "$1" swapped; exit 1' sh "$T/secret"
 wait_for alice 5
 expect_field 5 state FAILED
@@ -88,7 +88,7 @@ id=$(cat "$T/out")
 wait_for bob "$id"
 expect_field "$id" state FAILED
 
-# A script is its user's: nobody else reads the copy that runs, or what is stored of it.
+# A script is its user's: nobody else reads the copy that runs, or the stored one.
 printf '#!/bin/sh\n# alice-secret\necho "$0" >where\nuntil [ -e go ]; do sleep 0.05; done\ncat "$0" >again\n' >"$T/alice/own.sh"
 chmod 600 "$T/alice/own.sh"
 chown 12001 "$T/alice/own.sh"
@@ -108,7 +108,7 @@ run_as alice show --script "$id"
 cmp -s "$T/out" "$T/alice/own.sh" || fail "$said: printed $(cat "$T/out")"
 refused bob "job $id belongs to alice" show --script "$id"
 
-# What belongs to the daemon: its store and its runs.
+# The daemon's own files: its store and its runs.
 for path in "$STATE" "$STATE"/*; do
     as alice test -r "$path" && fail "alice can read $path"
     as alice test -w "$path" && fail "alice can write $path"

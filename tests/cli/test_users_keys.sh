@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_users_keys.sh CARMA SOURCE BUILD
-# A daemon in a session keyring, as systemd starts it: what a job puts there is no other user's to read.
+# A daemon in a session keyring, as systemd starts it: other users cannot read a job's keys there.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 if [ -z "${CARMA_TEST_KEYS-}" ] && [ "$(id -u)" -eq 0 ]; then
     python3 "$2/tests/fakes/keys.py" join true 2>/dev/null || {

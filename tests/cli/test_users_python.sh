@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_users_python.sh CARMA SOURCE BUILD
-# The Python client of several users: what others may not do, whose files are read by whom, and TCP with a token.
+# The Python client of several users: forbidden actions, access to others' files, and TCP with a token.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/lib.sh"
@@ -60,7 +60,7 @@ expect_status 0
 grep -q 'job 1 was not cancelled: .*belongs to alice' "$T/err" || fail "$said: says $(cat "$T/err")"
 until_field 1 state RUNNING
 
-# A result that somebody else has written is not read: that would run what he put there.
+# A result that somebody else has written is not read: that would run foreign code.
 mkdir -m 777 "$T/alice/open" && chmod 711 "$T/alice"
 python_as alice $python -c 'import carma; print(carma.submit("true").wait())'
 expect_output 0
@@ -74,7 +74,7 @@ python_as alice $python -c 'import carma; carma.FunctionJob(2, "open").result()'
 grep -q '^carma.errors.JobFailed: job 2: open/result.pickle: belongs to another user' "$T/err" || fail "$said: $(cat "$T/err")"
 [ ! -s "$T/out" ] || fail "what bob wrote ran: $(cat "$T/out")"
 
-# By TCP who shows the token is alice; who shows none, or one that others can read, is nobody.
+# By TCP a client that shows the token is alice; one that shows none, or one that others can read, is nobody.
 ask='import carma; print(carma.submit("true", hold=True).info["user"])'
 python_as alice env CARMA_SOCKET="tcp://127.0.0.1:$port" CARMA_TOKEN_FILE="$T/token" $python -c "$ask"
 expect_status 0

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_users_tcp.sh CARMA SOURCE BUILD
-# Who can reach the daemon at all: by TCP only where that is set and for who shows the token; and of a user's own carmad
-# nobody else.
+# Access to the daemon: by TCP only where that is set and with the token; and to a user's own carmad for that user only.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/lib.sh"
@@ -45,7 +44,7 @@ chmod 600 "$T/short"
 refuses_to_start '32 to 512 characters' --set listen="127.0.0.1:$port" --set token_file="$T/short"
 refuses_to_start 'is not allowed' --set listen=localhost:80 --set token_file="$T/token"
 
-# The token is alice's: who shows it is she, to a daemon that is root.
+# The token is alice's: a client that shows it is alice, to a daemon that is root.
 chown 12001 "$T/token"
 start_daemon --set listen="127.0.0.1:$port" --set token_file="$T/token"
 grep -q WARNING "$T/daemon.log" && fail "a warning of what only this machine can reach"
@@ -113,7 +112,7 @@ asked=/v1/status ask 401 "Host: 127.0.0.1:$port"
 asked=//v1/status ask 401 "Host: 127.0.0.1:$port"
 stop_daemon
 
-# What others can reach is said to be so; root's token is root.
+# A token that others can reach is reported; root's token is root.
 chown 0 "$T/token"
 start_daemon --set listen="0.0.0.0:$port" --set token_file="$T/token"
 grep -q "WARNING: 0.0.0.0:$port can be reached from other machines" "$T/daemon.log" || fail "no warning"

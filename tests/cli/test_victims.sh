@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_victims.sh CARMA SOURCE BUILD
-# Jobs under MPS on a virtual node: a fault of one ends all, and who was it.
+# Jobs under MPS on a virtual node: a fault of one ends all, and its cause is found.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -12,7 +12,7 @@ says() {
     field "$1" message | grep -qF -e "$2" || fail "job $1 says '$(field "$1" message)', not '$2'"
 }
 
-# Under MPS: who ends first with a kernel's fault caused it; the others are its victims, and run again.
+# Under MPS: the first job that ends with a kernel's fault caused it; the others are its victims, and run again.
 ln -s "$BUILD/src/vnode/nvidia-cuda-mps-control" "$PREFIX/lib/carma/vnode"
 start_daemon --set mps_pipe_directory= --set mps_control="$PREFIX/lib/carma/vnode/nvidia-cuda-mps-control" --set share=mps \
     --set policy=round-robin --set memory_view=monitor --set settle=0s --set decide_period=0s

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_vnode.sh PROGRAMS SOURCE
-# carma-vnode: what it makes, shows and refuses.
+# carma-vnode: its nodes, its output and its refusals.
 set -u
 PROGRAMS=$1
 SOURCE=$2
@@ -57,7 +57,7 @@ expect 2 "say 'create', 'show', 'inject' or 'clear'" "$vnode"
 expect 2 "say 'create', 'show', 'inject' or 'clear'" "$vnode" destroy "$T/a"
 expect 2 "say which file" "$vnode" create
 expect 2 "--mode '9' is not an octal mode" "$vnode" create "$T/e" --mode 9
-# Faults: each is documented; where and how long they are in force; what is refused.
+# Faults: each is documented; where and how long they are in force; refusals.
 for fault in $("$vnode" --help | sed -n '/^Faults:/,$s/^  \([a-z0-9-]*\)  *.*/\1/p'); do
     grep -q "^| .*\`$fault[\` ]" "$SOURCE/docs/vnode.md" || {
         echo "FAILED: docs/vnode.md has no fault '$fault'" >&2

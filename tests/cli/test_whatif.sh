@@ -7,7 +7,7 @@
 cd "$T" || exit 99
 start_node a100x4-40g 400
 
-# What carmad starts: it says how it was called, and does as $T/how says.
+# The child of carmad: it notes its arguments, and does as $T/how says.
 rm "$PREFIX/bin/carma"
 cat >"$PREFIX/bin/carma" <<EOF2
 #!/bin/sh
@@ -37,7 +37,7 @@ whatif answers "$jobs"
 grep -q -- '--set=max_gpus_per_user=7' "$T/calls" || fail "what is set is not kept: $(cat "$T/calls")"
 grep -q -- '--set=settle=20' "$T/calls" || fail "what is set is not kept: $(cat "$T/calls")"
 
-# While one is simulated, the next wait, and only so many; everything else goes on.
+# While one is simulated, the next wait, up to a number; everything else goes on.
 echo hold >"$T/how"
 : >"$T/calls"
 whatif waits

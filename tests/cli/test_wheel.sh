@@ -28,7 +28,7 @@ $PYTHON -m venv "$T/venv" || exit 99
 "$T/venv/bin/python" -m pip install -q --no-index --no-deps "$wheel" >"$T/out" 2>&1 || fail "pip: $(cat "$T/out")"
 start_node a100x4-40g 100
 start_daemon
-# Where carma comes from, what it loads, and a job and a function that run by the environment's own Python.
+# The origin of carma, its imports, and a job and a function that run by the environment's own Python.
 cat >use.py <<'END'
 import sys
 import carma
@@ -54,7 +54,7 @@ run_python use.py
 expect_status 0
 expect_output "$version"
 
-# What a type checker and a notebook make of it.
+# A type checker's view and a notebook's.
 if timeout 300 "$T/venv/bin/python" -m pip install -q mypy ipython >"$T/log" 2>&1; then
     (cd "$SOURCE/python" && "$T/venv/bin/python" -m mypy --cache-dir "$T/mypy") >"$T/out" 2>&1 ||
         fail "mypy: $(cat "$T/out")"

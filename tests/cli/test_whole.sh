@@ -9,7 +9,7 @@ ln -s "$SOURCE/data/summaries" .
 start_node a100x4-40g 480
 start_daemon --config /dev/null
 
-# One job, from its submission to its end; and what became of others.
+# One job, from its submission to its end; and the fate of others.
 # shellcheck disable=SC2016 # for the job's shell
 run submit -W -J first -o first.out -- sh -c 'echo "on $CUDA_VISIBLE_DEVICES"; exit 3'
 expect_status 3

@@ -1,6 +1,6 @@
-# For tests with several users, which need root: sourced first, before lib.sh. They run in a mount namespace of their own,
-# in which alice, bob and carol have accounts; carol is an administrator. What starts carmad is a member of a group that no
-# job may inherit.
+# For tests with several users, which need root: sourced first, before lib.sh. They run in a mount namespace of their
+# own, in which alice, bob and carol have accounts; carol is an administrator. Carmad's parent is a member of a group
+# that no job may inherit.
 # shellcheck shell=sh
 if [ "$(id -u)" -ne 0 ]; then
     echo "skipped: only root can act as other users"

@@ -127,7 +127,7 @@ def answers(jobs):
 
 
 def simulated():
-    """The pids of what carmad's child has become."""
+    """The pids of carmad's children."""
     pids = []
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         try:

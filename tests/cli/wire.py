@@ -25,7 +25,7 @@ def connect(path):
 
 
 def exchange(path, text):
-    """What comes back until the server closes, or no more is expected: each request asks to close, or is refused."""
+    """The answers until the server closes, or no more is expected: each request asks to close, or is refused."""
     stream = connect(path)
     answer = b""
     try:
@@ -63,10 +63,10 @@ def job(**more):
 
 def check_fields(path):
     assert statuses(post(path, job())) == [201], post(path, job())
-    # Who a job is for is not for the request to say.
+    # A request cannot name the user of a job.
     for name in "uid", "user", "gid", "owner":
         expect(name, post(path, job(**{name: 0})), 400)
-    # NULs, as JSON writes them and as they are; texts that are too long; what is no UTF-8; two of one name.
+    # NULs, as JSON writes them and as they are; texts that are too long; bytes that are not UTF-8; two of one name.
     expect("NUL", post(path, job(name="a\0b")), 400)
     expect("NUL in a path", post(path, job(output="/tmp/a\0/../../etc/passwd")), 400)
     expect("NUL in an argument", post(path, job(command=["true", "\0"])), 400)
@@ -86,7 +86,7 @@ def check_fields(path):
 
 
 def check_paths(path, other):
-    """There are no files behind the API: whatever a path looks like, it names what it says, or nothing."""
+    """No files are behind the API: every path names a resource, or nothing."""
     odd = [b"/etc/passwd", b"/v1/../../etc/passwd", b"/v1/%2e%2e/%2e%2e/etc/passwd", b"/v1/jobs/../../../etc/passwd",
            b"//etc/passwd", b"/v1/jobs/%s/../../../../etc/passwd" % other, b"/v1/gpus/%2fetc%2fpasswd", b"/v1/jobs//etc/passwd",
            b"/v1/status%00", b"/v1/status/..", b"/v1/stats/../status", b"/v1/jobs/%s%%00/explain" % other,
@@ -120,7 +120,7 @@ def check_rows(path, other):
         expect(lengths, exchange(path, b"POST /v1/jobs HTTP/1.1\r\n" + HEAD + lengths + b"\r\n" + cancel), 400)
     expect("chunks", exchange(path, b"POST /v1/jobs HTTP/1.1\r\n%sContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
                               b"0\r\n\r\n%s" % (HEAD, cancel)), 411)
-    # Who the peer is, is not in the request either.
+    # The peer's user is not in the request either.
     for header in b"X-Forwarded-User: root\r\n", b"X-Remote-Uid: 0\r\n", b"Authorization: Bearer root\r\n":
         expect(header, exchange(path, cancel.replace(HEAD, HEAD + header)), 403)
     # Pages, and names that somebody else's server may have pointed here.

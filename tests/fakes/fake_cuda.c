@@ -171,7 +171,7 @@ int cuGetErrorName(int code, const char **name)
 
 #define SMS 108
 
-static struct attachment launched; /* what runs, from the first launch until it is waited for */
+static struct attachment launched; /* the running kernels, from the first launch until they are waited for */
 static uint64_t pending_ns;
 static char spin[] = "spin", work[] = "work";
 

@@ -75,7 +75,7 @@ static struct {
 static bool was_lost, was_unwatched, failed_once;
 static struct node node;
 
-/* Whether FAKE_DCGM has the word; *value gets what stands after its "=", if there is one. */
+/* Whether FAKE_DCGM has the word; *value gets the text after its "=", if there is one. */
 static bool has(const char *word, double *value)
 {
     const char *at = getenv("FAKE_DCGM");

@@ -72,7 +72,7 @@ struct nvml_device {
     unsigned int instance; /* 0: a GPU; else its number in GPU 0, which is its GPU instance's id as well */
 };
 
-/* Whether FAKE_NVML has the word; *value gets what stands after its "=", if there is one. */
+/* Whether FAKE_NVML has the word; *value gets the text after its "=", if there is one. */
 static bool has(const char *word, double *value)
 {
     const char *at = getenv("FAKE_NVML");

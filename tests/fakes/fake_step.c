@@ -1,5 +1,5 @@
-/* What `python3 -m carma.tiny_step` does, on a virtual node: called as python3, it takes memory and says how much of it
- * would be PyTorch's allocator's. FAKE_STEP=garbage: it writes something else; FAKE_STEP=fails: nothing. */
+/* The stand-in for `python3 -m carma.tiny_step` on a virtual node: called as python3, it takes memory and reports the
+ * part that would be PyTorch's allocator's. FAKE_STEP=garbage: it writes something else; FAKE_STEP=fails: nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

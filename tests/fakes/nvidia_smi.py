@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Stands in for nvidia-smi on a virtual node: what `carma-vnode show` says, in the form of nvidia-smi's queries. With
+"""Stands in for nvidia-smi on a virtual node: the output of `carma-vnode show`, in the form of nvidia-smi's queries.
+With
 FAKE_SMI_WRONG in the environment, memory in use is 1000 MiB too much. FAKE_SMI_VNODE names carma-vnode."""
 
 import os

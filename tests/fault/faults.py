@@ -1,4 +1,4 @@
-"""The kinds of faults: each injects so many while the node works, and says how many were."""
+"""The kinds of faults: each injects a number of them while the node works, and returns the number."""
 
 import errno
 import os
@@ -40,7 +40,7 @@ NEW_PROCESS_CALLS = [("carmad", "posix_spawn"), ("carma-shepherd", "fork"), ("ca
 
 
 class Scene:
-    """What the kinds work with."""
+    """The kinds' tools."""
 
     def __init__(self, node, clients, random):
         self.node = node
@@ -131,7 +131,7 @@ def kill(pid, number=signal.SIGKILL):
 
 
 def monitor(scene, count):
-    """Killed, stopped as if it hung, and with a driver whose calls do not return."""
+    """Killed, stopped as if it hung, and with driver calls that do not return."""
     for turn in range(count):
         scene.pause()
         pids = scene.node.pids_of("carma-monitor")
@@ -153,7 +153,7 @@ def reboot(scene, count):
 
 
 def store(scene, count):
-    """Writes that fail for want of space or by an I/O error, locks that are held; now and then a kill meanwhile."""
+    """Writes that fail for lack of space or by an I/O error, locks that are held; now and then a kill meanwhile."""
     faults = [("pwrite64", "store.db", errno.ENOSPC), ("pwrite64", "store.db", errno.EIO),
               ("fdatasync", "store.db", errno.EIO), ("lock", "store.db", errno.EAGAIN), ("lock", "store.db", errno.EIO)]
     hits = 0
@@ -212,7 +212,7 @@ def processes(scene, count):
 
 
 def files(scene, count):
-    """No file can be opened, as for want of descriptors: a status cannot be read when the daemon starts, or written."""
+    """No file can be opened, as for lack of descriptors: a status cannot be read when the daemon starts, or written."""
     hits = 0
     for turn in range(count):
         time.sleep(scene.random.uniform(0.3, 0.6))

@@ -20,7 +20,7 @@ SLOTS = 4
 
 
 class Control:
-    """What fail.c is told to do; the file is mapped by every program that was started with it."""
+    """The orders for fail.c; the file is mapped by every program that was started with it."""
 
     def __init__(self, path):
         self.path = path

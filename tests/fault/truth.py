@@ -1,4 +1,4 @@
-"""Holds what carma says against what clients and jobs have noted themselves."""
+"""Compares carma's answers with the notes of clients and jobs."""
 
 import fcntl
 import signal
@@ -48,7 +48,7 @@ def book_is_free(path):
 
 
 def check_job(node, submission, job, may_be_lost):
-    """What is wrong with one acknowledged job."""
+    """The faults of one acknowledged job."""
     launches, wrong = read_book(node.books / submission.name)
     last = launches[-1].status if launches else None
     state = job["state"]
@@ -81,7 +81,7 @@ def check_refused(node, clients):
 
 
 def check_processes(node):
-    """Only the daemon and what it runs for itself may be left, and no lock of a job."""
+    """Only the daemon and its helpers may be left, and no lock of a job."""
     expected = {"carmad", "carma-monitor", "carma-shepherd", "nvidia-cuda-mps"}
     wrong = [f"process {pid} ({name}) is left" for pid, name in node.processes().items() if name not in expected]
     for name in ("carmad", "carma-monitor"):

@@ -52,7 +52,8 @@ class Clients:
             thread.join()
 
     def next_job(self):
-        """The submission, and what to say to carma submit. About half are of the trace, shortened; the others end soon,
+        """The submission, and the arguments of carma submit. About half are of the trace, shortened; the others end
+        soon,
         with any status, leave processes behind, or have to be cancelled."""
         with self.lock:
             name = f"f{len(self.all) + 1}"

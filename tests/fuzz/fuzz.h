@@ -1,4 +1,4 @@
-/* A fuzz target: one function that must come back, whatever the bytes. libFuzzer drives it where the compiler is clang,
+/* A fuzz target: one function that must come back, for all bytes. libFuzzer drives it where the compiler is clang,
  * driver.c elsewhere. */
 #ifndef CARMA_TESTS_FUZZ_H
 #define CARMA_TESTS_FUZZ_H

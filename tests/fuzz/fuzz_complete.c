@@ -1,4 +1,4 @@
-/* Layer lists of whatever summary can be read, completed: nothing is lost, and inputs stand before what takes them. */
+/* Layer lists of every readable summary, completed: nothing is lost, and inputs stand before their users. */
 #include "estimate/program/lower.h"
 #include "estimate/summary/read.h"
 #include "fuzz.h"

@@ -1,5 +1,5 @@
 /* A stored log, line by line into the core, which decides between them: every record is taken or refused in one line,
- * and whatever state they lead to, its snapshot gives it back. */
+ * and its snapshot gives back every state that they lead to. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         if (record_json_read(at, line, &record, &err) != 0) {
             require_message(&err);
         } else if (restoring && !record_is_state(record.type) && core_check(core, &err) != 0) {
-            break; /* no snapshot: whoever loads it stops here */
+            break; /* not a snapshot: loading stops here */
         } else if (core_apply(core, &record, &err) != 0) {
             require_message(&err);
         } else {

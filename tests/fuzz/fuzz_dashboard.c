@@ -1,4 +1,5 @@
-/* A request's head as carma dashboard judges it: whoever is let through has shown the token or its cookie, for this host. */
+/* A request's head as carma dashboard judges it: an accepted browser has shown the token or its cookie, for this
+ * host. */
 #include <string.h>
 #include <strings.h>
 

@@ -1,5 +1,5 @@
-/* libFuzzer target: any text as what carma-monitor --inspect has written. What is read of it is bounded text, and GPUs are
- * those that there can be. Run: BUILD/tests/fuzz/fuzz_facts CORPUS_DIR */
+/* libFuzzer target: any text as output of carma-monitor --inspect. The result is bounded text, and GPUs are possible
+ * ones. Run: BUILD/tests/fuzz/fuzz_facts CORPUS_DIR */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* libFuzzer target: any bytes as a stream of GPU frames, fed in pieces whose size the first byte chooses. What is
- * decoded must encode to a frame that decodes to the same again. Run: BUILD/tests/fuzz/fuzz_frame CORPUS_DIR */
+/* libFuzzer target: any bytes as a stream of GPU frames, fed in pieces of a size that the first byte chooses. A decoded
+ * frame must encode to one that decodes to the same again. Run: BUILD/tests/fuzz/fuzz_frame CORPUS_DIR */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

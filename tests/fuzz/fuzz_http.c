@@ -1,6 +1,6 @@
-/* What a client sends: bytes of a connection, or (what begins with '{') the body of a submission. Through the HTTP
- * server and the daemon's requests into core and store; the daemon has a GPU that is lost, so that jobs are taken and none
- * is started. Whatever comes, the first answer is one: an error's is one line. */
+/* A client's bytes: bytes of a connection, or (with a first byte '{') the body of a submission. Through the HTTP server
+ * and the daemon's requests into core and store; the daemon has a GPU that is lost, so that jobs are taken and none is
+ * started. For all input, the first answer is one: an error's is one line. */
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -45,7 +45,7 @@ static void on_silence(uv_timer_t *timer)
     *(bool *)timer->data = true;
 }
 
-/* What comes back until the other side closes, or waits for the rest of what was cut off. */
+/* The answers until the other side closes, or waits for the rest of a cut request. */
 static void receive(struct daemon *daemon, int fd, struct strbuf *answer)
 {
     char bytes[4096];

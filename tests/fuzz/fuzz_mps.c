@@ -1,5 +1,5 @@
-/* Fuzz target: any text as an MPS control daemon's answer, in both of its languages. What is taken is in range, what is
- * refused says why in one line. */
+/* Fuzz target: any text as an MPS control daemon's answer, in both of its languages. An accepted answer is in range, a
+ * refused one gives the reason in one line. */
 #include <string.h>
 
 #include "fuzz.h"

@@ -1,4 +1,4 @@
-/* The end of a job's output, whatever the job wrote there: a verdict within its bounds, and a status that keeps it. */
+/* The end of a job's output, with any bytes: a verdict within its bounds, and a status that keeps it. */
 #include <string.h>
 
 #include "fuzz.h"

@@ -1,4 +1,4 @@
-/* Machine profiles: refused in one line, or what is written of one is read back to the same. */
+/* Machine profiles: refused in one line, or the written form is read back to the same. */
 #include <string.h>
 
 #include "base/memory.h"

@@ -1,8 +1,8 @@
 /* A damaged store: the bytes of an SQLite file, or else lines that say what its rows are: "s JOB TEXT" (a submission),
- * "j JOB TEXT" (a job's state), "n TEXT" (a snapshot of the TEXT and the lines "+ TEXT" that follow), "m N N N" (a meter),
- * "e PARTY MJ" (energy), "h JOB N TEXT" (a row of the history, all of whose numbers are N and texts TEXT), "t UID N" (a user's
- * sums), "d JOB AT N" (memory held), anything else: a record. The daemon loads it or refuses it in one line; what it has loaded it can
- * show, go on from, and store. */
+ * "j JOB TEXT" (a job's state), "n TEXT" (a snapshot of the TEXT and the lines "+ TEXT" that follow), "m N N N" (a
+ * meter), "e PARTY MJ" (energy), "h JOB N TEXT" (a row of the history, all of whose numbers are N and texts TEXT), "t
+ * UID N" (a user's sums), "d JOB AT N" (memory held), anything else: a record. The daemon loads it or refuses it in one
+ * line; it can show a loaded state, go on from it, and store it. */
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -160,7 +160,7 @@ static int sum_up(const struct store_history *row, void *user, struct error *err
     return account_add(user, row, err);
 }
 
-/* The history can be told, or what is wrong with it. */
+/* The history can be told, or its faults. */
 static void ask(const char *directory)
 {
     const struct store_history_filter all = {.since_ns = INT64_MIN, .until_ns = INT64_MAX, .most = 1000, .latest_first = true};

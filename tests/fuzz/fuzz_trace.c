@@ -58,7 +58,7 @@ static void check_demand(const struct trace *trace)
     trace_demand_release(&demand);
 }
 
-/* What is built of it reads back. */
+/* A built trace reads back. */
 static void check_build(const struct trace *trace, const struct workloads *workloads)
 {
     struct trace_load_options options = {.workloads = workloads};

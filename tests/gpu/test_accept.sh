@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_accept.sh PREFIX NVIDIA_SMI
-# The acceptance script on a virtual node: what it finds there, and that it says so when something is broken and goes on.
+# The acceptance script on a virtual node: its findings there, and that it reports a broken part and goes on.
 set -u
 prefix=$1
 smi=$2 # stands in for nvidia-smi
@@ -40,7 +40,8 @@ text = (folder / "accept.md").read_text()
 assert "0 failed" in text and "| streams: 2 at once | ok |" in text
 PYTHON
 
-# A bundle whose jobs cannot be started, and readings that are not nvidia-smi's: found, told, and the rest goes on.
+# A bundle with jobs that cannot be started, and readings that differ from nvidia-smi's: found, reported, and the rest
+# goes on.
 mkdir "$T/broken"
 cp -a "$prefix/bin" "$prefix/lib" "$prefix/share" "$T/broken"
 rm "$T/broken/lib/carma/carma-shepherd"

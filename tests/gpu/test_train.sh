@@ -1,6 +1,7 @@
 #!/bin/sh
 # Usage: test_train.sh TRAIN.PY CARMA_VNODE FAKE_CUDA SOURCE
-# The small training's own kernel, with the tests' CUDA library on a virtual node: what it prints, holds and runs out of.
+# The small training's own kernel, with the tests' CUDA library on a virtual node: its output, its memory and its
+# out-of-memory error.
 set -u
 train=$1
 vnode=$2
@@ -28,7 +29,7 @@ run --epochs 3 --steps 10
 [ "$status" -eq 0 ] || fail "three epochs: status $status"
 [ "$(grep -c '^epoch [123]: [0-9.]* s$' "$T/out")" -eq 3 ] || fail "three epochs"
 
-# What carma play asks for; and the memory is there while it runs.
+# The request of carma play; and the memory is there while it runs.
 printf 'id,gpus,epochs,peak_mib,resident_mib,solo_runtime_s,sm_activity\nlarge,1,2000000,3000,3000,10,0.4\n' >"$T/workloads.csv"
 python3 "$train" --backend kernel --workload large --workloads "$T/workloads.csv" --steps 20 >"$T/out" 2>"$T/err" &
 training=$!
@@ -43,7 +44,7 @@ wait "$training"
 run --workload small --workloads "$T/workloads.csv"
 [ "$status" -eq 2 ] || fail "a workload that is not there: status $status"
 
-# More than there is: the driver's error, by its name, which carma takes for what it is.
+# More than there is: the driver's error, by its name, which carma recognises.
 run --memory-mib 50000 --epochs 3
 [ "$status" -eq 1 ] || fail "out of memory: status $status"
 grep -q '^train.py: cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY: 268435456 bytes asked for, ' "$T/err" || fail "out of memory"

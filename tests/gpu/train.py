@@ -4,8 +4,8 @@ as is asked for, so that running out of it can be provoked.
 
 With PyTorch it trains a small convolutional or fully connected network. Without, it runs a kernel of its own through the
 CUDA driver's library, which keeps some of the SMs busy for a fixed amount of work: no training, but a load of known shape.
-Needs Python 3.8 and nothing else. Exit status: 0; 1 where something failed (out of memory, for one); 3 where there is no
-GPU that it can use."""
+Needs Python 3.8 and nothing else. Exit status: 0; 1 where something failed (out of memory, for one); 3 without a GPU
+that it can use."""
 
 import argparse
 import csv

@@ -1,7 +1,7 @@
 """Usage: folders.py SRC ARCHITECTURE: fails when a folder under SRC holds too many code files, or when the layout table of the
 page ARCHITECTURE does not name SRC's folders, all of them and no others, with their levels.
 
-A row of the table is `| level | ``folder`` | what it is for |`; an empty first cell is the one above."""
+A row of the table is `| level | ``folder`` | meaning |`; an empty first cell is the one above."""
 
 import pathlib
 import re

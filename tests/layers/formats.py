@@ -1,6 +1,6 @@
 """Usage: formats.py ROOT: fails when a page of ROOT/docs/formats names a file of the repository that is not there.
 
-The pages say which golden file holds a format; a page whose golden file is gone promises what nothing checks."""
+The pages name the golden file of each format; a page with a missing golden file promises something unchecked."""
 
 import pathlib
 import re

@@ -7,7 +7,7 @@ import pathlib
 import subprocess
 import sys
 
-# What the compiler puts in, and the C library's pure functions (with their fortified forms).
+# The compiler's own symbols, and the C library's pure functions (with their fortified forms).
 PURE = """
     _GLOBAL_OFFSET_TABLE_ __stack_chk_fail __assert_fail abort
     memchr memcmp memcpy memmove memset strchr strcmp strlen strncmp strnlen strrchr strspn strstr

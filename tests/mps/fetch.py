@@ -2,8 +2,9 @@
 """Usage: fetch.py DIRECTORY
 
 Gets NVIDIA's MPS control programs of four drivers from Debian's non-free packages, where they are not in DIRECTORY yet, and prints a
-line for each: the driver's version and the program's path. What cannot be had is told as an error; the exit status is 77 then.
-The programs are NVIDIA's and stay in DIRECTORY: they are no part of carma."""
+line for each: the driver's version and the program's path. A missing program is reported as an error; the exit status
+is 77 then.
+The programs are NVIDIA's and stay in DIRECTORY: they do not belong to carma."""
 import hashlib
 import pathlib
 import shutil
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import urllib.request
 
-PACKAGES = [  # driver, package's version, SHA-256, SHA-1 (by which the snapshot archive keeps what the pool has no more)
+PACKAGES = [  # driver, package's version, SHA-256, SHA-1 (by which the snapshot archive keeps packages that the pool has no more)
     ("470.256.02", "470.256.02-2", "ee5b7389ad930a887ce725f9fe5e980fcf59e25b60e63371b12064a279610224",
      "bc51964ef3a5d993245ebda806ed044cf6c4624a"),
     ("535.261.03", "535.261.03-1", "1341544805aa9c839af45bac5a4bd697cb3eb43105eec439bfba60a8e13ba35a",

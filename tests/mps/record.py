@@ -6,7 +6,8 @@ a GPU, and prints it; with GOLDEN, says how it differs from that file. Needs roo
 
 A recording is lines: `driver VERSION`; `$ ARGUMENTS`, the program was called with these; `> TEXT`, with that on its standard
 input; `| TEXT` and `! TEXT`, what it printed and said as an error; `status N`; `files`, what is then in the pipe directory
-(name, kind and mode) and the log directory; `kill`, the daemon got SIGKILL. What a program says of its use is `<usage>`."""
+(name, kind and mode) and the log directory; `kill`, the daemon got SIGKILL. A program's text about its use is
+`<usage>`."""
 import contextlib
 import difflib
 import os
@@ -48,7 +49,7 @@ class Recorder:
                             **{name: value for name, value in os.environ.items() if name.startswith("CARMA_")}}
 
     def daemon(self):
-        """The pid of who listens, or 0."""
+        """The listener's pid, or 0."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as control:
             try:
                 control.connect(str(self.directory / "pipe" / "control"))

@@ -31,7 +31,7 @@ while read -r driver program; do
         fail "driver $driver: it answers otherwise than was recorded"
     "$TEST_REAL" "$program" "$driver" >&2 || fail "driver $driver: carma's domains"
 
-    # carmad: without a server the job fails and says why; with one whose state is not told (before 550) it runs.
+    # carmad: without a server the job fails and says why; with one of unknown state (before 550) it runs.
     CARMA_VNODE=$T/node-$driver
     STATE=$T/state-$driver
     start_node "$(profile_of "$driver")" 100

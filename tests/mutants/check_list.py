@@ -1,6 +1,6 @@
 """Usage: check_list.py TREE BUILD: every planted fault can be planted, and its tests are tests of the build.
 
-The faults themselves are planted once, after all tests; this tells whoever has moved a line or a test at once."""
+The faults themselves are planted once, after all tests; this reports a moved line or test at once."""
 
 import json
 import pathlib

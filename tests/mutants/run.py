@@ -123,7 +123,7 @@ class Build:
             raise Unusable(f"the tree does not compile:\n{done.stdout}{done.stderr}")
 
     def status(self, name, seconds):
-        """A test's exit status, or None where it has not ended after so many seconds."""
+        """A test's exit status, or None where it has not ended after this many seconds."""
         test = self.tests[name]
         env = {**os.environ, "PATIENCE_S": str(PATIENCE_SECONDS), **test["env"]}
         contained = [sys.executable, "-S", "-B", str(CONTAIN), *test["cmd"]]
@@ -152,7 +152,7 @@ class Build:
             self.seconds[name] = time.monotonic() - start
 
     def try_tests(self, names, may_hang):
-        """What the tests make of the fault that is there, and which of them."""
+        """The tests' verdict on the planted fault, and which of them."""
         hanging = None
         # Twice, since a test that tells a fault by the time it costs may miss it once on a busy machine.
         for name in 2 * names:

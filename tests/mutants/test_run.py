@@ -27,7 +27,7 @@ def fault(name="f", file="less.c", old="a < b", new="a > b", tests="less", more=
     return f"name: {name}\nfile: {file}\nold: {old}\nnew: {new}\ntests: {tests}\n{more}\n"
 
 
-# Each a fault in one run: its name, what it is, what becomes of it, and what is said of that.
+# Each a fault in one run: its name, its text, its fate, and the report of that.
 FAULTS = [
     ("wrong", {}, "caught", "by less"),
     ("second-test", {"tests": "nothing less"}, "caught", "by less"),
@@ -46,7 +46,7 @@ FAULTS = [
     ("elsewhere", {"file": "nothing.c", "old": "0", "new": "1", "tests": "nothing"}, "caught", "by nothing"),
 ]
 
-# Each a run of its own: what it is, the list, the exit status, and what is said.
+# Each a run of its own: its subject, the list, the exit status, and the report.
 RUNS = [
     ("all caught", fault(), 0, "1 planted faults: 1 caught"),
     ("no such line", fault() + "colour: red\n", 1, "unexpected line"),

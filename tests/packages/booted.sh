@@ -51,7 +51,7 @@ until_another "$before"
 [ "$(carma --version)" = "carma $old" ] || fail "carma --version: $(carma --version)"
 expect_running 1
 
-# Stopped, whoever asks starts it again by its socket.
+# Stopped: a client that asks starts it again by its socket.
 systemctl stop carmad.service
 [ "$(main_pid)" = 0 ] || fail "carmad was not stopped"
 until_says RUNNING as_alice carma show 1

@@ -11,7 +11,7 @@ get() {
     apt-get -q -y -o DPkg::Use-Pty=0 "$@" >>apt.log 2>&1
 }
 
-# All that belongs to packages, with the directories; not what apt and dpkg keep about them, and not this test's.
+# All files of packages, with the directories; neither apt's and dpkg's own notes about them, nor this test's files.
 files() {
     find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path "$tools" -o -path /home/alice -o -path "$NODE" \
         -o -path /tmp -o -path /var/lib/dpkg -o -path /var/lib/apt -o -path /var/cache -o -path /var/log -o -path /root \) \

@@ -12,7 +12,7 @@ shepherd_of() {
     sed -n 's/^shepherd //p' /var/lib/carma/runs/"$1"-*/status
 }
 
-# submit_job LOG FILE: one that has trained, and ends once alice has that file; what it writes tells how often it ran.
+# submit_job LOG FILE: one that has trained, and ends once alice has that file; its output tells how often it ran.
 submit_job() {
     cat >/home/alice/job <<'END'
 echo "begins as $(id -un)"

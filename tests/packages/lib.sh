@@ -1,4 +1,4 @@
-# For inside.sh and booted.sh, which run in the root tree: what both need. Sourced with `old` and `new` set.
+# For inside.sh and booted.sh, which run in the root tree: shared by both. Sourced with `old` and `new` set.
 # shellcheck shell=sh
 set -u
 tools=/opt/test
@@ -18,7 +18,7 @@ give_up() {
     exit 1
 }
 
-# as_alice COMMAND...: an ordinary user, with what a job on the virtual node needs.
+# as_alice COMMAND...: an ordinary user, with the environment of a job on the virtual node.
 as_alice() {
     (cd /home/alice && exec setpriv --reuid=alice --regid=alice --init-groups env -i HOME=/home/alice \
         PATH=/usr/local/bin:/usr/bin:/bin CARMA_VNODE="$NODE" "$@")

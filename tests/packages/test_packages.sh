@@ -1,8 +1,8 @@
 #!/bin/sh
 # Usage: test_packages.sh SOURCE
-# The Debian packages of script/deb in a root tree that debootstrap makes of the mirror that apt is configured with; nothing
-# of it is kept. First without a systemd that runs, whose part tests/packages/systemctl plays; then, where the machine lets
-# systemd-nspawn boot the tree, with it.
+# The Debian packages of script/deb in a root tree that debootstrap makes of the mirror that apt is configured with;
+# nothing of it is kept. First without a running systemd, whose part tests/packages/systemctl plays; then, where the
+# machine lets systemd-nspawn boot the tree, with it.
 set -u
 SOURCE=$1
 
@@ -77,7 +77,7 @@ unshare --mount --pid --fork --kill-child --propagation private sh -c 'mount -t 
     exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin http_proxy="$http_proxy" \
     https_proxy="$https_proxy" chroot "$1" sh /opt/test/inside.sh "$2" "$3"' sh "$T/root" "$old" "$new" || exit 1
 
-# What the service says first is that systemd has booted.
+# The service's first message is that systemd has booted.
 if ! command -v systemd-nspawn >/dev/null; then
     echo "without systemd: no systemd-nspawn here: script/packages test installs it"
     exit 0

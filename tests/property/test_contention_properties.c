@@ -1,4 +1,4 @@
-/* What must hold for the sharing model whoever shares: random residents, every variant of the parameters. */
+/* Properties of the sharing model for all residents: random ones, every variant of the parameters. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -17,8 +17,8 @@
  *   - the same inputs give the same decisions, and applying the stored records gives the same state
  *
  * The world is a mock driver: it launches what is placed, sees memory, ends jobs in every way, restarts. The seed of a
- * failing run is printed; give it as an argument to repeat that run alone, and a number as the second to try so many from
- * there on. */
+ * failing run is printed; give it as an argument to repeat that run alone, and a number as the second to try that many
+ * from there on. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@
 
 #define MAX_JOBS 4096
 
-/* What the world knows of a job, kept without asking the core. */
+/* The world's knowledge of a job, kept without asking the core. */
 struct world_job {
     bool submitted;
     bool ended;
@@ -47,7 +47,7 @@ struct world_job {
     uint32_t cause;      /* of its last exit */
     uint32_t timeouts;
     int64_t stray_bytes[RECORD_MAX_GPUS]; /* by number, on GPUs that it was not given */
-    bool last; /* its time was up: all who waited then go before it */
+    bool last; /* its time was up: all jobs that waited then go before it */
     uint32_t losses;
     bool charged;        /* its last exit: a GPU failed, as another did under its workload */
     int64_t placed_ns;
@@ -57,7 +57,7 @@ struct world_job {
     int64_t fence_bytes;
     bool unfenced;
     int64_t claim_bytes; /* as promised to others: at its start, or since it was trimmed */
-    int64_t counted_bytes; /* as counted for its user: with what it has grown to */
+    int64_t counted_bytes; /* as counted for its user: with its growth */
     struct record_submitted wants;
     int64_t seen_bytes[RECORD_MAX_GPUS];
 };
@@ -68,7 +68,7 @@ struct world_user {
     int64_t since_ns;
 };
 
-/* A reservation, and who was in its way when it was made. */
+/* A reservation, and the jobs in its way when it was made. */
 struct reservation {
     uint64_t job; /* 0: none */
     uint32_t count;
@@ -118,7 +118,7 @@ static bool is_on(const struct world_job *job, uint32_t gpu)
     return false;
 }
 
-/* The rules of src/core/sharing.h, from what the world knows of who is there. */
+/* The rules of src/core/sharing.h, from the world's knowledge of residents. */
 static void check_sharing(const struct world *world, uint64_t id, const struct record_placed *placed, uint32_t number)
 {
     const struct world_job *job = &world->jobs[id];
@@ -159,13 +159,13 @@ static void check_sharing(const struct world *world, uint64_t id, const struct r
         fail(world, "GPU %" PRIu32 " has too many MPS clients", number);
 }
 
-/* From what the world knows of who runs. */
+/* From the world's knowledge of running jobs. */
 struct holdings {
     uint32_t running, gpus;
     int64_t memory_bytes;
 };
 
-/* Its user's request counts in whole, and more than that what was reserved, or has grown with its use. */
+/* Its user's request counts in whole, and a larger reservation, or one that has grown with its use. */
 static int64_t counting(const struct world_job *job, int64_t claim_bytes)
 {
     int64_t request = job->wants.claim_source == CLAIM_DECLARED ? job->wants.claim_bytes : 0;
@@ -199,7 +199,7 @@ static bool is_beyond(const struct world *world, const struct holdings *has)
            (limits->max_memory_bytes && has->memory_bytes > limits->max_memory_bytes);
 }
 
-/* At a placement: what runs may grow beyond a limit, which nobody can prevent; no decision takes a user there. */
+/* At a placement: running jobs may grow beyond a limit, which nobody can prevent; no decision takes a user there. */
 static void check_limits(const struct world *world, uint32_t uid)
 {
     struct holdings has = holdings_of(world, uid);
@@ -286,7 +286,7 @@ static void check_requeued_for_memory(struct world *world, const struct record *
              record->requeued.crashes, job->oom_charged);
 }
 
-/* No larger than a GPU of the job's, and no less than what was observed of it, as far as a GPU has that. */
+/* No larger than a GPU of the job's, and no less than its observed memory, as far as a GPU has that. */
 static void check_reservation(const struct world *world, const struct job *job)
 {
     int64_t least = INT64_MAX, peak = 0;
@@ -302,7 +302,7 @@ static void check_reservation(const struct world *world, const struct job *job)
              job->claim_bytes, peak);
 }
 
-/* It must never keep a job from what it asked for, or from what was reserved for it. */
+/* It must never keep a job from its request, or from its reservation. */
 static void check_fence(const struct world *world, uint64_t id, const struct record_placed *placed)
 {
     const struct world_job *job = &world->jobs[id];
@@ -440,7 +440,7 @@ static void check_gpus(const struct world *world)
     }
 }
 
-/* An MPS server lives as long as its clients, and they are one user's, on whichever of its GPUs. */
+/* An MPS server lives as long as its clients, and they are one user's, on any of its GPUs. */
 static void check_servers(const struct world *world)
 {
     const struct core *core = world->core;
@@ -524,7 +524,7 @@ static void check_nobody_waits_in_vain(const struct world *world)
     }
 }
 
-/* A shared placement slows nobody down, by the core's belief, beyond what anybody on that GPU accepts. */
+/* A shared placement slows no job, by the core's estimate, beyond the limit of any job on that GPU. */
 static void check_slowdowns(const struct world *world)
 {
     const struct core *core = world->core;
@@ -544,8 +544,8 @@ static void check_slowdowns(const struct world *world)
     }
 }
 
-/* What the promise to the head takes for granted: a GPU that is there and measured, has no foreign memory, and whose
- * jobs hold no more than they claimed. */
+/* The conditions of the promise to the head: a GPU that is there and measured, has no unmanaged memory, and has jobs
+ * that hold no more than their reservations. */
 static bool keeps_its_word(const struct world *world, const struct gpu *gpu)
 {
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
@@ -790,7 +790,8 @@ static void gpu_comes_or_goes(struct world *world)
     input.gpu.total_bytes = gpu->total_bytes;
     input.gpu.share = gpu->share;
     input.gpu.instance = gpu->instance;
-    if (input.type == RECORD_GPU_BACK && !world->core->reserved_job) /* whose promise goes by how things are */
+    if (input.type == RECORD_GPU_BACK && !world->core->reserved_job) /* the job with a promise that goes by the present
+                                                                        state */
         input.gpu.share = (uint32_t)random_range(&world->random, SHARE_ANY, SHARE_EXCLUSIVE);
     memcpy(input.gpu.uuid, gpu->uuid, sizeof input.gpu.uuid);
     if (!feed(world, &input))
@@ -1039,7 +1040,7 @@ static void restore(struct world *world)
     }
 }
 
-/* `restore_every` so many steps; 0: never. */
+/* every `restore_every` steps; 0: never. */
 static uint64_t run(uint64_t seed, int steps, int restore_every, size_t *records)
 {
     struct world *world = world_new(seed);

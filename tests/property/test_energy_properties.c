@@ -1,4 +1,4 @@
-/* Energy by job: what must hold whatever comes and goes, and how near the model is to the virtual node's truth. */
+/* Energy by job: properties under all comings and goings, and the model's distance from the virtual node's truth. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +74,7 @@ static void idle_by_presence_the_rest_by_activity(void **state)
     energy_meter_release(&meter);
 }
 
-/* Somebody who comes in the middle of an interval is there for its second half. */
+/* A party that comes in the middle of an interval is there for its second half. */
 static void presence_is_weighed_moment_by_moment(void **state)
 {
     struct energy_resident first = resident(1, 1, 500), both[] = {resident(1, 2, 500), resident(2, 2, 500)};
@@ -193,12 +193,12 @@ static void long_absence(void **state)
     energy_meter_release(&meter);
 }
 
-/* ---- Whatever comes ---- */
+/* ---- Random input ---- */
 
 #define PARTIES 6
 
-/* The sum over jobs, idle and foreign is exactly what the counter has risen by (after a reset: what it shows), whatever the
- * intervals, comings, goings and accounts closed in between; and nobody's energy shrinks. */
+/* The sum over jobs, idle and foreign is exactly the counter's rise (after a reset: its value), for all intervals,
+ * comings, goings and accounts closed in between; and no party's energy shrinks. */
 static void sums_are_exact(void **state)
 {
     struct random random = {20240607};
@@ -256,9 +256,9 @@ static void sums_are_exact(void **state)
 
 /* ---- Against the virtual node ---- */
 
-/* What the virtual node's physics attributes: at each moment, of its GPU's power above idle each process that trains the
- * part that it has in the GPU's SM activity, a_i r_i of sum(a r); of the idle power, all that are there (loading too) equal
- * parts. Integrated in steps of 10 ms. */
+/* The attribution of the virtual node's physics: at each moment, of its GPU's power above idle each process that trains
+ * the part that it has in the GPU's SM activity, a_i r_i of sum(a r); of the idle power, all present processes (loading
+ * too) equal parts. Integrated in steps of 10 ms. */
 struct truth {
     struct node_file file;
     struct node_bank bank;
@@ -300,7 +300,7 @@ struct world {
     double worst, mean;     /* relative errors of jobs */
 };
 
-/* Jobs come to one GPU, up to four at a time; the daemon reads once a second, and knows who is there. */
+/* Jobs come to one GPU, up to four at a time; the daemon reads once a second, and knows the residents. */
 static void compare_with_truth(struct random *random, struct world *world)
 {
     static struct truth truth;

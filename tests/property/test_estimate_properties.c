@@ -97,7 +97,7 @@ static bool grow(struct slow *slow, int64_t bytes, bool must)
     return true;
 }
 
-/* Its address; -1: there is no room, and it need not be. */
+/* Its address; -1: no room, and it need not be. */
 static int64_t slow_take(struct slow *slow, int64_t bytes, bool must)
 {
     int64_t rest;
@@ -167,7 +167,7 @@ static int64_t draw_bytes(struct random *random, int kind)
     }
 }
 
-/* What is in use overlaps nothing, and lies within what is reserved. */
+/* Used blocks overlap nothing, and lie within the reserve. */
 static void assert_sound(const struct allocator *allocator, const struct slow *slow)
 {
     int64_t bytes = 0, allocated = 0;
@@ -216,7 +216,7 @@ static void give_one(struct world *world, size_t which)
     world->live[which] = world->live[--world->count];
 }
 
-/* The numbers are left to right: how many are taken, then turns, what sizes. */
+/* The numbers are left to right: how many are taken, then turns, then sizes. */
 static uint32_t play(uint64_t seed, int64_t limit_bytes, size_t most, int turns, int kind)
 {
     struct world *world = xcalloc(1, sizeof *world);

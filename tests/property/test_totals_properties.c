@@ -1,6 +1,6 @@
-/* Random lives of jobs, folded as the daemon folds them and stored as it stores them: each user's totals are the sums over
- * his jobs' own accounts, kept here beside; they never fall; and a restart, at any moment, finds them again, whatever has
- * been forgotten. Usage: test_totals_properties [FIRST_SEED [SEEDS]] */
+/* Random lives of jobs, folded as the daemon folds them and stored as it stores them: each user's totals are the sums
+ * over that user's jobs' own accounts, kept here beside; they never fall; and a restart, at any moment, finds them
+ * again, with any rows forgotten. Usage: test_totals_properties [FIRST_SEED [SEEDS]] */
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static void require_at(bool holds, int line, const char *what)
 }
 #define require(what) require_at(what, __LINE__, #what)
 
-/* What a user's jobs have come to, by the records alone. */
+/* The sums of a user's jobs, by the records alone. */
 struct expected {
     int64_t submitted, ended, launched, wait_ns, gpu_ns, energy_mj, oom_crashes, handle_crashes, recoveries;
 };
@@ -44,7 +44,7 @@ struct world {
     struct expected expected[USERS];
     struct history_sums shown[USERS];
     unsigned done;
-    int64_t forgotten_ns; /* rows of who ended before may be gone */
+    int64_t forgotten_ns; /* rows of earlier ended jobs may be gone */
     unsigned seen; /* users that totals_read told of, as bits */
 };
 
@@ -232,7 +232,7 @@ static void nothing(const struct job_view *view, void *user)
     (void)user;
 }
 
-/* What ended jobs there were is known from the store alone. */
+/* The ended jobs are known from the store alone. */
 static void restart(struct world *world)
 {
     struct error err = {{0}};

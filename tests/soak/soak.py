@@ -3,7 +3,7 @@ soak.py PREFIX [--jobs N] [--scale X] [--flat]. Starts a virtual node and a carm
 turn, each submit their part of the jobs (each over a connection that is kept, every 20th by the program `carma`), and ask
 for each until it has ended. Every job adds a line to a file of its own, so that a second run would be seen, and ends with
 a status that its number gives; every 50th is cancelled at once. Meanwhile carmad's memory, descriptors, run directories
-and store are watched; what is forgotten after the retention (a minute of node time, PREFIX's clock at X times the wall's)
+and store are watched; data forgotten after the retention (a minute of node time, PREFIX's clock at X times the wall's)
 must not add up."""
 
 import argparse
@@ -53,8 +53,8 @@ class Connection(http.client.HTTPConnection):
 # ---- One client: a process of its own, with its user's rights ----
 
 def script(number, folder):
-    """What job `number` of this client does: it says that it ran, and ends with a status that its id gives. Of WORKLOADS
-    kinds, for what is learned of each to be kept and found again."""
+    """Job `number` of this client: it says that it ran, and ends with a status that its id gives. Of WORKLOADS kinds,
+    so that each one's learned data is kept and found again."""
     return ["sh", "-c", f"echo $CARMA_JOB_ID >>{folder}/ran-$CARMA_JOB_ID; [ $((CARMA_JOB_ID % 7)) -ne 0 ] || exit 3",
             str(number % WORKLOADS)]
 
@@ -142,7 +142,7 @@ def run_client(uid, folder, carma, jobs, results):
 # ---- The watch ----
 
 class Watch:
-    """What carmad takes, against the jobs that have ended."""
+    """Carmad's resources, against the number of ended jobs."""
 
     def __init__(self, daemon, state, clients):
         self.daemon, self.state, self.clients, self.rows = daemon, state, clients, []
@@ -170,7 +170,7 @@ class Watch:
         return sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y)) / over if over else 0.0
 
     def check(self):
-        """Flat: what was most in the second half is hardly above what was most in the first."""
+        """Flat: the maximum of the second half is hardly above that of the first."""
         problems = []
         for figure, spare in (("memory", 1 << 20), ("descriptors", 8), ("runs", 200), ("store", 4 << 20)):
             half = len(self.rows) // 2
@@ -225,7 +225,7 @@ def start_clients(base, carma, jobs, results):
 
 
 def see_forgotten(base, jobs):
-    """Once the retention has passed, little more has to happen until what the jobs left is gone."""
+    """Once the retention has passed, little more has to happen until the jobs' traces are gone."""
     connection = Connection(str(base / "socket"))
     held = {"name": "stirs", "command": ["true"], "directory": "/", "output": "/dev/null", "held": True}
 

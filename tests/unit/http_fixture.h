@@ -50,7 +50,7 @@ struct http_fixture {
     atomic_int pending_count;
     struct fixture_stream streams[FIXTURE_STREAMS_MAX];
     atomic_int open;   /* streams */
-    atomic_int closed; /* of them, ever, by who read them or did not */
+    atomic_int closed; /* of them, ever, read or unread */
     atomic_int handled;
     atomic_bool gate_open;
     bool running;

@@ -150,7 +150,7 @@ static inline void command(struct fixture *f, const char *script)
     f->spec.command.count = 3;
 }
 
-/* What a daemon does all the time: a shepherd whose poke finds the socket full waits. */
+/* A daemon's usual state: a shepherd that finds the socket full waits. */
 static inline void drain(const struct fixture *f)
 {
     char text[64];

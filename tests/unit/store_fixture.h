@@ -1,4 +1,4 @@
-/* For tests of the store: a state directory of the test's own, and what lies in it. */
+/* For tests of the store: a state directory of the test's own, and its files. */
 #ifndef CARMA_TESTS_STORE_FIXTURE_H
 #define CARMA_TESTS_STORE_FIXTURE_H
 

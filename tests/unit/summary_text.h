@@ -1,4 +1,4 @@
-/* A summary's layers as text, one in a line: what tests/golden/summaries/NAME.layers holds. */
+/* A summary's layers as text, one in a line: the content of tests/golden/summaries/NAME.layers. */
 #ifndef CARMA_TESTS_SUMMARY_TEXT_H
 #define CARMA_TESTS_SUMMARY_TEXT_H
 

@@ -1,4 +1,4 @@
-/* From a submission to what is estimated of it: which file is gone by, what is told, what is refused; and as JSON. */
+/* From a submission to its estimate: the file used, messages, refusals; and as JSON. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -141,7 +141,7 @@ static void test_no_batch_size(void **state)
     job_spec_release(&spec);
 }
 
-/* Nothing to answer with is told and no reason to refuse; what is wrong is. */
+/* A missing input is reported and not a reason to refuse; a wrong one is refused. */
 static void test_no_answer(void **state)
 {
     struct job_estimate estimate;
@@ -170,7 +170,7 @@ static void test_no_answer(void **state)
     job_spec_release(&spec);
 }
 
-/* What is known to be too low places no job; but it tells that a GPU, or what was declared, is too small. */
+/* A figure that is known to be too low places no job; but it tells that a GPU, or the declared figure, is too small. */
 static void test_a_lower_bound(void **state)
 {
     struct job_estimate estimate;
@@ -197,7 +197,7 @@ static void test_a_lower_bound(void **state)
     job_spec_release(&spec);
 }
 
-/* What carma.capture recorded of a small network: Adam, fp32, batch 16, for any other too. */
+/* A recording by carma.capture of a small network: Adam, fp32, batch 16, for any other too. */
 static void take_capture(struct job_spec *spec)
 {
     size_t length;

@@ -83,7 +83,7 @@ static void test_keyed(void **state)
     job_spec_release(&spec);
 }
 
-/* What an estimator goes by. */
+/* An estimator's input. */
 static void test_keyed_training(void **state)
 {
     struct job_spec spec = parse("python train.py\n"
@@ -101,7 +101,7 @@ static void test_keyed_training(void **state)
     refuse("./a\noptimizer: adam\noptimizer: sgd\n", "j.rad:3: optimizer is already given on line 2: remove one");
 }
 
-/* When it is to end, and what then. */
+/* When it has to end, and the consequence. */
 static void test_keyed_time(void **state)
 {
     struct job_spec spec = parse("python train.py\ntime: 12:00:00\nsignal: USR1@120 # to checkpoint\nrequeue: yes\n");

@@ -1,5 +1,4 @@
-/* Records as text: every type against its golden line, random records there and back byte for byte, and what is
- * refused. */
+/* Records as text: every type against its golden line, random records there and back byte for byte, and refusals. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -160,7 +159,7 @@ static int64_t value_of(const struct record *record, const struct record_field *
                                       : *(const int32_t *)at;
 }
 
-/* What an earlier carma stored lacks members that came later: it means what was true then. */
+/* A record stored by an earlier carma lacks members that came later: it means the truth of then. */
 static void test_members_that_came_later(void **state)
 {
     char *text, *line, *rest;
@@ -258,7 +257,7 @@ static void test_reading_is_strict(void **state)
     }
 }
 
-/* What could not be read back is not written, and leaves what was there. */
+/* A record that could not be read back is not written, and the buffer stays. */
 static void test_writing_refuses(void **state)
 {
     static const char *const bad[] = {"\xff",  "\xc0\x80",     "\xed\xa0\x80",     "\xf4\x90\x80\x80", "\xe2\x82",

@@ -1,4 +1,4 @@
-/* The job's JSON: both ways by the golden file, and what is not exactly that is refused by name. */
+/* The job's JSON: both ways by the golden file, and any deviation is refused by name. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* What a service manager hands over by the environment, and what it is told. */
+/* Sockets from a service manager by the environment, and notices to it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -61,7 +61,7 @@ static void assert_nothing_is_left(void)
         assert_null(getenv(names[i]));
 }
 
-/* Descriptors 3 and 4, whatever they are in this program. */
+/* Descriptors 3 and 4, for any use of them in this program. */
 static void open_two(void)
 {
     for (int fd = 3; fd < 5; fd++)

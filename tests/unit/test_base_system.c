@@ -1,4 +1,4 @@
-/* Files, processes, node time, installed files: what base asks the system. */
+/* Files, processes, node time, installed files: base's questions to the system. */
 #include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -67,7 +67,7 @@ static void a_file_is_written_and_read(void **state)
     assert_int_equal(file_write_atomic(path, "a\0b", 3, 0640, &err), 0);
     assert_int_equal(entries(), before + 1); /* no temporary file stays */
     assert_int_equal(stat(path, &st), 0);
-    assert_int_equal(st.st_mode & 0137, 0); /* whatever the umask: nothing beyond 0640 */
+    assert_int_equal(st.st_mode & 0137, 0); /* for every umask: nothing beyond 0640 */
     assert_int_equal(file_read(path, 3, &text, &length, &err), 0);
     assert_int_equal(length, 3);
     assert_memory_equal(text, "a\0b", 4);
@@ -127,7 +127,7 @@ static void a_fifo_without_a_writer_is_not_waited_for(void **state)
     assert_int_equal(length, 0);
 }
 
-/* It is opened without waiting, but what its writer takes its time for is not lost. */
+/* It is opened without waiting, but the slow data of its writer is not lost. */
 static void a_slow_pipe_is_read_to_its_end(void **state)
 {
     static const struct timespec pause = {.tv_nsec = 50000000};

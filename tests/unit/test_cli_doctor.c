@@ -1,4 +1,4 @@
-/* What carma doctor prints of its findings, and the child that it asks the driver by. */
+/* The output of carma doctor for its findings, and the child that asks the driver. */
 #include <locale.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -121,7 +121,7 @@ static void a_child_is_heard_and_not_waited_for(void **state)
     assert_true(WIFSIGNALED(answer.status));
     doctor_answer_release(&answer);
 
-    /* what it writes is bounded */
+    /* its output is bounded */
     assert_int_equal(run("head -c 40000000 /dev/zero; head -c 1000000 /dev/zero >&2", 60000, NULL, &answer), 0);
     assert_true(answer.out.length >= 16 << 20 && answer.out.length < 17 << 20);
     assert_true(answer.errors.length >= 64 << 10 && answer.errors.length < 96 << 10);
@@ -139,7 +139,7 @@ static void a_program_that_is_not_there(void **state)
     doctor_answer_release(&answer);
 }
 
-/* What a driver makes carma-monitor write is taken for nothing but text. */
+/* A driver's output through carma-monitor is only text. */
 static void facts_of_a_driver_that_lies(void **state)
 {
     CLEANUP(free_ptr) char *long_name = xasprintf("gpu 1 name %0200d\n", 7);

@@ -1,4 +1,4 @@
-/* Whose a connection to the dashboard is, by the kernel's word and by its tables. */
+/* The owner of a connection to the dashboard, by the kernel's word and by its tables. */
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* The metrics of a play: percentiles, what the GPUs used, the report. */
+/* The metrics of a play: percentiles, the GPUs' use, the report. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

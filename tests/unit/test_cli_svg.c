@@ -14,7 +14,7 @@
 /* 100 x 100 pixels from (50, 20) on, data from 0 to 10. */
 static const struct svg_panel square = {.left = 50, .top = 20, .width = 100, .height = 100, .x_high = 10, .y_high = 10};
 
-/* What drawing has added to an empty plot; owned by the caller. */
+/* The parts that drawing has added to an empty plot; owned by the caller. */
 static char *drawn(void (*draw)(struct svg *svg))
 {
     CLEANUP(svg_free_at) struct svg *svg = svg_new(200, 150, "");

@@ -1,4 +1,4 @@
-/* What the command line reads and prints: id lists, safe text, tables. */
+/* The command line's input and output: id lists, safe text, tables. */
 #include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>

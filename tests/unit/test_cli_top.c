@@ -1,4 +1,4 @@
-/* What `carma top` shows and what its keys do, without a terminal: tests/fakes/top.json at three sizes as
+/* The screen of `carma top` and its keys, without a terminal: tests/fakes/top.json at three sizes as
  * tests/golden/top-COLUMNSxROWS.txt (GOLDEN=write makes them), order, filter, selection, texts. */
 #include <locale.h>
 #include <setjmp.h>
@@ -130,7 +130,7 @@ static void jobs_are_sorted(void **state)
     int64_t job;
 
     expect_ids(model, TOP_RUNNING, "7 8");
-    model->sort[TOP_RUNNING] = TOP_BY_SLOWDOWN; /* the greatest first, whatever is asked about the most */
+    model->sort[TOP_RUNNING] = TOP_BY_SLOWDOWN; /* the greatest first, for every question about the most */
     top_model_arrange(model);
     expect_ids(model, TOP_RUNNING, "8 7");
     press(model, "r", &job);
@@ -153,11 +153,11 @@ static void jobs_are_sorted(void **state)
         expect_ids(model, TOP_RUNNING, orders[i].ids);
     }
 
-    expect_ids(model, TOP_QUEUE, "9 10 11 100 101"); /* what is tried again comes before the queue */
+    expect_ids(model, TOP_QUEUE, "9 10 11 100 101"); /* retried jobs come before the queue */
     press(model, "\t", &job);
     assert_int_equal(model->focus, TOP_QUEUE);
     press(model, ">>>", &job);
-    assert_int_equal(model->sort[TOP_QUEUE], TOP_BY_CLAIM); /* memory used says nothing of who waits */
+    assert_int_equal(model->sort[TOP_QUEUE], TOP_BY_CLAIM); /* used memory says nothing of waiting jobs */
     expect_ids(model, TOP_QUEUE, "9 100 101 102 103");
     press(model, ">", &job);
     assert_int_equal(model->sort[TOP_QUEUE], TOP_BY_TIME);
@@ -319,7 +319,8 @@ static void nothing_is_obeyed(void **state)
         assert_non_null(strstr(text, "\\x1b"));
     }
     top_put(&line, STYLE_NONE, 12, false, "a\tb\u0378c");
-    assert_string_equal(line.spans[0].text, "a\\x09b?c    ");  /* what the C library does not know, terminals may not */
+    assert_string_equal(line.spans[0].text, "a\\x09b?c    ");  /* characters that the C library does not know, terminals
+                                                                  may not know either */
     top_put(&line, STYLE_NONE, 4, true, "\u6f22\u5b57\u6f22"); /* two columns each */
     assert_string_equal(line.spans[1].text, "\u6f22\u2026 ");
     assert_int_equal(line.width, 16);
@@ -422,7 +423,7 @@ static void texts_scroll_and_are_bounded(void **state)
     text.above = 1;
     expect_text(&text, 80, 2, "line 2997|line 2998|");
     top_text_line(&text, "one more");
-    expect_text(&text, 80, 2, "line 2997|line 2998|"); /* who reads further up goes on reading there */
+    expect_text(&text, 80, 2, "line 2997|line 2998|"); /* a reader further up goes on reading there */
     text.above = INT64_MAX;
     expect_text(&text, 80, 2, "line 2001|line 2002|");
     text.above = 0;

@@ -1,4 +1,4 @@
-/* Configuration: defaults, the file, single settings, and one line for whatever is wrong. */
+/* Configuration: defaults, the file, single settings, and one line for every fault. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -134,7 +134,7 @@ static void test_defaults(void **state)
     config_release(&config);
 }
 
-/* A plain policy is the thesis's, without what carma's own has besides; upon a preset it only ranks. */
+/* A plain policy is the thesis's, without carma's own additions; upon a preset it only ranks. */
 static void test_policies(void **state)
 {
     struct core_config plain;
@@ -147,7 +147,7 @@ static void test_policies(void **state)
     assert_int_equal(config_set(&config, "policy", "lug", &err), 0);
     core_config_default(&plain);
     strcpy(plain.policy, "lug");
-    plain.per_user.max_running = 4; /* what users may have is not the policy's */
+    plain.per_user.max_running = 4; /* users' limits do not belong to the policy */
     plain.per_user.max_recoveries = 20;
     plain.requeue_lost = true;
     assert_memory_equal(&config.core, &plain, sizeof plain);
@@ -471,7 +471,7 @@ static void test_printed_file(void **state)
     unlink(name);
 }
 
-/* docs/formats/config.md has a row for every key, with what the help says of it. */
+/* docs/formats/config.md has a row for every key, with the help's text. */
 static void test_page(void **state)
 {
     char *help = NULL, *page, *line, *rest;
@@ -521,7 +521,7 @@ static void take_difference(const char *key, const char *value, void *user)
     differences->count++;
 }
 
-/* What is said of a difference makes up for it, to the last digit; what decides nothing is not said. */
+/* The text of a difference restores it, to the last digit; a setting without effect on decisions is left out. */
 static void test_differences(void **state)
 {
     static const char *const pairs[] = {

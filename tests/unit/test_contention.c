@@ -87,7 +87,7 @@ static void variants(void **state)
     params.share_weight = 1.5;
     RATES(&params, SHARE_MPS, uneven, 0.331062140803, 0.523455205995, 0.702288854269);
     params.share_weight = 2;
-    /* the heavier one reaches full speed; what it leaves goes to the other: (0.6 - 0.5) / 0.2 */
+    /* the heavier one reaches full speed; the rest goes to the other: (0.6 - 0.5) / 0.2 */
     RATES(&params, SHARE_MPS, light, 0.5, 1);
 }
 

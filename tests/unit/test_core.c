@@ -1,4 +1,4 @@
-/* The core's rules one by one. What must hold in every world is in tests/property; carma's own mapper in test_mapper.c. */
+/* The core's rules one by one. Properties of every world are in tests/property; carma's own mapper in test_mapper.c. */
 #include "core_fixture.h"
 
 /* ---- Policies ---- */
@@ -94,7 +94,7 @@ static void test_round_robin_goes_round(void **state)
 
     configure(f, "round-robin", MEMORY_MONITOR);
     occupy(f, (int64_t[]){39 * GIB, 39 * GIB, 39 * GIB, 39 * GIB}, (int32_t[]){1000, 1000, 1000, 1000});
-    for (uint32_t g = 0; g < 2 * GPUS; g++) { /* whatever the load */
+    for (uint32_t g = 0; g < 2 * GPUS; g++) { /* at any load */
         uint64_t job = submit(f, 1, -1);
         char expected[8];
         decide(f);
@@ -288,7 +288,7 @@ static void test_observed_memory_beyond_the_claim_counts(void **state)
     assert_int_equal(gpu_free_bytes(f->core, core_gpu(f->core, 1)), 24 * GIB);
     sample(f, 1, 18 * GIB, 3 * GIB, 0);
     assert_int_equal(gpu_free_bytes(f->core, core_gpu(f->core, 1)), 21 * GIB);
-    sample(f, 1, 18 * GIB, -1, 0); /* not attributed: the larger of what is used and what is booked */
+    sample(f, 1, 18 * GIB, -1, 0); /* not attributed: the larger of the used and the reserved memory */
     assert_int_equal(gpu_free_bytes(f->core, core_gpu(f->core, 1)), 21 * GIB);
     sample(f, 1, 2 * GIB, -1, 0);
     assert_int_equal(gpu_free_bytes(f->core, core_gpu(f->core, 1)), 24 * GIB);
@@ -389,7 +389,7 @@ static uint64_t ahead(const struct fixture *f, uint64_t job)
     return reason.ahead;
 }
 
-/* In whatever order one asks, and after whatever has happened in between. */
+/* In any order of questions, and after any events in between. */
 static void test_how_many_are_ahead(void **state)
 {
     struct fixture *f = *state;
@@ -536,7 +536,7 @@ static void test_recoveries_are_limited(void **state)
     for (int crash = 1; crash <= 3; crash++) {
         uint64_t other;
         decide(f);
-        other = submit(f, 1, GIB); /* somebody who may be to blame */
+        other = submit(f, 1, GIB); /* a job that may be the cause */
         memory_seen(f, 1, 0, GIB);
         f->now_ns += SECONDS(31);
         for (uint32_t g = 1; g < GPUS; g++)

@@ -1,4 +1,4 @@
-/* What a user may have (src/core/user.h): who is over a limit waits with its numbers, and nobody waits for him. */
+/* A user's limits (src/core/user.h): a job over a limit waits with its numbers, and no job waits for it. */
 #include "core_fixture.h"
 
 #define ADA 1000
@@ -110,8 +110,8 @@ static void test_memory_is_what_jobs_claim_on_all_their_gpus(void **state)
     assert_string_not_equal(placed_on(f, second), "");
 }
 
-/* However little the job was seen to use: its user could have more at once than allowed as soon as it uses what he asked
- * for. What carma had guessed counts with what it is found to be. */
+/* Even where the job was observed to use little: its user could exceed the limit as soon as it uses its request. A
+ * guess of carma's counts with its later correction. */
 static void test_a_request_counts_in_whole_after_it_was_shrunk(void **state)
 {
     struct fixture *f = *state;
@@ -158,7 +158,7 @@ static void test_what_one_job_may_never_have_is_refused(void **state)
                         "claims no memory, so counts with 40.0 GiB of GPU memory, a user may claim 31.0 GiB");
 }
 
-/* With backfill somebody's smaller job can take what the first of the queue was to have: the reservation ends. */
+/* With backfill another user's smaller job can take the GPU meant for the first of the queue: the reservation ends. */
 static void test_who_is_over_a_limit_keeps_no_gpus_for_himself(void **state)
 {
     struct fixture *f = *state;
@@ -167,7 +167,8 @@ static void test_who_is_over_a_limit_keeps_no_gpus_for_himself(void **state)
 
     config.backfill = 8;
     config.patience_ns = 0;
-    snprintf(config.policy, sizeof config.policy, "carma"); /* which lets others in beside who has it reserved */
+    snprintf(config.policy, sizeof config.policy, "carma"); /* which lets others in beside the job that has it
+                                                               reserved */
     reconfigure(f, &config);
     running = submit_as(f, BOB, 1, 30 * GIB);
     decide(f);
@@ -183,8 +184,7 @@ static void test_who_is_over_a_limit_keeps_no_gpus_for_himself(void **state)
     assert_int_equal(reason_code(f, wide), REASON_USER_GPUS);
 }
 
-/* Who is given what was reserved for another may have reached its user's limit by that: whoever comes next is looked at
- * anew. */
+/* A user that is given GPUs reserved for another may have reached its limit by that: the next job is looked at anew. */
 static void test_a_start_on_reserved_gpus_counts_for_who_comes_next(void **state)
 {
     struct fixture *f = *state;

@@ -1,4 +1,4 @@
-/* What follows from how a job ended (src/core/crash.h). */
+/* The consequences of a job's end (src/core/crash.h). */
 #include "core_fixture.h"
 
 /* On GPU 0, with so much memory seen of it, for so long. */
@@ -115,7 +115,7 @@ static void test_a_handle_needs_memory_to_speak_for_it(void **state)
     }
 }
 
-/* A job that crashed waits for more memory than any GPU has free now: who needs less goes meanwhile, and it starts as soon
+/* A job that crashed waits for more memory than any GPU has free now: smaller jobs go meanwhile, and it starts as soon
  * as one GPU has it. */
 static void test_others_go_on_around_a_recovering_job(void **state)
 {
@@ -188,7 +188,7 @@ static uint64_t of_workload(struct fixture *f, const char *workload)
     return job;
 }
 
-/* Ends as the GPU failed on which it is said to have been; the type of what followed. */
+/* Ends as its stated GPU failed; the type of the consequence. */
 static uint32_t fails_gpu(struct fixture *f, uint64_t job, uint32_t gpu)
 {
     struct record record = {.type = RECORD_EXITED, .job = job};
@@ -303,7 +303,7 @@ static void test_a_time_limit_is_followed_by_another_run_where_asked_for(void **
     assert_int_equal(core_job_count(f->core), 0);
 }
 
-/* Submits a job that wants the node to itself, and looks at what was decided. */
+/* Submits a job that wants the node to itself, and looks at the decision. */
 static uint64_t submit_whole(struct fixture *f, bool held)
 {
     struct record record = wants(GPUS, 8 * GIB);
@@ -316,7 +316,7 @@ static uint64_t submit_whole(struct fixture *f, bool held)
     return job;
 }
 
-/* Who next has the node to himself, once who has it ended so. */
+/* The next job that has the node to itself, once the present one ended so. */
 static uint64_t next_after(struct fixture *f, uint64_t job, uint32_t cause)
 {
     job_event(f, RECORD_STARTED, job);
@@ -331,8 +331,8 @@ static uint64_t next_after(struct fixture *f, uint64_t job, uint32_t cause)
     return 0;
 }
 
-/* Whose time is up waits until all others who waited by then, held ones too, have had theirs; who comes later is behind it.
- * Where nobody waits it goes on at once. */
+/* A job at its time limit waits until all others that waited by then, held ones too, have had theirs; later ones are
+ * behind it. Where nobody waits it goes on at once. */
 static void test_a_time_slot_ends_at_the_end_of_the_queue(void **state)
 {
     struct fixture *f = *state;

@@ -39,7 +39,7 @@ static void test_memory_is_what_is_held_times_how_long(void **state)
     assert_int_equal(held.mib_ms, 1024 * 7000 + 1000);
 }
 
-/* Readings do not come by the millisecond: what is left of one is counted with the next. */
+/* Readings do not come by the millisecond: the fraction of one is counted with the next. */
 static void test_memory_loses_nothing_between_readings(void **state)
 {
     struct holding held = {0};
@@ -125,7 +125,7 @@ static void test_quantiles_are_exact_while_few(void **state)
     account_free(account);
 }
 
-/* Beyond so many, quantiles come from buckets: good to a hundredth, whatever lies between. */
+/* Beyond this many, quantiles come from buckets: good to a hundredth, for all values between. */
 static void test_quantiles_of_many_are_close(void **state)
 {
     for (int64_t scale = 1; scale <= 1000000000000; scale *= 1000) {
@@ -235,7 +235,7 @@ static void test_groups_are_bounded(void **state)
     account_free(account);
 }
 
-/* What quantiles are made of is bounded, too, and so is a group's part of it. */
+/* The memory for quantiles is bounded, too, and so is a group's part of it. */
 static void test_figures_are_bounded(void **state)
 {
     struct account *account = account_new(ACCOUNT_BY_NAME, false);

@@ -1,4 +1,4 @@
-/* Whose the memory of a GPU is, and when that cannot be told. */
+/* The owners of a GPU's memory, and when they are unknown. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include "core/core.h"
 #include "daemon/attribution.h"
 
-#define HIDDEN_PID 0x7ffffff0 /* beyond what the kernel gives out */
+#define HIDDEN_PID 0x7ffffff0 /* beyond the kernel's largest pid */
 
 /* Children that only wait: the processes on the GPU. The first `own` are job 1's, then as many job 2's. */
 static pid_t children[4];
@@ -107,7 +107,7 @@ static void test_shares(void **state)
     assert_true(attribution_of(&result, 1) == 4 * GIB);
     assert_true(attribution_of(&result, 2) == 3 * GIB);
     assert_true(attribution_of(&result, 3) == 0);
-    assert_true(result.foreign_bytes == 13 * GIB); /* what no process is listed for included */
+    assert_true(result.foreign_bytes == 13 * GIB); /* memory without a listed process included */
     assert_int_equal(result.foreign_count, 1);
     assert_int_equal(result.foreign[0].pid, children[2]);
     assert_int_equal(result.foreign[0].uid, geteuid());
@@ -141,7 +141,7 @@ static void test_several_processes(void **state)
     assert_why(&result, "job 1");
 }
 
-/* What an MPS server of ours holds is no stranger's, and no job can have it. */
+/* The memory of our MPS server is not unmanaged, and jobs cannot have it. */
 static void test_mps_server(void **state)
 {
     struct gpu gpu = gpu_with(1);
@@ -160,7 +160,7 @@ static void test_mps_server(void **state)
     assert_int_equal(result.share_count, 1);
 }
 
-/* A stranger's memory may be hidden: what is not the jobs' is still known. */
+/* Unmanaged memory may be hidden: memory beside the jobs' is still known. */
 static void test_foreign_memory_hidden(void **state)
 {
     struct gpu gpu = gpu_with(1);
@@ -209,7 +209,7 @@ static void test_processes_hidden(void **state)
     children[0] = wait_for_ever();
 }
 
-/* It counts as used by others than those who were given the GPU, by the name of its job; and it is news once. */
+/* It counts as used by others than the jobs that were given the GPU, by the name of its job; and it is news once. */
 static void test_on_a_gpu_that_was_not_given(void **state)
 {
     struct gpu gpu = gpu_with(1), other = gpu_with(1);
@@ -251,7 +251,7 @@ static void test_lists_that_are_not(void **state)
     assert_why(&result, "lists no process");
     attributor_judge(*state, &empty, &reading, &result); /* nobody of ours is there */
     assert_true(result.foreign_bytes == 20 * GIB);
-    reading.used_bytes = 100 * MIB; /* a job that has not come to the GPU yet, and what the driver itself takes */
+    reading.used_bytes = 100 * MIB; /* a job that has not come to the GPU yet, and the driver's own memory */
     attributor_judge(*state, &busy, &reading, &result);
     assert_true(result.foreign_bytes == 100 * MIB);
     for (int i = 0; i < GPU_MAX_PROCESSES; i++)

@@ -1,4 +1,4 @@
-/* What is forgotten with a snapshot: not so much that the writer is held up, and more than can have come since the last. */
+/* Forgetting with a snapshot: not so much that the writer is held up, and more than can have come since the last. */
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -73,7 +73,7 @@ static void add_rows(struct store *store, uint64_t count, int64_t youngest_ns)
     }
 }
 
-/* Of so many rows, those that are left behind a snapshot that comes after so many records. */
+/* The number of rows left behind a snapshot that comes after a number of records. */
 static uint64_t rows_left(uint64_t rows, int64_t youngest_ns, size_t records)
 {
     struct daemon daemon = {.config = {.retention_ns = RETENTION_NS, .history_retention_ns = 1}};

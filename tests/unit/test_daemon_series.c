@@ -1,4 +1,4 @@
-/* Means of steps, gaps, what is forgotten, steps that double, and how many jobs are remembered. */
+/* Means of steps, gaps, forgetting, steps that double, and how many jobs are remembered. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -108,7 +108,7 @@ static void test_rings_forget_the_oldest(void **state)
 static void test_a_clock_that_was_set_back(void **state)
 {
     add_gpu(0, BEGIN, GIB, 1);
-    add_gpu(0, BEGIN - 5 * SEC, 2 * GIB, 1); /* a little: what is known stands */
+    add_gpu(0, BEGIN - 5 * SEC, 2 * GIB, 1); /* a little: the known figure stands */
     assert_int_equal(fine(0, BEGIN - 6 * SEC, SERIES_USED_BYTES), GIB);
     add_gpu(0, BEGIN - 600 * SEC, 2 * GIB, 1);
     assert_int_equal(fine(0, BEGIN - 606 * SEC, SERIES_USED_BYTES), 2 * GIB);

@@ -1,4 +1,4 @@
-/* What jobs have in common is kept once, and each job still has all that it was submitted with. */
+/* Data that jobs have in common is kept once, and each job still has all of its submission. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -126,7 +126,7 @@ static void test_whatever_differs_is_not_shared(void **state)
     views_release(&views);
 }
 
-/* The digest does not look at what the estimator warns of: these two have the same one. */
+/* The digest does not look at the estimator's warnings: these two have the same one. */
 static void test_one_digest_is_not_one_spec(void **state)
 {
     struct views views = {0};
@@ -147,7 +147,7 @@ static void test_one_digest_is_not_one_spec(void **state)
     views_release(&views);
 }
 
-/* A job's state that an earlier carma stored names who ran it out of memory at its last end only, and knows no limit but the
+/* A job's state that an earlier carma stored names the culprit of its last end only, and knows no limit but the
  * fence. */
 static void test_a_victim_of_an_earlier_carma(void **state)
 {

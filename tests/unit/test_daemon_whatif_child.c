@@ -1,4 +1,4 @@
-/* What a simulation may take, and what is said of how it ended. */
+/* A simulation's limits, and the reports of its end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

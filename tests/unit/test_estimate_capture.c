@@ -1,4 +1,4 @@
-/* Operator traces: what they say, at which batch size, and what is refused. */
+/* Operator traces: their content, at which batch size, and refusals. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -261,7 +261,7 @@ static void sizes_do_not_overflow(void **state)
             "'9223372036854775807+1x' at batch size 8 is more than 9223372036854775807");
 }
 
-/* What python/carma wrote (python/tests/test_capture.py writes it again). */
+/* Written by python/carma (python/tests/test_capture.py writes it again). */
 static void golden_is_read(void **state)
 {
     struct capture capture;

@@ -1,5 +1,5 @@
-/* A recorded training that was another: what its optimizer's steps allocate, when the cache is emptied, which images
- * are there; and that the rest stays as it was. */
+/* A recording changed to another training: its optimizer's allocations, when the cache is emptied, the images there;
+ * and that the rest stays as it was. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -83,7 +83,7 @@ static void each_optimizer_has_its_states(void **state)
     static const struct {
         enum optimizer optimizer;
         bool weight_decay;
-        int64_t states, copies; /* of what is trained; copies of it within a step */
+        int64_t states, copies; /* of trained tensors; copies of it within a step */
     } cases[] = {
         {OPTIMIZER_SGD, false, 0, 0},     {OPTIMIZER_SGD, true, 0, 1},   {OPTIMIZER_MOMENTUM, false, 1, 0},
         {OPTIMIZER_MOMENTUM, true, 1, 1}, {OPTIMIZER_ADAM, false, 2, 1}, {OPTIMIZER_ADAM, true, 2, 2},
@@ -139,7 +139,7 @@ static void momentum_copies_what_has_decayed(void **state)
     capture_release(&capture);
 }
 
-/* The one it was recorded with stays as it was recorded; and what was changed can be changed again. */
+/* The recorded one stays as it was recorded; and a changed one can be changed again. */
 static void recorded_optimizer_stays(void **state)
 {
     struct capture capture;

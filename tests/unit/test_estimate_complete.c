@@ -1,4 +1,4 @@
-/* layers_complete(): what it works out of published models' summaries is what those models are. */
+/* layers_complete(): its results from published models' summaries are those models. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 
 #define MAX_ROWS 1000
 
-/* What a module really is (tests/fakes/completion/generate.py). */
+/* A module's real structure (tests/fakes/completion/generate.py). */
 struct truth {
     int64_t in_channels, groups;
     int kernel[2], stride[2];
@@ -94,7 +94,7 @@ static bool is_right(const struct layer *layer, const struct truth *truth)
            (layer->kernel[0] == truth->kernel[1] && layer->kernel[1] == truth->kernel[0]);
 }
 
-/* Every layer takes only what was there before; nothing is lost. */
+/* Every layer takes only earlier tensors; nothing is lost. */
 static void check_list(const struct layer_list *list)
 {
     assert_true(list->connected);
@@ -111,7 +111,7 @@ static void check_list(const struct layer_list *list)
 
 static const struct expected {
     const char *model;
-    size_t sums, products, joins; /* that are no modules */
+    size_t sums, products, joins; /* that are not modules */
 } expected[] = {
     {"resnet18", 8, 0, 0},
     {"resnet50", 16, 0, 0},
@@ -259,7 +259,7 @@ static void test_random_lists(void **state)
     }
 }
 
-/* As long as lists may be, of what is the most work to connect: done in a moment. */
+/* The longest list, of layers that are the most work to connect: done in a moment. */
 static void test_longest_list(void **state)
 {
     struct layer_list list;
@@ -309,7 +309,7 @@ static void begin(struct layer_list *list, int64_t channels, int64_t size)
     list->input[1] = list->input[2] = size;
 }
 
-/* "TYPE<-INPUT,INPUT" of every layer that is no container. */
+/* "TYPE<-INPUT,INPUT" of every layer that is not a container. */
 static void check_links(struct layer_list *list, const char *wanted)
 {
     CLEANUP(free_ptr) char *links = xstrdup("");
@@ -392,7 +392,7 @@ static void test_where_sums_stand(void **state)
     }
 }
 
-/* Who wrote a block is known by its name: whether its ReLUs run in place, no summary says. */
+/* A block's author is known by its name: no summary says whether its ReLUs run in place. */
 static void test_in_place(void **state)
 {
     static const struct {
@@ -415,7 +415,7 @@ static void test_in_place(void **state)
 }
 
 /* Inception's last blocks split a branch in two: a row of three and a column of three, side by side. Its last branch
- * stands behind a pooling that is no module. */
+ * stands behind a pooling that is not a module. */
 static void test_inception(void **state)
 {
     struct layer_list list;
@@ -442,7 +442,7 @@ static void test_guess(void **state)
     assert_int_equal(list.guessed, 1);
     assert_int_equal(list.items[1].inputs[0], 0);
     layer_list_release(&list);
-    begin(&list, 3, 8); /* what says its inputs is left as it is */
+    begin(&list, 3, 8); /* a layer that says its inputs is left as it is */
     layer_add_input(add(&list, "Conv2d", "4x8x8", 108), -1);
     layer_add_input(add(&list, "BatchNorm2d", "7x5x5", 14), 0);
     layers_complete(&list);

@@ -1,4 +1,4 @@
-/* Features of a program, the trained correction of its replay, and SM activity, on networks whose figures are known. */
+/* Features of a program, the trained correction of its replay, and SM activity, on networks with known figures. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -362,7 +362,7 @@ static void programs_have_families(void **state)
     program_release(&program);
 }
 
-/* Thesis, Table 6.2: none of these runs is in what the trees learned from. */
+/* Thesis, Table 6.2: none of these runs is in the trees' training data. */
 static void published_runs_are_met(void **state)
 {
     static const struct {

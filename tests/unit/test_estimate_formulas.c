@@ -345,7 +345,7 @@ static void a_guess_gives_way_to_what_is_declared(void **state)
     layer_list_release(&list);
 }
 
-/* SM activity follows from the model, whoever answers; and without one it is not known. */
+/* SM activity follows from the model, for every estimator; and without one it is unknown. */
 static void the_activity_is_the_models(void **state)
 {
     struct estimate_question question;

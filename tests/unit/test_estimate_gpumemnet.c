@@ -111,7 +111,7 @@ static int compare_logits(const struct layer_list *list, int64_t batch_size, con
     return 1;
 }
 
-/* What PyTorch makes of the same tables (python/carma_train/gpumemnet_golden.py). */
+/* PyTorch's results on the same tables (python/carma_train/gpumemnet_golden.py). */
 static void logits_are_those_of_pytorch(void **state)
 {
     CLEANUP(layer_list_release) struct layer_list list = {0};
@@ -173,7 +173,7 @@ static void softmax_stands_large_numbers(void **state)
     assert_true(x[0] == 0.5f && x[1] == 0.5f && x[2] == 0);
 }
 
-/* Pools, additions, containers and the like are no tuples; a PReLU's parameter is not counted, as in the data. */
+/* Pools, additions, containers and the like are not tuples; a PReLU's parameter is not counted, as in the data. */
 static void inputs_are_tuples_of_some_layers(void **state)
 {
     CLEANUP(layer_list_release) struct layer_list list;
@@ -227,7 +227,7 @@ static void layers_outside_the_data_are_counted(void **state)
     assert_int_equal(input.count, 12);
 }
 
-/* The encoder sees a set: the order in which a summary lists branches is no part of the answer. */
+/* The encoder sees a set: the answer does not depend on the order of branches in a summary. */
 static void order_of_layers_does_not_matter(void **state)
 {
     CLEANUP(layer_list_release) struct layer_list list;

@@ -1,4 +1,4 @@
-/* What earlier runs say of the next: exact where there are enough of them, honest where there are few. */
+/* The prediction of earlier runs for the next: exact where there are enough of them, honest where there are few. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -66,7 +66,7 @@ static void test_enough_runs(void **state)
     assert_true(answer(peaks, 48, 980) > 48 * GIB);     /* 48 of 49 are fewer than 98% */
 }
 
-/* A single run: a sixteenth more; alike ones need less and less; what was seen is never too much. */
+/* A single run: a sixteenth more; alike ones need less and less; the observed figure is never too much. */
 static void test_few_runs(void **state)
 {
     int64_t peaks[48], before = INT64_MAX;
@@ -98,7 +98,7 @@ static double normal(uint64_t *random)
     return sqrt(-2 * log(1 - uniform(random))) * cos(6.283185307179586 * uniform(random));
 }
 
-/* The share of next runs for which the answer is enough, of jobs whose peaks are log-normal with that spread. */
+/* The share of next runs with a sufficient answer, of jobs with log-normal peaks of that spread. */
 static double coverage(double spread, size_t count, int32_t quantile)
 {
     uint64_t random = 12345;
@@ -121,7 +121,7 @@ static void test_coverage(void **state)
     assert_true(coverage(0.016, 5, 980) > 0.975 && coverage(0.016, 5, 980) < 0.998);
     assert_true(coverage(0.016, 20, 980) > 0.975 && coverage(0.016, 20, 980) < 0.998);
     assert_true(coverage(0.005, 10, 980) > 0.975);
-    /* Whatever the spread, once the runs decide alone. */
+    /* For every spread, once the runs decide alone. */
     assert_true(coverage(0.3, 60, 980) > 0.97 && coverage(0.3, 60, 980) < 0.995);
     assert_true(coverage(0.3, 60, 900) > 0.88 && coverage(0.3, 60, 900) < 0.93);
 }

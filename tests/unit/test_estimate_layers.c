@@ -1,4 +1,4 @@
-/* Layer lists; what type names stand for. */
+/* Layer lists; the meaning of type names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

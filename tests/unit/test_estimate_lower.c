@@ -1,4 +1,4 @@
-/* From a layer list to a program: what each layer saves, when what comes and goes, and peaks worked out elsewhere. */
+/* From a layer list to a program: each layer's saved tensors, when they come and go, and peaks worked out elsewhere. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -52,8 +52,8 @@ static int64_t saved_bytes(const struct model *model)
     return saved;
 }
 
-/* Bytes kept from forward to backward: what the linear layers do not keep anyway, which are the input of the first, the
- * layer's result (input of the second), the loss's logarithms and the sum of its weights. */
+/* Bytes kept from forward to backward: beyond those that the linear layers keep anyway, which are the input of the
+ * first, the layer's result (input of the second), the loss's logarithms and the sum of its weights. */
 static void layer_saves(enum layer_kind kind, enum activation activation, bool in_place, int64_t parameters,
                         int64_t more)
 {
@@ -370,7 +370,7 @@ static void amp_converts_where_widths_meet(void **state)
     model_release(&model);
 }
 
-/* Every tensor but parameters, buffers, state, gradients and what the last step holds is freed, and once. */
+/* Every tensor is freed, and once, except parameters, buffers, state, gradients and those that the last step holds. */
 static void nothing_leaks(void **state)
 {
     for (int precision = 0; precision < PRECISION_COUNT; precision++) {

@@ -108,7 +108,7 @@ static void test_golden(void **state)
     globfree(&files);
 }
 
-/* Layers and bare parameters have what the totals say, whatever stands around them. */
+/* Layers and bare parameters have the totals' sums, with any text around them. */
 static void test_parameters_add_up(void **state)
 {
     static const struct {
@@ -190,7 +190,7 @@ static void test_same_model_in_several_formats(void **state)
     assert_same_leaves("keras2-sequential.txt", "keras2-old-sequential.txt", true);
 }
 
-/* What is missing may only be the rule that closes the file. */
+/* Only the rule that closes the file may be missing. */
 static bool is_complete(const char *text, size_t length)
 {
     static const char *const ends[] = {"Estimated Total Size", "Non-trainable params: ", "Optimizer params: "};
@@ -352,7 +352,7 @@ static void test_no_summary(void **state)
     free(large);
 }
 
-/* What stands around a summary does not matter, nor line ends, colours, or an indent. */
+/* Text around a summary does not matter, nor line ends, colours, or an indent. */
 static void test_surroundings(void **state)
 {
     static const char *const names[] = {"torchsummary-batch.txt", "torchinfo-1.8.0-words.txt", "keras3-words.txt",
@@ -471,7 +471,7 @@ static const char uncalled[] = "================================================
                                "Input size (MB): 0.00\nForward/backward pass size (MB): 0.00\n"
                                "Params size (MB): 0.00\nEstimated Total Size (MB): 0.00\n";
 
-/* What was not called when the rest was has no output: only its parameters are there. */
+/* A module that was not called with the rest has no output: only its parameters are there. */
 static void test_uncalled_modules(void **state)
 {
     char *text =

@@ -87,7 +87,8 @@ static void full_gpu_gives_cached_segments_back(void **state)
     assert_false(replay_with(&program, no_workspace, 90 * MIB).out_of_memory);
     result = replay_with(&program, no_workspace, 90 * MIB - 1);
     assert_true(result.out_of_memory);
-    assert_int_equal(result.peak_reserved_bytes, 90 * MIB); /* more than there is: what it would have needed */
+    assert_int_equal(result.peak_reserved_bytes, 90 * MIB); /* more than there is: the amount that it would have
+                                                               needed */
     program_release(&program);
 }
 
@@ -107,7 +108,7 @@ static struct program_conv conv_of(int64_t batch, int64_t in, int64_t out, int32
                                  .dilation = {1, 1}};
 }
 
-/* Free segments go back, those with a block in use stay; the peak is what was reserved before. */
+/* Free segments go back, those with a block in use stay; the peak is the reserve before that. */
 static void emptied_cache_gives_free_segments_back(void **state)
 {
     for (int empties = 0; empties < 2; empties++) {
@@ -175,7 +176,7 @@ static void workspace_comes_and_goes(void **state)
     program_release(&program);
 }
 
-/* What a capture of others may say. */
+/* Possible contents of a foreign capture. */
 static void nonsense_is_left_out(void **state)
 {
     struct program program;

@@ -1,4 +1,4 @@
-/* Boosted trees: the same sums as in Python, whatever the arrays say. */
+/* Boosted trees: the same sums as in Python, for all arrays. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* Data sets become questions that are what the files say; hostile files are refused by line; the figures of estimates.
+/* Data sets become questions that agree with the files; hostile files are refused by line; the figures of estimates.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -143,7 +143,7 @@ static void test_transformer(void **state)
     layer = first_of(&row->layers, LAYER_ATTENTION);
     assert_int_equal(layer->heads, 4);
     assert_int_equal(layer->parameters, 4 * 64 * 65);
-    /* torch.nn.TransformerEncoder(TransformerEncoderLayer(64, 4, 96), 2), and what stands around it */
+    /* torch.nn.TransformerEncoder(TransformerEncoderLayer(64, 4, 96), 2), and the layers around it */
     assert_int_equal(parameters_of(&row->layers),
                      5000 * 64 + 32 * 64 + 2 * (4 * 64 * 65 + 65 * 96 + 97 * 64 + 4 * 64) + 65 * 10);
     assert_int_equal(count_kind(&row->layers, LAYER_DROPOUT), 2 * 3);
@@ -236,7 +236,7 @@ static void test_timm(void **state)
     dataset_release(&dataset);
 }
 
-/* Less than a context and what fake tensors counted: out of memory, or broken off and left out. */
+/* Less than a context and the tensors that fake tensors counted: out of memory, or broken off and left out. */
 static void test_timm_ends(void **state)
 {
     const char *text = "model,batch_size,max_gpu_memory_mib,ft_last_mb\n"
@@ -413,7 +413,7 @@ static void test_damage(void **state)
 
 static void test_metrics(void **state)
 {
-    /* Bins of 10 MiB below 35 MiB: 0, 1, 2, 3, and what is out of memory. */
+    /* Bins of 10 MiB below 35 MiB: 0, 1, 2, 3, and out of memory. */
     const struct metrics_row rows[] = {
         {10 * MIB, false, 11 * MIB, 12 * MIB}, /* right; +10%, answer +20% */
         {20 * MIB, false, 19 * MIB, 19 * MIB}, /* below; -5%, answer too low */
@@ -447,7 +447,7 @@ static void test_metrics(void **state)
     assert_true(isnan(metrics.bin_accuracy) && isnan(metrics.mape));
 }
 
-/* An estimator that knows what it was asked. */
+/* An estimator that knows its question. */
 static int answer_asked(const struct estimate_question *question, struct estimate *estimate, struct error *err)
 {
     if (!question->layers)

@@ -1,4 +1,4 @@
-/* The memory fence: who is given which, and what follows from an out-of-memory error at it (src/core/fence.h). */
+/* The memory fence: which job gets which, and the consequences of an out-of-memory error at it (src/core/fence.h). */
 #include "core_fixture.h"
 #include "core/fence.h"
 
@@ -77,7 +77,7 @@ static void test_a_fence_is_the_request_and_some_headroom(void **state)
     assert_int_equal(fence_of(f, submit(f, 1, 8 * GIB)), -1);
 }
 
-/* What a workload was observed to use is no lie of the job's; what its user declared is taken at its word. */
+/* A workload's observed use is not a lie of the job's; its user's declaration is taken at its word. */
 static void test_a_guess_is_at_least_what_was_observed(void **state)
 {
     struct fixture *f = *state;

@@ -1,4 +1,4 @@
-/* Who is asked for a metric, when, and what is made of the answer: a backend and sources of the test's own. */
+/* The source asked for a metric, when, and the use of the answer: a backend and sources of the test's own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 #define PERIOD_NS (1000 * NS_PER_MS)
 
-/* What the next look sees; the backend hands it out. */
+/* The next look's result; the backend hands it out. */
 static struct gpu_node_reading scene, seen;
 static struct gpu_chain *chain;
 
@@ -293,7 +293,7 @@ static void test_zeros_stuck_since_an_xid(void **state)
     end();
 }
 
-/* What is stuck in one source is asked of the next, and judged there again. */
+/* A metric stuck in one source is asked of the next, and judged there again. */
 static void test_the_next_source_is_asked_for_what_is_stuck(void **state)
 {
     begin(with_source);

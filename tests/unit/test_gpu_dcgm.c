@@ -184,7 +184,7 @@ static void test_what_cannot_be_is_no_value(void **state)
 static void test_no_engine_runs(void **state)
 {
     (void)state;
-    for (int modules = 8; modules <= 16; modules++) { /* whatever the length of this release's list is */
+    for (int modules = 8; modules <= 16; modules++) { /* for every length of this release's list */
         char words[64];
         snprintf(words, sizeof words, "no-engine,modules=%d", modules);
         begin(words);
@@ -258,7 +258,7 @@ static void test_one_gpu_fails_alone(void **state)
     assert_int_equal(value(1, GPU_SM_ACTIVITY), -1);
     says("DCGM cannot profile GPU 1");
     usleep(30000);
-    look_at(""); /* what a GPU cannot is not asked of it again */
+    look_at(""); /* a GPU is not asked again for a metric that it lacks */
     assert_int_equal(value(1, GPU_SM_ACTIVITY), -1);
     end();
 }

@@ -1,4 +1,4 @@
-/* The stream of frames: what is encoded comes out again however it is cut up, and nothing else comes out. */
+/* The stream of frames: an encoded frame comes out again however it is cut up, and nothing else comes out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -119,7 +119,7 @@ static void test_the_largest_reading_fits(void **state)
     free(out);
 }
 
-/* A frame that is cut off anywhere gives nothing, and is no error either: the rest may come. */
+/* A frame that is cut off anywhere gives nothing, and is not an error either: the rest may come. */
 static void test_a_truncated_frame_gives_nothing(void **state)
 {
     struct random random = {7};
@@ -229,7 +229,7 @@ static void test_impossible_values_are_refused(void **state)
 }
 
 /* Frames with random damage, and plain noise, in random pieces: no crash (the sanitizers watch), bounded memory, and
- * whatever comes out is within its ranges. */
+ * every result is within its ranges. */
 static void test_random_damage(void **state)
 {
     struct random random = {4242};

@@ -67,7 +67,7 @@ struct watcher {
     int readings, problems;
     int readings_wanted, problems_wanted; /* the monitor is freed once both have come */
     uint64_t after_problem_ms;            /* or so long after a problem, where that is not 0 */
-    int started_before_loose;             /* the stuck are let loose once so many are too many; 0: never */
+    int started_before_loose;             /* hanging ones are let loose above this number; 0: never */
     unsigned stall_us;                    /* how long the loop is held up by each reading */
     int first_gpu_error; /* in the latest reading */
     char last_problem[700];
@@ -123,7 +123,7 @@ static void on_problem(void *user, const char *text)
     check_done(watcher);
 }
 
-/* Runs a monitor until what `watcher` wants has come, or for 10 s; then until it is closed. */
+/* Runs a monitor until the event for `watcher` has come, or for 10 s; then until it is closed. */
 static void watch(struct watcher *watcher, const char *words, const char *program, const char *library,
                   int64_t silence_ms)
 {
@@ -260,7 +260,7 @@ static void test_impostors(void **state)
     rmdir(dir);
 }
 
-/* Whatever became of the test: the stuck end with it. */
+/* After every test: hanging ones end with it. */
 static int end_stuck(void **state)
 {
     get_loose();

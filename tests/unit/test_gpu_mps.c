@@ -1,4 +1,4 @@
-/* The MPS control daemon's two languages: what is said, and answers taken whole or refused. */
+/* The MPS control daemon's two languages: the commands, and answers taken whole or refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

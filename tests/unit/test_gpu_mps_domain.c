@@ -24,7 +24,7 @@
 
 static const char *driver = "555.58.02"; /* which the node claims to have */
 
-/* What only some drivers do. */
+/* Abilities of some drivers only. */
 static void needs_driver(int major)
 {
     if (atoi(driver) < major)
@@ -304,7 +304,7 @@ static void test_adoption(void **state)
     assert_int_equal(programs_left(&world), 2); /* job 1 goes on */
     assert_int_equal(world.ready_count, 1);
 
-    world.options.gpus = NULL; /* as who finds the directory */
+    world.options.gpus = NULL; /* as a later reader of the directory */
     open_domain(&world);
     assert_string_equal(mps_domain_gpus(world.domain), world.fixture.node.file->gpus[0].uuid);
     mps_domain_join(world.domain, 1, geteuid(), NULL, NULL);
@@ -313,7 +313,7 @@ static void test_adoption(void **state)
     mps_domain_free(world.domain);
     assert_int_equal(uv_run(&world.loop, UV_RUN_DEFAULT), 0);
 
-    open_domain(&world); /* whose job has ended meanwhile */
+    open_domain(&world); /* one with a job that has ended meanwhile */
     run_until(&world, mps_domain_phase(world.domain) == MPS_DOWN && programs_left(&world) == 0);
     close_world(&world);
 }
@@ -488,7 +488,7 @@ static void test_termination(void **state)
     assert_int_equal(client_of(&world, other).fault, 0);
     end_client(world.meant);
     world.terminated = false;
-    mps_domain_terminate(world.domain, 1, is_meant, on_terminated, &world); /* who has gone by himself */
+    mps_domain_terminate(world.domain, 1, is_meant, on_terminated, &world); /* one that has gone by itself */
     run_until(&world, world.terminated);
     assert_string_equal(world.phases, "starting serving ");
     end_client(other);
@@ -675,7 +675,7 @@ static void test_no_server(void **state)
     remove_program(program);
 }
 
-/* A start that hangs is ended with what it has forked, which would be a daemon that nobody knows. */
+/* A start that hangs is ended with its children, which would be a daemon without an owner. */
 static void test_late(void **state)
 {
     struct world world;

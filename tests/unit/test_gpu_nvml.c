@@ -214,7 +214,7 @@ static void test_long_and_growing_lists(void **state)
     look(FAKE_NEW, "growing", 1);
     assert_true(reading.gpus[0].valid & GPU_HAS_PROCESSES);
     assert_int_equal(reading.gpus[0].process_count, 100);
-    look(FAKE_NEW, "always-short", 1); /* ends, and is no list */
+    look(FAKE_NEW, "always-short", 1); /* ends, and is not a list */
     assert_false(reading.gpus[0].valid & GPU_HAS_PROCESSES);
     look(FAKE_NEW, "processes=1000000", 1);
     assert_false(reading.gpus[0].valid & GPU_HAS_PROCESSES);
@@ -311,7 +311,7 @@ static void test_a_gpu_that_is_counted_no_more(void **state)
     end();
 }
 
-/* The index is NVML's to change; the UUID is who a GPU is, and its readings follow it. */
+/* The index is NVML's to change; the UUID is a GPU's identity, and its readings follow it. */
 static void test_the_index_changes(void **state)
 {
     begin("");
@@ -395,11 +395,11 @@ static void test_xids(void **state)
     assert_int_equal(reading.gpus[1].xid, 31);
     assert_int_equal(reading.gpus[1].xid_count, 1);
     assert_int_equal(reading.gpus[1].xid_at_ns, first_ns);
-    look_again("xid=79,lost"); /* what it said before it went is kept */
+    look_again("xid=79,lost"); /* its last words are kept */
     assert_int_equal(reading.gpus[1].error, NVML_ERROR_GPU_IS_LOST);
     assert_int_equal(reading.gpus[1].xid, 79);
     assert_int_equal(reading.gpus[1].xid_count, 2);
-    look_again("xid=45"); /* what the driver cleans up after it */
+    look_again("xid=45"); /* the driver's part after it */
     assert_int_equal(reading.gpus[1].xid, 79);
     assert_int_equal(reading.gpus[1].xid_count, 3);
     look_again("xid=94,xid-elsewhere");
@@ -487,7 +487,7 @@ static void test_mig_changes(void **state)
     look_again("mig");
     look_again("mig,mig-odd=10"); /* now it may still be there */
     assert_int_equal(reading.count, 4);
-    look_again("mig,mig-mode=10"); /* no answer is no change */
+    look_again("mig,mig-mode=10"); /* no answer means no change */
     assert_int_equal(reading.gpus[0].kind, GPU_PARTITIONED);
     look_again("mig,gone=999"); /* the parent failed, and so did they, under their names */
     assert_int_equal(reading.count, 4);
@@ -580,7 +580,7 @@ static void test_what_is_denied_is_said(void **state)
     assert_true(reading.gpus[1].valid & GPU_HAS_MEMORY);
 }
 
-/* Codes that stand for "not available" are no values. */
+/* Codes that stand for "not available" are not values. */
 static void test_values_that_cannot_be(void **state)
 {
     look(FAKE_NEW, "power-mw=4294967295", 1);
@@ -598,7 +598,7 @@ static void test_values_that_cannot_be(void **state)
     assert_metric(&reading.gpus[0], GPU_PCIE_RX, MIB / 2);
 }
 
-/* A counter that began again after a driver reload is shown as it is: who sums it up differences it. */
+/* A counter that began again after a driver reload is shown as it is: callers that sum it up take differences. */
 static void test_an_energy_counter_that_restarts(void **state)
 {
     begin("");

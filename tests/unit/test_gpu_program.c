@@ -122,7 +122,7 @@ static void await_source(const struct run *run, struct gpu_frame_decoder *decode
 static void test_frames_decode_and_the_end_of_the_reader_ends_it(void **state)
 {
     const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "20", NULL};
-    struct run run = start("noisy", args); /* what the driver prints must not get between the frames */
+    struct run run = start("noisy", args); /* a driver's prints must not get between the frames */
     struct gpu_frame_decoder decoder = {0};
     int64_t first_ns = 0, last_ns = 0;
     bool activity = false;
@@ -248,7 +248,8 @@ static void expect_source(const char *only, const char *words, uint32_t source)
 
         assert_true(next_frame(&run, &decoder));
         now = reading.gpus[0].metrics[GPU_SM_ACTIVITY].source;
-        if (now != source && now != GPU_SOURCE_NONE && now != GPU_SOURCE_UTILIZATION) /* what stands in when a look is late */
+        /* the substitute when a look is late */
+        if (now != source && now != GPU_SOURCE_NONE && now != GPU_SOURCE_UTILIZATION)
             fail_msg("with %s only, SM activity has source %u", only, now);
     }
     gpu_frame_decoder_release(&decoder);
@@ -296,14 +297,14 @@ static void test_dcgm_measures_what_nvml_cannot(void **state)
     close_fd(&run.out);
     assert_int_equal(finish(&run), 0);
 
-    run = start("", slow); /* what GPM measures is not asked of DCGM */
+    run = start("", slow); /* DCGM is not asked for metrics that GPM measures */
     await_source(&run, &decoder, 0, GPU_SOURCE_GPM);
     gpu_frame_decoder_release(&decoder);
     close_fd(&run.out);
     assert_int_equal(finish(&run), 0);
 }
 
-/* Nothing is sent of a node whose driver is gone; the supervisor starts the program anew. */
+/* Nothing is sent of a node with a missing driver; the supervisor starts the program anew. */
 static void test_a_driver_that_is_gone_ends_it(void **state)
 {
     const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "20", NULL};

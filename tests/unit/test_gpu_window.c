@@ -228,7 +228,7 @@ static void test_agrees_with_the_simulator(void **state)
     free(sim.parts);
 }
 
-/* A sample each 10 ms of a minute: what 256 slots keep of them is near enough. */
+/* A sample each 10 ms of a minute: the part that 256 slots keep of them is near enough. */
 static void test_statistics_of_thinned_samples(void **state)
 {
     struct gpu_window window;

@@ -182,7 +182,7 @@ static void test_sizes(void **state)
     free(body);
 }
 
-/* The bodies that one uid has under way are bounded together; what is given up counts no more. */
+/* The bodies that one uid has under way are bounded together; one that is given up counts no more. */
 static void test_bodies_of_one_uid(void **state)
 {
     static const char request[] = "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n"
@@ -249,7 +249,7 @@ static void test_caps(void **state)
     close(fds[0]);
 }
 
-/* Who comes too fast is served once nobody else waits: all of a few are, and of many at once those who cannot be parked are
+/* A fast caller is served once nobody else waits: all of a few are, and of many at once those that cannot be parked are
  * closed. One comes at a time here that holds up the server. */
 static void test_too_fast(void **state)
 {

@@ -76,8 +76,8 @@ static int connect_to_path(const char *path)
     return fd;
 }
 
-/* A request that was sent before there was a server is answered, its sender is known, and the file outlives the server, as
- * does what comes when it has gone. */
+/* A request that was sent before there was a server is answered, its sender is known, and the file outlives the server,
+ * as does a request that comes when it has gone. */
 static void an_inherited_socket_is_served_and_left(void **state)
 {
     char who[64];
@@ -90,7 +90,7 @@ static void an_inherited_socket_is_served_and_left(void **state)
     start();
     assert_int_equal(read_answer(early, &answer), 200);
     assert_non_null(strstr(answer.text, who));
-    assert_int_equal(access(fixture.path, F_OK), -1); /* what is named is not listened on */
+    assert_int_equal(access(fixture.path, F_OK), -1); /* the named address is not listened on */
     http_fixture_stop(&fixture);
     assert_int_equal(access(other_path, F_OK), 0);
     late = connect_to_path(other_path);

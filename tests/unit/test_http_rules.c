@@ -1,5 +1,5 @@
-/* What the HTTP server refuses: heads that can be read in two ways, pages' requests, who has no token, who is too slow, and
- * who wants more than his share. */
+/* The HTTP server's refusals: heads that can be read in two ways, pages' requests, clients without a token, slow ones,
+ * and greedy ones. */
 #include <poll.h>
 #include <sys/stat.h>
 
@@ -132,7 +132,7 @@ static void test_heads_that_can_be_read_in_two_ways(void **state)
     assert_int_equal(fixture.handled, 1);
 }
 
-/* A body that looks like a request is none; what follows it is judged by itself, as the same peer's. */
+/* A body that looks like a request is not one; the bytes after it are judged by themselves, as the same peer's. */
 static void test_requests_in_a_row(void **state)
 {
     struct strbuf text = {0};
@@ -235,14 +235,14 @@ static void test_tcp_needs_the_token(void **state)
     send_text(fd, GET_ECHO); /* shown once is not shown for good */
     expect_refused(fd, "HTTP/1.1 401 ", "the next without");
     assert_int_equal(fixture.handled, 2);
-    /* Over the Unix socket the kernel's word counts, whatever is shown. */
+    /* Over the Unix socket the kernel's word counts, with any token. */
     fd = connect_raw();
     send_text(fd, "GET /echo HTTP/1.1\r\n" HOST "Authorization: Bearer nonsense\r\n\r\n");
     expect(fd, 200, NULL);
     close(fd);
 }
 
-/* What the server itself has given, a page, may call it: by TCP, where it shows the token. */
+/* The server's own page may call it: by TCP, where it shows the token. */
 static void test_own_pages(void **state)
 {
     CLEANUP(free_ptr) char *own = xasprintf("Host: %s\r\nOrigin: http://%s\r\n", fixture.tcp_address, fixture.tcp_address);
@@ -301,7 +301,7 @@ static void test_files(void **state)
     send_text(fd, "POST /file HTTP/1.1\r\n" HOST "Content-Length: 00\r\nConnection: close\r\n\r\n");
     assert_true(recv(fd, text, 13, MSG_WAITALL) == 13 && !strncmp(text, "HTTP/1.1 200 ", 13));
     close(fd);
-    fd = connect_by_tcp(); /* what would have to be kept until it is there */
+    fd = connect_by_tcp(); /* it would have to be kept until it is there */
     send_text(fd, "POST /file HTTP/1.1\r\n" HOST "Content-Length: 10\r\n\r\n");
     expect_refused(fd, "HTTP/1.1 401 ", "a body to what is public");
     fd = connect_by_tcp(); /* and nothing else is public */
@@ -320,7 +320,7 @@ static void test_nothing_listens_on_tcp_unless_asked(void **state)
     close(fd);
 }
 
-/* The token that a client over TCP shows acts for whom its file belongs to, so nobody else may have it. */
+/* The token that a client over TCP shows acts for its file's owner, so nobody else may have it. */
 static void test_token_files(void **state)
 {
     static const struct {
@@ -431,7 +431,7 @@ static void test_trickling_clients(void **state)
     close(fds[0]);
 }
 
-/* All places are taken: who comes with less than the others gets one of theirs, who has as many is turned away. */
+/* All places are taken: a client with fewer than the others gets one of theirs, one with as many is turned away. */
 static void test_places_are_shared(void **state)
 {
     static const char request[] = "GET /echo HTTP/1.1\r\n" HOST BEARER "\r\n";

@@ -1,5 +1,5 @@
-/* Answers that go on: they come as they are sent, last while nobody says anything, end on both sides, and cost who does not
- * read his place. */
+/* Answers that go on: they come as they are sent, last in silence, end on both sides, and cost a client that does not
+ * read its place. */
 #include "base/address.h"
 #include "base/nodetime.h"
 #include "base/units.h"
@@ -84,7 +84,7 @@ static void until_open(int wanted)
     assert_int_equal(fixture.open, wanted);
 }
 
-/* Reads until so many dots have come; false: the stream ended before. `last`: what was read at the end. */
+/* Reads until this many dots have come; false: the stream ended before. `last`: what was read at the end. */
 static bool read_dots(int fd, size_t wanted, char last[static 64])
 {
     static char bytes[65536];
@@ -244,7 +244,7 @@ static void test_are_few(void **state)
     until_open(0);
 }
 
-/* Who has them all gives one up for who has none, and not one more. */
+/* A client that has them all gives one up for one that has none, and not one more. */
 static void test_one_cannot_have_all(void **state)
 {
     const char *bearer = "GET /stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " FIXTURE_TOKEN "\r\n\r\n";
@@ -275,7 +275,7 @@ static void test_one_cannot_have_all(void **state)
     close(by_tcp[1]);
 }
 
-/* Who leaves in the middle of what he is sent, too. */
+/* A client that leaves in the middle of its data, too. */
 static void test_who_leaves_is_missed(void **state)
 {
     int fds[4];

@@ -1,4 +1,4 @@
-/* dcgm-exporter's files of jobs by GPU: what a directory holds afterwards, whatever it held before. */
+/* dcgm-exporter's files of jobs by GPU: a directory's content afterwards, for any content before. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -119,7 +119,7 @@ static void test_same_length_other_text(void **state)
     expect("0", "21\n");
 }
 
-/* What carmad, or whoever else, left there. */
+/* Files that carmad, or another program, left there. */
 static void test_others(void **state)
 {
     (void)state;
@@ -147,7 +147,8 @@ static void test_links_are_not_followed(void **state)
 
     (void)state;
     put("victim", "1\n");
-    assert_int_equal(symlink("victim", path_of("0")), 0);       /* has what is wanted, and is none of it all the same */
+    assert_int_equal(symlink("victim", path_of("0")), 0);       /* has the wanted content, and is not one of them all
+                                                                   the same */
     assert_int_equal(symlink("victim", path_of("1")), 0);       /* to be replaced */
     assert_int_equal(symlink("victim", path_of(".carma-1")), 0);
     assert_int_equal(symlink("victim", path_of("2")), 0);       /* to be removed */

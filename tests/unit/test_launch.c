@@ -1,4 +1,4 @@
-/* How a job is run and what is written of it: its process, environment, output, status. */
+/* How a job is run and its record is written: its process, environment, output, status. */
 #include "launch_fixture.h"
 
 #include "launch/cgroup.h"
@@ -65,7 +65,7 @@ static void test_out_of_memory(void **state)
     assert_int_equal(f->status.tenant_count, 1);
     assert_int_equal(f->status.tenants[0].pid, 4711);
     assert_true(f->status.tenants[0].used_bytes == 20 * GIB);
-    /* what an earlier launch wrote is not this one's failure */
+    /* an earlier launch's output is not this one's failure */
     run(f, "echo fine; exit 1", LAUNCH_ENDED);
     assert_int_equal(f->status.cause, EXIT_FAILED);
     /* on stdout, and ended by a signal */
@@ -78,7 +78,7 @@ static void test_out_of_memory(void **state)
     assert_string_equal(f->status.message, ""); /* nothing is told of it */
 }
 
-/* Its output and its error file: what tells more counts. */
+/* Its output and its error file: the more telling one counts. */
 static void test_other_failures(void **state)
 {
     struct fixture *f = *state;
@@ -88,7 +88,7 @@ static void test_other_failures(void **state)
     assert_int_equal(f->status.cause, EXIT_FAILED);
     run(f, "echo 'caught CUDA error: out of memory'; printf 'Traceback (most recent call last):\\nKeyError: 3\\n' >&2; exit 1",
         LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_FAILED); /* a bug in the program is what it ended with */
+    assert_int_equal(f->status.cause, EXIT_FAILED); /* the program ended with a bug */
     run(f, "echo 'cuDNN error: CUDNN_STATUS_INTERNAL_ERROR' >&2; exit 1", LAUNCH_ENDED);
     assert_int_equal(f->status.output, OUTPUT_GPU_HANDLE_MAYBE);
     assert_int_equal(f->status.cause, EXIT_FAILED); /* as far as the shepherd can tell */
@@ -146,7 +146,7 @@ static void test_flood(void **state)
     assert_int_equal(f->status.cause, EXIT_FAILED); /* too far back */
 }
 
-/* What a rotation of logs does, and who tidies up, while the job runs. */
+/* The effects of log rotation, and of tidying up, while the job runs. */
 static void test_output_that_moves(void **state)
 {
     struct fixture *f = *state;
@@ -277,7 +277,7 @@ static void test_clean_process(void **state)
     assert_has(contents(f->output), "0 -> /dev/null");
     assert_has(contents(f->output), "SigBlk:\t0000000000000000\n");
     mask = strstr(contents(f->output), "SigIgn:\t");
-    assert_non_null(mask); /* above 31 are the C library's own, which posix_spawn ignores in whatever it starts */
+    assert_non_null(mask); /* above 31 are the C library's own, which posix_spawn ignores in its children */
     assert_true((strtoull(mask + 8, NULL, 16) & 0x7fffffff) == 0);
     snprintf(expected, sizeof expected, "\n%d\n", (int)f->status.process); /* a session of its own */
     assert_has(contents(f->output), expected);
@@ -451,7 +451,7 @@ static void test_other_user(void **state)
     assert_int_equal(f->status.cause, EXIT_GPU_HANDLE); /* and read with them */
 }
 
-/* The daemon reads at any moment: what it sees is a whole status, or none. */
+/* The daemon reads at any moment: it sees a whole status, or none. */
 static void test_never_half_written(void **state)
 {
     struct fixture *f = *state;

@@ -22,7 +22,7 @@ static void test_causes(void **state)
         struct cause_evidence evidence;
         enum exit_cause cause;
     } rows[] = {
-        /* what is no failure, or not the job's */
+        /* an end that is not a failure, or not the job's */
         {"status 0", E(.exit_status = 0), EXIT_COMPLETED},
         {"status 0, whatever it printed", E(.output = OUTPUT_GPU_OOM, .xid = 79, .mps = true, .mps_fault = true),
          EXIT_COMPLETED},
@@ -127,7 +127,8 @@ static void test_xids(void **state)
     for (size_t i = 0; i < array_size(application); i++)
         if (xid_is_hardware(application[i]) || !*xid_text(application[i]))
             fail_msg("Xid %u", application[i]);
-    assert_true(xid_is_hardware(8) && xid_is_hardware(1000)); /* whatever the driver tells of and no application did */
+    assert_true(xid_is_hardware(8) && xid_is_hardware(1000)); /* all codes that the driver causes and no application
+                                                                 does */
     assert_false(xid_is_hardware(0));
     assert_string_equal(xid_text(0), "");
 }

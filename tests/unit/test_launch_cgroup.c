@@ -75,7 +75,7 @@ static void test_runaway_forks(void **state)
     assert_false(cgroup_is_populated(f->status.cgroup));
 }
 
-/* A process that is in no session of the job, has nothing of its environment and is nobody's child any more. */
+/* A process that is in no session of the job, has nothing of its environment and has lost its parent. */
 static void test_shepherd_killed(void **state)
 {
     struct fixture *f = *state;
@@ -187,10 +187,10 @@ static void test_files(void **state)
     assert_string_equal(contents(kill_file), "1");
     put(f, "job/cgroup.events", "populated 0\nfrozen 0\n");
     assert_false(cgroup_is_populated("/job"));
-    put(f, "cgroup.kill", ""); /* its own, and what is above that, would end the caller */
+    put(f, "cgroup.kill", ""); /* its own, and those above that, would end the caller */
     assert_int_equal(cgroup_kill("/"), -EPERM);
     assert_int_equal(cgroup_kill(own), -EPERM);
-    made = cgroup_make("job-1-1-1"); /* what is made here has no cgroup.procs: it is no group */
+    made = cgroup_make("job-1-1-1"); /* a directory made here has no cgroup.procs: it is not a group */
     assert_null(made);
     unsetenv("CARMA_CGROUP_ROOT");
 }
@@ -257,7 +257,8 @@ static void test_base(void **state)
     unsetenv("CARMA_CGROUP_ROOT");
 }
 
-/* Each process of the chain forks the next and ends, as SIGTERM would have it do: who goes round them is always late. */
+/* Each process of the chain forks the next and ends, as SIGTERM would have it do: a round through them is always
+ * late. */
 static void test_none_forks_meanwhile(void **state)
 {
     struct fixture *f = *state;
@@ -289,7 +290,8 @@ static char *make_group_of(int job, pid_t shepherd)
     return group;
 }
 
-/* What a shepherd that was killed before its first status leaves; not what a living one has just made, or what is in use. */
+/* The remains of a shepherd that was killed before its first status; not files that a living one has just made, or
+ * files in use. */
 static void test_left_groups(void **state)
 {
     CLEANUP(free_ptr) char *left = NULL;

@@ -1,5 +1,5 @@
-/* What outputs say of a failure: tests/golden/failures has a message in each file NAME.txt, and what is to be made of it in
- * NAME.verdict; those that only look like one included. */
+/* Outputs' evidence of a failure: tests/golden/failures has a message in each file NAME.txt, and its verdict in
+ * NAME.verdict; texts that only look like one included. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <setjmp.h>
@@ -190,7 +190,7 @@ static void test_hostile(void **state)
     assert_true(verdict.kind == OUTPUT_GPU_OOM && verdict.requested_bytes == -1);
 }
 
-/* One line may hold what many wrote: words far apart in it are no message. */
+/* One line may hold the words of many writers: words far apart in it are not a message. */
 static void test_long_lines(void **state)
 {
     static const char message[] = "CUDA error: out of memory", end[] = "out of memory";

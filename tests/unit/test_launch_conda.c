@@ -11,7 +11,7 @@ static void write_text(const char *path, const char *text, mode_t mode)
     assert_int_equal(chmod(path, mode), 0);
 }
 
-/* A home whose login shell finds a conda with one environment, "good". */
+/* A home with a login shell that finds a conda with one environment, "good". */
 static void make_conda(struct fixture *f)
 {
     static char home[200], path[300];
@@ -29,7 +29,7 @@ static void make_conda(struct fixture *f)
                      "  echo >&2; echo \"EnvironmentNameNotFound: Could not find conda environment: $2\" >&2; return 1\n"
                      "}\nEOF\n", 0755);
     snprintf(path, sizeof path, "%s/.bash_profile", f->work);
-    /* a profile that does what profiles do: goes elsewhere, sets variables, leaves something running */
+    /* a profile that behaves like real ones: goes elsewhere, sets variables, leaves something running */
     snprintf(text, sizeof text, "PATH=%s/conda-bin:$PATH\ncd /\nexport CUDA_VISIBLE_DEVICES=7\nsleep 100 &\n", f->work);
     write_text(path, text, 0644);
     f->env[1] = home;
@@ -50,7 +50,8 @@ static void test_conda(void **state)
     assert_has(contents(f->output), "sh $(x)\n4\n"); /* 0, 1, 2 and ls's own */
 }
 
-/* Something that the profile left running holds what tells the execution; the job counts as running nevertheless. */
+/* A process that the profile left running holds the descriptor that tells the execution; the job counts as running
+ * nevertheless. */
 static void test_conda_runs(void **state)
 {
     struct fixture *f = *state;

@@ -23,7 +23,7 @@
 
 #define CAPS 237
 
-/* Of eBPF what the program uses; -1: it does what we do not know, or does not end. */
+/* The part of eBPF that the program uses; -1: an unknown instruction, or no end. */
 static int64_t interpret(const struct bpf_insn *program, size_t count, const struct bpf_cgroup_dev_ctx *asked)
 {
     uint64_t r[11] = {0};
@@ -63,7 +63,7 @@ static int64_t interpret(const struct bpf_insn *program, size_t count, const str
             return -1;
         }
         if (jumps && i->off < 0)
-            return -1; /* what older kernels refuse */
+            return -1; /* refused by older kernels */
         at += jumps ? (size_t)i->off : 0;
     }
     return -1;
@@ -154,8 +154,8 @@ static void test_text(void **state)
             fail_msg("'%s' was taken", bad[i]);
 }
 
-/* What opening the node gives to a process of the group, with a filter or without: no driver is behind it, so ENXIO or
- * ENODEV where the kernel lets us come so far. */
+/* A process of the group opens the node, with a filter or without: no driver is behind it, so ENXIO or ENODEV where the
+ * kernel lets us come so far. */
 static bool is_denied(const char *cgroup, const char *directory, unsigned major, unsigned minor)
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/%u-%u", directory, major, minor);
@@ -187,7 +187,8 @@ static void test_kernel(void **state)
     cgroup = cgroup_make(name);
     assert_non_null(cgroup);
     assert_non_null(mkdtemp(directory));
-    if (is_denied(cgroup, directory, 195, 1)) { /* before: who keeps us from all devices tells nothing of ours */
+    if (is_denied(cgroup, directory, 195, 1)) { /* before: a system that keeps us from all devices tells nothing of
+                                                   ours */
         cgroup_remove(cgroup);
         rmdir(directory);
         skip();

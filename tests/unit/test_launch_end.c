@@ -147,7 +147,7 @@ static void test_stop_at_once(void **state)
     }
 }
 
-/* Whatever the launch hangs in before the command is run, it can be stopped. */
+/* The launch can be stopped in every step before the command is run. */
 static void test_stop_before_the_command(void **state)
 {
     struct fixture *f = *state;

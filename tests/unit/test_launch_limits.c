@@ -1,4 +1,4 @@
-/* What a job gets, and does not get: its time, the signal before that is up, and nothing of the daemon's. */
+/* A job's inheritance, and its limits: its time, the signal before that is up, and nothing of the daemon's. */
 #include "launch_fixture.h"
 
 #include <grp.h>
@@ -38,7 +38,7 @@ static void test_time_limit_is_node_time(void **state)
     assert_string_equal(f->status.message, "time limit of 1:00 reached");
 }
 
-/* While its time is running out the job is still there, and whoever reads the status knows. */
+/* While its time is running out the job is still there, and a reader of the status knows. */
 static void test_status_at_the_limit(void **state)
 {
     struct fixture *f = *state;
@@ -96,7 +96,8 @@ static void test_signal_before(void **state)
     assert_string_equal(contents(f->error), "");
 }
 
-/* A grandchild in another session gets it; who blocks it to ask for it, or waits for it, instead of catching it, too. */
+/* A grandchild in another session gets it; a process that blocks it to ask for it, or waits for it, instead of catching
+ * it, too. */
 static void test_signal_reaches_all_who_heed(void **state)
 {
     struct fixture *f = *state;
@@ -155,7 +156,7 @@ static void leave_when_told(struct fixture *f, int exit_status)
     assert_true(f->status.warned && !f->status.stopped);
 }
 
-/* Who leaves then has not done, where he asked to come back. */
+/* A job that leaves then has not completed, where it asked to come back. */
 static void test_leaving_after_the_signal(void **state)
 {
     struct fixture *f = *state;
@@ -185,7 +186,8 @@ static void test_leaving_without_a_word(void **state)
     assert_int_equal(f->status.cause, EXIT_FAILED);
 }
 
-/* The set of the signals that it waits for lies in a file of a file system of its own (FUSE), which never answers who reads. */
+/* The set of the signals that it waits for lies in a file of a file system of its own (FUSE), which never answers
+ * readers. */
 static void test_memory_that_hangs(void **state)
 {
     struct fixture *f = *state;
@@ -250,7 +252,8 @@ static void test_bad_limits(void **state)
     assert_has(err.text, "signal 65");
 }
 
-/* What a job saves is there for its next launch, and after it; a directory in which it saved nothing goes with it. */
+/* A job's saved files are there for its next launch, and after it; a directory in which it saved nothing goes with
+ * it. */
 static void test_carried_over(void **state)
 {
     struct fixture *f = *state;
@@ -272,7 +275,7 @@ static void test_carried_over(void **state)
     assert_int_equal(access(checkpoint, F_OK), -1);
 }
 
-/* Without a place for what it saves, who wants to come back is not begun, and nobody else is told of one. */
+/* Without a place for its saved files, a job that wants to come back is not begun, and other jobs are told of none. */
 static void test_no_checkpoint_directory(void **state)
 {
     struct fixture *f = *state;
@@ -353,7 +356,7 @@ static void test_daemon_limits(void **state)
     if (geteuid() == 0)
         assert_string_equal(contents(f->output), "1024\n0\n0022\n0\n");
     else
-        assert_has(contents(f->output), "0077\n"); /* the user's own daemon hands on what it was given */
+        assert_has(contents(f->output), "0077\n"); /* the user's own daemon hands on its own limits */
 }
 
 static void test_daemon_groups(void **state)

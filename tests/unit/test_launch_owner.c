@@ -1,4 +1,4 @@
-/* Whose process it is: of real launches, whose processes fork, execute, are orphaned and change their session. */
+/* The owner of a process: of real launches with processes that fork, execute, are orphaned and change their session. */
 #include "launch_fixture.h"
 
 #include "launch/cgroup.h"
@@ -115,7 +115,7 @@ static void test_gone(void **state)
     assert_null(owner_find(getpid(), &launch, 0));
 }
 
-/* What real processes cannot be made to show here: control groups, numbers that come again. */
+/* Cases that real processes cannot be made to show here: control groups, numbers that come again. */
 static void test_judge(void **state)
 {
     static const struct owner_launch launches[] = {

@@ -43,7 +43,7 @@ static void test_copy(void **state)
     expect(f, "script", "");
 }
 
-/* A killed shepherd leaves its copy, and who else can write there may be anybody's link. */
+/* A killed shepherd leaves its copy, and a link there may be any user's. */
 static void test_leftover(void **state)
 {
     struct fixture *f = *state;

@@ -1,4 +1,4 @@
-/* From a job's fork to its command: what is counted, what does not wait, and what happens to a start that takes too long. */
+/* From a job's fork to its command: the time that counts, steps that do not wait, and a start that takes too long. */
 #include "launch_fixture.h"
 
 #include <linux/fuse.h>
@@ -19,7 +19,7 @@ static void test_profile_counts(void **state)
     assert_string_equal(f->status.message, "conda: the login shell ended with status 3 before the command was run");
 }
 
-/* What a profile does is done in the job's time. */
+/* The profile runs in the job's time. */
 static void test_profile_is_limited(void **state)
 {
     struct fixture *f = *state;
@@ -99,7 +99,8 @@ static pid_t wait_for_a_job(const struct fixture *f)
     return spawn_waiting();
 }
 
-/* A shepherd that waits takes the next job; one that was killed meanwhile is not missed, and none outlives who waits. */
+/* A shepherd that waits takes the next job; one that was killed meanwhile is not missed, and none outlives its
+ * parent. */
 static void test_prepared(void **state)
 {
     struct fixture *f = *state;
@@ -205,8 +206,8 @@ static void serve_nothing(int fuse)
     _exit(0);
 }
 
-/* A file system that never answers, as NFS whose server is away; -1: this user, or this machine, cannot mount one. From here
- * on the test has its own mounts. */
+/* A file system that never answers, as NFS with a server that is away; -1: this user, or this machine, cannot mount
+ * one. From here on the test has its own mounts. */
 static pid_t mount_what_hangs(const char *path)
 {
     CLEANUP(close_fd) int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);

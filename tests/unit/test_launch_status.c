@@ -1,4 +1,4 @@
-/* The status file: its format (tests/golden/launch-status.txt), what is not one, and who may create it. */
+/* The status file: its format (tests/golden/launch-status.txt), files that are not one, and the right to create it. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

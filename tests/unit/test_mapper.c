@@ -190,7 +190,7 @@ static void test_the_margin_falls_with_the_runs(void **state)
     assert_int_equal(f->decisions.items[0].placed.claim_bytes, 24 * GIB); /* one of 31, but it was seen */
 }
 
-/* Normal runs of the assumed spread, and of three times as much: what is claimed is enough for 98% (and not for nearly
+/* Normal runs of the assumed spread, and of three times as much: the estimate is enough for 98% (and not for nearly
  * all), and, of one to eight runs with the prior against them, for 88%. */
 static void test_the_learned_quantile_holds(void **state)
 {
@@ -370,7 +370,7 @@ static void test_reservations_say_where_they_are_from(void **state)
     assert_int_equal(decision(f, RECORD_PLACED)->placed.claim_bytes, 14 * GIB);
 }
 
-/* Records of an earlier carma say no source: what can be known follows from the figures. */
+/* Records of an earlier carma name no source: the known part follows from the figures. */
 static void test_sources_that_an_earlier_carma_did_not_write(void **state)
 {
     struct fixture *f = *state;
@@ -388,7 +388,7 @@ static void test_sources_that_an_earlier_carma_did_not_write(void **state)
     assert_int_equal(core_find_job(f->core, 2)->claim_source, CLAIM_LEARNED);
 }
 
-/* A quarter more than what was seen may be more than the GPU has. */
+/* A quarter more than the observed memory may be more than the GPU has. */
 static void test_a_reservation_is_never_larger_than_the_gpu(void **state)
 {
     struct fixture *f = *state;
@@ -414,7 +414,7 @@ static void test_a_whole_gpu_is_given_back_once_the_need_is_seen(void **state)
     assert_int_equal(decision(f, RECORD_PLACED)->placed.claim_bytes, -1);
     memory_seen(f, 1, 0, 8 * GIB);
     f->now_ns += SECONDS(60);
-    decide(f); /* a quarter more: the first run's claim, and what the second is given by what the first taught */
+    decide(f); /* a quarter more: the first run's estimate, and the second's from the first run */
     assert_int_equal(decision(f, RECORD_TRIMMED)->trimmed.claim_bytes, 10 * GIB);
     assert_int_equal(decision(f, RECORD_PLACED)->placed.claim_bytes, 10 * GIB);
     assert_string_equal(placed_on(f, 2), "0");
@@ -617,7 +617,7 @@ static void test_informed_recovery_books_what_the_message_says(void **state)
 
     crash_beside(f, RECOVERY_INFORMED, 3 * GIB);
     assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.claim_bytes, 15 * GIB);
-    assert_string_equal(placed_on(f, 5), "0"); /* fits beside the first again, with what it needs booked */
+    assert_string_equal(placed_on(f, 5), "0"); /* fits beside the first again, with its need reserved */
 }
 
 static void test_recovery_by_steps(void **state)

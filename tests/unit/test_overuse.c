@@ -1,12 +1,12 @@
-/* Jobs that use more than was reserved for them: their reservations grow, and whom they run out of memory is a victim
- * (src/core/overuse.h). */
+/* Jobs that use more than was reserved for them: their reservations grow, and a job that they run out of memory is a
+ * victim (src/core/overuse.h). */
 #include "core_fixture.h"
 #include "core/overuse.h"
 #include "core/quantum.h"
 
 #define ADA 1000
 
-/* All share GPU 0 by the policy carma: there is no other. */
+/* All share GPU 0 by the policy carma: it is the only one. */
 static void use_one_gpu(struct fixture *f)
 {
     struct core_config config = *core_configuration(f->core);
@@ -67,14 +67,14 @@ static void test_a_reservation_grows_with_what_is_observed(void **state)
     assert_int_equal(grown->grown.claim_source, CLAIM_SEEN);
     assert_int_equal(overuse_bytes(core_find_job(f->core, job)), 23 * GIB);
     assert_null(decided(f, RECORD_GROWN, job)); /* once */
-    other = submit(f, 1, 8 * GIB); /* the user's limit counts what is used, not what was asked for */
+    other = submit(f, 1, 8 * GIB); /* the user's limit counts the use, not the request */
     decide(f);
     assert_int_equal(core_reason(f->core, other, f->now_ns).code, REASON_USER_MEMORY);
     memory_seen(f, job, 0, 50 * GIB); /* as a driver may say that counts something twice */
     assert_int_equal(decided(f, RECORD_GROWN, job)->grown.claim_bytes, TOTAL);
 }
 
-/* What was shrunk on carma's word may grow again to what was asked for: that is no fault of the job's. */
+/* A reservation that carma shrank may grow again to the request: that is not a fault of the job's. */
 static void test_a_job_within_its_request_is_not_over(void **state)
 {
     struct fixture *f = *state;
@@ -113,12 +113,12 @@ static void test_the_victim_is_not_charged_and_the_culprit_goes_alone(void **sta
     memory_seen(f, worse, 0, 12 * GIB);
     requeued = runs_out(f, victim, 4 * GIB);
     assert_non_null(requeued);
-    assert_int_equal(requeued->requeued.culprit, worse); /* who is farthest beyond, not who is first */
+    assert_int_equal(requeued->requeued.culprit, worse); /* the one farthest beyond, not the first */
     assert_int_equal(requeued->requeued.crashes, 0);
     assert_int_equal(requeued->requeued.claim_bytes, 30 * GIB);
     assert_int_equal(requeued->requeued.claim_source, CLAIM_DECLARED);
     assert_true(requeued->requeued.recovery);
-    assert_ptr_equal(core_head(f->core), core_find_job(f->core, victim)); /* before who waited */
+    assert_ptr_equal(core_head(f->core), core_find_job(f->core, victim)); /* before the waiting jobs */
     assert_false(job_wants_idle(f->core, core_find_job(f->core, victim)));
     assert_int_equal(core_find_job(f->core, worse)->victims, 1);
     assert_int_equal(core_find_job(f->core, culprit)->victims, 0);
@@ -143,7 +143,8 @@ static void strays(struct fixture *f, uint64_t job, uint32_t gpu, int64_t bytes)
     apply(f, (struct record){.type = RECORD_STRAYED, .job = job, .strayed = {gpu, bytes}});
 }
 
-/* Who uses a GPU that it was not given was granted nothing there, and is farther beyond than who was granted a part. */
+/* A job that uses a GPU that it was not given was granted nothing there, and is farther beyond than one that was
+ * granted a part. */
 static void test_a_stray_is_the_culprit(void **state)
 {
     struct fixture *f = *state;
@@ -271,7 +272,7 @@ static void test_who_is_over_itself_is_no_victim(void **state)
     assert_int_equal(requeued->requeued.crashes, 1);
 }
 
-/* Whoever prints "out of memory" beside such a neighbour would otherwise be started again for ever. */
+/* A job that prints "out of memory" beside such a neighbour would otherwise be started again for ever. */
 static void test_victims_are_bounded(void **state)
 {
     struct fixture *f = *state;

@@ -14,7 +14,7 @@
 #include "daemon/metrics.h"
 #include "daemon/prometheus.h"
 
-void daemon_log(const char *format, ...) /* of main.c, which is not here; nothing of what is tested logs */
+void daemon_log(const char *format, ...) /* of main.c, which is not here; none of the tested code logs */
 {
     fail_msg("%s", format);
 }
@@ -59,7 +59,7 @@ static void test_values(void **state)
     }
 }
 
-/* What a label may be: whatever a user may be called or call a job. */
+/* Possible labels: all names of users and jobs. */
 static void test_labels(void **state)
 {
     static const struct {

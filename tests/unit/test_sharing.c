@@ -1,4 +1,5 @@
-/* The ways of sharing a GPU, one rule at a time (src/core/sharing.h). What holds in every world is in tests/property. */
+/* The ways of sharing a GPU, one rule at a time (src/core/sharing.h). Properties of every world are in
+ * tests/property. */
 #include "core_fixture.h"
 
 /* GPU i is shared in ways[i]. */
@@ -18,7 +19,7 @@ static void all_by_mps(struct fixture *f)
     share(f, (uint32_t[]){SHARE_MPS, SHARE_MPS, SHARE_MPS, SHARE_MPS});
 }
 
-/* All but GPU 0 are away: what happens there is the question. */
+/* All except GPU 0 are away: the question is about it. */
 static void one_gpu(struct fixture *f, uint32_t way)
 {
     share(f, (uint32_t[]){way, way, way, way});
@@ -165,7 +166,7 @@ static void test_an_mps_server_is_one_users(void **state)
     adjust(f, true, 48);
     decide(f);
     assert_int_equal(way_of(f, other), SHARE_MPS);
-    adjust(f, false, 48); /* who is there stays; nobody joins two users */
+    adjust(f, false, 48); /* the resident stays; nobody joins two users */
     ask(f, 1, 1002, SHARE_ANY);
     decide(f);
     assert_int_equal(f->decisions.count, 0);

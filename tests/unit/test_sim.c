@@ -119,7 +119,8 @@ static void two_jobs_share(void **state)
     sim_result_release(&result);
 }
 
-/* How jobs are placed is how they contend: who asks for streams gets streams, and the next cannot join it by MPS. */
+/* The sharing mode decides how jobs contend: a job that asks for streams gets streams, and the next cannot join it by
+ * MPS. */
 static void jobs_share_as_they_were_placed(void **state)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 100, 1000), job_of(&half, 200, 1000)};
@@ -201,7 +202,7 @@ static uint32_t crashes_of(const struct sim_job *job, const struct sim_options *
     return crashes;
 }
 
-/* The truth of a fence: what a job needs beyond it fails, though the GPU has room; a guess is put right at once. */
+/* The truth of a fence: an allocation beyond it fails, though the GPU has room; a guess is put right at once. */
 static void a_fence_is_kept(void **state)
 {
     static const struct sim_use need = {.activity = 0.5, .resident_bytes = 20 * GIB, .need_bytes = 20 * GIB};
@@ -216,7 +217,7 @@ static void a_fence_is_kept(void **state)
     options.core.memory_fence = 1;
     assert_int_equal(crashes_of(&job, &options), 1); /* the second try has none */
     job.claim_source = CLAIM_DECLARED;
-    assert_true(crashes_of(&job, &options) > 1); /* each with what the one before has shown */
+    assert_true(crashes_of(&job, &options) > 1); /* each with the result of the one before */
     job.claim_bytes = 20 * GIB;
     assert_int_equal(crashes_of(&job, &options), 0);
 }
@@ -273,7 +274,7 @@ static void what_never_fits_is_given_up(void **state)
     sim_result_release(&result);
 }
 
-/* What the core is told: in the daemon's quanta, and only while something waits. */
+/* The core's input: in the daemon's quanta, and only while something waits. */
 struct told {
     int64_t last_sample_ns;
     int32_t last_permille;
@@ -328,7 +329,7 @@ static void samples_reach_the_core(void **state)
     sim_result_release(&result);
 }
 
-/* What the monitor says of a GPU that has been idle for half of the window and then half busy. */
+/* The monitor's view of a GPU that has been idle for half of the window and then half busy. */
 static struct record_sample sample_of(uint32_t statistic)
 {
     static const struct sim_use use = {
@@ -647,7 +648,7 @@ static void a_turn_that_was_cut_off(void **state)
     assert_true(same_again(&records));
     records.count = first + 1;
     assert_false(same_again(&records));
-    records.count = first; /* what followed from the inputs was not decided yet */
+    records.count = first; /* the inputs' consequences were not decided yet */
     assert_true(same_again(&records));
     record_list_release(&records);
 }

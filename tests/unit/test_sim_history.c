@@ -68,7 +68,7 @@ static void near(double value, double wanted, double tolerance)
         fail_msg("%.9g instead of %.9g", value, wanted);
 }
 
-/* What jobs did comes out of the records again, though they shared their GPUs for a part of it. */
+/* The jobs' figures come out of the records again, though they shared their GPUs for a part of it. */
 static void jobs_come_back(void **state)
 {
     struct sim_job jobs[] = {job_of(&half, "a", 100, 2000), job_of(&small, "b", 100, 2000),
@@ -92,7 +92,7 @@ static void jobs_come_back(void **state)
         assert_int_equal(past.items[i].uses[0].need_bytes, jobs[i].uses[0].need_bytes);
         near((double)past.items[i].work_ns / 1e9, (double)jobs[i].work_ns / 1e9, 5);
     }
-    /* The last two never had a GPU for themselves for long enough: theirs is what their workload's others had. */
+    /* The last two never had a GPU for themselves for long enough: they get the figures of their workload's others. */
     assert_int_equal(past.inferred, 2);
     history_free(history);
 }
@@ -112,7 +112,7 @@ static void the_slowest_side_counts(void **state)
     history_free(history);
 }
 
-/* A run that crashed is no run to the end, but it slowed others; what counts is the last. */
+/* A run that crashed is not a run to the end, but it slowed others; the last one counts. */
 static void crashed_runs(void **state)
 {
     struct sim_job jobs[] = {job_of(&large, "a", 0, 1000), job_of(&large, "b", 1, 1000), job_of(&large, "c", 2, 1000)};
@@ -126,7 +126,7 @@ static void crashed_runs(void **state)
     history_free(history);
 }
 
-/* By hand: what is still there, never ran, was lost, or never used its GPU. */
+/* By hand: jobs that are still there, never ran, were lost, or never used their GPU. */
 static void what_is_left_out(void **state)
 {
     struct history *history = history_new();
@@ -172,7 +172,7 @@ static void sample(struct history *history, double at_s, int32_t permille)
                                              .sample = {.gpu = 0, .smact_permille = permille}});
 }
 
-/* Only what a whole window shows of a job that was alone all the while is its own. */
+/* Only the readings of a whole window of a job that was alone all the while are its own. */
 static void samples_that_tell(void **state)
 {
     struct history *history = history_new();

@@ -79,9 +79,9 @@ static int64_t all_gone_ns(const struct watch *watch, int64_t at_ns)
     return gone_ns;
 }
 
-/* Whoever crashed is ahead of the main queue. Others may be backfilled before it until its patience is over; then GPUs
- * are kept for it, and it starts when those that run by then have gone, at the latest; one after the other, where several
- * have crashed. And one look of the loop later, where that is paced; and what a GPU settles. */
+/* A crashed job is ahead of the main queue. Others may be backfilled before it until its patience is over; then GPUs
+ * are kept for it, and it starts when those that run by then have gone, at the latest; one after the other, where
+ * several have crashed. And one look of the loop later, where that is paced; and while a GPU settles. */
 static int64_t latest_relaunch_ns(const struct watch *watch, const struct core_config *config,
                                   const struct stay *crashed)
 {
@@ -92,7 +92,7 @@ static int64_t latest_relaunch_ns(const struct watch *watch, const struct core_c
     return at_ns + config->settle_ns + 2 * (config->decide_period_ns + config->collocate_extra_ns);
 }
 
-/* Claims of `claim_permille` of what the jobs need; 0: none. How many crashes there were. */
+/* Requests of `claim_permille` of the jobs' needs; 0: none. How many crashes there were. */
 static size_t check_trace(const char *trace, const char *policy, const char *const *settings, int claim_permille)
 {
     struct simulate_jobs jobs = {0};

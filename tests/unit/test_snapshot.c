@@ -1,5 +1,5 @@
-/* What a snapshot may not be applied to, and what is no snapshot. That one gives the same state and the same decisions
- * is in tests/property. */
+/* States that refuse a snapshot, and invalid snapshots. That one gives the same state and the same decisions is in
+ * tests/property. */
 #include "core_fixture.h"
 #include "core/snapshot.h"
 

@@ -1,5 +1,5 @@
-/* The store: what is done is on the disk, in order and whole; what fails is told and leaves nothing; what is not a
- * store, or not ours, is refused in one line. */
+/* The store: acknowledged data is on the disk, in order and whole; a failure is reported and leaves nothing; a file
+ * that is not a store, or not ours, is refused in one line. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -39,7 +39,7 @@ static void assert_refused(int code, const char *says)
         fail_msg("\"%s\" does not say \"%s\"", err.text, says);
 }
 
-/* What `done` was told, in the order in which it was told. */
+/* The reports to `done`, in their order. */
 struct outcome {
     int count;
     int status[MANY];
@@ -96,7 +96,7 @@ static void wait_for(struct store *store, struct outcome *outcome, int count)
     }
 }
 
-/* What a load hands out: jobs in the order of their specs, and whether the records are those of commit_job. */
+/* The result of a load: jobs in the order of their specs, and whether the records are those of commit_job. */
 struct loaded {
     int specs;
     uint64_t jobs[MANY];
@@ -218,7 +218,7 @@ static void tell(int status, const char *error_text, void *user)
         _exit(1);
 }
 
-/* Killed at any moment: what was told is there, and no batch is there in part (which load() sees). */
+/* Killed at any moment: acknowledged data is there, and no batch is there in part (which load() sees). */
 static void test_killed_while_committing(void **state)
 {
     int told = 0, said[2];
@@ -272,7 +272,8 @@ static void test_killed_while_committing(void **state)
     }
 }
 
-/* While one transaction waits (for somebody who holds the database), all that comes meanwhile becomes the next one. */
+/* While one transaction waits (for another holder of the database), all batches that come meanwhile become the next
+ * one. */
 static void test_group_commit(void **state)
 {
     struct store *store = open_store();
@@ -426,7 +427,8 @@ static void retry_from_done(int status, const char *error_text, void *user)
     commit_job(retry->store, retry->job++, retry->outcome);
 }
 
-/* What cannot be encoded fails alone with what was queued behind it, and what its `done` commits is tried afresh. */
+/* A record that cannot be encoded fails alone with the batches queued behind it, and the commits of its `done` are
+ * tried afresh. */
 static void test_bad_batch(void **state)
 {
     struct store *store = open_store();
@@ -569,7 +571,7 @@ static void test_directory_of_others(void **state)
     }
 }
 
-/* In a child, so that root can become somebody whom modes bind. */
+/* In a child, so that root can become a user that modes bind. */
 static void test_read_only_directory(void **state)
 {
     int status;
@@ -623,8 +625,8 @@ static void fill(int jobs)
 }
 
 /* Stores that earlier versions left behind: of the first form submissions have no estimate, of the second there is no
- * energy, up to the third there are no snapshots, up to the fourth no accounting (test_store_history.c), up to the fifth no
- * requests. */
+ * energy, up to the third there are no snapshots, up to the fourth no accounting (test_store_history.c), up to the
+ * fifth no requests. */
 static void test_earlier_forms_are_brought_up_to_date(void **state)
 {
     struct error err;
@@ -772,7 +774,7 @@ static void test_damaged_rows(void **state)
     assert_load_fails(-EBADMSG, "spec of job -4 is damaged");
 }
 
-/* Every page but the first overwritten: whatever SQLite notices, and when, the answer is one line and no crash. */
+/* Every page but the first overwritten: whenever SQLite notices, the answer is one line and no crash. */
 static void test_damaged_pages(void **state)
 {
     char *bytes;

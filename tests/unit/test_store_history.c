@@ -1,5 +1,5 @@
-/* The store's accounting: each ended job counts once and for good, whatever is put twice, renewed or forgotten; and what a
- * store of the form before knows of ended jobs is in it. */
+/* The store's accounting: each ended job counts once and for good, also when rows are put twice, renewed or forgotten;
+ * and it has the ended jobs of a store of the form before. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -21,7 +21,7 @@
 #include "store/store_internal.h"
 #include "store_fixture.h"
 
-/* What a query gives: values separated by '|', rows by '\n'; NULL is "-". */
+/* A query's result: values separated by '|', rows by '\n'; NULL is "-". */
 static void assert_rows(const char *sql, const char *expected)
 {
     CLEANUP(strbuf_release) struct strbuf out = {0};
@@ -106,7 +106,7 @@ static void test_a_row_is_put_once_and_its_energy_renewed(void **state)
     row.state = "FAILED";
     row.energy_mj = 5;
     batch = store_batch_new();
-    store_batch_history(batch, &row); /* again: what is there stays */
+    store_batch_history(batch, &row); /* again: existing rows stay */
     store_batch_history_energy(batch, 7, 1250);
     store_batch_history_energy(batch, 9, 1250); /* which has no row */
     commit(store, batch);
@@ -140,7 +140,7 @@ static void load_sums(struct history_sums all[static 4])
     store_close(store);
 }
 
-/* What is forgotten stays in the sums; the oldest go first, and not more than asked for. */
+/* Forgotten rows stay in the sums; the oldest go first, and not more than asked for. */
 static void test_rows_are_forgotten_and_sums_stay(void **state)
 {
     struct store *store = open_store();
@@ -175,7 +175,7 @@ static uint64_t next_random(uint64_t *state)
     return *state >> 33;
 }
 
-/* Whatever jobs there were, the stored sums are those of the rows, added here. */
+/* For all jobs, the stored sums are those of the rows, added here. */
 static void test_sums_are_those_of_the_rows(void **state)
 {
     struct store *store = open_store();
@@ -230,8 +230,8 @@ static void test_sums_do_not_overflow(void **state)
     assert_int_equal(sums[2].gpu_ns, INT64_MAX);
 }
 
-/* A store that a daemon of form 4 wrote, on a virtual node: what it knows of five ended jobs is in the accounting, the
- * sixth runs on. */
+/* A store that a daemon of form 4 wrote, on a virtual node: its five ended jobs are in the accounting, the sixth runs
+ * on. */
 static void test_form_4_is_brought_up_to_date(void **state)
 {
     char *sql;
@@ -331,7 +331,7 @@ static void fill(void)
     store_close(store);
 }
 
-/* What is 0 is not asked for. */
+/* A sum of 0 is not asked for. */
 static const struct store_history_filter *asked(struct store_history_filter filter)
 {
     static struct store_history_filter asked;
@@ -385,7 +385,7 @@ static int take_sum(const struct store_history *row, void *user, struct error *e
     return 0;
 }
 
-/* What sums do not need is not read. */
+/* Columns that sums do not need are not read. */
 static void test_rows_for_sums(void **state)
 {
     struct history_sums sums = {0};
@@ -402,7 +402,7 @@ static void test_rows_for_sums(void **state)
     assert_int_equal(sums.gpu_ns, 6 * 70 * NS_PER_SEC);
 }
 
-/* A question that takes too long, that nobody waits for any more, or whose asker has enough, ends. */
+/* A question that takes too long, that nobody waits for any more, or that the caller has stopped, ends. */
 static void test_questions_end(void **state)
 {
     struct store_patience none = {.deadline_ns = 0}, closing = {.deadline_ns = FAR};
@@ -475,7 +475,7 @@ static void test_verification_sees_sums_that_are_too_small(void **state)
     fill();
     assert_int_equal(store_check_history(directory, &rows, &err), 0);
     assert_int_equal(rows, 6);
-    run_sql("DELETE FROM history WHERE job < 3"); /* what is forgotten may be more */
+    run_sql("DELETE FROM history WHERE job < 3"); /* more may be forgotten */
     assert_int_equal(store_check_history(directory, &rows, &err), 0);
     run_sql("UPDATE total SET gpu_ns = 1 WHERE uid = 1001");
     assert_int_equal(store_check_history(directory, &rows, &err), -EBADMSG);

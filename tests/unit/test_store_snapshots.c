@@ -1,4 +1,4 @@
-/* What a snapshot lets the store forget, and what is left when one is damaged. */
+/* The part that a snapshot lets the store forget, and the rest when one is damaged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ static void commit_forget(struct store *store, int64_t before)
     store_commit(store, batch, NULL, NULL);
 }
 
-/* What came out, in short: "spec 1,job 1,=40,@5" is the spec and the state of job 1, the snapshot made at 40, record 5. */
+/* The result, in short: "spec 1,job 1,=40,@5" is the spec and the state of job 1, the snapshot made at 40, record 5. */
 static int on_spec(uint64_t job, const char *json, void *user)
 {
     strbuf_printf(user, "spec %" PRIu64 ",", job);
@@ -172,7 +172,7 @@ static void test_what_is_old_is_forgotten(void **state)
     assert_energy_mj(1011);
 }
 
-/* What a daemon that goes on would do meanwhile. */
+/* The work of a daemon that goes on meanwhile. */
 static int forget_and_take(uint64_t seq, const struct record *record, void *user)
 {
     if (record->type == RECORD_WAITED)

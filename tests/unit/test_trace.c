@@ -1,4 +1,4 @@
-/* Workloads and traces: the data that ships is read as published; what is malformed is refused in one line. */
+/* Workloads and traces: the data that ships is read as published; malformed data is refused in one line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

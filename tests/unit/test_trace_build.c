@@ -1,4 +1,4 @@
-/* Building traces: the window, the trimming, the mix, what is kept, the load; and that a seed says all. */
+/* Building traces: the window, the trimming, the mix, the kept part, the load; and that a seed says all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -276,7 +276,7 @@ static void test_no_workload_of_a_class(void **state)
     workloads_release(&few);
 }
 
-/* What is written reads back as the same jobs, and without its own GPUs and run times it has no columns for them. */
+/* A written trace reads back as the same jobs, and without its own GPUs and run times it has no columns for them. */
 static void test_written_reads_back(void **state)
 {
     struct trace_load_options options = {.workloads = &workloads};

@@ -1,4 +1,4 @@
-/* What a trace asks for, against figures worked out by hand. */
+/* A trace's demand, against figures worked out by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,7 +64,7 @@ static void test_by_hand(void **state)
     trace_release(&trace);
 }
 
-/* The last arrival is the first moment of its bin: the bin is what is wanted then. */
+/* The last arrival is the first moment of its bin: the bin is the demand then. */
 static void test_last_moment(void **state)
 {
     struct trace trace = parse(THREE_JOBS);

@@ -1,5 +1,5 @@
-/* Traces as others have published them: each format's rows become the jobs they mean; what is malformed, packed badly
- * or insane is refused in one line. The files are made for this test, with numbers of its own. */
+/* Traces as others have published them: each format's rows become the jobs they mean; malformed, badly packed or insane
+ * data is refused in one line. The files are made for this test, with numbers of its own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

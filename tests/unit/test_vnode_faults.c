@@ -1,4 +1,4 @@
-/* What NVML's clients see of a node with faults, and of MIG instances. Time runs 1000 times faster. */
+/* The view of NVML's clients of a node with faults, and of MIG instances. Time runs 1000 times faster. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -150,7 +150,7 @@ static void instances_are_devices(void **state)
     assert_int_equal(NVML(nvmlDeviceGetAttributes_v2)(instance(0), &attributes), NVML_SUCCESS);
     assert_int_equal(attributes.gpu_instance_slices, 3);
     assert_int_equal(attributes.multiprocessor_count, 3 * 16);
-    assert_int_equal(attributes.memory_mib, 80999 / 8 * 4 + 3); /* half of what jobs can use, in whole MiB */
+    assert_int_equal(attributes.memory_mib, 80999 / 8 * 4 + 3); /* half of the memory for jobs, in whole MiB */
     assert_int_equal(NVML(nvmlDeviceGetMemoryInfo_v2)(instance(2), &memory), NVML_SUCCESS);
     assert_int_equal(memory.total, INT64_C(80999) * MIB / 8);
     assert_int_equal(NVML(nvmlDeviceGetDeviceHandleFromMigDeviceHandle)(instance(2), &other), NVML_SUCCESS);
@@ -162,13 +162,13 @@ static void instances_are_devices(void **state)
     assert_int_equal(NVML(nvmlDeviceGetBAR1MemoryInfo)(instance(0), &window), NVML_SUCCESS);
     assert_int_equal(window.total, 64 * GIB);
 
-    /* What a real one does not answer either. */
+    /* A real one does not answer this either. */
     assert_int_equal(NVML(nvmlDeviceGetUtilizationRates)(gpu(0), &utilization), NVML_ERROR_NOT_SUPPORTED);
     assert_int_equal(NVML(nvmlDeviceGetPowerUsage)(instance(0), &value), NVML_ERROR_NOT_SUPPORTED);
     assert_int_equal(NVML(nvmlDeviceGetPowerUsage)(gpu(0), &value), NVML_SUCCESS);
 }
 
-/* A job on 2 of 7 slices: slowed to what they give it, seen where it is, and only there. */
+/* A job on 2 of 7 slices: slowed to their share, seen where it is, and only there. */
 static void a_job_on_an_instance(void **state)
 {
     struct nvml_memory_v2 memory = {.version = NVML_VERSION(struct nvml_memory_v2, 2)};
@@ -303,7 +303,7 @@ static void hung_calls(void **state)
     assert_true(node_now_ns(&f.node) >= until.until_ns);
 }
 
-/* A process whose call hangs can be killed. */
+/* A process in a hanging call can be killed. */
 static void a_hung_process_dies(void **state)
 {
     int status;
@@ -357,7 +357,7 @@ static void indices_change(void **state)
 
     strike("reindex", 0);
     assert_int_equal(NVML(nvmlDeviceGetUUID)(gpu(0), text, sizeof text), NVML_SUCCESS);
-    assert_string_equal(text, f.node.file->gpus[0].uuid); /* not for who has it open */
+    assert_string_equal(text, f.node.file->gpus[0].uuid); /* not for a process that has it open */
     assert_int_equal(attach_visible(f.node.file, "0", places), 1);
     assert_int_equal(places[0].gpu, 1);
     assert_int_equal(NVML(nvmlShutdown)(), NVML_SUCCESS);

@@ -1,4 +1,4 @@
-/* The state file: who is on the node, what they hold, and what is left of those that die. */
+/* The state file: the node's processes, their memory, and the remains of those that die. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -84,7 +84,7 @@ static void memory_is_limited(void **state)
     assert_int_equal(fixture_used(&f, 0), usable);
     end(other);
     sleep_wall_ms(15);
-    assert_int_equal(attach_hold(&attachment, &bytes, &shortage, &err), 0); /* what the dead held is free */
+    assert_int_equal(attach_hold(&attachment, &bytes, &shortage, &err), 0); /* the memory of the dead is free */
     attach_end(&attachment);
     assert_int_equal(fixture_used(&f, 0), 0);
 }
@@ -111,7 +111,7 @@ static void memory_limits_of_mps_clients(void **state)
     assert_int_equal(attach_hold(&attachment, &bytes, &shortage, NULL), -ENOMEM);
     assert_int_equal(shortage.free_bytes, 0);
     attach_end(&attachment);
-    wanted.mps = false; /* who is no client is not limited */
+    wanted.mps = false; /* a process that is not a client is not limited */
     assert_int_equal(attach_begin(&attachment, &f.node, &wanted, NULL), 0);
     assert_int_equal(attach_hold(&attachment, &bytes, &shortage, NULL), 0);
     attach_end(&attachment);

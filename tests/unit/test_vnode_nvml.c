@@ -279,7 +279,7 @@ static void threads_and_forks(void **state)
     if (pid == 0) {
         bool child_failed = false;
 
-        poll_energy(&child_failed); /* goes on with what its parent opened */
+        poll_energy(&child_failed); /* goes on with its parent's handles */
         _exit(child_failed);
     }
     for (int i = 0; i < 3; i++) {

@@ -81,7 +81,7 @@ static void two_in_turn(void **state)
     assert_near(bank.gpus[0].sm_activity_ns, (0.6 * 100 + 0.5 * 100) * SEC, 1e4);
 }
 
-/* One look at the end gives what looks at every moment give. */
+/* One look at the end gives the same as looks at every moment. */
 static void looks_do_not_matter(void **state)
 {
     static struct node_bank once, often;

@@ -59,7 +59,7 @@ static struct job start(const char *name, const char *gpus, const char *options)
     return job;
 }
 
-/* Its wait status; what it wrote goes into out and err, which may be NULL. */
+/* Its wait status; its output goes into out and err, which may be NULL. */
 static int finish(struct job *job, char **out, char **err)
 {
     size_t length;
@@ -75,7 +75,7 @@ static int finish(struct job *job, char **out, char **err)
     return status;
 }
 
-/* A busy machine starts processes late, and wakes this one late: what is to be seen lasts for a second, a thousand
+/* A busy machine starts processes late, and wakes this one late: an event to be observed lasts for a second, a thousand
  * seconds of node time, and is waited for with patience. */
 #define PATIENCE_MS 30000
 
@@ -174,8 +174,8 @@ static double run_together(int count, int seconds)
     return (double)(node_now_ns(&f.node) - begin_ns) / 1e9 - 12;
 }
 
-/* The same from outside, by the clock. A busy machine starts and ends processes late, whatever they do meanwhile: they do
- * ever more until that counts for little. */
+/* The same from outside, by the clock. A busy machine starts and ends processes late: they do ever more work until that
+ * counts for little. */
 static void slowdown_is_seen_from_outside(void **state)
 {
     double slowdown = 1 / 0.503542928417, measured = 0;
@@ -294,7 +294,7 @@ static void bad_requests(void **state)
     setenv("CARMA_VNODE", f.state, 1);
 }
 
-/* Each failure on request: how it ends, and what it says on stderr. */
+/* Each failure on request: how it ends, and its message on stderr. */
 static void failures_on_request(void **state)
 {
     static const struct {

@@ -1,5 +1,5 @@
-# For tests that need a browser: sourced after lib.sh, with BUILD (the meson tree) as $3. Sets CHROMIUM and WEB_MODULES; skips where
-# there is no browser that works, or nothing to drive it with.
+# For tests that need a browser: sourced after lib.sh, with BUILD (the meson tree) as $3. Sets CHROMIUM and WEB_MODULES;
+# skips where no browser works, or its driver is missing.
 # shellcheck shell=sh
 skip() {
     echo "skipped: $*"
@@ -15,7 +15,7 @@ timeout 60 "$CHROMIUM" --headless --no-sandbox --disable-gpu --disable-dev-shm-u
     --user-data-dir="$T/chromium" --dump-dom about:blank >/dev/null 2>&1 ||
     skip "$CHROMIUM does not start here (Ubuntu's is a snap)"
 
-# What package-lock.json names, fetched once into the build tree.
+# The packages of package-lock.json, fetched once into the build tree.
 WEB_MODULES=$3/web-modules
 mkdir -p "$WEB_MODULES"
 (

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_web_users.sh CARMA SOURCE BUILD
-# What the page lets one do is what its user may: bob's page cannot cancel what is alice's, and does not show her output. By TCP
-# it asks for the token, and is then who that is of: alice.
+# The page has its user's rights: bob's page cannot cancel alice's job, and does not show her output. By TCP it asks for
+# the token, and then has its owner's rights: alice's.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/../cli/users.sh"
 . "$(dirname "$0")/../cli/lib.sh"

@@ -1,4 +1,5 @@
-"""Usage: generate.py FOLDER: writes torchvision's models as torchsummary shows them, with what it does not show.
+"""Usage: generate.py FOLDER: writes torchvision's models as torchsummary shows them, with the facts that it does not
+show.
 
 A file for each model. First line: "MODEL CHANNELS HEIGHT WIDTH", its input. Then a line for each module when its forward
 ends, children before parents, but for Sequential and the model itself: type, output shape without the batch, parameters,
@@ -22,7 +23,7 @@ SKIPPED = (torch.nn.Sequential, torch.nn.ModuleList)
 
 
 def parameters(module):
-    if isinstance(module, torch.nn.MultiheadAttention):  # its projections are no modules that are called
+    if isinstance(module, torch.nn.MultiheadAttention):  # its projections are not modules that are called
         return sum(p.numel() for p in module.parameters())
     return sum(
         getattr(module, name).numel()
