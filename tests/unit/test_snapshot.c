@@ -118,6 +118,45 @@ static uint64_t submit_workload(struct fixture *f, unsigned number)
     return submit_record(f, record);
 }
 
+/* Where a job strayed to, and which workload outgrew its request. A stray that is there twice, or on a GPU of the job's own,
+ * is no state. */
+static void test_strays_and_outgrown_requests_are_kept(void **state)
+{
+    struct fixture *f = *state;
+    struct record_list snapshot = {0};
+    struct core *restored = core_new();
+    CLEANUP(free_ptr) char *before = NULL;
+    CLEANUP(free_ptr) char *after = NULL;
+    struct core_config config;
+    struct error err;
+    uint64_t job;
+
+    configure(f, "carma", MEMORY_RESERVE);
+    config = *core_configuration(f->core);
+    config.learn = true;
+    reconfigure(f, &config);
+    job = submit_workload(f, 1);
+    decide(f);
+    memory_seen(f, job, 0, 5 * GIB);
+    exits(f, job, EXIT_COMPLETED, -1);
+    job = submit_workload(f, 1);
+    decide(f);
+    apply(f, (struct record){.type = RECORD_STRAYED, .job = job, .strayed = {2, GIB}});
+    assert_int_equal(find_history(f->core, "1")->outgrown_bytes, 5 * GIB);
+    core_snapshot(f->core, f->now_ns, &snapshot);
+    for (size_t i = 0; i < snapshot.count; i++)
+        assert_int_equal(core_apply(restored, &snapshot.items[i], &err), 0);
+    assert_int_equal(core_check(restored, &err), 0);
+    before = core_dump(f->core);
+    after = core_dump(restored);
+    assert_string_equal(before, after);
+    assert_int_equal(job_stray_bytes_on(core_find_job(restored, job), 2), GIB);
+    assert_int_equal(find_history(restored, "1")->outgrown_bytes, 5 * GIB);
+    assert_int_not_equal(restore_spoilt(&snapshot, RECORD_STATE_PLACEMENT, true), 0);
+    core_free(restored);
+    record_list_release(&snapshot);
+}
+
 /* Of the workloads that were submitted, the latest are remembered, and those that have jobs; a snapshot keeps which they are
  * and their order. */
 static void test_workloads_are_bounded(void **state)
@@ -169,6 +208,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_living_core_takes_none, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_part_is_no_snapshot, setup, teardown),
         CASE(test_a_server_without_clients_is_no_state),
+        CASE(test_strays_and_outgrown_requests_are_kept),
         CASE(test_workloads_are_bounded),
     };
 
