@@ -95,7 +95,7 @@ stop_daemon
 python3 -c 'import sqlite3, sys
 database = sqlite3.connect(sys.argv[1])
 count, = database.execute("SELECT count(*) FROM record").fetchone()
-assert count > 300, "only %d records" % count
+assert count > 250, "only %d records" % count
 database.execute("DELETE FROM snapshot")
 database.commit()' "$STATE/store.db" || fail "the snapshots cannot be taken away"
 start_daemon "$@"

@@ -68,6 +68,8 @@ submit_job second.log never
 dpkg --remove carma-vnode carma >>apt.log 2>&1 || give_up "the packages cannot be removed"
 [ -d "/proc/$(shepherd_of 2 | cut -d ' ' -f 1)" ] || fail "removing ends a job"
 dpkg --purge carma carma-vnode python3-carma >>apt.log 2>&1 || give_up "the packages cannot be purged"
-systemctl --quiet is-active carmad.socket && fail "carmad.socket outlives its package"
+for unit in carmad.socket carma-jobs.service; do
+    systemctl --quiet is-active "$unit" && fail "$unit outlives its package"
+done
 expect_nothing_runs
 exit $((failures > 0))
