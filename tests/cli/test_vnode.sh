@@ -50,7 +50,8 @@ expect 0 "node a100x4-40g" sh -c 'mkdir -p "$1/prefix/share/carma/nodes" && cp "
 expect 1 "node profile 'none'" env CARMA_PREFIX="$T/prefix" "$vnode" create "$T/d" --profile none
 expect 1 "CARMA_VNODE is not set" "$vnode" show
 expect 1 "/nonexistent" "$vnode" show /nonexistent
-expect 1 "is not a node's state" "$vnode" show "$profiles/h200x1.ini"
+cp "$profiles/h200x1.ini" "$T/profile" # which this user can write
+expect 1 "is not a node's state" "$vnode" show "$T/profile"
 expect 1 "CARMA_TIME_SCALE 'x'" env CARMA_TIME_SCALE=x "$vnode" show "$T/b"
 expect 1 "cannot be made" "$vnode" create "$T/none/such" --profile "$profiles/h200x1.ini"
 expect 2 "say 'create', 'show', 'inject' or 'clear'" "$vnode"
