@@ -46,8 +46,8 @@ def contained(script, folder, ends=lambda outer: None):
 
 
 def expect(name, script, status, ends=lambda outer: None, message=""):
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
+    with tempfile.TemporaryDirectory() as name_of_folder:
+        folder = pathlib.Path(name_of_folder)
         was, messages = contained(script, folder, ends)
         assert was == status, f"{name}: exit status {was}, not {status}: {messages}"
         assert message in messages, f"{name}: no '{message}' in: {messages}"

@@ -23,13 +23,13 @@ def choose(query, key, value, mask, gqa=False):
         _plain_shapes(query, key, value, gqa) and _dense_rows(query, key, value) and 0 not in query.shape + key.shape
     )
     half = query.dtype in (torch.float16, torch.bfloat16)
-    if plain and half and backends.flash_sdp_enabled() and mask is None and len(heads) == 1:
-        if max(heads) <= FLASH_HEAD_LIMIT:
-            return "flash"
-    alignment = 8 if half else 4
-    if plain and not gqa and (half or query.dtype == torch.float32) and backends.mem_efficient_sdp_enabled():
-        if all(head % alignment == 0 for head in heads):
-            return "efficient"
+    alike = len(heads) == 1 and max(heads) <= FLASH_HEAD_LIMIT
+    if plain and half and backends.flash_sdp_enabled() and mask is None and alike:
+        return "flash"
+    aligned = all(head % (8 if half else 4) == 0 for head in heads)
+    efficient = half or query.dtype == torch.float32
+    if plain and not gqa and efficient and aligned and backends.mem_efficient_sdp_enabled():
+        return "efficient"
     return "math"
 
 

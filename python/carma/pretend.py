@@ -39,7 +39,7 @@ def mapping():
 def _register_absent_accelerator():
     """Autograd's engine synchronises the accelerator's streams. With an accelerator that has no context, no module and
     no device, there is nothing to synchronise."""
-    global _registered
+    global _registered  # noqa: PLW0603 torch's own registration is the process's
     if _registered:
         return
 
@@ -143,9 +143,9 @@ def _follow_modules(stack, recorder, names):
             out = original(module, *args, **kwargs)
         finally:
             recorder.labels.pop()
-        if recorder.counting and torch.is_grad_enabled() and recorder.phase == "forward":
-            if next(module.children(), None) is None:
-                recorder.counts.layer([out] if isinstance(out, torch.Tensor) else [])
+        counts = recorder.counting and torch.is_grad_enabled() and recorder.phase == "forward"
+        if counts and next(module.children(), None) is None:
+            recorder.counts.layer([out] if isinstance(out, torch.Tensor) else [])
         return out
 
     replace(stack, torch.nn.Module, "__call__", call)

@@ -16,9 +16,9 @@ STEPS = 2  # the first creates gradients and optimizer states, the second finds 
 OPTIMIZERS = {
     "sgd": lambda params: torch.optim.SGD(params, lr=0.01),
     "momentum": lambda params: torch.optim.SGD(params, lr=0.01, momentum=0.9),
-    "adam": lambda params: torch.optim.Adam(params),
-    "adamw": lambda params: torch.optim.AdamW(params),
-    "adafactor": lambda params: torch.optim.Adafactor(params),
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "adafactor": torch.optim.Adafactor,
 }
 PRECISIONS = ("fp32", "amp", "half")
 

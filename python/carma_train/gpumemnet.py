@@ -44,10 +44,10 @@ def train(net, batch, classes, rows, held, recipe, random):
     optimizer = torch.optim.AdamW(net.parameters(), lr=rate, weight_decay=decay)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=epochs * -(-len(rows) // size))
     lengths, best, kept = batch.lengths.numpy(), numpy.inf, None
-    for epoch in range(epochs):
+    for _ in range(epochs):
         net.train()
-        for part in batches_of(lengths[rows], size, random):
-            part = rows[part]
+        for chosen in batches_of(lengths[rows], size, random):
+            part = rows[chosen]
             loss = nn.functional.cross_entropy(net(batch.pick(part)), classes[part], label_smoothing=SMOOTHING)
             optimizer.zero_grad()
             loss.backward()

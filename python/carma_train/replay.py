@@ -131,7 +131,10 @@ def check(table, prefix, rows, expected):
 def report(name, rows, ratio):
     estimate = rows.base_bytes * numpy.exp(ratio)
     fitted = ~rows.out_of_memory
-    bins = lambda size, over: numpy.where(over, 99, size // (8000 * features.MIB))
+
+    def bins(size, over):
+        return numpy.where(over, 99, size // (8000 * features.MIB))
+
     shift = rows.need_bytes - rows.measured_bytes
     said = bins(numpy.minimum(estimate - shift, rows.memory_bytes), estimate > rows.most_bytes)
     true = bins(rows.measured_bytes, rows.out_of_memory)

@@ -32,10 +32,9 @@ def names_of(path):
 
 
 def record(name, path):
+    import carma
     import timm
     import torch
-
-    import carma
 
     with torch.device("meta"):  # shapes are enough
         model = timm.create_model(name)

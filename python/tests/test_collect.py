@@ -205,9 +205,9 @@ class Collect(unittest.TestCase):
                 pass
 
         gpu = mock.Mock(index=0)
-        with mock.patch.dict(os.environ, {"PYTHONPATH": str(pathlib.Path(__file__).parents[1])}):
-            with self.assertRaisesRegex(collect.Refused, "status 3: .*no CUDA GPU"):
-                collect.measure(gpu, Watch, "mlp", {**SMALL["mlp"], **PLAIN}, 0)
+        environment = mock.patch.dict(os.environ, {"PYTHONPATH": str(pathlib.Path(__file__).parents[1])})
+        with environment, self.assertRaisesRegex(collect.Refused, "status 3: .*no CUDA GPU"):
+            collect.measure(gpu, Watch, "mlp", {**SMALL["mlp"], **PLAIN}, 0)
 
 
 class Program(unittest.TestCase):

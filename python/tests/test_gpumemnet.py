@@ -17,7 +17,6 @@ from carma_train import gpumemnet_data as data  # noqa: E402
 
 try:
     import torch
-
     from carma_train import gpumemnet_models as models
     from carma_train import gpumemnet_nets as nets
 except ImportError:

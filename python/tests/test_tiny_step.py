@@ -76,12 +76,12 @@ def fake_torch(available=True, workspace=8519680):
 
 def run(torch, text=""):
     out, err = io.StringIO(), io.StringIO()
-    with mock.patch.dict(sys.modules, {"torch": torch}), mock.patch("sys.stdin", io.StringIO(text)):
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            try:
-                runpy.run_path(SCRIPT, run_name="__main__")
-            except SystemExit as end:
-                status = end.code
+    with mock.patch.dict(sys.modules, {"torch": torch}), mock.patch("sys.stdin", io.StringIO(text)), \
+            contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            runpy.run_path(SCRIPT, run_name="__main__")
+        except SystemExit as end:
+            status = end.code
     return status, out.getvalue(), err.getvalue()
 
 

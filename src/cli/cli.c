@@ -21,7 +21,7 @@
 
 bool cli_progress_shown;
 
-static void print_error_line(const char *format, va_list args)
+static __attribute__((format(printf, 1, 0))) void print_error_line(const char *format, va_list args)
 {
     CLEANUP(free_ptr) char *text = NULL;
     CLEANUP(free_ptr) char *safe = NULL;

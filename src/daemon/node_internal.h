@@ -128,9 +128,6 @@ void node_remember(struct node_gpu *gpu);
 /* node_json.c */
 const char *node_kind_name(uint32_t kind);
 
-/* As the ledger counts it. It need not be told of samples while nothing waits, so no more than was free when last read. */
-int64_t node_free_bytes(const struct node *node, const struct gpu *gpu, const struct node_gpu *entry);
-
 /* The GPU in MIG mode that is shown before the core's GPU, its first instance; NULL: none. */
 const struct node_gpu *node_heading_before(const struct node *node, uint32_t number);
 

@@ -26,8 +26,6 @@
 
 #define CHECKPOINT_VARIABLE "CARMA_CHECKPOINT_DIR="
 
-extern char **environ;
-
 /* $1 report descriptor, $2 environment, then the command. The message of a failed activation costs a second try, so
  * that a successful one is made once. */
 static const char conda_script[] =

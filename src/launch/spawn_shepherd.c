@@ -17,8 +17,6 @@
 #include "base/proc.h"
 #include "launch/request.h"
 
-extern char **environ;
-
 static struct launch_begun waiting = {.fd = -1}; /* shepherd 0: none waits */
 static char *directory_waiting;                  /* owned; where it does */
 

@@ -197,6 +197,7 @@ static void settle_touched(struct sim *sim)
         double levels[SIGNAL_COUNT] = {0};
         sim->is_touched[number] = false;
         sum_up(sim, &sim->gpus[number], levels);
+        /* Whether they are other bits: NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
         if (memcmp(levels, sim->gpus[number].levels, sizeof levels) != 0)
             set_levels(sim, number, levels);
         show(sim, number);

@@ -76,7 +76,7 @@ class Jobs(unittest.TestCase):
             job.cancel()
         self.assertEqual(caught.exception.status, 409)
         with self.assertRaises(carma.NotFound):
-            carma.Job(999999).state
+            _ = carma.Job(999999).state
         with self.assertRaises(carma.Impossible):
             carma.submit(["true"], gpus=64)
         with self.assertRaises(carma.Invalid):
@@ -96,7 +96,7 @@ class Jobs(unittest.TestCase):
             pass
         self.assertEqual(job.state, "COMPLETED")
         with self.assertRaises(ZeroDivisionError), carma.submit(["sleep", "1000"]) as job:
-            1 / 0
+            _ = 1 / 0
         self.assertIn(job.state, ("STOPPING", "CANCELLED"))
         job.wait()
         self.assertEqual(job.state, "CANCELLED")
@@ -136,7 +136,7 @@ class Jobs(unittest.TestCase):
 class Functions(unittest.TestCase):
     def script(self, name, text, *arguments):
         pathlib.Path(name).write_text(textwrap.dedent(text))
-        return subprocess.run([sys.executable, name, *arguments], capture_output=True, text=True)
+        return subprocess.run([sys.executable, name, *arguments], capture_output=True, text=True, check=False)
 
     def test_of_a_script(self):
         done = self.script("of_script.py", """

@@ -71,7 +71,8 @@ class Terminal:
             if preexec:
                 preexec()
 
-        self.process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, close_fds=True, preexec_fn=begin,
+        self.process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, close_fds=True,
+                                        preexec_fn=begin,  # noqa: PLW1509 no test of these has threads
                                         env={**os.environ, "TERM": "xterm", **environment})
 
     @staticmethod

@@ -141,8 +141,6 @@ grep -q "^Memory       at least .*iB$" out && grep -q "may or may not fit" out |
 # A capture: recorded with its precision; another optimizer's step can stand in it.
 C=$SOURCE/tests/golden/model.capture
 recorded=$(sed -n 's/^optimizer //p' "$C")
-other=sgd
-[ "$recorded" = sgd ] && other=adam
 run estimate --capture "$C" --json
 expect_status 0
 check "said['format'] == 'capture' and said['source'] == 'replay' and said['optimizer'] == '$recorded'"

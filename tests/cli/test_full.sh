@@ -30,7 +30,7 @@ kill -0 "$daemon" || fail "carmad has ended: $(cat "$T/daemon.log")"
 
 # Running jobs do not notice, and their end is not lost.
 tries=0
-until grep -q done carma-1.out || [ $tries -gt 100 ]; do
+until grep -q 'done' carma-1.out || [ $tries -gt 100 ]; do
     tries=$((tries + 1))
     sleep 0.1
 done

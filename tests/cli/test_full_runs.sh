@@ -9,12 +9,12 @@ if [ "${CARMA_TEST_MOUNTS-}" != own ]; then
     }
     CARMA_TEST_MOUNTS=own exec unshare -m --propagation private sh "$0" "$@"
 fi
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
 start_node a100x4-40g 600
-mkdir -p -m 700 "$STATE/runs"
+mkdir -p "$STATE/runs"
+chmod 700 "$STATE" "$STATE/runs"
 mount -t tmpfs -o size=256k,nr_inodes=200 none "$STATE/runs" || exit 77
 chmod 700 "$STATE/runs"
 start_daemon --set settle=0s

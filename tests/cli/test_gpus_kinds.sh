@@ -28,7 +28,7 @@ PYTHON
 run gpus
 grep -q ' MIG:$' "$T/out" || fail "no heading: $(cat "$T/out")"
 # One job for each place, so that some are on instances.
-for job in 1 2 3 4 5; do
+for _ in 1 2 3 4 5; do
     run submit --parsable --exclusive -- "$TRAIN" --memory 2G --sm-activity 0.1 --seconds 300
 done
 run wait 1-5

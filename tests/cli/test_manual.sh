@@ -46,8 +46,8 @@ for command in $commands; do
     for option in $("$CARMA" help $(echo "$command" | tr - ' ') | sed -n 's/^ \{1,6\}\(-[a-zA-Z], \)\{0,1\}--\([a-z-]*\).*/\2/p'); do
         grep -q -- "--$option" "$page" || fail "$page: no --$option"
         grep -q "^complete -c carma -n '__carma_in $(echo "$command" | tr - ' ')' -l $option " carma.fish || fail "fish: no $command --$option"
-        sed -n "/^    \"$(echo "$command" | tr - ' ')\")/,/;;/p" carma.bash | grep -q -e "--$option[ \"]" || fail "bash: no $command --$option"
-        case " $(echo $groups) " in
+        sed -n "/^    \"$(echo "$command" | tr - ' ')\")/,/;;/p" carma.bash | grep -q -e "--${option}[ \"]" || fail "bash: no $command --$option"
+        case " $(echo "$groups" | tr '\n' ' ') " in
         *" $command "*) ;;
         *) sed -n "/^_carma_$(echo "$command" | tr - _)()/,/^}/p" carma.zsh | grep -q -e "'--$option\(=\|\[\)" || fail "zsh: no $command --$option" ;;
         esac

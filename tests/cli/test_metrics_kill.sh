@@ -33,6 +33,7 @@ grows before after
 
 # While no GPU is read, a failure waits 3 s for the readings at its end, which lies behind it then.
 stopped=
+# shellcheck disable=SC2013 # the children are words of one line
 for child in $(cat /proc/"$daemon"/task/*/children); do
     [ "$(cat /proc/"$child"/comm)" != carma-monitor ] || stopped=$child
 done

@@ -97,7 +97,7 @@ sys.exit(str(json.load(sys.stdin)["gpus"][int(sys.argv[1])]["lost"]) != sys.argv
 }
 lost_is True
 train alice
-after=$(cd "$DOMAINS" && ls -d uid-12001-* | grep -vxF "$before")
+after=$(cd "$DOMAINS" && printf '%s\n' uid-12001-* | grep -vxF "$before")
 [ "$(tr ',' '\n' <"$DOMAINS/$after/gpus" | grep -c GPU)" -eq 3 ] || fail "the next domain is '$after', for $(cat "$DOMAINS/$after/gpus")"
 for domain in "$before" "$after"; do
     until_clients 1

@@ -144,6 +144,7 @@ CARMA_VNODE=$T/mig
 CARMA_TIME_SCALE=100 "$PROGRAMS/carma-vnode" create --profile "$SOURCE/data/nodes/h100x2-mig.ini" "$CARMA_VNODE" ||
     fail "no node"
 uuids=$("$PROGRAMS/carma-vnode" show | grep -o 'MIG-[0-9a-f-]*')
+# shellcheck disable=SC2086 # the UUIDs are words
 set -- $uuids
 CUDA_VISIBLE_DEVICES=$1 "$PROGRAMS/carma-train" --memory 5G --sm-activity 0.3 --seconds 100000 >"$T/job1" 2>&1 &
 first=$!

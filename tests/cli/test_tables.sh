@@ -58,7 +58,7 @@ for command in queue gpus stats "show 9" "explain 9"; do
     case $command in
     queue) path=/v1/jobs ;;
     gpus) path=/v1/gpus ;;
-    stats) path=/v1/stats?by=user ;;
+    stats) path='/v1/stats?by=user' ;;
     show*) path=/v1/jobs/9 ;;
     *) path=/v1/jobs/9/explain ;;
     esac

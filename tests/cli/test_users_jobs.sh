@@ -76,7 +76,7 @@ done
 [ "$(cat "$T/alice/diary")" = alice-secret ] || fail "bob's job wrote into alice's file"
 [ ! -e "$T/alice/new" ] || fail "bob's job made a file in alice's directory"
 [ ! -e /etc/carma-test-of-users ] || fail "bob's job made a file in /etc"
-run_as bob submit --parsable -o mine -- echo done
+run_as bob submit --parsable -o mine -- echo 'done'
 id=$(cat "$T/out")
 wait_for bob "$id"
 as bob sh -c "rm mine; ln -s '$T/alice/diary' mine"

@@ -60,7 +60,7 @@ expect 2 "say which file" "$vnode" create
 expect 2 "--mode '9' is not an octal mode" "$vnode" create "$T/e" --mode 9
 # Faults: each is documented; where and how long they are in force; refusals.
 for fault in $("$vnode" --help | sed -n '/^Faults:/,$s/^  \([a-z0-9-]*\)  *.*/\1/p'); do
-    grep -q "^| .*\`$fault[\` ]" "$SOURCE/docs/vnode.md" || {
+    grep -q "^| .*\`${fault}[\` ]" "$SOURCE/docs/vnode.md" || {
         echo "FAILED: docs/vnode.md has no fault '$fault'" >&2
         failures=$((failures + 1))
     }

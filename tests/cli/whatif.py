@@ -120,7 +120,7 @@ def answers(jobs):
         assert abs(sum(line["power_w"]) * line["step_s"] / one["energy_j"]["mean"] - 1) < 1e-3
         assert abs(sum(line["sm_activity"]) / 300 - one["smact_mean"]["mean"]) < 1e-3
         assert 0 < max(line["jobs"]) <= int(jobs)
-    for number in range(9):  # the latest eight are kept
+    for _ in range(9):  # the latest eight are kept
         last = answer_of(ask(policies=["lug"]))
     assert call("GET", f"/v1/whatif/{last['id'] - 7}")[0] == 200
     assert call("GET", f"/v1/whatif/{last['id'] - 8}")[0] == 404

@@ -1,19 +1,12 @@
-"""Usage: check.py SOURCE DOCUMENT...: checks the blocks and the links of all documents of the tree, and that the documents
+"""Usage: check.py SOURCE DOCUMENT...: checks the blocks of all documents of the tree, and that the documents
 named, which are those that tests run, are all that have something to run."""
 
 import pathlib
-import re
 import sys
 
 import blocks
 
 LEFT_OUT = ("build", ".git")
-
-
-def broken_links(path, text):
-    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
-        if not re.match(r"[a-z]+:", target) and not (path.parent / target).exists():
-            yield f"{path}: links to {target}, which is not there"
 
 
 def main(source, listed):
@@ -23,7 +16,6 @@ def main(source, listed):
         if name.parts[0].startswith(LEFT_OUT) or "node_modules" in name.parts:
             continue
         text = path.read_text(encoding="utf-8")
-        complaints += broken_links(path, text)
         try:
             found = blocks.read(text)
             for block in found:

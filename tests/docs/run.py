@@ -170,8 +170,8 @@ def main(prefix, source, document, update=None):
         todo = [block for block in blocks.read(text) if block.language in blocks.RUN and not block.why_not]
     except ValueError as problem:
         sys.exit(f"{document}: {problem}")
-    with tempfile.TemporaryDirectory() as name:
-        directory = pathlib.Path(name).resolve()
+    with tempfile.TemporaryDirectory() as folder:
+        directory = pathlib.Path(folder).resolve()
         work = directory / "work"
         work.mkdir()
         if chosen.get("source") == "copy":

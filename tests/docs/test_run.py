@@ -10,6 +10,7 @@ HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 import blocks  # noqa: E402
+import links  # noqa: E402
 import run  # noqa: E402
 
 
@@ -36,6 +37,18 @@ class Blocks(unittest.TestCase):
         self.assertTrue(run.matches(["a", "...", "d"], ["a", "b", "c", "d"]))
         self.assertFalse(run.matches(["a", "...", "d"], ["a", "b"]))
         self.assertFalse(run.matches(["a"], ["a", "b"]))
+
+
+class Links(unittest.TestCase):
+    def test_broken(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder, "page.md")
+            page.write_text("# A [head](page.md), & `more`\n[good](page.md#a-head--more) [good](#a-head--more) [web](https://x/y)\n"
+                            "```\n[no](link.md)\n# no heading\n```\n[gone](gone.md) [lost](page.md#no-heading) [off](#off)\n",
+                            encoding="utf-8")
+            self.assertEqual([complaint.partition("links to ")[2] for complaint in links.broken_links(page)],
+                             ["gone.md, which is not there", "page.md#no-heading, and there is no such heading",
+                              "#off, and there is no such heading"])
 
 
 class Runs(unittest.TestCase):

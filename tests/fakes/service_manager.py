@@ -51,7 +51,7 @@ def start(arguments, sockets):
         os.environ.update(LISTEN_FDS=str(len(sockets)), LISTEN_PID=own, LISTEN_FDNAMES=":".join(["carmad.socket"] * len(sockets)))
     if arguments.watchdog_us:
         os.environ.update(WATCHDOG_USEC=str(arguments.watchdog_us), WATCHDOG_PID=own)
-    os.execvp(arguments.command[0], arguments.command)
+    return os.execvp(arguments.command[0], arguments.command)
 
 
 def note(log, manager):

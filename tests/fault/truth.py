@@ -3,10 +3,9 @@
 import fcntl
 import signal
 import time
-
 from dataclasses import dataclass
 
-LEDGER = "CANCELLED COMPLETED FAILED GPU_OOM LOST".split()
+LEDGER = ["CANCELLED", "COMPLETED", "FAILED", "GPU_OOM", "LOST"]
 KILLED = 128 + 9
 READING_SECONDS = 20
 

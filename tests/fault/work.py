@@ -5,7 +5,6 @@ import itertools
 import random
 import threading
 import time
-
 from dataclasses import dataclass
 
 MOST_UNFINISHED = 24

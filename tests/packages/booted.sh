@@ -1,10 +1,11 @@
 #!/bin/sh
 # Usage: booted.sh OLD NEW, in a root tree in which systemd runs: carmad as the service that the packages in /opt/test/OLD
 # and /opt/test/NEW make of it, while a job runs. Run by test_packages.sh, at boot.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 old=$1
 new=$2
+# shellcheck source=lib.sh
 . /opt/test/lib.sh
+# shellcheck source=job.sh
 . /opt/test/job.sh
 
 main_pid() {

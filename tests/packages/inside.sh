@@ -1,10 +1,11 @@
 #!/bin/sh
 # Usage: inside.sh OLD NEW, in a fresh root tree: the packages in /opt/test/OLD are installed, upgraded to those in
 # /opt/test/NEW while a job runs, removed, installed again, and purged. Run by test_packages.sh.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 old=$1
 new=$2
+# shellcheck source=lib.sh
 . /opt/test/lib.sh
+# shellcheck source=job.sh
 . /opt/test/job.sh
 
 get() {

@@ -277,7 +277,7 @@ static void test_files(void **state)
     fd = connect_by_tcp();
     send_text(fd, "GET /file HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n");
     assert_true(recv(fd, text, sizeof text - 1, MSG_WAITALL) > 0);
-    if (strncmp(text, "HTTP/1.1 200 ", 13) || !strstr(text, "ETag: " FIXTURE_ETAG "\r\n") || !strstr(text, "X-Such: so\r\n") ||
+    if (strncmp(text, "HTTP/1.1 200 ", 13) != 0 || !strstr(text, "ETag: " FIXTURE_ETAG "\r\n") || !strstr(text, "X-Such: so\r\n") ||
         !strstr(text, "\r\n\r\n" FIXTURE_FILE) || !strstr(text, "Cache-Control: no-cache\r\n"))
         fail_msg("%s", text);
     close(fd);
@@ -289,7 +289,7 @@ static void test_files(void **state)
         send_text(fd, request);
         memset(text, 0, sizeof text);
         assert_true(recv(fd, text, sizeof text - 1, MSG_WAITALL) > 0);
-        if (strncmp(text, "HTTP/1.1 304 ", 13) || strstr(text, FIXTURE_FILE))
+        if (strncmp(text, "HTTP/1.1 304 ", 13) != 0 || strstr(text, FIXTURE_FILE))
             fail_msg("%s: %s", known[i], text);
         close(fd);
     }

@@ -24,6 +24,7 @@ expect_status 0
 until_field 1 state RUNNING
 
 # by USER ARGUMENT...: carma, by that user.
+# shellcheck disable=SC2317 # open_dashboard calls it
 by() {
     by_user=$1
     shift

@@ -18,8 +18,6 @@
 #define ERRORS_LIMIT ((size_t)64 << 10)
 #define DYING_MS     2000
 
-extern char **environ;
-
 void doctor_answer_release(struct doctor_answer *answer)
 {
     strbuf_release(&answer->out);

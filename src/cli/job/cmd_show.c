@@ -343,7 +343,7 @@ static void print_job(const json_t *job)
     line_of(job, "Directory", "directory");
     line_of(job, "Output", "output");
     if (view_text(job, "output") && view_text(job, "error") &&
-        strcmp(view_text(job, "output"), view_text(job, "error")))
+        strcmp(view_text(job, "output"), view_text(job, "error")) != 0)
         line_of(job, "Errors", "error");
 }
 

@@ -253,9 +253,9 @@ static int read_step(struct reader *reader)
     rc = rc ? rc : capture_line_end(text);
     if (rc)
         return rc;
-    for (uint8_t phase = 0; phase < PHASE_COUNT; phase++) {
+    for (int phase = 0; phase < PHASE_COUNT; phase++) {
         if (strlen(phases[phase]) == length && memcmp(phases[phase], word, length) == 0) {
-            reader->place.phase = phase;
+            reader->place.phase = (uint8_t)phase;
             reader->place.step = (uint8_t)step;
             return 0;
         }

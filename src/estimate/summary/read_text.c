@@ -30,7 +30,8 @@ bool reader_next(struct reader *reader)
     return true;
 }
 
-static int set_error(const struct reader *reader, uint32_t line, const char *format, va_list args)
+static __attribute__((format(printf, 3, 0))) int set_error(const struct reader *reader, uint32_t line,
+                                                           const char *format, va_list args)
 {
     char text[sizeof reader->err->text];
 

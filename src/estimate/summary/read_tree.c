@@ -374,8 +374,7 @@ static bool has_own_classes(const struct layer_list *list)
 
 int read_tree(struct reader *reader)
 {
-    struct tree *tree = xcalloc(1, sizeof *tree);
-    CLEANUP(free_ptr) void *owned = tree;
+    CLEANUP(free_ptr) struct tree *tree = xcalloc(1, sizeof *tree);
     char type[LAYER_NAME_SIZE];
     int ret;
 

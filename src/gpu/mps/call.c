@@ -11,8 +11,6 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 
-extern char **environ;
-
 struct mps_call {
     mps_called *done; /* NULL: forgotten, or already called */
     void *user;

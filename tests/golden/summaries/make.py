@@ -34,10 +34,9 @@ def printed(function, *args, **kwargs):
 
 
 def make_torchsummary():
+    import models
     import torchvision
     from torchsummary import summary
-
-    import models
 
     def save(name, model, size, **kwargs):
         write(f"torchsummary-{name}", printed(summary, model, size, device="cpu", **kwargs))
@@ -53,9 +52,8 @@ def make_torchsummary():
 def make_torchinfo():
     import importlib.metadata
 
-    from torchinfo import summary
-
     import models
+    from torchinfo import summary
 
     version = importlib.metadata.version("torchinfo")
     picture = (4, 3, 64, 64)
@@ -90,10 +88,9 @@ def make_torchinfo():
 
 
 def make_torch_summary():
+    import models
     import torch
     from torchsummary import summary
-
-    import models
 
     options = {"verbose": 0, "device": torch.device("cpu")}
     write("torchinfo-ancestor-columns", str(summary(
@@ -191,8 +188,8 @@ def keras2_block():
 
 
 def keras2_size(count):
-    size, unit = count * 4, "Byte"
-    for unit in ("Byte", "KB", "MB", "GB"):
+    size = count * 4
+    for unit in ("Byte", "KB", "MB", "GB"):  # noqa: B007 used behind the loop
         if size < 1024:
             break
         size /= 1024
@@ -315,10 +312,9 @@ def annotated(module):
 
 
 def make_tree():
+    import models
     import torch
     from torch import nn
-
-    import models
 
     write("tree-convolutions", str(models.Convolutions()))
     write("tree-perceptron", str(nn.Sequential(*[layer for layer in models.perceptron()
