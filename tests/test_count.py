@@ -1,0 +1,89 @@
+"""The closing counts of test logs: what failed, what was flaky, and what tests/flaky makes of it."""
+
+import contextlib
+import io
+import json
+import pathlib
+import tempfile
+import unittest
+
+import count
+
+PASSED, FAILED, SKIPPED = "OK", "FAIL", "SKIP"
+
+
+class Counts(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.tree = pathlib.Path(folder.name)
+        (self.tree / "meson-logs").mkdir()
+        self.list("# none\n")
+
+    def log(self, name, **tests):
+        lines = [json.dumps({"name": f"carma:cli / {test}", "result": result}) for test, result in tests.items()]
+        (self.tree / "meson-logs" / f"{name}-contained.json").write_text("\n".join(lines), encoding="utf-8")
+
+    def list(self, text):
+        count.LIST = self.tree / "flaky"
+        count.LIST.write_text(text, encoding="utf-8")
+
+    def expect(self, status, *said, results=()):
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            self.assertEqual(count.main([*results, str(self.tree)]), status, output.getvalue())
+        lines = output.getvalue().splitlines()
+        self.assertEqual(len(lines), len(said), lines)
+        for line, text in zip(lines, said):
+            self.assertIn(text, line)
+
+    def test_counts(self):
+        self.log("testlog", a=PASSED, b=SKIPPED, c="EXPECTEDFAIL")
+        self.expect(0, "skipped: b", "2 passed, 0 failed, 1 skipped, 0 flaky")
+        self.expect(0, "skipped: b", "3 passed, 0 failed, 2 skipped, 0 flaky", results=["passed", "skipped"])
+        self.expect(1, "skipped: b", "2 passed, 1 failed, 1 skipped, 0 flaky", results=["failed"])
+
+    def test_failed(self):
+        self.log("testlog", a=PASSED, b=FAILED, c="TIMEOUT", d="ERROR")
+        self.assertEqual(count.failed(self.tree), ["b", "c", "d"])
+        self.expect(1, "failed: b", "failed: c", "failed: d", "1 passed, 3 failed, 0 skipped, 0 flaky")
+
+    def test_failed_again(self):
+        self.log("testlog", a=PASSED, b=FAILED, c=FAILED)
+        self.log("again", b=FAILED, c=SKIPPED)
+        self.expect(1, "failed: b", "failed: c", "1 passed, 2 failed, 0 skipped, 0 flaky")
+
+    def test_flaky(self):
+        self.log("testlog", a=PASSED, b=FAILED)
+        self.log("again", b=PASSED)
+        self.list("a: its port is taken at times\n")
+        self.expect(0, "flaky: b", "1 passed, 0 failed, 0 skipped, 1 flaky")
+
+    def test_flaky_though_known(self):
+        self.log("testlog", a=PASSED, b=FAILED)
+        self.log("again", b=PASSED)
+        self.list("b: its port is taken at times\n")
+        self.expect(1, "failed: b, which is listed as flaky (its port is taken at times)",
+                    "1 passed, 1 failed, 0 skipped, 0 flaky")
+
+    def test_no_tests(self):
+        self.expect(1, "no test has run", "0 passed, 1 failed, 0 skipped, 0 flaky")
+
+    def test_too_many_to_be_run_again(self):
+        self.log("testlog", **{f"t{number}": FAILED for number in range(count.MOST_AGAIN + 1)})
+        self.assertEqual(count.failed(self.tree), [])
+
+    def test_list_without_cause(self):
+        self.log("testlog", a=PASSED)
+        self.list("a\n")
+        with self.assertRaisesRegex(SystemExit, "'a' has no cause"):
+            count.main([str(self.tree)])
+
+
+class List(unittest.TestCase):
+    def test_can_be_read(self):
+        count.causes(pathlib.Path(__file__).with_name("flaky").read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    unittest.main()
