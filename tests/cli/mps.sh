@@ -14,7 +14,7 @@ start() {
 
 # The control daemons and servers of this test that run.
 controls() {
-    for name in $(grep -ls '^nvidia-cuda-mps' /proc/[0-9]*/comm); do
+    grep -ls '^nvidia-cuda-mps' /proc/[0-9]*/comm | while read -r name; do
         pid=${name#/proc/}
         pid=${pid%/comm}
         ! grep -qF "CARMA_VNODE=$CARMA_VNODE" "/proc/$pid/environ" 2>/dev/null || echo "$pid"
