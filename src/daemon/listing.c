@@ -1,6 +1,7 @@
 #include "daemon/listing.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 #include <string.h>
 #include <utlist.h>
 
@@ -9,7 +10,8 @@
 #include "daemon/access.h"
 #include "daemon/requests.h"
 
-#define PIECE 200 /* jobs, some milliseconds */
+#define PIECE     200  /* jobs, some milliseconds */
+#define TRIM_JOBS 1000 /* of an answer: the C library gives back what making it needed */
 
 /* The request. */
 struct selection {
@@ -30,7 +32,7 @@ struct listing {
     uint64_t all;     /* when it was begun */
     int64_t now_ns;
     struct strbuf text;
-    uv_timer_t *timer;
+    uv_idle_t *idle; /* from piece to piece: a timer of 0 ms would leave others no turn in between */
     struct listing *next, *prev;
 };
 
@@ -97,7 +99,7 @@ static bool read_selection(struct http_request *request, struct selection *wante
     return false;
 }
 
-static void free_timer(uv_handle_t *handle)
+static void free_idle(uv_handle_t *handle)
 {
     free(handle);
 }
@@ -105,7 +107,7 @@ static void free_timer(uv_handle_t *handle)
 static void listing_free(struct listing *listing)
 {
     DL_DELETE(listing->listings->first, listing);
-    uv_close((uv_handle_t *)listing->timer, free_timer);
+    uv_close((uv_handle_t *)listing->idle, free_idle);
     strbuf_release(&listing->text);
     free(listing);
 }
@@ -133,9 +135,9 @@ static void add(struct listing *listing, const struct job_view *view)
     json_decref(json);
 }
 
-static void on_piece(uv_timer_t *timer)
+static void on_piece(uv_idle_t *idle)
 {
-    struct listing *listing = timer->data;
+    struct listing *listing = idle->data;
     const struct job_view *view = go_on_from(&listing->listings->daemon->views, listing->at);
     unsigned added = 0;
 
@@ -151,12 +153,14 @@ static void on_piece(uv_timer_t *timer)
         added++;
     }
     if (view && listing->listed < listing->selection.most) {
-        uv_timer_start(timer, on_piece, 0, 0);
+        uv_idle_start(idle, on_piece); /* or goes on */
         return;
     }
     strbuf_printf(&listing->text, "],\"left_out\":%" PRIu64 "}",
                   listing->all > listing->listed ? listing->all - listing->listed : 0);
     http_reply_text(listing->request, "application/json", strbuf_steal(&listing->text));
+    if (listing->listed > TRIM_JOBS)
+        malloc_trim(0);
     listing_free(listing);
 }
 
@@ -173,16 +177,16 @@ void listings_get(struct listings *listings, struct http_request *request)
                                 .selection = wanted,
                                 .at = wanted.after,
                                 .now_ns = nodetime_now_ns(),
-                                .timer = xmalloc(sizeof *listing->timer)};
-    uv_timer_init(listings->daemon->loop, listing->timer);
-    listing->timer->data = listing;
+                                .idle = xmalloc(sizeof *listing->idle)};
+    uv_idle_init(listings->daemon->loop, listing->idle);
+    listing->idle->data = listing;
     DL_APPEND(listings->first, listing);
     for (const struct job_view *view = go_on_from(&listings->daemon->views, wanted.after); view; view = view->hh.next)
         listing->all += is_selected(view, &wanted);
     if (wanted.last && listing->all > wanted.most)
         listing->skipped = listing->all - wanted.most;
     strbuf_printf(&listing->text, "{\"now_ns\":%" PRId64 ",\"jobs\":[", listing->now_ns);
-    on_piece(listing->timer);
+    on_piece(listing->idle);
 }
 
 struct listings *listings_new(struct daemon *daemon)

@@ -359,20 +359,14 @@ static int check_applicants(struct submission *submission)
     return 201;
 }
 
-static void copy_strings(const struct spec_strings *from, struct spec_strings *to)
-{
-    for (size_t i = 0; i < from->count; i++)
-        spec_strings_add(to, from->items[i]);
-}
-
 static void take_in(struct submission *submission, struct applicant *applicant)
 {
     struct daemon *daemon = submission->daemon;
     struct record input = {.type = RECORD_SUBMITTED, .at_ns = nodetime_now_ns(), .job = daemon->views.last_id + 1};
     struct job_view *view;
 
-    copy_strings(&submission->environments[applicant->environment], &applicant->spec.environment);
     view = views_add(&daemon->views, input.job, &applicant->spec, &applicant->estimate);
+    job_view_set_environment(view, &submission->environments[applicant->environment]);
     job_view_set_user(view, submission->owner.user);
     view->gid = submission->owner.gid;
     input.submitted = applicant->wants;

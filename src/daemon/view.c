@@ -204,6 +204,11 @@ void job_view_set_message(struct job_view *view, const char *message)
         make_utf8(view->message);
 }
 
+void job_view_set_environment(struct job_view *view, const struct spec_strings *environment)
+{
+    view->environment = common_texts_join(&view->views->texts, environment);
+}
+
 void job_view_set_wants(struct job_view *view, const struct record_submitted *wants)
 {
     const struct record_submitted *common = common_wants_join(&view->views->wants, wants);

@@ -123,6 +123,9 @@ struct record_submitted job_view_wants(const struct job_view *view);
 /* Its spec, which borrows everything; without environment and script once it has ended. */
 struct job_spec job_view_spec(const struct job_view *view);
 
+/* Of one whose spec came without: the list stays the caller's. */
+void job_view_set_environment(struct job_view *view, const struct spec_strings *environment);
+
 void job_view_set_wants(struct job_view *view, const struct record_submitted *wants);
 void job_view_set_user(struct job_view *view, const char *user);
 void job_view_set_message(struct job_view *view, const char *message);

@@ -129,16 +129,22 @@ static int write_row(struct store *store, const struct store_batch *batch, const
     }
 }
 
+/* SQLite keeps the pages that many rows needed. */
+#define MANY_ROWS 1000
+
 static int write_all(struct store *store, const struct store_batch *batch, struct error *err)
 {
     uint64_t seq = store->seq;
+    size_t rows = 0;
     int rc = execute(store, "BEGIN IMMEDIATE", err);
 
-    for (; !rc && batch; batch = batch->next)
+    for (; !rc && batch; rows += batch->count, batch = batch->next)
         for (size_t i = 0; !rc && !batch->status && i < batch->count; i++)
             rc = write_row(store, batch, &batch->rows[i], err);
     if (!rc)
         rc = execute(store, "COMMIT", err);
+    if (rows >= MANY_ROWS)
+        sqlite3_db_release_memory(store->db);
     /* SQLite has rolled back on its own after some errors, not after others. */
     if (rc)
         store->seq = seq;

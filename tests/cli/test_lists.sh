@@ -58,4 +58,34 @@ for query, said in {"?state=asleep": "state 'asleep'", "?limit=": "limit ''", "?
     assert status == 400 and said in error, (query, status, error)
 PYTHON
 run cancel 4 5 6 7
+
+# A long list is made in pieces, and others are answered in between.
+python3 - "$CARMA_SOCKET" <<'PYTHON' || fail "nobody else is answered while jobs are listed"
+import http.client, json, select, socket, sys
+
+JOBS = 5000
+
+def connect():
+    connection = http.client.HTTPConnection("carma")
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect(sys.argv[1])
+    return connection
+
+def ask(connection, method, path, body=None):
+    connection.request(method, path, body)
+    return json.load(connection.getresponse())
+
+lister, other = connect(), connect()
+job = {"name": "many", "command": ["true"], "directory": "/", "output": "/dev/null", "held": True}
+made = ask(lister, "POST", "/v1/jobs", json.dumps({"jobs": [job] * JOBS}))
+assert len(made["jobs"]) == JOBS, made
+ask(other, "GET", "/v1/status")
+lister.request("GET", "/v1/jobs")
+answered = 0
+while not select.select([lister.sock], [], [], 0)[0]:
+    ask(other, "GET", "/v1/status")
+    answered += 1
+assert len(json.load(lister.getresponse())["jobs"]) == JOBS
+assert answered >= 5, answered
+PYTHON
 finish_node
