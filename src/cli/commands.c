@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "cli/cli.h"
 
 static const struct command other_commands[] = {
     {"top", "watch GPUs, jobs and the queue on one screen, and act on them", &top_argp, cmd_top},
@@ -16,10 +17,10 @@ static const struct command other_commands[] = {
     {"estimate", "say how much GPU memory a job will need, before it starts", &estimate_argp, cmd_estimate},
     {"calibrate", "measure what this machine adds to a job's memory", &calibrate_argp, cmd_calibrate},
     {"evaluate", "hold an estimator against measured runs", &evaluate_argp, cmd_evaluate},
-    {"trace", "build workload traces from published ones; show what is in one", &trace_argp, cmd_trace},
-    {"bench", "measure what metrics cost and say, and what sharing a GPU does", &bench_argp, cmd_bench},
+    {"trace", "build workload traces from published ones; show what is in one", &trace_argp, cli_run_group},
+    {"bench", "measure what metrics cost and say, and what sharing a GPU does", &bench_argp, cli_run_group},
     {"doctor", "find out what keeps carma from working here", &doctor_argp, cmd_doctor},
-    {"admin", "check the daemon's store, copy it", &admin_argp, cmd_admin},
+    {"admin", "check the daemon's store, copy it", &admin_argp, cli_run_group},
     {"help", "explain a command", &help_argp, cmd_help},
 };
 

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 
 #include "base/memory.h"
 #include "base/strbuf.h"
+#include "base/units.h"
 #include "cli/job/log_file.h"
 #include "cli/show/markup.h"
 #include "cli/show/view.h"
@@ -76,35 +78,20 @@ static void say_who(const struct dashboard_place *place, struct dashboard_answer
 
 /* ---- What a job has written ---- */
 
-/* The whole of `text` as a number; false: it is none. */
-static bool read_number(const char *text, size_t length, uint64_t *number)
-{
-    char *end;
-
-    if (!length || length > 18 || strspn(text, "0123456789") < length)
-        return false;
-    *number = strtoull(text, &end, 10);
-    return end == text + length;
-}
-
 /* "jobs/ID/log" or "jobs/ID/log?bytes=N" */
-static bool read_log_target(const char *target, uint64_t *id, uint64_t *bytes)
+static bool read_log_target(const char *target, uint64_t *id, int64_t *bytes)
 {
-    static const char jobs[] = "jobs/", log[] = "/log", query[] = "?bytes=";
-    const char *rest = target + sizeof jobs - 1;
-    size_t digits;
+    static const char query[] = "?bytes=";
+    char digits[19];
+    int end = 0;
 
     *bytes = LOG_DEFAULT_BYTES;
-    if (strncmp(target, jobs, sizeof jobs - 1) != 0)
+    if (sscanf(target, "jobs/%18[0-9]/log%n", digits, &end) != 1 || !end)
         return false;
-    digits = strspn(rest, "0123456789");
-    if (!read_number(rest, digits, id) || strncmp(rest + digits, log, sizeof log - 1) != 0)
-        return false;
-    rest += digits + sizeof log - 1;
-    if (!*rest)
-        return true;
-    return strncmp(rest, query, sizeof query - 1) == 0 &&
-           read_number(rest + sizeof query - 1, strlen(rest + sizeof query - 1), bytes);
+    *id = strtoull(digits, NULL, 10);
+    target += end;
+    return !*target || (strncmp(target, query, sizeof query - 1) == 0 &&
+                        parse_integer(target + sizeof query - 1, 0, INT64_MAX, bytes, NULL) == 0);
 }
 
 static int find_job(const struct dashboard_place *place, uint64_t id, json_t **job, unsigned *status, struct error *err)
@@ -150,7 +137,7 @@ static unsigned status_of(int rc)
     return rc == -ENOENT ? 404 : rc == -EACCES || rc == -EPERM ? 403 : 422;
 }
 
-static void show_log(const struct dashboard_place *place, uint64_t id, uint64_t bytes, struct dashboard_answer *answer)
+static void show_log(const struct dashboard_place *place, uint64_t id, int64_t bytes, struct dashboard_answer *answer)
 {
     CLEANUP(json_release) json_t *job = NULL;
     CLEANUP(free_ptr) char *path = NULL;
@@ -172,7 +159,7 @@ static void show_log(const struct dashboard_place *place, uint64_t id, uint64_t 
     if (rc == -ENOENT && !view_job_ended(job) && view_integer(job, "started_ns", 0) <= 0)
         error_set(&err, ENOENT, "the job has not been started: it has written nothing");
     if (!rc)
-        rc = read_end(fd, bytes < LOG_LIMIT_BYTES ? bytes : LOG_LIMIT_BYTES, answer, &err);
+        rc = read_end(fd, (size_t)(bytes < LOG_LIMIT_BYTES ? bytes : LOG_LIMIT_BYTES), answer, &err);
     if (rc)
         dashboard_answer_error(answer, status_of(rc), NULL, err.text);
 }
@@ -180,7 +167,8 @@ static void show_log(const struct dashboard_place *place, uint64_t id, uint64_t 
 void dashboard_local_answer(const struct dashboard_place *place, const char *target, struct dashboard_answer *answer)
 {
     const char *what = target + strlen(DASHBOARD_LOCAL_PREFIX);
-    uint64_t id, bytes;
+    uint64_t id;
+    int64_t bytes;
 
     if (strcmp(what, "whoami") == 0)
         say_who(place, answer);

@@ -22,11 +22,6 @@ const struct argp admin_argp = {
            "docs/formats/store.md.",
 };
 
-int cmd_admin(struct cli *cli, int argc, char **argv)
-{
-    return cli_run_group(cli, argc, argv);
-}
-
 /* ---- Which store ---- */
 
 struct admin_options {

@@ -8,8 +8,3 @@ const struct argp cancel_argp = {
     .args_doc = "IDS...",
     .doc = "Stop running jobs, and take waiting ones out of the queue.\vIDS are like 7, 1,3-5 or @ (your last job).",
 };
-
-int cmd_cancel(struct cli *cli, int argc, char **argv)
-{
-    return cli_post_each(cli, argc, argv);
-}

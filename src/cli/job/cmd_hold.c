@@ -8,8 +8,3 @@ const struct argp hold_argp = {
     .args_doc = "IDS...",
     .doc = "Keep waiting jobs from being started until they are released.\vIDS are like 7, 1,3-5 or @ (your last job).",
 };
-
-int cmd_hold(struct cli *cli, int argc, char **argv)
-{
-    return cli_post_each(cli, argc, argv);
-}

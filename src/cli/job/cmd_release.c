@@ -8,8 +8,3 @@ const struct argp release_argp = {
     .args_doc = "IDS...",
     .doc = "Let held jobs be started.\vIDS are like 7, 1,3-5 or @ (your last job).",
 };
-
-int cmd_release(struct cli *cli, int argc, char **argv)
-{
-    return cli_post_each(cli, argc, argv);
-}

@@ -15,11 +15,6 @@ const struct argp bench_argp = {
            "else runs.",
 };
 
-int cmd_bench(struct cli *cli, int argc, char **argv)
-{
-    return cli_run_group(cli, argc, argv);
-}
-
 /* "bench monitor" is carma-bench monitor. */
 int cmd_program(struct cli *cli, int argc, char **argv)
 {

@@ -10,8 +10,3 @@ const struct argp trace_argp = {
            "\v'carma help trace build' and 'carma help trace show' explain them. Which files are understood: "
            "docs/formats/trace.md.",
 };
-
-int cmd_trace(struct cli *cli, int argc, char **argv)
-{
-    return cli_run_group(cli, argc, argv);
-}
