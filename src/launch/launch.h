@@ -43,8 +43,8 @@ struct launch_request {
     const char *notify_socket;      /* Unix datagram socket that gets "JOB LAUNCH\n" after each change of the status; may be NULL */
     struct cgroup_limits limits;    /* of its control group, where it gets one */
     int64_t grace_ns;               /* wall time between SIGTERM and SIGKILL */
-    int64_t start_timeout_ns;       /* wall time from the fork that the job may take to execute the command; 0: any */
-    int64_t time_limit_ns;          /* node time from the fork that the job may take before it is stopped; 0: any */
+    int64_t start_timeout_ns;       /* wall time from started_ns that the job may take to execute the command; 0: any */
+    int64_t time_limit_ns;          /* node time from started_ns that the job may take before it is stopped; 0: any */
     int signal;                     /* with time_limit_ns: sent before the limit to jobs that catch or block it; 0:
                                        none */
     int64_t signal_before_ns;       /* ... so long before, in node time */
@@ -68,7 +68,7 @@ struct launch_status {
     uint64_t shepherd_start_ticks;
     pid_t process; /* the job's main process, also its session; 0 before it exists */
     uint64_t process_start_ticks;
-    int64_t started_ns;      /* node time at which the job was forked; 0 before */
+    int64_t started_ns;      /* node time at which the job was let go; 0 before */
     int64_t ended_ns;        /* node time at which the tree was empty, or the launch failed; 0 before */
     int32_t exit_status;     /* of the main process; -1: none, it was ended by `signal` */
     int32_t signal;          /* 0: none */

@@ -1,7 +1,8 @@
 /* carma-shepherd: runs one launch of one job, and knows how it ended. See launch.h for its contract with the daemon.
  *
- * One thread and one loop (what may hang is done beside it: tree.c). Its life: read the request, create the status (or end:
- * the launch was given up), fork the job, wait until its whole tree has ended, classify a failure, write the last status.
+ * One thread and one loop (what may hang is done beside it: tree.c). Its life: read the request, fork the job, create the
+ * status once the daemon has stored the placement (or end: the launch was given up), let the job go, wait until its whole tree
+ * has ended, classify a failure, write the last status.
  * Orphans of the tree come to it because it is their subreaper. */
 #include <errno.h>
 #include <fcntl.h>
@@ -237,7 +238,7 @@ static int write_script(struct shepherd *s, struct error *err)
     return code;
 }
 
-/* A job's time counts from its fork on, its user's login shell included. */
+/* A job's time counts from here on, its user's login shell included. */
 static void set_limits(struct shepherd *s)
 {
     int64_t now_ns = nodetime_monotonic_wall_ns(), before_ns = s->request.time_limit_ns - s->request.signal_before_ns;

@@ -147,9 +147,9 @@ static void test_begun(void **state)
     for (int round = 0; round < 2; round++) {
         if (launch_begin(&f->request, &begun, &err) < 0)
             fail_msg("%s", err.text);
-        while ((job = child_of(begun.shepherd)) == 0)
+        while ((job = child_of(begun.shepherd)) == 0 && !gone(begun.shepherd))
             pause_ms(5);
-        while (!sleeps(job)) /* until it has gone as far as it may */
+        while (!sleeps(job) && !gone(job)) /* until it has gone as far as it may */
             pause_ms(5);
         assert_int_equal(launch_read_status(f->run, &f->status, NULL), -ENOENT);
         assert_int_equal(access(f->output, F_OK), -1);
