@@ -48,7 +48,7 @@ for user in bob carol; do
 import json, sys
 job = json.load(open(sys.argv[1]))
 assert (job["name"], job["user"], job["state"], job["gpus"]) == ("runs", "alice", "RUNNING", 1), job
-assert not {"command", "directory", "output", "error", "conda_environment", "environment"} & set(job), job
+assert not {"command", "directory", "output", "error", "conda_environment", "environment", "summary_name"} & set(job), job
 assert job["message"] is None and job["failure"] is None and job["estimate"] is None, job
 PYTHON
     refused $user 'not your job' logs 3
