@@ -30,7 +30,7 @@ static void print_key(const char *option)
 
 static void print_python(void)
 {
-    puts("\"\"\"The fields of a submission. script/job-fields writes this file from src/api/job_fields.def.\"\"\"\n\n"
+    puts("\"\"\"The fields of a job. script/job-fields writes this file from src/api/job_fields.def.\"\"\"\n\n"
          "from __future__ import annotations\n\n"
          "import os\n"
          "from typing import TYPE_CHECKING, Tuple, TypedDict, Union\n\n"
@@ -88,12 +88,12 @@ static void print_range(const struct job_field *field)
 
 static void print_markdown(void)
 {
-    puts("# What a submission may say\n"
+    puts("# The fields of a job\n"
          "`script/job-fields` writes this page from `src/api/job_fields.def`.\n\n"
          "An option stands on the command line of `carma submit` and in the `#CARMA` lines of a script. A `.rad` file\n"
          "([rad.md](rad.md)) and the Python client ([python](../python.md)) have the same names with `_` for `-`; where an option\n"
-         "takes no value they say `yes` and `True`. The member is that of the JSON which the HTTP API takes ([http.md](http.md)) and\n"
-         "the store keeps ([store.md](store.md)).\n\n"
+         "takes no value they say `yes` and `True`. The HTTP API ([http.md](http.md)) and the store\n"
+         "([store.md](store.md)) have the member in their JSON.\n\n"
          "| option | member | range | |\n|---|---|---|---|");
     for (size_t i = 0; i < job_field_count; i++) {
         const struct job_field *field = &job_fields[i];

@@ -1,4 +1,4 @@
-"""The fields of a submission. script/job-fields writes this file from src/api/job_fields.def."""
+"""The fields of a job. script/job-fields writes this file from src/api/job_fields.def."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ struct job_spec {
 };
 
 void job_spec_init(struct job_spec *spec);       /* all "not said", 1 GPU */
-void job_spec_init_empty(struct job_spec *spec); /* not even the fields that job_spec_overlay() may lay over another */
+void job_spec_init_empty(struct job_spec *spec); /* says nothing at all: no GPU, either */
 void job_spec_release(struct job_spec *spec);
 
 /* Checks ranges and lengths (limits below); -EINVAL with one line that names the value and the remedy. */
