@@ -161,7 +161,7 @@ def _check_own(parent: pathlib.Path) -> None:
     found = os.lstat(parent)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
         raise Invalid(
-            f"{parent}: is no directory that only this user can write: remove it, or choose another chdir"
+            f"{parent}: is not a directory that only this user can write: remove it, or choose another chdir"
         )
 
 

@@ -50,7 +50,7 @@ class Job:
 
     def __init__(self, job_id: int) -> None:
         if isinstance(job_id, bool) or not isinstance(job_id, int) or job_id < 1:
-            raise ValueError(f"{job_id!r} is no job's id: a whole number from 1 on")
+            raise ValueError(f"{job_id!r} is not a job's id: a whole number from 1 on")
         self.id = job_id
         self._last: Optional[Dict[str, Any]] = None
 

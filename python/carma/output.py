@@ -23,7 +23,7 @@ def open_file(job_id: int, path: str) -> BinaryIO:
         raise CarmaError(f"job {job_id}: {path}: {error.strerror}") from None
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise CarmaError(f"job {job_id}: {path} is no regular file: it cannot be read")
+        raise CarmaError(f"job {job_id}: {path} is not a regular file: it cannot be read")
     return os.fdopen(fd, "rb", buffering=0)
 
 

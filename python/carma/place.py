@@ -86,7 +86,7 @@ def token(place: str) -> str:
 
 def _check_file(path: str, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
-        raise NoDaemon(f"{path}: is no regular file: a token is read from one")
+        raise NoDaemon(f"{path}: is not a regular file: a token is read from one")
     if found.st_mode & 0o077:
         raise NoDaemon(
             f"{path}: its mode is {found.st_mode & 0o7777:04o}, so that others could use the token: chmod 600 it"

@@ -211,7 +211,7 @@ class _Plan:
                     self.result = model(inputs)
                 loss = self._loss(self.result, targets, device, recorder)
             if not isinstance(loss, torch.Tensor) or loss.dim() != 0:
-                raise CaptureError("loss: its result is no single number")
+                raise CaptureError("loss: its result is not a single number")
             self.last_loss = loss
             if scaler is not None:
                 loss = scaler.scale(loss)

@@ -43,7 +43,7 @@ def factor_permille(what: str, value: Union[float, str]) -> int:
     except (TypeError, ValueError):
         number = 0.0
     if not 1 <= number <= 1000:
-        raise Invalid(f"{what}: {str(value)[:40]} is no factor of at least 1, such as 1.5")
+        raise Invalid(f"{what}: {str(value)[:40]} is not a factor of at least 1, such as 1.5")
     return int(number * 1000 + 0.5)
 
 

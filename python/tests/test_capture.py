@@ -368,7 +368,7 @@ class Refusals(Case):
             ("^accumulate 0: at least 1", {"accumulate": 0}),
             ("^batch size -1: at least 1", {"batch_size": -1}),
             ("^batch size -2: at least 1", {"other_batch_size": -2}),
-            ("^loss: its result is no single number", {"loss": lambda out: out}),
+            ("^loss: its result is not a single number", {"loss": lambda out: out}),
         ):
             with self.assertRaisesRegex(carma.CaptureError, message):
                 self.record(net, source, **options)

@@ -221,7 +221,7 @@ class Output(unittest.TestCase):
     def test_only_a_regular_file_is_read(self):
         with tempfile.TemporaryDirectory() as folder:
             os.mkfifo(folder + "/pipe")
-            with self.assertRaisesRegex(carma.CarmaError, "is no regular file"):
+            with self.assertRaisesRegex(carma.CarmaError, "is not a regular file"):
                 output.open_file(1, folder + "/pipe")
 
 

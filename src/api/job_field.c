@@ -149,7 +149,7 @@ static int parse(const struct job_field *field, const char *text, struct job_spe
         return parse_bytes(field, text, at, err);
     case JOB_FIELD_FACTOR:
         if (parse_ratio(text, at, err) || *(int64_t *)at == 0)
-            return error_set(err, EINVAL, "'%.40s' is no factor of at least 1, such as 1.5", text);
+            return error_set(err, EINVAL, "'%.40s' is not a factor of at least 1, such as 1.5", text);
         return 0;
     case JOB_FIELD_TIME:
         return job_time_parse(text, at, err);

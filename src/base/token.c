@@ -16,7 +16,7 @@ static int check_file(int fd, const char *path, struct token *token, struct erro
     if (fstat(fd, &st) < 0)
         return error_set(err, errno, "%s: %s", path, strerror(errno));
     if (!S_ISREG(st.st_mode))
-        return error_set(err, EINVAL, "%s: is no regular file: a token is read from one", path);
+        return error_set(err, EINVAL, "%s: is not a regular file: a token is read from one", path);
     if (st.st_mode & 077)
         return error_set(err, EPERM, "%s: its mode is %04o, so that others could use the token: chmod 600 it", path,
                          (unsigned)st.st_mode & 07777);
@@ -34,7 +34,7 @@ static int take_text(const char *path, const char *text, size_t count, struct to
 
     for (size_t i = 0; i < length; i++)
         if (text[i] < '!' || text[i] > '~')
-            return error_set(err, EINVAL, "%s: byte %zu is no visible character: a token has no others", path, i + 1);
+            return error_set(err, EINVAL, "%s: byte %zu is not a visible character: a token has no others", path, i + 1);
     if (end && length + 1 < count)
         return error_set(err, EINVAL, "%s: holds more than one line: a token is one", path);
     if (length < TOKEN_MIN || length > TOKEN_MAX)

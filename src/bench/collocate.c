@@ -46,7 +46,7 @@ static error_t take_time_limit(struct collocate_options *wanted, const char *arg
     struct error err;
 
     if (parse_duration(arg, &wanted->time_limit_ns, &err) || wanted->time_limit_ns == 0)
-        return cli_bad_usage(state, "--time-limit: '%.40s' is no time above 0, such as 90s or 10m", arg);
+        return cli_bad_usage(state, "--time-limit: '%.40s' is not a time above 0, such as 90s or 10m", arg);
     return 0;
 }
 
@@ -421,7 +421,7 @@ int cmd_bench_collocate(struct cli *cli, int argc, char **argv)
     if (!cli_parse(cli, argc, argv, &wanted, &status))
         return status;
     if (wanted.pattern && regcomp(&pattern, wanted.pattern, REG_EXTENDED | REG_NOSUB))
-        return cli_fail("--epoch-pattern '%.80s' is no regular expression", wanted.pattern);
+        return cli_fail("--epoch-pattern '%.80s' is not a regular expression", wanted.pattern);
     if (make_plan(&wanted, &plan, &err))
         status = cli_fail("%s", err.text);
     else

@@ -119,7 +119,7 @@ int collocate_degrees_parse(const char *text, uint64_t *degrees, struct error *e
             *dash++ = '\0';
         if (parse_integer(item, 1, COLLOCATE_JOBS_MAX, &low, err) ||
             parse_integer(dash ? dash : item, low, COLLOCATE_JOBS_MAX, &high, err)) {
-            return error_set(err, EINVAL, "'%.40s' is no list of numbers from 1 to %d such as 1,2,4 or 1-7", text,
+            return error_set(err, EINVAL, "'%.40s' is not a list of numbers from 1 to %d such as 1,2,4 or 1-7", text,
                              COLLOCATE_JOBS_MAX);
         }
         for (int64_t n = low; n <= high; n++)

@@ -146,7 +146,7 @@ static bool pytorch_present(const struct bench_setup *setup, const char *command
     struct bench_child child;
 
     if (!script || !*script || (script[0] == '-' && strncmp(script, "-m ", 3) != 0)) {
-        error_set(err, ENODEV, "the load is no Python script (python3 SCRIPT, python3 -m MODULE)");
+        error_set(err, ENODEV, "the load is not a Python script (python3 SCRIPT, python3 -m MODULE)");
         return false;
     }
     CLEANUP(free_ptr)

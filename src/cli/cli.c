@@ -225,7 +225,7 @@ error_t cli_parse_watch(const struct argp_state *state, const char *arg, int64_t
 
     *period_ns = 2 * NS_PER_SEC;
     if (text && (parse_duration(text, period_ns, NULL) || *period_ns < 10 * NS_PER_MS || *period_ns > 86400 * NS_PER_SEC))
-        return cli_bad_usage(state, "--watch: '%.40s' is no number of seconds from 0.01 to 86400", arg);
+        return cli_bad_usage(state, "--watch: '%.40s' is not a number of seconds from 0.01 to 86400", arg);
     return 0;
 }
 

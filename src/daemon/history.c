@@ -399,7 +399,7 @@ static bool read_time(struct http_request *request, const char *name, int64_t *n
 
     if (!text || parse_integer(text, 0, INT64_MAX, ns, NULL) == 0)
         return true;
-    http_reply_error(request, 400, "%s '%.40s' is no time: say nanoseconds of node time", name, text);
+    http_reply_error(request, 400, "%s '%.40s' is not a time: say nanoseconds of node time", name, text);
     return false;
 }
 
@@ -443,7 +443,7 @@ static bool read_number(struct http_request *request, const char *name, int64_t 
     *number = otherwise;
     if (!text || parse_integer(text, 1, highest, number, NULL) == 0)
         return true;
-    http_reply_error(request, 400, "%s '%.40s' is no number from 1 to %" PRId64, name, text, highest);
+    http_reply_error(request, 400, "%s '%.40s' is not a number from 1 to %" PRId64, name, text, highest);
     return false;
 }
 

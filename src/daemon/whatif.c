@@ -207,10 +207,10 @@ static int read_settings(const json_t *settings, struct config *scratch, struct 
         const char *text = json_string_value(value);
 
         if (!config_key_decides(key) && strcmp(key, "share") != 0)
-            return error_set(err, EINVAL, "'%.40s' is no setting that decides which job runs where: nothing can be tried with it",
+            return error_set(err, EINVAL, "'%.40s' is not a setting that decides which job runs where: nothing can be tried with it",
                              key);
         if (!text || strlen(text) > NAME_LIMIT || strpbrk(text, "/,"))
-            return error_set(err, EINVAL, "the value of '%.40s' is no short text: write it as in carmad's settings, \"60s\"",
+            return error_set(err, EINVAL, "the value of '%.40s' is not a short text: write it as in carmad's settings, \"60s\"",
                              key);
         if (config_set(scratch, key, text, err) != 0)
             return -EINVAL;
@@ -226,13 +226,13 @@ static int read_policies(const json_t *policies, const char *settings, struct co
     size_t i;
 
     if (!json_is_array(policies) || json_array_size(policies) < 1 || json_array_size(policies) > WHATIF_POLICIES_MAX)
-        return error_set(err, EINVAL, "'policies' is no list of 1 to %d names of policies", WHATIF_POLICIES_MAX);
+        return error_set(err, EINVAL, "'policies' is not a list of 1 to %d names of policies", WHATIF_POLICIES_MAX);
     json_array_foreach((json_t *)policies, i, policy)
     {
         const char *name = json_string_value(policy);
 
         if (!name || strlen(name) > NAME_LIMIT)
-            return error_set(err, EINVAL, "policy %zu is no name of a policy", i + 1);
+            return error_set(err, EINVAL, "policy %zu is not a name of a policy", i + 1);
         if (config_set(scratch, "policy", name, err) != 0)
             return -EINVAL;
         strbuf_printf(out, ",%s%s", name, settings);

@@ -73,7 +73,7 @@ static void say_who(const struct dashboard_place *place, struct dashboard_answer
     if (answer->body)
         answer->length = strlen(answer->body);
     else
-        dashboard_answer_error(answer, 500, NULL, "the name of the user or of the daemon's socket is no UTF-8");
+        dashboard_answer_error(answer, 500, NULL, "the name of the user or of the daemon's socket is not UTF-8");
 }
 
 /* ---- What a job has written ---- */

@@ -125,7 +125,7 @@ static int read_line(struct reader *reader, struct machine_profile *profile, con
     for (size_t i = 0; i < count; i++) {
         unsigned char c = (unsigned char)begin[i];
         if ((c < 0x20 && c != '\t' && !(c == '\r' && i + 1 == count)) || c >= 0x7f)
-            return bad_line(reader, err, "a character that is no plain text: this is not a machine profile");
+            return bad_line(reader, err, "a character that is not plain text: this is not a machine profile");
     }
     memcpy(line, begin, count);
     line[count] = '\0';

@@ -138,7 +138,7 @@ int dataset_read(struct dataset *dataset, const char *which, const char *capture
            (strlen(dataset_kind_names[kind]) != length || strncmp(dataset_kind_names[kind], which, length) != 0))
         kind++;
     if (kind == DATASET_KIND_COUNT || which[length] != ':' || !which[length + 1])
-        return error_set(err, EINVAL, "'%.80s' is no KIND:FILE; KIND is mlp, cnn, transformer, real or timm", which);
+        return error_set(err, EINVAL, "'%.80s' is not a KIND:FILE; KIND is mlp, cnn, transformer, real or timm", which);
     dataset->kind = (enum dataset_kind)kind;
     rc = read_kind(dataset, which + length + 1, captures, err);
     if (rc == 0 && dataset->count == 0)

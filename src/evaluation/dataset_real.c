@@ -99,7 +99,7 @@ static int read_shape(const struct csv *csv, struct layer *layer, struct error *
         char *end;
         long long size = *text >= '0' && *text <= '9' ? strtoll(text, &end, 10) : 0;
         if (size < 1 || size > LAYER_MAX_DIMENSION || layer->rank == LAYER_MAX_RANK || (*end && *end != 'x'))
-            return csv_error(csv, err, "output_shape_no_batch '%.40s' is no shape such as 64x56x56",
+            return csv_error(csv, err, "output_shape_no_batch '%.40s' is not a shape such as 64x56x56",
                              csv->values[LINE_SHAPE]);
         layer->shape[layer->rank++] = size;
         if (!*end)

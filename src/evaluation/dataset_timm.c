@@ -30,7 +30,7 @@ static int check_name(const struct csv *csv, struct error *err)
     if (strlen(name) > 90 || *name == '.' ||
         strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                      "0123456789_.-") != strlen(name))
-        return csv_error(csv, err, "model '%.40s' is no name of letters, digits, '_', '-' and '.'", name);
+        return csv_error(csv, err, "model '%.40s' is not a name of letters, digits, '_', '-' and '.'", name);
     return 0;
 }
 

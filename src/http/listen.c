@@ -149,7 +149,7 @@ static int adopt(struct listener *listener, struct error *err)
         return error_set(err, errno, "inherited descriptor %d: %s: check the socket unit", listener->fd, strerror(errno));
     if ((domain != AF_UNIX && domain != AF_INET && domain != AF_INET6) || get_option(listener->fd, SO_TYPE) != SOCK_STREAM ||
         get_option(listener->fd, SO_ACCEPTCONN) != 1)
-        return error_set(err, EINVAL, "inherited descriptor %d is no stream socket, Unix or TCP, that listens: use "
+        return error_set(err, EINVAL, "inherited descriptor %d is not a stream socket, Unix or TCP, that listens: use "
                          "ListenStream= and Accept=no", listener->fd);
     listener->tcp = domain != AF_UNIX;
     name_place(&address, length, &place);

@@ -102,7 +102,7 @@ static int fail_process(struct node *node, int32_t pid, uint32_t fault, struct e
     int rc = domain_fail(node, pid, fault);
 
     if (rc == -ESRCH)
-        return error_set(err, ESRCH, "--pid %d is no process on the node: see carma-vnode show", pid);
+        return error_set(err, ESRCH, "--pid %d is not a process on the node: see carma-vnode show", pid);
     return rc < 0 ? unusable(rc, err) : 0;
 }
 
@@ -156,7 +156,7 @@ int inject(struct node *node, const char *name, const struct strike *strike, str
             fault_set(node, faults[i].kind, strike->gpus, strike->until_ns);
         return faults[i].strike ? faults[i].strike(node, strike, err) : 0;
     }
-    return error_set(err, EINVAL, "'%.40s' is no fault: see carma-vnode --help", name);
+    return error_set(err, EINVAL, "'%.40s' is not a fault: see carma-vnode --help", name);
 }
 
 void inject_clear(struct node *node)

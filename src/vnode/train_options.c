@@ -118,7 +118,7 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
     case OPT_FAIL:
         o->failure = train_failure_find(arg);
         if (!o->failure)
-            usage_error(state, "--fail '%s' is none of the failures", arg);
+            usage_error(state, "--fail '%s' is not one of the failures", arg);
         return 0;
     case OPT_FAIL_AT:
         o->fail_at = number(state, "--fail-at", arg, 0, 1e8);

@@ -440,7 +440,7 @@ def check_local(browser, daemon, directory):
     assert len(log(where + b'out-%j"', b"?bytes=10000000").partition(b"\r\n\r\n")[2]) == 64 << 10
     assert status(log(where + b'none"')) == 404
     answer = log(where + b'fifo"')
-    assert status(answer) == 422 and b"is no regular file" in answer, answer
+    assert status(answer) == 422 and b"is not a regular file" in answer, answer
     assert status(log(b', "output": "/dev/zero"')) == 422
     answer = log(b', "output": null')
     assert status(answer) == 403 and b"it is not yours" in answer, answer

@@ -100,8 +100,8 @@ as alice sh -c "rm out-1; ln -s '$T/bob/secret' out-1"
 ask alice 403 GET /local/jobs/1/log 'Permission denied'
 refused alice 'Permission denied' logs 1
 as alice sh -c 'rm out-1; mkfifo out-1'
-ask alice 422 GET /local/jobs/1/log 'is no regular file'
-refused alice 'is no regular file' logs 1
+ask alice 422 GET /local/jobs/1/log 'is not a regular file'
+refused alice 'is not a regular file' logs 1
 
 # It outlives the daemon.
 stop_daemon KILL

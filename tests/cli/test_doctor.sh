@@ -114,7 +114,7 @@ unset CARMA_SOCKET
 touch "$T/file"
 sed -i "s|^socket = .*|socket = $T/file|" carma.conf
 doctor 1
-found "$T/file: no daemon listens there" "fail socket: $T/file is no socket"
+found "$T/file: no daemon listens there" "fail socket: $T/file is not a socket"
 CARMA_SOCKET=$kept
 export CARMA_SOCKET
 settings
@@ -250,7 +250,7 @@ found 'fail store: ' 'put a backup in its place'
 rm -rf "$STATE"
 touch "$STATE"
 doctor 1
-found 'fail state: ' 'is no directory'
+found 'fail state: ' 'is not a directory'
 rm "$STATE"
 doctor 0
 found "skip state: $STATE is not there: carmad makes it"

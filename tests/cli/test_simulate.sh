@@ -136,7 +136,7 @@ expect_error 1 "wide.csv:3: a job wants 5 GPUs, the node has 4" simulate --trace
 expect_error 1 "column.csv" simulate --trace column.csv
 expect_error 1 "nonesuch.csv" simulate --trace nonesuch.csv
 expect_error 1 "node profile 'nonesuch'" simulate --trace four.csv --node nonesuch
-expect_error 2 "column 'nonesuch' is none of measured" simulate --trace four.csv --estimator recorded:nonesuch
+expect_error 2 "column 'nonesuch' is not one of measured" simulate --trace four.csv --estimator recorded:nonesuch
 expect_error 2 "estimator 'nonesuch' is none of" simulate --trace four.csv --estimator nonesuch
 expect_error 2 "policy 'nonesuch'" simulate --trace four.csv --policy nonesuch
 expect_error 2 "policy 'nonesuch'" simulate --trace four.csv --compare magm,nonesuch

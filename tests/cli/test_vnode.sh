@@ -79,13 +79,13 @@ expect 0 "" "$vnode" show "$T/f"
 expect 0 "" "$vnode" clear "$T/f"
 expect 0 "node h100x2-mig" "$vnode" show "$T/f"
 ! grep -q fault "$T/out" || { echo "FAILED: a fault is not cleared" >&2; failures=$((failures + 1)); }
-expect 1 "'rust' is no fault" "$vnode" inject "$T/f" rust
-expect 1 "--gpu '2' is none of the node's GPUs" "$vnode" inject "$T/f" hang --gpu 2
+expect 1 "'rust' is not a fault" "$vnode" inject "$T/f" rust
+expect 1 "--gpu '2' is not one of the node's GPUs" "$vnode" inject "$T/f" hang --gpu 2
 expect 1 "say which Xid" "$vnode" inject "$T/f" xid
-expect 1 "--pid 77777777 is no process on the node" "$vnode" inject "$T/f" mps-fault --pid 77777777
+expect 1 "--pid 77777777 is not a process on the node" "$vnode" inject "$T/f" mps-fault --pid 77777777
 expect 2 "say which fault" "$vnode" inject
 expect 2 "--for '-1' is not" "$vnode" inject "$T/f" hang --for -1
-expect 2 "--fail 'rust' is none of the failures" "$PROGRAMS/carma-train" --memory 1G --fail rust
+expect 2 "--fail 'rust' is not one of the failures" "$PROGRAMS/carma-train" --memory 1G --fail rust
 
 if [ -e "$T/d" ] || [ -e "$T/e" ]; then
     echo "FAILED: a refused node was made" >&2

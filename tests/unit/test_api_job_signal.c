@@ -47,8 +47,8 @@ static void test_signals(void **state)
     refuses_signal("KILL@60", "signal 'KILL' cannot be caught: choose one that can, such as USR1");
     refuses_signal("19", "signal '19' cannot be caught: choose one that can, such as USR1");
     refuses_signal("USR1@soon",
-                   "'soon' is no time before the limit: write seconds, or a number with a unit such as 5m");
-    refuses_signal("USR1@", "'' is no time before the limit: write seconds, or a number with a unit such as 5m");
+                   "'soon' is not a time before the limit: write seconds, or a number with a unit such as 5m");
+    refuses_signal("USR1@", "'' is not a time before the limit: write seconds, or a number with a unit such as 5m");
     refuses_signal("USR1@0", "'0' is out of range: more than 0, at most ten years");
 }
 

@@ -234,11 +234,11 @@ static void broken_files_are_refused(void **state)
     refused("end\n", "en", 25, "the file is cut short here: its last line is 'end'; record it again");
     refused("carma-capture 1", "carma-capture 2", 1, "version 2 of the format: this carma reads version 1");
     refused("carma-capture 1", "{}", 1, "'carma-capture' is expected here");
-    refused("model Net", "model N\x1b[2J", 4, "column 8 is no printable ASCII");
+    refused("model Net", "model N\x1b[2J", 4, "column 8 is not printable ASCII");
     refused("mapping cuda", "mapping: cuda", 3, "'mapping' is expected here");
     refused("batch 8", "batch 0", 5, "batch: at least 1");
     refused("batch 8 scales", "batch 8 scale", 5, "'scale' is not expected on this line");
-    refused("precision fp32", "precision int8", 7, "precision 'int8' is none of fp32, tf32, amp, half");
+    refused("precision fp32", "precision int8", 7, "precision 'int8' is not one of fp32, tf32, amp, half");
     refused("counts 1 2 3 4 5 6 7", "counts 1 2 3 4 5 6", 11, "the line is too short");
     refused("counts 1 2", "counts 1  2", 11, "words are separated by single spaces");
     refused("step 2 backward", "step 2 back", 23, "a phase is setup, forward, backward or optimizer");

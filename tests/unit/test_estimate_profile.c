@@ -128,7 +128,7 @@ static void wrong_files_are_told_with_their_line(void **state)
         {"sm_count = 0\n", "box.profile:1: sm_count: "},
         {"sm_count = 1.5\n", "box.profile:1: sm_count: "},
         {"gpu =\n", "box.profile:1: gpu: 0 characters: give 1 to 63"},
-        {"gpu = \x1b[31m\n", "box.profile:1: a character that is no plain text"},
+        {"gpu = \x1b[31m\n", "box.profile:1: a character that is not plain text"},
         {"gpu = X\ncontext = 1G\ncudnn = 1G\nmemory = 2G\n", "leave nothing of memory"},
     };
 

@@ -317,7 +317,7 @@ static void test_contradictions(void **state)
         {"cnn", "gelu,0.1,0,0,2", "gelu,0.1,0,0,1",
          ":8:", "layer 19 is Conv2d:401408:55616, but the row's columns make it Conv2d:1204224:18624"},
         {"transformer", "10,64,2,4", "10,64,2,5", ":2:", "does not divide among 5 heads"},
-        {"timm", "mlp,32", "../mlp,32", ":2:", "is no name"},
+        {"timm", "mlp,32", "../mlp,32", ":2:", "is not a name"},
         {"timm", "mlp,32", "mlp,many", ":2:", "not a whole number"},
     };
     char path[] = "/tmp/carma-test-XXXXXX";

@@ -500,7 +500,7 @@ static void bad_injections(void **state)
     struct error err;
 
     assert_int_equal(inject(&f.node, "rust", &strike, &err), -EINVAL);
-    assert_non_null(strstr(err.text, "'rust' is no fault"));
+    assert_non_null(strstr(err.text, "'rust' is not a fault"));
     assert_int_equal(inject(&f.node, "xid", &strike, &err), -EINVAL);
     assert_int_equal(inject(&f.node, "mps-fault", &strike, &err), -ESRCH); /* not on the node */
     strike.pid = 0;

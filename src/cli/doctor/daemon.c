@@ -24,7 +24,7 @@ static void check_socket(struct doctor *doctor, const char *path)
     owner = getpwuid(st.st_uid);
     if (!S_ISSOCK(st.st_mode))
         doctor_find(doctor, "socket", DOCTOR_FAIL, "remove it, or name another place by the setting socket",
-                    "%s is no socket", path);
+                    "%s is not a socket", path);
     else if (st.st_uid == 0)
         doctor_find(doctor, "socket", DOCTOR_OK, NULL, "%s, mode %04o, of root: carmad runs as root, for all users", path,
                     (unsigned)st.st_mode & 07777);

@@ -110,7 +110,7 @@ static bool check_directory(struct doctor *doctor, const char *directory)
     owner = getpwuid(st.st_uid);
     CLEANUP(free_ptr) char *name = owner ? xstrdup(owner->pw_name) : xasprintf("uid %u", (unsigned)st.st_uid);
     if (!S_ISDIR(st.st_mode))
-        doctor_find(doctor, "state", DOCTOR_FAIL, "remove it, or set state_directory to another place", "%s is no directory", directory);
+        doctor_find(doctor, "state", DOCTOR_FAIL, "remove it, or set state_directory to another place", "%s is not a directory", directory);
     else if (st.st_mode & 022)
         doctor_find(doctor, "state", DOCTOR_FAIL, "chmod go-w it: carmad does not start with it", "%s, of %s, mode %04o: others may write it",
                     directory, name, (unsigned)st.st_mode & 07777);

@@ -47,7 +47,7 @@ static error_t take_quantile(struct estimate_options *wanted, const char *arg, s
     double value = strtod(arg, &end);
 
     if (end == arg || *end || strspn(arg, "0123456789.") != strlen(arg) || value < 0.001 || value > 0.999)
-        return cli_bad_usage(state, "--quantile: '%.40s' is no probability from 0.001 to 0.999", arg);
+        return cli_bad_usage(state, "--quantile: '%.40s' is not a probability from 0.001 to 0.999", arg);
     wanted->quantile_permille = (int32_t)(value * 1000 + 0.5);
     return 0;
 }

@@ -67,11 +67,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_BINS:
         return parse_number(arg, BINS_MIN_GB, BINS_MAX_GB, &wanted->bins_gb)
                    ? 0
-                   : cli_bad_usage(state, "--bins: '%.40s' is no number of GB from %g to %g", arg, BINS_MIN_GB,
+                   : cli_bad_usage(state, "--bins: '%.40s' is not a number of GB from %g to %g", arg, BINS_MIN_GB,
                                    (double)BINS_MAX_GB);
     case KEY_QUANTILE:
         if (!parse_number(arg, 0.001, 0.999, &value))
-            return cli_bad_usage(state, "--quantile: '%.40s' is no probability from 0.001 to 0.999", arg);
+            return cli_bad_usage(state, "--quantile: '%.40s' is not a probability from 0.001 to 0.999", arg);
         wanted->quantile_permille = (int32_t)(value * 1000 + 0.5);
         return 0;
     case KEY_FOLDS:

@@ -31,7 +31,7 @@ static error_t parse_seconds(const struct argp_state *state, const char *option,
     CLEANUP(free_ptr) char *text = xasprintf("%ss", arg);
 
     if (parse_duration(text, ns, NULL) || *ns < 10 * NS_PER_MS || *ns > INT64_C(31536000) * NS_PER_SEC)
-        return cli_bad_usage(state, "%s: '%.40s' is no number of seconds from 0.01 to 31536000", option, arg);
+        return cli_bad_usage(state, "%s: '%.40s' is not a number of seconds from 0.01 to 31536000", option, arg);
     return 0;
 }
 

@@ -19,7 +19,7 @@ struct account_options {
     bool csv;
 };
 
-/* Lines of a command's table of options, and their parser: ARGP_ERR_UNKNOWN, where the key is none of them. */
+/* Lines of a command's table of options, and their parser: ARGP_ERR_UNKNOWN, where the key is not one of them. */
 enum { ACCOUNT_KEY_SINCE = 0x200, ACCOUNT_KEY_UNTIL, ACCOUNT_KEY_CSV };
 #define ACCOUNT_OPTIONS                                                                                                \
     {"since", ACCOUNT_KEY_SINCE, "TIME", 0,                                                                            \

@@ -44,7 +44,7 @@ int log_file_open(const char *path, int *fd, struct error *err)
         return 0;
     close_fd(fd);
     *fd = -1;
-    return error_set(err, EINVAL, "%s is no regular file: it cannot be printed", path);
+    return error_set(err, EINVAL, "%s is not a regular file: it cannot be printed", path);
 }
 
 ssize_t log_file_read(int fd, char *block, size_t size, struct error *err)

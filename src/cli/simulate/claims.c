@@ -29,7 +29,7 @@ int simulate_estimator_parse(const char *text, struct simulate_estimator *estima
         estimator->column = find_column(text + 9);
         return estimator->column >= 0
                    ? 0
-                   : error_set(err, EINVAL, "column '%.40s' is none of measured, horus, faketensor and gpumemnet",
+                   : error_set(err, EINVAL, "column '%.40s' is not one of measured, horus, faketensor and gpumemnet",
                                text + 9);
     }
     if (strcmp(text, "declared") == 0 || strcmp(text, "history") == 0)
@@ -38,7 +38,7 @@ int simulate_estimator_parse(const char *text, struct simulate_estimator *estima
     estimator->estimator = estimator->oracle ? NULL : estimator_find(text);
     if (!estimator->oracle && !estimator->estimator)
         return error_set(err, EINVAL,
-                         "estimator '%.40s' is none of oracle, declared, history, recorded:COLUMN, auto, replay, "
+                         "estimator '%.40s' is not one of oracle, declared, history, recorded:COLUMN, auto, replay, "
                          "gpumemnet, horus, faketensor and deepspeed",
                          text);
     return 0;

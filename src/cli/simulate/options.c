@@ -136,7 +136,7 @@ static error_t take_share(struct simulate_options *wanted, const char *arg, stru
     if (known)
         return 0;
     if (strcmp(arg, "mig") != 0 && strncmp(arg, "mig:", 4) != 0)
-        return cli_bad_usage(state, "share '%.40s' is none of streams, mps, mps:gpu, mps:node, exclusive, mig and mig:SLICES", arg);
+        return cli_bad_usage(state, "share '%.40s' is not one of streams, mps, mps:gpu, mps:node, exclusive, mig and mig:SLICES", arg);
     wanted->mig_slices = 3;
     if (arg[3] &&
         (parse_integer(arg + 4, 1, 7, &wanted->mig_slices, NULL) || !sim_mig_instances((uint32_t)wanted->mig_slices)))
@@ -238,7 +238,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (parse_size(arg, &wanted->gpu_memory_bytes, &err))
             return cli_bad_usage(state, "--gpu-memory: %s", err.text);
         if (wanted->gpu_memory_bytes == 0)
-            return cli_bad_usage(state, "--gpu-memory '%.40s' is no size of a GPU: say what one has, e.g. 40G", arg);
+            return cli_bad_usage(state, "--gpu-memory '%.40s' is not a size of a GPU: say what one has, e.g. 40G", arg);
         return 0;
     case KEY_POLICY:
         wanted->policy = arg;

@@ -36,7 +36,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         CLEANUP(free_ptr) char *text = xasprintf("%ss", arg);
         if (parse_duration(text, &top->period_ns, NULL) || top->period_ns < NS_PER_SEC / 10 ||
             top->period_ns > 3600 * NS_PER_SEC)
-            return cli_bad_usage(state, "--delay: '%.40s' is no number of seconds from 0.1 to 3600", arg);
+            return cli_bad_usage(state, "--delay: '%.40s' is not a number of seconds from 0.1 to 3600", arg);
         return 0;
     }
     case ARGP_KEY_ARG:

@@ -94,7 +94,7 @@ static int read_training(struct reader *reader)
     if (strcmp(precision, "half") == 0) /* the whole model: the arithmetic is that of mixed precision */
         capture->precision = PRECISION_AMP;
     else if (precision_parse(precision, &capture->precision, NULL))
-        return capture_fail(&reader->text, "precision '%s' is none of fp32, tf32, amp, half", precision);
+        return capture_fail(&reader->text, "precision '%s' is not one of fp32, tf32, amp, half", precision);
     return 0;
 }
 

@@ -44,7 +44,7 @@ int capture_line(struct capture_text *text)
         return capture_fail(text, "longer than %d characters", CAPTURE_LINE_MAX);
     for (const char *c = text->at; c < text->end; c++) {
         if (*c < 0x20 || *c > 0x7e)
-            return capture_fail(text, "column %zu is no printable ASCII", (size_t)(c - text->at) + 1);
+            return capture_fail(text, "column %zu is not printable ASCII", (size_t)(c - text->at) + 1);
     }
     return 0;
 }

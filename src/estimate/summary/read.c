@@ -254,7 +254,7 @@ static int read_text(struct reader *reader, const char *text, size_t length)
     if (zero) {
         while (reader->next <= zero && reader_next(reader))
             ;
-        return reader_error(reader, "a zero byte: this is no text");
+        return reader_error(reader, "a zero byte: this is not text");
     }
     if (length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         reader->next += 3;

@@ -88,7 +88,7 @@ static int read_rest(const struct reader *reader, struct slice rest, double mega
         return reader_error(reader, "'%s' is there twice, here and in line %u", quote(quoted, slice_trim(reader->line)),
                             value->line);
     if (!read_value(slice_to(rest, end), unit, value))
-        return reader_error(reader, "'%s' is no number", quote(quoted, rest));
+        return reader_error(reader, "'%s' is not a number", quote(quoted, rest));
     value->line = reader->number;
     return 1;
 }

@@ -37,7 +37,7 @@ int keras_add_column(struct keras_table *table, struct slice title)
         table->columns[table->column_count++] = (enum keras_column)i;
         return 0;
     }
-    return reader_error(table->reader, "'%s' is no column of Keras' summary", quote(quoted, title));
+    return reader_error(table->reader, "'%s' is not a column of Keras' summary", quote(quoted, title));
 }
 
 void keras_add_cell(struct keras_table *table, enum keras_column column, struct slice text)

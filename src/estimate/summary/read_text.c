@@ -290,7 +290,7 @@ static int parse_dimension(const struct reader *reader, struct slice text, int64
         return 0;
     }
     if (!parse_count(text, dimension) || *dimension > LAYER_MAX_DIMENSION)
-        return reader_error(reader, "'%s' is no dimension of a tensor (0 to %lld)", quote(quoted, text),
+        return reader_error(reader, "'%s' is not a dimension of a tensor (0 to %lld)", quote(quoted, text),
                             (long long)LAYER_MAX_DIMENSION);
     return 0;
 }
@@ -338,7 +338,7 @@ int parse_parameters(const struct reader *reader, struct slice slice, uint32_t l
     char quoted[QUOTE_SIZE];
 
     if (!parse_count(slice, parameters) || *parameters > LAYER_MAX_PARAMETERS)
-        return reader_error_at(reader, line, "'%s' is no number of parameters (0 to %lld)", quote(quoted, slice),
+        return reader_error_at(reader, line, "'%s' is not a number of parameters (0 to %lld)", quote(quoted, slice),
                                (long long)LAYER_MAX_PARAMETERS);
     return 0;
 }

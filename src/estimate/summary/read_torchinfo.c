@@ -170,7 +170,7 @@ static int read_row(struct reader *reader, struct table *table)
     if (ret || row.inner)
         return ret;
     if (row.type.length == 0)
-        return reader_error(reader, "'%s' is no row of torchinfo", quote(quoted, slice_trim(reader->line)));
+        return reader_error(reader, "'%s' is not a row of torchinfo", quote(quoted, slice_trim(reader->line)));
     if (row.depth > table->deepest)
         table->deepest = row.depth;
     /* early versions list modules again that are called elsewhere */

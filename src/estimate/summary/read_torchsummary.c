@@ -88,7 +88,7 @@ static int read_row(struct reader *reader, struct table *table)
     type = type_of(name);
     length = shape_end(slice_from(line, begin));
     if (type.length == 0 || length == 0)
-        return reader_error(reader, "'%s' is no row of torchsummary (TYPE-NUMBER, [SHAPE], parameters)",
+        return reader_error(reader, "'%s' is not a row of torchsummary (TYPE-NUMBER, [SHAPE], parameters)",
                             quote(quoted, line));
     shape_text = slice_to(slice_from(line, begin), length);
     ret = parse_shape(reader, shape_text, &shape);

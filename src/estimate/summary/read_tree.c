@@ -271,7 +271,7 @@ static int open_module(struct tree *tree, struct slice name, struct slice text)
         return ret;
     open = slice_find_char(text, '(');
     if (open == 0 || open == text.length || slice_find_char(text, ' ') < open)
-        return reader_error(reader, "'%s' is no module: 'Type(...)' is expected", quote(quoted, text));
+        return reader_error(reader, "'%s' is not a module: 'Type(...)' is expected", quote(quoted, text));
     tree->path[tree->depth] = name;
     layer = reader_add(reader, LAYER_UNKNOWN, slice_to(text, open), join_path(path, tree->path + 1, tree->depth),
                        reader->number);
