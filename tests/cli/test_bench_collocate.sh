@@ -11,12 +11,12 @@
 expect_error 2 "which one" bench
 expect_error 2 "what is to be run?" bench collocate
 expect_error 2 "not both" bench collocate --commands "$T/none" -- true
-expect_error 2 "no list of numbers from 1 to 48" bench collocate --degrees 0,2 -- true
-expect_error 2 "no list of numbers from 1 to 48" bench collocate --degrees 4-2 -- true
+expect_error 2 "not a list of numbers from 1 to 48" bench collocate --degrees 0,2 -- true
+expect_error 2 "not a list of numbers from 1 to 48" bench collocate --degrees 4-2 -- true
 expect_error 2 "there is no mode 'cuda'" bench collocate --mode mps,cuda -- true
 expect_error 2 "--mix names commands of a file" bench collocate --mix a+b -- true
 expect_error 2 "not both" bench collocate --epochs 2 --epoch-pattern x -- true
-expect_error 1 "no regular expression" bench collocate --epoch-pattern '(' -- true
+expect_error 1 "not a regular expression" bench collocate --epoch-pattern '(' -- true
 expect_error 1 "$T/none" bench collocate --commands "$T/none"
 printf '# two\n\nsmall: true\nsmall: true\n' >"$T/bad"
 expect_error 1 "bad:4: there are two commands 'small'" bench collocate --commands "$T/bad"

@@ -91,7 +91,7 @@ for load, seconds, activity in zip(report["loads"], (10, 30), (0.1, 0.8)):
     assert list(sources) == ["none", "utilization", "gpm", "dcgm", "nsys", "pytorch"], sources
     for name, source in sources.items():
         if name == "pytorch" and load["load"] == "heavy":
-            assert not source["present"] and "no Python script" in source["why"], source
+            assert not source["present"] and "not a Python script" in source["why"], source
             continue
         assert source["present"], source
         assert len(source["epochs_s"]) == 2 and min(source["epochs_s"]) >= seconds, source

@@ -28,9 +28,9 @@ expect_error 2 "of what?" estimate
 expect_error 2 "one of a job file, --summary and --capture" estimate a.rad --summary net.txt
 expect_error 2 "one job at a time" estimate a.rad b.rad
 expect_error 2 "no 'oracle'" estimate a.rad --estimator oracle
-expect_error 2 "no probability from 0.001 to 0.999" estimate a.rad --quantile 98%
-expect_error 2 "no probability" estimate a.rad --quantile 1
-expect_error 2 "no probability" estimate a.rad --quantile ""
+expect_error 2 "not a probability from 0.001 to 0.999" estimate a.rad --quantile 98%
+expect_error 2 "not a probability" estimate a.rad --quantile 1
+expect_error 2 "not a probability" estimate a.rad --quantile ""
 expect_error 2 "out of range" estimate a.rad --batch-size 0
 expect_error 2 "optimizer 'magic'" estimate a.rad --optimizer magic
 expect_error 2 "precision 'fp7'" estimate a.rad --precision fp7

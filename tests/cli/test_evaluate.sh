@@ -37,8 +37,8 @@ expect_error 2 "takes no arguments: 'mlp.csv'" evaluate mlp.csv
 expect_error 2 "'--captures' needs an argument, DIR" evaluate --captures
 
 # Files of another kind than stated.
-expect_error 1 "no KIND:FILE" evaluate --dataset mlp.csv
-expect_error 1 "no KIND:FILE" evaluate --dataset tree:mlp.csv
+expect_error 1 "not a KIND:FILE" evaluate --dataset mlp.csv
+expect_error 1 "not a KIND:FILE" evaluate --dataset tree:mlp.csv
 expect_error 1 "name two files" evaluate --dataset real:real_models.csv
 expect_error 1 "none.csv" evaluate --dataset mlp:none.csv
 expect_error 1 "cnn.csv:1: unknown column" evaluate --dataset mlp:cnn.csv

@@ -89,6 +89,6 @@ assert float(one[-1]["energy_j"]) > float(one[0]["energy_j"]) > 0 and float(one[
 PYTHON
 CARMA_NVML_LIBRARY=$T/nothing.so
 expect_error 1 "GPUs cannot be read" monitor --csv
-expect_error 2 "no number of seconds" monitor --period 0
+expect_error 2 "not a number of seconds" monitor --period 0
 expect_error 2 "one file" monitor a b
 finish_node

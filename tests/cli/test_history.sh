@@ -72,7 +72,7 @@ run history --user "$(id -u)" --since 30d
 [ "$(wc -l <out)" -eq 6 ] || fail "history --user UID: $(cat out)"
 run history --until 30d
 [ "$(wc -l <out)" -eq 1 ] || fail "history --until: $(cat out)"
-expect_error 2 "no time on a virtual node" history --since yesterday
+expect_error 2 "not a time on a virtual node" history --since yesterday
 expect_error 2 "jobs do not end as 'running'" history --state running
 expect_error 2 "say user, name, day" stats --by gpu
 expect_error 1 "no months" stats --by month

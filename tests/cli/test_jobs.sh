@@ -74,7 +74,7 @@ expect_output 'written by the job'
 run logs --error 1
 expect_output 'complaint'
 expect_error 1 "$T/missing" logs 2
-expect_error 1 "no regular file" logs 3
+expect_error 1 "not a regular file" logs 3
 expect_error 1 "not your job" logs 4
 expect_error 1 "has not been started" logs 8
 

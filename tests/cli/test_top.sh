@@ -13,7 +13,7 @@ fi
 cd "$T" || exit 99
 
 expect_error 2 "must be a terminal" top
-expect_error 2 "no number of seconds from 0.1 to 3600" top --delay 0
+expect_error 2 "not a number of seconds from 0.1 to 3600" top --delay 0
 expect_error 2 "takes no arguments" top 7
 
 start_node a100x4-40g 60

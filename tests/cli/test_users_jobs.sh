@@ -82,7 +82,7 @@ wait_for bob "$id"
 as bob sh -c "rm mine; ln -s '$T/alice/diary' mine"
 refused bob 'Permission denied' logs "$id"
 as bob sh -c 'rm mine; mkfifo mine'
-refused bob 'no regular file' logs "$id"
+refused bob 'not a regular file' logs "$id"
 run_as bob submit --parsable -D "$T/alice" -- true
 id=$(cat "$T/out")
 wait_for bob "$id"

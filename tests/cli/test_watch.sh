@@ -17,6 +17,6 @@ grep -q 'not now' "$T/err" || fail "what went wrong meanwhile was not said: $(ca
 
 # One that never was there is not waited for.
 expect_error 1 "$T/nobody" --socket "$T/nobody" gpus --watch=0.01
-expect_error 2 "no number of seconds" gpus --watch=often
-expect_error 2 "no number of seconds" gpus --watch=0
+expect_error 2 "not a number of seconds" gpus --watch=often
+expect_error 2 "not a number of seconds" gpus --watch=0
 finish

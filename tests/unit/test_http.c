@@ -411,7 +411,7 @@ static void test_socket_file(void **state)
     file = fopen(fixture.path, "w");
     assert_non_null(file);
     fclose(file);
-    assert_cannot_listen(fixture.path, -EEXIST, "no socket");
+    assert_cannot_listen(fixture.path, -EEXIST, "not a socket");
     assert_int_equal(access(fixture.path, F_OK), 0);
     memset(path, 'p', sizeof path);
     memcpy(path, "/tmp/", 5);
