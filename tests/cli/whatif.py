@@ -67,11 +67,11 @@ def fails(text):
 
 def refused():
     many = {f"k{i}": "1" for i in range(17)}
-    for body, text in [("", "is not {"), ("[]", "is not {"), ("{}", "is not {"), ('{"policies":"carma"}', "no list"),
-                       ({"policies": []}, "no list"), ({"policies": ["carma"] * 13}, "no list"), ({"policies": [1]}, "no name"),
+    for body, text in [("", "is not {"), ("[]", "is not {"), ("{}", "is not {"), ('{"policies":"carma"}', "is not a list"),
+                       ({"policies": []}, "is not a list"), ({"policies": ["carma"] * 13}, "is not a list"), ({"policies": [1]}, "is not a name"),
                        ({"policies": ["x"]}, "write carma, default"), ({"policies": ["carma@oracle"]}, "write carma"),
                        ({"policies": ["carma,lug"]}, "write carma"), ({"policies": ["carma/settle=1s"]}, "write carma"),
-                       ({"policies": ["x" * 65]}, "no name"), ({"policies": ["carma"], "more": 1}, "is not {"),
+                       ({"policies": ["x" * 65]}, "is not a name"), ({"policies": ["carma"], "more": 1}, "is not {"),
                        ({"policies": ["carma"], "settings": []}, "is not {"),
                        ({"policies": ["carma"], "settings": {"socket": "/tmp/x"}}, "not a setting that decides"),
                        ({"policies": ["carma"], "settings": {"machine_profile": "/etc/shadow"}}, "not a setting that decides"),
