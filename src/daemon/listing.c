@@ -1,7 +1,6 @@
 #include "daemon/listing.h"
 
 #include <inttypes.h>
-#include <malloc.h>
 #include <string.h>
 #include <utlist.h>
 
@@ -10,8 +9,8 @@
 #include "daemon/access.h"
 #include "daemon/requests.h"
 
-#define PIECE     200  /* jobs, some milliseconds */
-#define TRIM_JOBS 1000 /* of an answer: the C library gives back what making it needed */
+#define PIECE    200  /* jobs, some milliseconds */
+#define OF_A_JOB 1200 /* bytes, most of them */
 
 /* The request. */
 struct selection {
@@ -159,8 +158,6 @@ static void on_piece(uv_idle_t *idle)
     strbuf_printf(&listing->text, "],\"left_out\":%" PRIu64 "}",
                   listing->all > listing->listed ? listing->all - listing->listed : 0);
     http_reply_text(listing->request, "application/json", strbuf_steal(&listing->text));
-    if (listing->listed > TRIM_JOBS)
-        malloc_trim(0);
     listing_free(listing);
 }
 
@@ -185,6 +182,9 @@ void listings_get(struct listings *listings, struct http_request *request)
         listing->all += is_selected(view, &wanted);
     if (wanted.last && listing->all > wanted.most)
         listing->skipped = listing->all - wanted.most;
+    /* A large text that grows would do so between what is kept, and leave its pages to the heap. */
+    array_reserve(listing->text.text, listing->text.capacity,
+                  OF_A_JOB * (listing->all < wanted.most ? listing->all : wanted.most) + 1);
     strbuf_printf(&listing->text, "{\"now_ns\":%" PRId64 ",\"jobs\":[", listing->now_ns);
     on_piece(listing->idle);
 }

@@ -235,11 +235,12 @@ static int run(struct daemon *daemon, struct error *err)
 }
 
 /* The memory of a large request, a snapshot or a long list goes back as soon as it is freed: left to itself the C
- * library raises this bound, and keeps such pieces, and a heap for each thread, between lasting ones. */
+ * library raises this bound, and keeps such pieces between lasting ones. Each thread has a heap of its own, for the same
+ * reason: what one reads would otherwise lie between what the loop keeps. */
 static void give_memory_back(void)
 {
     mallopt(M_MMAP_THRESHOLD, 256 << 10);
-    mallopt(M_ARENA_MAX, 2);
+    mallopt(M_ARENA_MAX, 8); /* this thread, the store's, libuv's four, and room for the rest */
 }
 
 int main(int argc, char **argv)

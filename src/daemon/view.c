@@ -37,6 +37,8 @@ void views_release(struct views *views)
         HASH_DEL(views->jobs, view);
         job_view_free(view);
     }
+    common_wants_leave(&views->wants, views->no_wants);
+    views->no_wants = NULL;
 }
 
 static void leave_order(struct views *views, struct job_view *view)
@@ -124,7 +126,9 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
     view->has_script = spec->script;
     view->gid = OWNER_UNKNOWN;
     share(view, spec, estimate);
-    job_view_set_wants(view, &(struct record_submitted){0});
+    if (!views->no_wants)
+        views->no_wants = common_wants_join(&views->wants, &(struct record_submitted){0});
+    job_view_set_wants(view, views->no_wants);
     view->first_started_ns = view->started_ns = view->ended_ns = -1;
     view->claim_bytes = view->first_claim_bytes = view->fence_bytes = view->process_limit_bytes = -1;
     view->unused_since_ns = -1;

@@ -78,6 +78,7 @@ struct views {
     struct common_texts texts;
     struct common_specs specs;
     struct common_wants *wants;
+    const struct record_submitted *no_wants; /* of jobs before their SUBMITTED record: each would leave a hole in the heap */
     struct job_view *jobs; /* uthash by id, in the order of submission */
     uint64_t last_id;
     uint64_t version;       /* raised by each change */
