@@ -14,7 +14,8 @@ void runs_free(struct runs *runs); /* jobs go on: they belong to their shepherds
  * and never started. The findings are inputs of the engine's current turn. */
 void runs_reconcile(struct runs *runs);
 
-/* While the placement is being stored: begins the launch, which does nothing that a user could see before runs_start(). */
+/* While the placement is being stored: begins the launch, which does nothing that a user could see before runs_start().
+ */
 void runs_begin_early(struct runs *runs, const struct record *placed);
 
 void runs_start(struct runs *runs, const struct record *placed); /* a failure is an input of the current turn */
