@@ -94,9 +94,17 @@ def main():
         (tree / "meson-info").mkdir()
         (tree / "meson-info" / "intro-tests.json").write_text(
             json.dumps([{"name": name} for name in ["less", "nothing", "slow"]]), encoding="utf-8")
-        told = {line.partition(":")[0] for line in check_list.check(tree, tree)}
-        if told != {name for name, _, result, _ in FAULTS if result == "unusable"} - {"no-code"}:
-            sys.exit(f"the check of the list tells of {sorted(told)}")
+        for place, name in ("core", "rule"), ("a/b", "engine"), ("daemon", "other"):
+            (tree / "src" / place).mkdir(parents=True)
+            (tree / "src" / place / f"{name}.c").write_text("", encoding="utf-8")
+        expected = {name for name, _, result, _ in FAULTS if result == "unusable"} - {"no-code"}
+        expected |= {"src/core/rule.c", "src/a/b/engine.c"}
+        for sanitize, missing in ("none", set()), ("address,undefined", {"no-test"}):
+            (tree / "meson-info" / "intro-buildoptions.json").write_text(
+                json.dumps([{"name": "b_sanitize", "value": sanitize}]), encoding="utf-8")
+            told = {line.partition(":")[0] for line in check_list.check(tree, tree)}
+            if told != expected - missing:
+                sys.exit(f"the check of the list tells of {sorted(told)}")
 
         (tree / "less.c").write_text(FILES["less.c"].replace("zero = 0", "zero = 1"), encoding="utf-8")
         expect("fails without a fault", run_list(tree, fault()), 1, "without any fault, less fails")
