@@ -1,4 +1,4 @@
-"""Writes a C file that holds the dashboard's files, compressed, as src/daemon/dashboard_files.h declares them.
+"""Writes a C file that holds the dashboard's files, compressed, as src/daemon/request/dashboard_files.h declares them.
 
 usage: embed.py OUT.c FILE...
 
@@ -42,7 +42,7 @@ def main(out, paths):
             table.append(f'    {{"{url}", "{TYPES[os.path.splitext(name)[1]]}", "\\"{etag}\\"", body_{number}, '
                          f"sizeof body_{number}}},\n")
     with open(out, "w", encoding="ascii") as file:
-        file.write('/* Made by web/embed.py. */\n#include "daemon/dashboard_files.h"\n\n' + "\n".join(bodies) +
+        file.write('/* Made by web/embed.py. */\n#include "daemon/request/dashboard_files.h"\n\n' + "\n".join(bodies) +
                    f"\nconst struct dashboard_file dashboard_files[] = {{\n{''.join(table)}}};\n"
                    f"const size_t dashboard_file_count = {len(table)};\n")
 

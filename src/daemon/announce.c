@@ -7,7 +7,8 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "daemon/runs.h"
+#include "daemon/log.h"
+#include "daemon/run/runs.h"
 
 #define PERIOD_MS       10000
 #define BEATS_PER_WATCH 3 /* a beat or two may come late */

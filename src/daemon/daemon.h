@@ -13,7 +13,7 @@
 #include "base/service.h"
 #include "config/config.h"
 #include "core/core.h"
-#include "daemon/view.h"
+#include "daemon/view/view.h"
 #include "estimate/profile.h"
 
 struct access;
@@ -71,8 +71,5 @@ int daemon_start(struct daemon *daemon, struct error *err);
 
 /* Stores the rest and closes the modules: their handles on the loop end as the loop is run again. */
 void daemon_stop(struct daemon *daemon);
-
-/* One line on stderr, with the time. */
-void daemon_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

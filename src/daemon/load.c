@@ -11,12 +11,13 @@
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "core/snapshot.h"
-#include "daemon/engine.h"
-#include "daemon/keeper.h"
-#include "daemon/owners.h"
-#include "daemon/repeats.h"
+#include "daemon/engine/engine.h"
+#include "daemon/engine/keeper.h"
+#include "daemon/engine/repeats.h"
+#include "daemon/log.h"
 #include "daemon/set_aside.h"
-#include "daemon/view_store.h"
+#include "daemon/view/owners.h"
+#include "daemon/view/view_store.h"
 #include "store/store.h"
 
 static int take_spec(uint64_t job, const char *json, void *user)

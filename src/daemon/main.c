@@ -5,11 +5,9 @@
 #include <jansson.h>
 #include <malloc.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -17,27 +15,13 @@
 #include "base/usage.h"
 #include "daemon/announce.h"
 #include "daemon/daemon.h"
-#include "daemon/engine.h"
-#include "daemon/node.h"
-#include "daemon/runs.h"
-#include "daemon/sharing.h"
+#include "daemon/engine/engine.h"
+#include "daemon/log.h"
+#include "daemon/node/node.h"
+#include "daemon/run/runs.h"
+#include "daemon/run/sharing.h"
 #include "http/http.h"
 #include "store/store.h"
-
-void daemon_log(const char *format, ...)
-{
-    time_t now = time(NULL);
-    struct tm local;
-    char when[32];
-    va_list args;
-
-    strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", localtime_r(&now, &local));
-    fprintf(stderr, "%s carmad: ", when);
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fputc('\n', stderr);
-}
 
 /* ---- Options ---- */
 

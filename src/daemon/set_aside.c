@@ -6,9 +6,10 @@
 
 #include "base/memory.h"
 #include "base/nodetime.h"
-#include "daemon/engine.h"
-#include "daemon/run_directories.h"
-#include "daemon/view.h"
+#include "daemon/engine/engine.h"
+#include "daemon/log.h"
+#include "daemon/run/run_directories.h"
+#include "daemon/view/view.h"
 
 #define REMEDY "submit it again, or restore the store from a backup; carma admin verify names what is damaged"
 

@@ -32,7 +32,7 @@ struct store_history {
     int64_t memory_mib_ms;     /* GPU memory that it held, over time; -1: not known */
     int64_t memory_measured_mib_ms; /* of that, the part that was measured and not taken from its request; -1:
                                        unknown */
-    int64_t energy_mj;         /* modelled (daemon/energy.h) */
+    int64_t energy_mj;         /* modelled (daemon/node/energy.h) */
     uint32_t launches;
     uint32_t oom_crashes;      /* runs that ended out of GPU memory, by an allocation ... */
     uint32_t handle_crashes;   /* ... and by a GPU library that could not be set up */

@@ -62,7 +62,7 @@ int store_inspect(const char *directory, const struct store_inspector *inspector
 int store_backup(const char *directory, const char *to, void (*on_progress)(int done, int all, void *user), void *user,
                  struct error *err);
 
-/* The energy that has been shared out (daemon/energy.h). A GPU's meter: its energy counter (-1: it has none), as it was
+/* The energy that has been shared out (daemon/node/energy.h). A GPU's meter: its energy counter (-1: it has none), as it was
  * at at_ns, and its idle power (-1: not known). An account: the part of the GPU's energy that a party has used; a job's
  * id, 0 (idle) or UINT64_MAX (unmanaged processes). Each is the newest that was committed. */
 struct store_meter {

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/nodetime.h"
+#include "daemon/log.h"
 #include "store/store.h"
 
 static char directory[64];

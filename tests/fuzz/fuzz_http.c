@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
-#include "daemon/engine.h"
+#include "daemon/engine/engine.h"
 #include "fuzz_daemon.h"
 
 #define SILENCE_MS 50

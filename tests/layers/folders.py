@@ -10,7 +10,6 @@ import sys
 import includes
 
 MOST_FILES = 40
-LARGER = {"daemon"}  # until it is split
 ROW = re.compile(r"^\|([^|]*)\| `([a-z_/]+)` \|")
 
 
@@ -35,16 +34,13 @@ def complaints(src, page):
     for folder, count in sorted(held.items()):
         if folder not in named:
             yield f"{page.name}: the layout table has no row for src/{folder}"
-        if count > MOST_FILES and folder not in LARGER:
+        if count > MOST_FILES:
             yield f"src/{folder} holds {count} code files, {MOST_FILES} at most: give each question a folder of its own"
     for folder, level in named.items():
         if folder not in held:
             yield f"{page.name}: src/{folder}, which the layout table names, has no code file"
         elif includes.LEVEL_OF.get(folder.split("/")[0]) != level:
             yield f"{page.name}: src/{folder} is not on level {level} in tests/layers/includes.py"
-    for folder in LARGER:
-        if held.get(folder, 0) <= MOST_FILES:
-            yield f"src/{folder} is not too large any more: take it out of LARGER in tests/layers/folders.py"
 
 
 def main(src, page):

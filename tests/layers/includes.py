@@ -33,6 +33,17 @@ INSIDE = {
         "top": ["", "show", "job"],
         "trace": ["", "show"],
     },
+    "daemon": {
+        "view": [""],
+        "account": ["", "view"],
+        "engine": ["", "account", "node", "run", "view"],
+        "node": ["", "account", "engine", "run", "view"],
+        "run": ["", "engine", "node", "view"],
+        "metrics": ["", "account", "engine", "node", "view"],
+        "whatif": ["", "node"],
+        "request": ["", "account", "engine", "metrics", "node", "run", "view", "whatif"],
+        "": ["account", "engine", "node", "request", "run", "view", "whatif"],
+    },
     "gpu": {
         "": [],
         "dcgm": [""],

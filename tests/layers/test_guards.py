@@ -102,7 +102,7 @@ def check_formats(root):
 def check_folders(root):
     src, page = root / "layout", root / "layout.md"
     table = "| 5 programs | `bench` | x |\n| 4 programs | `cli` | y |\n| | `cli/top` | z |\n| | `daemon` | d |\n"
-    for name in ["bench/a.c", "cli/a.c", "cli/top/a.h", *(f"daemon/{i}.c" for i in range(41))]:
+    for name in ["bench/a.c", "cli/a.c", "cli/top/a.h", "daemon/a.c"]:
         put(src / name, "")
     put(page, table)
     expect("layout", report(folders.main, src, page), 0)

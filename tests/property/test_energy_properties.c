@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "contention/contention.h"
-#include "daemon/energy.h"
+#include "daemon/node/energy.h"
 #include "random.h"
 #include "vnode/physics.h"
 

@@ -10,8 +10,8 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "daemon/totals.h"
-#include "daemon/view_store.h"
+#include "daemon/account/totals.h"
+#include "daemon/view/view_store.h"
 #include "random.h"
 #include "store/store.h"
 

@@ -12,8 +12,8 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "daemon/account.h"
-#include "daemon/holding.h"
+#include "daemon/account/account.h"
+#include "daemon/view/holding.h"
 
 /* ---- Memory over time ---- */
 

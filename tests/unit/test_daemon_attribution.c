@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "core/core.h"
-#include "daemon/attribution.h"
+#include "daemon/node/attribution.h"
 
 #define HIDDEN_PID 0x7ffffff0 /* beyond the kernel's largest pid */
 

@@ -11,7 +11,8 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
-#include "daemon/keeper.h"
+#include "daemon/engine/keeper.h"
+#include "daemon/log.h"
 #include "store/history.h"
 #include "store/store.h"
 

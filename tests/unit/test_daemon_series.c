@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/units.h"
-#include "daemon/series.h"
+#include "daemon/node/series.h"
 
 #define SEC   NS_PER_SEC
 #define BEGIN (INT64_C(1000000) * SERIES_COARSE_NS) /* a multiple of both steps */

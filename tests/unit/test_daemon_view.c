@@ -8,7 +8,8 @@
 
 #include "base/memory.h"
 #include "daemon/daemon.h"
-#include "daemon/view_store.h"
+#include "daemon/log.h"
+#include "daemon/view/view_store.h"
 
 /* Lines for the operator: main.c's. None is to come. */
 void daemon_log(const char *format, ...)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "daemon/whatif_child.h"
+#include "daemon/whatif/whatif_child.h"
 
 static struct {
     bool ended;

@@ -15,7 +15,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "daemon/job_files.h"
+#include "daemon/node/job_files.h"
 
 #define FILE_OF(name, text) {name, (char[]){text}}
 

@@ -11,8 +11,9 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "daemon/metrics.h"
-#include "daemon/prometheus.h"
+#include "daemon/log.h"
+#include "daemon/metrics/metrics.h"
+#include "daemon/metrics/prometheus.h"
 
 void daemon_log(const char *format, ...) /* of main.c, which is not here; none of the tested code logs */
 {

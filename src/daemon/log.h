@@ -1,0 +1,8 @@
+/* What carmad says of itself while it runs. */
+#ifndef CARMA_DAEMON_LOG_H
+#define CARMA_DAEMON_LOG_H
+
+/* One line on stderr, with the time. */
+void daemon_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

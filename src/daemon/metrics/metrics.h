@@ -1,0 +1,15 @@
+/* The node for monitoring systems: GET /metrics (docs/formats/prometheus.md). One table (metrics.c) says what there is; a
+ * test holds the documentation to it. */
+#ifndef CARMA_DAEMON_METRICS_METRICS_H
+#define CARMA_DAEMON_METRICS_METRICS_H
+
+#include "base/strbuf.h"
+#include "daemon/daemon.h"
+
+/* In Prometheus's text format; owned by the caller. It shows no more than any user may see in the queue. */
+char *metrics_text(const struct daemon *daemon);
+
+/* The table of docs/formats/prometheus.md: a line for each metric. */
+void metrics_describe(struct strbuf *out);
+
+#endif

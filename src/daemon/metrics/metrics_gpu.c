@@ -1,0 +1,206 @@
+/* Figures of GPUs and of the jobs on them. Values without a recent reading are left out: an old value would pass for a
+ * new one. In MIG mode memory and activity are told of the instances, and power, energy and Xids of their GPU: so a sum
+ * over all counts nothing twice. */
+#include "core/ledger.h"
+#include "daemon/metrics/metrics_internal.h"
+#include "daemon/view/view.h"
+
+static bool has(const struct metric_subject *gpu, uint32_t bit)
+{
+    return gpu->entry->there && gpu->entry->reading.valid & bit;
+}
+
+static bool is_physical(const struct metric_subject *gpu)
+{
+    return gpu->entry->reading.kind != GPU_INSTANCE;
+}
+
+static bool tell(int64_t *value, int64_t known, bool is_known)
+{
+    *value = known;
+    return is_known;
+}
+
+/* ---- GPUs ---- */
+
+bool metric_gpu_lost(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
+{
+    (void)scene;
+    return tell(value, gpu->gpu ? gpu->gpu->lost : !gpu->entry->there, true);
+}
+
+bool metric_gpu_jobs(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
+{
+    (void)scene;
+    return tell(value, gpu->gpu ? gpu->gpu->resident_count : 0, gpu->gpu);
+}
+
+bool metric_gpu_total(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
+{
+    (void)scene;
+    return tell(value, gpu->gpu ? gpu->gpu->total_bytes : 0, gpu->gpu);
+}
+
+bool metric_gpu_used(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
+{
+    (void)scene;
+    return tell(value, gpu->entry->reading.used_bytes, gpu->gpu && has(gpu, GPU_HAS_MEMORY));
+}
+
+bool metric_gpu_reserved(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
+{
+    (void)scene;
+    return tell(value, gpu->gpu ? gpu_booked_bytes(gpu->gpu) : 0, gpu->gpu);
+}
+
+bool metric_gpu_foreign(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
+{
+    int64_t foreign_bytes = gpu->entry->attribution.foreign_bytes;
+
+    (void)scene;
+    return tell(value, foreign_bytes, gpu->gpu && has(gpu, GPU_HAS_MEMORY) && foreign_bytes >= 0);
+}
+
+bool metric_gpu_free(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
+{
+    bool known = gpu->gpu && has(gpu, GPU_HAS_MEMORY);
+
+    return tell(value, known ? node_free_bytes(scene->daemon->node, gpu->gpu, gpu->entry) : 0, known);
+}
+
+bool metric_gpu_measure(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
+{
+    const struct gpu_measure *measure = &gpu->entry->reading.metrics[gpu->number];
+
+    (void)scene;
+    return tell(value, measure->value, gpu->gpu && gpu->entry->there && measure->source != GPU_SOURCE_NONE);
+}
+
+bool metric_gpu_active_time(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
+{
+    (void)scene;
+    return tell(value, (int64_t)(gpu->entry->sm_activity_seconds * 1e9), gpu->gpu && gpu->entry->at_ns);
+}
+
+bool metric_gpu_read_time(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
+{
+    (void)scene;
+    return tell(value, gpu->entry->at_ns, gpu->entry->at_ns);
+}
+
+bool metric_gpu_power(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
+{
+    (void)scene;
+    return tell(value, gpu->entry->reading.power_mw, has(gpu, GPU_HAS_POWER));
+}
+
+bool metric_gpu_energy(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
+{
+    (void)scene;
+    return tell(value, gpu->entry->reading.energy_mj, has(gpu, GPU_HAS_ENERGY));
+}
+
+bool metric_gpu_idle_power(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
+{
+    const struct energy_meter *meter = node_energy_of(scene->daemon->node, gpu->entry->uuid);
+
+    return tell(value, meter ? meter->idle_mw : 0, meter && meter->idle_mw >= 0);
+}
+
+static bool tell_account(const struct metrics_scene *scene, const struct metric_subject *gpu, uint64_t party, int64_t *value)
+{
+    const struct energy_meter *meter = node_energy_of(scene->daemon->node, gpu->entry->uuid);
+
+    *value = 0;
+    for (size_t i = 0; meter && i < meter->count; i++)
+        if (meter->accounts[i].party == party && meter->accounts[i].stored_mj > 0)
+            *value = meter->accounts[i].stored_mj;
+    return meter;
+}
+
+bool metric_gpu_idle_energy(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
+{
+    return tell_account(scene, gpu, ENERGY_IDLE, value);
+}
+
+bool metric_gpu_foreign_energy(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
+{
+    return tell_account(scene, gpu, ENERGY_FOREIGN, value);
+}
+
+bool metric_gpu_xid(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
+{
+    (void)scene;
+    return tell(value, gpu->entry->reading.xid, is_physical(gpu));
+}
+
+bool metric_gpu_xids(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
+{
+    (void)scene;
+    return tell(value, gpu->entry->reading.xid_count, is_physical(gpu));
+}
+
+/* ---- Jobs ---- */
+
+bool metric_job_claim(const struct metrics_scene *scene, const struct metric_subject *share, int64_t *value)
+{
+    const struct job *job = core_find_job(scene->daemon->core, share->view->id);
+
+    return tell(value, job ? job->claim_bytes : -1, job && job->claim_bytes >= 0);
+}
+
+bool metric_job_used(const struct metrics_scene *scene, const struct metric_subject *share, int64_t *value)
+{
+    (void)scene;
+    *value = share->entry->there ? attribution_of(&share->entry->attribution, share->view->id) : -1;
+    return *value >= 0;
+}
+
+bool metric_job_peak(const struct metrics_scene *scene, const struct metric_subject *share, int64_t *value)
+{
+    const struct job_view *view = share->view;
+
+    (void)scene;
+    *value = 0;
+    for (uint32_t i = 0; i < view->placement_count; i++)
+        if (view->placements[i].gpu == share->gpu->number)
+            *value = view->placements[i].observed_bytes;
+    return true;
+}
+
+bool metric_stray(const struct metrics_scene *scene, const struct metric_subject *stray, int64_t *value)
+{
+    (void)scene;
+    return tell(value, stray->process->used_bytes > 0 ? stray->process->used_bytes : 0, true);
+}
+
+bool metric_job_over(const struct metrics_scene *scene, const struct metric_subject *job, int64_t *value)
+{
+    return tell(value, job_view_over_bytes(job->view, scene->daemon->core), true);
+}
+
+bool metric_job_victims(const struct metrics_scene *scene, const struct metric_subject *job, int64_t *value)
+{
+    (void)scene;
+    return tell(value, job->view->victims, true);
+}
+
+bool metric_job_slowdown(const struct metrics_scene *scene, const struct metric_subject *job, int64_t *value)
+{
+    *value = job_view_slowdown_permille(job->view, scene->daemon->core);
+    return *value > 0;
+}
+
+bool metric_job_gpu_time(const struct metrics_scene *scene, const struct metric_subject *job, int64_t *value)
+{
+    return tell(value, job_view_gpu_ns(job->view, scene->now_ns), true);
+}
+
+bool metric_job_energy(const struct metrics_scene *scene, const struct metric_subject *job, int64_t *value)
+{
+    *value = job->view->energy_mj;
+    for (size_t i = 0; i < scene->unstored_count; i++)
+        if (scene->unstored[i].party == job->view->id)
+            *value -= scene->unstored[i].mj;
+    return true;
+}

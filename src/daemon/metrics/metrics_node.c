@@ -1,0 +1,198 @@
+/* Figures of the node, of its queue and of carmad's own process. */
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/nodetime.h"
+#include "base/proc.h"
+#include "base/units.h"
+#include "daemon/engine/engine.h"
+#include "daemon/metrics/metrics_internal.h"
+
+bool metric_one(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    (void)scene;
+    (void)subject;
+    *value = 1;
+    return true;
+}
+
+bool metric_node_time(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    (void)subject;
+    *value = scene->now_ns;
+    return true;
+}
+
+bool metric_time_scale(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    (void)scene;
+    (void)subject;
+    *value = (int64_t)(nodetime_scale() * 1e3 + 0.5);
+    return true;
+}
+
+bool metric_store_trouble(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    (void)subject;
+    *value = engine_trouble(scene->daemon->engine) != NULL;
+    return true;
+}
+
+bool metric_jobs(const struct metrics_scene *scene, const struct metric_subject *state, int64_t *value)
+{
+    *value = (int64_t)scene->counts[state->number];
+    return true;
+}
+
+bool metric_oldest_wait(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    (void)subject;
+    *value = scene->now_ns - scene->oldest_ns;
+    return true;
+}
+
+bool metric_decisions(const struct metrics_scene *scene, const struct metric_subject *decision, int64_t *value)
+{
+    *value = (int64_t)engine_decisions(scene->daemon->engine, decision->number);
+    return true;
+}
+
+/* ---- What jobs have come to ---- */
+
+bool metric_submitted(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    (void)subject;
+    *value = scene->submitted;
+    return true;
+}
+
+bool metric_ends(const struct metrics_scene *scene, const struct metric_subject *state, int64_t *value)
+{
+    *value = scene->sums.ended[state->number];
+    return true;
+}
+
+bool metric_oom(const struct metrics_scene *scene, const struct metric_subject *cause, int64_t *value)
+{
+    *value = cause->number == EXIT_GPU_HANDLE ? scene->sums.handle_crashes : scene->sums.oom_crashes;
+    return true;
+}
+
+bool metric_recoveries(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    (void)subject;
+    *value = scene->sums.recoveries;
+    return true;
+}
+
+bool metric_user_gpu_time(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    (void)scene;
+    *value = subject->user->sums.gpu_ns;
+    return true;
+}
+
+bool metric_user_energy(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    (void)scene;
+    *value = subject->user->sums.energy_mj - subject->user->unstored_mj;
+    return true;
+}
+
+bool metric_user_ends(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    (void)scene;
+    *value = 0;
+    for (uint32_t state = 0; state < JOB_STATE_COUNT; state++)
+        *value += subject->user->sums.ended[state];
+    return true;
+}
+
+bool metric_user_oom(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    (void)scene;
+    *value = subject->user->sums.oom_crashes + subject->user->sums.handle_crashes;
+    return true;
+}
+
+bool metric_user_recoveries(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    (void)scene;
+    *value = subject->user->sums.recoveries;
+    return true;
+}
+
+/* ---- The process ---- */
+
+bool metric_resident_memory(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    bool known = file && fscanf(file, "%*d %" SCNd64, value) == 1;
+
+    (void)scene;
+    (void)subject;
+    *value = known ? *value * sysconf(_SC_PAGESIZE) : 0;
+    if (file)
+        fclose(file);
+    return known;
+}
+
+bool metric_open_files(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    DIR *entries = opendir("/proc/self/fd");
+    const struct dirent *entry;
+
+    (void)scene;
+    (void)subject;
+    *value = -1; /* that of `entries` */
+    while (entries && (entry = readdir(entries)))
+        *value += *entry->d_name != '.';
+    if (entries)
+        closedir(entries);
+    return *value >= 0;
+}
+
+bool metric_most_files(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    struct rlimit limit;
+
+    (void)scene;
+    (void)subject;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return false;
+    *value = (int64_t)limit.rlim_cur;
+    return true;
+}
+
+bool metric_processor_time(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    struct timespec used;
+
+    (void)scene;
+    (void)subject;
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) != 0)
+        return false;
+    *value = (int64_t)used.tv_sec * NS_PER_SEC + used.tv_nsec;
+    return true;
+}
+
+/* Wall time, as Prometheus's own: the moment of the boot is the difference of the two clocks. */
+bool metric_start_time(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+{
+    struct timespec wall, since_boot;
+    struct proc_stat stat;
+
+    (void)scene;
+    (void)subject;
+    if (proc_read_stat(getpid(), &stat) != 0)
+        return false;
+    clock_gettime(CLOCK_REALTIME, &wall);
+    clock_gettime(CLOCK_BOOTTIME, &since_boot);
+    *value = (wall.tv_sec - since_boot.tv_sec) * NS_PER_SEC + wall.tv_nsec - since_boot.tv_nsec +
+             (int64_t)stat.start_ticks * (NS_PER_SEC / sysconf(_SC_CLK_TCK));
+    return true;
+}

@@ -1,0 +1,100 @@
+#include "daemon/metrics/prometheus.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+
+const char *prometheus_type_name(enum prometheus_type type)
+{
+    static const char *const names[PROMETHEUS_TYPE_COUNT] = {"gauge", "counter", "histogram"};
+
+    return names[type];
+}
+
+/* How long the UTF-8 character is that begins there; 0: none does. */
+static size_t character_length(const unsigned char *at)
+{
+    size_t length = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;
+
+    for (size_t i = 1; i < length; i++)
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+    if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xf0 && at[1] < 0x90)) /* longer than it need be */
+        return 0;
+    if ((at[0] == 0xed && at[1] > 0x9f) || (at[0] == 0xf4 && at[1] > 0x8f)) /* a surrogate, or beyond Unicode */
+        return 0;
+    return length;
+}
+
+/* In HELP quotes stand for themselves. */
+static void put_escaped(struct strbuf *out, const char *text, bool quoted)
+{
+    for (const unsigned char *at = (const unsigned char *)text; *at;) {
+        size_t length = character_length(at);
+
+        if (*at == '\\')
+            strbuf_puts(out, "\\\\");
+        else if (*at == '\n')
+            strbuf_puts(out, "\\n");
+        else if (*at == '"' && quoted)
+            strbuf_puts(out, "\\\"");
+        else if (length == 0 || *at < 0x20 || *at == 0x7f)
+            strbuf_puts(out, "?");
+        else
+            strbuf_append(out, at, length);
+        at += length ? length : 1;
+    }
+}
+
+void prometheus_begin(struct strbuf *out, const char *name, enum prometheus_type type, const char *help)
+{
+    strbuf_printf(out, "# HELP %s ", name);
+    put_escaped(out, help, false);
+    strbuf_printf(out, "\n# TYPE %s %s\n", name, prometheus_type_name(type));
+}
+
+static void put_labels(struct strbuf *out, const struct prometheus_label *labels)
+{
+    bool some = false;
+
+    for (; labels && labels->name; labels++) {
+        if (!labels->value || !*labels->value)
+            continue;
+        strbuf_printf(out, "%s%s=\"", some ? "," : "{", labels->name);
+        put_escaped(out, labels->value, true);
+        strbuf_puts(out, "\"");
+        some = true;
+    }
+    if (some)
+        strbuf_puts(out, "}");
+}
+
+static void put_value(struct strbuf *out, int64_t value, enum prometheus_unit unit)
+{
+    uint64_t size = value < 0 ? 0 - (uint64_t)value : (uint64_t)value, scale = 1;
+
+    for (int i = 0; i < (int)unit; i++)
+        scale *= 10;
+    strbuf_printf(out, "%s%" PRIu64, value < 0 ? "-" : "", size / scale);
+    if (unit != PROMETHEUS_WHOLE)
+        strbuf_printf(out, ".%0*" PRIu64, (int)unit, size % scale);
+}
+
+void prometheus_sample(struct strbuf *out, const char *name, const struct prometheus_label *labels, int64_t value,
+                       enum prometheus_unit unit)
+{
+    strbuf_puts(out, name);
+    put_labels(out, labels);
+    strbuf_puts(out, " ");
+    put_value(out, value, unit);
+    strbuf_puts(out, "\n");
+}
+
+void prometheus_histogram(struct strbuf *out, const char *name, const int64_t *bounds_s, const int64_t *no_more,
+                          size_t bound_count, int64_t count, int64_t sum_ns)
+{
+    for (size_t i = 0; i < bound_count; i++)
+        strbuf_printf(out, "%s_bucket{le=\"%" PRId64 "\"} %" PRId64 "\n", name, bounds_s[i], no_more[i]);
+    strbuf_printf(out, "%s_bucket{le=\"+Inf\"} %" PRId64 "\n%s_sum ", name, count, name);
+    put_value(out, sum_ns, PROMETHEUS_NANO);
+    strbuf_printf(out, "\n%s_count %" PRId64 "\n", name, count);
+}

@@ -1,0 +1,58 @@
+/* The device nodes that a job needs for its GPUs, by the driver's and the kernel's answers. */
+#include "base/file.h"
+#include "base/memory.h"
+#include "daemon/node/node_internal.h"
+#include "launch/device_filter.h"
+
+#define DEVICES    "/proc/devices"
+#define MIG_MINORS "/proc/driver/nvidia-caps/mig-minors"
+#define TEXT_LIMIT (1 << 20)
+
+static char *read_text(const char *path)
+{
+    char *text;
+    size_t length;
+
+    return file_read(path, TEXT_LIMIT, &text, &length, NULL) < 0 ? NULL : text;
+}
+
+static bool add_gpu(const struct node *node, uint32_t number, struct device_filter *filter)
+{
+    const struct node_gpu *entry = node_gpu_numbered(node, number);
+    const struct node_gpu *physical = entry ? node_physical(node, entry) : NULL;
+
+    if (!physical || physical->reading.minor < 0)
+        return false;
+    filter->gpus[filter->gpu_count++] = (uint32_t)physical->reading.minor;
+    if (physical == entry || !filter->caps_major)
+        return true;
+    return node->mig_minors && device_filter_add_instance(filter, node->mig_minors, (uint32_t)physical->reading.minor,
+                                                          entry->reading.gpu_instance, entry->reading.compute_instance) == 0;
+}
+
+bool node_was_read(const struct node *node, const struct job_view *view)
+{
+    for (uint32_t i = 0; i < view->placement_count; i++)
+        if (!node_gpu_numbered(node, view->placements[i].gpu)) /* readings alone make it known */
+            return false;
+    return true;
+}
+
+void node_read_devices(struct node *node)
+{
+    CLEANUP(free_ptr) char *devices = read_text(DEVICES);
+
+    node->caps_major = devices ? device_filter_major(devices, "nvidia-caps") : 0;
+    free_ptr(&node->mig_minors);
+    if (node->caps_major)
+        node->mig_minors = read_text(MIG_MINORS);
+}
+
+bool node_devices_of(const struct node *node, const struct job_view *view, struct device_filter *filter)
+{
+    *filter = (struct device_filter){.caps_major = node->caps_major};
+    for (uint32_t i = 0; i < view->placement_count; i++)
+        if (!add_gpu(node, view->placements[i].gpu, filter))
+            return false;
+    return view->placement_count > 0;
+}

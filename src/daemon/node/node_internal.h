@@ -1,0 +1,143 @@
+/* Shared by the files of the node: node.c takes readings in, node_energy.c shares energy out, node_memory.c counts the
+ * jobs' memory, node_stray.c names the processes on GPUs that their job was not given, node_evidence.c gathers the
+ * evidence of a failure, node_report.c tells of faults and of GPUs held unused, node_json.c shows it all. */
+#ifndef CARMA_DAEMON_NODE_NODE_INTERNAL_H
+#define CARMA_DAEMON_NODE_NODE_INTERNAL_H
+
+#include "daemon/node/attribution.h"
+#include "daemon/node/energy.h"
+#include "daemon/node/node.h"
+#include "gpu/monitor/monitor.h"
+#include "gpu/window.h"
+
+struct store_batch;
+
+/* The first metrics (enum gpu_metric) have a window: SM activity, SM occupancy, DRAM activity. */
+#define NODE_WINDOWS 3
+
+#define NODE_NO_NUMBER UINT32_MAX
+
+#define NODE_LIMITS sizeof((struct gpu_node_reading *)NULL)->limits
+
+/* Energy of a physical GPU: its own, or that of all of its MIG instances. */
+struct node_meter {
+    char uuid[GPU_UUID_SIZE];
+    struct energy_meter meter;
+    struct energy_resident *set; /* owned: the residents as they were set last */
+    size_t set_count;
+    struct node_meter *next;
+};
+
+/* Reports about a GPU, so that each is made once. */
+struct node_told {
+    bool index_known;
+    uint32_t index;
+    int64_t xid_at_ns;
+    uint32_t sources[GPU_METRIC_COUNT];    /* as told, GPU_SOURCE_COUNT: nothing yet */
+    uint32_t candidates[GPU_METRIC_COUNT]; /* its present number, if that is another ... */
+    uint32_t held[GPU_METRIC_COUNT];       /* ... and for how many readings it has been */
+};
+
+#define NODE_RECENT 16
+
+/* Memory as it was read a moment ago. */
+struct node_sample {
+    int64_t at_ns;
+    int64_t used_bytes;
+    int64_t total_bytes;
+};
+
+/* A GPU or a MIG instance as last read. */
+struct node_gpu {
+    char uuid[GPU_UUID_SIZE];
+    uint32_t number; /* the core's; NODE_NO_NUMBER: one with instances that take jobs in its place */
+    struct gpu_reading reading;
+    struct gpu_window windows[NODE_WINDOWS];
+    int64_t at_ns; /* of `reading`; 0: none since the daemon started */
+    bool there;
+    struct node_sample recent[NODE_RECENT]; /* a ring */
+    uint64_t recent_count;                  /* ever */
+    struct attribution attribution;
+    int32_t statistics[NODE_WINDOWS]; /* the configured one; -1: not measured */
+    int64_t active_ns;         /* when its SMs were last seen busy, or it was first read */
+    double memory_byte_seconds;
+    double sm_activity_seconds;
+    struct node_told told;
+};
+
+struct node {
+    struct daemon *daemon;
+    struct gpu_monitor *monitor;
+    struct node_gpu **gpus; /* owned array of owned, in the order of first appearance */
+    uint32_t count;
+    size_t capacity;
+    struct attributor *attributor;
+    struct node_meter *meters; /* owned */
+    uv_timer_t *flush;         /* of energy */
+    bool flushing;
+    char limits[NODE_LIMITS]; /* as told */
+    char limits_candidate[NODE_LIMITS];
+    uint32_t limits_held;
+    uv_timer_t *blind; /* since the latest reading */
+    bool told_of_profile;
+    uint32_t caps_major; /* of the device nodes of MIG instances; 0: there are none */
+    char *mig_minors;    /* owned; their jobs; NULL: unknown */
+    bool unread; /* carma-monitor has no readings: nothing is placed */
+};
+
+struct node_gpu *node_gpu_numbered(const struct node *node, uint32_t number); /* NULL: not read yet */
+struct node_gpu *node_gpu_of_uuid(const struct node *node, const char *uuid);
+
+/* The GPU that it is a part of, or itself; NULL: not read. */
+const struct node_gpu *node_physical(const struct node *node, const struct node_gpu *gpu);
+
+/* "3, 4": the jobs on the GPU, or on the instances of a partitioned one; "" where there are none. Owned by the caller. */
+char *node_jobs_on(const struct node *node, const struct node_gpu *gpu);
+
+/* As the ledger counts it. It need not be told of samples while nothing waits, so no more than was free when last read. */
+int64_t node_free_bytes(const struct node *node, const struct gpu *gpu, const struct node_gpu *entry);
+
+/* node_energy.c */
+void node_energy_read(struct node *node, const struct node_gpu *gpu); /* after its reading was taken in */
+const struct energy_meter *node_energy_of(const struct node *node, const char *uuid); /* NULL: none */
+
+/* Calls `take` for each party's part of a GPU's energy that is not stored yet: lost, and counted anew, if carmad were killed. */
+void node_energy_unstored(const struct node *node, void (*take)(uint64_t party, int64_t mj, void *user), void *user);
+void node_energy_stop(struct node *node); /* unstored sums are handed to the store */
+void node_energy_free(struct node *node);
+
+/* node_memory.c: the jobs' memory on the GPUs, by the last reading; into a batch; and from the store, once its records
+ * are applied. */
+void node_follow_memory(struct node *node, int64_t at_ns);
+void node_store_memory(const struct node *node, struct store_batch *batch);
+int node_load_memory(struct node *node, struct error *err);
+
+/* node_stray.c: processes of jobs on GPUs that were not given to these. Of a GPU whose reading was attributed: their
+ * jobs, and a line in the log for a new one; after all GPUs: their memory there is charged to the jobs. */
+void node_stray_judge(const struct node *node, struct node_gpu *gpu);
+void node_stray_charge(struct node *node);
+int64_t node_stray_bytes(const struct node *node, uint64_t job); /* as far as the driver says, by the last reading */
+
+/* node_devices.c: the kernel's facts about the GPUs' device nodes, which change with the driver. With each reading, so
+ * that no start of a job waits for it. */
+void node_read_devices(struct node *node);
+
+/* node_evidence.c: keeps a reading for jobs that are about to end. */
+void node_remember(struct node_gpu *gpu);
+
+/* node_json.c */
+const char *node_kind_name(uint32_t kind);
+
+/* The GPU in MIG mode that is shown before the core's GPU, its first instance; NULL: none. */
+const struct node_gpu *node_heading_before(const struct node *node, uint32_t number);
+
+/* node_series.c: readings over time (daemon/node/series.h). */
+void node_series_add(const struct node *node, int64_t at_ns);
+
+/* node_report.c: one line of the log each time something changes, none while it stays. */
+void node_report_gpu(struct node *node, struct node_gpu *gpu);
+void node_report_xid(const struct node *node, struct node_gpu *gpu);
+void node_report_reading(struct node *node, const struct gpu_node_reading *reading);
+void node_report_unused(struct node *node);
+
+#endif

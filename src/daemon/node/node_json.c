@@ -1,0 +1,201 @@
+/* GET /v1/gpus (docs/formats/http.md). */
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/or_null.h"
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "base/share.h"
+#include "core/ledger.h"
+#include "daemon/node/node_internal.h"
+#include "daemon/view/owners.h"
+
+static void set(json_t *json, const char *name, int64_t value, bool is_known)
+{
+    json_object_set_new(json, name, integer_or_null(value, is_known));
+}
+
+/* Unmanaged processes, or processes of a job that was not given the GPU; one that is invisible from here has neither
+ * user nor command. */
+static json_t *foreign_to_json(const struct node *node, const struct attribution *attribution)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < attribution->foreign_count; i++) {
+        const struct attribution_foreign *process = &attribution->foreign[i];
+        bool seen = *process->command;
+        const struct job_view *view = process->job ? views_find(&node->daemon->views, process->job) : NULL;
+        const char *user = view ? view->user : seen ? owners_name(node->daemon->owners, process->uid) : NULL;
+        json_array_append_new(list, json_pack("{s:o, s:i, s:s?, s:s?, s:o}", "job",
+                                              integer_or_null((int64_t)process->job, process->job != 0), "pid", (int)process->pid,
+                                              "user", user, "command", seen ? process->command : NULL, "used_bytes",
+                                              integer_or_null(process->used_bytes, process->used_bytes >= 0)));
+    }
+    return list;
+}
+
+static json_t *window_to_json(const struct gpu_window *window, int64_t now_ns)
+{
+    static const char *const names[] = {
+        [STATISTIC_MEAN] = "mean", [STATISTIC_MEDIAN] = "median", [STATISTIC_P95] = "p95",
+        [STATISTIC_EMA] = "ema",   [STATISTIC_RISK] = "risk",
+    };
+    json_t *json = json_object();
+    int64_t samples;
+
+    gpu_window_mean(window, now_ns, &samples);
+    set(json, "samples", samples, true);
+    for (enum window_statistic statistic = STATISTIC_MEAN; statistic <= STATISTIC_RISK; statistic++) {
+        int32_t permille = gpu_window_statistic(window, statistic, now_ns);
+        set(json, names[statistic], permille, permille >= 0);
+    }
+    return json;
+}
+
+static json_t *metrics_to_json(const struct node_gpu *entry, int64_t now_ns)
+{
+    json_t *json = json_object();
+
+    for (uint32_t metric = 0; metric < GPU_METRIC_COUNT && entry->at_ns; metric++) {
+        const struct gpu_measure *measure = &entry->reading.metrics[metric];
+        bool is_known = measure->source != GPU_SOURCE_NONE;
+        json_t *one = json_object();
+        set(one, "value", measure->value, is_known);
+        json_object_set_new(one, "source", json_string(gpu_source_name(measure->source)));
+        set(one, "age_ns", now_ns > measure->at_ns ? now_ns - measure->at_ns : 0, is_known);
+        if (metric < NODE_WINDOWS)
+            json_object_set_new(one, "window", window_to_json(&entry->windows[metric], entry->at_ns));
+        json_object_set_new(json, gpu_metric_name(metric), one);
+    }
+    return json;
+}
+
+const char *node_kind_name(uint32_t kind)
+{
+    static const char *const names[GPU_KIND_COUNT] = {"whole", "partitioned", "instance"};
+
+    return names[kind];
+}
+
+static void add_reading(json_t *json, const struct node_gpu *entry, int64_t now_ns)
+{
+    const struct gpu_reading *reading = &entry->reading;
+    bool is_read = entry->at_ns;
+
+    json_object_set_new(json, "kind", is_read ? json_string(node_kind_name(reading->kind)) : json_null());
+    json_object_set_new(json, "parent", *reading->parent ? json_string(reading->parent) : json_null());
+    json_object_set_new(json, "name", is_read ? json_string(reading->name) : json_null());
+    set(json, "used_bytes", reading->used_bytes, is_read && reading->valid & GPU_HAS_MEMORY);
+    set(json, "sm_activity_permille", entry->statistics[GPU_SM_ACTIVITY],
+        is_read && entry->statistics[GPU_SM_ACTIVITY] >= 0);
+    json_object_set_new(json, "metrics", metrics_to_json(entry, now_ns));
+    set(json, "power_mw", reading->power_mw, reading->valid & GPU_HAS_POWER);
+    set(json, "energy_mj", reading->energy_mj, reading->valid & GPU_HAS_ENERGY);
+    set(json, "processes", reading->process_count, reading->valid & GPU_HAS_PROCESSES);
+    json_object_set_new(json, "xid", reading->xid ? json_pack("{s:I, s:I, s:I}", "code", (json_int_t)reading->xid, "count",
+                                                              (json_int_t)reading->xid_count, "at_ns",
+                                                              (json_int_t)reading->xid_at_ns)
+                                                  : json_null());
+    set(json, "observed_ns", entry->at_ns, is_read);
+    json_object_set_new(json, "memory_byte_seconds", json_real(entry->memory_byte_seconds));
+    json_object_set_new(json, "sm_activity_seconds", json_real(entry->sm_activity_seconds));
+}
+
+static void add_energy(const struct node *node, json_t *json, const char *uuid)
+{
+    const struct energy_meter *meter = node_energy_of(node, uuid);
+    int64_t idle_mj = 0, foreign_mj = 0;
+
+    for (size_t i = 0; meter && i < meter->count; i++) {
+        if (meter->accounts[i].party == ENERGY_IDLE)
+            idle_mj = meter->accounts[i].mj;
+        else if (meter->accounts[i].party == ENERGY_FOREIGN)
+            foreign_mj = meter->accounts[i].mj;
+    }
+    set(json, "idle_power_mw", meter ? meter->idle_mw : -1, meter && meter->idle_mw >= 0);
+    set(json, "modelled_idle_mj", idle_mj, meter);
+    set(json, "modelled_foreign_mj", foreign_mj, meter);
+}
+
+int64_t node_free_bytes(const struct node *node, const struct gpu *gpu, const struct node_gpu *entry)
+{
+    int64_t free_bytes = gpu_free_bytes(node->daemon->core, gpu), unused = gpu->total_bytes - entry->reading.used_bytes;
+
+    if (!entry->there || unused >= free_bytes)
+        return free_bytes;
+    return unused > 0 ? unused : 0;
+}
+
+/* A GPU that the core knows. */
+static json_t *target_to_json(const struct node *node, const struct gpu *gpu, int64_t now_ns)
+{
+    static const struct node_gpu unread;
+    const struct node_gpu *entry = node_gpu_numbered(node, gpu->number);
+    json_t *jobs = json_array(), *json = json_object();
+
+    entry = entry ? entry : &unread;
+    for (uint32_t i = 0; i < gpu->resident_count; i++)
+        json_array_append_new(jobs, json_integer((json_int_t)gpu->residents[i]->id));
+    set(json, "index", gpu->number, true);
+    json_object_set_new(json, "uuid", json_string(gpu->uuid));
+    json_object_set_new(json, "lost", json_boolean(gpu->lost));
+    json_object_set_new(json, "share", json_string(share_mode_name(
+                                           config_share_of(&node->daemon->config, gpu->number, gpu->uuid))));
+    set(json, "total_bytes", gpu->total_bytes, true);
+    set(json, "free_bytes", node_free_bytes(node, gpu, entry), true);
+    json_object_set_new(json, "jobs", jobs);
+    set(json, "foreign_bytes", entry->attribution.foreign_bytes,
+        entry->at_ns && entry->attribution.foreign_bytes >= 0);
+    set(json, "mps_server_bytes", entry->attribution.mps_server_bytes, entry->at_ns);
+    json_object_set_new(json, "foreign", foreign_to_json(node, &entry->attribution));
+    json_object_set_new(json, "foreign_why",
+                        *entry->attribution.why ? json_string(entry->attribution.why) : json_null());
+    add_reading(json, entry, now_ns);
+    add_energy(node, json, gpu->uuid);
+    return json;
+}
+
+/* One in MIG mode, which the core does not know: a heading for its instances. */
+static json_t *heading_to_json(const struct node *node, const struct node_gpu *entry, int64_t now_ns)
+{
+    json_t *json = json_object();
+
+    json_object_set_new(json, "index", json_null());
+    json_object_set_new(json, "uuid", json_string(entry->uuid));
+    json_object_set_new(json, "lost", json_boolean(!entry->there));
+    set(json, "total_bytes", entry->reading.total_bytes, entry->reading.valid & GPU_HAS_MEMORY);
+    json_object_set_new(json, "free_bytes", json_null());
+    json_object_set_new(json, "jobs", json_array());
+    add_reading(json, entry, now_ns);
+    add_energy(node, json, entry->uuid);
+    return json;
+}
+
+const struct node_gpu *node_heading_before(const struct node *node, uint32_t number)
+{
+    const struct node_gpu *entry = node_gpu_numbered(node, number);
+    const struct node_gpu *physical = entry ? node_physical(node, entry) : NULL;
+    bool headed = !physical || physical == entry || physical->number != NODE_NO_NUMBER;
+
+    for (uint32_t k = 0; k < number && !headed; k++) {
+        const struct node_gpu *before = node_gpu_numbered(node, k);
+        headed = before && before != entry && node_physical(node, before) == physical;
+    }
+    return headed ? NULL : physical;
+}
+
+json_t *node_to_json(const struct node *node)
+{
+    const struct core *core = node->daemon->core;
+    int64_t now_ns = nodetime_now_ns();
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < core_gpu_count(core); i++) {
+        const struct node_gpu *heading = node_heading_before(node, i);
+        if (heading)
+            json_array_append_new(list, heading_to_json(node, heading, now_ns));
+        json_array_append_new(list, target_to_json(node, core_gpu(core, i), now_ns));
+    }
+    return json_pack("{s:I, s:s?, s:o}", "now_ns", (json_int_t)now_ns, "limits", *node->limits ? node->limits : NULL,
+                     "gpus", list);
+}

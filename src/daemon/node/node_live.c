@@ -1,0 +1,197 @@
+#include "daemon/node/node_live.h"
+
+#include <string.h>
+
+#include "api/or_null.h"
+#include "base/memory.h"
+#include "base/share.h"
+#include "core/ledger.h"
+#include "daemon/node/node_internal.h"
+
+/* A row. Compared as bytes, so each is zeroed before it is filled. Unknown values are -1. */
+struct shown {
+    const struct node_gpu *entry; /* lasts as long as the node; NULL: not read yet */
+    uint32_t number;              /* the core's; NODE_NO_NUMBER: a heading */
+    uint32_t share;               /* enum share_mode */
+    uint32_t kind;
+    bool there, read;
+    int64_t total_bytes, used_bytes, free_bytes, foreign_bytes;
+    int64_t sm_permille, power_mw;
+    uint64_t xid, xid_count;
+    int64_t xid_at_ns;
+    uint32_t resident_count; /* that many more of `residents` */
+};
+
+struct resident {
+    uint64_t id;
+    int64_t claim_bytes, observed_bytes;
+};
+
+struct look {
+    struct shown *rows;
+    size_t row_count, row_capacity;
+    struct resident *residents;
+    size_t resident_count, resident_capacity;
+};
+
+struct node_live {
+    struct look now, last;
+};
+
+struct node_live *node_live_new(void)
+{
+    return xcalloc(1, sizeof(struct node_live));
+}
+
+static void release(struct look *look)
+{
+    free(look->rows);
+    free(look->residents);
+}
+
+void node_live_free(struct node_live *live)
+{
+    if (!live)
+        return;
+    release(&live->now);
+    release(&live->last);
+    free(live);
+}
+
+static struct shown *add_row(struct look *look, const struct node_gpu *entry, uint32_t number)
+{
+    struct shown *row;
+
+    array_reserve(look->rows, look->row_capacity, look->row_count + 1);
+    row = &look->rows[look->row_count++];
+    memset(row, 0, sizeof *row);
+    row->entry = entry;
+    row->number = number;
+    row->used_bytes = row->free_bytes = row->foreign_bytes = row->total_bytes = row->sm_permille = row->power_mw = -1;
+    if (!entry)
+        return row;
+    row->there = entry->there;
+    row->xid = entry->reading.xid;
+    row->xid_count = entry->reading.xid_count;
+    row->xid_at_ns = entry->reading.xid_at_ns;
+    row->read = entry->at_ns;
+    if (!row->read)
+        return row;
+    row->kind = entry->reading.kind;
+    if (entry->reading.valid & GPU_HAS_MEMORY) {
+        row->total_bytes = entry->reading.total_bytes;
+        row->used_bytes = entry->reading.used_bytes;
+    }
+    row->sm_permille = entry->statistics[GPU_SM_ACTIVITY];
+    if (entry->reading.valid & GPU_HAS_POWER)
+        row->power_mw = entry->reading.power_mw;
+    return row;
+}
+
+static void add_residents(struct look *look, const struct gpu *gpu)
+{
+    for (uint32_t i = 0; i < gpu->resident_count; i++) {
+        const struct job *job = gpu->residents[i];
+        array_reserve(look->residents, look->resident_capacity, look->resident_count + 1);
+        look->residents[look->resident_count++] =
+            (struct resident){.id = job->id,
+                              .claim_bytes = job->claim_bytes,
+                              .observed_bytes = job_placement_on(job, gpu->number)->observed_bytes};
+    }
+}
+
+static void look_at(struct look *look, const struct node *node, const struct gpu *gpu)
+{
+    static const struct node_gpu unread;
+    const struct node_gpu *heading = node_heading_before(node, gpu->number);
+    const struct node_gpu *entry = node_gpu_numbered(node, gpu->number);
+    struct shown *row;
+
+    if (heading)
+        add_row(look, heading, NODE_NO_NUMBER);
+    row = add_row(look, entry, gpu->number);
+    row->there = !gpu->lost;
+    row->total_bytes = gpu->total_bytes;
+    row->free_bytes = node_free_bytes(node, gpu, entry ? entry : &unread);
+    row->foreign_bytes = row->read ? entry->attribution.foreign_bytes : -1;
+    row->share = config_share_of(&node->daemon->config, gpu->number, gpu->uuid);
+    row->resident_count = gpu->resident_count;
+    add_residents(look, gpu);
+}
+
+static bool same(const struct look *a, const struct look *b)
+{
+    return a->row_count == b->row_count && a->resident_count == b->resident_count &&
+           (!a->row_count || memcmp(a->rows, b->rows, a->row_count * sizeof *a->rows) == 0) &&
+           (!a->resident_count || memcmp(a->residents, b->residents, a->resident_count * sizeof *a->residents) == 0);
+}
+
+bool node_live_look(struct node_live *live, const struct node *node)
+{
+    const struct core *core = node->daemon->core;
+    struct look last = live->last;
+
+    live->last = live->now;
+    live->now = last;
+    live->now.row_count = live->now.resident_count = 0;
+    for (uint32_t i = 0; i < core_gpu_count(core); i++)
+        look_at(&live->now, node, core_gpu(core, i));
+    return !same(&live->now, &live->last);
+}
+
+/* ---- Shown ---- */
+
+static json_t *residents_to_json(const struct resident *residents, uint32_t count)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < count; i++)
+        json_array_append_new(list, json_pack("{s:I, s:o, s:I}", "id", (json_int_t)residents[i].id, "claim_bytes",
+                                              natural_or_null(residents[i].claim_bytes), "observed_bytes",
+                                              (json_int_t)residents[i].observed_bytes));
+    return list;
+}
+
+static json_t *row_to_json(const struct shown *row, const char *uuid)
+{
+    const struct gpu_reading *reading = row->read ? &row->entry->reading : NULL;
+    bool is_heading = row->number == NODE_NO_NUMBER;
+    json_t *json = json_object();
+
+    json_object_set_new(json, "index", is_heading ? json_null() : json_integer(row->number));
+    json_object_set_new(json, "uuid", json_string(uuid));
+    json_object_set_new(json, "name", reading ? json_string(reading->name) : json_null());
+    json_object_set_new(json, "kind", reading ? json_string(node_kind_name(row->kind)) : json_null());
+    json_object_set_new(json, "parent", text_or_null(reading && *reading->parent ? reading->parent : NULL));
+    json_object_set_new(json, "lost", json_boolean(!row->there));
+    json_object_set_new(json, "share", is_heading ? json_null() : json_string(share_mode_name(row->share)));
+    json_object_set_new(json, "total_bytes", natural_or_null(row->total_bytes));
+    json_object_set_new(json, "used_bytes", natural_or_null(row->used_bytes));
+    json_object_set_new(json, "free_bytes", natural_or_null(row->free_bytes));
+    json_object_set_new(json, "foreign_bytes", natural_or_null(row->foreign_bytes));
+    json_object_set_new(json, "sm_activity_permille", natural_or_null(row->sm_permille));
+    json_object_set_new(json, "power_mw", natural_or_null(row->power_mw));
+    json_object_set_new(json, "xid",
+                        row->xid ? json_pack("{s:I, s:I, s:I}", "code", (json_int_t)row->xid, "count",
+                                             (json_int_t)row->xid_count, "at_ns", (json_int_t)row->xid_at_ns)
+                                 : json_null());
+    return json;
+}
+
+json_t *node_live_to_json(const struct node_live *live, const struct node *node, int64_t now_ns)
+{
+    const struct resident *residents = live->now.residents;
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < live->now.row_count; i++) {
+        const struct shown *row = &live->now.rows[i];
+        const struct gpu *gpu = row->number == NODE_NO_NUMBER ? NULL : core_gpu(node->daemon->core, row->number);
+        json_t *json = row_to_json(row, gpu ? gpu->uuid : row->entry->uuid);
+
+        json_object_set_new(json, "residents", residents_to_json(residents, row->resident_count));
+        if (row->resident_count)
+            residents += row->resident_count;
+        json_array_append_new(list, json);
+    }
+    return json_pack("{s:I, s:o}", "now_ns", (json_int_t)now_ns, "gpus", list);
+}

@@ -1,0 +1,96 @@
+/* Processes of jobs on GPUs that these were not given: their identity, and their memory, which is charged to the job. A
+ * job may set CUDA_VISIBLE_DEVICES itself. */
+#include <inttypes.h>
+
+#include "base/nodetime.h"
+#include "base/units.h"
+#include "core/ledger.h"
+#include "core/quantum.h"
+#include "daemon/engine/engine.h"
+#include "daemon/log.h"
+#include "daemon/node/node_internal.h"
+#include "store/history.h"
+
+void node_stray_judge(const struct node *node, struct node_gpu *gpu)
+{
+    for (uint32_t i = 0; i < gpu->attribution.foreign_count; i++) {
+        struct attribution_foreign *process = &gpu->attribution.foreign[i];
+        const struct job *job = process->job ? core_find_job(node->daemon->core, process->job) : NULL;
+        const struct job_view *view = job ? views_find(&node->daemon->views, job->id) : NULL;
+        char text[UNITS_TEXT];
+
+        if (!job || !job->placement_count || !view) { /* one of a job that has ended is listed for a moment longer */
+            process->job = 0;
+            continue;
+        }
+        if (process->news)
+            daemon_log("GPU %" PRIu32 ": process %" PRId32 " (%s) of job %" PRIu64 " of %s holds %s there, and the job "
+                       "was not given this GPU", gpu->number, process->pid, process->command, job->id, view->user,
+                       process->used_bytes < 0 ? "memory" : format_bytes(process->used_bytes, text));
+    }
+}
+
+/* The job's processes on a GPU that it was not given; NULL: no further one. */
+static const struct attribution_foreign *next_of(const struct node_gpu *gpu, uint64_t job, uint32_t *i)
+{
+    while (gpu->there && *i < gpu->attribution.foreign_count) {
+        const struct attribution_foreign *process = &gpu->attribution.foreign[(*i)++];
+        if (process->job == job)
+            return process;
+    }
+    return NULL;
+}
+
+static int64_t bytes_on(const struct node_gpu *gpu, uint64_t job)
+{
+    const struct attribution_foreign *process;
+    int64_t bytes = 0;
+
+    for (uint32_t i = 0; (process = next_of(gpu, job, &i));)
+        if (process->used_bytes > 0)
+            history_add(&bytes, process->used_bytes);
+    return bytes;
+}
+
+int64_t node_stray_bytes(const struct node *node, uint64_t job)
+{
+    int64_t bytes = 0;
+
+    for (uint32_t g = 0; g < node->count; g++)
+        history_add(&bytes, bytes_on(node->gpus[g], job));
+    return bytes;
+}
+
+json_t *node_strays_to_json(const struct node *node, uint64_t job)
+{
+    json_t *list = json_array();
+
+    for (uint32_t g = 0; g < node->count; g++) {
+        const struct attribution_foreign *process;
+        for (uint32_t i = 0; (process = next_of(node->gpus[g], job, &i));)
+            json_array_append_new(list, json_pack("{s:I, s:i, s:s, s:o}", "gpu", (json_int_t)node->gpus[g]->number,
+                                                  "pid", (int)process->pid, "command", process->command, "used_bytes",
+                                                  process->used_bytes < 0 ? json_null()
+                                                                          : json_integer(process->used_bytes)));
+    }
+    return list;
+}
+
+void node_stray_charge(struct node *node)
+{
+    for (uint32_t g = 0; g < node->count; g++) {
+        const struct node_gpu *gpu = node->gpus[g];
+
+        for (uint32_t i = 0; gpu->there && i < gpu->attribution.foreign_count; i++) {
+            uint64_t id = gpu->attribution.foreign[i].job;
+            const struct job *job = id ? core_find_job(node->daemon->core, id) : NULL;
+            struct record input = {.type = RECORD_STRAYED, .at_ns = nodetime_now_ns(), .job = id};
+
+            if (!job || !job->placement_count || job_placement_on(job, gpu->number))
+                continue; /* it has ended, or was given the GPU, since that was read */
+            input.strayed = (struct record_memory){.gpu = gpu->number, .bytes = quantum_memory(bytes_on(gpu, id))};
+            if (input.strayed.bytes > job_stray_bytes_on(job, gpu->number))
+                engine_input(node->daemon->engine, &input, NULL);
+        }
+    }
+}

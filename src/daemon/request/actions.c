@@ -1,0 +1,134 @@
+#include "daemon/request/actions.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "daemon/engine/engine.h"
+#include "daemon/log.h"
+#include "daemon/request/submission.h"
+#include "daemon/view/access.h"
+
+/* An answer that waits until its content is stored. */
+struct pending_answer {
+    struct http_request *request;
+    int status;
+    json_t *body;
+    const char *otherwise; /* the request's fate when it cannot be stored now */
+};
+
+static void on_stored(int status, const char *error, void *user)
+{
+    struct pending_answer *answer = user;
+
+    if (status == 0) {
+        http_reply(answer->request, answer->status, answer->body);
+    } else {
+        json_decref(answer->body);
+        http_reply_error(answer->request, 503, "cannot store it now: %s; %s", error, answer->otherwise);
+    }
+    free(answer);
+}
+
+static void reply_once_stored(struct daemon *daemon, struct http_request *request, int status, json_t *body,
+                              const char *otherwise)
+{
+    struct pending_answer *answer = xmalloc(sizeof *answer);
+
+    *answer = (struct pending_answer){
+        .request = request, .status = status, .body = body, .otherwise = otherwise};
+    engine_on_stored(daemon->engine, on_stored, answer);
+}
+
+struct submitting {
+    struct daemon *daemon;
+    struct http_request *request;
+};
+
+static void on_submission(void *user, int status, json_t *jobs, const struct error *err)
+{
+    struct submitting submitting = *(struct submitting *)user;
+
+    free(user);
+    if (submitting.daemon->stopping) {
+        json_decref(jobs);
+        http_reply_stopping(submitting.request);
+        return;
+    }
+    if (status != 201) {
+        http_reply_error(submitting.request, status, "%s", err->text);
+        return;
+    }
+    reply_once_stored(submitting.daemon, submitting.request, 201, json_pack("{s:o}", "jobs", jobs), "try again later");
+    engine_turn(submitting.daemon->engine);
+}
+
+void actions_submit(struct daemon *daemon, struct http_request *request)
+{
+    struct submitting *submitting;
+
+    if (engine_trouble(daemon->engine)) {
+        http_reply_error(request, 503, "cannot store jobs now: %s; try again later", engine_trouble(daemon->engine));
+        return;
+    }
+    submitting = xmalloc(sizeof *submitting);
+    *submitting = (struct submitting){daemon, request};
+    submission_start(daemon, request->uid, request->body, request->body_length, on_submission, submitting);
+}
+
+struct changing {
+    struct daemon *daemon;
+    struct http_request *request;
+    uint64_t job;
+    uint32_t type;
+};
+
+static void change(struct daemon *daemon, struct http_request *request, const struct job_view *view, uint32_t type)
+{
+    struct record input = {.type = type, .at_ns = nodetime_now_ns(), .job = view->id};
+    struct error err;
+
+    if (job_state_ended(view->state)) {
+        http_reply_error(request, 409, "job %" PRIu64 " has already ended: it is %s", view->id,
+                         job_state_name(view->state));
+        return;
+    }
+    if (engine_input(daemon->engine, &input, &err) != 0) {
+        http_reply_error(request, 409, "%s", err.text);
+        return;
+    }
+    if (request->uid != view->wants->uid)
+        daemon_log("job %" PRIu64 " of %s: %s by uid %u", view->id, view->user, record_type_name(type),
+                   (unsigned)request->uid);
+    reply_once_stored(daemon, request, 200,
+                      json_pack("{s:I, s:s}", "id", (json_int_t)view->id, "state", job_state_name(view->state)),
+                      "it takes effect once that works, unless carmad ends before");
+    engine_turn(daemon->engine);
+}
+
+/* The job is looked up again: it may have gone while its group was. */
+static void on_may(int status, void *user)
+{
+    struct changing changing = *(struct changing *)user;
+    const struct job_view *view = status == -ESHUTDOWN ? NULL : views_find(&changing.daemon->views, changing.job);
+
+    free(user);
+    if (status == -ESHUTDOWN)
+        http_reply_stopping(changing.request);
+    else if (!view)
+        http_reply_error(changing.request, 404, "there is no job '%" PRIu64 "'", changing.job);
+    else if (status != 0)
+        http_reply_error(changing.request, 403, "job %" PRIu64 " belongs to %s", view->id, view->user);
+    else
+        change(changing.daemon, changing.request, view, changing.type);
+}
+
+void actions_change(struct daemon *daemon, struct http_request *request, const struct job_view *view, uint32_t type)
+{
+    struct changing *changing = xmalloc(sizeof *changing);
+
+    *changing = (struct changing){daemon, request, view->id, type};
+    access_ask(daemon->access, request->uid, view->wants->uid, on_may, changing);
+}

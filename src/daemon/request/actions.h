@@ -1,0 +1,14 @@
+/* The API's requests that change something: jobs are taken in, cancelled, held and released. Each is answered once what it
+ * says is stored. */
+#ifndef CARMA_DAEMON_REQUEST_ACTIONS_H
+#define CARMA_DAEMON_REQUEST_ACTIONS_H
+
+#include "daemon/daemon.h"
+#include "http/http.h"
+
+void actions_submit(struct daemon *daemon, struct http_request *request);
+
+/* `type`: RECORD_CANCELLED, RECORD_HELD or RECORD_RELEASED. */
+void actions_change(struct daemon *daemon, struct http_request *request, const struct job_view *view, uint32_t type);
+
+#endif

@@ -1,0 +1,207 @@
+#include "daemon/request/listing.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "base/nodetime.h"
+#include "base/strbuf.h"
+#include "daemon/request/requests.h"
+#include "daemon/view/access.h"
+
+#define PIECE    200  /* jobs, some milliseconds */
+#define OF_A_JOB 1200 /* bytes, most of them */
+
+/* The request. */
+struct selection {
+    char state[8]; /* "": those that have not ended */
+    uint64_t uid;  /* UINT64_MAX: everybody's */
+    uint64_t after;
+    uint64_t most;
+    bool last; /* the last of them, not the first */
+};
+
+struct listing {
+    struct listings *listings;
+    struct http_request *request;
+    struct selection selection;
+    uint64_t at;      /* the job that was looked at last */
+    uint64_t skipped; /* still to be left out at the beginning */
+    uint64_t listed;  /* in the answer */
+    uint64_t all;     /* when it was begun */
+    int64_t now_ns;
+    struct strbuf text;
+    uv_idle_t *idle; /* from piece to piece: a timer of 0 ms would leave others no turn in between */
+    struct listing *next, *prev;
+};
+
+struct listings {
+    struct daemon *daemon;
+    struct listing *first;
+};
+
+static bool is_selected(const struct job_view *view, const struct selection *wanted)
+{
+    const char *state = wanted->state;
+
+    if (view->state >= JOB_STATE_COUNT || (wanted->uid != UINT64_MAX && view->wants->uid != wanted->uid))
+        return false;
+    if (!*state)
+        return !job_state_ended(view->state);
+    switch (view->state) {
+    case JOB_PLACED:
+    case JOB_RUNNING:
+    case JOB_STOPPING:
+        return strcmp(state, "running") == 0 || strcmp(state, "all") == 0;
+    default:
+        return strcmp(state, job_state_ended(view->state) ? "ended" : "waiting") == 0 || strcmp(state, "all") == 0;
+    }
+}
+
+static bool is_list_state(const char *state)
+{
+    static const char *const states[] = {"all", "running", "waiting", "ended"};
+
+    for (size_t i = 0; i < array_size(states); i++)
+        if (!state || strcmp(state, states[i]) == 0)
+            return true;
+    return false;
+}
+
+/* False: it has been answered that this is not known. */
+static bool read_selection(struct http_request *request, struct selection *wanted)
+{
+    const char *state = http_query(request, "state"), *most = http_query(request, "limit");
+    const char *last = http_query(request, "last"), *whose = http_query(request, "uid");
+    const char *after = http_query(request, "after");
+
+    if (!is_list_state(state))
+        http_reply_error(request, 400, "state '%.40s' is not known: leave it out or say all, running, waiting or ended",
+                         state);
+    else if (most && last)
+        http_reply_error(request, 400, "limit and last together are not known: say one of them");
+    else if (!requests_read_number(last ? last : most, 9, LISTING_MOST, &wanted->most))
+        http_reply_error(request, 400, "%s '%.40s' is not a number of jobs", last ? "last" : "limit", last ? last : most);
+    else if (!requests_read_number(after, 18, 0, &wanted->after))
+        http_reply_error(request, 400, "after '%.40s' is not a job's number", after);
+    else if (!whose || strcmp(whose, "self") != 0 ? !requests_read_number(whose, 10, UINT64_MAX, &wanted->uid)
+                                                  : (wanted->uid = request->uid, false))
+        http_reply_error(request, 400, "uid '%.40s' is not a user's number", whose);
+    else {
+        snprintf(wanted->state, sizeof wanted->state, "%s", state ? state : "");
+        /* Of the ended ones people ask for the latest, of the others for the first in the queue. */
+        wanted->last = last || (most && !after && strcmp(wanted->state, "ended") == 0);
+        if (wanted->most > LISTING_MOST)
+            wanted->most = LISTING_MOST;
+        return true;
+    }
+    return false;
+}
+
+static void free_idle(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+static void listing_free(struct listing *listing)
+{
+    DL_DELETE(listing->listings->first, listing);
+    uv_close((uv_handle_t *)listing->idle, free_idle);
+    strbuf_release(&listing->text);
+    free(listing);
+}
+
+/* The first one behind the job that was looked at last, which may have been forgotten meanwhile. */
+static const struct job_view *go_on_from(const struct views *views, uint64_t job)
+{
+    const struct job_view *view = job ? views_find(views, job) : NULL;
+
+    if (view)
+        return view->hh.next;
+    for (view = views->jobs; view && view->id <= job; view = view->hh.next)
+        ;
+    return view;
+}
+
+static void add(struct listing *listing, const struct job_view *view)
+{
+    json_t *json = job_view_to_json(view, listing->listings->daemon->core, listing->now_ns,
+                                    access_view_of(listing->request->uid, view->wants->uid), false);
+    CLEANUP(free_ptr) char *text = json_dumps(json, JSON_COMPACT);
+
+    strbuf_printf(&listing->text, "%s%s", listing->listed ? "," : "", text);
+    listing->listed++;
+    json_decref(json);
+}
+
+static void on_piece(uv_idle_t *idle)
+{
+    struct listing *listing = idle->data;
+    const struct job_view *view = go_on_from(&listing->listings->daemon->views, listing->at);
+    unsigned added = 0;
+
+    for (; view && listing->listed < listing->selection.most && added < PIECE; view = view->hh.next) {
+        listing->at = view->id;
+        if (!is_selected(view, &listing->selection))
+            continue;
+        if (listing->skipped) {
+            listing->skipped--;
+            continue;
+        }
+        add(listing, view);
+        added++;
+    }
+    if (view && listing->listed < listing->selection.most) {
+        uv_idle_start(idle, on_piece); /* or goes on */
+        return;
+    }
+    strbuf_printf(&listing->text, "],\"left_out\":%" PRIu64 "}",
+                  listing->all > listing->listed ? listing->all - listing->listed : 0);
+    http_reply_text(listing->request, "application/json", strbuf_steal(&listing->text));
+    listing_free(listing);
+}
+
+void listings_get(struct listings *listings, struct http_request *request)
+{
+    struct selection wanted = {.uid = UINT64_MAX};
+    struct listing *listing;
+
+    if (!read_selection(request, &wanted))
+        return;
+    listing = xcalloc(1, sizeof *listing);
+    *listing = (struct listing){.listings = listings,
+                                .request = request,
+                                .selection = wanted,
+                                .at = wanted.after,
+                                .now_ns = nodetime_now_ns(),
+                                .idle = xmalloc(sizeof *listing->idle)};
+    uv_idle_init(listings->daemon->loop, listing->idle);
+    listing->idle->data = listing;
+    DL_APPEND(listings->first, listing);
+    for (const struct job_view *view = go_on_from(&listings->daemon->views, wanted.after); view; view = view->hh.next)
+        listing->all += is_selected(view, &wanted);
+    if (wanted.last && listing->all > wanted.most)
+        listing->skipped = listing->all - wanted.most;
+    /* A large text that grows would do so between what is kept, and leave its pages to the heap. */
+    array_reserve(listing->text.text, listing->text.capacity,
+                  OF_A_JOB * (listing->all < wanted.most ? listing->all : wanted.most) + 1);
+    strbuf_printf(&listing->text, "{\"now_ns\":%" PRId64 ",\"jobs\":[", listing->now_ns);
+    on_piece(listing->idle);
+}
+
+struct listings *listings_new(struct daemon *daemon)
+{
+    struct listings *listings = xcalloc(1, sizeof *listings);
+
+    listings->daemon = daemon;
+    return listings;
+}
+
+void listings_free(struct listings *listings)
+{
+    while (listings && listings->first) {
+        http_reply_stopping(listings->first->request);
+        listing_free(listings->first);
+    }
+    free(listings);
+}

@@ -1,0 +1,275 @@
+#include "daemon/request/requests.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "core/ledger.h"
+#include "daemon/metrics/metrics.h"
+#include "daemon/metrics/prometheus.h"
+#include "daemon/node/node.h"
+#include "daemon/request/actions.h"
+#include "daemon/request/dashboard.h"
+#include "daemon/request/events.h"
+#include "daemon/request/history.h"
+#include "daemon/request/listing.h"
+#include "daemon/request/series_json.h"
+#include "daemon/request/status.h"
+#include "daemon/run/ending.h"
+#include "daemon/run/runs.h"
+#include "daemon/view/access.h"
+#include "daemon/whatif/whatif.h"
+
+#define API_PREFIX "/v1/"
+
+bool requests_read_number(const char *text, size_t digits, uint64_t otherwise, uint64_t *number)
+{
+    *number = otherwise;
+    if (!text)
+        return true;
+    if (!*text || strlen(text) > digits || strspn(text, "0123456789") != strlen(text))
+        return false;
+    *number = strtoull(text, NULL, 10);
+    return true;
+}
+
+static void get_job(struct daemon *daemon, struct http_request *request, const struct job_view *view)
+{
+    enum access_view access = access_view_of(request->uid, view->wants->uid);
+    json_t *json = job_view_to_json(view, daemon->core, nodetime_now_ns(), access, true);
+    struct launch_status status;
+    bool has_failure = access == ACCESS_ALL && runs_last_status(daemon->runs, view, &status) == 0;
+
+    json_object_set_new(json, "strays", node_strays_to_json(daemon->node, view->id));
+    json_object_set_new(json, "failure", has_failure ? ending_to_json(view, &status) : json_null());
+    json_object_set_new(json, "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null());
+    http_reply(request, 200, json);
+}
+
+static void get_script(struct daemon *daemon, struct http_request *request, const struct job_view *view)
+{
+    if (access_view_of(request->uid, view->wants->uid) == ACCESS_ALL)
+        history_get_script(daemon, request, view->id);
+    else
+        http_reply_error(request, 403, "job %" PRIu64 " belongs to %s", view->id, view->user);
+}
+
+static json_t *explain_gpu(const struct daemon *daemon, const struct job_view *view, uint32_t number, int64_t now_ns)
+{
+    const struct gpu *gpu = core_gpu(daemon->core, number);
+    struct reason reason = core_gpu_reason(daemon->core, view->id, number, now_ns);
+    const char *why = node_foreign_why(daemon->node, number), *verdict;
+    CLEANUP(free_ptr) char *doubted = NULL;
+    char text[REASON_TEXT];
+    json_t *jobs = json_array();
+
+    verdict = reason.code != REASON_NONE ? reason_format(&reason, now_ns, text)
+              : core_gpu_way(daemon->core, view->id, number) == SHARE_MPS ? "would take it, by MPS"
+                                                                          : "would take it";
+    if (*why)
+        doubted = xasprintf("%s (memory counted by claims: %s)", verdict, why);
+    for (uint32_t i = 0; i < gpu->resident_count; i++)
+        json_array_append_new(jobs, json_integer((json_int_t)gpu->residents[i]->id));
+    return json_pack("{s:I, s:s, s:I, s:s, s:o, s:o, s:s}", "index", (json_int_t)number, "uuid", gpu->uuid, "free_bytes",
+                     (json_int_t)gpu_free_bytes(daemon->core, gpu), "share",
+                     share_mode_name(gpu->share == SHARE_ANY ? SHARE_STREAMS : gpu->share), "sm_activity_permille",
+                     gpu->smact_permille >= 0 ? json_integer(gpu->smact_permille) : json_null(), "jobs", jobs,
+                     "verdict", doubted ? doubted : verdict);
+}
+
+/* The error for a job that does not wait. */
+static char *sentence_of(const struct job_view *view, enum access_view access)
+{
+    switch (view->state) {
+    case JOB_PLACED:
+        return xstrdup("is being started");
+    case JOB_RUNNING:
+        return xasprintf("runs%s%s", view->share == SHARE_ANY ? "" : ", ",
+                         view->share == SHARE_MPS       ? "by MPS"
+                         : view->share == SHARE_STREAMS ? "by streams"
+                                                          : "alone on its GPUs");
+    case JOB_STOPPING:
+        return xstrdup("is being stopped");
+    case JOB_GPU_OOM:
+        return xasprintf("ran out of GPU memory %" PRIu32 " time%s and was given up", view->crashes,
+                         view->crashes == 1 ? "" : "s");
+    case JOB_REFUSED:
+        return xstrdup("can never run on this node");
+    case JOB_LOST:
+        return xstrdup("its shepherd died, and its processes were killed");
+    case JOB_TIMEOUT:
+        return xstrdup("was ended by its time limit");
+    case JOB_CANCELLED:
+        return xstrdup("was cancelled");
+    case JOB_COMPLETED:
+        return xstrdup("has completed");
+    default:
+        return view->message && access == ACCESS_ALL
+                   ? xasprintf("failed: %s", view->message)
+                   : xasprintf("failed with status %" PRId32, view->exit.status);
+    }
+}
+
+static void get_explanation(struct daemon *daemon, struct http_request *request, const struct job_view *view)
+{
+    enum access_view access = access_view_of(request->uid, view->wants->uid);
+    int64_t now_ns = nodetime_now_ns();
+    struct reason reason = core_reason(daemon->core, view->id, now_ns);
+    CLEANUP(free_ptr) char *sentence = NULL;
+    CLEANUP(free_ptr) char *memory = job_view_memory_text(view, daemon->core, access);
+    CLEANUP(free_ptr) char *last_end = job_view_last_end(view, daemon->core);
+    char text[REASON_TEXT];
+    json_t *gpus = json_array();
+
+    if (reason.code == REASON_NONE)
+        sentence = sentence_of(view, access);
+    for (uint32_t i = 0; reason.code != REASON_NONE && i < core_gpu_count(daemon->core); i++)
+        json_array_append_new(gpus, explain_gpu(daemon, view, i, now_ns));
+    http_reply(request, 200,
+               json_pack("{s:I, s:s, s:o, s:s, s:s?, s:s, s:o, s:o}", "id", (json_int_t)view->id, "state",
+                         job_state_name(view->state), "reason", reason_to_json(&reason, now_ns), "text",
+                         sentence ? sentence : reason_format(&reason, now_ns, text), "last_end",
+                         last_end, "memory", memory, "estimate",
+                         access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null(), "gpus", gpus));
+}
+
+#define DEFAULT_SPAN_S 3600
+
+static void get_series(struct daemon *daemon, struct http_request *request)
+{
+    const char *span = http_query(request, "span"), *most = http_query(request, "points");
+    uint64_t span_s, points;
+
+    if (!requests_read_number(span, 9, DEFAULT_SPAN_S, &span_s) || span_s == 0)
+        http_reply_error(request, 400, "span '%.40s' is not a number of seconds", span);
+    else if (!requests_read_number(most, 9, SERIES_POINTS, &points) || points == 0)
+        http_reply_error(request, 400, "points '%.40s' is not a number of steps", most);
+    else
+        http_reply_text(request, "application/json",
+                        series_of_gpus(daemon, (int64_t)span_s, (int64_t)points, nodetime_now_ns()));
+}
+
+/* ---- Which is which ---- */
+
+static bool is_get(const struct http_request *request)
+{
+    return strcmp(request->method, "GET") == 0;
+}
+
+static void wrong_method(struct http_request *request, const char *right)
+{
+    http_reply_error(request, 405, "%s %s is not known: use %s", request->method, request->path, right);
+}
+
+static void handle_job(struct daemon *daemon, struct http_request *request, const char *rest)
+{
+    static const struct {
+        const char *name;
+        uint32_t type;
+    } actions[] = {{"/cancel", RECORD_CANCELLED}, {"/hold", RECORD_HELD}, {"/release", RECORD_RELEASED}};
+    const struct job_view *view;
+    char *end;
+    uint64_t id;
+
+    errno = 0;
+    id = *rest >= '0' && *rest <= '9' ? strtoull(rest, &end, 10) : 0;
+    view = id && errno == 0 ? views_find(&daemon->views, id) : NULL;
+    if (!view || view->state == JOB_STATE_COUNT) {
+        http_reply_error(request, 404, "there is no job '%.*s'", (int)strcspn(rest, "/"), rest);
+        return;
+    }
+    if (*end == '\0' || strcmp(end, "/explain") == 0 || strcmp(end, "/series") == 0 || strcmp(end, "/script") == 0) {
+        if (!is_get(request))
+            wrong_method(request, "GET");
+        else if (strcmp(end, "/script") == 0)
+            get_script(daemon, request, view);
+        else if (strcmp(end, "/series") == 0)
+            http_reply_text(request, "application/json", series_of_job(daemon, view->id));
+        else if (*end == '\0')
+            get_job(daemon, request, view);
+        else
+            get_explanation(daemon, request, view);
+        return;
+    }
+    for (size_t i = 0; i < array_size(actions); i++) {
+        if (strcmp(end, actions[i].name) != 0)
+            continue;
+        if (strcmp(request->method, "POST") == 0)
+            actions_change(daemon, request, view, actions[i].type);
+        else
+            wrong_method(request, "POST");
+        return;
+    }
+    http_reply_error(request, 404, "there is no '%.60s'", request->path);
+}
+
+/* `rest` is empty for a question, "/ID" for an answer. */
+static void handle_whatif(struct daemon *daemon, struct http_request *request, const char *rest)
+{
+    bool asks = !*rest;
+
+    if (strcmp(request->method, asks ? "POST" : "GET") != 0)
+        wrong_method(request, asks ? "POST" : "GET");
+    else if (asks)
+        whatif_ask(daemon->whatif, request);
+    else
+        whatif_show(daemon->whatif, request, rest + 1);
+}
+
+static bool is_history(const char *path)
+{
+    return strcmp(path, "history") == 0 || strncmp(path, "history/", strlen("history/")) == 0;
+}
+
+void requests_handle(struct http_request *request, void *user)
+{
+    struct daemon *daemon = user;
+    const char *path = request->path;
+
+    if (strcmp(path, "/metrics") == 0) {
+        if (is_get(request))
+            http_reply_text(request, PROMETHEUS_MEDIA_TYPE, metrics_text(daemon));
+        else
+            wrong_method(request, "GET");
+        return;
+    }
+    if (dashboard_has(path)) {
+        dashboard_answer(request);
+        return;
+    }
+    if (strncmp(path, API_PREFIX, strlen(API_PREFIX)) != 0) {
+        http_reply_error(request, 404, "there is no '%.60s'", path);
+        return;
+    }
+    path += strlen(API_PREFIX);
+    if (strcmp(path, "jobs") == 0 && strcmp(request->method, "POST") == 0)
+        actions_submit(daemon, request);
+    else if (strncmp(path, "jobs/", 5) == 0)
+        handle_job(daemon, request, path + 5);
+    else if (strcmp(path, "whatif") == 0 || strncmp(path, "whatif/", 7) == 0)
+        handle_whatif(daemon, request, path + 6);
+    else if (strcmp(path, "jobs") != 0 && strcmp(path, "status") != 0 && strcmp(path, "gpus") != 0 &&
+             strcmp(path, "stats") != 0 && strcmp(path, "events") != 0 && strcmp(path, "series") != 0 &&
+             !is_history(path))
+        http_reply_error(request, 404, "there is no '%.60s'", request->path);
+    else if (!is_get(request))
+        wrong_method(request, "GET");
+    else if (strcmp(path, "jobs") == 0)
+        listings_get(daemon->listings, request);
+    else if (strcmp(path, "status") == 0)
+        http_reply(request, 200, status_to_json(daemon, nodetime_now_ns()));
+    else if (strcmp(path, "series") == 0)
+        get_series(daemon, request);
+    else if (strcmp(path, "events") == 0)
+        events_open(daemon->events, request);
+    else if (is_history(path))
+        history_get(daemon, request, path + strlen("history"));
+    else if (strcmp(path, "stats") == 0)
+        history_get_stats(daemon, request);
+    else
+        http_reply(request, 200, node_to_json(daemon->node));
+}

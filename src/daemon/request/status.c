@@ -1,0 +1,22 @@
+#include "daemon/request/status.h"
+
+#include "base/nodetime.h"
+#include "base/share.h"
+#include "daemon/engine/engine.h"
+
+json_t *status_to_json(const struct daemon *daemon, int64_t now_ns)
+{
+    const struct core_config *config = core_configuration(daemon->core);
+    const char *trouble = engine_trouble(daemon->engine);
+    json_t *by_state = json_object();
+
+    for (uint32_t state = 0; state < JOB_STATE_COUNT; state++)
+        if (daemon->views.counts[state])
+            json_object_set_new(by_state, job_state_name(state), json_integer((json_int_t)daemon->views.counts[state]));
+    return json_pack("{s:s, s:s, s:s, s:s, s:f, s:I, s:I, s:o, s:I, s:I, s:s?}", "version", CARMA_VERSION, "policy",
+                     config->policy, "memory_view", memory_view_name(config->memory_view), "share",
+                     share_mode_name(daemon->config.share.mode), "time_scale", nodetime_scale(), "now_ns",
+                     (json_int_t)now_ns, "gpus", (json_int_t)core_gpu_count(daemon->core), "counts", by_state,
+                     "waiting", (json_int_t)core_waiting_count(daemon->core), "unfinished",
+                     (json_int_t)core_job_count(daemon->core), "trouble", trouble);
+}

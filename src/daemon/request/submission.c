@@ -1,0 +1,521 @@
+#include "daemon/request/submission.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/digest.h"
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "base/units.h"
+#include "core/ledger.h"
+#include "daemon/engine/engine.h"
+#include "daemon/engine/repeats.h"
+#include "daemon/node/node.h"
+
+/* A job of a request. */
+struct applicant {
+    struct job_spec spec;
+    size_t environment; /* of the submission's */
+    struct job_estimate estimate;
+    struct record_submitted wants;
+};
+
+struct submission {
+    uv_work_t work;
+    struct daemon *daemon;
+    uid_t uid;
+    const char *body;
+    size_t length;
+    submission_done *done;
+    void *user;
+    struct submission *next; /* in the order of arrival */
+    /* The thread's input: it does not change meanwhile. */
+    const struct config *config;
+    struct machine_profile profile;
+    /* The thread's result. */
+    struct applicant *applicants; /* owned */
+    size_t count;                 /* of those that are to be released */
+    struct spec_strings *environments; /* owned; most jobs of a request have the same */
+    size_t environment_count, environment_capacity;
+    struct owner owner;           /* its text is owned */
+    char request_id[REPEATS_ID_MAX + 1]; /* "": none */
+    uint64_t digest; /* of the body */
+    int status;
+    struct error err;
+};
+
+/* The recorded figure that goes by the estimator's name; -1: there is none such. */
+static int64_t recorded_figure(const struct config *config, const struct job_spec *spec)
+{
+    const char *name = estimator_name(config->estimator);
+
+    for (size_t i = 0; i < SPEC_RECORDED_COUNT; i++)
+        if (strcmp(spec_recorded_names[i], name) == 0)
+            return spec->recorded_bytes[i];
+    return -1;
+}
+
+/* The declared figure, else the recorded figure that the configuration trusts, else the estimate, else unknown. */
+static void set_claim(const struct config *config, const struct job_spec *spec, const struct job_estimate *estimate,
+                      struct record_submitted *wants)
+{
+    int64_t recorded = recorded_figure(config, spec);
+
+    wants->claim_bytes = -1;
+    wants->claim_source = CLAIM_UNKNOWN;
+    if (spec->gpu_memory_bytes >= 0) {
+        wants->claim_bytes = spec->gpu_memory_bytes;
+        wants->claim_source = CLAIM_DECLARED;
+    } else if (recorded >= 0) {
+        wants->claim_bytes = recorded;
+        wants->claim_source = CLAIM_RECORDED;
+    } else if (estimate->bytes >= 0) {
+        wants->claim_bytes = estimate->bytes;
+        wants->claim_source = CLAIM_ESTIMATED;
+    }
+}
+
+/* The text's end included. */
+static uint64_t mix(uint64_t digest, const char *text)
+{
+    return digest_add(digest, text, strlen(text) + 1);
+}
+
+/* Two submissions with the same key are runs of the same thing: same user, command, batch size, model and training. Of a
+ * script that is its text with its arguments, wherever it was. */
+static void set_workload(const struct job_spec *spec, uid_t uid, char workload[static RECORD_WORKLOAD_SIZE])
+{
+    const char *const model[] = {spec->summary, spec->capture, spec->optimizer, spec->precision};
+    uint64_t hash = DIGEST_EMPTY ^ uid ^ ((uint64_t)spec->batch_size << 32);
+
+    if (spec->script)
+        hash = mix(hash, spec->script);
+    for (size_t i = spec->script ? 1 : 0; i < spec->command.count; i++)
+        hash = mix(hash, spec->command.items[i]);
+    for (size_t i = 0; i < array_size(model); i++)
+        if (model[i])
+            hash = mix(hash ^ (i + 1), model[i]);
+    snprintf(workload, RECORD_WORKLOAD_SIZE, "%016" PRIx64, hash);
+}
+
+static void set_wants(const struct config *config, const struct job_spec *spec, const struct job_estimate *estimate,
+                      uid_t uid, struct record_submitted *wants)
+{
+    *wants = (struct record_submitted){.uid = uid,
+                                       .gpus = spec->gpus,
+                                       .smact_permille = estimate->smact_permille,
+                                       .max_slowdown_permille =
+                                           spec->max_slowdown_permille < 0 ? 0 : (int32_t)spec->max_slowdown_permille,
+                                       .share = spec->share ? share_mode_find(spec->share) : SHARE_ANY,
+                                       .exclusive = spec->exclusive,
+                                       .held = spec->held,
+                                       .time_limit_ns = spec->time_limit_ns < 0 ? 0 : spec->time_limit_ns,
+                                       .signal = spec->signal,
+                                       .signal_before_ns = spec->signal_before_ns < 0 ? 0 : spec->signal_before_ns,
+                                       .requeue = spec->requeue};
+    set_claim(config, spec, estimate, wants);
+    set_workload(spec, uid, wants->workload);
+}
+
+/* Their content is in the estimate and the key: nothing needs them again. */
+static void drop_texts(struct job_spec *spec)
+{
+    free_ptr(&spec->summary);
+    free_ptr(&spec->capture);
+}
+
+/* ---- On a thread of the pool ---- */
+
+/* A person that declares less than even the best guess should know. */
+static void compare_with_declared(const struct job_spec *spec, struct job_estimate *estimate)
+{
+    char declared[UNITS_TEXT], median[UNITS_TEXT];
+
+    if (estimate->median_bytes < 0 || spec->gpu_memory_bytes < 0 || spec->gpu_memory_bytes >= estimate->median_bytes)
+        return;
+    CLEANUP(free_ptr)
+    char *text =
+        xasprintf("the declared %s is less than the %s that it is estimated to need",
+                  format_bytes(spec->gpu_memory_bytes, declared), format_bytes(estimate->median_bytes, median));
+    spec_strings_add(&estimate->warnings, text);
+}
+
+/* An unreadable file is refused, unless it is not needed: a job file by position has to name a summary. */
+static int estimate_applicant(struct submission *submission, struct applicant *applicant)
+{
+    const struct config *config = submission->config;
+    int rc =
+        job_estimate_make(&applicant->estimate, &applicant->spec, estimator_find(estimator_name(config->estimator)),
+                          &submission->profile, config->estimate_quantile_permille, &submission->err);
+
+    if (rc != 0 && applicant->spec.gpu_memory_bytes < 0)
+        return rc;
+    if (rc != 0)
+        spec_strings_add(&applicant->estimate.warnings, submission->err.text);
+    else
+        compare_with_declared(&applicant->spec, &applicant->estimate);
+    return 0;
+}
+
+static int check_host_memory(const struct config *config, const struct job_spec *spec, struct error *err)
+{
+    char asked[UNITS_TEXT], most[UNITS_TEXT];
+
+    if (config->job_memory_max_bytes == 0 || spec->host_memory_bytes <= config->job_memory_max_bytes)
+        return 0;
+    return error_set(err, EINVAL, "--memory: %s of host memory is more than one job may have here, %s (job_memory_max): ask for less",
+                     format_bytes(spec->host_memory_bytes, asked), format_bytes(config->job_memory_max_bytes, most));
+}
+
+/* At once: thousands of environments between what is kept of the jobs would leave the heap in shreds. */
+static void put_environment_aside(struct submission *submission, struct applicant *applicant)
+{
+    struct spec_strings *environment = &applicant->spec.environment;
+    size_t count = submission->environment_count;
+
+    if (count && spec_strings_equal(environment, &submission->environments[count - 1])) {
+        spec_strings_release(environment);
+    } else {
+        array_reserve(submission->environments, submission->environment_capacity, count + 1);
+        submission->environments[submission->environment_count++] = *environment;
+    }
+    *environment = (struct spec_strings){0};
+    applicant->environment = submission->environment_count - 1;
+}
+
+static int read_applicant(struct submission *submission, const json_t *json, struct applicant *applicant)
+{
+    const struct config *config = submission->config;
+    struct job_spec *spec = &applicant->spec;
+    struct error *err = &submission->err;
+
+    if (job_spec_from_json(json, spec, err) != 0 || check_host_memory(config, spec, err) != 0)
+        return 400;
+    if (estimator_computes(config->estimator) && estimate_applicant(submission, applicant) != 0)
+        return 400;
+    set_wants(config, spec, &applicant->estimate, submission->uid, &applicant->wants);
+    drop_texts(spec);
+    put_environment_aside(submission, applicant);
+    return 201;
+}
+
+static int read_applicants(struct submission *submission, const json_t *jobs)
+{
+    size_t count = json_array_size(jobs);
+
+    if (!json_is_array(jobs) || count == 0) {
+        error_set(&submission->err, EINVAL, "the request is not {\"jobs\": [at least one]}");
+        return 400;
+    }
+    if (count > SUBMISSION_MAX_JOBS) {
+        error_set(&submission->err, EINVAL, "%zu jobs at once are too many: submit at most %d", count,
+                  SUBMISSION_MAX_JOBS);
+        return 413;
+    }
+    submission->applicants = xcalloc(count, sizeof *submission->applicants);
+    while (submission->count < count) {
+        struct applicant *applicant = &submission->applicants[submission->count++];
+        int status;
+        job_spec_init(&applicant->spec);
+        job_estimate_init(&applicant->estimate);
+        status = read_applicant(submission, json_array_get(jobs, submission->count - 1), applicant);
+        if (status != 201) {
+            error_prefix(&submission->err, "job %zu of the request", submission->count);
+            return status;
+        }
+    }
+    return 201;
+}
+
+static int take_request_id(struct submission *submission, const char *id)
+{
+    if (!repeats_is_id(id)) {
+        error_set(&submission->err, EINVAL, "request_id '%.80s' is not 1 to %d letters, digits, '-', '_' or '.'", id,
+                  REPEATS_ID_MAX);
+        return 400;
+    }
+    snprintf(submission->request_id, sizeof submission->request_id, "%s", id);
+    submission->digest = mix(DIGEST_EMPTY, submission->body);
+    return 201;
+}
+
+static void work(uv_work_t *work)
+{
+    struct submission *submission = work->data;
+    json_error_t at;
+    json_t *request = json_loadb(submission->body, submission->length, JSON_REJECT_DUPLICATES, &at), *jobs = NULL;
+    const char *id = NULL;
+
+    submission->status = 400;
+    if (owner_look_up(submission->uid, &submission->owner, &submission->err) != 0)
+        submission->status = 503;
+    else if (!request)
+        error_set(&submission->err, EINVAL, "the request is not JSON: %s (line %d)", at.text, at.line);
+    else if (json_unpack_ex(request, &at, JSON_STRICT, "{s:o, s?s}", "jobs", &jobs, "request_id", &id) != 0)
+        error_set(&submission->err, EINVAL, "the request is not {\"jobs\": [at least one], \"request_id\": a text or left out}");
+    else if (!id || (submission->status = take_request_id(submission, id)) == 201)
+        submission->status = read_applicants(submission, jobs);
+    json_decref(request);
+}
+
+/* ---- On the loop ---- */
+
+/* The most memory that this many GPUs of the node have; 0: fewer GPUs. */
+static int64_t memory_of_gpus(const struct core *core, uint32_t wanted)
+{
+    int64_t most = 0;
+
+    for (uint32_t i = 0; i < core_gpu_count(core); i++) {
+        int64_t total = core_gpu(core, i)->total_bytes;
+        uint32_t as_large = 0;
+        for (uint32_t k = 0; k < core_gpu_count(core); k++)
+            as_large += core_gpu(core, k)->total_bytes >= total;
+        if (as_large >= wanted && total > most)
+            most = total;
+    }
+    return most;
+}
+
+/* More than the GPUs have is then all that they have: the recorded figure 40000 MiB means "fills the GPU", and an
+ * estimate with its margin is no reason to refuse a job. A person's declaration is. */
+static void fit_claim(const struct daemon *daemon, struct record_submitted *wants)
+{
+    struct reason why;
+    int64_t most;
+
+    if ((wants->claim_source != CLAIM_RECORDED && wants->claim_source != CLAIM_ESTIMATED) ||
+        core_could_ever_run(daemon->core, wants, &why))
+        return;
+    most = memory_of_gpus(daemon->core, wants->gpus);
+    if (most > 0 && wants->claim_bytes > most)
+        wants->claim_bytes = most;
+}
+
+/* The last tenth of the queue is for users with few jobs: a user that fills it leaves the others room. */
+#define KEPT_PART   10
+#define LITTLE_PART 100 /* of the queue, or one job */
+
+static int check_queue(struct submission *submission)
+{
+    const struct core *core = submission->daemon->core;
+    uint64_t unfinished = core_job_count(core), most = submission->daemon->config.max_queued;
+    uint64_t little = most > LITTLE_PART ? most / LITTLE_PART : 1, has = core_job_count_of(core, submission->uid);
+    uint64_t kept = has + submission->count <= little ? 0 : most / KEPT_PART;
+
+    if (unfinished <= most && submission->count <= most - unfinished &&
+        (!kept || unfinished + submission->count <= most - kept))
+        return 201;
+    if (unfinished > most || submission->count > most - unfinished)
+        error_set(&submission->err, EAGAIN,
+                  "the queue is full: %" PRIu64 " jobs have not ended, max_queued is %" PRIu64
+                  " and you submit %zu: try again later",
+                  unfinished, most, submission->count);
+    else
+        error_set(&submission->err, EAGAIN,
+                  "the queue is nearly full: %" PRIu64 " jobs have not ended, and the last %" PRIu64
+                  " of max_queued %" PRIu64 " are for users with at most %" PRIu64 " (you have %" PRIu64
+                  " and submit %zu): try again later",
+                  unfinished, kept, most, little, has, submission->count);
+    return 503;
+}
+
+/* Of its user's own jobs: it can wait for them, or cancel some. */
+static int check_user(struct submission *submission)
+{
+    const struct core *core = submission->daemon->core;
+    uint32_t most = core_configuration(core)->per_user.max_queued, has = core_job_count_of(core, submission->uid);
+
+    if (most == 0 || (has <= most && submission->count <= most - has))
+        return 201;
+    error_set(&submission->err, EBUSY,
+              "you have %" PRIu32 " unfinished jobs and submit %zu, a user may have %" PRIu32
+              ": wait until some have ended, or cancel some",
+              has, submission->count, most);
+    return 409;
+}
+
+static int check_applicants(struct submission *submission)
+{
+    int status = check_user(submission);
+    struct reason why;
+    char text[REASON_TEXT];
+
+    if (status == 201)
+        status = check_queue(submission);
+    if (status != 201)
+        return status;
+    for (size_t i = 0; i < submission->count; i++) {
+        struct applicant *applicant = &submission->applicants[i];
+        fit_claim(submission->daemon, &applicant->wants);
+        if (!core_could_ever_run(submission->daemon->core, &applicant->wants, &why)) {
+            error_set(&submission->err, EINVAL, "job '%s' can never run here: it %s", applicant->spec.name,
+                      reason_format(&why, nodetime_now_ns(), text));
+            return 422;
+        }
+    }
+    return 201;
+}
+
+static void take_in(struct submission *submission, struct applicant *applicant)
+{
+    struct daemon *daemon = submission->daemon;
+    struct record input = {.type = RECORD_SUBMITTED, .at_ns = nodetime_now_ns(), .job = daemon->views.last_id + 1};
+    struct job_view *view;
+
+    view = views_add(&daemon->views, input.job, &applicant->spec, &applicant->estimate);
+    job_view_set_environment(view, &submission->environments[applicant->environment]);
+    job_view_set_user(view, submission->owner.user);
+    view->gid = submission->owner.gid;
+    input.submitted = applicant->wants;
+    engine_input(daemon->engine, &input, NULL);
+}
+
+/* Data that is only stored and answered, and then freed, comes after the lasting data of all of them: the heap has no
+ * holes. */
+static json_t *store_and_answer(struct submission *submission, uint64_t first)
+{
+    struct daemon *daemon = submission->daemon;
+    json_t *jobs = json_array();
+
+    for (uint64_t job = first; job <= daemon->views.last_id; job++) {
+        const struct job_view *view = views_find(&daemon->views, job);
+        const struct job_spec spec = job_view_spec(view);
+        engine_store_spec(daemon->engine, job, submission_to_text(&spec, &view->common->estimate, &submission->owner));
+        json_array_append_new(
+            jobs, json_pack("{s:I, s:o}", "id", (json_int_t)job, "estimate", job_view_estimate_to_json(view)));
+    }
+    return jobs;
+}
+
+/* From now on the id stands for these jobs: also for a client that repeats it before they are stored, and is answered
+ * after that. */
+static void remember(const struct submission *submission, uint64_t first)
+{
+    const struct store_request request = {.id = submission->request_id,
+                                          .uid = submission->uid,
+                                          .digest = submission->digest,
+                                          .first = first,
+                                          .count = (uint32_t)submission->count,
+                                          .at_unix_s = time(NULL)};
+
+    repeats_add(submission->daemon->repeats, &request);
+    engine_store_request(submission->daemon->engine, &request);
+}
+
+/* The answer, sent or due; of a job that has been forgotten since, its number alone. */
+static int answer_again(struct submission *submission, const struct store_request *request, json_t **jobs)
+{
+    if (request->digest != submission->digest) {
+        error_set(&submission->err, EEXIST, "request_id '%s' is that of another submission: make a new one for each",
+                  submission->request_id);
+        return 409;
+    }
+    *jobs = json_array();
+    for (uint64_t job = request->first; job < request->first + request->count; job++) {
+        const struct job_view *view = views_find(&submission->daemon->views, job);
+        json_array_append_new(*jobs, json_pack("{s:I, s:o}", "id", (json_int_t)job, "estimate",
+                                               view ? job_view_estimate_to_json(view) : json_null()));
+    }
+    return 201;
+}
+
+/* A submission that was accepted before is not looked at again: the queue may be full by now, or the settings others. */
+static void decide(struct submission *submission, json_t **jobs)
+{
+    struct daemon *daemon = submission->daemon;
+    uint64_t first = daemon->views.last_id + 1;
+    const struct store_request *request =
+        *submission->request_id ? repeats_find(daemon->repeats, submission->uid, submission->request_id) : NULL;
+
+    if (request) {
+        submission->status = answer_again(submission, request, jobs);
+        return;
+    }
+    if (submission->status == 201)
+        submission->status = check_applicants(submission);
+    if (submission->status != 201)
+        return;
+    if (*submission->request_id)
+        remember(submission, first);
+    for (size_t i = 0; i < submission->count; i++)
+        take_in(submission, &submission->applicants[i]);
+    *jobs = store_and_answer(submission, first);
+}
+
+static void finish(struct submission *submission)
+{
+    json_t *jobs = NULL;
+
+    if (submission->daemon->stopping)
+        submission->status = 503; /* nothing is taken any more */
+    else
+        decide(submission, &jobs);
+    submission->done(submission->user, submission->status, jobs, &submission->err);
+    for (size_t i = 0; i < submission->count; i++) {
+        job_spec_release(&submission->applicants[i].spec);
+        job_estimate_release(&submission->applicants[i].estimate);
+    }
+    for (size_t i = 0; i < submission->environment_count; i++)
+        spec_strings_release(&submission->environments[i]);
+    free(submission->environments);
+    free(submission->applicants);
+    free(submission->owner.user);
+    free(submission);
+}
+
+/* Where the uid's first submission hangs; at the end of the list where it has none. */
+static struct submission **first_of(struct daemon *daemon, uid_t uid)
+{
+    struct submission **at = &daemon->submissions;
+
+    while (*at && (*at)->uid != uid)
+        at = &(*at)->next;
+    return at;
+}
+
+/* One at a time of each user: in their order, and nobody has the whole pool. */
+static void after(uv_work_t *done, int canceled)
+{
+    struct submission *submission = done->data, **at;
+    struct daemon *daemon = submission->daemon;
+    uid_t uid = submission->uid;
+
+    (void)canceled; /* nobody does */
+    at = first_of(daemon, uid);
+    *at = submission->next;
+    finish(submission);
+    for (at = first_of(daemon, uid); *at && daemon->stopping; at = first_of(daemon, uid)) {
+        submission = *at;
+        *at = submission->next;
+        finish(submission);
+    }
+    if (*at)
+        uv_queue_work(daemon->loop, &(*at)->work, work, after);
+}
+
+void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t length, submission_done *done,
+                      void *user)
+{
+    struct submission *submission = xcalloc(1, sizeof *submission), **at = &daemon->submissions;
+    bool alone = !*first_of(daemon, uid);
+
+    *submission = (struct submission){.work.data = submission,
+                                      .daemon = daemon,
+                                      .uid = uid,
+                                      .body = body,
+                                      .length = length,
+                                      .done = done,
+                                      .user = user,
+                                      .config = &daemon->config};
+    node_machine_profile(daemon->node, &submission->profile);
+    while (*at)
+        at = &(*at)->next;
+    *at = submission;
+    if (alone)
+        uv_queue_work(daemon->loop, &submission->work, work, after);
+}
+
+/* ---- As it is stored ---- */

@@ -1,0 +1,27 @@
+/* Taking jobs in: all of a request or none. Reading it and estimating its jobs' needs is work for a thread of libuv's
+ * pool, since a thousand summaries take longer than the loop may stand still; the result is judged on the loop. */
+#ifndef CARMA_DAEMON_REQUEST_SUBMISSION_H
+#define CARMA_DAEMON_REQUEST_SUBMISSION_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "daemon/daemon.h"
+#include "daemon/view/owners.h"
+
+#define SUBMISSION_MAX_JOBS 10000 /* of one request */
+
+/* Called on the loop. 201: the jobs are inputs of the engine's current turn, or of an earlier one where an accepted submission
+ * was repeated (daemon/engine/repeats.h); jobs is [{"id": n, "estimate": ...}, ...]
+ * (a reference that is handed over); else the HTTP status of the refusal, jobs NULL, err saying why, and nothing was
+ * changed.
+ */
+typedef void submission_done(void *user, int status, json_t *jobs, const struct error *err);
+
+/* Body: {"jobs": [spec, ...], "request_id": id (may be left out)}, the caller's until `done`, which comes exactly once, in a later turn of the loop. Of one
+ * uid's submissions one is worked on at a time, in their order. */
+void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t length, submission_done *done,
+                      void *user);
+
+#endif

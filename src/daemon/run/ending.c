@@ -1,0 +1,149 @@
+#include "daemon/run/ending.h"
+
+#include <inttypes.h>
+
+#include "api/or_null.h"
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "base/strbuf.h"
+#include "base/units.h"
+#include "base/xid.h"
+#include "core/crash.h"
+#include "daemon/node/node.h"
+#include "daemon/run/sharing.h"
+#include "launch/cause.h"
+
+/* For a reading of GPUs that do not answer; the monitor's own patience is longer. */
+#define WAIT_WALL_NS (3 * NS_PER_SEC)
+
+/* Clients of one MPS server that a fault ends, end together: within this wall time. */
+#define TOGETHER_WALL_NS (10 * NS_PER_SEC)
+
+/* The output's message about memory needs no confirmation by the GPU. */
+static bool is_plain(const struct launch_status *status)
+{
+    return status->cause == EXIT_COMPLETED || status->stopped || status->cause == EXIT_GPU_OOM ||
+           status->cause == EXIT_GPU_HANDLE || status->cause == EXIT_HOST_OOM;
+}
+
+static struct node_evidence evidence_of(const struct daemon *daemon, const struct job_view *view,
+                                        const struct launch_status *status)
+{
+    return node_evidence_of(daemon->node, view, status->started_ns, status->ended_ns);
+}
+
+bool ending_is_known(const struct daemon *daemon, const struct job_view *view, const struct launch_status *status,
+                     int64_t asked_wall_ns)
+{
+    bool looked = status->cause == EXIT_COMPLETED || sharing_has_looked(daemon->sharing, view->id);
+
+    if (!looked || is_plain(status))
+        return looked;
+    return evidence_of(daemon, view, status).complete ||
+           nodetime_monotonic_wall_ns() - asked_wall_ns > WAIT_WALL_NS;
+}
+
+bool ending_is_fault(const struct daemon *daemon, const struct job_view *view, const struct launch_status *status)
+{
+    return status->phase == LAUNCH_ENDED && status->output == OUTPUT_GPU_FAULT && sharing_is_for(daemon, view);
+}
+
+static bool share_a_gpu(const struct job_view *a, const struct job_view *b)
+{
+    for (uint32_t i = 0; i < a->placement_count; i++)
+        for (uint32_t k = 0; k < b->placement_count; k++)
+            if (a->placements[i].gpu == b->placements[k].gpu)
+                return true;
+    return false;
+}
+
+/* Whether another client on its GPUs ended with a kernel's fault while it ran, a moment before its end: a server that was
+ * asked for its state before and after may have failed in between. */
+static bool neighbour_faulted(const struct daemon *daemon, const struct job_view *view, int64_t started_ns,
+                              int64_t ended_ns)
+{
+    int64_t together_ns = (int64_t)((double)TOGETHER_WALL_NS * nodetime_scale());
+
+    for (const struct job_view *other = daemon->views.jobs; other; other = other->hh.next)
+        if (other != view && other->fault_ns > started_ns && other->fault_ns <= ended_ns &&
+            ended_ns - other->fault_ns <= together_ns && share_a_gpu(view, other))
+            return true;
+    return false;
+}
+
+static void weigh_mps(struct daemon *daemon, struct job_view *view, const struct launch_status *status,
+                      struct cause_evidence *evidence)
+{
+    bool followed = neighbour_faulted(daemon, view, status->started_ns, status->ended_ns);
+
+    evidence->mps = true;
+    evidence->mps_fault = followed || sharing_faulted_since(daemon->sharing, view->id, status->started_ns);
+    if (status->output != OUTPUT_GPU_FAULT || !evidence->mps_fault)
+        return;
+    evidence->first_fault = sharing_first_to_fault(daemon->sharing, view->id) && !followed;
+}
+
+/* One line for people: the output's message, and the facts beyond it. */
+static char *message_of(const struct launch_status *status, const struct cause_evidence *evidence, uint32_t cause,
+                        const struct node_evidence *gpus, uint32_t other_gpu)
+{
+    struct strbuf text = {0};
+    char bytes[UNITS_TEXT];
+
+    strbuf_puts(&text, status->message);
+    if (evidence->gpu_lost && cause == EXIT_GPU_ERROR)
+        strbuf_printf(&text, "%sGPU %" PRIu32 " was lost", text.length ? "; " : "", gpus->lost_gpu);
+    if (evidence->xid && (cause == EXIT_GPU_ERROR || status->output == OUTPUT_GPU_FAULT))
+        strbuf_printf(&text, "%sGPU %" PRIu32 " reported Xid %" PRIu32 "%s%s%s", text.length ? "; " : "", gpus->xid_gpu,
+                      evidence->xid, *xid_text(evidence->xid) ? " (" : "", xid_text(evidence->xid),
+                      *xid_text(evidence->xid) ? ")" : "");
+    if (other_gpu != RECORD_NO_GPU)
+        strbuf_printf(&text, "%sGPU %" PRIu32 " failed under this workload before: taken for its own failure",
+                      text.length ? "; " : "", other_gpu);
+    if (status->output == OUTPUT_GPU_HANDLE_MAYBE && evidence->free_bytes >= 0)
+        strbuf_printf(&text, "; %s were free", format_bytes(evidence->free_bytes, bytes));
+    return strbuf_steal(&text);
+}
+
+struct record_exited ending_judge(struct daemon *daemon, struct job_view *view, const struct launch_status *status)
+{
+    struct node_evidence gpus = evidence_of(daemon, view, status);
+    struct cause_evidence evidence = launch_evidence(status);
+    const struct job *job = core_find_job(daemon->core, view->id);
+    CLEANUP(free_ptr) char *message = NULL;
+    struct record_exited exited;
+
+    evidence.requeue = view->wants->requeue;
+    evidence.free_bytes = gpus.free_bytes;
+    evidence.xid = gpus.xid;
+    evidence.gpu_lost = gpus.lost;
+    if (sharing_is_for(daemon, view) && status->cause != EXIT_COMPLETED)
+        weigh_mps(daemon, view, status, &evidence);
+    exited = (struct record_exited){.cause = cause_decide(&evidence),
+                                    .status = status->signal ? 128 + status->signal : status->exit_status,
+                                    .requested_bytes = status->requested_bytes,
+                                    .free_bytes = status->free_bytes,
+                                    .used_bytes = gpus.used_bytes,
+                                    .failed_gpu = gpus.failed_gpu};
+    if (ending_is_fault(daemon, view, status))
+        view->fault_ns = status->ended_ns;
+    message = message_of(status, &evidence, exited.cause, &gpus, job ? crash_other_gpu(job, &exited) : RECORD_NO_GPU);
+    job_view_set_message(view, message);
+    views_touch(&daemon->views, view);
+    return exited;
+}
+
+json_t *ending_to_json(const struct job_view *view, const struct launch_status *status)
+{
+    json_t *tenants;
+
+    if (!view->exited || view->exit.cause == EXIT_COMPLETED)
+        return json_null();
+    tenants = json_array();
+    for (uint32_t i = 0; i < status->tenant_count; i++)
+        json_array_append_new(tenants, json_pack("{s:i, s:I}", "pid", (int)status->tenants[i].pid, "used_bytes",
+                                                 (json_int_t)status->tenants[i].used_bytes));
+    return json_pack("{s:s, s:o, s:o, s:o, s:o}", "output", output_kind_name(status->output), "requested_bytes",
+                     natural_or_null(view->exit.requested_bytes), "free_bytes", natural_or_null(view->exit.free_bytes), "used_bytes",
+                     natural_or_null(view->exit.used_bytes), "tenants", tenants);
+}

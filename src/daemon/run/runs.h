@@ -1,0 +1,38 @@
+/* Launches under way: decisions become processes, and the processes' ends become records. */
+#ifndef CARMA_DAEMON_RUN_RUNS_H
+#define CARMA_DAEMON_RUN_RUNS_H
+
+#include <sys/types.h>
+
+#include "daemon/daemon.h"
+#include "launch/launch.h"
+
+int runs_new(struct daemon *daemon, struct runs **runs, struct error *err);
+void runs_free(struct runs *runs); /* jobs go on: they belong to their shepherds */
+
+/* After the stored records were applied: takes up what still runs, learns how the rest ended, starts what was placed
+ * and never started. The findings are inputs of the engine's current turn. */
+void runs_reconcile(struct runs *runs);
+
+/* While the placement is being stored: begins the launch, which does nothing that a user could see before runs_start().
+ */
+void runs_begin_early(struct runs *runs, const struct record *placed);
+
+void runs_start(struct runs *runs, const struct record *placed); /* a failure is an input of the current turn */
+void runs_stop(struct runs *runs, uint64_t job);
+
+/* Judges, as inputs of the engine's current turn, those that have ended and waited for a reading of their GPUs. */
+void runs_look(struct runs *runs);
+
+/* The status of the job's last launch; -ENOENT: it has none. */
+int runs_last_status(const struct runs *runs, const struct job_view *view, struct launch_status *status);
+
+/* Removes what the launches of a job left: nobody will ask for it again. */
+void runs_forget(struct runs *runs, const struct job_view *view);
+
+/* The job that the process belongs to; 0: none of ours. */
+uint64_t runs_owner_of(const struct runs *runs, pid_t pid);
+
+uint32_t runs_count(const struct runs *runs); /* that are under way */
+
+#endif

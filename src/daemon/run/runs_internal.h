@@ -1,0 +1,80 @@
+/* What the files of the runs share: runs.c has the table of launches under way, runs_start.c starts and stops jobs,
+ * runs_status.c follows the status files, runs_reconcile.c takes up what an earlier daemon left. */
+#ifndef CARMA_DAEMON_RUN_RUNS_INTERNAL_H
+#define CARMA_DAEMON_RUN_RUNS_INTERNAL_H
+
+#include "daemon/run/runs.h"
+#include "daemon/run/sharing.h"
+#include "launch/launch.h"
+
+#define PREPARE_WALL_MS 10
+
+struct run {
+    uint64_t job;
+    char *directory; /* owned */
+    pid_t shepherd;
+    uint64_t start_ticks;
+    struct launch_status status; /* as last read: where its processes are, how it ended */
+    int64_t ended_wall_ns;       /* monotonic; when it was first seen to have ended; 0: it has not */
+    uint32_t uid;
+    bool started;   /* the core knows that it runs */
+    bool doubted;   /* it was said that there is a status which is not its shepherd's */
+    bool waits;     /* its shepherd waits for space, and says so */
+    bool timed_out; /* its time is up, and its MPS clients were seen to */
+    bool put_off;   /* it could not begin for lack of space or the like, and has no shepherd */
+    bool over;      /* the core knows that it has ended; the shepherd has still to be reaped */
+    struct run *next;
+};
+
+/* A launch that waits until its placement is stored: what it takes to store it is so much time won. */
+struct early {
+    uint64_t job; /* 0: there is none */
+    uint32_t launch;
+    char *directory; /* owned */
+    struct launch_begun begun;
+};
+
+struct runs {
+    struct daemon *daemon;
+    char *directory; /* of all run directories */
+    char *scripts;   /* of the scripts of jobs that run: where their users can read them */
+    char *shepherd_path;
+    char *notify_path;
+    int notify_fd;
+    uv_poll_t *notify_poll;
+    uv_timer_t *look;
+    uv_timer_t *prepare; /* the next shepherd, once the last job has had the processors for its own start */
+    struct run *first;
+    struct early early;
+    bool filters_devices;    /* jobs can open the device nodes of their own GPUs only */
+    bool short_of_something; /* the last start failed for lack of a resource that may return; reported once */
+};
+
+/* runs.c: the table, and what all the files need. Paths are owned by the caller; runs_run_of() is the launch of the job
+ * that is under way, or NULL; runs_input() and runs_feed_...() are inputs of the engine's current turn. */
+uint32_t runs_tries_of(const struct runs *runs, const struct job_view *view);
+char *runs_directory_of(const struct runs *runs, const struct job_view *view, uint32_t try);
+char *runs_script_directory_of(const struct runs *runs, const char *run_directory);
+struct run *runs_add(struct runs *runs, const struct job_view *view, const char *directory, pid_t shepherd,
+                     uint64_t start_ticks);
+struct run *runs_run_of(const struct runs *runs, uint64_t job);
+void runs_remove(struct runs *runs, struct run *run);
+void runs_input(struct runs *runs, const struct record *record);
+void runs_set_message(struct runs *runs, uint64_t job, const char *message);
+void runs_feed_launch_failed(struct runs *runs, uint64_t job, const char *message);
+void runs_feed_lost(struct runs *runs, uint64_t job, const char *message);
+
+/* runs_start.c: runs_start_unless_cancelled() makes a failure an input, too; runs_drop_early() undoes a launch that was
+ * begun early, where there is one. */
+void runs_start_unless_cancelled(struct runs *runs, const struct job_view *view);
+void runs_stop_shepherd(struct daemon *daemon, uint64_t job);
+void runs_on_prepare(uv_timer_t *timer);
+void runs_drop_early(struct runs *runs);
+
+/* runs_status.c: runs_take_status() is true when the launch is over, or will be without a shepherd. */
+bool runs_take_status(struct runs *runs, struct run *run, const struct launch_status *status);
+void runs_handle_dead_shepherd(struct runs *runs, struct run *run);
+void runs_on_look(uv_timer_t *timer);
+void runs_on_notified(uv_poll_t *poll, int status, int events);
+
+#endif

@@ -1,0 +1,89 @@
+/* The launches that an earlier daemon left: what still runs is taken up, the rest is settled. */
+#include "daemon/log.h"
+#include "daemon/run/runs_internal.h"
+
+#include <inttypes.h>
+
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "daemon/run/run_directories.h"
+#include "launch/cgroup.h"
+#include "launch/device_filter.h"
+
+/* Of a job that is known to have run, nothing was found: it may have done half of its work. */
+static void start_again(struct runs *runs, const struct job_view *view)
+{
+    if (view->state == JOB_RUNNING)
+        runs_feed_lost(runs, view->id, "it ran, and nothing is left of its run directory");
+    else
+        runs_start_unless_cancelled(runs, view);
+}
+
+static void reconcile(struct runs *runs, struct job_view *view)
+{
+    uint32_t tries = runs_tries_of(runs, view);
+    CLEANUP(free_ptr) char *directory = runs_directory_of(runs, view, tries);
+    struct launch_status status;
+    struct error err;
+    struct run *run;
+
+    if (tries == 0) {
+        start_again(runs, view);
+        return;
+    }
+    if (launch_settle(directory, &status, &err) != 0) { /* looked at again: the reason may be lack of space */
+        daemon_log("job %" PRIu64 ": %s", view->id, err.text);
+        status = (struct launch_status){.phase = LAUNCH_STARTING};
+    }
+    if (status.phase == LAUNCH_FAILED && status.shepherd == 0) { /* the daemon died before the shepherd began */
+        start_again(runs, view);
+        return;
+    }
+    run = runs_add(runs, view, directory, status.shepherd, status.shepherd_start_ticks);
+    run->started = view->state != JOB_PLACED && view->started_ns >= 0;
+    if (sharing_is_for(runs->daemon, view))
+        sharing_adopt(runs->daemon->sharing, view);
+    if (runs_take_status(runs, run, &status))
+        return;
+    if (!launch_alive(run->shepherd, run->start_ticks)) {
+        runs_handle_dead_shepherd(runs, run);
+        return;
+    }
+    if (status.phase == LAUNCH_RUNNING)
+        runs_input(runs, &(struct record){.type = RECORD_ADOPTED, .at_ns = nodetime_now_ns(), .job = view->id});
+    if (view->state == JOB_STOPPING)
+        runs_stop(runs, view->id);
+}
+
+static bool is_known_job(uint64_t job, const void *views)
+{
+    return views_find(views, job);
+}
+
+/* Once, so that a launch need not find out. */
+static void try_device_filters(struct runs *runs)
+{
+    struct error err;
+
+    if (runs->daemon->config.device_cgroup == DEVICE_CGROUP_OFF)
+        return;
+    runs->filters_devices = device_filter_try(&err) == 0;
+    if (!runs->filters_devices)
+        daemon_log("jobs can open the device nodes of all GPUs: %s", err.text);
+}
+
+void runs_reconcile(struct runs *runs)
+{
+    struct error why;
+
+    if (!cgroup_prepare(&why))
+        daemon_log(
+            "--memory, --cpus, job_memory_max, job_pids_max and job_cpu_weight limit no job here: %s (carma doctor)",
+            why.text);
+    cgroup_remove_left();
+    try_device_filters(runs);
+    run_directories_sweep(runs->directory, is_known_job, &runs->daemon->views);
+    for (struct job_view *view = runs->daemon->views.jobs; view; view = view->hh.next)
+        if (view->state == JOB_PLACED || view->state == JOB_RUNNING || view->state == JOB_STOPPING)
+            reconcile(runs, view);
+}

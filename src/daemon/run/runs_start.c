@@ -1,0 +1,190 @@
+/* Starting and stopping jobs. */
+#include "daemon/log.h"
+#include "daemon/run/runs_internal.h"
+
+#include <inttypes.h>
+
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "daemon/node/node.h"
+#include "daemon/run/run_request.h"
+#include "launch/spawn_shepherd.h"
+
+void runs_on_prepare(uv_timer_t *timer)
+{
+    const struct runs *runs = timer->data;
+
+    spawn_prepare(runs->shepherd_path, runs->directory, NULL); /* a failure is reported by the next job's start */
+}
+
+/* The job is found without a shepherd when it is looked at, and begun again. */
+static void put_off(struct runs *runs, const struct job_view *view, const char *directory, const char *why)
+{
+    sharing_leave(runs->daemon->sharing, view->id);
+    if (!runs->short_of_something)
+        daemon_log("job %" PRIu64 " waits until it can be started: %s", view->id, why);
+    runs->short_of_something = true;
+    runs_add(runs, view, directory, 0, 0)->put_off = true;
+}
+
+/* The job was started with it; a later configuration does not change it. */
+static void show_limit(struct runs *runs, uint64_t job, int64_t limit_bytes)
+{
+    struct job_view *view = views_find(&runs->daemon->views, job);
+
+    if (view->process_limit_bytes == limit_bytes)
+        return;
+    view->process_limit_bytes = limit_bytes;
+    view->changed = true;
+    views_touch(&runs->daemon->views, view);
+}
+
+static int begin(struct runs *runs, const struct job_view *view, const char *directory, const char *mps_pipe_directory,
+                 const char *mps_log_directory, struct launch_begun *begun, struct error *err)
+{
+    CLEANUP(free_ptr) char *script = runs_script_directory_of(runs, directory);
+    struct launch_request request = {.shepherd = runs->shepherd_path,
+                                     .run_directory = directory,
+                                     .script_directory = script,
+                                     .mps_pipe_directory = mps_pipe_directory,
+                                     .mps_log_directory = mps_log_directory,
+                                     .notify_socket = runs->notify_path};
+    int code = run_request_begin(runs->daemon, view, runs->filters_devices, &request, begun, err);
+
+    show_limit(runs, view->id, mps_pipe_directory ? request.mps_memory_limit_bytes : -1);
+    return code;
+}
+
+static void let_go(struct runs *runs, const struct job_view *view, const char *directory, struct launch_begun *begun)
+{
+    launch_go(begun);
+    uv_timer_start(runs->prepare, runs_on_prepare, PREPARE_WALL_MS, 0);
+    runs->short_of_something = false;
+    runs_add(runs, view, directory, begun->shepherd, begun->start_ticks);
+}
+
+static void start(struct runs *runs, const struct job_view *view, const char *mps_pipe_directory,
+                  const char *mps_log_directory)
+{
+    CLEANUP(free_ptr) char *directory = runs_directory_of(runs, view, runs_tries_of(runs, view) + 1);
+    struct launch_begun begun;
+    struct error err;
+    int code;
+
+    if (runs->filters_devices && !node_was_read(runs->daemon->node, view)) {
+        put_off(runs, view, directory,
+                "its GPUs have not been read yet, so it is not known which device nodes are theirs");
+        return;
+    }
+    code = begin(runs, view, directory, mps_pipe_directory, mps_log_directory, &begun, &err);
+    if (code == 0) {
+        let_go(runs, view, directory, &begun);
+    } else if (error_is_passing(code)) {
+        put_off(runs, view, directory, err.text);
+    } else {
+        sharing_leave(runs->daemon->sharing, view->id);
+        runs_feed_launch_failed(runs, view->id, err.text);
+    }
+}
+
+/* ---- A start that has begun before its placement is stored ---- */
+
+void runs_drop_early(struct runs *runs)
+{
+    if (!runs->early.job)
+        return;
+    launch_drop(&runs->early.begun, runs->early.directory);
+    free_ptr(&runs->early.directory);
+    runs->early.job = 0;
+}
+
+void runs_begin_early(struct runs *runs, const struct record *placed)
+{
+    const struct job_view *view = views_find(&runs->daemon->views, placed->job);
+    struct early *early = &runs->early;
+
+    if (early->job || !spawn_waiting() || view->unreadable || sharing_is_for(runs->daemon, view) ||
+        (runs->filters_devices && !node_was_read(runs->daemon->node, view)))
+        return; /* it begins once it is stored, as do all but one at a time */
+    early->directory = runs_directory_of(runs, view, runs_tries_of(runs, view) + 1);
+    if (begin(runs, view, early->directory, NULL, NULL, &early->begun, NULL) == 0) {
+        early->job = view->id;
+        early->launch = view->launches;
+    } else {
+        free_ptr(&early->directory);
+    }
+}
+
+/* Whether the job was begun early, and now runs. */
+static bool go_on(struct runs *runs, const struct job_view *view)
+{
+    struct early *early = &runs->early;
+
+    if (early->job != view->id || early->launch != view->launches)
+        return false;
+    let_go(runs, view, early->directory, &early->begun);
+    free_ptr(&early->directory);
+    early->job = 0;
+    return true;
+}
+
+static const char cancelled_early[] = "cancelled before it was started";
+
+static void on_mps_ready(struct daemon *daemon, uint64_t job, const char *pipe_directory, const char *log_directory,
+                         const struct error *err)
+{
+    const struct job_view *view = views_find(&daemon->views, job);
+
+    if (!pipe_directory)
+        runs_feed_launch_failed(daemon->runs, job, view->state == JOB_STOPPING ? cancelled_early : err->text);
+    else
+        start(daemon->runs, view, pipe_directory, log_directory);
+}
+
+/* A job that was cancelled while its placement was being stored, or its daemon away, is not begun: nothing would stop
+ * it. */
+void runs_start_unless_cancelled(struct runs *runs, const struct job_view *view)
+{
+    if (view->state == JOB_STOPPING) {
+        if (runs->early.job == view->id)
+            runs_drop_early(runs);
+        runs_feed_launch_failed(runs, view->id, cancelled_early);
+    } else if (view->unreadable) {
+        runs_feed_launch_failed(runs, view->id, view->unreadable);
+    } else if (sharing_is_for(runs->daemon, view)) {
+        sharing_join(runs->daemon->sharing, view, on_mps_ready);
+    } else if (!go_on(runs, view)) {
+        start(runs, view, NULL, NULL);
+    }
+}
+
+void runs_start(struct runs *runs, const struct record *placed)
+{
+    runs_start_unless_cancelled(runs, views_find(&runs->daemon->views, placed->job));
+}
+
+void runs_stop_shepherd(struct daemon *daemon, uint64_t job)
+{
+    struct run *run = runs_run_of(daemon->runs, job);
+    struct error err;
+
+    if (!run || launch_stop(run->shepherd, run->start_ticks, &err) == 0)
+        return;
+    if (launch_alive(run->shepherd, run->start_ticks)) {
+        daemon_log("job %" PRIu64 " could not be stopped: %s", job, err.text);
+        runs_input(daemon->runs,
+                   &(struct record){.type = RECORD_SIGNAL_FAILED, .at_ns = nodetime_now_ns(), .job = job});
+    } /* else it has just ended, or will be found lost */
+}
+
+void runs_stop(struct runs *runs, uint64_t job)
+{
+    struct daemon *daemon = runs->daemon;
+
+    if (sharing_is_waiting(daemon->sharing, job)) {
+        sharing_leave(daemon->sharing, job);
+        runs_feed_launch_failed(runs, job, cancelled_early);
+    } else {
+        sharing_terminate(daemon->sharing, job, runs_stop_shepherd);
+    }
+}

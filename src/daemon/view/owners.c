@@ -1,0 +1,163 @@
+#include "daemon/view/owners.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/nodetime.h"
+#include "base/units.h"
+#include "daemon/daemon.h"
+
+#define ENTRY_MAX_BYTES (1 << 20)
+#define NAMES_MAX       256
+#define NAME_LIFE_NS    (600 * NS_PER_SEC)
+
+struct name {
+    uid_t uid;
+    char *text;       /* owned; the number until it is known */
+    int64_t until_ns; /* monotonic wall time; 0: it is to be looked up */
+    UT_hash_handle hh;
+};
+
+struct owners {
+    struct daemon *daemon;
+    struct name *names; /* the oldest first */
+    bool closing;
+    /* One lookup at a time: a slow directory service gets no more than one thread of the pool. */
+    uv_work_t work;
+    bool looking;
+    uid_t asked;
+    struct owner found;
+};
+
+/* ---- On any thread ---- */
+
+/* Errors of getpwuid_r(3) that only mean that an entry is missing. */
+static bool means_none(int code)
+{
+    return code == 0 || code == ENOENT || code == ESRCH || code == EBADF || code == EPERM;
+}
+
+int owner_look_up(uid_t uid, struct owner *owner, struct error *err)
+{
+    CLEANUP(free_ptr) char *buffer = NULL;
+    struct passwd entry, *found = NULL;
+    int code = ERANGE;
+
+    for (size_t size = 4096; (code == ERANGE && size <= ENTRY_MAX_BYTES) || code == EINTR; size *= 4) {
+        buffer = xrealloc(buffer, size, 1);
+        code = getpwuid_r(uid, &entry, buffer, size, &found);
+    }
+    if (!found && !means_none(code))
+        return error_set(err, code, "the user database cannot say who uid %u is: %s", (unsigned)uid, strerror(code));
+    *owner = (struct owner){.user = found ? xstrdup(found->pw_name) : xasprintf("%u", (unsigned)uid),
+                            .gid = found ? (int64_t)found->pw_gid : OWNER_NO_GID};
+    return 0;
+}
+
+static void look_up(uv_work_t *work)
+{
+    struct owners *owners = work->data;
+    struct error err;
+
+    owners->found.user = NULL;
+    owner_look_up(owners->asked, &owners->found, &err);
+}
+
+/* ---- On the loop ---- */
+
+static void forget(struct owners *owners, struct name *name)
+{
+    HASH_DEL(owners->names, name);
+    free(name->text);
+    free(name);
+}
+
+static struct name *find(const struct owners *owners, uid_t uid)
+{
+    struct name *name;
+
+    HASH_FIND(hh, owners->names, &uid, sizeof uid, name);
+    return name;
+}
+
+static void drop(struct owners *owners)
+{
+    struct name *name, *next;
+
+    HASH_ITER(hh, owners->names, name, next)
+    forget(owners, name);
+    free(owners);
+}
+
+static void look_up_next(struct owners *owners);
+
+static void on_looked_up(uv_work_t *work, int canceled)
+{
+    struct owners *owners = work->data;
+    struct name *name = find(owners, owners->asked);
+
+    (void)canceled; /* nobody does */
+    owners->looking = false;
+    if (name) {
+        name->until_ns = nodetime_monotonic_wall_ns() + NAME_LIFE_NS;
+        if (owners->found.user) {
+            free(name->text);
+            name->text = steal_ptr(&owners->found.user);
+        }
+    }
+    free_ptr(&owners->found.user);
+    if (owners->closing)
+        drop(owners);
+    else
+        look_up_next(owners);
+}
+
+static void look_up_next(struct owners *owners)
+{
+    for (struct name *name = owners->names; name && !owners->looking; name = name->hh.next) {
+        if (name->until_ns)
+            continue;
+        owners->looking = true;
+        owners->asked = name->uid;
+        uv_queue_work(owners->daemon->loop, &owners->work, look_up, on_looked_up);
+    }
+}
+
+const char *owners_name(struct owners *owners, uid_t uid)
+{
+    struct name *name = find(owners, uid);
+
+    if (!name) {
+        if (HASH_COUNT(owners->names) >= NAMES_MAX)
+            forget(owners, owners->names);
+        name = xcalloc(1, sizeof *name);
+        name->uid = uid;
+        name->text = xasprintf("%u", (unsigned)uid);
+        HASH_ADD(hh, owners->names, uid, sizeof name->uid, name);
+    } else if (name->until_ns < nodetime_monotonic_wall_ns()) {
+        name->until_ns = 0;
+    }
+    look_up_next(owners);
+    return name->text;
+}
+
+struct owners *owners_new(struct daemon *daemon)
+{
+    struct owners *owners = xcalloc(1, sizeof *owners);
+
+    owners->daemon = daemon;
+    owners->work.data = owners;
+    return owners;
+}
+
+void owners_free(struct owners *owners)
+{
+    if (!owners)
+        return;
+    owners->closing = true;
+    if (!owners->looking)
+        drop(owners);
+}

@@ -1,0 +1,24 @@
+/* The user database's entries for uids. A directory service may take seconds to answer: it is asked on libuv's pool,
+ * never on the loop. Of a job it is asked once, as the job is submitted (daemon/request/submission.h). */
+#ifndef CARMA_DAEMON_VIEW_OWNERS_H
+#define CARMA_DAEMON_VIEW_OWNERS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "api/submission_text.h"
+#include "base/error.h"
+
+struct daemon;
+struct owners;
+
+/* Waits for the answer: not for the loop. An error: the database could not be asked. */
+int owner_look_up(uid_t uid, struct owner *owner, struct error *err);
+
+struct owners *owners_new(struct daemon *daemon);
+void owners_free(struct owners *owners); /* run the loop until a lookup under way has ended */
+
+/* The user's name; its number while it is not known, which has it looked up. Valid until the next call. */
+const char *owners_name(struct owners *owners, uid_t uid);
+
+#endif

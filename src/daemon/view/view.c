@@ -1,0 +1,659 @@
+#include "daemon/view/view.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/job_field.h"
+#include "api/or_null.h"
+#include "base/strbuf.h"
+#include "base/units.h"
+#include "core/belief.h"
+#include "core/ledger.h"
+#include "core/overuse.h"
+#include "daemon/view/owners.h"
+#include "launch/launch.h"
+
+static void job_view_free(struct job_view *view)
+{
+    job_view_forget_inputs(view);
+    common_texts_leave(&view->views->texts, view->name);
+    common_texts_leave(&view->views->texts, view->command);
+    common_texts_leave(&view->views->texts, view->user_text);
+    common_specs_leave(&view->views->specs, view->common);
+    common_wants_leave(&view->views->wants, view->wants);
+    free(view->workload);
+    free(view->placements);
+    free(view->message);
+    free(view->unreadable);
+    free(view);
+}
+
+void views_release(struct views *views)
+{
+    struct job_view *view, *next;
+
+    HASH_ITER(hh, views->jobs, view, next)
+    {
+        HASH_DEL(views->jobs, view);
+        job_view_free(view);
+    }
+    common_wants_leave(&views->wants, views->no_wants);
+    views->no_wants = NULL;
+}
+
+static void leave_order(struct views *views, struct job_view *view)
+{
+    if (view->later)
+        view->later->earlier = view->earlier;
+    else if (views->latest == view)
+        views->latest = view->earlier;
+    if (view->earlier)
+        view->earlier->later = view->later;
+    view->earlier = view->later = NULL;
+}
+
+void views_touch(struct views *views, struct job_view *view)
+{
+    leave_order(views, view);
+    view->version = ++views->version;
+    view->earlier = views->latest;
+    if (views->latest)
+        views->latest->later = view;
+    views->latest = view;
+}
+
+static bool runs(uint32_t state)
+{
+    return state == JOB_RUNNING || state == JOB_STOPPING;
+}
+
+static void set_state(struct views *views, struct job_view *view, uint32_t state)
+{
+    if (view->state < JOB_STATE_COUNT)
+        views->counts[view->state]--;
+    view->state = state;
+    views->counts[state]++;
+}
+
+void views_loaded(struct views *views, struct job_view *view)
+{
+    views->counts[view->state]++;
+    views_touch(views, view);
+}
+
+struct job_view *views_find(const struct views *views, uint64_t id)
+{
+    struct job_view *view;
+
+    HASH_FIND(hh, views->jobs, &id, sizeof id, view);
+    return view;
+}
+
+/* Parts that other jobs have as well are kept once: all of the spec. */
+static void share(struct job_view *view, struct job_spec *spec, struct job_estimate *estimate)
+{
+    struct common_texts *texts = &view->views->texts;
+
+    view->name = common_texts_join_one(texts, spec->name);
+    view->command = common_texts_join(texts, &spec->command);
+    view->environment = common_texts_join(texts, &spec->environment);
+    view->script = common_texts_join_one(texts, spec->script);
+    free_ptr(&spec->name);
+    spec_strings_release(&spec->command);
+    spec_strings_release(&spec->environment);
+    free_ptr(&spec->script);
+    view->common = common_specs_join(&view->views->specs, spec, estimate);
+}
+
+struct job_spec job_view_spec(const struct job_view *view)
+{
+    struct job_spec spec = view->common->spec;
+
+    spec.name = common_text_first(view->name);
+    spec.command = common_text_list(view->command);
+    spec.environment = common_text_list(view->environment);
+    spec.script = common_text_first(view->script);
+    return spec;
+}
+
+struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *spec, struct job_estimate *estimate)
+{
+    struct job_view *view = xcalloc(1, sizeof *view);
+
+    view->id = id;
+    view->state = JOB_STATE_COUNT;
+    view->views = views;
+    view->has_script = spec->script;
+    view->gid = OWNER_UNKNOWN;
+    share(view, spec, estimate);
+    if (!views->no_wants)
+        views->no_wants = common_wants_join(&views->wants, &(struct record_submitted){0});
+    job_view_set_wants(view, views->no_wants);
+    view->first_started_ns = view->started_ns = view->ended_ns = -1;
+    view->claim_bytes = view->first_claim_bytes = view->fence_bytes = view->process_limit_bytes = -1;
+    view->unused_since_ns = -1;
+    view->crashed_ns = view->relaunch_ns = -1;
+    HASH_ADD(hh, views->jobs, id, sizeof view->id, view);
+    if (id > views->last_id)
+        views->last_id = id;
+    return view;
+}
+
+static int compare_ids(const struct job_view *a, const struct job_view *b)
+{
+    return a->id < b->id ? -1 : a->id > b->id;
+}
+
+struct job_view *views_add_unknown(struct views *views, uint64_t id)
+{
+    struct job_estimate estimate;
+    struct job_spec spec;
+    struct job_view *view;
+
+    job_spec_init(&spec);
+    job_estimate_init(&estimate);
+    view = views_add(views, id, &spec, &estimate);
+    HASH_SORT(views->jobs, compare_ids);
+    return view;
+}
+
+void views_take_job(struct views *views, struct job_view *view, const struct job *job)
+{
+    const struct record_submitted wants = job_submitted(job);
+
+    set_state(views, view, job->state);
+    job_view_set_wants(view, &wants);
+    view->submitted_ns = job->submitted_ns;
+    view->recovery = job->recovery;
+    view->claim_bytes = view->first_claim_bytes = job->claim_bytes;
+    view->claim_source = view->first_claim_source = job->claim_source;
+    view->fence_bytes = view->process_limit_bytes = job->fence_bytes;
+    view->culprit = view->victim_of = job->culprit;
+    view->share = job->share;
+    view->started_ns = view->first_started_ns = runs(job->state) ? job->placed_ns : -1;
+    view->placement_count = job->placement_count;
+    free(view->placements);
+    view->placements = xcalloc(job->placement_count ? job->placement_count : 1, sizeof *view->placements);
+    for (uint32_t i = 0; i < job->placement_count; i++)
+        view->placements[i] = (struct job_placement){.gpu = job->placements[i].gpu,
+                                                     .observed_bytes = job->placements[i].observed_bytes};
+    view->changed = true;
+    views_touch(views, view);
+}
+
+void views_hide(struct views *views, struct job_view *view)
+{
+    if (view->state < JOB_STATE_COUNT)
+        views->counts[view->state]--;
+    view->state = JOB_STATE_COUNT;
+    leave_order(views, view);
+}
+
+/* A job's output need not be UTF-8; the parts of it that are shown and stored as JSON have to be. */
+static void make_utf8(char *text)
+{
+    json_t *json = json_string(text);
+
+    for (; *text && !json; text++)
+        if ((unsigned char)*text >= 0x80)
+            *text = '?';
+    json_decref(json);
+}
+
+void job_view_set_message(struct job_view *view, const char *message)
+{
+    free(view->message);
+    view->message = message && *message ? xstrdup(message) : NULL;
+    if (view->message)
+        make_utf8(view->message);
+}
+
+void job_view_set_environment(struct job_view *view, const struct spec_strings *environment)
+{
+    view->environment = common_texts_join(&view->views->texts, environment);
+}
+
+void job_view_set_wants(struct job_view *view, const struct record_submitted *wants)
+{
+    const struct record_submitted *common = common_wants_join(&view->views->wants, wants);
+
+    common_wants_leave(&view->views->wants, view->wants);
+    free(view->workload);
+    view->wants = common;
+    view->workload = xstrdup(wants->workload);
+}
+
+struct record_submitted job_view_wants(const struct job_view *view)
+{
+    struct record_submitted wants = *view->wants;
+
+    snprintf(wants.workload, sizeof wants.workload, "%s", view->workload);
+    return wants;
+}
+
+void job_view_set_user(struct job_view *view, const char *user)
+{
+    struct common_text *text = common_texts_join_one(&view->views->texts, user);
+
+    common_texts_leave(&view->views->texts, view->user_text);
+    view->user_text = text;
+    view->user = common_text_first(text);
+}
+
+void job_view_forget_inputs(struct job_view *view)
+{
+    common_texts_leave(&view->views->texts, view->environment);
+    common_texts_leave(&view->views->texts, view->script);
+    view->environment = view->script = NULL;
+}
+
+static void fold_memory(struct job_view *view, const struct record_memory *memory)
+{
+    for (uint32_t i = 0; i < view->placement_count; i++)
+        if (view->placements[i].gpu == memory->gpu && memory->bytes > view->placements[i].observed_bytes)
+            view->placements[i].observed_bytes = memory->bytes;
+    if (memory->bytes > view->peak_bytes)
+        view->peak_bytes = memory->bytes;
+}
+
+static void fold_placed(struct job_view *view, const struct record_placed *placed, int64_t at_ns)
+{
+    if (view->crashed_ns >= 0)
+        view->relaunch_ns = at_ns - view->crashed_ns;
+    view->crashed_ns = -1;
+    view->recovery = placed->recovery;
+    view->claim_bytes = placed->claim_bytes;
+    view->fence_bytes = view->process_limit_bytes = placed->fence_bytes;
+    view->claim_source =
+        record_claim_source(placed->claim_source, placed->claim_bytes, view->wants, CLAIM_LEARNED);
+    if (view->launches++ == 0) {
+        view->first_claim_bytes = view->claim_bytes;
+        view->first_claim_source = view->claim_source;
+    }
+    view->started_ns = -1;
+    view->share = placed->share;
+    view->placement_count = placed->count;
+    view->placements = xrealloc(view->placements, placed->count, sizeof *view->placements);
+    for (uint32_t i = 0; i < placed->count; i++)
+        view->placements[i] = (struct job_placement){.gpu = placed->gpus[i]};
+}
+
+static int64_t running_gpu_ns(const struct job_view *view, int64_t until_ns)
+{
+    return runs(view->state) && view->started_ns >= 0 && until_ns > view->started_ns
+               ? (int64_t)view->placement_count * (until_ns - view->started_ns)
+               : 0;
+}
+
+int64_t job_view_gpu_ns(const struct job_view *view, int64_t now_ns)
+{
+    return view->ran_gpu_ns + running_gpu_ns(view, view->seen_ns < now_ns ? view->seen_ns : now_ns);
+}
+
+/* The job was run out of memory by another: both are told of it. */
+static void fold_culprit(struct views *views, struct job_view *view, uint64_t culprit)
+{
+    struct job_view *other = culprit ? views_find(views, culprit) : NULL;
+
+    view->culprit = culprit;
+    view->harmed += culprit != 0;
+    if (culprit)
+        view->victim_of = culprit;
+    if (!other)
+        return;
+    other->victims++;
+    other->changed = true;
+    views_touch(views, other);
+}
+
+static void fold_reservation(struct job_view *view, const struct record_trimmed *reservation)
+{
+    view->claim_bytes = reservation->claim_bytes;
+    view->claim_source = reservation->claim_source;
+}
+
+struct job_view *views_fold(struct views *views, const struct record *record)
+{
+    struct job_view *view = record->job ? views_find(views, record->job) : NULL;
+    uint32_t state;
+
+    if (!view || (state = job_state_after(view->state, record)) == JOB_STATE_COUNT)
+        return NULL;
+    if (!runs(state)) {
+        view->ran_gpu_ns += running_gpu_ns(view, record->at_ns);
+        view->unused_since_ns = -1;
+        holding_end(&view->held, record->at_ns);
+    }
+    switch (record->type) {
+    case RECORD_SUBMITTED:
+        job_view_set_wants(view, &record->submitted);
+        view->claim_bytes = view->first_claim_bytes = record->submitted.claim_bytes;
+        view->claim_source = view->first_claim_source = record->submitted.claim_source;
+        view->submitted_ns = record->at_ns;
+        break;
+    case RECORD_PLACED:
+        fold_placed(view, &record->placed, record->at_ns);
+        break;
+    case RECORD_STARTED:
+        view->started_ns = record->at_ns;
+        if (view->first_started_ns < 0)
+            view->first_started_ns = record->at_ns;
+        holding_begin(&view->held, record->at_ns);
+        break;
+    case RECORD_FIRST_USE:
+    case RECORD_OBSERVED:
+        fold_memory(view, &record->memory);
+        break;
+    case RECORD_TRIMMED:
+        fold_reservation(view, &record->trimmed);
+        break;
+    case RECORD_GROWN:
+        fold_reservation(view, &record->grown);
+        break;
+    case RECORD_EXITED:
+        view->exited = true;
+        view->exit = record->exited;
+        view->culprit = 0;
+        view->unfenced = 0;
+        view->crashes += state == JOB_CRASHED && (view->exit.cause == EXIT_GPU_OOM || view->exit.cause == EXIT_GPU_HANDLE);
+        view->handle_crashes += state == JOB_CRASHED && view->exit.cause == EXIT_GPU_HANDLE;
+        break;
+    case RECORD_LOST: /* how it ended nobody knows */
+        view->exited = true;
+        view->exit = (struct record_exited){
+            .cause = EXIT_LOST, .status = -1, .requested_bytes = -1, .free_bytes = -1, .used_bytes = -1,
+            .failed_gpu = RECORD_NO_GPU};
+        break;
+    case RECORD_REQUEUED:
+        view->recovery = record->requeued.recovery;
+        view->recoveries += view->recovery;
+        fold_culprit(views, view, record->requeued.culprit);
+        view->unfenced = record->requeued.unfenced;
+        view->harmed += view->unfenced;
+        break;
+    default:
+        break;
+    }
+    if (state == JOB_CRASHED && view->state != JOB_CRASHED)
+        view->crashed_ns = record->at_ns;
+    if (state != view->state && job_state_ended(state)) {
+        view->ended_ns = record->at_ns;
+        job_view_forget_inputs(view);
+    }
+    set_state(views, view, state);
+    view->changed = true;
+    views_touch(views, view);
+    return view;
+}
+
+void views_forget(struct views *views, size_t most, int64_t before_ns,
+                  void (*gone)(const struct job_view *view, void *user), void *user)
+{
+    struct job_view *view, *next;
+    size_t ended = 0;
+
+    for (view = views->jobs; view; view = view->hh.next)
+        ended += job_state_ended(view->state);
+    HASH_ITER(hh, views->jobs, view, next)
+    {
+        bool surplus = ended > most;
+
+        if (!job_state_ended(view->state))
+            continue;
+        ended -= surplus;
+        if (view->changed || (!surplus && view->ended_ns >= before_ns))
+            continue;
+        HASH_DEL(views->jobs, view);
+        leave_order(views, view);
+        views->counts[view->state]--;
+        gone(view, user);
+        job_view_free(view);
+    }
+}
+
+/* ---- Words ---- */
+
+static const char *end_in_words(const struct job_view *view, const struct core *core)
+{
+    const struct job *job = core_find_job(core, view->id);
+    bool believed = view->recovery || (job && job->crash_believed); /* beyond its user's budget it waits in its place */
+
+
+    switch (view->exit.cause) {
+    case EXIT_GPU_OOM:
+        return view->state == JOB_FAILED || (!job_state_ended(view->state) && !believed)
+                   ? "it printed that GPU memory ran out, which the memory in use does not bear out"
+                   : "GPU memory ran out";
+    case EXIT_GPU_HANDLE:
+        return view->state == JOB_FAILED ? "a GPU library could not be set up, though GPU memory was free"
+                                         : "a GPU library could not allocate its memory";
+    case EXIT_HOST_OOM:
+        return "the host's memory ran out";
+    case EXIT_MPS_FAULT:
+        return "another client of its MPS server failed";
+    case EXIT_GPU_ERROR:
+        return "its GPU failed";
+    case EXIT_TIMEOUT:
+        return "its time limit had passed";
+    case EXIT_LOST:
+        return "it was lost";
+    default:
+        return NULL;
+    }
+}
+
+/* The known need of its last run on one of its GPUs that exceeds every GPU; 0: none. */
+static int64_t hopeless_bytes(const struct job_view *view, const struct core *core, int64_t *largest_bytes)
+{
+    int64_t peak = 0;
+
+    *largest_bytes = 0;
+    for (uint32_t i = 0; i < view->placement_count; i++)
+        if (view->placements[i].observed_bytes > peak)
+            peak = view->placements[i].observed_bytes;
+    for (uint32_t i = 0; i < core_gpu_count(core); i++)
+        if (core_gpu(core, i)->total_bytes > *largest_bytes)
+            *largest_bytes = core_gpu(core, i)->total_bytes;
+    if (view->state != JOB_GPU_OOM || view->exit.requested_bytes < 0 ||
+        view->exit.requested_bytes <= *largest_bytes - peak)
+        return 0;
+    return view->exit.requested_bytes > INT64_MAX - peak ? INT64_MAX : peak + view->exit.requested_bytes;
+}
+
+char *job_view_last_end(const struct job_view *view, const struct core *core)
+{
+    const char *words = view->exited ? end_in_words(view, core) : NULL;
+    char needed[UNITS_TEXT], largest[UNITS_TEXT];
+    int64_t largest_bytes, needed_bytes = hopeless_bytes(view, core, &largest_bytes);
+
+    if (!words)
+        return NULL;
+    if (view->culprit)
+        return xasprintf("job %" PRIu64 " used more GPU memory than was reserved for it, and this job ran out; it is tried "
+                         "again %s", view->culprit, view->recovery ? "before the queue" : "in its turn");
+    if (view->unfenced && !job_state_ended(view->state))
+        return xasprintf("GPU memory ran out at the limit that carma had guessed for it, not on the GPU; it is tried again %s "
+                         "without a limit", view->recovery ? "before the queue" : "in its turn");
+    if (needed_bytes)
+        return xasprintf("%s: it needs at least %s, the largest GPU has %s", words, format_bytes(needed_bytes, needed),
+                         format_bytes(largest_bytes, largest));
+    if (job_state_ended(view->state))
+        return xstrdup(words);
+    return xasprintf("%s; it is tried again %s", words, view->recovery ? "before the queue" : "in its turn");
+}
+
+/* ---- JSON ---- */
+
+json_t *reason_to_json(const struct reason *reason, int64_t now_ns)
+{
+    char text[REASON_TEXT];
+
+    if (reason->code == REASON_NONE)
+        return json_null();
+    return json_pack("{s:s, s:s}", "code", reason_name(reason->code), "text", reason_format(reason, now_ns, text));
+}
+
+int64_t job_view_claim(const struct job_view *view, const struct core *core, uint32_t *source)
+{
+    const struct job *job = job_state_ended(view->state) ? NULL : core_find_job(core, view->id);
+
+    if (job && job->placement_count == 0)
+        return core_claim(core, job, source);
+    *source = view->claim_source;
+    return view->claim_bytes;
+}
+
+int64_t job_view_over_bytes(const struct job_view *view, const struct core *core)
+{
+    const struct job *job = job_state_ended(view->state) ? NULL : core_find_job(core, view->id);
+
+    return job ? overuse_bytes(job) : 0;
+}
+
+char *job_view_memory_text(const struct job_view *view, const struct core *core, enum access_view access)
+{
+    static const char *const sources[CLAIM_SOURCE_COUNT] = {
+        [CLAIM_DECLARED] = ", declared",
+        [CLAIM_RECORDED] = ", recorded with it",
+        [CLAIM_LEARNED] = ", learned from earlier runs",
+        [CLAIM_SEEN] = ", as it was seen to need",
+        [CLAIM_RAISED] = ", raised after it ran out of memory",
+    };
+    CLEANUP(free_ptr) char *estimated = access == ACCESS_ALL ? job_estimate_text(&view->common->estimate) : NULL;
+    uint32_t source;
+    int64_t claim_bytes = job_view_claim(view, core, &source);
+    struct strbuf out = {0};
+    char bytes[UNITS_TEXT], request[UNITS_TEXT];
+
+    if (source == CLAIM_LEARNED && view->wants->claim_source == CLAIM_DECLARED)
+        strbuf_printf(&out, "%s on each GPU, as the last run of this command used; that was more than the %s declared",
+                      format_bytes(claim_bytes, bytes), format_bytes(view->wants->claim_bytes, request));
+    else if (claim_bytes >= 0)
+        strbuf_printf(&out, "%s on each GPU%s", format_bytes(claim_bytes, bytes),
+                      source < CLAIM_SOURCE_COUNT && sources[source] ? sources[source] : "");
+    else
+        strbuf_puts(&out, "not known");
+    if (estimated)
+        strbuf_printf(&out, ": %s", estimated);
+    return strbuf_steal(&out);
+}
+
+json_t *job_view_estimate_to_json(const struct job_view *view)
+{
+    CLEANUP(free_ptr) char *text = job_estimate_text(&view->common->estimate);
+    json_t *json;
+
+    if (!text && view->common->estimate.warnings.count == 0)
+        return json_null();
+    json = job_estimate_to_json(&view->common->estimate);
+    json_object_set_new(json, "text", text_or_null(text));
+    return json;
+}
+
+static json_t *placements_to_json(const struct job_view *view, const struct core *core)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < view->placement_count; i++) {
+        const struct gpu *gpu = core_gpu(core, view->placements[i].gpu);
+        json_array_append_new(list, json_pack("{s:I, s:s, s:I}", "index", (json_int_t)view->placements[i].gpu, "uuid",
+                                              gpu ? gpu->uuid : "", "observed_bytes",
+                                              (json_int_t)view->placements[i].observed_bytes));
+    }
+    return list;
+}
+
+int32_t job_view_slowdown_permille(const struct job_view *view, const struct core *core)
+{
+    int32_t worst = 0;
+
+    for (uint32_t i = 0; runs(view->state) && i < view->placement_count; i++) {
+        const struct gpu *gpu = core_gpu(core, view->placements[i].gpu);
+        int32_t slowdown = gpu ? belief_slowdown_permille(gpu, NULL) : 0;
+        if (slowdown > worst)
+            worst = slowdown;
+    }
+    return worst;
+}
+
+static void add_details(const struct job_view *view, json_t *json)
+{
+    const struct job_spec *spec = &view->common->spec;
+    const struct spec_strings words = common_text_list(view->command);
+    CLEANUP(free_ptr) char *output = spec->output ? launch_output_path(spec->output, view->id) : NULL;
+    CLEANUP(free_ptr) char *error = spec->error ? launch_output_path(spec->error, view->id) : NULL;
+    json_t *command = json_array();
+
+    for (size_t i = 0; i < words.count; i++)
+        json_array_append_new(command, json_string(words.items[i]));
+    json_object_set_new(json, "command", command);
+    json_object_set_new(json, "script", json_boolean(view->has_script));
+    json_object_set_new(json, "directory", text_or_null(spec->directory));
+    json_object_set_new(json, "output", text_or_null(output));
+    json_object_set_new(json, "error", text_or_null(error ? error : output));
+    for (size_t i = 0; i < job_field_count; i++)
+        if (job_fields[i].option && !job_fields[i].apart)
+            json_object_set_new(json, job_fields[i].name, job_field_to_json(&job_fields[i], spec));
+}
+
+json_t *job_view_to_json(const struct job_view *view, const struct core *core, int64_t now_ns, enum access_view access,
+                         bool detailed)
+{
+    struct reason reason = core_reason(core, view->id, now_ns);
+    const struct job_spec *spec = &view->common->spec;
+    uint32_t claim_source;
+    int64_t claim_bytes = job_view_claim(view, core, &claim_source);
+    CLEANUP(free_ptr) char *last_end = job_view_last_end(view, core);
+    int32_t slowdown = job_view_slowdown_permille(view, core);
+    int64_t over_bytes = job_view_over_bytes(view, core);
+    json_t *json = json_object();
+
+    json_object_set_new(json, "id", json_integer((json_int_t)view->id));
+    json_object_set_new(json, "name", text_or_null(common_text_first(view->name)));
+    json_object_set_new(json, "user", text_or_null(view->user));
+    json_object_set_new(json, "uid", json_integer(view->wants->uid));
+    json_object_set_new(json, "state", json_string(job_state_name(view->state)));
+    json_object_set_new(json, "letter", json_string(job_state_letter(view->state)));
+    json_object_set_new(json, "gpus", json_integer(view->wants->gpus));
+    json_object_set_new(json, "claim_bytes", integer_or_null(claim_bytes, claim_bytes >= 0));
+    json_object_set_new(json, "claim_source", json_string(claim_source_name(claim_source)));
+    json_object_set_new(json, "request_bytes", integer_or_null(view->wants->claim_bytes, view->wants->claim_bytes >= 0));
+    json_object_set_new(json, "over_reservation_bytes", integer_or_null(over_bytes, over_bytes > 0));
+    json_object_set_new(json, "fence_bytes", integer_or_null(view->fence_bytes, view->fence_bytes >= 0));
+    json_object_set_new(json, "process_limit_bytes", integer_or_null(view->process_limit_bytes, view->process_limit_bytes >= 0));
+    json_object_set_new(json, "victim_of", integer_or_null((int64_t)view->victim_of, view->victim_of != 0));
+    json_object_set_new(json, "victims", json_integer(view->victims));
+    json_object_set_new(json, "share", json_string(share_mode_name(view->wants->share)));
+    json_object_set_new(json, "runs_by",
+                        view->share ? json_string(share_mode_name(view->share)) : json_null());
+    json_object_set_new(json, "exclusive", json_boolean(view->wants->exclusive));
+    json_object_set_new(json, "recovery", json_boolean(view->recovery));
+    json_object_set_new(json, "crashes", json_integer(view->crashes - view->harmed));
+    json_object_set_new(json, "launches", json_integer(view->launches));
+    json_object_set_new(json, "submitted_ns", json_integer(view->submitted_ns));
+    json_object_set_new(json, "first_started_ns", integer_or_null(view->first_started_ns, view->first_started_ns >= 0));
+    json_object_set_new(json, "started_ns", integer_or_null(view->started_ns, view->started_ns >= 0));
+    json_object_set_new(json, "time_limit_ns", integer_or_null(view->wants->time_limit_ns, view->wants->time_limit_ns > 0));
+    json_object_set_new(json, "signal", integer_or_null(view->wants->signal, view->wants->signal > 0));
+    json_object_set_new(json, "signal_before_ns", integer_or_null(view->wants->signal_before_ns, view->wants->signal > 0));
+    json_object_set_new(json, "requeue", json_boolean(view->wants->requeue));
+    json_object_set_new(json, "cpus", integer_or_null(spec->cpus, spec->cpus > 0));
+    json_object_set_new(json, "host_memory_bytes", integer_or_null(spec->host_memory_bytes, spec->host_memory_bytes > 0));
+    json_object_set_new(json, "crashed_ns", integer_or_null(view->crashed_ns, view->crashed_ns >= 0));
+    json_object_set_new(json, "relaunch_ns", integer_or_null(view->relaunch_ns, view->relaunch_ns >= 0));
+    json_object_set_new(json, "ended_ns", integer_or_null(view->ended_ns, view->ended_ns >= 0));
+    json_object_set_new(json, "exit_status", integer_or_null(view->exit.status, view->exited && view->exit.cause != EXIT_LOST));
+    json_object_set_new(json, "exit_cause",
+                        view->exited ? json_string(exit_cause_name(view->exit.cause)) : json_null());
+    json_object_set_new(json, "last_end", text_or_null(last_end));
+    json_object_set_new(json, "message", text_or_null(access == ACCESS_ALL ? view->message : NULL));
+    json_object_set_new(json, "gpu_ns", json_integer(job_view_gpu_ns(view, now_ns)));
+    json_object_set_new(json, "modelled_energy_mj", integer_or_null(view->energy_mj, view->launches > 0));
+    json_object_set_new(json, "slowdown_permille", integer_or_null(slowdown, slowdown > 0));
+    json_object_set_new(json, "unused_since_ns", integer_or_null(view->unused_since_ns, view->unused_since_ns >= 0));
+    json_object_set_new(json, "placements", placements_to_json(view, core));
+    json_object_set_new(json, "reason", reason_to_json(&reason, now_ns));
+    if (detailed && access == ACCESS_ALL)
+        add_details(view, json);
+    return json;
+}

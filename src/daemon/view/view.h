@@ -1,0 +1,163 @@
+/* The data of jobs that people are shown, ended ones included: folded from the same records that the core applies, so
+ * that a restart rebuilds it. The core forgets a job that has ended; this does not. */
+#ifndef CARMA_DAEMON_VIEW_VIEW_H
+#define CARMA_DAEMON_VIEW_VIEW_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/spec.h"
+#include "api/spec_estimate.h"
+#include "base/hash.h"
+#include "core/common_wants.h"
+#include "core/core.h"
+#include "daemon/view/access.h"
+#include "daemon/view/common_specs.h"
+#include "daemon/view/common_texts.h"
+#include "daemon/view/holding.h"
+
+struct job_view {
+    uint64_t id;
+    uint32_t state; /* enum job_state */
+    const struct record_submitted *wants; /* shared with other jobs; without the workload: job_view_set_wants() */
+    char *workload;             /* owned */
+    struct common_spec *common; /* of its spec, without summary and capture, the part shared with other jobs; and the
+                                   estimate */
+    struct common_text *name, *command, *environment, *script; /* its other parts; see job_view_forget_inputs() */
+    bool has_script;        /* the command is a script's, which the store keeps for as long as the job is known */
+    struct views *views;    /* which has those */
+    struct common_text *user_text;
+    const char *user;       /* of user_text; as the user database said when it was submitted (daemon/view/owners.h) */
+    int64_t gid;            /* the same; OWNER_NO_GID; OWNER_UNKNOWN: an earlier carma took it in */
+    bool recovery;
+    uint32_t crashes;
+    uint32_t handle_crashes; /* of `crashes`, those of a GPU library that could not be set up */
+    uint32_t recoveries;     /* times it was put before the queue to be tried again */
+    uint32_t launches;
+    int64_t claim_bytes;       /* as last booked, on each GPU; -1: not known */
+    uint32_t claim_source;     /* enum claim_source of that */
+    uint32_t first_claim_source;
+    uint64_t culprit;          /* the job that ran it out of memory at its last end; 0: nobody */
+    uint64_t victim_of;        /* the last one that ever did */
+    uint32_t harmed;           /* of `crashes`, those that it is not charged with: a neighbour's doing, or a guessed fence's */
+    int64_t fence_bytes;       /* of its last start: the driver's limit on each of its processes on a GPU; -1: none */
+    int64_t process_limit_bytes; /* the least of that, mps_memory_limit and the job's own limit: the effective one */
+    uint32_t unfenced;         /* 1: its last run ended at a guessed fence */
+    uint32_t victims;          /* jobs that it ran out of memory */
+    int64_t first_claim_bytes; /* as first booked; as submitted, where it was never placed */
+    int64_t submitted_ns;
+    int64_t first_started_ns; /* -1: never */
+    int64_t started_ns;       /* of the last launch; -1: never, or not yet */
+    int64_t ended_ns;         /* -1: not yet */
+    int64_t crashed_ns;       /* it waits to be tried again since; -1: it does not */
+    int64_t relaunch_ns;      /* how long it has waited for that the last time; -1: it has not yet */
+    bool exited;
+    struct record_exited exit;
+    char *message;            /* owned; of the last failure; may be NULL */
+    char *unreadable;         /* owned; its unreadable parts in the store, and why (daemon/set_aside.h); NULL: none */
+    int64_t fault_ns;         /* when, as an MPS client, it last ended with a kernel's fault; 0: not since the daemon began */
+    uint32_t share;           /* enum share_mode, of the last or current launch; SHARE_ANY where its record does not say */
+    uint32_t placement_count; /* of the same */
+    struct job_placement *placements; /* owned */
+    int64_t seen_ns;          /* it is known to have run until then (daemon/run/runs.h): not folded from records either */
+    int64_t peak_bytes;       /* the most seen of it on one GPU, in all launches; 0: nothing yet */
+    struct holding held;      /* GPU memory over time: begun and ended by records, in between the node says how much */
+    int64_t ran_gpu_ns;       /* GPUs times how long it ran on them, in launches that are over */
+    int64_t energy_mj;        /* modelled (daemon/node/energy.h): not folded from records, but kept by the node */
+    int64_t unused_since_ns;  /* it runs, and has not used its GPUs since, for long enough to be told; -1: no. The node's too */
+    bool changed;             /* since the store was last told (daemon/engine/keeper.h) */
+    uint64_t version;         /* views.version when what is shown of it last changed */
+    struct job_view *earlier, *later; /* by version */
+    uint64_t shown_as;        /* the values that change without a record, as last shown (daemon/request/events.c); 0: never
+                                 looked at */
+    UT_hash_handle hh;
+};
+
+struct views {
+    struct common_texts texts;
+    struct common_specs specs;
+    struct common_wants *wants;
+    const struct record_submitted *no_wants; /* of jobs before their SUBMITTED record: each would leave a hole in the heap */
+    struct job_view *jobs; /* uthash by id, in the order of submission */
+    uint64_t last_id;
+    uint64_t version;       /* raised by each change */
+    struct job_view *latest; /* the last change; from there by `earlier` */
+    uint64_t counts[JOB_STATE_COUNT];
+};
+
+void views_release(struct views *views);
+struct job_view *views_find(const struct views *views, uint64_t id);
+
+/* A submission's spec and estimate, taken over; before its SUBMITTED record is folded. */
+struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *spec, struct job_estimate *estimate);
+
+/* A view's state was filled in by job_view_from_text. */
+void views_loaded(struct views *views, struct job_view *view);
+
+/* A job of which nothing is stored but its records. */
+struct job_view *views_add_unknown(struct views *views, uint64_t id);
+
+/* As it is in the core, for any stored state. */
+void views_take_job(struct views *views, struct job_view *view, const struct job *job);
+
+/* Of an ended job nobody knows how it ended: it is not shown. */
+void views_hide(struct views *views, struct job_view *view);
+
+/* Something that is shown of it has changed, other than by a record. Values that only grow with time do not count. */
+void views_touch(struct views *views, struct job_view *view);
+
+/* Folds a record that the core has taken. Returns the job's view, or NULL where it concerns none. */
+struct job_view *views_fold(struct views *views, const struct record *record);
+
+/* Drops those that ended before before_ns, and of the other ended ones all but the latest `most`; not those that the store
+ * does not have yet. `gone` is called for each before it is freed. */
+void views_forget(struct views *views, size_t most, int64_t before_ns,
+                  void (*gone)(const struct job_view *view, void *user), void *user);
+
+/* The parts that no later start of the job needs: its environment and its script, which the store has. */
+void job_view_forget_inputs(struct job_view *view);
+
+/* The content of its SUBMITTED record; zeroes before that. */
+struct record_submitted job_view_wants(const struct job_view *view);
+
+/* Its spec, which borrows everything; without environment and script once it has ended. */
+struct job_spec job_view_spec(const struct job_view *view);
+
+/* Of one whose spec came without: the list stays the caller's. */
+void job_view_set_environment(struct job_view *view, const struct spec_strings *environment);
+
+void job_view_set_wants(struct job_view *view, const struct record_submitted *wants);
+void job_view_set_user(struct job_view *view, const char *user);
+void job_view_set_message(struct job_view *view, const char *message);
+
+/* As docs/formats/http.md has it; a new reference. `detailed`: with command, directory and output paths, where `access`
+ * allows that. */
+json_t *job_view_to_json(const struct job_view *view, const struct core *core, int64_t now_ns, enum access_view access,
+                         bool detailed);
+
+/* GPUs times how long it has run on them, in all its launches; of one that runs, for as long as it is known to have. */
+int64_t job_view_gpu_ns(const struct job_view *view, int64_t now_ns);
+
+/* By the estimates of the residents of its GPUs now: of the GPU where that is worst. 0: it is on none. */
+int32_t job_view_slowdown_permille(const struct job_view *view, const struct core *core);
+
+/* The job's reservation on each GPU, or the one it would get if it were placed now; -1: unknown. */
+int64_t job_view_claim(const struct job_view *view, const struct core *core, uint32_t *source);
+
+/* How much more than was reserved for it at its start the job was observed to use on one of its GPUs; 0: no more. */
+int64_t job_view_over_bytes(const struct job_view *view, const struct core *core);
+
+/* How its last run ended where that was not the job's own fault or was out of memory, and the consequence; NULL: no
+ * such end. Owned by the caller. */
+char *job_view_last_end(const struct job_view *view, const struct core *core);
+
+/* "8.4 GiB on each GPU: estimated 8.4 GiB by replay (...) from ..."; to others without the estimate, which names files;
+ * owned by the caller. */
+char *job_view_memory_text(const struct job_view *view, const struct core *core, enum access_view access);
+
+json_t *job_view_estimate_to_json(const struct job_view *view); /* with its text; null where nothing was estimated */
+
+json_t *reason_to_json(const struct reason *reason, int64_t now_ns); /* null for REASON_NONE */
+
+#endif

@@ -1,0 +1,193 @@
+#include "daemon/view/view_store.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "api/record_json.h"
+#include "base/memory.h"
+#include "base/strbuf.h"
+
+/* The flat numeric members, by name. */
+static const struct number {
+    const char *name;
+    size_t offset;
+    size_t size;
+    bool later; /* an earlier carma did not write it: it stays as views_add has it */
+} numbers[] = {
+#define NUMBER(member) {#member, offsetof(struct job_view, member), sizeof(((struct job_view *)0)->member), false}
+#define LATER(member) {#member, offsetof(struct job_view, member), sizeof(((struct job_view *)0)->member), true}
+    NUMBER(state),        NUMBER(crashes),          NUMBER(launches),   NUMBER(claim_bytes),
+    NUMBER(submitted_ns), NUMBER(first_started_ns), NUMBER(started_ns), NUMBER(ended_ns),
+    NUMBER(ran_gpu_ns),   NUMBER(share),            LATER(crashed_ns),    LATER(relaunch_ns),
+    LATER(handle_crashes), LATER(recoveries),       LATER(peak_bytes),  LATER(held.at_ns),
+    LATER(held.bytes),     LATER(held.measured_bytes), LATER(held.mib_ms), LATER(held.measured_mib_ms),
+    LATER(claim_source),   LATER(first_claim_bytes), LATER(first_claim_source),
+    LATER(culprit),        LATER(harmed),            LATER(victims),
+    LATER(fence_bytes),    LATER(unfenced),          LATER(victim_of),  LATER(process_limit_bytes),
+};
+
+static json_int_t get_number(const struct job_view *view, const struct number *number)
+{
+    const void *at = (const char *)view + number->offset;
+
+    return number->size == sizeof(uint32_t) ? (json_int_t) * (const uint32_t *)at : *(const int64_t *)at;
+}
+
+static int set_number(struct job_view *view, const struct number *number, const json_t *json)
+{
+    json_t *value = json_object_get(json, number->name);
+    void *at = (char *)view + number->offset;
+
+    if (!value && number->later)
+        return 0;
+    if (!json_is_integer(value) || (number->size == sizeof(uint32_t) &&
+                                    (json_integer_value(value) < 0 || json_integer_value(value) > UINT32_MAX)))
+        return -EINVAL;
+    if (number->size == sizeof(uint32_t))
+        *(uint32_t *)at = (uint32_t)json_integer_value(value);
+    else
+        *(int64_t *)at = json_integer_value(value);
+    return 0;
+}
+
+/* Parts that are members of records travel as those records. */
+static json_t *record_to_json(const struct record *record)
+{
+    CLEANUP(strbuf_release) struct strbuf text = {0};
+    struct error err;
+
+    return record_json_write(record, &text, &err) == 0 ? json_string(text.text) : json_null();
+}
+
+static int record_from_json(const json_t *value, uint32_t type, struct record *record)
+{
+    struct error err;
+
+    if (!json_is_string(value) ||
+        record_json_read(json_string_value(value), json_string_length(value), record, &err) != 0 || record->type != type)
+        return -EINVAL;
+    return 0;
+}
+
+char *job_view_to_text(const struct job_view *view)
+{
+    struct record submitted = {.type = RECORD_SUBMITTED, .job = view->id, .submitted = job_view_wants(view)};
+    struct record exited = {.type = RECORD_EXITED, .job = view->id, .exited = view->exit};
+    json_t *json = json_object(), *placements = json_array();
+    char *text;
+
+    for (size_t i = 0; i < array_size(numbers); i++)
+        json_object_set_new(json, numbers[i].name, json_integer(get_number(view, &numbers[i])));
+    json_object_set_new(json, "recovery", json_boolean(view->recovery));
+    json_object_set_new(json, "submitted", record_to_json(&submitted));
+    json_object_set_new(json, "exited", view->exited ? record_to_json(&exited) : json_null());
+    json_object_set_new(json, "user", view->user ? json_string(view->user) : json_null());
+    json_object_set_new(json, "message", view->message ? json_string(view->message) : json_null());
+    for (uint32_t i = 0; i < view->placement_count; i++)
+        json_array_append_new(placements, json_pack("[I, I]", (json_int_t)view->placements[i].gpu,
+                                                    (json_int_t)view->placements[i].observed_bytes));
+    json_object_set_new(json, "placements", placements);
+    text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    return text;
+}
+
+static int get_placements(struct job_view *view, const json_t *list)
+{
+    size_t count = json_array_size(list);
+
+    if (!json_is_array(list) || count > RECORD_MAX_GPUS)
+        return -EINVAL;
+    view->placements = xrealloc(view->placements, count ? count : 1, sizeof *view->placements);
+    view->placement_count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        json_t *pair = json_array_get(list, i);
+        json_int_t gpu = json_integer_value(json_array_get(pair, 0)), bytes = json_integer_value(json_array_get(pair, 1));
+
+        if (json_array_size(pair) != 2 || gpu < 0 || gpu > UINT32_MAX || bytes < 0)
+            return -EINVAL;
+        view->placements[i] = (struct job_placement){.gpu = (uint32_t)gpu, .observed_bytes = bytes};
+    }
+    return 0;
+}
+
+/* An earlier carma kept the figure of the last placement only; where that was from follows from how it differs. */
+static void infer_sources(struct job_view *view)
+{
+    bool learned = view->launches && view->crashes == 0;
+
+    view->claim_source = record_claim_source(CLAIM_SOURCE_COUNT, view->claim_bytes, view->wants,
+                                             view->crashes ? CLAIM_RAISED : CLAIM_LEARNED);
+    view->first_claim_bytes = learned ? view->claim_bytes : view->wants->claim_bytes;
+    view->first_claim_source = learned ? view->claim_source : view->wants->claim_source;
+}
+
+/* Into a view without wants, a user, a message and placements. */
+static int get_all(struct job_view *view, const json_t *json)
+{
+    struct record submitted, exited;
+    json_t *exit = json_object_get(json, "exited");
+    const char *user = json_string_value(json_object_get(json, "user"));
+    int rc = record_from_json(json_object_get(json, "submitted"), RECORD_SUBMITTED, &submitted);
+
+    for (size_t i = 0; i < array_size(numbers) && rc == 0; i++)
+        rc = set_number(view, &numbers[i], json);
+    if (rc == 0 && exit && !json_is_null(exit))
+        rc = record_from_json(exit, RECORD_EXITED, &exited);
+    if (rc == 0)
+        rc = get_placements(view, json_object_get(json, "placements"));
+    if (rc != 0 || view->state >= JOB_STATE_COUNT || !user ||
+        view->claim_source >= CLAIM_SOURCE_COUNT || view->first_claim_source >= CLAIM_SOURCE_COUNT)
+        return -EINVAL;
+    if (!json_object_get(json, "victim_of")) { /* an earlier carma wrote it */
+        view->victim_of = view->culprit;
+        view->process_limit_bytes = view->fence_bytes;
+    }
+    job_view_set_wants(view, &submitted.submitted);
+    if (!json_object_get(json, "claim_source"))
+        infer_sources(view);
+    view->exited = exit && !json_is_null(exit);
+    if (view->exited)
+        view->exit = exited.exited;
+    view->recovery = json_is_true(json_object_get(json, "recovery"));
+    job_view_set_user(view, user);
+    job_view_set_message(view, json_string_value(json_object_get(json, "message")));
+    return 0;
+}
+
+/* The read value takes the place of the old one, which goes with the other. */
+static void exchange_parts(struct job_view *view, struct job_view *read)
+{
+    struct job_view old = *view;
+
+    *view = *read;
+    *read = old;
+}
+
+int job_view_from_text(struct job_view *view, const char *text, struct error *err)
+{
+    json_error_t where;
+    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &where);
+    struct job_view read = *view;
+    int rc;
+
+    read.wants = NULL;
+    read.workload = NULL;
+    read.user_text = NULL;
+    read.message = NULL;
+    read.placements = NULL;
+    rc = json ? get_all(&read, json) : -EINVAL;
+    json_decref(json);
+    if (rc == 0)
+        exchange_parts(view, &read);
+    common_wants_leave(&view->views->wants, read.wants);
+    free(read.workload);
+    common_texts_leave(&view->views->texts, read.user_text);
+    free(read.message);
+    free(read.placements);
+    if (rc != 0)
+        return error_set(err, EINVAL, "not the state of a job");
+    if (job_state_ended(view->state))
+        job_view_forget_inputs(view);
+    return 0;
+}

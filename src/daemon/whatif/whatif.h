@@ -1,0 +1,28 @@
+/* What if this node had run its own past under other policies: `carma simulate` as a child of low priority, on the
+ * daemon's own store, which it only reads. Its answers are sums and means over all jobs: anybody may ask. Formats:
+ * docs/formats/http.md. */
+#ifndef CARMA_DAEMON_WHATIF_WHATIF_H
+#define CARMA_DAEMON_WHATIF_WHATIF_H
+
+#include "daemon/daemon.h"
+#include "http/http.h"
+
+#define WHATIF_POLICIES_MAX    12
+#define WHATIF_SETTINGS_MAX    16
+#define WHATIF_STEPS           300 /* of each policy's time line */
+#define WHATIF_KEPT            8   /* answers */
+#define WHATIF_WAITING         8   /* questions, besides the one that is being simulated */
+#define WHATIF_WAITING_PER_UID 2
+#define WHATIF_TIME_LIMIT_S    300            /* wall time */
+#define WHATIF_MEMORY_LIMIT    (INT64_C(4) << 30) /* bytes of the child */
+#define WHATIF_OUTPUT_LIMIT    (1 << 20)
+
+struct whatif *whatif_new(struct daemon *daemon);
+
+/* Kills the running ones; their handles on the loop end as the loop is run again. */
+void whatif_free(struct whatif *whatif);
+
+void whatif_ask(struct whatif *whatif, struct http_request *request);                    /* POST /v1/whatif */
+void whatif_show(struct whatif *whatif, struct http_request *request, const char *id); /* GET /v1/whatif/ID */
+
+#endif
