@@ -19,7 +19,7 @@
 #define TOTAL      (INT64_C(40) * GIB)
 #define WORKLOADS  50
 #define TURN_NS    NS_PER_SEC
-#define CLAIM_STEP (512 * MIB)
+#define RESERVED_STEP (512 * MIB)
 
 struct bench {
     struct core *core;
@@ -56,8 +56,8 @@ static void submit(struct bench *bench)
     record.submitted = (struct record_submitted){.gpus = width < 8   ? 1
                                                          : width < 9 ? 2
                                                                      : 4,
-                                                 .claim_bytes = GIB + (int64_t)draw(bench, 39) * CLAIM_STEP,
-                                                 .claim_source = CLAIM_DECLARED,
+                                                 .request_bytes = GIB + (int64_t)draw(bench, 39) * RESERVED_STEP,
+                                                 .request_source = SOURCE_DECLARED,
                                                  .smact_permille = 100 + (int32_t)draw(bench, 900)};
     snprintf(record.submitted.workload, sizeof record.submitted.workload, "workload %" PRIu64, draw(bench, WORKLOADS));
     feed(bench, record);
@@ -75,7 +75,7 @@ static void act(struct bench *bench, const struct record_list *decisions)
             feed(bench,
                  (struct record){.type = RECORD_FIRST_USE,
                                  .job = placed->job,
-                                 .memory = {.gpu = placed->placed.gpus[k], .bytes = placed->placed.claim_bytes}});
+                                 .memory = {.gpu = placed->placed.gpus[k], .bytes = placed->placed.reserved_bytes}});
         bench->running[(bench->first + bench->count++) % bench->capacity] = placed->job;
     }
 }

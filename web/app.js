@@ -1,7 +1,7 @@
 /* The page's frame: which view is shown, the line to the daemon, light and dark, keys. */
 import {h, set_attribute, set_text} from "/dom.js";
 import {count, gib, percent, share_word, watts} from "/format.js";
-import {booked_bytes, Gpus} from "/gpus.js";
+import {reserved_bytes, Gpus} from "/gpus.js";
 import {Lists} from "/jobs.js";
 import {connect, fetch_series, node, on, reconnect, set_token} from "/live.js";
 import {announce} from "/say.js";
@@ -29,7 +29,7 @@ function node_figures() {
         figure(((counts.RUNNING || 0) + (counts.PLACED || 0) + (counts.STOPPING || 0)).toLocaleString("en"), "", "running"),
         figure((node.status?.waiting || 0).toLocaleString("en"), "", "waiting"),
         figure(gib(sum((gpu) => gpu.used_bytes)), `of ${gib(total)} GiB`, "memory used"),
-        figure(gib(sum(booked_bytes)), "GiB", "booked"),
+        figure(gib(sum(reserved_bytes)), "GiB", "reserved"),
         figure(active.length ? percent(active.reduce((all, gpu) => all + gpu.sm_activity_permille, 0) / active.length) : "–", "",
             "mean SM activity"),
         figure(drawing.length ? watts(drawing.reduce((all, gpu) => all + gpu.power_mw, 0)) : "–", "", "power"),
@@ -44,8 +44,8 @@ function overview() {
         spans.map(([seconds, text]) => h("option", {value: seconds}, `last ${text}`)));
     select.value = String(node.span_s || 3600);
     const key = h("ul", {class: "bar-key", "aria-label": "How to read the memory bars"},
-        ["used", "booked", "foreign", "free"].map((name) => h("li", {class: name}, {used: "used by a job", booked: "booked, not used",
-            foreign: "others' processes", free: "free"}[name])));
+        ["used", "reserved", "unmanaged", "free"].map((name) => h("li", {class: name}, {used: "used by a job", reserved: "reserved, not used",
+            unmanaged: "unmanaged processes", free: "free"}[name])));
     const root = h("div", {class: "overview"}, h("h1", {class: "unseen"}, "Overview"), figures,
         h("section", {class: "board", "aria-labelledby": "gpus-title"},
             h("div", {class: "board-head"}, h("h2", {id: "gpus-title"}, "GPUs"), key, h("label", {for: "span"}, "Curves"), select),
@@ -221,7 +221,7 @@ function help() {
     const dialog = h("dialog", {class: "ask", "aria-labelledby": "help-title"}, h("h2", {id: "help-title"}, "Keys"),
         h("dl", {class: "keys"}, keys.map(([key, what]) => h("div", null, h("dt", null, key.split(" ").map((one) => h("kbd", null, one))),
             h("dd", null, what)))),
-        h("p", null, "A memory bar shows a GPU's memory: what a job booked is outlined, what it uses is filled; others' processes are ",
+        h("p", null, "A memory bar shows a GPU's memory: what a job reserved is outlined, what it uses is filled; unmanaged processes are ",
             "hatched. A job has the same colour everywhere. Power is measured; a job's energy is modelled, since no counter tells ",
             "jobs on a GPU apart."),
         h("form", {method: "dialog", class: "buttons"}, h("button", {class: "strong"}, "Close")));

@@ -74,7 +74,7 @@ export function count(n, one, many = `${one}s`) {
 }
 
 const words = {
-    HELD: "held", QUEUED: "queued", PLACED: "starting", RUNNING: "running", STOPPING: "stopping", CRASHED: "to be tried again",
+    HELD: "held", QUEUED: "queued", PLACED: "starting", RUNNING: "running", STOPPING: "stopping", CRASHED: "to be retried",
     COMPLETED: "completed", FAILED: "failed", GPU_OOM: "out of GPU memory", CANCELLED: "cancelled", LOST: "lost",
     REFUSED: "refused", TIMEOUT: "time limit",
 };
@@ -104,7 +104,7 @@ export function state_mood(state) {
     return ["FAILED", "GPU_OOM", "LOST", "REFUSED", "TIMEOUT", "CRASHED"].includes(state) ? "bad" : "idle";
 }
 
-const ways = {streams: "streams", mps: "MPS", exclusive: "alone", any: "any way"};
+const ways = {streams: "time-slice", mps: "MPS", exclusive: "alone", any: "any way"};
 
 export function share_word(share) {
     return ways[share] || share || unknown;

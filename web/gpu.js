@@ -8,7 +8,7 @@ import {ask, node, now_ns, on} from "/live.js";
 function facts_of(gpu) {
     const facts = [["Model", gpu.name || "–"], ["UUID", gpu.uuid], ["Jobs share it by", share_word(gpu.share)],
         ["Memory", `${size(gpu.used_bytes)} of ${size(gpu.total_bytes)} used, ${size(gpu.free_bytes)} free by the ledger`],
-        ["Others' processes", gpu.foreign_why || size(gpu.foreign_bytes)],
+        ["Unmanaged processes", gpu.unmanaged_why || size(gpu.unmanaged_bytes)],
         ["Power", `${watts(gpu.power_mw)}${gpu.idle_power_mw ? `, ${watts(gpu.idle_power_mw)} with nobody there` : ""}`]];
     for (const [name, metric] of Object.entries(gpu.metrics || {}))
         if (metric.source !== "none")
@@ -19,13 +19,13 @@ function facts_of(gpu) {
     return facts;
 }
 
-function foreign_table(gpu) {
-    if (!gpu.foreign?.length)
+function unmanaged_table(gpu) {
+    if (!gpu.unmanaged?.length)
         return null;
     return h("section", {class: "list"}, h("h2", null, "Processes that were not given this GPU"), h("table", {role: "table"},
         h("thead", {role: "rowgroup"}, h("tr", {role: "row"}, ["Process", "Job", "User", "Command", "Memory"].map((title) =>
             h("th", {scope: "col", role: "columnheader"}, title)))),
-        h("tbody", {role: "rowgroup"}, gpu.foreign.map((one) => h("tr", {role: "row"}, [["Process", one.pid], ["Job", one.job || "–"],
+        h("tbody", {role: "rowgroup"}, gpu.unmanaged.map((one) => h("tr", {role: "row"}, [["Process", one.pid], ["Job", one.job || "–"],
             ["User", one.user || "–"], ["Command", one.command || "–"], ["Memory", size(one.used_bytes)]].map(([title, text]) =>
             h("td", {role: "cell", "data-title": title}, String(text))))))));
 }
@@ -37,8 +37,8 @@ function over(rows, column, text) {
 
 export async function gpu_view(uuid) {
     const memory = new Chart({
-        title: "Memory", series: [{name: "used", colour: "memory", fill: true}, {name: "booked", colour: "ink-2", dashed: true},
-            {name: "others' processes", colour: "foreign"}],
+        title: "Memory", series: [{name: "used", colour: "memory", fill: true}, {name: "reserved", colour: "ink-2", dashed: true},
+            {name: "unmanaged processes", colour: "unmanaged"}],
         value: (value) => `${value.toFixed(1)} GiB`, tick: (value) => `${value} GiB`,
         summary: (rows) => `Used: ${over(rows, 1, (value) => `${value.toFixed(1)} GiB`)}.`, height: 220,
     });
@@ -64,7 +64,7 @@ export async function gpu_view(uuid) {
         if (!series)
             return;
         const g = (bytes) => bytes === null || bytes === undefined ? null : bytes / 2 ** 30;
-        memory.set(series.t.map((t, i) => [t, g(series.used[i]), g(series.claimed[i]), g(series.foreign[i])]));
+        memory.set(series.t.map((t, i) => [t, g(series.used[i]), g(series.reserved[i]), g(series.unmanaged[i])]));
         activity.set(series.t.map((t, i) => [t, series.sm[i] === null ? null : series.sm[i] / 10]));
         power.set(series.t.map((t, i) => [t, series.power[i] === null ? null : series.power[i] / 1000]));
     }
@@ -85,7 +85,7 @@ export async function gpu_view(uuid) {
             node.jobs.has(id) ? job_label(node.jobs.get(id)) : `job ${id}`))));
         if (!gpu.jobs.length)
             jobs.replaceChildren(h("li", null, "none"));
-        others.replaceChildren(...[foreign_table(gpu)].filter(Boolean));
+        others.replaceChildren(...[unmanaged_table(gpu)].filter(Boolean));
     }
     await load();
     const off = on("gpus series", draw);

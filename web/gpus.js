@@ -8,27 +8,27 @@ import {node} from "/live.js";
  * more. */
 export function memory_parts(gpu) {
     const parts = (gpu.residents || []).map((job) => ({
-        key: job.id, job: job.id, bytes: Math.max(job.claim_bytes || 0, job.observed_bytes || 0), used: job.observed_bytes || 0,
-        claim: job.claim_bytes,
+        key: job.id, job: job.id, bytes: Math.max(job.reserved_bytes || 0, job.observed_bytes || 0), used: job.observed_bytes || 0,
+        reservation: job.reserved_bytes,
     }));
-    const known = parts.reduce((sum, part) => sum + part.used, 0) + (gpu.foreign_bytes || 0);
-    if (gpu.foreign_bytes)
-        parts.push({key: "foreign", bytes: gpu.foreign_bytes, used: gpu.foreign_bytes});
+    const known = parts.reduce((sum, part) => sum + part.used, 0) + (gpu.unmanaged_bytes || 0);
+    if (gpu.unmanaged_bytes)
+        parts.push({key: "unmanaged", bytes: gpu.unmanaged_bytes, used: gpu.unmanaged_bytes});
     if (gpu.used_bytes - known > gpu.total_bytes / 200)
         parts.push({key: "rest", bytes: gpu.used_bytes - known, used: gpu.used_bytes - known});
     return parts;
 }
 
-export function booked_bytes(gpu) {
-    return (gpu.residents || []).reduce((sum, job) => sum + (job.claim_bytes || 0), 0);
+export function reserved_bytes(gpu) {
+    return (gpu.residents || []).reduce((sum, job) => sum + (job.reserved_bytes || 0), 0);
 }
 
 function part_in_words(part) {
-    if (part.key === "foreign")
+    if (part.key === "unmanaged")
         return `other processes ${size(part.used)}`;
     if (part.key === "rest")
         return `not attributed ${size(part.used)}`;
-    return `job ${part.job} uses ${size(part.used)}${part.claim ? ` of ${size(part.claim)} booked` : ""}`;
+    return `job ${part.job} uses ${size(part.used)}${part.reservation ? ` of ${size(part.reservation)} reserved` : ""}`;
 }
 
 class Bar {
@@ -68,7 +68,7 @@ function resident_row(resident) {
             const job = node.jobs.get(now.id);
             set_text(name, job ? job_label(job) : `job ${now.id}`);
             set_attribute(name, "title", job ? `job ${now.id} of ${job.user}` : `job ${now.id}`);
-            set_text(memory, `${gib(now.observed_bytes ?? 0)} / ${gib(now.claim_bytes)} GiB`);
+            set_text(memory, `${gib(now.observed_bytes ?? 0)} / ${gib(now.reserved_bytes)} GiB`);
         },
     };
 }
@@ -140,7 +140,7 @@ function gpu_card(gpu) {
             warning.hidden = !warnings.length;
             bar.set(now);
             memory.replaceChildren(h("b", null, gib(now.used_bytes)), `of ${gib(now.total_bytes)} GiB`,
-                h("span", {class: "more"}, `${gib(booked_bytes(now))} booked`),
+                h("span", {class: "more"}, `${gib(reserved_bytes(now))} reserved`),
                 h("span", {class: "more"}, `${gib(now.free_bytes)} free`));
             sm.set(now.sm_activity_permille, percent(now.sm_activity_permille), series?.t, series?.sm, 1000);
             power.set(now.power_mw, watts(now.power_mw), series?.t, series?.power, 0);

@@ -22,9 +22,9 @@ function facts_of(job) {
         facts.push(["Ended", moment(job.ended_ns, now_ns())]);
     facts.push(["GPUs", job.placements.length ? job.placements.map((one) => `GPU ${one.index}`).join(", ") : String(job.gpus)]);
     facts.push(["Shares by", job.runs_by ? share_word(job.runs_by) : `${share_word(job.share)} (as it asks)`]);
-    if (job.launches)
-        facts.push(["Starts", job.crashes ? `${count(job.launches, "launch", "launches")}, ${count(job.crashes, "crash", "crashes")}`
-            : count(job.launches, "launch", "launches")]);
+    if (job.attempts)
+        facts.push(["Starts", job.crashes ? `${count(job.attempts, "launch", "attempts")}, ${count(job.crashes, "crash", "crashes")}`
+            : count(job.attempts, "launch", "attempts")]);
     if (job.slowdown_permille)
         facts.push(["Slowdown, believed", job.slowdown_permille > 1000 ? times(job.slowdown_permille) : "none"]);
     if (job.process_limit_bytes)
@@ -35,7 +35,7 @@ function facts_of(job) {
         facts.push(["Victims", count(job.victims, "job", "jobs")]);
     if (job.time_limit_ns)
         facts.push(["Time limit", span(job.time_limit_ns)]);
-    if (job.launches)
+    if (job.attempts)
         facts.push(["GPU time", span(job.gpu_ns)], ["Energy, modelled", energy(job.modelled_energy_mj)]);
     if (job.exit_cause)
         facts.push(["How it ended", `${job.exit_cause.replaceAll("_", " ").toLowerCase()}, status ${job.exit_status}`]);
@@ -64,17 +64,17 @@ function neighbour(one) {
     const job = node.jobs.get(one.id);
     return h("li", null, h("i", {class: `swatch j${job_colour(one.id)}`}), h("a", {href: `#/job/${one.id}`},
         job ? job_label(job) : `job ${one.id}`), job ? ` of ${job.user}` : "",
-    `, GPU ${one.gpus.join(", ")}: uses ${size(one.observed_bytes)} of ${size(one.claim_bytes)} booked`);
+    `, GPU ${one.gpus.join(", ")}: uses ${size(one.observed_bytes)} of ${size(one.reserved_bytes)} reserved`);
 }
 
 /* How near the estimate was, once that can be said. */
 function memory_verdict(job) {
     const most = Math.max(0, ...job.placements.map((one) => one.observed_bytes || 0));
-    const said = job.estimate?.bytes || job.claim_bytes;
+    const said = job.estimate?.bytes || job.reserved_bytes;
     if (!most)
         return "";
     return `${size(most)} used at most in its last run${said ? `, ${Math.round(most / said * 100)}% of ` +
-        `${job.estimate?.bytes ? "the estimate" : "what is booked"}` : ""}${job.over_reservation_bytes
+        `${job.estimate?.bytes ? "the estimate" : "what is reserved"}` : ""}${job.over_reservation_bytes
         ? `, ${size(job.over_reservation_bytes)} more than was reserved for it at its start` : ""}.`;
 }
 
@@ -130,7 +130,7 @@ class JobView {
         this.last_end = h("p", {class: "warning", hidden: true});
         this.verdicts = h("div");
         this.estimate = h("div", {class: "estimate"});
-        this.booked = h("p");
+        this.reserved = h("p");
         this.beside = h("h2", null, "With it on its GPUs");
         this.neighbours = h("ul", {class: "plain"});
         this.facts = h("dl", {class: "facts-list"});
@@ -152,10 +152,10 @@ class JobView {
         };
         this.memory = new Chart({
             title: "Memory of one of its GPUs", height: 230,
-            series: [{name: "used by it", colour: "memory", fill: true}, {name: "used by all there", colour: "foreign"},
-                {name: "booked for it", colour: "ink-2", dashed: true}, {name: "estimated", colour: "power", dashed: true}],
+            series: [{name: "used by it", colour: "memory", fill: true}, {name: "used by all there", colour: "unmanaged"},
+                {name: "reserved for it", colour: "ink-2", dashed: true}, {name: "estimated", colour: "power", dashed: true}],
             value: (value) => `${value.toFixed(1)} GiB`, tick: (value) => `${value} GiB`,
-            summary: (rows) => `Used by it: ${most(rows, 1, " GiB")}; booked for it: ${most(rows, 3, " GiB")}; ` +
+            summary: (rows) => `Used by it: ${most(rows, 1, " GiB")}; reserved for it: ${most(rows, 3, " GiB")}; ` +
                 `estimated: ${most(rows, 4, " GiB")}; used by all there: ${most(rows, 2, " GiB")}.`,
         });
         this.memory.root.hidden = true;
@@ -192,7 +192,7 @@ class JobView {
         this.last_end.hidden = !this.last_end.textContent;
         this.facts.replaceChildren(...facts_of(job).map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
         const warnings = job.estimate?.warnings || [];
-        this.estimate.replaceChildren(this.booked, h("p", null, memory_verdict(job)),
+        this.estimate.replaceChildren(this.reserved, h("p", null, memory_verdict(job)),
             ...warnings.map((text) => h("p", {class: "warning"}, text)));
         const others = neighbours_of(job);
         this.neighbours.replaceChildren(...others.length ? others.map(neighbour)
@@ -207,14 +207,14 @@ class JobView {
             return;
         const text = is_waiting(explained.state) ? `Waits: ${explained.text}` : `It ${explained.text}`;
         set_text(this.sentence, /[.!]$/.test(text) ? text : `${text}.`);
-        set_text(this.booked, this.job.claim_bytes || this.job.estimate
+        set_text(this.reserved, this.job.reserved_bytes || this.job.estimate
             ? explained.memory.charAt(0).toUpperCase() + explained.memory.slice(1)
             : "Nobody has said what it needs, and nothing was there to estimate it from.");
         this.verdicts.replaceChildren(...[verdict_table(explained)].filter(Boolean));
     }
 
     async load_series() {
-        if (!this.job?.launches)
+        if (!this.job?.attempts)
             return;
         const series = await ask(`/v1/jobs/${this.id}/series`).catch(() => null);
         if (!series)
@@ -223,14 +223,14 @@ class JobView {
         const bytes = (value) => value === null ? null : value / gib;
         const estimated = this.job.estimate?.bytes ?? null;
         const rows = series.used_bytes.map((used, i) =>
-            [at(i), bytes(used), bytes(series.gpu_used_bytes[i]), bytes(series.claim_bytes[i]), bytes(estimated)]);
+            [at(i), bytes(used), bytes(series.gpu_used_bytes[i]), bytes(series.reserved_bytes[i]), bytes(estimated)]);
         this.memory.root.hidden = this.activity.root.hidden = !rows.length;
         this.memory.set(rows);
         this.activity.set(series.sm_activity_permille.map((value, i) => [at(i), value === null ? null : value / 10]));
     }
 
     async load_log() {
-        if (!this.job?.launches) {
+        if (!this.job?.attempts) {
             set_text(this.log, "It has not been started yet.");
             return;
         }

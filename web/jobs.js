@@ -11,7 +11,7 @@ const orders = {
     queue: ["in their order", null],
     user: ["by user", (a, b) => a.user.localeCompare(b.user)],
     name: ["by name", (a, b) => job_label(a).localeCompare(job_label(b))],
-    memory: ["by memory", (a, b) => (b.claim_bytes || 0) - (a.claim_bytes || 0)],
+    memory: ["by memory", (a, b) => (b.reserved_bytes || 0) - (a.reserved_bytes || 0)],
     oldest: ["oldest first", (a, b) => a.submitted_ns - b.submitted_ns],
     newest: ["newest first", (a, b) => b.submitted_ns - a.submitted_ns],
 };
@@ -47,12 +47,12 @@ function show_memory(cell) {
     return (job) => {
         const now = node.residents.get(job.id);
         const most = now?.observed_bytes || observed_bytes(job);
-        const booked = now?.claim_bytes || job.claim_bytes;
+        const reserved = now?.reserved_bytes || job.reserved_bytes;
         set_attribute(meter, "class", `meter j${job_colour(job.id)}`);
-        meter.hidden = !booked;
-        set_style(used, "width", `${Math.min(100, booked ? most / booked * 100 : 0).toFixed(0)}%`);
+        meter.hidden = !reserved;
+        set_style(used, "width", `${Math.min(100, reserved ? most / reserved * 100 : 0).toFixed(0)}%`);
         const over = job.over_reservation_bytes;
-        set_text(figure, `${over ? "! " : ""}${gib(most)}${booked ? ` / ${gib(booked)}` : ""} GiB`);
+        set_text(figure, `${over ? "! " : ""}${gib(most)}${reserved ? ` / ${gib(reserved)}` : ""} GiB`);
         set_attribute(figure, "title", over ? `uses ${size(over)} more than was reserved for it at its start` : "");
     };
 }
@@ -79,7 +79,7 @@ function show_reason(cell) {
 }
 
 function wants(job) {
-    return `${job.gpus > 1 ? `${job.gpus} × ` : ""}${job.claim_bytes ? size(job.claim_bytes) : "not known"}`;
+    return `${job.gpus > 1 ? `${job.gpus} × ` : ""}${job.reserved_bytes ? size(job.reserved_bytes) : "not known"}`;
 }
 
 function places(job) {
@@ -95,7 +95,7 @@ const user_column = {title: "User", show: show_text((job) => job.user)};
 const kinds = [
     {
         id: "waiting", title: "Queue", first: 25, has: is_waiting, state: "waiting", empty: "Nothing waits.",
-        compare: (a, b) => b.recovery - a.recovery || a.id - b.id,
+        compare: (a, b) => b.retry - a.retry || a.id - b.id,
         columns: [job_column, user_column, {title: "Needs", show: show_text(wants), class: "number"},
             {title: "Waits", show: show_text((job) => span(now_ns() - (job.crashed_ns ?? job.submitted_ns))), class: "number"},
             {title: "Why", show: show_reason, class: "text"}],
@@ -104,7 +104,7 @@ const kinds = [
         id: "running", title: "Running", first: 15, has: is_running, state: "running", empty: "Nothing runs.",
         compare: (a, b) => a.id - b.id,
         columns: [job_column, user_column, {title: "GPU", show: show_text(places), class: "number"},
-            {title: "Memory used / booked", show: show_memory, class: "number"},
+            {title: "Memory used / reserved", show: show_memory, class: "number"},
             {title: "For", show: show_text((job) => job.started_ns ? span(now_ns() - job.started_ns) : "starting"), class: "number"},
             {title: "Shares by", show: show_text((job) => job.runs_by ? share_word(job.runs_by) : "–")},
             {title: "Energy, modelled", show: show_text((job) => energy(job.modelled_energy_mj)), class: "number"}],

@@ -16,7 +16,7 @@ export const node = {
     status: null,
     gpus: [],
     now_ns: 0,
-    residents: new Map(), /* by a job's id: the most that it booked and uses on one of its GPUs now */
+    residents: new Map(), /* by a job's id: the most that it reserved and uses on one of its GPUs now */
     jobs: new Map(), /* those that the daemon has told of, by id */
     listed: {}, /* by a list's name: how many were asked for, and how many more the daemon has */
     series: new Map(), /* by UUID: {t: [ms], sm: [permille], power: [mW], used: [bytes]} */
@@ -93,8 +93,8 @@ function keep_point(gpu, t) {
     series.sm.push(gpu.sm_activity_permille ?? null);
     series.power.push(gpu.power_mw ?? null);
     series.used.push(gpu.used_bytes ?? null);
-    series.claimed.push((gpu.residents || []).reduce((sum, job) => sum + (job.claim_bytes || 0), 0));
-    series.foreign.push(gpu.foreign_bytes ?? null);
+    series.reserved.push((gpu.residents || []).reduce((sum, job) => sum + (job.reserved_bytes || 0), 0));
+    series.unmanaged.push(gpu.unmanaged_bytes ?? null);
     const gone = series.t.findIndex((at) => at >= t - span_s() * 1000);
     for (const values of Object.values(series))
         values.splice(0, gone);
@@ -123,7 +123,7 @@ function take(name, data) {
             keep_point(gpu, data.now_ns / 1e6);
             for (const one of gpu.residents || [])
                 node.residents.set(one.id, {
-                    claim_bytes: Math.max(one.claim_bytes || 0, node.residents.get(one.id)?.claim_bytes || 0),
+                    reserved_bytes: Math.max(one.reserved_bytes || 0, node.residents.get(one.id)?.reserved_bytes || 0),
                     observed_bytes: Math.max(one.observed_bytes || 0, node.residents.get(one.id)?.observed_bytes || 0),
                 });
         }
@@ -179,8 +179,8 @@ export async function fetch_series(seconds) {
     for (const gpu of answer.gpus) {
         const times = gpu.sm_activity_permille.map((_, i) => (answer.from_ns + i * answer.step_ns) / 1e6);
         node.series.set(gpu.uuid, {
-            t: times, sm: gpu.sm_activity_permille, power: gpu.power_mw, used: gpu.used_bytes, claimed: gpu.claimed_bytes,
-            foreign: gpu.foreign_bytes,
+            t: times, sm: gpu.sm_activity_permille, power: gpu.power_mw, used: gpu.used_bytes, reserved: gpu.reserved_bytes,
+            unmanaged: gpu.unmanaged_bytes,
         });
     }
     tell("series");

@@ -65,7 +65,7 @@ export async function users_view() {
             const users = stats.users.sort((a, b) => b.gpu_ns - a.gpu_ns).map((user) => ({user, most}));
             keyed(body, users, ({user}) => user.uid, user_row);
             set_text(rest, `Besides, ${energy(stats.modelled_idle_mj)} went where nobody was on the GPU, and ` +
-                `${energy(stats.modelled_foreign_mj)} to processes that are no job's.`);
+                `${energy(stats.modelled_unmanaged_mj)} to unmanaged processes.`);
             fault.hidden = true;
         } catch (error) {
             set_text(fault, error.message);

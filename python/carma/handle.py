@@ -212,7 +212,7 @@ def _where(info: Dict[str, Any]) -> str:
 
 def row(info: Dict[str, Any]) -> List[object]:
     return [info.get("id"), info.get("name"), info.get("user"), info.get("state"), info.get("gpus"),
-            units.bytes_text(info.get("claim_bytes")), _where(info)]  # fmt: skip
+            units.bytes_text(info.get("reserved_bytes")), _where(info)]  # fmt: skip
 
 
 class Jobs(List[Job]):

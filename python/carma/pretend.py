@@ -1,6 +1,6 @@
 """Makes PyTorch train on a GPU that is not there, with fake tensors: their allocations are recorded, none is made.
 
-Where fake tensors may claim a CUDA device, the operators are CUDA's (mapping "cuda"). On 1.13 they are the CPU's, and
+Where fake tensors may request a CUDA device, the operators are CUDA's (mapping "cuda"). On 1.13 they are the CPU's, and
 where CUDA's allocate otherwise they are replaced (mapping "cpu"). MAPPINGS says what is replaced on which."""
 
 import contextlib
@@ -31,7 +31,7 @@ def mapping():
             )
         return "cuda"
     raise CaptureError(
-        f"torch {torch.__version__} cannot be recorded: 1.13 can, and {CURRENT}, whose fake tensors may claim a CUDA "
+        f"torch {torch.__version__} cannot be recorded: 1.13 can, and {CURRENT}, whose fake tensors may request a CUDA "
         "device where there is none"
     )
 

@@ -53,7 +53,7 @@ def softmax(logits):
 
 
 def sharpen(votes, smoothing):
-    """The belief of a net that was trained on smoothed labels: the part that the smoothing gave every class is taken
+    """The estimate of a net that was trained on smoothed labels: the part that the smoothing gave every class is taken
     off again."""
     votes = numpy.maximum(votes - smoothing / votes.shape[1], 0)
     return votes / votes.sum(1, keepdims=True)

@@ -76,7 +76,7 @@ class Specification(unittest.TestCase):
             file.write_text("Layer\n")
             made = submission.specification(["a/train", "x"], dict(
                 gpus=2, gpu_memory="12G", max_slowdown=1.5, exclusive=True, mps_threads=50, mps_memory_limit="12G",
-                cpus=8, memory="64G", share="streams", time="90", signal="USR1@120", requeue=True, hold=True, chdir=folder, output="o", error="/e",
+                cpus=8, memory="64G", share="time-slice", time="90", signal="USR1@120", requeue=True, hold=True, chdir=folder, output="o", error="/e",
                 conda="tf", summary=file, capture=file, batch_size=128, optimizer="momentum", precision="amp",
                 environment={"A": "b"}))  # fmt: skip
             golden = eval((HERE.parents[1] / "tests/golden/spec.json").read_text(), {"true": True, "null": None})

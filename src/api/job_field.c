@@ -29,8 +29,8 @@ static int check_share(const char *text, struct error *err)
 {
     enum share_mode way = share_mode_find(text);
 
-    if (way != SHARE_STREAMS && way != SHARE_MPS)
-        return error_set(err, EINVAL, "share '%.40s' is not known: streams or mps, or leave it out", text);
+    if (way != SHARE_TIME_SLICE && way != SHARE_MPS)
+        return error_set(err, EINVAL, "share '%.40s' is not known: time-slice or mps, or leave it out", text);
     return 0;
 }
 

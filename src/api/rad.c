@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "base/units.h"
 
-/* A line that says something: trimmed, and no comment. */
+/* A line that says something: shrunk, and no comment. */
 struct rad_line {
     char *text; /* owned */
     unsigned number;

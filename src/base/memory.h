@@ -1,5 +1,5 @@
 /* Allocation that cannot fail (our own programs abort when out of memory: acknowledged data is stored), scope-bound
- * cleanup, and growable arrays. Code that lives in a foreign process must not use this file. */
+ * cleanup, and growable arrays. Code that lives in another program's process must not use this file. */
 #ifndef CARMA_BASE_MEMORY_H
 #define CARMA_BASE_MEMORY_H
 

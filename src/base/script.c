@@ -7,7 +7,7 @@
 
 #define BLANK " \t"
 
-static char *trimmed(const char *text, size_t length)
+static char *shrunk(const char *text, size_t length)
 {
     while (length && strchr(BLANK, text[length - 1]))
         length--;
@@ -28,6 +28,6 @@ int script_interpreter(const char *text, char **interpreter, char **argument, st
     rest = begin + strcspn(begin, BLANK "\r\n");
     *interpreter = xstrndup(begin, (size_t)(rest - begin));
     rest += strspn(rest, BLANK);
-    *argument = rest < end ? trimmed(rest, (size_t)(end - rest)) : NULL;
+    *argument = rest < end ? shrunk(rest, (size_t)(end - rest)) : NULL;
     return 0;
 }

@@ -2,13 +2,16 @@
 
 #include <string.h>
 
-static const char *const names[SHARE_MODE_COUNT] = {"any", "streams", "mps", "exclusive"};
+#include "base/old_names.h"
+
+static const char *const names[SHARE_MODE_COUNT] = {"any", "time-slice", "mps", "exclusive"};
 static const char *const domains[MPS_DOMAIN_COUNT] = {"mps", "mps:gpu", "mps:node"};
 
 enum share_mode share_mode_find(const char *name)
 {
     enum share_mode mode = SHARE_ANY;
 
+    name = present_name(name);
     while (mode < SHARE_MODE_COUNT && strcmp(names[mode], name) != 0)
         mode++;
     return mode;

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 enum share_mode {
-    SHARE_ANY,       /* of a job: as its GPUs are configured; of a GPU: not configured, as SHARE_STREAMS */
-    SHARE_STREAMS,   /* each process has its own context; the GPU switches between them */
+    SHARE_ANY,       /* of a job: as its GPUs are configured; of a GPU: not configured, as SHARE_TIME_SLICE */
+    SHARE_TIME_SLICE,   /* each process has its own context; the GPU switches between them */
     SHARE_MPS,       /* clients of one MPS server: their kernels run at the same time */
     SHARE_EXCLUSIVE, /* one job at a time */
     SHARE_MODE_COUNT
@@ -21,7 +21,7 @@ enum share_domain {
 };
 
 enum share_mode share_mode_find(const char *name); /* SHARE_MODE_COUNT: no mode has this name */
-const char *share_mode_name(enum share_mode mode); /* "any", "streams", "mps", "exclusive"; "unknown" out of range */
+const char *share_mode_name(enum share_mode mode); /* "any", "time-slice", "mps", "exclusive"; "unknown" out of range */
 
 /* The same with the domain of MPS: "mps", "mps:gpu" and "mps:node" name one, other modes leave *domain as it is. */
 enum share_mode share_name_find(const char *name, uint32_t *domain);

@@ -18,7 +18,7 @@
 #include "cli/commands.h"
 #include "cli/programs/programs.h"
 #include "cli/show/term.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 
 #define STATUS_NO_GPU   69 /* EX_UNAVAILABLE of sysexits */
 #define DEFAULT_REPEATS 3

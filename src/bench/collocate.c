@@ -17,7 +17,7 @@
 #include "cli/commands.h"
 #include "cli/programs/programs.h"
 #include "cli/show/term.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 
 #define MIXES_MAX      32
 #define EPOCHS_MAX     1000000

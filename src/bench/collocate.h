@@ -19,9 +19,9 @@
 #define COLLOCATE_JOBS_MAX      48 /* at once: the limit of one MPS server */
 #define COLLOCATE_INSTANCES_MAX 16
 
-enum collocate_mode { COLLOCATE_STREAMS, COLLOCATE_MPS, COLLOCATE_MIG, COLLOCATE_MODES };
+enum collocate_mode { COLLOCATE_TIME_SLICE, COLLOCATE_MPS, COLLOCATE_MIG, COLLOCATE_MODES };
 
-const char *collocate_mode_name(enum collocate_mode mode); /* "streams", "mps", "mig" */
+const char *collocate_mode_name(enum collocate_mode mode); /* "time-slice", "mps", "mig" */
 
 /* ---- What is to be run (bench/collocate_plan.c) ---- */
 
@@ -38,7 +38,7 @@ struct collocate_job {
     char instance[GPU_UUID_SIZE]; /* the MIG instance that it ran on; else "" */
     int64_t ns;        /* from its start to its end */
     uint32_t epochs;   /* that were seen, or that it was said to have */
-    double epoch_s;    /* mean time of an epoch, as docs/bench.md says; 0: none was seen */
+    double epoch_s;    /* mean time of an epoch, as docs/bench.md says; 0: none was observed */
 };
 
 /* The GPU's readings during a run. */
@@ -49,7 +49,7 @@ struct collocate_figures {
     int64_t memory_before_bytes;        /* when nothing of ours ran */
     double power_w;                     /* mean, as the metrics */
     double energy_j;                    /* of the whole run: its mean power times its length */
-    bool mps_seen;                      /* an MPS client was seen on the GPU */
+    bool mps_observed;                      /* an MPS client was seen on the GPU */
 };
 
 struct collocate_run {
@@ -78,7 +78,7 @@ int collocate_plan_read(struct collocate_plan *plan, const char *path, struct er
 
 /* "1,2,4", "1-7": numbers of jobs at once, as set bits (bit n: n jobs). */
 int collocate_degrees_parse(const char *text, uint64_t *degrees, struct error *err);
-/* "streams,mps": as set bits (1 << enum collocate_mode). */
+/* "time-slice,mps": as set bits (1 << enum collocate_mode). */
 int collocate_modes_parse(const char *text, unsigned int *modes, struct error *err);
 
 /* The runs: each command alone; each in every degree and mode; each mix ("A+A+B") in every mode. */
@@ -102,7 +102,7 @@ struct collocate_sample {
     double metrics[GPU_METRIC_COUNT]; /* as in the figures */
     uint32_t sources[GPU_METRIC_COUNT];
     int64_t used_bytes, power_mw, energy_mj; /* -1: not known */
-    bool mps_seen;
+    bool mps_observed;
 };
 
 struct collocate_watch {
@@ -169,7 +169,7 @@ struct collocate_setup {
     const regex_t *epoch_pattern; /* NULL: a job has `epochs` of equal length */
     uint32_t epochs;
     int64_t time_limit_ns;      /* of a run; 0: none */
-    char gpu[GPU_UUID_SIZE];    /* for streams and MPS */
+    char gpu[GPU_UUID_SIZE];    /* for time-slicing and MPS */
     bool partitioned;           /* it is in MIG mode: neither is possible */
     char parent[GPU_UUID_SIZE]; /* the GPU with the MIG instances; "": none */
     char instances[COLLOCATE_INSTANCES_MAX][GPU_UUID_SIZE]; /* the largest first */

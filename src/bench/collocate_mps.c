@@ -41,9 +41,9 @@ static void on_tick(uv_timer_t *timer)
 
 /* Runs the loop until *done, or the time is over. */
 static bool run_until(uv_loop_t *loop, bool (*done)(const struct collocate_mps *mps), const struct collocate_mps *mps,
-                      int64_t patience_wall_ns)
+                      int64_t timeout_wall_ns)
 {
-    int64_t until_ns = nodetime_monotonic_wall_ns() + patience_wall_ns;
+    int64_t until_ns = nodetime_monotonic_wall_ns() + timeout_wall_ns;
     uv_timer_t tick;
 
     uv_timer_init(loop, &tick);

@@ -6,12 +6,13 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/old_names.h"
 #include "base/units.h"
 #include "bench/collocate.h"
 
 #define FILE_MAX MIB
 
-static const char *const mode_names[COLLOCATE_MODES] = {"streams", "mps", "mig"};
+static const char *const mode_names[COLLOCATE_MODES] = {"time-slice", "mps", "mig"};
 
 const char *collocate_mode_name(enum collocate_mode mode)
 {
@@ -136,10 +137,10 @@ int collocate_modes_parse(const char *text, unsigned int *modes, struct error *e
     *modes = 0;
     while ((item = strsep(&rest, ","))) {
         size_t mode = 0;
-        while (mode < COLLOCATE_MODES && strcmp(item, mode_names[mode]) != 0)
+        while (mode < COLLOCATE_MODES && strcmp(present_name(item), mode_names[mode]) != 0)
             mode++;
         if (mode == COLLOCATE_MODES)
-            return error_set(err, EINVAL, "there is no mode '%.40s': name some of streams, mps, mig", item);
+            return error_set(err, EINVAL, "there is no mode '%.40s': name some of time-slice, mps, mig", item);
         *modes |= 1u << mode;
     }
     return 0;
@@ -189,11 +190,11 @@ int collocate_plan_runs(struct collocate_plan *plan, unsigned int modes, uint64_
                         size_t mix_count, struct error *err)
 {
     for (size_t command = 0; command < plan->command_count; command++) {
-        add_uniform(plan, COLLOCATE_STREAMS, command, 1);
+        add_uniform(plan, COLLOCATE_TIME_SLICE, command, 1);
         plan->runs[plan->run_count - 1].alone = true;
         for (enum collocate_mode mode = 0; mode < COLLOCATE_MODES; mode++) {
             for (size_t degree = 1; degree <= COLLOCATE_JOBS_MAX; degree++) {
-                bool baseline = mode == COLLOCATE_STREAMS && degree == 1;
+                bool baseline = mode == COLLOCATE_TIME_SLICE && degree == 1;
                 if (modes & 1u << mode && degrees & UINT64_C(1) << degree && !baseline)
                     add_uniform(plan, mode, command, degree);
             }

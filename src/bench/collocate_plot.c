@@ -21,7 +21,7 @@ static const struct {
 } panels[QUANTITIES] = {
     [EPOCH] = {"time per epoch, mean of the jobs", "s"},
     [THROUGHPUT] = {"throughput, alone = 1", NULL},
-    [TOTAL] = {"total time, of one after another", "%"},
+    [TOTAL] = {"makespan, of one after another", "%"},
     [ACTIVITY] = {"SM activity", "%"},
     [MEMORY] = {"GPU memory, highest", "GiB"},
     [PCIE] = {"traffic from the host", "GB/s"},

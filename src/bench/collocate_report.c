@@ -75,7 +75,7 @@ static json_t *run_json(const struct collocate_plan *plan, const struct collocat
     json_object_set_new(object, "energy_per_job_j",
                         known(figures->energy_j / (double)run->count, figures->energy_j >= 0));
     if (run->mode == COLLOCATE_MPS)
-        json_object_set_new(object, "mps_seen", json_boolean(figures->mps_seen));
+        json_object_set_new(object, "mps_observed", json_boolean(figures->mps_observed));
     return object;
 }
 
@@ -247,7 +247,7 @@ void collocate_table(const struct collocate_plan *plan, int width, bool colour, 
     tell_others(plan, out);
     for (size_t i = 0; i < plan->run_count; i++) {
         const struct collocate_run *run = &plan->runs[i];
-        if (run->result == COLLOCATE_OK && run->mode == COLLOCATE_MPS && !run->figures.mps_seen)
-            strbuf_printf(out, "%s, mps: no MPS client was seen on the GPU: were these jobs under MPS?\n", run->label);
+        if (run->result == COLLOCATE_OK && run->mode == COLLOCATE_MPS && !run->figures.mps_observed)
+            strbuf_printf(out, "%s, mps: no MPS client was observed on the GPU: were these jobs under MPS?\n", run->label);
     }
 }

@@ -11,8 +11,8 @@
 
 #define PERIOD_NS         (NS_PER_SEC / 2) /* node time */
 #define PERIOD_WALL_NS    (20 * NS_PER_MS) /* but no shorter than this */
-#define FIRST_PATIENCE_NS (60 * NS_PER_SEC)
-#define PATIENCE_NS       (5 * NS_PER_SEC)
+#define FIRST_TIMEOUT_NS (60 * NS_PER_SEC)
+#define TIMEOUT_NS       (5 * NS_PER_SEC)
 
 static double share(uint32_t metric, int64_t value)
 {
@@ -62,7 +62,7 @@ static void take_sample(struct collocate_watch *watch)
     for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++)
         sample->sources[metric] = metric_now(watch, gpu, metric, &sample->metrics[metric]);
     for (uint32_t i = 0; i < gpu->process_count && i < GPU_MAX_PROCESSES; i++)
-        sample->mps_seen |= gpu->processes[i].mps == 1;
+        sample->mps_observed |= gpu->processes[i].mps == 1;
 }
 
 static void on_reading(void *user, const struct gpu_node_reading *reading)
@@ -98,14 +98,14 @@ static void on_timer(uv_timer_t *timer)
 }
 
 /* Runs the loop until `readings` have come, a problem is told where `problems` counts, or the time is over. */
-static bool wait_readings(struct collocate_watch *watch, uint64_t readings, bool problems, int64_t patience_ns)
+static bool wait_readings(struct collocate_watch *watch, uint64_t readings, bool problems, int64_t timeout_ns)
 {
     uv_timer_t timer;
     bool over = false;
 
     uv_timer_init(watch->loop, &timer);
     timer.data = &over;
-    uv_timer_start(&timer, on_timer, (uint64_t)(patience_ns / NS_PER_MS), 0);
+    uv_timer_start(&timer, on_timer, (uint64_t)(timeout_ns / NS_PER_MS), 0);
     while (!over && watch->readings < readings && !(problems && *watch->problem))
         uv_run(watch->loop, UV_RUN_ONCE);
     uv_close((uv_handle_t *)&timer, NULL);
@@ -116,7 +116,7 @@ static bool wait_readings(struct collocate_watch *watch, uint64_t readings, bool
 bool collocate_watch_fresh(struct collocate_watch *watch)
 {
     /* The next one may have been taken before now. */
-    return wait_readings(watch, watch->readings + 2, false, PATIENCE_NS);
+    return wait_readings(watch, watch->readings + 2, false, TIMEOUT_NS);
 }
 
 int collocate_watch_open(struct collocate_watch *watch, uv_loop_t *loop, const char *library, struct error *err)
@@ -133,7 +133,7 @@ int collocate_watch_open(struct collocate_watch *watch, uv_loop_t *loop, const c
     *watch = (struct collocate_watch){.loop = loop};
     watch->latest = xcalloc(1, sizeof *watch->latest);
     watch->monitor = gpu_monitor_new(loop, &options);
-    if (wait_readings(watch, 2, true, FIRST_PATIENCE_NS))
+    if (wait_readings(watch, 2, true, FIRST_TIMEOUT_NS))
         return 0;
     return error_set(err, ENODEV, "no GPU can be read: %s", *watch->problem ? watch->problem : "no reading comes");
 }
@@ -240,7 +240,7 @@ void collocate_watch_end(struct collocate_watch *watch, int64_t from_ns, int64_t
     for (size_t i = 0; i < whole.count; i++) {
         if (whole.first[i].used_bytes > figures->memory_peak_bytes)
             figures->memory_peak_bytes = whole.first[i].used_bytes;
-        figures->mps_seen |= whole.first[i].mps_seen;
+        figures->mps_observed |= whole.first[i].mps_observed;
     }
     figures->energy_j = whole_power_w < 0 ? -1 : whole_power_w * (double)total_ns / 1e9;
 }

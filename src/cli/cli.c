@@ -16,7 +16,7 @@
 #include "base/nodetime.h"
 #include "base/units.h"
 #include "cli/show/term.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 #include "client/client.h"
 
 bool cli_progress_shown;
@@ -89,7 +89,7 @@ static int64_t last_of(const json_t *jobs)
 {
     size_t count = json_array_size(jobs);
 
-    return count ? view_integer(json_array_get(jobs, count - 1), "id", 0) : 0;
+    return count ? answer_integer(json_array_get(jobs, count - 1), "id", 0) : 0;
 }
 
 int cli_list_jobs(struct cli *cli, const char *path,
@@ -101,7 +101,7 @@ int cli_list_jobs(struct cli *cli, const char *path,
     int rc = call(cli, "GET", path, NULL, &whole, err);
     json_t *jobs = json_object_get(whole, "jobs");
 
-    while (!rc && view_integer(whole, "left_out", 0) > 0) {
+    while (!rc && answer_integer(whole, "left_out", 0) > 0) {
         CLEANUP(free_ptr)
         char *behind = xasprintf("%s%safter=%" PRId64, path, strchr(path, '?') ? "&" : "?", last_of(jobs));
         CLEANUP(json_release) json_t *page = NULL;
@@ -170,8 +170,8 @@ int cli_resolve_ids(struct cli *cli, struct id_list *list, struct error *err)
     size_t at;
     json_array_foreach(json_object_get(reply, "jobs"), at, job)
     {
-        if (view_integer(job, "uid", -1) == (int64_t)getuid() && view_integer(job, "id", 0) > last)
-            last = view_integer(job, "id", 0);
+        if (answer_integer(job, "uid", -1) == (int64_t)getuid() && answer_integer(job, "id", 0) > last)
+            last = answer_integer(job, "id", 0);
     }
     if (!last)
         return error_set(err, ENOENT, "'@' is your last job, and you have submitted none: name an id");

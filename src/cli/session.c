@@ -30,10 +30,10 @@ static int ask(struct cli *cli, const char *method, const char *path, const json
     int rc;
 
     while (worth_asking_again(rc = cli_call(cli, method, path, body, reply, err), repeatable, while_full)) {
-        if (nodetime_monotonic_wall_ns() - begun > SESSION_PATIENCE_S * NS_PER_SEC)
+        if (nodetime_monotonic_wall_ns() - begun > SESSION_TIMEOUT_S * NS_PER_SEC)
             break;
         if (!told)
-            cli_fail("%s; waiting up to %d s for it", err->text, SESSION_PATIENCE_S);
+            cli_fail("%s; waiting up to %d s for it", err->text, SESSION_TIMEOUT_S);
         told = true;
         if (!session_sleep_ms(RETRY_MS))
             break;

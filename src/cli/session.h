@@ -4,10 +4,10 @@
 
 #include "cli/cli.h"
 
-#define SESSION_PATIENCE_S 30 /* wall time for which a missing daemon is waited for */
+#define SESSION_TIMEOUT_S 30 /* wall time for which a missing daemon is waited for */
 
 /* As cli_call, but a request that failed because there is no daemon, or because it cannot store anything now, is
- * repeated for up to SESSION_PATIENCE_S, saying so once. So is a request without an answer, where that does no harm: a
+ * repeated for up to SESSION_TIMEOUT_S, saying so once. So is a request without an answer, where that does no harm: a
  * GET, and one that has a request_id. Anything else then gives -CLI_NO_ANSWER: whether it was done is for the caller to
  * find out. */
 int session_call(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **reply,

@@ -10,6 +10,7 @@
 #include "base/address.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/old_names.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "config/paths.h"
@@ -27,7 +28,7 @@ enum key_kind {
     SWITCH,   /* yes or no */
     SHARING,  /* config/share.h */
     PATH,   /* absolute */
-    FOREIGN, /* the same; empty: not set */
+    OPTIONAL_PATH, /* the same; empty: not set */
     LIBRARY, /* absolute, or a bare name that the loader looks up; empty: not set */
     PROFILE, /* absolute, or the name of a built-in machine profile; empty: not set */
     ADDRESS, /* of TCP; empty: not set */
@@ -37,7 +38,7 @@ enum key_kind {
 static const char *const memory_views[] = {"monitor", "reserve", NULL};
 static const char *const fences[] = {"off", "auto", NULL};
 static const char *const statistics[] = {"mean", "median", "p95", "ema", "risk", NULL};
-static const char *const recoveries[] = {"exclusive", "step", "informed", NULL};
+static const char *const retries[] = {"exclusive", "step", "informed", NULL};
 static const char *const device_cgroups[] = {"auto", "off", NULL};
 static const char *const switches[] = {"no", "yes", NULL};
 static const char *const estimator_names[] = {"auto",      "declared", "measured",  "horus",   "faketensor",
@@ -62,7 +63,7 @@ static const struct key {
     {"memory_floor", SIZE, offsetof(struct config, core.floor_bytes), 0, 64 * TIB, NULL,
      "free memory that a GPU with jobs needs for another whose memory is not known"},
     {"memory_margin", SIZE, offsetof(struct config, core.margin_bytes), 0, 64 * TIB, NULL,
-     "memory kept free beyond what jobs claim"},
+     "memory kept free beyond what jobs request"},
     {"sm_activity_cap", SHARE, offsetof(struct config, core.smact_cap_permille), 0, 1000, NULL,
      "a GPU that is busier gets no further job"},
     {"sm_occupancy_cap", SHARE, offsetof(struct config, core.smocc_cap_permille), 0, 1000, NULL,
@@ -81,9 +82,9 @@ static const struct key {
      "a decision that places nothing takes its period too"},
     {"settle", DURATION, offsetof(struct config, core.settle_ns), 0, MINUTES(60), NULL,
      "how long a new job's memory is watched before its GPU gets another"},
-    {"recovery", CHOICE, offsetof(struct config, core.recovery), 0, 0, recoveries,
-     "how a job that ran out of GPU memory is tried again"},
-    {"max_recoveries", COUNT, offsetof(struct config, core.max_recoveries), 0, 1000, NULL,
+    {"oom_retry", CHOICE, offsetof(struct config, core.oom_retry), 0, 0, retries,
+     "how a job that ran out of GPU memory is retried"},
+    {"max_retries", COUNT, offsetof(struct config, core.max_retries), 0, 1000, NULL,
      "out-of-memory crashes after which a job is given up; and, counted apart, faults that were not its own"},
     {"max_requeues", COUNT, offsetof(struct config, core.max_requeues), 0, 1000000, NULL,
      "time limits after which a job submitted with --requeue is started again"},
@@ -98,13 +99,13 @@ static const struct key {
     {"max_gpu_memory_per_user", SIZE, offsetof(struct config, core.per_user.max_memory_bytes), 0, 1024 * TIB, NULL,
      "GPU memory reserved for these in all, grown with use; a declared request counts in whole, an unknown need as whole "
      "GPUs (0: any)"},
-    {"max_recoveries_per_user", COUNT, offsetof(struct config, core.per_user.max_recoveries), 0, 100000, NULL,
+    {"max_retries_per_user", COUNT, offsetof(struct config, core.per_user.max_retries), 0, 100000, NULL,
      "jobs of a user that may go before the queue in an hour, after a crash (0: any)"},
     {"max_jobs_per_gpu", COUNT, offsetof(struct config, core.max_jobs_per_gpu), 1, 48, NULL,
      "most jobs that share a GPU"},
     {"backfill", COUNT, offsetof(struct config, core.backfill), 0, 100000, NULL,
      "how many jobs behind one that has to wait may go before it"},
-    {"patience", DURATION, offsetof(struct config, core.patience_ns), 0, MINUTES(43200), NULL,
+    {"starvation_timeout", DURATION, offsetof(struct config, core.starvation_timeout_ns), 0, MINUTES(43200), NULL,
      "with backfill: when GPUs are reserved for the first of the queue"},
     {"max_slowdown", RATIO, offsetof(struct config, core.max_slowdown_permille), 0, 1000000, NULL,
      "how many times slower sharing may be predicted to make a job (0: any)"},
@@ -112,8 +113,8 @@ static const struct key {
      "whether the driver gives a job under MPS no more memory than its request or estimate and some headroom"},
     {"learn", SWITCH, offsetof(struct config, core.learn), 0, 0, NULL,
      "take memory and SM activity from earlier runs of the same command"},
-    {"trim", DURATION, offsetof(struct config, core.trim_ns), 0, MINUTES(1440), NULL,
-     "when a claim falls to what its job was seen to hold and a tenth more (0s: never)"},
+    {"shrink_after", DURATION, offsetof(struct config, core.shrink_after_ns), 0, MINUTES(1440), NULL,
+     "when a request falls to what its job was observed to hold and a tenth more (0s: never)"},
     {"max_queued", COUNT, offsetof(struct config, max_queued), 1, 1000000, NULL,
      "most jobs that have not ended, of all users together: further ones are refused; the last tenth is for users who have "
      "little"},
@@ -128,7 +129,7 @@ static const struct key {
      "most jobs that share a GPU by MPS; the driver takes 48 clients, from CUDA 13.1 on 60"},
     {"mps_control", LIBRARY, offsetof(struct config, mps_control), 0, 4000, NULL,
      "the MPS control program, by which carma runs control daemons"},
-    {"mps_pipe_directory", FOREIGN, offsetof(struct config, mps_pipe_directory), 0, 4000, NULL,
+    {"mps_pipe_directory", OPTIONAL_PATH, offsetof(struct config, mps_pipe_directory), 0, 4000, NULL,
      "the pipes of a control daemon that somebody else runs: jobs use it, and carma none of its own (none: carma's own)"},
     {"mps_threads", COUNT, offsetof(struct config, mps_threads_percent), 1, 100, NULL,
      "most of a GPU's threads for one job under MPS, in percent"},
@@ -165,11 +166,11 @@ static const struct key {
     {"socket", PATH, offsetof(struct config, socket), 0, MAX_SOCKET, NULL, "where the daemon listens"},
     {"listen", ADDRESS, offsetof(struct config, listen), 0, 60, NULL,
      "where the daemon listens for TCP too, for who shows the token (none: nowhere)"},
-    {"token_file", FOREIGN, offsetof(struct config, token_file), 0, 4000, NULL,
+    {"token_file", OPTIONAL_PATH, offsetof(struct config, token_file), 0, 4000, NULL,
      "the file of mode 0600 with the token; who shows it acts as the file's owner"},
     {"admin_group", GROUP, offsetof(struct config, admin_group), 0, 32, NULL,
      "whose members may hold, release and cancel everybody's jobs (none: only root and who runs carmad)"},
-    {"hpc_job_mapping_dir", FOREIGN, offsetof(struct config, hpc_job_mapping_dir), 0, 4000, NULL,
+    {"hpc_job_mapping_dir", OPTIONAL_PATH, offsetof(struct config, hpc_job_mapping_dir), 0, 4000, NULL,
      "where dcgm-exporter is told which jobs are on which GPU (none: nowhere)"},
     {"device_cgroup", CHOICE, offsetof(struct config, device_cgroup), 0, 0, device_cgroups,
      "whether a job can open the device nodes of its own GPUs only: auto, where root and the kernel allow it"},
@@ -195,7 +196,7 @@ static int set_policy(struct config *config, const char *names);
 void config_init_default(struct config *config)
 {
     *config = (struct config){
-        .share = {.mode = SHARE_STREAMS},
+        .share = {.mode = SHARE_TIME_SLICE},
         .estimate_quantile_permille = 980,
         .max_queued = 100000,
         .retention_ns = MINUTES(43200),
@@ -211,7 +212,7 @@ void config_init_default(struct config *config)
         .socket = config_default_socket(),
     };
     core_config_default(&config->core);
-    config->core.per_user.max_recoveries = 20;
+    config->core.per_user.max_retries = 20;
     set_policy(config, "default");
 }
 
@@ -285,11 +286,11 @@ static void describe_allowed(const struct key *key, struct strbuf *out)
         describe_choices(switches, out);
         break;
     case SHARING:
-        strbuf_puts(out, "streams, mps, mps:gpu or exclusive; then, by number or UUID, GPUs that differ: mps, 3=exclusive "
+        strbuf_puts(out, "time-slice, mps, mps:gpu or exclusive; then, by number or UUID, GPUs that differ: mps, 3=exclusive "
                          "(mps and mps:gpu do not go together)");
         break;
     case PATH:
-    case FOREIGN:
+    case OPTIONAL_PATH:
         strbuf_printf(out, "an absolute path of at most %" PRId64 " bytes", key->high);
         break;
     case LIBRARY:
@@ -411,7 +412,7 @@ static bool is_name(const struct key *key, const char *value)
 {
     if (key->kind == PROFILE)
         return !*value || machine_profile_find(value);
-    if (key->kind == FOREIGN)
+    if (key->kind == OPTIONAL_PATH)
         return !*value;
     return key->kind == LIBRARY && !strchr(value, '/');
 }
@@ -449,7 +450,7 @@ static int set_key(struct config *config, const struct key *key, const char *val
     case SHARING:
         return share_setting_parse(value, at, &config->core.mps_domain);
     case PATH:
-    case FOREIGN:
+    case OPTIONAL_PATH:
     case LIBRARY:
     case PROFILE:
     case ADDRESS:
@@ -479,6 +480,7 @@ int config_set(struct config *config, const char *key, const char *value, struct
     struct strbuf allowed = {0};
     size_t i = 0;
 
+    key = present_name(key);
     while (i < array_size(keys) && strcmp(keys[i].name, key) != 0)
         i++;
     if (i == array_size(keys))
@@ -557,7 +559,7 @@ static const char *value_text(const struct config *config, const struct key *key
     case SHARING: /* the defaults have no GPUs that differ */
         return share_mode_name(((const struct share_setting *)at)->mode);
     case PATH:
-    case FOREIGN:
+    case OPTIONAL_PATH:
     case LIBRARY:
     case PROFILE:
     case ADDRESS:

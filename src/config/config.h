@@ -13,7 +13,7 @@
 #include "core/config.h"
 #include "estimate/profile.h"
 
-/* Which figure becomes a job's memory claim when none is declared: one recorded with the job under that name, else what
+/* Which figure becomes a job's memory request when none is declared: one recorded with the job under that name, else what
  * the estimator of that name computes from the job's summary or capture. DECLARED: none. MEASURED: only a recorded one.
  * HISTORY: only what the core has learned of earlier runs (core.learn), which every other choice also uses first.
  */

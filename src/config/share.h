@@ -22,8 +22,8 @@ struct share_setting {
     size_t count;
 };
 
-/* "WAY", or "WAY, WHICH=WAY, ..." with WAY one of streams, mps, mps:gpu, mps:node and exclusive, and WHICH a number or the
- * beginning of a UUID: "mps, GPU-ab12=exclusive, 3=streams". The domain of MPS is one for all GPUs: *domain is as it is
+/* "WAY", or "WAY, WHICH=WAY, ..." with WAY one of time-slice, mps, mps:gpu, mps:node and exclusive, and WHICH a number or the
+ * beginning of a UUID: "mps, GPU-ab12=exclusive, 3=time-slice". The domain of MPS is one for all GPUs: *domain is as it is
  * called where MPS is named, in one way, and unchanged where it is not. -EINVAL for anything else; both are then unchanged. */
 int share_setting_parse(const char *text, struct share_setting *setting, uint32_t *domain);
 

@@ -11,8 +11,8 @@ const struct contention_params contention_default = {
     .capacity = 1.0,
     .union_exponent = 1.0,
     .share_weight = 1.0,
-    .streams_exponent = 0.4,
-    .streams_factor = 0.85,
+    .time_slice_exponent = 0.4,
+    .time_slice_factor = 0.85,
 };
 
 static double clamp01(double x)
@@ -24,7 +24,7 @@ static double clamp01(double x)
 static double demand(const struct contention_params *params, enum share_mode mode, double a)
 {
     a = clamp01(a);
-    return mode == SHARE_MPS ? a : pow(a, params->streams_exponent);
+    return mode == SHARE_MPS ? a : pow(a, params->time_slice_exponent);
 }
 
 static double weight(const struct contention_params *params, double a)
@@ -49,7 +49,7 @@ void contention_rates(const struct contention_params *params, enum share_mode mo
     }
     left = params->capacity * (1.0 - pow(idle, params->union_exponent));
     if (mode != SHARE_MPS)
-        left *= params->streams_factor;
+        left *= params->time_slice_factor;
 
     /* Hand out `left` in proportion to the weights. A resident whose share exceeds full speed gets full speed; the rest
      * is handed out again among the others. With equal weights that ends in the first round. */

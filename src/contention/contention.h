@@ -1,6 +1,6 @@
 /* How jobs that share GPUs really slow one another, and the power that a GPU draws: the truth of the virtual node and
  * of the simulator (the core estimates both separately). Pure functions on doubles, no allocation: safe inside a
- * foreign process.
+ * unmanaged process.
  *
  * Source: thesis chapters 4 and 6 as calibrated in docs/contention.md; calibrated, not validated. */
 #ifndef CARMA_CONTENTION_CONTENTION_H
@@ -15,15 +15,15 @@ struct contention_params {
     double capacity;         /* the GPU's capacity, in units of one saturated GPU: 1.0 (variant 1.25) */
     double union_exponent;   /* U = capacity * (1 - prod(1 - a_i)^e): 1.0 (variants 0.8, 1.2) */
     double share_weight;     /* how the capacity is divided among residents: weight a_i^(w - 1); 1.0 = equal slowdown */
-    double streams_exponent; /* streams see g_i = a_i^0.4 ... */
-    double streams_factor;   /* ... and deliver 0.85 of it */
+    double time_slice_exponent; /* time-sliced jobs see g_i = a_i^0.4 ... */
+    double time_slice_factor;   /* ... and deliver 0.85 of it */
 };
 
 extern const struct contention_params contention_default;
 
 /* Rates (0..1 of each resident's solo speed) of `count` residents with solo SM activities a[0..count) in 0..1 that
  * share one GPU. A single resident runs at 1. count may be 0. Every mode but SHARE_MPS is computed
- * as SHARE_STREAMS, mixed modes too. */
+ * as SHARE_TIME_SLICE, mixed modes too. */
 void contention_rates(const struct contention_params *params, enum share_mode mode, size_t count, const double *a,
                       double *rates);
 

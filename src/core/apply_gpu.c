@@ -22,7 +22,7 @@ int core_apply_gpu_back(struct core *core, const struct record_gpu *record, stru
         array_reserve(core->gpus, core->gpu_capacity, core->gpu_count + 1);
         core->gpus[core->gpu_count] = xcalloc(1, sizeof *gpu);
         *core->gpus[core->gpu_count++] = (struct gpu){.number = record->gpu,
-                                                      .foreign_bytes = -1,
+                                                      .unmanaged_bytes = -1,
                                                       .smact_permille = -1,
                                                       .smocc_permille = -1,
                                                       .dram_permille = -1};
@@ -51,7 +51,7 @@ int core_check_sample(const struct core *core, const struct record_sample *sampl
 {
     if (no_such_gpu(core, sample->gpu, err))
         return -ENOENT;
-    if (sample->used_bytes < 0 || sample->foreign_bytes < -1 || !is_reading(sample->smact_permille) ||
+    if (sample->used_bytes < 0 || sample->unmanaged_bytes < -1 || !is_reading(sample->smact_permille) ||
         !is_reading(sample->smocc_permille) || !is_reading(sample->dram_permille))
         return error_set(err, EINVAL, "the sample of GPU %" PRIu32 " is out of range", sample->gpu);
     return 0;
@@ -68,17 +68,17 @@ static int apply_sample(struct core *core, const struct record *record, struct e
         return status;
     gpu = core->gpus[sample->gpu];
     /* Most samples open nothing where use and activity are not looked at. */
-    opens = !gpu->measured || core_watches_load(core) || gpu->foreign_bytes != sample->foreign_bytes ||
-            (sample->foreign_bytes < 0 && gpu->used_bytes != sample->used_bytes);
+    opens = !gpu->measured || core_watches_load(core) || gpu->unmanaged_bytes != sample->unmanaged_bytes ||
+            (sample->unmanaged_bytes < 0 && gpu->used_bytes != sample->used_bytes);
     gpu->measured = true;
     gpu->used_bytes = sample->used_bytes;
-    gpu->foreign_bytes = sample->foreign_bytes;
+    gpu->unmanaged_bytes = sample->unmanaged_bytes;
     gpu->smact_permille = sample->smact_permille;
     gpu->smocc_permille = sample->smocc_permille;
     gpu->dram_permille = sample->dram_permille;
     if (opens)
         gpu_opens(core, gpu);
-    belief_learn_activity(core, gpu, record);
+    learn_activity(core, gpu, record);
     return 0;
 }
 

@@ -16,12 +16,12 @@ void core_config_default(struct core_config *config)
         .window_ns = 90 * NS_PER_SEC,
         .decide_period_ns = 1 * NS_PER_SEC,
         .settle_ns = 30 * NS_PER_SEC,
-        .recovery = RECOVERY_EXCLUSIVE,
-        .max_recoveries = 3,
+        .oom_retry = OOM_RETRY_EXCLUSIVE,
+        .max_retries = 3,
         .max_requeues = CORE_MAX_REQUEUES,
         .max_jobs_per_gpu = 16,
         .mps_max_clients = 48,
-        .patience_ns = 3600 * NS_PER_SEC,
+        .starvation_timeout_ns = 3600 * NS_PER_SEC,
     };
 }
 

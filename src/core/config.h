@@ -8,33 +8,33 @@
 #define CORE_POLICY_NAME_SIZE 32
 #define CORE_MAX_REQUEUES 100 /* by default: with a limit of a day, a quarter of a year */
 
-/* How free memory is counted. MONITOR (the thesis): what the last window showed. RESERVE: total - foreign - sum of
- * max(claim, observed) - margin, so that launches never race while a job still loads. */
+/* How free memory is counted. MONITOR (the thesis): what the last window showed. RESERVE: total - unmanaged - sum of
+ * max(reservation, observed) - margin, so that launches never race while a job still loads. */
 enum memory_view { MEMORY_MONITOR, MEMORY_RESERVE };
 
 /* Which statistic of the monitor's window a sample's activity is. RISK is the weighted sum of the thesis's public code,
  * 0.2 mean + 0.2 median + 0.3 p95 + 0.1 p50 + 0.2 EMA. Drivers compute it; the core only records which one it was. */
 enum window_statistic { STATISTIC_MEAN, STATISTIC_MEDIAN, STATISTIC_P95, STATISTIC_EMA, STATISTIC_RISK };
 
-/* How a job that ran out of GPU memory is tried again. EXCLUSIVE (thesis 6.2.3): on idle GPUs. STEP (thesis 7.2): by
+/* How a job that ran out of GPU memory is retried. EXCLUSIVE (thesis 6.2.3): on idle GPUs. STEP (thesis 7.2): by
  * the policy, with a request 5 GiB above the memory that it could have had. INFORMED: by the policy, with its observed
  * memory plus the size of the allocation that failed. The last two end with an idle GPU too. */
-enum recovery_mode { RECOVERY_EXCLUSIVE, RECOVERY_STEP, RECOVERY_INFORMED };
+enum oom_retry_mode { OOM_RETRY_EXCLUSIVE, OOM_RETRY_STEP, OOM_RETRY_INFORMED };
 
 /* Limits of one user at a time; 0: no limit. */
 struct core_limits {
     uint32_t max_queued;      /* unfinished jobs; drivers refuse what would be more */
     uint32_t max_running;     /* jobs that have GPUs */
     uint32_t max_gpus;        /* that these have; one that is shared counts for each */
-    int64_t max_memory_bytes; /* of GPUs, that these claim in all */
-    uint32_t max_recoveries;  /* in an hour, of jobs that are put before the main queue; those beyond go back to their place */
+    int64_t max_memory_bytes; /* of GPUs, that these have reserved in all */
+    uint32_t max_retries;  /* in an hour, of jobs that are put before the main queue; those beyond go back to their place */
 };
 
 struct core_config {
     char policy[CORE_POLICY_NAME_SIZE];
     uint32_t memory_view;     /* enum memory_view */
-    int64_t floor_bytes;      /* free memory that a GPU with residents needs for a job without a claim (thesis 6.2.2: 5 GB) */
-    int64_t margin_bytes;     /* kept free beyond a claim */
+    int64_t floor_bytes;      /* free memory that a GPU with residents needs for a job without a reservation (thesis 6.2.2: 5 GB) */
+    int64_t margin_bytes;     /* kept free beyond a reservation */
     int32_t smact_cap_permille; /* a GPU with residents must not be busier (thesis 6.2.2: 800) */
     int32_t smocc_cap_permille; /* 1000: any */
     int32_t dram_cap_permille;  /* 1000: any */
@@ -45,22 +45,22 @@ struct core_config {
     int64_t collocate_extra_ns; /* and so much longer after one beside residents */
     bool paced;               /* decisions that place nothing take their period too (the thesis's loop) */
     int64_t settle_ns;        /* a GPU stays closed until a new job's memory has been seen for this long (monitor view,
-                                 and after a recovering job alone on it under both) */
-    uint32_t recovery;        /* enum recovery_mode */
-    uint32_t max_recoveries;  /* out-of-memory crashes after which a job is given up; and, counted apart, faults not its own */
+                                 and after a retried job alone on it under both) */
+    uint32_t oom_retry;       /* enum oom_retry_mode */
+    uint32_t max_retries;  /* out-of-memory crashes after which a job is given up; and, counted apart, faults not its own */
     uint32_t max_requeues;    /* time limits that a job may reach which is requeued after them */
-    bool requeue_lost;        /* lost jobs are tried again as if all had asked for it */
+    bool requeue_lost;        /* lost jobs are retried as if all had asked for it */
     struct core_limits per_user;
     uint32_t max_jobs_per_gpu;
     bool mps_multiuser;       /* an MPS server takes clients of several users */
     uint32_t mps_domain;      /* enum share_domain */
     uint32_t mps_max_clients; /* residents of a GPU that is shared by MPS */
     uint32_t backfill;        /* how many jobs behind a blocked head are looked at; 0: none (FIFO) */
-    int64_t patience_ns;      /* with backfill: GPUs are reserved for a head that has waited for so long */
+    int64_t starvation_timeout_ns;      /* with backfill: GPUs are reserved for a head that has waited for so long */
     int32_t max_slowdown_permille; /* predicted slowdown that a placement may cause, e.g. 2500; 0: any */
     uint32_t memory_fence;    /* 1: jobs under MPS are given no more memory than core/fence.h says; 0: as much as there is */
-    bool learn;               /* claims and activities from earlier runs of the same workload */
-    int64_t trim_ns;          /* time after which a reservation shrinks to the observed memory and a tenth more (a
+    bool learn;               /* reservations and activities from earlier runs of the same workload */
+    int64_t shrink_after_ns;          /* time after which a reservation shrinks to the observed memory and a tenth more (a
                                  quarter, where there was no request), counted from when the memory appeared; 0:
                                  never */
 };

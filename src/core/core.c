@@ -29,7 +29,7 @@ static void job_free(struct core *core, struct job *job)
 
 void core_free(struct core *core)
 {
-    struct history *history, *other;
+    struct profile *profile, *other;
     struct job *job, *next;
 
     if (!core)
@@ -43,10 +43,10 @@ void core_free(struct core *core)
         free(core->gpus[i]->residents);
         free(core->gpus[i]);
     }
-    HASH_ITER(hh, core->histories, history, other)
+    HASH_ITER(hh, core->profiles, profile, other)
     {
-        HASH_DEL(core->histories, history);
-        free(history);
+        HASH_DEL(core->profiles, profile);
+        free(profile);
     }
     users_free(core);
     free(core->gpus);
@@ -62,9 +62,9 @@ static struct job *find(const struct core *core, uint64_t id)
     return job;
 }
 
-int64_t core_claim(const struct core *core, const struct job *job, uint32_t *source)
+int64_t core_reservation(const struct core *core, const struct job *job, uint32_t *source)
 {
-    return belief_claim(core, job, source);
+    return learned_reservation(core, job, source);
 }
 
 const struct job *core_find_job(const struct core *core, uint64_t id)
@@ -94,7 +94,7 @@ const struct core_config *core_configuration(const struct core *core)
 
 uint64_t core_waiting_count(const struct core *core)
 {
-    return core->waiting.count + core->recovering.count;
+    return core->waiting.count + core->retrying.count;
 }
 
 uint64_t core_job_count(const struct core *core)
@@ -112,12 +112,12 @@ bool core_sample_is_due(const struct core *core, const struct record *record)
         return false;
     /* Compared with the core's own figure, not with the last sample: the core itself subtracts the memory of a job that
      * has ended. */
-    news = !gpu->measured || gpu->used_bytes != sample->used_bytes || gpu->foreign_bytes != sample->foreign_bytes ||
+    news = !gpu->measured || gpu->used_bytes != sample->used_bytes || gpu->unmanaged_bytes != sample->unmanaged_bytes ||
            gpu->smact_permille != sample->smact_permille || gpu->smocc_permille != sample->smocc_permille ||
            gpu->dram_permille != sample->dram_permille;
-    if (!core_watches_load(core) && gpu->foreign_bytes >= 0)
-        news = !gpu->measured || gpu->foreign_bytes != sample->foreign_bytes;
-    return (news && (!gpu->measured || core_head(core) || core->undecided.head)) || belief_sample_is_due(core, gpu, record->at_ns);
+    if (!core_watches_load(core) && gpu->unmanaged_bytes >= 0)
+        news = !gpu->measured || gpu->unmanaged_bytes != sample->unmanaged_bytes;
+    return (news && (!gpu->measured || core_head(core) || core->undecided.head)) || learn_sample_is_due(core, gpu, record->at_ns);
 }
 
 bool core_watches_load(const struct core *core)
@@ -127,7 +127,7 @@ bool core_watches_load(const struct core *core)
 
 int64_t core_learning_delay_ns(const struct core *core)
 {
-    return core->config.window_ns + BELIEF_LOADING_NS;
+    return core->config.window_ns + LEARN_LOADING_NS;
 }
 
 bool core_share_faulted_user(const struct core *core, uint32_t *uid)
@@ -177,10 +177,10 @@ static int apply_reconfigured(struct core *core, const struct core_config *confi
         !is_permille(config->dram_cap_permille) || config->statistic > STATISTIC_RISK ||
         !is_interval(config->window_ns) || !is_interval(config->decide_period_ns) ||
         !is_interval(config->collocate_extra_ns) || !is_interval(config->settle_ns) ||
-        config->recovery > RECOVERY_INFORMED || config->memory_fence > 1 ||
+        config->oom_retry > OOM_RETRY_INFORMED || config->memory_fence > 1 ||
         config->max_jobs_per_gpu == 0 || config->per_user.max_memory_bytes < 0 ||
-        config->mps_domain >= MPS_DOMAIN_COUNT || config->mps_max_clients == 0 || !is_interval(config->patience_ns) ||
-        !is_slowdown(config->max_slowdown_permille) || !is_interval(config->trim_ns))
+        config->mps_domain >= MPS_DOMAIN_COUNT || config->mps_max_clients == 0 || !is_interval(config->starvation_timeout_ns) ||
+        !is_slowdown(config->max_slowdown_permille) || !is_interval(config->shrink_after_ns))
         return error_set(err, EINVAL, "a value of the configuration is out of range");
     core->config = *config;
     core->policy = policy;
@@ -202,9 +202,9 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
     const struct record_submitted *wants = &record->submitted;
     struct job *job;
 
-    if (record->job == 0 || wants->gpus == 0 || wants->gpus > RECORD_MAX_GPUS || wants->claim_bytes < -1 ||
+    if (record->job == 0 || wants->gpus == 0 || wants->gpus > RECORD_MAX_GPUS || wants->request_bytes < -1 ||
         !is_reading(wants->smact_permille) || !is_slowdown(wants->max_slowdown_permille) ||
-        wants->claim_source >= CLAIM_LEARNED || wants->share > SHARE_MPS || !is_time_limit(wants) ||
+        wants->request_source >= SOURCE_LEARNED || wants->share > SHARE_MPS || !is_time_limit(wants) ||
         !memchr(wants->workload, '\0', sizeof wants->workload))
         return error_set(err, EINVAL, "job %" PRIu64 " asks for something that does not exist", record->job);
     if (find(core, record->job))
@@ -212,17 +212,17 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
     job = xcalloc(1, sizeof *job);
     job->id = record->job;
     job->wants = common_wants_join(&core->wants, wants);
-    job->claim_bytes = wants->claim_bytes;
-    job->claim_source = wants->claim_source;
+    job->reserved_bytes = wants->request_bytes;
+    job->reservation_source = wants->request_source;
     job->failure.gpu = RECORD_NO_GPU;
     job->fence_bytes = -1;
     job->submitted_ns = record->at_ns;
     job->place = ++core->last_place;
     job->user = user_of(core, wants->uid);
     job->user->unfinished++;
-    job->history = belief_history(core, wants->workload);
-    if (job->history)
-        job->history->jobs++;
+    job->profile = learn_profile(core, wants->workload);
+    if (job->profile)
+        job->profile->jobs++;
     HASH_ADD(hh, core->jobs, id, sizeof job->id, job);
     *added = job;
     return 0;
@@ -239,7 +239,7 @@ static int apply_submitted(struct core *core, const struct record *record, struc
         core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
     job->state = job_state_after(JOB_STATE_COUNT, record);
     queue_insert(job->state == JOB_HELD ? &core->held : &core->waiting, job);
-    belief_submitted(core, job);
+    learn_submitted(core, job);
     return 0;
 }
 
@@ -290,7 +290,7 @@ static void apply_reserved(struct core *core, struct job *job, const struct reco
 static bool closes_gpu(const struct core *core, const struct job *job, const struct record_placed *placed)
 {
     return core->config.settle_ns > 0 &&
-           (core->config.memory_view == MEMORY_MONITOR || (placed->recovery && job->believed && !placed->shared));
+           (core->config.memory_view == MEMORY_MONITOR || (placed->retry && job->oom_crashes && !placed->shared));
 }
 
 static void apply_placed(struct core *core, struct job *job, const struct record *record)
@@ -300,13 +300,13 @@ static void apply_placed(struct core *core, struct job *job, const struct record
     job->placed_ns = record->at_ns;
     job->share = placed->share;
     if (job->share == SHARE_ANY)
-        job->share = job->wants->exclusive ? SHARE_EXCLUSIVE : SHARE_STREAMS;
-    job->recovery = placed->recovery;
-    job->culprit = 0;
-    job->claim_bytes = placed->claim_bytes;
-    job->claim_source =
-        record_claim_source(placed->claim_source, placed->claim_bytes, job->wants, CLAIM_LEARNED);
-    job->granted_bytes = placed->claim_bytes;
+        job->share = job->wants->exclusive ? SHARE_EXCLUSIVE : SHARE_TIME_SLICE;
+    job->retry = placed->retry;
+    job->overuser = 0;
+    job->reserved_bytes = placed->reserved_bytes;
+    job->reservation_source =
+        record_memory_source(placed->reservation_source, placed->reserved_bytes, job->wants, SOURCE_LEARNED);
+    job->granted_bytes = placed->reserved_bytes;
     job->fence_bytes = placed->fence_bytes;
     job->first_use_ns = 0;
     job->headed_ns = 0;
@@ -350,14 +350,14 @@ static int apply_memory(struct core *core, struct job *job, const struct record 
     if (record->memory.bytes > placement->observed_bytes) {
         placement->observed_bytes = record->memory.bytes;
         gpu_rebook(gpu);
-        core->outgrown |= job->claim_bytes >= 0 && record->memory.bytes > job->claim_bytes;
+        core->outgrown |= job->reserved_bytes >= 0 && record->memory.bytes > job->reserved_bytes;
     }
     if (record->type == RECORD_FIRST_USE && gpu->settling_job == job->id)
         gpu->closed_until_ns = record->at_ns + core->config.settle_ns;
     if (job->first_use_ns == 0 && seen_everywhere(job)) {
         job->first_use_ns = record->at_ns;
-        if (core->config.trim_ns > 0 && !job->wants->exclusive && !job->queue)
-            queue_push(&core->trimming, job);
+        if (core->config.shrink_after_ns > 0 && !job->wants->exclusive && !job->queue)
+            queue_push(&core->shrinking, job);
     }
     return 0;
 }
@@ -378,12 +378,12 @@ static int apply_strayed(const struct core *core, struct job *job, const struct 
 }
 
 /* Of a job that has GPUs. A job that had its GPUs whole is granted its first figure. */
-static void set_reservation(struct core *core, struct job *job, const struct record_trimmed *reservation)
+static void set_reservation(struct core *core, struct job *job, const struct record_shrunk *reservation)
 {
-    job->claim_bytes = reservation->claim_bytes;
-    job->claim_source = reservation->claim_source;
+    job->reserved_bytes = reservation->reserved_bytes;
+    job->reservation_source = reservation->reservation_source;
     if (job->granted_bytes < 0)
-        job->granted_bytes = job->claim_bytes;
+        job->granted_bytes = job->reserved_bytes;
     user_recounts(core, job);
     for (uint32_t i = 0; i < job->placement_count; i++)
         gpu_rebook(core->gpus[job->placements[i].gpu]);
@@ -409,7 +409,7 @@ static void enter_state(struct core *core, struct job *job, uint32_t state, int6
 {
     if (state != JOB_QUEUED)
         end_reservation(core, job);
-    if (state != JOB_RUNNING) /* which may be known only after its memory, for which it waits to be trimmed */
+    if (state != JOB_RUNNING) /* which may be known only after its memory, for which it waits to be shrunk */
         queue_remove(job);
     job->state = state;
     switch (state) {
@@ -417,8 +417,8 @@ static void enter_state(struct core *core, struct job *job, uint32_t state, int6
         queue_insert(&core->held, job);
         break;
     case JOB_QUEUED:
-        if (job->recovery)
-            queue_push(&core->recovering, job);
+        if (job->retry)
+            queue_push(&core->retrying, job);
         else
             queue_insert(&core->waiting, job);
         break;
@@ -435,8 +435,8 @@ static void enter_state(struct core *core, struct job *job, uint32_t state, int6
     if (state == JOB_CRASHED || job_state_ended(state))
         leave_gpus(core, job, at_ns);
     if (job_state_ended(state)) {
-        if (job->history)
-            job->history->jobs--;
+        if (job->profile)
+            job->profile->jobs--;
         job->user->unfinished--;
         HASH_DEL(core->jobs, job);
         job_free(core, job);
@@ -464,7 +464,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         status = check_gpus(core, job, record->placed.count, record->placed.gpus, err);
         if (status == 0 && record->placed.share >= SHARE_MODE_COUNT)
             status = error_set(err, EINVAL, "job %" PRIu64 " cannot run by way %" PRIu32, job->id, record->placed.share);
-        if (status == 0 && record->placed.claim_source > CLAIM_SOURCE_COUNT)
+        if (status == 0 && record->placed.reservation_source > SOURCE_COUNT)
             status = error_set(err, EINVAL, "job %" PRIu64 " has a reservation from nowhere", job->id);
         if (status == 0)
             apply_placed(core, job, record);
@@ -490,7 +490,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         if (state == JOB_CRASHED) {
             crash_note(core, job, record);
         } else if (state == JOB_COMPLETED) {
-            belief_learn_memory(core, job, job_peak_bytes(job), true);
+            learn_memory(core, job, job_peak_bytes(job), true);
             crash_forgive(job);
         }
         break;
@@ -499,19 +499,19 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
             crash_note(core, job, record);
         break;
     case RECORD_REQUEUED:
-        job->recovery = record->requeued.recovery;
+        job->retry = record->requeued.retry;
         job->unfenced |= record->requeued.unfenced;
-        job->claim_bytes = record->requeued.claim_bytes;
-        job->claim_source =
-            record_claim_source(record->requeued.claim_source, job->claim_bytes, job->wants, CLAIM_RAISED);
+        job->reserved_bytes = record->requeued.reserved_bytes;
+        job->reservation_source =
+            record_memory_source(record->requeued.reservation_source, job->reserved_bytes, job->wants, SOURCE_RAISED);
         if (job->crash_cause == EXIT_TIMEOUT) /* its turn is over: the others have theirs first */
             job->place = ++core->last_place;
-        if (job->recovery)
-            user_recovers(job, record->at_ns);
+        if (job->retry)
+            user_retries(job, record->at_ns);
         break;
-    case RECORD_TRIMMED:
-        set_reservation(core, job, &record->trimmed);
-        belief_learn_memory(core, job, job_peak_bytes(job), false);
+    case RECORD_SHRUNK:
+        set_reservation(core, job, &record->shrunk);
+        learn_memory(core, job, job_peak_bytes(job), false);
         queue_remove(job);
         for (uint32_t i = 0; i < job->placement_count; i++)
             gpu_opens(core, core->gpus[job->placements[i].gpu]);

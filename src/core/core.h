@@ -57,11 +57,11 @@ struct reason core_reason(const struct core *core, uint64_t job, int64_t now_ns)
 struct reason core_gpu_reason(const struct core *core, uint64_t job, uint32_t gpu, int64_t now_ns);
 
 /* How the job would use the GPU, were it to take it (enum share_mode, never SHARE_ANY); SHARE_ANY: no such job or GPU. */
-uint32_t core_gpu_way(const struct core *core, uint64_t job, uint32_t gpu);
+uint32_t core_gpu_mode(const struct core *core, uint64_t job, uint32_t gpu);
 
-/* The memory per GPU that would be booked for the waiting job if it were placed now (-1: nobody knows), and where that
- * figure comes from (enum claim_source; may be NULL). */
-int64_t core_claim(const struct core *core, const struct job *job, uint32_t *source);
+/* The memory per GPU that would be reserved for the waiting job if it were placed now (-1: nobody knows), and where that
+ * figure comes from (enum memory_source; may be NULL). */
+int64_t core_reservation(const struct core *core, const struct job *job, uint32_t *source);
 
 /* Looking at the state. Ended jobs are forgotten: find gives NULL for them. */
 const struct job *core_find_job(const struct core *core, uint64_t id);

@@ -2,7 +2,7 @@
 #ifndef CARMA_CORE_CORE_INTERNAL_H
 #define CARMA_CORE_CORE_INTERNAL_H
 
-#include "core/belief.h"
+#include "core/learn.h"
 #include "core/common_wants.h"
 #include "core/core.h"
 #include "core/ledger.h"
@@ -26,14 +26,14 @@ struct core {
     size_t gpu_capacity;
     struct job *jobs;          /* uthash by id, owned: all that have not ended */
     struct common_wants *wants; /* the jobs' */
-    struct history *histories; /* uthash by workload, owned */
+    struct profile *profiles; /* uthash by workload, owned */
     struct user *users;        /* uthash by uid, owned: all that ever had a job */
     uint64_t last_place;       /* the largest place in the main queue that was given to a job */
     struct queue waiting;      /* QUEUED, in the order of places */
-    struct queue recovering;   /* QUEUED after a crash, in the order of crashes */
+    struct queue retrying;   /* QUEUED after a crash, in the order of crashes */
     struct queue held;         /* HELD, in the order of places */
     struct queue undecided;    /* CRASHED, or STOPPING and not signalled yet */
-    struct queue trimming;     /* RUNNING with a claim that may be trimmed, in the order of first use */
+    struct queue shrinking;     /* RUNNING with a reservation that may be shrunk, in the order of first use */
     int64_t next_decision_ns;  /* no placement before */
     uint32_t round_robin_next;
     uint64_t reserved_job;     /* the one that has GPUs reserved; 0: none */

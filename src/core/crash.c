@@ -23,7 +23,7 @@ static int64_t held_by_others(const struct gpu *gpu, const struct job *job)
 /* A loading job's memory may appear and fill the GPU between two samples. */
 static bool still_loading(const struct job *job, int64_t at_ns)
 {
-    return job->first_use_ns == 0 || at_ns - job->first_use_ns <= BELIEF_LOADING_NS;
+    return job->first_use_ns == 0 || at_ns - job->first_use_ns <= LEARN_LOADING_NS;
 }
 
 static int64_t asked_bytes(const struct record *record)
@@ -54,9 +54,9 @@ static bool was_at_fence(const struct job *job, const struct record *record)
            job_peak_bytes(job) >= job->fence_bytes - job->fence_bytes / UNSEEN_PART - asked_bytes(record);
 }
 
-/* Whether what was seen of the memory bears out that it ran out. Any program can print this message. So the job goes
+/* Whether what was observed of the memory bears out that it ran out. Any program can print this message. So the job goes
  * before others only where its GPU was nearly full, or the failed allocation is larger than the GPU; or, the first
- * time, where the job was loading on a GPU whose memory was in use at all. Where nothing was seen, nothing speaks
+ * time, where the job was loading on a GPU whose memory was in use at all. Where nothing was observed, nothing speaks
  * against it; but a library's handle may be missing for other reasons, so there memory has to speak for it. */
 static bool borne_out(const struct core *core, const struct job *job, const struct record *record)
 {
@@ -67,7 +67,7 @@ static bool borne_out(const struct core *core, const struct job *job, const stru
     if (was_full(core, job, record) || was_at_fence(job, record))
         return true;
     return says_memory && job->crashes == 0 && still_loading(job, record->at_ns) &&
-           record->exited.used_bytes > GPU_IDLE_FOREIGN_BYTES;
+           record->exited.used_bytes > GPU_IDLE_UNMANAGED_BYTES;
 }
 
 /* Not charged with the crash, but only a limited number of times: a job that prints "out of memory" beside such a
@@ -75,13 +75,13 @@ static bool borne_out(const struct core *core, const struct job *job, const stru
 static bool is_victim(struct core *core, struct job *job)
 {
     int64_t peak = job_peak_bytes(job);
-    struct job *culprit = overuse_culprit(core, job, job->crash_needed_bytes < peak ? peak : job->crash_needed_bytes);
+    struct job *overuser = overusing_job(core, job, job->crash_needed_bytes < peak ? peak : job->crash_needed_bytes);
 
-    if (!culprit || !job->crash_believed || job->harmed >= core->config.max_recoveries)
+    if (!overuser || !job->crash_is_oom || job->harmed >= core->config.max_retries)
         return false;
-    job->culprit = culprit->id;
+    job->overuser = overuser->id;
     job->harmed++;
-    culprit->victims++;
+    overuser->victims++;
     return true;
 }
 
@@ -96,7 +96,7 @@ static void note_memory(struct core *core, struct job *job, const struct record 
     for (uint32_t i = 0; i < job->placement_count; i++) {
         const struct gpu *gpu = core->gpus[job->placements[i].gpu];
         int64_t available = gpu_idle_bytes(gpu) - held_by_others(gpu, job);
-        if (gpu->resident_count > 1 || gpu->foreign_bytes > GPU_IDLE_FOREIGN_BYTES)
+        if (gpu->resident_count > 1 || gpu->unmanaged_bytes > GPU_IDLE_UNMANAGED_BYTES)
             job->crashed_alone = false;
         if (available < job->crash_available_bytes)
             job->crash_available_bytes = available > 0 ? available : 0;
@@ -108,23 +108,23 @@ static void note_memory(struct core *core, struct job *job, const struct record 
         if (job->crash_available_bytes > job->fence_bytes)
             job->crash_available_bytes = job->fence_bytes;
     }
-    job->crash_believed = borne_out(core, job, record);
+    job->crash_is_oom = borne_out(core, job, record);
     job->crash_fenced = fenced && fence_is_guess(job);
     job->crash_needed_bytes = requested < 0 || requested > INT64_MAX - peak ? -1 : peak + requested;
     if (job->crash_fenced || (!fenced && is_victim(core, job))) {
-        belief_learn_memory(core, job, job->crash_needed_bytes, false);
+        learn_memory(core, job, job->crash_needed_bytes, false);
         return;
     }
     job->crashes++;
-    job->believed += job->crash_believed;
-    if (job->crash_believed)
-        belief_learn_memory(core, job, job->crash_needed_bytes, false);
+    job->oom_crashes += job->crash_is_oom;
+    if (job->crash_is_oom)
+        learn_memory(core, job, job->crash_needed_bytes, false);
 }
 
 /* Jobs of one workload share what is remembered. */
 static struct record_failure *failure_of(struct job *job)
 {
-    return job->history ? &job->history->failure : &job->failure;
+    return job->profile ? &job->profile->failure : &job->failure;
 }
 
 /* A GPU that fails takes its jobs with it; a workload under which one GPU fails after the other is the cause. Only a
@@ -161,39 +161,39 @@ void crash_note(struct core *core, struct job *job, const struct record *record)
     else if (job->crash_cause == EXIT_TIMEOUT)
         job->timeouts++;
     else
-        job->setbacks++;
+        job->external_failures++;
     if (job->crash_cause == EXIT_GPU_ERROR)
         note_failure(job, record);
 }
 
-#define RECOVERY_STEP_BYTES (5 * GIB) /* thesis 7.2 */
+#define OOM_RETRY_STEP_BYTES (5 * GIB) /* thesis 7.2 */
 
 /* The reservation for the next attempt: a crash proves that the last one was too small. */
-static int64_t claim_after_crash(const struct core *core, const struct job *job)
+static int64_t reservation_after_crash(const struct core *core, const struct job *job)
 {
-    int64_t claim = job->claim_bytes, largest = user_most_bytes(core, job), learned = job->crash_needed_bytes;
+    int64_t reservation = job->reserved_bytes, largest = user_most_bytes(core, job), learned = job->crash_needed_bytes;
 
-    if (core->config.recovery == RECOVERY_STEP || (core->config.recovery == RECOVERY_INFORMED && learned < 0))
-        learned = job->crash_available_bytes + RECOVERY_STEP_BYTES;
-    else if (core->config.recovery == RECOVERY_EXCLUSIVE && claim < 0)
-        return claim;
+    if (core->config.oom_retry == OOM_RETRY_STEP || (core->config.oom_retry == OOM_RETRY_INFORMED && learned < 0))
+        learned = job->crash_available_bytes + OOM_RETRY_STEP_BYTES;
+    else if (core->config.oom_retry == OOM_RETRY_EXCLUSIVE && reservation < 0)
+        return reservation;
     if (learned > largest)
         learned = largest;
-    return learned > claim ? learned : claim;
+    return learned > reservation ? learned : reservation;
 }
 
-static void requeue(const struct job *job, bool recovery, int64_t claim_bytes, struct record *verdict)
+static void requeue(const struct job *job, bool retry, int64_t reserved_bytes, struct record *verdict)
 {
     verdict->type = RECORD_REQUEUED;
     verdict->requeued = (struct record_requeued){
-        .recovery = recovery,
+        .retry = retry,
         .crashes = job->crashes,
-        .claim_bytes = claim_bytes,
-        .claim_source = claim_bytes == job->claim_bytes         ? job->claim_source
-                        : claim_bytes == job->wants->claim_bytes ? job->wants->claim_source
-                                                                : CLAIM_RAISED,
+        .reserved_bytes = reserved_bytes,
+        .reservation_source = reserved_bytes == job->reserved_bytes         ? job->reservation_source
+                        : reserved_bytes == job->wants->request_bytes ? job->wants->request_source
+                                                                : SOURCE_RAISED,
         .unfenced = job->crash_fenced,
-        .culprit = job->culprit,
+        .overuser = job->overuser,
     };
 }
 
@@ -208,34 +208,34 @@ static void give_up(bool memory, struct record *verdict)
 static bool hopeless(const struct core *core, const struct job *job)
 {
     return job->crash_needed_bytes > user_most_bytes(core, job) ||
-           (job->crashed_alone && job->recovery && job->believed > job->crash_believed);
+           (job->crashed_alone && job->retry && job->oom_crashes > job->crash_is_oom);
 }
 
 /* It keeps its request, even where its reservation has shrunk since, and gets the memory that it is now known to
  * need. */
-static int64_t claim_of_uncharged(const struct job *job)
+static int64_t reservation_of_uncharged(const struct job *job)
 {
-    int64_t claim = job->claim_bytes;
+    int64_t reservation = job->reserved_bytes;
 
-    if (claim >= 0 && job->wants->claim_bytes > claim)
-        claim = job->wants->claim_bytes;
-    return claim >= 0 && job->crash_needed_bytes > claim ? job->crash_needed_bytes : claim;
+    if (reservation >= 0 && job->wants->request_bytes > reservation)
+        reservation = job->wants->request_bytes;
+    return reservation >= 0 && job->crash_needed_bytes > reservation ? job->crash_needed_bytes : reservation;
 }
 
 static void judge_memory(const struct core *core, const struct job *job, struct record *verdict)
 {
-    if (job->culprit || job->crash_fenced)
-        requeue(job, true, claim_of_uncharged(job), verdict);
-    else if (job->crash_cause == EXIT_GPU_HANDLE && !job->crash_believed)
+    if (job->overuser || job->crash_fenced)
+        requeue(job, true, reservation_of_uncharged(job), verdict);
+    else if (job->crash_cause == EXIT_GPU_HANDLE && !job->crash_is_oom)
         give_up(false, verdict);
     else if (hopeless(core, job))
         give_up(true, verdict);
-    else if (job->crashes > core->config.max_recoveries)
-        give_up(job->crash_believed, verdict);
-    else if (job->crash_believed)
-        requeue(job, true, claim_after_crash(core, job), verdict);
+    else if (job->crashes > core->config.max_retries)
+        give_up(job->crash_is_oom, verdict);
+    else if (job->crash_is_oom)
+        requeue(job, true, reservation_after_crash(core, job), verdict);
     else
-        requeue(job, false, job->claim_bytes, verdict);
+        requeue(job, false, job->reserved_bytes, verdict);
 }
 
 void crash_judge(const struct core *core, const struct job *job, int64_t now_ns, struct record *verdict)
@@ -253,28 +253,28 @@ void crash_judge(const struct core *core, const struct job *job, int64_t now_ns,
         break;
     case EXIT_TIMEOUT:
         if (asks && job->timeouts <= core->config.max_requeues)
-            requeue(job, false, job->claim_bytes, verdict);
+            requeue(job, false, job->reserved_bytes, verdict);
         else
             give_up(false, verdict);
         break;
     case EXIT_LOST:
-        if (asks && job->setbacks <= core->config.max_recoveries)
-            requeue(job, false, job->claim_bytes, verdict);
+        if (asks && job->external_failures <= core->config.max_retries)
+            requeue(job, false, job->reserved_bytes, verdict);
         else
             give_up(false, verdict);
         break;
     default:
-        if (job->setbacks <= core->config.max_recoveries)
-            requeue(job, true, job->claim_bytes, verdict);
+        if (job->external_failures <= core->config.max_retries)
+            requeue(job, true, job->reserved_bytes, verdict);
         else
             give_up(false, verdict);
         break;
     }
     /* A reservation may have grown beyond its user's limit; with it the job would wait for ever. */
-    if (verdict->type == RECORD_REQUEUED && verdict->requeued.claim_bytes > user_most_bytes(core, job))
-        verdict->requeued.claim_bytes = user_most_bytes(core, job);
-    if (verdict->type == RECORD_REQUEUED && !user_may_recover(core, job, now_ns))
-        verdict->requeued.recovery = false;
+    if (verdict->type == RECORD_REQUEUED && verdict->requeued.reserved_bytes > user_most_bytes(core, job))
+        verdict->requeued.reserved_bytes = user_most_bytes(core, job);
+    if (verdict->type == RECORD_REQUEUED && !user_may_retry(core, job, now_ns))
+        verdict->requeued.retry = false;
     if (verdict->type == RECORD_GAVE_UP)
         verdict->gave_up.cause = job->crash_cause;
 }

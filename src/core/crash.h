@@ -1,4 +1,4 @@
-/* How a job's end is judged where it may be tried again: what the end proves, and what follows.
+/* How a job's end is judged where it may be retried: what the end proves, and what follows.
  *
  *   GPU_OOM     retried; ahead of the main queue where the observed memory confirms it, else in its place
  *   GPU_HANDLE  a library could not allocate: the same where memory confirms it, else the job has failed
@@ -8,7 +8,7 @@
  *   TIMEOUT     retried behind all waiting jobs, where the job asks for it, at most max_requeues times
  *
  * Only a limited number of a user's jobs go before the main queue within an hour; the others keep their place.
- * The first two together, and the three without fault of the job together, at most max_recoveries times each. */
+ * The first two together, and the three without fault of the job together, at most max_retries times each. */
 #ifndef CARMA_CORE_CRASH_H
 #define CARMA_CORE_CRASH_H
 

@@ -20,9 +20,9 @@ static struct job *first_within_limits(const struct core *core, struct job *job)
 
 struct job *core_head(const struct core *core)
 {
-    struct job *head = first_within_limits(core, core->recovering.head);
+    struct job *head = first_within_limits(core, core->retrying.head);
 
-    /* Thesis 6.2.3: a waiting recovery job goes before the main queue, and blocks it unless there is backfill. */
+    /* Thesis 6.2.3: a waiting retry job goes before the main queue, and blocks it unless there is backfill. */
     return head ? head : first_within_limits(core, core->waiting.head);
 }
 
@@ -101,7 +101,7 @@ static bool worth_another_look(const struct core *core, const struct job *job, i
 {
     int64_t needed_bytes;
 
-    if (job->examined == 0 || (job->history && job->history->changed > job->examined))
+    if (job->examined == 0 || (job->profile && job->profile->changed > job->examined))
         return true;
     needed_bytes = job_needed_bytes(core, job);
     for (const struct gpu *gpu = core->last_opened; gpu && gpu->opened > job->examined; gpu = gpu->opened_before)
@@ -136,20 +136,20 @@ static void decide_undecided(struct core *core, int64_t now_ns, struct record_li
     }
 }
 
-static void trim_claims(struct core *core, int64_t now_ns, struct record_list *out)
+static void shrink_reservations(struct core *core, int64_t now_ns, struct record_list *out)
 {
     struct job *job;
 
-    while ((job = core->trimming.head) && now_ns - job->first_use_ns >= core->config.trim_ns) {
-        struct record trimmed = {
-            .type = RECORD_TRIMMED, .at_ns = now_ns, .job = job->id, .trimmed.claim_source = CLAIM_SEEN};
+    while ((job = core->shrinking.head) && now_ns - job->first_use_ns >= core->config.shrink_after_ns) {
+        struct record shrunk = {
+            .type = RECORD_SHRUNK, .at_ns = now_ns, .job = job->id, .shrunk.reservation_source = SOURCE_OBSERVED};
         int64_t peak = job_peak_bytes(job);
         /* Where nobody said what it needs, there is less to go by. */
-        trimmed.trimmed.claim_bytes =
-            overuse_within_gpus(core, job, job->claim_bytes < 0 ? peak + peak / 4 : peak + peak / 10);
-        if ((job->claim_bytes >= 0 && trimmed.trimmed.claim_bytes >= job->claim_bytes) || core->config.trim_ns == 0)
+        shrunk.shrunk.reserved_bytes =
+            overuse_within_gpus(core, job, job->reserved_bytes < 0 ? peak + peak / 4 : peak + peak / 10);
+        if ((job->reserved_bytes >= 0 && shrunk.shrunk.reserved_bytes >= job->reserved_bytes) || core->config.shrink_after_ns == 0)
             queue_remove(job);
-        else if (!core_decided(core, out, &trimmed))
+        else if (!core_decided(core, out, &shrunk))
             return;
     }
 }
@@ -159,7 +159,7 @@ static int32_t predicted_slowdown(const struct core *core, const struct job *job
     int32_t worst = 1000;
 
     for (uint32_t i = 0; i < placed->count; i++) {
-        int32_t slowdown = belief_slowdown_permille(core->gpus[placed->gpus[i]], job);
+        int32_t slowdown = predicted_slowdown_permille(core->gpus[placed->gpus[i]], job);
         if (slowdown > worst)
             worst = slowdown;
     }
@@ -183,15 +183,15 @@ static bool place(struct core *core, struct job *job, int64_t now_ns, struct rec
         return false;
     }
     job->examined = 0;
-    placed->claim_bytes = belief_claim(core, job, &placed->claim_source);
+    placed->reserved_bytes = learned_reservation(core, job, &placed->reservation_source);
     placed->share = sharing_together(core, job, placed->gpus, placed->count);
-    placed->recovery = job->recovery;
+    placed->retry = job->retry;
     placed->slowdown_permille = predicted_slowdown(core, job, placed);
     for (uint32_t i = 0; i < placed->count; i++) {
         const struct gpu *gpu = core->gpus[placed->gpus[i]];
         placed->shared |= gpu->resident_count > 0;
-        if (placed->claim_bytes > gpu_idle_bytes(gpu)) /* a learned margin beyond the card */
-            placed->claim_bytes = gpu_idle_bytes(gpu);
+        if (placed->reserved_bytes > gpu_idle_bytes(gpu)) /* a learned margin beyond the card */
+            placed->reserved_bytes = gpu_idle_bytes(gpu);
     }
     placed->fence_bytes = fence_for(core, job, placed);
     return core_decided(core, out, &decision);
@@ -218,7 +218,7 @@ static bool choose_reserved(const struct core *core, const struct job *job, stru
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         const struct gpu *gpu = core->gpus[i];
         uint32_t at;
-        if (gpu->lost || gpu->total_bytes < job->wants->claim_bytes || sharing_ever(job->wants, gpu) != REASON_NONE)
+        if (gpu->lost || gpu->total_bytes < job->wants->request_bytes || sharing_ever(job->wants, gpu) != REASON_NONE)
             continue;
         for (at = reserved->count; at > 0; at--) {
             const struct gpu *other = chosen[at - 1];
@@ -245,7 +245,7 @@ static bool reserve_for_head(struct core *core, int64_t now_ns, struct record_li
     struct job *head = core_head(core);
     struct record decision = {.type = RECORD_RESERVED, .at_ns = now_ns};
 
-    if (!head || core->reserved_job == head->id || !core->config.backfill || now_ns - head->headed_ns < core->config.patience_ns)
+    if (!head || core->reserved_job == head->id || !core->config.backfill || now_ns - head->headed_ns < core->config.starvation_timeout_ns)
         return false;
     decision.job = head->id;
     return choose_reserved(core, head, &decision.reserved) && core_decided(core, out, &decision) &&
@@ -304,7 +304,7 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
 
     decide_undecided(core, now_ns, out);
     overuse_grow(core, now_ns, out);
-    trim_claims(core, now_ns, out);
+    shrink_reservations(core, now_ns, out);
     if (!core_head(core))
         return;
     if (core->settling_count)
@@ -332,9 +332,9 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
         return wake_ns;
     earlier(&wake_ns, core->next_decision_ns, now_ns);
     if (core->config.backfill && core->reserved_job != core_head(core)->id)
-        earlier(&wake_ns, core_head(core)->headed_ns + core->config.patience_ns, now_ns);
-    if (core->trimming.head)
-        earlier(&wake_ns, core->trimming.head->first_use_ns + core->config.trim_ns, now_ns);
+        earlier(&wake_ns, core_head(core)->headed_ns + core->config.starvation_timeout_ns, now_ns);
+    if (core->shrinking.head)
+        earlier(&wake_ns, core->shrinking.head->first_use_ns + core->config.shrink_after_ns, now_ns);
     for (uint32_t i = 0; i < core->gpu_count && core->settling_count; i++)
         if (core->gpus[i]->settling_job)
             earlier(&wake_ns, core->gpus[i]->closed_until_ns, now_ns);

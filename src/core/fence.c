@@ -4,28 +4,28 @@
 
 bool fence_is_guess(const struct job *job)
 {
-    return job->fence_bytes >= 0 && job->wants->claim_source != CLAIM_DECLARED;
+    return job->fence_bytes >= 0 && job->wants->request_source != SOURCE_DECLARED;
 }
 
 /* The job's known or estimated need: at least its request, and where that was not declared, at least the observed use
  * of its workload. */
 static int64_t needed_bytes(const struct job *job, const struct record_placed *placed)
 {
-    int64_t needed = placed->claim_bytes;
+    int64_t needed = placed->reserved_bytes;
 
-    if (job->wants->claim_bytes > needed)
-        needed = job->wants->claim_bytes;
-    if (job->wants->claim_source != CLAIM_DECLARED && job->history && job->history->peak_bytes > needed)
-        needed = job->history->peak_bytes;
+    if (job->wants->request_bytes > needed)
+        needed = job->wants->request_bytes;
+    if (job->wants->request_source != SOURCE_DECLARED && job->profile && job->profile->peak_bytes > needed)
+        needed = job->profile->peak_bytes;
     return needed;
 }
 
 int64_t fence_for(const struct core *core, const struct job *job, const struct record_placed *placed)
 {
-    bool last_try = job->believed && job_wants_idle(core, job); /* that it does not fit is to be seen, not to be caused */
+    bool last_try = job->oom_crashes && job_wants_idle(core, job); /* that it does not fit is to be seen, not to be caused */
     int64_t fence;
 
-    if (!core->config.memory_fence || placed->share != SHARE_MPS || placed->claim_bytes < 0 || job->unfenced || last_try)
+    if (!core->config.memory_fence || placed->share != SHARE_MPS || placed->reserved_bytes < 0 || job->unfenced || last_try)
         return -1;
     fence = needed_bytes(job, placed);
     fence += FENCE_HEADROOM_BYTES + fence / FENCE_HEADROOM_PART;

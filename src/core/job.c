@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "core/belief.h"
+#include "core/learn.h"
 
 #define BIT(state) (1u << (state))
 
@@ -105,7 +105,7 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
     case RECORD_FIRST_USE:
     case RECORD_OBSERVED:
     case RECORD_STRAYED:
-    case RECORD_TRIMMED:
+    case RECORD_SHRUNK:
     case RECORD_GROWN:
         return has_gpus(from) ? from : JOB_STATE_COUNT;
     case RECORD_EXITED:
@@ -147,7 +147,7 @@ struct record_submitted job_submitted(const struct job *job)
 {
     struct record_submitted wants = *job->wants;
 
-    if (job->history)
-        memcpy(wants.workload, job->history->workload, strlen(job->history->workload) + 1);
+    if (job->profile)
+        memcpy(wants.workload, job->profile->workload, strlen(job->profile->workload) + 1);
     return wants;
 }

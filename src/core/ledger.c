@@ -55,50 +55,50 @@ static int64_t at_least_zero(int64_t value)
     return value > 0 ? value : 0;
 }
 
-/* Every waiting job asks what is booked on every GPU: that is summed up when it changes instead. */
+/* Every waiting job asks what is reserved on every GPU: that is summed up when it changes instead. */
 void gpu_rebook(struct gpu *gpu)
 {
-    gpu->booked_bytes = 0;
+    gpu->reserved_bytes = 0;
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         const struct job *job = gpu->residents[i];
         int64_t observed = job_placement_on(job, gpu->number)->observed_bytes;
-        if (job->claim_bytes < 0) {
-            gpu->booked_bytes = -1;
+        if (job->reserved_bytes < 0) {
+            gpu->reserved_bytes = -1;
             return;
         }
-        gpu->booked_bytes += job->claim_bytes > observed ? job->claim_bytes : observed;
+        gpu->reserved_bytes += job->reserved_bytes > observed ? job->reserved_bytes : observed;
     }
 }
 
-int64_t gpu_booked_bytes(const struct gpu *gpu)
+int64_t gpu_reserved_bytes(const struct gpu *gpu)
 {
-    return gpu->booked_bytes < 0 ? gpu->total_bytes : gpu->booked_bytes;
+    return gpu->reserved_bytes < 0 ? gpu->total_bytes : gpu->reserved_bytes;
 }
 
 int64_t gpu_idle_bytes(const struct gpu *gpu)
 {
-    return at_least_zero(gpu->total_bytes - at_least_zero(gpu->foreign_bytes));
+    return at_least_zero(gpu->total_bytes - at_least_zero(gpu->unmanaged_bytes));
 }
 
 int64_t gpu_free_bytes(const struct core *core, const struct gpu *gpu)
 {
-    int64_t booked;
+    int64_t reserved;
 
     if (core->config.memory_view == MEMORY_MONITOR)
         return at_least_zero(gpu->total_bytes - gpu->used_bytes);
-    booked = gpu_booked_bytes(gpu);
-    if (gpu->foreign_bytes >= 0)
-        booked += gpu->foreign_bytes;
-    else if (gpu->used_bytes > booked)
-        booked = gpu->used_bytes;
-    return at_least_zero(gpu->total_bytes - booked - core->config.margin_bytes);
+    reserved = gpu_reserved_bytes(gpu);
+    if (gpu->unmanaged_bytes >= 0)
+        reserved += gpu->unmanaged_bytes;
+    else if (gpu->used_bytes > reserved)
+        reserved = gpu->used_bytes;
+    return at_least_zero(gpu->total_bytes - reserved - core->config.margin_bytes);
 }
 
 bool gpu_idle(const struct gpu *gpu)
 {
-    int64_t foreign = gpu->foreign_bytes >= 0 ? gpu->foreign_bytes : gpu->used_bytes;
+    int64_t unmanaged = gpu->unmanaged_bytes >= 0 ? gpu->unmanaged_bytes : gpu->used_bytes;
 
-    return !gpu->lost && gpu->measured && gpu->resident_count == 0 && foreign <= GPU_IDLE_FOREIGN_BYTES;
+    return !gpu->lost && gpu->measured && gpu->resident_count == 0 && unmanaged <= GPU_IDLE_UNMANAGED_BYTES;
 }
 
 const struct job *gpu_exclusive_resident(const struct gpu *gpu)
@@ -173,7 +173,7 @@ void gpu_remove_resident(struct core *core, struct gpu *gpu, struct job *job, in
         gpu_set_settling(core, gpu, 0);
     /* Its tree has ended, so its memory is free; the next sample will say the same. */
     if (gpu->resident_count == 0)
-        gpu->used_bytes = at_least_zero(gpu->foreign_bytes);
+        gpu->used_bytes = at_least_zero(gpu->unmanaged_bytes);
     else
         gpu->used_bytes = at_least_zero(gpu->used_bytes - observed);
 }

@@ -9,8 +9,8 @@
 
 struct core;
 
-/* Foreign memory up to this much does not keep a GPU from being idle: contexts of display servers and monitors. */
-#define GPU_IDLE_FOREIGN_BYTES (INT64_C(512) << 20)
+/* Unmanaged memory up to this much does not keep a GPU from being idle: contexts of display servers and monitors. */
+#define GPU_IDLE_UNMANAGED_BYTES (INT64_C(512) << 20)
 
 /* A job whose memory is never observed (it does not use its GPU) keeps the GPU closed for at most this many settle
  * times. */
@@ -20,7 +20,7 @@ struct gpu {
     uint32_t number;
     char uuid[RECORD_UUID_SIZE];
     int64_t total_bytes;
-    uint32_t share;         /* enum share_mode, as configured: SHARE_ANY counts as SHARE_STREAMS */
+    uint32_t share;         /* enum share_mode, as configured: SHARE_ANY counts as SHARE_TIME_SLICE */
     bool instance;          /* of MIG: a GPU of its own, but that a process can use only one */
     bool share_faulted;     /* its MPS server does not serve */
     uint64_t server;        /* the job that began its MPS server, which has clients here or on another of its GPUs; 0: none */
@@ -28,7 +28,7 @@ struct gpu {
     bool lost;
     bool measured;          /* the fields below hold a sample's values */
     int64_t used_bytes;     /* by anybody */
-    int64_t foreign_bytes;  /* of it by nobody of ours; -1: the driver cannot attribute memory */
+    int64_t unmanaged_bytes;  /* of it by nobody of ours; -1: the driver cannot attribute memory */
     int32_t smact_permille; /* -1: not measured */
     int32_t smocc_permille; /* the same */
     int32_t dram_permille;  /* the same */
@@ -42,7 +42,7 @@ struct gpu {
     uint64_t opened;        /* core.openings then */
     int64_t opened_settled_ns; /* the closed_until_ns that has passed and was noted */
     struct gpu *opened_before, *opened_after;
-    int64_t booked_bytes;             /* by the residents; -1: one of them has an unknown claim */
+    int64_t reserved_bytes;             /* by the residents; -1: one of them has an unknown reservation */
     const struct job *exclusive_job;  /* the resident that holds it alone, or NULL */
     struct job **residents; /* owned array of borrowed jobs, in the order of arrival */
     uint32_t resident_count;
@@ -50,17 +50,17 @@ struct gpu {
 };
 
 /* The residents' reservations: the sum of max(reservation, observed); a resident with an unknown need takes all. */
-int64_t gpu_booked_bytes(const struct gpu *gpu);
+int64_t gpu_reserved_bytes(const struct gpu *gpu);
 
 /* Free memory in the configured view, at least 0:
  *   monitor: total - used
- *   reserve: total - foreign - booked - margin, or total - max(used, booked) - margin where memory is not attributed */
+ *   reserve: total - unmanaged - reserved - margin, or total - max(used, reserved) - margin where memory is not attributed */
 int64_t gpu_free_bytes(const struct core *core, const struct gpu *gpu);
 
-/* Memory that a job alone on the GPU could have: total - foreign. */
+/* Memory that a job alone on the GPU could have: total - unmanaged. */
 int64_t gpu_idle_bytes(const struct gpu *gpu);
 
-/* There, measured, without residents and without foreign memory worth mentioning. */
+/* There, measured, without residents and without unmanaged memory worth mentioning. */
 bool gpu_idle(const struct gpu *gpu);
 
 /* The job that holds it alone, since it is exclusive or the GPU is configured so; or NULL. */
@@ -89,7 +89,7 @@ struct job_placement *job_placement_on(const struct job *job, uint32_t gpu); /* 
 int64_t job_stray_bytes_on(const struct job *job, uint32_t gpu);
 int64_t job_strays(struct job *job, uint32_t gpu, int64_t bytes);
 
-/* The most that the job was seen to hold, in this run, on one of its GPUs. */
+/* The most that the job was observed to hold, in this run, on one of its GPUs. */
 int64_t job_peak_bytes(const struct job *job);
 
 #endif

@@ -5,9 +5,9 @@
 
 int64_t overuse_granted_bytes(const struct job *job)
 {
-    bool declared = job->wants->claim_source == CLAIM_DECLARED && job->wants->claim_bytes > job->granted_bytes;
+    bool declared = job->wants->request_source == SOURCE_DECLARED && job->wants->request_bytes > job->granted_bytes;
 
-    return declared && job->granted_bytes >= 0 ? job->wants->claim_bytes : job->granted_bytes;
+    return declared && job->granted_bytes >= 0 ? job->wants->request_bytes : job->granted_bytes;
 }
 
 /* The measurement was rounded up: a difference below a quantum may be nothing. */
@@ -50,9 +50,9 @@ static int64_t beyond_beside(const struct job *other, const struct job *job)
     return most;
 }
 
-struct job *overuse_culprit(const struct core *core, const struct job *job, int64_t needed_bytes)
+struct job *overusing_job(const struct core *core, const struct job *job, int64_t needed_bytes)
 {
-    struct job *culprit = NULL;
+    struct job *overuser = NULL;
     int64_t most = 0;
 
     if (core->config.memory_view != MEMORY_RESERVE || beyond_granted(job, needed_bytes) > 0)
@@ -63,10 +63,10 @@ struct job *overuse_culprit(const struct core *core, const struct job *job, int6
             int64_t beyond = other == job ? 0 : beyond_beside(other, job);
             if (beyond > most) {
                 most = beyond;
-                culprit = other;
+                overuser = other;
             }
         }
-    return culprit;
+    return overuser;
 }
 
 int64_t overuse_within_gpus(const struct core *core, const struct job *job, int64_t bytes)
@@ -88,9 +88,9 @@ void overuse_grow(struct core *core, int64_t now_ns, struct record_list *out)
         for (uint32_t k = 0; k < core->gpus[i]->resident_count; k++) {
             const struct job *job = core->gpus[i]->residents[k];
             struct record grown = {.type = RECORD_GROWN, .at_ns = now_ns, .job = job->id};
-            grown.grown.claim_source = CLAIM_SEEN;
-            grown.grown.claim_bytes = overuse_within_gpus(core, job, job_peak_bytes(job));
-            if (job->claim_bytes >= 0 && is_beyond(grown.grown.claim_bytes, job->claim_bytes))
+            grown.grown.reservation_source = SOURCE_OBSERVED;
+            grown.grown.reserved_bytes = overuse_within_gpus(core, job, job_peak_bytes(job));
+            if (job->reserved_bytes >= 0 && is_beyond(grown.grown.reserved_bytes, job->reserved_bytes))
                 core_decided(core, out, &grown);
         }
 }

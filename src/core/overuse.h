@@ -23,7 +23,7 @@ int64_t overuse_bytes(const struct job *job);
 
 /* The job that ran this one out of memory, where this one held or asked for needed_bytes on a GPU; NULL: no other
  * job. */
-struct job *overuse_culprit(const struct core *core, const struct job *job, int64_t needed_bytes);
+struct job *overusing_job(const struct core *core, const struct job *job, int64_t needed_bytes);
 
 /* The bytes, but no more than a GPU of the job's has. */
 int64_t overuse_within_gpus(const struct core *core, const struct job *job, int64_t bytes);

@@ -8,10 +8,10 @@
 bool job_wants_idle(const struct core *core, const struct job *job)
 {
     /* Under reservations a job of unknown need can only get a whole GPU. */
-    bool unknown = core->config.memory_view == MEMORY_RESERVE && belief_claim(core, job, NULL) < 0;
+    bool unknown = core->config.memory_view == MEMORY_RESERVE && learned_reservation(core, job, NULL) < 0;
     /* The thesis recovers on idle GPUs; the other ways come to that when another guess was wrong too. The same holds
      * for a job that should be retried, but whose user had no budget left to go before others. */
-    bool alone = (job->recovery || job->crash_believed) && job->believed && (core->config.recovery == RECOVERY_EXCLUSIVE || job->believed > 1);
+    bool alone = (job->retry || job->crash_is_oom) && job->oom_crashes && (core->config.oom_retry == OOM_RETRY_EXCLUSIVE || job->oom_crashes > 1);
 
     return job->wants->exclusive || alone || job->victims || !core->policy->shares || unknown;
 }
@@ -37,7 +37,7 @@ static uint32_t prediction_verdict(const struct core *core, const struct job *jo
 {
     int32_t bound = gpu_slowdown_bound(core, job, gpu);
 
-    return bound && belief_slowdown_permille(gpu, job) > bound ? REASON_SLOWDOWN : REASON_NONE;
+    return bound && predicted_slowdown_permille(gpu, job) > bound ? REASON_SLOWDOWN : REASON_NONE;
 }
 
 #define COMPANY_MAX 64
@@ -51,21 +51,21 @@ static bool fits_beside_reserved(const struct core *core, const struct job *job,
     struct job *company[COMPANY_MAX];
     struct gpu later = {
         .residents = company, .total_bytes = gpu->total_bytes, .share = gpu->share, .instance = gpu->instance};
-    int64_t booked = 0, claim = belief_claim(core, job, NULL), reserved = belief_claim(core, head, NULL);
+    int64_t residents_bytes = 0, reservation = learned_reservation(core, job, NULL), reserved = learned_reservation(core, head, NULL);
 
-    if (claim < 0 || reserved < 0 || job->wants->exclusive || job_wants_idle(core, head) || !core->policy->predicts)
+    if (reservation < 0 || reserved < 0 || job->wants->exclusive || job_wants_idle(core, head) || !core->policy->predicts)
         return false;
     for (uint32_t i = 0; i < gpu->resident_count; i++)
         if (gpu->residents[i]->placed_ns >= gpu->reserved_ns) {
             if (later.resident_count + 1 >= array_size(company))
                 return false;
             company[later.resident_count++] = gpu->residents[i];
-            booked += gpu->residents[i]->claim_bytes;
+            residents_bytes += gpu->residents[i]->reserved_bytes;
         }
     if (!sharing_lets_follow(core, job, head, &later))
         return false;
     company[later.resident_count++] = (struct job *)head;
-    return booked + claim + reserved <= gpu_idle_bytes(gpu) - core->config.margin_bytes &&
+    return residents_bytes + reservation + reserved <= gpu_idle_bytes(gpu) - core->config.margin_bytes &&
            prediction_verdict(core, job, &later) == REASON_NONE;
 }
 
@@ -77,27 +77,27 @@ static bool kept_for_another(const struct core *core, const struct job *job, con
 bool gpu_fits_idle(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     uint32_t source;
-    int64_t claim;
+    int64_t reservation;
 
     if (!gpu_idle(gpu) || sharing_verdict(core, job, gpu) != REASON_NONE || kept_for_another(core, job, gpu))
         return false;
-    claim = belief_claim(core, job, &source);
+    reservation = learned_reservation(core, job, &source);
     /* Its margin may say more than the GPU has: the run itself fitted. */
-    if (source == CLAIM_LEARNED && job->history->peak_bytes < claim)
-        claim = job->history->peak_bytes;
-    return claim <= gpu_idle_bytes(gpu);
+    if (source == SOURCE_LEARNED && job->profile->peak_bytes < reservation)
+        reservation = job->profile->peak_bytes;
+    return reservation <= gpu_idle_bytes(gpu);
 }
 
 int64_t job_needed_bytes(const struct core *core, const struct job *job)
 {
-    int64_t claim = belief_claim(core, job, NULL);
+    int64_t reservation = learned_reservation(core, job, NULL);
 
     if (core->policy->waives_load && core->config.memory_view == MEMORY_MONITOR)
         return 0;
-    if (claim < 0) /* thesis 6.2.2: the floor stands in for an estimate */
+    if (reservation < 0) /* thesis 6.2.2: the floor stands in for an estimate */
         return core->config.floor_bytes;
     /* gpu_free_bytes has taken the margin off already under reservations */
-    return claim + (core->config.memory_view == MEMORY_MONITOR ? core->config.margin_bytes : 0);
+    return reservation + (core->config.memory_view == MEMORY_MONITOR ? core->config.margin_bytes : 0);
 }
 
 static bool over(int32_t reading_permille, int32_t cap_permille)

@@ -14,7 +14,7 @@ const char *reason_name(uint32_t code)
         [REASON_NONE] = "none",
         [REASON_HELD] = "held",
         [REASON_BEHIND] = "behind",
-        [REASON_RECOVERY_FIRST] = "recovery-first",
+        [REASON_RETRY_FIRST] = "retry-first",
         [REASON_MEMORY] = "memory",
         [REASON_SM_ACTIVITY] = "sm-activity",
         [REASON_SLOWDOWN] = "slowdown",
@@ -26,7 +26,7 @@ const char *reason_name(uint32_t code)
         [REASON_NOT_MEASURED] = "not-measured",
         [REASON_GPUS_LOST] = "gpus-lost",
         [REASON_PERIOD] = "period",
-        [REASON_OTHER_WAY] = "other-way",
+        [REASON_OTHER_MODE] = "other-mode",
         [REASON_OTHER_USER] = "other-user",
         [REASON_OWN_SERVER] = "own-server",
         [REASON_CLIENTS] = "clients",
@@ -64,8 +64,8 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
         snprintf(text, REASON_TEXT, "%" PRIu64 " job%s before it in the queue, first of them job %" PRIu64,
                  reason->ahead, plural(reason->ahead), reason->other);
         break;
-    case REASON_RECOVERY_FIRST:
-        snprintf(text, REASON_TEXT, "job %" PRIu64 ", which is tried again, goes first", reason->other);
+    case REASON_RETRY_FIRST:
+        snprintf(text, REASON_TEXT, "job %" PRIu64 ", which is retried, goes first", reason->other);
         break;
     case REASON_MEMORY:
         if (reason->wanted == 0)
@@ -124,9 +124,9 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
         else
             snprintf(text, REASON_TEXT, "next decision in %s", wait);
         break;
-    case REASON_OTHER_WAY:
-        snprintf(text, REASON_TEXT, "job %" PRIu64 " uses GPU %" PRIu32 " %s: all jobs of a GPU share it in one way",
-                 reason->other, reason->gpu, reason->share == SHARE_MPS ? "by MPS" : "by streams");
+    case REASON_OTHER_MODE:
+        snprintf(text, REASON_TEXT, "job %" PRIu64 " uses GPU %" PRIu32 " %s: all jobs of a GPU share it in one mode",
+                 reason->other, reason->gpu, reason->share == SHARE_MPS ? "by MPS" : "by time-slicing");
         break;
     case REASON_OTHER_USER:
         snprintf(text, REASON_TEXT, "GPU %" PRIu32 "'s MPS server is user %" PRIu64 "'s", reason->gpu, reason->other);
@@ -176,11 +176,11 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
         break;
     case REASON_USER_MEMORY:
         if (reason->needed_bytes > reason->best_bytes)
-            snprintf(text, REASON_TEXT, "%s %s of GPU memory, a user may claim %s",
-                     reason->claim_unknown ? "claims no memory, so counts with" : "claims", needed, best);
+            snprintf(text, REASON_TEXT, "%s %s of GPU memory, a user may have %s",
+                     reason->request_unknown ? "requests no memory, so counts with" : "requests", needed, best);
         else
-            snprintf(text, REASON_TEXT, "its user's jobs claim %s of GPU memory and it %s more%s, a user may claim %s",
-                     held, needed, reason->claim_unknown ? " (whole GPUs: it claims none)" : "", best);
+            snprintf(text, REASON_TEXT, "its user's jobs request %s of GPU memory and it %s more%s, a user may have %s",
+                     held, needed, reason->request_unknown ? " (whole GPUs: it requests none)" : "", best);
         break;
     case REASON_TOO_MANY_GPUS:
         snprintf(text, REASON_TEXT, "wants %" PRIu32 " GPUs, the node has %" PRIu32, reason->wanted, reason->qualified);
@@ -206,9 +206,9 @@ bool core_could_ever_run(const struct core *core, const struct record_submitted 
 
     if (core->gpu_count && user_is_limited_ever(core, submitted, why))
         return false;
-    *why = (struct reason){.wanted = submitted->gpus, .needed_bytes = submitted->claim_bytes};
+    *why = (struct reason){.wanted = submitted->gpus, .needed_bytes = submitted->request_bytes};
     if (core->gpu_count == 0 ||
-        (submitted->gpus <= core->gpu_count && submitted->claim_bytes <= core->smallest_gpu_bytes &&
+        (submitted->gpus <= core->gpu_count && submitted->request_bytes <= core->smallest_gpu_bytes &&
          submitted->share != SHARE_MPS && (submitted->gpus == 1 || core->instance_count == 0)))
         return true;
     for (uint32_t i = 0; i < core->gpu_count; i++) {
@@ -219,7 +219,7 @@ bool core_could_ever_run(const struct core *core, const struct record_submitted 
             continue;
         }
         possible++;
-        if (total >= submitted->claim_bytes)
+        if (total >= submitted->request_bytes)
             large_enough++;
         if (total > largest)
             largest = total;
@@ -242,7 +242,7 @@ bool core_could_ever_run(const struct core *core, const struct record_submitted 
 static int nearness(uint32_t code)
 {
     static const uint32_t order[] = {
-        REASON_GPUS_LOST,   REASON_NOT_MEASURED, REASON_EXCLUSIVE,  REASON_SHARE_FAULT, REASON_OTHER_WAY,
+        REASON_GPUS_LOST,   REASON_NOT_MEASURED, REASON_EXCLUSIVE,  REASON_SHARE_FAULT, REASON_OTHER_MODE,
         REASON_OTHER_USER,  REASON_OWN_SERVER,   REASON_CLIENTS,    REASON_FULL,        REASON_RESERVED,
         REASON_MEMORY,      REASON_SETTLING,     REASON_SM_ACTIVITY, REASON_SLOWDOWN,
     };
@@ -286,9 +286,9 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
         reason->best_permille = gpu->smact_permille;
         break;
     case REASON_SLOWDOWN:
-        if (!first && belief_slowdown_permille(gpu, job) >= reason->best_permille)
+        if (!first && predicted_slowdown_permille(gpu, job) >= reason->best_permille)
             return;
-        reason->best_permille = belief_slowdown_permille(gpu, job);
+        reason->best_permille = predicted_slowdown_permille(gpu, job);
         reason->cap_permille = gpu_slowdown_bound(core, job, gpu);
         break;
     case REASON_SETTLING:
@@ -307,7 +307,7 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
             return;
         reason->other = gpu_exclusive_resident(gpu)->id;
         break;
-    case REASON_OTHER_WAY:
+    case REASON_OTHER_MODE:
     case REASON_OTHER_USER:
     case REASON_OWN_SERVER:
     case REASON_CLIENTS:
@@ -347,7 +347,7 @@ static struct reason reason_of_idle_seeker(const struct core *core, const struct
     return reason;
 }
 
-static struct reason reason_of_sharer(const struct core *core, const struct job *job, int64_t now_ns)
+static struct reason reason_of_mps_client(const struct core *core, const struct job *job, int64_t now_ns)
 {
     struct reason reason = {.wanted = job->wants->gpus,
                             .needed_bytes = job_needed_bytes(core, job),
@@ -397,12 +397,12 @@ struct reason core_gpu_reason(const struct core *core, uint64_t id, uint32_t num
     return reason;
 }
 
-uint32_t core_gpu_way(const struct core *core, uint64_t id, uint32_t number)
+uint32_t core_gpu_mode(const struct core *core, uint64_t id, uint32_t number)
 {
     const struct job *job = core_find_job(core, id);
     const struct gpu *gpu = core_gpu(core, number);
 
-    return job && gpu ? sharing_way(core, job, gpu) : SHARE_ANY;
+    return job && gpu ? sharing_mode_of(core, job, gpu) : SHARE_ANY;
 }
 
 /* How many stand before the job in its queue, those apart that a limit keeps waiting. */
@@ -449,11 +449,11 @@ struct reason core_reason(const struct core *core, uint64_t id, int64_t now_ns)
     if (user_is_limited(core, job, &limited))
         return limited;
     if (!within_reach(core, job)) {
-        if (!job->recovery && head->recovery)
-            return (struct reason){.code = REASON_RECOVERY_FIRST, .other = head->id};
+        if (!job->retry && head->retry)
+            return (struct reason){.code = REASON_RETRY_FIRST, .other = head->id};
         return (struct reason){.code = REASON_BEHIND, .ahead = ahead_of(core, job), .other = head->id};
     }
     if (!core_decision_due(core, now_ns))
         return (struct reason){.code = REASON_PERIOD, .until_ns = core->next_decision_ns};
-    return job_wants_idle(core, job) ? reason_of_idle_seeker(core, job) : reason_of_sharer(core, job, now_ns);
+    return job_wants_idle(core, job) ? reason_of_idle_seeker(core, job) : reason_of_mps_client(core, job, now_ns);
 }

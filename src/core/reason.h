@@ -10,7 +10,7 @@ enum reason_code {
     REASON_NONE,           /* does not wait */
     REASON_HELD,           /* a person holds it */
     REASON_BEHIND,         /* FIFO: `ahead` jobs go first, `other` is the head */
-    REASON_RECOVERY_FIRST, /* `other`, a recovering job, goes first */
+    REASON_RETRY_FIRST, /* `other`, a retried job, goes first */
     REASON_MEMORY,         /* needs needed_bytes on each of `wanted` GPUs; the best open GPU has best_bytes free */
     REASON_SM_ACTIVITY,    /* enough memory, but every such GPU is busier than cap_permille; the least has best_permille */
     REASON_SLOWDOWN,       /* sharing would slow a job down by best_permille at least, cap_permille is allowed */
@@ -23,7 +23,7 @@ enum reason_code {
     REASON_NOT_MEASURED,   /* no sample of the GPUs left yet */
     REASON_GPUS_LOST,      /* `qualified` of `wanted` GPUs are there at all */
     REASON_PERIOD,         /* the next decision is due at until_ns */
-    REASON_OTHER_WAY,      /* job `other` uses the GPU by `share`, this one would by another way */
+    REASON_OTHER_MODE,      /* job `other` uses the GPU by `share`, this one would by another way */
     REASON_OTHER_USER,     /* the GPU's MPS server is that of user `other` */
     REASON_OWN_SERVER,     /* of several GPUs, it begins an MPS server of its own: this one's has a client, `other` */
     REASON_CLIENTS,        /* the GPU's MPS server has `qualified` clients, as many as allowed */
@@ -33,7 +33,7 @@ enum reason_code {
                               only one */
     REASON_USER_JOBS,      /* its user runs `qualified` jobs, `allowed` at most */
     REASON_USER_GPUS,      /* its user has `qualified` GPUs and it wants `wanted` more, `allowed` at most */
-    REASON_USER_MEMORY,    /* its user's jobs claim held_bytes and it needed_bytes more, best_bytes at most */
+    REASON_USER_MEMORY,    /* its user's jobs request held_bytes and it needed_bytes more, best_bytes at most */
     REASON_TOO_MANY_GPUS,  /* never: wants `wanted` GPUs, the node has `qualified` */
     REASON_NEVER_FITS,     /* never: needs needed_bytes on a GPU, the largest has best_bytes */
     REASON_CODE_COUNT
@@ -54,7 +54,7 @@ struct reason {
     int64_t until_ns;
     int32_t best_permille;
     int32_t cap_permille;
-    bool claim_unknown; /* it counts with whole GPUs, since its need is unknown */
+    bool request_unknown; /* it counts with whole GPUs, since its need is unknown */
 };
 
 #define REASON_TEXT 192

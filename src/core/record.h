@@ -44,19 +44,19 @@ enum record_type {
     RECORD_TIMER,         /* the time that core_next_wake_ns named has come */
     /* decisions */
     RECORD_PLACED,    /* start the job on these GPUs */
-    RECORD_REQUEUED,  /* the crashed job waits again (recovery: ahead of the main queue, else in its place there) */
-    RECORD_GAVE_UP,   /* the crashed job is not tried again */
+    RECORD_REQUEUED,  /* the crashed job waits again (retry: ahead of the main queue, else in its place there) */
+    RECORD_GAVE_UP,   /* the crashed job is not retried */
     RECORD_REFUSED,   /* the waiting job can never run here */
     RECORD_SIGNALLED, /* ask the job's process tree to stop */
-    RECORD_TRIMMED,   /* the running job's claim is now this: it was seen to need less than was booked */
-    RECORD_GROWN,     /* the running job's claim is now this: it was observed to use more than was booked */
+    RECORD_SHRUNK,   /* the running job's reservation is now this: it was observed to need less than was reserved */
+    RECORD_GROWN,     /* the running job's reservation is now this: it was observed to use more than was reserved */
     RECORD_RESERVED,  /* these GPUs are kept for the job, which has let others pass for too long */
     RECORD_WAITED,    /* nothing could be placed; the next attempt is not before then (paced loops) */
     /* a state at one moment: only core_snapshot makes them, after a RECONFIGURED and in this order */
     RECORD_STATE_CORE,      /* state that belongs to no GPU and no job */
     RECORD_STATE_GPU,
-    RECORD_STATE_HISTORY,   /* the knowledge of a workload */
-    RECORD_STATE_USER,      /* the user whose recoveries are counted */
+    RECORD_STATE_PROFILE,   /* the knowledge of a workload */
+    RECORD_STATE_USER,      /* the user whose retries are counted */
     RECORD_STATE_JOB,       /* one that has not ended, followed by its placements */
     RECORD_STATE_PLACEMENT,
     RECORD_STATE_RESIDENT,  /* in the order of arrival on each GPU */
@@ -64,7 +64,7 @@ enum record_type {
     RECORD_TYPE_COUNT
 };
 
-/* Why a job's process tree ended. GPU_OOM and GPU_HANDLE are recovered; MPS_FAULT and GPU_ERROR, which were not the job's
+/* Why a job's process tree ended. GPU_OOM and GPU_HANDLE are retried; MPS_FAULT and GPU_ERROR, which were not the job's
  * doing, are requeued; TIMEOUT and LOST are where the job asks for it. */
 enum exit_cause {
     EXIT_COMPLETED,  /* status 0 */
@@ -80,16 +80,16 @@ enum exit_cause {
     EXIT_CAUSE_COUNT
 };
 
-/* Where a memory claim comes from. */
-enum claim_source {
-    CLAIM_UNKNOWN,  /* nobody knows: claim_bytes is -1 */
-    CLAIM_DECLARED, /* the submitter's --gpu-memory */
-    CLAIM_RECORDED, /* a figure recorded with the job (a .rad file's measured or estimated column) */
-    CLAIM_ESTIMATED,
-    CLAIM_LEARNED,  /* earlier runs of the same workload (decided at placement, never submitted) */
-    CLAIM_SEEN,     /* it runs, and was observed to need this (decided then, never submitted) */
-    CLAIM_RAISED,   /* it ran out of GPU memory with less (decided at its retry, never submitted) */
-    CLAIM_SOURCE_COUNT /* in a record of an earlier carma: not said (record_claim_source) */
+/* Where a memory request comes from. */
+enum memory_source {
+    SOURCE_UNKNOWN,  /* nobody knows: reserved_bytes is -1 */
+    SOURCE_DECLARED, /* the submitter's --gpu-memory */
+    SOURCE_RECORDED, /* a figure recorded with the job (a .rad file's measured or estimated column) */
+    SOURCE_ESTIMATED,
+    SOURCE_LEARNED,  /* earlier runs of the same workload (decided at placement, never submitted) */
+    SOURCE_OBSERVED,     /* it runs, and was observed to need this (decided then, never submitted) */
+    SOURCE_RAISED,   /* it ran out of GPU memory with less (decided at its retry, never submitted) */
+    SOURCE_COUNT /* in a record of an earlier carma: not said (record_memory_source) */
 };
 
 struct record_gpu {
@@ -103,8 +103,8 @@ struct record_gpu {
 struct record_submitted {
     uint32_t uid;
     uint32_t gpus;        /* GPUs wanted, >= 1 */
-    int64_t claim_bytes;  /* memory per GPU, or -1 */
-    uint32_t claim_source;
+    int64_t request_bytes;  /* memory per GPU, or -1 */
+    uint32_t request_source;
     int32_t smact_permille; /* expected solo SM activity, or -1 */
     int32_t max_slowdown_permille; /* the most that its user accepts; 0: the configuration's */
     uint32_t share;       /* enum share_mode: SHARE_ANY, or the only way in which it may share */
@@ -113,14 +113,14 @@ struct record_submitted {
     int64_t time_limit_ns;    /* of each launch, of node time; 0: none */
     uint32_t signal;          /* its processes get this before the limit; 0: none */
     int64_t signal_before_ns; /* so long before */
-    bool requeue;             /* tried again after its time limit, a lost shepherd, a reboot */
+    bool requeue;             /* retried after its time limit, a lost shepherd, a reboot */
     char workload[RECORD_WORKLOAD_SIZE];
 };
 
 struct record_sample {
     uint32_t gpu;
     int64_t used_bytes;      /* of total_bytes, by anybody, in the window's last sample */
-    int64_t foreign_bytes;   /* of used_bytes, by unmanaged processes; -1: the driver cannot attribute memory */
+    int64_t unmanaged_bytes;   /* of used_bytes, by unmanaged processes; -1: the driver cannot attribute memory */
     int32_t smact_permille;  /* the configured statistic of the window, or -1: not measured */
     int32_t smocc_permille;  /* SM occupancy, the same */
     int32_t dram_permille;   /* DRAM activity, the same */
@@ -132,7 +132,7 @@ struct record_exited {
     int64_t requested_bytes;  /* GPU_OOM: size of the failed allocation; -1: unknown */
     int64_t free_bytes;       /* GPU_OOM: memory free at that time; -1: unknown */
     int64_t used_bytes;       /* the most that was seen in use, by anybody, on one of its GPUs in the run's last samples; -1:
-                                 none was seen. The evidence for an out-of-memory message */
+                                 none was observed. The evidence for an out-of-memory message */
     uint32_t failed_gpu;      /* GPU_ERROR: which of them failed, as the driver reports; of one GPU's instances, the
                                  first; RECORD_NO_GPU: it did not say */
 };
@@ -162,13 +162,13 @@ struct record_memory {
 struct record_placed {
     uint32_t count;
     uint32_t gpus[RECORD_MAX_GPUS];
-    int64_t claim_bytes; /* booked on each GPU; -1: not known (the reserve view books the whole GPU) */
-    uint32_t claim_source; /* enum claim_source */
+    int64_t reserved_bytes; /* reserved on each GPU; -1: not known (the reserve view reserves the whole GPU) */
+    uint32_t reservation_source; /* enum memory_source */
     int32_t slowdown_permille; /* as predicted for the worst of the jobs concerned; 1000: none */
     int64_t fence_bytes; /* the driver's limit on each of its processes on each GPU; -1: none */
     uint32_t share;      /* enum share_mode: how its processes use the GPUs; SHARE_ANY: an earlier carma did not say */
     bool shared;         /* some GPU had a resident before */
-    bool recovery;       /* comes from the recovery queue */
+    bool retry;       /* comes from the retry queue */
 };
 
 struct record_reserved {
@@ -177,12 +177,12 @@ struct record_reserved {
 };
 
 struct record_requeued {
-    bool recovery;
+    bool retry;
     uint32_t crashes;    /* crashes out of GPU memory, as its output said, so far */
-    int64_t claim_bytes; /* from now on */
-    uint32_t claim_source;
+    int64_t reserved_bytes; /* from now on */
+    uint32_t reservation_source;
     bool unfenced;       /* the fence was carma's guess, and wrong: it starts without one from now on */
-    uint64_t culprit;    /* the job that ran it out of memory by using more than was reserved; 0: nobody did */
+    uint64_t overuser;    /* the job that ran it out of memory by using more than was reserved; 0: nobody did */
 };
 
 struct record_gave_up {
@@ -190,9 +190,9 @@ struct record_gave_up {
     uint32_t cause; /* enum exit_cause of its last end: EXIT_TIMEOUT and EXIT_LOST have states of their own */
 };
 
-struct record_trimmed {
-    int64_t claim_bytes;
-    uint32_t claim_source;
+struct record_shrunk {
+    int64_t reserved_bytes;
+    uint32_t reservation_source;
 };
 
 struct record_waited {
@@ -200,7 +200,7 @@ struct record_waited {
 };
 
 /* The states of core.h's structs, member for member; their headers say what each means (core/ledger.h, core/job.h,
- * core/belief.h). */
+ * core/learn.h). */
 struct record_state_core {
     int64_t next_decision_ns;
     uint64_t last_place;
@@ -224,7 +224,7 @@ struct record_state_gpu {
     int64_t learned_ns;
 };
 
-struct record_state_history {
+struct record_state_profile {
     char workload[RECORD_WORKLOAD_SIZE];
     uint32_t runs;
     int64_t first_bytes;
@@ -239,8 +239,8 @@ struct record_state_history {
 
 struct record_state_user {
     uint32_t uid;
-    int64_t recoveries_ns;
-    uint32_t recoveries;
+    int64_t retries_ns;
+    uint32_t retries;
     bool share_faulted;
 };
 
@@ -251,25 +251,25 @@ struct record_state_job {
     uint64_t place; /* 0: an earlier carma wrote it: its id */
     int64_t placed_ns;
     uint32_t runs_by; /* enum share_mode */
-    bool recovery;
+    bool retry;
     bool signalled;
     uint32_t crashes;
-    uint32_t believed;
-    uint32_t setbacks;
+    uint32_t oom_crashes;
+    uint32_t external_failures;
     uint32_t timeouts;
     uint32_t crash_cause;
-    bool crash_believed;
+    bool crash_is_oom;
     bool crashed_alone;
     int64_t crash_needed_bytes;
     int64_t crash_available_bytes;
     int64_t signal_retry_ns;
-    int64_t claim_bytes;
-    uint32_t claim_from;
+    int64_t reserved_bytes;
+    uint32_t reservation_source;
     int64_t granted_bytes;
     int64_t fence_bytes;
     bool unfenced;
     bool crash_fenced;
-    uint64_t culprit;
+    uint64_t overuser;
     uint32_t harmed;
     uint32_t victims;
     int64_t counted_bytes;
@@ -289,7 +289,7 @@ struct record_gpu_number {
     uint32_t gpu;
 };
 
-/* Queues by number: waiting, recovering, held, undecided, trimming. */
+/* Queues by number: waiting, recovering, held, undecided, shrinking. */
 #define RECORD_QUEUES 5
 
 struct record_state_queued {
@@ -315,12 +315,12 @@ struct record {
         struct record_requeued requeued;
         struct record_gave_up gave_up;
         struct record_reserved reserved;
-        struct record_trimmed trimmed;
-        struct record_trimmed grown;
+        struct record_shrunk shrunk;
+        struct record_shrunk grown;
         struct record_waited waited;
         struct record_state_core state_core;
         struct record_state_gpu state_gpu;
-        struct record_state_history state_history;
+        struct record_state_profile state_profile;
         struct record_state_user state_user;
         struct record_state_job state_job;
         struct record_state_placement state_placement;
@@ -352,11 +352,11 @@ bool record_member_is_gone(uint32_t type, const char *name);
 
 const char *record_type_name(uint32_t type);     /* "submitted"; "unknown" out of range */
 const char *exit_cause_name(uint32_t cause);     /* "completed", "failed", "gpu_oom", ... */
-const char *claim_source_name(uint32_t source);  /* "unknown", "declared", "recorded", "estimated" */
+const char *memory_source_name(uint32_t source);  /* "unknown", "declared", "recorded", "estimated" */
 
 /* The source that a record names. A record of an earlier carma has none: the submitted figure then has the submitted
  * source, any other has `otherwise`. */
-uint32_t record_claim_source(uint32_t said, int64_t claim_bytes, const struct record_submitted *wants, uint32_t otherwise);
+uint32_t record_memory_source(uint32_t said, int64_t reserved_bytes, const struct record_submitted *wants, uint32_t otherwise);
 bool record_is_decision(uint32_t type);
 bool record_is_state(uint32_t type);
 

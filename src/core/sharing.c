@@ -20,14 +20,14 @@ static bool may_join(const struct core *core, const struct job *job)
                                     (job->wants->share == SHARE_MPS || core->mps_count == core->gpu_count));
 }
 
-enum share_mode sharing_way(const struct core *core, const struct job *job, const struct gpu *gpu)
+enum share_mode sharing_mode_of(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     if (job->wants->exclusive || gpu->share == SHARE_EXCLUSIVE)
         return SHARE_EXCLUSIVE;
-    if (gpu->share != SHARE_MPS || job->wants->share == SHARE_STREAMS)
-        return SHARE_STREAMS;
+    if (gpu->share != SHARE_MPS || job->wants->share == SHARE_TIME_SLICE)
+        return SHARE_TIME_SLICE;
     if (job->wants->share == SHARE_ANY && gpu->resident_count && (job->wants->gpus == 1 || !may_join(core, job)))
-        return gpu->residents[0]->share == SHARE_MPS ? SHARE_MPS : SHARE_STREAMS;
+        return gpu->residents[0]->share == SHARE_MPS ? SHARE_MPS : SHARE_TIME_SLICE;
     return SHARE_MPS;
 }
 
@@ -47,36 +47,36 @@ static uint32_t client_verdict(const struct core *core, const struct job *job, c
     if (!core->config.mps_multiuser && core->config.mps_domain != MPS_DOMAIN_NODE && others)
         return REASON_OTHER_USER;
     if (!may_join(core, job))
-        return core->config.mps_domain == MPS_DOMAIN_GPU ? REASON_OWN_SERVER : REASON_OTHER_WAY;
+        return core->config.mps_domain == MPS_DOMAIN_GPU ? REASON_OWN_SERVER : REASON_OTHER_MODE;
     return gpu->resident_count >= core->config.mps_max_clients ? REASON_CLIENTS : REASON_NONE;
 }
 
 uint32_t sharing_verdict(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    uint32_t ever = sharing_ever(job->wants, gpu), way = sharing_way(core, job, gpu);
+    uint32_t ever = sharing_ever(job->wants, gpu), way = sharing_mode_of(core, job, gpu);
 
     if (ever)
         return ever;
     /* A job that leaves the choice to carma waits too: time-slicing it would keep others from the server once that
      * serves again. */
-    if ((gpu->share_faulted || (job->user->share_faulted && !gpu->instance)) && gpu->share == SHARE_MPS && !job->wants->exclusive && job->wants->share != SHARE_STREAMS)
+    if ((gpu->share_faulted || (job->user->share_faulted && !gpu->instance)) && gpu->share == SHARE_MPS && !job->wants->exclusive && job->wants->share != SHARE_TIME_SLICE)
         return REASON_SHARE_FAULT;
     if (gpu->resident_count == 0)
         return way == SHARE_MPS && gpu->server ? client_verdict(core, job, gpu) : REASON_NONE;
     if (way == SHARE_EXCLUSIVE)
         return REASON_NO_IDLE_GPU;
     if (gpu->residents[0]->share != way)
-        return REASON_OTHER_WAY;
+        return REASON_OTHER_MODE;
     return way == SHARE_MPS ? client_verdict(core, job, gpu) : REASON_NONE;
 }
 
 enum share_mode sharing_together(const struct core *core, const struct job *job, const uint32_t *gpus, uint32_t count)
 {
-    enum share_mode way = sharing_way(core, job, core->gpus[gpus[0]]);
+    enum share_mode way = sharing_mode_of(core, job, core->gpus[gpus[0]]);
 
     for (uint32_t i = 1; i < count; i++)
-        if (sharing_way(core, job, core->gpus[gpus[i]]) != way)
-            return SHARE_STREAMS;
+        if (sharing_mode_of(core, job, core->gpus[gpus[i]]) != way)
+            return SHARE_TIME_SLICE;
     return way;
 }
 
@@ -144,11 +144,11 @@ static bool lets_follow(const struct core *core, const struct job *guest, enum s
 
 bool sharing_lets_follow(const struct core *core, const struct job *guest, const struct job *next, struct gpu *gpu)
 {
-    enum share_mode way = sharing_way(core, guest, gpu);
+    enum share_mode way = sharing_mode_of(core, guest, gpu);
 
     /* The state of its other GPUs may still bring it there by time-slicing. */
     if (way == SHARE_MPS && guest->wants->share == SHARE_ANY && !may_join(core, guest) &&
-        !lets_follow(core, guest, SHARE_STREAMS, next, gpu))
+        !lets_follow(core, guest, SHARE_TIME_SLICE, next, gpu))
         return false;
     return lets_follow(core, guest, way, next, gpu);
 }

@@ -6,7 +6,7 @@
  *   - the clients of an MPS server are one user's, unless mps_multiuser says otherwise, and at most mps_max_clients
  *   - which jobs are clients of one server is the setting mps_domain. USER: a user's, on all GPUs but MIG instances, which
  *     have one each; a job of several GPUs joins his others' clients where all GPUs are configured for MPS or where it asks
- *     for MPS, so that it cannot come to share by streams. NODE: the same, for all users
+ *     for MPS, so that it cannot come to share by time-slicing. NODE: the same, for all users
  *   - GPU: a job of several GPUs begins on GPUs without clients, with a server for all of them; jobs of one GPU may join it
  *     there; it is the server of all these GPUs until its last client has gone
  *   - while an MPS server does not serve, nobody is placed who would be its client: on the GPU whose it is, or, of the
@@ -33,7 +33,7 @@ uint32_t sharing_ever(const struct record_submitted *wants, const struct gpu *gp
 uint32_t sharing_verdict(const struct core *core, const struct job *job, const struct gpu *gpu);
 
 /* How the job would use the GPU, of which the verdict is REASON_NONE. Never SHARE_ANY. */
-enum share_mode sharing_way(const struct core *core, const struct job *job, const struct gpu *gpu);
+enum share_mode sharing_mode_of(const struct core *core, const struct job *job, const struct gpu *gpu);
 
 /* How a job uses the GPUs that were chosen for it: by MPS only where it can on each of them. */
 enum share_mode sharing_together(const struct core *core, const struct job *job, const uint32_t *gpus, uint32_t count);

@@ -11,8 +11,8 @@
 
 static struct queue *queue_numbered(struct core *core, uint32_t number)
 {
-    struct queue *const queues[RECORD_QUEUES] = {&core->waiting, &core->recovering, &core->held, &core->undecided,
-                                                 &core->trimming};
+    struct queue *const queues[RECORD_QUEUES] = {&core->waiting, &core->retrying, &core->held, &core->undecided,
+                                                 &core->shrinking};
 
     return number < RECORD_QUEUES ? queues[number] : NULL;
 }
@@ -33,7 +33,7 @@ static void take_gpu(const struct gpu *gpu, int64_t at_ns, struct record_list *o
         .lost = gpu->lost,
         .measured = gpu->measured,
         .sample = {.used_bytes = gpu->used_bytes,
-                   .foreign_bytes = gpu->foreign_bytes,
+                   .unmanaged_bytes = gpu->unmanaged_bytes,
                    .smact_permille = gpu->smact_permille,
                    .smocc_permille = gpu->smocc_permille,
                    .dram_permille = gpu->dram_permille},
@@ -48,33 +48,33 @@ static void take_gpu(const struct gpu *gpu, int64_t at_ns, struct record_list *o
     record_list_add(out, &record);
 }
 
-static void take_history(const struct history *history, int64_t at_ns, struct record_list *out)
+static void take_profile(const struct profile *profile, int64_t at_ns, struct record_list *out)
 {
-    struct record record = {.type = RECORD_STATE_HISTORY, .at_ns = at_ns};
+    struct record record = {.type = RECORD_STATE_PROFILE, .at_ns = at_ns};
 
-    record.state_history = (struct record_state_history){
-        .runs = history->runs,
-        .first_bytes = history->first_bytes,
-        .distance_sum = history->distance_sum,
-        .distance_squares = history->distance_squares,
-        .outgrown_bytes = history->outgrown_bytes,
-        .peak_bytes = history->peak_bytes,
-        .activity_permille = history->activity_permille,
-        .variance = history->variance,
-        .failure = history->failure,
+    record.state_profile = (struct record_state_profile){
+        .runs = profile->runs,
+        .first_bytes = profile->first_bytes,
+        .distance_sum = profile->distance_sum,
+        .distance_squares = profile->distance_squares,
+        .outgrown_bytes = profile->outgrown_bytes,
+        .peak_bytes = profile->peak_bytes,
+        .activity_permille = profile->activity_permille,
+        .variance = profile->variance,
+        .failure = profile->failure,
     };
-    memcpy(record.state_history.workload, history->workload, strlen(history->workload) + 1);
+    memcpy(record.state_profile.workload, profile->workload, strlen(profile->workload) + 1);
     record_list_add(out, &record);
 }
 
 static void take_user(const struct user *user, int64_t at_ns, struct record_list *out)
 {
-    if (user->recoveries || user->share_faulted)
+    if (user->retries || user->share_faulted)
         record_list_add(out, &(struct record){.type = RECORD_STATE_USER,
                                               .at_ns = at_ns,
                                               .state_user = {.uid = user->uid,
-                                                             .recoveries_ns = user->recoveries_ns,
-                                                             .recoveries = user->recoveries,
+                                                             .retries_ns = user->retries_ns,
+                                                             .retries = user->retries,
                                                              .share_faulted = user->share_faulted}});
 }
 
@@ -89,25 +89,25 @@ static void take_job(const struct job *job, int64_t at_ns, struct record_list *o
         .place = job->place,
         .placed_ns = job->placed_ns,
         .runs_by = job->share,
-        .recovery = job->recovery,
+        .retry = job->retry,
         .signalled = job->signalled,
         .crashes = job->crashes,
-        .believed = job->believed,
-        .setbacks = job->setbacks,
+        .oom_crashes = job->oom_crashes,
+        .external_failures = job->external_failures,
         .timeouts = job->timeouts,
         .crash_cause = job->crash_cause,
-        .crash_believed = job->crash_believed,
+        .crash_is_oom = job->crash_is_oom,
         .crashed_alone = job->crashed_alone,
         .crash_needed_bytes = job->crash_needed_bytes,
         .crash_available_bytes = job->crash_available_bytes,
         .signal_retry_ns = job->signal_retry_ns,
-        .claim_bytes = job->claim_bytes,
-        .claim_from = job->claim_source,
+        .reserved_bytes = job->reserved_bytes,
+        .reservation_source = job->reservation_source,
         .granted_bytes = job->granted_bytes,
         .fence_bytes = job->fence_bytes,
         .unfenced = job->unfenced,
         .crash_fenced = job->crash_fenced,
-        .culprit = job->culprit,
+        .overuser = job->overuser,
         .harmed = job->harmed,
         .victims = job->victims,
         .counted_bytes = job->counted_bytes,
@@ -143,8 +143,8 @@ void core_snapshot(const struct core *core, int64_t at_ns, struct record_list *o
                                                          .reserved_job = core->reserved_job}});
     for (uint32_t i = 0; i < core->gpu_count; i++)
         take_gpu(core->gpus[i], at_ns, out);
-    for (const struct history *history = core->histories; history; history = history->hh.next)
-        take_history(history, at_ns, out);
+    for (const struct profile *profile = core->profiles; profile; profile = profile->hh.next)
+        take_profile(profile, at_ns, out);
     for (const struct user *user = core->users; user; user = user->hh.next)
         take_user(user, at_ns, out);
     for (const struct job *job = core->jobs; job; job = job->hh.next)
@@ -173,7 +173,7 @@ static int nonsense(const struct record *record, struct error *err)
 
 static int restore_core(struct core *core, const struct record *record, struct error *err)
 {
-    if (core->gpu_count || core->jobs || core->histories)
+    if (core->gpu_count || core->jobs || core->profiles)
         return error_set(err, EPERM, "a snapshot cannot be applied to a core that has a state");
     core->next_decision_ns = record->state_core.next_decision_ns;
     core->last_place = record->state_core.last_place;
@@ -203,7 +203,7 @@ static int restore_gpu(struct core *core, const struct record *record, struct er
     gpu->lost = state->lost;
     gpu->measured = state->measured;
     gpu->used_bytes = state->sample.used_bytes;
-    gpu->foreign_bytes = state->sample.foreign_bytes;
+    gpu->unmanaged_bytes = state->sample.unmanaged_bytes;
     gpu->smact_permille = state->sample.smact_permille;
     gpu->smocc_permille = state->sample.smocc_permille;
     gpu->dram_permille = state->sample.dram_permille;
@@ -221,25 +221,25 @@ static bool failure_is_sane(const struct core *core, const struct record_failure
     return failure->gpu == RECORD_NO_GPU || failure->gpu < core->gpu_count;
 }
 
-static int restore_history(struct core *core, const struct record *record, struct error *err)
+static int restore_profile(struct core *core, const struct record *record, struct error *err)
 {
-    const struct record_state_history *state = &record->state_history;
-    struct history *history;
+    const struct record_state_profile *state = &record->state_profile;
+    struct profile *profile;
 
     if (core->jobs || !*state->workload || !memchr(state->workload, '\0', sizeof state->workload) ||
         state->activity_permille < 0 || state->activity_permille > 1000 || state->variance <= 0 ||
         !failure_is_sane(core, &state->failure))
         return nonsense(record, err);
-    history = belief_history(core, state->workload);
-    history->runs = state->runs;
-    history->first_bytes = state->first_bytes;
-    history->distance_sum = state->distance_sum;
-    history->distance_squares = state->distance_squares;
-    history->outgrown_bytes = state->outgrown_bytes;
-    history->peak_bytes = state->peak_bytes;
-    history->activity_permille = state->activity_permille;
-    history->variance = state->variance;
-    history->failure = state->failure;
+    profile = learn_profile(core, state->workload);
+    profile->runs = state->runs;
+    profile->first_bytes = state->first_bytes;
+    profile->distance_sum = state->distance_sum;
+    profile->distance_squares = state->distance_squares;
+    profile->outgrown_bytes = state->outgrown_bytes;
+    profile->peak_bytes = state->peak_bytes;
+    profile->activity_permille = state->activity_permille;
+    profile->variance = state->variance;
+    profile->failure = state->failure;
     return 0;
 }
 
@@ -248,10 +248,10 @@ static int restore_user(struct core *core, const struct record *record, struct e
     const struct record_state_user *state = &record->state_user;
     struct user *user = user_of(core, state->uid);
 
-    if (core->jobs || (state->recoveries == 0 && !state->share_faulted) || user->recoveries || user->share_faulted)
+    if (core->jobs || (state->retries == 0 && !state->share_faulted) || user->retries || user->share_faulted)
         return nonsense(record, err);
-    user->recoveries_ns = state->recoveries_ns;
-    user->recoveries = state->recoveries;
+    user->retries_ns = state->retries_ns;
+    user->retries = state->retries;
     user->share_faulted = state->share_faulted;
     return 0;
 }
@@ -272,7 +272,7 @@ static int restore_job(struct core *core, const struct record *record, struct er
     if (state->state >= JOB_STATE_COUNT || job_state_ended(state->state) || state->runs_by >= SHARE_MODE_COUNT ||
         holds_gpus(state->state) != (state->runs_by != SHARE_ANY) || state->crash_cause >= EXIT_CAUSE_COUNT ||
         state->counted_bytes < 0 || state->stray_bytes < 0 || (state->stray_bytes && !holds_gpus(state->state)) ||
-        state->claim_from > CLAIM_SOURCE_COUNT || !failure_is_sane(core, &state->failure))
+        state->reservation_source > SOURCE_COUNT || !failure_is_sane(core, &state->failure))
         return nonsense(record, err);
     submitted.submitted = state->wants;
     last_place = core->last_place;
@@ -284,25 +284,25 @@ static int restore_job(struct core *core, const struct record *record, struct er
     job->state = state->state;
     job->placed_ns = state->placed_ns;
     job->share = state->runs_by;
-    job->recovery = state->recovery;
+    job->retry = state->retry;
     job->signalled = state->signalled;
     job->crashes = state->crashes;
-    job->believed = state->believed;
-    job->setbacks = state->setbacks;
+    job->oom_crashes = state->oom_crashes;
+    job->external_failures = state->external_failures;
     job->timeouts = state->timeouts;
     job->crash_cause = state->crash_cause;
-    job->crash_believed = state->crash_believed;
+    job->crash_is_oom = state->crash_is_oom;
     job->crashed_alone = state->crashed_alone;
     job->crash_needed_bytes = state->crash_needed_bytes;
     job->crash_available_bytes = state->crash_available_bytes;
     job->signal_retry_ns = state->signal_retry_ns;
-    job->claim_bytes = state->claim_bytes;
-    job->claim_source = record_claim_source(state->claim_from, state->claim_bytes, job->wants, CLAIM_LEARNED);
+    job->reserved_bytes = state->reserved_bytes;
+    job->reservation_source = record_memory_source(state->reservation_source, state->reserved_bytes, job->wants, SOURCE_LEARNED);
     job->granted_bytes = state->granted_bytes;
     job->fence_bytes = state->fence_bytes;
     job->unfenced = state->unfenced;
     job->crash_fenced = state->crash_fenced;
-    job->culprit = state->culprit;
+    job->overuser = state->overuser;
     job->harmed = state->harmed;
     job->victims = state->victims;
     job->counted_bytes = state->counted_bytes;
@@ -369,13 +369,13 @@ static bool queue_suits(const struct core *core, const struct job *job)
     case JOB_HELD:
         return job->queue == &core->held;
     case JOB_QUEUED:
-        return job->queue == (job->recovery ? &core->recovering : &core->waiting);
+        return job->queue == (job->retry ? &core->retrying : &core->waiting);
     case JOB_CRASHED:
         return job->queue == &core->undecided;
     case JOB_STOPPING:
-        return !job->queue || job->queue == &core->undecided || job->queue == &core->trimming;
+        return !job->queue || job->queue == &core->undecided || job->queue == &core->shrinking;
     default:
-        return !job->queue || job->queue == &core->trimming;
+        return !job->queue || job->queue == &core->shrinking;
     }
 }
 
@@ -425,8 +425,8 @@ int snapshot_apply(struct core *core, const struct record *record, struct error 
     switch (record->type) {
     case RECORD_STATE_GPU:
         return restore_gpu(core, record, err);
-    case RECORD_STATE_HISTORY:
-        return restore_history(core, record, err);
+    case RECORD_STATE_PROFILE:
+        return restore_profile(core, record, err);
     case RECORD_STATE_USER:
         return restore_user(core, record, err);
     case RECORD_STATE_JOB:

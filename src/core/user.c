@@ -4,7 +4,7 @@
 #include "base/units.h"
 #include "core/core_internal.h"
 
-#define RECOVERY_WINDOW_NS (3600 * NS_PER_SEC)
+#define RETRY_WINDOW_NS (3600 * NS_PER_SEC)
 
 /* Users are ordered by their numbers, not by arrival. */
 static int by_uid(const struct user *a, const struct user *b)
@@ -38,20 +38,20 @@ void users_free(struct core *core)
 
 /* ---- What they have ---- */
 
-static int64_t bytes_in_all(const struct core *core, uint32_t gpus, int64_t claim_bytes)
+static int64_t bytes_in_all(const struct core *core, uint32_t gpus, int64_t reserved_bytes)
 {
-    int64_t each = claim_bytes < 0 ? core->largest_gpu_bytes : claim_bytes;
+    int64_t each = reserved_bytes < 0 ? core->largest_gpu_bytes : reserved_bytes;
 
     return each > INT64_MAX / RECORD_MAX_GPUS ? INT64_MAX : gpus * each;
 }
 
 /* The part of its reservation on each GPU that counts: at least its user's whole request, however little it was
  * observed to use. */
-static int64_t counting(const struct job *job, int64_t claim_bytes)
+static int64_t counting(const struct job *job, int64_t reserved_bytes)
 {
-    bool kept = job->wants->claim_source == CLAIM_DECLARED && claim_bytes >= 0 && job->wants->claim_bytes > claim_bytes;
+    bool kept = job->wants->request_source == SOURCE_DECLARED && reserved_bytes >= 0 && job->wants->request_bytes > reserved_bytes;
 
-    return kept ? job->wants->claim_bytes : claim_bytes;
+    return kept ? job->wants->request_bytes : reserved_bytes;
 }
 
 void user_counts(struct job *job)
@@ -77,7 +77,7 @@ void user_strays(struct job *job, int64_t bytes)
 
 void user_takes(const struct core *core, struct job *job)
 {
-    job->counted_bytes = bytes_in_all(core, job->wants->gpus, counting(job, job->claim_bytes));
+    job->counted_bytes = bytes_in_all(core, job->wants->gpus, counting(job, job->reserved_bytes));
     user_counts(job);
 }
 
@@ -90,13 +90,13 @@ void user_recounts(const struct core *core, struct job *job)
 /* ---- Limits ---- */
 
 static bool beyond(const struct core *core, const struct user *user, const struct record_submitted *wants,
-                   int64_t claim_bytes, struct reason *why)
+                   int64_t reserved_bytes, struct reason *why)
 {
     const struct core_limits *limits = &core->config.per_user;
     struct reason ignored;
 
     why = why ? why : &ignored;
-    *why = (struct reason){.wanted = wants->gpus, .claim_unknown = claim_bytes < 0};
+    *why = (struct reason){.wanted = wants->gpus, .request_unknown = reserved_bytes < 0};
     if (limits->max_running && user->running >= limits->max_running) {
         why->code = REASON_USER_JOBS;
         why->qualified = user->running;
@@ -106,7 +106,7 @@ static bool beyond(const struct core *core, const struct user *user, const struc
         why->qualified = user->gpus;
         why->allowed = limits->max_gpus;
     } else if (limits->max_memory_bytes) {
-        why->needed_bytes = bytes_in_all(core, wants->gpus, claim_bytes);
+        why->needed_bytes = bytes_in_all(core, wants->gpus, reserved_bytes);
         why->held_bytes = (int64_t)user->memory_bytes;
         why->best_bytes = limits->max_memory_bytes;
         if (why->needed_bytes > limits->max_memory_bytes ||
@@ -135,34 +135,34 @@ bool user_is_limited(const struct core *core, const struct job *job, struct reas
     if (!users_are_limited(core))
         return false;
     return beyond(core, job->user, job->wants,
-                  core->config.per_user.max_memory_bytes ? counting(job, belief_claim(core, job, NULL)) : 0, why);
+                  core->config.per_user.max_memory_bytes ? counting(job, learned_reservation(core, job, NULL)) : 0, why);
 }
 
 bool user_is_limited_ever(const struct core *core, const struct record_submitted *wants, struct reason *why)
 {
-    return beyond(core, &(struct user){0}, wants, wants->claim_bytes, why);
+    return beyond(core, &(struct user){0}, wants, wants->request_bytes, why);
 }
 
-/* ---- Recoveries ---- */
+/* ---- Retries ---- */
 
-/* The hour that the user's recoveries count in is over, or lies ahead: the clock was set back. */
+/* The hour that the user's retries count in is over, or lies ahead: the clock was set back. */
 static bool is_over(const struct user *user, int64_t at_ns)
 {
-    return user->recoveries == 0 || at_ns < user->recoveries_ns || at_ns - user->recoveries_ns >= RECOVERY_WINDOW_NS;
+    return user->retries == 0 || at_ns < user->retries_ns || at_ns - user->retries_ns >= RETRY_WINDOW_NS;
 }
 
-void user_recovers(struct job *job, int64_t at_ns)
+void user_retries(struct job *job, int64_t at_ns)
 {
     if (is_over(job->user, at_ns)) {
-        job->user->recoveries_ns = at_ns;
-        job->user->recoveries = 0;
+        job->user->retries_ns = at_ns;
+        job->user->retries = 0;
     }
-    job->user->recoveries++;
+    job->user->retries++;
 }
 
-bool user_may_recover(const struct core *core, const struct job *job, int64_t at_ns)
+bool user_may_retry(const struct core *core, const struct job *job, int64_t at_ns)
 {
-    uint32_t most = core->config.per_user.max_recoveries;
+    uint32_t most = core->config.per_user.max_retries;
 
-    return most == 0 || is_over(job->user, at_ns) || job->user->recoveries < most;
+    return most == 0 || is_over(job->user, at_ns) || job->user->retries < most;
 }

@@ -17,9 +17,9 @@ struct user {
     uint32_t unfinished;   /* jobs: this and the next three follow from them */
     uint32_t running;      /* of them, those that have GPUs */
     uint32_t gpus;         /* that these have: one that is shared counts for each */
-    uint64_t memory_bytes; /* that these claim in all, and hold on GPUs that they were not given */
-    int64_t recoveries_ns; /* when the hour began in which recoveries are counted */
-    uint32_t recoveries;   /* jobs that were put before the main queue in it */
+    uint64_t memory_bytes; /* that these have reserved in all, and hold on GPUs that they were not given */
+    int64_t retries_ns; /* when the hour began in which retries are counted */
+    uint32_t retries;   /* jobs that were put before the main queue in it */
     bool share_faulted;    /* the MPS server of his jobs does not serve */
     UT_hash_handle hh;
 };
@@ -28,7 +28,7 @@ struct user {
 struct user *user_of(struct core *core, uint32_t uid);
 void users_free(struct core *core);
 
-/* The job has got GPUs with its claim; its claim has changed while it has them; it leaves them. */
+/* The job has got GPUs with its reservation; its reservation has changed while it has them; it leaves them. */
 void user_takes(const struct core *core, struct job *job);
 void user_recounts(const struct core *core, struct job *job);
 void user_leaves(struct job *job);
@@ -46,14 +46,14 @@ bool users_are_limited(const struct core *core);
 int64_t user_most_bytes(const struct core *core, const struct job *job);
 
 /* Whether launching the job now would be beyond a limit of its user's; *why (may be NULL) then says beyond which. A job
- * without a claim counts with the memory of the largest GPU on each of its own. */
+ * without a reservation counts with the memory of the largest GPU on each of its own. */
 bool user_is_limited(const struct core *core, const struct job *job, struct reason *why);
 
 /* The same of a job that nobody else of the user's is beside: it can never run. */
 bool user_is_limited_ever(const struct core *core, const struct record_submitted *wants, struct reason *why);
 
 /* A job is put before the main queue; and whether that may be done with one more of its user's. */
-void user_recovers(struct job *job, int64_t at_ns);
-bool user_may_recover(const struct core *core, const struct job *job, int64_t at_ns);
+void user_retries(struct job *job, int64_t at_ns);
+bool user_may_retry(const struct core *core, const struct job *job, int64_t at_ns);
 
 #endif

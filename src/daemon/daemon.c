@@ -8,7 +8,7 @@
 
 #include "daemon/account/totals.h"
 #include "daemon/engine/engine.h"
-#include "daemon/engine/keeper.h"
+#include "daemon/engine/snapshotter.h"
 #include "daemon/engine/repeats.h"
 #include "daemon/load.h"
 #include "daemon/log.h"
@@ -16,13 +16,13 @@
 #include "daemon/node/node.h"
 #include "daemon/request/dashboard.h"
 #include "daemon/request/events.h"
-#include "daemon/request/history.h"
+#include "daemon/request/history_query.h"
 #include "daemon/request/listing.h"
 #include "daemon/request/requests.h"
 #include "daemon/request/series_json.h"
 #include "daemon/run/run_directories.h"
 #include "daemon/run/runs.h"
-#include "daemon/run/sharing.h"
+#include "daemon/run/mps_jobs.h"
 #include "daemon/set_aside.h"
 #include "daemon/view/access.h"
 #include "daemon/view/owners.h"
@@ -70,7 +70,7 @@ int daemon_start(struct daemon *daemon, struct error *err)
                                 .inherited_count = daemon->service.sockets,
                                 .handle = requests_handle,
                                 .user = daemon};
-    int status = sharing_check(&daemon->config, err);
+    int status = mps_jobs_check(&daemon->config, err);
 
     if (status != 0)
         return status;
@@ -86,7 +86,7 @@ int daemon_start(struct daemon *daemon, struct error *err)
     if (status != 0)
         return status;
     daemon->engine = engine_new(daemon);
-    daemon->keeper = keeper_new(daemon);
+    daemon->snapshotter = snapshotter_new(daemon);
     daemon->totals = totals_new();
     daemon->listings = listings_new(daemon);
     daemon->owners = owners_new(daemon);
@@ -96,7 +96,7 @@ int daemon_start(struct daemon *daemon, struct error *err)
     daemon->series = series_for(daemon);
     daemon->node = node_new(daemon);
     daemon->job_mapping = job_mapping_new(daemon);
-    daemon->sharing = sharing_new(daemon);
+    daemon->mps_jobs = mps_jobs_new(daemon);
     daemon->whatif = whatif_new(daemon);
     daemon->events = events_new(daemon);
     status = runs_new(daemon, &daemon->runs, err);
@@ -132,13 +132,13 @@ void daemon_stop(struct daemon *daemon)
     access_free(daemon->access);
     owners_free(daemon->owners);
     runs_free(daemon->runs);
-    sharing_free(daemon->sharing);
+    mps_jobs_free(daemon->mps_jobs);
     whatif_free(daemon->whatif);
     job_mapping_free(daemon->job_mapping);
     node_free(daemon->node);
     series_free(daemon->series);
     engine_free(daemon->engine);
-    keeper_free(daemon->keeper);
+    snapshotter_free(daemon->snapshotter);
     totals_free(daemon->totals);
     repeats_free(daemon->repeats);
     views_release(&daemon->views);

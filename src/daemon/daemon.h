@@ -21,14 +21,14 @@ struct engine;
 struct history_room;
 struct events;
 struct job_mapping;
-struct keeper;
+struct snapshotter;
 struct listings;
 struct node;
 struct owners;
 struct repeats;
 struct runs;
 struct series;
-struct sharing;
+struct mps_jobs;
 struct store;
 struct submission;
 struct totals;
@@ -45,7 +45,7 @@ struct daemon {
     struct store *store;
     struct engine *engine;
     struct events *events;
-    struct keeper *keeper;
+    struct snapshotter *snapshotter;
     struct listings *listings;
     struct totals *totals;
     struct history_room *history;
@@ -56,7 +56,7 @@ struct daemon {
     struct repeats *repeats;
     struct runs *runs;
     struct series *series;
-    struct sharing *sharing;
+    struct mps_jobs *mps_jobs;
     struct whatif *whatif;
     struct http_server *http;
     struct submission *submissions; /* that are being read and estimated, or wait for that */

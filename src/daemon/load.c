@@ -12,7 +12,7 @@
 #include "base/units.h"
 #include "core/snapshot.h"
 #include "daemon/engine/engine.h"
-#include "daemon/engine/keeper.h"
+#include "daemon/engine/snapshotter.h"
 #include "daemon/engine/repeats.h"
 #include "daemon/log.h"
 #include "daemon/set_aside.h"
@@ -66,7 +66,7 @@ static int take_record(uint64_t seq, const struct record *record, void *user)
     }
     if (record->at_ns > daemon->stored_ns)
         daemon->stored_ns = record->at_ns;
-    keeper_loaded(daemon->keeper, record);
+    snapshotter_loaded(daemon->snapshotter, record);
     if (!record_is_state(record->type))
         views_fold(&daemon->views, record);
     return 0;
@@ -146,7 +146,7 @@ int load_stored(struct daemon *daemon, struct error *err)
                                       .on_job = take_job,
                                       .on_record = take_record,
                                       .user = daemon,
-                                      .most_ended = KEEPER_MOST_ENDED};
+                                      .most_ended = SNAPSHOTTER_MOST_ENDED};
     int status = store_load(daemon->store, &taker, err);
 
     if (status == 0) {

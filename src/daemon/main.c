@@ -19,7 +19,7 @@
 #include "daemon/log.h"
 #include "daemon/node/node.h"
 #include "daemon/run/runs.h"
-#include "daemon/run/sharing.h"
+#include "daemon/run/mps_jobs.h"
 #include "http/http.h"
 #include "store/store.h"
 
@@ -198,7 +198,7 @@ static int run(struct daemon *daemon, struct error *err)
             signals[i].data = daemon;
             uv_signal_start(&signals[i], on_signal, i ? SIGINT : SIGTERM);
         }
-        sharing_reconcile(daemon->sharing);
+        mps_jobs_reconcile(daemon->mps_jobs);
         runs_reconcile(daemon->runs);
         engine_turn(daemon->engine);
         node_watch(daemon->node);

@@ -46,10 +46,10 @@ static void take_from_core(struct daemon *daemon, struct job_view *view, const s
     uint32_t last = run_directories_last(runs, view->id);
 
     views_take_job(&daemon->views, view, job);
-    if (last > view->launches)
-        view->launches = last;
-    if (view->launches == 0 && job->placed_ns > 0)
-        view->launches = 1;
+    if (last > view->attempts)
+        view->attempts = last;
+    if (view->attempts == 0 && job->placed_ns > 0)
+        view->attempts = 1;
 }
 
 void set_aside_what_disagrees(struct daemon *daemon)

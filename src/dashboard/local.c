@@ -17,7 +17,7 @@
 #include "base/units.h"
 #include "cli/job/log_file.h"
 #include "cli/show/markup.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 #include "client/client.h"
 #include "dashboard/dashboard.h"
 
@@ -156,7 +156,7 @@ static void show_log(const struct dashboard_place *place, uint64_t id, int64_t b
         return;
     }
     rc = log_file_open(path, &fd, &err);
-    if (rc == -ENOENT && !view_job_ended(job) && view_integer(job, "started_ns", 0) <= 0)
+    if (rc == -ENOENT && !answer_job_ended(job) && answer_integer(job, "started_ns", 0) <= 0)
         error_set(&err, ENOENT, "the job has not been started: it has written nothing");
     if (!rc)
         rc = read_end(fd, (size_t)(bytes < LOG_LIMIT_BYTES ? bytes : LOG_LIMIT_BYTES), answer, &err);

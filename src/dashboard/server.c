@@ -103,17 +103,17 @@ static enum MHD_Result answer_token(struct MHD_Connection *connection, const str
                                  "<meta http-equiv=\"refresh\" content=\"0; url=/\">\n<title>carma</title>\n"
                                  "<p><a href=\"/\">To the dashboard</a></p>\n</html>\n";
     const char *site = exchange->request.fields[FIELD_FETCH_SITE].value;
-    bool foreign = site && strcmp(site, "none") != 0 && strcmp(site, "same-origin") != 0;
+    bool unmanaged = site && strcmp(site, "none") != 0 && strcmp(site, "same-origin") != 0;
     struct dashboard_answer own = {.type = "text/html; charset=utf-8", .body = xstrdup(onward), .length = strlen(onward)};
     struct MHD_Response *response = response_of(&own);
     CLEANUP(free_ptr) char *cookie =
         xasprintf("carma-%u=%s; Path=/; HttpOnly; SameSite=Strict", access->port, access->cookie.text);
 
-    if (!foreign)
+    if (!unmanaged)
         MHD_add_response_header(response, MHD_HTTP_HEADER_LOCATION, "/");
     if (with_cookie)
         MHD_add_response_header(response, MHD_HTTP_HEADER_SET_COOKIE, cookie);
-    return send_response(connection, foreign ? MHD_HTTP_OK : MHD_HTTP_SEE_OTHER, response);
+    return send_response(connection, unmanaged ? MHD_HTTP_OK : MHD_HTTP_SEE_OTHER, response);
 }
 
 static enum MHD_Result answer_local(struct MHD_Connection *connection, const struct exchange *exchange,

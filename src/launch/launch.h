@@ -2,7 +2,7 @@
  *
  * Every launch of a job has a shepherd: a small process (program carma-shepherd) in a session of its own that outlives
  * the daemon, forks the job, reaps its whole tree, classifies its failure and keeps RUN_DIRECTORY/status up to date
- * (docs/formats/launch-status.md). The daemon reads that file when it is poked, when it starts, and whenever it likes.
+ * (docs/formats/launch-status.md). The daemon reads that file when it is woken, when it starts, and whenever it likes.
  *
  * A launch is identified by its run directory. The first status is created exclusively, so of a shepherd and a
  * restarted daemon that gives the launch up (launch_settle) exactly one wins: a job never runs unknown or twice. */
@@ -132,7 +132,7 @@ bool launch_alive(pid_t shepherd, uint64_t start_ticks);
 /* For a launch whose shepherd died without a last status (LOST): ends its control group, and sends SIGKILL to every
  * other process of the job that it finds: its session, the descendants, and the owner's processes that carry its
  * environment. Returns how many still ran (a control group counts as one), zombies not counted: call until 0, with a
- * pause between, before the job is tried again. */
+ * pause between, before the job is retried. */
 int launch_sweep(const char *run_directory, const struct launch_status *status, uid_t uid);
 
 /* The path that an output pattern names: %j is the job's number. Owned by the caller. */

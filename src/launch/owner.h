@@ -34,7 +34,7 @@ struct owner_process {
 /* 0; -ENOENT or -ESRCH: no process of this PID namespace has the pid. */
 int owner_read(pid_t pid, struct owner_process *process);
 
-/* The launch of `launches` that the process belongs to; NULL: none of them, or the process is gone. */
+/* The launch of `attempts` that the process belongs to; NULL: none of them, or the process is gone. */
 const struct owner_launch *owner_find(pid_t pid, const struct owner_launch *launches, size_t count);
 
 /* The facts that owner_find() uses; for tests of cases that real processes cannot be made to show. */

@@ -38,13 +38,13 @@
 #include "launch/tail.h"
 #include "launch/tree.h"
 
-#define POKE_WAIT_MS      1000 /* for a daemon with a full socket; after that it must look at the file itself */
+#define WAKE_WAIT_MS      1000 /* for a daemon with a full socket; after that it must look at the file itself */
 #define EXEC_SETTLE_MS    200  /* "exec" was said, but the report pipe is open: it hangs, or somebody else holds the pipe */
 #define ABANDON_NS        (5 * NS_PER_SEC) /* after SIGKILL: a start that is still there hangs in the kernel */
 #define KILL_PAUSE_MS     20   /* between two rounds of SIGKILL, at first */
 #define KILL_PAUSE_MAX_MS 1000 /* ... and after some: a process may hang in a driver for hours */
 #define WRITE_PAUSE_S     1
-#define MPS_PATIENCE_NS   (5 * NS_PER_SEC) /* for the daemon, if there is one, to see to a job's MPS clients */
+#define MPS_TIMEOUT_NS   (5 * NS_PER_SEC) /* for the daemon, if there is one, to see to a job's MPS clients */
 #define GROUP_ROUNDS      100
 
 struct shepherd {
@@ -82,7 +82,7 @@ static void complain(const struct error *err)
     fprintf(stderr, "carma-shepherd: %s\n", err->text);
 }
 
-static void poke(const struct shepherd *s)
+static void wake(const struct shepherd *s)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     CLEANUP(close_fd) int fd = -1;
@@ -100,7 +100,7 @@ static void poke(const struct shepherd *s)
     if (send(fd, text, (size_t)length, MSG_NOSIGNAL) >= 0 || errno != EAGAIN)
         return;
     ready = (struct pollfd){.fd = fd, .events = POLLOUT};
-    if (poll(&ready, 1, POKE_WAIT_MS) > 0)
+    if (poll(&ready, 1, WAKE_WAIT_MS) > 0)
         send(fd, text, (size_t)length, MSG_NOSIGNAL);
 }
 
@@ -213,7 +213,7 @@ static void write_status(struct shepherd *s)
 
     if (status_write(s->request.run_directory, &s->status, STATUS_REPLACE, &err) < 0)
         complain(&err); /* the last status matters more, and is tried harder */
-    poke(s);
+    wake(s);
 }
 
 /* A job waits while its script cannot be written for lack of space, as with a full disk of the run directories. */
@@ -553,7 +553,7 @@ static void tell_time(struct shepherd *s, int64_t now_ns)
         bool told = s->status.timed_out;
         s->status.stopped = s->status.timed_out = true;
         if (is_under_mps(s) && !told) /* the daemon ends its clients first, and then asks for the rest */
-            s->limit_at_ns = now_ns + MPS_PATIENCE_NS;
+            s->limit_at_ns = now_ns + MPS_TIMEOUT_NS;
         else
             end_tree(s);
         if (!told)
@@ -739,7 +739,7 @@ static int shepherd_run(struct shepherd *s, struct error *err)
     if (!s->abandoned)
         leave_nothing(s);
     write_last_status(s);
-    poke(s);
+    wake(s);
     if (s->abandoned)
         outlive_abandoned(s);
     return 0;

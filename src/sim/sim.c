@@ -156,15 +156,15 @@ static void complete(struct sim *sim, struct sim_run *run)
 }
 
 /* As the monitor would tell it: memory that is seen for the first time, or that has grown. */
-static void tell_memory(struct sim *sim, const struct sim_run *run, uint32_t side, int64_t *seen_bytes, int64_t bytes)
+static void tell_memory(struct sim *sim, const struct sim_run *run, uint32_t side, int64_t *observed_bytes, int64_t bytes)
 {
     bytes = quantum_memory(bytes);
-    if (bytes <= *seen_bytes)
+    if (bytes <= *observed_bytes)
         return;
-    tell(sim, &(struct record){.type = *seen_bytes ? RECORD_OBSERVED : RECORD_FIRST_USE,
+    tell(sim, &(struct record){.type = *observed_bytes ? RECORD_OBSERVED : RECORD_FIRST_USE,
                                .job = run->job + 1,
                                .memory = {.gpu = run->sides[side].gpu, .bytes = bytes}});
-    *seen_bytes = bytes;
+    *observed_bytes = bytes;
 }
 
 /* Memory that the job may allocate on the GPU: the free part within its fence. */
@@ -239,8 +239,8 @@ static int submit(struct sim *sim, size_t job, struct error *err)
     struct record record = {.type = RECORD_SUBMITTED, .job = job + 1};
 
     record.submitted = (struct record_submitted){.gpus = wanted->gpus,
-                                                 .claim_bytes = wanted->claim_bytes,
-                                                 .claim_source = wanted->claim_source,
+                                                 .request_bytes = wanted->request_bytes,
+                                                 .request_source = wanted->request_source,
                                                  .smact_permille =
                                                      wanted->expected_permille > 0 ? wanted->expected_permille : -1,
                                                  .max_slowdown_permille = wanted->max_slowdown_permille,

@@ -38,7 +38,7 @@ void history_sums_add(struct history_sums *sums, const struct store_history *row
     history_add(&sums->energy_mj, row->energy_mj);
     history_add(&sums->oom_crashes, row->oom_crashes);
     history_add(&sums->handle_crashes, row->handle_crashes);
-    history_add(&sums->recoveries, row->recoveries);
+    history_add(&sums->retries, row->retries);
 }
 
 /* ---- Columns, in their order in the database ---- */
@@ -56,6 +56,8 @@ static const struct column {
 #define UNSIGNED(member) {#member, COLUMN_UNSIGNED, offsetof(struct store_history, member), false, false}
 #define TEXT(member) {#member, COLUMN_TEXT, offsetof(struct store_history, member), false, false}
 #define OPTIONAL(member) {#member, COLUMN_TEXT, offsetof(struct store_history, member), false, true}
+#define NAMED(name, kind, member) {name, COLUMN_##kind, offsetof(struct store_history, member), false, false}
+#define NAMED_SUM(name, kind, member) {name, COLUMN_##kind, offsetof(struct store_history, member), true, false}
 #define SUM(kind, member) {#member, COLUMN_##kind, offsetof(struct store_history, member), true, false}
     INTEGER(job),
     SUM(UNSIGNED, uid),
@@ -71,20 +73,20 @@ static const struct column {
     SUM(INTEGER, memory_mib_ms),
     INTEGER(memory_measured_mib_ms),
     SUM(INTEGER, energy_mj),
-    UNSIGNED(launches),
+    NAMED("launches", UNSIGNED, attempts), /* columns keep the names that 0.1 gave them */
     SUM(UNSIGNED, oom_crashes),
     SUM(UNSIGNED, handle_crashes),
-    SUM(UNSIGNED, recoveries),
-    SUM(INTEGER, claim_bytes),
-    TEXT(claim_source),
+    NAMED_SUM("recoveries", UNSIGNED, retries),
+    NAMED_SUM("claim_bytes", INTEGER, reserved_bytes),
+    NAMED("claim_source", TEXT, reservation_source),
     INTEGER(estimate_bytes),
     OPTIONAL(estimator),
     SUM(INTEGER, peak_bytes),
     TEXT(user),
     TEXT(name),
     TEXT(workload),
-    INTEGER(last_claim_bytes),
-    TEXT(last_claim_source),
+    NAMED("last_claim_bytes", INTEGER, last_reserved_bytes),
+    NAMED("last_claim_source", TEXT, last_reservation_source),
 };
 
 void store_history_want(struct history_want *want, bool sums, const char *text)
@@ -303,7 +305,7 @@ static void read_sums(sqlite3_stmt *row, struct history_sums *sums)
     sums->energy_mj = next_sum(row, &column);
     sums->oom_crashes = next_sum(row, &column);
     sums->handle_crashes = next_sum(row, &column);
-    sums->recoveries = next_sum(row, &column);
+    sums->retries = next_sum(row, &column);
 }
 
 int store_load_sums(struct store *store,

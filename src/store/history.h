@@ -33,20 +33,20 @@ struct store_history {
     int64_t memory_measured_mib_ms; /* of that, the part that was measured and not taken from its request; -1:
                                        unknown */
     int64_t energy_mj;         /* modelled (daemon/node/energy.h) */
-    uint32_t launches;
+    uint32_t attempts;
     uint32_t oom_crashes;      /* runs that ended out of GPU memory, by an allocation ... */
     uint32_t handle_crashes;   /* ... and by a GPU library that could not be set up */
-    uint32_t recoveries;       /* times it was put before the queue again */
-    int64_t claim_bytes;       /* per GPU, as first booked; -1: not known */
-    const char *claim_source;  /* claim_source_name of that */
+    uint32_t retries;       /* times it was put before the queue again */
+    int64_t reserved_bytes;       /* per GPU, as first reserved; -1: not known */
+    const char *reservation_source;  /* memory_source_name of that */
     int64_t estimate_bytes;    /* per GPU; -1: none */
     const char *estimator;     /* its maker; NULL: none */
-    int64_t peak_bytes;        /* the most seen of it on one GPU; 0: nothing was seen */
+    int64_t peak_bytes;        /* the most observed of it on one GPU; 0: nothing was observed */
     const char *user;          /* as known when it ended */
     const char *name;
     const char *workload;      /* the same for runs of the same thing; "" not known */
-    int64_t last_claim_bytes;  /* per GPU, as last booked; -1: not known */
-    const char *last_claim_source;
+    int64_t last_reserved_bytes;  /* per GPU, as last reserved; -1: not known */
+    const char *last_reservation_source;
 };
 
 /* Waiting times, as a histogram is to show them: bounds in seconds, and as the columns are named. */
@@ -64,7 +64,7 @@ struct history_sums {
     int64_t energy_mj;
     int64_t oom_crashes;
     int64_t handle_crashes;
-    int64_t recoveries;
+    int64_t retries;
 };
 
 /* Adds a row, as the store itself does. */
@@ -115,12 +115,12 @@ struct store_history_filter {
     uint64_t after;    /* with latest_first: those that come after this one, which has to be there; 0: from the latest */
     uint32_t most;     /* at most this many */
     bool sums;         /* only the members of sums are wanted: other numbers are 0, other texts "" or NULL ... */
-    const char *text;  /* ... but for this one: "user", "name", "claim_source"; NULL: none */
+    const char *text;  /* ... but for this one: "user", "name", "reservation_source"; NULL: none */
     bool latest_first; /* by end, then by number; else in any order */
 };
 
 /* How long a question may take. */
-struct store_patience {
+struct store_deadline {
     int64_t deadline_ns;        /* of CLOCK_MONOTONIC */
     const _Atomic bool *closing; /* nobody waits for the answer any more; NULL: somebody does */
 };
@@ -128,7 +128,7 @@ struct store_patience {
 /* Hands out the rows; a non-zero value of `take` ends it and is returned. -ETIMEDOUT: the time limit was reached. Each
  * call has a connection of its own, which only reads. */
 int store_read_history(const char *directory, const struct store_history_filter *filter,
-                       const struct store_patience *patience,
+                       const struct store_deadline *deadline,
                        int (*take)(const struct store_history *row, void *user, struct error *err), void *user,
                        struct error *err);
 

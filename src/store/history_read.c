@@ -25,13 +25,13 @@ enum parameter { PARAMETER_SINCE = 1, PARAMETER_UNTIL, PARAMETER_UID, PARAMETER_
 
 static int is_over(void *user)
 {
-    const struct store_patience *patience = user;
+    const struct store_deadline *deadline = user;
     struct timespec now;
 
-    if (patience->closing && atomic_load(patience->closing))
+    if (deadline->closing && atomic_load(deadline->closing))
         return 1;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec > patience->deadline_ns;
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec > deadline->deadline_ns;
 }
 
 static int read_error(const struct question *question, struct error *err)
@@ -125,7 +125,7 @@ static int hand_out(const struct question *question,
                     struct error *err)
 {
     CLEANUP(strbuf_release) struct strbuf sql = {0};
-    struct store_history history = {.claim_source = "", .last_claim_source = "", .user = "", .name = "", .workload = ""};
+    struct store_history history = {.reservation_source = "", .last_reservation_source = "", .user = "", .name = "", .workload = ""};
     struct history_want want;
     sqlite3_stmt *row = NULL;
     int code = SQLITE_DONE, rc = 0;
@@ -162,12 +162,12 @@ static int ask(struct question *question, int (*take)(const struct store_history
 }
 
 int store_read_history(const char *directory, const struct store_history_filter *filter,
-                       const struct store_patience *patience,
+                       const struct store_deadline *deadline,
                        int (*take)(const struct store_history *row, void *user, struct error *err), void *user,
                        struct error *err)
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/store.db", directory);
-    struct store_patience copy = *patience;
+    struct store_deadline copy = *deadline;
     struct question question = {.filter = filter, .path = path};
     int rc = store_database_open_to_read(path, &question.db, err);
 

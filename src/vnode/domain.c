@@ -58,7 +58,7 @@ static bool share_a_place(const struct node_slot *a, const struct node_slot *b)
 
 int domain_fail(struct node *node, int32_t pid, uint32_t fault)
 {
-    struct node_slot *culprit = NULL;
+    struct node_slot *first_faulted_client = NULL;
     struct node_bank *bank;
     int rc = node_begin(node, &bank);
     int32_t server = 0;
@@ -67,23 +67,23 @@ int domain_fail(struct node *node, int32_t pid, uint32_t fault)
         return rc;
     for (uint32_t i = 0; i < bank->slot_high; i++)
         if (bank->slots[i].phase != NODE_SLOT_FREE && bank->slots[i].pid == pid)
-            culprit = &bank->slots[i];
-    if (!culprit) {
+            first_faulted_client = &bank->slots[i];
+    if (!first_faulted_client) {
         node_abandon(node);
         return -ESRCH;
     }
-    culprit->fault = fault;
-    if (culprit->mps && fault != CUDA_FAULT_MPS_CLIENT_TERMINATED)
-        server = culprit->mps_server_pid;
-    for (uint32_t i = 0; culprit->mps && fault != CUDA_FAULT_MPS_CLIENT_TERMINATED && i < bank->slot_high; i++) {
+    first_faulted_client->fault = fault;
+    if (first_faulted_client->mps && fault != CUDA_FAULT_MPS_CLIENT_TERMINATED)
+        server = first_faulted_client->mps_server_pid;
+    for (uint32_t i = 0; first_faulted_client->mps && fault != CUDA_FAULT_MPS_CLIENT_TERMINATED && i < bank->slot_high; i++) {
         struct node_slot *slot = &bank->slots[i];
 
-        if (slot != culprit && in_domain(slot, culprit->mps_domain) && slot->fault == 0 && share_a_place(slot, culprit))
+        if (slot != first_faulted_client && in_domain(slot, first_faulted_client->mps_domain) && slot->fault == 0 && share_a_place(slot, first_faulted_client))
             slot->fault = CUDA_FAULT_MPS_RPC_FAILURE;
     }
     node_commit(node);
     if (server > 0)
         kill(server, SIGUSR1); /* which may not look before all of them have gone */
-    node_poke(node); /* processes that wait for their work look at once */
+    node_wake(node); /* processes that wait for their work look at once */
     return 0;
 }

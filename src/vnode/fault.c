@@ -44,6 +44,6 @@ int fault_xid(struct node *node, uint32_t gpu, uint32_t instance, uint32_t xid, 
         .at_ns = bank->updated_ns, .gpu = gpu, .instance = instance, .xid = xid, .pid = pid};
     atomic_store(&node->file->xid_count, count + 1);
     node_commit(node);
-    node_poke(node);
+    node_wake(node);
     return 0;
 }

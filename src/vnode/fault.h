@@ -1,5 +1,5 @@
 /* Faults of the driver that are in force on a node: its NVML library checks them before it answers. Safe inside a
- * foreign process; takes no lock. To add one: its kind here, its effect where NVML answers, and its line in
+ * unmanaged process; takes no lock. To add one: its kind here, its effect where NVML answers, and its line in
  * inject.c. */
 #ifndef CARMA_VNODE_FAULT_H
 #define CARMA_VNODE_FAULT_H

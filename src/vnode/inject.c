@@ -47,7 +47,7 @@ static int fail_processes(struct node *node, uint32_t gpus, uint32_t fault, stru
             if (bank->slots[i].phase != NODE_SLOT_FREE && gpus >> bank->slots[i].uses[k].gpu & 1)
                 bank->slots[i].fault = fault;
     node_commit(node);
-    node_poke(node);
+    node_wake(node);
     return 0;
 }
 

@@ -1,5 +1,5 @@
 /* A virtual nvidia-cuda-mps-control, for virtual nodes (docs/mps.md): its daemon, and the program that talks to it. It answers as
- * NVIDIA's of the driver that the node claims to have (tests/golden/mps). */
+ * NVIDIA's of the driver that the node caims to have (tests/golden/mps). */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -151,13 +151,13 @@ static void answer_one(struct mps_speaker *speaker, int fd)
 {
     CLEANUP(strbuf_release) struct strbuf answer = {0};
     CLEANUP(strbuf_release) struct strbuf head = {0};
-    struct timeval patience = {.tv_sec = 1};
+    struct timeval timeout = {.tv_sec = 1};
     char text[MAX_TEXT], *rest = NULL;
     size_t length = 0;
     ssize_t count;
     int status = 0;
 
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     while (length + 1 < sizeof text && (count = read(fd, text + length, sizeof text - 1 - length)) > 0)
         length += (size_t)count;
     text[length] = '\0';

@@ -15,7 +15,7 @@
 #include "vnode/domain.h"
 
 #define INITIALIZING_MS 50   /* a server needs a moment */
-#define RECOVERY_MS     1000 /* and more of one after a fault, once the last client that failed has gone */
+#define RETRY_MS     1000 /* and more of one after a fault, once the last client that failed has gone */
 
 #define MAX_CLIENTS_REACHED 808 /* CUDA_ERROR_MPS_MAX_CLIENTS_REACHED */
 
@@ -158,7 +158,7 @@ static void list(struct mps_daemon *daemon, const struct node_slot *slot)
 /* Brings the list up to date, and sends clients what they wait for. */
 static void look(struct mps_daemon *daemon)
 {
-    bool changed = false, poke = false;
+    bool changed = false, wake = false;
     struct node_bank *bank;
     uint32_t served = 0;
 
@@ -172,7 +172,7 @@ static void look(struct mps_daemon *daemon)
         if (!is_ours(daemon, slot))
             continue;
         changed |= slot->mps_server_pid ? orphan(daemon, slot) : admit(daemon, slot, &served);
-        poke |= slot->fault != 0;
+        wake |= slot->fault != 0;
         list(daemon, slot);
     }
     if (!changed) {
@@ -180,8 +180,8 @@ static void look(struct mps_daemon *daemon)
         return;
     }
     node_commit(&daemon->node);
-    if (poke)
-        node_poke(&daemon->node);
+    if (wake)
+        node_wake(&daemon->node);
 }
 
 bool mps_daemon_terminate(struct mps_daemon *daemon, pid_t client)
@@ -199,7 +199,7 @@ bool mps_daemon_terminate(struct mps_daemon *daemon, pid_t client)
         found = true;
     }
     node_commit(&daemon->node);
-    node_poke(&daemon->node);
+    node_wake(&daemon->node);
     return found;
 }
 
@@ -244,7 +244,7 @@ void mps_daemon_advance(struct mps_daemon *daemon, int64_t now_ms)
     if (daemon->state != MPS_NO_SERVER && (has_faulted(daemon) || count_clients(daemon, true))) {
         daemon->state = MPS_FAULT;
         daemon->since_ms = now_ms;
-    } else if (daemon->state == MPS_FAULT && now_ms - daemon->since_ms >= RECOVERY_MS) {
+    } else if (daemon->state == MPS_FAULT && now_ms - daemon->since_ms >= RETRY_MS) {
         daemon->state = MPS_ACTIVE;
     }
     next = waiting(daemon);

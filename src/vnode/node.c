@@ -339,7 +339,7 @@ void node_commit(struct node *node)
     atomic_store(&node->file->active, 1 - (atomic_load(&node->file->active) & 1));
     unlock(node);
     if (!same)
-        node_poke(node);
+        node_wake(node);
 }
 
 void node_abandon(struct node *node)
@@ -355,7 +355,7 @@ void node_wait(struct node *node, uint32_t generation, int64_t wall_ns)
         syscall(SYS_futex, &node->file->generation, FUTEX_WAIT, generation, &timeout, NULL, 0);
 }
 
-void node_poke(struct node *node)
+void node_wake(struct node *node)
 {
     int saved = errno;
 

@@ -1,6 +1,6 @@
 /* A virtual GPU node through its state file (layout in vnode/layout.h, document docs/formats/vnode-state.md).
  *
- * Everything here is safe inside a foreign process: it allocates nothing, never aborts, and waits for a bounded time.
+ * Everything here is safe inside another program's process: it allocates nothing, never aborts, and waits for a bounded time.
  * Threads may share a struct node; a forked child may go on using its parent's. Functions return 0 or a negative
  * errno; -ETIMEDOUT: somebody held the node's lock for longer than NODE_LOCK_WALL_NS. */
 #ifndef CARMA_VNODE_NODE_H
@@ -41,6 +41,6 @@ void node_abandon(struct node *node); /* forgets the changes; unlocks */
 void node_wait(struct node *node, uint32_t generation, int64_t wall_ns);
 
 /* Ends every node_wait, also one that is about to begin; may be called in a signal handler. */
-void node_poke(struct node *node);
+void node_wake(struct node *node);
 
 #endif

@@ -56,7 +56,7 @@ int64_t physics_usable_bytes(const struct node_file *file, uint32_t gpu, uint32_
 double physics_busy_share(const struct node_slot *slot, const struct node_use *use)
 {
     /* A job's share of time in the model of time-slicing (docs/contention.md). */
-    return slot->rate > 0 && use->activity > 0 ? slot->rate * pow(use->activity, contention_default.streams_exponent)
+    return slot->rate > 0 && use->activity > 0 ? slot->rate * pow(use->activity, contention_default.time_slice_exponent)
                                                : 0;
 }
 
@@ -76,7 +76,7 @@ static void share_place(struct node_bank *bank, uint32_t gpu, uint32_t instance,
         for (uint32_t k = 0; k < use_count(slot); k++)
             if (at_place(&slot->uses[k], gpu, instance)) {
                 if (!slot->mps || (count > 0 && slot->mps_domain != bank->slots[residents[0]].mps_domain))
-                    mode = SHARE_STREAMS; /* the servers of two control daemons share as any two processes do */
+                    mode = SHARE_TIME_SLICE; /* the servers of two control daemons share as any two processes do */
                 alone[count] = slices < 7 ? contention_mig_rate(slot->uses[k].activity, (int)slices) : 1;
                 activities[count] = fmin(1, slot->uses[k].activity * 7 / slices);
                 residents[count++] = i;

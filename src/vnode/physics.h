@@ -1,4 +1,4 @@
-/* The node's progress with time: work, power, SM activity. Pure on one bank; safe inside a foreign process. */
+/* The node's progress with time: work, power, SM activity. Pure on one bank; safe inside another program's process. */
 #ifndef CARMA_VNODE_PHYSICS_H
 #define CARMA_VNODE_PHYSICS_H
 

@@ -37,7 +37,7 @@ static void on_signal(int number)
         checkpoint_wanted = 1;
     else
         stop_signal = number;
-    node_poke(&node);
+    node_wake(&node);
 }
 
 static void catch_signals(bool checkpoint)

@@ -46,5 +46,5 @@ new_log() {
 }
 
 start() {
-    start_daemon --set policy=round-robin --set share=streams --set settle=1s --set decide_period=0s "$@"
+    start_daemon --set policy=round-robin --set share=time-slice --set settle=1s --set decide_period=0s "$@"
 }

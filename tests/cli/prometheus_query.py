@@ -10,10 +10,10 @@ import urllib.parse
 import urllib.request
 
 # Counters that carma keeps itself: they never fall, over stops and kills of carmad.
-KEPT = ['carma_jobs_submitted_total', 'carma_job_ends_total', 'carma_oom_total', 'carma_recoveries_total',
+KEPT = ['carma_jobs_submitted_total', 'carma_job_ends_total', 'carma_oom_total', 'carma_retries_total',
         'carma_queue_wait_seconds_count', 'carma_queue_wait_seconds_sum', 'carma_user_gpu_seconds_total',
         'carma_user_energy_joules_total', 'carma_user_job_ends_total', 'carma_gpu_idle_energy_joules_total',
-        'carma_gpu_foreign_energy_joules_total']
+        'carma_gpu_unmanaged_energy_joules_total']
 EXACTLY = 1e-12  # of it: what a double leaves of nanoseconds and millijoules
 SPAN = '[6h]'    # of wall time: longer than any run
 
@@ -69,10 +69,10 @@ def compare(url, path, hours):
                      f'Prometheus; {user["gpu_ns"] / 3.6e12:.6f} and {user["modelled_energy_mj"] / 1e6:.6f} by carma stats')
     same('waits', sum(user['launched'] for user in stats['users']), only(ask(url, 'carma_queue_wait_seconds_count')))
     same('waited', sum(user['wait_ns'] for user in stats['users']) / 1e9, only(ask(url, 'carma_queue_wait_seconds_sum')))
-    same('recoveries', sum(user['recoveries'] for user in stats['users']), only(ask(url, 'carma_recoveries_total')))
+    same('retries', sum(user['retries'] for user in stats['users']), only(ask(url, 'carma_retries_total')))
     crashes = sum(user['oom_crashes'] + user['handle_crashes'] for user in stats['users'])
     same('crashes', crashes, only(ask(url, 'sum(carma_oom_total)')))
-    assert crashes > 0, 'no run has ended for want of memory'
+    assert crashes > 0, 'no run has ended because memory ran out'
     for name in KEPT:
         found = ask(url, f'max(resets({name}{SPAN}))')
         assert found and only(found) == 0, f'{name} has fallen: {ask(url, f"resets({name}{SPAN}) > 0")}'
@@ -88,7 +88,7 @@ def compare(url, path, hours):
     print(f'{span / 3600:.2f} hours of node time in {scrapes} scrapes; {ran / 3600:.2f} GPU hours by the jobs that ran at each; '
           f'{(joules_of_all + nobodys) / 1e3:.0f} of {counted / 1e3:.0f} kJ stored as somebody\'s or nobody\'s; '
           f'{crashes} crashes, '
-          f'{sum(user["recoveries"] for user in stats["users"])} recoveries')
+          f'{sum(user["retries"] for user in stats["users"])} retries')
 
 
 def draw(url, path, time):

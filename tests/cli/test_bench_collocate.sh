@@ -35,7 +35,7 @@ expect_error 1 "cannot start $T/none: no such file" bench collocate --degrees 1 
 # Too much memory for three: a finding, and the others have their figures. The table fits the terminal.
 COLUMNS=80
 export COLUMNS
-run bench collocate --degrees 1-3 --mode streams,mig -- "$TRAIN" --memory 15G --seconds 60
+run bench collocate --degrees 1-3 --mode time-slice,mig -- "$TRAIN" --memory 15G --seconds 60
 expect_status 1
 grep -q '^carma: 1 of 6 runs failed: their output is in' "$T/err" || fail "$said: $(cat "$T/err")"
 grep -q '^carma-train x 3, streams: failed: carma-train (job [123] of 3) ended with status 1: .*CUDA out of memory' \

@@ -14,7 +14,7 @@ cat >"$T/commands" <<END
 small: exec $TRAIN --memory 2G --sm-activity 0.3 --seconds 600
 large: exec $TRAIN --memory 8G --sm-activity 0.6 --seconds 600
 END
-run bench collocate --commands "$T/commands" --mode streams,mps --mix small+large --gpu 2 \
+run bench collocate --commands "$T/commands" --mode time-slice,mps --mix small+large --gpu 2 \
     --mps-control "$T/mps-control" --output "$T/results" --plot "$T/plot.svg" --json
 expect_status 0
 expect_nothing_left
@@ -35,9 +35,9 @@ def rate(mode, names):
 def near(what, value, wanted, tolerance):
     assert value is not None and abs(value - wanted) <= tolerance, f"{what}: {value}, not {wanted} +- {tolerance}"
 
-expected = [("streams", True, ["small"]), ("streams", True, ["large"])]
+expected = [("time-slice", True, ["small"]), ("time-slice", True, ["large"])]
 names = ["small", "large"]
-expected += [("streams", False, names), ("mps", False, names)]
+expected += [("time-slice", False, names), ("mps", False, names)]
 assert len(report["runs"]) == len(expected), report
 assert report["time_scale"] == 200 and report["gpu"]["name"] == "NVIDIA A100-SXM4-40GB"
 for run, (mode, alone, names) in zip(report["runs"], expected):
@@ -58,7 +58,7 @@ for run, (mode, alone, names) in zip(report["runs"], expected):
     near(what + " power", run["power_w"], power, 0.05 * power)
     near(what + " energy", run["energy_per_job_j"], power * total / len(names), 0.1 * power * total / len(names))
     near(what + " memory", run["memory_peak_bytes"] / 2**30, sum(memory[n] for n in names), 0.1)
-    assert run.get("mps_seen", mode == "mps") is (mode == "mps"), run
+    assert run.get("mps_observed", mode == "mps") is (mode == "mps"), run
 for path in sys.argv[2:]:
     picture = xml.dom.minidom.parse(path)
     bars = [r for r in picture.getElementsByTagName("rect") if r.getElementsByTagName("title")]

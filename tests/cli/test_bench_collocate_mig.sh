@@ -15,7 +15,7 @@ python3 - "$T/out" <<'PYTHON' || fail "$said: MIG"
 import json, sys
 runs = {("alone" if run["alone"] else run["mode"], run["degree"]): run for run in json.load(open(sys.argv[1]))["runs"]}
 assert len(runs) == 7, runs.keys()
-assert runs["streams", 2]["reason"] == runs["mps", 5]["reason"] == "the GPU is in MIG mode", runs
+assert runs["time-slice", 2]["reason"] == runs["mps", 5]["reason"] == "the GPU is in MIG mode", runs
 assert runs["mig", 5]["result"] == "skipped" and "only 4 MIG instances" in runs["mig", 5]["reason"], runs["mig", 5]
 alone, two = runs["alone", 1]["each"], runs["mig", 2]["each"]
 assert alone[0]["instance"] == two[0]["instance"] != two[1]["instance"], runs

@@ -12,8 +12,8 @@ events=$CARMA_CGROUP_ROOT$(sed -n 's/^0:://p' /proc/self/cgroup)/memory.events
 export CARMA_CGROUP_ROOT VNODE TRAIN events
 mkdir -p "$(dirname "$events")"
 echo "oom_kill 0" >"$events"
-start_daemon --set policy=round-robin --set memory_view=monitor --set share=streams --set settle=0s \
-    --set decide_period=0s --set max_recoveries=2
+start_daemon --set policy=round-robin --set memory_view=monitor --set share=time-slice --set settle=0s \
+    --set decide_period=0s --set max_retries=2
 
 # ends CAUSE ARGUMENT...: a job submitted with these ends so; its number is left in $job.
 ends() {
@@ -44,13 +44,13 @@ ends completed -- "$TRAIN" --memory 8G --seconds 60 --fail recovered-oom
 # The GPU: by its Xid alone, and by CUDA's message. An application's Xid is told, and blames nobody else.
 ends gpu_error -- sh -c '"$VNODE" inject xid --xid 95 --gpu 0; exit 1'
 says "$job" 'GPU 0 reported Xid 95 (uncontained memory error)'
-expect_field "$job" launches 3
+expect_field "$job" attempts 3
 ends gpu_error -- "$TRAIN" --memory 1G --seconds 100 --fail hardware
 says "$job" 'uncorrectable ECC error encountered; GPU 0 reported Xid 48 (double-bit memory error)'
 ends failed -- sh -c '"$VNODE" inject xid --xid 31 --gpu 0
     echo "RuntimeError: CUDA error: an illegal memory access was encountered"; exit 1'
 says "$job" 'GPU 0 reported Xid 31 (GPU memory page fault)'
-expect_field "$job" launches 1
+expect_field "$job" attempts 1
 
 # A library's handle: a failure that may be one of memory counts as such only where memory was short.
 ends failed -- sh -c 'sleep 0.5; echo "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED"; exit 1'
@@ -63,7 +63,7 @@ run submit --parsable -- sh -c 'echo "RuntimeError: CUDA error: CUBLAS_STATUS_NO
 maybe=$(cat "$T/out")
 until_crashed "$maybe"
 expect_field "$maybe" exit_cause gpu_handle
-expect_field "$maybe" recovery True
+expect_field "$maybe" retry True
 says "$maybe" '100 MiB were free'
 run cancel "$maybe" "$full"
 run wait "$maybe" "$full"

@@ -21,7 +21,7 @@ expect_field 2 placements.0.index 1
 # until it is back.
 "$VNODE" inject gpu-lost --gpu 1
 until_gpu 1 lost True
-until_field 2 launches 2
+until_field 2 attempts 2
 until_field 2 placements.0.observed_bytes $((6 << 30))
 expect_field 2 placements.0.index 2
 expect_field 2 exit_cause gpu_error
@@ -80,15 +80,15 @@ expect_output 4
 until_field 4 state RUNNING
 at=$(field 4 placements.0.index)
 until_gpu "$at" used_bytes $((7 << 30))
-until_gpu "$at" foreign_why "the driver does not say how much memory the processes of job 4 hold"
+until_gpu "$at" unmanaged_why "the driver does not say how much memory the processes of job 4 hold"
 "$VNODE" clear
 until_field 4 placements.0.observed_bytes $((7 << 30))
-until_gpu "$at" foreign_why None
+until_gpu "$at" unmanaged_why None
 "$VNODE" inject hide-processes
-until_gpu "$at" foreign_why "memory is in use, but the driver lists no process"
+until_gpu "$at" unmanaged_why "memory is in use, but the driver lists no process"
 [ "$(gpu "$at" free_bytes)" -lt $((33 << 30)) ] || fail "memory in use counts as free"
 "$VNODE" clear
-until_gpu "$at" foreign_why None
+until_gpu "$at" unmanaged_why None
 run cancel 4
 run wait 4
 
@@ -108,7 +108,7 @@ run submit --parsable -G 4 --gpu-memory 1G -- sh -c '"$0" inject xid --xid 119 -
 expect_output 6
 run wait 6
 expect_field 6 state FAILED
-expect_field 6 launches 2
+expect_field 6 attempts 2
 expect_field 6 exit_cause gpu_error
 field 6 message | grep -qF "GPU 1 reported Xid 119 (the GPU's firmware does not answer); GPU 0 failed under this" ||
     fail "job 6: $(field 6 message)"

@@ -45,7 +45,7 @@ expect_field 3 state QUEUED
 expect_field 2 state RUNNING
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status while the driver hangs"
-"$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" --set policy=round-robin --set share=streams \
+"$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" --set policy=round-robin --set share=time-slice \
     --set settle=1s --set decide_period=0s --set nvml_library="$PREFIX/lib/carma/vnode/libnvidia-ml.so.1" 2>>"$T/daemon.log" &
 daemon=$!
 patience
@@ -56,7 +56,7 @@ expect_field 3 state QUEUED
 expect_field 2 state RUNNING
 "$VNODE" clear
 until_field 3 state COMPLETED
-expect_field 2 launches 1
+expect_field 2 attempts 1
 said 1 "fell silent"
 
 # Indices change with the next start of the driver: a GPU is known by its UUID, and so are its jobs.

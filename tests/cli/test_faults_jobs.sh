@@ -18,11 +18,11 @@ train() {
 }
 
 start_node h200x1 100
-start_daemon --set policy=round-robin --set share=streams --set memory_view=monitor --set memory_floor=0 \
-    --set memory_margin=0 --set settle=0s --set decide_period=0s --set max_recoveries=2 --set grace=200ms \
+start_daemon --set policy=round-robin --set share=time-slice --set memory_view=monitor --set memory_floor=0 \
+    --set memory_margin=0 --set settle=0s --set decide_period=0s --set max_retries=2 --set grace=200ms \
     --set idle_report=60s
 
-# A library that finds no memory for its handle beside another job: believed, since the GPU was full, and tried again with
+# A library that finds no memory for its handle beside another job: believed, since the GPU was full, and retried with
 # room.
 train filler --memory 100G --seconds 1000000
 filler=$job
@@ -31,19 +31,19 @@ train handle --memory 40600M --seconds 100 --fail library-handle
 handle=$job
 until_field "$handle" crashes 1
 expect_field "$handle" exit_cause gpu_handle
-expect_field "$handle" recovery True
+expect_field "$handle" retry True
 grep -q 'CUBLAS_STATUS_ALLOC_FAILED' "carma-$handle.out" || fail "$(cat "carma-$handle.out")"
-expect_field "$filler" launches 1
+expect_field "$filler" attempts 1
 run cancel "$filler"
 run wait "$handle"
 expect_status 0
-expect_field "$handle" launches 2
+expect_field "$handle" attempts 2
 
 # Hardware that goes on failing: tried as often as the configuration says, and told from the job's own fault.
 train hardware --memory 5G --seconds 1000 --fail hardware --fail-at 60
 until_field "$job" state FAILED
 expect_field "$job" exit_cause gpu_error
-expect_field "$job" launches 3
+expect_field "$job" attempts 3
 field "$job" message | grep -qF "Xid 48 (double-bit memory error)" || fail "job $job: $(field "$job" message)"
 run show "$job"
 grep -qF 'its GPU failed' "$T/out" || fail "show $job: $(cat "$T/out")"
@@ -51,7 +51,7 @@ grep -qF 'its GPU failed' "$T/out" || fail "show $job: $(cat "$T/out")"
 # One that recovers by itself is never touched.
 train recovers --memory 5G --seconds 100 --fail recovered-oom
 until_field "$job" state COMPLETED
-expect_field "$job" launches 1
+expect_field "$job" attempts 1
 expect_field "$job" crashes 0
 grep -q 'torch.OutOfMemoryError' "carma-$job.out" || fail "job $job did not say that memory ran out"
 

@@ -10,7 +10,7 @@ CUDA_MPS_PROTOCOL_VERSION=2
 # shellcheck source=tests/cli/mps.sh
 . "$SOURCE/tests/cli/mps.sh"
 
-start_daemon --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=mps --set trim=0s
+start_daemon --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=mps --set shrink_after=0s
 run submit --gpu-memory 60G -- "$TRAIN" --memory 58G --sm-activity 0.3 --seconds 600
 run submit --gpu-memory 10G -- "$TRAIN" --memory 30G --sm-activity 0.3 --seconds 100
 expect_field 1 fence_bytes $(((60 << 30) + (512 << 20) + (60 << 30) / 16))
@@ -20,14 +20,14 @@ grep -q "^Fence  *11.1 GiB: MPS gives no process of it more on a GPU" "$T/out" |
 run wait 2
 expect_field 2 state COMPLETED # by retries with a raised request
 [ "$(field 2 crashes)" -ge 1 ] || fail "a declared fence is not charged"
-expect_field 1 launches 1 # its neighbour noticed nothing
+expect_field 1 attempts 1 # its neighbour noticed nothing
 expect_field 1 victim_of None
 
 run submit --parsable -W -- sh -c 'echo "$CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"'
 [ "$(cat carma-3.out)" = "" ] || fail "a job whose need nobody knows is fenced: $(cat carma-3.out)"
 run cancel 1
 
-# A wrong guess is carma's error: the need of earlier runs of the command is not this one's. It is tried again at once
+# A wrong guess is carma's error: the need of earlier runs of the command is not this one's. It is retried at once
 # without a fence, is not charged, and counts as an out-of-memory error.
 exposition="python3 -B $SOURCE/tests/cli/exposition.py"
 ooms() { # in carma stats, and in the metrics by cause and by user
@@ -45,13 +45,13 @@ run wait "$first"
 before=$(ooms)
 echo 20G >need
 second=$(guessed)
-until_field "$second" launches 2
+until_field "$second" attempts 2
 expect_field "$second" fence_bytes None
-field "$second" last_end | grep -qF 'at the limit that carma had guessed for it, not on the GPU; it is tried again before the queue' ||
-    fail "why it was tried again: $(field "$second" last_end)"
+field "$second" last_end | grep -qF 'at the limit that carma had guessed for it, not on the GPU; it is retried before the queue' ||
+    fail "why it was retried: $(field "$second" last_end)"
 run wait "$second"
 expect_field "$second" state COMPLETED
-expect_field "$second" launches 2
+expect_field "$second" attempts 2
 expect_field "$second" crashes 0
 expected=$(for count in $before; do echo $((count + 1)); done)
 [ "$(ooms)" = "$expected" ] || fail "counted: $(ooms), not $expected"
@@ -75,5 +75,5 @@ free=$(cat "$T/out")
 run wait "$free"
 expect_field "$free" fence_bytes None
 expect_field "$free" process_limit_bytes None
-expect_field "$free" launches 1
+expect_field "$free" attempts 1
 finish_node

@@ -39,7 +39,7 @@ hard = resource.prlimit(int(sys.argv[1]), resource.RLIMIT_FSIZE)[1]
 resource.prlimit(int(sys.argv[1]), resource.RLIMIT_FSIZE, (hard, hard))' "$daemon"
 run wait 1,2
 expect_status 0
-expect_field 1 launches 1
+expect_field 1 attempts 1
 
 # Refused jobs have not come back.
 run submit --parsable -W -- true

@@ -62,7 +62,7 @@ run wait 1,2
 expect_field 1 state FAILED
 expect_field 1 exit_status 5
 expect_field 2 state COMPLETED
-expect_field 2 launches 1
+expect_field 2 attempts 1
 [ "$(cat second)" = ran ] || fail "job 2 ran not once: $(cat second)"
 
 # A directory can be made, but nothing be written there: the shepherd cannot begin.
@@ -75,7 +75,7 @@ rm -f "$STATE/runs/filler"
 run wait 4
 expect_status 0
 [ "$(cat fourth)" = ran ] || fail "job 4 ran not once: $(cat fourth)"
-expect_field 4 launches 1
+expect_field 4 attempts 1
 # The copy of a script cannot be written: it has a directory beside the socket.
 mount -t tmpfs -o size=256k,nr_inodes=200 none "$CARMA_SOCKET.scripts" || exit 77
 chmod 711 "$CARMA_SOCKET.scripts"
@@ -97,7 +97,7 @@ rm -f "$CARMA_SOCKET.scripts/filler"
 run wait 5
 expect_status 0
 [ "$(cat fifth)" = ran ] || fail "job 5 ran not once, or job 6 did: $(cat fifth)"
-expect_field 5 launches 1
+expect_field 5 attempts 1
 expect_field 5 message None
 stop_daemon
 umount "$CARMA_SOCKET.scripts" "$STATE/runs"

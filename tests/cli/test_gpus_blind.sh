@@ -24,7 +24,7 @@ expect_field 2 state QUEUED
 run wait 2
 expect_status 0
 [ "$(grep -c 'no GPU could be read' "$T/daemon.log")" -eq 1 ] || fail "said more than once"
-expect_field 1 launches 1
+expect_field 1 attempts 1
 run cancel 1
 run wait 1
 finish_node

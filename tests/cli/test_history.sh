@@ -30,7 +30,7 @@ import json, sys
 rows, stats = json.load(open("history.json"))["jobs"], json.load(open("stats.json"))
 total = lambda member, of=rows: sum(max(row[member] or 0, 0) for row in of)
 user, = stats["users"]
-names = "gpu_ns", "memory_mib_ms", "modelled_energy_mj", "wait_ns", "oom_crashes", "handle_crashes", "recoveries"
+names = "gpu_ns", "memory_mib_ms", "modelled_energy_mj", "wait_ns", "oom_crashes", "handle_crashes", "retries"
 print([(name, total(name), user[name]) for name in names if total(name) != user[name]], user["jobs"], len(rows))
 sys.exit(any(total(name) != user[name] for name in names) or user["jobs"] != len(rows))
 PYTHON
@@ -51,10 +51,10 @@ small, odd, broken, never, hungry = sorted(rows, key=lambda row: row["id"])
 assert small["state"] == "COMPLETED" and small["letter"] == "CD" and small["peak_bytes"] == 4 << 30, small
 assert 0.5 * 4096 * 600e3 < small["memory_mib_ms"] <= 4096 * small["gpu_ns"] / 1e6, small
 assert small["memory_measured_mib_ms"] == small["memory_mib_ms"] and small["modelled_energy_mj"] > 0, small
-assert odd["name"] == "=cmd|' /C calc'!A0,\"x\"" and odd["claim_bytes"] == 3 << 30 and odd["gpus"] == 2, odd
+assert odd["name"] == "=cmd|' /C calc'!A0,\"x\"" and odd["reserved_bytes"] == 3 << 30 and odd["gpus"] == 2, odd
 assert broken["exit_cause"] == "failed" and broken["peak_bytes"] is None, broken
 assert never["state"] == "CANCELLED" and never["wait_ns"] is None and never["gpu_ns"] == 0, never
-assert hungry["oom_crashes"] >= 1 and hungry["claim_bytes"] == 2 << 30, hungry
+assert hungry["oom_crashes"] >= 1 and hungry["reserved_bytes"] == 2 << 30, hungry
 assert all("command" not in row and "workload" not in row for row in rows)
 PYTHON
 
@@ -87,7 +87,7 @@ for row, job in zip(rows, known):
     assert abs(float(row["gpu_s"]) - job["gpu_ns"] / 1e9) < 0.001 and None not in row.values() and None not in row, row
     assert row["wait_s"] == "" if job["wait_ns"] is None else float(row["wait_s"]) >= 0, row
 PYTHON
-for by in user name day state claim; do
+for by in user name day state source; do
     run stats --by $by --csv
     python3 - "$T/out" $by <<'PYTHON' || fail "stats --by $by --csv: $(cat out)"
 import csv, json, sys
@@ -103,7 +103,7 @@ done
 sums() {
     "$CARMA" stats --json | python3 -c 'import json, sys
 user, = json.load(sys.stdin)["users"]
-print(*(user[name] for name in ("jobs", "ended", "gpu_ns", "wait_ns", "launched", "oom_crashes", "recoveries")))'
+print(*(user[name] for name in ("jobs", "ended", "gpu_ns", "wait_ns", "launched", "oom_crashes", "retries")))'
 }
 
 # churn: enough records (each of these is submitted and cancelled) for a snapshot, and for old ones to be forgotten.
@@ -177,7 +177,7 @@ stop_daemon
 start_daemon
 not_less "$after" "$(sums)" "a restart"
 
-# One that an earlier carma, which did not count memory, has started: it held since then the most that was seen of it.
+# One that an earlier carma, which did not count memory, has started: it held since then the most that was observed of it.
 held() {
     "$CARMA" stats --json | python3 -c 'import json, sys
 user, = json.load(sys.stdin)["users"]

@@ -60,7 +60,7 @@ done
 [ "$(grep -c 'dcgm-exporter is not told of jobs: ' "$T/daemon.log")" -eq 1 ] ||
     fail "the log: $(grep dcgm-exporter "$T/daemon.log")"
 rm "$T/jobs"
-run cancel 3 # a change, so that it is tried again at once
+run cancel 3 # a change, so that it is retried at once
 until_mapped '1:1 '
 patience
 until grep -q 'dcgm-exporter is told of jobs again' "$T/daemon.log"; do

@@ -30,7 +30,7 @@ expect_error 1 "wants 4 GPUs, a user may have 3" submit --gpus 4 --gpu-memory 1G
 # Its time is up twice, and it begins again once.
 run submit --parsable --gpu-memory 1G --time 20s --requeue -o runs.out -- sh -c 'echo run; exec sleep 600'
 until_field 4 state TIMEOUT
-expect_field 4 launches 2
+expect_field 4 attempts 2
 [ "$(grep -c run runs.out)" -eq 2 ] || fail "it ran as often: $(cat runs.out)"
 [ "$(field 4 relaunch_ns)" -ge 0 ] || fail "how long it waited is not known: $(field 4 relaunch_ns)"
 run show 4
@@ -43,7 +43,7 @@ until_field 5 state RUNNING
 patience
 until [ -s shepherds ]; do patient || break; done
 kill -KILL "$(head -1 shepherds)"
-until_field 5 launches 2
+until_field 5 attempts 2
 until_field 5 state RUNNING
 expect_field 5 exit_cause lost
 run cancel 5
@@ -51,7 +51,7 @@ run cancel 5
 # Memory that no GPU has is not tried for.
 run submit --parsable -o big.out -- sh -c 'echo "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 45.00 GiB."; exit 1'
 until_field 6 state GPU_OOM
-expect_field 6 launches 1
+expect_field 6 attempts 1
 run show 6
 grep -q "it needs at least 45.0 GiB, the largest GPU has 39.6 GiB" "$T/out" || fail "$said: $(cat "$T/out")"
 finish_node

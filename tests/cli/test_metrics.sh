@@ -91,7 +91,7 @@ for name in ["carma_gpu_power_watts", "carma_gpu_energy_joules_total", "carma_gp
 alone, = [gpu for gpu in gpus if gpu["jobs"] == [1]]
 where = {"UUID": alone["uuid"], "gpu": str(alone["index"])}
 assert of("carma_gpu_memory_used_bytes", **where) == of("carma_job_gpu_memory_used_bytes", hpc_job="1", **where) == 3 << 30
-assert of("carma_gpu_memory_reserved_bytes", **where) == 60 << 30 == of("carma_job_gpu_memory_claimed_bytes", hpc_job="1", **where)
+assert of("carma_gpu_memory_reserved_bytes", **where) == 60 << 30 == of("carma_job_gpu_memory_reserved_bytes", hpc_job="1", **where)
 assert 0 < of("carma_gpu_memory_free_bytes", **where) <= alone["total_bytes"] - (60 << 30)
 assert 70 <= of("carma_gpu_power_watts", **where) <= 700
 assert of("carma_job_gpu_memory_peak_bytes", hpc_job="1", **where) == 3 << 30

@@ -85,10 +85,10 @@ grep -q "MPS of user $(id -u): .*FAULT" "$T/daemon.log" || fail "no word of the 
 [ "$(grep -c "MPS of user $(id -u): .*FAULT" "$T/daemon.log")" -eq 1 ] || fail "the fault was told more than once"
 expect_field 7 exit_cause failed # the cause
 for job in 4 6; do
-    until_field $job launches 2 # the victim runs again
+    until_field $job attempts 2 # the victim runs again
     expect_field $job exit_cause mps_fault
 done
-expect_field 5 launches 1
+expect_field 5 attempts 1
 expect_field 5 state RUNNING
 run cancel 4 6
 run wait 4 6

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_mps_drivers.sh CARMA SOURCE BUILD
-# Jobs under MPS on nodes that claim to have drivers of four generations with different control programs: they run to
+# Jobs under MPS on nodes that caim to have drivers of four generations with different control programs: they run to
 # their end as clients of one server, nothing is left behind, and several users' server is refused where the driver has
 # none.
 # shellcheck source-path=SCRIPTDIR disable=SC1091

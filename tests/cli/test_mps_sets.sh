@@ -97,7 +97,7 @@ until_field 12 placements.0.observed_bytes $((1 << 30))
 run submit --parsable -G 4 -- "$TRAIN" --gpus 4 --memory 1G --sm-activity 0.1 --seconds 1000000
 until_field 13 placements.3.observed_bytes $((1 << 30))
 until_clients 1
-expect_field 11 launches 1
+expect_field 11 attempts 1
 domain=$(cd "$DOMAINS" && echo uid-*)
 until_clients 2
 until_controls 4

@@ -66,7 +66,7 @@ is_domain_of alice bob
 is_domain_of bob alice
 for job in 2 3 4 5; do
     expect_field $job state RUNNING
-    expect_field $job launches 1
+    expect_field $job attempts 1
 done
 
 # The next daemon knows whose each is: his ends with his jobs, hers goes on.
@@ -103,7 +103,7 @@ for domain in "$before" "$after"; do
     until_clients 1
 done
 until_servers alice 2
-expect_field "$first" launches 1
+expect_field "$first" attempts 1
 
 # It comes back: so does the domain of four, because its job never left it; the other lasts as long as its job.
 "$PREFIX/bin/carma-vnode" clear
@@ -120,7 +120,7 @@ train alice # an idle one makes room
 until_servers alice 1
 run cancel "$first" $((second + 1)) $((second + 2))
 run wait "$first" $((second + 1)) $((second + 2))
-expect_field "$first" launches 1
+expect_field "$first" attempts 1
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
 until_controls 0

@@ -48,7 +48,7 @@ run submit --parsable -J second -- "$TRAIN" --memory 70G --sm-activity 0.3 --sec
 run submit --parsable -J third -- "$TRAIN" --memory 1G --sm-activity 0.3 --seconds 10
 until_field 7 crashes 1
 expect_field 7 state QUEUED
-expect_field 7 recovery True
+expect_field 7 retry True
 run explain 7
 grep -qF 'needs 1 GPU to itself, 0 are idle' "$T/out" || fail "explain 7: $(cat "$T/out")"
 run gpus
@@ -56,7 +56,7 @@ grep -qF H200 "$T/out" || fail "gpus: $(cat "$T/out")"
 run cancel 6
 run wait 7 8
 expect_status 0
-expect_field 7 launches 2
+expect_field 7 attempts 2
 expect_field 7 crashes 1
 expect_field 8 crashes 0
 [ "$(grep -c 'CUDA out of memory' carma-7.out)" -eq 1 ] || fail "job 7 wrote: $(cat carma-7.out)"

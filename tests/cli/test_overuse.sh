@@ -7,37 +7,37 @@
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
 start_node h200x1 5
-start_daemon --config /dev/null --set trim=0s
+start_daemon --config /dev/null --set shrink_after=0s
 
 run submit --gpu-memory 10G -- "$TRAIN" --memory 100G --sm-activity 0.3 --seconds 100000
 sleep 1 # five seconds of node time: it climbs behind the first, and fails before its last step
 run submit --gpu-memory 60G -- "$TRAIN" --memory 58G --sm-activity 0.3 --seconds 100
 until_field 2 victim_of 1
 until_field 1 over_reservation_bytes 96636764160
-expect_field 1 claim_bytes 107374182400
-expect_field 1 claim_source seen
+expect_field 1 reserved_bytes 107374182400
+expect_field 1 reservation_source observed
 expect_field 1 request_bytes 10737418240
 expect_field 1 state RUNNING # it is not killed for it
 expect_field 1 victims 1
 expect_field 2 crashes 0
-expect_field 2 claim_bytes 64424509440
-expect_field 2 claim_source declared
+expect_field 2 reserved_bytes 64424509440
+expect_field 2 reservation_source declared
 run queue
 grep -q " !100.0 GiB" "$T/out" || fail "queue does not mark it: $(cat "$T/out")"
 run show 1
 grep -q "^Over  *it uses 90.0 GiB more than was reserved for it at its start" "$T/out" || fail "show 1: $(cat "$T/out")"
 grep -q "^Victims  *1 job ran out of memory" "$T/out" || fail "show 1: $(cat "$T/out")"
 run explain 2
-grep -q "job 1 used more GPU memory than was reserved for it, and this job ran out; it is tried again before the queue" \
+grep -q "job 1 used more GPU memory than was reserved for it, and this job ran out; it is retried before the queue" \
     "$T/out" || fail "explain 2: $(cat "$T/out")"
 stop_daemon
-start_daemon --config /dev/null --set trim=0s
+start_daemon --config /dev/null --set shrink_after=0s
 expect_field 2 victim_of 1
 expect_field 1 victims 1
 run cancel 1
 run wait 2
 expect_field 2 state COMPLETED
-expect_field 2 launches 2
+expect_field 2 attempts 2
 expect_field 2 victim_of 1 # it was, however it ended since
 expect_field 2 last_end None
 run show 2
@@ -53,8 +53,8 @@ run wait "$first"
 expect_field "$first" state COMPLETED
 next=$(train)
 until_field "$next" state RUNNING
-expect_field "$next" claim_bytes $((12 << 30))
-expect_field "$next" claim_source learned
+expect_field "$next" reserved_bytes $((12 << 30))
+expect_field "$next" reservation_source learned
 run explain "$next"
 grep -q "12.0 GiB on each GPU, as the last run of this command used; that was more than the 4.0 GiB declared" "$T/out" ||
     fail "explain: $(cat "$T/out")"

@@ -7,7 +7,7 @@
 . "$(dirname "$0")/faults.sh"
 cd "$T" || exit 99
 start_node h200x1 100
-start_daemon --set policy=round-robin --set memory_view=monitor --set share=streams --set settle=0s --set decide_period=0s
+start_daemon --set policy=round-robin --set memory_view=monitor --set share=time-slice --set settle=0s --set decide_period=0s
 
 # Owners: a grandchild in a session of its own is the job's; a process outside all jobs is unmanaged.
 run submit --parsable -- "$TRAIN" --memory 7G --seconds 3000 --fail double-fork --fail-at 100000
@@ -19,35 +19,35 @@ expect_gpu() {
 expect_gpu foreign '[]'
 CUDA_VISIBLE_DEVICES=0 "$TRAIN" --memory 3G --sm-activity 0.2 --seconds 30000 >/dev/null &
 foreign=$!
-until_gpu 0 foreign_bytes $((3 << 30))
+until_gpu 0 unmanaged_bytes $((3 << 30))
 expect_gpu foreign.0.pid "$foreign"
 expect_gpu foreign.0.command carma-train
 expect_gpu foreign.0.user "$(id -un)"
 expect_gpu foreign.0.used_bytes $((3 << 30))
-expect_gpu foreign_why None
+expect_gpu unmanaged_why None
 run gpus
-grep -qxF "GPU 0: process $foreign (carma-train of $(id -un)) holds 3.0 GiB and is no job's" "$T/out" ||
+grep -qxF "GPU 0: process $foreign (carma-train of $(id -un)) holds 3.0 GiB and is unmanaged" "$T/out" ||
     fail "gpus: $(cat "$T/out")"
 
 # Hidden owners are not guessed, and the reason is given.
 "$VNODE" inject hide-memory
-until_gpu 0 foreign_bytes None
-expect_gpu foreign_why "the driver does not say how much memory the processes of job $family hold"
+until_gpu 0 unmanaged_bytes None
+expect_gpu unmanaged_why "the driver does not say how much memory the processes of job $family hold"
 "$VNODE" clear
-until_gpu 0 foreign_bytes $((3 << 30))
+until_gpu 0 unmanaged_bytes $((3 << 30))
 "$VNODE" inject hide-processes
-until_gpu 0 foreign_why 'memory is in use, but the driver lists no process'
-expect_gpu foreign_bytes None
+until_gpu 0 unmanaged_why 'memory is in use, but the driver lists no process'
+expect_gpu unmanaged_bytes None
 run submit --parsable --exclusive -- true
 run explain "$(cat "$T/out")"
-grep -qF '(memory counted by claims: memory is in use, but the driver lists no process)' "$T/out" ||
+grep -qF '(memory counted by requests: memory is in use, but the driver lists no process)' "$T/out" ||
     fail "explain: $(cat "$T/out")"
 run cancel @
 "$VNODE" clear
-until_gpu 0 foreign_bytes $((3 << 30))
+until_gpu 0 unmanaged_bytes $((3 << 30))
 kill "$foreign"
 wait "$foreign" 2>/dev/null
-until_gpu 0 foreign_bytes 0
+until_gpu 0 unmanaged_bytes 0
 run cancel "$family"
 run wait "$family"
 

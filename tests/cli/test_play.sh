@@ -67,8 +67,8 @@ expect_golden cli-play.json
 python3 - "$T/out" "$T/answers.json.posts" "$T" <<'PYTHON' || fail "the report or the request is wrong"
 import json, sys
 report = json.load(open(sys.argv[1]))
-expected = {"jobs": 2, "failed": 0, "makespan_s": 400, "wait_mean_s": 20, "execution_mean_s": 200,
-            "completion_mean_s": 265, "oom": 1, "energy_j": 60000, "memory_mean_bytes": 1e7, "sm_activity_mean": 0.5,
+expected = {"jobs": 2, "failed": 0, "makespan_s": 400, "wait_mean_s": 20, "run_time_mean_s": 200,
+            "jct_mean_s": 265, "oom": 1, "energy_j": 60000, "memory_mean_bytes": 1e7, "sm_activity_mean": 0.5,
             "time_scale": 10000, "policy": "magm", "share": "mps", "memory_view": "reserve", "node": ["Virtual GPU"],
             "trace": "two.csv", "estimates": True}
 for name, value in expected.items():

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_prometheus.sh CARMA SOURCE BUILD [HOURS [SCALE]]
 # A real Prometheus scrapes a virtual node each second, by TCP with a token, for HOURS (3) of node time at SCALE (720) times
-# the clock's pace, while two users' training jobs run, crash and are recovered, and carmad is stopped and killed: by its
+# the clock's pace, while two users' training jobs run, crash and are retried, and carmad is stopped and killed: by its
 # counters the GPU hours and the energy are those of carma stats, and the dashboard has something to draw.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 hours=${4:-3}
@@ -76,7 +76,7 @@ submit() {
     fi >/dev/null || fail "$submit_user's job is not taken"
 }
 
-# A job of each user every ten minutes of node time, alice's twice as long as bob's. Each third takes more than it claims, and
+# A job of each user every ten minutes of node time, alice's twice as long as bob's. Each third takes more than it requests, and
 # one more than there is. carmad is stopped and killed on the way.
 started=$(now)
 end=$((started + hours * 3600))

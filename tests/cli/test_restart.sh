@@ -27,7 +27,7 @@ expect_field 2 state RUNNING
 touch seen
 run wait 2
 expect_status 0
-expect_field 2 launches 1
+expect_field 2 attempts 1
 
 # The jobs of a trace, each with a mark of its own in its output.
 sed -n '/^#/p' "$SOURCE/data/traces/thesis_90.csv" >trace.csv
@@ -59,7 +59,7 @@ assert len(jobs) == 24, "%d jobs instead of 24" % len(jobs)
 for job in jobs:
     name = "job %d (%s)" % (job["id"], job["name"])
     assert job["state"] == "COMPLETED", "%s is %s: %s" % (name, job["state"], job["message"])
-    assert job["launches"] == 1 + job["crashes"], "%s: %d launches, %d crashes" % (name, job["launches"], job["crashes"])
+    assert job["attempts"] == 1 + job["crashes"], "%s: %d launches, %d crashes" % (name, job["attempts"], job["crashes"])
 print("24 jobs, each completed once")
 ' || fail "jobs were lost or run twice"
 started=$(cat outputs/* | grep -c '^carma-train: .* on [12] GPU')
@@ -114,7 +114,7 @@ print(*sqlite3.connect(sys.argv[1]).execute("SELECT count(*) FROM record WHERE t
 ' "$STATE/store.db"
 }
 [ "$(reconfigured)" -eq 1 ] || fail "the same settings were stored $(reconfigured) times"
-for setting in backfill=3 recovery=step learn=yes max_slowdown=2.5; do
+for setting in backfill=3 oom_retry=step learn=yes max_slowdown=2.5; do
     set -- "$@" --set "$setting"
     before=$(reconfigured)
     start_daemon "$@"

@@ -25,9 +25,9 @@ printf '#!/bin/sh\necho edited >edited\n' >jobs/train.sh
 touch elsewhere/go
 stop_daemon KILL
 start_daemon
-until_field 1 launches 2
+until_field 1 attempts 2
 until_field 1 state COMPLETED
-expect_field 1 launches 2
+expect_field 1 attempts 2
 expect_field 1 command "['jobs/train.sh', 'two words', '2']"
 [ ! -e elsewhere/edited ] || fail "what was edited after submission has run"
 for launch in 1 2; do

@@ -42,13 +42,13 @@ run submit --gpu-memory 12G -- "$TRAIN" --memory 8G --sm-activity 0.5 --seconds 
 run submit --hold -- true
 until_holds /v1/jobs/1/series 'max(seen(a["used_bytes"]), default=0) >= 8 * GIB and max(seen(a["sm_activity_permille"])) > 300'
 expect /v1/jobs/1/series 'a["id"] == 1 and 0 < len(a["used_bytes"]) <= 256 and len({len(a[n]) for n in a if isinstance(a[n], list)}) == 1'
-expect /v1/jobs/1/series 'set(a["claim_bytes"]) <= {12 * GIB, None} and max(seen(a["gpu_used_bytes"])) >= max(seen(a["used_bytes"]))'
-until_holds /v1/series 'max(seen(a["gpus"][0]["used_bytes"])) >= 8 * GIB and 12 * GIB in a["gpus"][0]["claimed_bytes"]'
+expect /v1/jobs/1/series 'set(a["reserved_bytes"]) <= {12 * GIB, None} and max(seen(a["gpu_used_bytes"])) >= max(seen(a["used_bytes"]))'
+until_holds /v1/series 'max(seen(a["gpus"][0]["used_bytes"])) >= 8 * GIB and 12 * GIB in a["gpus"][0]["reserved_bytes"]'
 expect /v1/series 'a["step_ns"] == 6 * 10**9 and a["from_ns"] % a["step_ns"] == 0 and a["from_ns"] <= a["now_ns"]'
 expect /v1/series '[gpu["index"] for gpu in a["gpus"]] == list(range(8))'
 expect /v1/series 'a["from_ns"] + len(a["gpus"][0]["used_bytes"]) * a["step_ns"] > a["now_ns"]'
 expect /v1/series 'all(len(gpu[n]) == len(a["gpus"][0]["used_bytes"]) <= 600 for gpu in a["gpus"] for n in gpu if isinstance(gpu[n], list))'
-expect /v1/series 'max(seen(a["gpus"][1]["claimed_bytes"])) == 0 and max(seen(a["gpus"][0]["power_mw"])) > max(seen(a["gpus"][1]["power_mw"]))'
+expect /v1/series 'max(seen(a["gpus"][1]["reserved_bytes"])) == 0 and max(seen(a["gpus"][0]["power_mw"])) > max(seen(a["gpus"][1]["power_mw"]))'
 expect '/v1/series?span=60' 'len(a["gpus"][0]["used_bytes"]) == 10'
 expect '/v1/series?span=100000000' 'a["step_ns"] == 144 * 10**9 and 0 < len(a["gpus"][0]["used_bytes"]) <= 600'
 expect '/v1/series?points=150' 'a["step_ns"] == 24 * 10**9 and a["from_ns"] % a["step_ns"] == 0'
@@ -64,7 +64,7 @@ expect /v1/jobs/3/series '"there is no job" in a["error"]'
 run cancel 1
 until_field 1 state CANCELLED
 expect /v1/jobs/1/series 'max(seen(a["used_bytes"])) >= 8 * GIB'
-until_holds '/v1/series?span=12' 'a["gpus"][0]["claimed_bytes"][-1] == 0'
+until_holds '/v1/series?span=12' 'a["gpus"][0]["reserved_bytes"][-1] == 0'
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ends with status $daemon_status"
 finish_node

@@ -18,7 +18,7 @@ run submit --parsable -J runs-again -- sh -c '[ -e again ] || { touch again; ech
 run submit --parsable -J early -- true
 run submit --parsable --hold -J good -- touch ran-good
 until_field 6 state RUNNING
-until_field 7 launches 2
+until_field 7 attempts 2
 until_field 7 state RUNNING
 until_field 8 state COMPLETED
 
@@ -78,7 +78,7 @@ touch go
 until_field 6 state FAILED
 expect_field 6 exit_status 3
 until_field 7 state COMPLETED
-expect_field 7 launches 2
+expect_field 7 attempts 2
 
 # All of it is in the store: the next start says nothing of these jobs.
 stop_daemon
@@ -100,7 +100,7 @@ with sqlite3.connect(sys.argv[1] + "/store.db") as db:
 start_daemon
 touch go2
 until_field 75 state FAILED
-expect_field 75 launches 2
+expect_field 75 attempts 2
 field 75 message | grep -q "its submission cannot be read" || fail "job 75: $(field 75 message)"
 [ -e "$STATE/runs/75-2-1" ] && fail "it was launched again"
 [ -e ran-aside ] && fail "a job was started that had been set aside"

@@ -15,28 +15,28 @@ run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.2 --seconds 100000
 first=$(cat "$T/out")
 until_field "$first" state RUNNING
 expect_field "$first" runs_by exclusive
-run submit --parsable --share streams -- "$TRAIN" --memory 2G --sm-activity 0.2 --seconds 1000 --fail false-oom --fail-at 500
+run submit --parsable --share time-slice -- "$TRAIN" --memory 2G --sm-activity 0.2 --seconds 1000 --fail false-oom --fail-at 500
 second=$(cat "$T/out")
 run explain "$second"
 grep -q "the GPUs left are held by exclusive jobs (job $first on GPU 0)" "$T/out" || fail "explain: $(cat "$T/out")"
 run show "$second"
-grep -qx 'Shares     only by streams' "$T/out" || fail "show: $(cat "$T/out")"
+grep -qx 'Shares     only by time-slicing' "$T/out" || fail "show: $(cat "$T/out")"
 
 # A job that has it alone keeps it; the next ones share it.
 stop_daemon
-start_daemon "$@" --set share=streams
+start_daemon "$@" --set share=time-slice
 expect_field "$second" state QUEUED
 expect_field "$first" runs_by exclusive
 run cancel "$first"
-until_field "$second" runs_by streams
+until_field "$second" runs_by time-slice
 
-# Its output says that memory ran out, and the memory in use that it did not: it is tried again, in its turn.
+# Its output says that memory ran out, and the memory in use that it did not: it is retried, in its turn.
 run hold "$second" # refused: it runs
 expect_status 1
 until_field "$second" crashes 1
 run show "$second"
 grep -q '^Last run   it printed that GPU memory ran out, which the memory in use does not bear out' "$T/out" ||
     fail "show: $(cat "$T/out")"
-expect_field "$second" recovery False
+expect_field "$second" retry False
 run cancel "$second"
 finish_node

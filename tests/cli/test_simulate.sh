@@ -26,8 +26,8 @@ done
 run simulate --trace thesis_60.csv \
     --compare magm,magm@oracle,magm@recorded:measured,magm@recorded:horus,magm@recorded:faketensor,magm@recorded:gpumemnet
 expect_golden simulate-estimators.txt
-run simulate --trace thesis_60.csv --share streams --policy owf@oracle
-expect_golden simulate-streams.txt
+run simulate --trace thesis_60.csv --share time-slice --policy owf@oracle
+expect_golden simulate-time-slice.txt
 run simulate --trace thesis_60.csv --share mig:4 --policy exclusive --estimator oracle
 expect_golden simulate-mig.txt
 
@@ -70,8 +70,8 @@ one, two = (json.load(open(path))[0] for path in sys.argv[1:])
 assert one["seeds"] == 1 and two["seeds"] == 2
 assert all(value["sd"] == 0 for value in one.values() if isinstance(value, dict) and "sd" in value)
 assert two["makespan_s"]["sd"] > 0 and two["makespan_s"]["mean"] != one["makespan_s"]["mean"]
-assert set(one) == set("policy jobs seeds makespan_s wait_s execution_s jct_s jct_p95_s wait_p95_s energy_j oom "
-    "slowdown_mean slowdown_max predicted_slowdown_max smact_mean claims".split()), sorted(one)' "$T/out" first.json ||
+assert set(one) == set("policy jobs seeds makespan_s wait_s run_time_s jct_s jct_p95_s wait_p95_s energy_j oom "
+    "slowdown_mean slowdown_max predicted_slowdown_max smact_mean requests".split()), sorted(one)' "$T/out" first.json ||
     fail "$said: seeds"
 
 # The jobs' requests by each estimator, compared with their needs: 44 of the trace's jobs have a workload with a
@@ -81,22 +81,22 @@ run simulate --trace thesis_60.csv --json --compare \
 expect_status 0
 python3 - "$T/out" <<'PYTHON' || fail "$said: $(cat "$T/out")"
 import json, sys
-claims = {policy["policy"]: policy["claims"] for policy in json.load(open(sys.argv[1]))}
-assert claims["carma@history"] is None and claims["carma@oracle"] is None
-assert claims["horus"]["by"] == {"recorded:horus": 60}, claims["horus"]
+requests = {policy["policy"]: policy["requests"] for policy in json.load(open(sys.argv[1]))}
+assert requests["carma@history"] is None and requests["carma@oracle"] is None
+assert requests["horus"]["by"] == {"recorded:horus": 60}, requests["horus"]
 for name in "replay horus faketensor deepspeed gpumemnet".split():
-    one = claims["carma@" + name]
+    one = requests["carma@" + name]
     assert one["by"] == {name: 44} and one["jobs"] == one["over"] + one["under"] == 44, one
-assert claims["carma"]["by"] == {"replay": 44} and claims["carma"]["under"] == 0, claims["carma"]
-assert claims["carma"]["over_mean"] < 0.3 < claims["carma@gpumemnet"]["over_mean"], claims
-assert claims["carma@deepspeed"]["under"] == 44 and claims["carma@faketensor"]["under"] > 0, claims
+assert requests["carma"]["by"] == {"replay": 44} and requests["carma"]["under"] == 0, requests["carma"]
+assert requests["carma"]["over_mean"] < 0.3 < requests["carma@gpumemnet"]["over_mean"], requests
+assert requests["carma@deepspeed"]["under"] == 44 and requests["carma@faketensor"]["under"] > 0, requests
 PYTHON
 run simulate --trace thesis_60.csv --compare carma@replay,magm@replay,lug@recorded:horus
 tail -n 2 "$T/out" >"$T/lines"
 mv "$T/lines" "$T/out"
-grep -q "^carma@replay, magm@replay: 44 of 60 jobs claim memory by replay; 44 enough, [0-9.]*% too much on average$" "$T/out" ||
+grep -q "^carma@replay, magm@replay: 44 of 60 jobs request memory by replay; 44 enough, [0-9.]*% too much on average$" "$T/out" ||
     fail "$said: $(cat "$T/out")"
-grep -q "^lug@recorded:horus: 60 of 60 jobs claim memory by recorded:horus; 24 enough, 89.1% too much on average; 36 not enough, 23.7% too little$" \
+grep -q "^lug@recorded:horus: 60 of 60 jobs request memory by recorded:horus; 24 enough, 89.1% too much on average; 36 not enough, 23.7% too little$" \
     "$T/out" || fail "$said: $(cat "$T/out")"
 printf 'id,gpus,peak_mib,resident_mib,solo_runtime_s,sm_activity,batch_size,summary\na,1,4000,4000,60,0.5,8,bad.txt\n' >own.csv
 printf 'arrival_s,workload\n0,a\n' >own-trace.csv

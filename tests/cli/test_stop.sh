@@ -125,8 +125,8 @@ run submit --parsable -- sh -c 'until grep -q "phase running" "$CARMA_RUN/status
 until_file forged
 sleep 1.2
 expect_field 6 state RUNNING
-grep -q 'job 6: .*not believed' "$T/daemon.log" || fail "no word of the forged status: $(cat "$T/daemon.log")"
-[ "$(grep -c 'job 6: .*not believed' "$T/daemon.log")" = 1 ] || fail "said more than once"
+grep -q 'job 6: .*not trusted' "$T/daemon.log" || fail "no word of the forged status: $(cat "$T/daemon.log")"
+[ "$(grep -c 'job 6: .*not trusted' "$T/daemon.log")" = 1 ] || fail "said more than once"
 echo >enough
 until_field 6 state FAILED
 expect_field 6 exit_status 9

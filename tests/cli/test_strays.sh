@@ -15,11 +15,11 @@ until_field 1 placements.0.index 0
 
 # The first to ask is told the user's name: carmad knows its jobs' users.
 until_said "of job 1 of $(id -un) holds"
-[ "$(gpu 2 foreign.0.user)" = "$(id -un)" ] || fail "whose it is, at first: $(gpu 2 foreign)"
+[ "$(gpu 2 unmanaged.0.user)" = "$(id -un)" ] || fail "whose it is, at first: $(gpu 2 unmanaged)"
 
-until_gpu 2 foreign_bytes $((8 << 30))
-pid=$(gpu 2 foreign.0.pid)
-[ "$(gpu 2 foreign.0.job)" = 1 ] || fail "GPU 2 does not name job 1: $(gpu 2 foreign)"
+until_gpu 2 unmanaged_bytes $((8 << 30))
+pid=$(gpu 2 unmanaged.0.pid)
+[ "$(gpu 2 unmanaged.0.job)" = 1 ] || fail "GPU 2 does not name job 1: $(gpu 2 unmanaged)"
 run gpus
 grep -qxF "GPU 2: process $pid (carma-train of $(id -un)) holds 8.0 GiB and is job 1's, which was not given this GPU" \
     "$T/out" || fail "gpus: $(cat "$T/out")"
@@ -33,22 +33,22 @@ $exposition fetch "$CARMA_SOCKET" >metrics || fail "no metrics"
 grep "^carma_job_stray_memory_bytes{" metrics | grep 'hpc_job="1"' | grep "user=\"$(id -un)\"" | grep "pid=\"$pid\"" |
     grep 'gpu="2"' | grep -q " 8589934592$" || fail "metrics: $(grep stray metrics)"
 
-# Of 30 GiB its user has 9 booked and 8 taken elsewhere: 14 more are too much until that job has ended.
+# Of 30 GiB its user has 9 reserved and 8 taken elsewhere: 14 more are too much until that job has ended.
 run submit --gpu-memory 14G -- true
 expect_field 2 reason.code user-memory
 run submit --gpu-memory 12G -- true
 until_field 3 state COMPLETED
 run cancel 1
 until_field 2 state COMPLETED
-until_gpu 2 foreign_bytes 0
+until_gpu 2 unmanaged_bytes 0
 
 # Unmanaged processes are named as before.
 CUDA_VISIBLE_DEVICES=3 "$TRAIN" --memory 3G --seconds 100000 >/dev/null &
 foreign=$!
-until_gpu 3 foreign_bytes $((3 << 30))
-[ "$(gpu 3 foreign.0.job)" = None ] || fail "a process of no job: $(gpu 3 foreign)"
+until_gpu 3 unmanaged_bytes $((3 << 30))
+[ "$(gpu 3 unmanaged.0.job)" = None ] || fail "a process of no job: $(gpu 3 unmanaged)"
 run gpus
-grep -qxF "GPU 3: process $foreign (carma-train of $(id -un)) holds 3.0 GiB and is no job's" "$T/out" ||
+grep -qxF "GPU 3: process $foreign (carma-train of $(id -un)) holds 3.0 GiB and is unmanaged" "$T/out" ||
     fail "gpus: $(cat "$T/out")"
 kill "$foreign"
 wait "$foreign" 2>/dev/null
@@ -62,13 +62,13 @@ until_field "$victim" state RUNNING
 theirs=$(field "$victim" placements.0.index)
 run submit --parsable --gpu-memory 9G -- sh -c 'CUDA_VISIBLE_DEVICES=$1 exec "$0" --memory 15G --seconds 100000' "$TRAIN" "$theirs"
 stray=$(cat "$T/out")
-until_gpu "$theirs" foreign_bytes $((15 << 30))
+until_gpu "$theirs" unmanaged_bytes $((15 << 30))
 touch go
 until_field "$victim" victim_of "$stray"
 expect_field "$victim" crashes 0
 expect_field "$stray" victims 1
 run wait "$victim"
 expect_field "$victim" state COMPLETED
-expect_field "$victim" launches 2
+expect_field "$victim" attempts 2
 run cancel "$stray"
 finish_node

@@ -19,7 +19,7 @@ cat >run.sh <<'SCRIPT'
 # a comment
 #CARMA -J "from the script" --gpus 2   # two
 #CARMA --gpu-memory 12G -o logs/%j.txt
-#CARMA --share streams
+#CARMA --share time-slice
 #CARMA --summary summary.txt --optimizer adamw --precision tf32 --batch-size 3
 
 echo "#CARMA --gpus 9"
@@ -77,7 +77,7 @@ expect_sent "[[\"run.sh\"], \"$T/jobs/logs/%j.txt\"]" command output
 tail -n 1 "$T/answers.json.posts" | grep -qF "\"CARMA_SCRIPT=$T/jobs/run.sh\"" || fail "$said: not told where it was"
 sent script | python3 -c 'import json, sys
 assert json.load(sys.stdin) == [open("run.sh").read()]' || fail "$said: sent $(sent script)"
-expect_sent '["from the script", 1, 12884901888, "streams"]' name gpus gpu_memory_bytes share
+expect_sent '["from the script", 1, 12884901888, "time-slice"]' name gpus gpu_memory_bytes share
 
 # A job file, from elsewhere: paths in it are relative to itself. --wait passes the job's status on.
 cd "$T" || exit 99
@@ -149,7 +149,7 @@ expect_error 1 "capture" submit --capture nowhere.capture -- true
 head -c 8388609 /dev/zero | tr '\0' x >large.txt
 expect_error 1 "model summary 'large.txt' is too large: at most 8 MiB" submit --summary large.txt -- true
 expect_error 1 "capture 'large.txt' is too large: at most 8 MiB" submit --capture large.txt -- true
-expect_error 2 "share 'mig' is not known: streams or mps" submit --share mig -- true
+expect_error 2 "share 'mig' is not known: time-slice or mps" submit --share mig -- true
 expect_error 1 "an exclusive job shares no GPU: leave exclusive or share mps out" submit --share mps --exclusive -- true
 expect_error 2 "optimizer 'lion'" submit --optimizer lion -- true
 expect_error 2 "precision 'fp8'" submit --precision fp8 -- true

@@ -10,7 +10,7 @@ start_node a100x4-40g 120
 start_daemon --config /dev/null
 cp "$SOURCE/data/summaries/resnet50-224.txt" resnet50.summary
 
-# The estimate is the claim; show, explain and the API say the same sentence.
+# The estimate is the request; show, explain and the API say the same sentence.
 run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- "$TRAIN" --workload resnet --seconds 240
 expect_status 0
 expect_output 1
@@ -20,7 +20,7 @@ python3 - first.json <<'PYTHON' || fail "the estimate is not as it should be: $(
 import json, sys
 job = json.load(open(sys.argv[1]))
 estimate = job["estimate"]
-assert job["claim_source"] == "estimated" and job["claim_bytes"] == estimate["bytes"], job
+assert job["reservation_source"] == "estimated" and job["reserved_bytes"] == estimate["bytes"], job
 assert 3e9 < estimate["median_bytes"] <= estimate["bytes"] < 9e9, estimate
 assert estimate["quantile_permille"] == 980 and 0 < estimate["confidence_permille"] <= 1000, estimate
 assert estimate["source"] == "replay" and estimate["from"] == "resnet50.summary", estimate
@@ -47,10 +47,10 @@ run submit --parsable --hold --gpu-memory 2G --summary resnet50.summary --batch-
 expect_status 0
 grep -q "^carma: true: warning: the declared 2.0 GiB is less than the [0-9.]* GiB that it is estimated to need$" "$T/err" ||
     fail "$said: $(cat "$T/err")"
-[ "$(field 3 claim_bytes)" -gt "$(field 1 claim_bytes)" ] || fail "batch 64 does not need more than 32"
-[ "$(field 2 claim_bytes)" -lt "$(field 3 claim_bytes)" ] || fail "SGD and AMP do not need less than Adam and fp32"
-expect_field 4 claim_source declared
-expect_field 4 claim_bytes 2147483648
+[ "$(field 3 reserved_bytes)" -gt "$(field 1 reserved_bytes)" ] || fail "batch 64 does not need more than 32"
+[ "$(field 2 reserved_bytes)" -lt "$(field 3 reserved_bytes)" ] || fail "SGD and AMP do not need less than Adam and fp32"
+expect_field 4 reservation_source declared
+expect_field 4 reserved_bytes 2147483648
 expect_field 4 estimate.source replay
 run explain 4
 grep -q "^memory: 2.0 GiB on each GPU, declared: estimated " "$T/out" || fail "$said: $(cat "$T/out")"
@@ -60,7 +60,7 @@ run submit --parsable --hold --summary resnet50.summary -- true
 expect_status 0
 grep -q "warning: resnet50.summary: no batch size, so nothing is estimated: give --batch-size$" "$T/err" ||
     fail "$said: $(cat "$T/err")"
-expect_field 5 claim_source unknown
+expect_field 5 reservation_source unknown
 sed 's/ Linear-/  Quark-/' resnet50.summary >quark.summary
 run submit --parsable --hold --summary quark.summary --batch-size 32 -- true
 expect_status 0
@@ -75,8 +75,8 @@ run submit --parsable --hold -G 2 --summary resnet50.summary --batch-size 1024 -
 expect_status 0
 grep -q "warning: the estimate of [0-9.]* GiB is more than a GPU has (39.6 GiB): the job is given a whole one$" "$T/err" ||
     fail "$said: $(cat "$T/err")"
-[ "$(field 7 claim_bytes)" -lt "$(field 7 estimate.bytes)" ] || fail "more is claimed than a GPU has"
-expect_field 7 claim_source estimated
+[ "$(field 7 reserved_bytes)" -lt "$(field 7 estimate.bytes)" ] || fail "more is requested than a GPU has"
+expect_field 7 reservation_source estimated
 
 # A file that is not a summary, or a cut one, is refused in one line, with all other jobs of the request.
 echo 'Total params: 1' >nonsense.txt
@@ -103,7 +103,7 @@ run queue --all --json
 run submit --parsable --hold --gpu-memory 3G --summary nonsense.txt --batch-size 8 -- true
 expect_status 0
 grep -q "warning: nonsense.txt:1: " "$T/err" || fail "$said: $(cat "$T/err")"
-expect_field 8 claim_bytes 3221225472
+expect_field 8 reserved_bytes 3221225472
 expect_field 8 estimate.bytes None
 
 # A restart keeps it to the letter, and makes nothing anew.
@@ -124,16 +124,16 @@ expect_status 0
 expect_field 1 crashes 0
 [ "$(field 1 placements.0.observed_bytes)" -le "$(field 1 estimate.bytes)" ] || fail "it held more than was estimated"
 run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- "$TRAIN" --workload resnet --seconds 240
-expect_field 9 claim_source learned
+expect_field 9 reservation_source learned
 expect_field 9 estimate.source replay
 run explain 9
 grep -q "on each GPU, learned from earlier runs: estimated " "$T/out" || fail "$said: $(cat "$T/out")"
 run release 9
 run wait 9
-expect_field 9 claim_source learned # as it was placed
-[ "$(field 9 claim_bytes)" -lt "$(field 1 claim_bytes)" ] || fail "what was learned is not less than what was estimated"
+expect_field 9 reservation_source learned # as it was placed
+[ "$(field 9 reserved_bytes)" -lt "$(field 1 reserved_bytes)" ] || fail "what was learned is not less than what was estimated"
 run submit --parsable --hold --summary quark.summary --batch-size 32 -- "$TRAIN" --workload resnet --seconds 240
-expect_field 10 claim_source estimated # another model: not the same job
+expect_field 10 reservation_source estimated # another model: not the same job
 
 # Eight jobs never seen before on four GPUs: by their estimates they share at once, and none runs out of memory.
 {
@@ -152,18 +152,18 @@ assert report["wait_p95_s"] < 200, report # one after the other the last four wo
 PYTHON
 expect_field 18 estimate.from summaries/efficientnet_b0-224.txt
 # The reservation may have shrunk since to the job's observed need.
-case $(field 18 claim_source) in
-estimated | seen) ;;
-*) fail "job 18: claim_source is '$(field 18 claim_source)'" ;;
+case $(field 18 reservation_source) in
+estimated | observed) ;;
+*) fail "job 18: reservation_source is '$(field 18 reservation_source)'" ;;
 esac
 
 # A capture needs no batch size, and goes before a summary.
 run submit --parsable --hold --capture "$SOURCE/tests/fakes/mlp.capture" --summary resnet50.summary -- true
 expect_status 0
-expect_field 19 claim_source estimated
+expect_field 19 reservation_source estimated
 expect_field 19 estimate.source replay
 expect_field 19 estimate.from mlp.capture
-[ "$(field 19 claim_bytes)" -lt "$(field 1 estimate.bytes)" ] || fail "a small network needs as much as ResNet-50"
+[ "$(field 19 reserved_bytes)" -lt "$(field 1 estimate.bytes)" ] || fail "a small network needs as much as ResNet-50"
 
 # Many at once, of one user: each is taken, once.
 pids=
@@ -181,18 +181,18 @@ stop_daemon
 start_daemon --config /dev/null --set estimator=horus --set estimate_quantile=90% --set machine_profile=a100-40g-later
 printf 'conda activate base\ntrue\nresnet50.summary\nimagenet\n32\nexclusive\n1\n5000\n4000\n' >recorded.rad
 run submit --parsable --hold recorded.rad
-expect_field 32 claim_source recorded
-expect_field 32 claim_bytes 4194304000
+expect_field 32 reservation_source recorded
+expect_field 32 reserved_bytes 4194304000
 expect_field 32 estimate.source horus
 run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- true
-expect_field 33 claim_source estimated
+expect_field 33 reservation_source estimated
 expect_field 33 estimate.machine_profile a100-40g-later
 expect_field 33 estimate.quantile_permille 900
 stop_daemon
 start_daemon --config /dev/null --set policy=thesis
 run submit --parsable --hold --summary nonsense.txt --batch-size 8 -- true
 expect_status 0
-expect_field 34 claim_source unknown
+expect_field 34 reservation_source unknown
 expect_field 34 estimate None
 
 # The decisions follow from the stored input.

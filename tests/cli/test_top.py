@@ -83,7 +83,7 @@ t.until("the queue has the keys", lambda text: t.style_of("large-0").reverse)
 t.press(">")
 t.sees("waiting jobs: by name")
 t.press(">", ">")
-t.sees("by memory claimed")
+t.sees("by memory requested")
 t.until("the largest first", lambda text: 0 < row_of(text, "large-2") < row_of(text, "large-1") < row_of(text, "large-0"))
 assert t.style_of("large-0").reverse, "the selection does not go along with its job"
 t.press("r")

@@ -34,7 +34,7 @@ until_field "$two" exit_cause mps_fault
 run wait "$one" "$two"
 expect_status 0
 for victim in "$one" "$two"; do
-    expect_field "$victim" launches 2
+    expect_field "$victim" attempts 2
     expect_field "$victim" crashes 0
 done
 
@@ -52,9 +52,9 @@ touch "$T/both-run"
 run wait "$first"
 touch "$T/first-ended"
 run wait "$later"
-expect_field "$first" launches 1
+expect_field "$first" attempts 1
 expect_field "$first" exit_cause failed
-expect_field "$later" launches 2
+expect_field "$later" attempts 2
 expect_field "$later" exit_cause failed
 
 finish_node

@@ -61,7 +61,7 @@ import json, sys
 report = json.load(open(sys.argv[1]))
 assert report["jobs"] == 10 and report["failed"] == 0 and report["time_scale"] == 480, report
 assert len(report["node"]) == 4 and report["energy_j"] > 0 and report["memory_mean_bytes"] > 0, report
-assert 600 < report["makespan_s"] and 200 <= report["execution_mean_s"] <= report["completion_mean_s"], report
+assert 600 < report["makespan_s"] and 200 <= report["run_time_mean_s"] <= report["jct_mean_s"], report
 PYTHON
 grep -q 'waiting up to' messages || fail "play did not notice that the daemon was gone"
 run queue --all --json
@@ -70,7 +70,7 @@ import json, sys
 jobs = json.load(open(sys.argv[1]))["jobs"]
 names = [job["name"] for job in jobs[4:]]
 assert names == ["resnet"] * 8 + ["gpt2_large_2"] * 2, names
-assert all(job["launches"] == 1 + job["crashes"] for job in jobs[4:]), jobs
+assert all(job["attempts"] == 1 + job["crashes"] for job in jobs[4:]), jobs
 PYTHON
 
 # Stopped in the middle, it cancels what it has started, and only that.

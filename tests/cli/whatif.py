@@ -80,7 +80,7 @@ def refused():
                        ({"policies": ["carma"], "settings": {"none": "x"}}, "not a setting that decides"),
                        ({"policies": ["carma"], "settings": {"settle": 60}}, "not a short text"),
                        ({"policies": ["carma"], "settings": {"settle": "60s/learn=no"}}, "not a short text"),
-                       ({"policies": ["carma"], "settings": {"share": "mps, 1=streams"}}, "not a short text"),
+                       ({"policies": ["carma"], "settings": {"share": "mps, 1=time-slice"}}, "not a short text"),
                        ({"policies": ["carma"], "settings": {"settle": "60"}}, "write 0s to"),
                        ({"policies": ["carma"], "settings": many}, "too many"),
                        ('{"policies":["carma"],"policies":["lug"]}', "is not {")]:

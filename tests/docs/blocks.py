@@ -3,7 +3,7 @@
     ```sh                  commands: run one after another in the document's shell; each must succeed
     ```sh in: COMMAND      the same, as the input of COMMAND
     ```sh not here: WHY    commands that no test can run, and why
-    ```console             `$ command` lines with what they print: run, and held against it
+    ```console             `$ command` lines with what they print: run, and compared with it
     ```python              Python: run by itself
     ```python not here: WHY
     ```text, ```ini, ...   no commands

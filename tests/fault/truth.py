@@ -67,8 +67,8 @@ def check_job(node, submission, job, may_be_lost):
         wrong.append(f"is {state} with {job['exit_status']}, and ended with {last}: {job['message']}")
     elif submission.status >= 0 and last != submission.status:
         wrong.append(f"ended with {last} instead of {submission.status}")
-    if len(launches) > job["launches"]:
-        wrong.append(f"ran {len(launches)} times in {job['launches']} launches")
+    if len(launches) > job["attempts"]:
+        wrong.append(f"ran {len(launches)} times in {job['attempts']} launches")
     return wrong
 
 
@@ -107,7 +107,7 @@ def check_gpus(node):
     """The monitor may have been lost or hung until just now: its readings are waited for."""
     end = time.monotonic() + READING_SECONDS
     while True:
-        busy = [gpu for gpu in node.get("/v1/gpus")["gpus"] if gpu["jobs"] or gpu["processes"] or gpu["foreign_bytes"]]
+        busy = [gpu for gpu in node.get("/v1/gpus")["gpus"] if gpu["jobs"] or gpu["processes"] or gpu["unmanaged_bytes"]]
         if not busy or time.monotonic() > end:
             return [f"GPU {gpu['index']} is not free: {gpu}" for gpu in busy]
         time.sleep(0.1)
@@ -119,7 +119,7 @@ def check_runs(node, jobs, may_be_lost):
     wrong = []
     for folder in (node.state / "runs").iterdir():
         job, launch, _ = map(int, folder.name.split("-"))
-        lost = may_be_lost and (by_id[job]["state"] in ("LOST", "CANCELLED") or launch < by_id[job]["launches"])
+        lost = may_be_lost and (by_id[job]["state"] in ("LOST", "CANCELLED") or launch < by_id[job]["attempts"])
         path = folder / "status"
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         if not lost and "\nphase ended\n" not in text and "\nphase failed\n" not in text:

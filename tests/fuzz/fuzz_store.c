@@ -12,7 +12,7 @@
 #include "api/record_json.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
-#include "daemon/account/account.h"
+#include "daemon/account/groups.h"
 #include "daemon/account/totals.h"
 #include "daemon/engine/engine.h"
 #include "daemon/run/ending.h"
@@ -157,25 +157,25 @@ static void show(struct daemon *daemon)
 
 static int sum_up(const struct store_history *row, void *user, struct error *err)
 {
-    return account_add(user, row, err);
+    return groups_add(user, row, err);
 }
 
 /* The history can be told, or its faults. */
 static void ask(const char *directory)
 {
     const struct store_history_filter all = {.since_ns = INT64_MIN, .until_ns = INT64_MAX, .most = 1000, .latest_first = true};
-    const struct store_patience patience = {.deadline_ns = INT64_MAX};
+    const struct store_deadline patience = {.deadline_ns = INT64_MAX};
     uint64_t rows;
 
-    for (enum account_key key = 0; key < ACCOUNT_KEY_COUNT; key++) {
-        struct account *account = account_new(key, false);
+    for (enum groups_key key = 0; key < GROUPS_KEY_COUNT; key++) {
+        struct groups *groups = groups_new(key, false);
         struct error err = {{0}};
-        if (store_read_history(directory, &all, &patience, sum_up, account, &err) != 0)
+        if (store_read_history(directory, &all, &patience, sum_up, groups, &err) != 0)
             require_message(&err);
-        json_t *json = account_to_json(account);
+        json_t *json = groups_to_json(groups);
         require(json_is_object(json));
         json_decref(json);
-        account_free(account);
+        groups_free(groups);
     }
     struct error err = {{0}};
     if (store_check_history(directory, &rows, &err) != 0)

@@ -24,7 +24,7 @@ MATH = "cbrt ceil erfc exp exp2 expf expm1 fabs floor fmax fmin log log1p log2 p
 
 ALLOWED = {
     "core": (PURE + TEXT).split(),
-    "contention": (PURE + MATH).split(),  # lives in foreign processes: allocates nothing, formats nothing
+    "contention": (PURE + MATH).split(),  # lives in unmanaged processes: allocates nothing, formats nothing
     "estimate": (PURE + TEXT + MATH).split(),
 }
 

@@ -72,7 +72,7 @@ static void open_domain(struct world *world)
     CLEANUP(free_ptr) char *directory = xasprintf("%s/domain", world->directory);
     struct mps_domain_options options = {.loop = &world->loop, .program = program, .directory = directory,
                                          .gpus = "GPU-00000000-0000-0000-0000-000000000000", .poll_ms = 50, .idle_ms = 100,
-                                         .patience_ms = PATIENCE_MS};
+                                         .timeout_ms = PATIENCE_MS};
     struct error err;
 
     if (mps_domain_new(&options, &world->domain, &err) < 0)

@@ -1,4 +1,4 @@
-"""Usage: check_list.py TREE BUILD: every planted fault can be planted, its tests are tests of the build (of one without
+"""Usage: check_list.py TREE BUILD: every mutant can be planted, its tests are tests of the build (of one without
 sanitizers, which has all), and the files that decide have one each.
 
 The faults themselves are planted once, after all tests; this reports a moved line or test at once."""

@@ -152,7 +152,7 @@ class Build:
             self.seconds[name] = time.monotonic() - start
 
     def try_tests(self, names, may_hang):
-        """The tests' verdict on the planted fault, and which of them."""
+        """The tests' verdict on the mutant, and which of them."""
         hanging = None
         # Twice, since a test that tells a fault by the time it costs may miss it once on a busy machine.
         for name in 2 * names:
@@ -238,7 +238,7 @@ def run(tree, jobs, chosen, minutes):
         for worker in workers:
             results += worker.result()
     left = len(mutants) - len(results)
-    print(f"{len(mutants)} planted faults: " + ", ".join(f"{results.count(result)} {result}" for result in RESULTS) +
+    print(f"{len(mutants)} mutants: " + ", ".join(f"{results.count(result)} {result}" for result in RESULTS) +
           (f", {left} not tried in {minutes:g} minutes" if left else ""))
     return 0 if results and results.count("caught") == len(results) else 1
 

@@ -1,4 +1,4 @@
-"""The runner of planted faults, and the check of their list, on a project of one function: the one must tell a caught
+"""The runner of mutants, and the check of their list, on a project of one function: the one must tell a caught
 fault from all else, the other what cannot be planted."""
 
 import contextlib
@@ -48,12 +48,12 @@ FAULTS = [
 
 # Each a run of its own: its subject, the list, the exit status, and the report.
 RUNS = [
-    ("all caught", fault(), 0, "1 planted faults: 1 caught"),
+    ("all caught", fault(), 0, "1 mutants: 1 caught"),
     ("no such line", fault() + "colour: red\n", 1, "unexpected line"),
     ("neither hangs nor not", fault(more="hangs: no\n"), 1, "unexpected line"),
     ("incomplete", "name: f\nfile: less.c\n", 1, "f: no old"),
     ("same name", fault() + fault(), 1, "f is there twice"),
-    ("nothing planted", "# no fault\n", 1, "0 planted faults"),
+    ("nothing planted", "# no fault\n", 1, "0 mutants"),
 ]
 
 
@@ -82,11 +82,11 @@ def main():
             expect(what, run_list(tree, listed), status, text)
 
         expect("no time", run_list(tree, fault() + fault(name="other"), "--minutes", "0"), 1,
-               "2 planted faults: 0 caught, 0 survived, 0 hung, 0 unusable, 2 not tried in 0 minutes")
-        expect("time enough", run_list(tree, fault(), "--minutes", "9"), 0, "1 planted faults: 1 caught")
+               "2 mutants: 0 caught, 0 survived, 0 hung, 0 unusable, 2 not tried in 0 minutes")
+        expect("time enough", run_list(tree, fault(), "--minutes", "9"), 0, "1 mutants: 1 caught")
 
         status, output = run_list(tree, "".join(fault(name=name, **what) for name, what, _, _ in FAULTS))
-        expect("all faults", (status, output), 1, "15 planted faults: 4 caught, 4 survived, 1 hung, 6 unusable")
+        expect("all faults", (status, output), 1, "15 mutants: 4 caught, 4 survived, 1 hung, 6 unusable")
         for name, _, result, text in FAULTS:
             line = next((line for line in output.splitlines() if line.split()[:1] == [name]), "")
             expect(name, (line.split()[1:2], output), [result], text)

@@ -49,13 +49,13 @@ static void rates_are_shares(void **state)
         assert_true(delivered <= most + EPS);
         assert_true(delivered >= fmin(most, wanted) - EPS); /* and nothing is left over that somebody wants */
 
-        contention_rates(params, SHARE_STREAMS, count, a, rates);
+        contention_rates(params, SHARE_TIME_SLICE, count, a, rates);
         delivered = 0;
         for (size_t i = 0; i < count; i++) {
             assert_true(rates[i] > 0 && rates[i] <= 1);
-            delivered += pow(a[i], params->streams_exponent) * rates[i];
+            delivered += pow(a[i], params->time_slice_exponent) * rates[i];
         }
-        assert_true(delivered <= params->capacity * params->streams_factor + EPS);
+        assert_true(delivered <= params->capacity * params->time_slice_factor + EPS);
     }
 }
 
@@ -66,7 +66,7 @@ static void company_never_helps(void **state)
     double a[MOST], rates[MOST], more[MOST];
 
     for (int round = 0; round < ROUNDS; round++) {
-        enum share_mode mode = round % 2 ? SHARE_MPS : SHARE_STREAMS;
+        enum share_mode mode = round % 2 ? SHARE_MPS : SHARE_TIME_SLICE;
         size_t count = draw(&random, a), other;
 
         contention_rates(&contention_default, mode, count, a, more);

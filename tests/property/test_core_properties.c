@@ -1,6 +1,6 @@
 /* Random worlds drive the core through its contract, and its promises are checked after every step:
  *
- *   - under `reserve` no GPU is over-committed by claims
+ *   - under `reserve` no GPU is over-committed by reservations
  *   - no job is lost or run twice: what the world knows of each job and what the core knows agree
  *   - an exclusive job is alone on its GPUs until it ends, under every policy
  *   - the residents of a GPU use it in one way, its MPS clients are one user's and as few as allowed, a job of several
@@ -8,7 +8,7 @@
  *     of a job of several GPUs
  *   - who was the victim of a fault goes before the main queue, as long as its user has a budget for it
  *   - no user is given more GPUs, GPU memory or running jobs than allowed, and nobody else waits for whom that keeps waiting
- *   - a lost job, or one that its time limit ended, is tried again where that was asked for, and only so many times
+ *   - a lost job, or one that its time limit ended, is retried where that was asked for, and only so many times
  *   - a reservation covers what was observed of its job, and is never larger than its GPUs
  *   - who was run out of memory by a neighbour is not charged with it, keeps its request, and is not a victim for ever
  *   - a fence is for MPS alone, and never below the request; a job runs out at a guessed one once, and is not charged with it
@@ -56,7 +56,7 @@ struct world_job {
     uint32_t harmed;     /* those that were a neighbour's */
     int64_t fence_bytes;
     bool unfenced;
-    int64_t claim_bytes; /* as promised to others: at its start, or since it was trimmed */
+    int64_t reserved_bytes; /* as promised to others: at its start, or since it was shrunk */
     int64_t counted_bytes; /* as counted for its user: with its growth */
     struct record_submitted wants;
     int64_t seen_bytes[RECORD_MAX_GPUS];
@@ -64,7 +64,7 @@ struct world_job {
 
 struct world_user {
     bool share_faulted;
-    uint32_t recoveries;
+    uint32_t retries;
     int64_t since_ns;
 };
 
@@ -160,22 +160,22 @@ static void check_sharing(const struct world *world, uint64_t id, const struct r
 }
 
 /* From the world's knowledge of running jobs. */
-struct holdings {
+struct usages {
     uint32_t running, gpus;
     int64_t memory_bytes;
 };
 
 /* Its user's request counts in whole, and a larger reservation, or one that has grown with its use. */
-static int64_t counting(const struct world_job *job, int64_t claim_bytes)
+static int64_t counting(const struct world_job *job, int64_t reserved_bytes)
 {
-    int64_t request = job->wants.claim_source == CLAIM_DECLARED ? job->wants.claim_bytes : 0;
+    int64_t request = job->wants.request_source == SOURCE_DECLARED ? job->wants.request_bytes : 0;
 
-    return claim_bytes < request ? request : claim_bytes;
+    return reserved_bytes < request ? request : reserved_bytes;
 }
 
-static struct holdings holdings_of(const struct world *world, uint32_t uid)
+static struct usages usages_of(const struct world *world, uint32_t uid)
 {
-    struct holdings has = {0};
+    struct usages has = {0};
 
     for (uint64_t id = 1; id < world->next_job; id++) {
         const struct world_job *job = &world->jobs[id];
@@ -190,7 +190,7 @@ static struct holdings holdings_of(const struct world *world, uint32_t uid)
     return has;
 }
 
-static bool is_beyond(const struct world *world, const struct holdings *has)
+static bool is_beyond(const struct world *world, const struct usages *has)
 {
     const struct core_limits *limits = &core_configuration(world->core)->per_user;
 
@@ -202,7 +202,7 @@ static bool is_beyond(const struct world *world, const struct holdings *has)
 /* At a placement: running jobs may grow beyond a limit, which nobody can prevent; no decision takes a user there. */
 static void check_limits(const struct world *world, uint32_t uid)
 {
-    struct holdings has = holdings_of(world, uid);
+    struct usages has = usages_of(world, uid);
 
     if (is_beyond(world, &has))
         fail(world, "user %" PRIu32 " has %" PRIu32 " jobs on %" PRIu32 " GPUs with %" PRId64 " bytes", uid, has.running,
@@ -212,12 +212,12 @@ static void check_limits(const struct world *world, uint32_t uid)
 /* Whether a limit of its user's, and nothing else, keeps the job waiting. */
 static void check_limited(const struct world *world, const struct job *job, uint32_t code)
 {
-    struct holdings has = holdings_of(world, job->wants->uid);
-    int64_t claim = core_claim(world->core, job, NULL);
+    struct usages has = usages_of(world, job->wants->uid);
+    int64_t reservation = core_reservation(world->core, job, NULL);
 
     has.running++;
     has.gpus += job->wants->gpus;
-    has.memory_bytes += job->wants->gpus * counting(&world->jobs[job->id], claim < 0 ? world->core->largest_gpu_bytes : claim);
+    has.memory_bytes += job->wants->gpus * counting(&world->jobs[job->id], reservation < 0 ? world->core->largest_gpu_bytes : reservation);
     if (is_beyond(world, &has) !=
         (code == REASON_USER_JOBS || code == REASON_USER_GPUS || code == REASON_USER_MEMORY))
         fail(world, "job %" PRIu64 " waits for '%s', its user has %" PRIu32 " jobs on %" PRIu32 " GPUs with %" PRId64
@@ -226,23 +226,23 @@ static void check_limited(const struct world *world, const struct job *job, uint
 
 /* How many of the user's jobs were put before the queue in the hour to which this one belongs: a new one begins with the
  * first after the last is over. */
-static void count_recovery(struct world *world, uint32_t uid, int64_t at_ns)
+static void count_retry(struct world *world, uint32_t uid, int64_t at_ns)
 {
     struct world_user *user = &world->users[uid - 1000];
-    uint32_t most = core_configuration(world->core)->per_user.max_recoveries;
+    uint32_t most = core_configuration(world->core)->per_user.max_retries;
 
-    if (user->recoveries == 0 || at_ns - user->since_ns >= 3600 * NS_PER_SEC)
+    if (user->retries == 0 || at_ns - user->since_ns >= 3600 * NS_PER_SEC)
         *user = (struct world_user){.since_ns = at_ns};
-    if (++user->recoveries > most && most)
-        fail(world, "user %" PRIu32 " recovers for the %" PRIu32 "th time within an hour", uid, user->recoveries);
+    if (++user->retries > most && most)
+        fail(world, "user %" PRIu32 " recovers for the %" PRIu32 "th time within an hour", uid, user->retries);
 }
 
-static bool has_recoveries_left(const struct world *world, uint32_t uid, int64_t at_ns)
+static bool has_retries_left(const struct world *world, uint32_t uid, int64_t at_ns)
 {
     const struct world_user *user = &world->users[uid - 1000];
-    uint32_t most = core_configuration(world->core)->per_user.max_recoveries;
+    uint32_t most = core_configuration(world->core)->per_user.max_retries;
 
-    return most == 0 || user->recoveries < most || at_ns - user->since_ns >= 3600 * NS_PER_SEC;
+    return most == 0 || user->retries < most || at_ns - user->since_ns >= 3600 * NS_PER_SEC;
 }
 
 /* Whether it was asked for, and has not been done too often. */
@@ -252,30 +252,30 @@ static bool is_to_be_requeued(const struct world *world, const struct world_job 
 
     if (job->cause == EXIT_TIMEOUT)
         return job->wants.requeue && job->timeouts <= config->max_requeues;
-    return (job->wants.requeue || config->requeue_lost) && job->losses <= config->max_recoveries;
+    return (job->wants.requeue || config->requeue_lost) && job->losses <= config->max_retries;
 }
 
 /* Each crash out of GPU memory is charged to its job, or is a neighbour's doing. */
 static void check_requeued_for_memory(struct world *world, const struct record *record)
 {
     struct world_job *job = &world->jobs[record->job];
-    const struct world_job *culprit = &world->jobs[record->requeued.culprit];
+    const struct world_job *overuser = &world->jobs[record->requeued.overuser];
     bool oom = job->cause == EXIT_GPU_OOM || job->cause == EXIT_GPU_HANDLE;
 
-    if (record->requeued.culprit) {
+    if (record->requeued.overuser) {
         bool there = false;
         for (uint32_t i = 0; i < job->gpu_count; i++)
-            there |= is_on(culprit, job->gpus[i]) || culprit->stray_bytes[job->gpus[i]];
-        if (!oom || !there || record->requeued.culprit == record->job)
-            fail(world, "job %" PRIu64 " is no victim of job %" PRIu64, record->job, record->requeued.culprit);
-        if (++job->harmed > core_configuration(world->core)->max_recoveries && !world->reconfigured)
+            there |= is_on(overuser, job->gpus[i]) || overuser->stray_bytes[job->gpus[i]];
+        if (!oom || !there || record->requeued.overuser == record->job)
+            fail(world, "job %" PRIu64 " is no victim of job %" PRIu64, record->job, record->requeued.overuser);
+        if (++job->harmed > core_configuration(world->core)->max_retries && !world->reconfigured)
             fail(world, "job %" PRIu64 " is a victim for the %" PRIu32 "th time", record->job, job->harmed);
-        if (record->requeued.claim_bytes < job->wants.claim_bytes && !core_configuration(world->core)->per_user.max_memory_bytes)
+        if (record->requeued.reserved_bytes < job->wants.request_bytes && !core_configuration(world->core)->per_user.max_memory_bytes)
             fail(world, "victim %" PRIu64 " has lost its request", record->job);
-        if (!record->requeued.recovery && has_recoveries_left(world, job->wants.uid, record->at_ns))
+        if (!record->requeued.retry && has_retries_left(world, job->wants.uid, record->at_ns))
             fail(world, "victim %" PRIu64 " waits behind others", record->job);
     } else if (record->requeued.unfenced) {
-        if (!oom || job->unfenced || job->fence_bytes < 0 || job->wants.claim_source == CLAIM_DECLARED)
+        if (!oom || job->unfenced || job->fence_bytes < 0 || job->wants.request_source == SOURCE_DECLARED)
             fail(world, "job %" PRIu64 " is excused by a fence that it did not have", record->job);
         job->unfenced = true;
     } else {
@@ -297,9 +297,9 @@ static void check_reservation(const struct world *world, const struct job *job)
         peak = job->placements[i].observed_bytes > peak ? job->placements[i].observed_bytes : peak;
     }
     peak = peak < least ? peak : least;
-    if (job->placement_count && job->claim_bytes >= 0 && (job->claim_bytes > least || job->claim_bytes <= peak - QUANTUM_MEMORY_BYTES))
+    if (job->placement_count && job->reserved_bytes >= 0 && (job->reserved_bytes > least || job->reserved_bytes <= peak - QUANTUM_MEMORY_BYTES))
         fail(world, "job %" PRIu64 " has %" PRId64 " reserved, and is observed to use %" PRId64, job->id,
-             job->claim_bytes, peak);
+             job->reserved_bytes, peak);
 }
 
 /* It must never keep a job from its request, or from its reservation. */
@@ -310,9 +310,9 @@ static void check_fence(const struct world *world, uint64_t id, const struct rec
     if (placed->fence_bytes < 0)
         return;
     if (placed->share != SHARE_MPS || !core_configuration(world->core)->memory_fence || job->unfenced ||
-        placed->claim_bytes < 0)
+        placed->reserved_bytes < 0)
         fail(world, "job %" PRIu64 " is not to be fenced", id);
-    if (placed->fence_bytes <= job->wants.claim_bytes || placed->fence_bytes <= placed->claim_bytes)
+    if (placed->fence_bytes <= job->wants.request_bytes || placed->fence_bytes <= placed->reserved_bytes)
         fail(world, "the fence of job %" PRIu64 " is %" PRId64 ", below what it was promised", id, placed->fence_bytes);
 }
 
@@ -338,10 +338,10 @@ static void on_decision(struct world *world, const struct record *record)
         job->share = record->placed.share;
         job->runs++;
         job->gpu_count = record->placed.count;
-        job->claim_bytes = record->placed.claim_bytes;
-        if (job->claim_bytes < 0)
-            job->claim_bytes = world->core->largest_gpu_bytes;
-        job->counted_bytes = job->claim_bytes;
+        job->reserved_bytes = record->placed.reserved_bytes;
+        if (job->reserved_bytes < 0)
+            job->reserved_bytes = world->core->largest_gpu_bytes;
+        job->counted_bytes = job->reserved_bytes;
         check_limits(world, job->wants.uid);
         memcpy(job->gpus, record->placed.gpus, sizeof job->gpus);
         memset(job->seen_bytes, 0, sizeof job->seen_bytes);
@@ -352,7 +352,7 @@ static void on_decision(struct world *world, const struct record *record)
             fail(world, "job %" PRIu64 " was given up while it runs", record->job);
         if (record->type == RECORD_GAVE_UP && (job->cause == EXIT_TIMEOUT || job->cause == EXIT_LOST) &&
             (is_to_be_requeued(world, job) || record->gave_up.cause != job->cause))
-            fail(world, "job %" PRIu64 " asked to be tried again", record->job);
+            fail(world, "job %" PRIu64 " asked to be retried", record->job);
         if (record->type == RECORD_GAVE_UP && job->charged && record->gave_up.cause != EXIT_FAILED)
             fail(world, "job %" PRIu64 " is not charged with the GPUs that it failed", record->job);
         job->ended = true;
@@ -361,36 +361,36 @@ static void on_decision(struct world *world, const struct record *record)
         if (job->charged)
             fail(world, "job %" PRIu64 " may fail a third GPU", record->job);
         if ((job->cause == EXIT_MPS_FAULT || job->cause == EXIT_GPU_ERROR) && 
-            job->losses > core_configuration(world->core)->max_recoveries)
-            fail(world, "job %" PRIu64 " is tried again without end", record->job);
+            job->losses > core_configuration(world->core)->max_retries)
+            fail(world, "job %" PRIu64 " is retried without end", record->job);
         if (job->ended || job->running)
             fail(world, "job %" PRIu64 " was requeued while it runs or after its end", record->job);
-        if ((job->cause == EXIT_MPS_FAULT || job->cause == EXIT_GPU_ERROR) && !record->requeued.recovery &&
-            has_recoveries_left(world, job->wants.uid, record->at_ns))
+        if ((job->cause == EXIT_MPS_FAULT || job->cause == EXIT_GPU_ERROR) && !record->requeued.retry &&
+            has_retries_left(world, job->wants.uid, record->at_ns))
             fail(world, "job %" PRIu64 " waits longer for a fault that was not its own", record->job);
         if ((job->cause == EXIT_TIMEOUT || job->cause == EXIT_LOST) &&
-            (!is_to_be_requeued(world, job) || record->requeued.recovery))
-            fail(world, "job %" PRIu64 " was not to be tried again, or not before others", record->job);
+            (!is_to_be_requeued(world, job) || record->requeued.retry))
+            fail(world, "job %" PRIu64 " was not to be retried, or not before others", record->job);
         job->last = job->cause == EXIT_TIMEOUT;
         check_requeued_for_memory(world, record);
-        if (record->requeued.recovery)
-            count_recovery(world, job->wants.uid, record->at_ns);
+        if (record->requeued.retry)
+            count_retry(world, job->wants.uid, record->at_ns);
         break;
     case RECORD_SIGNALLED:
         if (!job->running || !job->asked_to_stop)
             fail(world, "job %" PRIu64 " was signalled though nobody asked", record->job);
         break;
-    case RECORD_TRIMMED:
+    case RECORD_SHRUNK:
         for (uint32_t i = 0; i < job->gpu_count; i++)
-            if (!job->running || record->trimmed.claim_bytes < job->seen_bytes[i])
-                fail(world, "job %" PRIu64 " was trimmed below what it holds", record->job);
-        job->claim_bytes = job->counted_bytes = record->trimmed.claim_bytes;
+            if (!job->running || record->shrunk.reserved_bytes < job->seen_bytes[i])
+                fail(world, "job %" PRIu64 " was shrunk below what it holds", record->job);
+        job->reserved_bytes = job->counted_bytes = record->shrunk.reserved_bytes;
         break;
     case RECORD_GROWN:
-        if (!job->running || record->grown.claim_bytes <= job->counted_bytes)
+        if (!job->running || record->grown.reserved_bytes <= job->counted_bytes)
             fail(world, "the reservation of job %" PRIu64 " was to grow, to %" PRId64, record->job,
-                 record->grown.claim_bytes);
-        job->counted_bytes = record->grown.claim_bytes;
+                 record->grown.reserved_bytes);
+        job->counted_bytes = record->grown.reserved_bytes;
         break;
     case RECORD_RESERVED:
         if (job->ended || job->running || record->reserved.count != job->wants.gpus)
@@ -417,7 +417,7 @@ static void check_gpus(const struct world *world)
     for (uint32_t g = 0; g < core_gpu_count(core); g++) {
         const struct gpu *gpu = core_gpu(core, g);
         uint32_t residents = 0, exclusive = 0;
-        int64_t claims = 0;
+        int64_t reservations = 0;
         for (uint64_t id = 1; id < world->next_job; id++) {
             const struct world_job *job = &world->jobs[id];
             for (uint32_t i = 0; job->running && i < job->gpu_count; i++) {
@@ -425,7 +425,7 @@ static void check_gpus(const struct world *world)
                     continue;
                 residents++;
                 exclusive += job->wants.exclusive;
-                claims += core_find_job(core, id)->claim_bytes < 0 ? gpu->total_bytes : job->claim_bytes;
+                reservations += core_find_job(core, id)->reserved_bytes < 0 ? gpu->total_bytes : job->reserved_bytes;
             }
         }
         if (residents != gpu->resident_count)
@@ -433,8 +433,8 @@ static void check_gpus(const struct world *world)
                  gpu->resident_count);
         if (exclusive && residents != 1)
             fail(world, "an exclusive job is not alone on GPU %" PRIu32, g);
-        if (core_configuration(core)->memory_view == MEMORY_RESERVE && claims > gpu->total_bytes)
-            fail(world, "GPU %" PRIu32 " is over-committed: %" PRId64 " of %" PRId64, g, claims, gpu->total_bytes);
+        if (core_configuration(core)->memory_view == MEMORY_RESERVE && reservations > gpu->total_bytes)
+            fail(world, "GPU %" PRIu32 " is over-committed: %" PRId64 " of %" PRId64, g, reservations, gpu->total_bytes);
         if (strcmp(core_configuration(core)->policy, "exclusive") == 0 && residents > 1)
             fail(world, "policy exclusive shares GPU %" PRIu32, g);
     }
@@ -533,7 +533,7 @@ static void check_slowdowns(const struct world *world)
         const struct record *record = &world->decisions_of_step.items[i];
         for (uint32_t k = 0; record->type == RECORD_PLACED && k < record->placed.count; k++) {
             const struct gpu *gpu = core_gpu(core, record->placed.gpus[k]);
-            int32_t slowdown = belief_slowdown_permille(gpu, NULL);
+            int32_t slowdown = predicted_slowdown_permille(gpu, NULL);
             for (uint32_t j = 0; j < gpu->resident_count && gpu->resident_count > 1; j++) {
                 int32_t own = gpu->residents[j]->wants->max_slowdown_permille;
                 int32_t bound = own ? own : core_configuration(core)->max_slowdown_permille;
@@ -550,11 +550,11 @@ static bool keeps_its_word(const struct world *world, const struct gpu *gpu)
 {
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         const struct job *job = gpu->residents[i];
-        if (job_placement_on(job, gpu->number)->observed_bytes > job->claim_bytes ||
-            job->claim_bytes > world->jobs[job->id].claim_bytes)
+        if (job_placement_on(job, gpu->number)->observed_bytes > job->reserved_bytes ||
+            job->reserved_bytes > world->jobs[job->id].reserved_bytes)
             return false;
     }
-    return !gpu->lost && gpu->measured && gpu->foreign_bytes == 0;
+    return !gpu->lost && gpu->measured && gpu->unmanaged_bytes == 0;
 }
 
 static void check_reserved_head_starts(const struct world *world)
@@ -568,7 +568,7 @@ static void check_reserved_head_starts(const struct world *world)
         return;
     for (uint32_t i = 0; i < reservation->count; i++) {
         const struct gpu *gpu = core_gpu(core, reservation->gpus[i]);
-        if (!keeps_its_word(world, gpu) || gpu->share_faulted || head->user->share_faulted || gpu->server || gpu_settling(core, gpu, world->now_ns) || gpu->total_bytes < head->claim_bytes)
+        if (!keeps_its_word(world, gpu) || gpu->share_faulted || head->user->share_faulted || gpu->server || gpu_settling(core, gpu, world->now_ns) || gpu->total_bytes < head->reserved_bytes)
             return;
         for (uint32_t k = 0; k < gpu->resident_count; k++)
             if (gpu->residents[k]->placed_ns <= reservation->at_ns || gpu->residents[k]->wants->exclusive)
@@ -615,9 +615,9 @@ static void submit(struct world *world)
     if (world->next_job == MAX_JOBS)
         return;
     wants->gpus = (uint32_t)(random_range(r, 0, 3) ? 1 : random_range(r, 1, 4));
-    wants->claim_bytes = random_range(r, 0, 3) ? random_range(r, 1, 44) * GIB : -1;
-    wants->claim_source =
-        wants->claim_bytes < 0 ? CLAIM_UNKNOWN : (uint32_t)random_range(r, CLAIM_DECLARED, CLAIM_ESTIMATED);
+    wants->request_bytes = random_range(r, 0, 3) ? random_range(r, 1, 44) * GIB : -1;
+    wants->request_source =
+        wants->request_bytes < 0 ? SOURCE_UNKNOWN : (uint32_t)random_range(r, SOURCE_DECLARED, SOURCE_ESTIMATED);
     wants->smact_permille = random_range(r, 0, 1) ? -1 : (int32_t)random_range(r, 0, 1000);
     wants->max_slowdown_permille = random_range(r, 0, 3) ? 0 : (int32_t)random_range(r, 1000, 3000);
     snprintf(wants->workload, sizeof wants->workload, "%s", random_range(r, 0, 4) ? "" : "w");
@@ -769,7 +769,7 @@ static void sample_gpu(struct world *world, uint32_t g)
     int64_t total = core_gpu(world->core, g)->total_bytes;
 
     input.sample.gpu = g;
-    input.sample.foreign_bytes = random_range(r, 0, 9) ? 0 : random_range(r, 0, 3) ? random_range(r, 1, 12) * GIB : -1;
+    input.sample.unmanaged_bytes = random_range(r, 0, 9) ? 0 : random_range(r, 0, 3) ? random_range(r, 1, 12) * GIB : -1;
     input.sample.used_bytes = random_range(r, 0, total);
     if (core_gpu(world->core, g)->resident_count == 0 && random_range(r, 0, 3))
         input.sample.used_bytes = 0;
@@ -851,13 +851,13 @@ static struct core_config random_config(struct random *r)
     config.smact_cap_permille = (int32_t)random_range(r, 0, 10) * 100;
     config.decide_period_ns = random_range(r, 0, 1) * 30 * NS_PER_SEC;
     config.settle_ns = random_range(r, 0, 1) * 30 * NS_PER_SEC;
-    config.max_recoveries = (uint32_t)random_range(r, 0, 4);
+    config.max_retries = (uint32_t)random_range(r, 0, 4);
     config.max_requeues = (uint32_t)random_range(r, 0, 3);
     config.requeue_lost = random_range(r, 0, 3) == 0;
     config.per_user.max_running = random_range(r, 0, 2) ? 0 : (uint32_t)random_range(r, 1, 6);
     config.per_user.max_gpus = random_range(r, 0, 2) ? 0 : (uint32_t)random_range(r, 1, 6);
     config.per_user.max_memory_bytes = random_range(r, 0, 2) ? 0 : random_range(r, 1, 160) * GIB;
-    config.per_user.max_recoveries = random_range(r, 0, 1) ? 0 : (uint32_t)random_range(r, 1, 5);
+    config.per_user.max_retries = random_range(r, 0, 1) ? 0 : (uint32_t)random_range(r, 1, 5);
     config.max_jobs_per_gpu = (uint32_t)random_range(r, 1, 8);
     config.smocc_cap_permille = random_range(r, 0, 1) ? 1000 : (int32_t)random_range(r, 0, 1000);
     config.dram_cap_permille = random_range(r, 0, 1) ? 1000 : (int32_t)random_range(r, 0, 1000);
@@ -866,16 +866,16 @@ static struct core_config random_config(struct random *r)
     config.paced = random_range(r, 0, 3) == 0;
     config.decide_period_ns += config.paced ? NS_PER_SEC : 0;
     config.collocate_extra_ns = random_range(r, 0, 1) * 30 * NS_PER_SEC;
-    config.recovery = (uint32_t)random_range(r, 0, RECOVERY_INFORMED);
+    config.oom_retry = (uint32_t)random_range(r, 0, OOM_RETRY_INFORMED);
     config.mps_multiuser = random_range(r, 0, 3) == 0;
     config.mps_domain = (uint32_t)random_range(r, 0, MPS_DOMAIN_COUNT - 1);
     config.mps_max_clients = (uint32_t)random_range(r, 1, 4);
     config.backfill = random_range(r, 0, 1) ? 0 : (uint32_t)random_range(r, 1, 8);
-    config.patience_ns = random_range(r, 0, 1000) * NS_PER_SEC;
+    config.starvation_timeout_ns = random_range(r, 0, 1000) * NS_PER_SEC;
     config.max_slowdown_permille = random_range(r, 0, 1) ? 0 : (int32_t)random_range(r, 1000, 4000);
     config.learn = random_range(r, 0, 1);
     config.memory_fence = (uint32_t)random_range(r, 0, 1);
-    config.trim_ns = random_range(r, 0, 1) * random_range(r, 1, 100) * NS_PER_SEC;
+    config.shrink_after_ns = random_range(r, 0, 1) * random_range(r, 1, 100) * NS_PER_SEC;
     return config;
 }
 
@@ -884,7 +884,7 @@ static void reconfigure(struct world *world)
     struct record input = {.type = RECORD_RECONFIGURED};
 
     input.config = random_config(&world->random);
-    /* A change of view while jobs run could only be checked against claims made under another: keep it. */
+    /* A change of view while jobs run could only be checked against reservations made under another: keep it. */
     if (core_job_count(world->core))
         input.config.memory_view = core_configuration(world->core)->memory_view;
     if (core_job_count(world->core) && strcmp(input.config.policy, "exclusive") == 0)

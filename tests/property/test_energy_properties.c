@@ -31,10 +31,10 @@ static int64_t of(struct energy_meter *meter, uint64_t party)
     return energy_meter_account(meter, party)->mj;
 }
 
-static struct energy_resident resident(uint64_t party, uint32_t sharers, int32_t activity)
+static struct energy_resident resident(uint64_t party, uint32_t mps_clients, int32_t activity)
 {
     return (struct energy_resident){
-        .party = party, .target_permille = 1000, .sharers = sharers, .activity_permille = activity};
+        .party = party, .target_permille = 1000, .mps_clients = mps_clients, .activity_permille = activity};
 }
 
 /* To within a rounding of each of the two parts, the idle one and the rest. */
@@ -92,7 +92,7 @@ static void presence_is_weighed_moment_by_moment(void **state)
 
 static void nothing_known_or_active_is_shared_by_presence(void **state)
 {
-    struct energy_resident both[] = {resident(1, 2, 0), resident(ENERGY_FOREIGN, 2, 0)};
+    struct energy_resident both[] = {resident(1, 2, 0), resident(ENERGY_UNMANAGED, 2, 0)};
     struct energy_meter meter;
 
     energy_meter_init(&meter);
@@ -101,7 +101,7 @@ static void nothing_known_or_active_is_shared_by_presence(void **state)
     energy_meter_read(&meter, second(1), 90077, 90000);
     assert_int_equal(meter.idle_mw, -1);
     assert_int_equal(of(&meter, 1), 45000);
-    assert_int_equal(of(&meter, ENERGY_FOREIGN), 45000);
+    assert_int_equal(of(&meter, ENERGY_UNMANAGED), 45000);
     assert_int_equal(of(&meter, ENERGY_IDLE), 0);
     energy_meter_release(&meter);
 }
@@ -131,7 +131,7 @@ static void counters_that_misbehave(void **state)
     begin(&meter);
     energy_meter_set_residents(&meter, second(1), &one, 1);
     assert_int_equal(energy_meter_read(&meter, second(2), 7000, 100000), 7000); /* the driver was loaded anew */
-    assert_int_equal(energy_meter_read(&meter, second(3), counter_mj, 100000), 100000); /* beyond belief: by power */
+    assert_int_equal(energy_meter_read(&meter, second(3), counter_mj, 100000), 100000); /* beyond what a GPU draws: by power */
     assert_int_equal(energy_meter_read(&meter, second(4), counter_mj + 200000, 100000), 200000);
     assert_int_equal(energy_meter_read(&meter, second(5), -1, 100000), 0); /* not to be had: waited for */
     assert_int_equal(energy_meter_read(&meter, second(9), counter_mj + 700000, 100000), 500000);
@@ -220,11 +220,11 @@ static void sums_are_exact(void **state)
                 for (uint64_t party = 1; party < PARTIES; party++)
                     if (random_range(&random, 0, 1))
                         residents[count++] = (struct energy_resident){
-                            .party = party == 5 ? ENERGY_FOREIGN : party,
+                            .party = party == 5 ? ENERGY_UNMANAGED : party,
                             .target_permille = mig ? 143 : 1000,
                             .activity_permille = (int32_t)random_range(&random, 0, 1000)};
                 for (uint32_t i = 0; i < count; i++)
-                    residents[i].sharers = mig ? 1 : count;
+                    residents[i].mps_clients = mig ? 1 : count;
                 energy_meter_set_residents(&meter, now_ns, residents, count);
                 continue;
             }
@@ -238,7 +238,7 @@ static void sums_are_exact(void **state)
             else
                 wanted -= counter_mj, counter_mj = meter.counter_mj;
             for (uint64_t party = 0; party < PARTIES; party++) {
-                int64_t mj = of(&meter, party == 5 ? ENERGY_FOREIGN : party);
+                int64_t mj = of(&meter, party == 5 ? ENERGY_UNMANAGED : party);
                 assert_true(mj >= before[party]);
                 before[party] = mj;
             }

@@ -32,7 +32,7 @@ static void require_at(bool holds, int line, const char *what)
 
 /* The sums of a user's jobs, by the records alone. */
 struct expected {
-    int64_t submitted, ended, launched, wait_ns, gpu_ns, energy_mj, oom_crashes, handle_crashes, recoveries;
+    int64_t submitted, ended, launched, wait_ns, gpu_ns, energy_mj, oom_crashes, handle_crashes, retries;
 };
 
 struct world {
@@ -93,7 +93,7 @@ static void submit(struct world *world)
     spec.name = xstrdup("job");
     views_add(&world->daemon.views, record.job, &spec, &estimate);
     record.submitted = (struct record_submitted){
-        .uid = (uint32_t)random_range(&world->random, 0, USERS - 1), .gpus = 1, .claim_bytes = -1};
+        .uid = (uint32_t)random_range(&world->random, 0, USERS - 1), .gpus = 1, .request_bytes = -1};
     world->expected[record.submitted.uid].submitted++;
     require(fold(world, record));
 }
@@ -148,7 +148,7 @@ static void live(struct world *world, struct job_view *view)
         record.type = random_range(&world->random, 0, 5) ? RECORD_PLACED : RECORD_CANCELLED;
         if (record.type == RECORD_PLACED) {
             record.placed.count = (uint32_t)random_range(&world->random, 1, 4);
-            record.placed.claim_bytes = GIB;
+            record.placed.reserved_bytes = GIB;
         }
         require(fold(world, record));
         break;
@@ -159,7 +159,7 @@ static void live(struct world *world, struct job_view *view)
         require(fold(world, record));
         break;
     case JOB_RUNNING:
-        holding_set(&view->held, world->now_ns, random_range(&world->random, 0, 80 * GIB), 0);
+        memory_usage_set(&view->held, world->now_ns, random_range(&world->random, 0, 80 * GIB), 0);
         int64_t mj = random_range(&world->random, 0, 100000);
         view->energy_mj += mj;
         expected->energy_mj += mj;
@@ -168,8 +168,8 @@ static void live(struct world *world, struct job_view *view)
         break;
     case JOB_CRASHED:
         record.type = random_range(&world->random, 0, 2) ? RECORD_REQUEUED : RECORD_GAVE_UP;
-        record.requeued.recovery = record.type == RECORD_REQUEUED && random_range(&world->random, 0, 1);
-        expected->recoveries += record.requeued.recovery;
+        record.requeued.retry = record.type == RECORD_REQUEUED && random_range(&world->random, 0, 1);
+        expected->retries += record.requeued.retry;
         require(fold(world, record));
         break;
     default:
@@ -209,7 +209,7 @@ static void check_total(const struct total *total, void *user)
     require(total->sums.launched == expected->launched && total->sums.wait_ns == expected->wait_ns);
     require(total->sums.gpu_ns == expected->gpu_ns + running_ns);
     require(total->sums.energy_mj == expected->energy_mj);
-    require(total->sums.oom_crashes == expected->oom_crashes && total->sums.recoveries == expected->recoveries);
+    require(total->sums.oom_crashes == expected->oom_crashes && total->sums.retries == expected->retries);
     require(total->sums.handle_crashes == expected->handle_crashes);
     require(total->sums.wait_le[HISTORY_WAIT_BOUNDS - 1] <= total->sums.launched);
     for (size_t i = 0; i < sizeof total->sums / sizeof *now; i++) {

@@ -98,15 +98,15 @@ class Client:
         wanted = ("FAILED", 3) if job % 7 == 0 else ("COMPLETED", 0)
         if view is None:  # forgotten before this busy machine came to ask: it has run all the same
             self.forgotten += 1
-            view = {"state": "forgotten", "exit_status": None, "launches": 1, "uid": os.getuid()}
+            view = {"state": "forgotten", "exit_status": None, "attempts": 1, "uid": os.getuid()}
             good = lines == [str(job)] or (not lines and is_cancelled(number))
         elif view["state"] == "CANCELLED" and is_cancelled(number):
             good = lines in ([], [str(job)])
         else:
             good = (view["state"], view["exit_status"]) == wanted and lines == [str(job)]
-        if not good or view["launches"] > 1 or view["uid"] != os.getuid():
+        if not good or view["attempts"] > 1 or view["uid"] != os.getuid():
             self.problems.append(f"job {job} (number {number} of uid {os.getuid()}): {view['state']}, status "
-                                 f"{view['exit_status']}, {view['launches']} launches, ran as {lines}")
+                                 f"{view['exit_status']}, {view['attempts']} launches, ran as {lines}")
         proof.unlink(missing_ok=True)
 
     def look(self):

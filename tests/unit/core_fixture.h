@@ -60,20 +60,20 @@ static inline void reconfigure(struct fixture *f, const struct core_config *conf
     apply(f, record);
 }
 
-static inline void sample(struct fixture *f, uint32_t gpu, int64_t used, int64_t foreign, int32_t smact)
+static inline void sample(struct fixture *f, uint32_t gpu, int64_t used, int64_t unmanaged, int32_t smact)
 {
     struct record record = {.type = RECORD_SAMPLE};
 
-    record.sample = (struct record_sample){gpu, used, foreign, smact, -1, -1};
+    record.sample = (struct record_sample){gpu, used, unmanaged, smact, -1, -1};
     apply(f, record);
 }
 
-static inline struct record wants(uint32_t gpus, int64_t claim)
+static inline struct record wants(uint32_t gpus, int64_t reservation)
 {
     struct record record = {.type = RECORD_SUBMITTED};
 
     record.submitted = (struct record_submitted){
-        .gpus = gpus, .claim_bytes = claim, .claim_source = claim < 0 ? CLAIM_UNKNOWN : CLAIM_DECLARED, .smact_permille = -1};
+        .gpus = gpus, .request_bytes = reservation, .request_source = reservation < 0 ? SOURCE_UNKNOWN : SOURCE_DECLARED, .smact_permille = -1};
     return record;
 }
 
@@ -84,9 +84,9 @@ static inline uint64_t submit_record(struct fixture *f, struct record record)
     return record.job;
 }
 
-static inline uint64_t submit(struct fixture *f, uint32_t gpus, int64_t claim)
+static inline uint64_t submit(struct fixture *f, uint32_t gpus, int64_t reservation)
 {
-    return submit_record(f, wants(gpus, claim));
+    return submit_record(f, wants(gpus, reservation));
 }
 
 static inline void job_event(struct fixture *f, uint32_t type, uint64_t job)
@@ -94,7 +94,7 @@ static inline void job_event(struct fixture *f, uint32_t type, uint64_t job)
     apply(f, (struct record){.type = type, .job = job});
 }
 
-static inline void memory_seen(struct fixture *f, uint64_t job, uint32_t gpu, int64_t bytes)
+static inline void memory_observed(struct fixture *f, uint64_t job, uint32_t gpu, int64_t bytes)
 {
     struct record record = {.type = RECORD_FIRST_USE, .job = job};
 
@@ -171,7 +171,7 @@ static inline void occupy(struct fixture *f, const int64_t used[GPUS], const int
         assert_string_not_equal(placed_on(f, job), "");
     }
     for (uint32_t i = 0; i < GPUS; i++) {
-        memory_seen(f, i + 1, i, used[i]);
+        memory_observed(f, i + 1, i, used[i]);
         sample(f, i, used[i], 0, smact[i]);
     }
     f->now_ns += SECONDS(31);

@@ -196,8 +196,8 @@ static void test_members_that_came_later(void **state)
     free(text);
 }
 
-#define PLACED(count, gpus, claim, shared, more)                                                                       \
-    "{\"type\":\"placed\",\"at_ns\":5,\"job\":1,\"count\":" count ",\"gpus\":" gpus ",\"claim_bytes\":" claim          \
+#define PLACED(count, gpus, reservation, shared, more)                                                                       \
+    "{\"type\":\"placed\",\"at_ns\":5,\"job\":1,\"count\":" count ",\"gpus\":" gpus ",\"claim_bytes\":" reservation          \
     ",\"slowdown_permille\":1000,\"shared\":" shared ",\"recovery\":false" more "}"
 #define TEN_GPUS "0,1,2,3,4,5,6,7,8,9"
 #define BACK(uuid) "{\"type\":\"gpu_back\",\"at_ns\":5,\"job\":0,\"gpu\":0,\"uuid\":" uuid ",\"total_bytes\":9}"

@@ -55,7 +55,7 @@ static void fill(struct job_spec *spec)
     spec->conda_environment = xstrdup("tf");
     spec->gpus = 2;
     spec->gpu_memory_bytes = 12 * GIB;
-    spec->share = xstrdup("streams");
+    spec->share = xstrdup("time-slice");
     spec->exclusive = true;
     spec->held = true;
     spec->time_limit_ns = 5400 * NS_PER_SEC;
@@ -174,7 +174,7 @@ static void test_refused(void **state)
     refuse("{" MINIMAL ",\"gpu_memory_bytes\":-1}", "gpu_memory_bytes -1 is negative: leave it out if it is not known");
     refuse("{" MINIMAL ",\"gpu_memory_bytes\":1125899906842625}",
            "gpu_memory_bytes 1125899906842625 is out of range: 1 to 1125899906842624");
-    refuse("{" MINIMAL ",\"share\":\"any\"}", "share 'any' is not known: streams or mps, or leave it out");
+    refuse("{" MINIMAL ",\"share\":\"any\"}", "share 'any' is not known: time-slice or mps, or leave it out");
     refuse("{" MINIMAL ",\"share\":\"mps\",\"exclusive\":true}", 
            "an exclusive job shares no GPU: leave exclusive or share mps out");
     refuse("{" MINIMAL ",\"max_slowdown_permille\":999}", "max_slowdown_permille 999 is out of range: 1000 to 1000000");

@@ -14,7 +14,7 @@
 #include "cli/play/report.h"
 #include "cli/play/usage.h"
 #include "cli/show/term.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 
 #define SECOND INT64_C(1000000000)
 
@@ -100,7 +100,7 @@ static json_t *job(const char *state, int64_t submitted, int64_t first, int64_t 
 
 static void expect(const json_t *report, const char *member, double value)
 {
-    close_to(view_number(report, member, -12345), value);
+    close_to(answer_number(report, member, -12345), value);
 }
 
 static void reports_follow_the_thesis(void **state)
@@ -122,10 +122,10 @@ static void reports_follow_the_thesis(void **state)
     expect(report, "makespan_s", 400);
     expect(report, "wait_mean_s", 20);
     expect(report, "wait_p95_s", 29);
-    expect(report, "execution_mean_s", 150);
-    expect(report, "execution_p95_s", 195);
-    expect(report, "completion_mean_s", 245);
-    expect(report, "completion_p95_s", 366.5);
+    expect(report, "run_time_mean_s", 150);
+    expect(report, "run_time_p95_s", 195);
+    expect(report, "jct_mean_s", 245);
+    expect(report, "jct_p95_s", 366.5);
     expect(report, "oom", 2);
     expect(report, "energy_j", 2);
     expect(report, "memory_mean_bytes", 8);

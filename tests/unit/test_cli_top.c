@@ -13,9 +13,9 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 #include "cli/top/keys.h"
-#include "cli/top/view.h"
+#include "cli/top/answer.h"
 
 #define ADA 1001
 
@@ -145,7 +145,7 @@ static void jobs_are_sorted(void **state)
     static const struct {
         enum top_sort sort;
         const char *ids;
-    } orders[] = {{TOP_BY_ORDER, "7 8"}, {TOP_BY_USER, "7 8"}, {TOP_BY_USED, "7 8"},   {TOP_BY_CLAIM, "7 8"},
+    } orders[] = {{TOP_BY_ORDER, "7 8"}, {TOP_BY_USER, "7 8"}, {TOP_BY_USED, "7 8"},   {TOP_BY_RESERVED, "7 8"},
                   {TOP_BY_SM, "7 8"},    {TOP_BY_TIME, "7 8"}, {TOP_BY_ENERGY, "7 8"}, {TOP_BY_NAME, "8 7"}};
     for (size_t i = 0; i < array_size(orders); i++) {
         model->sort[TOP_RUNNING] = orders[i].sort;
@@ -157,7 +157,7 @@ static void jobs_are_sorted(void **state)
     press(model, "\t", &job);
     assert_int_equal(model->focus, TOP_QUEUE);
     press(model, ">>>", &job);
-    assert_int_equal(model->sort[TOP_QUEUE], TOP_BY_CLAIM); /* used memory says nothing of waiting jobs */
+    assert_int_equal(model->sort[TOP_QUEUE], TOP_BY_RESERVED); /* used memory says nothing of waiting jobs */
     expect_ids(model, TOP_QUEUE, "9 100 101 102 103");
     press(model, ">", &job);
     assert_int_equal(model->sort[TOP_QUEUE], TOP_BY_TIME);
@@ -440,7 +440,7 @@ static void details_are_lines(void **state)
     CLEANUP(json_release)
     json_t *job = json_pack("{s:s, s:s, s:s, s:i, s:I, s:s}", "name", "a\033[31mb", "user", "ada", "state", "QUEUED",
                             "gpus", 2, "slowdown_permille", (json_int_t)1250, "last_end",
-                            "GPU memory ran out; it is tried again before the queue");
+                            "GPU memory ran out; it is retried before the queue");
     CLEANUP(json_release)
     json_t *explanation = json_pack("{s:s, s:s, s:[{s:i, s:I, s:s}]}", "text", "needs an idle GPU", "memory",
                                     "12.4 GiB on each GPU, declared", "gpus", "index", 3, "free_bytes",
@@ -450,8 +450,8 @@ static void details_are_lines(void **state)
     top_view_details(job, explanation, &text);
     expect_text(&text, 80, 20,
                 "Name      a\\x1b[31mb|User      ada|State     QUEUED: needs an idle GPU|"
-                "Last run  GPU memory ran out; it is tried again before the queue|GPUs      2|"
-                "Memory    12.4 GiB on each GPU, declared|Slowdown  1.25, as believed of those on its GPUs|"
+                "Last run  GPU memory ran out; it is retried before the queue|GPUs      2|"
+                "Memory    12.4 GiB on each GPU, declared|Slowdown  1.25, as estimated for those on its GPUs|"
                 "GPU 3     1.0 GiB free: is busy|");
     top_text_release(&text);
     top_view_details(NULL, NULL, &text);

@@ -70,25 +70,25 @@ static void test_gpus_that_are_shared_otherwise(void **state)
     config_init_default(&config);
     assert_int_equal(config_set(&config, "share", "mps", NULL), 0);
     assert_int_equal(config_share_of(&config, 3, "GPU-ab12"), SHARE_MPS);
-    assert_int_equal(config_set(&config, "share", "mps, GPU-ab12=exclusive ,3=streams", NULL), 0);
+    assert_int_equal(config_set(&config, "share", "mps, GPU-ab12=exclusive ,3=time-slice", NULL), 0);
     assert_int_equal(config_share_of(&config, 0, "GPU-cd"), SHARE_MPS);
     assert_int_equal(config_share_of(&config, 0, "GPU-ab12-77"), SHARE_EXCLUSIVE);
-    assert_int_equal(config_share_of(&config, 3, "GPU-cd"), SHARE_STREAMS);
+    assert_int_equal(config_share_of(&config, 3, "GPU-cd"), SHARE_TIME_SLICE);
     assert_int_equal(config_share_of(&config, 33, "GPU-ab1"), SHARE_MPS);
-    assert_int_equal(config_share_of(&config, 3, "GPU-ab12-77"), SHARE_STREAMS); /* the last that names it */
+    assert_int_equal(config_share_of(&config, 3, "GPU-ab12-77"), SHARE_TIME_SLICE); /* the last that names it */
     assert_int_equal(config.core.mps_domain, MPS_DOMAIN_USER);
-    assert_int_equal(config_set(&config, "share", "exclusive, 1=mps:gpu, 3=streams", NULL), 0);
+    assert_int_equal(config_set(&config, "share", "exclusive, 1=mps:gpu, 3=time-slice", NULL), 0);
     assert_int_equal(config_share_of(&config, 1, "GPU-cd"), SHARE_MPS);
     assert_int_equal(config.core.mps_domain, MPS_DOMAIN_GPU);
     assert_int_equal(config_set(&config, "policy", "lug", NULL), 0); /* no part of a policy */
     assert_int_equal(config.core.mps_domain, MPS_DOMAIN_GPU);
     for (size_t i = 0; i < 12; i++) {
         static const char *const bad[] = {"",           "mig",         "any",          "mps,",
-                                          "mps, 3",     "mps, 3=any",  "mps, =streams", "mps, A100=streams",
+                                          "mps, 3",     "mps, 3=any",  "mps, =time-slice", "mps, A100=time-slice",
                                           "mps:",       "mps:user",    "mps, 3=mps:gpu", "mps:gpu, 0=mps:gpu, 1=mps"};
         assert_int_equal(config_set(&config, "share", bad[i], &err), -EINVAL);
     }
-    assert_int_equal(config_share_of(&config, 3, "GPU-cd"), SHARE_STREAMS); /* nothing of a bad value is taken */
+    assert_int_equal(config_share_of(&config, 3, "GPU-cd"), SHARE_TIME_SLICE); /* nothing of a bad value is taken */
     assert_int_equal(config.core.mps_domain, MPS_DOMAIN_GPU);
     assert_int_equal(config_check(&config, &err), 0);
     assert_int_equal(config_set(&config, "share", "mps:node", NULL), 0); /* of a simulation's policy */
@@ -122,8 +122,8 @@ static void test_defaults(void **state)
 
     config_init_default(&config);
     assert_string_equal(config.core.policy, "carma");
-    assert_true(config.core.backfill > 0 && config.core.learn && config.core.recovery == RECOVERY_INFORMED);
-    assert_int_equal(config.share.mode, SHARE_STREAMS);
+    assert_true(config.core.backfill > 0 && config.core.learn && config.core.oom_retry == OOM_RETRY_INFORMED);
+    assert_int_equal(config.share.mode, SHARE_TIME_SLICE);
     assert_int_equal(config.estimator, ESTIMATOR_AUTO);
     assert_int_equal(config.estimate_quantile_permille, 980);
     assert_null(config.machine_profile);
@@ -148,7 +148,7 @@ static void test_policies(void **state)
     core_config_default(&plain);
     strcpy(plain.policy, "lug");
     plain.per_user.max_running = 4; /* users' limits do not belong to the policy */
-    plain.per_user.max_recoveries = 20;
+    plain.per_user.max_retries = 20;
     plain.requeue_lost = true;
     assert_memory_equal(&config.core, &plain, sizeof plain);
     assert_int_equal(config.estimator, ESTIMATOR_DECLARED);
@@ -188,7 +188,7 @@ static void test_file(void **state)
                                "sm_activity_cap = 65%\n"
                                "decide_period = 500ms\n"
                                "settle = 0s\n"
-                               "max_recoveries = 0\n"
+                               "max_retries = 0\n"
                                "max_jobs_per_gpu = 4\n"
                                "share = mps\n"
                                "estimator = horus\n"
@@ -208,7 +208,7 @@ static void test_file(void **state)
     assert_true(config.core.floor_bytes == 2 * GIB && config.core.margin_bytes == 512 * MIB);
     assert_int_equal(config.core.smact_cap_permille, 650);
     assert_true(config.core.decide_period_ns == 500 * NS_PER_MS && config.core.settle_ns == 0);
-    assert_int_equal(config.core.max_recoveries, 0);
+    assert_int_equal(config.core.max_retries, 0);
     assert_int_equal(config.core.max_jobs_per_gpu, 4);
     assert_string_equal(share_mode_name(config.share.mode), "mps");
     assert_string_equal(estimator_name(config.estimator), "horus");
@@ -236,7 +236,7 @@ static void test_bad_files(void **state)
     refuse("policy = best\n", "1: policy 'best' is not allowed: write carma, default, thesis, code-2025, off, obf, owf, olug, horus, lucid, exclusive, round-robin, magm, "
                           "lug, mug, first-fit, best-fit; joined by +");
     refuse("memory_view = both\n", "1: memory_view 'both' is not allowed: write monitor or reserve");
-    refuse("share = mig\n", "1: share 'mig' is not allowed: write streams, mps, mps:gpu or exclusive; then, by number or UUID, "
+    refuse("share = mig\n", "1: share 'mig' is not allowed: write time-slice, mps, mps:gpu or exclusive; then, by number or UUID, "
                           "GPUs that differ: mps, 3=exclusive (mps and mps:gpu do not go together)");
     refuse("policy\n", "1: neither `key = value` nor a comment");
     refuse("share = mps\npolicy\npolicy = best\n", /* the first error is reported */

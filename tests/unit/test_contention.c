@@ -32,7 +32,7 @@ static void alone_runs_at_full_speed(void **state)
 {
     for (double a = 0; a <= 1; a += 0.125) {
         rates_are(&contention_default, SHARE_MPS, 1, &a, (const double[]){1});
-        rates_are(&contention_default, SHARE_STREAMS, 1, &a, (const double[]){1});
+        rates_are(&contention_default, SHARE_TIME_SLICE, 1, &a, (const double[]){1});
     }
     contention_rates(&contention_default, SHARE_MPS, 0, NULL, NULL);
 }
@@ -46,7 +46,7 @@ static void table_4_2(void **state)
     contention_rates(&contention_default, SHARE_MPS, 2, a, rates);
     assert_near(1 / rates[0], 1.0494571773, 1e-9); /* measured: 1.039 */
     assert_near(1 / rates[1], 1.0494571773, 1e-9); /* measured: 1.048 */
-    contention_rates(&contention_default, SHARE_STREAMS, 2, a, rates);
+    contention_rates(&contention_default, SHARE_TIME_SLICE, 2, a, rates);
     assert_near(1 / rates[0], 1.5227897889, 1e-9); /* measured: 1.136, badly met (docs/contention.md) */
 }
 
@@ -61,11 +61,11 @@ static void many_small_ones(void **state)
           0.789559640649, 0.789559640649, 0.789559640649);
 }
 
-static void streams_deliver_less(void **state)
+static void time_slices_deliver_less(void **state)
 {
     static const double a[] = {0.6, 0.6};
 
-    RATES(&contention_default, SHARE_STREAMS, a, 0.503542928417, 0.503542928417);
+    RATES(&contention_default, SHARE_TIME_SLICE, a, 0.503542928417, 0.503542928417);
 }
 
 static void variants(void **state)
@@ -123,7 +123,7 @@ int main(void)
         cmocka_unit_test(alone_runs_at_full_speed),
         cmocka_unit_test(table_4_2),
         cmocka_unit_test(many_small_ones),
-        cmocka_unit_test(streams_deliver_less),
+        cmocka_unit_test(time_slices_deliver_less),
         cmocka_unit_test(variants),
         cmocka_unit_test(one_that_uses_nothing),
         cmocka_unit_test(mig),

@@ -1,4 +1,4 @@
-/* The core's rules one by one. Properties of every world are in tests/property; carma's own mapper in test_mapper.c. */
+/* The core's rules one by one. Properties of every world are in tests/property; carma's own placement policy in test_placement.c. */
 #include "core_fixture.h"
 
 /* ---- Policies ---- */
@@ -80,7 +80,7 @@ static void test_mug_leaves_idle_gpus_alone(void **state)
     first = submit(f, 1, -1);
     decide(f);
     assert_string_equal(placed_on(f, first), "0");
-    memory_seen(f, first, 0, 5 * GIB);
+    memory_observed(f, first, 0, 5 * GIB);
     sample(f, 0, 5 * GIB, 0, 0);
     f->now_ns += SECONDS(31);
     second = submit(f, 1, -1);
@@ -100,7 +100,7 @@ static void test_round_robin_goes_round(void **state)
         decide(f);
         snprintf(expected, sizeof expected, "%u", g % GPUS);
         assert_string_equal(placed_on(f, job), expected);
-        memory_seen(f, job, g % GPUS, GIB);
+        memory_observed(f, job, g % GPUS, GIB);
         f->now_ns += SECONDS(31);
     }
 }
@@ -150,7 +150,7 @@ static void test_unmeasured_activity_is_not_shared(void **state)
     one_gpu_left(*state, GIB, -1, "");
 }
 
-static void test_claim_and_margin_in_the_monitor_view(void **state)
+static void test_reservation_and_margin_in_the_monitor_view(void **state)
 {
     struct fixture *f = *state;
     uint64_t job;
@@ -185,7 +185,7 @@ static void test_monitor_closes_a_gpu_until_memory_settles(void **state)
     f->now_ns += SECONDS(100);
     decide(f);
     assert_string_equal(placed_on(f, second), "");
-    memory_seen(f, first, 0, GIB);
+    memory_observed(f, first, 0, GIB);
     assert_reason(f, second, "the memory of job 1 on GPU 0 has still to settle (at most 0:30 more)");
     f->now_ns += SECONDS(30) - 1;
     decide(f);
@@ -277,14 +277,14 @@ static void test_reservations_do_not_race(void **state)
     assert_reason(f, 6, "needs 20.0 GiB, the best open GPU (1) has 19.0 GiB free");
 }
 
-static void test_observed_memory_beyond_the_claim_counts(void **state)
+static void test_observed_memory_beyond_the_reservation_counts(void **state)
 {
     struct fixture *f = *state;
 
     for (uint32_t i = 0; i < GPUS; i++)
         submit(f, 1, i == 1 ? 10 * GIB : 39 * GIB);
     decide(f);
-    memory_seen(f, 2, 1, 15 * GIB);
+    memory_observed(f, 2, 1, 15 * GIB);
     assert_int_equal(gpu_free_bytes(f->core, core_gpu(f->core, 1)), 24 * GIB);
     sample(f, 1, 18 * GIB, 3 * GIB, 0);
     assert_int_equal(gpu_free_bytes(f->core, core_gpu(f->core, 1)), 21 * GIB);
@@ -294,7 +294,7 @@ static void test_observed_memory_beyond_the_claim_counts(void **state)
     assert_int_equal(gpu_free_bytes(f->core, core_gpu(f->core, 1)), 24 * GIB);
 }
 
-static void test_unknown_memory_books_a_whole_gpu(void **state)
+static void test_unknown_memory_reserves_a_whole_gpu(void **state)
 {
     struct fixture *f = *state;
 
@@ -309,13 +309,13 @@ static void test_unknown_memory_books_a_whole_gpu(void **state)
     assert_reason(f, 6, "needs 1 GPU to itself, 0 are idle");
 }
 
-static void test_foreign_memory_keeps_a_gpu_from_being_idle(void **state)
+static void test_unmanaged_memory_keeps_a_gpu_from_being_idle(void **state)
 {
     struct fixture *f = *state;
     uint64_t job;
 
-    sample(f, 0, GPU_IDLE_FOREIGN_BYTES + 1, GPU_IDLE_FOREIGN_BYTES + 1, 0);
-    sample(f, 1, GPU_IDLE_FOREIGN_BYTES, GPU_IDLE_FOREIGN_BYTES, 0);
+    sample(f, 0, GPU_IDLE_UNMANAGED_BYTES + 1, GPU_IDLE_UNMANAGED_BYTES + 1, 0);
+    sample(f, 1, GPU_IDLE_UNMANAGED_BYTES, GPU_IDLE_UNMANAGED_BYTES, 0);
     job = submit(f, 1, -1);
     decide(f);
     assert_string_equal(placed_on(f, job), "1");
@@ -456,9 +456,9 @@ static void test_what_can_never_run(void **state)
     assert_null(core_find_job(f->core, 1));
 }
 
-/* ---- Recovery (thesis 6.2.3) ---- */
+/* ---- Retry (thesis 6.2.3) ---- */
 
-static void test_crash_goes_to_the_recovery_queue_and_starts_alone(void **state)
+static void test_crash_goes_to_the_retry_queue_and_starts_alone(void **state)
 {
     struct fixture *f = *state;
 
@@ -468,23 +468,23 @@ static void test_crash_goes_to_the_recovery_queue_and_starts_alone(void **state)
     decide(f);
     assert_string_equal(placed_on(f, 5), "0");
     submit(f, 1, -1);
-    memory_seen(f, 5, 0, GIB);
+    memory_observed(f, 5, 0, GIB);
     exits(f, 5, EXIT_GPU_OOM, 2 * GIB);
     decide(f);
     assert_int_equal(f->decisions.items[0].type, RECORD_REQUEUED);
-    assert_true(f->decisions.items[0].requeued.recovery);
+    assert_true(f->decisions.items[0].requeued.retry);
     assert_int_equal(f->decisions.items[0].requeued.crashes, 1);
     f->now_ns += SECONDS(60);
-    decide(f); /* GPUs 1 to 3 would do for sharing, but a recovering job wants an idle one, and blocks the queue */
+    decide(f); /* GPUs 1 to 3 would do for sharing, but a retried job wants an idle one, and blocks the queue */
     assert_int_equal(f->decisions.count, 0);
     assert_reason(f, 5, "needs 1 GPU to itself, 0 are idle");
-    assert_reason(f, 6, "job 5, which is tried again, goes first");
+    assert_reason(f, 6, "job 5, which is retried, goes first");
     exits(f, 4, EXIT_COMPLETED, -1);
     decide(f);
     assert_string_equal(placed_on(f, 5), "3");
-    assert_true(f->decisions.items[0].placed.recovery);
+    assert_true(f->decisions.items[0].placed.retry);
     assert_string_not_equal(placed_on(f, 6), "3"); /* may be joined only once its memory has settled */
-    memory_seen(f, 5, 3, GIB);
+    memory_observed(f, 5, 3, GIB);
     sample(f, 3, GIB, 0, 0);
     for (uint32_t g = 0; g < 3; g++)
         sample(f, g, 39 * GIB, 0, 0);
@@ -525,19 +525,19 @@ static void test_a_crash_alone_is_retried_once(void **state)
     assert_int_equal(core_job_count(f->core), 0);
 }
 
-static void test_recoveries_are_limited(void **state)
+static void test_retries_are_limited(void **state)
 {
     struct fixture *f = *state;
     struct core_config config = *core_configuration(f->core);
 
-    config.max_recoveries = 2;
+    config.max_retries = 2;
     reconfigure(f, &config);
     submit(f, 1, GIB);
     for (int crash = 1; crash <= 3; crash++) {
         uint64_t other;
         decide(f);
         other = submit(f, 1, GIB); /* a job that may be the cause */
-        memory_seen(f, 1, 0, GIB);
+        memory_observed(f, 1, 0, GIB);
         f->now_ns += SECONDS(31);
         for (uint32_t g = 1; g < GPUS; g++)
             sample(f, g, 0, 30 * GIB, 1000);
@@ -552,16 +552,16 @@ static void test_recoveries_are_limited(void **state)
     }
 }
 
-static void test_a_crash_raises_the_claim(void **state)
+static void test_a_crash_raises_the_reservation(void **state)
 {
     struct fixture *f = *state;
 
     submit(f, 1, 2 * GIB);
     decide(f);
-    memory_seen(f, 1, 0, 3 * GIB);
+    memory_observed(f, 1, 0, 3 * GIB);
     exits(f, 1, EXIT_GPU_OOM, 4 * GIB);
     decide(f);
-    assert_int_equal(f->decisions.items[1].placed.claim_bytes, 7 * GIB);
+    assert_int_equal(f->decisions.items[1].placed.reserved_bytes, 7 * GIB);
 }
 
 /* ---- Stopping ---- */
@@ -651,26 +651,26 @@ int main(void)
         CASE(test_cap_is_met_at_800),
         CASE(test_cap_is_missed_above),
         CASE(test_unmeasured_activity_is_not_shared),
-        CASE(test_claim_and_margin_in_the_monitor_view),
+        CASE(test_reservation_and_margin_in_the_monitor_view),
         CASE(test_monitor_closes_a_gpu_until_memory_settles),
         CASE(test_a_clock_set_back_settles_nothing_for_hours),
         CASE(test_memory_never_seen_closes_a_gpu_not_for_ever),
         CASE(test_decision_period),
         CASE(test_reservations_do_not_race),
-        CASE(test_observed_memory_beyond_the_claim_counts),
-        CASE(test_unknown_memory_books_a_whole_gpu),
-        CASE(test_foreign_memory_keeps_a_gpu_from_being_idle),
+        CASE(test_observed_memory_beyond_the_reservation_counts),
+        CASE(test_unknown_memory_reserves_a_whole_gpu),
+        CASE(test_unmanaged_memory_keeps_a_gpu_from_being_idle),
         CASE(test_jobs_per_gpu_are_limited),
         CASE(test_exclusive_job_is_alone),
         CASE(test_fifo_blocks_behind_the_head),
         CASE(test_how_many_are_ahead),
         CASE(test_hold_and_release),
         CASE(test_what_can_never_run),
-        CASE(test_crash_goes_to_the_recovery_queue_and_starts_alone),
+        CASE(test_crash_goes_to_the_retry_queue_and_starts_alone),
         CASE(test_other_failures_are_not_retried),
         CASE(test_a_crash_alone_is_retried_once),
-        CASE(test_recoveries_are_limited),
-        CASE(test_a_crash_raises_the_claim),
+        CASE(test_retries_are_limited),
+        CASE(test_a_crash_raises_the_reservation),
         CASE(test_cancel),
         CASE(test_transitions_are_those_of_a_jobs_life),
         CASE(test_every_record_field_is_in_its_union),

@@ -4,9 +4,9 @@
 #define ADA 1000
 #define BOB 1001
 
-static uint64_t submit_as(struct fixture *f, uint32_t uid, uint32_t gpus, int64_t claim)
+static uint64_t submit_as(struct fixture *f, uint32_t uid, uint32_t gpus, int64_t reservation)
 {
-    struct record record = wants(gpus, claim);
+    struct record record = wants(gpus, reservation);
 
     record.submitted.uid = uid;
     return submit_record(f, record);
@@ -88,7 +88,7 @@ static void test_memory_elsewhere_is_charged(void **state)
     assert_true(core_find_job(f->core, second)->user->memory_bytes == 21 * (uint64_t)GIB);
 }
 
-static void test_memory_is_what_jobs_claim_on_all_their_gpus(void **state)
+static void test_memory_is_what_jobs_reservation_on_all_their_gpus(void **state)
 {
     struct fixture *f = *state;
     uint64_t first, second, unknown;
@@ -101,10 +101,10 @@ static void test_memory_is_what_jobs_claim_on_all_their_gpus(void **state)
     assert_string_not_equal(placed_on(f, first), "");
     assert_int_equal(f->decisions.count, 1);
     assert_int_equal(reason_code(f, second), REASON_USER_MEMORY);
-    assert_reason(f, second, "its user's jobs claim 20.0 GiB of GPU memory and it 31.0 GiB more, a user may claim 50.0 GiB");
+    assert_reason(f, second, "its user's jobs request 20.0 GiB of GPU memory and it 31.0 GiB more, a user may have 50.0 GiB");
     assert_int_equal(reason_code(f, unknown), REASON_USER_MEMORY);
-    assert_reason(f, unknown, "its user's jobs claim 20.0 GiB of GPU memory and it 40.0 GiB more (whole GPUs: it claims none), a user "
-                  "may claim 50.0 GiB");
+    assert_reason(f, unknown, "its user's jobs request 20.0 GiB of GPU memory and it 40.0 GiB more (whole GPUs: it requests none), a user "
+                  "may have 50.0 GiB");
     exits(f, first, EXIT_COMPLETED, -1);
     decide(f);
     assert_string_not_equal(placed_on(f, second), "");
@@ -121,19 +121,19 @@ static void test_a_request_counts_in_whole_after_it_was_shrunk(void **state)
     limited(f, (struct core_limits){.max_memory_bytes = 50 * GIB});
     declared = submit_as(f, ADA, 1, 30 * GIB);
     guessed.submitted.uid = BOB;
-    guessed.submitted.claim_source = CLAIM_ESTIMATED;
+    guessed.submitted.request_source = SOURCE_ESTIMATED;
     guessed.job = submit_record(f, guessed);
     second = submit_as(f, ADA, 1, 21 * GIB);
     decide(f);
     assert_int_equal(f->decisions.count, 2);
     for (uint64_t job = declared; job <= guessed.job; job++)
-        apply(f, (struct record){.type = RECORD_TRIMMED, .job = job, .trimmed = {5 * GIB, CLAIM_SEEN}});
+        apply(f, (struct record){.type = RECORD_SHRUNK, .job = job, .shrunk = {5 * GIB, SOURCE_OBSERVED}});
     assert_true(core_find_job(f->core, declared)->user->memory_bytes == 30 * (uint64_t)GIB);
     assert_true(core_find_job(f->core, guessed.job)->user->memory_bytes == 5 * (uint64_t)GIB);
     decide(f);
     assert_int_equal(f->decisions.count, 0);
     assert_int_equal(reason_code(f, second), REASON_USER_MEMORY);
-    apply(f, (struct record){.type = RECORD_GROWN, .job = declared, .grown = {35 * GIB, CLAIM_SEEN}});
+    apply(f, (struct record){.type = RECORD_GROWN, .job = declared, .grown = {35 * GIB, SOURCE_OBSERVED}});
     assert_true(core_find_job(f->core, declared)->user->memory_bytes == 35 * (uint64_t)GIB);
 }
 
@@ -149,13 +149,13 @@ static void test_what_one_job_may_never_have_is_refused(void **state)
     assert_string_equal(reason_format(&why, 0, text), "wants 4 GPUs, a user may have 3");
     limited(f, (struct core_limits){.max_memory_bytes = 31 * GIB});
     assert_false(core_could_ever_run(f->core, &record.submitted, &why));
-    assert_string_equal(reason_format(&why, 0, text), "claims 32.0 GiB of GPU memory, a user may claim 31.0 GiB");
+    assert_string_equal(reason_format(&why, 0, text), "requests 32.0 GiB of GPU memory, a user may have 31.0 GiB");
     record.submitted.gpus = 1;
     assert_true(core_could_ever_run(f->core, &record.submitted, &why));
-    record.submitted.claim_bytes = -1;
+    record.submitted.request_bytes = -1;
     assert_false(core_could_ever_run(f->core, &record.submitted, &why));
     assert_string_equal(reason_format(&why, 0, text),
-                        "claims no memory, so counts with 40.0 GiB of GPU memory, a user may claim 31.0 GiB");
+                        "requests no memory, so counts with 40.0 GiB of GPU memory, a user may have 31.0 GiB");
 }
 
 /* With backfill another user's smaller job can take the GPU meant for the first of the queue: the reservation ends. */
@@ -166,7 +166,7 @@ static void test_who_is_over_a_limit_keeps_no_gpus_for_himself(void **state)
     uint64_t running, wide, small;
 
     config.backfill = 8;
-    config.patience_ns = 0;
+    config.starvation_timeout_ns = 0;
     snprintf(config.policy, sizeof config.policy, "carma"); /* which lets others in beside the job that has it
                                                                reserved */
     reconfigure(f, &config);
@@ -192,7 +192,7 @@ static void test_a_start_on_reserved_gpus_counts_for_who_comes_next(void **state
     uint64_t first, second, wide;
 
     config.backfill = 8;
-    config.patience_ns = 0;
+    config.starvation_timeout_ns = 0;
     reconfigure(f, &config);
     first = submit_as(f, ADA, 1, 8 * GIB);
     second = submit_as(f, ADA, 1, 8 * GIB);
@@ -212,13 +212,13 @@ static void test_a_start_on_reserved_gpus_counts_for_who_comes_next(void **state
     assert_int_equal(reason_code(f, second), REASON_USER_JOBS);
 }
 
-/* Beyond the budget a crashed job is tried again all the same, alone, but not before others. */
-static void test_a_user_recovers_so_often_within_an_hour(void **state)
+/* Beyond the budget a crashed job is retried all the same, alone, but not before others. */
+static void test_a_user_has_so_many_retries_within_an_hour(void **state)
 {
     struct fixture *f = *state;
     uint64_t jobs[4];
 
-    limited(f, (struct core_limits){.max_recoveries = 2});
+    limited(f, (struct core_limits){.max_retries = 2});
     for (int i = 0; i < 3; i++)
         jobs[i] = submit_as(f, ADA, 1, 35 * GIB);
     jobs[3] = submit_as(f, BOB, 1, 35 * GIB);
@@ -229,15 +229,15 @@ static void test_a_user_recovers_so_often_within_an_hour(void **state)
         exits(f, jobs[i], EXIT_GPU_OOM, -1);
         decide(f);
         assert_int_equal(f->decisions.items[0].type, RECORD_REQUEUED);
-        assert_int_equal(f->decisions.items[0].requeued.recovery, i != 2);
-        assert_true(f->decisions.items[0].requeued.claim_bytes >= 35 * GIB);
+        assert_int_equal(f->decisions.items[0].requeued.retry, i != 2);
+        assert_true(f->decisions.items[0].requeued.reserved_bytes >= 35 * GIB);
         assert_true(job_wants_idle(f->core, core_find_job(f->core, jobs[i])));
         assert_string_not_equal(placed_on(f, jobs[i]), "");
     }
     f->now_ns += SECONDS(3600);
     exits(f, jobs[2], EXIT_GPU_OOM, -1);
     decide(f);
-    assert_true(f->decisions.items[0].requeued.recovery);
+    assert_true(f->decisions.items[0].requeued.retry);
 }
 
 int main(void)
@@ -246,12 +246,12 @@ int main(void)
         CASE(test_who_has_as_many_jobs_as_allowed_is_passed_over),
         CASE(test_gpus_are_counted_for_each_job_that_has_them),
         CASE(test_memory_elsewhere_is_charged),
-        CASE(test_memory_is_what_jobs_claim_on_all_their_gpus),
+        CASE(test_memory_is_what_jobs_reservation_on_all_their_gpus),
         CASE(test_a_request_counts_in_whole_after_it_was_shrunk),
         CASE(test_what_one_job_may_never_have_is_refused),
         CASE(test_who_is_over_a_limit_keeps_no_gpus_for_himself),
         CASE(test_a_start_on_reserved_gpus_counts_for_who_comes_next),
-        CASE(test_a_user_recovers_so_often_within_an_hour),
+        CASE(test_a_user_has_so_many_retries_within_an_hour),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

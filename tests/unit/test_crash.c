@@ -1,7 +1,7 @@
 /* The consequences of a job's end (src/core/crash.h). */
 #include "core_fixture.h"
 
-/* On GPU 0, with so much memory seen of it, for so long. */
+/* On GPU 0, with so much memory observed of it, for so long. */
 static uint64_t running(struct fixture *f, int64_t seen_bytes, int64_t for_ns)
 {
     uint64_t job = submit(f, 1, 8 * GIB);
@@ -9,7 +9,7 @@ static uint64_t running(struct fixture *f, int64_t seen_bytes, int64_t for_ns)
     decide(f);
     job_event(f, RECORD_STARTED, job);
     if (seen_bytes)
-        memory_seen(f, job, core_find_job(f->core, job)->placements[0].gpu, seen_bytes);
+        memory_observed(f, job, core_find_job(f->core, job)->placements[0].gpu, seen_bytes);
     f->now_ns += for_ns;
     return job;
 }
@@ -27,7 +27,7 @@ static const struct record *ends(struct fixture *f, uint64_t job, uint32_t cause
 
 static const struct {
     int64_t seen, for_ns, requested, used;
-    bool believed;
+    bool oom_crashes;
 } messages[] = {
     {4 * GIB, SECONDS(600), 2 * GIB, 38 * GIB, true},      /* nearly full */
     {4 * GIB, SECONDS(600), 2 * GIB, 28 * GIB, true},      /* a quarter may have come since the last sample */
@@ -40,7 +40,7 @@ static const struct {
     {4 * GIB, SECONDS(61), 2 * GIB, 4 * GIB, false},
     {0, SECONDS(600), GIB, 3 * GIB, true},     /* its memory appeared and it crashed between two samples */
     {0, SECONDS(1), GIB, 300 * MIB, false},    /* nobody's memory was there */
-    {4 * GIB, SECONDS(600), 2 * GIB, -1, true} /* nothing was seen */
+    {4 * GIB, SECONDS(600), 2 * GIB, -1, true} /* nothing was observed */
 };
 
 static void test_a_message_is_believed_where_memory_bears_it_out(void **state)
@@ -55,7 +55,7 @@ static void test_a_message_is_believed_where_memory_bears_it_out(void **state)
             assert_true(verdict->gave_up.memory);
         } else {
             assert_int_equal(verdict->type, RECORD_REQUEUED);
-            if (verdict->requeued.recovery != messages[i].believed)
+            if (verdict->requeued.retry != messages[i].oom_crashes)
                 fail_msg("case %zu", i);
             assert_int_equal(verdict->requeued.crashes, 1);
         }
@@ -70,13 +70,13 @@ static void test_who_is_not_believed_waits_in_turn_and_not_for_ever(void **state
     const struct record *verdict;
     uint64_t job = running(f, 4 * GIB, SECONDS(600));
 
-    for (uint32_t crash = 1; crash <= core_configuration(f->core)->max_recoveries; crash++) {
+    for (uint32_t crash = 1; crash <= core_configuration(f->core)->max_retries; crash++) {
         verdict = ends(f, job, EXIT_GPU_OOM, GIB, 5 * GIB);
         assert_int_equal(verdict->type, RECORD_REQUEUED);
-        assert_false(verdict->requeued.recovery);
-        assert_true(verdict->requeued.claim_bytes == 8 * GIB); /* nothing was proved */
-        assert_false(core_find_job(f->core, job)->recovery);
-        memory_seen(f, job, 0, 4 * GIB);
+        assert_false(verdict->requeued.retry);
+        assert_true(verdict->requeued.reserved_bytes == 8 * GIB); /* nothing was proved */
+        assert_false(core_find_job(f->core, job)->retry);
+        memory_observed(f, job, 0, 4 * GIB);
         f->now_ns += SECONDS(600);
     }
     verdict = ends(f, job, EXIT_GPU_OOM, GIB, 5 * GIB);
@@ -90,15 +90,15 @@ static void test_loading_is_an_excuse_once(void **state)
     struct fixture *f = *state;
     uint64_t job = running(f, 4 * GIB, SECONDS(5)), other;
 
-    assert_true(ends(f, job, EXIT_GPU_OOM, GIB, 5 * GIB)->requeued.recovery);
+    assert_true(ends(f, job, EXIT_GPU_OOM, GIB, 5 * GIB)->requeued.retry);
     other = submit(f, 1, GIB); /* so that it is not alone, which would end it */
-    memory_seen(f, job, 0, 4 * GIB);
+    memory_observed(f, job, 0, 4 * GIB);
     f->now_ns += SECONDS(31);
     for (uint32_t g = 1; g < GPUS; g++)
         sample(f, g, 39 * GIB, 39 * GIB, 0);
     decide(f);
     assert_string_equal(placed_on(f, other), "0");
-    assert_false(ends(f, job, EXIT_GPU_OOM, GIB, 5 * GIB)->requeued.recovery);
+    assert_false(ends(f, job, EXIT_GPU_OOM, GIB, 5 * GIB)->requeued.retry);
 }
 
 static void test_a_handle_needs_memory_to_speak_for_it(void **state)
@@ -107,7 +107,7 @@ static void test_a_handle_needs_memory_to_speak_for_it(void **state)
     const struct record *verdict = ends(f, running(f, 4 * GIB, SECONDS(600)), EXIT_GPU_HANDLE, -1, 36 * GIB);
 
     assert_int_equal(verdict->type, RECORD_REQUEUED);
-    assert_true(verdict->requeued.recovery);
+    assert_true(verdict->requeued.retry);
     for (int64_t used = -1; used <= 10 * GIB; used += 5 * GIB + 1) {
         verdict = ends(f, running(f, 4 * GIB, SECONDS(5)), EXIT_GPU_HANDLE, -1, used);
         assert_int_equal(verdict->type, RECORD_GAVE_UP);
@@ -117,7 +117,7 @@ static void test_a_handle_needs_memory_to_speak_for_it(void **state)
 
 /* A job that crashed waits for more memory than any GPU has free now: smaller jobs go meanwhile, and it starts as soon
  * as one GPU has it. */
-static void test_others_go_on_around_a_recovering_job(void **state)
+static void test_others_go_on_around_a_retrying_job(void **state)
 {
     struct fixture *f = *state;
     struct core_config config;
@@ -125,9 +125,9 @@ static void test_others_go_on_around_a_recovering_job(void **state)
 
     configure(f, "magm", MEMORY_RESERVE);
     config = *core_configuration(f->core);
-    config.recovery = RECOVERY_INFORMED;
+    config.oom_retry = OOM_RETRY_INFORMED;
     config.backfill = 8;
-    config.patience_ns = SECONDS(1800);
+    config.starvation_timeout_ns = SECONDS(1800);
     reconfigure(f, &config);
     for (uint32_t i = 0; i < GPUS; i++)
         others[i] = submit(f, 1, 28 * GIB);
@@ -135,7 +135,7 @@ static void test_others_go_on_around_a_recovering_job(void **state)
     crashed = running(f, 8 * GIB, SECONDS(120)); /* beside one of them */
     ends(f, crashed, EXIT_GPU_OOM, 12 * GIB, 39 * GIB);
     assert_string_equal(placed_on(f, crashed), "");
-    assert_true(core_find_job(f->core, crashed)->recovery);
+    assert_true(core_find_job(f->core, crashed)->retry);
     small = submit(f, 1, 4 * GIB);
     decide(f);
     assert_string_not_equal(placed_on(f, small), "");
@@ -145,14 +145,14 @@ static void test_others_go_on_around_a_recovering_job(void **state)
     assert_string_equal(placed_on(f, crashed), "3");
 }
 
-static void test_victims_go_first_with_their_claims(void **state)
+static void test_victims_go_first_with_their_reservations(void **state)
 {
     static const uint32_t causes[] = {EXIT_MPS_FAULT, EXIT_GPU_ERROR};
     struct fixture *f = *state;
     struct core_config config = *core_configuration(f->core);
     uint64_t job, before;
 
-    config.max_recoveries = 2;
+    config.max_retries = 2;
     reconfigure(f, &config);
     for (uint32_t g = 1; g < GPUS; g++)
         apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = g, .total_bytes = TOTAL}});
@@ -162,8 +162,8 @@ static void test_victims_go_first_with_their_claims(void **state)
     for (uint32_t i = 0; i < 2; i++) {
         const struct record *verdict = ends(f, job, causes[i], -1, 10 * GIB);
         assert_int_equal(verdict->type, RECORD_REQUEUED);
-        assert_true(verdict->requeued.recovery);
-        assert_true(verdict->requeued.claim_bytes == 8 * GIB);
+        assert_true(verdict->requeued.retry);
+        assert_true(verdict->requeued.reserved_bytes == 8 * GIB);
         assert_int_equal(verdict->requeued.crashes, 0);
         assert_string_equal(placed_on(f, job), "0");
         if (i == 0) { /* it is no reason to be left alone, or to wait for its memory to settle */
@@ -171,7 +171,7 @@ static void test_victims_go_first_with_their_claims(void **state)
             decide(f);
             assert_string_equal(placed_on(f, before), "0");
         }
-        memory_seen(f, job, 0, 4 * GIB);
+        memory_observed(f, job, 0, 4 * GIB);
     }
     assert_int_equal(ends(f, job, EXIT_MPS_FAULT, -1, -1)->type, RECORD_GAVE_UP);
     assert_false(f->decisions.items[0].gave_up.memory);
@@ -246,7 +246,7 @@ static void test_faults_and_want_of_memory_are_counted_apart(void **state)
     struct core_config config = *core_configuration(f->core);
     uint64_t job = running(f, 4 * GIB, SECONDS(600));
 
-    config.max_recoveries = 1;
+    config.max_retries = 1;
     reconfigure(f, &config);
     assert_int_equal(ends(f, job, EXIT_MPS_FAULT, -1, -1)->type, RECORD_REQUEUED);
     assert_int_equal(ends(f, job, EXIT_GPU_OOM, -1, -1)->type, RECORD_REQUEUED);
@@ -293,8 +293,8 @@ static void test_a_time_limit_is_followed_by_another_run_where_asked_for(void **
     for (int run = 0; run < 2; run++) {
         verdict = ends(f, job, EXIT_TIMEOUT, -1, -1);
         assert_int_equal(verdict->type, RECORD_REQUEUED);
-        assert_false(verdict->requeued.recovery);
-        assert_true(verdict->requeued.claim_bytes == 8 * GIB);
+        assert_false(verdict->requeued.retry);
+        assert_true(verdict->requeued.reserved_bytes == 8 * GIB);
         assert_string_not_equal(placed_on(f, job), "");
         job_event(f, RECORD_STARTED, job);
     }
@@ -369,10 +369,10 @@ static void test_a_lost_job_is_tried_again_where_asked_for(void **state)
     assert_int_equal(verdict->type, RECORD_GAVE_UP);
     assert_int_equal(job_state_after(JOB_CRASHED, verdict), JOB_LOST);
     job = running_with_requeue(f, true);
-    for (uint32_t loss = 0; loss < config.max_recoveries; loss++) {
+    for (uint32_t loss = 0; loss < config.max_retries; loss++) {
         verdict = is_lost(f, job);
         assert_int_equal(verdict->type, RECORD_REQUEUED);
-        assert_false(verdict->requeued.recovery);
+        assert_false(verdict->requeued.retry);
         job_event(f, RECORD_STARTED, job);
     }
     assert_int_equal(is_lost(f, job)->type, RECORD_GAVE_UP);
@@ -400,8 +400,8 @@ int main(void)
         CASE(test_who_is_not_believed_waits_in_turn_and_not_for_ever),
         CASE(test_loading_is_an_excuse_once),
         CASE(test_a_handle_needs_memory_to_speak_for_it),
-        CASE(test_others_go_on_around_a_recovering_job),
-        CASE(test_victims_go_first_with_their_claims),
+        CASE(test_others_go_on_around_a_retrying_job),
+        CASE(test_victims_go_first_with_their_reservations),
         CASE(test_who_fails_two_gpus_is_charged_with_them),
         CASE(test_gpus_that_fail_together_charge_nobody),
         CASE(test_a_gpu_that_is_not_there_cannot_have_failed),

@@ -87,7 +87,7 @@ static void list(struct gpu_reading *reading, pid_t pid, int64_t used_bytes)
 
 static void assert_why(const struct attribution *result, const char *what)
 {
-    assert_true(result->foreign_bytes == -1);
+    assert_true(result->unmanaged_bytes == -1);
     if (!strstr(result->why, what))
         fail_msg("no '%s' in: %s", what, result->why);
 }
@@ -107,19 +107,19 @@ static void test_shares(void **state)
     assert_true(attribution_of(&result, 1) == 4 * GIB);
     assert_true(attribution_of(&result, 2) == 3 * GIB);
     assert_true(attribution_of(&result, 3) == 0);
-    assert_true(result.foreign_bytes == 13 * GIB); /* memory without a listed process included */
-    assert_int_equal(result.foreign_count, 1);
-    assert_int_equal(result.foreign[0].pid, children[2]);
-    assert_int_equal(result.foreign[0].uid, geteuid());
-    assert_true(*result.foreign[0].command);
-    assert_true(result.foreign[0].used_bytes == 5 * GIB);
+    assert_true(result.unmanaged_bytes == 13 * GIB); /* memory without a listed process included */
+    assert_int_equal(result.unmanaged_count, 1);
+    assert_int_equal(result.unmanaged[0].pid, children[2]);
+    assert_int_equal(result.unmanaged[0].uid, geteuid());
+    assert_true(*result.unmanaged[0].command);
+    assert_true(result.unmanaged[0].used_bytes == 5 * GIB);
     own = 2; /* both processes of one job; and a process known is not asked for again */
     attributor_begin(*state);
     attributor_judge(*state, &gpu, &reading, &result);
     assert_int_equal(asked, 3);
     reading.used_bytes = 6 * GIB; /* memory was read before the processes had ended: never below none */
     attributor_judge(*state, &gpu, &reading, &result);
-    assert_true(result.foreign_bytes == 0);
+    assert_true(result.unmanaged_bytes == 0);
 }
 
 static void test_several_processes(void **state)
@@ -134,7 +134,7 @@ static void test_several_processes(void **state)
     attributor_begin(*state);
     attributor_judge(*state, &gpu, &reading, &result);
     assert_true(attribution_of(&result, 1) == 7 * GIB);
-    assert_true(result.foreign_bytes == 13 * GIB);
+    assert_true(result.unmanaged_bytes == 13 * GIB);
     reading.processes[1].used_bytes = -1;
     attributor_judge(*state, &gpu, &reading, &result);
     assert_true(attribution_of(&result, 1) == -1);
@@ -155,13 +155,13 @@ static void test_mps_server(void **state)
     attributor_judge(*state, &gpu, &reading, &result);
     server = 0;
     assert_true(result.mps_server_bytes == GIB / 2);
-    assert_true(result.foreign_bytes == 16 * GIB);
-    assert_int_equal(result.foreign_count, 0);
+    assert_true(result.unmanaged_bytes == 16 * GIB);
+    assert_int_equal(result.unmanaged_count, 0);
     assert_int_equal(result.share_count, 1);
 }
 
 /* Unmanaged memory may be hidden: memory beside the jobs' is still known. */
-static void test_foreign_memory_hidden(void **state)
+static void test_unmanaged_memory_hidden(void **state)
 {
     struct gpu gpu = gpu_with(1);
     struct gpu_reading reading = {.used_bytes = 20 * GIB};
@@ -171,8 +171,8 @@ static void test_foreign_memory_hidden(void **state)
     list(&reading, children[3], -1);
     attributor_begin(*state);
     attributor_judge(*state, &gpu, &reading, &result);
-    assert_true(result.foreign_bytes == 16 * GIB);
-    assert_true(result.foreign[0].used_bytes == -1);
+    assert_true(result.unmanaged_bytes == 16 * GIB);
+    assert_true(result.unmanaged[0].used_bytes == -1);
 }
 
 /* Just ended: its memory is counted as its owner's or a stranger's for a moment. Listed again: it is not from here. */
@@ -186,7 +186,7 @@ static void test_processes_hidden(void **state)
     list(&reading, children[0], 1 * GIB);
     attributor_begin(*state);
     attributor_judge(*state, &gpu, &reading, &result);
-    assert_true(result.foreign_bytes == 19 * GIB);
+    assert_true(result.unmanaged_bytes == 19 * GIB);
     end(children[0]);
     for (int i = 0; i < 2; i++) {
         attributor_begin(*state);
@@ -198,7 +198,7 @@ static void test_processes_hidden(void **state)
     list(&reading, children[0], 1 * GIB);
     attributor_begin(*state);
     attributor_judge(*state, &gpu, &reading, &result);
-    assert_true(result.foreign_bytes == 19 * GIB);
+    assert_true(result.unmanaged_bytes == 19 * GIB);
     reading.process_count = 0;
     attributor_begin(*state);
     attributor_judge(*state, &gpu, &reading, &result);
@@ -223,18 +223,18 @@ static void test_on_a_gpu_that_was_not_given(void **state)
         attributor_begin(*state);
         attributor_judge(*state, &gpu, &reading, &result);
         assert_string_equal(result.why, "");
-        assert_true(result.foreign_bytes == 16 * GIB);
-        assert_int_equal(result.foreign_count, 1);
-        assert_int_equal(result.foreign[0].job, 2);
-        assert_int_equal(result.foreign[0].pid, children[1]);
-        assert_true(result.foreign[0].used_bytes == 9 * GIB);
-        assert_int_equal(result.foreign[0].news, i == 0);
+        assert_true(result.unmanaged_bytes == 16 * GIB);
+        assert_int_equal(result.unmanaged_count, 1);
+        assert_int_equal(result.unmanaged[0].job, 2);
+        assert_int_equal(result.unmanaged[0].pid, children[1]);
+        assert_true(result.unmanaged[0].used_bytes == 9 * GIB);
+        assert_int_equal(result.unmanaged[0].news, i == 0);
         attributor_judge(*state, &other, &reading, &result);
-        assert_int_equal(result.foreign[0].news, i == 0);
+        assert_int_equal(result.unmanaged[0].news, i == 0);
     }
     gpu = gpu_with(2);
     attributor_judge(*state, &gpu, &reading, &result);
-    assert_int_equal(result.foreign_count, 0);
+    assert_int_equal(result.unmanaged_count, 0);
 }
 
 static void test_lists_that_are_not(void **state)
@@ -250,10 +250,10 @@ static void test_lists_that_are_not(void **state)
     attributor_judge(*state, &busy, &reading, &result);
     assert_why(&result, "lists no process");
     attributor_judge(*state, &empty, &reading, &result); /* nobody of ours is there */
-    assert_true(result.foreign_bytes == 20 * GIB);
+    assert_true(result.unmanaged_bytes == 20 * GIB);
     reading.used_bytes = 100 * MIB; /* a job that has not come to the GPU yet, and the driver's own memory */
     attributor_judge(*state, &busy, &reading, &result);
-    assert_true(result.foreign_bytes == 100 * MIB);
+    assert_true(result.unmanaged_bytes == 100 * MIB);
     for (int i = 0; i < GPU_MAX_PROCESSES; i++)
         list(&reading, children[2], 1);
     attributor_judge(*state, &busy, &reading, &result);
@@ -267,7 +267,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_shares), T(test_several_processes), T(test_mps_server), T(test_foreign_memory_hidden), T(test_processes_hidden),
+        T(test_shares), T(test_several_processes), T(test_mps_server), T(test_unmanaged_memory_hidden), T(test_processes_hidden),
         T(test_on_a_gpu_that_was_not_given), T(test_lists_that_are_not),
     };
 

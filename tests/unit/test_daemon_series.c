@@ -53,8 +53,8 @@ static void test_means_are_by_time(void **state)
     add_gpu(0, BEGIN + 6 * SEC, 3 * GIB, 0);
     assert_int_equal(fine(0, BEGIN, SERIES_USED_BYTES), 4 * GIB);
     assert_int_equal(fine(0, BEGIN, SERIES_SM_PERMILLE), 300);
-    assert_int_equal(fine(0, BEGIN, SERIES_CLAIMED_BYTES), 2 * GIB);
-    assert_int_equal(fine(0, BEGIN, SERIES_FOREIGN_BYTES), 0);
+    assert_int_equal(fine(0, BEGIN, SERIES_RESERVED_BYTES), 2 * GIB);
+    assert_int_equal(fine(0, BEGIN, SERIES_UNMANAGED_BYTES), 0);
     assert_int_equal(fine(0, BEGIN, SERIES_POWER_MW), 300000);
     add_gpu(0, BEGIN + 7 * SEC, GIB, 100);
     assert_int_equal(fine(0, BEGIN, SERIES_USED_BYTES), 4 * GIB);
@@ -130,7 +130,7 @@ static void test_job_by_second(void **state)
     assert_int_equal(found.step_ns, SEC);
     assert_int_equal(found.count, 100);
     for (uint32_t i = 0; i < 100; i++) {
-        assert_int_equal(series_job_at(series, 1, i, SERIES_JOB_CLAIM_BYTES), 4 * GIB);
+        assert_int_equal(series_job_at(series, 1, i, SERIES_JOB_RESERVED_BYTES), 4 * GIB);
         assert_int_equal(series_job_at(series, 1, i, SERIES_JOB_USED_BYTES), (i + 1) * MIB);
         assert_int_equal(series_job_at(series, 1, i, SERIES_JOB_GPU_USED_BYTES), 8 * GIB);
         assert_int_equal(series_job_at(series, 1, i, SERIES_JOB_SM_PERMILLE), 10 * (i + 1));

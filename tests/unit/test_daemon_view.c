@@ -159,7 +159,7 @@ static void test_a_victim_of_an_earlier_carma(void **state)
     json_t *json;
 
     (void)state;
-    view->culprit = 7;
+    view->overuser = 7;
     view->victim_of = 8;
     view->fence_bytes = 5;
     text = job_view_to_text(view);
@@ -182,7 +182,7 @@ static void test_a_victim_of_an_earlier_carma(void **state)
 static struct record submission_of(uint64_t job, const char *workload, uint32_t gpus)
 {
     struct record record = {
-        .type = RECORD_SUBMITTED, .job = job, .submitted = {.uid = 1000, .gpus = gpus, .claim_bytes = -1}};
+        .type = RECORD_SUBMITTED, .job = job, .submitted = {.uid = 1000, .gpus = gpus, .request_bytes = -1}};
 
     snprintf(record.submitted.workload, sizeof record.submitted.workload, "%s", workload);
     return record;

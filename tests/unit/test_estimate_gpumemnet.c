@@ -196,7 +196,7 @@ static void inputs_are_tuples_of_some_layers(void **state)
     assert_int_equal(gpumemnet_input_read(&input, &list, 8, &err), 0);
     assert_int_equal(input.family, GPUMEMNET_CNN);
     assert_int_equal(input.count, 4);
-    assert_int_equal(input.foreign, 0);
+    assert_int_equal(input.unmanaged, 0);
     assert_true(input.features[GPUMEMNET_DEPTH] == 4);
     assert_true(input.features[GPUMEMNET_LINEAR] == 1 && input.features[GPUMEMNET_CONV] == 1);
     assert_true(input.features[GPUMEMNET_NORM] == 1 && input.features[GPUMEMNET_DROPOUT] == 0);
@@ -223,7 +223,7 @@ static void layers_outside_the_data_are_counted(void **state)
     add(&list, LAYER_GROUP_NORM, 1000, 70);
     add(&list, LAYER_LINEAR, 10, 30)->shape_known = false;
     assert_int_equal(gpumemnet_input_read(&input, &list, 8, &err), 0);
-    assert_int_equal(input.foreign, 5);
+    assert_int_equal(input.unmanaged, 5);
     assert_int_equal(input.count, 12);
 }
 

@@ -176,7 +176,7 @@ static void workspace_comes_and_goes(void **state)
     program_release(&program);
 }
 
-/* Possible contents of a foreign capture. */
+/* Possible contents of another program's capture. */
 static void nonsense_is_left_out(void **state)
 {
     struct program program;

@@ -10,7 +10,7 @@ static void use_mps(struct fixture *f)
 
     snprintf(config.policy, sizeof config.policy, "carma");
     config.margin_bytes = 0;
-    config.recovery = RECOVERY_INFORMED;
+    config.oom_retry = OOM_RETRY_INFORMED;
     config.memory_fence = 1;
     config.learn = true;
     reconfigure(f, &config);
@@ -24,7 +24,7 @@ static uint64_t submit_from(struct fixture *f, uint32_t source, int64_t bytes, c
 {
     struct record record = wants(1, bytes);
 
-    record.submitted.claim_source = source;
+    record.submitted.request_source = source;
     snprintf(record.submitted.workload, sizeof record.submitted.workload, "%s", workload);
     return submit_record(f, record);
 }
@@ -44,12 +44,12 @@ static int64_t fence_of(struct fixture *f, uint64_t job)
     return decided(f, RECORD_PLACED, job)->placed.fence_bytes;
 }
 
-/* With so much memory seen of it, and so much in use on its GPU at the end. */
+/* With so much memory observed of it, and so much in use on its GPU at the end. */
 static const struct record *runs_out(struct fixture *f, uint64_t job, int64_t seen, int64_t requested, int64_t used)
 {
     struct record record = {.type = RECORD_EXITED, .job = job};
 
-    memory_seen(f, job, core_find_job(f->core, job)->placements[0].gpu, seen);
+    memory_observed(f, job, core_find_job(f->core, job)->placements[0].gpu, seen);
     f->now_ns += SECONDS(600);
     record.exited = (struct record_exited){EXIT_GPU_OOM, 1, requested, -1, used};
     apply(f, record);
@@ -61,13 +61,13 @@ static void test_a_fence_is_the_request_and_some_headroom(void **state)
 {
     struct fixture *f = *state;
     struct core_config config;
-    struct record streams = wants(1, 8 * GIB);
+    struct record sliced = wants(1, 8 * GIB);
 
     use_mps(f);
-    assert_int_equal(fence_of(f, submit_from(f, CLAIM_DECLARED, 8 * GIB, "")), FENCE_OF(8 * GIB));
-    assert_int_equal(fence_of(f, submit_from(f, CLAIM_ESTIMATED, 6 * GIB, "")), FENCE_OF(6 * GIB));
-    streams.submitted.share = SHARE_STREAMS;
-    assert_int_equal(fence_of(f, submit_record(f, streams)), -1);
+    assert_int_equal(fence_of(f, submit_from(f, SOURCE_DECLARED, 8 * GIB, "")), FENCE_OF(8 * GIB));
+    assert_int_equal(fence_of(f, submit_from(f, SOURCE_ESTIMATED, 6 * GIB, "")), FENCE_OF(6 * GIB));
+    sliced.submitted.share = SHARE_TIME_SLICE;
+    assert_int_equal(fence_of(f, submit_record(f, sliced)), -1);
     assert_int_equal(fence_of(f, submit(f, 1, 38 * GIB)), -1); /* as much as the GPU has */
     config = *core_configuration(f->core);
     config.memory_fence = 0;
@@ -84,16 +84,16 @@ static void test_a_guess_is_at_least_what_was_observed(void **state)
     struct core_config config;
 
     use_mps(f);
-    submit_from(f, CLAIM_ESTIMATED, 4 * GIB, "w");
+    submit_from(f, SOURCE_ESTIMATED, 4 * GIB, "w");
     decide(f);
-    memory_seen(f, 1, 0, 12 * GIB);
+    memory_observed(f, 1, 0, 12 * GIB);
     exits(f, 1, EXIT_COMPLETED, -1);
-    assert_true(fence_of(f, submit_from(f, CLAIM_ESTIMATED, 4 * GIB, "w")) >= FENCE_OF(12 * GIB));
-    assert_int_equal(fence_of(f, submit_from(f, CLAIM_DECLARED, 4 * GIB, "w")), FENCE_OF(4 * GIB));
+    assert_true(fence_of(f, submit_from(f, SOURCE_ESTIMATED, 4 * GIB, "w")) >= FENCE_OF(12 * GIB));
+    assert_int_equal(fence_of(f, submit_from(f, SOURCE_DECLARED, 4 * GIB, "w")), FENCE_OF(4 * GIB));
     config = *core_configuration(f->core);
     config.learn = false; /* requests are as estimated then; fences are not */
     reconfigure(f, &config);
-    assert_int_equal(fence_of(f, submit_from(f, CLAIM_ESTIMATED, 4 * GIB, "w")), FENCE_OF(12 * GIB));
+    assert_int_equal(fence_of(f, submit_from(f, SOURCE_ESTIMATED, 4 * GIB, "w")), FENCE_OF(12 * GIB));
 }
 
 static void test_a_guess_that_was_wrong_is_not_charged(void **state)
@@ -103,14 +103,14 @@ static void test_a_guess_that_was_wrong_is_not_charged(void **state)
     uint64_t job;
 
     use_mps(f);
-    job = submit_from(f, CLAIM_ESTIMATED, 8 * GIB, "");
+    job = submit_from(f, SOURCE_ESTIMATED, 8 * GIB, "");
     assert_int_equal(fence_of(f, job), FENCE_OF(8 * GIB));
     requeued = runs_out(f, job, 8 * GIB, 2 * GIB, 9 * GIB);
     assert_true(requeued->requeued.unfenced);
-    assert_true(requeued->requeued.recovery);
+    assert_true(requeued->requeued.retry);
     assert_int_equal(requeued->requeued.crashes, 0);
-    assert_int_equal(requeued->requeued.claim_bytes, 10 * GIB);
-    assert_int_equal(requeued->requeued.claim_source, CLAIM_RAISED);
+    assert_int_equal(requeued->requeued.reserved_bytes, 10 * GIB);
+    assert_int_equal(requeued->requeued.reservation_source, SOURCE_RAISED);
     assert_int_equal(decided(f, RECORD_PLACED, job)->placed.fence_bytes, -1); /* at once */
     requeued = runs_out(f, job, 36 * GIB, 3 * GIB, 38 * GIB); /* the GPU itself is full now */
     assert_false(requeued->requeued.unfenced);
@@ -124,7 +124,7 @@ static void test_a_full_gpu_is_not_the_fences_doing(void **state)
     uint64_t job;
 
     use_mps(f);
-    job = submit_from(f, CLAIM_ESTIMATED, 8 * GIB, "");
+    job = submit_from(f, SOURCE_ESTIMATED, 8 * GIB, "");
     decide(f);
     requeued = runs_out(f, job, 8 * GIB, 2 * GIB, 39 * GIB);
     assert_false(requeued->requeued.unfenced);
@@ -138,13 +138,13 @@ static void test_a_declared_fence_is_the_jobs_own(void **state)
     uint64_t job;
 
     use_mps(f);
-    job = submit_from(f, CLAIM_DECLARED, 8 * GIB, "");
+    job = submit_from(f, SOURCE_DECLARED, 8 * GIB, "");
     decide(f);
     requeued = runs_out(f, job, 8 * GIB, 2 * GIB, 9 * GIB);
     assert_false(requeued->requeued.unfenced);
-    assert_true(requeued->requeued.recovery); /* its message is believed, though the GPU had room */
+    assert_true(requeued->requeued.retry); /* its message is trusted, though the GPU had room */
     assert_int_equal(requeued->requeued.crashes, 1);
-    assert_int_equal(requeued->requeued.claim_bytes, 10 * GIB);
+    assert_int_equal(requeued->requeued.reserved_bytes, 10 * GIB);
     assert_int_equal(decided(f, RECORD_PLACED, job)->placed.fence_bytes, FENCE_OF(10 * GIB));
     requeued = runs_out(f, job, 10 * GIB, 3 * GIB, 11 * GIB); /* alone, and yet no proof that it fits nowhere */
     assert_int_equal(requeued->requeued.crashes, 2);

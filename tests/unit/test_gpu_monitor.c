@@ -205,7 +205,7 @@ static void test_a_stall_of_the_daemon_kills_nobody(void **state)
     assert_int_equal(watcher.problems, 0);
 }
 
-/* The reason is the child's own last line, and it is said once, however often it is tried again. */
+/* The reason is the child's own last line, and it is said once, however often it is retried. */
 static void test_a_missing_library_is_told_once(void **state)
 {
     struct watcher watcher = {.problems_wanted = 2, .after_problem_ms = 300};

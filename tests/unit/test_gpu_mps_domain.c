@@ -22,7 +22,7 @@
 
 #define GUARD_MS 20000
 
-static const char *driver = "555.58.02"; /* which the node claims to have */
+static const char *driver = "555.58.02"; /* which the node caims to have */
 
 /* Abilities of some drivers only. */
 static void needs_driver(int major)
@@ -82,7 +82,7 @@ static void open_world(struct world *world)
                                                  .gpus = world->fixture.node.file->gpus[0].uuid,
                                                  .poll_ms = 50,
                                                  .idle_ms = 100,
-                                                 .patience_ms = 4000,
+                                                 .timeout_ms = 4000,
                                                  .on_phase = on_phase,
                                                  .user = world};
 }
@@ -321,7 +321,7 @@ static void test_adoption(void **state)
 static void test_fault(void **state)
 {
     struct world world;
-    pid_t culprit, victim;
+    pid_t overuser, victim;
     int status;
 
     needs_driver(550);
@@ -329,12 +329,12 @@ static void test_fault(void **state)
     open_domain(&world);
     join_and_wait(&world, 1);
     join_and_wait(&world, 2);
-    culprit = start_client(&world, geteuid(), false);
+    overuser = start_client(&world, geteuid(), false);
     victim = start_client(&world, geteuid(), false);
-    run_until(&world, client_of(&world, culprit).server_pid && client_of(&world, victim).server_pid);
-    assert_int_equal(domain_fail(&world.fixture.node, culprit, CUDA_FAULT_ILLEGAL_ADDRESS), 0);
+    run_until(&world, client_of(&world, overuser).server_pid && client_of(&world, victim).server_pid);
+    assert_int_equal(domain_fail(&world.fixture.node, overuser, CUDA_FAULT_ILLEGAL_ADDRESS), 0);
     run_until(&world, has_phase(&world, "faulted "));
-    waitpid(culprit, &status, 0);
+    waitpid(overuser, &status, 0);
     assert_int_equal(WEXITSTATUS(status), 3);
     waitpid(victim, &status, 0);
     assert_int_equal(WEXITSTATUS(status), 3);
@@ -353,7 +353,7 @@ static void test_drain(void **state)
 
     needs_driver(550);
     open_world(&world);
-    world.options.patience_ms = 1500;
+    world.options.timeout_ms = 1500;
     open_domain(&world);
     join_and_wait(&world, 1);
     control = control_pid(&world);
@@ -398,7 +398,7 @@ static void test_spared(void **state)
 
     needs_driver(550);
     open_world(&world);
-    world.options.patience_ms = 1500;
+    world.options.timeout_ms = 1500;
     world.options.is_hit = is_hit;
     open_domain(&world);
     join_and_wait(&world, 1);
@@ -414,7 +414,7 @@ static void test_spared(void **state)
     run_until(&world, client_of(&world, world.meant).fault == CUDA_FAULT_MPS_CLIENT_TERMINATED);
     end_client(world.meant);
     uv_update_time(&world.loop);
-    until_ms = (int64_t)uv_now(&world.loop) + 3 * (int64_t)world.options.patience_ms;
+    until_ms = (int64_t)uv_now(&world.loop) + 3 * (int64_t)world.options.timeout_ms;
     run_until(&world, (int64_t)uv_now(&world.loop) > until_ms);
     assert_string_equal(world.phases, "starting serving faulted ");
     assert_int_equal(control_pid(&world), control);
@@ -612,11 +612,11 @@ static void test_limit(void **state)
     close_world(&world);
 }
 
-static void fails(struct world *world, const char *program, uint64_t patience_ms, int status, const char *text)
+static void fails(struct world *world, const char *program, uint64_t timeout_ms, int status, const char *text)
 {
     open_world(world);
     world->options.program = program;
-    world->options.patience_ms = patience_ms;
+    world->options.timeout_ms = timeout_ms;
     open_domain(world);
     mps_domain_join(world->domain, 1, geteuid(), on_ready, world);
     run_until(world, world->ready_count);

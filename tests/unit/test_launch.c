@@ -323,7 +323,7 @@ static void test_failures_before_the_command(void **state)
     assert_string_equal(f->status.message, "cannot run '/etc/passwd': Permission denied");
 }
 
-static void test_poke(void **state)
+static void test_wake(void **state)
 {
     struct fixture *f = *state;
     char text[64];
@@ -338,7 +338,7 @@ static void test_poke(void **state)
     assert_int_equal(recv(f->socket, text, sizeof text, MSG_DONTWAIT), -1);
 }
 
-static void test_poke_waits_for_a_busy_daemon(void **state)
+static void test_wake_waits_for_a_busy_daemon(void **state)
 {
     struct fixture *f = *state;
     char text[64];
@@ -377,7 +377,7 @@ static void test_small(void **state)
     close(leaked);
     await_phase(f, LAUNCH_RUNNING);
     assert_int_equal(getsid(f->shepherd), f->shepherd);
-    pause_ms(20); /* the poke after the status has its own descriptor for a moment */
+    pause_ms(20); /* the wake-up after the status has its own descriptor for a moment */
     snprintf(path, sizeof path, "/proc/%d/fd", (int)f->shepherd);
     fds = opendir(path);
     assert_non_null(fds);
@@ -499,8 +499,8 @@ int main(void)
         LAUNCH_TEST(test_shared_output),
         LAUNCH_TEST(test_first_truncates), LAUNCH_TEST(test_environment), LAUNCH_TEST(test_no_mps),
         LAUNCH_TEST(test_clean_process), LAUNCH_TEST(test_job_number_in_paths),
-        LAUNCH_TEST(test_failures_before_the_command), LAUNCH_TEST(test_poke),
-        LAUNCH_TEST(test_poke_waits_for_a_busy_daemon), LAUNCH_TEST(test_small),
+        LAUNCH_TEST(test_failures_before_the_command), LAUNCH_TEST(test_wake),
+        LAUNCH_TEST(test_wake_waits_for_a_busy_daemon), LAUNCH_TEST(test_small),
         LAUNCH_TEST(test_run_directory_must_be_new), LAUNCH_TEST(test_bad_shepherd), LAUNCH_TEST(test_other_user),
         LAUNCH_TEST(test_never_half_written), LAUNCH_TEST(test_incomplete_request),
     };

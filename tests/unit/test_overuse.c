@@ -14,7 +14,7 @@ static void use_one_gpu(struct fixture *f)
     snprintf(config.policy, sizeof config.policy, "carma");
     config.memory_view = MEMORY_RESERVE;
     config.margin_bytes = 0;
-    config.recovery = RECOVERY_INFORMED;
+    config.oom_retry = OOM_RETRY_INFORMED;
     reconfigure(f, &config);
     for (uint32_t g = 1; g < GPUS; g++)
         apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = g}});
@@ -28,7 +28,7 @@ static uint64_t running(struct fixture *f, int64_t request, int64_t seen)
     assert_string_equal(placed_on(f, job), "0");
     job_event(f, RECORD_STARTED, job);
     if (seen)
-        memory_seen(f, job, 0, seen);
+        memory_observed(f, job, 0, seen);
     return job;
 }
 
@@ -60,18 +60,18 @@ static void test_a_reservation_grows_with_what_is_observed(void **state)
     reconfigure(f, &config);
     job = running(f, 2 * GIB, 2 * GIB + QUANTUM_MEMORY_BYTES - 1);
     assert_null(decided(f, RECORD_GROWN, job)); /* it may be rounding */
-    memory_seen(f, job, 0, 25 * GIB);
+    memory_observed(f, job, 0, 25 * GIB);
     grown = decided(f, RECORD_GROWN, job);
     assert_non_null(grown);
-    assert_int_equal(grown->grown.claim_bytes, 25 * GIB);
-    assert_int_equal(grown->grown.claim_source, CLAIM_SEEN);
+    assert_int_equal(grown->grown.reserved_bytes, 25 * GIB);
+    assert_int_equal(grown->grown.reservation_source, SOURCE_OBSERVED);
     assert_int_equal(overuse_bytes(core_find_job(f->core, job)), 23 * GIB);
     assert_null(decided(f, RECORD_GROWN, job)); /* once */
     other = submit(f, 1, 8 * GIB); /* the user's limit counts the use, not the request */
     decide(f);
     assert_int_equal(core_reason(f->core, other, f->now_ns).code, REASON_USER_MEMORY);
-    memory_seen(f, job, 0, 50 * GIB); /* as a driver may say that counts something twice */
-    assert_int_equal(decided(f, RECORD_GROWN, job)->grown.claim_bytes, TOTAL);
+    memory_observed(f, job, 0, 50 * GIB); /* as a driver may say that counts something twice */
+    assert_int_equal(decided(f, RECORD_GROWN, job)->grown.reserved_bytes, TOTAL);
 }
 
 /* A reservation that carma shrank may grow again to the request: that is not a fault of the job's. */
@@ -84,49 +84,49 @@ static void test_a_job_within_its_request_is_not_over(void **state)
 
     use_one_gpu(f);
     config = *core_configuration(f->core);
-    config.trim_ns = SECONDS(60);
+    config.shrink_after_ns = SECONDS(60);
     reconfigure(f, &config);
     record.submitted.requeue = true;
     submit_record(f, record);
     decide(f);
-    memory_seen(f, job, 0, 10 * GIB);
+    memory_observed(f, job, 0, 10 * GIB);
     f->now_ns += SECONDS(60);
-    assert_int_equal(decided(f, RECORD_TRIMMED, job)->trimmed.claim_bytes, 11 * GIB);
+    assert_int_equal(decided(f, RECORD_SHRUNK, job)->shrunk.reserved_bytes, 11 * GIB);
     exits(f, job, EXIT_TIMEOUT, -1);
-    assert_int_equal(decided(f, RECORD_PLACED, job)->placed.claim_bytes, 11 * GIB);
-    memory_seen(f, job, 0, 20 * GIB);
-    assert_int_equal(decided(f, RECORD_GROWN, job)->grown.claim_bytes, 20 * GIB);
+    assert_int_equal(decided(f, RECORD_PLACED, job)->placed.reserved_bytes, 11 * GIB);
+    memory_observed(f, job, 0, 20 * GIB);
+    assert_int_equal(decided(f, RECORD_GROWN, job)->grown.reserved_bytes, 20 * GIB);
     assert_int_equal(overuse_bytes(core_find_job(f->core, job)), 0);
 }
 
-static void test_the_victim_is_not_charged_and_the_culprit_goes_alone(void **state)
+static void test_the_victim_is_not_charged_and_the_overuser_goes_alone(void **state)
 {
     struct fixture *f = *state;
-    uint64_t culprit, worse, victim, waiting;
+    uint64_t overuser, worse, victim, waiting;
     const struct record *requeued;
 
     use_one_gpu(f);
-    culprit = running(f, 2 * GIB, 4 * GIB);
+    overuser = running(f, 2 * GIB, 4 * GIB);
     worse = running(f, 2 * GIB, 0);
     victim = running(f, 30 * GIB, 24 * GIB);
     waiting = submit(f, 1, 30 * GIB);
-    memory_seen(f, worse, 0, 12 * GIB);
+    memory_observed(f, worse, 0, 12 * GIB);
     requeued = runs_out(f, victim, 4 * GIB);
     assert_non_null(requeued);
-    assert_int_equal(requeued->requeued.culprit, worse); /* the one farthest beyond, not the first */
+    assert_int_equal(requeued->requeued.overuser, worse); /* the one farthest beyond, not the first */
     assert_int_equal(requeued->requeued.crashes, 0);
-    assert_int_equal(requeued->requeued.claim_bytes, 30 * GIB);
-    assert_int_equal(requeued->requeued.claim_source, CLAIM_DECLARED);
-    assert_true(requeued->requeued.recovery);
+    assert_int_equal(requeued->requeued.reserved_bytes, 30 * GIB);
+    assert_int_equal(requeued->requeued.reservation_source, SOURCE_DECLARED);
+    assert_true(requeued->requeued.retry);
     assert_ptr_equal(core_head(f->core), core_find_job(f->core, victim)); /* before the waiting jobs */
     assert_false(job_wants_idle(f->core, core_find_job(f->core, victim)));
     assert_int_equal(core_find_job(f->core, worse)->victims, 1);
-    assert_int_equal(core_find_job(f->core, culprit)->victims, 0);
-    exits(f, culprit, EXIT_COMPLETED, -1);
+    assert_int_equal(core_find_job(f->core, overuser)->victims, 0);
+    exits(f, overuser, EXIT_COMPLETED, -1);
     requeued = runs_out(f, worse, GIB); /* it is its own doing: nobody else is beyond */
-    assert_int_equal(requeued->requeued.culprit, 0);
+    assert_int_equal(requeued->requeued.overuser, 0);
     assert_int_equal(requeued->requeued.crashes, 1);
-    assert_int_equal(requeued->requeued.claim_bytes, 13 * GIB);
+    assert_int_equal(requeued->requeued.reserved_bytes, 13 * GIB);
     assert_string_equal(placed_on(f, victim), "0");
     assert_true(job_wants_idle(f->core, core_find_job(f->core, worse)));
     assert_int_equal(core_find_job(f->core, waiting)->state, JOB_QUEUED);
@@ -158,16 +158,16 @@ static void test_a_stray_is_the_culprit(void **state)
     stray = submit(f, 1, 36 * GIB);
     decide(f);
     assert_string_equal(placed_on(f, stray), "1");
-    memory_seen(f, stray, 1, 36 * GIB);
+    memory_observed(f, stray, 1, 36 * GIB);
     strays(f, stray, 2, 30 * GIB); /* not here */
     requeued = runs_out(f, victim, GIB);
-    assert_int_equal(requeued->requeued.culprit, beside);
+    assert_int_equal(requeued->requeued.overuser, beside);
     assert_string_equal(placed_on(f, victim), "0");
-    memory_seen(f, victim, 0, 22 * GIB);
+    memory_observed(f, victim, 0, 22 * GIB);
     strays(f, stray, 0, 5 * GIB);
     strays(f, stray, 0, GIB); /* the most that it held */
     requeued = runs_out(f, victim, GIB);
-    assert_int_equal(requeued->requeued.culprit, stray);
+    assert_int_equal(requeued->requeued.overuser, stray);
     assert_int_equal(requeued->requeued.crashes, 0);
     assert_int_equal(core_find_job(f->core, stray)->victims, 1);
     assert_true(core_find_job(f->core, stray)->user->memory_bytes >= 35 * (uint64_t)GIB);
@@ -208,7 +208,7 @@ static void test_strays_of_an_earlier_carma_are_charged(void **state)
     assert_int_equal(core_find_job(f->core, stray)->stray_bytes, 5 * GIB);
     strays(f, stray, 0, 6 * GIB);
     assert_int_equal(core_find_job(f->core, stray)->stray_bytes, 6 * GIB);
-    assert_int_equal(runs_out(f, victim, GIB)->requeued.culprit, stray);
+    assert_int_equal(runs_out(f, victim, GIB)->requeued.overuser, stray);
 }
 
 static uint64_t submit_workload(struct fixture *f, const char *workload, int64_t request)
@@ -224,10 +224,10 @@ static int64_t run_of(struct fixture *f, const char *workload, int64_t request, 
 {
     uint64_t job = submit_workload(f, workload, request);
     const struct record *placed = decided(f, RECORD_PLACED, job);
-    int64_t reserved = placed->placed.claim_bytes;
+    int64_t reserved = placed->placed.reserved_bytes;
 
-    assert_int_equal(placed->placed.claim_source, reserved == request ? CLAIM_DECLARED : CLAIM_LEARNED);
-    memory_seen(f, job, 0, seen);
+    assert_int_equal(placed->placed.reservation_source, reserved == request ? SOURCE_DECLARED : SOURCE_LEARNED);
+    memory_observed(f, job, 0, seen);
     assert_int_equal(overuse_bytes(core_find_job(f->core, job)), seen - reserved >= QUANTUM_MEMORY_BYTES ? seen - reserved : 0);
     exits(f, job, EXIT_COMPLETED, -1);
     return reserved;
@@ -268,7 +268,7 @@ static void test_who_is_over_itself_is_no_victim(void **state)
     running(f, 2 * GIB, 12 * GIB);
     job = running(f, 24 * GIB, 22 * GIB);
     requeued = runs_out(f, job, 4 * GIB); /* 26 of 24 */
-    assert_int_equal(requeued->requeued.culprit, 0);
+    assert_int_equal(requeued->requeued.overuser, 0);
     assert_int_equal(requeued->requeued.crashes, 1);
 }
 
@@ -276,7 +276,7 @@ static void test_who_is_over_itself_is_no_victim(void **state)
 static void test_victims_are_bounded(void **state)
 {
     struct fixture *f = *state;
-    uint32_t most = core_configuration(f->core)->max_recoveries;
+    uint32_t most = core_configuration(f->core)->max_retries;
     const struct record *requeued;
     uint64_t victim;
 
@@ -285,11 +285,11 @@ static void test_victims_are_bounded(void **state)
     victim = running(f, 30 * GIB, 24 * GIB);
     for (uint32_t i = 0; i <= most; i++) {
         requeued = runs_out(f, victim, 4 * GIB);
-        assert_int_equal(requeued->requeued.culprit != 0, i < most);
+        assert_int_equal(requeued->requeued.overuser != 0, i < most);
         assert_int_equal(requeued->requeued.crashes, i < most ? 0 : 1);
         if (i < most) {
             assert_string_equal(placed_on(f, victim), "0");
-            memory_seen(f, victim, 0, 24 * GIB);
+            memory_observed(f, victim, 0, 24 * GIB);
         }
     }
 }
@@ -306,7 +306,7 @@ static void test_the_monitor_view_promises_nothing(void **state)
     config = *core_configuration(f->core);
     config.memory_view = MEMORY_MONITOR;
     reconfigure(f, &config);
-    assert_int_equal(runs_out(f, job, GIB)->requeued.culprit, 0);
+    assert_int_equal(runs_out(f, job, GIB)->requeued.overuser, 0);
 }
 
 int main(void)
@@ -314,7 +314,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_a_reservation_grows_with_what_is_observed),
         CASE(test_a_job_within_its_request_is_not_over),
-        CASE(test_the_victim_is_not_charged_and_the_culprit_goes_alone),
+        CASE(test_the_victim_is_not_charged_and_the_overuser_goes_alone),
         CASE(test_a_stray_is_the_culprit),
         CASE(test_a_crash_asks_for_samples),
         CASE(test_strays_of_an_earlier_carma_are_charged),

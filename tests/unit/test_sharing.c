@@ -1,4 +1,4 @@
-/* The ways of sharing a GPU, one rule at a time (src/core/sharing.h). Properties of every world are in
+/* The sharing modes a GPU, one rule at a time (src/core/sharing.h). Properties of every world are in
  * tests/property. */
 #include "core_fixture.h"
 
@@ -56,7 +56,7 @@ static uint64_t ask(struct fixture *f, uint32_t gpus, uint32_t uid, uint32_t way
 }
 
 /* The way in which the last decisions placed the job; SHARE_ANY: they did not. */
-static uint32_t way_of(const struct fixture *f, uint64_t job)
+static uint32_t mode_of(const struct fixture *f, uint64_t job)
 {
     for (size_t i = 0; i < f->decisions.count; i++)
         if (f->decisions.items[i].type == RECORD_PLACED && f->decisions.items[i].job == job)
@@ -75,7 +75,7 @@ static void assert_gpu_reason(const struct fixture *f, uint64_t job, uint32_t gp
 static void test_jobs_run_as_the_gpu_is_configured(void **state)
 {
     static const uint32_t as_configured[][2] = {
-        {SHARE_ANY, SHARE_STREAMS}, {SHARE_STREAMS, SHARE_STREAMS}, {SHARE_MPS, SHARE_MPS}, {SHARE_EXCLUSIVE, SHARE_EXCLUSIVE}};
+        {SHARE_ANY, SHARE_TIME_SLICE}, {SHARE_TIME_SLICE, SHARE_TIME_SLICE}, {SHARE_MPS, SHARE_MPS}, {SHARE_EXCLUSIVE, SHARE_EXCLUSIVE}};
 
     for (size_t i = 0; i < array_size(as_configured); i++) {
         struct fixture *f = *state;
@@ -84,8 +84,8 @@ static void test_jobs_run_as_the_gpu_is_configured(void **state)
         first = ask(f, 1, 1, SHARE_ANY);
         second = ask(f, 1, 1, SHARE_ANY);
         decide(f);
-        assert_int_equal(way_of(f, first), as_configured[i][1]);
-        assert_int_equal(way_of(f, second), as_configured[i][0] == SHARE_EXCLUSIVE ? SHARE_ANY : as_configured[i][1]);
+        assert_int_equal(mode_of(f, first), as_configured[i][1]);
+        assert_int_equal(mode_of(f, second), as_configured[i][0] == SHARE_EXCLUSIVE ? SHARE_ANY : as_configured[i][1]);
         if (as_configured[i][0] == SHARE_EXCLUSIVE)
             assert_reason(f, second, "the GPUs left are held by exclusive jobs (job 1 on GPU 0)");
         job_event(f, RECORD_CANCELLED, first);
@@ -95,49 +95,49 @@ static void test_jobs_run_as_the_gpu_is_configured(void **state)
             exits(f, second, EXIT_FAILED, -1);
         alone = ask(f, 1, 1, SHARE_EXCLUSIVE);
         decide(f);
-        assert_int_equal(way_of(f, alone), SHARE_EXCLUSIVE);
+        assert_int_equal(mode_of(f, alone), SHARE_EXCLUSIVE);
         teardown(state);
         setup(state);
     }
 }
 
-static void test_an_empty_mps_gpu_takes_streams_and_then_only_such(void **state)
+static void test_an_empty_mps_gpu_takes_time_slices_and_then_only_such(void **state)
 {
     struct fixture *f = *state;
-    uint64_t streams, mps, any;
+    uint64_t sliced, mps, any;
 
     one_gpu(f, SHARE_MPS);
-    streams = ask(f, 1, 1, SHARE_STREAMS);
+    sliced = ask(f, 1, 1, SHARE_TIME_SLICE);
     mps = ask(f, 1, 1, SHARE_MPS);
     decide(f);
-    assert_int_equal(way_of(f, streams), SHARE_STREAMS);
-    assert_int_equal(way_of(f, mps), SHARE_ANY);
-    assert_reason(f, mps, "job 1 uses GPU 0 by streams: all jobs of a GPU share it in one way");
+    assert_int_equal(mode_of(f, sliced), SHARE_TIME_SLICE);
+    assert_int_equal(mode_of(f, mps), SHARE_ANY);
+    assert_reason(f, mps, "job 1 uses GPU 0 by time-slicing: all jobs of a GPU share it in one mode");
     job_event(f, RECORD_HELD, mps);
     any = ask(f, 1, 2, SHARE_ANY);
     decide(f);
-    assert_int_equal(way_of(f, any), SHARE_STREAMS);
-    exits(f, streams, EXIT_COMPLETED, -1);
+    assert_int_equal(mode_of(f, any), SHARE_TIME_SLICE);
+    exits(f, sliced, EXIT_COMPLETED, -1);
     job_event(f, RECORD_RELEASED, mps);
     decide(f);
-    assert_int_equal(way_of(f, mps), SHARE_ANY);
+    assert_int_equal(mode_of(f, mps), SHARE_ANY);
     exits(f, any, EXIT_COMPLETED, -1);
     decide(f);
-    assert_int_equal(way_of(f, mps), SHARE_MPS);
-    streams = ask(f, 1, 1, SHARE_STREAMS);
+    assert_int_equal(mode_of(f, mps), SHARE_MPS);
+    sliced = ask(f, 1, 1, SHARE_TIME_SLICE);
     decide(f);
-    assert_int_equal(way_of(f, streams), SHARE_ANY);
-    assert_reason(f, streams, "job 2 uses GPU 0 by MPS: all jobs of a GPU share it in one way");
+    assert_int_equal(mode_of(f, sliced), SHARE_ANY);
+    assert_reason(f, sliced, "job 2 uses GPU 0 by MPS: all jobs of a GPU share it in one mode");
 }
 
 static void test_mps_is_refused_at_once_where_there_is_none(void **state)
 {
     struct fixture *f = *state;
-    struct record_submitted submitted = {.gpus = 2, .claim_bytes = GIB, .share = SHARE_MPS};
+    struct record_submitted submitted = {.gpus = 2, .request_bytes = GIB, .share = SHARE_MPS};
     struct reason why;
     char text[REASON_TEXT];
 
-    share(f, (uint32_t[]){SHARE_STREAMS, SHARE_MPS, SHARE_EXCLUSIVE, SHARE_ANY});
+    share(f, (uint32_t[]){SHARE_TIME_SLICE, SHARE_MPS, SHARE_EXCLUSIVE, SHARE_ANY});
     assert_false(core_could_ever_run(f->core, &submitted, &why));
     assert_string_equal(reason_format(&why, 0, text), "asks for MPS on 2 GPUs, 1 is configured for it: leave --share mps out, "
                                                       "or set share = mps for carmad");
@@ -165,7 +165,7 @@ static void test_an_mps_server_is_one_users(void **state)
     assert_reason(f, other, "GPU 0's MPS server is user 1001's");
     adjust(f, true, 48);
     decide(f);
-    assert_int_equal(way_of(f, other), SHARE_MPS);
+    assert_int_equal(mode_of(f, other), SHARE_MPS);
     adjust(f, false, 48); /* the resident stays; nobody joins two users */
     ask(f, 1, 1002, SHARE_ANY);
     decide(f);
@@ -187,7 +187,7 @@ static void test_an_mps_server_has_so_many_clients(void **state)
     assert_reason(f, last, "GPU 0's MPS server has 2 clients, as many as allowed");
     exits(f, 1, EXIT_COMPLETED, -1);
     decide(f);
-    assert_int_equal(way_of(f, last), SHARE_MPS);
+    assert_int_equal(mode_of(f, last), SHARE_MPS);
 }
 
 static void test_a_job_of_several_gpus_begins_its_own_server(void **state)
@@ -201,13 +201,13 @@ static void test_a_job_of_several_gpus_begins_its_own_server(void **state)
         ask(f, 1, 1, SHARE_ANY);
     pair = ask(f, 2, 1, SHARE_ANY);
     decide(f);
-    assert_int_equal(way_of(f, pair), SHARE_ANY);
+    assert_int_equal(mode_of(f, pair), SHARE_ANY);
     assert_reason(f, pair,
                   "GPU 0's MPS server has a client (job 1), and a job of several GPUs begins its own");
     exits(f, 2, EXIT_COMPLETED, -1);
     decide(f);
     assert_string_equal(placed_on(f, pair), "1,3");
-    assert_int_equal(way_of(f, pair), SHARE_MPS);
+    assert_int_equal(mode_of(f, pair), SHARE_MPS);
     exits(f, 1, EXIT_COMPLETED, -1);
     exits(f, 3, EXIT_COMPLETED, -1);
     for (uint32_t i = 0; i < 4; i++)
@@ -258,8 +258,8 @@ static void test_a_users_jobs_are_clients_of_one_server(void **state)
     joins = ask(f, 1, 1, SHARE_ANY);
     decide(f);
     assert_string_equal(placed_on(f, pair), "0,1");
-    assert_int_equal(way_of(f, pair), SHARE_MPS);
-    assert_int_equal(way_of(f, joins), SHARE_MPS);
+    assert_int_equal(mode_of(f, pair), SHARE_MPS);
+    assert_int_equal(mode_of(f, joins), SHARE_MPS);
     exits(f, 1, EXIT_COMPLETED, -1);
     exits(f, 2, EXIT_COMPLETED, -1);
     other = ask(f, 4, 2, SHARE_ANY);
@@ -270,7 +270,7 @@ static void test_a_users_jobs_are_clients_of_one_server(void **state)
     exits(f, joins, EXIT_COMPLETED, -1);
     exits(f, 3, EXIT_COMPLETED, -1);
     decide(f);
-    assert_int_equal(way_of(f, other), SHARE_MPS);
+    assert_int_equal(mode_of(f, other), SHARE_MPS);
     assert_int_equal(core_gpu(f->core, 0)->server, 0);
 }
 
@@ -285,16 +285,16 @@ static void test_one_server_takes_everybodys_jobs(void **state)
         ask(f, 1, i, SHARE_ANY);
     pair = ask(f, 2, 9, SHARE_ANY);
     decide(f);
-    assert_int_equal(way_of(f, pair), SHARE_MPS);
+    assert_int_equal(mode_of(f, pair), SHARE_MPS);
 }
 
-/* Beside MPS clients it must not come by streams, as a GPU that is shared so would have it do. */
-static void test_several_gpus_join_where_they_cannot_come_by_streams(void **state)
+/* Beside MPS clients it must not come by time-slicing, as a GPU that is shared so would have it do. */
+static void test_several_gpus_join_where_time_slices_cannot(void **state)
 {
     struct fixture *f = *state;
     uint64_t any, mps;
 
-    share(f, (uint32_t[]){SHARE_MPS, SHARE_MPS, SHARE_STREAMS, SHARE_STREAMS});
+    share(f, (uint32_t[]){SHARE_MPS, SHARE_MPS, SHARE_TIME_SLICE, SHARE_TIME_SLICE});
     ask(f, 1, 1, SHARE_MPS);
     ask(f, 1, 1, SHARE_MPS);
     ask(f, 1, 1, SHARE_ANY);
@@ -302,11 +302,11 @@ static void test_several_gpus_join_where_they_cannot_come_by_streams(void **stat
     assert_string_equal(placed_on(f, 3), "2");
     any = ask(f, 3, 1, SHARE_ANY);
     mps = ask(f, 2, 1, SHARE_MPS);
-    assert_gpu_reason(f, any, 0, "job 1 uses GPU 0 by MPS: all jobs of a GPU share it in one way");
+    assert_gpu_reason(f, any, 0, "job 1 uses GPU 0 by MPS: all jobs of a GPU share it in one mode");
     job_event(f, RECORD_HELD, any);
     decide(f);
     assert_string_equal(placed_on(f, mps), "0,1");
-    assert_int_equal(way_of(f, mps), SHARE_MPS);
+    assert_int_equal(mode_of(f, mps), SHARE_MPS);
 }
 
 static void test_a_server_of_a_gpu_is_forgotten_where_there_are_none(void **state)
@@ -321,10 +321,10 @@ static void test_a_server_of_a_gpu_is_forgotten_where_there_are_none(void **stat
     decide(f);
     pair = ask(f, 2, 1, SHARE_ANY);
     decide(f);
-    assert_int_equal(way_of(f, pair), SHARE_ANY);
+    assert_int_equal(mode_of(f, pair), SHARE_ANY);
     set_domain(f, MPS_DOMAIN_USER);
     decide(f);
-    assert_int_equal(way_of(f, pair), SHARE_MPS);
+    assert_int_equal(mode_of(f, pair), SHARE_MPS);
     assert_int_equal(core_gpu(f->core, 0)->server, 0);
 }
 
@@ -332,7 +332,7 @@ static void test_a_users_failed_server_keeps_nobody_else_waiting(void **state)
 {
     struct fixture *f = *state;
     struct record fault = {.type = RECORD_SHARE_FAULT, .share_fault = {.faulted = true, .of_user = true, .uid = 1}};
-    uint64_t his, by_streams, another;
+    uint64_t his, in_slices, another;
     uint32_t uid;
 
     all_by_mps(f);
@@ -345,12 +345,12 @@ static void test_a_users_failed_server_keeps_nobody_else_waiting(void **state)
     assert_int_equal(f->decisions.count, 0);
     assert_gpu_reason(f, his, 3, "GPU 3's MPS server has failed, and takes nobody until it serves again");
     job_event(f, RECORD_HELD, his);
-    by_streams = ask(f, 1, 1, SHARE_STREAMS);
+    in_slices = ask(f, 1, 1, SHARE_TIME_SLICE);
     another = ask(f, 3, 2, SHARE_ANY);
     decide(f);
-    assert_int_equal(way_of(f, by_streams), SHARE_STREAMS);
-    assert_int_equal(way_of(f, another), SHARE_MPS);
-    exits(f, by_streams, EXIT_COMPLETED, -1);
+    assert_int_equal(mode_of(f, in_slices), SHARE_TIME_SLICE);
+    assert_int_equal(mode_of(f, another), SHARE_MPS);
+    exits(f, in_slices, EXIT_COMPLETED, -1);
     job_event(f, RECORD_RELEASED, his);
     decide(f);
     assert_int_equal(f->decisions.count, 0);
@@ -358,7 +358,7 @@ static void test_a_users_failed_server_keeps_nobody_else_waiting(void **state)
     apply(f, fault);
     assert_false(core_share_faulted_user(f->core, &uid));
     decide(f);
-    assert_int_equal(way_of(f, his), SHARE_MPS);
+    assert_int_equal(mode_of(f, his), SHARE_MPS);
 }
 
 static void test_an_instance_has_a_server_of_its_own(void **state)
@@ -373,7 +373,7 @@ static void test_an_instance_has_a_server_of_its_own(void **state)
     apply(f, (struct record){.type = RECORD_SHARE_FAULT, .share_fault = {.faulted = true, .of_user = true, .uid = 1}});
     job = ask(f, 1, 1, SHARE_ANY);
     decide(f);
-    assert_int_equal(way_of(f, job), SHARE_MPS);
+    assert_int_equal(mode_of(f, job), SHARE_MPS);
 }
 
 static void test_several_gpus_run_by_mps_only_where_all_can(void **state)
@@ -381,10 +381,10 @@ static void test_several_gpus_run_by_mps_only_where_all_can(void **state)
     struct fixture *f = *state;
     uint64_t all;
 
-    share(f, (uint32_t[]){SHARE_MPS, SHARE_STREAMS, SHARE_EXCLUSIVE, SHARE_MPS});
+    share(f, (uint32_t[]){SHARE_MPS, SHARE_TIME_SLICE, SHARE_EXCLUSIVE, SHARE_MPS});
     all = ask(f, 4, 1, SHARE_ANY);
     decide(f);
-    assert_int_equal(way_of(f, all), SHARE_STREAMS);
+    assert_int_equal(mode_of(f, all), SHARE_TIME_SLICE);
     ask(f, 1, 1, SHARE_ANY);
     assert_gpu_reason(f, 2, 2, "the GPUs left are held by exclusive jobs (job 1 on GPU 2)");
     assert_gpu_reason(f, 2, 0, "does not wait");
@@ -393,39 +393,39 @@ static void test_several_gpus_run_by_mps_only_where_all_can(void **state)
     all = ask(f, 2, 1, SHARE_MPS);
     decide(f);
     assert_string_equal(placed_on(f, all), "0,3");
-    assert_int_equal(way_of(f, all), SHARE_MPS);
+    assert_int_equal(mode_of(f, all), SHARE_MPS);
 }
 
 static void test_nobody_becomes_a_client_of_a_failed_server(void **state)
 {
     struct fixture *f = *state;
     struct record fault = {.type = RECORD_SHARE_FAULT, .share_fault = {.faulted = true}};
-    uint64_t any, streams;
+    uint64_t any, sliced;
 
     one_gpu(f, SHARE_MPS);
     apply(f, fault);
     any = ask(f, 1, 1, SHARE_ANY);
     decide(f);
-    assert_int_equal(way_of(f, any), SHARE_ANY);
+    assert_int_equal(mode_of(f, any), SHARE_ANY);
     assert_reason(f, any, "GPU 0's MPS server has failed, and takes nobody until it serves again");
     assert_gpu_reason(f, any, 0, "GPU 0's MPS server has failed, and takes nobody until it serves again");
     job_event(f, RECORD_HELD, any);
-    streams = ask(f, 1, 1, SHARE_STREAMS);
+    sliced = ask(f, 1, 1, SHARE_TIME_SLICE);
     decide(f);
-    assert_int_equal(way_of(f, streams), SHARE_STREAMS);
+    assert_int_equal(mode_of(f, sliced), SHARE_TIME_SLICE);
     job_event(f, RECORD_RELEASED, any);
     decide(f);
-    assert_int_equal(way_of(f, any), SHARE_ANY);
-    exits(f, streams, EXIT_COMPLETED, -1);
+    assert_int_equal(mode_of(f, any), SHARE_ANY);
+    exits(f, sliced, EXIT_COMPLETED, -1);
     fault.share_fault.faulted = false;
     apply(f, fault);
     decide(f);
-    assert_int_equal(way_of(f, any), SHARE_MPS);
+    assert_int_equal(mode_of(f, any), SHARE_MPS);
     fault.share_fault.gpu = GPUS;
     assert_int_equal(core_apply(f->core, &fault, NULL), -ENOENT);
 }
 
-static void test_who_follows_the_head_shares_in_its_way(void **state)
+static void test_who_follows_the_head_shares_in_its_mode(void **state)
 {
     struct fixture *f = *state;
     struct core_config config = *core_configuration(f->core);
@@ -433,7 +433,7 @@ static void test_who_follows_the_head_shares_in_its_way(void **state)
 
     snprintf(config.policy, sizeof config.policy, "carma");
     config.backfill = 8;
-    config.patience_ns = SECONDS(10);
+    config.starvation_timeout_ns = SECONDS(10);
     reconfigure(f, &config);
     one_gpu(f, SHARE_MPS);
     ask(f, 1, 1, SHARE_ANY); /* of user 1: user 2's has to wait until it has gone */
@@ -455,7 +455,7 @@ static void test_who_follows_the_head_shares_in_its_way(void **state)
 static void test_an_instance_is_no_part_of_several_gpus(void **state)
 {
     struct fixture *f = *state;
-    struct record_submitted submitted = {.gpus = 2, .claim_bytes = GIB};
+    struct record_submitted submitted = {.gpus = 2, .request_bytes = GIB};
     struct reason why;
     char text[REASON_TEXT];
     uint64_t pair;
@@ -483,25 +483,25 @@ static void test_an_instance_is_no_part_of_several_gpus(void **state)
     assert_string_equal(placed_on(f, 3), "1");
 }
 
-static void test_a_placement_says_its_way(void **state)
+static void test_a_placement_says_its_mode(void **state)
 {
     struct fixture *f = *state;
     struct record placed = {.type = RECORD_PLACED, .job = 1, .at_ns = f->now_ns};
 
     submit(f, 1, GIB);
-    placed.placed = (struct record_placed){.count = 1, .claim_bytes = GIB, .slowdown_permille = 1000};
+    placed.placed = (struct record_placed){.count = 1, .reserved_bytes = GIB, .slowdown_permille = 1000};
     placed.placed.share = SHARE_MODE_COUNT;
     assert_int_equal(core_apply(f->core, &placed, NULL), -EINVAL);
     placed.placed.share = SHARE_ANY; /* as a store without ways is read */
     assert_int_equal(core_apply(f->core, &placed, NULL), 0);
-    assert_int_equal(core_find_job(f->core, 1)->share, SHARE_STREAMS);
+    assert_int_equal(core_find_job(f->core, 1)->share, SHARE_TIME_SLICE);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_jobs_run_as_the_gpu_is_configured),
-        CASE(test_an_empty_mps_gpu_takes_streams_and_then_only_such),
+        CASE(test_an_empty_mps_gpu_takes_time_slices_and_then_only_such),
         CASE(test_mps_is_refused_at_once_where_there_is_none),
         CASE(test_an_mps_server_is_one_users),
         CASE(test_an_mps_server_has_so_many_clients),
@@ -509,15 +509,15 @@ int main(void)
         CASE(test_a_server_serves_all_its_gpus_to_the_end),
         CASE(test_a_users_jobs_are_clients_of_one_server),
         CASE(test_one_server_takes_everybodys_jobs),
-        CASE(test_several_gpus_join_where_they_cannot_come_by_streams),
+        CASE(test_several_gpus_join_where_time_slices_cannot),
         CASE(test_a_server_of_a_gpu_is_forgotten_where_there_are_none),
         CASE(test_a_users_failed_server_keeps_nobody_else_waiting),
         CASE(test_an_instance_has_a_server_of_its_own),
         CASE(test_several_gpus_run_by_mps_only_where_all_can),
         CASE(test_nobody_becomes_a_client_of_a_failed_server),
-        CASE(test_who_follows_the_head_shares_in_its_way),
+        CASE(test_who_follows_the_head_shares_in_its_mode),
         CASE(test_an_instance_is_no_part_of_several_gpus),
-        CASE(test_a_placement_says_its_way),
+        CASE(test_a_placement_says_its_mode),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

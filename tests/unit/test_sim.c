@@ -30,7 +30,7 @@ static struct sim_job job_of(const struct sim_use *use, double arrival_s, double
                             .use_count = 1,
                             .uses = use,
                             .workload = "",
-                            .claim_bytes = -1};
+                            .request_bytes = -1};
 }
 
 /* A core that shares at once: no periods, no cap, no floor. */
@@ -106,7 +106,7 @@ static void two_jobs_share(void **state)
     near(result.slowdown_mean, (first_end + second_end - 100) / 2000, 1e-9);
     sim_result_release(&result);
 
-    options.share = SHARE_STREAMS;
+    options.share = SHARE_TIME_SLICE;
     result = simulate(jobs, 2, &one_gpu, &options);
     double g = pow(0.5, 0.4), rate = (1 - (1 - g) * (1 - g)) / (2 * g) * 0.85;
     near((double)result.rows[0].ended_ns / 1e9, 112 + 900 / rate, 1e-6);
@@ -129,7 +129,7 @@ static void jobs_share_as_they_were_placed(void **state)
     struct sim_result result;
 
     (void)state;
-    jobs[0].share = jobs[1].share = SHARE_STREAMS;
+    jobs[0].share = jobs[1].share = SHARE_TIME_SLICE;
     jobs[2].share = SHARE_MPS;
     result = simulate(jobs, 3, &one_gpu, &options);
     near((double)result.rows[0].ended_ns / 1e9, 112 + 900 / rate, 1e-6);
@@ -210,15 +210,15 @@ static void a_fence_is_kept(void **state)
     struct sim_options options = eager("carma");
 
     options.core.memory_view = MEMORY_RESERVE;
-    options.core.recovery = RECOVERY_INFORMED;
-    job.claim_bytes = 8 * GIB;
-    job.claim_source = CLAIM_ESTIMATED;
+    options.core.oom_retry = OOM_RETRY_INFORMED;
+    job.request_bytes = 8 * GIB;
+    job.request_source = SOURCE_ESTIMATED;
     assert_int_equal(crashes_of(&job, &options), 0);
     options.core.memory_fence = 1;
     assert_int_equal(crashes_of(&job, &options), 1); /* the second try has none */
-    job.claim_source = CLAIM_DECLARED;
+    job.request_source = SOURCE_DECLARED;
     assert_true(crashes_of(&job, &options) > 1); /* each with the result of the one before */
-    job.claim_bytes = 20 * GIB;
+    job.request_bytes = 20 * GIB;
     assert_int_equal(crashes_of(&job, &options), 0);
 }
 
@@ -267,7 +267,7 @@ static void what_never_fits_is_given_up(void **state)
     near(result.makespan_s, 27, 1e-6);
     near(result.slowdown_max, 0, 0);
     sim_result_release(&result);
-    job.claim_bytes = 41 * GIB;
+    job.request_bytes = 41 * GIB;
     result = simulate(&job, 1, &one_gpu, &options);
     assert_int_equal(result.rows[0].state, JOB_REFUSED);
     assert_int_equal(result.rows[0].first_launch_ns, -1);
@@ -356,7 +356,7 @@ static void statistics_of_the_window(void **state)
     assert_int_equal(sample.smocc_permille, 100);
     assert_int_equal(sample.dram_permille, 150);
     assert_int_equal(sample.used_bytes, 10 * GIB);
-    assert_int_equal(sample.foreign_bytes, 0);
+    assert_int_equal(sample.unmanaged_bytes, 0);
     assert_int_equal(sample_of(STATISTIC_MEDIAN).smact_permille, 0);
     assert_int_equal(sample_of(STATISTIC_P95).smact_permille, 500);
     assert_int_equal(sample_of(STATISTIC_EMA).smact_permille, (int)average / 5 * 5);
@@ -470,21 +470,21 @@ static void draw_world(struct world *world, uint64_t seed)
         world->jobs[i].exclusive = below(&state, 10) == 0;
         world->jobs[i].workload = workloads[use - world->uses];
         if (below(&state, 2))
-            world->jobs[i].claim_bytes = use->need_bytes;
+            world->jobs[i].request_bytes = use->need_bytes;
     }
     sim_options_default(&world->options);
     strcpy(world->options.core.policy, names[below(&state, array_size(names))]);
     world->options.core.memory_view = (uint32_t)below(&state, 2);
-    world->options.core.recovery = (uint32_t)below(&state, 3);
+    world->options.core.oom_retry = (uint32_t)below(&state, 3);
     world->options.core.statistic = (uint32_t)below(&state, 5);
     world->options.core.backfill = below(&state, 2) ? 16 : 0;
     world->options.core.learn = below(&state, 2);
     world->options.core.paced = below(&state, 4) == 0;
     if (world->options.core.paced)
         world->options.core.decide_period_ns = 30 * NS_PER_SEC;
-    world->options.core.trim_ns = below(&state, 2) ? 60 * NS_PER_SEC : 0;
+    world->options.core.shrink_after_ns = below(&state, 2) ? 60 * NS_PER_SEC : 0;
     world->options.core.max_slowdown_permille = below(&state, 2) ? 2500 : 0;
-    world->options.share = below(&state, 2) ? SHARE_MPS : SHARE_STREAMS;
+    world->options.share = below(&state, 2) ? SHARE_MPS : SHARE_TIME_SLICE;
     world->options.jitter = below(&state, 2) ? 0.03 : 0;
     world->options.seed = seed;
     world->options.contention.share_weight = below(&state, 3) == 0 ? 2 : 1;
@@ -608,7 +608,7 @@ static void collect(void *user, const struct record *record)
 }
 
 /* An earlier carma did not say how jobs share their GPUs. */
-static void a_store_without_ways(void **state)
+static void a_store_without_modes(void **state)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 5, 1000), job_of(&half, 10, 1000)};
     struct sim_options options = eager("magm");
@@ -732,7 +732,7 @@ int main(void)
         cmocka_unit_test(mig_instances),
         cmocka_unit_test(bad_input),
         cmocka_unit_test(a_turn_that_was_cut_off),
-        cmocka_unit_test(a_store_without_ways),
+        cmocka_unit_test(a_store_without_modes),
         cmocka_unit_test(random_worlds),
         cmocka_unit_test(jitter_is_of_the_seed_and_the_job),
     };

@@ -10,7 +10,7 @@ static void make_state(struct fixture *f, struct record_list *snapshot)
 
     decide(f);
     job_event(f, RECORD_STARTED, job);
-    memory_seen(f, job, 0, GIB);
+    memory_observed(f, job, 0, GIB);
     submit(f, 4, 30 * GIB);
     job_event(f, RECORD_HELD, submit(f, 1, GIB));
     core_snapshot(f->core, f->now_ns, snapshot);
@@ -102,12 +102,12 @@ static void test_a_server_without_clients_is_no_state(void **state)
     record_list_release(&snapshot);
 }
 
-static struct history *find_history(struct core *core, const char *workload)
+static struct profile *find_profile(struct core *core, const char *workload)
 {
-    struct history *history;
+    struct profile *profile;
 
-    HASH_FIND_STR(core->histories, workload, history);
-    return history;
+    HASH_FIND_STR(core->profiles, workload, profile);
+    return profile;
 }
 
 static uint64_t submit_workload(struct fixture *f, unsigned number)
@@ -137,12 +137,12 @@ static void test_strays_and_outgrown_requests_are_kept(void **state)
     reconfigure(f, &config);
     job = submit_workload(f, 1);
     decide(f);
-    memory_seen(f, job, 0, 5 * GIB);
+    memory_observed(f, job, 0, 5 * GIB);
     exits(f, job, EXIT_COMPLETED, -1);
     job = submit_workload(f, 1);
     decide(f);
     apply(f, (struct record){.type = RECORD_STRAYED, .job = job, .strayed = {2, GIB}});
-    assert_int_equal(find_history(f->core, "1")->outgrown_bytes, 5 * GIB);
+    assert_int_equal(find_profile(f->core, "1")->outgrown_bytes, 5 * GIB);
     core_snapshot(f->core, f->now_ns, &snapshot);
     for (size_t i = 0; i < snapshot.count; i++)
         assert_int_equal(core_apply(restored, &snapshot.items[i], &err), 0);
@@ -151,7 +151,7 @@ static void test_strays_and_outgrown_requests_are_kept(void **state)
     after = core_dump(restored);
     assert_string_equal(before, after);
     assert_int_equal(job_stray_bytes_on(core_find_job(restored, job), 2), GIB);
-    assert_int_equal(find_history(restored, "1")->outgrown_bytes, 5 * GIB);
+    assert_int_equal(find_profile(restored, "1")->outgrown_bytes, 5 * GIB);
     assert_int_not_equal(restore_spoilt(&snapshot, RECORD_STATE_PLACEMENT, true), 0);
     core_free(restored);
     record_list_release(&snapshot);
@@ -167,20 +167,20 @@ static void test_workloads_are_bounded(void **state)
     struct core *restored = core_new();
     struct error err;
 
-    for (unsigned i = 0; i < BELIEF_MOST_HISTORIES; i++) {
+    for (unsigned i = 0; i < LEARN_MOST_PROFILES; i++) {
         uint64_t job = submit_workload(f, i);
         if (i >= WITH_JOBS)
             job_event(f, RECORD_CANCELLED, job);
     }
     job_event(f, RECORD_CANCELLED, submit_workload(f, AGAIN));
     for (unsigned i = 0; i < SURPLUS; i++)
-        job_event(f, RECORD_CANCELLED, submit_workload(f, BELIEF_MOST_HISTORIES + i));
-    assert_int_equal(HASH_COUNT(f->core->histories), BELIEF_MOST_HISTORIES);
-    for (unsigned i = 0; i < BELIEF_MOST_HISTORIES + SURPLUS; i++) {
+        job_event(f, RECORD_CANCELLED, submit_workload(f, LEARN_MOST_PROFILES + i));
+    assert_int_equal(HASH_COUNT(f->core->profiles), LEARN_MOST_PROFILES);
+    for (unsigned i = 0; i < LEARN_MOST_PROFILES + SURPLUS; i++) {
         bool kept = i < WITH_JOBS || i == AGAIN || i > WITH_JOBS + SURPLUS;
         char name[RECORD_WORKLOAD_SIZE];
         snprintf(name, sizeof name, "%u", i);
-        assert_int_equal(find_history(f->core, name) != NULL, kept);
+        assert_int_equal(find_profile(f->core, name) != NULL, kept);
     }
 
     core_snapshot(f->core, f->now_ns, &snapshot);

@@ -78,19 +78,19 @@ static struct store_history row_of(uint64_t job)
                                   .memory_mib_ms = 1 << 20,
                                   .memory_measured_mib_ms = 1 << 19,
                                   .energy_mj = 1000,
-                                  .launches = 2,
+                                  .attempts = 2,
                                   .oom_crashes = 1,
                                   .handle_crashes = 2,
-                                  .recoveries = 3,
-                                  .claim_bytes = 8 * GIB,
-                                  .claim_source = "declared",
+                                  .retries = 3,
+                                  .reserved_bytes = 8 * GIB,
+                                  .reservation_source = "declared",
                                   .estimate_bytes = -1,
                                   .peak_bytes = 7 * GIB,
                                   .user = "ana",
                                   .name = "résumé, \"x\"",
                                   .workload = "",
-                                  .last_claim_bytes = 9 * GIB,
-                                  .last_claim_source = "raised"};
+                                  .last_reserved_bytes = 9 * GIB,
+                                  .last_reservation_source = "raised"};
 }
 
 static void test_a_row_is_put_once_and_its_energy_renewed(void **state)
@@ -193,7 +193,7 @@ static void test_sums_are_those_of_the_rows(void **state)
             row.gpu_ns = (int64_t)next_random(&random) * 1000;
             row.memory_mib_ms = (int64_t)(next_random(&random) % 1000000) - 1;
             row.energy_mj = (int64_t)next_random(&random);
-            row.recoveries = (uint32_t)next_random(&random) % 3;
+            row.retries = (uint32_t)next_random(&random) % 3;
             store_batch_history(batch, &row);
             if (next_random(&random) % 2)
                 store_batch_history_energy(batch, job, row.energy_mj += (int64_t)(next_random(&random) % 1000));
@@ -280,7 +280,7 @@ static void test_damage_of_form_4_stops_nothing(void **state)
 /* ---- Questions ---- */
 
 #define FAR INT64_MAX
-static const struct store_patience patient = {.deadline_ns = FAR};
+static const struct store_deadline patient = {.deadline_ns = FAR};
 static const struct store_history_filter everything = {
     .since_ns = INT64_MIN, .until_ns = INT64_MAX, .most = 100, .latest_first = true};
 
@@ -405,7 +405,7 @@ static void test_rows_for_sums(void **state)
 /* A question that takes too long, that nobody waits for any more, or that the caller has stopped, ends. */
 static void test_questions_end(void **state)
 {
-    struct store_patience none = {.deadline_ns = 0}, closing = {.deadline_ns = FAR};
+    struct store_deadline none = {.deadline_ns = 0}, closing = {.deadline_ns = FAR};
     struct answer answer = {{0}}, two = {.stop_at = 2};
     atomic_bool closed = true;
     struct error err = {{0}};

@@ -140,7 +140,7 @@ static int add_energy(const char *gpu, uint64_t party, int64_t mj, void *user)
     return 0;
 }
 
-/* A forgotten job's energy goes with it; nobody's and foreign processes' stays. */
+/* A forgotten job's energy goes with it; nobody's and unmanaged processes' stays. */
 static void assert_energy_mj(int64_t expected)
 {
     struct store *store = open_store();

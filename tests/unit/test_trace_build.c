@@ -1,4 +1,4 @@
-/* Building traces: the window, the trimming, the mix, the kept part, the load; and that a seed says all. */
+/* Building traces: the window, the shrinking, the mix, the kept part, the load; and that a seed says all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -180,7 +180,7 @@ static void test_window(void **state)
 }
 
 /* Each job is as likely to stay as any other, and they stay in order. */
-static void test_trim_is_even(void **state)
+static void test_shrinking_is_even(void **state)
 {
     struct trace_build plan = thesis_mix;
     size_t kept[10] = {0};
@@ -334,7 +334,7 @@ int main(void)
         cmocka_unit_test(test_draws_are_even),
         cmocka_unit_test(test_seed_says_all),
         cmocka_unit_test(test_window),
-        cmocka_unit_test(test_trim_is_even),
+        cmocka_unit_test(test_shrinking_is_even),
         cmocka_unit_test(test_what_is_kept),
         cmocka_unit_test(test_load),
         cmocka_unit_test(test_no_workload_of_a_class),

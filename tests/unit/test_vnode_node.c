@@ -165,7 +165,7 @@ static void reused_pid_is_another(void **state)
 
 static void death_in_the_middle_changes_nothing(void **state)
 {
-    pid_t keeper = holder(7 * GIB), pid = fork();
+    pid_t snapshotter = holder(7 * GIB), pid = fork();
     int status;
 
     if (pid == 0) {
@@ -182,7 +182,7 @@ static void death_in_the_middle_changes_nothing(void **state)
     assert_true(WIFSIGNALED(status));
     assert_int_equal(fixture_used(&f, 0), 7 * GIB);
     assert_int_equal(fixture_used(&f, 1), 0);
-    end(keeper);
+    end(snapshotter);
 }
 
 static void stopped_holder_is_waited_for_only_so_long(void **state)

@@ -120,7 +120,7 @@ static void several_gpus_run_at_the_slowest(void **state)
     assert_near(bank.gpus[1].sm_activity, 0.9, 1e-12);
 }
 
-/* One without MPS among them: all share by streams. */
+/* One without MPS among them: all share by time-slicing. */
 static void mixed_is_time_sharing(void **state)
 {
     double expected[2], a[] = {0.6, 0.5};
@@ -128,7 +128,7 @@ static void mixed_is_time_sharing(void **state)
     job(0, 0.6, 0, 100, true);
     job(0, 0.5, 0, 100, false);
     physics_advance(&file, &bank, at(1));
-    contention_rates(&contention_default, SHARE_STREAMS, 2, a, expected);
+    contention_rates(&contention_default, SHARE_TIME_SLICE, 2, a, expected);
     assert_near(bank.slots[0].rate, expected[0], 1e-12);
     assert_near(bank.slots[1].rate, expected[1], 1e-12);
     assert_true(expected[0] < 0.8 / 1.1); /* and MPS would have given more */
@@ -142,7 +142,7 @@ static void two_daemons_are_time_sharing(void **state)
     job(0, 0.6, 0, 100, true)->mps_domain = 1;
     job(0, 0.5, 0, 100, true)->mps_domain = 2;
     physics_advance(&file, &bank, at(1));
-    contention_rates(&contention_default, SHARE_STREAMS, 2, a, expected);
+    contention_rates(&contention_default, SHARE_TIME_SLICE, 2, a, expected);
     assert_near(bank.slots[0].rate, expected[0], 1e-12);
     assert_near(bank.slots[1].rate, expected[1], 1e-12);
 }

@@ -114,7 +114,7 @@ static void alone_takes_its_time(void **state)
     assert_int_equal(fixture_used(&f, 1), 0);
 }
 
-/* Two that begin together slow each other down by A/U, on MPS and on streams (docs/contention.md). */
+/* Two that begin together slow each other down by A/U, on MPS and with time-slicing (docs/contention.md). */
 static void two_share(bool mps)
 {
     double slowdown = mps ? 1.2 / (1 - 0.4 * 0.4) : 1 / 0.503542928417;
@@ -155,7 +155,7 @@ static void two_on_mps(void **state)
     two_share(true);
 }
 
-static void two_on_streams(void **state)
+static void two_in_time_slices(void **state)
 {
     two_share(false);
 }
@@ -405,10 +405,10 @@ static void a_grandchild_is_left(void **state)
 /* A fault of an MPS client takes its neighbour with it, and nobody is let in meanwhile. */
 static void neighbours_are_victims(void **state)
 {
-    CLEANUP(free_ptr) char *culprit_says = NULL, *victim_says = NULL;
+    CLEANUP(free_ptr) char *overuser_says = NULL, *victim_says = NULL;
     struct node_slot late = {.mps = 1, .use_count = 1};
     struct attachment attachment;
-    struct job culprit, victim;
+    struct job overuser, victim;
     struct node_bank *bank;
     char control[128];
     int64_t now_ns;
@@ -417,11 +417,11 @@ static void neighbours_are_victims(void **state)
     assert_int_equal(mkfifo(control, 0600), 0);
     setenv("CUDA_MPS_PIPE_DIRECTORY", f.directory, 1);
     victim = start("victim", "0", "--memory 6G --seconds 100000");
-    culprit = start("culprit", "0", "--memory 2G --seconds 100000 --fail illegal-access --fail-at 1000");
+    overuser = start("culprit", "0", "--memory 2G --seconds 100000 --fail illegal-access --fail-at 1000");
     wait_for_memory(0, 8 * GIB);
-    assert_int_equal(WEXITSTATUS(finish(&culprit, NULL, &culprit_says)), 1);
+    assert_int_equal(WEXITSTATUS(finish(&overuser, NULL, &overuser_says)), 1);
     assert_int_equal(WEXITSTATUS(finish(&victim, NULL, &victim_says)), 1);
-    assert_non_null(strstr(culprit_says, "an illegal memory access"));
+    assert_non_null(strstr(overuser_says, "an illegal memory access"));
     assert_non_null(strstr(victim_says, "the remote procedural call between the MPS server and the MPS client failed"));
 
     late.mps_domain = attach_mps_domain(f.directory);
@@ -431,8 +431,8 @@ static void neighbours_are_victims(void **state)
     assert_int_equal(node_begin(&f.node, &bank), 0);
     bank->slots[attachment.slot].fault = CUDA_FAULT_LAUNCH_FAILED;
     node_commit(&f.node);
-    culprit = start("refused", "0", "--memory 2G --seconds 100000");
-    assert_int_equal(WEXITSTATUS(finish(&culprit, NULL, NULL)), 1);
+    overuser = start("refused", "0", "--memory 2G --seconds 100000");
+    assert_int_equal(WEXITSTATUS(finish(&overuser, NULL, NULL)), 1);
     attach_end(&attachment);
     unsetenv("CUDA_MPS_PIPE_DIRECTORY");
     unlink(control);
@@ -443,7 +443,7 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(alone_takes_its_time), TEST(two_on_mps),
-        TEST(two_on_streams),       TEST(slowdown_is_seen_from_outside),
+        TEST(two_in_time_slices),       TEST(slowdown_is_seen_from_outside),
         TEST(out_of_memory),        TEST(checkpoint_is_gone_on_from),
         TEST(several_gpus),         TEST(workload_on_more_gpus),
         TEST(bad_requests),

@@ -40,9 +40,9 @@ def job(number, state=None):
     gpu = number % GPUS
     return {
         "id": number, "name": f"train-{number % 40}", "user": ["ana", "bo", "chi", "dee"][number % 4], "uid": 1000 + number % 4,
-        "state": state, "letter": state[0], "gpus": 1, "claim_bytes": (4 + number % 11) * GIB, "claim_source": "estimated",
-        "share": "any", "runs_by": "mps" if runs or ended else None, "exclusive": False, "recovery": False, "crashes": 0,
-        "launches": int(runs or ended), "submitted_ns": at, "first_started_ns": at if runs or ended else None,
+        "state": state, "letter": state[0], "gpus": 1, "reserved_bytes": (4 + number % 11) * GIB, "reservation_source": "estimated",
+        "share": "any", "runs_by": "mps" if runs or ended else None, "exclusive": False, "retry": False, "crashes": 0,
+        "attempts": int(runs or ended), "submitted_ns": at, "first_started_ns": at if runs or ended else None,
         "started_ns": at if runs or ended else None, "ended_ns": at + 6 * 10**11 if ended else None, "time_limit_ns": None,
         "crashed_ns": None, "exit_status": 1 if state == "FAILED" else 0 if ended else None, "exit_cause": None, "last_end": None,
         "message": None, "gpu_ns": 10**12, "modelled_energy_mj": 10**9 if runs or ended else None, "unused_since_ns": None,
@@ -60,9 +60,9 @@ def gpus(at):
         listed.append({
             "index": i, "uuid": f"GPU-{i}", "name": "NVIDIA H100 80GB HBM3", "kind": "whole", "parent": None, "lost": i == 11,
             "share": "mps", "total_bytes": 80 * GIB, "used_bytes": used + 2 * GIB, "free_bytes": 78 * GIB - used,
-            "foreign_bytes": 2 * GIB if i % 5 == 0 else 0, "sm_activity_permille": wave(i, at, 300, 990),
+            "unmanaged_bytes": 2 * GIB if i % 5 == 0 else 0, "sm_activity_permille": wave(i, at, 300, 990),
             "power_mw": wave(i, at, 200000, 640000), "xid": {"code": 31, "count": 2, "at_ns": BEGAN_NS} if i == 7 else None,
-            "residents": [{"id": number, "claim_bytes": (4 + number % 11) * GIB, "observed_bytes": (3 + number % 9) * GIB}
+            "residents": [{"id": number, "reserved_bytes": (4 + number % 11) * GIB, "observed_bytes": (3 + number % 9) * GIB}
                           for number in residents],
         })
     return {"now_ns": time.time_ns(), "gpus": listed}
@@ -89,7 +89,7 @@ def series():
     steps = 300
     return {"now_ns": time.time_ns(), "from_ns": time.time_ns() - 3600 * 10**9, "step_ns": 12 * 10**9, "gpus": [
         {"index": i, "uuid": f"GPU-{i}", "used_bytes": [wave(i, k // 20, 20, 60) * GIB for k in range(steps)],
-         "claimed_bytes": [60 * GIB] * steps, "foreign_bytes": [0] * steps,
+         "reserved_bytes": [60 * GIB] * steps, "unmanaged_bytes": [0] * steps,
          "sm_activity_permille": [wave(i, k // 9, 200, 990) for k in range(steps)],
          "power_mw": [wave(i, k // 9, 150000, 640000) for k in range(steps)]} for i in range(GPUS)]}
 

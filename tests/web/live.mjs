@@ -81,7 +81,7 @@ await until(page, "its output is shown", () => /step \d+/.test(document.querySel
 const log = await page.textContent(".log");
 await until(page, "and followed", (text) => document.querySelector(".log").textContent !== text, log);
 await until(page, "its chart is drawn", is_drawn, ".plot canvas");
-check("the chart has a text", /booked for it: 2\.0 GiB/.test(await page.getAttribute(".plot", "aria-label")),
+check("the chart has a text", /reserved for it: 2\.0 GiB/.test(await page.getAttribute(".plot", "aria-label")),
     await page.getAttribute(".plot", "aria-label"));
 await page.hover(".plot", {position: {x: 200, y: 60}});
 await until(page, "the value under the pointer is shown", () => /\d GiB/.test(document.querySelector(".legend b").textContent));

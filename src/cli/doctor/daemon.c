@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "cli/doctor/doctor.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 #include "client/client.h"
 
 #define ANSWER_MS 5000
@@ -38,14 +38,14 @@ static void check_socket(struct doctor *doctor, const char *path)
 
 static void check_status(struct doctor *doctor, const char *place)
 {
-    const char *version = view_text(doctor->status, "version"), *trouble = view_text(doctor->status, "trouble");
+    const char *version = answer_text(doctor->status, "version"), *trouble = answer_text(doctor->status, "trouble");
 
     if (!version || strcmp(version, CARMA_VERSION) != 0)
         doctor_find(doctor, "daemon", DOCTOR_WARN, "restart carmad after an update: its jobs go on",
                     "answers at %s, version %s; this carma is %s", place, version ? version : "not told", CARMA_VERSION);
     else
         doctor_find(doctor, "daemon", DOCTOR_OK, NULL, "answers at %s, version %s, policy %s", place, version,
-                    view_text(doctor->status, "policy") ? view_text(doctor->status, "policy") : "not told");
+                    answer_text(doctor->status, "policy") ? answer_text(doctor->status, "policy") : "not told");
     if (trouble)
         doctor_find(doctor, "daemon", DOCTOR_FAIL, "mend that: until then no job is accepted or started",
                     "it cannot store anything: %s", trouble);

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "cli/doctor/child.h"
 #include "cli/doctor/doctor.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 #include "gpu/driver_facts.h"
 #include "gpu/nvml/abi.h"
 #include "gpu/nvml/nvml.h"
@@ -176,7 +176,7 @@ static void check_modes(struct doctor *doctor, const struct driver_facts *facts)
     before = doctor->count;
     check_mode(doctor, facts, "compute mode", is_prohibited, DOCTOR_FAIL, "PROHIBITED", "no job can use it: nvidia-smi -c DEFAULT");
     check_mode(doctor, facts, "compute mode", is_exclusive, DOCTOR_WARN, "EXCLUSIVE",
-               "a second job by streams fails as it starts; only MPS can share it: nvidia-smi -c DEFAULT");
+               "a second job by time-slicing fails as it starts; only MPS can share it: nvidia-smi -c DEFAULT");
     if (doctor->count == before && facts->gpus > 0 && facts->gpu[0].compute_mode == NVML_COMPUTEMODE_DEFAULT)
         doctor_find(doctor, "compute mode", DOCTOR_OK, NULL, "default");
     before = doctor->count;
@@ -220,8 +220,8 @@ static void check_xids(struct doctor *doctor)
         const json_t *xid = json_object_get(gpu, "xid");
         if (json_is_object(xid))
             doctor_find(doctor, "Xid", DOCTOR_WARN, "NVIDIA's list of Xids says what it means; dmesg has the line",
-                        "GPU %" PRId64 ": Xid %" PRId64 ", %" PRId64 " since carmad began", view_integer(gpu, "index", -1),
-                        view_integer(xid, "code", 0), view_integer(xid, "count", 0));
+                        "GPU %" PRId64 ": Xid %" PRId64 ", %" PRId64 " since carmad began", answer_integer(gpu, "index", -1),
+                        answer_integer(xid, "code", 0), answer_integer(xid, "count", 0));
     }
 }
 

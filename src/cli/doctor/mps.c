@@ -66,7 +66,7 @@ static bool is_carmas(const struct doctor *doctor, const char *pipe)
 }
 
 /* Appends "pid 12 (/tmp/nvidia-mps)" for each that is not carma's; returns how many there are. */
-static size_t list_foreign(const struct doctor *doctor, struct strbuf *list, size_t *own)
+static size_t list_unmanaged(const struct doctor *doctor, struct strbuf *list, size_t *own)
 {
     CLEANUP(free_ptr) char *proc = doctor_path(doctor, "/proc");
     DIR *directory = opendir(proc);
@@ -121,7 +121,7 @@ static void check_program(struct doctor *doctor)
         check_multiuser(doctor, program);
     } else if (is_wanted(&doctor->config) && !doctor->config.mps_pipe_directory) {
         doctor_find(doctor, "MPS", DOCTOR_FAIL,
-                    "install the driver's MPS (it comes with its utilities), name it by mps_control, or set share = streams",
+                    "install the driver's MPS (it comes with its utilities), name it by mps_control, or set share = time-slice",
                     "share = mps, and there is no %s", name);
     } else {
         doctor_find(doctor, "MPS", DOCTOR_SKIP, NULL, "there is no %s: jobs cannot share by MPS", name);
@@ -131,7 +131,7 @@ static void check_program(struct doctor *doctor)
 void doctor_check_mps(struct doctor *doctor)
 {
     CLEANUP(strbuf_release) struct strbuf list = {0};
-    size_t own = 0, count = list_foreign(doctor, &list, &own);
+    size_t own = 0, count = list_unmanaged(doctor, &list, &own);
 
     check_program(doctor);
     if (count && !doctor->config.mps_pipe_directory)

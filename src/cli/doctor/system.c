@@ -141,7 +141,7 @@ static void check_processes(struct doctor *doctor)
                     "a PID namespace of its own: a container");
     else if (hides && geteuid() != 0)
         doctor_find(doctor, "processes", DOCTOR_WARN, "run carmad as root, or mount /proc with gid= of a group that it is in",
-                    "/proc is mounted with %s: others' processes are hidden from this user", hides);
+                    "/proc is mounted with %s: unmanaged processes are hidden from this user", hides);
     else
         doctor_find(doctor, "processes", DOCTOR_OK, NULL, "those of the host are seen%s%s", hides ? ", by root in spite of " : "",
                     hides ? hides : "");

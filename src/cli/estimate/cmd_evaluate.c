@@ -12,7 +12,7 @@
 #include "cli/estimate/estimate.h"
 #include "cli/estimate/evaluate.h"
 #include "cli/show/term.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 
 #define BAR_WIDTH    30
 #define BAR_EVERY_NS (NS_PER_SEC / 10)

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "cli/estimate/estimate.h"
 #include "cli/show/term.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 
 static json_t *known_share(int32_t permille)
 {

@@ -10,7 +10,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/show/table.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 
 struct gpus_options {
     bool json;
@@ -42,7 +42,7 @@ const struct argp gpus_argp = {
     .doc = "List the GPUs: memory in use, SM activity (SM ACT: of the daemon's window), power, and the jobs on them. "
            "With --watch, what they do now: SM activity, SM occupancy, DRAM and tensor activity, PCIe traffic to and "
            "from the GPU; which source measures it (SRC), and how old that is (AGE)."
-           "\vFREE is what the policy counts as free: claims that are not used yet are not free. An activity with a ~ is "
+           "\vFREE is what the policy counts as free: reservations that are not used yet are not free. An activity with a ~ is "
            "NVML's utilisation, an upper bound that stands in where no SM activity can be measured.",
 };
 
@@ -62,7 +62,7 @@ static char *memory_text(int64_t used, int64_t total)
 
 static bool is_heading(const json_t *gpu)
 {
-    const char *kind = view_text(gpu, "kind");
+    const char *kind = answer_text(gpu, "kind");
 
     return kind && strcmp(kind, "partitioned") == 0;
 }
@@ -70,31 +70,31 @@ static bool is_heading(const json_t *gpu)
 static char *job_list(const json_t *gpu)
 {
     struct strbuf out = {0};
-    int64_t servers = view_integer(gpu, "mps_server_bytes", 0);
-    int64_t foreign = view_integer(gpu, "foreign_bytes", 0) - servers;
+    int64_t servers = answer_integer(gpu, "mps_server_bytes", 0);
+    int64_t unmanaged = answer_integer(gpu, "unmanaged_bytes", 0) - servers;
     char text[UNITS_TEXT];
     json_t *job, *process;
     size_t i, k;
 
-    if (view_true(gpu, "lost"))
+    if (answer_true(gpu, "lost"))
         return xstrdup("GPU is lost");
     if (is_heading(gpu))
         return xstrdup("MIG:");
     json_array_foreach(json_object_get(gpu, "jobs"), i, job)
         strbuf_printf(&out, "%s%" JSON_INTEGER_FORMAT, i ? "," : "", json_integer_value(job));
-    json_array_foreach(json_object_get(gpu, "foreign"), k, process)
+    json_array_foreach(json_object_get(gpu, "unmanaged"), k, process)
     {
-        int64_t held = view_integer(process, "used_bytes", 0);
-        if (view_integer(process, "job", 0) <= 0)
+        int64_t held = answer_integer(process, "used_bytes", 0);
+        if (answer_integer(process, "job", 0) <= 0)
             continue;
-        strbuf_printf(&out, "%sstray %" PRId64 " %s", i++ ? " + " : "", view_integer(process, "job", 0),
+        strbuf_printf(&out, "%sstray %" PRId64 " %s", i++ ? " + " : "", answer_integer(process, "job", 0),
                       format_bytes(held, text));
-        foreign -= held;
+        unmanaged -= held;
     }
     if (servers > 0)
         strbuf_printf(&out, "%sMPS %s", i++ ? " + " : "", format_bytes(servers, text));
-    if (foreign > 0)
-        strbuf_printf(&out, "%sothers %s", i ? " + " : "", format_bytes(foreign, text));
+    if (unmanaged > 0)
+        strbuf_printf(&out, "%sunmanaged %s", i ? " + " : "", format_bytes(unmanaged, text));
     return strbuf_steal(&out);
 }
 
@@ -106,7 +106,7 @@ static enum term_style activity_style(int64_t permille)
 /* "A100-SXM4-40GB": the maker's name would only take room. */
 static char *short_name(const json_t *gpu)
 {
-    const char *name = view_text(gpu, "name");
+    const char *name = answer_text(gpu, "name");
 
     return term_escape(name && strncmp(name, "NVIDIA ", 7) == 0 ? name + 7 : name);
 }
@@ -118,32 +118,32 @@ static const json_t *metric(const json_t *gpu, const char *name)
 
 static bool is_coarse(const json_t *gpu)
 {
-    const char *source = view_text(metric(gpu, "sm_activity"), "source");
+    const char *source = answer_text(metric(gpu, "sm_activity"), "source");
 
     return source && strcmp(source, "utilization") == 0;
 }
 
 static void index_cell(struct table *table, const json_t *gpu)
 {
-    int64_t index = view_integer(gpu, "index", -1);
+    int64_t index = answer_integer(gpu, "index", -1);
 
     if (index < 0)
         table_cell(table, STYLE_NONE, "-");
     else
-        table_cell(table, view_true(gpu, "lost") ? STYLE_RED : STYLE_NONE, "%" PRId64, index);
+        table_cell(table, answer_true(gpu, "lost") ? STYLE_RED : STYLE_NONE, "%" PRId64, index);
 }
 
 static void activity_cell(struct table *table, const json_t *gpu, const json_t *object, const char *member)
 {
-    CLEANUP(free_ptr) char *activity = view_permille(object, member);
-    bool coarse = is_coarse(gpu) && view_integer(object, member, -1) >= 0;
+    CLEANUP(free_ptr) char *activity = answer_permille(object, member);
+    bool coarse = is_coarse(gpu) && answer_integer(object, member, -1) >= 0;
 
-    table_cell(table, activity_style(view_integer(object, member, 0)), "%s%s", coarse ? "~" : "", activity);
+    table_cell(table, activity_style(answer_integer(object, member, 0)), "%s%s", coarse ? "~" : "", activity);
 }
 
 static void power_cell(struct table *table, const json_t *gpu)
 {
-    int64_t power = view_integer(gpu, "power_mw", -1);
+    int64_t power = answer_integer(gpu, "power_mw", -1);
 
     if (power < 0)
         table_cell(table, STYLE_NONE, "-");
@@ -153,7 +153,7 @@ static void power_cell(struct table *table, const json_t *gpu)
 
 static void memory_cell(struct table *table, const json_t *gpu)
 {
-    CLEANUP(free_ptr) char *memory = memory_text(view_integer(gpu, "used_bytes", -1), view_integer(gpu, "total_bytes", -1));
+    CLEANUP(free_ptr) char *memory = memory_text(answer_integer(gpu, "used_bytes", -1), answer_integer(gpu, "total_bytes", -1));
 
     table_cell(table, STYLE_NONE, "%s", memory);
 }
@@ -162,7 +162,7 @@ static void jobs_cell(struct table *table, const json_t *gpu)
 {
     CLEANUP(free_ptr) char *jobs = job_list(gpu);
 
-    table_cell(table, view_true(gpu, "lost") ? STYLE_RED : STYLE_NONE, "%s", jobs);
+    table_cell(table, answer_true(gpu, "lost") ? STYLE_RED : STYLE_NONE, "%s", jobs);
 }
 
 /* ---- Once: the GPUs and their jobs ---- */
@@ -176,8 +176,8 @@ static void add_row(struct table *table, const json_t *gpu)
 {
     CLEANUP(free_ptr) char *name = short_name(gpu);
     CLEANUP(free_ptr) char *bar =
-        term_bar((double)view_integer(gpu, "used_bytes", -1), (double)view_integer(gpu, "total_bytes", -1), BAR_WIDTH);
-    CLEANUP(free_ptr) char *free_memory = view_bytes(gpu, "free_bytes");
+        term_bar((double)answer_integer(gpu, "used_bytes", -1), (double)answer_integer(gpu, "total_bytes", -1), BAR_WIDTH);
+    CLEANUP(free_ptr) char *free_memory = answer_bytes(gpu, "free_bytes");
 
     index_cell(table, gpu);
     table_cell(table, STYLE_NONE, "%s", name);
@@ -200,8 +200,8 @@ static const struct table_column watch_columns[] = {
 
 static void traffic_cell(struct table *table, const json_t *gpu, const char *name)
 {
-    CLEANUP(free_ptr) char *traffic = view_bytes(metric(gpu, name), "value");
-    bool known = view_integer(metric(gpu, name), "value", -1) >= 0;
+    CLEANUP(free_ptr) char *traffic = answer_bytes(metric(gpu, name), "value");
+    bool known = answer_integer(metric(gpu, name), "value", -1) >= 0;
 
     table_cell(table, STYLE_NONE, "%s%s", traffic, known ? "/s" : "");
 }
@@ -213,12 +213,12 @@ static void source_cells(struct table *table, const json_t *gpu)
     char text[UNITS_TEXT];
 
     for (size_t i = 0; i < array_size(names) && !measured; i++)
-        if (view_integer(metric(gpu, names[i]), "age_ns", -1) >= 0)
+        if (answer_integer(metric(gpu, names[i]), "age_ns", -1) >= 0)
             measured = metric(gpu, names[i]);
-    CLEANUP(free_ptr) char *source = view_safe_text(measured, "source");
+    CLEANUP(free_ptr) char *source = answer_safe_text(measured, "source");
     table_cell(table, STYLE_NONE, "%s", is_coarse(gpu) ? "util" : source);
     if (measured)
-        table_cell(table, STYLE_NONE, "%s", format_duration(view_integer(measured, "age_ns", 0), text));
+        table_cell(table, STYLE_NONE, "%s", format_duration(answer_integer(measured, "age_ns", 0), text));
     else
         table_cell(table, STYLE_NONE, "-");
 }
@@ -233,7 +233,7 @@ static void add_watch_row(struct table *table, const json_t *gpu)
     memory_cell(table, gpu);
     activity_cell(table, gpu, metric(gpu, activities[0]), "value");
     for (size_t i = 1; i < array_size(activities); i++) {
-        CLEANUP(free_ptr) char *activity = view_permille(metric(gpu, activities[i]), "value");
+        CLEANUP(free_ptr) char *activity = answer_permille(metric(gpu, activities[i]), "value");
         table_cell(table, STYLE_NONE, "%s", activity);
     }
     traffic_cell(table, gpu, "pcie_tx");
@@ -245,19 +245,19 @@ static void add_watch_row(struct table *table, const json_t *gpu)
 
 /* ---- Below the table: facts that its cells have no room for ---- */
 
-static void print_foreign(const json_t *gpu)
+static void print_unmanaged(const json_t *gpu)
 {
     json_t *process;
     size_t i;
 
-    json_array_foreach(json_object_get(gpu, "foreign"), i, process)
+    json_array_foreach(json_object_get(gpu, "unmanaged"), i, process)
     {
         CLEANUP(free_ptr) char *text = view_process(process);
-        printf("GPU %" PRId64 ": %s and is ", view_integer(gpu, "index", -1), text);
-        if (view_integer(process, "job", 0) > 0)
-            printf("job %" PRId64 "'s, which was not given this GPU\n", view_integer(process, "job", 0));
+        printf("GPU %" PRId64 ": %s and is ", answer_integer(gpu, "index", -1), text);
+        if (answer_integer(process, "job", 0) > 0)
+            printf("job %" PRId64 "'s, which was not given this GPU\n", answer_integer(process, "job", 0));
         else
-            puts("no job's");
+            puts("unmanaged");
     }
 }
 
@@ -271,22 +271,22 @@ static void print_notes(const json_t *reply)
     {
         const json_t *xid = json_object_get(gpu, "xid");
         coarse = coarse || is_coarse(gpu);
-        if (view_text(gpu, "foreign_why")) {
-            CLEANUP(free_ptr) char *why = view_safe_text(gpu, "foreign_why");
-            printf("GPU %" PRId64 ": memory is not told apart by job: %s\n", view_integer(gpu, "index", -1), why);
+        if (answer_text(gpu, "unmanaged_why")) {
+            CLEANUP(free_ptr) char *why = answer_safe_text(gpu, "unmanaged_why");
+            printf("GPU %" PRId64 ": memory is not told apart by job: %s\n", answer_integer(gpu, "index", -1), why);
         }
-        print_foreign(gpu);
+        print_unmanaged(gpu);
         if (json_is_object(xid)) {
-            CLEANUP(free_ptr) char *at = view_time(view_integer(xid, "at_ns", 0));
-            CLEANUP(free_ptr) char *uuid = view_safe_text(gpu, "uuid");
-            const char *meaning = xid_text((uint32_t)view_integer(xid, "code", 0));
-            printf("%s: Xid %" PRId64 "%s%s at %s\n", uuid, view_integer(xid, "code", 0), *meaning ? ", " : "", meaning, at);
+            CLEANUP(free_ptr) char *at = answer_time(answer_integer(xid, "at_ns", 0));
+            CLEANUP(free_ptr) char *uuid = answer_safe_text(gpu, "uuid");
+            const char *meaning = xid_text((uint32_t)answer_integer(xid, "code", 0));
+            printf("%s: Xid %" PRId64 "%s%s at %s\n", uuid, answer_integer(xid, "code", 0), *meaning ? ", " : "", meaning, at);
         }
     }
     if (coarse)
         puts("~ NVML's utilisation in place of SM activity: an upper bound");
-    if (view_text(reply, "limits")) {
-        CLEANUP(free_ptr) char *limits = view_safe_text(reply, "limits");
+    if (answer_text(reply, "limits")) {
+        CLEANUP(free_ptr) char *limits = answer_safe_text(reply, "limits");
         puts(limits);
     }
 }

@@ -10,22 +10,22 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/history/account.h"
+#include "cli/history/ended.h"
 #include "cli/show/csv_text.h"
 #include "cli/show/table.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 
 #define ROWS_UNASKED 20  /* of a table */
 #define PAGE         1000 /* rows of one answer: the daemon's limit */
 
 struct history_options {
-    struct account_options jobs;
+    struct ended_options jobs;
     int64_t most; /* 0: not said */
 };
 
 static const struct argp_option options[] = {
     {"number", 'n', "N", 0, "the latest N (default 20; with --csv and --json all)", 0},
-    ACCOUNT_OPTIONS,
+    ENDED_OPTIONS,
     {0},
 };
 
@@ -38,7 +38,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'n':
         return parse_integer(arg, 1, INT64_MAX, &history->most, &err) == 0 ? 0 : cli_bad_usage(state, "-n: %s", err.text);
     default:
-        return account_parse(key, arg, state, &history->jobs);
+        return ended_parse(key, arg, state, &history->jobs);
     }
 }
 
@@ -47,7 +47,7 @@ const struct argp history_argp = {
     .parser = parse,
     .doc = "List jobs that have ended, the latest first: how long they waited, what they used, how they ended. It knows "
            "them for as long as the setting history_retention says, by default two years."
-           "\vPEAK is the most GPU memory that was seen of a job on one GPU. Energy is modelled (docs/metrics.md). "
+           "\vPEAK is the most GPU memory that was observed of a job on one GPU. Energy is modelled (docs/metrics.md). "
            "'carma stats' sums up. What the columns of --csv mean: docs/formats/cli.md.",
 };
 
@@ -62,23 +62,23 @@ static const struct table_column columns[] = {
 
 static void add_row(struct table *table, const json_t *job)
 {
-    CLEANUP(free_ptr) char *name = view_safe_text(job, "name");
-    CLEANUP(free_ptr) char *user = view_safe_text(job, "user");
-    CLEANUP(free_ptr) char *letter = view_safe_text(job, "letter");
-    CLEANUP(free_ptr) char *peak = view_bytes(job, "peak_bytes");
-    CLEANUP(free_ptr) char *ended = view_time(view_integer(job, "ended_ns", -1));
-    int64_t wait_ns = view_integer(job, "wait_ns", -1);
-    char text[VIEW_ENERGY + ACCOUNT_TEXT + UNITS_TEXT];
+    CLEANUP(free_ptr) char *name = answer_safe_text(job, "name");
+    CLEANUP(free_ptr) char *user = answer_safe_text(job, "user");
+    CLEANUP(free_ptr) char *letter = answer_safe_text(job, "letter");
+    CLEANUP(free_ptr) char *peak = answer_bytes(job, "peak_bytes");
+    CLEANUP(free_ptr) char *ended = answer_time(answer_integer(job, "ended_ns", -1));
+    int64_t wait_ns = answer_integer(job, "wait_ns", -1);
+    char text[ANSWER_ENERGY + ENDED_TEXT + UNITS_TEXT];
 
-    table_cell(table, STYLE_NONE, "%" PRId64, view_integer(job, "id", 0));
+    table_cell(table, STYLE_NONE, "%" PRId64, answer_integer(job, "id", 0));
     table_cell(table, STYLE_NONE, "%s", name);
     table_cell(table, STYLE_NONE, "%s", user);
-    table_cell(table, view_state_style(job), "%s", letter);
-    table_cell(table, STYLE_NONE, "%" PRId64, view_integer(job, "gpus", 0));
+    table_cell(table, answer_state_style(job), "%s", letter);
+    table_cell(table, STYLE_NONE, "%" PRId64, answer_integer(job, "gpus", 0));
     table_cell(table, STYLE_NONE, "%s", wait_ns < 0 ? "-" : format_duration(wait_ns, text));
-    table_cell(table, STYLE_NONE, "%s", account_hours(view_integer(job, "gpu_ns", 0), text));
+    table_cell(table, STYLE_NONE, "%s", ended_hours(answer_integer(job, "gpu_ns", 0), text));
     table_cell(table, STYLE_NONE, "%s", peak);
-    table_cell(table, STYLE_NONE, "%s", view_energy(view_integer(job, "modelled_energy_mj", 0), text));
+    table_cell(table, STYLE_NONE, "%s", answer_energy(answer_integer(job, "modelled_energy_mj", 0), text));
     table_cell(table, STYLE_NONE, "%s", ended);
 }
 
@@ -100,33 +100,33 @@ static void print_table(const json_t *jobs, bool more)
 /* ---- CSV ---- */
 
 static const char csv_head[] = "id,user,uid,name,state,exit_cause,gpus,submitted,first_started,started,ended,wait_s,gpu_s,"
-                               "memory_gib_h,memory_measured_gib_h,modelled_energy_j,launches,oom_crashes,handle_crashes,"
-                               "recoveries,claim_bytes,claim_source,estimate_bytes,estimator,peak_bytes,last_claim_bytes,last_claim_source";
+                               "memory_gib_h,memory_measured_gib_h,modelled_energy_j,attempts,oom_crashes,handle_crashes,"
+                               "retries,reserved_bytes,reservation_source,estimate_bytes,estimator,peak_bytes,last_reserved_bytes,last_reservation_source";
 
 static void put_name(struct strbuf *out, const json_t *job, const char *member)
 {
-    csv_put_text(out, view_text(job, member));
+    csv_put_text(out, answer_text(job, member));
     strbuf_puts(out, ",");
 }
 
 static void put_count(struct strbuf *out, const json_t *job, const char *member)
 {
     if (json_is_integer(json_object_get(job, member)))
-        strbuf_printf(out, "%" PRId64, view_integer(job, member, 0));
+        strbuf_printf(out, "%" PRId64, answer_integer(job, member, 0));
     strbuf_puts(out, ",");
 }
 
 static void put_share(struct strbuf *out, const json_t *job, const char *member, double whole, int digits)
 {
     if (json_is_integer(json_object_get(job, member)))
-        strbuf_printf(out, "%.*f", digits, (double)view_integer(job, member, 0) / whole);
+        strbuf_printf(out, "%.*f", digits, (double)answer_integer(job, member, 0) / whole);
     strbuf_puts(out, ",");
 }
 
 /* As anything reads it that reads CSV; where node time is not the wall clock, its seconds. */
 static void put_moment(struct strbuf *out, const json_t *job, const char *member)
 {
-    int64_t ns = view_integer(job, member, -1);
+    int64_t ns = answer_integer(job, member, -1);
     time_t seconds = ns / NS_PER_SEC;
     char text[40];
     struct tm utc;
@@ -162,17 +162,17 @@ static void print_csv(const json_t *jobs)
         put_share(&out, job, "memory_mib_ms", 1024 * 3.6e6, 6);
         put_share(&out, job, "memory_measured_mib_ms", 1024 * 3.6e6, 6);
         put_share(&out, job, "modelled_energy_mj", 1000, 3);
-        put_count(&out, job, "launches");
+        put_count(&out, job, "attempts");
         put_count(&out, job, "oom_crashes");
         put_count(&out, job, "handle_crashes");
-        put_count(&out, job, "recoveries");
-        put_count(&out, job, "claim_bytes");
-        put_name(&out, job, "claim_source");
+        put_count(&out, job, "retries");
+        put_count(&out, job, "reserved_bytes");
+        put_name(&out, job, "reservation_source");
         put_count(&out, job, "estimate_bytes");
         put_name(&out, job, "estimator");
         put_count(&out, job, "peak_bytes");
-        put_count(&out, job, "last_claim_bytes");
-        put_name(&out, job, "last_claim_source");
+        put_count(&out, job, "last_reserved_bytes");
+        put_name(&out, job, "last_reservation_source");
         out.text[out.length - 1] = '\0'; /* the last comma */
         puts(out.text);
     }
@@ -182,7 +182,7 @@ static void print_csv(const json_t *jobs)
 
 static int64_t last_id(const json_t *jobs)
 {
-    return json_array_size(jobs) ? view_integer(json_array_get(jobs, json_array_size(jobs) - 1), "id", 0) : 0;
+    return json_array_size(jobs) ? answer_integer(json_array_get(jobs, json_array_size(jobs) - 1), "id", 0) : 0;
 }
 
 /* One page, behind the job `after`. */
@@ -194,7 +194,7 @@ static int get_page(struct cli *cli, const struct history_options *history, int6
 
     snprintf(more, sizeof more, after ? "limit=%" PRId64 "&after=%" PRId64 : "limit=%" PRId64, rows, after);
     strbuf_puts(&path, "/v1/history");
-    account_put_query(&path, &history->jobs, more);
+    ended_put_query(&path, &history->jobs, more);
     return cli_call(cli, "GET", path.text, NULL, reply, err);
 }
 
@@ -215,10 +215,10 @@ static int print_all(struct cli *cli, const struct history_options *history)
         if (get_page(cli, history, left < PAGE ? left : PAGE, after, &reply, &err))
             return cli_fail("%s", err.text);
         jobs = json_object_get(reply, "jobs");
-        now_ns = view_integer(reply, "now_ns", 0);
+        now_ns = answer_integer(reply, "now_ns", 0);
         left -= (int64_t)json_array_size(jobs);
         after = last_id(jobs);
-        more = view_true(reply, "more") && after;
+        more = answer_true(reply, "more") && after;
         if (history->jobs.csv)
             print_csv(jobs);
         else
@@ -239,6 +239,6 @@ int cmd_history(struct cli *cli, int argc, char **argv)
     struct history_options history = {0};
     int status;
 
-    account_init(&history.jobs);
+    ended_init(&history.jobs);
     return cli_parse(cli, argc, argv, &history, &status) ? print_all(cli, &history) : status;
 }

@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/show/table.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 
 const struct argp explain_argp = {
     .options = cli_jobs_options,
@@ -26,9 +26,9 @@ static const struct table_column columns[] = {
 
 static void add_row(struct table *table, const json_t *gpu)
 {
-    CLEANUP(free_ptr) char *free_memory = view_bytes(gpu, "free_bytes");
-    CLEANUP(free_ptr) char *activity = view_permille(gpu, "sm_activity_permille");
-    CLEANUP(free_ptr) char *verdict = view_safe_text(gpu, "verdict");
+    CLEANUP(free_ptr) char *free_memory = answer_bytes(gpu, "free_bytes");
+    CLEANUP(free_ptr) char *activity = answer_permille(gpu, "sm_activity_permille");
+    CLEANUP(free_ptr) char *verdict = answer_safe_text(gpu, "verdict");
     CLEANUP(strbuf_release) struct strbuf jobs = {0};
     const json_t *list = json_object_get(gpu, "jobs");
     json_t *job;
@@ -39,7 +39,7 @@ static void add_row(struct table *table, const json_t *gpu)
         strbuf_printf(&jobs, "%" JSON_INTEGER_FORMAT, json_integer_value(list));
     json_array_foreach(list, i, job)
         strbuf_printf(&jobs, "%s%" JSON_INTEGER_FORMAT, i ? "," : "", json_integer_value(job));
-    table_cell(table, STYLE_NONE, "%" PRId64, view_integer(gpu, "index", -1));
+    table_cell(table, STYLE_NONE, "%" PRId64, answer_integer(gpu, "index", -1));
     table_cell(table, STYLE_NONE, "%s", free_memory);
     table_cell(table, STYLE_NONE, "%s", activity);
     table_cell(table, STYLE_NONE, "%s", jobs.text);
@@ -48,20 +48,20 @@ static void add_row(struct table *table, const json_t *gpu)
 
 static void print_explanation(const json_t *reply)
 {
-    CLEANUP(free_ptr) char *state = view_safe_text(reply, "state");
-    CLEANUP(free_ptr) char *text = view_safe_text(reply, "text");
+    CLEANUP(free_ptr) char *state = answer_safe_text(reply, "state");
+    CLEANUP(free_ptr) char *text = answer_safe_text(reply, "text");
     CLEANUP(strbuf_release) struct strbuf out = {0};
     const json_t *gpus = json_object_get(reply, "gpus");
     json_t *gpu, *warning;
     size_t i;
 
-    printf("job %" PRId64 " is %s: %s\n", view_integer(reply, "id", 0), state, text);
-    if (view_text(reply, "last_end")) {
-        CLEANUP(free_ptr) char *last_end = view_safe_text(reply, "last_end");
+    printf("job %" PRId64 " is %s: %s\n", answer_integer(reply, "id", 0), state, text);
+    if (answer_text(reply, "last_end")) {
+        CLEANUP(free_ptr) char *last_end = answer_safe_text(reply, "last_end");
         printf("last run: %s\n", last_end);
     }
-    if (view_text(reply, "memory")) {
-        CLEANUP(free_ptr) char *memory = view_safe_text(reply, "memory");
+    if (answer_text(reply, "memory")) {
+        CLEANUP(free_ptr) char *memory = answer_safe_text(reply, "memory");
         printf("memory: %s\n", memory);
     }
     json_array_foreach(json_object_get(json_object_get(reply, "estimate"), "warnings"), i, warning)

@@ -11,7 +11,7 @@
 #include "cli/commands.h"
 #include "cli/job/log_file.h"
 #include "cli/session.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 
 struct logs_options {
     struct id_list list;
@@ -71,7 +71,7 @@ static int follow(struct cli *cli, const char *path, const char *job_path, struc
         int rc = session_call(cli, "GET", job_path, NULL, &job, err);
         if (rc)
             return rc;
-        bool ended = view_job_ended(job);
+        bool ended = answer_job_ended(job);
         if (fd < 0) {
             rc = log_file_open(path, &fd, err);
             if (rc && (rc != -ENOENT || ended))
@@ -103,7 +103,7 @@ static int print_log(struct cli *cli, struct logs_options *logs)
     if (logs->follow)
         return follow(cli, path, job_path, &err) ? cli_fail("job %" PRIu64 ": %s", id, err.text) : CLI_OK;
     rc = log_file_open(path, &fd, &err);
-    if (rc == -ENOENT && !view_job_ended(job) && view_integer(job, "started_ns", 0) <= 0)
+    if (rc == -ENOENT && !answer_job_ended(job) && answer_integer(job, "started_ns", 0) <= 0)
         return cli_fail("job %" PRIu64 " has not been started: it has written nothing (see: carma explain %" PRIu64 ")",
                         id, id);
     if (rc || copy_rest(fd, &err))

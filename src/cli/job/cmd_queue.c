@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/show/table.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 
 struct queue_options {
     bool all;
@@ -57,20 +57,20 @@ static const struct table_column columns[] = {
 
 static void add_row(struct table *table, const json_t *job, int64_t now_ns)
 {
-    CLEANUP(free_ptr) char *name = view_safe_text(job, "name");
-    CLEANUP(free_ptr) char *user = view_safe_text(job, "user");
-    CLEANUP(free_ptr) char *letter = view_safe_text(job, "letter");
-    CLEANUP(free_ptr) char *memory = view_bytes(job, "claim_bytes");
-    CLEANUP(free_ptr) char *duration = view_job_time(job, now_ns);
-    CLEANUP(free_ptr) char *where = view_job_where(job);
-    bool over = view_integer(job, "over_reservation_bytes", 0) > 0;
+    CLEANUP(free_ptr) char *name = answer_safe_text(job, "name");
+    CLEANUP(free_ptr) char *user = answer_safe_text(job, "user");
+    CLEANUP(free_ptr) char *letter = answer_safe_text(job, "letter");
+    CLEANUP(free_ptr) char *memory = answer_bytes(job, "reserved_bytes");
+    CLEANUP(free_ptr) char *duration = answer_job_time(job, now_ns);
+    CLEANUP(free_ptr) char *where = answer_job_where(job);
+    bool over = answer_integer(job, "over_reservation_bytes", 0) > 0;
 
-    table_cell(table, STYLE_NONE, "%" PRId64, view_integer(job, "id", 0));
+    table_cell(table, STYLE_NONE, "%" PRId64, answer_integer(job, "id", 0));
     table_cell(table, STYLE_NONE, "%s", name);
     table_cell(table, STYLE_NONE, "%s", user);
-    table_cell(table, view_state_style(job), "%s", letter);
-    table_cell(table, STYLE_NONE, "%" PRId64 "%s", view_integer(job, "gpus", 0),
-               view_true(job, "exclusive") ? "x" : "");
+    table_cell(table, answer_state_style(job), "%s", letter);
+    table_cell(table, STYLE_NONE, "%" PRId64 "%s", answer_integer(job, "gpus", 0),
+               answer_true(job, "exclusive") ? "x" : "");
     table_cell(table, over ? STYLE_RED : STYLE_NONE, "%s%s", over ? "!" : "", memory);
     table_cell(table, STYLE_NONE, "%s", duration);
     table_cell(table, STYLE_NONE, "%s", where);
@@ -83,21 +83,21 @@ static int add_running(struct cli *cli, json_t *reply, struct error *err)
 {
     CLEANUP(json_release) json_t *running = NULL;
     json_t *jobs = json_object_get(reply, "jobs"), *job;
-    int64_t first = view_integer(json_array_get(jobs, 0), "id", 0), added = 0;
-    int64_t last = view_integer(json_array_get(jobs, json_array_size(jobs) - 1), "id", 0);
+    int64_t first = answer_integer(json_array_get(jobs, 0), "id", 0), added = 0;
+    int64_t last = answer_integer(json_array_get(jobs, json_array_size(jobs) - 1), "id", 0);
     size_t i, before = 0;
     int rc = cli_list_jobs(cli, "/v1/jobs?state=running", cli_call, &running, err);
 
     json_array_foreach(json_object_get(running, "jobs"), i, job)
     {
-        int64_t id = view_integer(job, "id", 0);
+        int64_t id = answer_integer(job, "id", 0);
         if (id < first)
             json_array_insert(jobs, before++, job);
         else if (id > last)
             json_array_append(jobs, job);
         added += id < first || id > last;
     }
-    json_object_set_new(reply, "left_out", json_integer(view_integer(reply, "left_out", 0) - added));
+    json_object_set_new(reply, "left_out", json_integer(answer_integer(reply, "left_out", 0) - added));
     return rc;
 }
 
@@ -106,7 +106,7 @@ static int ask_for_rows(struct cli *cli, const struct queue_options *queue, json
     CLEANUP(free_ptr) char *path = xasprintf(queue->all ? "/v1/jobs?state=all&last=%d" : "/v1/jobs?limit=%d", ROWS);
     int rc = cli_call(cli, "GET", path, NULL, reply, err);
 
-    return rc == 0 && view_integer(*reply, "left_out", 0) > 0 ? add_running(cli, *reply, err) : rc;
+    return rc == 0 && answer_integer(*reply, "left_out", 0) > 0 ? add_running(cli, *reply, err) : rc;
 }
 
 static int draw(struct cli *cli, void *input)
@@ -126,12 +126,12 @@ static int draw(struct cli *cli, void *input)
         return CLI_OK;
     }
     struct table *table = table_new(columns, array_size(columns));
-    json_array_foreach(json_object_get(reply, "jobs"), i, job) add_row(table, job, view_integer(reply, "now_ns", 0));
+    json_array_foreach(json_object_get(reply, "jobs"), i, job) add_row(table, job, answer_integer(reply, "now_ns", 0));
     table_format(table, term_width(stdout), term_colour(stdout), &out);
     table_free(table);
     fputs(out.text, stdout);
-    if (view_integer(reply, "left_out", 0) > 0)
-        printf("and %" PRId64 " more: carma queue --json has them all\n", view_integer(reply, "left_out", 0));
+    if (answer_integer(reply, "left_out", 0) > 0)
+        printf("and %" PRId64 " more: carma queue --json has them all\n", answer_integer(reply, "left_out", 0));
     return CLI_OK;
 }
 

@@ -13,8 +13,8 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/history/account.h"
-#include "cli/show/view.h"
+#include "cli/history/ended.h"
+#include "cli/show/answer.h"
 
 #define KEY_SCRIPT 0x200
 
@@ -64,16 +64,16 @@ static void line(const char *title, const char *format, ...)
 
 static void line_of(const json_t *job, const char *title, const char *member)
 {
-    if (view_text(job, member)) {
-        CLEANUP(free_ptr) char *text = view_safe_text(job, member);
+    if (answer_text(job, member)) {
+        CLEANUP(free_ptr) char *text = answer_safe_text(job, member);
         line(title, "%s", text);
     }
 }
 
 static void line_of_time(const json_t *job, const char *title, const char *member)
 {
-    if (view_integer(job, member, 0) > 0) {
-        CLEANUP(free_ptr) char *text = view_time(view_integer(job, member, 0));
+    if (answer_integer(job, member, 0) > 0) {
+        CLEANUP(free_ptr) char *text = answer_time(answer_integer(job, member, 0));
         line(title, "%s", text);
     }
 }
@@ -109,22 +109,22 @@ static void print_command(const json_t *job)
         put_word(&out, json_string_value(item));
     }
     line("Command", "%s", out.text);
-    if (view_true(job, "script"))
-        line("Script", "a copy of that time: carma show --script %" PRId64, view_integer(job, "id", 0));
+    if (answer_true(job, "script"))
+        line("Script", "a copy of that time: carma show --script %" PRId64, answer_integer(job, "id", 0));
 }
 
 /* Its value as the option takes it; NULL: it says nothing. */
 static char *value_of(const json_t *job, const struct job_field *field)
 {
-    int64_t number = view_integer(job, field->name, -1);
+    int64_t number = answer_integer(job, field->name, -1);
     char text[UNITS_TEXT];
 
-    if (view_text(job, field->name))
-        return view_safe_text(job, field->name);
+    if (answer_text(job, field->name))
+        return answer_safe_text(job, field->name);
     if (number < 0)
-        return field->type == JOB_FIELD_SWITCH && view_true(job, field->name) ? xstrdup("yes") : NULL;
+        return field->type == JOB_FIELD_SWITCH && answer_true(job, field->name) ? xstrdup("yes") : NULL;
     if (field->type == JOB_FIELD_SIZE)
-        return view_bytes(job, field->name);
+        return answer_bytes(job, field->name);
     if (field->type == JOB_FIELD_TIME)
         return xstrdup(format_duration(number, text));
     if (field->type == JOB_FIELD_FACTOR)
@@ -149,13 +149,13 @@ static void print_options(const json_t *job)
 
 static void print_state(const json_t *job)
 {
-    const char *style = term_colour(stdout) ? term_style_start(view_state_style(job)) : "";
-    CLEANUP(free_ptr) char *state = view_safe_text(job, "state");
-    CLEANUP(free_ptr) char *where = view_job_where(job);
-    int64_t status = view_integer(job, "exit_status", -1);
+    const char *style = term_colour(stdout) ? term_style_start(answer_state_style(job)) : "";
+    CLEANUP(free_ptr) char *state = answer_safe_text(job, "state");
+    CLEANUP(free_ptr) char *where = answer_job_where(job);
+    int64_t status = answer_integer(job, "exit_status", -1);
 
     line("State", "%s%s%s%s%s", style, state, *style ? TERM_STYLE_END : "", *where ? ": " : "", where);
-    if (view_job_ended(job) && status > 0 && view_text(job, "message"))
+    if (answer_job_ended(job) && status > 0 && answer_text(job, "message"))
         line("Exit", "status %" PRId64, status);
 }
 
@@ -166,12 +166,12 @@ static void print_placements(const json_t *job)
 
     json_array_foreach(json_object_get(job, "placements"), i, placement)
     {
-        CLEANUP(free_ptr) char *memory = view_bytes(placement, "observed_bytes");
-        CLEANUP(free_ptr) char *uuid = view_safe_text(placement, "uuid");
+        CLEANUP(free_ptr) char *memory = answer_bytes(placement, "observed_bytes");
+        CLEANUP(free_ptr) char *uuid = answer_safe_text(placement, "uuid");
         line(i                     ? ""
-             : view_job_ended(job) ? "Ran on"
+             : answer_job_ended(job) ? "Ran on"
                                    : "Runs on",
-             "GPU %" PRId64 "  %s  used %s at most", view_integer(placement, "index", -1), uuid, memory);
+             "GPU %" PRId64 "  %s  used %s at most", answer_integer(placement, "index", -1), uuid, memory);
     }
 }
 
@@ -184,17 +184,17 @@ static void print_strays(const json_t *job)
     json_array_foreach(json_object_get(job, "strays"), i, stray)
     {
         CLEANUP(free_ptr) char *process = view_process(stray);
-        line(i ? "" : "Also on", "GPU %" PRId64 ", which it was not given: %s", view_integer(stray, "gpu", -1), process);
+        line(i ? "" : "Also on", "GPU %" PRId64 ", which it was not given: %s", answer_integer(stray, "gpu", -1), process);
     }
 }
 
 /* Only unusual facts. */
 static void print_sharing(const json_t *job)
 {
-    const char *wish = view_text(job, "share"), *way = view_text(job, "runs_by");
+    const char *wish = answer_text(job, "share"), *way = answer_text(job, "runs_by");
 
     if (wish && strcmp(wish, "any") != 0)
-        line("Shares", "only by %s", strcmp(wish, "mps") == 0 ? "MPS" : "streams");
+        line("Shares", "only by %s", strcmp(wish, "mps") == 0 ? "MPS" : "time-slicing");
     else if (way && strcmp(way, "mps") == 0)
         line("Shares", "by MPS");
 }
@@ -202,22 +202,22 @@ static void print_sharing(const json_t *job)
 /* When it has to end, and the consequence. */
 static void print_limit(const json_t *job)
 {
-    int64_t limit_ns = view_integer(job, "time_limit_ns", -1), signal = view_integer(job, "signal", 0);
+    int64_t limit_ns = answer_integer(job, "time_limit_ns", -1), signal = answer_integer(job, "signal", 0);
     char limit[UNITS_TEXT], before[UNITS_TEXT], name[JOB_SIGNAL_TEXT], warning[96] = "";
 
     if (signal > 0)
         snprintf(warning, sizeof warning, ", signal %s %s before it", job_signal_name((uint32_t)signal, name),
-                 format_duration(view_integer(job, "signal_before_ns", 0), before));
+                 format_duration(answer_integer(job, "signal_before_ns", 0), before));
     if (limit_ns > 0)
         line("Time limit", "%s%s%s", format_duration(limit_ns, limit), warning,
-             view_true(job, "requeue") ? "; started again after it" : "");
-    else if (view_true(job, "requeue"))
+             answer_true(job, "requeue") ? "; started again after it" : "");
+    else if (answer_true(job, "requeue"))
         line("Requeue", "it is started again when it was lost");
 }
 
 static void print_host_limits(const json_t *job)
 {
-    int64_t cpus = view_integer(job, "cpus", 0), memory = view_integer(job, "host_memory_bytes", 0);
+    int64_t cpus = answer_integer(job, "cpus", 0), memory = answer_integer(job, "host_memory_bytes", 0);
     char bytes[UNITS_TEXT], processors[32] = "";
 
     if (cpus > 0)
@@ -243,38 +243,38 @@ static void print_estimate(const json_t *estimate)
 /* Its last run's message when GPU memory ran out, and its neighbours then. */
 static void print_failure(const json_t *failure)
 {
-    CLEANUP(free_ptr) char *requested = view_bytes(failure, "requested_bytes");
-    CLEANUP(free_ptr) char *free_then = view_bytes(failure, "free_bytes");
-    CLEANUP(free_ptr) char *used = view_bytes(failure, "used_bytes");
+    CLEANUP(free_ptr) char *requested = answer_bytes(failure, "requested_bytes");
+    CLEANUP(free_ptr) char *free_then = answer_bytes(failure, "free_bytes");
+    CLEANUP(free_ptr) char *used = answer_bytes(failure, "used_bytes");
     json_t *tenant;
     size_t i;
 
-    if (view_integer(failure, "requested_bytes", -1) < 0)
+    if (answer_integer(failure, "requested_bytes", -1) < 0)
         return;
-    line("Asked for", "%s of GPU memory; %s were free, it said; %s were seen in use", requested,
-         view_integer(failure, "free_bytes", -1) >= 0 ? free_then : "?",
-         view_integer(failure, "used_bytes", -1) >= 0 ? used : "?");
+    line("Asked for", "%s of GPU memory; %s were free, it said; %s were observed in use", requested,
+         answer_integer(failure, "free_bytes", -1) >= 0 ? free_then : "?",
+         answer_integer(failure, "used_bytes", -1) >= 0 ? used : "?");
     json_array_foreach(json_object_get(failure, "tenants"), i, tenant)
     {
-        CLEANUP(free_ptr) char *held = view_bytes(tenant, "used_bytes");
-        line(i ? "" : "Beside it", "process %" PRId64 " held %s", view_integer(tenant, "pid", 0), held);
+        CLEANUP(free_ptr) char *held = answer_bytes(tenant, "used_bytes");
+        line(i ? "" : "Beside it", "process %" PRId64 " held %s", answer_integer(tenant, "pid", 0), held);
     }
 }
 
 static void print_overuse(const json_t *job)
 {
-    CLEANUP(free_ptr) char *request = view_bytes(job, "request_bytes");
-    CLEANUP(free_ptr) char *over = view_bytes(job, "over_reservation_bytes");
-    int64_t victims = view_integer(job, "victims", 0);
+    CLEANUP(free_ptr) char *request = answer_bytes(job, "request_bytes");
+    CLEANUP(free_ptr) char *over = answer_bytes(job, "over_reservation_bytes");
+    int64_t victims = answer_integer(job, "victims", 0);
 
-    if (view_integer(job, "request_bytes", -1) >= 0 &&
-        view_integer(job, "request_bytes", -1) != view_integer(job, "claim_bytes", -1))
+    if (answer_integer(job, "request_bytes", -1) >= 0 &&
+        answer_integer(job, "request_bytes", -1) != answer_integer(job, "reserved_bytes", -1))
         line("Request", "%s on each GPU", request);
-    if (view_integer(job, "over_reservation_bytes", 0) > 0)
+    if (answer_integer(job, "over_reservation_bytes", 0) > 0)
         line("Over", "it uses %s more than was reserved for it at its start", over);
-    if (view_integer(job, "victim_of", 0) > 0)
+    if (answer_integer(job, "victim_of", 0) > 0)
         line("Victim of", "job %" PRId64 ", which used more GPU memory than was reserved for it",
-             view_integer(job, "victim_of", 0));
+             answer_integer(job, "victim_of", 0));
     if (victims)
         line("Victims", "%" PRId64 " job%s ran out of memory by what it used beyond: its next start is alone", victims,
              victims == 1 ? "" : "s");
@@ -283,7 +283,7 @@ static void print_overuse(const json_t *job)
 /* An older daemon knows only of its own fence. */
 static void print_fence(const json_t *job)
 {
-    int64_t fence = view_integer(job, "fence_bytes", -1), limit = view_integer(job, "process_limit_bytes", fence);
+    int64_t fence = answer_integer(job, "fence_bytes", -1), limit = answer_integer(job, "process_limit_bytes", fence);
     char bytes[UNITS_TEXT];
 
     if (limit >= 0)
@@ -293,22 +293,22 @@ static void print_fence(const json_t *job)
 
 static void print_job(const json_t *job)
 {
-    CLEANUP(free_ptr) char *memory = view_bytes(job, "claim_bytes");
-    CLEANUP(free_ptr) char *source = view_safe_text(job, "claim_source");
-    int64_t crashes = view_integer(job, "crashes", 0), launches = view_integer(job, "launches", 0);
-    int64_t started = view_integer(job, "started_ns", 0), ended = view_integer(job, "ended_ns", 0);
+    CLEANUP(free_ptr) char *memory = answer_bytes(job, "reserved_bytes");
+    CLEANUP(free_ptr) char *source = answer_safe_text(job, "reservation_source");
+    int64_t crashes = answer_integer(job, "crashes", 0), attempts = answer_integer(job, "attempts", 0);
+    int64_t started = answer_integer(job, "started_ns", 0), ended = answer_integer(job, "ended_ns", 0);
     char text[UNITS_TEXT];
 
-    line("Job", "%" PRId64, view_integer(job, "id", 0));
+    line("Job", "%" PRId64, answer_integer(job, "id", 0));
     line_of(job, "Name", "name");
     line_of(job, "User", "user");
     print_state(job);
-    line("GPUs", "%" PRId64 "%s", view_integer(job, "gpus", 0),
-         view_true(job, "exclusive") ? ", exclusive (alone on them)" : "");
+    line("GPUs", "%" PRId64 "%s", answer_integer(job, "gpus", 0),
+         answer_true(job, "exclusive") ? ", exclusive (alone on them)" : "");
     print_sharing(job);
     print_limit(job);
     print_host_limits(job);
-    if (view_integer(job, "claim_bytes", -1) >= 0)
+    if (answer_integer(job, "reserved_bytes", -1) >= 0)
         line("Memory", "%s on each GPU (%s)", memory, source);
     else
         line("Memory", "not known");
@@ -318,32 +318,32 @@ static void print_job(const json_t *job)
     print_placements(job);
     print_strays(job);
     line_of_time(job, "Submitted", "submitted_ns");
-    if (view_integer(job, "first_started_ns", 0) != started)
+    if (answer_integer(job, "first_started_ns", 0) != started)
         line_of_time(job, "First run", "first_started_ns");
     line_of_time(job, "Started", "started_ns");
     line_of_time(job, "Ended", "ended_ns");
     if (started > 0 && ended > 0)
         line("Ran", "%s", format_duration(ended - started, text));
-    if (view_integer(job, "modelled_energy_mj", -1) >= 0)
-        line("Energy", "%s (modelled)", view_energy(view_integer(job, "modelled_energy_mj", 0), text));
-    if (view_integer(job, "unused_since_ns", -1) >= 0) {
-        CLEANUP(free_ptr) char *since = view_time(view_integer(job, "unused_since_ns", -1));
+    if (answer_integer(job, "modelled_energy_mj", -1) >= 0)
+        line("Energy", "%s (modelled)", answer_energy(answer_integer(job, "modelled_energy_mj", 0), text));
+    if (answer_integer(job, "unused_since_ns", -1) >= 0) {
+        CLEANUP(free_ptr) char *since = answer_time(answer_integer(job, "unused_since_ns", -1));
         line("Note", "it has not used its GPUs since %s", since);
     }
-    if (!view_job_ended(job))
+    if (!answer_job_ended(job))
         line_of(job, "Note", "message");
-    if (launches > 1 || crashes)
-        line("Launches", "%" PRId64 ", out of GPU memory: %" PRId64, launches, crashes);
-    if (view_integer(job, "relaunch_ns", -1) >= 0)
-        line("Relaunched", "%s after its last run ended", format_duration(view_integer(job, "relaunch_ns", 0), text));
+    if (attempts > 1 || crashes)
+        line("Attempts", "%" PRId64 ", out of GPU memory: %" PRId64, attempts, crashes);
+    if (answer_integer(job, "relaunch_ns", -1) >= 0)
+        line("Relaunched", "%s after its last run ended", format_duration(answer_integer(job, "relaunch_ns", 0), text));
     line_of(job, "Last run", "last_end");
     print_failure(json_object_get(job, "failure"));
     print_command(job);
     print_options(job);
     line_of(job, "Directory", "directory");
     line_of(job, "Output", "output");
-    if (view_text(job, "output") && view_text(job, "error") &&
-        strcmp(view_text(job, "output"), view_text(job, "error")) != 0)
+    if (answer_text(job, "output") && answer_text(job, "error") &&
+        strcmp(answer_text(job, "output"), answer_text(job, "error")) != 0)
         line_of(job, "Errors", "error");
 }
 
@@ -351,45 +351,45 @@ static void print_job(const json_t *job)
 
 static void line_of_memory(const json_t *job, const char *title, const char *member)
 {
-    CLEANUP(free_ptr) char *memory = view_bytes(job, member);
+    CLEANUP(free_ptr) char *memory = answer_bytes(job, member);
 
-    if (view_integer(job, member, -1) >= 0)
+    if (answer_integer(job, member, -1) >= 0)
         line(title, "%s on one GPU", memory);
 }
 
 static void print_history(const json_t *job)
 {
-    CLEANUP(free_ptr) char *claim = view_bytes(job, "claim_bytes");
-    CLEANUP(free_ptr) char *source = view_safe_text(job, "claim_source");
-    CLEANUP(free_ptr) char *last_claim = view_bytes(job, "last_claim_bytes");
-    CLEANUP(free_ptr) char *last_source = view_safe_text(job, "last_claim_source");
-    int64_t crashes = view_integer(job, "oom_crashes", 0) + view_integer(job, "handle_crashes", 0);
-    int64_t launches = view_integer(job, "launches", 0);
-    char text[UNITS_TEXT + ACCOUNT_TEXT + VIEW_ENERGY];
+    CLEANUP(free_ptr) char *reservation = answer_bytes(job, "reserved_bytes");
+    CLEANUP(free_ptr) char *source = answer_safe_text(job, "reservation_source");
+    CLEANUP(free_ptr) char *last_reservation = answer_bytes(job, "last_reserved_bytes");
+    CLEANUP(free_ptr) char *last_source = answer_safe_text(job, "last_reservation_source");
+    int64_t crashes = answer_integer(job, "oom_crashes", 0) + answer_integer(job, "handle_crashes", 0);
+    int64_t attempts = answer_integer(job, "attempts", 0);
+    char text[UNITS_TEXT + ENDED_TEXT + ANSWER_ENERGY];
 
-    line("Job", "%" PRId64, view_integer(job, "id", 0));
+    line("Job", "%" PRId64, answer_integer(job, "id", 0));
     line_of(job, "Name", "name");
     line_of(job, "User", "user");
     line_of(job, "State", "state");
     line_of(job, "Cause", "exit_cause");
-    line("GPUs", "%" PRId64, view_integer(job, "gpus", 0));
-    if (view_integer(job, "claim_bytes", -1) >= 0)
-        line("Memory", "%s on each GPU (%s)", claim, source);
-    if (view_integer(job, "last_claim_bytes", -1) >= 0 &&
-        view_integer(job, "last_claim_bytes", -1) != view_integer(job, "claim_bytes", -1))
-        line("", "%s in the end (%s)", last_claim, last_source);
+    line("GPUs", "%" PRId64, answer_integer(job, "gpus", 0));
+    if (answer_integer(job, "reserved_bytes", -1) >= 0)
+        line("Memory", "%s on each GPU (%s)", reservation, source);
+    if (answer_integer(job, "last_reserved_bytes", -1) >= 0 &&
+        answer_integer(job, "last_reserved_bytes", -1) != answer_integer(job, "reserved_bytes", -1))
+        line("", "%s in the end (%s)", last_reservation, last_source);
     line_of_memory(job, "Used", "peak_bytes");
     line_of_time(job, "Submitted", "submitted_ns");
-    if (view_integer(job, "first_started_ns", 0) != view_integer(job, "started_ns", 0))
+    if (answer_integer(job, "first_started_ns", 0) != answer_integer(job, "started_ns", 0))
         line_of_time(job, "First run", "first_started_ns");
     line_of_time(job, "Started", "started_ns");
     line_of_time(job, "Ended", "ended_ns");
-    if (view_integer(job, "wait_ns", -1) >= 0)
-        line("Waited", "%s", format_duration(view_integer(job, "wait_ns", 0), text));
-    line("GPU time", "%s hours", account_hours(view_integer(job, "gpu_ns", 0), text));
-    line("Energy", "%s (modelled)", view_energy(view_integer(job, "modelled_energy_mj", 0), text));
-    if (launches > 1 || crashes)
-        line("Launches", "%" PRId64 ", out of GPU memory: %" PRId64, launches, crashes);
+    if (answer_integer(job, "wait_ns", -1) >= 0)
+        line("Waited", "%s", format_duration(answer_integer(job, "wait_ns", 0), text));
+    line("GPU time", "%s hours", ended_hours(answer_integer(job, "gpu_ns", 0), text));
+    line("Energy", "%s (modelled)", answer_energy(answer_integer(job, "modelled_energy_mj", 0), text));
+    if (attempts > 1 || crashes)
+        line("Attempts", "%" PRId64 ", out of GPU memory: %" PRId64, attempts, crashes);
     line("Note", "its command, output and placements are forgotten: this is from carma history");
 }
 
@@ -415,7 +415,7 @@ static int show_script(struct cli *cli, struct cli_jobs *one)
     if (one->json)
         cli_print_json(reply);
     else
-        fputs(view_text(reply, "script") ? view_text(reply, "script") : "", stdout);
+        fputs(answer_text(reply, "script") ? answer_text(reply, "script") : "", stdout);
     return CLI_OK;
 }
 

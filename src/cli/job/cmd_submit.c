@@ -10,7 +10,7 @@
 #include "cli/job/wait.h"
 #include "cli/session.h"
 #include "cli/show/term.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 #include "client/client.h"
 
 #define COMPLAINTS_MAX 20
@@ -74,12 +74,12 @@ static void print_submitted(const struct submit_command *submit, const json_t *r
     }
     json_array_foreach(json_object_get(reply, "jobs"), i, job)
     {
-        CLEANUP(free_ptr) char *name = view_safe_text(json_array_get(specs, i), "name");
+        CLEANUP(free_ptr) char *name = answer_safe_text(json_array_get(specs, i), "name");
         warn_of(name, json_object_get(job, "estimate"));
         if (submit->parsable)
-            printf("%" PRId64 "\n", view_integer(job, "id", 0));
+            printf("%" PRId64 "\n", answer_integer(job, "id", 0));
         else
-            printf("submitted job %" PRId64 " (%s)\n", view_integer(job, "id", 0), name);
+            printf("submitted job %" PRId64 " (%s)\n", answer_integer(job, "id", 0), name);
     }
 }
 
@@ -90,7 +90,7 @@ static int wait_for_submitted(struct cli *cli, const json_t *reply)
     size_t i;
 
     fflush(stdout);
-    json_array_foreach(json_object_get(reply, "jobs"), i, job) id_list_add(&list, (uint64_t)view_integer(job, "id", 0));
+    json_array_foreach(json_object_get(reply, "jobs"), i, job) id_list_add(&list, (uint64_t)answer_integer(job, "id", 0));
     return wait_for_jobs(cli, &list, NULL);
 }
 

@@ -7,7 +7,7 @@
 #include "cli/commands.h"
 #include "cli/job/wait.h"
 #include "cli/session.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 
 const struct argp wait_argp = {
     .options = cli_jobs_options,
@@ -22,8 +22,8 @@ const struct argp wait_argp = {
 
 static int job_status(const json_t *job)
 {
-    const char *state = view_text(job, "state");
-    int64_t status = view_integer(job, "exit_status", -1);
+    const char *state = answer_text(job, "state");
+    int64_t status = answer_integer(job, "exit_status", -1);
 
     if (state && strcmp(state, "COMPLETED") == 0)
         return 0;
@@ -43,7 +43,7 @@ static int wait_for_one(struct cli *cli, uint64_t id, int *status, json_t *ended
             cli_fail("%s", err.text);
             return -1;
         }
-        if (view_job_ended(job)) {
+        if (answer_job_ended(job)) {
             *status = job_status(job);
             if (ended)
                 json_array_append(ended, job);

@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "base/strbuf.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 
 static char *expand_id(const char *path, uint64_t id)
 {
@@ -28,7 +28,7 @@ static char *expand_id(const char *path, uint64_t id)
 
 char *log_file_path(const json_t *job, bool error, uint64_t id)
 {
-    const char *path = error && view_text(job, "error") ? view_text(job, "error") : view_text(job, "output");
+    const char *path = error && answer_text(job, "error") ? answer_text(job, "error") : answer_text(job, "output");
 
     return path ? expand_id(path, id) : NULL;
 }

@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/play/report.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 
 #define COMPARE_MAX 8
 

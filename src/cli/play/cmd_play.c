@@ -19,7 +19,7 @@
 #include "cli/play/play.h"
 #include "cli/play/report.h"
 #include "cli/show/term.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 #include "trace/trace.h"
 #include "trace/workloads.h"
 
@@ -103,7 +103,7 @@ const struct argp play_argp = {
     .parser = parse,
     .args_doc = "TRACE.csv",
     .doc = "Submit a trace's jobs at their arrival times (in node time), wait until all have ended, and print total, "
-           "waiting, execution and completion times, out-of-memory crashes, energy, memory and SM activity."
+           "wait time, run time and JCT, out-of-memory crashes, energy, memory and SM activity."
            "\vThe whole trace is checked before anything is submitted. Each job is a carma-train that behaves like its "
            "workload. Ctrl-C cancels what has not ended.",
 };
@@ -248,7 +248,7 @@ static int finish(const struct play *play, const struct play_options *wanted, co
 {
     CLEANUP(json_release) json_t *report = make_report(play, wanted, status);
     CLEANUP(strbuf_release) struct strbuf out = {0};
-    int64_t failed = view_integer(report, "failed", 0);
+    int64_t failed = answer_integer(report, "failed", 0);
 
     if (wanted->json) {
         cli_print_json(report);
@@ -299,7 +299,7 @@ static int play_trace(struct cli *cli, const struct play_options *wanted, const 
         return cli_fail("%s", err.text);
     if (cli_call(cli, "GET", "/v1/status", NULL, &status, &err))
         return cli_fail("%s", err.text);
-    if (check_gpus(wanted->trace, trace, view_integer(status, "gpus", 0), &err) ||
+    if (check_gpus(wanted->trace, trace, answer_integer(status, "gpus", 0), &err) ||
         make_directory(wanted->output_dir, &directory, &err))
         return cli_fail("%s", err.text);
     play.train = train;
@@ -308,7 +308,7 @@ static int play_trace(struct cli *cli, const struct play_options *wanted, const 
     play.jitter = wanted->jitter;
     play.seed = wanted->seed;
     play.workloads = workloads;
-    play.scale = view_number(status, "time_scale", 1);
+    play.scale = answer_number(status, "time_scale", 1);
     usage_init(&play.usage);
     int rc = read_summaries(&play, path, known, trace, &err);
     if (rc) {

@@ -12,7 +12,7 @@
 #include "base/stats.h"
 #include "base/units.h"
 #include "cli/show/table.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 
 #define REPORT_MAX_BYTES ((size_t)4 << 20)
 
@@ -24,13 +24,13 @@ static const struct figure {
     const char *title;
     enum figure_kind kind;
 } figures[] = {
-    {"makespan_s", "total time", FIGURE_SECONDS},
-    {"wait_mean_s", "waiting, mean", FIGURE_SECONDS},
-    {"wait_p95_s", "waiting, p95", FIGURE_SECONDS},
-    {"execution_mean_s", "execution, mean", FIGURE_SECONDS},
-    {"execution_p95_s", "execution, p95", FIGURE_SECONDS},
-    {"completion_mean_s", "completion, mean", FIGURE_SECONDS},
-    {"completion_p95_s", "completion, p95", FIGURE_SECONDS},
+    {"makespan_s", "makespan", FIGURE_SECONDS},
+    {"wait_mean_s", "wait time, mean", FIGURE_SECONDS},
+    {"wait_p95_s", "wait time, p95", FIGURE_SECONDS},
+    {"run_time_mean_s", "run time, mean", FIGURE_SECONDS},
+    {"run_time_p95_s", "run time, p95", FIGURE_SECONDS},
+    {"jct_mean_s", "JCT, mean", FIGURE_SECONDS},
+    {"jct_p95_s", "JCT, p95", FIGURE_SECONDS},
     {"oom", "out-of-memory crashes", FIGURE_COUNT},
     {"energy_j", "energy", FIGURE_JOULES},
     {"memory_mean_bytes", "memory in use, mean of a GPU", FIGURE_BYTES},
@@ -41,7 +41,7 @@ static const struct figure {
 
 static bool completed(const json_t *job)
 {
-    const char *state = view_text(job, "state");
+    const char *state = answer_text(job, "state");
 
     return state && strcmp(state, "COMPLETED") == 0;
 }
@@ -59,34 +59,34 @@ static void set_times(json_t *report, const char *name, double *seconds, size_t 
 json_t *report_compute(json_t *const *jobs, size_t count, const struct usage *usage)
 {
     CLEANUP(free_ptr) double *waiting = xcalloc(count + 1, sizeof *waiting);
-    CLEANUP(free_ptr) double *execution = xcalloc(count + 1, sizeof *execution);
-    CLEANUP(free_ptr) double *completion = xcalloc(count + 1, sizeof *completion);
+    CLEANUP(free_ptr) double *run_time = xcalloc(count + 1, sizeof *run_time);
+    CLEANUP(free_ptr) double *jct = xcalloc(count + 1, sizeof *jct);
     int64_t first_submitted = INT64_MAX, last_ended = INT64_MIN, oom = 0;
     size_t started = 0, failed = 0;
     json_t *report = json_object();
 
     for (size_t i = 0; i < count; i++) {
-        int64_t submitted_ns = view_integer(jobs[i], "submitted_ns", 0);
-        int64_t first_ns = view_integer(jobs[i], "first_started_ns", 0);
-        int64_t launched_ns = view_integer(jobs[i], "started_ns", 0);
-        int64_t ended_ns = view_integer(jobs[i], "ended_ns", 0);
+        int64_t submitted_ns = answer_integer(jobs[i], "submitted_ns", 0);
+        int64_t first_ns = answer_integer(jobs[i], "first_started_ns", 0);
+        int64_t launched_ns = answer_integer(jobs[i], "started_ns", 0);
+        int64_t ended_ns = answer_integer(jobs[i], "ended_ns", 0);
         first_submitted = submitted_ns < first_submitted ? submitted_ns : first_submitted;
         last_ended = ended_ns > last_ended ? ended_ns : last_ended;
-        oom += view_integer(jobs[i], "crashes", 0);
+        oom += answer_integer(jobs[i], "crashes", 0);
         failed += !completed(jobs[i]);
         if (first_ns <= 0 || launched_ns <= 0)
             continue;
         waiting[started] = (double)(first_ns - submitted_ns) / 1e9;
-        execution[started] = (double)(ended_ns - launched_ns) / 1e9;
-        completion[started++] = (double)(ended_ns - submitted_ns) / 1e9;
+        run_time[started] = (double)(ended_ns - launched_ns) / 1e9;
+        jct[started++] = (double)(ended_ns - submitted_ns) / 1e9;
     }
     json_object_set_new(report, "jobs", json_integer((json_int_t)count));
     json_object_set_new(report, "failed", json_integer((json_int_t)failed));
     json_object_set_new(report, "makespan_s",
                         count ? json_real((double)(last_ended - first_submitted) / 1e9) : json_null());
     set_times(report, "wait", waiting, started);
-    set_times(report, "execution", execution, started);
-    set_times(report, "completion", completion, started);
+    set_times(report, "run_time", run_time, started);
+    set_times(report, "jct", jct, started);
     json_object_set_new(report, "oom", json_integer(oom));
     json_object_set_new(report, "energy_j", real_or_null(usage_energy_joules(usage)));
     json_object_set_new(report, "memory_mean_bytes", real_or_null(usage_memory_mean_bytes(usage)));
@@ -121,7 +121,7 @@ int report_read(const char *path, json_t **report, struct error *err)
 
 static char *figure_text(const struct figure *figure, const json_t *report)
 {
-    double value = view_number(report, figure->member, NAN);
+    double value = answer_number(report, figure->member, NAN);
     char text[UNITS_TEXT];
 
     if (isnan(value))
@@ -142,7 +142,7 @@ static char *figure_text(const struct figure *figure, const json_t *report)
 
 static char *change_text(const struct figure *figure, const json_t *first, const json_t *other)
 {
-    double from = view_number(first, figure->member, NAN), to = view_number(other, figure->member, NAN);
+    double from = answer_number(first, figure->member, NAN), to = answer_number(other, figure->member, NAN);
 
     if (isnan(from) || isnan(to))
         return xstrdup("-");
@@ -162,8 +162,8 @@ static enum term_style change_style(const struct figure *figure, const char *cha
 /* "magm, mps": how the daemon decided. */
 static char *column_title(const json_t *report)
 {
-    CLEANUP(free_ptr) char *policy = view_safe_text(report, "policy");
-    CLEANUP(free_ptr) char *share = view_safe_text(report, "share");
+    CLEANUP(free_ptr) char *policy = answer_safe_text(report, "policy");
+    CLEANUP(free_ptr) char *share = answer_safe_text(report, "share");
 
     return xasprintf("%s, %s", policy, share);
 }
@@ -171,10 +171,10 @@ static char *column_title(const json_t *report)
 /* "thesis_90.csv on 4x A100 (virtual node, time scale 360)" */
 static void format_heading(const json_t *report, struct strbuf *out)
 {
-    CLEANUP(free_ptr) char *trace = view_safe_text(report, "trace");
+    CLEANUP(free_ptr) char *trace = answer_safe_text(report, "trace");
     const json_t *node = json_object_get(report, "node");
     CLEANUP(free_ptr) char *gpu = term_escape(json_string_value(json_array_get(node, 0)));
-    double scale = view_number(report, "time_scale", 1);
+    double scale = answer_number(report, "time_scale", 1);
 
     strbuf_printf(out, "%s on %zux %s", trace, json_array_size(node), gpu);
     if (scale > 1)

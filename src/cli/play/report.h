@@ -12,7 +12,7 @@
 
 /* The metrics of `jobs` (the daemon's job objects, ended), as an object; the caller adds what was played where.
  *   makespan    last end - first submission
- *   waiting     first start - submission; execution: end - last launch; completion: end - submission
+ *   wait time   first start - submission; run time: end - last launch; JCT: end - submission
  *   oom         launches that ran out of GPU memory
  * Jobs that were never started count as failed, and in no time. Percentiles interpolate between the closest ranks. */
 json_t *report_compute(json_t *const *jobs, size_t count, const struct usage *usage);

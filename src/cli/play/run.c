@@ -9,7 +9,7 @@
 #include "base/nodetime.h"
 #include "base/units.h"
 #include "cli/session.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 
 #define BATCH_MAX   6 /* jobs of one request: even with an environment of 1 MiB each the daemon takes it */
 #define POLL_MS     200
@@ -46,7 +46,7 @@ static int take_ids(struct play *play, size_t from, size_t to, const json_t *rep
     const json_t *jobs = json_object_get(reply, "jobs");
 
     for (size_t i = from; i < to; i++) {
-        int64_t id = view_integer(json_array_get(jobs, i - from), "id", 0);
+        int64_t id = answer_integer(json_array_get(jobs, i - from), "id", 0);
         if (id <= 0)
             return error_set(err, EPROTO, "the daemon accepted %zu jobs but named %zu: client and daemon do not match",
                              to - from, json_array_size(jobs));
@@ -66,7 +66,7 @@ static int match_job(struct play *play, size_t from, size_t to, uint64_t id, siz
     if (rc)
         return rc;
     for (size_t i = from; i < to; i++) {
-        const char *output = view_text(job, "output");
+        const char *output = answer_text(job, "output");
         if (!play->items[i].id && output && strcmp(output, play->items[i].output) == 0) {
             take_id(play, i, id);
             ++*found;
@@ -87,8 +87,8 @@ static int find_batch(struct play *play, size_t from, size_t to, bool *accepted,
 
     json_array_foreach(json_object_get(reply, "jobs"), at, job)
     {
-        int64_t id = view_integer(job, "id", 0);
-        if (!rc && id > 0 && (uint64_t)id > after && view_integer(job, "uid", -1) == (int64_t)getuid())
+        int64_t id = answer_integer(job, "id", 0);
+        if (!rc && id > 0 && (uint64_t)id > after && answer_integer(job, "uid", -1) == (int64_t)getuid())
             rc = match_job(play, from, to, (uint64_t)id, &found, err);
     }
     if (rc)
@@ -163,9 +163,9 @@ static int fetch_ended(struct play *play, struct play_item *item, struct error *
     CLEANUP(json_release) json_t *job = NULL;
     int rc = session_call(play->cli, "GET", path, NULL, &job, err);
 
-    if (rc || !view_job_ended(job))
+    if (rc || !answer_job_ended(job))
         return rc;
-    item->crashes = view_integer(job, "crashes", 0);
+    item->crashes = answer_integer(job, "crashes", 0);
     item->running = false;
     item->ended = json_incref(job);
     play->done++;
@@ -186,12 +186,12 @@ static int follow(struct play *play, struct error *err)
         play->items[i].listed = false;
     json_array_foreach(json_object_get(reply, "jobs"), at, job)
     {
-        struct play_item *item = find_item(play, (uint64_t)view_integer(job, "id", 0));
-        const char *state = view_text(job, "state");
+        struct play_item *item = find_item(play, (uint64_t)answer_integer(job, "id", 0));
+        const char *state = answer_text(job, "state");
         if (!item || !state)
             continue;
         item->listed = true;
-        item->crashes = view_integer(job, "crashes", 0);
+        item->crashes = answer_integer(job, "crashes", 0);
         item->running = strcmp(state, "RUNNING") == 0 || strcmp(state, "PLACED") == 0 || strcmp(state, "STOPPING") == 0;
     }
     for (size_t i = 0; i < play->submitted && !rc; i++) {
@@ -221,7 +221,7 @@ static int note_greatest_id(struct play *play, struct error *err)
 
     json_array_foreach(json_object_get(reply, "jobs"), at, job)
     {
-        int64_t id = view_integer(job, "id", 0);
+        int64_t id = answer_integer(job, "id", 0);
         if (id > 0 && (uint64_t)id > play->greatest_id)
             play->greatest_id = (uint64_t)id;
     }

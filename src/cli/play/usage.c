@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 
 void usage_init(struct usage *usage)
 {
@@ -19,13 +19,13 @@ void usage_release(struct usage *usage)
 /* The same GPU in another answer. */
 static const json_t *same_gpu(const json_t *answer, const json_t *gpu)
 {
-    const char *uuid = view_text(gpu, "uuid");
+    const char *uuid = answer_text(gpu, "uuid");
     json_t *other;
     size_t i;
 
     json_array_foreach(json_object_get(answer, "gpus"), i, other)
     {
-        const char *text = view_text(other, "uuid");
+        const char *text = answer_text(other, "uuid");
         if (uuid && text && strcmp(uuid, text) == 0)
             return other;
     }
@@ -35,16 +35,16 @@ static const json_t *same_gpu(const json_t *answer, const json_t *gpu)
 /* In MIG mode, instances have the memory and the activity, and the GPU that they are part of has the power. */
 static bool is_kind(const json_t *gpu, const char *kind)
 {
-    const char *text = view_text(gpu, "kind");
+    const char *text = answer_text(gpu, "kind");
 
     return text && strcmp(text, kind) == 0;
 }
 
 static void add_interval(struct usage *usage, const json_t *before, const json_t *gpu)
 {
-    double seconds = (view_number(gpu, "observed_ns", 0) - view_number(before, "observed_ns", 0)) / 1e9;
-    double memory = view_number(gpu, "memory_byte_seconds", -1) - view_number(before, "memory_byte_seconds", -1);
-    double activity = view_number(gpu, "sm_activity_seconds", -1) - view_number(before, "sm_activity_seconds", -1);
+    double seconds = (answer_number(gpu, "observed_ns", 0) - answer_number(before, "observed_ns", 0)) / 1e9;
+    double memory = answer_number(gpu, "memory_byte_seconds", -1) - answer_number(before, "memory_byte_seconds", -1);
+    double activity = answer_number(gpu, "sm_activity_seconds", -1) - answer_number(before, "sm_activity_seconds", -1);
 
     if (seconds <= 0 || memory < 0 || activity < 0)
         return;
@@ -88,7 +88,7 @@ double usage_energy_joules(const struct usage *usage)
         const json_t *after = same_gpu(usage->latest, gpu);
         if (is_kind(gpu, "instance"))
             continue;
-        double from = view_number(gpu, "energy_mj", -1), to = view_number(after, "energy_mj", -1);
+        double from = answer_number(gpu, "energy_mj", -1), to = answer_number(after, "energy_mj", -1);
         if (from < 0 || to < from)
             return -1;
         millijoules += to - from;

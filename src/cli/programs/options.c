@@ -4,7 +4,7 @@
 #include "cli/commands.h"
 
 static const struct argp_option collocate_options[] = {
-    {"mode", BENCH_KEY_MODE, "LIST", 0, "how the jobs share: streams, mps, mig (default: all that the GPU offers)", 0},
+    {"mode", BENCH_KEY_MODE, "LIST", 0, "how the jobs share: time-slice, mps, mig (default: all that the GPU offers)", 0},
     {"degrees", BENCH_KEY_DEGREES, "LIST", 0, "how many at once: 1,2,4 or 1-7 (default: 1-4, or none with --mix)", 0},
     {"commands", BENCH_KEY_COMMANDS, "FILE", 0, "several commands instead of one: lines NAME: COMMAND, for /bin/sh", 0},
     {"mix", BENCH_KEY_MIX, "NAMES", 0, "also these commands at once, e.g. small+small+large; may be given several times", 0},
@@ -24,7 +24,7 @@ static const struct argp_option collocate_options[] = {
 const struct argp bench_collocate_argp = {
     .options = collocate_options,
     .args_doc = "-- COMMAND...\n--commands FILE",
-    .doc = "Measure what sharing a GPU does to training jobs: each command alone, then several at once by streams (no "
+    .doc = "Measure what sharing a GPU does to training jobs: each command alone, then several at once by time-slicing (no "
            "MPS), under an MPS daemon of its own, and on the MIG instances that there are. Prints time per epoch, "
            "throughput (1: as fast as one after another), SM activity, memory, PCIe traffic, power and energy."
            "\vNothing else should run on the GPU. A run whose jobs fail, for lack of memory say, is reported and the "

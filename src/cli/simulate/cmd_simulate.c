@@ -11,7 +11,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/show/term.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 #include "cli/simulate/simulate.h"
 #include "config/presets.h"
 #include "trace/profile.h"
@@ -179,8 +179,8 @@ static int choose_policy(struct simulation *simulation, struct simulate_outcome 
     if (rc == 0)
         rc = find_machine(simulation, &config, &machine, err);
     if (rc == 0)
-        rc = simulate_jobs_claim(&simulation->jobs, &estimator, &machine, config.estimate_quantile_permille,
-                                 &outcome->claims, err);
+        rc = simulate_jobs_request(&simulation->jobs, &estimator, &machine, config.estimate_quantile_permille,
+                                 &outcome->requests, err);
     simulation->options.core = config.core;
     choose_share(&config, wanted, &simulation->options);
     simulation->options.sample_period_ns = config.sample_period_ns;

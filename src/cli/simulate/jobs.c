@@ -7,7 +7,7 @@
 #include "base/install.h"
 #include "base/memory.h"
 #include "cli/simulate/simulate.h"
-#include "sim/history.h"
+#include "sim/past.h"
 #include "sim/random.h"
 
 /* An unmeasured value counts as nothing. */
@@ -68,7 +68,7 @@ static int fill_job(struct simulate_jobs *jobs, const char *path, size_t row, st
         .workload = workload->id,
         .uid = from->uid,
     };
-    jobs->origins[row] = (struct simulate_origin){.workload = workload, .claim_bytes = -1, .line = from->line};
+    jobs->origins[row] = (struct simulate_origin){.workload = workload, .request_bytes = -1, .line = from->line};
     if (job->work_ns <= 0)
         return error_set(err, EINVAL, "%s:%u: a job runs for no time at all: remove the row", path, from->line);
     return 0;
@@ -142,7 +142,7 @@ void simulate_jobs_release(struct simulate_jobs *jobs)
     free(jobs->origins);
     free(jobs->uses);
     free(jobs->workloads_path);
-    history_free(jobs->history);
+    past_free(jobs->past);
     trace_release(&jobs->trace);
     workloads_release(&jobs->workloads);
     *jobs = (struct simulate_jobs){0};

@@ -26,7 +26,7 @@ enum {
     KEY_COMPARE,
     KEY_SHARE,
     KEY_ESTIMATOR,
-    KEY_RECOVERY,
+    KEY_OOM_RETRY,
     KEY_MAX_SLOWDOWN,
     KEY_SEEDS,
     KEY_JITTER,
@@ -59,11 +59,12 @@ static const struct argp_option options[] = {
      "or what is estimated from its workload's summary: auto, replay, gpumemnet, horus, faketensor, deepspeed "
      "(default: as the policy's setting `estimator`)",
      2},
-    {"recovery", KEY_RECOVERY, "MODE", 0, "as the setting `recovery`", 2},
+    {"oom-retry", KEY_OOM_RETRY, "MODE", 0, "as the setting `oom_retry`", 2},
+    {"recovery", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 2}, /* its name in 0.1 */
     {"max-slowdown", KEY_MAX_SLOWDOWN, "F", 0, "as the setting `max_slowdown`", 2},
     {NULL, 0, NULL, 0, "What the world is like:", 3},
     {"share", KEY_SHARE, "MODE", 0,
-     "how jobs share a GPU: streams, mps (default: each user's by one server on all GPUs), mps:gpu (one server for each "
+     "how jobs share a GPU: time-slice, mps (default: each user's by one server on all GPUs), mps:gpu (one server for each "
      "GPU), mps:node (one for all; default of the presets of the thesis), exclusive, mig or mig:SLICES of 7",
      3},
     {"seeds", KEY_SEEDS, "N", 0, "run so many times, with seeds 1 to N (default 1)", 3},
@@ -131,12 +132,12 @@ static error_t take_share(struct simulate_options *wanted, const char *arg, stru
     bool known = way != SHARE_ANY && way != SHARE_MODE_COUNT;
 
     wanted->mig_slices = 0;
-    wanted->share = known ? way : SHARE_STREAMS; /* within a MIG instance, too */
+    wanted->share = known ? way : SHARE_TIME_SLICE; /* within a MIG instance, too */
     wanted->share_given = true;
     if (known)
         return 0;
     if (strcmp(arg, "mig") != 0 && strncmp(arg, "mig:", 4) != 0)
-        return cli_bad_usage(state, "share '%.40s' is not one of streams, mps, mps:gpu, mps:node, exclusive, mig and mig:SLICES", arg);
+        return cli_bad_usage(state, "share '%.40s' is not one of time-slice, mps, mps:gpu, mps:node, exclusive, mig and mig:SLICES", arg);
     wanted->mig_slices = 3;
     if (arg[3] &&
         (parse_integer(arg + 4, 1, 7, &wanted->mig_slices, NULL) || !sim_mig_instances((uint32_t)wanted->mig_slices)))
@@ -245,8 +246,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return check_policy(arg, state);
     case KEY_SET:
         return take_setting(wanted, xstrdup(arg), state);
-    case KEY_RECOVERY:
-        return take_setting(wanted, xasprintf("recovery=%s", arg), state);
+    case KEY_OOM_RETRY:
+        return take_setting(wanted, xasprintf("oom_retry=%s", arg), state);
     case KEY_MAX_SLOWDOWN:
         return take_setting(wanted, xasprintf("max_slowdown=%s", arg), state);
     case KEY_COMPARE:
@@ -308,8 +309,8 @@ static char *add_policies(int key, const char *text, void *input)
 const struct argp simulate_argp = {
     .options = options,
     .parser = parse,
-    .doc = "Run a trace's jobs on a virtual clock, decided by the core that carmad runs, and print total, waiting and "
-           "completion times, out-of-memory crashes, energy and slowdowns."
+    .doc = "Run a trace's jobs on a virtual clock, decided by the core that carmad runs, and print makespan, wait times and "
+           "JCT, out-of-memory crashes, energy and slowdowns."
            "\vJobs share GPUs as docs/contention.md models it: calibrated on published measurements, not validated. "
            "Runs with the same seeds give the same figures.",
     .help_filter = add_policies,

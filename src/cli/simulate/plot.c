@@ -61,9 +61,9 @@ int simulate_plot_outcomes(const char *directory, const struct simulate_outcome 
     static const struct {
         enum simulate_figure figure;
         const char *title;
-    } plots[] = {{SIM_MAKESPAN, "total time"},
-                 {SIM_WAIT, "waiting, mean of the jobs"},
-                 {SIM_JCT, "completion, mean of the jobs"},
+    } plots[] = {{SIM_MAKESPAN, "makespan"},
+                 {SIM_WAIT, "wait time, mean of the jobs"},
+                 {SIM_JCT, "JCT, mean of the jobs"},
                  {SIM_ENERGY, "energy"}};
     CLEANUP(free_ptr) char *path = xasprintf("%s/compare.svg", directory);
     double width = panel_width(outcomes, count), step_x = width + BAR_MARGIN_PX + 20, step_y = BAR_PANEL_PX + 70;

@@ -20,12 +20,12 @@ static const struct figure {
     bool change; /* a comparison shows its change */
     int optional;
 } figures[SIM_FIGURE_COUNT] = {
-    [SIM_MAKESPAN] = {"makespan_s", "total time", "total time", KIND_SECONDS, true, 0},
-    [SIM_WAIT] = {"wait_s", "waiting, mean", "waiting", KIND_SECONDS, true, 0},
-    [SIM_EXECUTION] = {"execution_s", "execution, mean", "execution", KIND_SECONDS, false, 4},
-    [SIM_JCT] = {"jct_s", "completion, mean", "completion", KIND_SECONDS, true, 0},
-    [SIM_JCT_P95] = {"jct_p95_s", "completion, p95", NULL, KIND_SECONDS, false, 0},
-    [SIM_WAIT_P95] = {"wait_p95_s", "waiting, p95", NULL, KIND_SECONDS, false, 0},
+    [SIM_MAKESPAN] = {"makespan_s", "makespan", "makespan", KIND_SECONDS, true, 0},
+    [SIM_WAIT] = {"wait_s", "wait time, mean", "wait time", KIND_SECONDS, true, 0},
+    [SIM_RUN_TIME] = {"run_time_s", "run time, mean", "run time", KIND_SECONDS, false, 4},
+    [SIM_JCT] = {"jct_s", "JCT, mean", "JCT", KIND_SECONDS, true, 0},
+    [SIM_JCT_P95] = {"jct_p95_s", "JCT, p95", NULL, KIND_SECONDS, false, 0},
+    [SIM_WAIT_P95] = {"wait_p95_s", "wait time, p95", NULL, KIND_SECONDS, false, 0},
     [SIM_ENERGY] = {"energy_j", "energy", "energy", KIND_JOULES, true, 2},
     [SIM_OOM] = {"oom", "out-of-memory crashes", "OOM", KIND_COUNT, false, 0},
     [SIM_SLOWDOWN_MEAN] = {"slowdown_mean", "slowdown, mean", NULL, KIND_RATIO, false, 0},
@@ -46,7 +46,7 @@ void simulate_outcome_add(struct simulate_outcome *outcome, size_t seed, const s
     const double values[SIM_FIGURE_COUNT] = {
         [SIM_MAKESPAN] = result->makespan_s,
         [SIM_WAIT] = result->wait.mean_s,
-        [SIM_EXECUTION] = result->execution.mean_s,
+        [SIM_RUN_TIME] = result->execution.mean_s,
         [SIM_JCT] = result->completion.mean_s,
         [SIM_JCT_P95] = result->completion.p95_s,
         [SIM_WAIT_P95] = result->wait.p95_s,
@@ -99,7 +99,7 @@ json_t *simulate_to_json(const struct simulate_outcome *outcomes, size_t count)
             json_object_set_new(object, figures[f].member,
                                 json_pack("{s:o, s:o}", "mean", real_or_null(simulate_mean(&outcomes[i], f)), "sd",
                                           real_or_null(simulate_sd(&outcomes[i], f))));
-        json_object_set_new(object, "claims", simulate_claims_to_json(&outcomes[i].claims));
+        json_object_set_new(object, "requests", simulate_requests_to_json(&outcomes[i].requests));
         if (outcomes[i].timeline)
             json_object_set(object, "timeline", outcomes[i].timeline);
         json_array_append_new(list, object);
@@ -217,13 +217,13 @@ static void format_several(const struct simulate_outcome *outcomes, size_t count
     }
 }
 
-/* A line for each way of claiming, after the policies that have it. */
-static void format_claims(const struct simulate_outcome *outcomes, size_t count, struct strbuf *out)
+/* A line for each source of requests, after the policies that have it. */
+static void format_requests(const struct simulate_outcome *outcomes, size_t count, struct strbuf *out)
 {
     CLEANUP(free_ptr) struct strbuf *lines = xcalloc(count, sizeof *lines);
 
     for (size_t i = 0; i < count; i++)
-        simulate_claims_format(&outcomes[i].claims, &lines[i]);
+        simulate_requests_format(&outcomes[i].requests, &lines[i]);
     for (size_t i = 0; i < count; i++) {
         if (!lines[i].text)
             continue;
@@ -244,5 +244,5 @@ void simulate_format(const struct simulate_outcome *outcomes, size_t count, int 
         format_one(outcomes, width, colour, out);
     else
         format_several(outcomes, count, width, colour, out);
-    format_claims(outcomes, count, out);
+    format_requests(outcomes, count, out);
 }

@@ -16,7 +16,7 @@
 
 /* ---- The jobs (simulate/jobs.c) ---- */
 
-/* Where a job's memory claim comes from: exactly what it needs; else a recorded figure, where there is one; else what
+/* Where a job's memory request comes from: exactly what it needs; else a recorded figure, where there is one; else what
  * an estimator computes from the workload's summary, where there is one. */
 struct simulate_estimator {
     bool oracle;
@@ -37,15 +37,15 @@ struct simulate_jobs {
     size_t count;
     struct simulate_origin {
         const struct workload *workload; /* borrowed; NULL: a daemon's job */
-        int64_t claim_bytes;             /* the job's own request */
-        uint32_t claim_source;
+        int64_t request_bytes;             /* the job's own request */
+        uint32_t request_source;
         int32_t expected_permille;       /* as sim_job's */
         uint64_t line;    /* in the trace; of a daemon's job, its number */
     } * origins;          /* owned, one per job */
     struct sim_use *uses; /* owned: WORKLOAD_PROFILED_GPUS of each workload */
     struct workloads workloads;
     struct trace trace;
-    struct history *history; /* owned; NULL: not from a daemon's store */
+    struct past *past; /* owned; NULL: not from a daemon's store */
     char *workloads_path;    /* owned */
     uint32_t gpu_count;      /* of the node that the jobs ran on; 0: not said */
     int64_t gpu_bytes;
@@ -57,7 +57,7 @@ struct simulate_source {
     const char *vc;        /* NULL: all virtual clusters */
 };
 
-/* Reads the trace and makes jobs of it that claim nothing. */
+/* Reads the trace and makes jobs of it that request nothing. */
 int simulate_jobs_load(struct simulate_jobs *jobs, const struct simulate_source *source, enum share_mode share,
                        const struct contention_params *contention, struct error *err);
 
@@ -70,31 +70,31 @@ void simulate_jobs_release(struct simulate_jobs *jobs);
 int simulate_jobs_load_store(struct simulate_jobs *jobs, const char *directory, enum share_mode share,
                              const struct contention_params *contention, struct error *err);
 
-/* ---- What they say they need (simulate/claims.c) ---- */
+/* ---- What they say they need (simulate/requests.c) ---- */
 
 #define SIMULATE_SOURCES_MAX 16
 
 /* The error of inexact requests against the jobs' needs. */
-struct simulate_claims {
+struct simulate_requests {
     size_t jobs;
-    size_t claimed;
+    size_t requested;
     struct {
         const char *name; /* an estimator, or a recorded column */
         size_t jobs;
     } sources[SIMULATE_SOURCES_MAX];
     size_t source_count;
     size_t over, under;         /* requests of at least, and of less than, the need */
-    double over_sum, under_sum; /* of claim / need - 1, and of 1 - claim / need */
+    double over_sum, under_sum; /* of request / need - 1, and of 1 - request / need */
 };
 
-/* Gives every job the claim that the estimator would, for a GPU that is as the profile says. An error names a summary's
+/* Gives every job the request that the estimator would, for a GPU that is as the profile says. An error names a summary's
  * file and line. */
-int simulate_jobs_claim(struct simulate_jobs *jobs, const struct simulate_estimator *estimator,
+int simulate_jobs_request(struct simulate_jobs *jobs, const struct simulate_estimator *estimator,
                         const struct machine_profile *profile, int32_t quantile_permille,
-                        struct simulate_claims *claims, struct error *err);
+                        struct simulate_requests *requests, struct error *err);
 
-json_t *simulate_claims_to_json(const struct simulate_claims *claims); /* null where there was nothing to compare */
-void simulate_claims_format(const struct simulate_claims *claims, struct strbuf *out); /* a line; or nothing */
+json_t *simulate_requests_to_json(const struct simulate_requests *requests); /* null where there was nothing to compare */
+void simulate_requests_format(const struct simulate_requests *requests, struct strbuf *out); /* a line; or nothing */
 
 /* ---- The command line (simulate/options.c) ---- */
 
@@ -140,7 +140,7 @@ int simulate_set_own(const char *wanted, struct config *config, struct error *er
 enum simulate_figure {
     SIM_MAKESPAN,
     SIM_WAIT,
-    SIM_EXECUTION,
+    SIM_RUN_TIME,
     SIM_JCT,
     SIM_JCT_P95,
     SIM_WAIT_P95,
@@ -159,7 +159,7 @@ struct simulate_outcome {
     size_t seeds;
     size_t jobs;
     json_t *timeline; /* owned; NULL: not asked for */
-    struct simulate_claims claims;
+    struct simulate_requests requests;
     double failed;                    /* mean number of jobs that did not complete */
     double *values[SIM_FIGURE_COUNT]; /* owned: of each seed */
 };
@@ -207,7 +207,7 @@ int timeline_write_csv(const struct timeline *timeline, const char *path, struct
 
 /* ---- Pictures (simulate/plot.c) ---- */
 
-/* DIR/compare.svg: total time, waiting, completion and energy of each policy as bars. */
+/* DIR/compare.svg: makespan, waiting, completion and energy of each policy as bars. */
 int simulate_plot_outcomes(const char *directory, const struct simulate_outcome *outcomes, size_t count,
                            struct error *err);
 

@@ -5,13 +5,13 @@
 
 #include "base/memory.h"
 #include "cli/simulate/simulate.h"
-#include "sim/history.h"
+#include "sim/past.h"
 #include "store/store.h"
 
-static int feed(uint64_t seq, const struct record *record, void *history)
+static int feed(uint64_t seq, const struct record *record, void *past)
 {
     (void)seq;
-    history_record(history, record);
+    past_record(past, record);
     return 0;
 }
 
@@ -19,15 +19,15 @@ int simulate_jobs_load_store(struct simulate_jobs *jobs, const char *directory, 
                              const struct contention_params *contention, struct error *err)
 {
     struct sim_options defaults;
-    struct history_jobs past;
+    struct past_jobs past;
     int rc;
 
     sim_options_default(&defaults);
-    jobs->history = history_new();
-    rc = store_read(directory, feed, jobs->history, err);
+    jobs->past = past_new();
+    rc = store_read(directory, feed, jobs->past, err);
     if (rc)
         return rc;
-    history_finish(jobs->history, share, contention, defaults.load_ns, &past);
+    past_finish(jobs->past, share, contention, defaults.load_ns, &past);
     if (past.count == 0)
         return error_set(err, EINVAL, "%s: none of its jobs has run to an end: let some", directory);
     jobs->count = past.count;
@@ -38,7 +38,7 @@ int simulate_jobs_load_store(struct simulate_jobs *jobs, const char *directory, 
     memcpy(jobs->items, past.items, past.count * sizeof *jobs->items);
     for (size_t i = 0; i < past.count; i++)
         jobs->origins[i] = (struct simulate_origin){
-            .claim_bytes = past.items[i].claim_bytes, .claim_source = past.items[i].claim_source,
+            .request_bytes = past.items[i].request_bytes, .request_source = past.items[i].request_source,
             .expected_permille = past.items[i].expected_permille, .line = i + 1};
     fprintf(stderr, "%zu jobs of the past", past.count);
     if (past.left_out)

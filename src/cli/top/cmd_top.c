@@ -14,7 +14,7 @@
 #include "cli/top/fetch.h"
 #include "cli/top/keys.h"
 #include "cli/top/screen.h"
-#include "cli/top/view.h"
+#include "cli/top/answer.h"
 
 struct top_options {
     int64_t period_ns;

@@ -14,7 +14,7 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/job/log_file.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 #include "client/client.h"
 
 #define ANSWER_MS      5000 /* so long a call may take: then the daemon counts as lost */
@@ -128,7 +128,7 @@ static void carry_out(struct top_fetch *fetch, int64_t job, const char *verb)
         snprintf(fetch->news.answer, sizeof fetch->news.answer, "%s", err.text); /* it names the job */
     else
         snprintf(fetch->news.answer, sizeof fetch->news.answer, "job %" PRId64 ": %s, it is %s now", job, verb,
-                 view_text(reply, "state") ? view_text(reply, "state") : "?");
+                 answer_text(reply, "state") ? answer_text(reply, "state") : "?");
     pthread_mutex_unlock(&fetch->lock);
 }
 

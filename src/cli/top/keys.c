@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/show/view.h"
-#include "cli/top/view.h"
+#include "cli/show/answer.h"
+#include "cli/top/answer.h"
 
 enum { ESCAPE = 27, DELETE = 127 };
 
@@ -17,7 +17,7 @@ static void say(struct top_model *model, const char *text)
 
 static bool has_state(const struct top_job *job, const char *state)
 {
-    const char *text = view_text(job->json, "state");
+    const char *text = answer_text(job->json, "state");
 
     return text && strcmp(text, state) == 0;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 
 void top_picture_release(struct top_picture *picture)
 {
@@ -45,7 +45,7 @@ static const json_t *gpu_of_uuid(const json_t *gpus, const char *uuid)
 
     json_array_foreach(gpus, i, gpu)
     {
-        const char *other = view_text(gpu, "uuid");
+        const char *other = answer_text(gpu, "uuid");
         if (uuid && other && strcmp(other, uuid) == 0)
             return gpu;
     }
@@ -54,7 +54,7 @@ static const json_t *gpu_of_uuid(const json_t *gpus, const char *uuid)
 
 static bool is_coarse(const json_t *gpu)
 {
-    const char *source = view_text(json_object_get(json_object_get(gpu, "metrics"), "sm_activity"), "source");
+    const char *source = answer_text(json_object_get(json_object_get(gpu, "metrics"), "sm_activity"), "source");
 
     return source && strcmp(source, "utilization") == 0;
 }
@@ -67,9 +67,9 @@ static void read_placements(struct top_job *job, const json_t *gpus)
 
     json_array_foreach(json_object_get(job->json, "placements"), i, placement)
     {
-        const json_t *gpu = gpu_of_uuid(gpus, view_text(placement, "uuid"));
-        int64_t activity = view_integer(gpu, "sm_activity_permille", -1);
-        job->used_bytes = larger(job->used_bytes, view_integer(placement, "observed_bytes", -1));
+        const json_t *gpu = gpu_of_uuid(gpus, answer_text(placement, "uuid"));
+        int64_t activity = answer_integer(gpu, "sm_activity_permille", -1);
+        job->used_bytes = larger(job->used_bytes, answer_integer(placement, "observed_bytes", -1));
         job->sm_coarse = job->sm_coarse || is_coarse(gpu);
         known += activity >= 0;
         sum += larger(activity, 0);
@@ -80,17 +80,17 @@ static void read_placements(struct top_job *job, const json_t *gpus)
 static struct top_job read_job(const json_t *json, const json_t *gpus, bool waits, size_t order)
 {
     struct top_job job = {.json = json,
-                          .id = view_integer(json, "id", 0),
+                          .id = answer_integer(json, "id", 0),
                           .used_bytes = -1,
-                          .claim_bytes = view_integer(json, "claim_bytes", -1),
+                          .reserved_bytes = answer_integer(json, "reserved_bytes", -1),
                           .sm_permille = -1,
-                          .slowdown_permille = view_integer(json, "slowdown_permille", -1),
-                          .time_ns = view_integer(json, "started_ns", -1),
-                          .energy_mj = view_integer(json, "modelled_energy_mj", -1),
+                          .slowdown_permille = answer_integer(json, "slowdown_permille", -1),
+                          .time_ns = answer_integer(json, "started_ns", -1),
+                          .energy_mj = answer_integer(json, "modelled_energy_mj", -1),
                           .order = order};
 
     if (waits || job.time_ns <= 0)
-        job.time_ns = view_integer(json, "submitted_ns", 0);
+        job.time_ns = answer_integer(json, "submitted_ns", 0);
     if (!waits)
         read_placements(&job, gpus);
     return job;
@@ -98,7 +98,7 @@ static struct top_job read_job(const json_t *json, const json_t *gpus, bool wait
 
 static int64_t taken_of(const json_t *gpu)
 {
-    int64_t total = view_integer(gpu, "total_bytes", -1), unbooked = view_integer(gpu, "free_bytes", -1);
+    int64_t total = answer_integer(gpu, "total_bytes", -1), unbooked = answer_integer(gpu, "free_bytes", -1);
 
     return total < 0 || unbooked < 0 ? -1 : larger(total - unbooked, 0);
 }
@@ -114,7 +114,7 @@ static void arrange_gpus(struct top_model *model)
     {
         array_reserve(model->gpus, model->gpu_capacity, model->gpu_count + 1);
         model->gpus[model->gpu_count++] =
-            (struct top_gpu){.json = gpu, .taken_bytes = taken_of(gpu), .instance = view_text(gpu, "parent") != NULL};
+            (struct top_gpu){.json = gpu, .taken_bytes = taken_of(gpu), .instance = answer_text(gpu, "parent") != NULL};
     }
 }
 
@@ -131,13 +131,13 @@ static bool passes(const struct top_model *model, const json_t *job)
     static const char *const members[] = {"name", "user", "state"};
     const char *rest = model->filter;
 
-    if (model->mine && view_integer(job, "uid", -1) != model->uid)
+    if (model->mine && answer_integer(job, "uid", -1) != model->uid)
         return false;
     for (rest += strspn(rest, " "); *rest; rest += strspn(rest, " ")) {
         size_t length = strcspn(rest, " ");
         bool found = false;
         for (size_t i = 0; i < array_size(members) && !found; i++)
-            found = holds_word(view_text(job, members[i]), rest, length);
+            found = holds_word(answer_text(job, members[i]), rest, length);
         if (!found)
             return false;
         rest += length;
@@ -156,7 +156,7 @@ static const struct {
     [TOP_BY_NAME] = {"by name", true, false},
     [TOP_BY_USER] = {"by user", true, false},
     [TOP_BY_USED] = {"by memory used", false, true},
-    [TOP_BY_CLAIM] = {"by memory claimed", true, true},
+    [TOP_BY_RESERVED] = {"by memory reserved", true, true},
     [TOP_BY_SM] = {"by SM activity", false, true},
     [TOP_BY_SLOWDOWN] = {"by slowdown", false, true},
     [TOP_BY_TIME] = {"by time", true, true},
@@ -175,7 +175,7 @@ bool top_sort_applies(enum top_sort sort, enum top_pane pane)
 
 static int compare_texts(const struct top_job *a, const struct top_job *b, const char *member)
 {
-    const char *x = view_text(a->json, member), *y = view_text(b->json, member);
+    const char *x = answer_text(a->json, member), *y = answer_text(b->json, member);
 
     return strcmp(x ? x : "", y ? y : "");
 }
@@ -194,8 +194,8 @@ static int compare_by(const struct top_job *a, const struct top_job *b, enum top
         return compare_texts(a, b, "user");
     case TOP_BY_USED:
         return compare_numbers(a->used_bytes, b->used_bytes);
-    case TOP_BY_CLAIM:
-        return compare_numbers(a->claim_bytes, b->claim_bytes);
+    case TOP_BY_RESERVED:
+        return compare_numbers(a->reserved_bytes, b->reserved_bytes);
     case TOP_BY_SM:
         return compare_numbers(a->sm_permille, b->sm_permille);
     case TOP_BY_SLOWDOWN:
@@ -240,7 +240,7 @@ static void arrange_jobs(struct top_model *model, enum top_pane pane)
     {
         if (!passes(model, job))
             continue;
-        size_t order = pane == TOP_QUEUE && !view_true(job, "recovery") ? length + i : i;
+        size_t order = pane == TOP_QUEUE && !answer_true(job, "retry") ? length + i : i;
         array_reserve(model->jobs[pane], model->job_capacity[pane], model->job_count[pane] + 1);
         model->jobs[pane][model->job_count[pane]++] = read_job(job, gpus, pane == TOP_QUEUE, order);
     }

@@ -32,14 +32,14 @@ struct top_gpu {
 struct top_job {
     const json_t *json; /* of the picture */
     int64_t id;
-    int64_t used_bytes;  /* the most that was seen of it on one of its GPUs; -1: it is on none */
-    int64_t claim_bytes; /* -1: not known */
+    int64_t used_bytes;  /* the most that was observed of it on one of its GPUs; -1: it is on none */
+    int64_t reserved_bytes; /* -1: not known */
     int64_t sm_permille; /* mean SM activity of its GPUs; -1: not known */
     bool sm_coarse;      /* NVML's utilisation in its place, on one of them at least */
     int64_t slowdown_permille;
     int64_t time_ns; /* it runs or waits since then */
     int64_t energy_mj;
-    size_t order; /* as the daemon lists it, those first that are tried again before the queue */
+    size_t order; /* as the daemon lists it, those first that are retried before the queue */
 };
 
 enum top_sort {
@@ -47,7 +47,7 @@ enum top_sort {
     TOP_BY_NAME,
     TOP_BY_USER,
     TOP_BY_USED,
-    TOP_BY_CLAIM,
+    TOP_BY_RESERVED,
     TOP_BY_SM,
     TOP_BY_SLOWDOWN,
     TOP_BY_TIME,

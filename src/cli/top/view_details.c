@@ -6,8 +6,8 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "cli/show/view.h"
-#include "cli/top/view.h"
+#include "cli/show/answer.h"
+#include "cli/top/answer.h"
 
 static void say(struct top_text *text, const char *title, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -27,8 +27,8 @@ static void say(struct top_text *text, const char *title, const char *format, ..
 
 static void say_member(struct top_text *text, const char *title, const json_t *object, const char *member)
 {
-    if (view_text(object, member))
-        say(text, title, "%s", view_text(object, member));
+    if (answer_text(object, member))
+        say(text, title, "%s", answer_text(object, member));
 }
 
 static void say_placements(struct top_text *text, const json_t *job)
@@ -38,12 +38,12 @@ static void say_placements(struct top_text *text, const json_t *job)
 
     json_array_foreach(json_object_get(job, "placements"), i, placement)
     {
-        CLEANUP(free_ptr) char *memory = view_bytes(placement, "observed_bytes");
+        CLEANUP(free_ptr) char *memory = answer_bytes(placement, "observed_bytes");
         say(text,
             i                     ? ""
-            : view_job_ended(job) ? "Ran on"
+            : answer_job_ended(job) ? "Ran on"
                                   : "Runs on",
-            "GPU %" PRId64 ", used %s at most", view_integer(placement, "index", -1), memory);
+            "GPU %" PRId64 ", used %s at most", answer_integer(placement, "index", -1), memory);
     }
 }
 
@@ -54,9 +54,9 @@ static void say_gpus(struct top_text *text, const json_t *explanation)
 
     json_array_foreach(json_object_get(explanation, "gpus"), i, gpu)
     {
-        CLEANUP(free_ptr) char *free_memory = view_bytes(gpu, "free_bytes");
-        CLEANUP(free_ptr) char *title = xasprintf("GPU %" PRId64, view_integer(gpu, "index", -1));
-        const char *verdict = view_text(gpu, "verdict");
+        CLEANUP(free_ptr) char *free_memory = answer_bytes(gpu, "free_bytes");
+        CLEANUP(free_ptr) char *title = xasprintf("GPU %" PRId64, answer_integer(gpu, "index", -1));
+        const char *verdict = answer_text(gpu, "verdict");
         say(text, title, "%s free: %s", free_memory, verdict ? verdict : "-");
     }
 }
@@ -73,38 +73,38 @@ static void say_estimate(struct top_text *text, const json_t *estimate)
 
 static void say_time(struct top_text *text, const char *title, const json_t *job, const char *member)
 {
-    if (view_integer(job, member, 0) > 0) {
-        CLEANUP(free_ptr) char *at = view_time(view_integer(job, member, 0));
+    if (answer_integer(job, member, 0) > 0) {
+        CLEANUP(free_ptr) char *at = answer_time(answer_integer(job, member, 0));
         say(text, title, "%s", at);
     }
 }
 
 void top_view_details(const json_t *job, const json_t *explanation, struct top_text *text)
 {
-    int64_t slowdown = view_integer(job, "slowdown_permille", -1), energy = view_integer(job, "modelled_energy_mj", -1);
+    int64_t slowdown = answer_integer(job, "slowdown_permille", -1), energy = answer_integer(job, "modelled_energy_mj", -1);
     int64_t above = text->count ? text->above : INT64_MAX; /* its beginning, until somebody scrolls */
-    char joules[VIEW_ENERGY];
+    char joules[ANSWER_ENERGY];
 
     top_text_release(text);
     say_member(text, "Name", job, "name");
     say_member(text, "User", job, "user");
-    say(text, "State", "%s: %s", view_text(job, "state") ? view_text(job, "state") : "?",
-        view_text(explanation, "text") ? view_text(explanation, "text") : "");
+    say(text, "State", "%s: %s", answer_text(job, "state") ? answer_text(job, "state") : "?",
+        answer_text(explanation, "text") ? answer_text(explanation, "text") : "");
     say_member(text, "Last run", job, "last_end");
-    say(text, "GPUs", "%" PRId64 "%s", view_integer(job, "gpus", 0),
-        view_true(job, "exclusive") ? ", exclusive (alone on them)" : "");
+    say(text, "GPUs", "%" PRId64 "%s", answer_integer(job, "gpus", 0),
+        answer_true(job, "exclusive") ? ", exclusive (alone on them)" : "");
     say_member(text, "Memory", explanation, "memory");
-    if (view_integer(job, "over_reservation_bytes", 0) > 0) {
-        CLEANUP(free_ptr) char *over = view_bytes(job, "over_reservation_bytes");
+    if (answer_integer(job, "over_reservation_bytes", 0) > 0) {
+        CLEANUP(free_ptr) char *over = answer_bytes(job, "over_reservation_bytes");
         say(text, "Over", "it uses %s more than was reserved for it at its start", over);
     }
     say_estimate(text, json_object_get(explanation, "estimate"));
     say_placements(text, job);
     if (slowdown >= 0)
-        say(text, "Slowdown", "%.2f, as believed of those on its GPUs", (double)slowdown / 1000);
+        say(text, "Slowdown", "%.2f, as estimated for those on its GPUs", (double)slowdown / 1000);
     if (energy >= 0)
-        say(text, "Energy", "%s (modelled)", view_energy(energy, joules));
-    if (view_integer(job, "unused_since_ns", -1) >= 0)
+        say(text, "Energy", "%s (modelled)", answer_energy(energy, joules));
+    if (answer_integer(job, "unused_since_ns", -1) >= 0)
         say_time(text, "Unused", job, "unused_since_ns");
     say_time(text, "Submitted", job, "submitted_ns");
     say_time(text, "Started", job, "started_ns");
@@ -133,11 +133,11 @@ void top_view_help(struct top_text *text)
         "",
         "Title with *    what the jobs are sorted by",
         "TAKEN           memory of a GPU that is not free for more jobs",
-        "USED CLAIM      of a job: seen in use, and booked, on each GPU",
-        "BY              where the claim is from",
+        "USED RSVD       of a job: observed in use, and reserved, on each GPU",
+        "BY              where the reservation is from",
         "SM              SM activity of the GPU, or the job's GPUs; with ~",
         "                NVML's utilisation stands in, an upper bound",
-        "SLOW            how much longer than alone it is believed to take",
+        "SLOW            how much longer than alone it is estimated to take",
         "ENERGY          the job's modelled part of its GPUs' energy",
         "... so far      what the GPUs' energy counters show",
     };

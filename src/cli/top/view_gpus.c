@@ -5,8 +5,8 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "cli/show/view.h"
-#include "cli/top/view.h"
+#include "cli/show/answer.h"
+#include "cli/top/answer.h"
 
 enum { GPU, NAME, BAR, USED, TAKEN, TOTAL, SM, SOURCE, POWER, SHARE, JOBS, COLUMNS };
 
@@ -19,14 +19,14 @@ static const struct top_column columns[COLUMNS] = {
 
 static bool is_heading(const json_t *gpu)
 {
-    const char *kind = view_text(gpu, "kind");
+    const char *kind = answer_text(gpu, "kind");
 
     return kind && strcmp(kind, "partitioned") == 0;
 }
 
 static const char *source_of(const json_t *gpu)
 {
-    const char *source = view_text(json_object_get(json_object_get(gpu, "metrics"), "sm_activity"), "source");
+    const char *source = answer_text(json_object_get(json_object_get(gpu, "metrics"), "sm_activity"), "source");
 
     return !source || strcmp(source, "none") == 0 ? "-" : strcmp(source, "utilization") == 0 ? "util" : source;
 }
@@ -34,7 +34,7 @@ static const char *source_of(const json_t *gpu)
 /* The maker's name would only take room, and of an instance the name of the whole GPU. */
 static const char *short_name(const json_t *gpu, bool instance)
 {
-    const char *name = view_text(gpu, "name"), *profile = name && instance ? strstr(name, "MIG ") : NULL;
+    const char *name = answer_text(gpu, "name"), *profile = name && instance ? strstr(name, "MIG ") : NULL;
 
     if (profile)
         return profile;
@@ -71,7 +71,7 @@ static void put_times(struct top_line *line, enum term_style style, size_t count
 /* In use; taken beyond that; free. */
 static void put_bar(struct top_line *line, const struct top_gpu *gpu, size_t width)
 {
-    int64_t total = view_integer(gpu->json, "total_bytes", 0), used_bytes = view_integer(gpu->json, "used_bytes", 0);
+    int64_t total = answer_integer(gpu->json, "total_bytes", 0), used_bytes = answer_integer(gpu->json, "used_bytes", 0);
     size_t used = columns_of(used_bytes, total, width), taken = columns_of(gpu->taken_bytes, total, width);
 
     if (taken < used)
@@ -88,7 +88,7 @@ static enum term_style activity_style(int64_t permille)
 
 static void put_activity(struct top_line *line, const json_t *gpu, size_t width)
 {
-    int64_t permille = view_integer(gpu, "sm_activity_permille", -1);
+    int64_t permille = answer_integer(gpu, "sm_activity_permille", -1);
     char text[32] = "-";
 
     if (permille >= 0)
@@ -101,10 +101,10 @@ static void put_activity(struct top_line *line, const json_t *gpu, size_t width)
 static void put_jobs(struct top_line *line, const json_t *gpu, size_t width)
 {
     CLEANUP(strbuf_release) struct strbuf out = {0};
-    int64_t xid = view_integer(json_object_get(gpu, "xid"), "code", -1),
-            servers = view_integer(gpu, "mps_server_bytes", 0);
-    int64_t foreign = view_integer(gpu, "foreign_bytes", 0) - servers;
-    bool lost = view_true(gpu, "lost");
+    int64_t xid = answer_integer(json_object_get(gpu, "xid"), "code", -1),
+            servers = answer_integer(gpu, "mps_server_bytes", 0);
+    int64_t unmanaged = answer_integer(gpu, "unmanaged_bytes", 0) - servers;
+    bool lost = answer_true(gpu, "lost");
     char bytes[UNITS_TEXT];
     json_t *job;
     size_t i;
@@ -119,8 +119,8 @@ static void put_jobs(struct top_line *line, const json_t *gpu, size_t width)
                                                                            json_integer_value(job));
     if (servers > 0)
         strbuf_printf(&out, "%s+MPS %s", out.length ? " " : "", top_short_bytes(servers, bytes));
-    if (foreign > 0)
-        strbuf_printf(&out, "%s+others %s", out.length ? " " : "", top_short_bytes(foreign, bytes));
+    if (unmanaged > 0)
+        strbuf_printf(&out, "%s+unmanaged %s", out.length ? " " : "", top_short_bytes(unmanaged, bytes));
     top_put(line, lost || xid >= 0 ? STYLE_RED : STYLE_NONE, width, false, out.text);
 }
 
@@ -143,11 +143,11 @@ static void put_bytes(struct top_line *line, int64_t bytes, size_t width)
 static void put_cell(struct top_line *line, const struct top_gpu *gpu, int column, size_t width)
 {
     const json_t *json = gpu->json;
-    int64_t power = view_integer(json, "power_mw", -1);
+    int64_t power = answer_integer(json, "power_mw", -1);
 
     switch (column) {
     case GPU:
-        put_number(line, "", view_integer(json, "index", -1), width);
+        put_number(line, "", answer_integer(json, "index", -1), width);
         break;
     case NAME:
         put_name(line, gpu, width);
@@ -156,13 +156,13 @@ static void put_cell(struct top_line *line, const struct top_gpu *gpu, int colum
         put_bar(line, gpu, width);
         break;
     case USED:
-        put_bytes(line, view_integer(json, "used_bytes", -1), width);
+        put_bytes(line, answer_integer(json, "used_bytes", -1), width);
         break;
     case TAKEN:
         put_bytes(line, gpu->taken_bytes, width);
         break;
     case TOTAL:
-        put_bytes(line, view_integer(json, "total_bytes", -1), width);
+        put_bytes(line, answer_integer(json, "total_bytes", -1), width);
         break;
     case SM:
         put_activity(line, json, width);
@@ -174,7 +174,7 @@ static void put_cell(struct top_line *line, const struct top_gpu *gpu, int colum
         put_number(line, "W", power < 0 || gpu->instance ? -1 : (power + 500) / 1000, width);
         break;
     case SHARE:
-        top_put(line, STYLE_NONE, width, false, view_text(json, "share") ? view_text(json, "share") : "-");
+        top_put(line, STYLE_NONE, width, false, answer_text(json, "share") ? answer_text(json, "share") : "-");
         break;
     default:
         put_jobs(line, json, width);

@@ -5,8 +5,8 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "cli/show/view.h"
-#include "cli/top/view.h"
+#include "cli/show/answer.h"
+#include "cli/top/answer.h"
 
 enum { ID, NAME, USER, GPUS, USED, CLAIM, SOURCE, SM, SLOWDOWN, TIME, ENERGY, REASON, CELLS };
 
@@ -29,7 +29,7 @@ static const struct pane_columns running = {
         {USER, {"USER", false, 6, 8, 4}, TOP_BY_USER},
         {GPUS, {"GPUS", false, 4, 11, 0}, TOP_SORTS},
         {USED, {"USED", true, 6, 6, 0}, TOP_BY_USED},
-        {CLAIM, {"CLAIM", true, 6, 6, 0}, TOP_BY_CLAIM},
+        {CLAIM, {"RSVD", true, 6, 6, 0}, TOP_BY_RESERVED},
         {SOURCE, {"BY", false, 11, 11, 7}, TOP_SORTS},
         {SM, {"SM", true, 4, 4, 1}, TOP_BY_SM},
         {SLOWDOWN, {"SLOW", true, 4, 4, 3}, TOP_BY_SLOWDOWN},
@@ -46,7 +46,7 @@ static const struct pane_columns waiting = {
         {NAME, {"NAME", false, 10, 24, 0}, TOP_BY_NAME},
         {USER, {"USER", false, 6, 10, 3}, TOP_BY_USER},
         {GPUS, {"GPUS", true, 4, 4, 4}, TOP_SORTS},
-        {CLAIM, {"CLAIM", true, 6, 6, 2}, TOP_BY_CLAIM},
+        {CLAIM, {"RSVD", true, 6, 6, 2}, TOP_BY_RESERVED},
         {TIME, {"WAITS", true, 8, 10, 5}, TOP_BY_TIME},
         {REASON, {"WHY NOT YET", false, 16, 70, 0}, TOP_SORTS},
     },
@@ -79,12 +79,12 @@ static void put_gpus(struct top_line *line, const struct top_job *job, bool wait
     size_t i;
 
     if (waits)
-        strbuf_printf(&out, "%" PRId64 "%s", view_integer(job->json, "gpus", 0),
-                      view_true(job->json, "exclusive") ? "x" : "");
+        strbuf_printf(&out, "%" PRId64 "%s", answer_integer(job->json, "gpus", 0),
+                      answer_true(job->json, "exclusive") ? "x" : "");
     else
         strbuf_puts(&out, "");
     json_array_foreach(waits ? NULL : json_object_get(job->json, "placements"), i, placement)
-        strbuf_printf(&out, "%s%" PRId64, i ? "," : "", view_integer(placement, "index", -1));
+        strbuf_printf(&out, "%s%" PRId64, i ? "," : "", answer_integer(placement, "index", -1));
     top_put(line, STYLE_NONE, width, waits, out.text);
 }
 
@@ -93,13 +93,13 @@ static void put_id(struct top_line *line, const struct top_job *job, size_t widt
     char text[32];
 
     snprintf(text, sizeof text, "%" PRId64, job->id);
-    top_put(line, view_state_style(job->json), width, true, text);
+    top_put(line, answer_state_style(job->json), width, true, text);
 }
 
 static void put_time(struct top_line *line, const struct top_model *model, const struct top_job *job, bool waits,
                      size_t width)
 {
-    int64_t now_ns = view_integer(waits ? model->picture.waiting : model->picture.running, "now_ns", job->time_ns);
+    int64_t now_ns = answer_integer(waits ? model->picture.waiting : model->picture.running, "now_ns", job->time_ns);
     char text[UNITS_TEXT];
 
     top_put(line, STYLE_NONE, width, true, format_duration(now_ns > job->time_ns ? now_ns - job->time_ns : 0, text));
@@ -108,9 +108,9 @@ static void put_time(struct top_line *line, const struct top_model *model, const
 /* Why it does not run yet, or that it has not used what it has. */
 static void put_reason(struct top_line *line, const struct top_job *job, size_t width)
 {
-    CLEANUP(free_ptr) char *why = view_job_where(job->json);
+    CLEANUP(free_ptr) char *why = answer_job_where(job->json);
 
-    top_put(line, view_true(job->json, "recovery") ? STYLE_YELLOW : STYLE_NONE, width, false, why);
+    top_put(line, answer_true(job->json, "retry") ? STYLE_YELLOW : STYLE_NONE, width, false, why);
 }
 
 static void put_bytes(struct top_line *line, enum term_style style, int64_t bytes, size_t width)
@@ -122,7 +122,7 @@ static void put_bytes(struct top_line *line, enum term_style style, int64_t byte
 
 static void put_text(struct top_line *line, const json_t *job, const char *member, size_t width)
 {
-    const char *text = view_text(job, member);
+    const char *text = answer_text(job, member);
 
     top_put(line, STYLE_NONE, width, false, text ? text : "-");
 }
@@ -130,7 +130,7 @@ static void put_text(struct top_line *line, const json_t *job, const char *membe
 static void put_cell(struct top_line *line, const struct top_model *model, const struct top_job *job, int cell,
                      bool waits, size_t width)
 {
-    char text[VIEW_ENERGY];
+    char text[ANSWER_ENERGY];
 
     switch (cell) {
     case ID:
@@ -149,11 +149,11 @@ static void put_cell(struct top_line *line, const struct top_model *model, const
         put_bytes(line, STYLE_NONE, job->used_bytes, width);
         break;
     case CLAIM:
-        put_bytes(line, view_integer(job->json, "over_reservation_bytes", 0) > 0 ? STYLE_RED : STYLE_NONE,
-                  job->claim_bytes, width);
+        put_bytes(line, answer_integer(job->json, "over_reservation_bytes", 0) > 0 ? STYLE_RED : STYLE_NONE,
+                  job->reserved_bytes, width);
         break;
     case SOURCE:
-        top_put(line, STYLE_NONE, width, false, job->claim_bytes < 0 ? "-" : view_text(job->json, "claim_source"));
+        top_put(line, STYLE_NONE, width, false, job->reserved_bytes < 0 ? "-" : answer_text(job->json, "reservation_source"));
         break;
     case SM:
         put_activity(line, job, width);
@@ -165,7 +165,7 @@ static void put_cell(struct top_line *line, const struct top_model *model, const
         put_time(line, model, job, waits, width);
         break;
     case ENERGY:
-        top_put(line, STYLE_NONE, width, true, job->energy_mj < 0 ? "-" : view_energy(job->energy_mj, text));
+        top_put(line, STYLE_NONE, width, true, job->energy_mj < 0 ? "-" : answer_energy(job->energy_mj, text));
         break;
     default:
         put_reason(line, job, width);

@@ -11,7 +11,7 @@
 #include "cli/commands.h"
 #include "cli/show/table.h"
 #include "cli/show/term.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 #include "cli/trace/plot.h"
 #include "trace/demand.h"
 #include "trace/trace.h"

@@ -1,4 +1,4 @@
-/* carma's own mapper. A job of SM activity a adds (1 - U) a to a GPU that is estimated to deliver U, so the job goes
+/* carma's own placement policy. A job of SM activity a adds (1 - U) a to a GPU that is estimated to deliver U, so the job goes
  * where U is least: an idle GPU first, since U = 0 there. Of equals, the one with the most free memory. Which GPUs
  * qualify follows from reservations and the predicted slowdown (decide.c). */
 #include "core/core_internal.h"
@@ -10,7 +10,7 @@ static int64_t rank(const struct core *core, const struct gpu *gpu)
 {
     int64_t free_mib = gpu_free_bytes(core, gpu) >> 20;
 
-    return (belief_delivered_ppm(gpu) << MEMORY_BITS) - free_mib;
+    return (predicted_delivered_ppm(gpu) << MEMORY_BITS) - free_mib;
 }
 
 const struct policy policy_carma = {

@@ -1,4 +1,4 @@
-/* Thesis 6.2.2: GPUs in fixed cyclic order, at any load. Only claims (reserve view) hold it back. */
+/* Thesis 6.2.2: GPUs in fixed cyclic order, at any load. Only reservations (reserve view) hold it back. */
 #include "core/core_internal.h"
 #include "core/policy/policy.h"
 

@@ -97,20 +97,20 @@ struct store_history history_row_of(const struct job_view *view)
         .memory_mib_ms = view->held.mib_ms,
         .memory_measured_mib_ms = view->held.measured_mib_ms,
         .energy_mj = view->energy_mj,
-        .launches = view->launches,
+        .attempts = view->attempts,
         .oom_crashes = view->crashes > view->handle_crashes ? view->crashes - view->handle_crashes : 0,
         .handle_crashes = view->handle_crashes,
-        .recoveries = view->recoveries,
-        .claim_bytes = view->first_claim_bytes,
-        .claim_source = claim_source_name(view->first_claim_source),
+        .retries = view->retries,
+        .reserved_bytes = view->first_reserved_bytes,
+        .reservation_source = memory_source_name(view->first_reservation_source),
         .estimate_bytes = view->common->estimate.bytes,
         .estimator = view->common->estimate.source,
         .peak_bytes = view->peak_bytes,
         .user = view->user ? view->user : "",
         .name = view->name ? common_text_first(view->name) : "",
         .workload = view->workload,
-        .last_claim_bytes = view->claim_bytes,
-        .last_claim_source = claim_source_name(view->claim_source),
+        .last_reserved_bytes = view->reserved_bytes,
+        .last_reservation_source = memory_source_name(view->reservation_source),
     };
 }
 
@@ -153,7 +153,7 @@ static void add_unfinished(struct totals *totals, const struct job_view *view, i
     struct total *now = &user_of(totals, row.uid, row.user)->now;
 
     row.gpu_ns = job_view_gpu_ns(view, now_ns);
-    row.memory_mib_ms = holding_mib_ms(&view->held, view->seen_ns < now_ns ? view->seen_ns : now_ns);
+    row.memory_mib_ms = memory_usage_mib_ms(&view->held, view->seen_ns < now_ns ? view->seen_ns : now_ns);
     row.state = "";
     history_sums_add(&now->sums, &row);
     now->submitted++;

@@ -11,7 +11,7 @@
 #include "base/nodetime.h"
 #include "base/units.h"
 #include "daemon/account/totals.h"
-#include "daemon/engine/keeper.h"
+#include "daemon/engine/snapshotter.h"
 #include "daemon/engine/repeats.h"
 #include "daemon/log.h"
 #include "daemon/node/node.h"
@@ -231,7 +231,7 @@ static void withdraw_submissions(struct engine *engine, struct turn *turn)
 }
 
 /* Nobody is kept waiting until the disk has space. */
-static void disappoint(struct engine *engine, struct turn *turn, const char *error)
+static void fail_waiters(struct engine *engine, struct turn *turn, const char *error)
 {
     if (turn->waiter_count) {
         tell_waiters(turn, -EIO, error);
@@ -245,7 +245,7 @@ static void on_failed(struct engine *engine, struct turn *turn, const char *erro
         daemon_log("cannot store: %s; new jobs are refused and nothing is started until it can", error);
         engine->trouble = xstrdup(error);
     }
-    disappoint(engine, turn, error);
+    fail_waiters(engine, turn, error);
     uv_timer_start(engine->retry, on_retry, RETRY_WALL_MS, 0);
 }
 
@@ -352,10 +352,10 @@ void engine_turn(struct engine *engine)
         engine->first = turn;
     engine->last = turn;
     if (engine->trouble) {
-        disappoint(engine, turn, engine->trouble);
+        fail_waiters(engine, turn, engine->trouble);
     } else {
         commit(engine, turn);
         begin_early(engine, turn);
-        keeper_count(daemon->keeper, turn->records.count);
+        snapshotter_count(daemon->snapshotter, turn->records.count);
     }
 }

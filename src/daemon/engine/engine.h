@@ -1,7 +1,7 @@
 /* Inputs in, decisions out, both stored before anything is done about them.
  *
  * A turn is a batch of inputs, the decisions that follow, and the actions after they are stored. Turns are committed in
- * order. When the disk refuses, nothing is lost and nothing is done: the turns wait and are tried again, and new
+ * order. When the disk refuses, nothing is lost and nothing is done: the turns wait and are retried, and new
  * submissions are refused. */
 #ifndef CARMA_DAEMON_ENGINE_ENGINE_H
 #define CARMA_DAEMON_ENGINE_ENGINE_H

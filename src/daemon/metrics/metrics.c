@@ -33,9 +33,9 @@ static const struct metric metrics[] = {
     {"carma_job_ends_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_END, metric_ends, 0,
      "Jobs that have ended, by state."},
     {"carma_oom_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_OOM, metric_oom, 0,
-     "Runs that ended for want of GPU memory, by cause: an allocation failed, or a GPU library could not be set up."},
-    {"carma_recoveries_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_NODE, metric_recoveries, 0,
-     "Times that a job was put before the queue to be tried again."},
+     "Runs that ended because GPU memory ran out, by cause: an allocation failed, or a GPU library could not be set up."},
+    {"carma_retries_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_NODE, metric_retries, 0,
+     "Times that a job was put before the queue to be retried."},
     {"carma_queue_wait_seconds", PROMETHEUS_HISTOGRAM, PROMETHEUS_NANO, METRIC_OF_WAIT, NULL, 0,
      "How long jobs waited from their submission to their first start."},
 
@@ -46,9 +46,9 @@ static const struct metric metrics[] = {
     {"carma_user_job_ends_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_USER, metric_user_ends, 0,
      "Jobs of the user that have ended."},
     {"carma_user_oom_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_USER, metric_user_oom, 0,
-     "Runs of the user's jobs that ended for want of GPU memory."},
-    {"carma_user_recoveries_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_USER, metric_user_recoveries, 0,
-     "Times that a job of the user was put before the queue to be tried again."},
+     "Runs of the user's jobs that ended because GPU memory ran out."},
+    {"carma_user_retries_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_USER, metric_user_retries, 0,
+     "Times that a job of the user was put before the queue to be retried."},
 
     {"carma_gpu_info", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_KIND, metric_one, 0,
      "1; what the GPU is and how jobs share it."},
@@ -62,9 +62,9 @@ static const struct metric metrics[] = {
     {"carma_gpu_memory_used_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_used, 0,
      "Memory in use, by anybody."},
     {"carma_gpu_memory_reserved_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_reserved, 0,
-     "Memory booked for jobs: of each the larger of its claim and what was seen of it; all, where a claim is not known."},
-    {"carma_gpu_memory_foreign_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_foreign, 0,
-     "Memory used by processes that are no job's."},
+     "Memory reserved for jobs: of each the larger of its reservation and what was observed of it; all, where a reservation is not known."},
+    {"carma_gpu_memory_unmanaged_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_unmanaged, 0,
+     "Memory used by unmanaged processes."},
     {"carma_gpu_memory_free_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_free, 0,
      "Memory that is left for a further job, as carma counts it."},
     {"carma_gpu_sm_active_ratio", PROMETHEUS_GAUGE, PROMETHEUS_MILLI, METRIC_OF_SOURCE, metric_gpu_measure, GPU_SM_ACTIVITY,
@@ -86,14 +86,14 @@ static const struct metric metrics[] = {
     {"carma_gpu_power_watts", PROMETHEUS_GAUGE, PROMETHEUS_MILLI, METRIC_OF_GPU, metric_gpu_power, 0,
      "Power that the GPU draws."},
     {"carma_gpu_idle_power_watts", PROMETHEUS_GAUGE, PROMETHEUS_MILLI, METRIC_OF_GPU, metric_gpu_idle_power, 0,
-     "The lowest power seen with nobody on the GPU."},
+     "The lowest power observed with nobody on the GPU."},
     {"carma_gpu_energy_joules_total", PROMETHEUS_COUNTER, PROMETHEUS_MILLI, METRIC_OF_GPU, metric_gpu_energy, 0,
      "The GPU's own counter, which begins anew with its driver."},
     {"carma_gpu_idle_energy_joules_total", PROMETHEUS_COUNTER, PROMETHEUS_MILLI, METRIC_OF_GPU, metric_gpu_idle_energy, 0,
      "Of the GPU's energy, what is nobody's, as modelled; what is stored of it."},
-    {"carma_gpu_foreign_energy_joules_total", PROMETHEUS_COUNTER, PROMETHEUS_MILLI, METRIC_OF_GPU,
-     metric_gpu_foreign_energy, 0,
-     "Of the GPU's energy, what processes that are no job's have used, as modelled; what is stored of it."},
+    {"carma_gpu_unmanaged_energy_joules_total", PROMETHEUS_COUNTER, PROMETHEUS_MILLI, METRIC_OF_GPU,
+     metric_gpu_unmanaged_energy, 0,
+     "Of the GPU's energy, what unmanaged processes have used, as modelled; what is stored of it."},
     {"carma_gpu_xid", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_xid, 0,
      "The code of the latest critical error (Xid) since carma-monitor began; 0: none."},
     {"carma_gpu_xids_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_xids, 0,
@@ -101,12 +101,12 @@ static const struct metric metrics[] = {
 
     {"carma_job_info", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_NAME, metric_one, 0,
      "1 for each job that has GPUs: its name, whose it is and how it runs."},
-    {"carma_job_gpu_memory_claimed_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_SHARE, metric_job_claim, 0,
-     "Memory booked for the job on the GPU; not there where its claim is not known."},
+    {"carma_job_gpu_memory_reserved_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_SHARE, metric_job_reserved, 0,
+     "Memory reserved for the job on the GPU; not there where its reservation is not known."},
     {"carma_job_gpu_memory_used_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_SHARE, metric_job_used, 0,
      "Memory that the job's processes hold on the GPU, where the driver says so."},
     {"carma_job_gpu_memory_peak_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_SHARE, metric_job_peak, 0,
-     "The most that the job was seen to hold on the GPU in this run."},
+     "The most that the job was observed to hold on the GPU in this run."},
     {"carma_job_stray_memory_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_STRAY, metric_stray, 0,
      "Memory that a process of the job holds on a GPU that the job was not given; 0 where the driver does not say how much."},
     {"carma_job_gpu_memory_over_reservation_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_JOB, metric_job_over, 0,
@@ -114,7 +114,7 @@ static const struct metric metrics[] = {
     {"carma_job_victims_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_JOB, metric_job_victims, 0,
      "Jobs that the job ran out of GPU memory by using more than was reserved for it."},
     {"carma_job_slowdown_ratio", PROMETHEUS_GAUGE, PROMETHEUS_MILLI, METRIC_OF_JOB, metric_job_slowdown, 0,
-     "How many times slower the job is believed to run than alone, by what is known of those on its GPUs."},
+     "How many times slower the job is estimated to run than alone, by what is known of those on its GPUs."},
     {"carma_job_gpu_seconds_total", PROMETHEUS_COUNTER, PROMETHEUS_NANO, METRIC_OF_JOB, metric_job_gpu_time, 0,
      "GPUs times how long the job ran on them, in all its launches, as last seen."},
     {"carma_job_energy_joules_total", PROMETHEUS_COUNTER, PROMETHEUS_MILLI, METRIC_OF_JOB, metric_job_energy, 0,
@@ -146,7 +146,7 @@ static void add_sums(struct history_sums *to, const struct history_sums *from)
     history_add(&to->energy_mj, from->energy_mj);
     history_add(&to->oom_crashes, from->oom_crashes);
     history_add(&to->handle_crashes, from->handle_crashes);
-    history_add(&to->recoveries, from->recoveries);
+    history_add(&to->retries, from->retries);
 }
 
 static void take_total(const struct total *total, void *user)
@@ -368,11 +368,11 @@ static void tell_strays(struct telling *telling, const struct job_view *view)
         const struct attribution *attribution = &node->gpus[g]->attribution;
         struct gpu_labels names;
         name_gpu(&subject, &names);
-        for (uint32_t i = 0; node->gpus[g]->there && i < attribution->foreign_count; i++) {
-            if (attribution->foreign[i].job != view->id)
+        for (uint32_t i = 0; node->gpus[g]->there && i < attribution->unmanaged_count; i++) {
+            if (attribution->unmanaged[i].job != view->id)
                 continue;
-            subject.process = &attribution->foreign[i];
-            snprintf(pid, sizeof pid, "%" PRId32, attribution->foreign[i].pid);
+            subject.process = &attribution->unmanaged[i];
+            snprintf(pid, sizeof pid, "%" PRId32, attribution->unmanaged[i].pid);
             tell(telling, &subject, (struct prometheus_label[]){
                                         {"hpc_job", id},
                                         {"user", view->user},

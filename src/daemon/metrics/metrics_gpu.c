@@ -50,15 +50,15 @@ bool metric_gpu_used(const struct metrics_scene *scene, const struct metric_subj
 bool metric_gpu_reserved(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
 {
     (void)scene;
-    return tell(value, gpu->gpu ? gpu_booked_bytes(gpu->gpu) : 0, gpu->gpu);
+    return tell(value, gpu->gpu ? gpu_reserved_bytes(gpu->gpu) : 0, gpu->gpu);
 }
 
-bool metric_gpu_foreign(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
+bool metric_gpu_unmanaged(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
 {
-    int64_t foreign_bytes = gpu->entry->attribution.foreign_bytes;
+    int64_t unmanaged_bytes = gpu->entry->attribution.unmanaged_bytes;
 
     (void)scene;
-    return tell(value, foreign_bytes, gpu->gpu && has(gpu, GPU_HAS_MEMORY) && foreign_bytes >= 0);
+    return tell(value, unmanaged_bytes, gpu->gpu && has(gpu, GPU_HAS_MEMORY) && unmanaged_bytes >= 0);
 }
 
 bool metric_gpu_free(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
@@ -123,9 +123,9 @@ bool metric_gpu_idle_energy(const struct metrics_scene *scene, const struct metr
     return tell_account(scene, gpu, ENERGY_IDLE, value);
 }
 
-bool metric_gpu_foreign_energy(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
+bool metric_gpu_unmanaged_energy(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
 {
-    return tell_account(scene, gpu, ENERGY_FOREIGN, value);
+    return tell_account(scene, gpu, ENERGY_UNMANAGED, value);
 }
 
 bool metric_gpu_xid(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
@@ -142,11 +142,11 @@ bool metric_gpu_xids(const struct metrics_scene *scene, const struct metric_subj
 
 /* ---- Jobs ---- */
 
-bool metric_job_claim(const struct metrics_scene *scene, const struct metric_subject *share, int64_t *value)
+bool metric_job_reserved(const struct metrics_scene *scene, const struct metric_subject *share, int64_t *value)
 {
     const struct job *job = core_find_job(scene->daemon->core, share->view->id);
 
-    return tell(value, job ? job->claim_bytes : -1, job && job->claim_bytes >= 0);
+    return tell(value, job ? job->reserved_bytes : -1, job && job->reserved_bytes >= 0);
 }
 
 bool metric_job_used(const struct metrics_scene *scene, const struct metric_subject *share, int64_t *value)

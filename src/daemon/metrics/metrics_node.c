@@ -82,10 +82,10 @@ bool metric_oom(const struct metrics_scene *scene, const struct metric_subject *
     return true;
 }
 
-bool metric_recoveries(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+bool metric_retries(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
 {
     (void)subject;
-    *value = scene->sums.recoveries;
+    *value = scene->sums.retries;
     return true;
 }
 
@@ -119,10 +119,10 @@ bool metric_user_oom(const struct metrics_scene *scene, const struct metric_subj
     return true;
 }
 
-bool metric_user_recoveries(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
+bool metric_user_retries(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
 {
     (void)scene;
-    *value = subject->user->sums.recoveries;
+    *value = subject->user->sums.retries;
     return true;
 }
 

@@ -104,13 +104,13 @@ static void add_share(struct attribution *result, uint64_t job, int64_t used_byt
     share->used_bytes = share->used_bytes < 0 || used_bytes < 0 ? -1 : share->used_bytes + used_bytes;
 }
 
-static void add_foreign(struct attribution *result, const struct seen_process *process, int64_t used_bytes)
+static void add_unmanaged(struct attribution *result, const struct seen_process *process, int64_t used_bytes)
 {
-    struct attribution_foreign *foreign = &result->foreign[result->foreign_count++];
+    struct attribution_unmanaged *unmanaged = &result->unmanaged[result->unmanaged_count++];
 
-    *foreign = (struct attribution_foreign){
+    *unmanaged = (struct attribution_unmanaged){
         .job = process->job, .pid = process->pid, .uid = process->who.uid, .used_bytes = used_bytes};
-    memcpy(foreign->command, process->who.command, sizeof foreign->command);
+    memcpy(unmanaged->command, process->who.command, sizeof unmanaged->command);
 }
 
 static void why_unknown(struct attribution *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -137,8 +137,8 @@ static void add_stray(struct attribution *result, const struct gpu *gpu, struct 
 {
     uint64_t here = UINT64_C(1) << gpu->number % 64;
 
-    add_foreign(result, process, used_bytes);
-    result->foreign[result->foreign_count - 1].news = !(process->strayed_to & here);
+    add_unmanaged(result, process, used_bytes);
+    result->unmanaged[result->unmanaged_count - 1].news = !(process->strayed_to & here);
     process->strayed_to |= here;
 }
 
@@ -154,7 +154,7 @@ static void take_process(struct attributor *attributor, const struct gpu *gpu, c
     else if (process->job)
         add_share(result, process->job, listed->used_bytes);
     else
-        add_foreign(result, process, listed->used_bytes);
+        add_unmanaged(result, process, listed->used_bytes);
     if (is_hidden(process))
         why_unknown(result, "process %" PRId32 " is not to be seen from here (another PID namespace)", listed->pid);
 }
@@ -165,7 +165,7 @@ void attributor_judge(struct attributor *attributor, const struct gpu *gpu, cons
     uint32_t listed = reading->process_count < GPU_MAX_PROCESSES ? reading->process_count : GPU_MAX_PROCESSES;
     int64_t ours = 0;
 
-    result->share_count = result->foreign_count = 0;
+    result->share_count = result->unmanaged_count = 0;
     result->mps_server_bytes = 0;
     *result->why = '\0';
     for (uint32_t i = 0; i < listed && reading->valid & GPU_HAS_PROCESSES; i++)
@@ -175,7 +175,7 @@ void attributor_judge(struct attributor *attributor, const struct gpu *gpu, cons
     else if (listed < reading->process_count)
         why_unknown(result, "it has %" PRIu32 " processes, of which only %" PRIu32 " are listed",
                     reading->process_count, listed);
-    else if (listed == 0 && gpu->resident_count && reading->used_bytes > GPU_IDLE_FOREIGN_BYTES)
+    else if (listed == 0 && gpu->resident_count && reading->used_bytes > GPU_IDLE_UNMANAGED_BYTES)
         why_unknown(result, "memory is in use, but the driver lists no process");
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         int64_t held = attribution_of(result, gpu->residents[i]->id);
@@ -185,7 +185,7 @@ void attributor_judge(struct attributor *attributor, const struct gpu *gpu, cons
         else
             ours += held;
     }
-    result->foreign_bytes = *result->why ? -1 : reading->used_bytes > ours ? reading->used_bytes - ours : 0;
+    result->unmanaged_bytes = *result->why ? -1 : reading->used_bytes > ours ? reading->used_bytes - ours : 0;
 }
 
 int64_t attribution_of(const struct attribution *attribution, uint64_t job)

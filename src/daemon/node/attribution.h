@@ -15,7 +15,7 @@
 #define ATTRIBUTION_WHY 160
 
 /* A process of no job of ours, or of one that was not given this GPU. */
-struct attribution_foreign {
+struct attribution_unmanaged {
     uint64_t job; /* 0: of none */
     bool news;    /* it was not here before */
     int32_t pid;
@@ -32,14 +32,14 @@ struct attribution_share {
 
 /* One GPU's reading, attributed. */
 struct attribution {
-    int64_t foreign_bytes; /* used by others than jobs, processes or not; -1: cannot be told. our MPS servers included:
+    int64_t unmanaged_bytes; /* used by others than jobs, processes or not; -1: cannot be told. our MPS servers included:
                               jobs cannot have their memory */
     int64_t mps_server_bytes;  /* ... of that, by those servers */
     char why[ATTRIBUTION_WHY]; /* why it cannot; "" where it can */
     uint32_t share_count;
     struct attribution_share shares[GPU_MAX_PROCESSES];
-    uint32_t foreign_count;
-    struct attribution_foreign foreign[GPU_MAX_PROCESSES];
+    uint32_t unmanaged_count;
+    struct attribution_unmanaged unmanaged[GPU_MAX_PROCESSES];
 };
 
 struct attributor; /* remembers the processes that it has seen */

@@ -19,16 +19,16 @@
 
 /* Parties that are not jobs. */
 #define ENERGY_IDLE    UINT64_C(0)
-#define ENERGY_FOREIGN UINT64_MAX
+#define ENERGY_UNMANAGED UINT64_MAX
 
-/* More than any GPU draws, in mW: a counter that rises faster is not believed for that interval. */
+/* More than any GPU draws, in mW: a counter that rises faster is not trusted for that interval. */
 #define ENERGY_MOST_MW INT64_C(10000000)
 
 /* A party on the GPU from now on. */
 struct energy_resident {
-    uint64_t party;             /* a job's id, or ENERGY_FOREIGN; at most once per target */
+    uint64_t party;             /* a job's id, or ENERGY_UNMANAGED; at most once per target */
     int32_t target_permille;    /* of the GPU: 1000, or its MIG instance's part of it */
-    uint32_t sharers;           /* how many are on that target, itself included; >= 1 */
+    uint32_t mps_clients;           /* how many are on that target, itself included; >= 1 */
     int32_t activity_permille;  /* of the target's SMs, as learned; 0: it runs nothing */
 };
 
@@ -45,7 +45,7 @@ struct energy_meter {
     int64_t at_ns;        /* until then all is shared out; 0: nothing was read yet */
     int64_t counter_mj;   /* the driver's, at at_ns; -1: there is none */
     int64_t power_mw;     /* at at_ns; -1: not known */
-    int64_t idle_mw;      /* the lowest power seen with nobody there; -1: none was */
+    int64_t idle_mw;      /* the lowest power observed with nobody there; -1: none was */
     int64_t counted_mj;   /* all that was shared out: the sum of the accounts */
     int64_t advanced_ns;  /* until then presence has been weighed */
     int64_t rest_nj;      /* of integrated power, less than a millijoule */
@@ -70,7 +70,7 @@ void energy_meter_set_residents(struct energy_meter *meter, int64_t at_ns, const
 
 /* A reading: the driver's energy counter, and its power (-1: not to be had). Ends the interval and shares its energy
  * out: the rise of the counter; its value, where it started again (a driver that was loaded anew); the power over the
- * interval, where the counter rose beyond belief or the GPU has none. A counter that is not to be had for a while is
+ * interval, where the counter rose beyond what a GPU draws or the GPU has none. A counter that is not to be had for a while is
  * waited for: its next value covers the time in between. Returns the millijoules shared out. */
 int64_t energy_meter_read(struct energy_meter *meter, int64_t at_ns, int64_t counter_mj, int64_t power_mw);
 

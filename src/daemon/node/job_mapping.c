@@ -12,7 +12,7 @@
 #include "daemon/node/job_files.h"
 #include "daemon/node/node_internal.h"
 
-/* A file that could not be written is tried again with a change, or after this time. */
+/* A file that could not be written is retried with a change, or after this time. */
 #define RETRY_WALL_NS (10 * NS_PER_SEC)
 
 struct files {

@@ -13,7 +13,7 @@
 #include "daemon/log.h"
 #include "daemon/node/node_internal.h"
 #include "daemon/run/runs.h"
-#include "daemon/run/sharing.h"
+#include "daemon/run/mps_jobs.h"
 
 /* SM activity from which a GPU counts as used. */
 #define BUSY_PERMILLE 10
@@ -38,7 +38,7 @@ static uint64_t owner_of(const void *user, pid_t pid)
     const struct daemon *daemon = user;
     uint64_t job = runs_owner_of(daemon->runs, pid);
 
-    return job == 0 && sharing_has_server(daemon->sharing, pid) ? ATTRIBUTION_MPS_SERVER : job;
+    return job == 0 && mps_jobs_has_server(daemon->mps_jobs, pid) ? ATTRIBUTION_MPS_SERVER : job;
 }
 
 struct node *node_new(struct daemon *daemon)
@@ -167,7 +167,7 @@ static void attribute(struct node *node, struct node_gpu *entry)
     }
 }
 
-const char *node_foreign_why(const struct node *node, uint32_t number)
+const char *node_unmanaged_why(const struct node *node, uint32_t number)
 {
     const struct node_gpu *entry = node_gpu_numbered(node, number);
 
@@ -368,7 +368,7 @@ void node_feed_samples(struct node *node)
             continue;
         input.sample = (struct record_sample){.gpu = entry->number,
                                               .used_bytes = quantum_memory(entry->reading.used_bytes),
-                                              .foreign_bytes = quantum_memory(entry->attribution.foreign_bytes),
+                                              .unmanaged_bytes = quantum_memory(entry->attribution.unmanaged_bytes),
                                               .smact_permille = quantum_activity(entry->statistics[GPU_SM_ACTIVITY]),
                                               .smocc_permille = quantum_activity(entry->statistics[GPU_SM_OCCUPANCY]),
                                               .dram_permille = quantum_activity(entry->statistics[GPU_DRAM_ACTIVITY])};

@@ -32,7 +32,7 @@ void node_machine_profile(struct node *node, struct machine_profile *profile);
 const char *node_gpu_name(const struct node *node);
 
 /* Why the owners of the memory on the core's GPU are unknown; "": they are known. */
-const char *node_foreign_why(const struct node *node, uint32_t number);
+const char *node_unmanaged_why(const struct node *node, uint32_t number);
 
 /* The device nodes of the job's GPUs. False: it is not known of all of them which these are. */
 struct device_filter;
@@ -65,7 +65,7 @@ json_t *node_to_json(const struct node *node); /* docs/formats/http.md, GET /v1/
 /* The node's energy beside the jobs': idle, and unmanaged processes; all as counted, in mJ. */
 struct node_energy {
     int64_t idle_mj;
-    int64_t foreign_mj;
+    int64_t unmanaged_mj;
 };
 struct node_energy node_energy_of_nobody(const struct node *node);
 

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
-#include "core/belief.h"
+#include "core/learn.h"
 #include "core/ledger.h"
 #include "daemon/account/totals.h"
 #include "daemon/node/job_mapping.h"
@@ -84,18 +84,18 @@ static int32_t permille_of_gpu(const struct node *node, const struct node_gpu *t
 /* A job runs nothing before its memory is seen, where it can be seen. */
 static int32_t activity_of(const struct node_gpu *target, const struct job *job)
 {
-    return job->first_use_ns == 0 && !*target->attribution.why ? 0 : belief_activity(job);
+    return job->first_use_ns == 0 && !*target->attribution.why ? 0 : learned_activity(job);
 }
 
 /* Displays and monitors hold a little memory and run nothing. */
-static bool foreign_works(const struct node_gpu *target, uint32_t residents)
+static bool unmanaged_works(const struct node_gpu *target, uint32_t residents)
 {
     const struct attribution *attribution = &target->attribution;
 
-    if (!target->there || attribution->foreign_count == 0)
+    if (!target->there || attribution->unmanaged_count == 0)
         return false;
-    return attribution->foreign_bytes < 0 ? residents == 0 /* else they may well be the residents' */
-                                          : attribution->foreign_bytes > GPU_IDLE_FOREIGN_BYTES;
+    return attribution->unmanaged_bytes < 0 ? residents == 0 /* else they may well be the residents' */
+                                          : attribution->unmanaged_bytes > GPU_IDLE_UNMANAGED_BYTES;
 }
 
 static void add(struct residents *residents, struct energy_resident resident)
@@ -108,17 +108,17 @@ static void add_those_on(const struct node *node, const struct node_gpu *target,
 {
     const struct gpu *gpu = core_gpu(node->daemon->core, target->number);
     uint32_t count = gpu ? gpu->resident_count : 0;
-    bool foreign = foreign_works(target, count);
-    struct energy_resident resident = {.target_permille = permille_of_gpu(node, target), .sharers = count + foreign};
+    bool unmanaged = unmanaged_works(target, count);
+    struct energy_resident resident = {.target_permille = permille_of_gpu(node, target), .mps_clients = count + unmanaged};
 
     for (uint32_t i = 0; i < count; i++) {
         resident.party = gpu->residents[i]->id;
         resident.activity_permille = activity_of(target, gpu->residents[i]);
         add(residents, resident);
     }
-    if (foreign) {
-        resident.party = ENERGY_FOREIGN;
-        resident.activity_permille = BELIEF_PRIOR_PERMILLE;
+    if (unmanaged) {
+        resident.party = ENERGY_UNMANAGED;
+        resident.activity_permille = LEARN_PRIOR_PERMILLE;
         add(residents, resident);
     }
 }
@@ -176,7 +176,7 @@ static bool job_has_ended(const struct node *node, uint64_t party)
 {
     const struct job_view *view = views_find(&node->daemon->views, party);
 
-    return party != ENERGY_IDLE && party != ENERGY_FOREIGN && (!view || job_state_ended(view->state));
+    return party != ENERGY_IDLE && party != ENERGY_UNMANAGED && (!view || job_state_ended(view->state));
 }
 
 /* Stored values need not be written again, and the account of a job that has ended is closed. */
@@ -321,8 +321,8 @@ struct node_energy node_energy_of_nobody(const struct node *node)
         for (size_t i = 0; i < meter->meter.count; i++) {
             if (meter->meter.accounts[i].party == ENERGY_IDLE)
                 sum.idle_mj += meter->meter.accounts[i].mj;
-            else if (meter->meter.accounts[i].party == ENERGY_FOREIGN)
-                sum.foreign_mj += meter->meter.accounts[i].mj;
+            else if (meter->meter.accounts[i].party == ENERGY_UNMANAGED)
+                sum.unmanaged_mj += meter->meter.accounts[i].mj;
         }
     return sum;
 }
@@ -372,8 +372,8 @@ int node_load_energy(struct node *node, struct error *err)
             for (uint32_t i = 0; i < gpu->resident_count && strcmp(gpu->uuid, meter->uuid) == 0; i++)
                 add(&residents, (struct energy_resident){.party = gpu->residents[i]->id,
                                                          .target_permille = 1000,
-                                                         .sharers = gpu->resident_count,
-                                                         .activity_permille = belief_activity(gpu->residents[i])});
+                                                         .mps_clients = gpu->resident_count,
+                                                         .activity_permille = learned_activity(gpu->residents[i])});
         }
         if (meter->meter.at_ns)
             set_residents(meter, meter->meter.at_ns, &residents);

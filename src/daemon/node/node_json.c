@@ -17,12 +17,12 @@ static void set(json_t *json, const char *name, int64_t value, bool is_known)
 
 /* Unmanaged processes, or processes of a job that was not given the GPU; one that is invisible from here has neither
  * user nor command. */
-static json_t *foreign_to_json(const struct node *node, const struct attribution *attribution)
+static json_t *unmanaged_to_json(const struct node *node, const struct attribution *attribution)
 {
     json_t *list = json_array();
 
-    for (uint32_t i = 0; i < attribution->foreign_count; i++) {
-        const struct attribution_foreign *process = &attribution->foreign[i];
+    for (uint32_t i = 0; i < attribution->unmanaged_count; i++) {
+        const struct attribution_unmanaged *process = &attribution->unmanaged[i];
         bool seen = *process->command;
         const struct job_view *view = process->job ? views_find(&node->daemon->views, process->job) : NULL;
         const char *user = view ? view->user : seen ? owners_name(node->daemon->owners, process->uid) : NULL;
@@ -104,17 +104,17 @@ static void add_reading(json_t *json, const struct node_gpu *entry, int64_t now_
 static void add_energy(const struct node *node, json_t *json, const char *uuid)
 {
     const struct energy_meter *meter = node_energy_of(node, uuid);
-    int64_t idle_mj = 0, foreign_mj = 0;
+    int64_t idle_mj = 0, unmanaged_mj = 0;
 
     for (size_t i = 0; meter && i < meter->count; i++) {
         if (meter->accounts[i].party == ENERGY_IDLE)
             idle_mj = meter->accounts[i].mj;
-        else if (meter->accounts[i].party == ENERGY_FOREIGN)
-            foreign_mj = meter->accounts[i].mj;
+        else if (meter->accounts[i].party == ENERGY_UNMANAGED)
+            unmanaged_mj = meter->accounts[i].mj;
     }
     set(json, "idle_power_mw", meter ? meter->idle_mw : -1, meter && meter->idle_mw >= 0);
     set(json, "modelled_idle_mj", idle_mj, meter);
-    set(json, "modelled_foreign_mj", foreign_mj, meter);
+    set(json, "modelled_unmanaged_mj", unmanaged_mj, meter);
 }
 
 int64_t node_free_bytes(const struct node *node, const struct gpu *gpu, const struct node_gpu *entry)
@@ -144,11 +144,11 @@ static json_t *target_to_json(const struct node *node, const struct gpu *gpu, in
     set(json, "total_bytes", gpu->total_bytes, true);
     set(json, "free_bytes", node_free_bytes(node, gpu, entry), true);
     json_object_set_new(json, "jobs", jobs);
-    set(json, "foreign_bytes", entry->attribution.foreign_bytes,
-        entry->at_ns && entry->attribution.foreign_bytes >= 0);
+    set(json, "unmanaged_bytes", entry->attribution.unmanaged_bytes,
+        entry->at_ns && entry->attribution.unmanaged_bytes >= 0);
     set(json, "mps_server_bytes", entry->attribution.mps_server_bytes, entry->at_ns);
-    json_object_set_new(json, "foreign", foreign_to_json(node, &entry->attribution));
-    json_object_set_new(json, "foreign_why",
+    json_object_set_new(json, "unmanaged", unmanaged_to_json(node, &entry->attribution));
+    json_object_set_new(json, "unmanaged_why",
                         *entry->attribution.why ? json_string(entry->attribution.why) : json_null());
     add_reading(json, entry, now_ns);
     add_energy(node, json, gpu->uuid);

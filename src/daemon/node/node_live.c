@@ -15,7 +15,7 @@ struct shown {
     uint32_t share;               /* enum share_mode */
     uint32_t kind;
     bool there, read;
-    int64_t total_bytes, used_bytes, free_bytes, foreign_bytes;
+    int64_t total_bytes, used_bytes, free_bytes, unmanaged_bytes;
     int64_t sm_permille, power_mw;
     uint64_t xid, xid_count;
     int64_t xid_at_ns;
@@ -24,7 +24,7 @@ struct shown {
 
 struct resident {
     uint64_t id;
-    int64_t claim_bytes, observed_bytes;
+    int64_t reserved_bytes, observed_bytes;
 };
 
 struct look {
@@ -67,7 +67,7 @@ static struct shown *add_row(struct look *look, const struct node_gpu *entry, ui
     memset(row, 0, sizeof *row);
     row->entry = entry;
     row->number = number;
-    row->used_bytes = row->free_bytes = row->foreign_bytes = row->total_bytes = row->sm_permille = row->power_mw = -1;
+    row->used_bytes = row->free_bytes = row->unmanaged_bytes = row->total_bytes = row->sm_permille = row->power_mw = -1;
     if (!entry)
         return row;
     row->there = entry->there;
@@ -95,7 +95,7 @@ static void add_residents(struct look *look, const struct gpu *gpu)
         array_reserve(look->residents, look->resident_capacity, look->resident_count + 1);
         look->residents[look->resident_count++] =
             (struct resident){.id = job->id,
-                              .claim_bytes = job->claim_bytes,
+                              .reserved_bytes = job->reserved_bytes,
                               .observed_bytes = job_placement_on(job, gpu->number)->observed_bytes};
     }
 }
@@ -113,7 +113,7 @@ static void look_at(struct look *look, const struct node *node, const struct gpu
     row->there = !gpu->lost;
     row->total_bytes = gpu->total_bytes;
     row->free_bytes = node_free_bytes(node, gpu, entry ? entry : &unread);
-    row->foreign_bytes = row->read ? entry->attribution.foreign_bytes : -1;
+    row->unmanaged_bytes = row->read ? entry->attribution.unmanaged_bytes : -1;
     row->share = config_share_of(&node->daemon->config, gpu->number, gpu->uuid);
     row->resident_count = gpu->resident_count;
     add_residents(look, gpu);
@@ -146,8 +146,8 @@ static json_t *residents_to_json(const struct resident *residents, uint32_t coun
     json_t *list = json_array();
 
     for (uint32_t i = 0; i < count; i++)
-        json_array_append_new(list, json_pack("{s:I, s:o, s:I}", "id", (json_int_t)residents[i].id, "claim_bytes",
-                                              natural_or_null(residents[i].claim_bytes), "observed_bytes",
+        json_array_append_new(list, json_pack("{s:I, s:o, s:I}", "id", (json_int_t)residents[i].id, "reserved_bytes",
+                                              natural_or_null(residents[i].reserved_bytes), "observed_bytes",
                                               (json_int_t)residents[i].observed_bytes));
     return list;
 }
@@ -168,7 +168,7 @@ static json_t *row_to_json(const struct shown *row, const char *uuid)
     json_object_set_new(json, "total_bytes", natural_or_null(row->total_bytes));
     json_object_set_new(json, "used_bytes", natural_or_null(row->used_bytes));
     json_object_set_new(json, "free_bytes", natural_or_null(row->free_bytes));
-    json_object_set_new(json, "foreign_bytes", natural_or_null(row->foreign_bytes));
+    json_object_set_new(json, "unmanaged_bytes", natural_or_null(row->unmanaged_bytes));
     json_object_set_new(json, "sm_activity_permille", natural_or_null(row->sm_permille));
     json_object_set_new(json, "power_mw", natural_or_null(row->power_mw));
     json_object_set_new(json, "xid",

@@ -1,4 +1,4 @@
-/* Each job's GPU memory over time (holding.h): as attributed with the last reading, else its reservation. Kept in the
+/* Each job's GPU memory over time (memory_usage.h): as attributed with the last reading, else its reservation. Kept in the
  * store along with the energy (node_energy.c). */
 #include <inttypes.h>
 
@@ -20,7 +20,7 @@ static void add_held(const struct node *node, const struct job_view *view, uint3
 
     if (used_bytes >= 0)
         history_add(&held->measured_bytes, used_bytes);
-    history_add(&held->bytes, used_bytes >= 0 ? used_bytes : view->claim_bytes);
+    history_add(&held->bytes, used_bytes >= 0 ? used_bytes : view->reserved_bytes);
 }
 
 static void add_strays(const struct node *node, const struct job_view *view, struct held *held)
@@ -48,7 +48,7 @@ void node_follow_memory(struct node *node, int64_t at_ns)
             if (view)
                 add_strays(node, view, &held);
             if (view)
-                holding_set(&view->held, at_ns, held.bytes, held.measured_bytes);
+                memory_usage_set(&view->held, at_ns, held.bytes, held.measured_bytes);
         }
     }
 }
@@ -85,7 +85,7 @@ static int load_held(const struct store_held *stored, void *user)
     /* A later launch than this: the sums of earlier ones came with the view. */
     if (!view || view->held.at_ns <= 0 || stored->at_ns < view->held.at_ns || stored->mib_ms < view->held.mib_ms)
         return 0;
-    view->held = (struct holding){.at_ns = stored->at_ns,
+    view->held = (struct memory_usage){.at_ns = stored->at_ns,
                                   .bytes = stored->bytes,
                                   .measured_bytes = stored->measured_bytes,
                                   .mib_ms = stored->mib_ms,
@@ -93,18 +93,18 @@ static int load_held(const struct store_held *stored, void *user)
     return 0;
 }
 
-/* Until the first reading, a job of which the store says nothing held the most that was seen of it. */
+/* Until the first reading, a job of which the store says nothing held the most that was observed of it. */
 int node_load_memory(struct node *node, struct error *err)
 {
     for (struct job_view *view = node->daemon->views.jobs; view; view = view->hh.next) {
         int64_t bytes = 0;
 
         if ((view->state == JOB_RUNNING || view->state == JOB_STOPPING) && view->started_ns > 0 && view->held.at_ns <= 0)
-            holding_begin(&view->held, view->started_ns); /* an earlier carma, which did not count, has seen it start */
+            memory_usage_begin(&view->held, view->started_ns); /* an earlier carma, which did not count, has seen it start */
         for (uint32_t i = 0; i < view->placement_count && view->held.at_ns > 0; i++)
             history_add(&bytes, view->placements[i].observed_bytes);
         if (view->held.at_ns > 0 && view->held.bytes == 0)
-            holding_set(&view->held, view->held.at_ns, bytes, bytes);
+            memory_usage_set(&view->held, view->held.at_ns, bytes, bytes);
     }
     return store_load_held(node->daemon->store, load_held, node, err);
 }

@@ -14,14 +14,14 @@ static void add_gpu(const struct node *node, const struct gpu *gpu, const struct
 {
     int64_t values[SERIES_GPU_VALUES] = {
         [SERIES_USED_BYTES] = entry->reading.used_bytes,
-        [SERIES_FOREIGN_BYTES] = entry->attribution.foreign_bytes,
+        [SERIES_UNMANAGED_BYTES] = entry->attribution.unmanaged_bytes,
         [SERIES_SM_PERMILLE] = sm_activity_of(entry),
         [SERIES_POWER_MW] = entry->reading.valid & GPU_HAS_POWER ? (int64_t)entry->reading.power_mw : -1,
     };
 
     for (uint32_t i = 0; i < gpu->resident_count; i++)
-        if (gpu->residents[i]->claim_bytes > 0)
-            values[SERIES_CLAIMED_BYTES] += gpu->residents[i]->claim_bytes;
+        if (gpu->residents[i]->reserved_bytes > 0)
+            values[SERIES_RESERVED_BYTES] += gpu->residents[i]->reserved_bytes;
     series_add_gpu(node->daemon->series, gpu->number, at_ns, values);
 }
 
@@ -31,7 +31,7 @@ static void add_job(const struct node *node, const struct job *job, int64_t at_n
     int64_t values[SERIES_JOB_VALUES] = {-1, -1, -1, -1};
     int64_t sm_permille = 0, measured = 0;
 
-    values[SERIES_JOB_CLAIM_BYTES] = job->claim_bytes;
+    values[SERIES_JOB_RESERVED_BYTES] = job->reserved_bytes;
     for (uint32_t i = 0; i < job->placement_count; i++) {
         const struct node_gpu *entry = node_gpu_numbered(node, job->placements[i].gpu);
         int64_t held;

@@ -13,8 +13,8 @@
 
 void node_stray_judge(const struct node *node, struct node_gpu *gpu)
 {
-    for (uint32_t i = 0; i < gpu->attribution.foreign_count; i++) {
-        struct attribution_foreign *process = &gpu->attribution.foreign[i];
+    for (uint32_t i = 0; i < gpu->attribution.unmanaged_count; i++) {
+        struct attribution_unmanaged *process = &gpu->attribution.unmanaged[i];
         const struct job *job = process->job ? core_find_job(node->daemon->core, process->job) : NULL;
         const struct job_view *view = job ? views_find(&node->daemon->views, job->id) : NULL;
         char text[UNITS_TEXT];
@@ -31,10 +31,10 @@ void node_stray_judge(const struct node *node, struct node_gpu *gpu)
 }
 
 /* The job's processes on a GPU that it was not given; NULL: no further one. */
-static const struct attribution_foreign *next_of(const struct node_gpu *gpu, uint64_t job, uint32_t *i)
+static const struct attribution_unmanaged *next_of(const struct node_gpu *gpu, uint64_t job, uint32_t *i)
 {
-    while (gpu->there && *i < gpu->attribution.foreign_count) {
-        const struct attribution_foreign *process = &gpu->attribution.foreign[(*i)++];
+    while (gpu->there && *i < gpu->attribution.unmanaged_count) {
+        const struct attribution_unmanaged *process = &gpu->attribution.unmanaged[(*i)++];
         if (process->job == job)
             return process;
     }
@@ -43,7 +43,7 @@ static const struct attribution_foreign *next_of(const struct node_gpu *gpu, uin
 
 static int64_t bytes_on(const struct node_gpu *gpu, uint64_t job)
 {
-    const struct attribution_foreign *process;
+    const struct attribution_unmanaged *process;
     int64_t bytes = 0;
 
     for (uint32_t i = 0; (process = next_of(gpu, job, &i));)
@@ -66,7 +66,7 @@ json_t *node_strays_to_json(const struct node *node, uint64_t job)
     json_t *list = json_array();
 
     for (uint32_t g = 0; g < node->count; g++) {
-        const struct attribution_foreign *process;
+        const struct attribution_unmanaged *process;
         for (uint32_t i = 0; (process = next_of(node->gpus[g], job, &i));)
             json_array_append_new(list, json_pack("{s:I, s:i, s:s, s:o}", "gpu", (json_int_t)node->gpus[g]->number,
                                                   "pid", (int)process->pid, "command", process->command, "used_bytes",
@@ -81,8 +81,8 @@ void node_stray_charge(struct node *node)
     for (uint32_t g = 0; g < node->count; g++) {
         const struct node_gpu *gpu = node->gpus[g];
 
-        for (uint32_t i = 0; gpu->there && i < gpu->attribution.foreign_count; i++) {
-            uint64_t id = gpu->attribution.foreign[i].job;
+        for (uint32_t i = 0; gpu->there && i < gpu->attribution.unmanaged_count; i++) {
+            uint64_t id = gpu->attribution.unmanaged[i].job;
             const struct job *job = id ? core_find_job(node->daemon->core, id) : NULL;
             struct record input = {.type = RECORD_STRAYED, .at_ns = nodetime_now_ns(), .job = id};
 

@@ -116,7 +116,7 @@ static int64_t shown(uint32_t value, bool is_bytes)
 
 static bool gpu_value_is_bytes(enum series_gpu_value value)
 {
-    return value <= SERIES_FOREIGN_BYTES;
+    return value <= SERIES_UNMANAGED_BYTES;
 }
 
 static uint32_t mean_of(const struct ring *ring, enum series_gpu_value value)

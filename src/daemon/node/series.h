@@ -20,8 +20,8 @@
 
 enum series_gpu_value {
     SERIES_USED_BYTES,
-    SERIES_CLAIMED_BYTES,
-    SERIES_FOREIGN_BYTES,
+    SERIES_RESERVED_BYTES,
+    SERIES_UNMANAGED_BYTES,
     SERIES_SM_PERMILLE,
     SERIES_POWER_MW,
     SERIES_GPU_VALUES
@@ -30,7 +30,7 @@ enum series_gpu_value {
 /* On a GPU of the job: its reservation; the most that it used on one; the use of all there; the mean SM activity of
  * them. */
 enum series_job_value {
-    SERIES_JOB_CLAIM_BYTES,
+    SERIES_JOB_RESERVED_BYTES,
     SERIES_JOB_USED_BYTES,
     SERIES_JOB_GPU_USED_BYTES,
     SERIES_JOB_SM_PERMILLE,

@@ -104,19 +104,19 @@ static uint64_t waits_as(const struct events *events, const struct job_view *vie
 {
     struct reason reason = core_reason(events->daemon->core, view->id, now_ns);
     uint32_t source;
-    int64_t claim_bytes = job_view_claim(view, events->daemon->core, &source);
+    int64_t reserved_bytes = job_view_reserved_bytes(view, events->daemon->core, &source);
     char text[REASON_TEXT];
     uint64_t hash = DIGEST_EMPTY;
 
     reason_format(&reason, reason.until_ns, text); /* but for how long it still takes, which passes by itself */
     hash = digest_add(hash, text, strlen(text));
     hash = digest_add(hash, &reason.until_ns, sizeof reason.until_ns);
-    hash = digest_add(hash, &claim_bytes, sizeof claim_bytes);
+    hash = digest_add(hash, &reserved_bytes, sizeof reserved_bytes);
     hash = digest_add(hash, &source, sizeof source);
     return hash ? hash : 1;
 }
 
-/* How much its neighbours are believed to slow it, which changes as they come and go. */
+/* How much its neighbours are estimated to slow it, which changes as they come and go. */
 static uint64_t runs_as(const struct events *events, const struct job_view *view)
 {
     return 1 + (uint64_t)(int64_t)job_view_slowdown_permille(view, events->daemon->core);

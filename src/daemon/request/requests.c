@@ -15,7 +15,7 @@
 #include "daemon/request/actions.h"
 #include "daemon/request/dashboard.h"
 #include "daemon/request/events.h"
-#include "daemon/request/history.h"
+#include "daemon/request/history_query.h"
 #include "daemon/request/listing.h"
 #include "daemon/request/series_json.h"
 #include "daemon/request/status.h"
@@ -62,21 +62,21 @@ static json_t *explain_gpu(const struct daemon *daemon, const struct job_view *v
 {
     const struct gpu *gpu = core_gpu(daemon->core, number);
     struct reason reason = core_gpu_reason(daemon->core, view->id, number, now_ns);
-    const char *why = node_foreign_why(daemon->node, number), *verdict;
+    const char *why = node_unmanaged_why(daemon->node, number), *verdict;
     CLEANUP(free_ptr) char *doubted = NULL;
     char text[REASON_TEXT];
     json_t *jobs = json_array();
 
     verdict = reason.code != REASON_NONE ? reason_format(&reason, now_ns, text)
-              : core_gpu_way(daemon->core, view->id, number) == SHARE_MPS ? "would take it, by MPS"
+              : core_gpu_mode(daemon->core, view->id, number) == SHARE_MPS ? "would take it, by MPS"
                                                                           : "would take it";
     if (*why)
-        doubted = xasprintf("%s (memory counted by claims: %s)", verdict, why);
+        doubted = xasprintf("%s (memory counted by reservations: %s)", verdict, why);
     for (uint32_t i = 0; i < gpu->resident_count; i++)
         json_array_append_new(jobs, json_integer((json_int_t)gpu->residents[i]->id));
     return json_pack("{s:I, s:s, s:I, s:s, s:o, s:o, s:s}", "index", (json_int_t)number, "uuid", gpu->uuid, "free_bytes",
                      (json_int_t)gpu_free_bytes(daemon->core, gpu), "share",
-                     share_mode_name(gpu->share == SHARE_ANY ? SHARE_STREAMS : gpu->share), "sm_activity_permille",
+                     share_mode_name(gpu->share == SHARE_ANY ? SHARE_TIME_SLICE : gpu->share), "sm_activity_permille",
                      gpu->smact_permille >= 0 ? json_integer(gpu->smact_permille) : json_null(), "jobs", jobs,
                      "verdict", doubted ? doubted : verdict);
 }
@@ -90,7 +90,7 @@ static char *sentence_of(const struct job_view *view, enum access_view access)
     case JOB_RUNNING:
         return xasprintf("runs%s%s", view->share == SHARE_ANY ? "" : ", ",
                          view->share == SHARE_MPS       ? "by MPS"
-                         : view->share == SHARE_STREAMS ? "by streams"
+                         : view->share == SHARE_TIME_SLICE ? "by time-slicing"
                                                           : "alone on its GPUs");
     case JOB_STOPPING:
         return xstrdup("is being stopped");

@@ -61,8 +61,8 @@ static int64_t mean_at(const struct series *series, uint32_t gpu, const struct s
 static void put_gpu(struct strbuf *out, const struct series *series, const struct gpu *gpu, const struct steps *steps)
 {
     static const char *const names[SERIES_GPU_VALUES] = {
-        [SERIES_USED_BYTES] = "used_bytes",          [SERIES_CLAIMED_BYTES] = "claimed_bytes",
-        [SERIES_FOREIGN_BYTES] = "foreign_bytes",    [SERIES_SM_PERMILLE] = "sm_activity_permille",
+        [SERIES_USED_BYTES] = "used_bytes",          [SERIES_RESERVED_BYTES] = "reserved_bytes",
+        [SERIES_UNMANAGED_BYTES] = "unmanaged_bytes",    [SERIES_SM_PERMILLE] = "sm_activity_permille",
         [SERIES_POWER_MW] = "power_mw",
     };
 
@@ -107,7 +107,7 @@ char *series_of_gpus(const struct daemon *daemon, int64_t span_s, int64_t points
 char *series_of_job(const struct daemon *daemon, uint64_t job)
 {
     static const char *const names[SERIES_JOB_VALUES] = {
-        [SERIES_JOB_CLAIM_BYTES] = "claim_bytes",
+        [SERIES_JOB_RESERVED_BYTES] = "reserved_bytes",
         [SERIES_JOB_USED_BYTES] = "used_bytes",
         [SERIES_JOB_GPU_USED_BYTES] = "gpu_used_bytes",
         [SERIES_JOB_SM_PERMILLE] = "sm_activity_permille",

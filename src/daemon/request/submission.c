@@ -59,22 +59,22 @@ static int64_t recorded_figure(const struct config *config, const struct job_spe
 }
 
 /* The declared figure, else the recorded figure that the configuration trusts, else the estimate, else unknown. */
-static void set_claim(const struct config *config, const struct job_spec *spec, const struct job_estimate *estimate,
+static void set_request(const struct config *config, const struct job_spec *spec, const struct job_estimate *estimate,
                       struct record_submitted *wants)
 {
     int64_t recorded = recorded_figure(config, spec);
 
-    wants->claim_bytes = -1;
-    wants->claim_source = CLAIM_UNKNOWN;
+    wants->request_bytes = -1;
+    wants->request_source = SOURCE_UNKNOWN;
     if (spec->gpu_memory_bytes >= 0) {
-        wants->claim_bytes = spec->gpu_memory_bytes;
-        wants->claim_source = CLAIM_DECLARED;
+        wants->request_bytes = spec->gpu_memory_bytes;
+        wants->request_source = SOURCE_DECLARED;
     } else if (recorded >= 0) {
-        wants->claim_bytes = recorded;
-        wants->claim_source = CLAIM_RECORDED;
+        wants->request_bytes = recorded;
+        wants->request_source = SOURCE_RECORDED;
     } else if (estimate->bytes >= 0) {
-        wants->claim_bytes = estimate->bytes;
-        wants->claim_source = CLAIM_ESTIMATED;
+        wants->request_bytes = estimate->bytes;
+        wants->request_source = SOURCE_ESTIMATED;
     }
 }
 
@@ -116,7 +116,7 @@ static void set_wants(const struct config *config, const struct job_spec *spec, 
                                        .signal = spec->signal,
                                        .signal_before_ns = spec->signal_before_ns < 0 ? 0 : spec->signal_before_ns,
                                        .requeue = spec->requeue};
-    set_claim(config, spec, estimate, wants);
+    set_request(config, spec, estimate, wants);
     set_workload(spec, uid, wants->workload);
 }
 
@@ -281,17 +281,17 @@ static int64_t memory_of_gpus(const struct core *core, uint32_t wanted)
 
 /* More than the GPUs have is then all that they have: the recorded figure 40000 MiB means "fills the GPU", and an
  * estimate with its margin is no reason to refuse a job. A person's declaration is. */
-static void fit_claim(const struct daemon *daemon, struct record_submitted *wants)
+static void fit_request(const struct daemon *daemon, struct record_submitted *wants)
 {
     struct reason why;
     int64_t most;
 
-    if ((wants->claim_source != CLAIM_RECORDED && wants->claim_source != CLAIM_ESTIMATED) ||
+    if ((wants->request_source != SOURCE_RECORDED && wants->request_source != SOURCE_ESTIMATED) ||
         core_could_ever_run(daemon->core, wants, &why))
         return;
     most = memory_of_gpus(daemon->core, wants->gpus);
-    if (most > 0 && wants->claim_bytes > most)
-        wants->claim_bytes = most;
+    if (most > 0 && wants->request_bytes > most)
+        wants->request_bytes = most;
 }
 
 /* The last tenth of the queue is for users with few jobs: a user that fills it leaves the others room. */
@@ -349,7 +349,7 @@ static int check_applicants(struct submission *submission)
         return status;
     for (size_t i = 0; i < submission->count; i++) {
         struct applicant *applicant = &submission->applicants[i];
-        fit_claim(submission->daemon, &applicant->wants);
+        fit_request(submission->daemon, &applicant->wants);
         if (!core_could_ever_run(submission->daemon->core, &applicant->wants, &why)) {
             error_set(&submission->err, EINVAL, "job '%s' can never run here: it %s", applicant->spec.name,
                       reason_format(&why, nodetime_now_ns(), text));

@@ -10,10 +10,10 @@
 #include "base/xid.h"
 #include "core/crash.h"
 #include "daemon/node/node.h"
-#include "daemon/run/sharing.h"
+#include "daemon/run/mps_jobs.h"
 #include "launch/cause.h"
 
-/* For a reading of GPUs that do not answer; the monitor's own patience is longer. */
+/* For a reading of GPUs that do not answer; the monitor's own timeout is longer. */
 #define WAIT_WALL_NS (3 * NS_PER_SEC)
 
 /* Clients of one MPS server that a fault ends, end together: within this wall time. */
@@ -35,7 +35,7 @@ static struct node_evidence evidence_of(const struct daemon *daemon, const struc
 bool ending_is_known(const struct daemon *daemon, const struct job_view *view, const struct launch_status *status,
                      int64_t asked_wall_ns)
 {
-    bool looked = status->cause == EXIT_COMPLETED || sharing_has_looked(daemon->sharing, view->id);
+    bool looked = status->cause == EXIT_COMPLETED || mps_jobs_has_looked(daemon->mps_jobs, view->id);
 
     if (!looked || is_plain(status))
         return looked;
@@ -45,7 +45,7 @@ bool ending_is_known(const struct daemon *daemon, const struct job_view *view, c
 
 bool ending_is_fault(const struct daemon *daemon, const struct job_view *view, const struct launch_status *status)
 {
-    return status->phase == LAUNCH_ENDED && status->output == OUTPUT_GPU_FAULT && sharing_is_for(daemon, view);
+    return status->phase == LAUNCH_ENDED && status->output == OUTPUT_GPU_FAULT && mps_jobs_is_for(daemon, view);
 }
 
 static bool share_a_gpu(const struct job_view *a, const struct job_view *b)
@@ -77,10 +77,10 @@ static void weigh_mps(struct daemon *daemon, struct job_view *view, const struct
     bool followed = neighbour_faulted(daemon, view, status->started_ns, status->ended_ns);
 
     evidence->mps = true;
-    evidence->mps_fault = followed || sharing_faulted_since(daemon->sharing, view->id, status->started_ns);
+    evidence->mps_fault = followed || mps_jobs_faulted_since(daemon->mps_jobs, view->id, status->started_ns);
     if (status->output != OUTPUT_GPU_FAULT || !evidence->mps_fault)
         return;
-    evidence->first_fault = sharing_first_to_fault(daemon->sharing, view->id) && !followed;
+    evidence->first_fault = mps_jobs_first_to_fault(daemon->mps_jobs, view->id) && !followed;
 }
 
 /* One line for people: the output's message, and the facts beyond it. */
@@ -117,7 +117,7 @@ struct record_exited ending_judge(struct daemon *daemon, struct job_view *view, 
     evidence.free_bytes = gpus.free_bytes;
     evidence.xid = gpus.xid;
     evidence.gpu_lost = gpus.lost;
-    if (sharing_is_for(daemon, view) && status->cause != EXIT_COMPLETED)
+    if (mps_jobs_is_for(daemon, view) && status->cause != EXIT_COMPLETED)
         weigh_mps(daemon, view, status, &evidence);
     exited = (struct record_exited){.cause = cause_decide(&evidence),
                                     .status = status->signal ? 128 + status->signal : status->exit_status,

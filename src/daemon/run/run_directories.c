@@ -32,9 +32,9 @@ uint32_t run_directory_tries(const char *directory, uint64_t job, uint32_t launc
     }
 }
 
-void run_directories_remove(const char *directory, uint64_t job, uint32_t launches)
+void run_directories_remove(const char *directory, uint64_t job, uint32_t attempts)
 {
-    for (uint32_t launch = 1; launch <= launches; launch++) {
+    for (uint32_t launch = 1; launch <= attempts; launch++) {
         for (uint32_t try = run_directory_tries(directory, job, launch); try > 0; try--) {
             CLEANUP(free_ptr) char *path = run_directory(directory, job, launch, try);
             file_remove_tree(path);

@@ -72,8 +72,8 @@ static void tell_memory(struct launch_request *request, const struct daemon *dae
         if (gpu->total_bytes > request->gpu_total_bytes)
             request->gpu_total_bytes = gpu->total_bytes;
     }
-    request->gpu_memory_bytes = view->claim_bytes;
-    if (view->claim_bytes < 0 || view->wants->exclusive || view->claim_bytes > alone_bytes)
+    request->gpu_memory_bytes = view->reserved_bytes;
+    if (view->reserved_bytes < 0 || view->wants->exclusive || view->reserved_bytes > alone_bytes)
         request->gpu_memory_bytes = alone_bytes;
 }
 
@@ -95,7 +95,7 @@ int run_request_begin(const struct daemon *daemon, const struct job_view *view, 
 
     request->spec = &spec;
     request->job = view->id;
-    request->launch = view->launches;
+    request->launch = view->attempts;
     request->gpu_uuids = uuids;
     request->devices = devices;
     request->limits = host_limits(&daemon->config, &spec);

@@ -26,12 +26,12 @@
 /* The number of tries that the job's launch has left a directory of. */
 uint32_t runs_tries_of(const struct runs *runs, const struct job_view *view)
 {
-    return run_directory_tries(runs->directory, view->id, view->launches);
+    return run_directory_tries(runs->directory, view->id, view->attempts);
 }
 
 char *runs_directory_of(const struct runs *runs, const struct job_view *view, uint32_t try)
 {
-    return run_directory(runs->directory, view->id, view->launches, try);
+    return run_directory(runs->directory, view->id, view->attempts, try);
 }
 
 char *runs_script_directory_of(const struct runs *runs, const char *run_directory)
@@ -111,20 +111,20 @@ void runs_feed_lost(struct runs *runs, uint64_t job, const char *message)
 
 uint64_t runs_owner_of(const struct runs *runs, pid_t pid)
 {
-    CLEANUP(free_ptr) struct owner_launch *launches = NULL;
+    CLEANUP(free_ptr) struct owner_launch *attempts = NULL;
     const struct owner_launch *found;
     size_t count = 0, capacity = 0;
 
     for (const struct run *run = runs->first; run; run = run->next) {
-        array_reserve(launches, capacity, count + 1);
-        launches[count++] = (struct owner_launch){.job = run->job,
+        array_reserve(attempts, capacity, count + 1);
+        attempts[count++] = (struct owner_launch){.job = run->job,
                                                   .shepherd = run->shepherd,
                                                   .shepherd_start_ticks = run->start_ticks,
                                                   .process = run->status.process,
                                                   .process_start_ticks = run->status.process_start_ticks,
                                                   .cgroup = run->status.cgroup};
     }
-    found = owner_find(pid, launches, count);
+    found = owner_find(pid, attempts, count);
     return found ? found->job : 0;
 }
 
@@ -146,7 +146,7 @@ uint32_t runs_count(const struct runs *runs)
 
 void runs_forget(struct runs *runs, const struct job_view *view)
 {
-    run_directories_remove(runs->directory, view->id, view->launches);
+    run_directories_remove(runs->directory, view->id, view->attempts);
 }
 
 static int open_notify_socket(struct runs *runs, struct error *err)

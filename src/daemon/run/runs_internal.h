@@ -4,7 +4,7 @@
 #define CARMA_DAEMON_RUN_RUNS_INTERNAL_H
 
 #include "daemon/run/runs.h"
-#include "daemon/run/sharing.h"
+#include "daemon/run/mps_jobs.h"
 #include "launch/launch.h"
 
 #define PREPARE_WALL_MS 10

@@ -41,8 +41,8 @@ static void reconcile(struct runs *runs, struct job_view *view)
     }
     run = runs_add(runs, view, directory, status.shepherd, status.shepherd_start_ticks);
     run->started = view->state != JOB_PLACED && view->started_ns >= 0;
-    if (sharing_is_for(runs->daemon, view))
-        sharing_adopt(runs->daemon->sharing, view);
+    if (mps_jobs_is_for(runs->daemon, view))
+        mps_jobs_adopt(runs->daemon->mps_jobs, view);
     if (runs_take_status(runs, run, &status))
         return;
     if (!launch_alive(run->shepherd, run->start_ticks)) {

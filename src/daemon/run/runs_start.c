@@ -20,7 +20,7 @@ void runs_on_prepare(uv_timer_t *timer)
 /* The job is found without a shepherd when it is looked at, and begun again. */
 static void put_off(struct runs *runs, const struct job_view *view, const char *directory, const char *why)
 {
-    sharing_leave(runs->daemon->sharing, view->id);
+    mps_jobs_leave(runs->daemon->mps_jobs, view->id);
     if (!runs->short_of_something)
         daemon_log("job %" PRIu64 " waits until it can be started: %s", view->id, why);
     runs->short_of_something = true;
@@ -82,7 +82,7 @@ static void start(struct runs *runs, const struct job_view *view, const char *mp
     } else if (error_is_passing(code)) {
         put_off(runs, view, directory, err.text);
     } else {
-        sharing_leave(runs->daemon->sharing, view->id);
+        mps_jobs_leave(runs->daemon->mps_jobs, view->id);
         runs_feed_launch_failed(runs, view->id, err.text);
     }
 }
@@ -103,13 +103,13 @@ void runs_begin_early(struct runs *runs, const struct record *placed)
     const struct job_view *view = views_find(&runs->daemon->views, placed->job);
     struct early *early = &runs->early;
 
-    if (early->job || !spawn_waiting() || view->unreadable || sharing_is_for(runs->daemon, view) ||
+    if (early->job || !spawn_waiting() || view->unreadable || mps_jobs_is_for(runs->daemon, view) ||
         (runs->filters_devices && !node_was_read(runs->daemon->node, view)))
         return; /* it begins once it is stored, as do all but one at a time */
     early->directory = runs_directory_of(runs, view, runs_tries_of(runs, view) + 1);
     if (begin(runs, view, early->directory, NULL, NULL, &early->begun, NULL) == 0) {
         early->job = view->id;
-        early->launch = view->launches;
+        early->launch = view->attempts;
     } else {
         free_ptr(&early->directory);
     }
@@ -120,7 +120,7 @@ static bool go_on(struct runs *runs, const struct job_view *view)
 {
     struct early *early = &runs->early;
 
-    if (early->job != view->id || early->launch != view->launches)
+    if (early->job != view->id || early->launch != view->attempts)
         return false;
     let_go(runs, view, early->directory, &early->begun);
     free_ptr(&early->directory);
@@ -151,8 +151,8 @@ void runs_start_unless_cancelled(struct runs *runs, const struct job_view *view)
         runs_feed_launch_failed(runs, view->id, cancelled_early);
     } else if (view->unreadable) {
         runs_feed_launch_failed(runs, view->id, view->unreadable);
-    } else if (sharing_is_for(runs->daemon, view)) {
-        sharing_join(runs->daemon->sharing, view, on_mps_ready);
+    } else if (mps_jobs_is_for(runs->daemon, view)) {
+        mps_jobs_join(runs->daemon->mps_jobs, view, on_mps_ready);
     } else if (!go_on(runs, view)) {
         start(runs, view, NULL, NULL);
     }
@@ -181,10 +181,10 @@ void runs_stop(struct runs *runs, uint64_t job)
 {
     struct daemon *daemon = runs->daemon;
 
-    if (sharing_is_waiting(daemon->sharing, job)) {
-        sharing_leave(daemon->sharing, job);
+    if (mps_jobs_is_waiting(daemon->mps_jobs, job)) {
+        mps_jobs_leave(daemon->mps_jobs, job);
         runs_feed_launch_failed(runs, job, cancelled_early);
     } else {
-        sharing_terminate(daemon->sharing, job, runs_stop_shepherd);
+        mps_jobs_terminate(daemon->mps_jobs, job, runs_stop_shepherd);
     }
 }

@@ -14,7 +14,7 @@
 #include "daemon/engine/engine.h"
 #include "daemon/run/ending.h"
 
-#define POKES_MAX 256 /* taken at once: a flood on the socket cannot keep the loop */
+#define WAKES_MAX 256 /* taken at once: a flood on the socket cannot keep the loop */
 
 static int64_t not_later_than_now(int64_t at_ns)
 {
@@ -63,7 +63,7 @@ static bool is_known(const struct runs *runs, struct run *run)
 static void end_mps_clients(struct runs *runs, struct run *run)
 {
     run->timed_out = true;
-    sharing_terminate(runs->daemon->sharing, run->job, runs_stop_shepherd);
+    mps_jobs_terminate(runs->daemon->mps_jobs, run->job, runs_stop_shepherd);
 }
 
 /* A shepherd that has seen its job end takes a moment to write that down. */
@@ -93,7 +93,7 @@ static void tell_wait(struct runs *runs, struct run *run, const char *message)
 /* Takes in a launch's status; true when the launch is over, or will be without a shepherd. */
 bool runs_take_status(struct runs *runs, struct run *run, const struct launch_status *status)
 {
-    struct sharing *sharing = runs->daemon->sharing;
+    struct mps_jobs *mps_jobs = runs->daemon->mps_jobs;
 
     run->status = *status;
     switch (status->phase) {
@@ -122,13 +122,13 @@ bool runs_take_status(struct runs *runs, struct run *run, const struct launch_st
     default:
         return false;
     }
-    sharing_leave(sharing, run->job);
+    mps_jobs_leave(mps_jobs, run->job);
     run->over = true;
     return true;
 }
 
 /* Only the shepherd of a launch reports its state, although others can write there (a job of the daemon's own user). */
-static bool is_believed(struct run *run, const struct launch_status *status)
+static bool is_trusted(struct run *run, const struct launch_status *status)
 {
     if (run->shepherd == 0) { /* it was not known yet: the daemon that started it has ended */
         run->shepherd = status->shepherd;
@@ -137,7 +137,7 @@ static bool is_believed(struct run *run, const struct launch_status *status)
     if (status->shepherd == run->shepherd && status->shepherd_start_ticks == run->start_ticks)
         return true;
     if (!run->doubted)
-        daemon_log("job %" PRIu64 ": %s/status is not of its shepherd %d: not believed", run->job, run->directory,
+        daemon_log("job %" PRIu64 ": %s/status is not of its shepherd %d: not trusted", run->job, run->directory,
                    (int)run->shepherd);
     run->doubted = true;
     return false;
@@ -146,7 +146,7 @@ static bool is_believed(struct run *run, const struct launch_status *status)
 static void begin_anew(struct runs *runs, struct run *run)
 {
     run->over = true;
-    sharing_leave(runs->daemon->sharing, run->job);
+    mps_jobs_leave(runs->daemon->mps_jobs, run->job);
     runs_start_unless_cancelled(runs, views_find(&runs->daemon->views, run->job));
 }
 
@@ -167,7 +167,7 @@ void runs_handle_dead_shepherd(struct runs *runs, struct run *run)
             begin_anew(runs, run);
             return;
         }
-        if (status.shepherd != 0 && !is_believed(run, &status))
+        if (status.shepherd != 0 && !is_trusted(run, &status))
             status = run->status;
         else if (!never_began && runs_take_status(runs, run, &status))
             return;
@@ -181,7 +181,7 @@ void runs_handle_dead_shepherd(struct runs *runs, struct run *run)
     runs_feed_lost(runs, run->job,
                    run->status.rebooted ? "the machine was started anew while it ran"
                                         : "its shepherd died, so its processes were killed");
-    sharing_leave(runs->daemon->sharing, run->job);
+    mps_jobs_leave(runs->daemon->mps_jobs, run->job);
     run->over = true;
 }
 
@@ -190,7 +190,7 @@ static void look_at(struct runs *runs, struct run *run)
     bool alive = launch_alive(run->shepherd, run->start_ticks); /* before the status: it may write one and exit */
     struct launch_status status;
 
-    if (run->over || (launch_read_status(run->directory, &status, NULL) == 0 && is_believed(run, &status) &&
+    if (run->over || (launch_read_status(run->directory, &status, NULL) == 0 && is_trusted(run, &status) &&
                       runs_take_status(runs, run, &status)))
         return;
     if (!alive)
@@ -218,7 +218,7 @@ void runs_on_look(uv_timer_t *timer)
 }
 
 /* The job that the next datagram names; 0: none, or the sender is not a shepherd of ours; -1: no more. */
-static int64_t take_poke(const struct runs *runs)
+static int64_t take_wake(const struct runs *runs)
 {
     char text[64];
     union {
@@ -240,7 +240,7 @@ static int64_t take_poke(const struct runs *runs)
     return sender.uid == geteuid() ? strtoll(text, NULL, 10) : 0;
 }
 
-/* A poke says no more than that there is something to read: nothing is gained by sending one. */
+/* A wake-up says no more than that there is something to read: nothing is gained by sending one. */
 void runs_on_notified(uv_poll_t *poll, int status, int events)
 {
     struct runs *runs = poll->data;
@@ -248,7 +248,7 @@ void runs_on_notified(uv_poll_t *poll, int status, int events)
 
     (void)status;
     (void)events;
-    for (int i = 0; i < POKES_MAX && (job = take_poke(runs)) >= 0; i++) {
+    for (int i = 0; i < WAKES_MAX && (job = take_wake(runs)) >= 0; i++) {
         struct run *run = job ? runs_run_of(runs, (uint64_t)job) : NULL;
         if (run)
             look_at(runs, run);

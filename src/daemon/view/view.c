@@ -7,7 +7,7 @@
 #include "api/or_null.h"
 #include "base/strbuf.h"
 #include "base/units.h"
-#include "core/belief.h"
+#include "core/learn.h"
 #include "core/ledger.h"
 #include "core/overuse.h"
 #include "daemon/view/owners.h"
@@ -130,7 +130,7 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
         views->no_wants = common_wants_join(&views->wants, &(struct record_submitted){0});
     job_view_set_wants(view, views->no_wants);
     view->first_started_ns = view->started_ns = view->ended_ns = -1;
-    view->claim_bytes = view->first_claim_bytes = view->fence_bytes = view->process_limit_bytes = -1;
+    view->reserved_bytes = view->first_reserved_bytes = view->fence_bytes = view->process_limit_bytes = -1;
     view->unused_since_ns = -1;
     view->crashed_ns = view->relaunch_ns = -1;
     HASH_ADD(hh, views->jobs, id, sizeof view->id, view);
@@ -164,11 +164,11 @@ void views_take_job(struct views *views, struct job_view *view, const struct job
     set_state(views, view, job->state);
     job_view_set_wants(view, &wants);
     view->submitted_ns = job->submitted_ns;
-    view->recovery = job->recovery;
-    view->claim_bytes = view->first_claim_bytes = job->claim_bytes;
-    view->claim_source = view->first_claim_source = job->claim_source;
+    view->retry = job->retry;
+    view->reserved_bytes = view->first_reserved_bytes = job->reserved_bytes;
+    view->reservation_source = view->first_reservation_source = job->reservation_source;
     view->fence_bytes = view->process_limit_bytes = job->fence_bytes;
-    view->culprit = view->victim_of = job->culprit;
+    view->overuser = view->victim_of = job->overuser;
     view->share = job->share;
     view->started_ns = view->first_started_ns = runs(job->state) ? job->placed_ns : -1;
     view->placement_count = job->placement_count;
@@ -261,14 +261,14 @@ static void fold_placed(struct job_view *view, const struct record_placed *place
     if (view->crashed_ns >= 0)
         view->relaunch_ns = at_ns - view->crashed_ns;
     view->crashed_ns = -1;
-    view->recovery = placed->recovery;
-    view->claim_bytes = placed->claim_bytes;
+    view->retry = placed->retry;
+    view->reserved_bytes = placed->reserved_bytes;
     view->fence_bytes = view->process_limit_bytes = placed->fence_bytes;
-    view->claim_source =
-        record_claim_source(placed->claim_source, placed->claim_bytes, view->wants, CLAIM_LEARNED);
-    if (view->launches++ == 0) {
-        view->first_claim_bytes = view->claim_bytes;
-        view->first_claim_source = view->claim_source;
+    view->reservation_source =
+        record_memory_source(placed->reservation_source, placed->reserved_bytes, view->wants, SOURCE_LEARNED);
+    if (view->attempts++ == 0) {
+        view->first_reserved_bytes = view->reserved_bytes;
+        view->first_reservation_source = view->reservation_source;
     }
     view->started_ns = -1;
     view->share = placed->share;
@@ -291,14 +291,14 @@ int64_t job_view_gpu_ns(const struct job_view *view, int64_t now_ns)
 }
 
 /* The job was run out of memory by another: both are told of it. */
-static void fold_culprit(struct views *views, struct job_view *view, uint64_t culprit)
+static void fold_overuser(struct views *views, struct job_view *view, uint64_t overuser)
 {
-    struct job_view *other = culprit ? views_find(views, culprit) : NULL;
+    struct job_view *other = overuser ? views_find(views, overuser) : NULL;
 
-    view->culprit = culprit;
-    view->harmed += culprit != 0;
-    if (culprit)
-        view->victim_of = culprit;
+    view->overuser = overuser;
+    view->harmed += overuser != 0;
+    if (overuser)
+        view->victim_of = overuser;
     if (!other)
         return;
     other->victims++;
@@ -306,10 +306,10 @@ static void fold_culprit(struct views *views, struct job_view *view, uint64_t cu
     views_touch(views, other);
 }
 
-static void fold_reservation(struct job_view *view, const struct record_trimmed *reservation)
+static void fold_reservation(struct job_view *view, const struct record_shrunk *reservation)
 {
-    view->claim_bytes = reservation->claim_bytes;
-    view->claim_source = reservation->claim_source;
+    view->reserved_bytes = reservation->reserved_bytes;
+    view->reservation_source = reservation->reservation_source;
 }
 
 struct job_view *views_fold(struct views *views, const struct record *record)
@@ -322,13 +322,13 @@ struct job_view *views_fold(struct views *views, const struct record *record)
     if (!runs(state)) {
         view->ran_gpu_ns += running_gpu_ns(view, record->at_ns);
         view->unused_since_ns = -1;
-        holding_end(&view->held, record->at_ns);
+        memory_usage_end(&view->held, record->at_ns);
     }
     switch (record->type) {
     case RECORD_SUBMITTED:
         job_view_set_wants(view, &record->submitted);
-        view->claim_bytes = view->first_claim_bytes = record->submitted.claim_bytes;
-        view->claim_source = view->first_claim_source = record->submitted.claim_source;
+        view->reserved_bytes = view->first_reserved_bytes = record->submitted.request_bytes;
+        view->reservation_source = view->first_reservation_source = record->submitted.request_source;
         view->submitted_ns = record->at_ns;
         break;
     case RECORD_PLACED:
@@ -338,14 +338,14 @@ struct job_view *views_fold(struct views *views, const struct record *record)
         view->started_ns = record->at_ns;
         if (view->first_started_ns < 0)
             view->first_started_ns = record->at_ns;
-        holding_begin(&view->held, record->at_ns);
+        memory_usage_begin(&view->held, record->at_ns);
         break;
     case RECORD_FIRST_USE:
     case RECORD_OBSERVED:
         fold_memory(view, &record->memory);
         break;
-    case RECORD_TRIMMED:
-        fold_reservation(view, &record->trimmed);
+    case RECORD_SHRUNK:
+        fold_reservation(view, &record->shrunk);
         break;
     case RECORD_GROWN:
         fold_reservation(view, &record->grown);
@@ -353,7 +353,7 @@ struct job_view *views_fold(struct views *views, const struct record *record)
     case RECORD_EXITED:
         view->exited = true;
         view->exit = record->exited;
-        view->culprit = 0;
+        view->overuser = 0;
         view->unfenced = 0;
         view->crashes += state == JOB_CRASHED && (view->exit.cause == EXIT_GPU_OOM || view->exit.cause == EXIT_GPU_HANDLE);
         view->handle_crashes += state == JOB_CRASHED && view->exit.cause == EXIT_GPU_HANDLE;
@@ -365,9 +365,9 @@ struct job_view *views_fold(struct views *views, const struct record *record)
             .failed_gpu = RECORD_NO_GPU};
         break;
     case RECORD_REQUEUED:
-        view->recovery = record->requeued.recovery;
-        view->recoveries += view->recovery;
-        fold_culprit(views, view, record->requeued.culprit);
+        view->retry = record->requeued.retry;
+        view->retries += view->retry;
+        fold_overuser(views, view, record->requeued.overuser);
         view->unfenced = record->requeued.unfenced;
         view->harmed += view->unfenced;
         break;
@@ -416,12 +416,12 @@ void views_forget(struct views *views, size_t most, int64_t before_ns,
 static const char *end_in_words(const struct job_view *view, const struct core *core)
 {
     const struct job *job = core_find_job(core, view->id);
-    bool believed = view->recovery || (job && job->crash_believed); /* beyond its user's budget it waits in its place */
+    bool is_oom = view->retry || (job && job->crash_is_oom); /* beyond its user's budget it waits in its place */
 
 
     switch (view->exit.cause) {
     case EXIT_GPU_OOM:
-        return view->state == JOB_FAILED || (!job_state_ended(view->state) && !believed)
+        return view->state == JOB_FAILED || (!job_state_ended(view->state) && !is_oom)
                    ? "it printed that GPU memory ran out, which the memory in use does not bear out"
                    : "GPU memory ran out";
     case EXIT_GPU_HANDLE:
@@ -468,18 +468,18 @@ char *job_view_last_end(const struct job_view *view, const struct core *core)
 
     if (!words)
         return NULL;
-    if (view->culprit)
-        return xasprintf("job %" PRIu64 " used more GPU memory than was reserved for it, and this job ran out; it is tried "
-                         "again %s", view->culprit, view->recovery ? "before the queue" : "in its turn");
+    if (view->overuser)
+        return xasprintf("job %" PRIu64 " used more GPU memory than was reserved for it, and this job ran out; it is "
+                         "retried %s", view->overuser, view->retry ? "before the queue" : "in its turn");
     if (view->unfenced && !job_state_ended(view->state))
-        return xasprintf("GPU memory ran out at the limit that carma had guessed for it, not on the GPU; it is tried again %s "
-                         "without a limit", view->recovery ? "before the queue" : "in its turn");
+        return xasprintf("GPU memory ran out at the limit that carma had guessed for it, not on the GPU; it is retried %s "
+                         "without a limit", view->retry ? "before the queue" : "in its turn");
     if (needed_bytes)
         return xasprintf("%s: it needs at least %s, the largest GPU has %s", words, format_bytes(needed_bytes, needed),
                          format_bytes(largest_bytes, largest));
     if (job_state_ended(view->state))
         return xstrdup(words);
-    return xasprintf("%s; it is tried again %s", words, view->recovery ? "before the queue" : "in its turn");
+    return xasprintf("%s; it is retried %s", words, view->retry ? "before the queue" : "in its turn");
 }
 
 /* ---- JSON ---- */
@@ -493,14 +493,14 @@ json_t *reason_to_json(const struct reason *reason, int64_t now_ns)
     return json_pack("{s:s, s:s}", "code", reason_name(reason->code), "text", reason_format(reason, now_ns, text));
 }
 
-int64_t job_view_claim(const struct job_view *view, const struct core *core, uint32_t *source)
+int64_t job_view_reserved_bytes(const struct job_view *view, const struct core *core, uint32_t *source)
 {
     const struct job *job = job_state_ended(view->state) ? NULL : core_find_job(core, view->id);
 
     if (job && job->placement_count == 0)
-        return core_claim(core, job, source);
-    *source = view->claim_source;
-    return view->claim_bytes;
+        return core_reservation(core, job, source);
+    *source = view->reservation_source;
+    return view->reserved_bytes;
 }
 
 int64_t job_view_over_bytes(const struct job_view *view, const struct core *core)
@@ -512,25 +512,25 @@ int64_t job_view_over_bytes(const struct job_view *view, const struct core *core
 
 char *job_view_memory_text(const struct job_view *view, const struct core *core, enum access_view access)
 {
-    static const char *const sources[CLAIM_SOURCE_COUNT] = {
-        [CLAIM_DECLARED] = ", declared",
-        [CLAIM_RECORDED] = ", recorded with it",
-        [CLAIM_LEARNED] = ", learned from earlier runs",
-        [CLAIM_SEEN] = ", as it was seen to need",
-        [CLAIM_RAISED] = ", raised after it ran out of memory",
+    static const char *const sources[SOURCE_COUNT] = {
+        [SOURCE_DECLARED] = ", declared",
+        [SOURCE_RECORDED] = ", recorded with it",
+        [SOURCE_LEARNED] = ", learned from earlier runs",
+        [SOURCE_OBSERVED] = ", as it was observed to need",
+        [SOURCE_RAISED] = ", raised after it ran out of memory",
     };
     CLEANUP(free_ptr) char *estimated = access == ACCESS_ALL ? job_estimate_text(&view->common->estimate) : NULL;
     uint32_t source;
-    int64_t claim_bytes = job_view_claim(view, core, &source);
+    int64_t reserved_bytes = job_view_reserved_bytes(view, core, &source);
     struct strbuf out = {0};
     char bytes[UNITS_TEXT], request[UNITS_TEXT];
 
-    if (source == CLAIM_LEARNED && view->wants->claim_source == CLAIM_DECLARED)
+    if (source == SOURCE_LEARNED && view->wants->request_source == SOURCE_DECLARED)
         strbuf_printf(&out, "%s on each GPU, as the last run of this command used; that was more than the %s declared",
-                      format_bytes(claim_bytes, bytes), format_bytes(view->wants->claim_bytes, request));
-    else if (claim_bytes >= 0)
-        strbuf_printf(&out, "%s on each GPU%s", format_bytes(claim_bytes, bytes),
-                      source < CLAIM_SOURCE_COUNT && sources[source] ? sources[source] : "");
+                      format_bytes(reserved_bytes, bytes), format_bytes(view->wants->request_bytes, request));
+    else if (reserved_bytes >= 0)
+        strbuf_printf(&out, "%s on each GPU%s", format_bytes(reserved_bytes, bytes),
+                      source < SOURCE_COUNT && sources[source] ? sources[source] : "");
     else
         strbuf_puts(&out, "not known");
     if (estimated)
@@ -569,7 +569,7 @@ int32_t job_view_slowdown_permille(const struct job_view *view, const struct cor
 
     for (uint32_t i = 0; runs(view->state) && i < view->placement_count; i++) {
         const struct gpu *gpu = core_gpu(core, view->placements[i].gpu);
-        int32_t slowdown = gpu ? belief_slowdown_permille(gpu, NULL) : 0;
+        int32_t slowdown = gpu ? predicted_slowdown_permille(gpu, NULL) : 0;
         if (slowdown > worst)
             worst = slowdown;
     }
@@ -601,8 +601,8 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
 {
     struct reason reason = core_reason(core, view->id, now_ns);
     const struct job_spec *spec = &view->common->spec;
-    uint32_t claim_source;
-    int64_t claim_bytes = job_view_claim(view, core, &claim_source);
+    uint32_t reservation_source;
+    int64_t reserved_bytes = job_view_reserved_bytes(view, core, &reservation_source);
     CLEANUP(free_ptr) char *last_end = job_view_last_end(view, core);
     int32_t slowdown = job_view_slowdown_permille(view, core);
     int64_t over_bytes = job_view_over_bytes(view, core);
@@ -615,9 +615,9 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "state", json_string(job_state_name(view->state)));
     json_object_set_new(json, "letter", json_string(job_state_letter(view->state)));
     json_object_set_new(json, "gpus", json_integer(view->wants->gpus));
-    json_object_set_new(json, "claim_bytes", integer_or_null(claim_bytes, claim_bytes >= 0));
-    json_object_set_new(json, "claim_source", json_string(claim_source_name(claim_source)));
-    json_object_set_new(json, "request_bytes", integer_or_null(view->wants->claim_bytes, view->wants->claim_bytes >= 0));
+    json_object_set_new(json, "reserved_bytes", integer_or_null(reserved_bytes, reserved_bytes >= 0));
+    json_object_set_new(json, "reservation_source", json_string(memory_source_name(reservation_source)));
+    json_object_set_new(json, "request_bytes", integer_or_null(view->wants->request_bytes, view->wants->request_bytes >= 0));
     json_object_set_new(json, "over_reservation_bytes", integer_or_null(over_bytes, over_bytes > 0));
     json_object_set_new(json, "fence_bytes", integer_or_null(view->fence_bytes, view->fence_bytes >= 0));
     json_object_set_new(json, "process_limit_bytes", integer_or_null(view->process_limit_bytes, view->process_limit_bytes >= 0));
@@ -627,9 +627,9 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "runs_by",
                         view->share ? json_string(share_mode_name(view->share)) : json_null());
     json_object_set_new(json, "exclusive", json_boolean(view->wants->exclusive));
-    json_object_set_new(json, "recovery", json_boolean(view->recovery));
+    json_object_set_new(json, "retry", json_boolean(view->retry));
     json_object_set_new(json, "crashes", json_integer(view->crashes - view->harmed));
-    json_object_set_new(json, "launches", json_integer(view->launches));
+    json_object_set_new(json, "attempts", json_integer(view->attempts));
     json_object_set_new(json, "submitted_ns", json_integer(view->submitted_ns));
     json_object_set_new(json, "first_started_ns", integer_or_null(view->first_started_ns, view->first_started_ns >= 0));
     json_object_set_new(json, "started_ns", integer_or_null(view->started_ns, view->started_ns >= 0));
@@ -648,7 +648,7 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "last_end", text_or_null(last_end));
     json_object_set_new(json, "message", text_or_null(access == ACCESS_ALL ? view->message : NULL));
     json_object_set_new(json, "gpu_ns", json_integer(job_view_gpu_ns(view, now_ns)));
-    json_object_set_new(json, "modelled_energy_mj", integer_or_null(view->energy_mj, view->launches > 0));
+    json_object_set_new(json, "modelled_energy_mj", integer_or_null(view->energy_mj, view->attempts > 0));
     json_object_set_new(json, "slowdown_permille", integer_or_null(slowdown, slowdown > 0));
     json_object_set_new(json, "unused_since_ns", integer_or_null(view->unused_since_ns, view->unused_since_ns >= 0));
     json_object_set_new(json, "placements", placements_to_json(view, core));

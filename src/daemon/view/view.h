@@ -15,7 +15,7 @@
 #include "daemon/view/access.h"
 #include "daemon/view/common_specs.h"
 #include "daemon/view/common_texts.h"
-#include "daemon/view/holding.h"
+#include "daemon/view/memory_usage.h"
 
 struct job_view {
     uint64_t id;
@@ -30,27 +30,27 @@ struct job_view {
     struct common_text *user_text;
     const char *user;       /* of user_text; as the user database said when it was submitted (daemon/view/owners.h) */
     int64_t gid;            /* the same; OWNER_NO_GID; OWNER_UNKNOWN: an earlier carma took it in */
-    bool recovery;
+    bool retry;
     uint32_t crashes;
     uint32_t handle_crashes; /* of `crashes`, those of a GPU library that could not be set up */
-    uint32_t recoveries;     /* times it was put before the queue to be tried again */
-    uint32_t launches;
-    int64_t claim_bytes;       /* as last booked, on each GPU; -1: not known */
-    uint32_t claim_source;     /* enum claim_source of that */
-    uint32_t first_claim_source;
-    uint64_t culprit;          /* the job that ran it out of memory at its last end; 0: nobody */
+    uint32_t retries;     /* times it was put before the queue to be retried */
+    uint32_t attempts;
+    int64_t reserved_bytes;       /* as last reserved, on each GPU; -1: not known */
+    uint32_t reservation_source;     /* enum memory_source of that */
+    uint32_t first_reservation_source;
+    uint64_t overuser;          /* the job that ran it out of memory at its last end; 0: nobody */
     uint64_t victim_of;        /* the last one that ever did */
     uint32_t harmed;           /* of `crashes`, those that it is not charged with: a neighbour's doing, or a guessed fence's */
     int64_t fence_bytes;       /* of its last start: the driver's limit on each of its processes on a GPU; -1: none */
     int64_t process_limit_bytes; /* the least of that, mps_memory_limit and the job's own limit: the effective one */
     uint32_t unfenced;         /* 1: its last run ended at a guessed fence */
     uint32_t victims;          /* jobs that it ran out of memory */
-    int64_t first_claim_bytes; /* as first booked; as submitted, where it was never placed */
+    int64_t first_reserved_bytes; /* as first reserved; as submitted, where it was never placed */
     int64_t submitted_ns;
     int64_t first_started_ns; /* -1: never */
     int64_t started_ns;       /* of the last launch; -1: never, or not yet */
     int64_t ended_ns;         /* -1: not yet */
-    int64_t crashed_ns;       /* it waits to be tried again since; -1: it does not */
+    int64_t crashed_ns;       /* it waits to be retried since; -1: it does not */
     int64_t relaunch_ns;      /* how long it has waited for that the last time; -1: it has not yet */
     bool exited;
     struct record_exited exit;
@@ -61,12 +61,12 @@ struct job_view {
     uint32_t placement_count; /* of the same */
     struct job_placement *placements; /* owned */
     int64_t seen_ns;          /* it is known to have run until then (daemon/run/runs.h): not folded from records either */
-    int64_t peak_bytes;       /* the most seen of it on one GPU, in all launches; 0: nothing yet */
-    struct holding held;      /* GPU memory over time: begun and ended by records, in between the node says how much */
+    int64_t peak_bytes;       /* the most observed of it on one GPU, in all launches; 0: nothing yet */
+    struct memory_usage held;      /* GPU memory over time: begun and ended by records, in between the node says how much */
     int64_t ran_gpu_ns;       /* GPUs times how long it ran on them, in launches that are over */
     int64_t energy_mj;        /* modelled (daemon/node/energy.h): not folded from records, but kept by the node */
     int64_t unused_since_ns;  /* it runs, and has not used its GPUs since, for long enough to be told; -1: no. The node's too */
-    bool changed;             /* since the store was last told (daemon/engine/keeper.h) */
+    bool changed;             /* since the store was last told (daemon/engine/snapshotter.h) */
     uint64_t version;         /* views.version when what is shown of it last changed */
     struct job_view *earlier, *later; /* by version */
     uint64_t shown_as;        /* the values that change without a record, as last shown (daemon/request/events.c); 0: never
@@ -143,7 +143,7 @@ int64_t job_view_gpu_ns(const struct job_view *view, int64_t now_ns);
 int32_t job_view_slowdown_permille(const struct job_view *view, const struct core *core);
 
 /* The job's reservation on each GPU, or the one it would get if it were placed now; -1: unknown. */
-int64_t job_view_claim(const struct job_view *view, const struct core *core, uint32_t *source);
+int64_t job_view_reserved_bytes(const struct job_view *view, const struct core *core, uint32_t *source);
 
 /* How much more than was reserved for it at its start the job was observed to use on one of its GPUs; 0: no more. */
 int64_t job_view_over_bytes(const struct job_view *view, const struct core *core);

@@ -16,13 +16,17 @@ static const struct number {
 } numbers[] = {
 #define NUMBER(member) {#member, offsetof(struct job_view, member), sizeof(((struct job_view *)0)->member), false}
 #define LATER(member) {#member, offsetof(struct job_view, member), sizeof(((struct job_view *)0)->member), true}
-    NUMBER(state),        NUMBER(crashes),          NUMBER(launches),   NUMBER(claim_bytes),
+#define NAMED(name, member, later) {name, offsetof(struct job_view, member), sizeof(((struct job_view *)0)->member), later}
+    /* Names that the store has from 0.1. */
+    NAMED("launches", attempts, false), NAMED("claim_bytes", reserved_bytes, false), NAMED("recoveries", retries, true),
+    NAMED("claim_source", reservation_source, true), NAMED("first_claim_bytes", first_reserved_bytes, true),
+    NAMED("first_claim_source", first_reservation_source, true), NAMED("culprit", overuser, true),
+    NUMBER(state),        NUMBER(crashes),          
     NUMBER(submitted_ns), NUMBER(first_started_ns), NUMBER(started_ns), NUMBER(ended_ns),
     NUMBER(ran_gpu_ns),   NUMBER(share),            LATER(crashed_ns),    LATER(relaunch_ns),
-    LATER(handle_crashes), LATER(recoveries),       LATER(peak_bytes),  LATER(held.at_ns),
+    LATER(handle_crashes), LATER(peak_bytes),  LATER(held.at_ns),
     LATER(held.bytes),     LATER(held.measured_bytes), LATER(held.mib_ms), LATER(held.measured_mib_ms),
-    LATER(claim_source),   LATER(first_claim_bytes), LATER(first_claim_source),
-    LATER(culprit),        LATER(harmed),            LATER(victims),
+    LATER(harmed),            LATER(victims),
     LATER(fence_bytes),    LATER(unfenced),          LATER(victim_of),  LATER(process_limit_bytes),
 };
 
@@ -78,7 +82,7 @@ char *job_view_to_text(const struct job_view *view)
 
     for (size_t i = 0; i < array_size(numbers); i++)
         json_object_set_new(json, numbers[i].name, json_integer(get_number(view, &numbers[i])));
-    json_object_set_new(json, "recovery", json_boolean(view->recovery));
+    json_object_set_new(json, "recovery", json_boolean(view->retry));
     json_object_set_new(json, "submitted", record_to_json(&submitted));
     json_object_set_new(json, "exited", view->exited ? record_to_json(&exited) : json_null());
     json_object_set_new(json, "user", view->user ? json_string(view->user) : json_null());
@@ -114,12 +118,12 @@ static int get_placements(struct job_view *view, const json_t *list)
 /* An earlier carma kept the figure of the last placement only; where that was from follows from how it differs. */
 static void infer_sources(struct job_view *view)
 {
-    bool learned = view->launches && view->crashes == 0;
+    bool learned = view->attempts && view->crashes == 0;
 
-    view->claim_source = record_claim_source(CLAIM_SOURCE_COUNT, view->claim_bytes, view->wants,
-                                             view->crashes ? CLAIM_RAISED : CLAIM_LEARNED);
-    view->first_claim_bytes = learned ? view->claim_bytes : view->wants->claim_bytes;
-    view->first_claim_source = learned ? view->claim_source : view->wants->claim_source;
+    view->reservation_source = record_memory_source(SOURCE_COUNT, view->reserved_bytes, view->wants,
+                                             view->crashes ? SOURCE_RAISED : SOURCE_LEARNED);
+    view->first_reserved_bytes = learned ? view->reserved_bytes : view->wants->request_bytes;
+    view->first_reservation_source = learned ? view->reservation_source : view->wants->request_source;
 }
 
 /* Into a view without wants, a user, a message and placements. */
@@ -137,10 +141,10 @@ static int get_all(struct job_view *view, const json_t *json)
     if (rc == 0)
         rc = get_placements(view, json_object_get(json, "placements"));
     if (rc != 0 || view->state >= JOB_STATE_COUNT || !user ||
-        view->claim_source >= CLAIM_SOURCE_COUNT || view->first_claim_source >= CLAIM_SOURCE_COUNT)
+        view->reservation_source >= SOURCE_COUNT || view->first_reservation_source >= SOURCE_COUNT)
         return -EINVAL;
     if (!json_object_get(json, "victim_of")) { /* an earlier carma wrote it */
-        view->victim_of = view->culprit;
+        view->victim_of = view->overuser;
         view->process_limit_bytes = view->fence_bytes;
     }
     job_view_set_wants(view, &submitted.submitted);
@@ -149,7 +153,7 @@ static int get_all(struct job_view *view, const json_t *json)
     view->exited = exit && !json_is_null(exit);
     if (view->exited)
         view->exit = exited.exited;
-    view->recovery = json_is_true(json_object_get(json, "recovery"));
+    view->retry = json_is_true(json_object_get(json, "recovery"));
     job_view_set_user(view, user);
     job_view_set_message(view, json_string_value(json_object_get(json, "message")));
     return 0;

@@ -68,9 +68,9 @@ static void doubt_input(const struct estimate_question *question, const struct g
 
     if (is_open_ended(classes, classes->best))
         doubt(estimate, "gpumemnet: likely more than the 40 GB of the GPU it was trained on; by how much is not known");
-    if (input->foreign) {
+    if (input->unmanaged) {
         snprintf(text, sizeof text, "gpumemnet: %" PRIu32 " layers of kinds that its training data do not have",
-                 input->foreign);
+                 input->unmanaged);
         doubt(estimate, text);
     }
     if (classes->outside)

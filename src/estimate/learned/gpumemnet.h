@@ -44,7 +44,7 @@ struct gpumemnet_input {
     struct gpumemnet_tuple *tuples; /* owned */
     size_t count, capacity;
     double features[GPUMEMNET_FEATURE_COUNT];
-    uint32_t foreign; /* layers of kinds, or with unknown shapes, that the training data do not have */
+    uint32_t unmanaged; /* layers of kinds, or with unknown shapes, that the training data do not have */
 };
 
 /* Inits *input. -ENOTSUP with one line where the family has no classifier, -EINVAL where batch_size < 1; *input is then

@@ -71,7 +71,7 @@ static int type_of(const struct layer *layer)
     }
 }
 
-static bool is_foreign(const struct layer *layer)
+static bool is_unmanaged(const struct layer *layer)
 {
     return layer->kind == LAYER_UNKNOWN || layer->kind == LAYER_GROUP_NORM || layer->kind == LAYER_CONV_TRANSPOSE ||
            (layer->kind == LAYER_CONV && layer->groups > 1) || !layer->shape_known;
@@ -113,7 +113,7 @@ static void add_tuple(struct gpumemnet_input *input, const struct layer *layer, 
         .activations = (double)layer_elements(layer),
         .parameters = layer->kind == LAYER_ACTIVATION ? 0 : (double)layer->parameters,
     };
-    input->foreign += is_foreign(layer);
+    input->unmanaged += is_unmanaged(layer);
 }
 
 static int fill_features(struct gpumemnet_input *input, int64_t batch_size, struct error *err)

@@ -22,7 +22,7 @@
 #define PERIOD_LEAST_US    100000 /* as often as DCGM profiles at most */
 #define STALE_PERIODS      3
 #define STALE_MORE_US      2000000 /* an engine may be late by this much more */
-#define ZERO_LOOKS         3       /* looks with zeros alone after an Xid before they are not believed */
+#define ZERO_LOOKS         3       /* looks with zeros alone after an Xid before they are not trusted */
 
 struct dcgm {
     struct dcgm_calls calls;

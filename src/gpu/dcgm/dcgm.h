@@ -11,7 +11,7 @@
  *   instance, else of the GPU instance.
  * - Blanks, impossible values, values that are too old, and zeros that stay after an Xid while NVML sees kernels
  *   run are not values.
- * Lost connections and errors that may pass are tried again, after 1 s, 2 s, ... 64 s.
+ * Lost connections and errors that may pass are retried, after 1 s, 2 s, ... 64 s.
  *
  * Never met a real DCGM yet. */
 #ifndef CARMA_GPU_DCGM_DCGM_H

@@ -64,7 +64,7 @@ static bool lacks(int64_t *since_ns, bool missing, int64_t now_ns)
         *since_ns = 0;
     else if (*since_ns == 0 || *since_ns > now_ns) /* the clock was set back */
         *since_ns = now_ns;
-    return missing && now_ns - *since_ns >= GPU_CHAIN_PATIENCE_NS;
+    return missing && now_ns - *since_ns >= GPU_CHAIN_TIMEOUT_NS;
 }
 
 /* Whether a job could run on it and be measured. */
@@ -166,7 +166,7 @@ int gpu_chain_read(struct gpu_chain *chain, struct gpu_node_reading *reading, st
     }
     missed = stand_in(chain, reading);
     if (stuck)
-        explain(chain, "zeros since an Xid are not believed", reading);
+        explain(chain, "zeros since an Xid are not trusted", reading);
     else if (missed)
         explain(chain, missed, reading);
     else if (lacking && lacks_still(reading))

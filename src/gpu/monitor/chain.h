@@ -11,8 +11,8 @@
 
 /* How long a metric must have been missing, node time, before the next in the chain is asked for it: a measure over an
  * interval is not there at the first look. */
-#define GPU_CHAIN_PATIENCE_NS INT64_C(100000000)
-/* Node time until a source that could not be opened is tried again. */
+#define GPU_CHAIN_TIMEOUT_NS INT64_C(100000000)
+/* Node time until a source that could not be opened is retried. */
 #define GPU_CHAIN_RETRY_NS INT64_C(60000000000)
 
 struct gpu_chain;

@@ -22,7 +22,7 @@
 #define RESTART_NS      NS_PER_SEC
 #define RESTART_GROWTH  64
 #define LEFT_MAX        3    /* children that are left behind at a time; more would not get further either */
-#define FREE_PATIENCE   2000 /* ms */
+#define FREE_TIMEOUT_MS   2000 /* ms */
 #define READ_ROOM       65536
 #define LINE_ROOM       320
 #define TEXT_ROOM       640
@@ -31,7 +31,7 @@
  *
  *     WAITING --timer--> RUNNING --it ended--------------------------------> WAITING
  *        ^                  \--silence, nonsense--> KILLED --it ended--------^
- *        |                                            \--patience over--> it is left behind
+ *        |                                            \--timeout over---> it is left behind
  *        +-- fewer than LEFT_MAX are left behind ---------------------------/
  *
  * A running child has ended once it is reaped and both its pipes are at their end: only then the line that says why it
@@ -74,8 +74,8 @@ struct gpu_monitor {
     bool freed;
     uint64_t pause_ms;                /* before the next start */
     char told[KIND_COUNT][TEXT_ROOM]; /* the last report; "" since a reading has come */
-    uv_timer_t timer; /* WAITING: next start; RUNNING: silence; KILLED: patience with its end */
-    int patience;     /* RUNNING: halves of the allowed silence that are left to the child */
+    uv_timer_t timer; /* WAITING: next start; RUNNING: silence; KILLED: how long its end may take */
+    int silences_left;     /* RUNNING: halves of the allowed silence that are left to the child */
     struct child *child; /* RUNNING, KILLED */
     struct child *left;  /* list of those left behind */
     unsigned left_count;
@@ -272,7 +272,7 @@ static void on_half_silence(uv_timer_t *timer)
     char text[TEXT_ROOM];
     int at;
 
-    if (--monitor->patience > 0)
+    if (--monitor->silences_left > 0)
         return;
     at = monitor->progress ? atomic_load(monitor->progress) : 0;
     kill_child(monitor);
@@ -309,7 +309,7 @@ static void take_frames(struct gpu_monitor *monitor, const void *bytes, size_t c
         monitor->pause_ms = monitor->restart_ms;
         monitor->hung_at = 0;
         memset(monitor->told, 0, sizeof monitor->told);
-        monitor->patience = 2;
+        monitor->silences_left = 2;
         uv_timer_again(&monitor->timer);
         monitor->on_reading(monitor->user, monitor->reading);
     }
@@ -412,7 +412,7 @@ static void start_child(struct gpu_monitor *monitor)
     monitor->phase = RUNNING;
     uv_read_start((uv_stream_t *)&child->frames, on_alloc, on_frames);
     uv_read_start((uv_stream_t *)&child->complaints, on_alloc, on_complaints);
-    monitor->patience = 2 * START_ALLOWANCE;
+    monitor->silences_left = 2 * START_ALLOWANCE;
     uv_timer_start(&monitor->timer, on_half_silence, half_ms, half_ms);
 }
 
@@ -460,7 +460,7 @@ struct gpu_monitor *gpu_monitor_new(uv_loop_t *loop, const struct gpu_monitor_op
 }
 
 /* The child that was to end with the monitor does not. */
-static void on_free_patience_over(uv_timer_t *timer)
+static void on_free_timeout(uv_timer_t *timer)
 {
     struct gpu_monitor *monitor = timer->data;
 
@@ -480,6 +480,6 @@ void gpu_monitor_free(struct gpu_monitor *monitor)
         return;
     }
     kill_child(monitor);
-    uv_timer_start(&monitor->timer, on_free_patience_over, FREE_PATIENCE, 0);
+    uv_timer_start(&monitor->timer, on_free_timeout, FREE_TIMEOUT_MS, 0);
     take_end(monitor);
 }

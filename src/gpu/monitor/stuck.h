@@ -1,4 +1,4 @@
-/* Zeros that are not believed. After a critical Xid some sources go on answering, with zero for ever (DCGM's profiling
+/* Zeros that are not trusted. After a critical Xid some sources go on answering, with zero for ever (DCGM's profiling
  * does so until its host engine is restarted): a source that has shown nothing but zero on a GPU since its latest Xid,
  * while that GPU seems to work, is taken not to measure. Used within carma-monitor only. */
 #ifndef CARMA_GPU_MONITOR_STUCK_H

@@ -235,7 +235,7 @@ static void on_not_spawned(uv_timer_t *timer)
 
     if (code == -ENOENT)
         status = error_set(&err, ENOENT, "there is no MPS control program '%s': install the NVIDIA driver's, or name it by "
-                           "the setting mps_control; or set share to another way", call->program);
+                           "the setting mps_control; or set share to another mode", call->program);
     else
         status = error_set(&err, -code, "cannot run the MPS control program '%s': %s", call->program, uv_strerror(code));
     close_all(call);

@@ -23,7 +23,7 @@
 #define QUIT_MS     3000 /* for a daemon to do as it is told, then to SIGTERM, then SIGKILL */
 #define POLL_MS     2000
 #define IDLE_MS     60000
-#define PATIENCE_MS 15000
+#define TIMEOUT_MS 15000
 #define NO_UID      ((uid_t)-1)
 
 struct member {
@@ -49,7 +49,7 @@ struct mps_domain {
     char *program; /* owned */
     struct mps_directory directory;
     bool multiuser;
-    uint64_t poll_ms, idle_ms, patience_ms;
+    uint64_t poll_ms, idle_ms, timeout_ms;
     void (*on_phase)(void *user, struct mps_domain *domain, enum mps_phase phase, const char *why);
     mps_domain_is_meant *is_hit; /* NULL: all are */
     void *user;
@@ -636,16 +636,16 @@ static bool climb(struct mps_domain *domain)
  * looked for again and again. */
 static void drain(struct mps_domain *domain)
 {
-    if (has_lasted(domain, 2 * domain->patience_ms) && domain->spared) {
+    if (has_lasted(domain, 2 * domain->timeout_ms) && domain->spared) {
         domain->told_to_go = false;
         domain->since_ms = uv_now(domain->loop);
         again_in(domain, AGAIN_MS);
-    } else if (has_lasted(domain, 2 * domain->patience_ms)) {
+    } else if (has_lasted(domain, 2 * domain->timeout_ms)) {
         domain->told_to_go = false;
         domain->start_anew = true;
         domain->since_ms = uv_now(domain->loop);
         step(domain);
-    } else if (has_lasted(domain, domain->patience_ms) && !domain->told_to_go) {
+    } else if (has_lasted(domain, domain->timeout_ms) && !domain->told_to_go) {
         domain->told_to_go = true;
         mps_domain_terminate(domain, 0, domain->is_hit, NULL, domain->user); /* clients that have not left by
                                                                                 themselves */
@@ -727,7 +727,7 @@ static void step(struct mps_domain *domain)
     } else {
         if (domain->phase == MPS_DOWN || domain->phase == MPS_STOPPING)
             set_phase(domain, MPS_STARTING, "");
-        if ((domain->phase == MPS_STARTING || !domain->server) && has_lasted(domain, domain->patience_ms)) {
+        if ((domain->phase == MPS_STARTING || !domain->server) && has_lasted(domain, domain->timeout_ms)) {
             struct error err;
             int status = error_set(&err, ETIMEDOUT, "the MPS server of %s does not come up%s%.300s: see %s", domain->directory.gpus,
                                    *domain->why.text ? ": " : "", domain->why.text, domain->directory.log);
@@ -753,7 +753,7 @@ int mps_domain_new(const struct mps_domain_options *options, struct mps_domain *
     domain->multiuser = options->multiuser;
     domain->poll_ms = options->poll_ms ? options->poll_ms : POLL_MS;
     domain->idle_ms = options->idle_ms ? options->idle_ms : IDLE_MS;
-    domain->patience_ms = options->patience_ms ? options->patience_ms : PATIENCE_MS;
+    domain->timeout_ms = options->timeout_ms ? options->timeout_ms : TIMEOUT_MS;
     domain->on_phase = options->on_phase;
     domain->is_hit = options->is_hit;
     domain->user = options->user;

@@ -31,7 +31,7 @@ struct mps_domain_options {
     bool multiuser;        /* one server for all users, which keeps them apart no longer */
     uint64_t poll_ms;      /* between two looks at a server with jobs; 0: 2 s */
     uint64_t idle_ms;      /* without a job, until it is stopped; 0: 60 s */
-    uint64_t patience_ms;  /* for a start; and for jobs to leave a server that failed, before they are terminated; 0: 15 s */
+    uint64_t timeout_ms;  /* for a start; and for jobs to leave a server that failed, before they are terminated; 0: 15 s */
     /* The phase is another. FAULTED and the states after it: no job may be placed there until SERVING or DOWN. */
     void (*on_phase)(void *user, struct mps_domain *domain, enum mps_phase phase, const char *why);
     /* The clients to terminate (job 0) where the server stays in FAULT: spared clients go on, and the daemon is not

@@ -12,7 +12,7 @@
 #include "gpu/mps/call.h"
 #include "gpu/mps/process.h"
 
-#define PATIENCE_MS 3000
+#define TIMEOUT_MS 3000
 #define LOOK_MS     5
 
 struct trial {
@@ -36,7 +36,7 @@ static void stop(const char *pipe_directory)
     if (!mps_process_find(pipe_directory, &daemon))
         return;
     kill(daemon.pid, SIGTERM); /* it has no server yet, which would be left behind */
-    for (int waited_ms = 0; waited_ms < PATIENCE_MS; waited_ms += LOOK_MS) {
+    for (int waited_ms = 0; waited_ms < TIMEOUT_MS; waited_ms += LOOK_MS) {
         if (!proc_alive(daemon.pid, daemon.start_ticks))
             return;
         usleep(LOOK_MS * 1000);
@@ -54,7 +54,7 @@ static int try(const char *program, const char *directory, struct error *err)
     int rc;
 
     uv_loop_init(&loop);
-    mps_call_daemon(&endpoint, true, PATIENCE_MS, on_started, &trial);
+    mps_call_daemon(&endpoint, true, TIMEOUT_MS, on_started, &trial);
     uv_run(&loop, UV_RUN_DEFAULT);
     uv_loop_close(&loop);
     rc = trial.status;

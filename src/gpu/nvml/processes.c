@@ -8,7 +8,7 @@
 
 #define PID_LIMIT      4194304 /* PID_MAX_LIMIT of 64-bit kernels: pids are below it */
 #define FIRST_ROOM     32
-#define LAST_ROOM      8192 /* processes on one GPU; a list that wants more is not believed */
+#define LAST_ROOM      8192 /* processes on one GPU; a list that wants more is not trusted */
 #define ENTRY_ROOM     64
 #define GROWTH_RETRIES 8
 

@@ -1,4 +1,4 @@
-#include "daemon/run/sharing.h"
+#include "daemon/run/mps_jobs.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -33,12 +33,12 @@
 #define EVERYBODYS       "all-"
 
 /* A job in a domain. */
-struct sharer {
+struct mps_client {
     uint64_t job;
     uint32_t gpus[RECORD_MAX_GPUS];
     uint32_t gpu_count;
     struct domain *domain; /* NULL: the administrator's */
-    sharing_ready *ready;  /* while it waits */
+    mps_jobs_ready *ready;  /* while it waits */
     bool attached;         /* seen among the clients, or said that it is not */
     int64_t memory_wall_ns; /* when its memory was first seen; 0: not yet */
     uint64_t lists;        /* lists of clients there were by then */
@@ -48,29 +48,29 @@ struct sharer {
     uint64_t looks;        /* at its domain there were by then */
     void (*stopped)(struct daemon *daemon, uint64_t job); /* while its clients are terminated */
     int64_t stop_wall_ns;
-    struct sharer *next;
+    struct mps_client *next;
 };
 
 struct domain {
-    struct sharing *sharing;
+    struct mps_jobs *mps_jobs;
     struct mps_domain *mps;
     bool wide;        /* on all GPUs, of the jobs of a user or of everybody */
     uint32_t uid;     /* its user, or EVERYBODY; of one that is wide */
     char *name;       /* owned, for people: "on GPU-...", "of user 1000" */
     bool faulted;     /* as the core was told */
-    uint64_t culprit; /* the first job that told of this fault; 0: none has */
+    uint64_t first_faulted_client; /* the first job that told of this fault; 0: none has */
     uint32_t *hit;    /* GPUs of those that told of it; owned */
     uint32_t hit_count;
     size_t hit_capacity;
     struct domain *next;
 };
 
-struct sharing {
+struct mps_jobs {
     struct daemon *daemon;
     char *directory; /* of all domains; owned */
     struct domain *domains;
-    struct sharer *sharers;
-    struct mps_process foreign; /* the administrator's control daemon, as last seen */
+    struct mps_client *mps_clients;
+    struct mps_process unmanaged; /* the administrator's control daemon, as last seen */
     uv_timer_t *check;
 };
 
@@ -81,21 +81,21 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static const char *uuid_of(const struct sharing *sharing, const struct job_view *view, uint32_t i)
+static const char *uuid_of(const struct mps_jobs *mps_jobs, const struct job_view *view, uint32_t i)
 {
-    return core_gpu(sharing->daemon->core, view->placements[i].gpu)->uuid;
+    return core_gpu(mps_jobs->daemon->core, view->placements[i].gpu)->uuid;
 }
 
 /* A process can use one MIG instance, and so can a server. */
-static bool has_wide(const struct sharing *sharing, const struct job_view *view)
+static bool has_wide(const struct mps_jobs *mps_jobs, const struct job_view *view)
 {
-    return sharing->daemon->config.core.mps_domain == MPS_DOMAIN_USER &&
-           !core_gpu(sharing->daemon->core, view->placements[0].gpu)->instance;
+    return mps_jobs->daemon->config.core.mps_domain == MPS_DOMAIN_USER &&
+           !core_gpu(mps_jobs->daemon->core, view->placements[0].gpu)->instance;
 }
 
-static uint32_t owner_of(const struct sharing *sharing, const struct job_view *view)
+static uint32_t owner_of(const struct mps_jobs *mps_jobs, const struct job_view *view)
 {
-    return sharing->daemon->config.core.mps_multiuser ? EVERYBODY : view->wants->uid;
+    return mps_jobs->daemon->config.core.mps_multiuser ? EVERYBODY : view->wants->uid;
 }
 
 static bool is_on(const struct job_view *view, uint32_t gpu)
@@ -108,11 +108,11 @@ static bool is_on(const struct job_view *view, uint32_t gpu)
 
 /* The GPUs of the domain that the job needs, sorted and joined: its own, or all on which others of its domain may be. One
  * that is lost is not among them: CUDA sees none behind it in the list. Owned by the caller. */
-static char *gpus_of(const struct sharing *sharing, const struct job_view *view)
+static char *gpus_of(const struct mps_jobs *mps_jobs, const struct job_view *view)
 {
-    const struct core *core = sharing->daemon->core;
+    const struct core *core = mps_jobs->daemon->core;
     CLEANUP(free_ptr) const char **uuids = xcalloc(core_gpu_count(core), sizeof *uuids);
-    bool wide = has_wide(sharing, view);
+    bool wide = has_wide(mps_jobs, view);
     struct strbuf text = {0};
     uint32_t count = 0;
 
@@ -129,17 +129,17 @@ static char *gpus_of(const struct sharing *sharing, const struct job_view *view)
 
 /* The name of several GPUs is a hash of their UUIDs (FNV-1a, 64 bits): all of them would be longer than a socket's path
  * may be. */
-static char *directory_of(const struct sharing *sharing, const struct job_view *view, const char *gpus)
+static char *directory_of(const struct mps_jobs *mps_jobs, const struct job_view *view, const char *gpus)
 {
     uint64_t hash = digest_of_text(gpus);
-    uint32_t owner = owner_of(sharing, view);
+    uint32_t owner = owner_of(mps_jobs, view);
 
-    if (has_wide(sharing, view))
+    if (has_wide(mps_jobs, view))
         return owner == EVERYBODY
-                   ? xasprintf("%s/" EVERYBODYS "%016" PRIx64, sharing->directory, hash)
-                   : xasprintf("%s/" USERS "%" PRIu32 "-%016" PRIx64, sharing->directory, owner, hash);
-    return strchr(gpus, ',') ? xasprintf("%s/set-%016" PRIx64, sharing->directory, hash)
-                             : xasprintf("%s/%s", sharing->directory, gpus);
+                   ? xasprintf("%s/" EVERYBODYS "%016" PRIx64, mps_jobs->directory, hash)
+                   : xasprintf("%s/" USERS "%" PRIu32 "-%016" PRIx64, mps_jobs->directory, owner, hash);
+    return strchr(gpus, ',') ? xasprintf("%s/set-%016" PRIx64, mps_jobs->directory, hash)
+                             : xasprintf("%s/%s", mps_jobs->directory, gpus);
 }
 
 /* The owner that a domain's directory names. */
@@ -171,34 +171,34 @@ static bool names(const char *gpus, const char *uuid)
 
 /* ---- Sharers ---- */
 
-static struct sharer *sharer_of(const struct sharing *sharing, uint64_t job)
+static struct mps_client *mps_client_of(const struct mps_jobs *mps_jobs, uint64_t job)
 {
-    struct sharer *sharer = sharing->sharers;
+    struct mps_client *mps_client = mps_jobs->mps_clients;
 
-    while (sharer && sharer->job != job)
-        sharer = sharer->next;
-    return sharer;
+    while (mps_client && mps_client->job != job)
+        mps_client = mps_client->next;
+    return mps_client;
 }
 
-static struct sharer *add_sharer(struct sharing *sharing, const struct job_view *view, struct domain *domain)
+static struct mps_client *add_mps_client(struct mps_jobs *mps_jobs, const struct job_view *view, struct domain *domain)
 {
-    struct sharer *sharer = xcalloc(1, sizeof *sharer);
+    struct mps_client *mps_client = xcalloc(1, sizeof *mps_client);
 
-    *sharer = (struct sharer){.job = view->id, .domain = domain, .next = sharing->sharers};
+    *mps_client = (struct mps_client){.job = view->id, .domain = domain, .next = mps_jobs->mps_clients};
     for (uint32_t i = 0; i < view->placement_count; i++)
-        sharer->gpus[sharer->gpu_count++] = view->placements[i].gpu;
-    sharing->sharers = sharer;
-    return sharer;
+        mps_client->gpus[mps_client->gpu_count++] = view->placements[i].gpu;
+    mps_jobs->mps_clients = mps_client;
+    return mps_client;
 }
 
-static void remove_sharer(struct sharing *sharing, struct sharer *sharer)
+static void remove_mps_client(struct mps_jobs *mps_jobs, struct mps_client *mps_client)
 {
-    struct sharer **at = &sharing->sharers;
+    struct mps_client **at = &mps_jobs->mps_clients;
 
-    while (*at != sharer)
+    while (*at != mps_client)
         at = &(*at)->next;
-    *at = sharer->next;
-    free(sharer);
+    *at = mps_client->next;
+    free(mps_client);
 }
 
 /* ---- Faults ---- */
@@ -208,14 +208,14 @@ static void feed_fault(struct domain *domain, struct record_share_fault fault)
     struct record input = {.type = RECORD_SHARE_FAULT, .at_ns = nodetime_now_ns(), .share_fault = fault};
     struct error err;
 
-    if (engine_input(domain->sharing->daemon->engine, &input, &err) != 0)
+    if (engine_input(domain->mps_jobs->daemon->engine, &input, &err) != 0)
         daemon_log("MPS %s: %s", domain->name, err.text);
 }
 
 /* A user may have two, where one is of GPUs as they were before. */
-static bool has_faulted(const struct sharing *sharing, uint32_t uid)
+static bool has_faulted(const struct mps_jobs *mps_jobs, uint32_t uid)
 {
-    for (const struct domain *domain = sharing->domains; domain; domain = domain->next)
+    for (const struct domain *domain = mps_jobs->domains; domain; domain = domain->next)
         if (domain->wide && domain->uid == uid && domain->faulted)
             return true;
     return false;
@@ -223,12 +223,12 @@ static bool has_faulted(const struct sharing *sharing, uint32_t uid)
 
 static void tell_core(struct domain *domain, bool faulted)
 {
-    struct daemon *daemon = domain->sharing->daemon;
+    struct daemon *daemon = domain->mps_jobs->daemon;
 
     domain->faulted = faulted;
     if (domain->wide && domain->uid != EVERYBODY) {
         feed_fault(domain, (struct record_share_fault){.of_user = true, .uid = domain->uid,
-                                                       .faulted = has_faulted(domain->sharing, domain->uid)});
+                                                       .faulted = has_faulted(domain->mps_jobs, domain->uid)});
         return;
     }
     for (uint32_t i = 0; i < core_gpu_count(daemon->core); i++) {
@@ -240,27 +240,27 @@ static void tell_core(struct domain *domain, bool faulted)
 /* The server serves again: its clients that are still there were spared. */
 static void note_service(struct domain *domain)
 {
-    for (struct sharer *sharer = domain->sharing->sharers; sharer; sharer = sharer->next)
-        if (sharer->domain == domain && sharer->faulted_ns)
-            mps_domain_clients(domain->mps, &sharer->served_lists);
+    for (struct mps_client *mps_client = domain->mps_jobs->mps_clients; mps_client; mps_client = mps_client->next)
+        if (mps_client->domain == domain && mps_client->faulted_ns)
+            mps_domain_clients(domain->mps, &mps_client->served_lists);
 }
 
 static void on_phase(void *user, struct mps_domain *mps, enum mps_phase phase, const char *why)
 {
     struct domain *domain = user;
-    struct daemon *daemon = domain->sharing->daemon;
+    struct daemon *daemon = domain->mps_jobs->daemon;
 
     if (phase == MPS_FAULTED && !domain->faulted) {
         daemon_log("MPS %s: %s; %s until it serves again", domain->name, why,
                    domain->wide ? "the jobs beside that client fail, and no job of theirs is started by MPS"
                                 : "its jobs fail, and no job is placed there");
-        for (struct sharer *sharer = domain->sharing->sharers; sharer; sharer = sharer->next)
-            if (sharer->domain == domain && !sharer->ready)
-                sharer->faulted_ns = nodetime_now_ns();
+        for (struct mps_client *mps_client = domain->mps_jobs->mps_clients; mps_client; mps_client = mps_client->next)
+            if (mps_client->domain == domain && !mps_client->ready)
+                mps_client->faulted_ns = nodetime_now_ns();
         tell_core(domain, true);
         engine_turn(daemon->engine);
     } else if (domain->faulted && (phase == MPS_SERVING || phase == MPS_DOWN)) {
-        domain->culprit = 0;
+        domain->first_faulted_client = 0;
         domain->hit_count = 0;
         note_service(domain);
         daemon_log("MPS %s: it %s", domain->name, phase == MPS_SERVING ? "serves again" : "was stopped");
@@ -276,7 +276,7 @@ static const char *control_program(const struct config *config)
     return config->mps_control ? config->mps_control : "nvidia-cuda-mps-control";
 }
 
-int sharing_check(const struct config *config, struct error *err)
+int mps_jobs_check(const struct config *config, struct error *err)
 {
     int rc = config->core.mps_multiuser && !config->mps_pipe_directory
                  ? mps_multiuser_check(control_program(config), err) : 0;
@@ -289,33 +289,33 @@ int sharing_check(const struct config *config, struct error *err)
 static bool is_hit(void *user, uint64_t job, pid_t client)
 {
     const struct domain *domain = user;
-    const struct sharer *sharer = sharer_of(domain->sharing, runs_owner_of(domain->sharing->daemon->runs, client));
+    const struct mps_client *mps_client = mps_client_of(domain->mps_jobs, runs_owner_of(domain->mps_jobs->daemon->runs, client));
 
     (void)job; /* no job asked for it */
-    if (!sharer)
+    if (!mps_client)
         return true;
-    for (uint32_t i = 0; i < sharer->gpu_count; i++)
+    for (uint32_t i = 0; i < mps_client->gpu_count; i++)
         for (uint32_t k = 0; k < domain->hit_count; k++)
-            if (sharer->gpus[i] == domain->hit[k])
+            if (mps_client->gpus[i] == domain->hit[k])
                 return true;
     return false;
 }
 
-static int open_domain(struct sharing *sharing, const char *directory, const char *gpus, struct domain **result,
+static int open_domain(struct mps_jobs *mps_jobs, const char *directory, const char *gpus, struct domain **result,
                        struct error *err)
 {
     struct domain *domain = xcalloc(1, sizeof *domain);
-    struct mps_domain_options options = {.loop = sharing->daemon->loop,
-                                         .program = control_program(&sharing->daemon->config),
+    struct mps_domain_options options = {.loop = mps_jobs->daemon->loop,
+                                         .program = control_program(&mps_jobs->daemon->config),
                                          .directory = directory,
                                          .gpus = gpus,
                                          .on_phase = on_phase,
                                          .user = domain};
     int rc;
 
-    domain->sharing = sharing;
+    domain->mps_jobs = mps_jobs;
     read_owner(domain, directory);
-    options.multiuser = domain->uid == EVERYBODY && (domain->wide || sharing->daemon->config.core.mps_multiuser);
+    options.multiuser = domain->uid == EVERYBODY && (domain->wide || mps_jobs->daemon->config.core.mps_multiuser);
     options.is_hit = domain->wide ? is_hit : NULL;
     rc = mps_domain_new(&options, &domain->mps, err);
     if (rc < 0) {
@@ -323,15 +323,15 @@ static int open_domain(struct sharing *sharing, const char *directory, const cha
         return rc;
     }
     domain->name = name_of(domain);
-    domain->next = sharing->domains;
-    sharing->domains = domain;
+    domain->next = mps_jobs->domains;
+    mps_jobs->domains = domain;
     *result = domain;
     return 0;
 }
 
-static void close_domain(struct sharing *sharing, struct domain *domain)
+static void close_domain(struct mps_jobs *mps_jobs, struct domain *domain)
 {
-    struct domain **at = &sharing->domains;
+    struct domain **at = &mps_jobs->domains;
 
     while (*at != domain)
         at = &(*at)->next;
@@ -343,35 +343,35 @@ static void close_domain(struct sharing *sharing, struct domain *domain)
 }
 
 /* How many GPUs of the job are in it. */
-static uint32_t overlap(const struct sharing *sharing, const struct domain *domain, const struct job_view *view)
+static uint32_t overlap(const struct mps_jobs *mps_jobs, const struct domain *domain, const struct job_view *view)
 {
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < view->placement_count; i++)
-        count += names(mps_domain_gpus(domain->mps), uuid_of(sharing, view, i));
+        count += names(mps_domain_gpus(domain->mps), uuid_of(mps_jobs, view, i));
     return count;
 }
 
 /* Two servers on a GPU take turns: idle domains make room, used ones are joined or in the way. Those of another setting or
  * user, and of this user on GPUs as they were before, are left alone: they last as long as their jobs. */
-static int find_domain(struct sharing *sharing, const struct job_view *view, struct domain **found, struct error *err)
+static int find_domain(struct mps_jobs *mps_jobs, const struct job_view *view, struct domain **found, struct error *err)
 {
-    CLEANUP(free_ptr) char *gpus = gpus_of(sharing, view);
-    CLEANUP(free_ptr) char *directory = directory_of(sharing, view, gpus);
-    bool wide = has_wide(sharing, view);
+    CLEANUP(free_ptr) char *gpus = gpus_of(mps_jobs, view);
+    CLEANUP(free_ptr) char *directory = directory_of(mps_jobs, view, gpus);
+    bool wide = has_wide(mps_jobs, view);
 
     *found = NULL;
-    for (struct domain *domain = sharing->domains, *next; domain; domain = next) {
+    for (struct domain *domain = mps_jobs->domains, *next; domain; domain = next) {
         next = domain->next;
-        if (domain->wide != wide || (wide && domain->uid != owner_of(sharing, view)))
+        if (domain->wide != wide || (wide && domain->uid != owner_of(mps_jobs, view)))
             continue;
         if (strcmp(mps_domain_gpus(domain->mps), gpus) == 0) {
             *found = domain;
-        } else if (overlap(sharing, domain, view) == 0) {
+        } else if (overlap(mps_jobs, domain, view) == 0) {
             continue;
         } else if (mps_domain_jobs(domain->mps) == 0) {
             if (!domain->faulted)
-                close_domain(sharing, domain);
+                close_domain(mps_jobs, domain);
         } else if (wide) {
             continue;
         } else if (view->placement_count == 1) {
@@ -382,57 +382,57 @@ static int find_domain(struct sharing *sharing, const struct job_view *view, str
                              "and has to wait until they have ended", mps_domain_gpus(domain->mps));
         }
     }
-    return *found ? 0 : open_domain(sharing, directory, gpus, found, err);
+    return *found ? 0 : open_domain(mps_jobs, directory, gpus, found, err);
 }
 
 /* Whether the job, found running, may be in it: the setting may have been another when it began. */
-static bool may_hold(const struct sharing *sharing, const struct domain *domain, const struct job_view *view)
+static bool may_hold(const struct mps_jobs *mps_jobs, const struct domain *domain, const struct job_view *view)
 {
     return (domain->uid == EVERYBODY || domain->uid == view->wants->uid) &&
-           overlap(sharing, domain, view) == view->placement_count;
+           overlap(mps_jobs, domain, view) == view->placement_count;
 }
 
 /* Domains left by an earlier daemon: stopped, unless one of their jobs is found running before the loop turns. */
-static void find_left_domains(struct sharing *sharing)
+static void find_left_domains(struct mps_jobs *mps_jobs)
 {
-    DIR *directory = opendir(sharing->directory);
+    DIR *directory = opendir(mps_jobs->directory);
     struct dirent *entry;
     struct error err;
 
     while (directory && (entry = readdir(directory))) {
-        CLEANUP(free_ptr) char *path = xasprintf("%s/%s", sharing->directory, entry->d_name);
+        CLEANUP(free_ptr) char *path = xasprintf("%s/%s", mps_jobs->directory, entry->d_name);
         CLEANUP(free_ptr) char *gpus = xasprintf("%s/gpus", path);
         struct domain *domain;
         if (*entry->d_name == '.' || access(gpus, F_OK) < 0)
             continue;
-        if (open_domain(sharing, path, NULL, &domain, &err) < 0)
+        if (open_domain(mps_jobs, path, NULL, &domain, &err) < 0)
             daemon_log("the MPS domain in %s cannot be taken up: %s", path, err.text);
     }
     if (directory)
         closedir(directory);
 }
 
-void sharing_reconcile(struct sharing *sharing)
+void mps_jobs_reconcile(struct mps_jobs *mps_jobs)
 {
-    const struct core *core = sharing->daemon->core;
+    const struct core *core = mps_jobs->daemon->core;
     struct record input = {.type = RECORD_SHARE_FAULT, .at_ns = nodetime_now_ns()};
 
     for (uint32_t i = 0; i < core_gpu_count(core); i++) {
         input.share_fault = (struct record_share_fault){.gpu = i};
         if (core_gpu(core, i)->share_faulted)
-            engine_input(sharing->daemon->engine, &input, NULL);
+            engine_input(mps_jobs->daemon->engine, &input, NULL);
     }
     input.share_fault = (struct record_share_fault){.of_user = true};
     while (core_share_faulted_user(core, &input.share_fault.uid) &&
-           engine_input(sharing->daemon->engine, &input, NULL) == 0)
+           engine_input(mps_jobs->daemon->engine, &input, NULL) == 0)
         ;
-    if (!sharing->daemon->config.mps_pipe_directory)
-        find_left_domains(sharing);
+    if (!mps_jobs->daemon->config.mps_pipe_directory)
+        find_left_domains(mps_jobs);
 }
 
 /* ---- Jobs come and go ---- */
 
-bool sharing_is_for(const struct daemon *daemon, const struct job_view *view)
+bool mps_jobs_is_for(const struct daemon *daemon, const struct job_view *view)
 {
     if (view->share == SHARE_ANY) /* placed by a carma that did not say */
         return daemon->config.share.mode == SHARE_MPS && !view->wants->exclusive;
@@ -448,20 +448,20 @@ static char *log_directory_of(const char *pipe_directory)
 
 static void on_ready(void *user, uint64_t job, int status, const struct error *err)
 {
-    struct sharing *sharing = user;
-    struct sharer *sharer = sharer_of(sharing, job);
-    struct daemon *daemon = sharing->daemon;
-    sharing_ready *ready = sharer->ready;
+    struct mps_jobs *mps_jobs = user;
+    struct mps_client *mps_client = mps_client_of(mps_jobs, job);
+    struct daemon *daemon = mps_jobs->daemon;
+    mps_jobs_ready *ready = mps_client->ready;
 
-    sharer->ready = NULL;
+    mps_client->ready = NULL;
     if (status < 0) {
         struct error told = *err;
         error_prefix(&told, "MPS");
         daemon_log("job %" PRIu64 " cannot start: %s", job, told.text);
-        remove_sharer(sharing, sharer);
+        remove_mps_client(mps_jobs, mps_client);
         ready(daemon, job, NULL, NULL, &told);
     } else {
-        const char *pipe_directory = mps_domain_pipe_directory(sharer->domain->mps);
+        const char *pipe_directory = mps_domain_pipe_directory(mps_client->domain->mps);
         CLEANUP(free_ptr) char *log_directory = log_directory_of(pipe_directory);
         ready(daemon, job, pipe_directory, log_directory, NULL);
     }
@@ -469,14 +469,14 @@ static void on_ready(void *user, uint64_t job, int status, const struct error *e
 }
 
 /* The administrator's own daemon: that it is there is all that can be asked of it. */
-static void join_foreign(struct sharing *sharing, const struct job_view *view, sharing_ready *ready)
+static void join_unmanaged(struct mps_jobs *mps_jobs, const struct job_view *view, mps_jobs_ready *ready)
 {
-    struct daemon *daemon = sharing->daemon;
+    struct daemon *daemon = mps_jobs->daemon;
     const char *pipe_directory = daemon->config.mps_pipe_directory;
     struct error err;
 
-    if (mps_process_find(pipe_directory, &sharing->foreign)) {
-        add_sharer(sharing, view, NULL);
+    if (mps_process_find(pipe_directory, &mps_jobs->unmanaged)) {
+        add_mps_client(mps_jobs, view, NULL);
         ready(daemon, view->id, pipe_directory, NULL, NULL);
         return;
     }
@@ -486,171 +486,171 @@ static void join_foreign(struct sharing *sharing, const struct job_view *view, s
     ready(daemon, view->id, NULL, NULL, &err);
 }
 
-void sharing_join(struct sharing *sharing, const struct job_view *view, sharing_ready *ready)
+void mps_jobs_join(struct mps_jobs *mps_jobs, const struct job_view *view, mps_jobs_ready *ready)
 {
     struct domain *domain;
     struct error err;
 
-    if (sharing->daemon->config.mps_pipe_directory) {
-        join_foreign(sharing, view, ready);
+    if (mps_jobs->daemon->config.mps_pipe_directory) {
+        join_unmanaged(mps_jobs, view, ready);
         return;
     }
-    if (find_domain(sharing, view, &domain, &err) < 0) {
+    if (find_domain(mps_jobs, view, &domain, &err) < 0) {
         error_prefix(&err, "MPS");
         daemon_log("job %" PRIu64 " cannot start: %s", view->id, err.text);
-        ready(sharing->daemon, view->id, NULL, NULL, &err);
+        ready(mps_jobs->daemon, view->id, NULL, NULL, &err);
         return;
     }
-    add_sharer(sharing, view, domain)->ready = ready;
-    mps_domain_join(domain->mps, view->id, view->wants->uid, on_ready, sharing);
+    add_mps_client(mps_jobs, view, domain)->ready = ready;
+    mps_domain_join(domain->mps, view->id, view->wants->uid, on_ready, mps_jobs);
 }
 
 /* Which of those that may hold it does is not stored: all of them go on with it. */
-void sharing_adopt(struct sharing *sharing, const struct job_view *view)
+void mps_jobs_adopt(struct mps_jobs *mps_jobs, const struct job_view *view)
 {
     struct domain *holds = NULL;
     struct error err;
 
-    if (sharing->daemon->config.mps_pipe_directory)
+    if (mps_jobs->daemon->config.mps_pipe_directory)
         return;
-    for (struct domain *domain = sharing->domains; domain; domain = domain->next) {
-        if (!may_hold(sharing, domain, view))
+    for (struct domain *domain = mps_jobs->domains; domain; domain = domain->next) {
+        if (!may_hold(mps_jobs, domain, view))
             continue;
         mps_domain_join(domain->mps, view->id, view->wants->uid, NULL, NULL);
-        if (!holds || domain->wide == has_wide(sharing, view))
+        if (!holds || domain->wide == has_wide(mps_jobs, view))
             holds = domain;
     }
     if (!holds) {
-        if (find_domain(sharing, view, &holds, &err) < 0) {
+        if (find_domain(mps_jobs, view, &holds, &err) < 0) {
             daemon_log("job %" PRIu64 ": MPS: %s", view->id, err.text);
             return;
         }
         mps_domain_join(holds->mps, view->id, view->wants->uid, NULL, NULL);
     }
-    add_sharer(sharing, view, holds);
+    add_mps_client(mps_jobs, view, holds);
 }
 
-bool sharing_has_server(const struct sharing *sharing, pid_t pid)
+bool mps_jobs_has_server(const struct mps_jobs *mps_jobs, pid_t pid)
 {
     struct proc_stat stat;
 
-    if (!sharing->domains || proc_read_stat(pid, &stat) < 0)
+    if (!mps_jobs->domains || proc_read_stat(pid, &stat) < 0)
         return false;
-    for (const struct domain *domain = sharing->domains; domain; domain = domain->next)
+    for (const struct domain *domain = mps_jobs->domains; domain; domain = domain->next)
         if (stat.parent > 0 && stat.parent == mps_domain_daemon(domain->mps))
             return true;
     return false;
 }
 
-void sharing_leave(struct sharing *sharing, uint64_t job)
+void mps_jobs_leave(struct mps_jobs *mps_jobs, uint64_t job)
 {
-    struct sharer *sharer = sharer_of(sharing, job);
+    struct mps_client *mps_client = mps_client_of(mps_jobs, job);
 
-    if (!sharer)
+    if (!mps_client)
         return;
-    for (struct domain *domain = sharing->domains; domain; domain = domain->next)
+    for (struct domain *domain = mps_jobs->domains; domain; domain = domain->next)
         mps_domain_leave(domain->mps, job);
-    remove_sharer(sharing, sharer);
+    remove_mps_client(mps_jobs, mps_client);
 }
 
-bool sharing_is_waiting(const struct sharing *sharing, uint64_t job)
+bool mps_jobs_is_waiting(const struct mps_jobs *mps_jobs, uint64_t job)
 {
-    const struct sharer *sharer = sharer_of(sharing, job);
+    const struct mps_client *mps_client = mps_client_of(mps_jobs, job);
 
-    return sharer && sharer->ready;
+    return mps_client && mps_client->ready;
 }
 
 /* ---- The end of a job ---- */
 
-bool sharing_has_looked(struct sharing *sharing, uint64_t job)
+bool mps_jobs_has_looked(struct mps_jobs *mps_jobs, uint64_t job)
 {
-    struct sharer *sharer = sharer_of(sharing, job);
+    struct mps_client *mps_client = mps_client_of(mps_jobs, job);
     int64_t now_ns = nodetime_monotonic_wall_ns();
 
-    if (!sharer || !sharer->domain || sharer->faulted_ns)
+    if (!mps_client || !mps_client->domain || mps_client->faulted_ns)
         return true;
-    if (!sharer->look_wall_ns) {
-        sharer->look_wall_ns = now_ns;
-        sharer->looks = mps_domain_looks(sharer->domain->mps);
-        mps_domain_look(sharer->domain->mps);
+    if (!mps_client->look_wall_ns) {
+        mps_client->look_wall_ns = now_ns;
+        mps_client->looks = mps_domain_looks(mps_client->domain->mps);
+        mps_domain_look(mps_client->domain->mps);
         return false;
     }
-    if (mps_domain_looks(sharer->domain->mps) >= sharer->looks + 2 || now_ns - sharer->look_wall_ns > LOOK_WALL_NS)
+    if (mps_domain_looks(mps_client->domain->mps) >= mps_client->looks + 2 || now_ns - mps_client->look_wall_ns > LOOK_WALL_NS)
         return true;
-    mps_domain_look(sharer->domain->mps); /* the first answer may be to a question from before the job failed */
+    mps_domain_look(mps_client->domain->mps); /* the first answer may be to a question from before the job failed */
     return false;
 }
 
-bool sharing_faulted_since(const struct sharing *sharing, uint64_t job, int64_t since_ns)
+bool mps_jobs_faulted_since(const struct mps_jobs *mps_jobs, uint64_t job, int64_t since_ns)
 {
-    const struct sharer *sharer = sharer_of(sharing, job);
+    const struct mps_client *mps_client = mps_client_of(mps_jobs, job);
 
-    return sharer && sharer->faulted_ns && sharer->faulted_ns >= since_ns;
+    return mps_client && mps_client->faulted_ns && mps_client->faulted_ns >= since_ns;
 }
 
 /* Clients on the same GPUs have failed with it, or caused its failure. */
-static void note_hit(struct domain *domain, const struct sharer *sharer)
+static void note_hit(struct domain *domain, const struct mps_client *mps_client)
 {
-    array_reserve(domain->hit, domain->hit_capacity, domain->hit_count + sharer->gpu_count);
-    for (uint32_t i = 0; i < sharer->gpu_count; i++)
-        domain->hit[domain->hit_count++] = sharer->gpus[i];
+    array_reserve(domain->hit, domain->hit_capacity, domain->hit_count + mps_client->gpu_count);
+    for (uint32_t i = 0; i < mps_client->gpu_count; i++)
+        domain->hit[domain->hit_count++] = mps_client->gpus[i];
 }
 
-bool sharing_first_to_fault(struct sharing *sharing, uint64_t job)
+bool mps_jobs_first_to_fault(struct mps_jobs *mps_jobs, uint64_t job)
 {
-    struct sharer *sharer = sharer_of(sharing, job);
+    struct mps_client *mps_client = mps_client_of(mps_jobs, job);
 
-    if (!sharer || !sharer->domain)
+    if (!mps_client || !mps_client->domain)
         return false;
-    if (!sharer->domain->culprit)
-        sharer->domain->culprit = job;
-    if (sharer->domain->faulted)
-        note_hit(sharer->domain, sharer);
-    return sharer->domain->culprit == job;
+    if (!mps_client->domain->first_faulted_client)
+        mps_client->domain->first_faulted_client = job;
+    if (mps_client->domain->faulted)
+        note_hit(mps_client->domain, mps_client);
+    return mps_client->domain->first_faulted_client == job;
 }
 
-static void stopped(struct sharing *sharing, struct sharer *sharer)
+static void stopped(struct mps_jobs *mps_jobs, struct mps_client *mps_client)
 {
-    void (*done)(struct daemon *, uint64_t) = sharer->stopped;
+    void (*done)(struct daemon *, uint64_t) = mps_client->stopped;
 
-    sharer->stopped = NULL;
+    mps_client->stopped = NULL;
     if (done)
-        done(sharing->daemon, sharer->job);
+        done(mps_jobs->daemon, mps_client->job);
 }
 
 static bool is_of_job(void *user, uint64_t job, pid_t client)
 {
-    const struct sharing *sharing = user;
+    const struct mps_jobs *mps_jobs = user;
 
-    return runs_owner_of(sharing->daemon->runs, client) == job;
+    return runs_owner_of(mps_jobs->daemon->runs, client) == job;
 }
 
 static void on_terminated(void *user, uint64_t job)
 {
-    struct sharer *sharer = sharer_of(user, job);
+    struct mps_client *mps_client = mps_client_of(user, job);
 
-    if (sharer)
-        stopped(user, sharer);
+    if (mps_client)
+        stopped(user, mps_client);
 }
 
-void sharing_terminate(struct sharing *sharing, uint64_t job, void (*done)(struct daemon *daemon, uint64_t job))
+void mps_jobs_terminate(struct mps_jobs *mps_jobs, uint64_t job, void (*done)(struct daemon *daemon, uint64_t job))
 {
-    struct sharer *sharer = sharer_of(sharing, job);
+    struct mps_client *mps_client = mps_client_of(mps_jobs, job);
 
-    if (!sharer || !sharer->domain || sharer->ready || mps_domain_phase(sharer->domain->mps) != MPS_SERVING) {
-        done(sharing->daemon, job);
+    if (!mps_client || !mps_client->domain || mps_client->ready || mps_domain_phase(mps_client->domain->mps) != MPS_SERVING) {
+        done(mps_jobs->daemon, job);
         return;
     }
-    if (sharer->stopped)
+    if (mps_client->stopped)
         return; /* it is under way */
-    sharer->stopped = done;
-    sharer->stop_wall_ns = nodetime_monotonic_wall_ns();
-    mps_domain_terminate(sharer->domain->mps, job, is_of_job, on_terminated, sharing);
+    mps_client->stopped = done;
+    mps_client->stop_wall_ns = nodetime_monotonic_wall_ns();
+    mps_domain_terminate(mps_client->domain->mps, job, is_of_job, on_terminated, mps_jobs);
 }
 
 /* ---- Whether jobs are where they should be ---- */
 
-static bool memory_was_seen(const struct job_view *view)
+static bool memory_was_observed(const struct job_view *view)
 {
     for (uint32_t i = 0; view && i < view->placement_count; i++)
         if (view->placements[i].observed_bytes > 0)
@@ -658,97 +658,97 @@ static bool memory_was_seen(const struct job_view *view)
     return false;
 }
 
-static bool is_client(const struct sharing *sharing, const struct sharer *sharer, uint64_t *lists)
+static bool is_client(const struct mps_jobs *mps_jobs, const struct mps_client *mps_client, uint64_t *lists)
 {
-    const struct mps_pids *clients = mps_domain_clients(sharer->domain->mps, lists);
+    const struct mps_pids *clients = mps_domain_clients(mps_client->domain->mps, lists);
 
     for (uint32_t i = 0; i < clients->count; i++)
-        if (runs_owner_of(sharing->daemon->runs, clients->items[i]) == sharer->job)
+        if (runs_owner_of(mps_jobs->daemon->runs, clients->items[i]) == mps_client->job)
             return true;
     return false;
 }
 
-static void check_attached(struct sharing *sharing, struct sharer *sharer, int64_t now_ns)
+static void check_attached(struct mps_jobs *mps_jobs, struct mps_client *mps_client, int64_t now_ns)
 {
-    struct job_view *view = views_find(&sharing->daemon->views, sharer->job);
+    struct job_view *view = views_find(&mps_jobs->daemon->views, mps_client->job);
     uint64_t lists;
 
-    sharer->attached = is_client(sharing, sharer, &lists);
-    if (sharer->attached || !memory_was_seen(view))
+    mps_client->attached = is_client(mps_jobs, mps_client, &lists);
+    if (mps_client->attached || !memory_was_observed(view))
         return;
-    if (!sharer->memory_wall_ns) {
-        sharer->memory_wall_ns = now_ns;
-        sharer->lists = lists;
+    if (!mps_client->memory_wall_ns) {
+        mps_client->memory_wall_ns = now_ns;
+        mps_client->lists = lists;
     }
-    if (now_ns - sharer->memory_wall_ns < ATTACH_WALL_NS || lists < sharer->lists + 2)
+    if (now_ns - mps_client->memory_wall_ns < ATTACH_WALL_NS || lists < mps_client->lists + 2)
         return;
-    sharer->attached = true; /* said once */
+    mps_client->attached = true; /* said once */
     job_view_set_message(view, "MPS requested but not attached: its GPU processes are no clients of the MPS server, so they "
                                "share by time slices; does the job change CUDA_MPS_PIPE_DIRECTORY, or run in a container "
                                "without it?");
-    views_touch(&sharing->daemon->views, view);
-    daemon_log("job %" PRIu64 ": %s", sharer->job, view->message);
+    views_touch(&mps_jobs->daemon->views, view);
+    daemon_log("job %" PRIu64 ": %s", mps_client->job, view->message);
 }
 
 /* A client of a server that serves again was on other GPUs than the one that failed: its later failures are its own. */
-static void check_spared(struct sharing *sharing, struct sharer *sharer)
+static void check_spared(struct mps_jobs *mps_jobs, struct mps_client *mps_client)
 {
     uint64_t lists;
-    bool spared = is_client(sharing, sharer, &lists);
+    bool spared = is_client(mps_jobs, mps_client, &lists);
 
-    if (spared && lists > sharer->served_lists)
-        sharer->faulted_ns = 0;
+    if (spared && lists > mps_client->served_lists)
+        mps_client->faulted_ns = 0;
     else
-        mps_domain_list_clients(sharer->domain->mps, true);
+        mps_domain_list_clients(mps_client->domain->mps, true);
 }
 
 static void on_check(uv_timer_t *timer)
 {
-    struct sharing *sharing = timer->data;
+    struct mps_jobs *mps_jobs = timer->data;
     int64_t now_ns = nodetime_monotonic_wall_ns();
 
-    for (struct domain *domain = sharing->domains; domain; domain = domain->next)
+    for (struct domain *domain = mps_jobs->domains; domain; domain = domain->next)
         mps_domain_list_clients(domain->mps, false);
-    for (struct sharer *sharer = sharing->sharers, *next; sharer; sharer = next) {
-        next = sharer->next;
-        if (!sharer->domain || sharer->ready)
+    for (struct mps_client *mps_client = mps_jobs->mps_clients, *next; mps_client; mps_client = next) {
+        next = mps_client->next;
+        if (!mps_client->domain || mps_client->ready)
             continue;
-        if (!sharer->attached)
-            check_attached(sharing, sharer, now_ns);
-        if (!sharer->attached)
-            mps_domain_list_clients(sharer->domain->mps, true);
-        if (sharer->faulted_ns && mps_domain_phase(sharer->domain->mps) == MPS_SERVING)
-            check_spared(sharing, sharer);
-        if (sharer->stopped && now_ns - sharer->stop_wall_ns > TERMINATE_MS * NS_PER_MS)
-            stopped(sharing, sharer);
+        if (!mps_client->attached)
+            check_attached(mps_jobs, mps_client, now_ns);
+        if (!mps_client->attached)
+            mps_domain_list_clients(mps_client->domain->mps, true);
+        if (mps_client->faulted_ns && mps_domain_phase(mps_client->domain->mps) == MPS_SERVING)
+            check_spared(mps_jobs, mps_client);
+        if (mps_client->stopped && now_ns - mps_client->stop_wall_ns > TERMINATE_MS * NS_PER_MS)
+            stopped(mps_jobs, mps_client);
     }
 }
 
 /* ---- Life ---- */
 
-struct sharing *sharing_new(struct daemon *daemon)
+struct mps_jobs *mps_jobs_new(struct daemon *daemon)
 {
-    struct sharing *sharing = xcalloc(1, sizeof *sharing);
+    struct mps_jobs *mps_jobs = xcalloc(1, sizeof *mps_jobs);
     const char *socket = daemon->config.socket;
 
-    sharing->daemon = daemon;
-    sharing->directory = xasprintf("%.*s/mps", (int)(strrchr(socket, '/') - socket), socket);
-    sharing->check = xmalloc(sizeof *sharing->check);
-    uv_timer_init(daemon->loop, sharing->check);
-    sharing->check->data = sharing;
-    uv_timer_start(sharing->check, on_check, CHECK_MS, CHECK_MS);
-    return sharing;
+    mps_jobs->daemon = daemon;
+    mps_jobs->directory = xasprintf("%.*s/mps", (int)(strrchr(socket, '/') - socket), socket);
+    mps_jobs->check = xmalloc(sizeof *mps_jobs->check);
+    uv_timer_init(daemon->loop, mps_jobs->check);
+    mps_jobs->check->data = mps_jobs;
+    uv_timer_start(mps_jobs->check, on_check, CHECK_MS, CHECK_MS);
+    return mps_jobs;
 }
 
-void sharing_free(struct sharing *sharing)
+void mps_jobs_free(struct mps_jobs *mps_jobs)
 {
-    if (!sharing)
+    if (!mps_jobs)
         return;
-    uv_close((uv_handle_t *)sharing->check, free_handle);
-    while (sharing->sharers)
-        remove_sharer(sharing, sharing->sharers);
-    while (sharing->domains)
-        close_domain(sharing, sharing->domains);
-    free(sharing->directory);
-    free(sharing);
+    uv_close((uv_handle_t *)mps_jobs->check, free_handle);
+    while (mps_jobs->mps_clients)
+        remove_mps_client(mps_jobs, mps_jobs->mps_clients);
+    while (mps_jobs->domains)
+        close_domain(mps_jobs, mps_jobs->domains);
+    free(mps_jobs->directory);
+    free(mps_jobs);
 }

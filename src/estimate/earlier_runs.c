@@ -10,7 +10,7 @@
  * PRIOR_SPREAD is an assumption: no published data set repeats a run. With it two runs differ by 6% at the 98th
  * percentile, which leaves room for another choice of cuDNN's algorithms and for fragmentation.
  *
- * The daemon does not ask this: its core learns the same way, in integers, for each workload key (src/core/belief.c).
+ * The daemon does not ask this: its core learns the same way, in integers, for each workload key (src/core/learn.c).
  */
 #include <errno.h>
 #include <math.h>
@@ -95,7 +95,7 @@ static int answer(const struct estimate_question *question, struct estimate *est
     memcpy(peaks, history->peak_bytes, count * sizeof *peaks);
     qsort(peaks, count, sizeof *peaks, compare);
     if (peaks[0] <= 0)
-        return error_set(err, EINVAL, "an earlier run needed %lld bytes: give what it was seen to hold",
+        return error_set(err, EINVAL, "an earlier run needed %lld bytes: give what it was observed to hold",
                          (long long)peaks[0]);
     rank = (size_t)ceil(probability * ((double)count + 1) - 1e-9);
     if (rank <= count) {

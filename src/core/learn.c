@@ -1,4 +1,4 @@
-#include "core/belief.h"
+#include "core/learn.h"
 
 #include <string.h>
 
@@ -20,53 +20,53 @@
 /* At a submission: number of the oldest workloads examined for some that may be forgotten. */
 #define FORGET_STEPS 16
 
-struct history *belief_history(struct core *core, const char *workload)
+struct profile *learn_profile(struct core *core, const char *workload)
 {
-    struct history *history;
+    struct profile *profile;
 
     if (!*workload)
         return NULL;
-    HASH_FIND_STR(core->histories, workload, history);
-    if (!history) {
-        history = xcalloc(1, sizeof *history + strlen(workload) + 1);
-        memcpy(history->workload, workload, strlen(workload) + 1);
-        history->activity_permille = BELIEF_PRIOR_PERMILLE;
-        history->variance = PRIOR_VARIANCE;
-        history->failure.gpu = RECORD_NO_GPU;
-        HASH_ADD_STR(core->histories, workload, history);
+    HASH_FIND_STR(core->profiles, workload, profile);
+    if (!profile) {
+        profile = xcalloc(1, sizeof *profile + strlen(workload) + 1);
+        memcpy(profile->workload, workload, strlen(workload) + 1);
+        profile->activity_permille = LEARN_PRIOR_PERMILLE;
+        profile->variance = PRIOR_VARIANCE;
+        profile->failure.gpu = RECORD_NO_GPU;
+        HASH_ADD_STR(core->profiles, workload, profile);
     }
-    return history;
+    return profile;
 }
 
-static void make_latest(struct core *core, struct history *history)
+static void make_latest(struct core *core, struct profile *profile)
 {
-    HASH_DEL(core->histories, history);
-    HASH_ADD_STR(core->histories, workload, history);
+    HASH_DEL(core->profiles, profile);
+    HASH_ADD_STR(core->profiles, workload, profile);
 }
 
 /* Those with jobs are met again at the end: each step costs the same, however many there are. */
-void belief_submitted(struct core *core, const struct job *job)
+void learn_submitted(struct core *core, const struct job *job)
 {
-    if (job->history)
-        make_latest(core, job->history);
-    for (int i = 0; i < FORGET_STEPS && HASH_COUNT(core->histories) > BELIEF_MOST_HISTORIES; i++) {
-        struct history *oldest = core->histories;
+    if (job->profile)
+        make_latest(core, job->profile);
+    for (int i = 0; i < FORGET_STEPS && HASH_COUNT(core->profiles) > LEARN_MOST_PROFILES; i++) {
+        struct profile *oldest = core->profiles;
         if (oldest->jobs > 0) {
             make_latest(core, oldest);
             continue;
         }
-        HASH_DEL(core->histories, oldest);
+        HASH_DEL(core->profiles, oldest);
         free(oldest);
     }
 }
 
-int32_t belief_activity(const struct job *job)
+int32_t learned_activity(const struct job *job)
 {
-    const struct history *history = job->history;
+    const struct profile *profile = job->profile;
 
-    if (history && history->variance < PRIOR_VARIANCE)
-        return history->activity_permille;
-    return job->wants->smact_permille >= 0 ? job->wants->smact_permille : BELIEF_PRIOR_PERMILLE;
+    if (profile && profile->variance < PRIOR_VARIANCE)
+        return profile->activity_permille;
+    return job->wants->smact_permille >= 0 ? job->wants->smact_permille : LEARN_PRIOR_PERMILLE;
 }
 
 /* How a completed run's distance from the first is counted, and the farthest that is told apart. */
@@ -74,7 +74,7 @@ int32_t belief_activity(const struct job *job)
 #define DISTANCE_MOST  (10 * DISTANCE_PARTS)
 
 /* Spread of a workload's runs until they show it: 1.6% (cuDNN's choice of algorithms, fragmentation), with the weight
- * of this many runs. An assumption: src/estimate/history.c. */
+ * of this many runs. An assumption: src/estimate/earlier_runs.c. */
 #define PRIOR_SPREAD 160
 #define PRIOR_RUNS   5
 
@@ -99,67 +99,67 @@ static int64_t square_root(int64_t of)
 /* Enough for 98% of the next runs: the predictive quantile mean + t s sqrt(1 + 1/n) of normal runs, s^2 from the prior
  * and the observations, and never less than the largest observation. A quarter more while the only run to go by has not
  * ended. */
-static int64_t with_learned_margin(const struct history *history)
+static int64_t with_learned_margin(const struct profile *profile)
 {
-    int64_t runs = history->runs, freedom = PRIOR_RUNS + runs - 1, variance, margin, enough;
+    int64_t runs = profile->runs, freedom = PRIOR_RUNS + runs - 1, variance, margin, enough;
 
     if (runs == 0)
-        return history->peak_bytes + history->peak_bytes / 4;
-    variance = history->distance_squares - history->distance_sum * (history->distance_sum / runs);
+        return profile->peak_bytes + profile->peak_bytes / 4;
+    variance = profile->distance_squares - profile->distance_sum * (profile->distance_sum / runs);
     variance = (PRIOR_RUNS * PRIOR_SPREAD * PRIOR_SPREAD + (variance > 0 ? variance : 0)) / freedom;
     margin = square_root(variance * student_squared(freedom) / 1000 * (runs + 1) / runs);
-    enough = history->first_bytes +
-             history->first_bytes / DISTANCE_PARTS * (history->distance_sum / runs + margin);
-    return enough > history->peak_bytes ? enough : history->peak_bytes;
+    enough = profile->first_bytes +
+             profile->first_bytes / DISTANCE_PARTS * (profile->distance_sum / runs + margin);
+    return enough > profile->peak_bytes ? enough : profile->peak_bytes;
 }
 
-static void note_run(struct history *history, int64_t bytes)
+static void note_run(struct profile *profile, int64_t bytes)
 {
     int64_t part, distance;
 
-    if (history->runs++ == 0)
-        history->first_bytes = bytes;
-    part = history->first_bytes / DISTANCE_PARTS;
-    distance = (bytes - history->first_bytes) / (part ? part : 1);
+    if (profile->runs++ == 0)
+        profile->first_bytes = bytes;
+    part = profile->first_bytes / DISTANCE_PARTS;
+    distance = (bytes - profile->first_bytes) / (part ? part : 1);
     distance = distance > DISTANCE_MOST ? DISTANCE_MOST : distance;
-    history->distance_sum += distance;
-    history->distance_squares += distance * distance;
+    profile->distance_sum += distance;
+    profile->distance_squares += distance * distance;
 }
 
 /* A request is taken at its word, unless the last run of the workload by such a request has shown that it was too small.
  * What a job was observed to need itself says more than that. */
 static int64_t declared_claim(const struct core *core, const struct job *job, uint32_t *source)
 {
-    int64_t outgrown = job->history->outgrown_bytes, most = user_most_bytes(core, job);
+    int64_t outgrown = job->profile->outgrown_bytes, most = user_most_bytes(core, job);
 
     if (outgrown > most)
         outgrown = most;
-    if (job->claim_source == CLAIM_SEEN || outgrown <= job->claim_bytes)
-        return job->claim_bytes;
-    *source = CLAIM_LEARNED;
+    if (job->reservation_source == SOURCE_OBSERVED || outgrown <= job->reserved_bytes)
+        return job->reserved_bytes;
+    *source = SOURCE_LEARNED;
     return outgrown;
 }
 
-int64_t belief_claim(const struct core *core, const struct job *job, uint32_t *source)
+int64_t learned_reservation(const struct core *core, const struct job *job, uint32_t *source)
 {
-    const struct history *history = job->history;
+    const struct profile *profile = job->profile;
     uint32_t ignored;
 
     source = source ? source : &ignored;
-    *source = job->claim_source;
-    if (!core->config.learn || !history)
-        return job->claim_bytes;
-    if (job->wants->claim_source == CLAIM_DECLARED)
+    *source = job->reservation_source;
+    if (!core->config.learn || !profile)
+        return job->reserved_bytes;
+    if (job->wants->request_source == SOURCE_DECLARED)
         return declared_claim(core, job, source);
-    if (job->crashes == 0 && (history->runs || (history->peak_bytes && job->wants->claim_bytes < 0))) {
-        *source = CLAIM_LEARNED;
-        return with_learned_margin(history);
+    if (job->crashes == 0 && (profile->runs || (profile->peak_bytes && job->wants->request_bytes < 0))) {
+        *source = SOURCE_LEARNED;
+        return with_learned_margin(profile);
     }
-    if (job->claim_bytes < 0 || history->peak_bytes <= job->claim_bytes)
-        return job->claim_bytes;
-    *source = CLAIM_LEARNED;
+    if (job->reserved_bytes < 0 || profile->peak_bytes <= job->reserved_bytes)
+        return job->reserved_bytes;
+    *source = SOURCE_LEARNED;
     /* It is known from a crash alone. More than any GPU has would mean to wait for ever: let it be seen. */
-    return history->peak_bytes < core->largest_gpu_bytes ? history->peak_bytes : core->largest_gpu_bytes;
+    return profile->peak_bytes < core->largest_gpu_bytes ? profile->peak_bytes : core->largest_gpu_bytes;
 }
 
 /* The share of the GPU that the residents except `without` (may be NULL) leave idle: prod(1 - a_i). */
@@ -169,24 +169,24 @@ static int64_t idle_ppm(const struct gpu *gpu, const struct job *without)
 
     for (uint32_t i = 0; i < gpu->resident_count; i++)
         if (gpu->residents[i] != without)
-            idle = idle * (1000 - belief_activity(gpu->residents[i])) / 1000;
+            idle = idle * (1000 - learned_activity(gpu->residents[i])) / 1000;
     return idle;
 }
 
-int64_t belief_delivered_ppm(const struct gpu *gpu)
+int64_t predicted_delivered_ppm(const struct gpu *gpu)
 {
     return PPM - idle_ppm(gpu, NULL);
 }
 
-int32_t belief_slowdown_permille(const struct gpu *gpu, const struct job *joining)
+int32_t predicted_slowdown_permille(const struct gpu *gpu, const struct job *joining)
 {
     int64_t idle = idle_ppm(gpu, NULL), sum = 0, slowdown;
 
     for (uint32_t i = 0; i < gpu->resident_count; i++)
-        sum += belief_activity(gpu->residents[i]);
+        sum += learned_activity(gpu->residents[i]);
     if (joining) {
-        idle = idle * (1000 - belief_activity(joining)) / 1000;
-        sum += belief_activity(joining);
+        idle = idle * (1000 - learned_activity(joining)) / 1000;
+        sum += learned_activity(joining);
     }
     if (gpu->resident_count + (joining != NULL) < 2 || idle == PPM)
         return 1000;
@@ -210,11 +210,11 @@ static bool can_tell(const struct core *core, const struct gpu *gpu)
 {
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         const struct job *job = gpu->residents[i];
-        if (!job->history || (job->placement_count > 1 && !alone_everywhere(core, job)))
+        if (!job->profile || (job->placement_count > 1 && !alone_everywhere(core, job)))
             return false;
         for (uint32_t k = 0; k < i; k++)
-            if (gpu->residents[k]->history == job->history)
-                return false; /* two of a kind: their beliefs are not independent */
+            if (gpu->residents[k]->profile == job->profile)
+                return false; /* two of a kind: their estimates are not independent */
     }
     return gpu->resident_count > 0;
 }
@@ -224,70 +224,70 @@ static int32_t clamp_activity(int64_t permille)
     return permille < 10 ? 10 : permille > 990 ? 990 : (int32_t)permille;
 }
 
-bool belief_sample_is_due(const struct core *core, const struct gpu *gpu, int64_t at_ns)
+bool learn_sample_is_due(const struct core *core, const struct gpu *gpu, int64_t at_ns)
 {
-    return core->config.learn && gpu->foreign_bytes <= GPU_IDLE_FOREIGN_BYTES &&
+    return core->config.learn && gpu->unmanaged_bytes <= GPU_IDLE_UNMANAGED_BYTES &&
            at_ns - gpu->changed_ns >= core_learning_delay_ns(core) &&
            at_ns - gpu->learned_ns >= core->config.window_ns + LEARNING_PAUSE_NS && can_tell(core, gpu);
 }
 
 /* The estimate holds for every GPU on which such a job runs. */
-static void open_where_believed(struct core *core, uint64_t changed)
+static void open_where_predicted(struct core *core, uint64_t changed)
 {
     for (uint32_t i = 0; i < core->gpu_count; i++)
         for (uint32_t k = 0; k < core->gpus[i]->resident_count; k++) {
-            const struct history *history = core->gpus[i]->residents[k]->history;
-            if (history && history->changed >= changed) {
+            const struct profile *profile = core->gpus[i]->residents[k]->profile;
+            if (profile && profile->changed >= changed) {
                 gpu_opens(core, core->gpus[i]);
                 break;
             }
         }
 }
 
-void belief_learn_activity(struct core *core, struct gpu *gpu, const struct record *record)
+void learn_activity(struct core *core, struct gpu *gpu, const struct record *record)
 {
     CLEANUP(free_ptr) int64_t *sensitivities = NULL; /* of the reading to each activity, in permille */
     int64_t innovation, spread = READING_VARIANCE;
 
-    if (record->sample.smact_permille < 0 || !belief_sample_is_due(core, gpu, record->at_ns))
+    if (record->sample.smact_permille < 0 || !learn_sample_is_due(core, gpu, record->at_ns))
         return;
-    innovation = record->sample.smact_permille - belief_delivered_ppm(gpu) / 1000;
+    innovation = record->sample.smact_permille - predicted_delivered_ppm(gpu) / 1000;
     sensitivities = xcalloc(gpu->resident_count, sizeof *sensitivities);
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         sensitivities[i] = idle_ppm(gpu, gpu->residents[i]) / 1000;
-        spread += gpu->residents[i]->history->variance * sensitivities[i] / 1000 * sensitivities[i] / 1000;
+        spread += gpu->residents[i]->profile->variance * sensitivities[i] / 1000 * sensitivities[i] / 1000;
     }
     core->openings++;
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         struct job *job = gpu->residents[i];
-        struct history *history = job->history;
-        int64_t covariance = history->variance * sensitivities[i] / 1000;
-        history->activity_permille = clamp_activity(belief_activity(job) + covariance * innovation / spread);
-        history->variance -= covariance * covariance / spread;
-        if (history->variance < LEAST_VARIANCE)
-            history->variance = LEAST_VARIANCE;
-        history->changed = core->openings;
+        struct profile *profile = job->profile;
+        int64_t covariance = profile->variance * sensitivities[i] / 1000;
+        profile->activity_permille = clamp_activity(learned_activity(job) + covariance * innovation / spread);
+        profile->variance -= covariance * covariance / spread;
+        if (profile->variance < LEAST_VARIANCE)
+            profile->variance = LEAST_VARIANCE;
+        profile->changed = core->openings;
     }
     gpu->learned_ns = record->at_ns;
-    open_where_believed(core, core->openings);
+    open_where_predicted(core, core->openings);
 }
 
-void belief_learn_memory(struct core *core, struct job *job, int64_t bytes, bool completed)
+void learn_memory(struct core *core, struct job *job, int64_t bytes, bool completed)
 {
-    struct history *history = job->history;
+    struct profile *profile = job->profile;
 
-    if (!core->config.learn || !history || bytes <= 0)
+    if (!core->config.learn || !profile || bytes <= 0)
         return;
     if (completed) {
-        note_run(history, bytes);
-        if (job->wants->claim_source == CLAIM_DECLARED)
-            history->outgrown_bytes = bytes - job->wants->claim_bytes >= QUANTUM_MEMORY_BYTES ? bytes : 0;
+        note_run(profile, bytes);
+        if (job->wants->request_source == SOURCE_DECLARED)
+            profile->outgrown_bytes = bytes - job->wants->request_bytes >= QUANTUM_MEMORY_BYTES ? bytes : 0;
     }
-    if (bytes > history->peak_bytes)
-        history->peak_bytes = bytes;
-    history->changed = ++core->openings;
+    if (bytes > profile->peak_bytes)
+        profile->peak_bytes = bytes;
+    profile->changed = ++core->openings;
     /* The need of the job for which GPUs are reserved tells how much of them is left for others. */
-    if (core->reserved_job && core_find_job(core, core->reserved_job)->history == history)
+    if (core->reserved_job && core_find_job(core, core->reserved_job)->profile == profile)
         for (uint32_t i = 0; i < core->gpu_count; i++)
             if (core->gpus[i]->reserved_for)
                 gpu_opens(core, core->gpus[i]);

@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "cli/history/account.h"
+#include "cli/history/ended.h"
 #include "cli/history/span.h"
 #include "cli/show/csv_text.h"
 
@@ -111,15 +111,15 @@ static void test_csv_keeps_texts_in_their_place(void **state)
 static void test_queries_are_encoded(void **state)
 {
     CLEANUP(strbuf_release) struct strbuf path = {0};
-    struct account_options options;
+    struct ended_options options;
 
-    account_init(&options);
+    ended_init(&options);
     strbuf_puts(&path, "/v1/history");
-    account_put_query(&path, &options, "");
+    ended_put_query(&path, &options, "");
     assert_string_equal(path.text, "/v1/history");
     options.name = "a&b=c %ü*";
     options.since_ns = 5;
-    account_put_query(&path, &options, "limit=2");
+    ended_put_query(&path, &options, "limit=2");
     assert_string_equal(path.text, "/v1/history?limit=2&since=5&name=a%26b%3Dc%20%25%C3%BC%2A");
 }
 

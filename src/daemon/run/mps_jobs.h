@@ -13,59 +13,59 @@
  *
  * The core decides which jobs may share. A fault of a domain becomes its input SHARE_FAULT, of the user or for each
  * GPU. */
-#ifndef CARMA_DAEMON_SHARING_H
-#define CARMA_DAEMON_SHARING_H
+#ifndef CARMA_DAEMON_MPS_JOBS_H
+#define CARMA_DAEMON_MPS_JOBS_H
 
 #include "daemon/daemon.h"
 
-struct sharing;
+struct mps_jobs;
 
 /* Whether what the settings ask of MPS can be had here: a server for several users needs a driver that has it. Asked before
  * anything is begun; the error says what to do. */
-int sharing_check(const struct config *config, struct error *err);
+int mps_jobs_check(const struct config *config, struct error *err);
 
-struct sharing *sharing_new(struct daemon *daemon); /* finds the domains that an earlier daemon left */
-void sharing_free(struct sharing *sharing); /* domains with running jobs go on, all others are stopped */
+struct mps_jobs *mps_jobs_new(struct daemon *daemon); /* finds the domains that an earlier daemon left */
+void mps_jobs_free(struct mps_jobs *mps_jobs); /* domains with running jobs go on, all others are stopped */
 
 /* After the stored records were applied: a fault that was noted there is none any more, unless it is seen again. Inputs
  * of the engine's current turn. Takes up the domains that an earlier daemon left, which nobody may before it is sure that he
  * is the one daemon: those without a job are stopped. */
-void sharing_reconcile(struct sharing *sharing);
+void mps_jobs_reconcile(struct mps_jobs *mps_jobs);
 
 /* Whether the job, placed as its view says, is to run under MPS. */
-bool sharing_is_for(const struct daemon *daemon, const struct job_view *view);
+bool mps_jobs_is_for(const struct daemon *daemon, const struct job_view *view);
 
 /* Brings up what the job needs. `ready` is called on the loop, once, with the directories that the job is told of, valid until
  * it leaves; or with pipe_directory NULL and why it cannot start (it is then in no domain). */
-typedef void sharing_ready(struct daemon *daemon, uint64_t job, const char *pipe_directory, const char *log_directory,
+typedef void mps_jobs_ready(struct daemon *daemon, uint64_t job, const char *pipe_directory, const char *log_directory,
                            const struct error *err);
-void sharing_join(struct sharing *sharing, const struct job_view *view, sharing_ready *ready);
+void mps_jobs_join(struct mps_jobs *mps_jobs, const struct job_view *view, mps_jobs_ready *ready);
 
 /* Whether the process is the server of a domain of ours: a child of its control daemon. */
-bool sharing_has_server(const struct sharing *sharing, pid_t pid);
+bool mps_jobs_has_server(const struct mps_jobs *mps_jobs, pid_t pid);
 
 /* The job was found running. */
-void sharing_adopt(struct sharing *sharing, const struct job_view *view);
+void mps_jobs_adopt(struct mps_jobs *mps_jobs, const struct job_view *view);
 
 /* The job has ended, or will not start. */
-void sharing_leave(struct sharing *sharing, uint64_t job);
+void mps_jobs_leave(struct mps_jobs *mps_jobs, uint64_t job);
 
 /* Whether the job still waits for its domain. */
-bool sharing_is_waiting(const struct sharing *sharing, uint64_t job);
+bool mps_jobs_is_waiting(const struct mps_jobs *mps_jobs, uint64_t job);
 
 /* Terminates the job's MPS clients, for a process with work outstanding must not just be killed; then, or after a few
  * seconds at most, `done`. At once for a job that is in no domain. */
-void sharing_terminate(struct sharing *sharing, uint64_t job, void (*done)(struct daemon *daemon, uint64_t job));
+void mps_jobs_terminate(struct mps_jobs *mps_jobs, uint64_t job, void (*done)(struct daemon *daemon, uint64_t job));
 
 /* Why a job failed. Its domain is looked at from the first call on; false: the answer is not there yet, to be asked
  * again. True after a few seconds in any case, and for a job that is in no domain. */
-bool sharing_has_looked(struct sharing *sharing, uint64_t job);
+bool mps_jobs_has_looked(struct mps_jobs *mps_jobs, uint64_t job);
 
 /* Whether the job was a client of a domain that has faulted since then (node time), itself the culprit or not. */
-bool sharing_faulted_since(const struct sharing *sharing, uint64_t job, int64_t since_ns);
+bool mps_jobs_faulted_since(const struct mps_jobs *mps_jobs, uint64_t job, int64_t since_ns);
 
 /* A job of a faulted domain with an output that tells of a kernel's fault says so: true for the first that does in this
  * fault, which is taken for the cause. */
-bool sharing_first_to_fault(struct sharing *sharing, uint64_t job);
+bool mps_jobs_first_to_fault(struct mps_jobs *mps_jobs, uint64_t job);
 
 #endif

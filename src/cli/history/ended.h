@@ -9,7 +9,7 @@
 
 #include "base/strbuf.h"
 
-struct account_options {
+struct ended_options {
     int64_t since_ns; /* -1: any */
     int64_t until_ns;
     const char *user; /* borrowed; NULL: any */
@@ -20,28 +20,28 @@ struct account_options {
 };
 
 /* Lines of a command's table of options, and their parser: ARGP_ERR_UNKNOWN, where the key is not one of them. */
-enum { ACCOUNT_KEY_SINCE = 0x200, ACCOUNT_KEY_UNTIL, ACCOUNT_KEY_CSV };
-#define ACCOUNT_OPTIONS                                                                                                \
-    {"since", ACCOUNT_KEY_SINCE, "TIME", 0,                                                                            \
+enum { ENDED_KEY_SINCE = 0x200, ENDED_KEY_UNTIL, ENDED_KEY_CSV };
+#define ENDED_OPTIONS                                                                                                \
+    {"since", ENDED_KEY_SINCE, "TIME", 0,                                                                            \
      "jobs that ended then or later: 2d (ago), yesterday, 2026-11-01, 2026-11-01T12:00", 0},                           \
-        {"until", ACCOUNT_KEY_UNTIL, "TIME", 0, "jobs that ended before that; a day or a month is meant to its end",   \
+        {"until", ENDED_KEY_UNTIL, "TIME", 0, "jobs that ended before that; a day or a month is meant to its end",   \
          0},                                                                                                           \
         {"user", 'u', "USER", 0, "this user's jobs", 0},                                                               \
         {"name", 'J', "PATTERN", 0, "jobs whose name matches, e.g. 'train*'", 0},                                      \
         {"state", 's', "STATE", 0,                                                                                     \
          "jobs that ended so: completed, failed, gpu_oom, cancelled, lost, refused, timeout", 0},                      \
-        {"csv", ACCOUNT_KEY_CSV, NULL, 0, "print CSV", 0}, CLI_OPTION_JSON
+        {"csv", ENDED_KEY_CSV, NULL, 0, "print CSV", 0}, CLI_OPTION_JSON
 
-error_t account_parse(int key, char *arg, struct argp_state *state, struct account_options *options);
+error_t ended_parse(int key, char *arg, struct argp_state *state, struct ended_options *options);
 
-void account_init(struct account_options *options);
+void ended_init(struct ended_options *options);
 
 /* "?since=..&name=..": what they ask for, with `more` ("by=day"; may be "") among it; "" where that is nothing. Appended
  * to `path`. */
-void account_put_query(struct strbuf *path, const struct account_options *options, const char *more);
+void ended_put_query(struct strbuf *path, const struct ended_options *options, const char *more);
 
-#define ACCOUNT_TEXT 48
-char *account_hours(int64_t ns, char text[ACCOUNT_TEXT]);         /* "26.00" */
-char *account_gib_hours(int64_t mib_ms, char text[ACCOUNT_TEXT]); /* "104.0", "-" below 0 */
+#define ENDED_TEXT 48
+char *ended_hours(int64_t ns, char text[ENDED_TEXT]);         /* "26.00" */
+char *ended_gib_hours(int64_t mib_ms, char text[ENDED_TEXT]); /* "104.0", "-" below 0 */
 
 #endif

@@ -1,4 +1,4 @@
-#include "daemon/request/history.h"
+#include "daemon/request/history_query.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,9 +7,10 @@
 
 #include "api/or_null.h"
 #include "base/memory.h"
+#include "base/old_names.h"
 #include "base/nodetime.h"
 #include "base/units.h"
-#include "daemon/account/account.h"
+#include "daemon/account/groups.h"
 #include "daemon/account/totals.h"
 #include "daemon/log.h"
 #include "daemon/node/node.h"
@@ -24,7 +25,7 @@ struct question {
     struct http_request *request;
     enum question_kind kind;
     struct store_history_filter filter; /* its texts are owned: a server that is freed does not wait for the thread */
-    enum account_key key;
+    enum groups_key key;
     struct question *next;
     uv_work_t work;
     /* The thread's result. */
@@ -86,14 +87,14 @@ static json_t *row_to_json(const struct store_history *row)
     json_object_set_new(json, "memory_mib_ms", number_or_null(row->memory_mib_ms));
     json_object_set_new(json, "memory_measured_mib_ms", number_or_null(row->memory_measured_mib_ms));
     json_object_set_new(json, "modelled_energy_mj", json_integer(row->energy_mj));
-    json_object_set_new(json, "launches", json_integer(row->launches));
+    json_object_set_new(json, "attempts", json_integer(row->attempts));
     json_object_set_new(json, "oom_crashes", json_integer(row->oom_crashes));
     json_object_set_new(json, "handle_crashes", json_integer(row->handle_crashes));
-    json_object_set_new(json, "recoveries", json_integer(row->recoveries));
-    json_object_set_new(json, "claim_bytes", number_or_null(row->claim_bytes));
-    json_object_set_new(json, "claim_source", text_or_null(row->claim_source));
-    json_object_set_new(json, "last_claim_bytes", number_or_null(row->last_claim_bytes));
-    json_object_set_new(json, "last_claim_source", text_or_null(row->last_claim_source));
+    json_object_set_new(json, "retries", json_integer(row->retries));
+    json_object_set_new(json, "reserved_bytes", number_or_null(row->reserved_bytes));
+    json_object_set_new(json, "reservation_source", text_or_null(row->reservation_source));
+    json_object_set_new(json, "last_reserved_bytes", number_or_null(row->last_reserved_bytes));
+    json_object_set_new(json, "last_reservation_source", text_or_null(present_name(row->last_reservation_source)));
     json_object_set_new(json, "estimate_bytes", number_or_null(row->estimate_bytes));
     json_object_set_new(json, "estimator", text_or_null(row->estimator));
     json_object_set_new(json, "peak_bytes", row->peak_bytes > 0 ? json_integer(row->peak_bytes) : json_null());
@@ -120,15 +121,15 @@ static int take_row(const struct store_history *row, void *user, struct error *e
 
 static int count_row(const struct store_history *row, void *user, struct error *err)
 {
-    return account_add(user, row, err);
+    return groups_add(user, row, err);
 }
 
-static void find_rows(struct question *question, const char *directory, const struct store_patience *patience)
+static void find_rows(struct question *question, const char *directory, const struct store_deadline *deadline)
 {
     struct rows rows = {.list = json_array(), .most = question->filter.most};
 
     question->filter.most++;
-    question->status = store_read_history(directory, &question->filter, patience, take_row, &rows, &question->err);
+    question->status = store_read_history(directory, &question->filter, deadline, take_row, &rows, &question->err);
     if (question->kind == QUESTION_JOB) {
         question->json = json_incref(json_array_get(rows.list, 0));
         json_decref(rows.list);
@@ -159,28 +160,28 @@ static void work(uv_work_t *work)
 {
     struct question *question = work->data;
     const char *directory = question->room->daemon->config.state_directory;
-    struct store_patience patience = {.closing = &question->room->closing};
-    struct account *account;
+    struct store_deadline deadline = {.closing = &question->room->closing};
+    struct groups *groups;
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
-    patience.deadline_ns = (now.tv_sec + HISTORY_WALL_S) * NS_PER_SEC + now.tv_nsec;
+    deadline.deadline_ns = (now.tv_sec + HISTORY_WALL_S) * NS_PER_SEC + now.tv_nsec;
     if (question->kind == QUESTION_SCRIPT) {
         find_script(question, directory);
         return;
     }
     if (question->kind != QUESTION_STATS) {
-        find_rows(question, directory, &patience);
+        find_rows(question, directory, &deadline);
         return;
     }
     question->filter.sums = true;
-    question->filter.text = account_key_text(question->key);
-    account = account_new(question->key, nodetime_scale() != 1);
+    question->filter.text = groups_key_text(question->key);
+    groups = groups_new(question->key, nodetime_scale() != 1);
     question->status =
-        store_read_history(directory, &question->filter, &patience, count_row, account, &question->err);
+        store_read_history(directory, &question->filter, &deadline, count_row, groups, &question->err);
     if (question->status == 0)
-        question->json = account_to_json(account);
-    account_free(account);
+        question->json = groups_to_json(groups);
+    groups_free(groups);
 }
 
 /* ---- Users, with their jobs that have not ended ---- */
@@ -188,7 +189,7 @@ static void work(uv_work_t *work)
 /* Only the daemon knows them; and only it knows the forgotten jobs. */
 static bool is_of_totals(const struct question *question)
 {
-    return question->kind == QUESTION_STATS && question->key == ACCOUNT_BY_USER &&
+    return question->kind == QUESTION_STATS && question->key == GROUPS_BY_USER &&
            question->filter.since_ns == INT64_MIN && question->filter.until_ns == INT64_MAX && !question->filter.name &&
            !question->filter.state;
 }
@@ -212,7 +213,7 @@ static json_t *group_of_rows(const json_t *groups, uint32_t uid)
 
 static void add_total(const struct total *total, void *user_data)
 {
-    static const char *const of_rows[] = {"wait_p95_ns", "compared", "claim_to_peak_permille", "under_permille"};
+    static const char *const of_rows[] = {"wait_p95_ns", "compared", "reserved_to_peak_permille", "under_permille"};
     struct merge *merge = user_data;
     char number[16];
     json_t *json, *rows;
@@ -223,7 +224,7 @@ static void add_total(const struct total *total, void *user_data)
     if (merge->user && strcmp(merge->user, total->user) != 0 && strcmp(merge->user, number) != 0)
         return;
     json = json_pack("{s:o, s:I}", "user", text_or_null(total->user), "uid", (json_int_t)total->uid);
-    account_numbers(json, total->submitted, &total->sums);
+    groups_numbers(json, total->submitted, &total->sums);
     rows = group_of_rows(merge->ended, total->uid);
     for (size_t i = 0; i < array_size(of_rows); i++) {
         json_t *value = json_object_get(rows, of_rows[i]);
@@ -244,12 +245,12 @@ static void merge_totals(const struct question *question, int64_t now_ns)
                           .users = json_array()};
 
     totals_read(daemon, now_ns, add_total, &merge);
-    account_numbers(json_object_get(question->json, "total"), merge.jobs, &merge.sums);
+    groups_numbers(json_object_get(question->json, "total"), merge.jobs, &merge.sums);
     json_object_set_new(question->json, "users", merge.users);
     json_object_set_new(question->json, "left_out", json_integer(0));
     if (!merge.user) {
         json_object_set_new(question->json, "modelled_idle_mj", json_integer(nobody.idle_mj));
-        json_object_set_new(question->json, "modelled_foreign_mj", json_integer(nobody.foreign_mj));
+        json_object_set_new(question->json, "modelled_unmanaged_mj", json_integer(nobody.unmanaged_mj));
     }
 }
 
@@ -489,10 +490,10 @@ void history_get_stats(struct daemon *daemon, struct http_request *request)
     struct question question = {.kind = QUESTION_STATS};
     const char *by = http_query(request, "by");
 
-    question.key = by ? account_key_find(by) : ACCOUNT_BY_USER;
-    if (question.key == ACCOUNT_KEY_COUNT)
-        http_reply_error(request, 400, "by '%.40s' is not known: say user, name, day, month, state or claim", by);
-    else if (question.key == ACCOUNT_BY_MONTH && nodetime_scale() != 1)
+    question.key = by ? groups_key_find(by) : GROUPS_BY_USER;
+    if (question.key == GROUPS_KEY_COUNT)
+        http_reply_error(request, 400, "by '%.40s' is not known: say user, name, day, month, state or source", by);
+    else if (question.key == GROUPS_BY_MONTH && nodetime_scale() != 1)
         http_reply_error(request, 400, "a virtual node's time has no months: say by=day");
     else if (read_filter(request, &question.filter))
         ask(daemon, request, question);

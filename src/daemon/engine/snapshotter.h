@@ -7,17 +7,17 @@
 
 /* Ended jobs that are remembered in memory and have their run directories, the latest; the store has the others until
  * they are forgotten. */
-#define KEEPER_MOST_ENDED 10000
+#define SNAPSHOTTER_MOST_ENDED 10000
 
-struct keeper *keeper_new(struct daemon *daemon);
-void keeper_free(struct keeper *keeper);
+struct snapshotter *snapshotter_new(struct daemon *daemon);
+void snapshotter_free(struct snapshotter *snapshotter);
 
 /* A record was loaded, of a snapshot or behind it. Commits nothing: the core has not taken yet what is still to be loaded,
  * and a snapshot now would be of less than the store has. */
-void keeper_loaded(struct keeper *keeper, const struct record *record);
+void snapshotter_loaded(struct snapshotter *snapshotter, const struct record *record);
 
 /* So many records were committed: all input of the core is on its way to the store. Commits a snapshot when one is
  * due. */
-void keeper_count(struct keeper *keeper, size_t records);
+void snapshotter_count(struct snapshotter *snapshotter, size_t records);
 
 #endif

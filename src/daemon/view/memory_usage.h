@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-struct holding {
+struct memory_usage {
     int64_t at_ns;           /* counted until then; 0: it holds nothing, and nothing is counted */
     int64_t bytes;           /* held since then */
     int64_t measured_bytes;  /* of them, those that were measured */
@@ -15,14 +15,14 @@ struct holding {
     int64_t measured_mib_ms; /* of that, the measured part */
 };
 
-void holding_begin(struct holding *holding, int64_t at_ns); /* it runs from now on; its memory is not known yet */
+void memory_usage_begin(struct memory_usage *memory_usage, int64_t at_ns); /* it runs from now on; its memory is not known yet */
 
 /* Holds so much from now on. Nothing happens where it does not run. */
-void holding_set(struct holding *holding, int64_t at_ns, int64_t bytes, int64_t measured_bytes);
+void memory_usage_set(struct memory_usage *memory_usage, int64_t at_ns, int64_t bytes, int64_t measured_bytes);
 
-void holding_end(struct holding *holding, int64_t at_ns);
+void memory_usage_end(struct memory_usage *memory_usage, int64_t at_ns);
 
 /* Its sum until now. */
-int64_t holding_mib_ms(const struct holding *holding, int64_t now_ns);
+int64_t memory_usage_mib_ms(const struct memory_usage *memory_usage, int64_t now_ns);
 
 #endif

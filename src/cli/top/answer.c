@@ -1,4 +1,4 @@
-#include "cli/top/view.h"
+#include "cli/top/answer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "cli/show/view.h"
+#include "cli/show/answer.h"
 
 #define GPUS_BESIDE_TEXT 20 /* lines of a screen from which on the GPUs stay in sight above a text */
 
@@ -67,19 +67,19 @@ static int64_t count_of(const json_t *status, const char *const *states)
     int64_t sum = 0;
 
     for (; *states; states++)
-        sum += view_integer(json_object_get(status, "counts"), *states, 0);
+        sum += answer_integer(json_object_get(status, "counts"), *states, 0);
     return sum;
 }
 
 /* A scaled node's clock shows no time of day. */
 static char *node_time(const json_t *status)
 {
-    double scale = view_number(status, "time_scale", 1);
-    int64_t now_ns = view_integer(status, "now_ns", 0);
+    double scale = answer_number(status, "time_scale", 1);
+    int64_t now_ns = answer_integer(status, "now_ns", 0);
     char text[UNITS_TEXT];
 
     if (scale == 1)
-        return view_time(now_ns);
+        return answer_time(now_ns);
     return xasprintf("node time %s (x%g)", format_duration(now_ns, text), scale);
 }
 
@@ -89,7 +89,7 @@ static void put_jobs_line(const struct top_model *model, struct top_screen *scre
     static const char *const waiting[] = {"QUEUED", "CRASHED", NULL};
     static const char *const held[] = {"HELD", NULL};
     const json_t *status = model->picture.status;
-    const char *policy = view_text(status, "policy");
+    const char *policy = answer_text(status, "policy");
     struct top_line *line = top_screen_line(screen, TOP_PLAIN);
     CLEANUP(free_ptr) char *clock = node_time(status);
     int64_t on_hold = count_of(status, held);
@@ -124,15 +124,15 @@ static struct totals totals_of(const struct top_model *model)
 
     for (size_t i = 0; i < model->gpu_count; i++) {
         const json_t *gpu = model->gpus[i].json;
-        if (view_integer(gpu, "index", -1) >= 0) {
+        if (answer_integer(gpu, "index", -1) >= 0) {
             totals.gpus++;
-            totals.lost += view_true(gpu, "lost");
-            add_known(&totals.used_bytes, view_integer(gpu, "used_bytes", -1));
-            add_known(&totals.total_bytes, view_integer(gpu, "total_bytes", -1));
+            totals.lost += answer_true(gpu, "lost");
+            add_known(&totals.used_bytes, answer_integer(gpu, "used_bytes", -1));
+            add_known(&totals.total_bytes, answer_integer(gpu, "total_bytes", -1));
         }
         if (!model->gpus[i].instance) {
-            add_known(&totals.power_mw, view_integer(gpu, "power_mw", -1));
-            add_known(&totals.energy_mj, view_integer(gpu, "energy_mj", -1));
+            add_known(&totals.power_mw, answer_integer(gpu, "power_mw", -1));
+            add_known(&totals.energy_mj, answer_integer(gpu, "energy_mj", -1));
         }
     }
     return totals;
@@ -142,7 +142,7 @@ static void put_gpus_line(const struct top_model *model, struct top_screen *scre
 {
     struct top_line *line = top_screen_line(screen, TOP_PLAIN);
     struct totals totals = totals_of(model);
-    char used[UNITS_TEXT], total[UNITS_TEXT], energy[VIEW_ENERGY];
+    char used[UNITS_TEXT], total[UNITS_TEXT], energy[ANSWER_ENERGY];
 
     put_part(line, screen, STYLE_NONE, "%" PRId64 " GPU%s", totals.gpus, totals.gpus == 1 ? "" : "s");
     if (totals.lost)
@@ -152,14 +152,14 @@ static void put_gpus_line(const struct top_model *model, struct top_screen *scre
     if (totals.power_mw >= 0)
         put_part(line, screen, STYLE_NONE, "%" PRId64 " W", (totals.power_mw + 500) / 1000);
     if (totals.energy_mj >= 0)
-        put_part(line, screen, STYLE_NONE, "%s so far", view_energy(totals.energy_mj, energy));
-    if (view_text(model->picture.gpus, "limits"))
-        put_part(line, screen, STYLE_DIM, "%s", view_text(model->picture.gpus, "limits"));
+        put_part(line, screen, STYLE_NONE, "%s so far", answer_energy(totals.energy_mj, energy));
+    if (answer_text(model->picture.gpus, "limits"))
+        put_part(line, screen, STYLE_DIM, "%s", answer_text(model->picture.gpus, "limits"));
 }
 
 static void put_header(const struct top_model *model, struct top_screen *screen)
 {
-    const char *trouble = view_text(model->picture.status, "trouble");
+    const char *trouble = answer_text(model->picture.status, "trouble");
 
     if (*model->lost) {
         CLEANUP(free_ptr) char *text = xasprintf("NO DAEMON for %" PRId64 " s, trying again", model->lost_s);

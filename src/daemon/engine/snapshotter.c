@@ -1,4 +1,4 @@
-#include "daemon/engine/keeper.h"
+#include "daemon/engine/snapshotter.h"
 
 #include <string.h>
 
@@ -21,7 +21,7 @@
  * can have ended meanwhile, or with a long queue, where snapshots are far apart, the history would grow for ever. */
 #define HISTORY_AT_ONCE 1000
 
-struct keeper {
+struct snapshotter {
     struct daemon *daemon;
     size_t records;   /* since the last snapshot */
     size_t last_size; /* of the last snapshot, in records */
@@ -29,17 +29,17 @@ struct keeper {
     bool under_way;
 };
 
-struct keeper *keeper_new(struct daemon *daemon)
+struct snapshotter *snapshotter_new(struct daemon *daemon)
 {
-    struct keeper *keeper = xcalloc(1, sizeof *keeper);
+    struct snapshotter *snapshotter = xcalloc(1, sizeof *snapshotter);
 
-    keeper->daemon = daemon;
-    return keeper;
+    snapshotter->daemon = daemon;
+    return snapshotter;
 }
 
-void keeper_free(struct keeper *keeper)
+void snapshotter_free(struct snapshotter *snapshotter)
 {
-    free(keeper);
+    free(snapshotter);
 }
 
 static void add_changed_views(struct views *views, struct store_batch *batch)
@@ -68,20 +68,20 @@ static void forget_run(const struct job_view *view, void *user)
 
 static void on_stored(int status, const char *error, void *user)
 {
-    struct keeper *keeper = user;
+    struct snapshotter *snapshotter = user;
 
     (void)error; /* the batch before it has the same trouble, and tells it */
-    keeper->under_way = false;
+    snapshotter->under_way = false;
     if (status == 0)
-        views_forget(&keeper->daemon->views, KEEPER_MOST_ENDED, keeper->before_ns, forget_run, keeper->daemon);
-    for (struct job_view *view = keeper->daemon->views.jobs; view && status != 0; view = view->hh.next)
+        views_forget(&snapshotter->daemon->views, SNAPSHOTTER_MOST_ENDED, snapshotter->before_ns, forget_run, snapshotter->daemon);
+    for (struct job_view *view = snapshotter->daemon->views.jobs; view && status != 0; view = view->hh.next)
         view->changed = true;
 }
 
-static void snapshot(struct keeper *keeper)
+static void snapshot(struct snapshotter *snapshotter)
 {
     CLEANUP(record_list_release) struct record_list state = {0};
-    struct daemon *daemon = keeper->daemon;
+    struct daemon *daemon = snapshotter->daemon;
     struct store_batch *batch = store_batch_new();
     int64_t now_ns = nodetime_now_ns(), retention_ns = daemon->config.retention_ns;
     int64_t history_ns = daemon->config.history_retention_ns;
@@ -89,27 +89,27 @@ static void snapshot(struct keeper *keeper)
     core_snapshot(daemon->core, now_ns, &state);
     add_changed_views(&daemon->views, batch);
     store_batch_snapshot(batch, now_ns, retention_ns / SPACINGS, &state);
-    keeper->before_ns = now_ns - retention_ns;
-    store_batch_forget(batch, keeper->before_ns);
+    snapshotter->before_ns = now_ns - retention_ns;
+    store_batch_forget(batch, snapshotter->before_ns);
     store_batch_forget_history(batch, now_ns - (history_ns > retention_ns ? history_ns : retention_ns),
-                               (uint32_t)(HISTORY_AT_ONCE + keeper->records));
-    keeper->last_size = state.count;
-    keeper->records = 0;
-    keeper->under_way = true;
-    store_commit(daemon->store, batch, on_stored, keeper);
+                               (uint32_t)(HISTORY_AT_ONCE + snapshotter->records));
+    snapshotter->last_size = state.count;
+    snapshotter->records = 0;
+    snapshotter->under_way = true;
+    store_commit(daemon->store, batch, on_stored, snapshotter);
 }
 
-void keeper_loaded(struct keeper *keeper, const struct record *record)
+void snapshotter_loaded(struct snapshotter *snapshotter, const struct record *record)
 {
     if (record_is_state(record->type))
-        keeper->last_size++;
+        snapshotter->last_size++;
     else
-        keeper->records++;
+        snapshotter->records++;
 }
 
-void keeper_count(struct keeper *keeper, size_t records)
+void snapshotter_count(struct snapshotter *snapshotter, size_t records)
 {
-    keeper->records += records;
-    if (!keeper->under_way && keeper->records >= RECORDS_AT_LEAST && keeper->records >= 2 * keeper->last_size)
-        snapshot(keeper);
+    snapshotter->records += records;
+    if (!snapshotter->under_way && snapshotter->records >= RECORDS_AT_LEAST && snapshotter->records >= 2 * snapshotter->last_size)
+        snapshot(snapshotter);
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Usage: test_trim.sh CARMA SOURCE BUILD
+# Usage: test_shrink.sh CARMA SOURCE BUILD
 # A job of unknown need: its observed memory becomes its reservation, and is shown.
 # shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016 # single quotes: for the jobs' shells
 . "$(dirname "$0")/lib.sh"
@@ -9,30 +9,30 @@ start_node h200x1 300
 start_daemon --config /dev/null
 
 run submit -- "$TRAIN" --memory 4G --seconds 100000
-expect_field 1 claim_source unknown
-expect_field 1 claim_bytes None
-until_field 1 claim_source seen
-expect_field 1 claim_bytes 5368709120 # a quarter more than it holds
+expect_field 1 reservation_source unknown
+expect_field 1 reserved_bytes None
+until_field 1 reservation_source observed
+expect_field 1 reserved_bytes 5368709120 # a quarter more than it holds
 run explain 1
-grep -q "5.0 GiB on each GPU, as it was seen to need" "$T/out" || fail "explain says: $(cat "$T/out")"
+grep -q "5.0 GiB on each GPU, as it was observed to need" "$T/out" || fail "explain says: $(cat "$T/out")"
 stop_daemon
 start_daemon --config /dev/null
-expect_field 1 claim_source seen
+expect_field 1 reservation_source observed
 run cancel 1
 run wait 1
 
 # A request that was shrunk: the accounting has the first figure and the last one.
 run submit --gpu-memory 20G -- "$TRAIN" --memory 4G --seconds 100000
-expect_field 2 claim_source declared
-until_field 2 claim_source seen
+expect_field 2 reservation_source declared
+until_field 2 reservation_source observed
 run cancel 2
 run wait 2
-expect_field 2 claim_source seen
+expect_field 2 reservation_source observed
 "$CARMA" history --json | python3 -c 'import json, sys
 job = next(job for job in json.load(sys.stdin)["jobs"] if job["id"] == 2)
-first, last = (job["claim_source"], job["claim_bytes"]), (job["last_claim_source"], job["last_claim_bytes"])
+first, last = (job["reservation_source"], job["reserved_bytes"]), (job["last_reservation_source"], job["last_reserved_bytes"])
 assert first == ("declared", 20 << 30), first
-assert last == ("seen", 4724464025), last' || fail "the accounting of a request that was shrunk"
+assert last == ("observed", 4724464025), last' || fail "the accounting of a request that was shrunk"
 
 # Its frameworks' limit: its reservation, or the whole GPU where its need is unknown or it has no neighbour.
 told() {

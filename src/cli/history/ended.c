@@ -1,4 +1,4 @@
-#include "cli/history/account.h"
+#include "cli/history/ended.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -12,9 +12,9 @@
 #include "cli/history/span.h"
 #include "core/job.h"
 
-void account_init(struct account_options *options)
+void ended_init(struct ended_options *options)
 {
-    *options = (struct account_options){.since_ns = -1, .until_ns = -1};
+    *options = (struct ended_options){.since_ns = -1, .until_ns = -1};
 }
 
 /* The state's name as the daemon writes it; NULL: jobs do not end so. */
@@ -35,12 +35,12 @@ static error_t parse_time(struct argp_state *state, const char *option, const ch
     return cli_bad_usage(state, "%s: %s", option, err.text);
 }
 
-error_t account_parse(int key, char *arg, struct argp_state *state, struct account_options *options)
+error_t ended_parse(int key, char *arg, struct argp_state *state, struct ended_options *options)
 {
     switch (key) {
-    case ACCOUNT_KEY_SINCE:
+    case ENDED_KEY_SINCE:
         return parse_time(state, "--since", arg, false, &options->since_ns);
-    case ACCOUNT_KEY_UNTIL:
+    case ENDED_KEY_UNTIL:
         return parse_time(state, "--until", arg, true, &options->until_ns);
     case 'u':
         options->user = arg;
@@ -53,7 +53,7 @@ error_t account_parse(int key, char *arg, struct argp_state *state, struct accou
         return options->state ? 0
                               : cli_bad_usage(state, "--state: jobs do not end as '%.40s': say completed, failed, gpu_oom, "
                                               "cancelled, lost, refused or timeout", arg);
-    case ACCOUNT_KEY_CSV:
+    case ENDED_KEY_CSV:
         options->csv = true;
         return 0;
     case CLI_JSON_KEY:
@@ -92,7 +92,7 @@ static void put_time(struct strbuf *path, const char *name, int64_t ns)
     strbuf_printf(path, "%s=%" PRId64, name, ns);
 }
 
-void account_put_query(struct strbuf *path, const struct account_options *options, const char *more)
+void ended_put_query(struct strbuf *path, const struct ended_options *options, const char *more)
 {
     if (*more) {
         put_separator(path);
@@ -107,17 +107,17 @@ void account_put_query(struct strbuf *path, const struct account_options *option
 
 /* ---- Figures ---- */
 
-char *account_hours(int64_t ns, char text[ACCOUNT_TEXT])
+char *ended_hours(int64_t ns, char text[ENDED_TEXT])
 {
-    snprintf(text, ACCOUNT_TEXT, "%.2f", (double)ns / 3.6e12);
+    snprintf(text, ENDED_TEXT, "%.2f", (double)ns / 3.6e12);
     return text;
 }
 
-char *account_gib_hours(int64_t mib_ms, char text[ACCOUNT_TEXT])
+char *ended_gib_hours(int64_t mib_ms, char text[ENDED_TEXT])
 {
     if (mib_ms < 0)
-        snprintf(text, ACCOUNT_TEXT, "-");
+        snprintf(text, ENDED_TEXT, "-");
     else
-        snprintf(text, ACCOUNT_TEXT, "%.1f", (double)mib_ms / 1024 / 3.6e6);
+        snprintf(text, ENDED_TEXT, "%.1f", (double)mib_ms / 1024 / 3.6e6);
     return text;
 }

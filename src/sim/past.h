@@ -5,8 +5,8 @@
  * for a whole window; else the mean of its workload's other runs; else of all; else ACTIVITY_ASSUMED. Its work: the
  * time it trained, each moment counted at the rate that `contention` gives it beside the jobs it shared its GPUs with.
  * Its need: the most that was seen. Pure: no input or output. */
-#ifndef CARMA_SIM_HISTORY_H
-#define CARMA_SIM_HISTORY_H
+#ifndef CARMA_SIM_PAST_H
+#define CARMA_SIM_PAST_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,19 +14,19 @@
 #include "core/record.h"
 #include "sim/sim.h"
 
-#define HISTORY_ACTIVITY_ASSUMED 0.5
+#define PAST_ACTIVITY_ASSUMED 0.5
 
-struct history;
+struct past;
 
-struct history *history_new(void);
-void history_free(struct history *history);
+struct past *past_new(void);
+void past_free(struct past *past);
 
 /* The next stored record. */
-void history_record(struct history *history, const struct record *record);
+void past_record(struct past *past, const struct record *record);
 
 /* The records' jobs in the order of submission, the first arriving at 0. Only jobs with a last run that ended by
  * itself: completed, failed, or killed. Owned by the history. */
-struct history_jobs {
+struct past_jobs {
     const struct sim_job *items;
     size_t count;
     size_t left_out;     /* never ran to an end of their own */
@@ -36,7 +36,7 @@ struct history_jobs {
 };
 
 /* After the last record: works the jobs out, as they shared GPUs by `share`. load_ns: as in sim_options. */
-void history_finish(struct history *history, enum share_mode share, const struct contention_params *contention,
-                    int64_t load_ns, struct history_jobs *jobs);
+void past_finish(struct past *past, enum share_mode share, const struct contention_params *contention,
+                    int64_t load_ns, struct past_jobs *jobs);
 
 #endif

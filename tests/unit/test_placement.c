@@ -1,5 +1,5 @@
-/* carma's own mapper, rule by rule: predicted slowdown, learned claims and activities, trimming, backfill with a bounded
- * delay of the head, informed recovery; and the other variants that configuration makes of the same code. */
+/* carma's own placement policy, rule by rule: predicted slowdown, learned reservations and activities, shrinking, backfill with a bounded
+ * delay of the head, informed OOM retry; and the other variants that configuration makes of the same code. */
 #include "core_fixture.h"
 
 static struct core_config carma_config(void)
@@ -11,12 +11,12 @@ static struct core_config carma_config(void)
     config.memory_view = MEMORY_RESERVE;
     config.margin_bytes = GIB;
     config.decide_period_ns = 0;
-    config.recovery = RECOVERY_INFORMED;
+    config.oom_retry = OOM_RETRY_INFORMED;
     config.backfill = 4;
-    config.patience_ns = SECONDS(3600);
+    config.starvation_timeout_ns = SECONDS(3600);
     config.max_slowdown_permille = 2000;
     config.learn = true;
-    config.trim_ns = SECONDS(60);
+    config.shrink_after_ns = SECONDS(60);
     return config;
 }
 
@@ -36,12 +36,12 @@ static void keep_gpus(struct fixture *f, uint32_t count)
     }
 }
 
-static uint64_t submit_workload(struct fixture *f, const char *workload, uint32_t gpus, int64_t claim, int32_t activity)
+static uint64_t submit_workload(struct fixture *f, const char *workload, uint32_t gpus, int64_t reservation, int32_t activity)
 {
-    struct record record = wants(gpus, claim);
+    struct record record = wants(gpus, reservation);
 
-    if (claim >= 0)
-        record.submitted.claim_source = CLAIM_RECORDED;
+    if (reservation >= 0)
+        record.submitted.request_source = SOURCE_RECORDED;
     record.submitted.smact_permille = activity;
     snprintf(record.submitted.workload, sizeof record.submitted.workload, "%s", workload);
     return submit_record(f, record);
@@ -69,7 +69,7 @@ static void test_slowdown_is_sum_over_union(void **state)
     assert_int_equal(f->decisions.count, 2);
     assert_int_equal(f->decisions.items[0].placed.slowdown_permille, 1000);
     assert_int_equal(f->decisions.items[1].placed.slowdown_permille, 1428);
-    assert_int_equal(belief_delivered_ppm(core_gpu(f->core, 0)), 840000);
+    assert_int_equal(predicted_delivered_ppm(core_gpu(f->core, 0)), 840000);
 }
 
 static void test_bound_is_that_of_whoever_accepts_least(void **state)
@@ -121,12 +121,12 @@ static void test_of_equals_the_one_with_most_memory(void **state)
 
 /* ---- Learning ---- */
 
-static void run_once(struct fixture *f, const char *workload, int64_t claim, int64_t peak)
+static void run_once(struct fixture *f, const char *workload, int64_t reservation, int64_t peak)
 {
-    uint64_t job = submit_workload(f, workload, 1, claim, -1);
+    uint64_t job = submit_workload(f, workload, 1, reservation, -1);
 
     decide(f);
-    memory_seen(f, job, 0, peak);
+    memory_observed(f, job, 0, peak);
     exits(f, job, EXIT_COMPLETED, -1);
 }
 
@@ -145,16 +145,16 @@ static int64_t normal_bytes(uint64_t *random, int64_t spread)
 static void test_memory_is_learned_with_a_margin(void **state)
 {
     struct fixture *f = *state;
-    int64_t claim_bytes;
+    int64_t reserved_bytes;
 
     use_carma(f);
     run_once(f, "w", 30 * GIB, 16 * GIB);
     submit_workload(f, "w", 1, 30 * GIB, -1);
     submit_workload(f, "other", 1, 30 * GIB, -1);
     decide(f);
-    claim_bytes = f->decisions.items[0].placed.claim_bytes; /* and a sixteenth */
-    assert_true(claim_bytes > 169 * GIB / 10 && claim_bytes < 171 * GIB / 10);
-    assert_int_equal(f->decisions.items[1].placed.claim_bytes, 30 * GIB);
+    reserved_bytes = f->decisions.items[0].placed.reserved_bytes; /* and a sixteenth */
+    assert_true(reserved_bytes > 169 * GIB / 10 && reserved_bytes < 171 * GIB / 10);
+    assert_int_equal(f->decisions.items[1].placed.reserved_bytes, 30 * GIB);
     exits(f, 2, EXIT_COMPLETED, -1);
     exits(f, 3, EXIT_COMPLETED, -1);
     for (int i = 0; i < 2; i++)
@@ -162,8 +162,8 @@ static void test_memory_is_learned_with_a_margin(void **state)
     submit_workload(f, "w", 1, -1, -1);
     decide(f);
     /* Runs that differ by factors: the next may need more than the most of all. */
-    claim_bytes = f->decisions.items[0].placed.claim_bytes;
-    assert_true(claim_bytes > 17 * GIB && claim_bytes < 19 * GIB);
+    reserved_bytes = f->decisions.items[0].placed.reserved_bytes;
+    assert_true(reserved_bytes > 17 * GIB && reserved_bytes < 19 * GIB);
 }
 
 /* Runs that are all alike need less and less room above them; never less than the most that was seen. */
@@ -178,16 +178,16 @@ static void test_the_margin_falls_with_the_runs(void **state)
         run_once(f, "w", 30 * GIB, 16 * GIB);
         job = submit_workload(f, "w", 1, 30 * GIB, -1);
         decide(f);
-        int64_t claim_bytes = f->decisions.items[0].placed.claim_bytes;
-        assert_true(claim_bytes >= 16 * GIB && claim_bytes <= before_bytes);
-        before_bytes = claim_bytes;
+        int64_t reserved_bytes = f->decisions.items[0].placed.reserved_bytes;
+        assert_true(reserved_bytes >= 16 * GIB && reserved_bytes <= before_bytes);
+        before_bytes = reserved_bytes;
         exits(f, job, EXIT_FAILED, -1);
     }
     assert_true(before_bytes < 16 * GIB + 16 * GIB / 50);
     run_once(f, "w", 30 * GIB, 24 * GIB);
     submit_workload(f, "w", 1, 30 * GIB, -1);
     decide(f);
-    assert_int_equal(f->decisions.items[0].placed.claim_bytes, 24 * GIB); /* one of 31, but it was seen */
+    assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 24 * GIB); /* one of 31, but it was seen */
 }
 
 /* Normal runs of the assumed spread, and of three times as much: the estimate is enough for 98% (and not for nearly
@@ -198,7 +198,7 @@ static void test_the_learned_quantile_holds(void **state)
         int64_t spread; /* in parts of 10,000 */
         size_t least;   /* of 10,000 next runs */
     } cases[] = {{160, 9780}, {500, 8800}};
-    const struct record_submitted guessed = {.claim_bytes = 1, .claim_source = CLAIM_ESTIMATED};
+    const struct record_submitted guessed = {.request_bytes = 1, .request_source = SOURCE_ESTIMATED};
 
     (void)state;
     for (size_t i = 0; i < array_size(cases); i++) {
@@ -206,12 +206,12 @@ static void test_the_learned_quantile_holds(void **state)
         size_t enough = 0;
         for (size_t trial = 0; trial < 10000; trial++) {
             struct core *core = core_new();
-            struct history *history = belief_history(core, "w");
-            struct job job = {.history = history, .wants = &guessed};
+            struct profile *profile = learn_profile(core, "w");
+            struct job job = {.profile = profile, .wants = &guessed};
             core->config.learn = true;
             for (size_t run = 0; run < 1 + trial % 8; run++)
-                belief_learn_memory(core, &job, normal_bytes(&random, cases[i].spread), true);
-            enough += normal_bytes(&random, cases[i].spread) <= belief_claim(core, &job, NULL);
+                learn_memory(core, &job, normal_bytes(&random, cases[i].spread), true);
+            enough += normal_bytes(&random, cases[i].spread) <= learned_reservation(core, &job, NULL);
             core_free(core);
         }
         if (enough < cases[i].least || (cases[i].least > 9700 && enough > 9950))
@@ -229,7 +229,7 @@ static void test_what_is_declared_is_believed(void **state)
     snprintf(record.submitted.workload, sizeof record.submitted.workload, "w");
     submit_record(f, record);
     decide(f);
-    assert_int_equal(f->decisions.items[0].placed.claim_bytes, 20 * GIB);
+    assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 20 * GIB);
 }
 
 static void test_nothing_is_learned_where_that_is_off(void **state)
@@ -242,7 +242,7 @@ static void test_nothing_is_learned_where_that_is_off(void **state)
     run_once(f, "w", 30 * GIB, 16 * GIB);
     submit_workload(f, "w", 1, 30 * GIB, -1);
     decide(f);
-    assert_int_equal(f->decisions.items[0].placed.claim_bytes, 30 * GIB);
+    assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 30 * GIB);
 }
 
 static void settle_and_sample(struct fixture *f, int32_t activity)
@@ -258,13 +258,13 @@ static void test_activity_is_learned_alone(void **state)
     use_carma(f);
     submit_workload(f, "w", 1, GIB, -1);
     decide(f);
-    assert_int_equal(belief_activity(core_find_job(f->core, 1)), BELIEF_PRIOR_PERMILLE);
+    assert_int_equal(learned_activity(core_find_job(f->core, 1)), LEARN_PRIOR_PERMILLE);
     f->now_ns += SECONDS(149); /* window 90 s, loading 60 s */
     sample(f, 0, GIB, 0, 200);
-    assert_int_equal(belief_activity(core_find_job(f->core, 1)), BELIEF_PRIOR_PERMILLE);
+    assert_int_equal(learned_activity(core_find_job(f->core, 1)), LEARN_PRIOR_PERMILLE);
     for (int i = 0; i < 8; i++)
         settle_and_sample(f, 200);
-    assert_in_range(belief_activity(core_find_job(f->core, 1)), 198, 210);
+    assert_in_range(learned_activity(core_find_job(f->core, 1)), 198, 210);
 }
 
 static void test_activity_is_learned_by_regression(void **state)
@@ -281,8 +281,8 @@ static void test_activity_is_learned_by_regression(void **state)
     decide(f);
     for (int i = 0; i < 8; i++)
         settle_and_sample(f, 370); /* 1 - 0.7 x 0.9 */
-    assert_in_range(belief_activity(core_find_job(f->core, 1)), 270, 330);
-    assert_in_range(belief_activity(core_find_job(f->core, 2)), 70, 140);
+    assert_in_range(learned_activity(core_find_job(f->core, 1)), 270, 330);
+    assert_in_range(learned_activity(core_find_job(f->core, 2)), 70, 140);
 }
 
 static void test_what_is_learned_on_one_gpu_opens_another(void **state)
@@ -322,7 +322,7 @@ static void test_a_sample_is_due_when_it_can_teach(void **state)
 
 /* ---- Trimming ---- */
 
-static void test_claims_are_trimmed_to_what_was_seen(void **state)
+static void test_reservations_are_trimmed_to_what_was_seen(void **state)
 {
     struct fixture *f = *state;
 
@@ -331,14 +331,14 @@ static void test_claims_are_trimmed_to_what_was_seen(void **state)
     submit_workload(f, "", 1, 39 * GIB, 100);
     submit_workload(f, "", 1, 25 * GIB, 100);
     decide(f);
-    memory_seen(f, 1, 0, 10 * GIB);
+    memory_observed(f, 1, 0, 10 * GIB);
     f->now_ns += SECONDS(60) - 1;
     decide(f);
     assert_int_equal(f->decisions.count, 0);
     assert_int_equal(core_next_wake_ns(f->core, f->now_ns), f->now_ns + 1);
     f->now_ns += 1;
     decide(f);
-    assert_int_equal(decision(f, RECORD_TRIMMED)->trimmed.claim_bytes, 11 * GIB);
+    assert_int_equal(decision(f, RECORD_SHRUNK)->shrunk.reserved_bytes, 11 * GIB);
     assert_string_equal(placed_on(f, 2), "0");
 }
 
@@ -353,39 +353,39 @@ static void test_reservations_say_where_they_are_from(void **state)
     record.submitted.requeue = true;
     submit_record(f, record);
     decide(f);
-    assert_int_equal(decision(f, RECORD_PLACED)->placed.claim_source, CLAIM_DECLARED);
-    memory_seen(f, 1, 0, 10 * GIB);
+    assert_int_equal(decision(f, RECORD_PLACED)->placed.reservation_source, SOURCE_DECLARED);
+    memory_observed(f, 1, 0, 10 * GIB);
     f->now_ns += SECONDS(60);
     decide(f);
-    assert_int_equal(decision(f, RECORD_TRIMMED)->trimmed.claim_source, CLAIM_SEEN);
+    assert_int_equal(decision(f, RECORD_SHRUNK)->shrunk.reservation_source, SOURCE_OBSERVED);
     exits(f, 1, EXIT_TIMEOUT, -1);
     decide(f); /* declared, shrunk, requeued */
-    assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.claim_source, CLAIM_SEEN);
-    assert_int_equal(decision(f, RECORD_PLACED)->placed.claim_source, CLAIM_SEEN);
-    memory_seen(f, 1, 0, 10 * GIB);
+    assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.reservation_source, SOURCE_OBSERVED);
+    assert_int_equal(decision(f, RECORD_PLACED)->placed.reservation_source, SOURCE_OBSERVED);
+    memory_observed(f, 1, 0, 10 * GIB);
     exits(f, 1, EXIT_GPU_OOM, 4 * GIB);
     decide(f);
-    assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.claim_source, CLAIM_RAISED);
-    assert_int_equal(decision(f, RECORD_PLACED)->placed.claim_source, CLAIM_RAISED);
-    assert_int_equal(decision(f, RECORD_PLACED)->placed.claim_bytes, 14 * GIB);
+    assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.reservation_source, SOURCE_RAISED);
+    assert_int_equal(decision(f, RECORD_PLACED)->placed.reservation_source, SOURCE_RAISED);
+    assert_int_equal(decision(f, RECORD_PLACED)->placed.reserved_bytes, 14 * GIB);
 }
 
 /* Records of an earlier carma name no source: the known part follows from the figures. */
 static void test_sources_that_an_earlier_carma_did_not_write(void **state)
 {
     struct fixture *f = *state;
-    struct record placed = {.type = RECORD_PLACED, .placed = {.count = 1, .claim_source = CLAIM_SOURCE_COUNT}};
+    struct record placed = {.type = RECORD_PLACED, .placed = {.count = 1, .reservation_source = SOURCE_COUNT}};
 
     use_carma(f);
     submit_workload(f, "w", 1, 8 * GIB, 100);
     submit_workload(f, "w", 1, 8 * GIB, 100);
     for (placed.job = 1; placed.job <= 2; placed.job++) {
         placed.placed.gpus[0] = (uint32_t)placed.job;
-        placed.placed.claim_bytes = (int64_t)placed.job * 8 * GIB;
+        placed.placed.reserved_bytes = (int64_t)placed.job * 8 * GIB;
         apply(f, placed);
     }
-    assert_int_equal(core_find_job(f->core, 1)->claim_source, CLAIM_RECORDED); /* as submitted */
-    assert_int_equal(core_find_job(f->core, 2)->claim_source, CLAIM_LEARNED);
+    assert_int_equal(core_find_job(f->core, 1)->reservation_source, SOURCE_RECORDED); /* as submitted */
+    assert_int_equal(core_find_job(f->core, 2)->reservation_source, SOURCE_LEARNED);
 }
 
 /* A quarter more than the observed memory may be more than the GPU has. */
@@ -396,10 +396,10 @@ static void test_a_reservation_is_never_larger_than_the_gpu(void **state)
     use_carma(f);
     submit_workload(f, "w", 1, -1, 100);
     decide(f);
-    memory_seen(f, 1, 0, 35 * GIB);
+    memory_observed(f, 1, 0, 35 * GIB);
     f->now_ns += SECONDS(60);
     decide(f);
-    assert_int_equal(decision(f, RECORD_TRIMMED)->trimmed.claim_bytes, TOTAL);
+    assert_int_equal(decision(f, RECORD_SHRUNK)->shrunk.reserved_bytes, TOTAL);
 }
 
 static void test_a_whole_gpu_is_given_back_once_the_need_is_seen(void **state)
@@ -411,12 +411,12 @@ static void test_a_whole_gpu_is_given_back_once_the_need_is_seen(void **state)
     submit_workload(f, "w", 1, -1, 100);
     submit_workload(f, "w", 1, -1, 100);
     decide(f);
-    assert_int_equal(decision(f, RECORD_PLACED)->placed.claim_bytes, -1);
-    memory_seen(f, 1, 0, 8 * GIB);
+    assert_int_equal(decision(f, RECORD_PLACED)->placed.reserved_bytes, -1);
+    memory_observed(f, 1, 0, 8 * GIB);
     f->now_ns += SECONDS(60);
     decide(f); /* a quarter more: the first run's estimate, and the second's from the first run */
-    assert_int_equal(decision(f, RECORD_TRIMMED)->trimmed.claim_bytes, 10 * GIB);
-    assert_int_equal(decision(f, RECORD_PLACED)->placed.claim_bytes, 10 * GIB);
+    assert_int_equal(decision(f, RECORD_SHRUNK)->shrunk.reserved_bytes, 10 * GIB);
+    assert_int_equal(decision(f, RECORD_PLACED)->placed.reserved_bytes, 10 * GIB);
     assert_string_equal(placed_on(f, 2), "0");
 }
 
@@ -429,7 +429,7 @@ static void test_an_exclusive_job_gives_nothing_back(void **state)
     record.submitted.exclusive = true;
     submit_record(f, record);
     decide(f);
-    memory_seen(f, 1, 0, 8 * GIB);
+    memory_observed(f, 1, 0, 8 * GIB);
     f->now_ns += SECONDS(60);
     decide(f);
     assert_int_equal(f->decisions.count, 0);
@@ -560,13 +560,13 @@ static void test_needs_more_than_any_gpu(void **state)
     submit_workload(f, "w", 1, 20 * GIB, 100);
     submit_workload(f, "", 1, GIB, 100);
     decide(f);
-    memory_seen(f, 1, 0, 38 * GIB);
+    memory_observed(f, 1, 0, 38 * GIB);
     exits(f, 1, EXIT_GPU_OOM, 2 * GIB + 1);
     decide(f);
     assert_non_null(decision(f, RECORD_GAVE_UP));
     submit_workload(f, "w", 1, 20 * GIB, 100); /* of the same kind: gets a whole GPU to try */
     decide(f);
-    assert_int_equal(decision(f, RECORD_PLACED)->placed.claim_bytes, TOTAL);
+    assert_int_equal(decision(f, RECORD_PLACED)->placed.reserved_bytes, TOTAL);
 }
 
 static void test_an_idle_gpu_that_is_reserved_stays_idle(void **state)
@@ -590,59 +590,59 @@ static void test_an_idle_gpu_that_is_reserved_stays_idle(void **state)
     assert_string_equal(placed_on(f, 2), "0,1");
 }
 
-/* ---- Recovery ---- */
+/* ---- Retry ---- */
 
-static void crash_beside(struct fixture *f, uint32_t recovery, int64_t requested)
+static void crash_beside(struct fixture *f, uint32_t retry, int64_t requested)
 {
     struct core_config config = carma_config();
 
-    config.recovery = recovery;
+    config.oom_retry = retry;
     reconfigure(f, &config);
     submit_workload(f, "", 1, 20 * GIB, 100);
     for (uint32_t g = 1; g < GPUS; g++)
         submit_workload(f, "", 1, 38 * GIB, 100);
     decide(f);
-    memory_seen(f, 1, 0, 20 * GIB);
+    memory_observed(f, 1, 0, 20 * GIB);
     submit_workload(f, "", 1, 10 * GIB, 100); /* joins the first */
     decide(f);
     assert_string_equal(placed_on(f, 5), "0");
-    memory_seen(f, 5, 0, 12 * GIB);
+    memory_observed(f, 5, 0, 12 * GIB);
     exits(f, 5, EXIT_GPU_OOM, requested);
     decide(f);
 }
 
-static void test_informed_recovery_books_what_the_message_says(void **state)
+static void test_informed_retry_books_what_the_message_says(void **state)
 {
     struct fixture *f = *state;
 
-    crash_beside(f, RECOVERY_INFORMED, 3 * GIB);
-    assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.claim_bytes, 15 * GIB);
+    crash_beside(f, OOM_RETRY_INFORMED, 3 * GIB);
+    assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.reserved_bytes, 15 * GIB);
     assert_string_equal(placed_on(f, 5), "0"); /* fits beside the first again, with its need reserved */
 }
 
-static void test_recovery_by_steps(void **state)
+static void test_retry_by_steps(void **state)
 {
     struct fixture *f = *state;
 
-    crash_beside(f, RECOVERY_STEP, 3 * GIB); /* it could have had 40 - 20 */
-    assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.claim_bytes, 25 * GIB);
+    crash_beside(f, OOM_RETRY_STEP, 3 * GIB); /* it could have had 40 - 20 */
+    assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.reserved_bytes, 25 * GIB);
     assert_string_equal(placed_on(f, 5), "");
 }
 
-static void test_informed_recovery_without_a_figure_takes_a_step(void **state)
+static void test_informed_retry_without_a_figure_takes_a_step(void **state)
 {
     struct fixture *f = *state;
 
-    crash_beside(f, RECOVERY_INFORMED, -1);
-    assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.claim_bytes, 25 * GIB);
+    crash_beside(f, OOM_RETRY_INFORMED, -1);
+    assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.reserved_bytes, 25 * GIB);
 }
 
 static void test_the_second_crash_goes_to_an_idle_gpu(void **state)
 {
     struct fixture *f = *state;
 
-    crash_beside(f, RECOVERY_INFORMED, 3 * GIB);
-    memory_seen(f, 5, 0, 15 * GIB);
+    crash_beside(f, OOM_RETRY_INFORMED, 3 * GIB);
+    memory_observed(f, 5, 0, 15 * GIB);
     exits(f, 5, EXIT_GPU_OOM, GIB);
     decide(f);
     assert_string_equal(placed_on(f, 5), "");
@@ -766,7 +766,7 @@ int main(void)
         CASE(test_activity_is_learned_by_regression),
         CASE(test_what_is_learned_on_one_gpu_opens_another),
         CASE(test_a_sample_is_due_when_it_can_teach),
-        CASE(test_claims_are_trimmed_to_what_was_seen),
+        CASE(test_reservations_are_trimmed_to_what_was_seen),
         CASE(test_reservations_say_where_they_are_from),
         CASE(test_sources_that_an_earlier_carma_did_not_write),
         CASE(test_a_reservation_is_never_larger_than_the_gpu),
@@ -779,9 +779,9 @@ int main(void)
         CASE(test_others_use_what_a_reservation_leaves),
         CASE(test_needs_more_than_any_gpu),
         CASE(test_an_idle_gpu_that_is_reserved_stays_idle),
-        CASE(test_informed_recovery_books_what_the_message_says),
-        CASE(test_recovery_by_steps),
-        CASE(test_informed_recovery_without_a_figure_takes_a_step),
+        CASE(test_informed_retry_books_what_the_message_says),
+        CASE(test_retry_by_steps),
+        CASE(test_informed_retry_without_a_figure_takes_a_step),
         CASE(test_the_second_crash_goes_to_an_idle_gpu),
         CASE(test_each_cap_alone_occupancy),
         CASE(test_each_cap_alone_dram),

@@ -53,7 +53,7 @@ static const struct stay *relaunch_of(const struct watch *watch, const struct st
 }
 
 /* How many that crashed before wait at that moment: they go first. */
-static int64_t recovering_before(const struct watch *watch, const struct stay *crashed)
+static int64_t retrying_before(const struct watch *watch, const struct stay *crashed)
 {
     int64_t ahead = 0;
 
@@ -87,13 +87,13 @@ static int64_t latest_relaunch_ns(const struct watch *watch, const struct core_c
 {
     int64_t at_ns = crashed->to_ns;
 
-    for (int64_t turns = recovering_before(watch, crashed) + 1; turns > 0; turns--)
-        at_ns = all_gone_ns(watch, at_ns + (config->backfill ? config->patience_ns : 0));
+    for (int64_t turns = retrying_before(watch, crashed) + 1; turns > 0; turns--)
+        at_ns = all_gone_ns(watch, at_ns + (config->backfill ? config->starvation_timeout_ns : 0));
     return at_ns + config->settle_ns + 2 * (config->decide_period_ns + config->collocate_extra_ns);
 }
 
-/* Requests of `claim_permille` of the jobs' needs; 0: none. How many crashes there were. */
-static size_t check_trace(const char *trace, const char *policy, const char *const *settings, int claim_permille)
+/* Requests of `reserved_permille` of the jobs' needs; 0: none. How many crashes there were. */
+static size_t check_trace(const char *trace, const char *policy, const char *const *settings, int reserved_permille)
 {
     struct simulate_jobs jobs = {0};
     struct simulate_source source = {.trace = trace, .workloads = CARMA_DATA "/workloads.csv"};
@@ -116,9 +116,9 @@ static size_t check_trace(const char *trace, const char *policy, const char *con
     options.core = config.core;
     if (simulate_jobs_load(&jobs, &source, options.share, &options.contention, &err))
         fail_msg("%s", err.text);
-    for (size_t i = 0; i < jobs.count && claim_permille; i++) {
-        jobs.items[i].claim_bytes = jobs.items[i].uses[0].need_bytes / 1000 * claim_permille;
-        jobs.items[i].claim_source = CLAIM_DECLARED;
+    for (size_t i = 0; i < jobs.count && reserved_permille; i++) {
+        jobs.items[i].request_bytes = jobs.items[i].uses[0].need_bytes / 1000 * reserved_permille;
+        jobs.items[i].request_source = SOURCE_DECLARED;
     }
     if (sim_run(jobs.items, jobs.count, &node, &options, &observer, &result, &err))
         fail_msg("%s", err.text);
@@ -141,8 +141,8 @@ static size_t check_trace(const char *trace, const char *policy, const char *con
     }
     assert_int_equal(result.completed, result.jobs);
     assert_int_equal(result.oom, crashes);
-    print_message("%s, %s, claims of %d permille: %zu crashes, started again after %" PRId64 " s in the mean, %" PRId64
-                  " s at most (simulated)\n", strrchr(trace, '/') + 1, policy, claim_permille, crashes,
+    print_message("%s, %s, reservations of %d permille: %zu crashes, started again after %" PRId64 " s in the mean, %" PRId64
+                  " s at most (simulated)\n", strrchr(trace, '/') + 1, policy, reserved_permille, crashes,
                   crashes ? sum_ns / (int64_t)crashes / NS_PER_SEC : 0, most_ns / NS_PER_SEC);
     free(watch.stays);
     sim_result_release(&result);
@@ -170,5 +170,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_relaunch_is_bounded)};
 
-    return cmocka_run_group_tests_name("sim-recovery", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("sim-retry", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-#include "sim/history.h"
+#include "sim/past.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -46,7 +46,7 @@ struct past_gpu {
     int64_t changed_ns;
 };
 
-struct history {
+struct past {
     struct past_job *by_id;
     struct past_job **jobs; /* owned, in the order of submission */
     size_t job_count, job_capacity;
@@ -59,46 +59,46 @@ struct history {
     struct sim_job *items; /* owned */
 };
 
-struct history *history_new(void)
+struct past *past_new(void)
 {
-    return xcalloc(1, sizeof(struct history));
+    return xcalloc(1, sizeof(struct past));
 }
 
-void history_free(struct history *history)
+void past_free(struct past *past)
 {
-    if (!history)
+    if (!past)
         return;
-    HASH_CLEAR(hh, history->by_id);
-    for (size_t i = 0; i < history->job_count; i++)
-        free(history->jobs[i]);
-    for (size_t i = 0; i < history->run_count; i++)
-        free(history->runs[i]);
-    for (size_t i = 0; i < history->gpu_count; i++)
-        free(history->gpus[i].runs);
-    free(history->jobs);
-    free(history->runs);
-    free(history->gpus);
-    free(history->items);
-    free(history);
+    HASH_CLEAR(hh, past->by_id);
+    for (size_t i = 0; i < past->job_count; i++)
+        free(past->jobs[i]);
+    for (size_t i = 0; i < past->run_count; i++)
+        free(past->runs[i]);
+    for (size_t i = 0; i < past->gpu_count; i++)
+        free(past->gpus[i].runs);
+    free(past->jobs);
+    free(past->runs);
+    free(past->gpus);
+    free(past->items);
+    free(past);
 }
 
 /* ---- Records ---- */
 
-static struct past_job *find(const struct history *history, uint64_t id)
+static struct past_job *find(const struct past *past, uint64_t id)
 {
     struct past_job *job;
 
-    HASH_FIND(hh, history->by_id, &id, sizeof id, job);
+    HASH_FIND(hh, past->by_id, &id, sizeof id, job);
     return job;
 }
 
-static struct past_gpu *gpu_at(struct history *history, uint32_t number)
+static struct past_gpu *gpu_at(struct past *past, uint32_t number)
 {
-    while (history->gpu_count <= number) {
-        array_reserve(history->gpus, history->gpu_capacity, history->gpu_count + 1);
-        history->gpus[history->gpu_count++] = (struct past_gpu){0};
+    while (past->gpu_count <= number) {
+        array_reserve(past->gpus, past->gpu_capacity, past->gpu_count + 1);
+        past->gpus[past->gpu_count++] = (struct past_gpu){0};
     }
-    return &history->gpus[number];
+    return &past->gpus[number];
 }
 
 static void gpu_add(struct past_gpu *gpu, struct past_run *run)
@@ -117,19 +117,19 @@ static void gpu_remove(struct past_gpu *gpu, const struct past_run *run)
     gpu->count = kept;
 }
 
-static void take_submitted(struct history *history, const struct record *record)
+static void take_submitted(struct past *past, const struct record *record)
 {
     struct past_job *job = xcalloc(1, sizeof *job);
 
     job->id = record->job;
     job->wants = record->submitted;
     job->submitted_ns = record->at_ns;
-    array_reserve(history->jobs, history->job_capacity, history->job_count + 1);
-    history->jobs[history->job_count++] = job;
-    HASH_ADD(hh, history->by_id, id, sizeof job->id, job);
+    array_reserve(past->jobs, past->job_capacity, past->job_count + 1);
+    past->jobs[past->job_count++] = job;
+    HASH_ADD(hh, past->by_id, id, sizeof job->id, job);
 }
 
-static void take_placed(struct history *history, struct past_job *job, const struct record *record)
+static void take_placed(struct past *past, struct past_job *job, const struct record *record)
 {
     struct past_run *run = xcalloc(1, sizeof *run);
 
@@ -137,17 +137,17 @@ static void take_placed(struct history *history, struct past_job *job, const str
     run->begin_ns = record->at_ns;
     run->gpu_count = record->placed.count;
     for (uint32_t k = 0; k < run->gpu_count; k++) {
-        struct past_gpu *gpu = gpu_at(history, record->placed.gpus[k]);
+        struct past_gpu *gpu = gpu_at(past, record->placed.gpus[k]);
         run->sides[k].gpu = record->placed.gpus[k];
         gpu_add(gpu, run);
         gpu->changed_ns = record->at_ns;
     }
-    array_reserve(history->runs, history->run_capacity, history->run_count + 1);
-    history->runs[history->run_count++] = run;
+    array_reserve(past->runs, past->run_capacity, past->run_count + 1);
+    past->runs[past->run_count++] = run;
     job->open = run;
 }
 
-static void take_end(struct history *history, struct past_job *job, const struct record *record)
+static void take_end(struct past *past, struct past_job *job, const struct record *record)
 {
     struct past_run *run = job->open;
 
@@ -155,7 +155,7 @@ static void take_end(struct history *history, struct past_job *job, const struct
         return;
     run->end_ns = record->at_ns;
     for (uint32_t k = 0; k < run->gpu_count; k++) {
-        struct past_gpu *gpu = gpu_at(history, run->sides[k].gpu);
+        struct past_gpu *gpu = gpu_at(past, run->sides[k].gpu);
         gpu_remove(gpu, run);
         gpu->changed_ns = record->at_ns;
     }
@@ -165,26 +165,26 @@ static void take_end(struct history *history, struct past_job *job, const struct
 }
 
 /* The window's readings of a GPU that one job has had alone all the while are that job's own. */
-static void take_sample(struct history *history, const struct record *record)
+static void take_sample(struct past *past, const struct record *record)
 {
-    struct past_gpu *gpu = gpu_at(history, record->sample.gpu);
+    struct past_gpu *gpu = gpu_at(past, record->sample.gpu);
 
     if (gpu->count != 1 || record->sample.smact_permille < 0 ||
-        record->at_ns < gpu->changed_ns + history->window_ns + SAMPLE_LOAD_NS)
+        record->at_ns < gpu->changed_ns + past->window_ns + SAMPLE_LOAD_NS)
         return;
     gpu->runs[0]->job->activity_permille += record->sample.smact_permille;
     gpu->runs[0]->job->samples++;
 }
 
-static void take_job(struct history *history, const struct record *record)
+static void take_job(struct past *past, const struct record *record)
 {
-    struct past_job *job = find(history, record->job);
+    struct past_job *job = find(past, record->job);
 
     if (!job)
         return;
     switch (record->type) {
     case RECORD_PLACED:
-        take_placed(history, job, record);
+        take_placed(past, job, record);
         break;
     case RECORD_STARTED:
         if (job->open)
@@ -198,31 +198,31 @@ static void take_job(struct history *history, const struct record *record)
     case RECORD_EXITED:
     case RECORD_LAUNCH_FAILED:
     case RECORD_LOST:
-        take_end(history, job, record);
+        take_end(past, job, record);
         break;
     default:
         break;
     }
 }
 
-void history_record(struct history *history, const struct record *record)
+void past_record(struct past *past, const struct record *record)
 {
-    history->last_ns = record->at_ns;
+    past->last_ns = record->at_ns;
     switch (record->type) {
     case RECORD_RECONFIGURED:
-        history->window_ns = record->config.window_ns;
+        past->window_ns = record->config.window_ns;
         break;
     case RECORD_GPU_BACK:
-        gpu_at(history, record->gpu.gpu)->total_bytes = record->gpu.total_bytes;
+        gpu_at(past, record->gpu.gpu)->total_bytes = record->gpu.total_bytes;
         break;
     case RECORD_SUBMITTED:
-        take_submitted(history, record);
+        take_submitted(past, record);
         break;
     case RECORD_SAMPLE:
-        take_sample(history, record);
+        take_sample(past, record);
         break;
     default:
-        take_job(history, record);
+        take_job(past, record);
         break;
     }
 }
@@ -263,25 +263,25 @@ static double inferred_activity(struct mean *means, const char *workload, double
         HASH_FIND_STR(means, workload, mean);
     if (mean)
         return mean->sum / (double)mean->count;
-    return count ? sum / (double)count : HISTORY_ACTIVITY_ASSUMED;
+    return count ? sum / (double)count : PAST_ACTIVITY_ASSUMED;
 }
 
-static void find_activities(struct history *history)
+static void find_activities(struct past *past)
 {
     struct mean *means = NULL, *mean, *next;
     size_t known = 0;
     double sum = 0;
 
-    for (size_t i = 0; i < history->job_count; i++) {
-        const struct past_job *job = history->jobs[i];
+    for (size_t i = 0; i < past->job_count; i++) {
+        const struct past_job *job = past->jobs[i];
         if (!job->samples)
             continue;
         add_to_mean(&means, job->wants.workload, own_activity(job));
         sum += own_activity(job);
         known++;
     }
-    for (size_t i = 0; i < history->job_count; i++) {
-        struct past_job *job = history->jobs[i];
+    for (size_t i = 0; i < past->job_count; i++) {
+        struct past_job *job = past->jobs[i];
         job->use.activity =
             job->samples ? own_activity(job) : inferred_activity(means, job->wants.workload, sum, known);
         job->use.resident_bytes = job->use.need_bytes = job->peak_bytes;
@@ -322,16 +322,16 @@ static void set_rate(struct past_run *run, int64_t now_ns)
     run->rate = rate;
 }
 
-static struct past_side *side_on(struct past_run *run, const struct history *history, const struct past_gpu *gpu)
+static struct past_side *side_on(struct past_run *run, const struct past *past, const struct past_gpu *gpu)
 {
     uint32_t k = 0;
 
-    while (&history->gpus[run->sides[k].gpu] != gpu)
+    while (&past->gpus[run->sides[k].gpu] != gpu)
         k++;
     return &run->sides[k];
 }
 
-static void share(const struct history *history, struct past_gpu *gpu, enum share_mode mode,
+static void share(const struct past *past, struct past_gpu *gpu, enum share_mode mode,
                   const struct contention_params *contention, int64_t now_ns)
 {
     CLEANUP(free_ptr) double *activities = xcalloc(gpu->count + 1, sizeof *activities);
@@ -341,24 +341,24 @@ static void share(const struct history *history, struct past_gpu *gpu, enum shar
         activities[i] = gpu->runs[i]->job->use.activity;
     contention_rates(contention, mode, gpu->count, activities, rates);
     for (size_t i = 0; i < gpu->count; i++) {
-        side_on(gpu->runs[i], history, gpu)->rate = rates[i];
+        side_on(gpu->runs[i], past, gpu)->rate = rates[i];
         set_rate(gpu->runs[i], now_ns);
     }
 }
 
 /* Goes through the past once more, counting what each run did. */
-static void count_work(struct history *history, enum share_mode mode, const struct contention_params *contention,
+static void count_work(struct past *past, enum share_mode mode, const struct contention_params *contention,
                        int64_t load_ns)
 {
-    CLEANUP(free_ptr) struct moment *moments = xcalloc(2 * history->run_count + 1, sizeof *moments);
+    CLEANUP(free_ptr) struct moment *moments = xcalloc(2 * past->run_count + 1, sizeof *moments);
     size_t count = 0;
 
-    for (size_t i = 0; i < history->gpu_count; i++)
-        history->gpus[i].count = 0;
-    for (size_t i = 0; i < history->run_count; i++) {
-        struct past_run *run = history->runs[i];
+    for (size_t i = 0; i < past->gpu_count; i++)
+        past->gpus[i].count = 0;
+    for (size_t i = 0; i < past->run_count; i++) {
+        struct past_run *run = past->runs[i];
         if (run == run->job->open)
-            run->end_ns = history->last_ns; /* it runs still, beside others */
+            run->end_ns = past->last_ns; /* it runs still, beside others */
         if (run->end_ns <= run->begin_ns + load_ns)
             continue; /* it never trained */
         run->updated_ns = run->begin_ns + load_ns;
@@ -371,7 +371,7 @@ static void count_work(struct history *history, enum share_mode mode, const stru
         if (moments[i].ends)
             set_rate(run, moments[i].at_ns);
         for (uint32_t k = 0; k < run->gpu_count; k++) {
-            struct past_gpu *gpu = &history->gpus[run->sides[k].gpu];
+            struct past_gpu *gpu = &past->gpus[run->sides[k].gpu];
             if (moments[i].ends)
                 gpu_remove(gpu, run);
             else
@@ -379,7 +379,7 @@ static void count_work(struct history *history, enum share_mode mode, const stru
             run->sides[k].rate = 1;
         }
         for (uint32_t k = 0; k < run->gpu_count; k++)
-            share(history, &history->gpus[run->sides[k].gpu], mode, contention, moments[i].at_ns);
+            share(past, &past->gpus[run->sides[k].gpu], mode, contention, moments[i].at_ns);
     }
 }
 
@@ -394,9 +394,9 @@ static void fill_job(struct sim_job *item, const struct past_job *job, int64_t f
         .use_count = 1,
         .uses = &job->use,
         .workload = job->wants.workload,
-        .claim_bytes = job->wants.claim_bytes,
+        .request_bytes = job->wants.request_bytes,
         .expected_permille = job->wants.smact_permille,
-        .claim_source = job->wants.claim_source,
+        .request_source = job->wants.request_source,
         .max_slowdown_permille = job->wants.max_slowdown_permille,
         .exclusive = job->wants.exclusive,
         .uid = job->wants.uid,
@@ -404,30 +404,30 @@ static void fill_job(struct sim_job *item, const struct past_job *job, int64_t f
     };
 }
 
-void history_finish(struct history *history, enum share_mode mode, const struct contention_params *contention,
-                    int64_t load_ns, struct history_jobs *jobs)
+void past_finish(struct past *past, enum share_mode mode, const struct contention_params *contention,
+                    int64_t load_ns, struct past_jobs *jobs)
 {
     int64_t first_ns = INT64_MAX;
 
-    *jobs = (struct history_jobs){.gpu_count = (uint32_t)history->gpu_count};
-    for (size_t i = 0; i < history->gpu_count; i++)
-        if (history->gpus[i].total_bytes > jobs->total_bytes)
-            jobs->total_bytes = history->gpus[i].total_bytes;
-    find_activities(history);
-    count_work(history, mode, contention, load_ns);
-    history->items = xcalloc(history->job_count + 1, sizeof *history->items);
-    for (size_t i = 0; i < history->job_count; i++) {
-        struct past_job *job = history->jobs[i];
+    *jobs = (struct past_jobs){.gpu_count = (uint32_t)past->gpu_count};
+    for (size_t i = 0; i < past->gpu_count; i++)
+        if (past->gpus[i].total_bytes > jobs->total_bytes)
+            jobs->total_bytes = past->gpus[i].total_bytes;
+    find_activities(past);
+    count_work(past, mode, contention, load_ns);
+    past->items = xcalloc(past->job_count + 1, sizeof *past->items);
+    for (size_t i = 0; i < past->job_count; i++) {
+        struct past_job *job = past->jobs[i];
         if (!job->final) {
             jobs->left_out++;
             continue;
         }
         first_ns = job->submitted_ns < first_ns ? job->submitted_ns : first_ns;
         jobs->inferred += job->samples == 0;
-        fill_job(&history->items[jobs->count], job, first_ns);
-        if (jobs->count && history->items[jobs->count].arrival_ns < history->items[jobs->count - 1].arrival_ns)
-            history->items[jobs->count].arrival_ns = history->items[jobs->count - 1].arrival_ns; /* a clock was set */
+        fill_job(&past->items[jobs->count], job, first_ns);
+        if (jobs->count && past->items[jobs->count].arrival_ns < past->items[jobs->count - 1].arrival_ns)
+            past->items[jobs->count].arrival_ns = past->items[jobs->count - 1].arrival_ns; /* a clock was set */
         jobs->count++;
     }
-    jobs->items = history->items;
+    jobs->items = past->items;
 }

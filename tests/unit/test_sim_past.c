@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "sim/history.h"
+#include "sim/past.h"
 
 #define SECONDS(n) ((int64_t)((n)*1e9))
 
@@ -25,12 +25,12 @@ static struct sim_job job_of(const struct sim_use *use, const char *workload, do
                             .use_count = 1,
                             .uses = use,
                             .workload = workload,
-                            .claim_bytes = -1};
+                            .request_bytes = -1};
 }
 
-static void take(void *history, const struct record *record)
+static void take(void *recorded, const struct record *record)
 {
-    history_record(history, record);
+    past_record(recorded, record);
 }
 
 /* A core that shares at once, and that wants the samples from which it could learn. */
@@ -47,19 +47,19 @@ static struct sim_options eager(void)
     return options;
 }
 
-static struct history *past_of(const struct sim_job *jobs, size_t count, struct history_jobs *past)
+static struct recorded *past_of(const struct sim_job *jobs, size_t count, struct past_jobs *past)
 {
     struct sim_options options = eager();
-    struct history *history = history_new();
-    struct sim_observer observer = {.user = history, .on_record = take};
+    struct recorded *recorded = past_new();
+    struct sim_observer observer = {.user = recorded, .on_record = take};
     struct sim_result result;
     struct error err;
 
     if (sim_run(jobs, count, &node, &options, &observer, &result, &err) != 0)
         fail_msg("%s", err.text);
     sim_result_release(&result);
-    history_finish(history, SHARE_MPS, &contention_default, options.load_ns, past);
-    return history;
+    past_finish(recorded, SHARE_MPS, &contention_default, options.load_ns, past);
+    return recorded;
 }
 
 static void near(double value, double wanted, double tolerance)
@@ -73,13 +73,13 @@ static void jobs_come_back(void **state)
 {
     struct sim_job jobs[] = {job_of(&half, "a", 100, 2000), job_of(&small, "b", 100, 2000),
                              job_of(&half, "a", 700, 1000), job_of(&small, "b", 800, 500)};
-    struct history_jobs past;
-    struct history *history;
+    struct past_jobs past;
+    struct recorded *recorded;
 
-    jobs[3].claim_bytes = 3 * GIB;
-    jobs[3].claim_source = CLAIM_DECLARED;
+    jobs[3].request_bytes = 3 * GIB;
+    jobs[3].request_source = SOURCE_DECLARED;
     jobs[3].exclusive = false;
-    history = past_of(jobs, 4, &past);
+    recorded = past_of(jobs, 4, &past);
     assert_int_equal(past.count, 4);
     assert_int_equal(past.left_out, 0);
     assert_int_equal(past.gpu_count, 2);
@@ -87,87 +87,87 @@ static void jobs_come_back(void **state)
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(past.items[i].arrival_ns, jobs[i].arrival_ns - jobs[0].arrival_ns);
         assert_string_equal(past.items[i].workload, jobs[i].workload);
-        assert_int_equal(past.items[i].claim_bytes, jobs[i].claim_bytes);
+        assert_int_equal(past.items[i].request_bytes, jobs[i].request_bytes);
         near(past.items[i].uses[0].activity, jobs[i].uses[0].activity, 0.005);
         assert_int_equal(past.items[i].uses[0].need_bytes, jobs[i].uses[0].need_bytes);
         near((double)past.items[i].work_ns / 1e9, (double)jobs[i].work_ns / 1e9, 5);
     }
     /* The last two never had a GPU for themselves for long enough: they get the figures of their workload's others. */
     assert_int_equal(past.inferred, 2);
-    history_free(history);
+    past_free(recorded);
 }
 
 /* A job on two GPUs, slowed on one of them. */
 static void the_slowest_side_counts(void **state)
 {
     struct sim_job jobs[] = {job_of(&half, "a", 0, 2000), job_of(&half, "b", 500, 1000)};
-    struct history_jobs past;
-    struct history *history;
+    struct past_jobs past;
+    struct recorded *recorded;
 
     jobs[0].gpus = 2;
-    history = past_of(jobs, 2, &past);
+    recorded = past_of(jobs, 2, &past);
     near((double)past.items[0].work_ns / 1e9, 2000, 5);
     near((double)past.items[1].work_ns / 1e9, 1000, 5);
     assert_int_equal(past.items[0].gpus, 2);
-    history_free(history);
+    past_free(recorded);
 }
 
 /* A run that crashed is not a run to the end, but it slowed others; the last one counts. */
 static void crashed_runs(void **state)
 {
     struct sim_job jobs[] = {job_of(&large, "a", 0, 1000), job_of(&large, "b", 1, 1000), job_of(&large, "c", 2, 1000)};
-    struct history_jobs past;
-    struct history *history = past_of(jobs, 3, &past);
+    struct past_jobs past;
+    struct recorded *recorded = past_of(jobs, 3, &past);
 
     assert_int_equal(past.count, 3);
     for (size_t i = 0; i < 3; i++)
         near((double)past.items[i].work_ns / 1e9, 1000, 5);
     assert_int_equal(past.items[2].uses[0].need_bytes, 30 * GIB);
-    history_free(history);
+    past_free(recorded);
 }
 
 /* By hand: jobs that are still there, never ran, were lost, or never used their GPU. */
 static void what_is_left_out(void **state)
 {
-    struct history *history = history_new();
-    struct history_jobs past;
+    struct recorded *recorded = past_new();
+    struct past_jobs past;
     struct record record = {.type = RECORD_GPU_BACK, .gpu = {.gpu = 0, .total_bytes = 8 * GIB}};
 
-    history_record(history, &record);
+    past_record(recorded, &record);
     for (uint64_t job = 1; job <= 5; job++) {
         record = (struct record){.type = RECORD_SUBMITTED, .at_ns = SECONDS(10 * job), .job = job};
         record.submitted.gpus = 1;
-        record.submitted.claim_bytes = -1;
-        history_record(history, &record);
+        record.submitted.request_bytes = -1;
+        past_record(recorded, &record);
     }
     for (uint64_t job = 1; job <= 4; job++) {
         record = (struct record){.type = RECORD_PLACED, .at_ns = SECONDS(100), .job = job, .placed = {.count = 1}};
-        history_record(history, &record);
+        past_record(recorded, &record);
     }
     record = (struct record){.type = RECORD_EXITED, .at_ns = SECONDS(105), .job = 2};
     record.exited.cause = EXIT_FAILED;
-    history_record(history, &record);
+    past_record(recorded, &record);
     record = (struct record){.type = RECORD_LOST, .at_ns = SECONDS(200), .job = 3};
-    history_record(history, &record);
+    past_record(recorded, &record);
     record = (struct record){.type = RECORD_EXITED, .at_ns = SECONDS(212), .job = 4};
     record.exited.cause = EXIT_COMPLETED;
-    history_record(history, &record);
-    history_finish(history, SHARE_MPS, &contention_default, SECONDS(12), &past);
+    past_record(recorded, &record);
+    past_finish(recorded, SHARE_MPS, &contention_default, SECONDS(12), &past);
     assert_int_equal(past.count, 2); /* 2 and 4 */
     assert_int_equal(past.left_out, 3);
     assert_int_equal(past.inferred, 2);
     assert_int_equal(past.items[0].arrival_ns, 0);
     assert_int_equal(past.items[1].arrival_ns, SECONDS(20));
     assert_int_equal(past.items[0].work_ns, NS_PER_MS);
-    near(past.items[1].uses[0].activity, HISTORY_ACTIVITY_ASSUMED, 0);
+    near(past.items[1].uses[0].activity, PAST_ACTIVITY_ASSUMED, 0);
     /* From 112 to 200 three of activity 0.5 deliver 0.875, then two 0.75. */
     near((double)past.items[1].work_ns / 1e9, 88 * 0.875 / 1.5 + 12 * 0.75, 1e-6);
-    history_free(history);
+    past_free(recorded);
 }
 
-static void sample(struct history *history, double at_s, int32_t permille)
+static void sample(struct recorded *recorded, double at_s, int32_t permille)
 {
-    history_record(history, &(struct record){.type = RECORD_SAMPLE,
+    past_record(recorded, &(struct record){.type = RECORD_SAMPLE,
                                              .at_ns = SECONDS(at_s),
                                              .sample = {.gpu = 0, .smact_permille = permille}});
 }
@@ -175,35 +175,35 @@ static void sample(struct history *history, double at_s, int32_t permille)
 /* Only the readings of a whole window of a job that was alone all the while are its own. */
 static void samples_that_tell(void **state)
 {
-    struct history *history = history_new();
-    struct history_jobs past;
+    struct recorded *recorded = past_new();
+    struct past_jobs past;
     struct record record = {.type = RECORD_RECONFIGURED, .config = {.window_ns = SECONDS(90)}};
 
-    history_record(history, &record);
+    past_record(recorded, &record);
     for (uint64_t job = 1; job <= 2; job++) {
-        record = (struct record){.type = RECORD_SUBMITTED, .job = job, .submitted = {.gpus = 1, .claim_bytes = -1}};
-        history_record(history, &record);
+        record = (struct record){.type = RECORD_SUBMITTED, .job = job, .submitted = {.gpus = 1, .request_bytes = -1}};
+        past_record(recorded, &record);
     }
-    sample(history, 0, 900); /* nobody is there */
-    history_record(history, &(struct record){.type = RECORD_PLACED, .job = 1, .placed = {.count = 1}});
-    sample(history, 100, 100);
-    sample(history, 130, 700);
-    sample(history, 140, -1); /* not measured */
+    sample(recorded, 0, 900); /* nobody is there */
+    past_record(recorded, &(struct record){.type = RECORD_PLACED, .job = 1, .placed = {.count = 1}});
+    sample(recorded, 100, 100);
+    sample(recorded, 130, 700);
+    sample(recorded, 140, -1); /* not measured */
     record = (struct record){.type = RECORD_PLACED, .at_ns = SECONDS(200), .job = 2, .placed = {.count = 1}};
-    history_record(history, &record);
-    sample(history, 400, 900); /* together */
+    past_record(recorded, &record);
+    sample(recorded, 400, 900); /* together */
     record = (struct record){.type = RECORD_EXITED, .at_ns = SECONDS(410), .job = 2};
-    history_record(history, &record);
-    sample(history, 450, 900); /* the window still shows the other one */
-    sample(history, 600, 720);
+    past_record(recorded, &record);
+    sample(recorded, 450, 900); /* the window still shows the other one */
+    sample(recorded, 600, 720);
     record = (struct record){.type = RECORD_EXITED, .at_ns = SECONDS(700), .job = 1};
-    history_record(history, &record);
-    history_finish(history, SHARE_MPS, &contention_default, SECONDS(12), &past);
+    past_record(recorded, &record);
+    past_finish(recorded, SHARE_MPS, &contention_default, SECONDS(12), &past);
     assert_int_equal(past.count, 2);
     near(past.items[0].uses[0].activity, 0.71, 1e-9);
     assert_int_equal(past.inferred, 1);
     near(past.items[1].uses[0].activity, 0.71, 1e-9);
-    history_free(history);
+    past_free(recorded);
 }
 
 int main(void)

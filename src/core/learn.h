@@ -3,8 +3,8 @@
  *
  * The model is fixed, and separate from the simulator's truth (src/contention): residents with solo SM activities a_i
  * together deliver U = 1 - prod(1 - a_i), and each is slowed down by sum(a_i) / U. */
-#ifndef CARMA_CORE_BELIEF_H
-#define CARMA_CORE_BELIEF_H
+#ifndef CARMA_CORE_LEARN_H
+#define CARMA_CORE_LEARN_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,22 +16,22 @@ struct core;
 struct gpu;
 struct job;
 
-#define BELIEF_PRIOR_PERMILLE 600 /* of a workload never seen: about the mean of the thesis's workloads */
+#define LEARN_PRIOR_PERMILLE 600 /* of a workload never seen: about the mean of the thesis's workloads */
 
 /* Loading jobs use no SM: a reading tells of a resident only so long after it came. */
-#define BELIEF_LOADING_NS (60 * INT64_C(1000000000))
+#define LEARN_LOADING_NS (60 * INT64_C(1000000000))
 
 /* What is known of a workload; jobs with the same key share it. */
-struct history {
+struct profile {
     uint32_t runs;             /* that completed */
     int64_t first_bytes;       /* the memory of the first run; the other runs' differences from it, in parts of 10,000
                                   of it: */
     int64_t distance_sum;
     int64_t distance_squares;
     int64_t outgrown_bytes;    /* what the last completed run with a declared request held, where that was more; else 0 */
-    int64_t peak_bytes;        /* the most that any of them was seen to hold on a GPU, or needed at least when it crashed */
+    int64_t peak_bytes;        /* the most that any of them was observed to hold on a GPU, or needed at least when it crashed */
     int32_t activity_permille; /* solo SM activity */
-    int64_t variance;          /* of that belief, permille squared */
+    int64_t variance;          /* of that estimate, permille squared */
     struct record_failure failure;
     uint64_t changed;          /* core.openings when it last changed: not part of the state */
     uint32_t jobs;             /* that have not ended */
@@ -40,34 +40,34 @@ struct history {
 };
 
 /* Number of workloads that are remembered: the latest submitted. Beyond it only workloads that have jobs are kept. */
-#define BELIEF_MOST_HISTORIES 10000
+#define LEARN_MOST_PROFILES 10000
 
 /* The history of a workload, made where there is none; NULL for the empty key. */
-struct history *belief_history(struct core *core, const char *workload);
+struct profile *learn_profile(struct core *core, const char *workload);
 
 /* The job was submitted: its workload is the latest, and the oldest may be forgotten for it. */
-void belief_submitted(struct core *core, const struct job *job);
+void learn_submitted(struct core *core, const struct job *job);
 
-/* Solo SM activity that the job is believed to have. */
-int32_t belief_activity(const struct job *job);
+/* Solo SM activity that the job is estimated to have. */
+int32_t learned_activity(const struct job *job);
 
-/* The memory per GPU to book for the job, and where that figure comes from; -1: nobody knows. */
-int64_t belief_claim(const struct core *core, const struct job *job, uint32_t *source);
+/* The memory per GPU to reserve for the job, and where that figure comes from; -1: nobody knows. */
+int64_t learned_reservation(const struct core *core, const struct job *job, uint32_t *source);
 
 /* U of the residents in parts per million; how much each of them is slowed down, in permille, were `joining` (may be
  * NULL) there too. */
-int64_t belief_delivered_ppm(const struct gpu *gpu);
-int32_t belief_slowdown_permille(const struct gpu *gpu, const struct job *joining);
+int64_t predicted_delivered_ppm(const struct gpu *gpu);
+int32_t predicted_slowdown_permille(const struct gpu *gpu, const struct job *joining);
 
 /* Whether a sample of the GPU at at_ns would teach anything: not where residents came or went within the window. */
-bool belief_sample_is_due(const struct core *core, const struct gpu *gpu, int64_t at_ns);
+bool learn_sample_is_due(const struct core *core, const struct gpu *gpu, int64_t at_ns);
 
 /* What a sample of a GPU teaches about its residents' activities: measured directly when a job was alone, else by
  * regression (one step of a Kalman filter with independent estimates). */
-void belief_learn_activity(struct core *core, struct gpu *gpu, const struct record *sample);
+void learn_activity(struct core *core, struct gpu *gpu, const struct record *sample);
 
 /* Learns memory from a completed run, from a run whose memory has settled, or from a crash that needed at least that
  * much. */
-void belief_learn_memory(struct core *core, struct job *job, int64_t bytes, bool completed);
+void learn_memory(struct core *core, struct job *job, int64_t bytes, bool completed);
 
 #endif

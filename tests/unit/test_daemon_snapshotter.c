@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
-#include "daemon/engine/keeper.h"
+#include "daemon/engine/snapshotter.h"
 #include "daemon/log.h"
 #include "store/history.h"
 #include "store/store.h"
@@ -61,8 +61,8 @@ static void add_rows(struct store *store, uint64_t count, int64_t youngest_ns)
         store_batch_history(batch, &(struct store_history){.job = job,
                                                            .state = "COMPLETED",
                                                            .ended_ns = nodetime_now_ns() - youngest_ns - (int64_t)(count - job),
-                                                           .claim_source = "",
-                                                           .last_claim_source = "",
+                                                           .reservation_source = "",
+                                                           .last_reservation_source = "",
                                                            .user = "",
                                                            .name = "",
                                                            .workload = ""});
@@ -85,12 +85,12 @@ static uint64_t rows_left(uint64_t rows, int64_t youngest_ns, size_t records)
     if (store_open(directory, &daemon.store, &err))
         fail_msg("%s", err.text);
     daemon.core = core_new();
-    daemon.keeper = keeper_new(&daemon);
+    daemon.snapshotter = snapshotter_new(&daemon);
     add_rows(daemon.store, rows, youngest_ns);
-    keeper_count(daemon.keeper, records);
+    snapshotter_count(daemon.snapshotter, records);
     store_close(daemon.store);
     assert_int_equal(store_check_history(directory, &left, &err), 0);
-    keeper_free(daemon.keeper);
+    snapshotter_free(daemon.snapshotter);
     core_free(daemon.core);
     remove_directory(NULL);
     return left;

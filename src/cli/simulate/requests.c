@@ -53,7 +53,7 @@ struct simulate_estimator simulate_estimator_of(enum estimator_choice choice)
 
 /* ---- One workload's estimate ---- */
 
-struct claiming {
+struct requesting {
     const struct simulate_estimator *estimator;
     const struct machine_profile *profile;
     int32_t quantile_permille;
@@ -61,7 +61,7 @@ struct claiming {
     bool *asked;
 };
 
-static int estimate_workload(const struct claiming *claiming, const struct workload *workload, const char *path,
+static int estimate_workload(const struct requesting *requesting, const struct workload *workload, const char *path,
                              struct job_estimate *to, struct error *err)
 {
     CLEANUP(job_spec_release) struct job_spec spec;
@@ -78,11 +78,11 @@ static int estimate_workload(const struct claiming *claiming, const struct workl
         return rc;
     spec.summary_name = xstrdup(summary);
     spec.batch_size = workload->batch_size;
-    return job_estimate_make(to, &spec, claiming->estimator->estimator, claiming->profile, claiming->quantile_permille,
+    return job_estimate_make(to, &spec, requesting->estimator->estimator, requesting->profile, requesting->quantile_permille,
                              err);
 }
 
-/* ---- A job's claim ---- */
+/* ---- A job's request ---- */
 
 static int64_t needed_bytes(const struct sim_job *job)
 {
@@ -101,43 +101,43 @@ static void take_estimate(struct sim_job *job, const struct job_estimate *estima
     job->expected_permille = estimate->smact_permille;
     if (estimate->bytes < 0)
         return;
-    job->claim_bytes = estimate->bytes < profile->memory_bytes ? estimate->bytes : profile->memory_bytes;
-    job->claim_source = CLAIM_ESTIMATED;
+    job->request_bytes = estimate->bytes < profile->memory_bytes ? estimate->bytes : profile->memory_bytes;
+    job->request_source = SOURCE_ESTIMATED;
 }
 
-static int claim(struct simulate_jobs *jobs, size_t row, struct claiming *claiming, const char **source,
+static int request(struct simulate_jobs *jobs, size_t row, struct requesting *requesting, const char **source,
                  struct error *err)
 {
-    const struct simulate_estimator *estimator = claiming->estimator;
+    const struct simulate_estimator *estimator = requesting->estimator;
     const struct simulate_origin *origin = &jobs->origins[row];
     struct sim_job *job = &jobs->items[row];
     size_t number = origin->workload ? (size_t)(origin->workload - jobs->workloads.items) : 0;
 
-    *source = origin->workload ? NULL : claim_source_name(origin->claim_source);
-    job->claim_bytes = origin->claim_bytes;
-    job->claim_source = origin->claim_source;
+    *source = origin->workload ? NULL : memory_source_name(origin->request_source);
+    job->request_bytes = origin->request_bytes;
+    job->request_source = origin->request_source;
     job->expected_permille = origin->expected_permille;
     if (estimator->oracle) {
-        job->claim_bytes = needed_bytes(job);
-        job->claim_source = CLAIM_DECLARED;
+        job->request_bytes = needed_bytes(job);
+        job->request_source = SOURCE_DECLARED;
         return 0;
     }
     if (!origin->workload)
         return 0;
     if (estimator->estimator) {
-        if (!claiming->asked[number]) {
+        if (!requesting->asked[number]) {
             int rc =
-                estimate_workload(claiming, origin->workload, jobs->workloads_path, &claiming->estimates[number], err);
+                estimate_workload(requesting, origin->workload, jobs->workloads_path, &requesting->estimates[number], err);
             if (rc)
                 return rc;
-            claiming->asked[number] = true;
+            requesting->asked[number] = true;
         }
-        take_estimate(job, &claiming->estimates[number], claiming->profile);
-        *source = claiming->estimates[number].source;
+        take_estimate(job, &requesting->estimates[number], requesting->profile);
+        *source = requesting->estimates[number].source;
     }
     if (estimator->column >= 0 && origin->workload->recorded_bytes[estimator->column] >= 0) {
-        job->claim_bytes = origin->workload->recorded_bytes[estimator->column];
-        job->claim_source = CLAIM_RECORDED;
+        job->request_bytes = origin->workload->recorded_bytes[estimator->column];
+        job->request_source = SOURCE_RECORDED;
         *source = sources[estimator->column];
     }
     return 0;
@@ -145,31 +145,31 @@ static int claim(struct simulate_jobs *jobs, size_t row, struct claiming *claimi
 
 /* ---- All of them ---- */
 
-static void count_source(struct simulate_claims *claims, const char *name)
+static void count_source(struct simulate_requests *requests, const char *name)
 {
     size_t i = 0;
 
-    while (i < claims->source_count && strcmp(claims->sources[i].name, name) != 0)
+    while (i < requests->source_count && strcmp(requests->sources[i].name, name) != 0)
         i++;
     if (i == SIMULATE_SOURCES_MAX)
         return;
-    if (i == claims->source_count)
-        claims->sources[claims->source_count++].name = name;
-    claims->sources[i].jobs++;
+    if (i == requests->source_count)
+        requests->sources[requests->source_count++].name = name;
+    requests->sources[i].jobs++;
 }
 
-static void compare(struct simulate_claims *claims, const struct sim_job *job, const char *source)
+static void compare(struct simulate_requests *requests, const struct sim_job *job, const char *source)
 {
-    double ratio = (double)job->claim_bytes / (double)needed_bytes(job);
+    double ratio = (double)job->request_bytes / (double)needed_bytes(job);
 
-    claims->claimed++;
-    count_source(claims, source);
+    requests->requested++;
+    count_source(requests, source);
     if (ratio >= 1) {
-        claims->over++;
-        claims->over_sum += ratio - 1;
+        requests->over++;
+        requests->over_sum += ratio - 1;
     } else {
-        claims->under++;
-        claims->under_sum += 1 - ratio;
+        requests->under++;
+        requests->under_sum += 1 - ratio;
     }
 }
 
@@ -181,28 +181,28 @@ static const char *lasting_name(const char *source)
     return estimator ? estimator->name : source;
 }
 
-int simulate_jobs_claim(struct simulate_jobs *jobs, const struct simulate_estimator *estimator,
+int simulate_jobs_request(struct simulate_jobs *jobs, const struct simulate_estimator *estimator,
                         const struct machine_profile *profile, int32_t quantile_permille,
-                        struct simulate_claims *claims, struct error *err)
+                        struct simulate_requests *requests, struct error *err)
 {
-    struct claiming claiming = {.estimator = estimator, .profile = profile, .quantile_permille = quantile_permille};
+    struct requesting requesting = {.estimator = estimator, .profile = profile, .quantile_permille = quantile_permille};
     size_t count = jobs->workloads.count;
     int rc = 0;
 
-    claiming.estimates = xcalloc(count ? count : 1, sizeof *claiming.estimates);
-    claiming.asked = xcalloc(count ? count : 1, sizeof *claiming.asked);
-    *claims = (struct simulate_claims){.jobs = jobs->count};
+    requesting.estimates = xcalloc(count ? count : 1, sizeof *requesting.estimates);
+    requesting.asked = xcalloc(count ? count : 1, sizeof *requesting.asked);
+    *requests = (struct simulate_requests){.jobs = jobs->count};
     for (size_t i = 0; rc == 0 && i < jobs->count; i++) {
         const char *source;
-        rc = claim(jobs, i, &claiming, &source, err);
-        if (rc == 0 && source && jobs->items[i].claim_bytes >= 0 && needed_bytes(&jobs->items[i]) > 0)
-            compare(claims, &jobs->items[i], lasting_name(source));
+        rc = request(jobs, i, &requesting, &source, err);
+        if (rc == 0 && source && jobs->items[i].request_bytes >= 0 && needed_bytes(&jobs->items[i]) > 0)
+            compare(requests, &jobs->items[i], lasting_name(source));
     }
     for (size_t i = 0; i < count; i++)
-        if (claiming.asked[i])
-            job_estimate_release(&claiming.estimates[i]);
-    free(claiming.estimates);
-    free(claiming.asked);
+        if (requesting.asked[i])
+            job_estimate_release(&requesting.estimates[i]);
+    free(requesting.estimates);
+    free(requesting.asked);
     return rc;
 }
 
@@ -213,35 +213,35 @@ static double mean(double sum, size_t count)
     return count ? sum / (double)count : 0;
 }
 
-json_t *simulate_claims_to_json(const struct simulate_claims *claims)
+json_t *simulate_requests_to_json(const struct simulate_requests *requests)
 {
     json_t *by;
 
-    if (claims->claimed == 0)
+    if (requests->requested == 0)
         return json_null();
     by = json_object();
-    for (size_t i = 0; i < claims->source_count; i++)
-        json_object_set_new(by, claims->sources[i].name, json_integer((json_int_t)claims->sources[i].jobs));
-    return json_pack("{s:I, s:o, s:I, s:f, s:I, s:f}", "jobs", (json_int_t)claims->claimed, "by", by, "over",
-                     (json_int_t)claims->over, "over_mean", mean(claims->over_sum, claims->over), "under",
-                     (json_int_t)claims->under, "under_mean", mean(claims->under_sum, claims->under));
+    for (size_t i = 0; i < requests->source_count; i++)
+        json_object_set_new(by, requests->sources[i].name, json_integer((json_int_t)requests->sources[i].jobs));
+    return json_pack("{s:I, s:o, s:I, s:f, s:I, s:f}", "jobs", (json_int_t)requests->requested, "by", by, "over",
+                     (json_int_t)requests->over, "over_mean", mean(requests->over_sum, requests->over), "under",
+                     (json_int_t)requests->under, "under_mean", mean(requests->under_sum, requests->under));
 }
 
-void simulate_claims_format(const struct simulate_claims *claims, struct strbuf *out)
+void simulate_requests_format(const struct simulate_requests *requests, struct strbuf *out)
 {
-    if (claims->claimed == 0)
+    if (requests->requested == 0)
         return;
-    strbuf_printf(out, "%zu of %zu jobs claim memory by ", claims->claimed, claims->jobs);
-    for (size_t i = 0; i < claims->source_count; i++) {
-        strbuf_printf(out, "%s%s", i ? ", " : "", claims->sources[i].name);
-        if (claims->source_count > 1)
-            strbuf_printf(out, " (%zu)", claims->sources[i].jobs);
+    strbuf_printf(out, "%zu of %zu jobs request memory by ", requests->requested, requests->jobs);
+    for (size_t i = 0; i < requests->source_count; i++) {
+        strbuf_printf(out, "%s%s", i ? ", " : "", requests->sources[i].name);
+        if (requests->source_count > 1)
+            strbuf_printf(out, " (%zu)", requests->sources[i].jobs);
     }
-    if (claims->over)
-        strbuf_printf(out, "; %zu enough, %.1f%% too much on average", claims->over,
-                      100 * mean(claims->over_sum, claims->over));
-    if (claims->under)
-        strbuf_printf(out, "; %zu not enough, %.1f%% too little", claims->under,
-                      100 * mean(claims->under_sum, claims->under));
+    if (requests->over)
+        strbuf_printf(out, "; %zu enough, %.1f%% too much on average", requests->over,
+                      100 * mean(requests->over_sum, requests->over));
+    if (requests->under)
+        strbuf_printf(out, "; %zu not enough, %.1f%% too little", requests->under,
+                      100 * mean(requests->under_sum, requests->under));
     strbuf_puts(out, "\n");
 }

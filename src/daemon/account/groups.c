@@ -1,4 +1,4 @@
-#include "daemon/account/account.h"
+#include "daemon/account/groups.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/old_names.h"
 #include "base/units.h"
 
 #define SECONDS_PER_DAY 86400
@@ -32,13 +33,13 @@ struct group {
     int64_t jobs;
     struct history_sums sums;
     struct figures waits;  /* ns */
-    struct figures ratios; /* of the claim to the peak, in permille */
+    struct figures ratios; /* of the caim to the peak, in permille */
     int64_t under;         /* of these, those with a smaller request */
     UT_hash_handle hh;
 };
 
-struct account {
-    enum account_key key;
+struct groups {
+    enum groups_key key;
     bool scaled;
     struct group *groups; /* uthash by key */
     struct group total;
@@ -50,46 +51,46 @@ struct account {
 static const struct {
     const char *name;
     const char *list;
-} keys[ACCOUNT_KEY_COUNT] = {
-    [ACCOUNT_BY_USER] = {"user", "users"},    [ACCOUNT_BY_NAME] = {"name", "names"},
-    [ACCOUNT_BY_DAY] = {"day", "days"},       [ACCOUNT_BY_MONTH] = {"month", "months"},
-    [ACCOUNT_BY_STATE] = {"state", "states"}, [ACCOUNT_BY_CLAIM] = {"claim", "claims"},
+} keys[GROUPS_KEY_COUNT] = {
+    [GROUPS_BY_USER] = {"user", "users"},    [GROUPS_BY_NAME] = {"name", "names"},
+    [GROUPS_BY_DAY] = {"day", "days"},       [GROUPS_BY_MONTH] = {"month", "months"},
+    [GROUPS_BY_STATE] = {"state", "states"}, [GROUPS_BY_SOURCE] = {"source", "sources"},
 };
 
-const char *account_key_name(enum account_key key)
+const char *groups_key_name(enum groups_key key)
 {
     return keys[key].name;
 }
 
-const char *account_list_name(enum account_key key)
+const char *groups_list_name(enum groups_key key)
 {
     return keys[key].list;
 }
 
-const char *account_key_text(enum account_key key)
+const char *groups_key_text(enum groups_key key)
 {
-    return key == ACCOUNT_BY_USER    ? "user"
-           : key == ACCOUNT_BY_NAME  ? "name"
-           : key == ACCOUNT_BY_CLAIM ? "claim_source"
+    return key == GROUPS_BY_USER    ? "user"
+           : key == GROUPS_BY_NAME  ? "name"
+           : key == GROUPS_BY_SOURCE ? "claim_source" /* the column */
                                      : NULL;
 }
 
-enum account_key account_key_find(const char *name)
+enum groups_key groups_key_find(const char *name)
 {
-    enum account_key key = 0;
+    enum groups_key key = 0;
 
-    while (key < ACCOUNT_KEY_COUNT && strcmp(keys[key].name, name) != 0)
+    while (key < GROUPS_KEY_COUNT && strcmp(keys[key].name, present_name(name)) != 0)
         key++;
     return key;
 }
 
-struct account *account_new(enum account_key key, bool scaled)
+struct groups *groups_new(enum groups_key key, bool scaled)
 {
-    struct account *account = xcalloc(1, sizeof *account);
+    struct groups *groups = xcalloc(1, sizeof *groups);
 
-    account->key = key;
-    account->scaled = scaled;
-    return account;
+    groups->key = key;
+    groups->scaled = scaled;
+    return groups;
 }
 
 static void group_release(struct group *group)
@@ -102,85 +103,85 @@ static void group_release(struct group *group)
     free(group->ratios.buckets);
 }
 
-void account_free(struct account *account)
+void groups_free(struct groups *groups)
 {
     struct group *group, *next;
 
-    if (!account)
+    if (!groups)
         return;
-    HASH_ITER(hh, account->groups, group, next)
+    HASH_ITER(hh, groups->groups, group, next)
     {
-        HASH_DEL(account->groups, group);
+        HASH_DEL(groups->groups, group);
         group_release(group);
         free(group);
     }
-    group_release(&account->total);
-    free(account);
+    group_release(&groups->total);
+    free(groups);
 }
 
 /* ---- Which group ---- */
 
 /* The day or month that holds the second. */
-static void look_up_time(struct account *account, int64_t second)
+static void look_up_time(struct groups *groups, int64_t second)
 {
     struct tm first, next;
     time_t at = second;
 
-    if (account->scaled || !localtime_r(&at, &first)) {
-        account->from_s = second - ((second % SECONDS_PER_DAY) + SECONDS_PER_DAY) % SECONDS_PER_DAY;
-        account->until_s = account->from_s + SECONDS_PER_DAY;
-        snprintf(account->label, sizeof account->label, "day %lld", (long long)(account->from_s / SECONDS_PER_DAY));
+    if (groups->scaled || !localtime_r(&at, &first)) {
+        groups->from_s = second - ((second % SECONDS_PER_DAY) + SECONDS_PER_DAY) % SECONDS_PER_DAY;
+        groups->until_s = groups->from_s + SECONDS_PER_DAY;
+        snprintf(groups->label, sizeof groups->label, "day %lld", (long long)(groups->from_s / SECONDS_PER_DAY));
         return;
     }
     first.tm_sec = first.tm_min = first.tm_hour = 0;
-    if (account->key == ACCOUNT_BY_MONTH)
+    if (groups->key == GROUPS_BY_MONTH)
         first.tm_mday = 1;
     first.tm_isdst = -1;
     next = first;
-    if (account->key == ACCOUNT_BY_MONTH)
+    if (groups->key == GROUPS_BY_MONTH)
         next.tm_mon++;
     else
         next.tm_mday++;
-    account->from_s = mktime(&first);
-    account->until_s = mktime(&next);
-    strftime(account->label, sizeof account->label, account->key == ACCOUNT_BY_MONTH ? "%Y-%m" : "%Y-%m-%d", &first);
+    groups->from_s = mktime(&first);
+    groups->until_s = mktime(&next);
+    strftime(groups->label, sizeof groups->label, groups->key == GROUPS_BY_MONTH ? "%Y-%m" : "%Y-%m-%d", &first);
 }
 
-static struct group *group_of_key(struct account *account, const void *key, size_t length, const char *label,
+static struct group *group_of_key(struct groups *groups, const void *key, size_t length, const char *label,
                                   int64_t number)
 {
     struct group *group;
 
-    HASH_FIND(hh, account->groups, key, length, group);
-    if (group || HASH_COUNT(account->groups) >= ACCOUNT_MOST_GROUPS)
+    HASH_FIND(hh, groups->groups, key, length, group);
+    if (group || HASH_COUNT(groups->groups) >= GROUPS_MOST_GROUPS)
         return group;
     group = xcalloc(1, sizeof *group);
     group->key = xmalloc(length + 1);
     memcpy(group->key, key, length);
     group->label = xstrdup(label);
     group->number = number;
-    HASH_ADD_KEYPTR(hh, account->groups, group->key, length, group);
+    HASH_ADD_KEYPTR(hh, groups->groups, group->key, length, group);
     return group;
 }
 
-static struct group *group_of(struct account *account, const struct store_history *row)
+static struct group *group_of(struct groups *groups, const struct store_history *row)
 {
     int64_t number = row->uid, second = row->ended_ns > 0 ? row->ended_ns / NS_PER_SEC : 0;
-    const char *text = account->key == ACCOUNT_BY_NAME    ? row->name
-                       : account->key == ACCOUNT_BY_STATE ? row->state
-                                                          : row->claim_source;
+    const char *text = groups->key == GROUPS_BY_NAME    ? row->name
+                       : groups->key == GROUPS_BY_STATE ? row->state
+                                                          : row->reservation_source;
 
-    switch (account->key) {
-    case ACCOUNT_BY_USER:
-        return group_of_key(account, &number, sizeof number, row->user, number);
-    case ACCOUNT_BY_DAY:
-    case ACCOUNT_BY_MONTH:
-        if (second < account->from_s || second >= account->until_s)
-            look_up_time(account, second);
-        number = account->from_s;
-        return group_of_key(account, &number, sizeof number, account->label, number);
+    switch (groups->key) {
+    case GROUPS_BY_USER:
+        return group_of_key(groups, &number, sizeof number, row->user, number);
+    case GROUPS_BY_DAY:
+    case GROUPS_BY_MONTH:
+        if (second < groups->from_s || second >= groups->until_s)
+            look_up_time(groups, second);
+        number = groups->from_s;
+        return group_of_key(groups, &number, sizeof number, groups->label, number);
     default:
-        return group_of_key(account, text, strlen(text), text, 0);
+        return group_of_key(groups, text, strlen(text), text, 0);
     }
 }
 
@@ -200,7 +201,7 @@ static size_t size_of(const struct figures *figures)
                             : figures->capacity * sizeof *figures->items;
 }
 
-static void add_figure(struct account *account, struct figures *figures, double value)
+static void add_figure(struct groups *groups, struct figures *figures, double value)
 {
     size_t before = size_of(figures);
 
@@ -218,30 +219,30 @@ static void add_figure(struct account *account, struct figures *figures, double 
         figures->items[figures->count] = value;
     }
     figures->count++;
-    account->bytes += size_of(figures) - before;
+    groups->bytes += size_of(figures) - before;
 }
 
-static void add_figures(struct account *account, struct group *group, const struct store_history *row)
+static void add_figures(struct groups *groups, struct group *group, const struct store_history *row)
 {
     if (row->wait_ns >= 0)
-        add_figure(account, &group->waits, (double)row->wait_ns);
-    if (row->claim_bytes >= 0 && row->peak_bytes > 0) {
-        add_figure(account, &group->ratios, (double)row->claim_bytes * 1000 / (double)row->peak_bytes);
-        group->under += row->claim_bytes < row->peak_bytes;
+        add_figure(groups, &group->waits, (double)row->wait_ns);
+    if (row->reserved_bytes >= 0 && row->peak_bytes > 0) {
+        add_figure(groups, &group->ratios, (double)row->reserved_bytes * 1000 / (double)row->peak_bytes);
+        group->under += row->reserved_bytes < row->peak_bytes;
     }
 }
 
-int account_add(struct account *account, const struct store_history *row, struct error *err)
+int groups_add(struct groups *groups, const struct store_history *row, struct error *err)
 {
-    struct group *group = group_of(account, row);
+    struct group *group = group_of(groups, row);
 
-    if (!group || account->bytes > ACCOUNT_MOST_BYTES)
+    if (!group || groups->bytes > GROUPS_MOST_BYTES)
         return error_set(err, E2BIG, "too many %s (%u) to sum up at once: ask for a shorter span, or for a name such as "
-                         "'train*'", keys[account->key].list, HASH_COUNT(account->groups));
+                         "'train*'", keys[groups->key].list, HASH_COUNT(groups->groups));
     group->jobs++;
     history_sums_add(&group->sums, row);
-    add_figures(account, group, row);
-    add_figures(account, &account->total, row);
+    add_figures(groups, group, row);
+    add_figures(groups, &groups->total, row);
     return 0;
 }
 
@@ -280,7 +281,7 @@ static json_t *figure_or_null(double value)
 
 /* ---- JSON ---- */
 
-void account_numbers(json_t *json, int64_t jobs, const struct history_sums *sums)
+void groups_numbers(json_t *json, int64_t jobs, const struct history_sums *sums)
 {
     json_t *states = json_object();
     int64_t ended = 0;
@@ -299,24 +300,24 @@ void account_numbers(json_t *json, int64_t jobs, const struct history_sums *sums
     json_object_set_new(json, "wait_ns", json_integer(sums->wait_ns));
     json_object_set_new(json, "oom_crashes", json_integer(sums->oom_crashes));
     json_object_set_new(json, "handle_crashes", json_integer(sums->handle_crashes));
-    json_object_set_new(json, "recoveries", json_integer(sums->recoveries));
+    json_object_set_new(json, "retries", json_integer(sums->retries));
 }
 
-static json_t *group_to_json(const struct account *account, struct group *group)
+static json_t *group_to_json(const struct groups *groups, struct group *group)
 {
     json_t *json = json_object();
 
-    if (group != &account->total) {
-        json_object_set_new(json, keys[account->key].name, json_string(group->label));
-        if (account->key == ACCOUNT_BY_USER)
+    if (group != &groups->total) {
+        json_object_set_new(json, keys[groups->key].name, json_string(group->label));
+        if (groups->key == GROUPS_BY_USER)
             json_object_set_new(json, "uid", json_integer(group->number));
-        if (account->key == ACCOUNT_BY_DAY || account->key == ACCOUNT_BY_MONTH)
+        if (groups->key == GROUPS_BY_DAY || groups->key == GROUPS_BY_MONTH)
             json_object_set_new(json, "from_ns", json_integer(group->number * NS_PER_SEC));
     }
-    account_numbers(json, group->jobs, &group->sums);
+    groups_numbers(json, group->jobs, &group->sums);
     json_object_set_new(json, "wait_p95_ns", figure_or_null(quantile(&group->waits, 950)));
     json_object_set_new(json, "compared", json_integer((json_int_t)group->ratios.count));
-    json_object_set_new(json, "claim_to_peak_permille", figure_or_null(quantile(&group->ratios, 500)));
+    json_object_set_new(json, "reserved_to_peak_permille", figure_or_null(quantile(&group->ratios, 500)));
     json_object_set_new(json, "under_permille",
                         group->ratios.count ? json_integer(group->under * 1000 / (json_int_t)group->ratios.count)
                                             : json_null());
@@ -335,11 +336,11 @@ static int by_use(const struct group *a, const struct group *b)
     return strcmp(a->label, b->label);
 }
 
-static void sum_up(struct account *account)
+static void sum_up(struct groups *groups)
 {
-    struct group *total = &account->total;
+    struct group *total = &groups->total;
 
-    for (const struct group *group = account->groups; group; group = group->hh.next) {
+    for (const struct group *group = groups->groups; group; group = group->hh.next) {
         int64_t *sums = (int64_t *)&total->sums;
         const int64_t *more = (const int64_t *)&group->sums;
 
@@ -349,24 +350,24 @@ static void sum_up(struct account *account)
     }
 }
 
-json_t *account_to_json(struct account *account)
+json_t *groups_to_json(struct groups *groups)
 {
-    bool timed = account->key == ACCOUNT_BY_DAY || account->key == ACCOUNT_BY_MONTH;
-    size_t count = HASH_COUNT(account->groups);
+    bool timed = groups->key == GROUPS_BY_DAY || groups->key == GROUPS_BY_MONTH;
+    size_t count = HASH_COUNT(groups->groups);
     json_t *list = json_array();
 
-    sum_up(account);
-    HASH_SORT(account->groups, by_use);
-    while (HASH_COUNT(account->groups) > ACCOUNT_LISTED) { /* those with the least */
-        struct group *last = ELMT_FROM_HH(account->groups->hh.tbl, account->groups->hh.tbl->tail);
-        HASH_DEL(account->groups, last);
+    sum_up(groups);
+    HASH_SORT(groups->groups, by_use);
+    while (HASH_COUNT(groups->groups) > GROUPS_LISTED) { /* those with the least */
+        struct group *last = ELMT_FROM_HH(groups->groups->hh.tbl, groups->groups->hh.tbl->tail);
+        HASH_DEL(groups->groups, last);
         group_release(last);
         free(last);
     }
     if (timed)
-        HASH_SORT(account->groups, by_time);
-    for (struct group *group = account->groups; group; group = group->hh.next)
-        json_array_append_new(list, group_to_json(account, group));
-    return json_pack("{s:s, s:o, s:I, s:o}", "by", keys[account->key].name, keys[account->key].list, list, "left_out",
-                     (json_int_t)(count - json_array_size(list)), "total", group_to_json(account, &account->total));
+        HASH_SORT(groups->groups, by_time);
+    for (struct group *group = groups->groups; group; group = group->hh.next)
+        json_array_append_new(list, group_to_json(groups, group));
+    return json_pack("{s:s, s:o, s:I, s:o}", "by", keys[groups->key].name, keys[groups->key].list, list, "left_out",
+                     (json_int_t)(count - json_array_size(list)), "total", group_to_json(groups, &groups->total));
 }

@@ -1,0 +1,35 @@
+/* Looking into the daemon's JSON, and jobs as people read them. A missing or null member reads as the default: an older
+ * or newer daemon must not crash its client. */
+#ifndef CARMA_CLI_SHOW_VIEW_H
+#define CARMA_CLI_SHOW_VIEW_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/show/term.h"
+
+void json_release(json_t **json); /* for CLEANUP */
+
+int64_t answer_integer(const json_t *object, const char *name, int64_t otherwise);
+double answer_number(const json_t *object, const char *name, double otherwise);
+const char *answer_text(const json_t *object, const char *name); /* borrowed; NULL: not a string */
+bool answer_true(const json_t *object, const char *name);
+
+/* Names all owned by the caller and safe to print. */
+char *answer_safe_text(const json_t *object, const char *name); /* "-" where there is none */
+char *answer_bytes(const json_t *object, const char *name);     /* "12.4 GiB", "-" */
+char *view_process(const json_t *process);                    /* "process 7 (python of ada) holds 12.4 GiB" */
+char *answer_permille(const json_t *object, const char *name);  /* "45%", "-" */
+char *
+answer_time(int64_t at_ns); /* a node time as local time, "-" below 0; on a scaled node, as seconds since its boot */
+
+#define ANSWER_ENERGY 32
+char *answer_energy(int64_t mj, char text[ANSWER_ENERGY]); /* "812 J", "1.25 MJ" */
+
+bool answer_job_ended(const json_t *job);
+enum term_style answer_state_style(const json_t *job);
+char *answer_job_where(const json_t *job);                /* "GPU 0,2", its reason, or how it ended */
+char *answer_job_time(const json_t *job, int64_t now_ns); /* how long it runs, waits, or ran */
+
+#endif
