@@ -25,7 +25,7 @@ static int remove_stale(const char *path, const struct sockaddr_un *address, str
     if (lstat(path, &st) < 0)
         return errno == ENOENT ? 0 : error_set(err, errno, "%s: %s", path, strerror(errno));
     if (!S_ISSOCK(st.st_mode))
-        return error_set(err, EEXIST, "%s: is there and no socket: remove it, or listen elsewhere", path);
+        return error_set(err, EEXIST, "%s: is there and not a socket: remove it, or listen elsewhere", path);
     if (connect(fd, (const struct sockaddr *)address, sizeof *address) == 0 || errno == EAGAIN)
         return error_set(err, EADDRINUSE, "%s: another server listens there: stop it, or listen elsewhere", path);
     if (errno != ECONNREFUSED)
