@@ -27,7 +27,7 @@
 
 struct monitor_options {
     const char *commands[BENCH_LOADS];
-    const char *gpu, *library, *dcgm, *plot, *output, *load;
+    const char *gpu, *library, *dcgm, *output, *load;
     int64_t repeats, period_ns, point_ns; /* 0: not said */
     bool kernel, json;
 };
@@ -91,9 +91,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case BENCH_KEY_DCGM:
         wanted->dcgm = arg;
         return 0;
-    case BENCH_KEY_PLOT:
-        wanted->plot = arg;
-        return 0;
     case BENCH_KEY_OUTPUT:
         wanted->output = arg;
         return 0;
@@ -152,9 +149,8 @@ static char *default_command(enum bench_load load)
     return xasprintf("'%s' bench monitor --load %s", carma, bench_load_name(load));
 }
 
-/* The results, once `json` and the plot were made of them: where they were asked for. Takes the reference. */
-static int deliver(const struct monitor_options *wanted, json_t *json, const char *table, int plot_failed,
-                   const struct error *err)
+/* Writes the results where they were asked for; takes the reference of `json`. */
+static int deliver(const struct monitor_options *wanted, json_t *json, const char *table)
 {
     int status = CLI_OK;
 
@@ -163,35 +159,12 @@ static int deliver(const struct monitor_options *wanted, json_t *json, const cha
         if (json_dump_file(json, path, JSON_INDENT(2)))
             status = cli_fail("cannot write %s: %s", path, strerror(errno));
     }
-    if (plot_failed)
-        status = cli_fail("%s", err->text);
     if (wanted->json)
         cli_print_json(json);
     else
         fputs(table, stdout);
     json_decref(json);
     return status;
-}
-
-typedef int plot_function(const void *results, const char *path, struct error *err);
-
-/* Into both places, where both are wanted. */
-static int draw(const struct monitor_options *wanted, plot_function *plot, const void *results, struct error *err)
-{
-    CLEANUP(free_ptr) char *kept = wanted->output ? xasprintf("%s/monitor.svg", wanted->output) : NULL;
-    int rc = wanted->plot ? plot(results, wanted->plot, err) : 0;
-
-    return rc == 0 && kept ? plot(results, kept, err) : rc;
-}
-
-static int plot_costs(const void *results, const char *path, struct error *err)
-{
-    return bench_monitor_plot(results, path, err);
-}
-
-static int plot_kernel(const void *results, const char *path, struct error *err)
-{
-    return bench_kernel_plot(results, path, err);
 }
 
 static int measure_costs(const struct monitor_options *wanted, const struct bench_setup *setup, struct error *err)
@@ -209,8 +182,7 @@ static int measure_costs(const struct monitor_options *wanted, const struct benc
     if (rc < 0)
         return rc;
     bench_monitor_table(&bench, term_width(stdout), term_colour(stdout), &table);
-    rc = draw(wanted, plot_costs, &bench, err);
-    return deliver(wanted, bench_monitor_json(&bench), table.text, rc, err);
+    return deliver(wanted, bench_monitor_json(&bench), table.text);
 }
 
 static int measure_kernel(const struct monitor_options *wanted, const struct bench_setup *setup, struct error *err)
@@ -225,8 +197,7 @@ static int measure_kernel(const struct monitor_options *wanted, const struct ben
     if (rc < 0)
         return rc;
     bench_kernel_table(&bench, term_width(stdout), term_colour(stdout), &table);
-    rc = draw(wanted, plot_kernel, &bench, err);
-    return deliver(wanted, bench_kernel_json(&bench), table.text, rc, err);
+    return deliver(wanted, bench_kernel_json(&bench), table.text);
 }
 
 static int explain_failure(int rc, const struct error *err)

@@ -30,7 +30,6 @@ struct collocate_options {
     const char *library;
     const char *mps_program;
     const char *pattern;
-    const char *plot;
     const char *output;
     const char *mixes[MIXES_MAX];
     size_t mix_count;
@@ -98,9 +97,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case BENCH_KEY_NVML:
         wanted->library = arg;
-        return 0;
-    case BENCH_KEY_PLOT:
-        wanted->plot = arg;
         return 0;
     case BENCH_KEY_OUTPUT:
         wanted->output = arg;
@@ -268,20 +264,13 @@ static int run_all(struct collocate_setup *setup, struct collocate_plan *plan, s
     return rc;
 }
 
-static int write_files(const struct collocate_options *wanted, const struct collocate_plan *plan, const json_t *report,
-                       struct error *err)
+static int write_report(const struct collocate_options *wanted, const json_t *report, struct error *err)
 {
-    int rc = wanted->plot ? collocate_plot(plan, wanted->plot, err) : 0;
-
-    if (rc == 0 && wanted->output) {
-        CLEANUP(free_ptr) char *json = xasprintf("%s/collocate.json", wanted->output);
-        CLEANUP(free_ptr) char *plot = xasprintf("%s/collocate.svg", wanted->output);
-        CLEANUP(free_ptr) char *text = json_dumps(report, JSON_INDENT(2));
-        rc = file_write_atomic(json, text, strlen(text), 0644, err);
-        if (rc == 0)
-            rc = collocate_plot(plan, plot, err);
-    }
-    return rc;
+    if (!wanted->output)
+        return 0;
+    CLEANUP(free_ptr) char *path = xasprintf("%s/collocate.json", wanted->output);
+    CLEANUP(free_ptr) char *text = json_dumps(report, JSON_INDENT(2));
+    return file_write_atomic(path, text, strlen(text), 0644, err);
 }
 
 static int tell(const struct collocate_options *wanted, const struct collocate_setup *setup,
@@ -298,7 +287,7 @@ static int tell(const struct collocate_options *wanted, const struct collocate_s
         collocate_table(plan, term_width(stdout), term_colour(stdout), &out);
         fputs(out.text, stdout);
     }
-    if (write_files(wanted, plan, report, &err))
+    if (write_report(wanted, report, &err))
         return cli_fail("%s", err.text);
     for (size_t i = 0; i < plan->run_count; i++)
         failed += plan->runs[i].result == COLLOCATE_FAILED;

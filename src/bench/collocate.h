@@ -183,10 +183,9 @@ int collocate_run(struct collocate_setup *setup, const struct collocate_plan *pl
                   void (*show)(void *user, const struct collocate_run *run, int64_t elapsed_ns), void *user,
                   struct error *err);
 
-/* ---- What is told (bench/collocate_report.c, bench/collocate_plot.c) ---- */
+/* ---- What is told (bench/collocate_report.c) ---- */
 
 json_t *collocate_report(const struct collocate_plan *plan, const struct collocate_setup *setup);
 void collocate_table(const struct collocate_plan *plan, int width, bool colour, struct strbuf *out);
-int collocate_plot(const struct collocate_plan *plan, const char *path, struct error *err);
 
 #endif

@@ -29,7 +29,6 @@ void bench_kernel_release(struct bench_kernel *bench);
 
 json_t *bench_kernel_json(const struct bench_kernel *bench); /* docs/formats/cli.md */
 void bench_kernel_table(const struct bench_kernel *bench, int width, bool colour, struct strbuf *out);
-int bench_kernel_plot(const struct bench_kernel *bench, const char *path, struct error *err); /* SVG */
 
 /* One epoch of a built-in load: a fixed amount of arithmetic in many short kernels, on a few SMs or on all of them. */
 int bench_kernel_load(bool heavy, struct error *err);

@@ -1,21 +1,11 @@
-/* The report of carma bench monitor --kernel: JSON, a table, a plot. */
-#include <math.h>
-
+/* The report of carma bench monitor --kernel: JSON, a table. */
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "bench/kernel.h"
-#include "cli/show/svg.h"
 #include "cli/show/table.h"
 
 /* Those of Figure 3.1. */
-static const struct shown {
-    uint32_t metric;
-    const char *title, *name;
-} shown[] = {
-    {GPU_GRAPHICS_ACTIVITY, "GRACT", "GRACT (any engine)"},
-    {GPU_SM_ACTIVITY, "SMACT", "SMACT (SM activity)"},
-    {GPU_SM_OCCUPANCY, "SMOCC", "SMOCC (SM occupancy)"},
-};
+static const enum gpu_metric shown[] = {GPU_GRAPHICS_ACTIVITY, GPU_SM_ACTIVITY, GPU_SM_OCCUPANCY};
 
 json_t *bench_kernel_json(const struct bench_kernel *bench)
 {
@@ -68,68 +58,9 @@ void bench_kernel_table(const struct bench_kernel *bench, int width, bool colour
         table_cell(table, STYLE_NONE, "%u", point->threads);
         share_cell(table, point->utilization);
         for (size_t i = 0; i < array_size(shown); i++)
-            share_cell(table, point->metrics[shown[i].metric]);
+            share_cell(table, point->metrics[shown[i]]);
         table_cell(table, STYLE_NONE, "%s", gpu_source_name(point->sources[GPU_SM_ACTIVITY]));
     }
     table_format(table, width, colour, out);
     table_free(table);
-}
-
-#define WIDTH  1130.0
-#define HEIGHT 360.0
-#define LEFT   80.0
-#define TOP    90.0
-#define PANEL  160.0
-#define COLUMN 210.0
-
-/* A panel for each number of blocks, over the threads of a block. */
-int bench_kernel_plot(const struct bench_kernel *bench, const char *path, struct error *err)
-{
-    CLEANUP(free_ptr) char *title = xasprintf("What the metrics say as a kernel grows, %s%s", bench->gpu.name,
-                                               bench_simulated() ? " (simulated)" : "");
-    CLEANUP(svg_free_at) struct svg *svg = svg_new(WIDTH, HEIGHT, title);
-    const char *names[array_size(shown)];
-    size_t first = 0;
-
-    for (size_t i = 0; i < array_size(shown); i++)
-        names[i] = shown[i].name;
-    svg_legend(svg, LEFT, 48, names, array_size(names));
-    for (size_t column = 0; first < bench->point_count; column++) {
-        const struct bench_point *points = bench->points + first;
-        CLEANUP(free_ptr)
-        char *heading = xasprintf("%u block%s", points->blocks, points->blocks == 1 ? "" : "s");
-        struct svg_panel panel = {.left = LEFT + (double)column * COLUMN,
-                                  .top = TOP,
-                                  .width = PANEL,
-                                  .height = HEIGHT - TOP - 70,
-                                  .title = heading,
-                                  .x_label = "threads of a block",
-                                  .y_label = column ? NULL : "%",
-                                  .y_high = 100};
-        size_t count = 0;
-        char **threads;
-
-        while (first + count < bench->point_count && points[count].blocks == points->blocks)
-            count++;
-        threads = xcalloc(count, sizeof *threads);
-        for (size_t i = 0; i < count; i++)
-            threads[i] = xasprintf("%u", points[i].threads);
-        panel.x_names = (const char *const *)threads;
-        panel.x_name_count = count;
-        panel.x_high = (double)count;
-        svg_axes(svg, &panel);
-        for (size_t i = 0; i < count; i++) {
-            for (size_t m = 0; m < array_size(shown); m++) {
-                double value = points[i].metrics[shown[m].metric] * 100;
-                double x = (double)i + 0.1 + 0.8 * (double)m / array_size(shown);
-                CLEANUP(free_ptr) char *tip = xasprintf("%s %.1f%%", shown[m].title, value);
-                if (value >= 0)
-                    svg_box(svg, &panel, x, 0, x + 0.75 / array_size(shown), fmin(value, 100), svg_colour(m), tip);
-            }
-            free(threads[i]);
-        }
-        free(threads);
-        first += count;
-    }
-    return svg_write(svg, path, err);
 }

@@ -44,6 +44,5 @@ struct bench_summary bench_monitor_summary(const struct bench_monitor *bench, en
 
 json_t *bench_monitor_json(const struct bench_monitor *bench); /* docs/formats/cli.md */
 void bench_monitor_table(const struct bench_monitor *bench, int width, bool colour, struct strbuf *out);
-int bench_monitor_plot(const struct bench_monitor *bench, const char *path, struct error *err); /* SVG */
 
 #endif

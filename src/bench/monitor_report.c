@@ -11,6 +11,20 @@ static json_t *number_or_null(double value)
     return value >= 0 ? json_real(value) : json_null();
 }
 
+/* How one run used the host over time. */
+static json_t *samples_json(const struct bench_run *run)
+{
+    json_t *samples = json_array();
+
+    for (size_t i = 0; i < run->sample_count; i++) {
+        const struct bench_sample *sample = &run->samples[i];
+        json_array_append_new(samples, json_pack("[f, f, f, I, I]", sample->at_s, sample->job_cpu_s, sample->tool_cpu_s,
+                                                 (json_int_t)sample->job_memory_bytes,
+                                                 (json_int_t)sample->tool_memory_bytes));
+    }
+    return samples;
+}
+
 static json_t *source_json(const struct bench_monitor *bench, enum bench_load load, enum bench_source source)
 {
     const struct bench_cell *cell = &bench->cells[load][source];
@@ -35,6 +49,7 @@ static json_t *source_json(const struct bench_monitor *bench, enum bench_load lo
     json_object_set_new(object, "job_memory_bytes", json_real(s.job_memory_bytes));
     json_object_set_new(object, "tool_memory_bytes", json_real(s.tool_memory_bytes));
     json_object_set_new(object, "logged_bytes", json_real(s.logged_bytes));
+    json_object_set_new(object, "samples", samples_json(&cell->runs[0]));
     for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++)
         json_object_set_new(object, gpu_metric_name(metric), number_or_null(s.metrics[metric]));
     return object;

@@ -15,8 +15,7 @@ static const struct argp_option collocate_options[] = {
     {"gpu", BENCH_KEY_GPU, "GPU", 0, "index or UUID (default: the first one)", 2},
     {"mps-control", BENCH_KEY_MPS_CONTROL, "FILE", 0, "the MPS control program (default: " BENCH_MPS_PROGRAM " on the PATH)", 2},
     {"nvml", BENCH_KEY_NVML, "FILE", 0, "the NVML library (default: $CARMA_NVML_LIBRARY, else libnvidia-ml.so.1)", 2},
-    {"plot", BENCH_KEY_PLOT, "FILE.svg", 0, "draw the results", 3},
-    {"output", BENCH_KEY_OUTPUT, "DIR", 0, "keep the jobs' output, the results as JSON and the plot there", 3},
+    {"output", BENCH_KEY_OUTPUT, "DIR", 0, "keep the jobs' output and the results as JSON there", 3},
     {"json", CLI_JSON_KEY, NULL, 0, "print the results as JSON", 3},
     {0},
 };
@@ -43,8 +42,7 @@ static const struct argp_option monitor_options[] = {
     {"gpu", BENCH_KEY_GPU, "GPU", 0, "index or UUID (default: the first one)", 2},
     {"nvml", BENCH_KEY_NVML, "FILE", 0, "the NVML library (default: $CARMA_NVML_LIBRARY, else libnvidia-ml.so.1)", 2},
     {"dcgm", BENCH_KEY_DCGM, "FILE", 0, "the DCGM library (default: $CARMA_DCGM_LIBRARY, else libdcgm.so.4, else .3)", 2},
-    {"plot", BENCH_KEY_PLOT, "FILE.svg", 0, "draw the results", 3},
-    {"output", BENCH_KEY_OUTPUT, "DIR", 0, "keep what the runs wrote, the results as JSON and the plot there", 3},
+    {"output", BENCH_KEY_OUTPUT, "DIR", 0, "keep what the runs wrote and the results as JSON there", 3},
     {"json", CLI_JSON_KEY, NULL, 0, "print the results as JSON (docs/formats/cli.md)", 3},
     {0},
 };

@@ -25,7 +25,6 @@ enum {
     BENCH_KEY_DCGM,
     BENCH_KEY_GPU,
     BENCH_KEY_NVML,
-    BENCH_KEY_PLOT,
     BENCH_KEY_OUTPUT
 };
 

@@ -241,8 +241,8 @@ static size_t cell_end(const struct svg_panel *panel, const double *xs, size_t f
     return end;
 }
 
-static void put_curve(struct svg *svg, const struct svg_panel *panel, const double *xs, const double *ys, size_t count,
-                      const char *colour, bool steps)
+void svg_steps(struct svg *svg, const struct svg_panel *panel, const double *xs, const double *ys, size_t count,
+               const char *colour)
 {
     double before = 0;
 
@@ -256,7 +256,7 @@ static void put_curve(struct svg *svg, const struct svg_panel *panel, const doub
             low = fmin(low, ys[i]);
             high = fmax(high, ys[i]);
         }
-        if (steps && from > 0)
+        if (from > 0)
             put_point(svg, x, place_y(panel, before));
         if (end - from > 2) { /* a cell's points become the first, the extremes and the last */
             put_point(svg, x, place_y(panel, ys[from]));
@@ -268,22 +268,10 @@ static void put_curve(struct svg *svg, const struct svg_panel *panel, const doub
         before = ys[end - 1];
         put_point(svg, x, place_y(panel, before));
     }
-    if (steps && count)
+    if (count)
         put_point(svg, panel->left + panel->width, place_y(panel, before));
     strbuf_puts(&svg->out, "\"/>");
     end_clip(svg);
-}
-
-void svg_line(struct svg *svg, const struct svg_panel *panel, const double *xs, const double *ys, size_t count,
-              const char *colour)
-{
-    put_curve(svg, panel, xs, ys, count, colour, false);
-}
-
-void svg_steps(struct svg *svg, const struct svg_panel *panel, const double *xs, const double *ys, size_t count,
-               const char *colour)
-{
-    put_curve(svg, panel, xs, ys, count, colour, true);
 }
 
 /* The upper edge of one layer from left to right, or, backwards, the lower edge of the layer on it. */

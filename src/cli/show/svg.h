@@ -1,4 +1,4 @@
-/* Small plots as SVG: panels with axes, lines, steps, stacked areas, bars, boxes and a legend, on a light background,
+/* Small plots as SVG: panels with axes, steps, stacked areas, bars, boxes and a legend, on a light background,
  * in colours that people who are colour-blind tell apart (the palette of Okabe and Ito, "Color Universal Design",
  * 2008).
  *
@@ -53,10 +53,8 @@ double svg_round_up(double value);
  */
 double svg_time_unit(double span_s, const char **name);
 
-/* ys[i] belongs to xs[i], which do not decrease; `count` of each. Parts outside the panel are cut off. */
-void svg_line(struct svg *svg, const struct svg_panel *panel, const double *xs, const double *ys, size_t count,
-              const char *colour);
-/* ys[i] holds from xs[i] to xs[i + 1]; the last to the panel's right side. */
+/* ys[i] holds from xs[i], which do not decrease, to xs[i + 1]; the last to the panel's right side; `count` of each. Parts
+ * outside the panel are cut off. */
 void svg_steps(struct svg *svg, const struct svg_panel *panel, const double *xs, const double *ys, size_t count,
                const char *colour);
 /* The same as areas on one another, the first lowest, in the palette's colours: ys[s * count + i] is of the s-th. */
