@@ -7,11 +7,12 @@
 #include <sys/stat.h>
 
 #include "daemon/account/totals.h"
-#include "daemon/engine/engine.h"
 #include "daemon/engine/snapshotter.h"
 #include "daemon/engine/repeats.h"
+#include "daemon/engine_calls.h"
 #include "daemon/load.h"
 #include "daemon/log.h"
+#include "daemon/node/attribution.h"
 #include "daemon/node/job_mapping.h"
 #include "daemon/node/node.h"
 #include "daemon/request/dashboard.h"
@@ -59,6 +60,27 @@ static int check_not_emptied(const char *directory, struct error *err)
                      path, runs, directory);
 }
 
+static uint64_t job_of_process(const struct daemon *daemon, pid_t pid)
+{
+    return runs_owner_of(daemon->runs, pid);
+}
+
+static uint64_t owner_of_memory(const void *user, pid_t pid)
+{
+    const struct daemon *daemon = user;
+    uint64_t job = job_of_process(daemon, pid);
+
+    return job == 0 && mps_jobs_has_server(daemon->mps_jobs, pid) ? ATTRIBUTION_MPS_SERVER : job;
+}
+
+/* Some runs wait for a reading since their end. */
+static void judge_ended(struct daemon *daemon)
+{
+    runs_look(daemon->runs);
+}
+
+static const struct node_calls node_calls = {.owner_of = owner_of_memory, .was_read = judge_ended};
+
 int daemon_start(struct daemon *daemon, struct error *err)
 {
     struct http_options http = {.loop = daemon->loop,
@@ -85,8 +107,8 @@ int daemon_start(struct daemon *daemon, struct error *err)
         status = store_open(daemon->config.state_directory, &daemon->store, err);
     if (status != 0)
         return status;
-    daemon->engine = engine_new(daemon);
-    daemon->snapshotter = snapshotter_new(daemon);
+    daemon->engine = engine_new(daemon, &engine_calls);
+    daemon->snapshotter = snapshotter_new(daemon, &engine_calls);
     daemon->totals = totals_new();
     daemon->listings = listings_new(daemon);
     daemon->owners = owners_new(daemon);
@@ -94,9 +116,9 @@ int daemon_start(struct daemon *daemon, struct error *err)
     daemon->history = history_new(daemon);
     daemon->access = access_new(daemon);
     daemon->series = series_for(daemon);
-    daemon->node = node_new(daemon);
+    daemon->node = node_new(daemon, &node_calls);
     daemon->job_mapping = job_mapping_new(daemon);
-    daemon->mps_jobs = mps_jobs_new(daemon);
+    daemon->mps_jobs = mps_jobs_new(daemon, job_of_process);
     daemon->whatif = whatif_new(daemon);
     daemon->events = events_new(daemon);
     status = runs_new(daemon, &daemon->runs, err);

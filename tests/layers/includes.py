@@ -35,10 +35,10 @@ INSIDE = {
     },
     "daemon": {
         "view": [""],
-        "account": ["", "view"],
-        "engine": ["", "account", "node", "run", "view"],
-        "node": ["", "account", "engine", "run", "view"],
-        "run": ["", "engine", "node", "view"],
+        "account": [""],
+        "engine": [""],  # tells the others by the calls that daemon.c gives it; they report records to it
+        "node": ["", "account", "engine", "view"],
+        "run": ["", "engine", "node"],
         "metrics": ["", "account", "engine", "node", "view"],
         "whatif": ["", "node"],
         "request": ["", "account", "engine", "metrics", "node", "run", "view", "whatif"],

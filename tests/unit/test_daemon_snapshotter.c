@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
+#include "daemon/engine/engine.h"
 #include "daemon/engine/snapshotter.h"
 #include "daemon/log.h"
 #include "store/history.h"
@@ -18,7 +19,7 @@
 
 #define RETENTION_NS (60 * NS_PER_SEC)
 
-/* Lines for the operator: main.c's. None is to come. */
+/* Lines for the operator, in place of log.c's. None is to come. */
 void daemon_log(const char *format, ...)
 {
     fail_msg("logged: %s", format);
@@ -28,7 +29,7 @@ static char directory[64];
 
 static int make_directory(void **state)
 {
-    snprintf(directory, sizeof directory, "/tmp/carma-keeper-XXXXXX");
+    snprintf(directory, sizeof directory, "/tmp/carma-snapshotter-XXXXXX");
     assert_non_null(mkdtemp(directory));
     return 0;
 }
@@ -74,6 +75,22 @@ static void add_rows(struct store *store, uint64_t count, int64_t youngest_ns)
     }
 }
 
+/* No job is known here. */
+static void store_changed(struct daemon *daemon, struct store_batch *batch)
+{
+    assert_null(daemon->views.jobs);
+    assert_non_null(batch);
+}
+
+static void changed_stored(struct daemon *daemon, bool stored, int64_t forgotten_before_ns)
+{
+    assert_null(daemon->views.jobs);
+    assert_true(stored);
+    assert_true(forgotten_before_ns < nodetime_now_ns());
+}
+
+static const struct engine_calls calls = {.store_changed = store_changed, .changed_stored = changed_stored};
+
 /* The number of rows left behind a snapshot that comes after a number of records. */
 static uint64_t rows_left(uint64_t rows, int64_t youngest_ns, size_t records)
 {
@@ -85,7 +102,7 @@ static uint64_t rows_left(uint64_t rows, int64_t youngest_ns, size_t records)
     if (store_open(directory, &daemon.store, &err))
         fail_msg("%s", err.text);
     daemon.core = core_new();
-    daemon.snapshotter = snapshotter_new(&daemon);
+    daemon.snapshotter = snapshotter_new(&daemon, &calls);
     add_rows(daemon.store, rows, youngest_ns);
     snapshotter_count(daemon.snapshotter, records);
     store_close(daemon.store);

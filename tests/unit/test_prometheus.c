@@ -11,14 +11,8 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "daemon/log.h"
 #include "daemon/metrics/metrics.h"
 #include "daemon/metrics/prometheus.h"
-
-void daemon_log(const char *format, ...) /* of main.c, which is not here; none of the tested code logs */
-{
-    fail_msg("%s", format);
-}
 
 static void expect(struct strbuf *out, const char *text)
 {

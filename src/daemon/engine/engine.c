@@ -10,13 +10,9 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
-#include "daemon/account/totals.h"
 #include "daemon/engine/snapshotter.h"
 #include "daemon/engine/repeats.h"
 #include "daemon/log.h"
-#include "daemon/node/node.h"
-#include "daemon/run/runs.h"
-#include "daemon/view/view_store.h"
 #include "store/store.h"
 
 #define RETRY_WALL_MS 1000 /* after a commit that failed */
@@ -48,6 +44,7 @@ struct turn {
 
 struct engine {
     struct daemon *daemon;
+    const struct engine_calls *calls; /* borrowed */
     struct turn *current;
     struct turn *first; /* committed in this order, not known to be stored yet */
     struct turn *last;
@@ -88,11 +85,12 @@ static uv_timer_t *timer_new(struct engine *engine)
     return timer;
 }
 
-struct engine *engine_new(struct daemon *daemon)
+struct engine *engine_new(struct daemon *daemon, const struct engine_calls *calls)
 {
     struct engine *engine = xcalloc(1, sizeof *engine);
 
     engine->daemon = daemon;
+    engine->calls = calls;
     engine->current = turn_new(engine);
     engine->wake = timer_new(engine);
     engine->retry = timer_new(engine);
@@ -124,17 +122,14 @@ uint64_t engine_decisions(const struct engine *engine, uint32_t type)
     return engine->decisions[type];
 }
 
-/* The views follow; and a job that has ended is stored with its last readings. */
+/* A job that has ended is stored with its last readings. */
 static void add_record(struct engine *engine, struct turn *turn, const struct record *record)
 {
-    struct job_view *view = views_fold(&engine->daemon->views, record);
-
     record_list_add(&turn->records, record);
-    if (!view || !job_state_ended(view->state))
+    if (!engine->calls->applied(engine->daemon, record))
         return;
-    totals_end(engine->daemon->totals, view);
     array_reserve(turn->ended, turn->ended_capacity, turn->ended_count + 1);
-    turn->ended[turn->ended_count++] = view->id;
+    turn->ended[turn->ended_count++] = record->job;
 }
 
 int engine_input(struct engine *engine, const struct record *record, struct error *err)
@@ -182,18 +177,6 @@ static void tell_waiters(struct turn *turn, int status, const char *error)
 
 static void on_stored(int status, const char *error, void *user);
 
-static void store_ended(struct store_batch *batch, const struct job_view *view)
-{
-    CLEANUP(free_ptr) char *text = view ? job_view_to_text(view) : NULL;
-    struct store_history row;
-
-    if (!view)
-        return;
-    row = history_row_of(view);
-    store_batch_job(batch, view->id, view->ended_ns, text);
-    store_batch_history(batch, &row);
-}
-
 static void commit(struct engine *engine, struct turn *turn)
 {
     struct store_batch *batch = store_batch_new();
@@ -205,7 +188,7 @@ static void commit(struct engine *engine, struct turn *turn)
     for (size_t i = 0; i < turn->records.count; i++)
         store_batch_record(batch, &turn->records.items[i]);
     for (size_t i = 0; i < turn->ended_count; i++)
-        store_ended(batch, views_find(&engine->daemon->views, turn->ended[i]));
+        engine->calls->store_ended(engine->daemon, batch, turn->ended[i]);
     store_commit(engine->daemon->store, batch, on_stored, turn);
 }
 
@@ -254,15 +237,7 @@ static void begin_early(struct engine *engine, const struct turn *turn)
 {
     for (size_t i = turn->input_count; i < turn->records.count; i++)
         if (turn->records.items[i].type == RECORD_PLACED)
-            runs_begin_early(engine->daemon->runs, &turn->records.items[i]);
-}
-
-static void act(struct daemon *daemon, const struct record *record)
-{
-    if (record->type == RECORD_PLACED)
-        runs_start(daemon->runs, record);
-    else if (record->type == RECORD_SIGNALLED)
-        runs_stop(daemon->runs, record->job);
+            engine->calls->placed(engine->daemon, &turn->records.items[i]);
 }
 
 static void on_stored(int status, const char *error, void *user)
@@ -288,7 +263,7 @@ static void on_stored(int status, const char *error, void *user)
     }
     /* Once stopping, decisions are left to the next start, which finds them in the store. */
     for (size_t i = turn->input_count; i < turn->records.count && !daemon->stopping; i++)
-        act(daemon, &turn->records.items[i]);
+        engine->calls->stored(daemon, &turn->records.items[i]);
     tell_waiters(turn, 0, NULL);
     trim = turn->spec_count >= TRIM_SPECS;
     turn_free(turn);
@@ -326,7 +301,7 @@ void engine_turn(struct engine *engine)
     struct record_list decisions = {0};
 
     if (!engine->trouble) /* which nothing could be started for, and which would only pile up */
-        node_feed_samples(daemon->node);
+        engine->calls->ends(daemon);
     if (turn->records.count == 0) {
         /* Time has passed, which may be an input of its own. */
         struct record timer = {.type = RECORD_TIMER, .at_ns = now_ns};
@@ -339,7 +314,7 @@ void engine_turn(struct engine *engine)
         add_record(engine, turn, &decisions.items[i]);
     }
     record_list_release(&decisions);
-    node_follow_residents(daemon->node);
+    engine->calls->decided(daemon);
     set_wake(engine, now_ns);
     if (turn->records.count == 1 && turn->records.items[0].type == RECORD_TIMER && turn->waiter_count == 0) {
         turn->records.count = 0; /* nothing came of it: not worth storing */

@@ -8,9 +8,24 @@
 
 #include "daemon/daemon.h"
 
+struct store_batch;
 struct store_request;
 
-struct engine *engine_new(struct daemon *daemon);
+/* Who acts on records is told of them, and need not be known here: one direction, from the engine, by these calls; the other by
+ * engine_input(). */
+struct engine_calls {
+    void (*ends)(struct daemon *daemon); /* a turn is about to end: what was gathered may become inputs of it */
+    bool (*applied)(struct daemon *daemon, const struct record *record); /* to the core; true: its job has ended with it */
+    void (*decided)(struct daemon *daemon); /* all decisions of a turn are applied */
+    void (*placed)(struct daemon *daemon, const struct record *placed); /* while that decision is being stored */
+    void (*stored)(struct daemon *daemon, const struct record *decision); /* it may be acted on; inputs are of the current turn */
+    void (*store_ended)(struct daemon *daemon, struct store_batch *batch, uint64_t job); /* adds what is kept of that job */
+    void (*store_changed)(struct daemon *daemon, struct store_batch *batch); /* likewise of all jobs, beside a snapshot */
+    /* The batch of store_changed() is stored, and jobs that ended before are forgotten; or it is not stored. */
+    void (*changed_stored)(struct daemon *daemon, bool stored, int64_t forgotten_before_ns);
+};
+
+struct engine *engine_new(struct daemon *daemon, const struct engine_calls *calls); /* borrowed */
 void engine_free(struct engine *engine);
 
 /* One input of the current turn, applied at once. An error (as core_apply's) leaves everything as it was. */

@@ -5,9 +5,8 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "core/snapshot.h"
-#include "daemon/account/totals.h"
-#include "daemon/run/runs.h"
-#include "daemon/view/view_store.h"
+#include "daemon/engine/engine.h"
+#include "store/history.h"
 #include "store/store.h"
 
 /* A snapshot is due after this many records, and after twice as many as its own: then the log is never much longer than
@@ -23,17 +22,19 @@
 
 struct snapshotter {
     struct daemon *daemon;
+    const struct engine_calls *calls; /* borrowed */
     size_t records;   /* since the last snapshot */
     size_t last_size; /* of the last snapshot, in records */
     int64_t before_ns; /* jobs that ended before are forgotten with it */
     bool under_way;
 };
 
-struct snapshotter *snapshotter_new(struct daemon *daemon)
+struct snapshotter *snapshotter_new(struct daemon *daemon, const struct engine_calls *calls)
 {
     struct snapshotter *snapshotter = xcalloc(1, sizeof *snapshotter);
 
     snapshotter->daemon = daemon;
+    snapshotter->calls = calls;
     return snapshotter;
 }
 
@@ -42,40 +43,13 @@ void snapshotter_free(struct snapshotter *snapshotter)
     free(snapshotter);
 }
 
-static void add_changed_views(struct views *views, struct store_batch *batch)
-{
-    for (struct job_view *view = views->jobs; view; view = view->hh.next) {
-        CLEANUP(free_ptr) char *text = NULL;
-
-        if (!view->changed)
-            continue;
-        text = job_view_to_text(view);
-        store_batch_job(batch, view->id, view->ended_ns, text);
-        if (job_state_ended(view->state)) { /* which an earlier carma did not do when it ended */
-            struct store_history row = history_row_of(view);
-            store_batch_history(batch, &row);
-        }
-        view->changed = false;
-    }
-}
-
-static void forget_run(const struct job_view *view, void *user)
-{
-    const struct daemon *daemon = user;
-
-    runs_forget(daemon->runs, view);
-}
-
 static void on_stored(int status, const char *error, void *user)
 {
     struct snapshotter *snapshotter = user;
 
     (void)error; /* the batch before it has the same trouble, and tells it */
     snapshotter->under_way = false;
-    if (status == 0)
-        views_forget(&snapshotter->daemon->views, SNAPSHOTTER_MOST_ENDED, snapshotter->before_ns, forget_run, snapshotter->daemon);
-    for (struct job_view *view = snapshotter->daemon->views.jobs; view && status != 0; view = view->hh.next)
-        view->changed = true;
+    snapshotter->calls->changed_stored(snapshotter->daemon, status == 0, snapshotter->before_ns);
 }
 
 static void snapshot(struct snapshotter *snapshotter)
@@ -87,7 +61,7 @@ static void snapshot(struct snapshotter *snapshotter)
     int64_t history_ns = daemon->config.history_retention_ns;
 
     core_snapshot(daemon->core, now_ns, &state);
-    add_changed_views(&daemon->views, batch);
+    snapshotter->calls->store_changed(daemon, batch);
     store_batch_snapshot(batch, now_ns, retention_ns / SPACINGS, &state);
     snapshotter->before_ns = now_ns - retention_ns;
     store_batch_forget(batch, snapshotter->before_ns);

@@ -9,7 +9,9 @@
  * they are forgotten. */
 #define SNAPSHOTTER_MOST_ENDED 10000
 
-struct snapshotter *snapshotter_new(struct daemon *daemon);
+struct engine_calls;
+
+struct snapshotter *snapshotter_new(struct daemon *daemon, const struct engine_calls *calls); /* borrowed */
 void snapshotter_free(struct snapshotter *snapshotter);
 
 /* A record was loaded, of a snapshot or behind it. Commits nothing: the core has not taken yet what is still to be loaded,

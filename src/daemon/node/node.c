@@ -12,8 +12,6 @@
 #include "daemon/engine/engine.h"
 #include "daemon/log.h"
 #include "daemon/node/node_internal.h"
-#include "daemon/run/runs.h"
-#include "daemon/run/mps_jobs.h"
 
 /* SM activity from which a GPU counts as used. */
 #define BUSY_PERMILLE 10
@@ -33,20 +31,13 @@ void node_stop(struct node *node)
     node_energy_stop(node);
 }
 
-static uint64_t owner_of(const void *user, pid_t pid)
-{
-    const struct daemon *daemon = user;
-    uint64_t job = runs_owner_of(daemon->runs, pid);
-
-    return job == 0 && mps_jobs_has_server(daemon->mps_jobs, pid) ? ATTRIBUTION_MPS_SERVER : job;
-}
-
-struct node *node_new(struct daemon *daemon)
+struct node *node_new(struct daemon *daemon, const struct node_calls *calls)
 {
     struct node *node = xcalloc(1, sizeof *node);
 
     node->daemon = daemon;
-    node->attributor = attributor_new(owner_of, daemon);
+    node->calls = calls;
+    node->attributor = attributor_new(calls->owner_of, daemon);
     return node;
 }
 
@@ -322,7 +313,7 @@ static void on_reading(void *user, const struct gpu_node_reading *reading)
     if (node->unread)
         daemon_log("GPUs can be read again");
     node->unread = false;
-    runs_look(node->daemon->runs); /* some wait for a reading since their end */
+    node->calls->was_read(node->daemon);
     engine_turn(node->daemon->engine);
 }
 

@@ -4,7 +4,13 @@
 
 #include "daemon/daemon.h"
 
-struct node *node_new(struct daemon *daemon);
+/* What it asks and tells, so that it knows nobody who runs jobs. */
+struct node_calls {
+    uint64_t (*owner_of)(const void *daemon, pid_t pid); /* attribution.h */
+    void (*was_read)(struct daemon *daemon); /* a reading was taken in; inputs are of the turn that ends with it */
+};
+
+struct node *node_new(struct daemon *daemon, const struct node_calls *calls); /* borrowed */
 
 /* The stored energy (energy.h), once its records are applied: its owners, and how far it was counted. */
 int node_load_energy(struct node *node, struct error *err);

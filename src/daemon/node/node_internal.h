@@ -67,6 +67,7 @@ struct node_gpu {
 
 struct node {
     struct daemon *daemon;
+    const struct node_calls *calls; /* borrowed */
     struct gpu_monitor *monitor;
     struct node_gpu **gpus; /* owned array of owned, in the order of first appearance */
     uint32_t count;

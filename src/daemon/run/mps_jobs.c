@@ -19,7 +19,6 @@
 #include "core/ledger.h"
 #include "daemon/engine/engine.h"
 #include "daemon/log.h"
-#include "daemon/run/runs.h"
 #include "gpu/mps/domain.h"
 #include "gpu/mps/multiuser.h"
 #include "gpu/mps/process.h"
@@ -67,6 +66,7 @@ struct domain {
 
 struct mps_jobs {
     struct daemon *daemon;
+    mps_job_of_process *job_of;
     char *directory; /* of all domains; owned */
     struct domain *domains;
     struct mps_client *mps_clients;
@@ -289,7 +289,7 @@ int mps_jobs_check(const struct config *config, struct error *err)
 static bool is_hit(void *user, uint64_t job, pid_t client)
 {
     const struct domain *domain = user;
-    const struct mps_client *mps_client = mps_client_of(domain->mps_jobs, runs_owner_of(domain->mps_jobs->daemon->runs, client));
+    const struct mps_client *mps_client = mps_client_of(domain->mps_jobs, domain->mps_jobs->job_of(domain->mps_jobs->daemon, client));
 
     (void)job; /* no job asked for it */
     if (!mps_client)
@@ -622,7 +622,7 @@ static bool is_of_job(void *user, uint64_t job, pid_t client)
 {
     const struct mps_jobs *mps_jobs = user;
 
-    return runs_owner_of(mps_jobs->daemon->runs, client) == job;
+    return mps_jobs->job_of(mps_jobs->daemon, client) == job;
 }
 
 static void on_terminated(void *user, uint64_t job)
@@ -663,7 +663,7 @@ static bool is_client(const struct mps_jobs *mps_jobs, const struct mps_client *
     const struct mps_pids *clients = mps_domain_clients(mps_client->domain->mps, lists);
 
     for (uint32_t i = 0; i < clients->count; i++)
-        if (runs_owner_of(mps_jobs->daemon->runs, clients->items[i]) == mps_client->job)
+        if (mps_jobs->job_of(mps_jobs->daemon, clients->items[i]) == mps_client->job)
             return true;
     return false;
 }
@@ -726,12 +726,13 @@ static void on_check(uv_timer_t *timer)
 
 /* ---- Life ---- */
 
-struct mps_jobs *mps_jobs_new(struct daemon *daemon)
+struct mps_jobs *mps_jobs_new(struct daemon *daemon, mps_job_of_process *job_of)
 {
     struct mps_jobs *mps_jobs = xcalloc(1, sizeof *mps_jobs);
     const char *socket = daemon->config.socket;
 
     mps_jobs->daemon = daemon;
+    mps_jobs->job_of = job_of;
     mps_jobs->directory = xasprintf("%.*s/mps", (int)(strrchr(socket, '/') - socket), socket);
     mps_jobs->check = xmalloc(sizeof *mps_jobs->check);
     uv_timer_init(daemon->loop, mps_jobs->check);

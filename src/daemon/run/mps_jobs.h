@@ -24,7 +24,10 @@ struct mps_jobs;
  * anything is begun; the error says what to do. */
 int mps_jobs_check(const struct config *config, struct error *err);
 
-struct mps_jobs *mps_jobs_new(struct daemon *daemon); /* finds the domains that an earlier daemon left */
+/* The job that the process belongs to; 0: none of ours. */
+typedef uint64_t mps_job_of_process(const struct daemon *daemon, pid_t pid);
+
+struct mps_jobs *mps_jobs_new(struct daemon *daemon, mps_job_of_process *job_of);
 void mps_jobs_free(struct mps_jobs *mps_jobs); /* domains with running jobs go on, all others are stopped */
 
 /* After the stored records were applied: a fault that was noted there is none any more, unless it is seen again. Inputs

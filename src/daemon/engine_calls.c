@@ -1,0 +1,99 @@
+#include "daemon/engine_calls.h"
+
+#include "base/memory.h"
+#include "daemon/account/totals.h"
+#include "daemon/engine/snapshotter.h"
+#include "daemon/node/node.h"
+#include "daemon/run/runs.h"
+#include "daemon/view/view_store.h"
+#include "store/history.h"
+#include "store/store.h"
+
+static void feed_samples(struct daemon *daemon)
+{
+    node_feed_samples(daemon->node);
+}
+
+static bool fold(struct daemon *daemon, const struct record *record)
+{
+    const struct job_view *view = views_fold(&daemon->views, record);
+
+    if (!view || !job_state_ended(view->state))
+        return false;
+    totals_end(daemon->totals, view);
+    return true;
+}
+
+static void follow_residents(struct daemon *daemon)
+{
+    node_follow_residents(daemon->node);
+}
+
+static void begin_early(struct daemon *daemon, const struct record *placed)
+{
+    runs_begin_early(daemon->runs, placed);
+}
+
+static void act(struct daemon *daemon, const struct record *decision)
+{
+    if (decision->type == RECORD_PLACED)
+        runs_start(daemon->runs, decision);
+    else if (decision->type == RECORD_SIGNALLED)
+        runs_stop(daemon->runs, decision->job);
+}
+
+static void store_view(struct store_batch *batch, const struct job_view *view)
+{
+    CLEANUP(free_ptr) char *text = job_view_to_text(view);
+
+    store_batch_job(batch, view->id, view->ended_ns, text);
+    if (job_state_ended(view->state)) {
+        struct store_history row = history_row_of(view);
+        store_batch_history(batch, &row);
+    }
+}
+
+static void store_ended(struct daemon *daemon, struct store_batch *batch, uint64_t job)
+{
+    const struct job_view *view = views_find(&daemon->views, job);
+
+    if (view)
+        store_view(batch, view);
+}
+
+/* Ended jobs too: an earlier carma did not store their history when they ended. */
+static void store_changed(struct daemon *daemon, struct store_batch *batch)
+{
+    for (struct job_view *view = daemon->views.jobs; view; view = view->hh.next) {
+        if (!view->changed)
+            continue;
+        store_view(batch, view);
+        view->changed = false;
+    }
+}
+
+static void forget_run(const struct job_view *view, void *user)
+{
+    const struct daemon *daemon = user;
+
+    runs_forget(daemon->runs, view);
+}
+
+static void changed_stored(struct daemon *daemon, bool stored, int64_t forgotten_before_ns)
+{
+    if (stored)
+        views_forget(&daemon->views, SNAPSHOTTER_MOST_ENDED, forgotten_before_ns, forget_run, daemon);
+    for (struct job_view *view = daemon->views.jobs; view && !stored; view = view->hh.next)
+        view->changed = true;
+}
+
+const struct engine_calls engine_calls = {
+    .ends = feed_samples,
+    .applied = fold,
+    .decided = follow_residents,
+    .placed = begin_early,
+    .stored = act,
+    .store_ended = store_ended,
+    .store_changed = store_changed,
+    .changed_stored = changed_stored,
+};
