@@ -10,63 +10,36 @@
 #include "evaluation/network.h"
 #include "evaluation/rows.h"
 
-enum column {
-    ARCH,
-    INPUT_CHANNELS,
-    NUM_CLASSES,
-    DEPTH_ARG,
-    BASE_FILTERS,
-    BATCH_SIZE,
-    INPUT_SIZE,
-    ACTIVATION,
-    DROPOUT_RATE,
-    USE_DROPOUT,
-    USE_BATCHNORM,
-    DENSE_POOL_INTERVAL,
-    CONV_LAYERS,
-    BATCHNORM_LAYERS,
-    DROPOUT_LAYERS,
-    TOTAL_ACTIVATIONS,
-    TOTAL_PARAMS,
-    LAYERS,
-    STATUS,
-    MEASURED,
-    GPUTL,
-    GRACT,
-    SMACT,
-    SMOCC,
-    FP32A,
-    COLLECTED /* from here on */
-};
+#define COLUMNS(COLUMN)                                                                                                \
+    COLUMN(ARCH, "arch", true)                                                                                         \
+    COLUMN(INPUT_CHANNELS, "input_channels", true)                                                                     \
+    COLUMN(NUM_CLASSES, "num_classes", true)                                                                           \
+    COLUMN(DEPTH_ARG, "depth_arg", true)                                                                               \
+    COLUMN(BASE_FILTERS, "base_filters", true)                                                                         \
+    COLUMN(BATCH_SIZE, "batch_size", true)                                                                             \
+    COLUMN(INPUT_SIZE, "input_size", true)                                                                             \
+    COLUMN(ACTIVATION, "activation", true)                                                                             \
+    COLUMN(DROPOUT_RATE, "dropout_rate", false)                                                                        \
+    COLUMN(USE_DROPOUT, "use_dropout", true)                                                                           \
+    COLUMN(USE_BATCHNORM, "use_batchnorm", true)                                                                       \
+    COLUMN(DENSE_POOL_INTERVAL, "dense_pool_interval", false)                                                          \
+    COLUMN(CONV_LAYERS, "conv_layers", false)                                                                          \
+    COLUMN(BATCHNORM_LAYERS, "batchnorm_layers", false)                                                                \
+    COLUMN(DROPOUT_LAYERS, "dropout_layers", false)                                                                    \
+    COLUMN(TOTAL_ACTIVATIONS, "total_activations", false)                                                              \
+    COLUMN(TOTAL_PARAMS, "total_params", true)                                                                         \
+    COLUMN(LAYERS, "layers", true)                                                                                     \
+    COLUMN(STATUS, "status", true)                                                                                     \
+    COLUMN(MEASURED, "max_gpu_memory_mib", true)                                                                       \
+    COLUMN(GPUTL, "avg_gputl", false)                                                                                  \
+    COLUMN(GRACT, "avg_gract", false)                                                                                  \
+    COLUMN(SMACT, "avg_smact", false)                                                                                  \
+    COLUMN(SMOCC, "avg_smocc", false)                                                                                  \
+    COLUMN(FP32A, "avg_fp32a", false)
 
-static const struct csv_column columns[] = {
-    [ARCH] = {"arch", true},
-    [INPUT_CHANNELS] = {"input_channels", true},
-    [NUM_CLASSES] = {"num_classes", true},
-    [DEPTH_ARG] = {"depth_arg", true},
-    [BASE_FILTERS] = {"base_filters", true},
-    [BATCH_SIZE] = {"batch_size", true},
-    [INPUT_SIZE] = {"input_size", true},
-    [ACTIVATION] = {"activation", true},
-    [DROPOUT_RATE] = {"dropout_rate", false},
-    [USE_DROPOUT] = {"use_dropout", true},
-    [USE_BATCHNORM] = {"use_batchnorm", true},
-    [DENSE_POOL_INTERVAL] = {"dense_pool_interval", false},
-    [CONV_LAYERS] = {"conv_layers", false},
-    [BATCHNORM_LAYERS] = {"batchnorm_layers", false},
-    [DROPOUT_LAYERS] = {"dropout_layers", false},
-    [TOTAL_ACTIVATIONS] = {"total_activations", false},
-    [TOTAL_PARAMS] = {"total_params", true},
-    [LAYERS] = {"layers", true},
-    [STATUS] = {"status", true},
-    [MEASURED] = {"max_gpu_memory_mib", true},
-    [GPUTL] = {"avg_gputl", false},
-    [GRACT] = {"avg_gract", false},
-    [SMACT] = {"avg_smact", false},
-    [SMOCC] = {"avg_smocc", false},
-    [FP32A] = {"avg_fp32a", false},
-    COLLECTED_COLUMNS(COLLECTED),
-};
+enum { COLUMNS(CSV_COLUMN_PLACE) COLLECTED /* from here on */ };
+
+static const struct csv_column columns[] = {COLUMNS(CSV_COLUMN_ROW) COLLECTED_COLUMNS(COLLECTED)};
 
 #define MAX_CHANNELS 2048 /* to which the generator lets them grow */
 #define SMALLEST     7    /* pixels: a residual network ends at this size */

@@ -9,57 +9,33 @@
 #include "evaluation/network.h"
 #include "evaluation/rows.h"
 
-enum column {
-    ARCH,
-    INPUT_SIZE,
-    OUTPUT_SIZE,
-    HIDDEN_DEPTH,
-    BATCH_SIZE,
-    ACTIVATION,
-    DROPOUT_RATE,
-    USE_DROPOUT,
-    USE_BATCHNORM,
-    LINEAR_LAYERS,
-    BATCHNORM_LAYERS,
-    DROPOUT_LAYERS,
-    TOTAL_ACTIVATIONS,
-    TOTAL_PARAMS,
-    LAYERS,
-    MEASURED,
-    GPUTL,
-    GRACT,
-    SMACT,
-    SMOCC,
-    FP32A,
-    STATUS,
-    COLLECTED /* from here on */
-};
+#define COLUMNS(COLUMN)                                                                                                \
+    COLUMN(ARCH, "arch", true)                                                                                         \
+    COLUMN(INPUT_SIZE, "input_size", true)                                                                             \
+    COLUMN(OUTPUT_SIZE, "output_size", true)                                                                           \
+    COLUMN(HIDDEN_DEPTH, "hidden_depth", true)                                                                         \
+    COLUMN(BATCH_SIZE, "batch_size", true)                                                                             \
+    COLUMN(ACTIVATION, "activation", true)                                                                             \
+    COLUMN(DROPOUT_RATE, "dropout_rate", false)                                                                        \
+    COLUMN(USE_DROPOUT, "use_dropout", true)                                                                           \
+    COLUMN(USE_BATCHNORM, "use_batchnorm", true)                                                                       \
+    COLUMN(LINEAR_LAYERS, "linear_layers", false)                                                                      \
+    COLUMN(BATCHNORM_LAYERS, "batchnorm_layers", false)                                                                \
+    COLUMN(DROPOUT_LAYERS, "dropout_layers", false)                                                                    \
+    COLUMN(TOTAL_ACTIVATIONS, "total_activations", false)                                                              \
+    COLUMN(TOTAL_PARAMS, "total_params", true)                                                                         \
+    COLUMN(LAYERS, "layers", true)                                                                                     \
+    COLUMN(MEASURED, "max_gpu_memory_mib", true)                                                                       \
+    COLUMN(GPUTL, "avg_gputl", false)                                                                                  \
+    COLUMN(GRACT, "avg_gract", false)                                                                                  \
+    COLUMN(SMACT, "avg_smact", false)                                                                                  \
+    COLUMN(SMOCC, "avg_smocc", false)                                                                                  \
+    COLUMN(FP32A, "avg_fp32a", false)                                                                                  \
+    COLUMN(STATUS, "status", false)
 
-static const struct csv_column columns[] = {
-    [ARCH] = {"arch", true},
-    [INPUT_SIZE] = {"input_size", true},
-    [OUTPUT_SIZE] = {"output_size", true},
-    [HIDDEN_DEPTH] = {"hidden_depth", true},
-    [BATCH_SIZE] = {"batch_size", true},
-    [ACTIVATION] = {"activation", true},
-    [DROPOUT_RATE] = {"dropout_rate", false},
-    [USE_DROPOUT] = {"use_dropout", true},
-    [USE_BATCHNORM] = {"use_batchnorm", true},
-    [LINEAR_LAYERS] = {"linear_layers", false},
-    [BATCHNORM_LAYERS] = {"batchnorm_layers", false},
-    [DROPOUT_LAYERS] = {"dropout_layers", false},
-    [TOTAL_ACTIVATIONS] = {"total_activations", false},
-    [TOTAL_PARAMS] = {"total_params", true},
-    [LAYERS] = {"layers", true},
-    [MEASURED] = {"max_gpu_memory_mib", true},
-    [GPUTL] = {"avg_gputl", false},
-    [GRACT] = {"avg_gract", false},
-    [SMACT] = {"avg_smact", false},
-    [SMOCC] = {"avg_smocc", false},
-    [FP32A] = {"avg_fp32a", false},
-    [STATUS] = {"status", false},
-    COLLECTED_COLUMNS(COLLECTED),
-};
+enum { COLUMNS(CSV_COLUMN_PLACE) COLLECTED /* from here on */ };
+
+static const struct csv_column columns[] = {COLUMNS(CSV_COLUMN_ROW) COLLECTED_COLUMNS(COLLECTED)};
 
 #define SAMPLES       4096 /* of every run's data set */
 #define SUMMARY_BATCH 2    /* torchsummary's own */

@@ -7,37 +7,27 @@
 #include "evaluation/network.h"
 #include "evaluation/rows.h"
 
-enum column {
-    NUM_CLASSES,
-    EMBEDDING_SIZE,
-    NUM_LAYERS,
-    NUM_HEADS,
-    FF_HIDDEN_SIZE,
-    DROPOUT_RATE,
-    SEQ_LENGTH,
-    VOCAB_SIZE,
-    NUM_SAMPLES,
-    BATCH_SIZE,
-    MEASURED,
-    STATUS,
-    GRACT,
-    SMACT,
-    SMOCC,
-    FP32A,
-    COLLECTED /* from here on */
-};
+#define COLUMNS(COLUMN)                                                                                                \
+    COLUMN(NUM_CLASSES, "num_classes", true)                                                                           \
+    COLUMN(EMBEDDING_SIZE, "embedding_size", true)                                                                     \
+    COLUMN(NUM_LAYERS, "num_layers", true)                                                                             \
+    COLUMN(NUM_HEADS, "num_heads", true)                                                                               \
+    COLUMN(FF_HIDDEN_SIZE, "ff_hidden_size", true)                                                                     \
+    COLUMN(DROPOUT_RATE, "dropout_rate", false)                                                                        \
+    COLUMN(SEQ_LENGTH, "seq_length", true)                                                                             \
+    COLUMN(VOCAB_SIZE, "vocab_size", true)                                                                             \
+    COLUMN(NUM_SAMPLES, "num_samples", true)                                                                           \
+    COLUMN(BATCH_SIZE, "batch_size", true)                                                                             \
+    COLUMN(MEASURED, "max_gpu_memory_mib", true)                                                                       \
+    COLUMN(STATUS, "status", true)                                                                                     \
+    COLUMN(GRACT, "avg_gract", false)                                                                                  \
+    COLUMN(SMACT, "avg_smact", false)                                                                                  \
+    COLUMN(SMOCC, "avg_smocc", false)                                                                                  \
+    COLUMN(FP32A, "avg_fp32a", false)
 
-static const struct csv_column columns[] = {
-    [NUM_CLASSES] = {"num_classes", true},       [EMBEDDING_SIZE] = {"embedding_size", true},
-    [NUM_LAYERS] = {"num_layers", true},         [NUM_HEADS] = {"num_heads", true},
-    [FF_HIDDEN_SIZE] = {"ff_hidden_size", true}, [DROPOUT_RATE] = {"dropout_rate", false},
-    [SEQ_LENGTH] = {"seq_length", true},         [VOCAB_SIZE] = {"vocab_size", true},
-    [NUM_SAMPLES] = {"num_samples", true},       [BATCH_SIZE] = {"batch_size", true},
-    [MEASURED] = {"max_gpu_memory_mib", true},   [STATUS] = {"status", true},
-    [GRACT] = {"avg_gract", false},              [SMACT] = {"avg_smact", false},
-    [SMOCC] = {"avg_smocc", false},              [FP32A] = {"avg_fp32a", false},
-    COLLECTED_COLUMNS(COLLECTED),
-};
+enum { COLUMNS(CSV_COLUMN_PLACE) COLLECTED /* from here on */ };
+
+static const struct csv_column columns[] = {COLUMNS(CSV_COLUMN_ROW) COLLECTED_COLUMNS(COLLECTED)};
 
 #define MAX_WIDTH (1 << 18)
 

@@ -75,12 +75,10 @@ int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nvml_memory_v2
 int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_memory *memory)
 {
     struct nvml_memory_v2 now = {.version = NVML_VERSION(struct nvml_memory_v2, 2)};
-    int rc = nvmlDeviceGetMemoryInfo_v2(device, &now);
+    int rc = nvml_checked(nvmlDeviceGetMemoryInfo_v2(device, &now), memory);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!memory)
-        return NVML_ERROR_INVALID_ARGUMENT;
     *memory = (struct nvml_memory){.total = now.total, .free = now.free, .used = now.used + now.reserved};
     return NVML_SUCCESS;
 }
@@ -91,12 +89,10 @@ int nvmlDeviceGetBAR1MemoryInfo(struct nvml_device *device, struct nvml_bar1_mem
 {
     const struct node_gpu *gpu;
     int64_t window = GIB;
-    int rc = nvml_gpu(device, &gpu);
+    int rc = nvml_checked(nvml_gpu(device, &gpu), memory);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!memory)
-        return NVML_ERROR_INVALID_ARGUMENT;
     while (window < gpu->total_bytes)
         window *= 2;
     if (device->instance)
@@ -110,12 +106,10 @@ int nvmlDeviceGetUtilizationRates(struct nvml_device *device, struct nvml_utiliz
     const struct node_gpu *gpu;
     struct node_gpu_now now;
     int64_t at_ns;
-    int rc = read_now(device, &gpu, &now, &at_ns);
+    int rc = nvml_checked(read_now(device, &gpu, &now, &at_ns), utilization);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!utilization)
-        return NVML_ERROR_INVALID_ARGUMENT;
     /* `memory`, the memory interface's busy time, is not modelled; there is no way to say so but 0 */
     *utilization = (struct nvml_utilization){.gpu = (unsigned int)lround(100 * now.busy)};
     if (gpu->mig)
@@ -132,12 +126,10 @@ int nvmlDeviceGetUtilizationRates(struct nvml_device *device, struct nvml_utiliz
 static int idle_engine(struct nvml_device *device, unsigned int *percent, unsigned int *period_us)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_whole_gpu(device, &gpu);
+    int rc = nvml_checked(nvml_whole_gpu(device, &gpu), percent && period_us);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!percent || !period_us)
-        return NVML_ERROR_INVALID_ARGUMENT;
     *percent = 0;
     *period_us = 167000;
     return NVML_SUCCESS;
@@ -178,12 +170,10 @@ int nvmlDeviceGetPowerUsage(struct nvml_device *device, unsigned int *mw)
     const struct node_gpu *gpu;
     struct node_gpu_now now;
     int64_t at_ns;
-    int rc = read_now(device, &gpu, &now, &at_ns);
+    int rc = nvml_checked(read_now(device, &gpu, &now, &at_ns), mw);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!mw)
-        return NVML_ERROR_INVALID_ARGUMENT;
     return told_power(device, gpu, &now, mw);
 }
 
@@ -192,12 +182,10 @@ int nvmlDeviceGetTotalEnergyConsumption(struct nvml_device *device, unsigned lon
     const struct node_gpu *gpu;
     struct node_gpu_now now;
     int64_t at_ns;
-    int rc = read_now(device, &gpu, &now, &at_ns);
+    int rc = nvml_checked(read_now(device, &gpu, &now, &at_ns), mj);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!mj)
-        return NVML_ERROR_INVALID_ARGUMENT;
     return told_energy(device, &now, mj);
 }
 
@@ -206,12 +194,10 @@ int nvmlDeviceGetTemperature(struct nvml_device *device, unsigned int sensor, un
     const struct node_gpu *gpu;
     struct node_gpu_now now;
     int64_t at_ns;
-    int rc = read_now(device, &gpu, &now, &at_ns);
+    int rc = nvml_checked(read_now(device, &gpu, &now, &at_ns), celsius && sensor == NVML_TEMPERATURE_GPU);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!celsius || sensor != NVML_TEMPERATURE_GPU)
-        return NVML_ERROR_INVALID_ARGUMENT;
     *celsius = (unsigned int)lround(IDLE_CELSIUS + (FULL_CELSIUS - IDLE_CELSIUS) * (power_w(gpu, &now) - gpu->idle_w) /
                                                        (gpu->full_w - gpu->idle_w));
     return NVML_SUCCESS;
@@ -235,12 +221,10 @@ int nvmlDeviceGetTemperatureV(struct nvml_device *device, struct nvml_temperatur
 int nvmlDeviceGetTemperatureThreshold(struct nvml_device *device, unsigned int threshold, unsigned int *celsius)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_whole_gpu(device, &gpu);
+    int rc = nvml_checked(nvml_whole_gpu(device, &gpu), celsius);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!celsius)
-        return NVML_ERROR_INVALID_ARGUMENT;
     if (threshold != NVML_TEMPERATURE_THRESHOLD_SHUTDOWN && threshold != NVML_TEMPERATURE_THRESHOLD_SLOWDOWN)
         return NVML_ERROR_NOT_SUPPORTED;
     *celsius = threshold == NVML_TEMPERATURE_THRESHOLD_SHUTDOWN ? SHUTDOWN_CELSIUS : SLOWDOWN_CELSIUS;
@@ -261,12 +245,10 @@ int nvmlDeviceGetTotalEccErrors(struct nvml_device *device, unsigned int kind, u
                                 unsigned long long *count)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_whole_gpu(device, &gpu);
+    int rc = nvml_checked(nvml_whole_gpu(device, &gpu), count);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!count)
-        return NVML_ERROR_INVALID_ARGUMENT;
     *count = 0;
     return NVML_SUCCESS;
 }
@@ -274,12 +256,10 @@ int nvmlDeviceGetTotalEccErrors(struct nvml_device *device, unsigned int kind, u
 int nvmlDeviceGetMaxClockInfo(struct nvml_device *device, unsigned int clock, unsigned int *mhz)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_whole_gpu(device, &gpu);
+    int rc = nvml_checked(nvml_whole_gpu(device, &gpu), mhz && clock <= NVML_CLOCK_VIDEO);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!mhz || clock > NVML_CLOCK_VIDEO)
-        return NVML_ERROR_INVALID_ARGUMENT;
     *mhz = clock == NVML_CLOCK_MEM ? gpu->clock_memory_mhz : gpu->clock_max_mhz;
     return NVML_SUCCESS;
 }

@@ -13,12 +13,10 @@ struct nvml_event_set {
 int nvmlDeviceGetSupportedEventTypes(struct nvml_device *device, unsigned long long *types)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_whole_gpu(device, &gpu);
+    int rc = nvml_checked(nvml_whole_gpu(device, &gpu), types);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!types)
-        return NVML_ERROR_INVALID_ARGUMENT;
     *types = NVML_EVENT_XID_CRITICAL_ERROR;
     return NVML_SUCCESS;
 }
@@ -42,12 +40,10 @@ int nvmlEventSetCreate(struct nvml_event_set **set)
 int nvmlDeviceRegisterEvents(struct nvml_device *device, unsigned long long types, struct nvml_event_set *set)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_whole_gpu(device, &gpu);
+    int rc = nvml_checked(nvml_whole_gpu(device, &gpu), set);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!set)
-        return NVML_ERROR_INVALID_ARGUMENT;
     if (types & ~NVML_EVENT_XID_CRITICAL_ERROR)
         return NVML_ERROR_NOT_SUPPORTED;
     if (types)

@@ -23,12 +23,10 @@ struct nvml_gpm_sample {
 int nvmlGpmQueryDeviceSupport(struct nvml_device *device, struct nvml_gpm_support *support)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_gpu(device, &gpu);
+    int rc = nvml_checked(nvml_gpu(device, &gpu), support);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!support)
-        return NVML_ERROR_INVALID_ARGUMENT;
     if (support->version != NVML_GPM_SUPPORT_VERSION)
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     support->supported = gpu->gpm;
@@ -140,12 +138,10 @@ int nvmlGpmMetricsGet(struct nvml_gpm_metrics_get *metrics)
 {
     const struct nvml_gpm_sample *a, *b;
     double interval_ns;
-    int rc = nvml_ready();
+    int rc = nvml_checked(nvml_ready(), metrics);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!metrics)
-        return NVML_ERROR_INVALID_ARGUMENT;
     if (metrics->version != NVML_GPM_METRICS_GET_VERSION)
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     a = metrics->sample1;

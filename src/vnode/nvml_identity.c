@@ -44,12 +44,10 @@ FIXED(nvmlDeviceGetEnforcedPowerLimit, gpu->power_limit_mw)
 int nvmlDeviceGetIndex(struct nvml_device *device, unsigned int *index)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_whole_gpu(device, &gpu);
+    int rc = nvml_checked(nvml_whole_gpu(device, &gpu), index);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!index)
-        return NVML_ERROR_INVALID_ARGUMENT;
     *index = nvml_index(device->gpu);
     return NVML_SUCCESS;
 }
@@ -88,12 +86,10 @@ int nvmlDeviceGetSerial(struct nvml_device *device, char *text, unsigned int roo
 int nvmlDeviceGetPciInfo_v3(struct nvml_device *device, struct nvml_pci_info *info)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_gpu(device, &gpu);
+    int rc = nvml_checked(nvml_gpu(device, &gpu), info);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!info)
-        return NVML_ERROR_INVALID_ARGUMENT;
     *info = (struct nvml_pci_info){
         .bus = gpu->pci_bus,
         .pci_device_id = gpu->pci_device_id << 16 | PCI_VENDOR_NVIDIA,
@@ -106,12 +102,10 @@ int nvmlDeviceGetPciInfo_v3(struct nvml_device *device, struct nvml_pci_info *in
 int nvmlDeviceGetPciInfo_v2(struct nvml_device *device, struct nvml_pci_info_v2 *info)
 {
     struct nvml_pci_info now;
-    int rc = nvmlDeviceGetPciInfo_v3(device, &now);
+    int rc = nvml_checked(nvmlDeviceGetPciInfo_v3(device, &now), info);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!info)
-        return NVML_ERROR_INVALID_ARGUMENT;
     *info = (struct nvml_pci_info_v2){.bus = now.bus, .pci_device_id = now.pci_device_id};
     memcpy(info->bus_id, now.bus_id_old, sizeof info->bus_id);
     return NVML_SUCCESS;
@@ -125,12 +119,10 @@ int nvmlDeviceGetPciInfo(struct nvml_device *device, struct nvml_pci_info_v2 *in
 int nvmlDeviceGetCudaComputeCapability(struct nvml_device *device, int *major, int *minor)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_gpu(device, &gpu);
+    int rc = nvml_checked(nvml_gpu(device, &gpu), major && minor);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!major || !minor)
-        return NVML_ERROR_INVALID_ARGUMENT;
     *major = (int)gpu->compute_major;
     *minor = (int)gpu->compute_minor;
     return NVML_SUCCESS;
@@ -139,12 +131,10 @@ int nvmlDeviceGetCudaComputeCapability(struct nvml_device *device, int *major, i
 int nvmlDeviceGetPowerManagementLimitConstraints(struct nvml_device *device, unsigned int *min_mw, unsigned int *max_mw)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_gpu(device, &gpu);
+    int rc = nvml_checked(nvml_gpu(device, &gpu), min_mw && max_mw);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!min_mw || !max_mw)
-        return NVML_ERROR_INVALID_ARGUMENT;
     *min_mw = gpu->power_limit_min_mw;
     *max_mw = gpu->power_limit_mw;
     return NVML_SUCCESS;

@@ -9,12 +9,10 @@
 int nvmlDeviceGetMigMode(struct nvml_device *device, unsigned int *current, unsigned int *pending)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_whole_gpu(device, &gpu);
+    int rc = nvml_checked(nvml_whole_gpu(device, &gpu), current && pending);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!current || !pending)
-        return NVML_ERROR_INVALID_ARGUMENT;
     *current = *pending = gpu->mig ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED;
     return NVML_SUCCESS;
 }
@@ -22,12 +20,10 @@ int nvmlDeviceGetMigMode(struct nvml_device *device, unsigned int *current, unsi
 int nvmlDeviceIsMigDeviceHandle(struct nvml_device *device, unsigned int *is_mig)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_gpu(device, &gpu);
+    int rc = nvml_checked(nvml_gpu(device, &gpu), is_mig);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!is_mig)
-        return NVML_ERROR_INVALID_ARGUMENT;
     *is_mig = device->instance > 0;
     return NVML_SUCCESS;
 }
@@ -35,12 +31,10 @@ int nvmlDeviceIsMigDeviceHandle(struct nvml_device *device, unsigned int *is_mig
 int nvmlDeviceGetMaxMigDeviceCount(struct nvml_device *device, unsigned int *count)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_whole_gpu(device, &gpu);
+    int rc = nvml_checked(nvml_whole_gpu(device, &gpu), count);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!count)
-        return NVML_ERROR_INVALID_ARGUMENT;
     *count = gpu->mig ? MIG_DEVICES : 0;
     return NVML_SUCCESS;
 }
@@ -48,12 +42,10 @@ int nvmlDeviceGetMaxMigDeviceCount(struct nvml_device *device, unsigned int *cou
 int nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *device, unsigned int index, struct nvml_device **mig)
 {
     const struct node_gpu *gpu;
-    int rc = nvml_whole_gpu(device, &gpu);
+    int rc = nvml_checked(nvml_whole_gpu(device, &gpu), mig);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!mig)
-        return NVML_ERROR_INVALID_ARGUMENT;
     if (index >= gpu->instance_count)
         return NVML_ERROR_NOT_FOUND;
     *mig = nvml_handle(device->gpu, 1 + index);
@@ -90,12 +82,10 @@ static int find_instance(struct nvml_device *device, const struct node_instance 
 int nvmlDeviceGetGpuInstanceId(struct nvml_device *device, unsigned int *id)
 {
     const struct node_instance *instance;
-    int rc = find_instance(device, &instance);
+    int rc = nvml_checked(find_instance(device, &instance), id);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!id)
-        return NVML_ERROR_INVALID_ARGUMENT;
     *id = instance->gpu_instance;
     return NVML_SUCCESS;
 }
@@ -103,12 +93,10 @@ int nvmlDeviceGetGpuInstanceId(struct nvml_device *device, unsigned int *id)
 int nvmlDeviceGetComputeInstanceId(struct nvml_device *device, unsigned int *id)
 {
     const struct node_instance *instance;
-    int rc = find_instance(device, &instance);
+    int rc = nvml_checked(find_instance(device, &instance), id);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!id)
-        return NVML_ERROR_INVALID_ARGUMENT;
     *id = instance->compute_instance;
     return NVML_SUCCESS;
 }

@@ -12,6 +12,12 @@ struct nvml_device {
     uint32_t instance; /* as in struct node_use: 0: the whole GPU */
 };
 
+/* `rc`, or NVML_ERROR_INVALID_ARGUMENT where that is NVML_SUCCESS but the other arguments are no good. */
+static inline int nvml_checked(int rc, bool arguments)
+{
+    return rc == NVML_SUCCESS && !arguments ? NVML_ERROR_INVALID_ARGUMENT : rc;
+}
+
 /* Whether NVML answers at all: opened, the driver there. Waits while all calls hang (vnode/fault.h). */
 int nvml_ready(void);
 

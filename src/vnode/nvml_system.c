@@ -240,12 +240,10 @@ int nvmlSystemGetNVMLVersion(char *text, unsigned int room)
 
 int nvmlSystemGetCudaDriverVersion(int *version)
 {
-    int rc = nvml_ready();
+    int rc = nvml_checked(nvml_ready(), version);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!version)
-        return NVML_ERROR_INVALID_ARGUMENT;
     *version = node.file->cuda_version;
     return NVML_SUCCESS;
 }
@@ -278,12 +276,10 @@ int nvmlSystemGetProcessName(unsigned int pid, char *text, unsigned int room)
 
 int nvmlDeviceGetCount(unsigned int *count)
 {
-    int rc = nvml_ready();
+    int rc = nvml_checked(nvml_ready(), count);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!count)
-        return NVML_ERROR_INVALID_ARGUMENT;
     *count = node.file->gpu_count;
     return NVML_SUCCESS;
 }
@@ -322,12 +318,10 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned int index, struct nvml_device **devic
 
 int nvmlDeviceGetHandleByUUID(const char *uuid, struct nvml_device **device)
 {
-    int rc = nvml_ready();
+    int rc = nvml_checked(nvml_ready(), uuid && device);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!uuid || !device)
-        return NVML_ERROR_INVALID_ARGUMENT;
     for (uint32_t g = 0; g < node.file->gpu_count; g++) {
         const struct node_gpu *gpu = &node.file->gpus[g];
 
@@ -355,12 +349,10 @@ int nvmlDeviceGetHandleByUUIDV(const struct nvml_uuid *uuid, struct nvml_device 
 
 int nvmlDeviceGetHandleBySerial(const char *serial, struct nvml_device **device)
 {
-    int rc = nvml_ready();
+    int rc = nvml_checked(nvml_ready(), serial && device);
 
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!serial || !device)
-        return NVML_ERROR_INVALID_ARGUMENT;
     for (uint32_t g = 0; g < node.file->gpu_count; g++)
         if (strcmp(serial, node.file->gpus[g].serial) == 0)
             return give_handle(g, 0, device);

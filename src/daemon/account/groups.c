@@ -57,16 +57,6 @@ static const struct {
     [GROUPS_BY_STATE] = {"state", "states"}, [GROUPS_BY_SOURCE] = {"source", "sources"},
 };
 
-const char *groups_key_name(enum groups_key key)
-{
-    return keys[key].name;
-}
-
-const char *groups_list_name(enum groups_key key)
-{
-    return keys[key].list;
-}
-
 const char *groups_key_text(enum groups_key key)
 {
     return key == GROUPS_BY_USER    ? "user"

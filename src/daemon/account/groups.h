@@ -16,8 +16,6 @@
 enum groups_key { GROUPS_BY_USER, GROUPS_BY_NAME, GROUPS_BY_DAY, GROUPS_BY_MONTH, GROUPS_BY_STATE, GROUPS_BY_SOURCE,
                    GROUPS_KEY_COUNT };
 
-const char *groups_key_name(enum groups_key key); /* "user" */
-const char *groups_list_name(enum groups_key key); /* "users": what the list of groups is called */
 enum groups_key groups_key_find(const char *name); /* GROUPS_KEY_COUNT: no such */
 
 struct groups;

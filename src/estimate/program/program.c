@@ -5,17 +5,6 @@
 #include "base/digest.h"
 #include "base/memory.h"
 
-const char *memory_category_name(enum memory_category category)
-{
-    static const char *const names[MEMORY_CATEGORY_COUNT] = {
-        [MEMORY_PARAMETER] = "parameters",   [MEMORY_GRADIENT] = "gradients",  [MEMORY_OPTIMIZER] = "optimizer",
-        [MEMORY_ACTIVATION] = "activations", [MEMORY_TEMPORARY] = "temporary", [MEMORY_INPUT] = "input",
-        [MEMORY_BUFFER] = "buffers",         [MEMORY_WORKSPACE] = "workspace",
-    };
-
-    return names[category];
-}
-
 void program_init(struct program *program)
 {
     *program = (struct program){0};

@@ -18,7 +18,6 @@ enum memory_category {
     MEMORY_WORKSPACE, /* cuDNN's and cuBLAS's */
     MEMORY_CATEGORY_COUNT
 };
-const char *memory_category_name(enum memory_category category);
 
 enum program_op {
     PROGRAM_ALLOC, /* tensor = a new number; bytes */
