@@ -47,10 +47,10 @@ static struct sim_options eager(void)
     return options;
 }
 
-static struct recorded *past_of(const struct sim_job *jobs, size_t count, struct past_jobs *past)
+static struct past *past_of(const struct sim_job *jobs, size_t count, struct past_jobs *past)
 {
     struct sim_options options = eager();
-    struct recorded *recorded = past_new();
+    struct past *recorded = past_new();
     struct sim_observer observer = {.user = recorded, .on_record = take};
     struct sim_result result;
     struct error err;
@@ -74,7 +74,7 @@ static void jobs_come_back(void **state)
     struct sim_job jobs[] = {job_of(&half, "a", 100, 2000), job_of(&small, "b", 100, 2000),
                              job_of(&half, "a", 700, 1000), job_of(&small, "b", 800, 500)};
     struct past_jobs past;
-    struct recorded *recorded;
+    struct past *recorded;
 
     jobs[3].request_bytes = 3 * GIB;
     jobs[3].request_source = SOURCE_DECLARED;
@@ -102,7 +102,7 @@ static void the_slowest_side_counts(void **state)
 {
     struct sim_job jobs[] = {job_of(&half, "a", 0, 2000), job_of(&half, "b", 500, 1000)};
     struct past_jobs past;
-    struct recorded *recorded;
+    struct past *recorded;
 
     jobs[0].gpus = 2;
     recorded = past_of(jobs, 2, &past);
@@ -117,7 +117,7 @@ static void crashed_runs(void **state)
 {
     struct sim_job jobs[] = {job_of(&large, "a", 0, 1000), job_of(&large, "b", 1, 1000), job_of(&large, "c", 2, 1000)};
     struct past_jobs past;
-    struct recorded *recorded = past_of(jobs, 3, &past);
+    struct past *recorded = past_of(jobs, 3, &past);
 
     assert_int_equal(past.count, 3);
     for (size_t i = 0; i < 3; i++)
@@ -129,7 +129,7 @@ static void crashed_runs(void **state)
 /* By hand: jobs that are still there, never ran, were lost, or never used their GPU. */
 static void what_is_left_out(void **state)
 {
-    struct recorded *recorded = past_new();
+    struct past *recorded = past_new();
     struct past_jobs past;
     struct record record = {.type = RECORD_GPU_BACK, .gpu = {.gpu = 0, .total_bytes = 8 * GIB}};
 
@@ -165,7 +165,7 @@ static void what_is_left_out(void **state)
     past_free(recorded);
 }
 
-static void sample(struct recorded *recorded, double at_s, int32_t permille)
+static void sample(struct past *recorded, double at_s, int32_t permille)
 {
     past_record(recorded, &(struct record){.type = RECORD_SAMPLE,
                                              .at_ns = SECONDS(at_s),
@@ -175,7 +175,7 @@ static void sample(struct recorded *recorded, double at_s, int32_t permille)
 /* Only the readings of a whole window of a job that was alone all the while are its own. */
 static void samples_that_tell(void **state)
 {
-    struct recorded *recorded = past_new();
+    struct past *recorded = past_new();
     struct past_jobs past;
     struct record record = {.type = RECORD_RECONFIGURED, .config = {.window_ns = SECONDS(90)}};
 
