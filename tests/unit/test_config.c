@@ -411,7 +411,7 @@ static void test_help(void **state)
         char *value = strstr(line, "; default ");
         struct error err = {{0}};
 
-        assert_true(strlen(line) <= 180);
+        assert_true(strlen(line) <= 200);
         if (!value) {
             assert_int_equal(sscanf(line, " %31s", key), 1);
             continue;
