@@ -11,7 +11,7 @@
 #include "daemon/log.h"
 #include "daemon/view/view_store.h"
 
-/* Lines for the operator: main.c's. None is to come. */
+/* Lines for the operator, in place of log.c's. None is to come. */
 void daemon_log(const char *format, ...)
 {
     fail_msg("logged: %s", format);

@@ -1,4 +1,3 @@
-#include "daemon/log.h"
 #include "daemon/run/runs_internal.h"
 
 #include <errno.h>
@@ -16,6 +15,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "daemon/engine/engine.h"
+#include "daemon/log.h"
 #include "daemon/run/run_directories.h"
 #include "launch/owner.h"
 #include "launch/spawn_shepherd.h"
