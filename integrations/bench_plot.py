@@ -22,6 +22,8 @@ def bars(axes, title, unit, groups, series):
     width = 0.8 / max(len(series), 1)
     for i, (name, values) in enumerate(series.items()):
         shown = [(x, value) for x, value in enumerate(values) if value is not None]
+        if not shown:
+            continue  # it would be in the legend, in a colour of its own
         axes.bar([x + (i - (len(series) - 1) / 2) * width for x, _ in shown], [value for _, value in shown], width,
                  label=name, color=COLOURS[i % len(COLOURS)])
     axes.set_title(title, fontsize=10)
@@ -132,8 +134,8 @@ def main():
     figure, first, title = kind(report)
     simulated = report.get("simulated", report["time_scale"] != 1)
     figure.suptitle(title + (" (simulated)" if simulated else ""))
-    figure.legend(*first.get_legend_handles_labels(), loc="upper left", ncols=3)
-    figure.tight_layout(rect=(0, 0, 1, 0.95))
+    figure.legend(*first.get_legend_handles_labels(), loc="lower center", ncols=6)
+    figure.tight_layout(rect=(0, 0.08 if figure.get_figheight() < 8 else 0.03, 1, 1))
     try:
         figure.savefig(sys.argv[2])
     except (OSError, ValueError) as error:
