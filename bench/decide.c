@@ -15,10 +15,10 @@
 #include "config/config.h"
 #include "core/core.h"
 
-#define TURNS      2000
-#define TOTAL      (INT64_C(40) * GIB)
-#define WORKLOADS  50
-#define TURN_NS    NS_PER_SEC
+#define TURNS         2000
+#define TOTAL         (INT64_C(40) * GIB)
+#define WORKLOADS     50
+#define TURN_NS       NS_PER_SEC
 #define RESERVED_STEP (512 * MIB)
 
 struct bench {
@@ -86,10 +86,12 @@ static void complete_one(struct bench *bench)
 
     bench->first = (bench->first + 1) % bench->capacity;
     bench->count--;
-    feed(bench, (struct record){.type = RECORD_EXITED,
-                                .job = job,
-                                .exited = {.cause = EXIT_COMPLETED, .requested_bytes = -1, .free_bytes = -1,
-                                           .failed_gpu = RECORD_NO_GPU}});
+    feed(
+        bench,
+        (struct record){
+            .type = RECORD_EXITED,
+            .job = job,
+            .exited = {.cause = EXIT_COMPLETED, .requested_bytes = -1, .free_bytes = -1, .failed_gpu = RECORD_NO_GPU}});
 }
 
 static void begin(struct bench *bench, const char *policy, uint32_t gpus)

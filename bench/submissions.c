@@ -19,7 +19,8 @@ static int64_t submit(struct client *client, const json_t *body)
     struct error err;
     int status;
 
-    if (client_call(client, "POST", "/v1/jobs", body, &status, &reply, &err) != 0 || client_check(status, reply, &err) != 0) {
+    if (client_call(client, "POST", "/v1/jobs", body, &status, &reply, &err) != 0 ||
+        client_check(status, reply, &err) != 0) {
         fprintf(stderr, "bench-submissions: %s\n", err.text);
         exit(EXIT_FAILURE);
     }
@@ -29,8 +30,9 @@ static int64_t submit(struct client *client, const json_t *body)
 
 static void run_client(const char *socket, int requests, int64_t *latencies_ns)
 {
-    json_t *body = json_pack("{s:[{s:s, s:[s], s:s, s:s, s:b, s:I}]}", "jobs", "name", "n", "command", "true", "directory",
-                             "/", "output", "/dev/null", "held", 1, "gpu_memory_bytes", (json_int_t)1 << 30);
+    json_t *body =
+        json_pack("{s:[{s:s, s:[s], s:s, s:s, s:b, s:I}]}", "jobs", "name", "n", "command", "true", "directory", "/",
+                  "output", "/dev/null", "held", 1, "gpu_memory_bytes", (json_int_t)1 << 30);
     struct client *client;
     struct error err;
 

@@ -1,5 +1,5 @@
-/* Usage: print-job-fields python|markdown: the fields of a job for the Python client, and as docs/formats/job.md. script/job-fields
- * writes both. */
+/* Usage: print-job-fields python|markdown: the fields of a job for the Python client, and as docs/formats/job.md.
+ * script/job-fields writes both. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,12 +13,18 @@ static const struct {
     const char *annotation;
     const char *json;
 } types[JOB_FIELD_TYPES] = {
-    {"text", "str", "text"},           {"word", "str", "text"},
-    {"path", "PathLike", "text"},      {"file", "PathLike", "text"},
-    {"content", "", "text"},           {"list", "", "list of texts"},
-    {"switch", "bool", "true or false"}, {"count", "int", "number"},
-    {"number", "int", "number"},       {"size", "units.Size", "bytes"},
-    {"factor", "float", "permille"},   {"time", "units.Time", "nanoseconds"},
+    {"text", "str", "text"},
+    {"word", "str", "text"},
+    {"path", "PathLike", "text"},
+    {"file", "PathLike", "text"},
+    {"content", "", "text"},
+    {"list", "", "list of texts"},
+    {"switch", "bool", "true or false"},
+    {"count", "int", "number"},
+    {"number", "int", "number"},
+    {"size", "units.Size", "bytes"},
+    {"factor", "float", "permille"},
+    {"time", "units.Time", "nanoseconds"},
     {"signal", "Union[int, str]", "number"},
 };
 
@@ -38,7 +44,8 @@ static void print_python(void)
          "if TYPE_CHECKING:\n"
          "    PathLike = Union[str, os.PathLike[str]]\n\n\n"
          "class JobFields(TypedDict, total=False):\n"
-         "    \"\"\"The options of `carma submit`, by the same names and in the same words (docs/formats/job.md).\"\"\"\n");
+         "    \"\"\"The options of `carma submit`, by the same names and in the same words "
+         "(docs/formats/job.md).\"\"\"\n");
     for (size_t i = 0; i < job_field_count; i++)
         if (job_fields[i].option) {
             fputs("    ", stdout);
@@ -91,7 +98,8 @@ static void print_markdown(void)
     puts("# The fields of a job\n"
          "`script/job-fields` writes this page from `src/api/job_fields.def`.\n\n"
          "An option stands on the command line of `carma submit` and in the `#CARMA` lines of a script. A `.rad` file\n"
-         "([rad.md](rad.md)) and the Python client ([python](../python.md)) have the same names with `_` for `-`; where an option\n"
+         "([rad.md](rad.md)) and the Python client ([python](../python.md)) have the same names with `_` for `-`; "
+         "where an option\n"
          "takes no value they say `yes` and `True`. The HTTP API ([http.md](http.md)) and the store\n"
          "([store.md](store.md)) have the member in their JSON.\n\n"
          "| option | member | range | |\n|---|---|---|---|");

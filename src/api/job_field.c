@@ -36,7 +36,11 @@ static int check_share(const char *text, struct error *err)
 
 const struct job_field job_fields[] = {
 #define FIELD(kind, member, least, most, ...)                                                                          \
-    {.name = #member, .type = JOB_FIELD_##kind, .offset = offsetof(struct job_spec, member), .low = least, .high = most, \
+    {.name = #member,                                                                                                  \
+     .type = JOB_FIELD_##kind,                                                                                         \
+     .offset = offsetof(struct job_spec, member),                                                                      \
+     .low = least,                                                                                                     \
+     .high = most,                                                                                                     \
      .help = __VA_ARGS__},
 #define OPTION(kind, member, least, most, word, sign, form, group, ...)                                                \
     FIELD(kind, member, least, most, __VA_ARGS__, .option = word, .letter = sign, .argument = form)
@@ -64,7 +68,8 @@ static bool is_key(const char *option, const char *text, size_t length)
 const struct job_field *job_field_of_key(const char *text, size_t length)
 {
     for (size_t i = 0; i < job_field_count; i++)
-        if (job_fields[i].option && strlen(job_fields[i].option) == length && is_key(job_fields[i].option, text, length))
+        if (job_fields[i].option && strlen(job_fields[i].option) == length &&
+            is_key(job_fields[i].option, text, length))
             return &job_fields[i];
     return NULL;
 }

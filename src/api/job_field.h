@@ -10,14 +10,30 @@
 #include "api/spec.h"
 
 enum job_field_type {
-    JOB_FIELD_TEXT, JOB_FIELD_WORD, JOB_FIELD_PATH, JOB_FIELD_FILE, JOB_FIELD_CONTENT, JOB_FIELD_LIST, JOB_FIELD_SWITCH,
-    JOB_FIELD_COUNT, JOB_FIELD_NUMBER, JOB_FIELD_SIZE, JOB_FIELD_FACTOR, JOB_FIELD_TIME, JOB_FIELD_SIGNAL, JOB_FIELD_TYPES
+    JOB_FIELD_TEXT,
+    JOB_FIELD_WORD,
+    JOB_FIELD_PATH,
+    JOB_FIELD_FILE,
+    JOB_FIELD_CONTENT,
+    JOB_FIELD_LIST,
+    JOB_FIELD_SWITCH,
+    JOB_FIELD_COUNT,
+    JOB_FIELD_NUMBER,
+    JOB_FIELD_SIZE,
+    JOB_FIELD_FACTOR,
+    JOB_FIELD_TIME,
+    JOB_FIELD_SIGNAL,
+    JOB_FIELD_TYPES
 };
 
 /* How a member is kept in struct job_spec. */
 enum job_field_kind { KIND_TEXT, KIND_LIST, KIND_BOOL, KIND_U32, KIND_I64 };
 
-enum job_field_group { JOB_FIELD_NEEDS = 1, JOB_FIELD_PLACE, JOB_FIELD_MODEL }; /* under which the help has its option */
+enum job_field_group {
+    JOB_FIELD_NEEDS = 1,
+    JOB_FIELD_PLACE,
+    JOB_FIELD_MODEL
+}; /* under which the help has its option */
 
 struct job_field {
     const char *name; /* of the member, and in JSON */
@@ -54,6 +70,7 @@ int job_field_parse(const struct job_field *field, const char *said, const char 
 
 json_t *job_field_to_json(const struct job_field *field, const struct job_spec *spec); /* a new reference */
 
-int spec_check_number(const char *name, int64_t value, int64_t low, int64_t high, struct error *err); /* inside api only */
+int spec_check_number(const char *name, int64_t value, int64_t low, int64_t high,
+                      struct error *err); /* inside api only */
 
 #endif

@@ -71,7 +71,8 @@ static int parse_before(const char *text, int64_t *before_ns, struct error *err)
     if (parse_integer(text, 0, SPEC_MAX_TIME_NS / NS_PER_SEC, &seconds, NULL) == 0)
         *before_ns = seconds * NS_PER_SEC;
     else if (parse_duration(text, before_ns, NULL))
-        return error_set(err, EINVAL, "'%.40s' is not a time before the limit: write seconds, or a number with a unit such as 5m",
+        return error_set(err, EINVAL,
+                         "'%.40s' is not a time before the limit: write seconds, or a number with a unit such as 5m",
                          text);
     return check_range(text, *before_ns, err);
 }

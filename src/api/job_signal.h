@@ -7,15 +7,15 @@
 
 #include "base/error.h"
 
-#define JOB_SIGNAL_MAX 64 /* Linux has signals 1 to 64 */
+#define JOB_SIGNAL_MAX  64 /* Linux has signals 1 to 64 */
 #define JOB_SIGNAL_TEXT 16
 
 /* "90" (minutes), "12:00:00", "2-12", "90s": more than nothing, at most ten years; in nanoseconds of node time. -EINVAL
  * with one line. */
 int job_time_parse(const char *text, int64_t *limit_ns, struct error *err);
 
-/* "USR1@120", "SIGTERM@2m", "10": a name or number, and how long before the time limit, in seconds unless it has a unit;
- * 60 seconds where it is not said. -EINVAL with one line. */
+/* "USR1@120", "SIGTERM@2m", "10": a name or number, and how long before the time limit, in seconds unless it has a
+ * unit; 60 seconds where it is not said. -EINVAL with one line. */
 int job_signal_parse(const char *text, uint32_t *signal, int64_t *before_ns, struct error *err);
 
 bool job_signal_can_be_caught(uint32_t signal); /* it exists, and is neither KILL nor STOP */

@@ -42,8 +42,9 @@ static const struct job_field *field_of(const char *key, size_t length)
     return job_field_of_key(key, length);
 }
 
-/* Which field the line gives a value, the length of its key, and where the value begins in it. A word that carma does not know
- * counts as a key where it is written like one ("word: ..."), so that a misspelt key is not taken for a command. */
+/* Which field the line gives a value, the length of its key, and where the value begins in it. A word that carma does
+ * not know counts as a key where it is written like one ("word: ..."), so that a misspelt key is not taken for a
+ * command. */
 static enum line_kind find_key(const char *line, const struct job_field **field, size_t *length, const char **value)
 {
     size_t after;
@@ -87,7 +88,8 @@ static int set(struct rad *rad, const struct job_field *field, const char *key, 
             return lines_error(&rad->lines, rad->err, "policy '%.40s': write exclusive or collocation", text);
         text = strcmp(text, "exclusive") == 0 ? "yes" : "no";
     }
-    return job_field_parse(field, key, text, rad->spec, &inner) ? lines_error(&rad->lines, rad->err, "%s", inner.text) : 0;
+    return job_field_parse(field, key, text, rad->spec, &inner) ? lines_error(&rad->lines, rad->err, "%s", inner.text)
+                                                                : 0;
 }
 
 /* 1: the line was `conda activate ENV`; 0: it is none. */
@@ -136,9 +138,9 @@ static int parse_keyed(struct rad *rad)
 
         rad->lines.line = rad->items[i].number;
         if (kind == LINE_UNKNOWN)
-            return lines_error(&rad->lines, rad->err,
-                               "unknown key '%s': write model, policy, or an option of carma submit with _ for - (gpu_memory)",
-                               key);
+            return lines_error(
+                &rad->lines, rad->err,
+                "unknown key '%s': write model, policy, or an option of carma submit with _ for - (gpu_memory)", key);
         rc = kind == LINE_KEY ? take_key(rad, field, key, value, &seen[field - job_fields]) : take_conda(rad, line);
         if (rc < 0)
             return rc;
@@ -175,9 +177,12 @@ static int parse_positional(struct rad *rad)
         const char *name;
         const char *field; /* NULL: handled by hand */
     } places[] = {
-        {"`conda activate ENVIRONMENT`", NULL},      {"the command line", NULL},
-        {"the model summary file", "summary_name"},  {"the dataset", "dataset"},
-        {"the batch size", "batch_size"},            {"the policy word", "policy_word"},
+        {"`conda activate ENVIRONMENT`", NULL},
+        {"the command line", NULL},
+        {"the model summary file", "summary_name"},
+        {"the dataset", "dataset"},
+        {"the batch size", "batch_size"},
+        {"the policy word", "policy_word"},
         {"the number of GPUs", "gpus"},
     };
     const size_t fixed = array_size(places), most = fixed + SPEC_RECORDED_COUNT;

@@ -277,7 +277,8 @@ static int check_time(const struct job_spec *spec, struct error *err)
     if (spec->time_limit_ns < 0)
         return error_set(err, EINVAL, "a signal before the time limit needs one: say --time, or leave --signal out");
     if (spec->signal_before_ns >= spec->time_limit_ns)
-        return error_set(err, EINVAL, "a signal %s before a time limit of %s would come before the job begins: lengthen --time or "
+        return error_set(err, EINVAL,
+                         "a signal %s before a time limit of %s would come before the job begins: lengthen --time or "
                          "shorten --signal",
                          format_duration(spec->signal_before_ns, before), format_duration(spec->time_limit_ns, limit));
     return 0;
@@ -301,8 +302,8 @@ int job_spec_check(const struct job_spec *spec, struct error *err)
     for (size_t i = 0; i < job_field_count; i++)
         if ((rc = check_field(&job_fields[i], spec, err)))
             return rc;
-    if ((rc = check_packed(spec, err)) || (rc = check_share(spec, err)) ||
-        (rc = check_time(spec, err)) || (rc = check_script(spec, err)))
+    if ((rc = check_packed(spec, err)) || (rc = check_share(spec, err)) || (rc = check_time(spec, err)) ||
+        (rc = check_script(spec, err)))
         return rc;
     if (!*spec->command.items[0])
         return error_set(err, EINVAL, "command is empty: say what to run");

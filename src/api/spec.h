@@ -46,8 +46,8 @@ void job_spec_release(struct job_spec *spec);
 /* Checks ranges and lengths (limits below); -EINVAL with one line that names the value and the remedy. */
 int job_spec_check(const struct job_spec *spec, struct error *err);
 
-json_t *job_spec_to_json(const struct job_spec *spec);                                      /* a new reference */
-int job_spec_from_json(const json_t *json, struct job_spec *spec, struct error *err);       /* inits; checks too */
+json_t *job_spec_to_json(const struct job_spec *spec);                                /* a new reference */
+int job_spec_from_json(const json_t *json, struct job_spec *spec, struct error *err); /* inits; checks too */
 
 /* Whether both say the same in every member, and a figure by which one that may be equal is found. */
 bool job_spec_equal(const struct job_spec *a, const struct job_spec *b);
@@ -60,19 +60,19 @@ void spec_strings_add(struct spec_strings *strings, const char *text);
 bool spec_strings_equal(const struct spec_strings *a, const struct spec_strings *b);
 void spec_strings_release(struct spec_strings *strings);
 
-#define SPEC_MAX_CPUS 4096
-#define SPEC_MAX_NAME 128
-#define SPEC_MAX_LINE 1024 /* bytes of other texts */
-#define SPEC_MAX_BATCH_SIZE (INT64_C(1) << 40)
-#define SPEC_MAX_ARGUMENTS 4096
+#define SPEC_MAX_CPUS        4096
+#define SPEC_MAX_NAME        128
+#define SPEC_MAX_LINE        1024 /* bytes of other texts */
+#define SPEC_MAX_BATCH_SIZE  (INT64_C(1) << 40)
+#define SPEC_MAX_ARGUMENTS   4096
 #define SPEC_MAX_ENVIRONMENT 8192
-#define SPEC_MAX_TEXT (1 << 20)      /* bytes of command, of environment, each in all */
-#define SPEC_MAX_SCRIPT (1 << 20)    /* bytes */
-#define SPEC_MAX_SUMMARY (8 << 20)   /* bytes */
-#define SPEC_MAX_CAPTURE (8 << 20)   /* bytes */
-#define SPEC_MAX_PACKED (8 << 20)    /* bytes of all its texts together */
-#define SPEC_MAX_SLOWDOWN 1000000    /* permille */
-#define SPEC_MAX_TIME_NS (3650 * INT64_C(86400000000000)) /* ten years */
-#define SPEC_MAX_GPU_MEMORY (INT64_C(1) << 50)
+#define SPEC_MAX_TEXT        (1 << 20)                        /* bytes of command, of environment, each in all */
+#define SPEC_MAX_SCRIPT      (1 << 20)                        /* bytes */
+#define SPEC_MAX_SUMMARY     (8 << 20)                        /* bytes */
+#define SPEC_MAX_CAPTURE     (8 << 20)                        /* bytes */
+#define SPEC_MAX_PACKED      (8 << 20)                        /* bytes of all its texts together */
+#define SPEC_MAX_SLOWDOWN    1000000                          /* permille */
+#define SPEC_MAX_TIME_NS     (3650 * INT64_C(86400000000000)) /* ten years */
+#define SPEC_MAX_GPU_MEMORY  (INT64_C(1) << 50)
 
 #endif

@@ -41,12 +41,12 @@ json_t *job_estimate_to_json(const struct job_estimate *estimate)
 
     for (size_t i = 0; i < estimate->warnings.count; i++)
         json_array_append_new(warnings, text_or_null(estimate->warnings.items[i]));
-    return json_pack("{s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "bytes", natural_or_null(estimate->bytes), "median_bytes",
-                     natural_or_null(estimate->median_bytes), "quantile_permille", (int)estimate->quantile_permille,
-                     "confidence_permille", (int)estimate->confidence_permille, "sm_activity_permille",
-                     natural_or_null(estimate->smact_permille), "source", text_or_null(estimate->source), "from",
-                     text_or_null(estimate->from), "machine_profile", text_or_null(estimate->profile), "warnings",
-                     warnings);
+    return json_pack("{s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "bytes", natural_or_null(estimate->bytes),
+                     "median_bytes", natural_or_null(estimate->median_bytes), "quantile_permille",
+                     (int)estimate->quantile_permille, "confidence_permille", (int)estimate->confidence_permille,
+                     "sm_activity_permille", natural_or_null(estimate->smact_permille), "source",
+                     text_or_null(estimate->source), "from", text_or_null(estimate->from), "machine_profile",
+                     text_or_null(estimate->profile), "warnings", warnings);
 }
 
 static int64_t integer_of(const json_t *json)

@@ -15,7 +15,8 @@ char *submission_to_text(const struct job_spec *spec, const struct job_estimate 
     char *text;
 
     json_object_set_new(json, ESTIMATE_MEMBER, job_estimate_to_json(estimate));
-    json_object_set_new(json, OWNER_MEMBER, json_pack("{s:s, s:I}", "user", owner->user, "gid", (json_int_t)owner->gid));
+    json_object_set_new(json, OWNER_MEMBER,
+                        json_pack("{s:s, s:I}", "user", owner->user, "gid", (json_int_t)owner->gid));
     text = json_dumps(json, JSON_COMPACT);
     json_decref(json);
     return text;

@@ -16,8 +16,8 @@ struct owner {
     int64_t gid;
 };
 
-/* The text is the caller's to free; reading inits all three; the owner is {NULL, OWNER_UNKNOWN} where an earlier carma wrote
- * it. */
+/* The text is the caller's to free; reading inits all three; the owner is {NULL, OWNER_UNKNOWN} where an earlier carma
+ * wrote it. */
 char *submission_to_text(const struct job_spec *spec, const struct job_estimate *estimate, const struct owner *owner);
 int submission_from_text(const char *text, struct job_spec *spec, struct job_estimate *estimate, struct owner *owner,
                          struct error *err);

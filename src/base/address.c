@@ -61,7 +61,8 @@ char *address_format(const struct address *address, char text[static ADDRESS_TEX
     bool six = address->socket.ss_family == AF_INET6;
     char host[INET6_ADDRSTRLEN] = "";
 
-    inet_ntop(six ? AF_INET6 : AF_INET, six ? (const void *)&v6->sin6_addr : (const void *)&v4->sin_addr, host, sizeof host);
+    inet_ntop(six ? AF_INET6 : AF_INET, six ? (const void *)&v6->sin6_addr : (const void *)&v4->sin_addr, host,
+              sizeof host);
     snprintf(text, ADDRESS_TEXT, six ? "[%s]:%u" : "%s:%u", host, ntohs(six ? v6->sin6_port : v4->sin_port));
     return text;
 }

@@ -31,8 +31,8 @@ int file_read_fd(int fd, const char *name, size_t limit, char **text, size_t *le
     if (S_ISDIR(st.st_mode))
         return error_set(err, EISDIR, "cannot read '%s': it is a directory", name);
     if (S_ISREG(st.st_mode) && (size_t)st.st_size > limit)
-        return error_set(err, EFBIG, "'%s' is too large: %lld bytes, at most %zu are read", name,
-                         (long long)st.st_size, limit);
+        return error_set(err, EFBIG, "'%s' is too large: %lld bytes, at most %zu are read", name, (long long)st.st_size,
+                         limit);
     for (;;) {
         ssize_t count;
         array_reserve(buffer, capacity, used + 65536);
@@ -74,7 +74,7 @@ int file_write_atomic(const char *path, const void *bytes, size_t length, int mo
     if (fsync(fd) < 0 || rename(temporary, path) < 0)
         goto failed;
     return 0;
-failed: {
+failed : {
     int code = errno;
     unlink(temporary);
     return error_set(err, code, "cannot write '%s': %s", path, strerror(code));

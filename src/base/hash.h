@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 
-#define uthash_malloc(size) xmalloc(size)
+#define uthash_malloc(size)   xmalloc(size)
 #define uthash_fatal(message) abort()
 #include <uthash.h>
 

@@ -27,8 +27,8 @@ int nodetime_init(struct error *err)
         return 0;
     value = strtod(text, &end);
     if (end == text || *end || !(value >= 1 && value <= NODETIME_SCALE_MAX))
-        return error_set(err, EINVAL, "CARMA_TIME_SCALE '%.40s' is not a number from 1 to %d: unset or correct it", text,
-                         NODETIME_SCALE_MAX);
+        return error_set(err, EINVAL, "CARMA_TIME_SCALE '%.40s' is not a number from 1 to %d: unset or correct it",
+                         text, NODETIME_SCALE_MAX);
     scale = value;
     return 0;
 }

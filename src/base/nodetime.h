@@ -17,8 +17,8 @@ int nodetime_init(struct error *err);
 
 double nodetime_scale(void);
 int64_t nodetime_now_ns(void);
-int64_t nodetime_to_wall_ns(int64_t node_ns); /* how long an interval of node time lasts on the wall clock */
+int64_t nodetime_to_wall_ns(int64_t node_ns);   /* how long an interval of node time lasts on the wall clock */
 int64_t nodetime_from_wall_ns(int64_t wall_ns); /* how much node time passes in one of the wall clock */
-int64_t nodetime_monotonic_wall_ns(void);     /* wall intervals for time-outs; unrelated to node time */
+int64_t nodetime_monotonic_wall_ns(void);       /* wall intervals for time-outs; unrelated to node time */
 
 #endif

@@ -19,9 +19,10 @@ int script_interpreter(const char *text, char **interpreter, char **argument, st
     const char *end = text + strcspn(text, "\r\n"), *begin, *rest;
 
     if (strncmp(text, "#!", 2) != 0)
-        return error_set(err, EINVAL,
-                         "a script begins with '#!' and its interpreter; a job file's name ends in .rad; a program goes "
-                         "after '--'");
+        return error_set(
+            err, EINVAL,
+            "a script begins with '#!' and its interpreter; a job file's name ends in .rad; a program goes "
+            "after '--'");
     begin = text + 2 + strspn(text + 2, BLANK);
     if (*begin != '/')
         return error_set(err, EINVAL, "'#!' needs the whole path of an interpreter, e.g. #!/bin/sh");

@@ -16,7 +16,7 @@
 #define PID_MOST INT32_MAX
 
 /* Variables of the protocols that a child of ours must not meet. */
-static const char *const variables[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS",
+static const char *const variables[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC",  "WATCHDOG_PID",  "LISTEN_FDS",
                                         "LISTEN_PID",    "LISTEN_FDNAMES", "LISTEN_PIDFDID"};
 
 /* A manager's variables may have been meant for a parent that passed them on. */
@@ -37,11 +37,14 @@ static int take_sockets(struct service *service, struct error *err)
     if (parse_integer(text, 0, PID_MOST, &count, NULL) < 0)
         return error_set(err, EINVAL, "LISTEN_FDS '%.40s' is not a number of sockets: check what starts carmad", text);
     if (count > SERVICE_MAX_SOCKETS)
-        return error_set(err, E2BIG, "LISTEN_FDS %.40s: carmad takes at most %d sockets: check the ListenStream= lines of its "
-                         "socket unit", text, SERVICE_MAX_SOCKETS);
+        return error_set(err, E2BIG,
+                         "LISTEN_FDS %.40s: carmad takes at most %d sockets: check the ListenStream= lines of its "
+                         "socket unit",
+                         text, SERVICE_MAX_SOCKETS);
     for (int fd = SERVICE_FIRST_SOCKET; fd < SERVICE_FIRST_SOCKET + count; fd++)
         if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
-            return error_set(err, errno, "LISTEN_FDS %.40s: descriptor %d was not handed over: %s", text, fd, strerror(errno));
+            return error_set(err, errno, "LISTEN_FDS %.40s: descriptor %d was not handed over: %s", text, fd,
+                             strerror(errno));
     service->sockets = (unsigned)count;
     return 0;
 }

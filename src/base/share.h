@@ -5,10 +5,10 @@
 #include <stdint.h>
 
 enum share_mode {
-    SHARE_ANY,       /* of a job: as its GPUs are configured; of a GPU: not configured, as SHARE_TIME_SLICE */
-    SHARE_TIME_SLICE,   /* each process has its own context; the GPU switches between them */
-    SHARE_MPS,       /* clients of one MPS server: their kernels run at the same time */
-    SHARE_EXCLUSIVE, /* one job at a time */
+    SHARE_ANY,        /* of a job: as its GPUs are configured; of a GPU: not configured, as SHARE_TIME_SLICE */
+    SHARE_TIME_SLICE, /* each process has its own context; the GPU switches between them */
+    SHARE_MPS,        /* clients of one MPS server: their kernels run at the same time */
+    SHARE_EXCLUSIVE,  /* one job at a time */
     SHARE_MODE_COUNT
 };
 

@@ -34,12 +34,14 @@ static int take_text(const char *path, const char *text, size_t count, struct to
 
     for (size_t i = 0; i < length; i++)
         if (text[i] < '!' || text[i] > '~')
-            return error_set(err, EINVAL, "%s: byte %zu is not a visible character: a token has no others", path, i + 1);
+            return error_set(err, EINVAL, "%s: byte %zu is not a visible character: a token has no others", path,
+                             i + 1);
     if (end && length + 1 < count)
         return error_set(err, EINVAL, "%s: holds more than one line: a token is one", path);
     if (length < TOKEN_MIN || length > TOKEN_MAX)
-        return error_set(err, EINVAL, "%s: a token has %d to %d characters: write a random one, as of `openssl rand -hex 32`",
-                         path, TOKEN_MIN, TOKEN_MAX);
+        return error_set(err, EINVAL,
+                         "%s: a token has %d to %d characters: write a random one, as of `openssl rand -hex 32`", path,
+                         TOKEN_MIN, TOKEN_MAX);
     memcpy(token->text, text, length);
     return 0;
 }

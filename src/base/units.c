@@ -30,8 +30,8 @@ int parse_size(const char *text, int64_t *bytes, struct error *err)
     static const struct {
         const char *name;
         int64_t factor;
-    } units[] = {{"B", 1},    {"K", KIB},   {"KiB", KIB}, {"KB", KIB}, {"M", MIB},   {"MiB", MIB}, {"MB", MIB},
-                 {"G", GIB},  {"GiB", GIB}, {"GB", GIB},  {"T", TIB},  {"TiB", TIB}, {"TB", TIB}};
+    } units[] = {{"B", 1},   {"K", KIB},   {"KiB", KIB}, {"KB", KIB}, {"M", MIB},   {"MiB", MIB}, {"MB", MIB},
+                 {"G", GIB}, {"GiB", GIB}, {"GB", GIB},  {"T", TIB},  {"TiB", TIB}, {"TB", TIB}};
     const char *rest;
     double value;
 

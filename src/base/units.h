@@ -12,16 +12,17 @@
 #define GIB (INT64_C(1) << 30)
 #define TIB (INT64_C(1) << 40)
 
-#define NS_PER_US INT64_C(1000)
-#define NS_PER_MS INT64_C(1000000)
+#define NS_PER_US  INT64_C(1000)
+#define NS_PER_MS  INT64_C(1000000)
 #define NS_PER_SEC INT64_C(1000000000)
 
 #define HOST_MEMORY_LEAST (16 * MIB) /* of one job: with less no program of use begins */
 
 #define UNITS_TEXT 32 /* room that every format function below needs */
 
-/* "12G", "12GiB", "512M", "1.5G", "4096B": K, M, G, T are powers of 1024 (as in Slurm and gflow). Only "0" needs no unit:
- * some mean MiB by a bare number and others GiB. -EINVAL for anything else, a negative value included; -ERANGE above 2^62. */
+/* "12G", "12GiB", "512M", "1.5G", "4096B": K, M, G, T are powers of 1024 (as in Slurm and gflow). Only "0" needs no
+ * unit: some mean MiB by a bare number and others GiB. -EINVAL for anything else, a negative value included; -ERANGE
+ * above 2^62. */
 int parse_size(const char *text, int64_t *bytes, struct error *err);
 
 /* Slurm's times, MM, MM:SS, HH:MM:SS, D-HH, D-HH:MM, D-HH:MM:SS, and a number with ms, s, m, h or d. */

@@ -9,8 +9,8 @@
 
 #define EXIT_USAGE 2
 
-/* argp_parse by the program's table; ends the program with EXIT_USAGE where an option is not known or lacks its argument.
- * The one argument --man prints its manual page, and ends it as well: that is how a build makes the page. */
+/* argp_parse by the program's table; ends the program with EXIT_USAGE where an option is not known or lacks its
+ * argument. The one argument --man prints its manual page, and ends it as well: that is how a build makes the page. */
 void usage_parse(const struct manual *program, int argc, char **argv, void *input);
 
 /* For the parser: prints "PROGRAM: ... (see: PROGRAM --help)" on stderr and ends the program with EXIT_USAGE. */

@@ -34,11 +34,11 @@ enum collocate_result { COLLOCATE_OK, COLLOCATE_FAILED, COLLOCATE_SKIPPED };
 
 /* One of the jobs of a run, after it. */
 struct collocate_job {
-    size_t command;    /* index into the plan's */
+    size_t command;               /* index into the plan's */
     char instance[GPU_UUID_SIZE]; /* the MIG instance that it ran on; else "" */
-    int64_t ns;        /* from its start to its end */
-    uint32_t epochs;   /* that were seen, or that it was said to have */
-    double epoch_s;    /* mean time of an epoch, as docs/bench.md says; 0: none was observed */
+    int64_t ns;                   /* from its start to its end */
+    uint32_t epochs;              /* that were seen, or that it was said to have */
+    double epoch_s;               /* mean time of an epoch, as docs/bench.md says; 0: none was observed */
 };
 
 /* The GPU's readings during a run. */
@@ -49,18 +49,18 @@ struct collocate_figures {
     int64_t memory_before_bytes;        /* when nothing of ours ran */
     double power_w;                     /* mean, as the metrics */
     double energy_j;                    /* of the whole run: its mean power times its length */
-    bool mps_observed;                      /* an MPS client was seen on the GPU */
+    bool mps_observed;                  /* an MPS client was seen on the GPU */
 };
 
 struct collocate_run {
     enum collocate_mode mode;
-    bool alone; /* the baseline of its one command */
+    bool alone;  /* the baseline of its one command */
     char *label; /* "resnet x 3", "small+medium" */
     struct collocate_job *jobs;
     size_t count;
     enum collocate_result result;
     char reason[sizeof(struct error)]; /* why it failed or was skipped */
-    int64_t total_ns; /* from the first start to the last end */
+    int64_t total_ns;                  /* from the first start to the last end */
     struct collocate_figures figures;
 };
 
@@ -114,11 +114,11 @@ struct collocate_watch {
 
     /* The run in progress. */
     bool measuring;
-    const char *gpu;             /* UUID of the GPU to read */
+    const char *gpu;                        /* UUID of the GPU to read */
     const char (*instances)[GPU_UUID_SIZE]; /* those in use; their metrics stand in where the GPU itself has none */
     size_t instance_count;
     int64_t begun_ns;
-    int64_t before_bytes; /* in use at its beginning; -1: not known */
+    int64_t before_bytes;             /* in use at its beginning; -1: not known */
     struct collocate_sample *samples; /* owned */
     size_t sample_count, sample_capacity;
 };
@@ -164,14 +164,14 @@ void collocate_mps_stop(struct collocate_mps *mps);
 
 struct collocate_setup {
     struct collocate_watch *watch;
-    const char *mps_program; /* NULL: there is none */
-    const char *directory;   /* where each run's output goes, in a directory of its own */
+    const char *mps_program;      /* NULL: there is none */
+    const char *directory;        /* where each run's output goes, in a directory of its own */
     const regex_t *epoch_pattern; /* NULL: a job has `epochs` of equal length */
     uint32_t epochs;
-    int64_t time_limit_ns;      /* of a run; 0: none */
-    char gpu[GPU_UUID_SIZE];    /* for time-slicing and MPS */
-    bool partitioned;           /* it is in MIG mode: neither is possible */
-    char parent[GPU_UUID_SIZE]; /* the GPU with the MIG instances; "": none */
+    int64_t time_limit_ns;                                  /* of a run; 0: none */
+    char gpu[GPU_UUID_SIZE];                                /* for time-slicing and MPS */
+    bool partitioned;                                       /* it is in MIG mode: neither is possible */
+    char parent[GPU_UUID_SIZE];                             /* the GPU with the MIG instances; "": none */
     char instances[COLLOCATE_INSTANCES_MAX][GPU_UUID_SIZE]; /* the largest first */
     size_t instance_count;
     volatile int interrupted; /* the number of the signal that asked to stop */

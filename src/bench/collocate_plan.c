@@ -89,7 +89,7 @@ int collocate_plan_read(struct collocate_plan *plan, const char *path, struct er
     size_t length;
     int rc = file_read(path, FILE_MAX, &text, &length, err);
 
-    for (rest = text; rc == 0 && (line = strsep(&rest, "\n")); ) {
+    for (rest = text; rc == 0 && (line = strsep(&rest, "\n"));) {
         number++;
         while (isspace((unsigned char)*line))
             line++;

@@ -51,10 +51,10 @@ static json_t *jobs_json(const struct collocate_plan *plan, const struct colloca
 static json_t *run_json(const struct collocate_plan *plan, const struct collocate_run *run)
 {
     const struct collocate_figures *figures = &run->figures;
-    json_t *object = json_pack("{s:s, s:b, s:s, s:i, s:s, s:o}", "mode", collocate_mode_name(run->mode), "alone",
-                               run->alone, "jobs", run->label, "degree", (int)run->count, "result",
-                               result_names[run->result], "reason",
-                               *run->reason ? json_string(run->reason) : json_null());
+    json_t *object =
+        json_pack("{s:s, s:b, s:s, s:i, s:s, s:o}", "mode", collocate_mode_name(run->mode), "alone", run->alone, "jobs",
+                  run->label, "degree", (int)run->count, "result", result_names[run->result], "reason",
+                  *run->reason ? json_string(run->reason) : json_null());
     double throughput = collocate_throughput(plan, run), serial_s = collocate_serial_s(plan, run);
 
     if (run->result == COLLOCATE_SKIPPED)
@@ -101,10 +101,9 @@ json_t *collocate_report(const struct collocate_plan *plan, const struct colloca
     for (size_t i = 0; i < plan->run_count; i++)
         json_array_append_new(runs, run_json(plan, &plan->runs[i]));
     return json_pack("{s:{s:s, s:s, s:o}, s:f, s:s, s:s, s:o, s:o}", "gpu", "uuid", uuid, "name", gpu ? gpu->name : "",
-                     "total_bytes",
-                     gpu && gpu->valid & GPU_HAS_MEMORY ? json_integer(gpu->total_bytes) : json_null(), "time_scale",
-                     nodetime_scale(), "epochs", setup->epoch_pattern ? "matched lines" : "equal parts", "limits",
-                     setup->watch->latest->limits, "commands", commands_json(plan), "runs", runs);
+                     "total_bytes", gpu && gpu->valid & GPU_HAS_MEMORY ? json_integer(gpu->total_bytes) : json_null(),
+                     "time_scale", nodetime_scale(), "epochs", setup->epoch_pattern ? "matched lines" : "equal parts",
+                     "limits", setup->watch->latest->limits, "commands", commands_json(plan), "runs", runs);
 }
 
 /* ---- Table ---- */
@@ -226,9 +225,9 @@ static void tell_others(const struct collocate_plan *plan, struct strbuf *out)
 void collocate_table(const struct collocate_plan *plan, int width, bool colour, struct strbuf *out)
 {
     static const struct table_column columns[] = {
-        {"JOBS", false, 20, 0},       {"MODE", false, 0, 0},      {"EPOCH", true, 0, 0},  {"SLOWDOWN", true, 0, 4},
-        {"THROUGHPUT", true, 0, 0},   {"TOTAL", true, 0, 3},      {"SERIAL", true, 0, 2}, {"SM ACT", true, 0, 0},
-        {"MEMORY", true, 0, 1},       {"PCIE RX", true, 0, 5},    {"POWER", true, 0, 6},  {"ENERGY/JOB", true, 0, 0},
+        {"JOBS", false, 20, 0},     {"MODE", false, 0, 0},   {"EPOCH", true, 0, 0},  {"SLOWDOWN", true, 0, 4},
+        {"THROUGHPUT", true, 0, 0}, {"TOTAL", true, 0, 3},   {"SERIAL", true, 0, 2}, {"SM ACT", true, 0, 0},
+        {"MEMORY", true, 0, 1},     {"PCIE RX", true, 0, 5}, {"POWER", true, 0, 6},  {"ENERGY/JOB", true, 0, 0},
     };
     struct table *table = table_new(columns, array_size(columns));
     bool coarse = false;
@@ -248,6 +247,7 @@ void collocate_table(const struct collocate_plan *plan, int width, bool colour, 
     for (size_t i = 0; i < plan->run_count; i++) {
         const struct collocate_run *run = &plan->runs[i];
         if (run->result == COLLOCATE_OK && run->mode == COLLOCATE_MPS && !run->figures.mps_observed)
-            strbuf_printf(out, "%s, mps: no MPS client was observed on the GPU: were these jobs under MPS?\n", run->label);
+            strbuf_printf(out, "%s, mps: no MPS client was observed on the GPU: were these jobs under MPS?\n",
+                          run->label);
     }
 }

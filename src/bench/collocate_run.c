@@ -16,8 +16,8 @@
 
 #define LINE_MAX_BYTES 4096
 #define TICK_MS        100
-#define KILL_AFTER_NS  (5 * NS_PER_SEC) /* wall clock, after SIGTERM */
-#define DRAIN_NS       (2 * NS_PER_SEC) /* for output of a job that has ended, while its children hold the pipe open */
+#define KILL_AFTER_NS  (5 * NS_PER_SEC)  /* wall clock, after SIGTERM */
+#define DRAIN_NS       (2 * NS_PER_SEC)  /* for output of a job that has ended, while its children hold the pipe open */
 #define CLEAR_NS       (10 * NS_PER_SEC) /* for a driver to free what the last run held */
 #define CLEAR_BYTES    (64 * MIB)
 
@@ -47,7 +47,7 @@ struct running {
     size_t open; /* handles that the loop still has */
     int64_t begun_ns;
     int64_t all_train_from_ns, all_train_to_ns; /* the figures' subject */
-    int64_t stop_wall_ns; /* when all were asked to end; 0: they were not */
+    int64_t stop_wall_ns;                       /* when all were asked to end; 0: they were not */
     bool killed, over_time;
     void (*show)(void *user, const struct collocate_run *run, int64_t elapsed_ns);
     void *user;
@@ -205,8 +205,7 @@ static void free_environment(char **environment)
 static int start_job(struct running *running, struct process *process, const char *visible, const char *pipe_directory,
                      const char *directory, struct error *err)
 {
-    const struct collocate_command *command =
-        &running->plan->commands[running->run->jobs[process->index].command];
+    const struct collocate_command *command = &running->plan->commands[running->run->jobs[process->index].command];
     CLEANUP(free_ptr) char *path = xasprintf("%s/job-%zu.log", directory, process->index + 1);
     uv_loop_t *loop = running->setup->watch->loop;
     char **environment;
@@ -349,9 +348,8 @@ static void judge(struct running *running)
                  format_duration(setup->time_limit_ns, limit));
     } else if (first_failed) {
         CLEANUP(free_ptr)
-        char *how = first_failed->exit_signal
-                        ? xasprintf("was ended by signal %d", first_failed->exit_signal)
-                        : xasprintf("ended with status %" PRId64, first_failed->exit_status);
+        char *how = first_failed->exit_signal ? xasprintf("was ended by signal %d", first_failed->exit_signal)
+                                              : xasprintf("ended with status %" PRId64, first_failed->exit_status);
         CLEANUP(free_ptr) char *what = xasprintf("%s: %s", how, first_failed->last_line);
         fail(running, first_failed, *first_failed->last_line ? what : how);
     }
@@ -416,8 +414,8 @@ static void wait_until_clear(struct collocate_watch *watch, const char *gpu, int
 
 static char *run_directory(const struct collocate_setup *setup, const struct collocate_run *run)
 {
-    char *path = xasprintf("%s/%s-%s", setup->directory, run->alone ? "alone" : collocate_mode_name(run->mode),
-                           run->label);
+    char *path =
+        xasprintf("%s/%s-%s", setup->directory, run->alone ? "alone" : collocate_mode_name(run->mode), run->label);
 
     for (char *c = path + strlen(setup->directory) + 1; *c; c++)
         *c = *c == ' ' ? '-' : *c;

@@ -9,8 +9,8 @@
 #include "bench/collocate.h"
 #include "gpu/monitor/monitor.h"
 
-#define PERIOD_NS         (NS_PER_SEC / 2) /* node time */
-#define PERIOD_WALL_NS    (20 * NS_PER_MS) /* but no shorter than this */
+#define PERIOD_NS        (NS_PER_SEC / 2) /* node time */
+#define PERIOD_WALL_NS   (20 * NS_PER_MS) /* but no shorter than this */
 #define FIRST_TIMEOUT_NS (60 * NS_PER_SEC)
 #define TIMEOUT_NS       (5 * NS_PER_SEC)
 
@@ -204,8 +204,8 @@ static double mean_metric(const struct span *span, uint32_t metric, uint32_t *so
     return weights > 0 ? sum / weights : 0;
 }
 
-/* By the energy counter between the first and the last sample; where it began anew with the driver, or is not there, the
- * mean of the readings of power. -1: neither. */
+/* By the energy counter between the first and the last sample; where it began anew with the driver, or is not there,
+ * the mean of the readings of power. -1: neither. */
 static double mean_power_w(const struct span *span)
 {
     const struct collocate_sample *first = span->first;

@@ -13,8 +13,8 @@
 #define LOOKS_PER_POINT   6
 #define PERIOD_LEAST_NS   (100 * NS_PER_MS) /* as often as GPM and DCGM measure at most */
 #define BATCHES_PER_POINT 10
-#define BATCH             16                   /* kernels that are started before they are waited for */
-#define KERNEL_LEAST_NS   (20 * NS_PER_US)     /* wall */
+#define BATCH             16               /* kernels that are started before they are waited for */
+#define KERNEL_LEAST_NS   (20 * NS_PER_US) /* wall */
 #define KERNEL_MOST_NS    (5 * NS_PER_MS)
 
 /* Our own, by hand. `spin`: each thread goes on for `spin` nanoseconds of the GPU's clock. `work`: each thread does
@@ -123,7 +123,7 @@ struct sums {
     struct {
         double metrics[GPU_METRIC_COUNT], utilization;
         int counts[GPU_METRIC_COUNT], utilization_count;
-    } *points;
+    } * points;
 };
 
 /* An interval's reading belongs to the point that contains the whole interval. */
@@ -143,8 +143,7 @@ static void take(void *user, const struct gpu_node_reading *reading)
             const struct gpu_measure *measure = &gpu->metrics[metric];
             /* Utilisation, which may stand in, is shown under its own name. */
             if (measure->source == GPU_SOURCE_NONE || measure->source == GPU_SOURCE_UTILIZATION ||
-                measure->at_ns < point->begun_ns + period_ns ||
-                measure->at_ns > point->ended_ns)
+                measure->at_ns < point->begun_ns + period_ns || measure->at_ns > point->ended_ns)
                 continue;
             point->sources[metric] = measure->source;
             sums->points[p].metrics[metric] += (double)measure->value / 1000;

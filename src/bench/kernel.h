@@ -14,12 +14,12 @@ struct bench_kernel {
     struct cuda_gpu gpu;
     int64_t point_ns; /* node time */
     struct bench_point {
-        unsigned int blocks, threads; /* the latter of a block */
-        int64_t begun_ns, ended_ns;   /* node time */
+        unsigned int blocks, threads;     /* the latter of a block */
+        int64_t begun_ns, ended_ns;       /* node time */
         double metrics[GPU_METRIC_COUNT]; /* means; -1: none */
         uint32_t sources[GPU_METRIC_COUNT];
         double utilization; /* NVML's; -1: none */
-    } *points;          /* owned */
+    } * points;             /* owned */
     size_t point_count;
 };
 

@@ -13,8 +13,8 @@ json_t *bench_kernel_json(const struct bench_kernel *bench)
 
     for (size_t p = 0; p < bench->point_count; p++) {
         const struct bench_point *point = &bench->points[p];
-        json_t *object = json_pack("{s:I, s:I}", "blocks", (json_int_t)point->blocks, "threads",
-                                   (json_int_t)point->threads);
+        json_t *object =
+            json_pack("{s:I, s:I}", "blocks", (json_int_t)point->blocks, "threads", (json_int_t)point->threads);
         for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++) {
             if (metric == GPU_PCIE_TX || metric == GPU_PCIE_RX)
                 continue;
@@ -29,9 +29,8 @@ json_t *bench_kernel_json(const struct bench_kernel *bench)
         json_array_append_new(points, object);
     }
     return json_pack("{s:s, s:s, s:b, s:I, s:f, s:f, s:o}", "gpu", bench->setup.gpu, "gpu_name", bench->gpu.name,
-                     "simulated", bench_simulated(), "sms",
-                     (json_int_t)bench->gpu.sm_count, "time_scale", nodetime_scale(), "point_s",
-                     (double)bench->point_ns / 1e9, "points", points);
+                     "simulated", bench_simulated(), "sms", (json_int_t)bench->gpu.sm_count, "time_scale",
+                     nodetime_scale(), "point_s", (double)bench->point_ns / 1e9, "points", points);
 }
 
 static void share_cell(struct table *table, double share)

@@ -18,9 +18,9 @@ static json_t *samples_json(const struct bench_run *run)
 
     for (size_t i = 0; i < run->sample_count; i++) {
         const struct bench_sample *sample = &run->samples[i];
-        json_array_append_new(samples, json_pack("[f, f, f, I, I]", sample->at_s, sample->job_cpu_s, sample->tool_cpu_s,
-                                                 (json_int_t)sample->job_memory_bytes,
-                                                 (json_int_t)sample->tool_memory_bytes));
+        json_array_append_new(samples,
+                              json_pack("[f, f, f, I, I]", sample->at_s, sample->job_cpu_s, sample->tool_cpu_s,
+                                        (json_int_t)sample->job_memory_bytes, (json_int_t)sample->tool_memory_bytes));
     }
     return samples;
 }
@@ -110,10 +110,9 @@ static void add_row(struct table *table, const struct bench_monitor *bench, enum
 void bench_monitor_table(const struct bench_monitor *bench, int width, bool colour, struct strbuf *out)
 {
     static const struct table_column columns[] = {
-        {"LOAD", false, 0, 0},      {"SOURCE", false, 0, 0},   {"EPOCH", true, 0, 0},
-        {"VS NONE", true, 0, 0},    {"TOOL CPU", true, 0, 0},  {"TOOL MEM", true, 0, 0},
-        {"LOGGED", true, 0, 0},     {"JOB CPU", true, 0, 4},   {"JOB MEM", true, 0, 5},
-        {"SM", true, 0, 1},         {"OCCUPANCY", true, 0, 2}, {"DRAM", true, 0, 3},
+        {"LOAD", false, 0, 0},    {"SOURCE", false, 0, 0},  {"EPOCH", true, 0, 0},     {"VS NONE", true, 0, 0},
+        {"TOOL CPU", true, 0, 0}, {"TOOL MEM", true, 0, 0}, {"LOGGED", true, 0, 0},    {"JOB CPU", true, 0, 4},
+        {"JOB MEM", true, 0, 5},  {"SM", true, 0, 1},       {"OCCUPANCY", true, 0, 2}, {"DRAM", true, 0, 3},
     };
     struct table *table = table_new(columns, array_size(columns));
 

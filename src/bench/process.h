@@ -8,7 +8,7 @@
 #include "base/error.h"
 
 struct bench_child {
-    pid_t pid; /* and its session's; 0: none runs */
+    pid_t pid;    /* and its session's; 0: none runs */
     int status;   /* as wait(2) has it, once it ended */
     double cpu_s; /* of it and the children that it has waited for, once it ended */
 };

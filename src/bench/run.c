@@ -18,9 +18,9 @@
 #include "base/units.h"
 #include "bench/watch.h"
 
-#define LOOK_US        50000                /* between two looks at the host */
-#define PROBE_FRAMES   25                   /* a source has shown what it can by then */
-#define PROBE_FRAME_NS (200 * NS_PER_MS)    /* node time between them */
+#define LOOK_US        50000             /* between two looks at the host */
+#define PROBE_FRAMES   25                /* a source has shown what it can by then */
+#define PROBE_FRAME_NS (200 * NS_PER_MS) /* node time between them */
 
 const char *bench_source_name(enum bench_source source)
 {
@@ -191,14 +191,17 @@ static int start_job(const struct bench_setup *setup, enum bench_source source, 
     CLEANUP(free_ptr) char *modules = install_path("share/carma/python");
     const char *others = getenv("PYTHONPATH"), *script = after_python(command);
     CLEANUP(free_ptr) char *path = xasprintf("PYTHONPATH=%s%s%s", modules, others ? ":" : "", others ? others : "");
-    CLEANUP(free_ptr) char *profiled = source == BENCH_PYTORCH
-                                           ? xasprintf("%.*s -m carma.torch_profile '%s' %s",
-                                                       (int)(script - command - 1), command, trace, script)
-                                           : xstrdup(command);
+    CLEANUP(free_ptr)
+    char *profiled =
+        source == BENCH_PYTORCH
+            ? xasprintf("%.*s -m carma.torch_profile '%s' %s", (int)(script - command - 1), command, trace, script)
+            : xstrdup(command);
     const char *environment[] = {setup->gpu[0] ? visible : path, path, NULL};
     const char *plain[] = {"/bin/sh", "-c", wrapper, "carma-bench", directory, profiled, NULL};
-    const char *nsys[] = {"nsys",     "profile", "--force-overwrite=true", "-o",          report,    "setsid",
-                          "--wait",   "/bin/sh", "-c",                     wrapper,       "carma-bench", directory,
+    const char *nsys[] = {"nsys",   "profile",     "--force-overwrite=true",
+                          "-o",     report,        "setsid",
+                          "--wait", "/bin/sh",     "-c",
+                          wrapper,  "carma-bench", directory,
                           profiled, NULL};
 
     if (source != BENCH_PYTORCH)
@@ -329,9 +332,11 @@ static int64_t logged_bytes(const char *directory, const char *prefix)
 static int finish_run(const struct bench_setup *setup, enum bench_source source, const char *directory,
                       struct bench_run *run, const struct watching *w, struct error *err)
 {
-    static const char *const logs[BENCH_SOURCES] = {
-        [BENCH_UTILIZATION] = "frames", [BENCH_GPM] = "frames",        [BENCH_DCGM] = "frames",
-        [BENCH_NSYS] = "report",        [BENCH_PYTORCH] = "trace.json"};
+    static const char *const logs[BENCH_SOURCES] = {[BENCH_UTILIZATION] = "frames",
+                                                    [BENCH_GPM] = "frames",
+                                                    [BENCH_DCGM] = "frames",
+                                                    [BENCH_NSYS] = "report",
+                                                    [BENCH_PYTORCH] = "trace.json"};
     struct mean mean = {.setup = setup, .source = source, .w = w};
     const struct bench_sample *last = &run->samples[run->sample_count - 1];
     struct timespec end;

@@ -45,8 +45,8 @@ struct bench_sample {
 };
 
 struct bench_run {
-    double epoch_s; /* node time from the command's start to its end */
-    double after_s; /* node time from there until the watching tool was done as well */
+    double epoch_s;           /* node time from the command's start to its end */
+    double after_s;           /* node time from there until the watching tool was done as well */
     double job_cpu, tool_cpu; /* cores in use, mean: of the command until its end, of the tool until its own */
     int64_t job_memory_bytes, tool_memory_bytes; /* resident, the most at one time */
     int64_t logged_bytes;                        /* the tool's output */

@@ -41,19 +41,15 @@ static bool look_at(const char *pid, struct look *look)
         sscanf(after + 1, " %*c %*d %*d %d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu %*u %lld",
                &session, &user, &system, &start, &pages) != 5)
         return false;
-    *look = (struct look){.pid = atoi(pid),
-                          .session = session,
-                          .ticks = user + system,
-                          .start_ticks = start,
-                          .resident_pages = pages};
+    *look = (struct look){
+        .pid = atoi(pid), .session = session, .ticks = user + system, .start_ticks = start, .resident_pages = pages};
     snprintf(look->name, sizeof look->name, "%.*s", (int)(after - name - 1), name + 1);
     return true;
 }
 
 static bool is_meant(const struct bench_usage *usage, const struct look *look)
 {
-    return (usage->session && look->session == usage->session) ||
-           (usage->name && strcmp(look->name, usage->name) == 0);
+    return (usage->session && look->session == usage->session) || (usage->name && strcmp(look->name, usage->name) == 0);
 }
 
 static void add(struct bench_usage *usage, const struct look *look)

@@ -8,15 +8,15 @@
 #include <sys/types.h>
 
 struct bench_usage {
-    pid_t session;    /* the session; 0: none */
-    const char *name; /* and those of this command name, of any user; NULL: none */
-    double cpu_s;     /* since the first look, of processes that ended as far as they were looked at */
+    pid_t session;             /* the session; 0: none */
+    const char *name;          /* and those of this command name, of any user; NULL: none */
+    double cpu_s;              /* since the first look, of processes that ended as far as they were looked at */
     int64_t memory_bytes;      /* resident, at the latest look */
     int64_t memory_peak_bytes; /* of all looks */
     struct bench_process {
         pid_t pid;
         uint64_t start_ticks, first_ticks, last_ticks;
-    } *processes; /* owned: those seen so far */
+    } * processes; /* owned: those seen so far */
     size_t count, capacity;
 };
 

@@ -17,8 +17,8 @@ int bench_watch_wait(struct bench_child *child, const char *directory, int64_t b
 int bench_watch_read(const char *directory, void (*see)(void *user, const struct gpu_node_reading *reading), void *user,
                      struct error *err);
 
-int64_t bench_file_bytes(const char *path);                  /* 0 where the file is missing */
-char *bench_path(const char *directory, const char *name);   /* owned by the caller */
+int64_t bench_file_bytes(const char *path);                /* 0 where the file is missing */
+char *bench_path(const char *directory, const char *name); /* owned by the caller */
 char *bench_last_words(const char *path); /* the last line of a program's output; owned by the caller */
 
 #endif

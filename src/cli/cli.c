@@ -129,8 +129,9 @@ int cli_main(int argc, char **argv, int (*run)(struct cli *cli, int argc, char *
     int status;
 
     setlocale(LC_CTYPE, "");
-    json_set_alloc_funcs(xmalloc, free); /* else jansson leaves out what it has no memory for, and that would be submitted */
-    signal(SIGPIPE, SIG_DFL); /* `carma queue | head` ends quietly, even where SIGPIPE was inherited as ignored */
+    json_set_alloc_funcs(xmalloc,
+                         free); /* else jansson leaves out what it has no memory for, and that would be submitted */
+    signal(SIGPIPE, SIG_DFL);   /* `carma queue | head` ends quietly, even where SIGPIPE was inherited as ignored */
     status = nodetime_init(&err) ? cli_fail("%s", err.text) : run(&cli, argc, argv);
     cli_release(&cli);
     if (fflush(stdout) || ferror(stdout)) {
@@ -224,7 +225,8 @@ error_t cli_parse_watch(const struct argp_state *state, const char *arg, int64_t
     CLEANUP(free_ptr) char *text = arg ? xasprintf("%ss", arg) : NULL;
 
     *period_ns = 2 * NS_PER_SEC;
-    if (text && (parse_duration(text, period_ns, NULL) || *period_ns < 10 * NS_PER_MS || *period_ns > 86400 * NS_PER_SEC))
+    if (text &&
+        (parse_duration(text, period_ns, NULL) || *period_ns < 10 * NS_PER_MS || *period_ns > 86400 * NS_PER_SEC))
         return cli_bad_usage(state, "--watch: '%.40s' is not a number of seconds from 0.01 to 86400", arg);
     return 0;
 }

@@ -14,8 +14,8 @@ enum { CLI_OK = 0, CLI_FAILURE = 1, CLI_USAGE = 2 };
 
 struct cli {
     const struct argp *argp; /* of the command that runs: its options */
-    const char *socket;    /* --socket; NULL: the usual place */
-    struct client *client; /* opened by the first call */
+    const char *socket;      /* --socket; NULL: the usual place */
+    struct client *client;   /* opened by the first call */
 };
 
 void cli_release(struct cli *cli);
@@ -24,8 +24,8 @@ void cli_release(struct cli *cli);
  * status. */
 int cli_main(int argc, char **argv, int (*run)(struct cli *cli, int argc, char **argv));
 
-/* Goes on as another program of carma's: PREFIX/lib/carma/NAME, in a build tree `built`, from this program's folder. Returns, like
- * cli_fail, where there is none. */
+/* Goes on as another program of carma's: PREFIX/lib/carma/NAME, in a build tree `built`, from this program's folder.
+ * Returns, like cli_fail, where there is none. */
 int cli_become(const char *name, const char *built, char **argv);
 
 /* Parses a subcommand's options by its table, adding --socket and --help; `input` is the argp parser's state->input.
@@ -58,8 +58,8 @@ int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int cli_call(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **reply,
              struct error *err);
 
-/* GET of a list of jobs, /v1/jobs with a query or without: all of it, however many answers that takes. `call` is cli_call or
- * session_call. */
+/* GET of a list of jobs, /v1/jobs with a query or without: all of it, however many answers that takes. `call` is
+ * cli_call or session_call. */
 int cli_list_jobs(struct cli *cli, const char *path,
                   int (*call)(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **reply,
                               struct error *err),
@@ -92,9 +92,9 @@ int cli_run_group(struct cli *cli, int argc, char **argv);
 void cli_print_json(const json_t *json);
 void cli_print_jobs(json_t *jobs); /* as {"jobs": jobs} */
 
-/* Runs `draw` once, or, where `period_ns` is not 0, again and again with that pause (wall) in between: on a terminal on a
- * cleared screen, else with an empty line in between. Once it has worked, a `draw` that fails, having said why, is tried
- * again: a daemon may come back. */
+/* Runs `draw` once, or, where `period_ns` is not 0, again and again with that pause (wall) in between: on a terminal on
+ * a cleared screen, else with an empty line in between. Once it has worked, a `draw` that fails, having said why, is
+ * tried again: a daemon may come back. */
 int cli_watch(struct cli *cli, int64_t period_ns, int (*draw)(struct cli *cli, void *input), void *input);
 
 /* The argument of --watch: seconds, two without one. */

@@ -73,8 +73,8 @@ bool completion_is_group(const struct command *command)
     return command->argp->parser == cli_parse_group;
 }
 
-void completion_each_option(const struct command *command,
-                            void (*visit)(const struct argp_option *option, void *user), void *user)
+void completion_each_option(const struct command *command, void (*visit)(const struct argp_option *option, void *user),
+                            void *user)
 {
     const struct argp common = {.options = cli_common_options};
 

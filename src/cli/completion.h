@@ -20,8 +20,8 @@ void completion_each_command(void (*visit)(const struct command *command, void *
 bool completion_is_group(const struct command *command);
 
 /* Calls `visit` for each option of the command, those that all commands have included. */
-void completion_each_option(const struct command *command,
-                            void (*visit)(const struct argp_option *option, void *user), void *user);
+void completion_each_option(const struct command *command, void (*visit)(const struct argp_option *option, void *user),
+                            void *user);
 
 /* The words themselves, separated by blanks; owned by the caller. */
 char *completion_words(enum word_kind kind);

@@ -6,47 +6,47 @@
 #include "cli/completion.h"
 
 /* The part before the tables: finding the command, and the option before the word. bash breaks words at '='. */
-static const char begin[] =
-    "# bash completion for carma(1), as `carma help --completion bash` prints it\n"
-    "_carma_jobs() {\n"
-    "    " COMPLETION_JOB_IDS "\n"
-    "}\n"
-    "\n"
-    "_carma() {\n"
-    "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command= options= words= word i\n"
-    "    local groups=\" $1 \"\n"
-    "    COMPREPLY=()\n"
-    "    if [[ $current == '=' ]]; then\n"
-    "        current=\n"
-    "    elif [[ $previous == '=' ]]; then\n"
-    "        previous=${COMP_WORDS[COMP_CWORD - 2]}\n"
-    "    fi\n"
-    "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
-    "        word=${COMP_WORDS[i]}\n"
-    "        if [[ $word == -- ]]; then\n"
-    "            compopt -o default\n"
-    "            return\n"
-    "        elif [[ $word == -* || $word == '=' || ${COMP_WORDS[i - 1]} == '=' || ${COMP_WORDS[i - 1]} == --socket ]]; then\n"
-    "            continue\n"
-    "        elif [[ -z $command ]]; then\n"
-    "            command=$word\n"
-    "        elif [[ $groups == *\" $command \"* ]]; then\n"
-    "            command=\"$command $word\"\n"
-    "        fi\n"
-    "    done\n";
+static const char begin[] = "# bash completion for carma(1), as `carma help --completion bash` prints it\n"
+                            "_carma_jobs() {\n"
+                            "    " COMPLETION_JOB_IDS "\n"
+                            "}\n"
+                            "\n"
+                            "_carma() {\n"
+                            "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} "
+                            "command= options= words= word i\n"
+                            "    local groups=\" $1 \"\n"
+                            "    COMPREPLY=()\n"
+                            "    if [[ $current == '=' ]]; then\n"
+                            "        current=\n"
+                            "    elif [[ $previous == '=' ]]; then\n"
+                            "        previous=${COMP_WORDS[COMP_CWORD - 2]}\n"
+                            "    fi\n"
+                            "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
+                            "        word=${COMP_WORDS[i]}\n"
+                            "        if [[ $word == -- ]]; then\n"
+                            "            compopt -o default\n"
+                            "            return\n"
+                            "        elif [[ $word == -* || $word == '=' || ${COMP_WORDS[i - 1]} == '=' || "
+                            "${COMP_WORDS[i - 1]} == --socket ]]; then\n"
+                            "            continue\n"
+                            "        elif [[ -z $command ]]; then\n"
+                            "            command=$word\n"
+                            "        elif [[ $groups == *\" $command \"* ]]; then\n"
+                            "            command=\"$command $word\"\n"
+                            "        fi\n"
+                            "    done\n";
 
-static const char end[] =
-    "    if [[ $current == -* ]]; then\n"
-    "        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$current\")\n"
-    "    elif [[ $words == FILE ]]; then\n"
-    "        compopt -o filenames\n"
-    "        mapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n"
-    "    elif [[ $words == JOB ]]; then\n"
-    "        mapfile -t COMPREPLY < <(compgen -W \"$(_carma_jobs)\" -- \"$current\")\n"
-    "    else\n"
-    "        mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n"
-    "    fi\n"
-    "}\n";
+static const char end[] = "    if [[ $current == -* ]]; then\n"
+                          "        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$current\")\n"
+                          "    elif [[ $words == FILE ]]; then\n"
+                          "        compopt -o filenames\n"
+                          "        mapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n"
+                          "    elif [[ $words == JOB ]]; then\n"
+                          "        mapfile -t COMPREPLY < <(compgen -W \"$(_carma_jobs)\" -- \"$current\")\n"
+                          "    else\n"
+                          "        mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n"
+                          "    fi\n"
+                          "}\n";
 
 struct writer {
     FILE *out;
@@ -61,7 +61,8 @@ static void add_match(const struct argp_option *option, void *user)
     struct writer *writer = user;
     const char *command = writer->command->name;
 
-    if (!option->name || !option->arg || option->flags & OPTION_ARG_OPTIONAL || completion_of_option(option) != writer->kind)
+    if (!option->name || !option->arg || option->flags & OPTION_ARG_OPTIONAL ||
+        completion_of_option(option) != writer->kind)
         return;
     strbuf_printf(&writer->matches, "%s\"%s --%s\"", writer->matches.length ? " | " : "", command, option->name);
     if (argp_has_letter(option))
@@ -86,8 +87,10 @@ static void print_arguments(struct writer *writer, enum word_kind kind)
     if (writer->matches.length) {
         fprintf(writer->out, "    %s)\n", writer->matches.text);
         if (kind == WORD_FILE || kind == WORD_DIRECTORY)
-            fprintf(writer->out, "        compopt -o filenames\n"
-                                 "        mapfile -t COMPREPLY < <(compgen -%c -- \"$current\")\n", kind == WORD_FILE ? 'f' : 'd');
+            fprintf(writer->out,
+                    "        compopt -o filenames\n"
+                    "        mapfile -t COMPREPLY < <(compgen -%c -- \"$current\")\n",
+                    kind == WORD_FILE ? 'f' : 'd');
         else if (*words)
             fprintf(writer->out, "%s        mapfile -t COMPREPLY < <(compgen -W \"%s\" -- \"$current\")\n",
                     kind == WORD_SETTING ? "        compopt -o nospace\n" : "", words);
@@ -158,7 +161,8 @@ void completion_bash(FILE *out)
     for (enum word_kind kind = WORD_NONE; kind < WORD_KINDS; kind++)
         print_arguments(&writer, kind);
     fprintf(out,
-            "    esac\n    case $command in\n    \"\")\n        options=\"--help --socket --version\"\n        words=\"%s\" ;;\n",
+            "    esac\n    case $command in\n    \"\")\n        options=\"--help --socket --version\"\n        "
+            "words=\"%s\" ;;\n",
             names);
     completion_each_command(print_command, out);
     fprintf(out, "    esac\n%s\ncomplete -F _carma carma\n", end);

@@ -21,7 +21,8 @@ static void print_condition(FILE *out, const struct command *command)
     const char *blank = strchr(command->name, ' ');
 
     if (blank)
-        fprintf(out, "complete -c carma -n '__carma_in %.*s %s'", (int)(blank - command->name), command->name, blank + 1);
+        fprintf(out, "complete -c carma -n '__carma_in %.*s %s'", (int)(blank - command->name), command->name,
+                blank + 1);
     else
         fprintf(out, "complete -c carma -n '__carma_in %s'", command->name);
 }
@@ -76,8 +77,8 @@ static void print_command(const struct command *command, void *user)
     enum word_kind kind = completion_of_arguments(command);
 
     if (blank)
-        fprintf(writer.out, "complete -c carma -n '__carma_in %.*s' -a %s -d ", (int)(blank - command->name), command->name,
-                blank + 1);
+        fprintf(writer.out, "complete -c carma -n '__carma_in %.*s' -a %s -d ", (int)(blank - command->name),
+                command->name, blank + 1);
     else
         fprintf(writer.out, "complete -c carma -n __carma_in -a %s -d ", command->name);
     put_quoted(writer.out, command->summary);

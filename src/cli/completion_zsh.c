@@ -38,7 +38,8 @@ static void put_function(FILE *out, const char *command)
         fputc(*command == ' ' ? '_' : *command, out);
 }
 
-static void print_form(FILE *out, const struct argp_option *option, const char *dashes, const char *name, const char *equals)
+static void print_form(FILE *out, const struct argp_option *option, const char *dashes, const char *name,
+                       const char *equals)
 {
     fprintf(out, " \\\n        '%s%s%s[", dashes, name, option->arg ? equals : "");
     put(out, option->doc ? option->doc : "");
@@ -99,12 +100,15 @@ static void print_choice(FILE *out, const char *group, const char *options)
 {
     struct members members = {.out = out, .group = group};
 
-    fputs("    local context state state_descr line\n    typeset -A opt_args\n    local -a commands\n    commands=(", out);
+    fputs("    local context state state_descr line\n    typeset -A opt_args\n    local -a commands\n    commands=(",
+          out);
     completion_each_command(print_member, &members);
-    fprintf(out, ")\n    _arguments -C%s '1:command:->command' '*::argument:->argument'\n"
-                 "    case $state in\n"
-                 "    command) _describe command commands ;;\n"
-                 "    argument) case $words[1] in\n", options);
+    fprintf(out,
+            ")\n    _arguments -C%s '1:command:->command' '*::argument:->argument'\n"
+            "    case $state in\n"
+            "    command) _describe command commands ;;\n"
+            "    argument) case $words[1] in\n",
+            options);
     members.cases = true;
     completion_each_command(print_member, &members);
     fputs("    esac ;;\n    esac\n}\n", out);
@@ -143,6 +147,8 @@ void completion_zsh(FILE *out)
           out);
     completion_each_command(print_command, out);
     fputs("_carma() {\n", out);
-    print_choice(out, "", " '(- *)--help[print help]' '(- *)--version[print the version]' '--socket=[the daemon'\\''s socket]:PATH:_files'");
+    print_choice(out, "",
+                 " '(- *)--help[print help]' '(- *)--version[print the version]' '--socket=[the daemon'\\''s "
+                 "socket]:PATH:_files'");
     fputs("_carma \"$@\"\n", out);
 }

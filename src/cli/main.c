@@ -20,5 +20,6 @@ static int run_daily(struct cli *cli, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    return argc > 1 && find_daily(argv[1]) ? cli_main(argc, argv, run_daily) : cli_become("carma-tools", "carma-tools", argv);
+    return argc > 1 && find_daily(argv[1]) ? cli_main(argc, argv, run_daily)
+                                           : cli_become("carma-tools", "carma-tools", argv);
 }

@@ -46,27 +46,32 @@ void pages_print(FILE *out)
     manual_heading(out, "SYNOPSIS");
     manual_text(out, " carma [--socket PATH] COMMAND [OPTION...] [ARGUMENT...]");
     manual_heading(out, "DESCRIPTION");
-    manual_text(out, "carma is the command line of carmad(8), which runs the jobs that users submit on the GPUs of its machine, "
-                     "several on one GPU where that pays: it estimates each job's GPU memory before it starts, watches what the "
-                     "GPUs do, and starts jobs again that ran out of memory.\n\n"
-                     " carma submit --gpu-memory 12G -- python3 train.py\n"
-                     " carma queue\n"
-                     " carma explain 7\n"
-                     " carma logs --follow 7\n\n"
-                     "Jobs are named by their ids: 7, 3-5, or @ for one's own latest.");
+    manual_text(
+        out,
+        "carma is the command line of carmad(8), which runs the jobs that users submit on the GPUs of its machine, "
+        "several on one GPU where that pays: it estimates each job's GPU memory before it starts, watches what the "
+        "GPUs do, and starts jobs again that ran out of memory.\n\n"
+        " carma submit --gpu-memory 12G -- python3 train.py\n"
+        " carma queue\n"
+        " carma explain 7\n"
+        " carma logs --follow 7\n\n"
+        "Jobs are named by their ids: 7, 3-5, or @ for one's own latest.");
     manual_heading(out, "COMMANDS");
     completion_each_command(command_item, out);
     manual_heading(out, "ENVIRONMENT");
     manual_item(out, "CARMA_SOCKET", "the daemon's socket, or tcp://ADDRESS:PORT; --socket goes before it");
     manual_item(out, "CARMA_TOKEN_FILE", "the file with the token by which a daemon is asked over TCP");
     manual_item(out, "NO_COLOR", "print no colours, also on a terminal");
-    manual_item(out, "CARMA_VNODE, CARMA_TIME_SCALE", "the virtual GPU node that is used, and how many times faster its time is");
+    manual_item(out, "CARMA_VNODE, CARMA_TIME_SCALE",
+                "the virtual GPU node that is used, and how many times faster its time is");
     manual_heading(out, "FILES");
     manual_item(out, "/run/carma/carma.sock", "the socket of the machine's daemon");
     manual_item(out, "$XDG_RUNTIME_DIR/carma/carma.sock", "that of a user's own");
     manual_heading(out, "EXIT STATUS");
-    manual_text(out, "0: done; 1: failed; 2: wrong usage. carma wait and carma submit --wait exit as the job did. Messages go to "
-                     "standard error, one line each.");
+    manual_text(
+        out,
+        "0: done; 1: failed; 2: wrong usage. carma wait and carma submit --wait exit as the job did. Messages go to "
+        "standard error, one line each.");
     manual_heading(out, "SEE ALSO");
     manual_text(out, "carmad(8), carma.conf(5), carma-vnode(1), carma-train(1)");
 }

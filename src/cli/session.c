@@ -22,8 +22,8 @@ static bool worth_asking_again(int rc, bool repeatable, bool while_full)
     return rc == -CLI_NO_DAEMON || (rc == -CLI_NO_ANSWER && repeatable) || (rc == -EAGAIN && while_full);
 }
 
-static int ask(struct cli *cli, const char *method, const char *path, const json_t *body, bool while_full, json_t **reply,
-               struct error *err)
+static int ask(struct cli *cli, const char *method, const char *path, const json_t *body, bool while_full,
+               json_t **reply, struct error *err)
 {
     bool repeatable = client_may_repeat(method, body), told = false;
     int64_t begun = nodetime_monotonic_wall_ns();

@@ -292,8 +292,8 @@ int client_check(int status, const json_t *reply, struct error *err)
     static const struct {
         int status;
         int code;
-    } codes[] = {{400, EINVAL}, {401, EACCES}, {403, EPERM}, {404, ENOENT}, {405, EOPNOTSUPP},
-                 {409, EBUSY},  {413, EFBIG}, {422, ERANGE}, {503, EAGAIN}};
+    } codes[] = {{400, EINVAL}, {401, EACCES}, {403, EPERM},  {404, ENOENT}, {405, EOPNOTSUPP},
+                 {409, EBUSY},  {413, EFBIG},  {422, ERANGE}, {503, EAGAIN}};
     const char *text = json_string_value(json_object_get(reply, "error"));
     int code = EIO;
 

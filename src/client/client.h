@@ -1,5 +1,6 @@
-/* Talking to the daemon: blocking calls of its HTTP API (docs/formats/http.md) over one connection that is kept, by its Unix
- * socket or, where tcp://ADDRESS:PORT is named, by TCP with the token in the file $CARMA_TOKEN_FILE (base/token.h). */
+/* Talking to the daemon: blocking calls of its HTTP API (docs/formats/http.md) over one connection that is kept, by its
+ * Unix socket or, where tcp://ADDRESS:PORT is named, by TCP with the token in the file $CARMA_TOKEN_FILE
+ * (base/token.h). */
 #ifndef CARMA_CLIENT_CLIENT_H
 #define CARMA_CLIENT_CLIENT_H
 
@@ -14,8 +15,9 @@ struct client;
 #define CLIENT_TIMEOUT_MS        60000
 #define CLIENT_REPLY_LIMIT_BYTES (256 << 20)
 
-/* Connects. NULL: $CARMA_SOCKET, else where the user's own carmad listens by default (config_default_socket), else, where
- * only that is there, /run/carma/carma.sock. -ECONNREFUSED: no daemon listens there; -EACCES, -EPERM: no token that may be used. */
+/* Connects. NULL: $CARMA_SOCKET, else where the user's own carmad listens by default (config_default_socket), else,
+ * where only that is there, /run/carma/carma.sock. -ECONNREFUSED: no daemon listens there; -EACCES, -EPERM: no token
+ * that may be used. */
 int client_open(const char *socket_path, struct client **client, struct error *err);
 void client_free(struct client *client);
 
@@ -40,8 +42,8 @@ bool client_may_repeat(const char *method, const json_t *body);
 void client_request_id(char id[static CLIENT_REQUEST_ID_TEXT]);
 
 /* 0 where the status is a success; else a negative errno for it and the reply's own sentence in err: -EINVAL (400),
- * -EACCES (401), -EPERM (403), -ENOENT (404), -EOPNOTSUPP (405), -EBUSY (409), -EFBIG (413), -ERANGE (422), -EAGAIN (503),
- * -ESHUTDOWN (503: the daemon is stopping, and did nothing), else -EIO. */
+ * -EACCES (401), -EPERM (403), -ENOENT (404), -EOPNOTSUPP (405), -EBUSY (409), -EFBIG (413), -ERANGE (422), -EAGAIN
+ * (503), -ESHUTDOWN (503: the daemon is stopping, and did nothing), else -EIO. */
 int client_check(int status, const json_t *reply, struct error *err);
 
 #endif

@@ -10,8 +10,8 @@
 /* The host and port behind tcp://; NULL: it is a path. */
 const char *connect_tcp_of(const char *place);
 
-/* A connected, non-blocking socket. -ECONNREFUSED: nobody listens there; -ETIMEDOUT (without a text in err): not connected
- * at `deadline_ns` (monotonic wall time). */
+/* A connected, non-blocking socket. -ECONNREFUSED: nobody listens there; -ETIMEDOUT (without a text in err): not
+ * connected at `deadline_ns` (monotonic wall time). */
 int connect_to(const char *place, int64_t deadline_ns, int *fd, struct error *err);
 
 #endif

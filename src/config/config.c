@@ -25,14 +25,14 @@ enum key_kind {
     SHARE,    /* a part of one, kept in permille */
     RATIO,    /* a factor of at least 1, kept in permille; 0: none */
     COUNT,
-    SWITCH,   /* yes or no */
-    SHARING,  /* config/share.h */
-    PATH,   /* absolute */
+    SWITCH,        /* yes or no */
+    SHARING,       /* config/share.h */
+    PATH,          /* absolute */
     OPTIONAL_PATH, /* the same; empty: not set */
-    LIBRARY, /* absolute, or a bare name that the loader looks up; empty: not set */
-    PROFILE, /* absolute, or the name of a built-in machine profile; empty: not set */
-    ADDRESS, /* of TCP; empty: not set */
-    GROUP    /* a name; empty: not set */
+    LIBRARY,       /* absolute, or a bare name that the loader looks up; empty: not set */
+    PROFILE,       /* absolute, or the name of a built-in machine profile; empty: not set */
+    ADDRESS,       /* of TCP; empty: not set */
+    GROUP          /* a name; empty: not set */
 };
 
 static const char *const memory_views[] = {"monitor", "reserve", NULL};
@@ -45,7 +45,7 @@ static const char *const estimator_names[] = {"auto",      "declared", "measured
                                               "gpumemnet", "replay",   "deepspeed", "history", NULL};
 
 #define MAX_SOCKET (sizeof((struct sockaddr_un *)NULL)->sun_path - 1)
-#define MINUTES(n) (INT64_C(60) * (n) * NS_PER_SEC)
+#define MINUTES(n) (INT64_C(60) * (n)*NS_PER_SEC)
 
 static const struct key {
     const char *name;
@@ -97,7 +97,8 @@ static const struct key {
     {"max_gpus_per_user", COUNT, offsetof(struct config, core.per_user.max_gpus), 0, 100000, NULL,
      "GPUs that these may have, a shared one counted for each of them (0: any)"},
     {"max_gpu_memory_per_user", SIZE, offsetof(struct config, core.per_user.max_memory_bytes), 0, 1024 * TIB, NULL,
-     "GPU memory reserved for these in all, grown with use; a declared request counts in whole, an unknown need as whole "
+     "GPU memory reserved for these in all, grown with use; a declared request counts in whole, an unknown need as "
+     "whole "
      "GPUs (0: any)"},
     {"max_retries_per_user", COUNT, offsetof(struct config, core.per_user.max_retries), 0, 100000, NULL,
      "jobs of a user that may go before the queue in an hour, after a crash (0: any)"},
@@ -116,13 +117,15 @@ static const struct key {
     {"shrink_after", DURATION, offsetof(struct config, core.shrink_after_ns), 0, MINUTES(1440), NULL,
      "when a request falls to what its job was observed to hold and a tenth more (0s: never)"},
     {"max_queued", COUNT, offsetof(struct config, max_queued), 1, 1000000, NULL,
-     "most jobs that have not ended, of all users together: further ones are refused; the last tenth is for users who have "
+     "most jobs that have not ended, of all users together: further ones are refused; the last tenth is for users who "
+     "have "
      "little"},
     {"retention", DURATION, offsetof(struct config, retention_ns), MINUTES(1), MINUTES(5256000), NULL,
      "how long ended jobs, and the log that replays them, are kept"},
     {"history_retention", DURATION, offsetof(struct config, history_retention_ns), MINUTES(1), MINUTES(52560000), NULL,
      "how long `carma history` knows ended jobs (at least `retention`)"},
-    {"share", SHARING, offsetof(struct config, share), 0, 0, NULL, "how jobs share a GPU; mps: a user's jobs by one MPS server on all GPUs, mps:gpu: by one for each GPU"},
+    {"share", SHARING, offsetof(struct config, share), 0, 0, NULL,
+     "how jobs share a GPU; mps: a user's jobs by one MPS server on all GPUs, mps:gpu: by one for each GPU"},
     {"mps_multiuser", SWITCH, offsetof(struct config, core.mps_multiuser), 0, 0, NULL,
      "jobs of several users may share a GPU's MPS server, which keeps them apart no longer"},
     {"mps_max_clients", COUNT, offsetof(struct config, core.mps_max_clients), 1, 60, NULL,
@@ -130,7 +133,8 @@ static const struct key {
     {"mps_control", LIBRARY, offsetof(struct config, mps_control), 0, 4000, NULL,
      "the MPS control program, by which carma runs control daemons"},
     {"mps_pipe_directory", OPTIONAL_PATH, offsetof(struct config, mps_pipe_directory), 0, 4000, NULL,
-     "the pipes of a control daemon that somebody else runs: jobs use it, and carma none of its own (none: carma's own)"},
+     "the pipes of a control daemon that somebody else runs: jobs use it, and carma none of its own (none: carma's "
+     "own)"},
     {"mps_threads", COUNT, offsetof(struct config, mps_threads_percent), 1, 100, NULL,
      "most of a GPU's threads for one job under MPS, in percent"},
     {"mps_memory_limit", SIZE, offsetof(struct config, mps_memory_limit_bytes), 0, 64 * TIB, NULL,
@@ -148,7 +152,8 @@ static const struct key {
     {"grace", DURATION, offsetof(struct config, grace_ns), 0, MINUTES(60), NULL,
      "time between asking a job to stop and killing it"},
     {"job_memory_max", SIZE, offsetof(struct config, job_memory_max_bytes), 0, 1024 * TIB, NULL,
-     "most host memory (RAM, not a GPU's) of one job, which --memory can lower; a job beyond it is killed; at least 16M (0: any)"},
+     "most host memory (RAM, not a GPU's) of one job, which --memory can lower; a job beyond it is killed; at least "
+     "16M (0: any)"},
     {"job_pids_max", COUNT, offsetof(struct config, job_pids_max), 0, 4194304, NULL,
      "most processes and threads of one job at a time (0: any)"},
     {"job_cpu_weight", COUNT, offsetof(struct config, job_cpu_weight), 1, 10000, NULL,
@@ -286,8 +291,9 @@ static void describe_allowed(const struct key *key, struct strbuf *out)
         describe_choices(switches, out);
         break;
     case SHARING:
-        strbuf_puts(out, "time-slice, mps, mps:gpu or exclusive; then, by number or UUID, GPUs that differ: mps, 3=exclusive "
-                         "(mps and mps:gpu do not go together)");
+        strbuf_puts(
+            out, "time-slice, mps, mps:gpu or exclusive; then, by number or UUID, GPUs that differ: mps, 3=exclusive "
+                 "(mps and mps:gpu do not go together)");
         break;
     case PATH:
     case OPTIONAL_PATH:
@@ -388,7 +394,8 @@ static int set_policy(struct config *config, const char *names)
     CLEANUP(free_ptr) char *known = xstrdup(names), *wanted = xstrdup(names);
     char *rest = NULL;
 
-    if (!*names || strlen(names) >= sizeof config->policy || names[strlen(names) - 1] == '+' || *names == '+' || strstr(names, "++"))
+    if (!*names || strlen(names) >= sizeof config->policy || names[strlen(names) - 1] == '+' || *names == '+' ||
+        strstr(names, "++"))
         return -EINVAL;
     for (char *name = strtok_r(known, "+", &rest); name; name = strtok_r(NULL, "+", &rest))
         if (!preset_find(name) && !policy_find(name))
@@ -516,13 +523,16 @@ int config_check(const struct config *config, struct error *err)
         return error_set(err, EINVAL, "socket '%.200s' is too long: at most %zu bytes; set `socket` to a shorter path",
                          config->socket, MAX_SOCKET);
     if (config->job_memory_max_bytes && config->job_memory_max_bytes < HOST_MEMORY_LEAST)
-        return error_set(err, EINVAL, "job_memory_max '%s' is too little for a program to begin: set at least %s, or 0 for any",
+        return error_set(err, EINVAL,
+                         "job_memory_max '%s' is too little for a program to begin: set at least %s, or 0 for any",
                          format_bytes(config->job_memory_max_bytes, text), format_bytes(HOST_MEMORY_LEAST, least));
     if (config->core.mps_domain == MPS_DOMAIN_NODE)
-        return error_set(err, EINVAL, "share 'mps:node' is the simulator's: for one MPS server for all users set share = mps "
+        return error_set(err, EINVAL,
+                         "share 'mps:node' is the simulator's: for one MPS server for all users set share = mps "
                          "and mps_multiuser = yes");
     if (config->listen && !config->token_file)
-        return error_set(err, EINVAL, "listen '%s' needs a token: set `token_file` to a file of mode 0600 that holds one",
+        return error_set(err, EINVAL,
+                         "listen '%s' needs a token: set `token_file` to a file of mode 0600 that holds one",
                          config->listen);
     return 0;
 }

@@ -13,9 +13,9 @@
 #include "core/config.h"
 #include "estimate/profile.h"
 
-/* Which figure becomes a job's memory request when none is declared: one recorded with the job under that name, else what
- * the estimator of that name computes from the job's summary or capture. DECLARED: none. MEASURED: only a recorded one.
- * HISTORY: only what the core has learned of earlier runs (core.learn), which every other choice also uses first.
+/* Which figure becomes a job's memory request when none is declared: one recorded with the job under that name, else
+ * what the estimator of that name computes from the job's summary or capture. DECLARED: none. MEASURED: only a recorded
+ * one. HISTORY: only what the core has learned of earlier runs (core.learn), which every other choice also uses first.
  */
 enum estimator_choice {
     ESTIMATOR_AUTO,
@@ -37,30 +37,30 @@ struct config {
     struct share_setting share;
     enum estimator_choice estimator;
     int32_t estimate_quantile_permille;
-    char *machine_profile; /* owned; a built-in name or an absolute path; NULL: that of the node's GPUs */
-    uint32_t max_queued;      /* jobs that have not ended */
-    int64_t retention_ns;     /* node time */
-    int64_t history_retention_ns; /* the same, of the accounting; less than retention_ns counts as that */
-    int64_t sample_period_ns; /* node time */
-    int64_t job_memory_max_bytes; /* of the host, for each job; 0: any */
-    uint32_t job_pids_max;        /* processes and threads of a job; 0: any */
-    uint32_t job_cpu_weight;      /* a job's share of busy processors, beside other groups (cgroup v2, cpu.weight) */
-    int64_t start_timeout_ns; /* wall time: from a job's fork to the execution of its command, at the most */
-    int64_t grace_ns;         /* wall time: between asking a job to stop and killing it */
-    int64_t idle_report_ns;   /* node time after which a job that does not use its GPUs is told of; 0: never */
-    char *nvml_library;       /* owned; NULL: the system's libnvidia-ml.so.1 */
-    char *dcgm_library;       /* owned; NULL: the system's libdcgm.so.4 or .3 */
-    char *mps_control;        /* owned; a path, or a name for PATH; NULL: nvidia-cuda-mps-control */
-    char *mps_pipe_directory; /* owned; of a control daemon that is not carma's; NULL: carma runs its own */
+    char *machine_profile;          /* owned; a built-in name or an absolute path; NULL: that of the node's GPUs */
+    uint32_t max_queued;            /* jobs that have not ended */
+    int64_t retention_ns;           /* node time */
+    int64_t history_retention_ns;   /* the same, of the accounting; less than retention_ns counts as that */
+    int64_t sample_period_ns;       /* node time */
+    int64_t job_memory_max_bytes;   /* of the host, for each job; 0: any */
+    uint32_t job_pids_max;          /* processes and threads of a job; 0: any */
+    uint32_t job_cpu_weight;        /* a job's share of busy processors, beside other groups (cgroup v2, cpu.weight) */
+    int64_t start_timeout_ns;       /* wall time: from a job's fork to the execution of its command, at the most */
+    int64_t grace_ns;               /* wall time: between asking a job to stop and killing it */
+    int64_t idle_report_ns;         /* node time after which a job that does not use its GPUs is told of; 0: never */
+    char *nvml_library;             /* owned; NULL: the system's libnvidia-ml.so.1 */
+    char *dcgm_library;             /* owned; NULL: the system's libdcgm.so.4 or .3 */
+    char *mps_control;              /* owned; a path, or a name for PATH; NULL: nvidia-cuda-mps-control */
+    char *mps_pipe_directory;       /* owned; of a control daemon that is not carma's; NULL: carma runs its own */
     uint32_t mps_threads_percent;   /* of a GPU's threads, for each job under MPS */
     int64_t mps_memory_limit_bytes; /* pinned device memory, the same; 0: not limited */
-    char *state_directory;    /* owned */
-    char *socket;             /* owned */
-    char *listen;             /* owned; an address of base/address.h; NULL: TCP is not listened on */
-    char *token_file;         /* owned; base/token.h; there where `listen` is */
-    char *admin_group;        /* owned; NULL: none */
-    char *hpc_job_mapping_dir; /* owned; NULL: none */
-    uint32_t device_cgroup; /* enum device_cgroup */
+    char *state_directory;          /* owned */
+    char *socket;                   /* owned */
+    char *listen;                   /* owned; an address of base/address.h; NULL: TCP is not listened on */
+    char *token_file;               /* owned; base/token.h; there where `listen` is */
+    char *admin_group;              /* owned; NULL: none */
+    char *hpc_job_mapping_dir;      /* owned; NULL: none */
+    uint32_t device_cgroup;         /* enum device_cgroup */
 };
 
 void config_init_default(struct config *config);
@@ -103,12 +103,12 @@ struct config_key {
 /* The table, in its order; the texts are valid during the call. */
 void config_each_key(void (*visit)(const struct config_key *key, void *user), void *user);
 
-/* Whether the key bears on which job runs where and when, so that a simulation under another value can differ: a setting of
- * the core or of the estimates; neither `policy` itself nor a path. */
+/* Whether the key bears on which job runs where and when, so that a simulation under another value can differ: a
+ * setting of the core or of the estimates; neither `policy` itself nor a path. */
 bool config_key_decides(const char *key);
 
-/* The keys that decide (and `machine_profile`) with a value that another configuration does not have, as config_set takes
- * it, exactly. The texts are valid during the call. */
+/* The keys that decide (and `machine_profile`) with a value that another configuration does not have, as config_set
+ * takes it, exactly. The texts are valid during the call. */
 void config_each_difference(const struct config *config, const struct config *other,
                             void (*visit)(const char *key, const char *value, void *user), void *user);
 
@@ -134,6 +134,6 @@ void config_policies_help(FILE *out);
 int config_machine_profile(const struct config *config, struct machine_profile *profile, struct error *err);
 
 const char *estimator_name(enum estimator_choice estimator); /* "auto", "declared", ... */
-bool estimator_computes(enum estimator_choice estimator); /* goes by summaries and captures */
+bool estimator_computes(enum estimator_choice estimator);    /* goes by summaries and captures */
 
 #endif

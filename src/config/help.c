@@ -49,8 +49,10 @@ static void print_setting(const struct config_key *key, void *user)
 
 void config_file(FILE *out)
 {
-    fprintf(out, "# The settings of carmad, each with its default: take away the # before one to change it. carma.conf(5) says how\n"
-                 "# values are written. carmad reads this file when it starts: jobs that run or wait stay as they are when it is\n"
+    fprintf(out, "# The settings of carmad, each with its default: take away the # before one to change it. "
+                 "carma.conf(5) says how\n"
+                 "# values are written. carmad reads this file when it starts: jobs that run or wait stay as they are "
+                 "when it is\n"
                  "# started again.\n");
     config_each_system_key(print_setting, out);
 }
@@ -105,14 +107,16 @@ void config_manual(FILE *out)
 {
     manual_begin(out, "carma.conf", 5, "the settings of carmad");
     manual_heading(out, "DESCRIPTION");
-    manual_text(out, "carmad(8) reads /etc/carma/carma.conf as root and $XDG_CONFIG_HOME/carma/carma.conf "
-                     "(~/.config/carma/carma.conf) otherwise, or the file that --config names; then come its --set KEY=VALUE "
-                     "options. The last setting of a key counts.\n\n"
-                     "Lines are `key = value`; blank lines and those that begin with # or ; mean nothing, and a value ends where "
-                     "a ; after a blank begins a comment. There are no sections. Sizes are written 5G or 512MiB, times 90s, "
-                     "500ms or 1:30 (minutes and seconds), never as a bare number, a share 80% or 0.8. The first line that is "
-                     "wrong ends the reading, and carmad with it.\n\n"
-                     "Times are node time; grace alone is wall time.");
+    manual_text(
+        out,
+        "carmad(8) reads /etc/carma/carma.conf as root and $XDG_CONFIG_HOME/carma/carma.conf "
+        "(~/.config/carma/carma.conf) otherwise, or the file that --config names; then come its --set KEY=VALUE "
+        "options. The last setting of a key counts.\n\n"
+        "Lines are `key = value`; blank lines and those that begin with # or ; mean nothing, and a value ends where "
+        "a ; after a blank begins a comment. There are no sections. Sizes are written 5G or 512MiB, times 90s, "
+        "500ms or 1:30 (minutes and seconds), never as a bare number, a share 80% or 0.8. The first line that is "
+        "wrong ends the reading, and carmad with it.\n\n"
+        "Times are node time; grace alone is wall time.");
     manual_heading(out, "SETTINGS");
     config_each_system_key(key_item, out);
     manual_heading(out, "POLICIES");

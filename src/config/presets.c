@@ -8,26 +8,29 @@
 /* The loop of the thesis's system (6.2) as its first public code runs it: a decision every 30 s, 30 s more before
  * collocating, the monitor's readings, 2000 MB beyond an estimate, 5 GB without one. */
 #define THESIS                                                                                                         \
-    "memory_view=monitor memory_floor=5G memory_margin=0 sm_activity_cap=80% statistic=mean window=50s "                \
-    "decide_period=30s collocate_extra=30s paced=yes settle=0s max_jobs_per_gpu=48 estimator=declared" NOTHING_OF_CARMA
+    "memory_view=monitor memory_floor=5G memory_margin=0 sm_activity_cap=80% statistic=mean window=50s "               \
+    "decide_period=30s collocate_extra=30s paced=yes settle=0s max_jobs_per_gpu=48 "                                   \
+    "estimator=declared" NOTHING_OF_CARMA
 
 #define ORACLE THESIS " memory_margin=2000M"
 
 #define ON_ONE_SERVER "mps:node" /* as MPS was run there */
 
 #define CARMA                                                                                                          \
-    "memory_view=reserve memory_margin=256M decide_period=0s collocate_extra=0s paced=no settle=30s oom_retry=informed "   \
-    "max_jobs_per_gpu=16 backfill=64 starvation_timeout=30m max_slowdown=2.3 learn=yes shrink_after=5m memory_fence=auto estimator=auto"
+    "memory_view=reserve memory_margin=256M decide_period=0s collocate_extra=0s paced=no settle=30s "                  \
+    "oom_retry=informed "                                                                                              \
+    "max_jobs_per_gpu=16 backfill=64 starvation_timeout=30m max_slowdown=2.3 learn=yes shrink_after=5m "               \
+    "memory_fence=auto estimator=auto"
 
 const struct preset presets[] = {
     {"carma", "carma",
      "carma's own: reservations, backfill, predicted slowdown, requests learned from earlier runs, informed OOM retry",
      CARMA, NULL},
     {"default", "carma", "the same as carma", CARMA, NULL},
-    {"thesis", "magm", "the thesis's loop and preconditions; add a policy: thesis+lug", THESIS,
-     ON_ONE_SERVER},
+    {"thesis", "magm", "the thesis's loop and preconditions; add a policy: thesis+lug", THESIS, ON_ONE_SERVER},
     {"code-2025", "magm",
-     "the loop of the thesis's public code of 2025: 1 s, a GPU closed until a new job was observed for 30 s; add a policy",
+     "the loop of the thesis's public code of 2025: 1 s, a GPU closed until a new job was observed for 30 s; add a "
+     "policy",
      "memory_view=monitor memory_floor=5G memory_margin=2560M sm_activity_cap=79.9% sm_occupancy_cap=44.9% "
      "dram_activity_cap=39.9% caps_together=yes statistic=risk window=30s decide_period=1s collocate_extra=0s "
      "paced=no settle=30s max_jobs_per_gpu=48 estimator=declared" NOTHING_OF_CARMA,
@@ -44,7 +47,8 @@ const struct preset presets[] = {
     {"lucid", "carma",
      "Lucid-style, from its public description: at most two jobs on a GPU, and only where little is lost by it",
      "memory_view=reserve memory_margin=1G decide_period=1s collocate_extra=0s paced=no settle=30s "
-     "oom_retry=exclusive max_jobs_per_gpu=2 backfill=64 starvation_timeout=4h max_slowdown=1.15 learn=yes shrink_after=0s memory_fence=off estimator=declared",
+     "oom_retry=exclusive max_jobs_per_gpu=2 backfill=64 starvation_timeout=4h max_slowdown=1.15 learn=yes "
+     "shrink_after=0s memory_fence=off estimator=declared",
      NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -4,9 +4,9 @@
 
 struct preset {
     const char *name;
-    const char *policy;   /* of the core's table */
-    const char *summary;  /* a short text, and the description from which it was re-implemented */
-    const char *settings; /* "key=value key=value ...", applied in order */
+    const char *policy;          /* of the core's table */
+    const char *summary;         /* a short text, and the description from which it was re-implemented */
+    const char *settings;        /* "key=value key=value ...", applied in order */
     const char *simulated_share; /* how jobs share GPUs in a simulation of it that says nothing else; NULL: by MPS */
 };
 

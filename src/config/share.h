@@ -8,7 +8,7 @@
 #include "base/share.h"
 
 #define SHARE_OVERRIDES_MAX 64
-#define SHARE_WHICH_SIZE 48 /* "GPU-" or "MIG-" and a UUID, NUL included */
+#define SHARE_WHICH_SIZE    48 /* "GPU-" or "MIG-" and a UUID, NUL included */
 
 /* One GPU, or those whose UUIDs begin with this text. */
 struct share_override {
@@ -22,9 +22,10 @@ struct share_setting {
     size_t count;
 };
 
-/* "WAY", or "WAY, WHICH=WAY, ..." with WAY one of time-slice, mps, mps:gpu, mps:node and exclusive, and WHICH a number or the
- * beginning of a UUID: "mps, GPU-ab12=exclusive, 3=time-slice". The domain of MPS is one for all GPUs: *domain is as it is
- * called where MPS is named, in one way, and unchanged where it is not. -EINVAL for anything else; both are then unchanged. */
+/* "WAY", or "WAY, WHICH=WAY, ..." with WAY one of time-slice, mps, mps:gpu, mps:node and exclusive, and WHICH a number
+ * or the beginning of a UUID: "mps, GPU-ab12=exclusive, 3=time-slice". The domain of MPS is one for all GPUs: *domain
+ * is as it is called where MPS is named, in one way, and unchanged where it is not. -EINVAL for anything else; both are
+ * then unchanged. */
 int share_setting_parse(const char *text, struct share_setting *setting, uint32_t *domain);
 
 /* The way of the GPU with that number and UUID: the last override that names it decides. */

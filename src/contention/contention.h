@@ -12,9 +12,9 @@
 #include "base/share.h"
 
 struct contention_params {
-    double capacity;         /* the GPU's capacity, in units of one saturated GPU: 1.0 (variant 1.25) */
-    double union_exponent;   /* U = capacity * (1 - prod(1 - a_i)^e): 1.0 (variants 0.8, 1.2) */
-    double share_weight;     /* how the capacity is divided among residents: weight a_i^(w - 1); 1.0 = equal slowdown */
+    double capacity;       /* the GPU's capacity, in units of one saturated GPU: 1.0 (variant 1.25) */
+    double union_exponent; /* U = capacity * (1 - prod(1 - a_i)^e): 1.0 (variants 0.8, 1.2) */
+    double share_weight;   /* how the capacity is divided among residents: weight a_i^(w - 1); 1.0 = equal slowdown */
     double time_slice_exponent; /* time-sliced jobs see g_i = a_i^0.4 ... */
     double time_slice_factor;   /* ... and deliver 0.85 of it */
 };

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #define CORE_POLICY_NAME_SIZE 32
-#define CORE_MAX_REQUEUES 100 /* by default: with a limit of a day, a quarter of a year */
+#define CORE_MAX_REQUEUES     100 /* by default: with a limit of a day, a quarter of a year */
 
 /* How free memory is counted. MONITOR (the thesis): what the last window showed. RESERVE: total - unmanaged - sum of
  * max(reservation, observed) - margin, so that launches never race while a job still loads. */
@@ -27,42 +27,46 @@ struct core_limits {
     uint32_t max_running;     /* jobs that have GPUs */
     uint32_t max_gpus;        /* that these have; one that is shared counts for each */
     int64_t max_memory_bytes; /* of GPUs, that these have reserved in all */
-    uint32_t max_retries;  /* in an hour, of jobs that are put before the main queue; those beyond go back to their place */
+    uint32_t
+        max_retries; /* in an hour, of jobs that are put before the main queue; those beyond go back to their place */
 };
 
 struct core_config {
     char policy[CORE_POLICY_NAME_SIZE];
-    uint32_t memory_view;     /* enum memory_view */
-    int64_t floor_bytes;      /* free memory that a GPU with residents needs for a job without a reservation (thesis 6.2.2: 5 GB) */
-    int64_t margin_bytes;     /* kept free beyond a reservation */
+    uint32_t memory_view; /* enum memory_view */
+    int64_t floor_bytes; /* free memory that a GPU with residents needs for a job without a reservation (thesis 6.2.2: 5
+                            GB) */
+    int64_t margin_bytes;       /* kept free beyond a reservation */
     int32_t smact_cap_permille; /* a GPU with residents must not be busier (thesis 6.2.2: 800) */
     int32_t smocc_cap_permille; /* 1000: any */
     int32_t dram_cap_permille;  /* 1000: any */
-    bool caps_together;       /* true: only SM activity together with one of the other two closes a GPU (the 2025 code) */
-    uint32_t statistic;       /* enum window_statistic */
-    int64_t window_ns;        /* of the samples; also how long residents must be the same to learn from one */
-    int64_t decide_period_ns; /* at least this long between two placements */
+    bool caps_together; /* true: only SM activity together with one of the other two closes a GPU (the 2025 code) */
+    uint32_t statistic; /* enum window_statistic */
+    int64_t window_ns;  /* of the samples; also how long residents must be the same to learn from one */
+    int64_t decide_period_ns;   /* at least this long between two placements */
     int64_t collocate_extra_ns; /* and so much longer after one beside residents */
-    bool paced;               /* decisions that place nothing take their period too (the thesis's loop) */
-    int64_t settle_ns;        /* a GPU stays closed until a new job's memory has been seen for this long (monitor view,
-                                 and after a retried job alone on it under both) */
-    uint32_t oom_retry;       /* enum oom_retry_mode */
-    uint32_t max_retries;  /* out-of-memory crashes after which a job is given up; and, counted apart, faults not its own */
-    uint32_t max_requeues;    /* time limits that a job may reach which is requeued after them */
-    bool requeue_lost;        /* lost jobs are retried as if all had asked for it */
+    bool paced;                 /* decisions that place nothing take their period too (the thesis's loop) */
+    int64_t settle_ns;  /* a GPU stays closed until a new job's memory has been seen for this long (monitor view,
+                           and after a retried job alone on it under both) */
+    uint32_t oom_retry; /* enum oom_retry_mode */
+    uint32_t
+        max_retries; /* out-of-memory crashes after which a job is given up; and, counted apart, faults not its own */
+    uint32_t max_requeues; /* time limits that a job may reach which is requeued after them */
+    bool requeue_lost;     /* lost jobs are retried as if all had asked for it */
     struct core_limits per_user;
     uint32_t max_jobs_per_gpu;
-    bool mps_multiuser;       /* an MPS server takes clients of several users */
-    uint32_t mps_domain;      /* enum share_domain */
-    uint32_t mps_max_clients; /* residents of a GPU that is shared by MPS */
-    uint32_t backfill;        /* how many jobs behind a blocked head are looked at; 0: none (FIFO) */
-    int64_t starvation_timeout_ns;      /* with backfill: GPUs are reserved for a head that has waited for so long */
+    bool mps_multiuser;            /* an MPS server takes clients of several users */
+    uint32_t mps_domain;           /* enum share_domain */
+    uint32_t mps_max_clients;      /* residents of a GPU that is shared by MPS */
+    uint32_t backfill;             /* how many jobs behind a blocked head are looked at; 0: none (FIFO) */
+    int64_t starvation_timeout_ns; /* with backfill: GPUs are reserved for a head that has waited for so long */
     int32_t max_slowdown_permille; /* predicted slowdown that a placement may cause, e.g. 2500; 0: any */
-    uint32_t memory_fence;    /* 1: jobs under MPS are given no more memory than core/fence.h says; 0: as much as there is */
-    bool learn;               /* reservations and activities from earlier runs of the same workload */
-    int64_t shrink_after_ns;          /* time after which a reservation shrinks to the observed memory and a tenth more (a
-                                 quarter, where there was no request), counted from when the memory appeared; 0:
-                                 never */
+    uint32_t
+        memory_fence; /* 1: jobs under MPS are given no more memory than core/fence.h says; 0: as much as there is */
+    bool learn;       /* reservations and activities from earlier runs of the same workload */
+    int64_t shrink_after_ns; /* time after which a reservation shrinks to the observed memory and a tenth more (a
+                        quarter, where there was no request), counted from when the memory appeared; 0:
+                        never */
 };
 
 /* The defaults: MAGM with the thesis's preconditions on reservations. */

@@ -117,7 +117,8 @@ bool core_sample_is_due(const struct core *core, const struct record *record)
            gpu->dram_permille != sample->dram_permille;
     if (!core_watches_load(core) && gpu->unmanaged_bytes >= 0)
         news = !gpu->measured || gpu->unmanaged_bytes != sample->unmanaged_bytes;
-    return (news && (!gpu->measured || core_head(core) || core->undecided.head)) || learn_sample_is_due(core, gpu, record->at_ns);
+    return (news && (!gpu->measured || core_head(core) || core->undecided.head)) ||
+           learn_sample_is_due(core, gpu, record->at_ns);
 }
 
 bool core_watches_load(const struct core *core)
@@ -177,9 +178,9 @@ static int apply_reconfigured(struct core *core, const struct core_config *confi
         !is_permille(config->dram_cap_permille) || config->statistic > STATISTIC_RISK ||
         !is_interval(config->window_ns) || !is_interval(config->decide_period_ns) ||
         !is_interval(config->collocate_extra_ns) || !is_interval(config->settle_ns) ||
-        config->oom_retry > OOM_RETRY_INFORMED || config->memory_fence > 1 ||
-        config->max_jobs_per_gpu == 0 || config->per_user.max_memory_bytes < 0 ||
-        config->mps_domain >= MPS_DOMAIN_COUNT || config->mps_max_clients == 0 || !is_interval(config->starvation_timeout_ns) ||
+        config->oom_retry > OOM_RETRY_INFORMED || config->memory_fence > 1 || config->max_jobs_per_gpu == 0 ||
+        config->per_user.max_memory_bytes < 0 || config->mps_domain >= MPS_DOMAIN_COUNT ||
+        config->mps_max_clients == 0 || !is_interval(config->starvation_timeout_ns) ||
         !is_slowdown(config->max_slowdown_permille) || !is_interval(config->shrink_after_ns))
         return error_set(err, EINVAL, "a value of the configuration is out of range");
     core->config = *config;
@@ -235,7 +236,8 @@ static int apply_submitted(struct core *core, const struct record *record, struc
 
     if (status != 0)
         return status;
-    if (core->config.paced && !core_head(core) && core->next_decision_ns < record->at_ns + core->config.decide_period_ns)
+    if (core->config.paced && !core_head(core) &&
+        core->next_decision_ns < record->at_ns + core->config.decide_period_ns)
         core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
     job->state = job_state_after(JOB_STATE_COUNT, record);
     queue_insert(job->state == JOB_HELD ? &core->held : &core->waiting, job);
@@ -272,8 +274,7 @@ static void end_reservation(struct core *core, struct job *job)
 }
 
 /* One job at a time has GPUs reserved: the head of the moment. */
-static void apply_reserved(struct core *core, struct job *job, const struct record_reserved *reserved,
-                           int64_t at_ns)
+static void apply_reserved(struct core *core, struct job *job, const struct record_reserved *reserved, int64_t at_ns)
 {
     if (core->reserved_job)
         end_reservation(core, find(core, core->reserved_job));
@@ -362,7 +363,8 @@ static int apply_memory(struct core *core, struct job *job, const struct record 
     return 0;
 }
 
-static int apply_strayed(const struct core *core, struct job *job, const struct record_memory *strayed, struct error *err)
+static int apply_strayed(const struct core *core, struct job *job, const struct record_memory *strayed,
+                         struct error *err)
 {
     int64_t in_all = strayed->bytes;
 
@@ -463,7 +465,8 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
     case RECORD_PLACED:
         status = check_gpus(core, job, record->placed.count, record->placed.gpus, err);
         if (status == 0 && record->placed.share >= SHARE_MODE_COUNT)
-            status = error_set(err, EINVAL, "job %" PRIu64 " cannot run by way %" PRIu32, job->id, record->placed.share);
+            status =
+                error_set(err, EINVAL, "job %" PRIu64 " cannot run by way %" PRIu32, job->id, record->placed.share);
         if (status == 0 && record->placed.reservation_source > SOURCE_COUNT)
             status = error_set(err, EINVAL, "job %" PRIu64 " has a reservation from nowhere", job->id);
         if (status == 0)

@@ -56,11 +56,12 @@ struct reason core_reason(const struct core *core, uint64_t job, int64_t now_ns)
 /* Why one GPU would not take the waiting job now, were it the head (REASON_NONE: it would). */
 struct reason core_gpu_reason(const struct core *core, uint64_t job, uint32_t gpu, int64_t now_ns);
 
-/* How the job would use the GPU, were it to take it (enum share_mode, never SHARE_ANY); SHARE_ANY: no such job or GPU. */
+/* How the job would use the GPU, were it to take it (enum share_mode, never SHARE_ANY); SHARE_ANY: no such job or GPU.
+ */
 uint32_t core_gpu_mode(const struct core *core, uint64_t job, uint32_t gpu);
 
-/* The memory per GPU that would be reserved for the waiting job if it were placed now (-1: nobody knows), and where that
- * figure comes from (enum memory_source; may be NULL). */
+/* The memory per GPU that would be reserved for the waiting job if it were placed now (-1: nobody knows), and where
+ * that figure comes from (enum memory_source; may be NULL). */
 int64_t core_reservation(const struct core *core, const struct job *job, uint32_t *source);
 
 /* Looking at the state. Ended jobs are forgotten: find gives NULL for them. */
@@ -68,10 +69,10 @@ const struct job *core_find_job(const struct core *core, uint64_t id);
 const struct gpu *core_gpu(const struct core *core, uint32_t gpu); /* NULL out of range; see core/ledger.h */
 uint32_t core_gpu_count(const struct core *core);
 const struct core_config *core_configuration(const struct core *core);
-uint64_t core_waiting_count(const struct core *core); /* queued, recovering; not held */
-uint64_t core_job_count(const struct core *core);     /* that have not ended */
-const struct job *core_jobs(const struct core *core); /* the first of them; the next is at hh.next */
-uint32_t core_job_count_of(const struct core *core, uint32_t uid); /* of this user */
+uint64_t core_waiting_count(const struct core *core);                 /* queued, recovering; not held */
+uint64_t core_job_count(const struct core *core);                     /* that have not ended */
+const struct job *core_jobs(const struct core *core);                 /* the first of them; the next is at hh.next */
+uint32_t core_job_count_of(const struct core *core, uint32_t uid);    /* of this user */
 bool core_share_faulted_user(const struct core *core, uint32_t *uid); /* a user whose MPS server does not serve; false:
                                                                          none */
 

@@ -22,29 +22,29 @@ struct core {
     const struct policy *policy; /* of config.policy */
     struct gpu **gpus;           /* owned, each by itself: they stand in a list */
     uint32_t gpu_count;
-    int64_t largest_gpu_bytes;   /* of their totals */
+    int64_t largest_gpu_bytes; /* of their totals */
     size_t gpu_capacity;
-    struct job *jobs;          /* uthash by id, owned: all that have not ended */
+    struct job *jobs;           /* uthash by id, owned: all that have not ended */
     struct common_wants *wants; /* the jobs' */
-    struct profile *profiles; /* uthash by workload, owned */
-    struct user *users;        /* uthash by uid, owned: all that ever had a job */
-    uint64_t last_place;       /* the largest place in the main queue that was given to a job */
-    struct queue waiting;      /* QUEUED, in the order of places */
-    struct queue retrying;   /* QUEUED after a crash, in the order of crashes */
-    struct queue held;         /* HELD, in the order of places */
-    struct queue undecided;    /* CRASHED, or STOPPING and not signalled yet */
+    struct profile *profiles;   /* uthash by workload, owned */
+    struct user *users;         /* uthash by uid, owned: all that ever had a job */
+    uint64_t last_place;        /* the largest place in the main queue that was given to a job */
+    struct queue waiting;       /* QUEUED, in the order of places */
+    struct queue retrying;      /* QUEUED after a crash, in the order of crashes */
+    struct queue held;          /* HELD, in the order of places */
+    struct queue undecided;     /* CRASHED, or STOPPING and not signalled yet */
     struct queue shrinking;     /* RUNNING with a reservation that may be shrunk, in the order of first use */
-    int64_t next_decision_ns;  /* no placement before */
+    int64_t next_decision_ns;   /* no placement before */
     uint32_t round_robin_next;
-    uint64_t reserved_job;     /* the one that has GPUs reserved; 0: none */
-    uint32_t settling_count;   /* of the GPUs with a settling_job */
+    uint64_t reserved_job;      /* the one that has GPUs reserved; 0: none */
+    uint32_t settling_count;    /* of the GPUs with a settling_job */
     int64_t smallest_gpu_bytes; /* total, of the GPUs: a cache */
     uint32_t instance_count;    /* of the GPUs, those that are MIG instances: the same */
     uint32_t mps_count;         /* of the GPUs, those that are configured for MPS: the same */
-    bool outgrown;             /* a job may have outgrown its reservation: a cache */
-    bool restoring;            /* a snapshot is being applied: until the first record of another kind */
+    bool outgrown;              /* a job may have outgrown its reservation: a cache */
+    bool restoring;             /* a snapshot is being applied: until the first record of another kind */
     /* Caches, not state: a job is examined again only when something has opened since its last examination. */
-    uint64_t applied; /* records so far */
+    uint64_t applied;         /* records so far */
     struct core_asked *asked; /* owned; by itself, since looking at a const core fills it */
     uint64_t openings;
     struct gpu *last_opened;
@@ -59,8 +59,8 @@ static inline bool is_reading(int32_t permille)
 /* apply_gpu.c: core_apply of GPU_BACK, GPU_LOST, SAMPLE and SHARE_FAULT. */
 int apply_gpu(struct core *core, const struct record *record, struct error *err);
 
-/* The job that is to be placed next, or NULL. Like the next function it passes over those that a limit of their users' keeps
- * waiting: nobody waits for them. */
+/* The job that is to be placed next, or NULL. Like the next function it passes over those that a limit of their users'
+ * keeps waiting: nobody waits for them. */
 struct job *core_head(const struct core *core);
 
 /* The job that decisions examine after this one: the next of its queue, or the first of the main queue. NULL after the

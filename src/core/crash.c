@@ -54,8 +54,8 @@ static bool was_at_fence(const struct job *job, const struct record *record)
            job_peak_bytes(job) >= job->fence_bytes - job->fence_bytes / UNSEEN_PART - asked_bytes(record);
 }
 
-/* Whether what was observed of the memory bears out that it ran out. Any program can print this message. So the job goes
- * before others only where its GPU was nearly full, or the failed allocation is larger than the GPU; or, the first
+/* Whether what was observed of the memory bears out that it ran out. Any program can print this message. So the job
+ * goes before others only where its GPU was nearly full, or the failed allocation is larger than the GPU; or, the first
  * time, where the job was loading on a GPU whose memory was in use at all. Where nothing was observed, nothing speaks
  * against it; but a library's handle may be missing for other reasons, so there memory has to speak for it. */
 static bool borne_out(const struct core *core, const struct job *job, const struct record *record)
@@ -133,7 +133,8 @@ uint32_t crash_other_gpu(const struct job *job, const struct record_exited *exit
 {
     const struct record_failure *before = failure_of((struct job *)job);
     bool followed = exited->cause == EXIT_GPU_ERROR && exited->failed_gpu != RECORD_NO_GPU &&
-                    before->gpu != RECORD_NO_GPU && before->gpu != exited->failed_gpu && job->placed_ns >= before->at_ns;
+                    before->gpu != RECORD_NO_GPU && before->gpu != exited->failed_gpu &&
+                    job->placed_ns >= before->at_ns;
 
     return followed ? before->gpu : RECORD_NO_GPU;
 }
@@ -190,8 +191,8 @@ static void requeue(const struct job *job, bool retry, int64_t reserved_bytes, s
         .crashes = job->crashes,
         .reserved_bytes = reserved_bytes,
         .reservation_source = reserved_bytes == job->reserved_bytes         ? job->reservation_source
-                        : reserved_bytes == job->wants->request_bytes ? job->wants->request_source
-                                                                : SOURCE_RAISED,
+                              : reserved_bytes == job->wants->request_bytes ? job->wants->request_source
+                                                                            : SOURCE_RAISED,
         .unfenced = job->crash_fenced,
         .overuser = job->overuser,
     };
@@ -203,8 +204,9 @@ static void give_up(bool memory, struct record *verdict)
     verdict->gave_up.memory = memory;
 }
 
-/* Needs more than any GPU has, or its user may have; or was alone on its GPUs and crashed all the same: that run was the proof that it does not
- * fit. The first time it gets the benefit of the doubt, since memory of an earlier job may have been on its way out. */
+/* Needs more than any GPU has, or its user may have; or was alone on its GPUs and crashed all the same: that run was
+ * the proof that it does not fit. The first time it gets the benefit of the doubt, since memory of an earlier job may
+ * have been on its way out. */
 static bool hopeless(const struct core *core, const struct job *job)
 {
     return job->crash_needed_bytes > user_most_bytes(core, job) ||

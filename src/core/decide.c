@@ -147,7 +147,8 @@ static void shrink_reservations(struct core *core, int64_t now_ns, struct record
         /* Where nobody said what it needs, there is less to go by. */
         shrunk.shrunk.reserved_bytes =
             overuse_within_gpus(core, job, job->reserved_bytes < 0 ? peak + peak / 4 : peak + peak / 10);
-        if ((job->reserved_bytes >= 0 && shrunk.shrunk.reserved_bytes >= job->reserved_bytes) || core->config.shrink_after_ns == 0)
+        if ((job->reserved_bytes >= 0 && shrunk.shrunk.reserved_bytes >= job->reserved_bytes) ||
+            core->config.shrink_after_ns == 0)
             queue_remove(job);
         else if (!core_decided(core, out, &shrunk))
             return;
@@ -245,7 +246,8 @@ static bool reserve_for_head(struct core *core, int64_t now_ns, struct record_li
     struct job *head = core_head(core);
     struct record decision = {.type = RECORD_RESERVED, .at_ns = now_ns};
 
-    if (!head || core->reserved_job == head->id || !core->config.backfill || now_ns - head->headed_ns < core->config.starvation_timeout_ns)
+    if (!head || core->reserved_job == head->id || !core->config.backfill ||
+        now_ns - head->headed_ns < core->config.starvation_timeout_ns)
         return false;
     decision.job = head->id;
     return choose_reserved(core, head, &decision.reserved) && core_decided(core, out, &decision) &&
@@ -291,8 +293,8 @@ static void wait_for_next(struct core *core, int64_t now_ns, struct record_list 
 
     if (!core->config.paced || !head || !core_decision_due(core, now_ns))
         return;
-    waited.waited.until_ns = now_ns + core->config.decide_period_ns +
-                             (job_wants_idle(core, head) ? 0 : core->config.collocate_extra_ns);
+    waited.waited.until_ns =
+        now_ns + core->config.decide_period_ns + (job_wants_idle(core, head) ? 0 : core->config.collocate_extra_ns);
     if (waited.waited.until_ns > now_ns)
         core_decided(core, out, &waited);
 }

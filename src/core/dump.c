@@ -7,19 +7,25 @@ static void dump_job(struct strbuf *text, const struct job *job)
 {
     strbuf_printf(text,
                   "job %" PRIu64 " %s uid=%" PRIu32 " gpus=%" PRIu32 " wants=%" PRId64 "/%s/%" PRId32
-                  " share=%s exclusive=%d workload=%s submitted=%" PRId64 " place=%" PRIu64 " placed=%" PRId64 " retried=%d signalled=%d"
-                  " crashes=%" PRIu32 "/%" PRIu32 "/%" PRIu32 "/%" PRIu32 " cause=%s/%d alone=%d needed=%" PRId64 " available=%" PRId64 " retry=%" PRId64 " reserved=%" PRId64 "/%s"
-                  " granted=%" PRId64 " fence=%" PRId64 "/%d/%d victim=%" PRIu64 "/%" PRIu32 "/%" PRIu32 " counted=%" PRId64 "+%" PRId64 " used=%" PRId64 " headed=%" PRId64 " bound=%" PRId32 " by=%s"
+                  " share=%s exclusive=%d workload=%s submitted=%" PRId64 " place=%" PRIu64 " placed=%" PRId64
+                  " retried=%d signalled=%d"
+                  " crashes=%" PRIu32 "/%" PRIu32 "/%" PRIu32 "/%" PRIu32 " cause=%s/%d alone=%d needed=%" PRId64
+                  " available=%" PRId64 " retry=%" PRId64 " reserved=%" PRId64 "/%s"
+                  " granted=%" PRId64 " fence=%" PRId64 "/%d/%d victim=%" PRIu64 "/%" PRIu32 "/%" PRIu32
+                  " counted=%" PRId64 "+%" PRId64 " used=%" PRId64 " headed=%" PRId64 " bound=%" PRId32 " by=%s"
                   " limit=%" PRId64 " signal=%" PRIu32 "@%" PRId64 " requeue=%d failed=%" PRIu32 "@%" PRId64,
                   job->id, job_state_name(job->state), job->wants->uid, job->wants->gpus, job->wants->request_bytes,
                   memory_source_name(job->wants->request_source), job->wants->smact_permille,
-                  share_mode_name(job->wants->share), job->wants->exclusive,
-                  job->profile ? job->profile->workload : "", job->submitted_ns, job->place, job->placed_ns, job->retry, job->signalled, job->crashes,
-                  job->oom_crashes, job->external_failures, job->timeouts, exit_cause_name(job->crash_cause), job->crash_is_oom,
-                  job->crashed_alone, job->crash_needed_bytes, job->crash_available_bytes, job->signal_retry_ns,
-                  job->reserved_bytes, memory_source_name(job->reservation_source), job->granted_bytes, job->fence_bytes, job->unfenced, job->crash_fenced, job->overuser, job->harmed, job->victims, job->counted_bytes, job->stray_bytes, job->first_use_ns, job->headed_ns, job->wants->max_slowdown_permille,
-                  share_mode_name(job->share), job->wants->time_limit_ns, job->wants->signal,
-                  job->wants->signal_before_ns, job->wants->requeue, job->failure.gpu, job->failure.at_ns);
+                  share_mode_name(job->wants->share), job->wants->exclusive, job->profile ? job->profile->workload : "",
+                  job->submitted_ns, job->place, job->placed_ns, job->retry, job->signalled, job->crashes,
+                  job->oom_crashes, job->external_failures, job->timeouts, exit_cause_name(job->crash_cause),
+                  job->crash_is_oom, job->crashed_alone, job->crash_needed_bytes, job->crash_available_bytes,
+                  job->signal_retry_ns, job->reserved_bytes, memory_source_name(job->reservation_source),
+                  job->granted_bytes, job->fence_bytes, job->unfenced, job->crash_fenced, job->overuser, job->harmed,
+                  job->victims, job->counted_bytes, job->stray_bytes, job->first_use_ns, job->headed_ns,
+                  job->wants->max_slowdown_permille, share_mode_name(job->share), job->wants->time_limit_ns,
+                  job->wants->signal, job->wants->signal_before_ns, job->wants->requeue, job->failure.gpu,
+                  job->failure.at_ns);
     for (uint32_t i = 0; i < job->placement_count; i++)
         strbuf_printf(text, " on=%" PRIu32 ":%" PRId64, job->placements[i].gpu, job->placements[i].observed_bytes);
     for (uint32_t i = 0; i < job->stray_count; i++)
@@ -30,12 +36,14 @@ static void dump_job(struct strbuf *text, const struct job *job)
 static void dump_gpu(struct strbuf *text, const struct gpu *gpu)
 {
     strbuf_printf(text,
-                  "gpu %" PRIu32 " %s total=%" PRId64 " share=%s/%d server=%" PRIu64 "/%" PRIu32 " instance=%d lost=%d measured=%d used=%" PRId64 " unmanaged=%" PRId64
-                  " smact=%" PRId32 "/%" PRId32 "/%" PRId32 " reserved=%" PRIu64 "/%" PRId64 " settling=%" PRIu64 " until=%" PRId64 " changed=%" PRId64
-                  " learned=%" PRId64 " residents=",
-                  gpu->number, gpu->uuid, gpu->total_bytes,
-                  share_mode_name(gpu->share), gpu->share_faulted, gpu->server, gpu->server_uid, gpu->instance, gpu->lost, gpu->measured, gpu->used_bytes,
-                  gpu->unmanaged_bytes, gpu->smact_permille, gpu->smocc_permille, gpu->dram_permille, gpu->reserved_for, gpu->reserved_for ? gpu->reserved_ns : 0, gpu->settling_job,
+                  "gpu %" PRIu32 " %s total=%" PRId64 " share=%s/%d server=%" PRIu64 "/%" PRIu32
+                  " instance=%d lost=%d measured=%d used=%" PRId64 " unmanaged=%" PRId64 " smact=%" PRId32 "/%" PRId32
+                  "/%" PRId32 " reserved=%" PRIu64 "/%" PRId64 " settling=%" PRIu64 " until=%" PRId64
+                  " changed=%" PRId64 " learned=%" PRId64 " residents=",
+                  gpu->number, gpu->uuid, gpu->total_bytes, share_mode_name(gpu->share), gpu->share_faulted,
+                  gpu->server, gpu->server_uid, gpu->instance, gpu->lost, gpu->measured, gpu->used_bytes,
+                  gpu->unmanaged_bytes, gpu->smact_permille, gpu->smocc_permille, gpu->dram_permille, gpu->reserved_for,
+                  gpu->reserved_for ? gpu->reserved_ns : 0, gpu->settling_job,
                   gpu->settling_job ? gpu->closed_until_ns : 0, gpu->changed_ns, gpu->learned_ns);
     for (uint32_t i = 0; i < gpu->resident_count; i++)
         strbuf_printf(text, "%" PRIu64 ",", gpu->residents[i]->id);
@@ -57,16 +65,18 @@ char *core_dump(const struct core *core)
 
     strbuf_printf(&text,
                   "config policy=%s view=%s floor=%" PRId64 " margin=%" PRId64 " cap=%" PRId32 " period=%" PRId64
-                  " settle=%" PRId64 " retries=%" PRIu32 " requeues=%" PRIu32 "/%d per_gpu=%" PRIu32 " caps=%" PRId32 "/%" PRId32 "/%d"
-                  " statistic=%" PRIu32 " window=%" PRId64 " extra=%" PRId64 " paced=%d oom_retry=%" PRIu32 " fence=%" PRIu32
-                  " backfill=%" PRIu32 " starvation_timeout=%" PRId64 " slowdown=%" PRId32 " learn=%d shrink_after=%" PRId64 " multiuser=%d domain=%" PRIu32 " clients=%" PRIu32
+                  " settle=%" PRId64 " retries=%" PRIu32 " requeues=%" PRIu32 "/%d per_gpu=%" PRIu32 " caps=%" PRId32
+                  "/%" PRId32 "/%d"
+                  " statistic=%" PRIu32 " window=%" PRId64 " extra=%" PRId64 " paced=%d oom_retry=%" PRIu32
+                  " fence=%" PRIu32 " backfill=%" PRIu32 " starvation_timeout=%" PRId64 " slowdown=%" PRId32
+                  " learn=%d shrink_after=%" PRId64 " multiuser=%d domain=%" PRIu32 " clients=%" PRIu32
                   " per_user=%" PRIu32 "/%" PRIu32 "/%" PRIu32 "/%" PRId64 "/%" PRIu32 "\n",
                   config->policy, memory_view_name(config->memory_view), config->floor_bytes, config->margin_bytes,
-                  config->smact_cap_permille, config->decide_period_ns, config->settle_ns, config->max_retries, config->max_requeues, config->requeue_lost,
-                  config->max_jobs_per_gpu, config->smocc_cap_permille, config->dram_cap_permille,
-                  config->caps_together, config->statistic, config->window_ns, config->collocate_extra_ns,
-                  config->paced, config->oom_retry, config->memory_fence, config->backfill, config->starvation_timeout_ns,
-                  config->max_slowdown_permille, config->learn, config->shrink_after_ns,
+                  config->smact_cap_permille, config->decide_period_ns, config->settle_ns, config->max_retries,
+                  config->max_requeues, config->requeue_lost, config->max_jobs_per_gpu, config->smocc_cap_permille,
+                  config->dram_cap_permille, config->caps_together, config->statistic, config->window_ns,
+                  config->collocate_extra_ns, config->paced, config->oom_retry, config->memory_fence, config->backfill,
+                  config->starvation_timeout_ns, config->max_slowdown_permille, config->learn, config->shrink_after_ns,
                   config->mps_multiuser, config->mps_domain, config->mps_max_clients, config->per_user.max_queued,
                   config->per_user.max_running, config->per_user.max_gpus, config->per_user.max_memory_bytes,
                   config->per_user.max_retries);
@@ -80,11 +90,12 @@ char *core_dump(const struct core *core)
     dump_queue(&text, "undecided", &core->undecided);
     for (const struct profile *profile = core->profiles; profile; profile = profile->hh.next)
         strbuf_printf(&text,
-                      "history %s runs=%" PRIu32 " first=%" PRId64 " sum=%" PRId64 " squares=%" PRId64 " outgrown=%" PRId64 " peak=%" PRId64
-                      " activity=%" PRId32 " variance=%" PRId64 " failed=%" PRIu32 "@%" PRId64 "\n",
+                      "history %s runs=%" PRIu32 " first=%" PRId64 " sum=%" PRId64 " squares=%" PRId64
+                      " outgrown=%" PRId64 " peak=%" PRId64 " activity=%" PRId32 " variance=%" PRId64 " failed=%" PRIu32
+                      "@%" PRId64 "\n",
                       profile->workload, profile->runs, profile->first_bytes, profile->distance_sum,
-                      profile->distance_squares, profile->outgrown_bytes, profile->peak_bytes, profile->activity_permille,
-                      profile->variance, profile->failure.gpu, profile->failure.at_ns);
+                      profile->distance_squares, profile->outgrown_bytes, profile->peak_bytes,
+                      profile->activity_permille, profile->variance, profile->failure.gpu, profile->failure.at_ns);
     for (const struct user *user = core->users; user; user = user->hh.next)
         if (user->unfinished || user->retries || user->share_faulted)
             strbuf_printf(&text,

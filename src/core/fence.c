@@ -22,10 +22,12 @@ static int64_t needed_bytes(const struct job *job, const struct record_placed *p
 
 int64_t fence_for(const struct core *core, const struct job *job, const struct record_placed *placed)
 {
-    bool last_try = job->oom_crashes && job_wants_idle(core, job); /* that it does not fit is to be seen, not to be caused */
+    bool last_try =
+        job->oom_crashes && job_wants_idle(core, job); /* that it does not fit is to be seen, not to be caused */
     int64_t fence;
 
-    if (!core->config.memory_fence || placed->share != SHARE_MPS || placed->reserved_bytes < 0 || job->unfenced || last_try)
+    if (!core->config.memory_fence || placed->share != SHARE_MPS || placed->reserved_bytes < 0 || job->unfenced ||
+        last_try)
         return -1;
     fence = needed_bytes(job, placed);
     fence += FENCE_HEADROOM_BYTES + fence / FENCE_HEADROOM_PART;

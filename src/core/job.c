@@ -19,8 +19,9 @@ static const struct {
     [JOB_RUNNING] = {"RUNNING", "R",
                      BIT(JOB_STOPPING) | BIT(JOB_CRASHED) | BIT(JOB_COMPLETED) | BIT(JOB_FAILED) | BIT(JOB_LOST)},
     [JOB_STOPPING] = {"STOPPING", "CG", BIT(JOB_CANCELLED) | BIT(JOB_LOST)},
-    [JOB_CRASHED] = {"CRASHED", "RQ", BIT(JOB_QUEUED) | BIT(JOB_GPU_OOM) | BIT(JOB_FAILED) | BIT(JOB_CANCELLED) |
-                                     BIT(JOB_LOST) | BIT(JOB_TIMEOUT)},
+    [JOB_CRASHED] = {"CRASHED", "RQ",
+                     BIT(JOB_QUEUED) | BIT(JOB_GPU_OOM) | BIT(JOB_FAILED) | BIT(JOB_CANCELLED) | BIT(JOB_LOST) |
+                         BIT(JOB_TIMEOUT)},
     [JOB_COMPLETED] = {"COMPLETED", "CD", 0},
     [JOB_FAILED] = {"FAILED", "F", 0},
     [JOB_GPU_OOM] = {"GPU_OOM", "OOM", 0},
@@ -112,7 +113,9 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
         to = has_gpus(from) ? after_exit(from, record->exited.cause) : JOB_STATE_COUNT;
         break;
     case RECORD_LAUNCH_FAILED:
-        to = from == JOB_STOPPING ? JOB_CANCELLED : from == JOB_PLACED || from == JOB_RUNNING ? JOB_FAILED : JOB_STATE_COUNT;
+        to = from == JOB_STOPPING                        ? JOB_CANCELLED
+             : from == JOB_PLACED || from == JOB_RUNNING ? JOB_FAILED
+                                                         : JOB_STATE_COUNT;
         break;
     case RECORD_SIGNALLED:
     case RECORD_SIGNAL_FAILED:

@@ -10,8 +10,8 @@
 
 /* Variance of a first estimate, which may be anywhere; and the least variance that readings can reach, since runs
  * differ. */
-#define PRIOR_VARIANCE (250 * 250)
-#define LEAST_VARIANCE (20 * 20)
+#define PRIOR_VARIANCE   (250 * 250)
+#define LEAST_VARIANCE   (20 * 20)
 #define READING_VARIANCE (30 * 30)
 
 /* Readings of the same residents say much the same: one in ten minutes is enough. */
@@ -108,8 +108,7 @@ static int64_t with_learned_margin(const struct profile *profile)
     variance = profile->distance_squares - profile->distance_sum * (profile->distance_sum / runs);
     variance = (PRIOR_RUNS * PRIOR_SPREAD * PRIOR_SPREAD + (variance > 0 ? variance : 0)) / freedom;
     margin = square_root(variance * student_squared(freedom) / 1000 * (runs + 1) / runs);
-    enough = profile->first_bytes +
-             profile->first_bytes / DISTANCE_PARTS * (profile->distance_sum / runs + margin);
+    enough = profile->first_bytes + profile->first_bytes / DISTANCE_PARTS * (profile->distance_sum / runs + margin);
     return enough > profile->peak_bytes ? enough : profile->peak_bytes;
 }
 
@@ -126,8 +125,8 @@ static void note_run(struct profile *profile, int64_t bytes)
     profile->distance_squares += distance * distance;
 }
 
-/* A request is taken at its word, unless the last run of the workload by such a request has shown that it was too small.
- * What a job was observed to need itself says more than that. */
+/* A request is taken at its word, unless the last run of the workload by such a request has shown that it was too
+ * small. What a job was observed to need itself says more than that. */
 static int64_t declared_claim(const struct core *core, const struct job *job, uint32_t *source)
 {
     int64_t outgrown = job->profile->outgrown_bytes, most = user_most_bytes(core, job);

@@ -23,20 +23,21 @@ struct job;
 
 /* What is known of a workload; jobs with the same key share it. */
 struct profile {
-    uint32_t runs;             /* that completed */
-    int64_t first_bytes;       /* the memory of the first run; the other runs' differences from it, in parts of 10,000
-                                  of it: */
+    uint32_t runs;       /* that completed */
+    int64_t first_bytes; /* the memory of the first run; the other runs' differences from it, in parts of 10,000
+                            of it: */
     int64_t distance_sum;
     int64_t distance_squares;
-    int64_t outgrown_bytes;    /* what the last completed run with a declared request held, where that was more; else 0 */
-    int64_t peak_bytes;        /* the most that any of them was observed to hold on a GPU, or needed at least when it crashed */
+    int64_t outgrown_bytes; /* what the last completed run with a declared request held, where that was more; else 0 */
+    int64_t
+        peak_bytes; /* the most that any of them was observed to hold on a GPU, or needed at least when it crashed */
     int32_t activity_permille; /* solo SM activity */
     int64_t variance;          /* of that estimate, permille squared */
     struct record_failure failure;
-    uint64_t changed;          /* core.openings when it last changed: not part of the state */
-    uint32_t jobs;             /* that have not ended */
+    uint64_t changed; /* core.openings when it last changed: not part of the state */
+    uint32_t jobs;    /* that have not ended */
     UT_hash_handle hh;
-    char workload[];           /* as long as it is: many have been submitted once */
+    char workload[]; /* as long as it is: many have been submitted once */
 };
 
 /* Number of workloads that are remembered: the latest submitted. Beyond it only workloads that have jobs are kept. */

@@ -20,31 +20,31 @@ struct gpu {
     uint32_t number;
     char uuid[RECORD_UUID_SIZE];
     int64_t total_bytes;
-    uint32_t share;         /* enum share_mode, as configured: SHARE_ANY counts as SHARE_TIME_SLICE */
-    bool instance;          /* of MIG: a GPU of its own, but that a process can use only one */
-    bool share_faulted;     /* its MPS server does not serve */
-    uint64_t server;        /* the job that began its MPS server, which has clients here or on another of its GPUs; 0: none */
-    uint32_t server_uid;    /* the job that it belongs to */
+    uint32_t share;     /* enum share_mode, as configured: SHARE_ANY counts as SHARE_TIME_SLICE */
+    bool instance;      /* of MIG: a GPU of its own, but that a process can use only one */
+    bool share_faulted; /* its MPS server does not serve */
+    uint64_t server; /* the job that began its MPS server, which has clients here or on another of its GPUs; 0: none */
+    uint32_t server_uid; /* the job that it belongs to */
     bool lost;
-    bool measured;          /* the fields below hold a sample's values */
-    int64_t used_bytes;     /* by anybody */
-    int64_t unmanaged_bytes;  /* of it by nobody of ours; -1: the driver cannot attribute memory */
-    int32_t smact_permille; /* -1: not measured */
-    int32_t smocc_permille; /* the same */
-    int32_t dram_permille;  /* the same */
-    uint64_t reserved_for;  /* the job that has it reserved; 0: none */
-    int64_t reserved_ns;    /* since when */
-    uint64_t settling_job;  /* the job whose memory is not settled yet; 0: none */
+    bool measured;           /* the fields below hold a sample's values */
+    int64_t used_bytes;      /* by anybody */
+    int64_t unmanaged_bytes; /* of it by nobody of ours; -1: the driver cannot attribute memory */
+    int32_t smact_permille;  /* -1: not measured */
+    int32_t smocc_permille;  /* the same */
+    int32_t dram_permille;   /* the same */
+    uint64_t reserved_for;   /* the job that has it reserved; 0: none */
+    int64_t reserved_ns;     /* since when */
+    uint64_t settling_job;   /* the job whose memory is not settled yet; 0: none */
     int64_t closed_until_ns;
-    int64_t changed_ns;     /* when a resident last came or went */
-    int64_t learned_ns;     /* when a sample last taught something about the residents */
+    int64_t changed_ns; /* when a resident last came or went */
+    int64_t learned_ns; /* when a sample last taught something about the residents */
     /* Caches, not state: a list by `opened`, latest first, of GPUs that may have more room than before. */
-    uint64_t opened;        /* core.openings then */
+    uint64_t opened;           /* core.openings then */
     int64_t opened_settled_ns; /* the closed_until_ns that has passed and was noted */
     struct gpu *opened_before, *opened_after;
-    int64_t reserved_bytes;             /* by the residents; -1: one of them has an unknown reservation */
-    const struct job *exclusive_job;  /* the resident that holds it alone, or NULL */
-    struct job **residents; /* owned array of borrowed jobs, in the order of arrival */
+    int64_t reserved_bytes;          /* by the residents; -1: one of them has an unknown reservation */
+    const struct job *exclusive_job; /* the resident that holds it alone, or NULL */
+    struct job **residents;          /* owned array of borrowed jobs, in the order of arrival */
     uint32_t resident_count;
     size_t resident_capacity;
 };
@@ -54,7 +54,8 @@ int64_t gpu_reserved_bytes(const struct gpu *gpu);
 
 /* Free memory in the configured view, at least 0:
  *   monitor: total - used
- *   reserve: total - unmanaged - reserved - margin, or total - max(used, reserved) - margin where memory is not attributed */
+ *   reserve: total - unmanaged - reserved - margin, or total - max(used, reserved) - margin where memory is not
+ * attributed */
 int64_t gpu_free_bytes(const struct core *core, const struct gpu *gpu);
 
 /* Memory that a job alone on the GPU could have: total - unmanaged. */
@@ -66,8 +67,8 @@ bool gpu_idle(const struct gpu *gpu);
 /* The job that holds it alone, since it is exclusive or the GPU is configured so; or NULL. */
 const struct job *gpu_exclusive_resident(const struct gpu *gpu);
 
-/* A new job's memory is still to be seen or to settle at now_ns. Not for longer than that can take: the clock may have been
- * set back since. */
+/* A new job's memory is still to be seen or to settle at now_ns. Not for longer than that can take: the clock may have
+ * been set back since. */
 bool gpu_settling(const struct core *core, const struct gpu *gpu, int64_t now_ns);
 
 void gpu_add_resident(struct gpu *gpu, struct job *job, int64_t at_ns);
@@ -84,8 +85,8 @@ void gpu_opens(struct core *core, struct gpu *gpu);
 
 struct job_placement *job_placement_on(const struct job *job, uint32_t gpu); /* NULL: it is not there */
 
-/* The most that the job was observed to hold on a GPU that it was not given; 0: nothing. And the same is noted: the sum over
- * all such GPUs is returned. */
+/* The most that the job was observed to hold on a GPU that it was not given; 0: nothing. And the same is noted: the sum
+ * over all such GPUs is returned. */
 int64_t job_stray_bytes_on(const struct job *job, uint32_t gpu);
 int64_t job_strays(struct job *job, uint32_t gpu, int64_t bytes);
 

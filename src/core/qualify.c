@@ -11,7 +11,8 @@ bool job_wants_idle(const struct core *core, const struct job *job)
     bool unknown = core->config.memory_view == MEMORY_RESERVE && learned_reservation(core, job, NULL) < 0;
     /* The thesis recovers on idle GPUs; the other ways come to that when another guess was wrong too. The same holds
      * for a job that should be retried, but whose user had no budget left to go before others. */
-    bool alone = (job->retry || job->crash_is_oom) && job->oom_crashes && (core->config.oom_retry == OOM_RETRY_EXCLUSIVE || job->oom_crashes > 1);
+    bool alone = (job->retry || job->crash_is_oom) && job->oom_crashes &&
+                 (core->config.oom_retry == OOM_RETRY_EXCLUSIVE || job->oom_crashes > 1);
 
     return job->wants->exclusive || alone || job->victims || !core->policy->shares || unknown;
 }
@@ -51,9 +52,11 @@ static bool fits_beside_reserved(const struct core *core, const struct job *job,
     struct job *company[COMPANY_MAX];
     struct gpu later = {
         .residents = company, .total_bytes = gpu->total_bytes, .share = gpu->share, .instance = gpu->instance};
-    int64_t residents_bytes = 0, reservation = learned_reservation(core, job, NULL), reserved = learned_reservation(core, head, NULL);
+    int64_t residents_bytes = 0, reservation = learned_reservation(core, job, NULL),
+            reserved = learned_reservation(core, head, NULL);
 
-    if (reservation < 0 || reserved < 0 || job->wants->exclusive || job_wants_idle(core, head) || !core->policy->predicts)
+    if (reservation < 0 || reserved < 0 || job->wants->exclusive || job_wants_idle(core, head) ||
+        !core->policy->predicts)
         return false;
     for (uint32_t i = 0; i < gpu->resident_count; i++)
         if (gpu->residents[i]->placed_ns >= gpu->reserved_ns) {
@@ -110,7 +113,8 @@ static uint32_t load_verdict(const struct core *core, const struct gpu *gpu)
 {
     const struct core_config *config = &core->config;
     bool busy = over(gpu->smact_permille, config->smact_cap_permille);
-    bool others = over(gpu->smocc_permille, config->smocc_cap_permille) || over(gpu->dram_permille, config->dram_cap_permille);
+    bool others =
+        over(gpu->smocc_permille, config->smocc_cap_permille) || over(gpu->dram_permille, config->dram_cap_permille);
     /* Where neither of the others is measured, SM activity has to decide by itself. */
     bool alone = gpu->smocc_permille < 0 && gpu->dram_permille < 0;
 

@@ -1,11 +1,11 @@
-/* How finely what is measured reaches the core: rounded, so that noise makes no records. For drivers; both use these, so
- * that the simulated core is told what the real one would be. */
+/* How finely what is measured reaches the core: rounded, so that noise makes no records. For drivers; both use these,
+ * so that the simulated core is told what the real one would be. */
 #ifndef CARMA_CORE_QUANTUM_H
 #define CARMA_CORE_QUANTUM_H
 
 #include <stdint.h>
 
-#define QUANTUM_MEMORY_BYTES (INT64_C(16) << 20)
+#define QUANTUM_MEMORY_BYTES      (INT64_C(16) << 20)
 #define QUANTUM_ACTIVITY_PERMILLE 5
 
 /* Rounded up: held memory must not look smaller than it is. Negative (not known) stays. */

@@ -71,7 +71,8 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
         if (reason->wanted == 0)
             snprintf(text, REASON_TEXT, "has %s free, %s is needed", best, needed);
         else if (reason->wanted == 1)
-            snprintf(text, REASON_TEXT, "needs %s, the best open GPU (%" PRIu32 ") has %s free", needed, reason->gpu, best);
+            snprintf(text, REASON_TEXT, "needs %s, the best open GPU (%" PRIu32 ") has %s free", needed, reason->gpu,
+                     best);
         else
             snprintf(text, REASON_TEXT,
                      "needs %s on each of %" PRIu32 " GPUs, the best open one (GPU %" PRIu32 ") has %s free", needed,
@@ -79,7 +80,8 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
         break;
     case REASON_SM_ACTIVITY:
         snprintf(text, REASON_TEXT,
-                 "GPUs with enough memory are too busy: SM activity %d.%d%% on GPU %" PRIu32 ", at most %d.%d%% is shared",
+                 "GPUs with enough memory are too busy: SM activity %d.%d%% on GPU %" PRIu32
+                 ", at most %d.%d%% is shared",
                  reason->best_permille / 10, reason->best_permille % 10, reason->gpu, reason->cap_permille / 10,
                  reason->cap_permille % 10);
         break;
@@ -94,7 +96,7 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
             snprintf(text, REASON_TEXT, "is not idle, and the job wants GPUs to itself");
         else
             snprintf(text, REASON_TEXT, "needs %" PRIu32 " GPU%s to itself, %" PRIu32 " %s idle", reason->wanted,
-                 plural(reason->wanted), reason->qualified, reason->qualified == 1 ? "is" : "are");
+                     plural(reason->wanted), reason->qualified, reason->qualified == 1 ? "is" : "are");
         break;
     case REASON_RESERVED:
         snprintf(text, REASON_TEXT, "the GPUs left are kept for job %" PRIu64 ", which has waited long enough",
@@ -108,7 +110,8 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
         snprintf(text, REASON_TEXT, "the GPUs left already run as many jobs as allowed");
         break;
     case REASON_SETTLING:
-        snprintf(text, REASON_TEXT, "the memory of job %" PRIu64 " on GPU %" PRIu32 " has still to settle (at most %s more)",
+        snprintf(text, REASON_TEXT,
+                 "the memory of job %" PRIu64 " on GPU %" PRIu32 " has still to settle (at most %s more)",
                  reason->other, reason->gpu, wait);
         break;
     case REASON_NOT_MEASURED:
@@ -133,7 +136,8 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
         break;
     case REASON_OWN_SERVER:
         snprintf(text, REASON_TEXT,
-                 "GPU %" PRIu32 "'s MPS server has a client (job %" PRIu64 "), and a job of several GPUs begins its own",
+                 "GPU %" PRIu32 "'s MPS server has a client (job %" PRIu64
+                 "), and a job of several GPUs begins its own",
                  reason->gpu, reason->other);
         break;
     case REASON_CLIENTS:
@@ -149,7 +153,8 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
             snprintf(text, REASON_TEXT, "is not shared by MPS, which the job asks for");
         else
             snprintf(text, REASON_TEXT,
-                     "asks for MPS on %" PRIu32 " GPU%s, %" PRIu32 " %s configured for it: leave --share mps out, or set "
+                     "asks for MPS on %" PRIu32 " GPU%s, %" PRIu32
+                     " %s configured for it: leave --share mps out, or set "
                      "share = mps for carmad",
                      reason->wanted, plural(reason->wanted), reason->qualified, reason->qualified == 1 ? "is" : "are");
         break;
@@ -242,9 +247,9 @@ bool core_could_ever_run(const struct core *core, const struct record_submitted 
 static int nearness(uint32_t code)
 {
     static const uint32_t order[] = {
-        REASON_GPUS_LOST,   REASON_NOT_MEASURED, REASON_EXCLUSIVE,  REASON_SHARE_FAULT, REASON_OTHER_MODE,
-        REASON_OTHER_USER,  REASON_OWN_SERVER,   REASON_CLIENTS,    REASON_FULL,        REASON_RESERVED,
-        REASON_MEMORY,      REASON_SETTLING,     REASON_SM_ACTIVITY, REASON_SLOWDOWN,
+        REASON_GPUS_LOST,  REASON_NOT_MEASURED, REASON_EXCLUSIVE,   REASON_SHARE_FAULT, REASON_OTHER_MODE,
+        REASON_OTHER_USER, REASON_OWN_SERVER,   REASON_CLIENTS,     REASON_FULL,        REASON_RESERVED,
+        REASON_MEMORY,     REASON_SETTLING,     REASON_SM_ACTIVITY, REASON_SLOWDOWN,
     };
 
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
@@ -254,16 +259,15 @@ static int nearness(uint32_t code)
 }
 
 /* The first resident whose sharing mode is in the way. */
-static void note_residents(const struct core *core, const struct job *job, const struct gpu *gpu,
-                           struct reason *reason)
+static void note_residents(const struct core *core, const struct job *job, const struct gpu *gpu, struct reason *reason)
 {
     const struct job *there = gpu->resident_count ? gpu->residents[0] : sharing_client(core, gpu), *other = there;
 
     for (uint32_t i = 1; i < gpu->resident_count && other->wants->uid == job->wants->uid; i++)
         other = gpu->residents[i];
-    reason->other = reason->code != REASON_OTHER_USER                            ? there->id
+    reason->other = reason->code != REASON_OTHER_USER                   ? there->id
                     : gpu->server && gpu->server_uid != job->wants->uid ? gpu->server_uid
-                                                                       : other->wants->uid;
+                                                                        : other->wants->uid;
     reason->share = there->share;
     reason->qualified = reason->code == REASON_CLIENTS ? gpu->resident_count : reason->qualified;
 }

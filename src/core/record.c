@@ -5,10 +5,18 @@
 #include "base/memory.h"
 #include "base/share.h"
 
-#define MEMBER(type, name, kind, member) {type, name, kind, offsetof(struct record, member), 0, false, 0}
-#define LATER(type, name, kind, member, absent) {type, name, kind, offsetof(struct record, member), 0, true, absent}
+#define MEMBER(type, name, kind, member)                                                                               \
+    {                                                                                                                  \
+        type, name, kind, offsetof(struct record, member), 0, false, 0                                                 \
+    }
+#define LATER(type, name, kind, member, absent)                                                                        \
+    {                                                                                                                  \
+        type, name, kind, offsetof(struct record, member), 0, true, absent                                             \
+    }
 #define TEXT(type, name, member)                                                                                       \
-    {type, name, FIELD_TEXT, offsetof(struct record, member), sizeof(((struct record *)0)->member), false, 0}
+    {                                                                                                                  \
+        type, name, FIELD_TEXT, offsetof(struct record, member), sizeof(((struct record *)0)->member), false, 0        \
+    }
 
 const struct record_field record_fields[] = {
     TEXT(RECORD_RECONFIGURED, "policy", config.policy),
@@ -209,7 +217,8 @@ const size_t record_field_count = array_size(record_fields);
 
 bool record_member_is_gone(uint32_t type, const char *name)
 {
-    return type == RECORD_RECONFIGURED && strcmp(name, "mps_one_server") == 0; /* false in every store: mps_domain now */
+    return type == RECORD_RECONFIGURED &&
+           strcmp(name, "mps_one_server") == 0; /* false in every store: mps_domain now */
 }
 
 const char *record_type_name(uint32_t type)
@@ -259,21 +268,23 @@ const char *record_type_name(uint32_t type)
 
 const char *exit_cause_name(uint32_t cause)
 {
-    static const char *const names[EXIT_CAUSE_COUNT] = {"completed",  "failed",   "gpu_oom",   "signalled", "gpu_handle",
-                                                       "host_oom", "mps_fault", "gpu_error", "timeout", "lost"};
+    static const char *const names[EXIT_CAUSE_COUNT] = {"completed",  "failed",   "gpu_oom",   "signalled",
+                                                        "gpu_handle", "host_oom", "mps_fault", "gpu_error",
+                                                        "timeout",    "lost"};
 
     return cause < EXIT_CAUSE_COUNT ? names[cause] : "unknown";
 }
 
 const char *memory_source_name(uint32_t source)
 {
-    static const char *const names[SOURCE_COUNT] = {"unknown", "declared", "recorded", "estimated", "learned",
-                                                         "observed", "raised"};
+    static const char *const names[SOURCE_COUNT] = {"unknown", "declared", "recorded", "estimated",
+                                                    "learned", "observed", "raised"};
 
     return source < SOURCE_COUNT ? names[source] : "unknown";
 }
 
-uint32_t record_memory_source(uint32_t said, int64_t reserved_bytes, const struct record_submitted *wants, uint32_t otherwise)
+uint32_t record_memory_source(uint32_t said, int64_t reserved_bytes, const struct record_submitted *wants,
+                              uint32_t otherwise)
 {
     if (said < SOURCE_COUNT)
         return said;

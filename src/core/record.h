@@ -15,9 +15,9 @@
 #include "base/share.h"
 #include "core/config.h"
 
-#define RECORD_MAX_GPUS 64      /* GPUs of one job: the most of any in the public traces */
-#define RECORD_UUID_SIZE 48     /* "GPU-" or "MIG-" and a UUID, NUL included */
-#define RECORD_NO_GPU UINT32_MAX
+#define RECORD_MAX_GPUS      64 /* GPUs of one job: the most of any in the public traces */
+#define RECORD_UUID_SIZE     48 /* "GPU-" or "MIG-" and a UUID, NUL included */
+#define RECORD_NO_GPU        UINT32_MAX
 #define RECORD_WORKLOAD_SIZE 64 /* identifies runs of "the same" job, NUL included */
 
 enum record_type {
@@ -40,27 +40,28 @@ enum record_type {
     RECORD_SIGNAL_FAILED, /* a decided signal could not be delivered */
     RECORD_ADOPTED,       /* after a restart of the driver the job was found running */
     RECORD_LOST,          /* the job's shepherd died; its tree was killed and seen empty */
-    RECORD_SHARE_FAULT,   /* the MPS server of a GPU, or of a user, failed, or serves again: no client is placed there in between */
-    RECORD_TIMER,         /* the time that core_next_wake_ns named has come */
+    RECORD_SHARE_FAULT, /* the MPS server of a GPU, or of a user, failed, or serves again: no client is placed there in
+                           between */
+    RECORD_TIMER,       /* the time that core_next_wake_ns named has come */
     /* decisions */
     RECORD_PLACED,    /* start the job on these GPUs */
     RECORD_REQUEUED,  /* the crashed job waits again (retry: ahead of the main queue, else in its place there) */
     RECORD_GAVE_UP,   /* the crashed job is not retried */
     RECORD_REFUSED,   /* the waiting job can never run here */
     RECORD_SIGNALLED, /* ask the job's process tree to stop */
-    RECORD_SHRUNK,   /* the running job's reservation is now this: it was observed to need less than was reserved */
+    RECORD_SHRUNK,    /* the running job's reservation is now this: it was observed to need less than was reserved */
     RECORD_GROWN,     /* the running job's reservation is now this: it was observed to use more than was reserved */
     RECORD_RESERVED,  /* these GPUs are kept for the job, which has let others pass for too long */
     RECORD_WAITED,    /* nothing could be placed; the next attempt is not before then (paced loops) */
     /* a state at one moment: only core_snapshot makes them, after a RECONFIGURED and in this order */
-    RECORD_STATE_CORE,      /* state that belongs to no GPU and no job */
+    RECORD_STATE_CORE, /* state that belongs to no GPU and no job */
     RECORD_STATE_GPU,
-    RECORD_STATE_PROFILE,   /* the knowledge of a workload */
-    RECORD_STATE_USER,      /* the user whose retries are counted */
-    RECORD_STATE_JOB,       /* one that has not ended, followed by its placements */
+    RECORD_STATE_PROFILE, /* the knowledge of a workload */
+    RECORD_STATE_USER,    /* the user whose retries are counted */
+    RECORD_STATE_JOB,     /* one that has not ended, followed by its placements */
     RECORD_STATE_PLACEMENT,
-    RECORD_STATE_RESIDENT,  /* in the order of arrival on each GPU */
-    RECORD_STATE_QUEUED,    /* in the order of each queue */
+    RECORD_STATE_RESIDENT, /* in the order of arrival on each GPU */
+    RECORD_STATE_QUEUED,   /* in the order of each queue */
     RECORD_TYPE_COUNT
 };
 
@@ -87,9 +88,9 @@ enum memory_source {
     SOURCE_RECORDED, /* a figure recorded with the job (a .rad file's measured or estimated column) */
     SOURCE_ESTIMATED,
     SOURCE_LEARNED,  /* earlier runs of the same workload (decided at placement, never submitted) */
-    SOURCE_OBSERVED,     /* it runs, and was observed to need this (decided then, never submitted) */
+    SOURCE_OBSERVED, /* it runs, and was observed to need this (decided then, never submitted) */
     SOURCE_RAISED,   /* it ran out of GPU memory with less (decided at its retry, never submitted) */
-    SOURCE_COUNT /* in a record of an earlier carma: not said (record_memory_source) */
+    SOURCE_COUNT     /* in a record of an earlier carma: not said (record_memory_source) */
 };
 
 struct record_gpu {
@@ -102,13 +103,13 @@ struct record_gpu {
 
 struct record_submitted {
     uint32_t uid;
-    uint32_t gpus;        /* GPUs wanted, >= 1 */
-    int64_t request_bytes;  /* memory per GPU, or -1 */
+    uint32_t gpus;         /* GPUs wanted, >= 1 */
+    int64_t request_bytes; /* memory per GPU, or -1 */
     uint32_t request_source;
-    int32_t smact_permille; /* expected solo SM activity, or -1 */
+    int32_t smact_permille;        /* expected solo SM activity, or -1 */
     int32_t max_slowdown_permille; /* the most that its user accepts; 0: the configuration's */
-    uint32_t share;       /* enum share_mode: SHARE_ANY, or the only way in which it may share */
-    bool exclusive;       /* alone on its GPUs until it ends */
+    uint32_t share;                /* enum share_mode: SHARE_ANY, or the only way in which it may share */
+    bool exclusive;                /* alone on its GPUs until it ends */
     bool held;
     int64_t time_limit_ns;    /* of each launch, of node time; 0: none */
     uint32_t signal;          /* its processes get this before the limit; 0: none */
@@ -120,26 +121,26 @@ struct record_submitted {
 struct record_sample {
     uint32_t gpu;
     int64_t used_bytes;      /* of total_bytes, by anybody, in the window's last sample */
-    int64_t unmanaged_bytes;   /* of used_bytes, by unmanaged processes; -1: the driver cannot attribute memory */
+    int64_t unmanaged_bytes; /* of used_bytes, by unmanaged processes; -1: the driver cannot attribute memory */
     int32_t smact_permille;  /* the configured statistic of the window, or -1: not measured */
     int32_t smocc_permille;  /* SM occupancy, the same */
     int32_t dram_permille;   /* DRAM activity, the same */
 };
 
 struct record_exited {
-    uint32_t cause;           /* enum exit_cause */
-    int32_t status;           /* exit status, or 128 + signal */
-    int64_t requested_bytes;  /* GPU_OOM: size of the failed allocation; -1: unknown */
-    int64_t free_bytes;       /* GPU_OOM: memory free at that time; -1: unknown */
-    int64_t used_bytes;       /* the most that was seen in use, by anybody, on one of its GPUs in the run's last samples; -1:
-                                 none was observed. The evidence for an out-of-memory message */
-    uint32_t failed_gpu;      /* GPU_ERROR: which of them failed, as the driver reports; of one GPU's instances, the
-                                 first; RECORD_NO_GPU: it did not say */
+    uint32_t cause;          /* enum exit_cause */
+    int32_t status;          /* exit status, or 128 + signal */
+    int64_t requested_bytes; /* GPU_OOM: size of the failed allocation; -1: unknown */
+    int64_t free_bytes;      /* GPU_OOM: memory free at that time; -1: unknown */
+    int64_t used_bytes;  /* the most that was seen in use, by anybody, on one of its GPUs in the run's last samples; -1:
+                            none was observed. The evidence for an out-of-memory message */
+    uint32_t failed_gpu; /* GPU_ERROR: which of them failed, as the driver reports; of one GPU's instances, the
+                            first; RECORD_NO_GPU: it did not say */
 };
 
 /* The last time that a GPU failed under a workload. */
 struct record_failure {
-    uint32_t gpu;  /* RECORD_NO_GPU: none, or a run of the workload has completed since */
+    uint32_t gpu; /* RECORD_NO_GPU: none, or a run of the workload has completed since */
     int64_t at_ns;
 };
 
@@ -162,13 +163,13 @@ struct record_memory {
 struct record_placed {
     uint32_t count;
     uint32_t gpus[RECORD_MAX_GPUS];
-    int64_t reserved_bytes; /* reserved on each GPU; -1: not known (the reserve view reserves the whole GPU) */
+    int64_t reserved_bytes;      /* reserved on each GPU; -1: not known (the reserve view reserves the whole GPU) */
     uint32_t reservation_source; /* enum memory_source */
-    int32_t slowdown_permille; /* as predicted for the worst of the jobs concerned; 1000: none */
-    int64_t fence_bytes; /* the driver's limit on each of its processes on each GPU; -1: none */
-    uint32_t share;      /* enum share_mode: how its processes use the GPUs; SHARE_ANY: an earlier carma did not say */
-    bool shared;         /* some GPU had a resident before */
-    bool retry;       /* comes from the retry queue */
+    int32_t slowdown_permille;   /* as predicted for the worst of the jobs concerned; 1000: none */
+    int64_t fence_bytes;         /* the driver's limit on each of its processes on each GPU; -1: none */
+    uint32_t share; /* enum share_mode: how its processes use the GPUs; SHARE_ANY: an earlier carma did not say */
+    bool shared;    /* some GPU had a resident before */
+    bool retry;     /* comes from the retry queue */
 };
 
 struct record_reserved {
@@ -178,11 +179,11 @@ struct record_reserved {
 
 struct record_requeued {
     bool retry;
-    uint32_t crashes;    /* crashes out of GPU memory, as its output said, so far */
+    uint32_t crashes;       /* crashes out of GPU memory, as its output said, so far */
     int64_t reserved_bytes; /* from now on */
     uint32_t reservation_source;
-    bool unfenced;       /* the fence was carma's guess, and wrong: it starts without one from now on */
-    uint64_t overuser;    /* the job that ran it out of memory by using more than was reserved; 0: nobody did */
+    bool unfenced;     /* the fence was carma's guess, and wrong: it starts without one from now on */
+    uint64_t overuser; /* the job that ran it out of memory by using more than was reserved; 0: nobody did */
 };
 
 struct record_gave_up {
@@ -301,13 +302,13 @@ struct record {
     int64_t at_ns;
     uint64_t job; /* 0: concerns no job */
     union {
-        struct core_config config;       /* RECONFIGURED */
-        struct record_gpu gpu;           /* GPU_BACK, GPU_LOST */
+        struct core_config config; /* RECONFIGURED */
+        struct record_gpu gpu;     /* GPU_BACK, GPU_LOST */
         struct record_submitted submitted;
         struct record_sample sample;
-        struct record_memory memory;     /* FIRST_USE, OBSERVED */
-        struct record_memory strayed;    /* the most so far in this run; RECORD_NO_GPU: on all such GPUs together, as an
-                                            earlier carma wrote it */
+        struct record_memory memory;  /* FIRST_USE, OBSERVED */
+        struct record_memory strayed; /* the most so far in this run; RECORD_NO_GPU: on all such GPUs together, as an
+                                         earlier carma wrote it */
         struct record_exited exited;
         struct record_lost lost;
         struct record_share_fault share_fault;
@@ -332,8 +333,8 @@ struct record {
 enum field_kind { FIELD_BOOL, FIELD_U32, FIELD_I32, FIELD_I64, FIELD_U64, FIELD_TEXT, FIELD_U32_ARRAY };
 
 /* One member of a record of one type. `size`: of a FIELD_TEXT, the room; of a FIELD_U32_ARRAY, the most elements (how
- * many count is in the record's `count` field, which comes just before). `later`: records that an earlier carma wrote may lack it;
- * it then is `absent`. */
+ * many count is in the record's `count` field, which comes just before). `later`: records that an earlier carma wrote
+ * may lack it; it then is `absent`. */
 struct record_field {
     uint32_t type;
     const char *name;
@@ -352,11 +353,12 @@ bool record_member_is_gone(uint32_t type, const char *name);
 
 const char *record_type_name(uint32_t type);     /* "submitted"; "unknown" out of range */
 const char *exit_cause_name(uint32_t cause);     /* "completed", "failed", "gpu_oom", ... */
-const char *memory_source_name(uint32_t source);  /* "unknown", "declared", "recorded", "estimated" */
+const char *memory_source_name(uint32_t source); /* "unknown", "declared", "recorded", "estimated" */
 
 /* The source that a record names. A record of an earlier carma has none: the submitted figure then has the submitted
  * source, any other has `otherwise`. */
-uint32_t record_memory_source(uint32_t said, int64_t reserved_bytes, const struct record_submitted *wants, uint32_t otherwise);
+uint32_t record_memory_source(uint32_t said, int64_t reserved_bytes, const struct record_submitted *wants,
+                              uint32_t otherwise);
 bool record_is_decision(uint32_t type);
 bool record_is_state(uint32_t type);
 

@@ -12,12 +12,12 @@ uint32_t sharing_ever(const struct record_submitted *wants, const struct gpu *gp
     return REASON_NONE;
 }
 
-/* A job of several GPUs may join clients where its server is there already, on all its GPUs; and where it cannot come to
- * share the others of them in another way. */
+/* A job of several GPUs may join clients where its server is there already, on all its GPUs; and where it cannot come
+ * to share the others of them in another way. */
 static bool may_join(const struct core *core, const struct job *job)
 {
     return job->wants->gpus == 1 || (core->config.mps_domain != MPS_DOMAIN_GPU &&
-                                    (job->wants->share == SHARE_MPS || core->mps_count == core->gpu_count));
+                                     (job->wants->share == SHARE_MPS || core->mps_count == core->gpu_count));
 }
 
 enum share_mode sharing_mode_of(const struct core *core, const struct job *job, const struct gpu *gpu)
@@ -59,7 +59,8 @@ uint32_t sharing_verdict(const struct core *core, const struct job *job, const s
         return ever;
     /* A job that leaves the choice to carma waits too: time-slicing it would keep others from the server once that
      * serves again. */
-    if ((gpu->share_faulted || (job->user->share_faulted && !gpu->instance)) && gpu->share == SHARE_MPS && !job->wants->exclusive && job->wants->share != SHARE_TIME_SLICE)
+    if ((gpu->share_faulted || (job->user->share_faulted && !gpu->instance)) && gpu->share == SHARE_MPS &&
+        !job->wants->exclusive && job->wants->share != SHARE_TIME_SLICE)
         return REASON_SHARE_FAULT;
     if (gpu->resident_count == 0)
         return way == SHARE_MPS && gpu->server ? client_verdict(core, job, gpu) : REASON_NONE;

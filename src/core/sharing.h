@@ -1,14 +1,14 @@
 /* Sharing modes of a GPU: time-slicing (streams), MPS, or exclusive; and the limits of MIG instances.
  *
  *   - all residents of a GPU use one mode
- *   - a GPU configured for MPS may, while it is empty, take a job that wants streams; it then takes only such until it is
- *     empty again. A GPU configured for streams or for one job at a time takes no job that asks for MPS
+ *   - a GPU configured for MPS may, while it is empty, take a job that wants streams; it then takes only such until it
+ * is empty again. A GPU configured for streams or for one job at a time takes no job that asks for MPS
  *   - the clients of an MPS server are one user's, unless mps_multiuser says otherwise, and at most mps_max_clients
- *   - which jobs are clients of one server is the setting mps_domain. USER: a user's, on all GPUs but MIG instances, which
- *     have one each; a job of several GPUs joins his others' clients where all GPUs are configured for MPS or where it asks
- *     for MPS, so that it cannot come to share by time-slicing. NODE: the same, for all users
- *   - GPU: a job of several GPUs begins on GPUs without clients, with a server for all of them; jobs of one GPU may join it
- *     there; it is the server of all these GPUs until its last client has gone
+ *   - which jobs are clients of one server is the setting mps_domain. USER: a user's, on all GPUs but MIG instances,
+ * which have one each; a job of several GPUs joins his others' clients where all GPUs are configured for MPS or where
+ * it asks for MPS, so that it cannot come to share by time-slicing. NODE: the same, for all users
+ *   - GPU: a job of several GPUs begins on GPUs without clients, with a server for all of them; jobs of one GPU may
+ * join it there; it is the server of all these GPUs until its last client has gone
  *   - while an MPS server does not serve, nobody is placed who would be its client: on the GPU whose it is, or, of the
  *     user's on all GPUs, nowhere; other users' servers serve meanwhile
  *   - a process can use one MIG instance: a job of several GPUs gets none */
@@ -38,7 +38,8 @@ enum share_mode sharing_mode_of(const struct core *core, const struct job *job, 
 /* How a job uses the GPUs that were chosen for it: by MPS only where it can on each of them. */
 enum share_mode sharing_together(const struct core *core, const struct job *job, const uint32_t *gpus, uint32_t count);
 
-/* The job has been placed; it has left its GPUs, of which it still knows: MPS servers come and go with their clients. */
+/* The job has been placed; it has left its GPUs, of which it still knows: MPS servers come and go with their clients.
+ */
 void sharing_begins(struct core *core, const struct job *job);
 void sharing_ends(struct core *core, const struct job *job);
 

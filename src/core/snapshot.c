@@ -23,10 +23,7 @@ static void take_gpu(const struct gpu *gpu, int64_t at_ns, struct record_list *o
     struct record_state_gpu *state = &record.state_gpu;
 
     *state = (struct record_state_gpu){
-        .gpu = {.gpu = gpu->number,
-                .total_bytes = gpu->total_bytes,
-                .share = gpu->share,
-                .instance = gpu->instance},
+        .gpu = {.gpu = gpu->number, .total_bytes = gpu->total_bytes, .share = gpu->share, .instance = gpu->instance},
         .share_faulted = gpu->share_faulted,
         .server = gpu->server,
         .server_uid = gpu->server_uid,
@@ -157,10 +154,9 @@ void core_snapshot(const struct core *core, int64_t at_ns, struct record_list *o
                                                   .state_resident = {.gpu = i}});
     for (uint32_t q = 0; q < RECORD_QUEUES; q++)
         for (const struct job *job = queue_numbered((struct core *)core, q)->head; job; job = job->next)
-            record_list_add(out, &(struct record){.type = RECORD_STATE_QUEUED,
-                                                  .at_ns = at_ns,
-                                                  .job = job->id,
-                                                  .state_queued = {.queue = q}});
+            record_list_add(
+                out, &(struct record){
+                         .type = RECORD_STATE_QUEUED, .at_ns = at_ns, .job = job->id, .state_queued = {.queue = q}});
 }
 
 /* ---- Restoring one ---- */
@@ -297,7 +293,8 @@ static int restore_job(struct core *core, const struct record *record, struct er
     job->crash_available_bytes = state->crash_available_bytes;
     job->signal_retry_ns = state->signal_retry_ns;
     job->reserved_bytes = state->reserved_bytes;
-    job->reservation_source = record_memory_source(state->reservation_source, state->reserved_bytes, job->wants, SOURCE_LEARNED);
+    job->reservation_source =
+        record_memory_source(state->reservation_source, state->reserved_bytes, job->wants, SOURCE_LEARNED);
     job->granted_bytes = state->granted_bytes;
     job->fence_bytes = state->fence_bytes;
     job->unfenced = state->unfenced;
@@ -320,15 +317,15 @@ static int restore_placement(struct core *core, struct job *job, const struct re
     const struct record_state_placement *state = &record->state_placement;
 
     if (state->gpu >= core->gpu_count || state->bytes < 0 || job_placement_on(job, state->gpu) ||
-        job_stray_bytes_on(job, state->gpu) || (state->strayed ? !holds_gpus(job->state) : job->placement_count >= job->wants->gpus))
+        job_stray_bytes_on(job, state->gpu) ||
+        (state->strayed ? !holds_gpus(job->state) : job->placement_count >= job->wants->gpus))
         return nonsense(record, err);
     if (state->strayed) {
         job_strays(job, state->gpu, state->bytes);
         return 0;
     }
     job->placements = xrealloc(job->placements, job->placement_count + 1, sizeof *job->placements);
-    job->placements[job->placement_count++] =
-        (struct job_placement){.gpu = state->gpu, .observed_bytes = state->bytes};
+    job->placements[job->placement_count++] = (struct job_placement){.gpu = state->gpu, .observed_bytes = state->bytes};
     return 0;
 }
 

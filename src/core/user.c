@@ -49,7 +49,8 @@ static int64_t bytes_in_all(const struct core *core, uint32_t gpus, int64_t rese
  * observed to use. */
 static int64_t counting(const struct job *job, int64_t reserved_bytes)
 {
-    bool kept = job->wants->request_source == SOURCE_DECLARED && reserved_bytes >= 0 && job->wants->request_bytes > reserved_bytes;
+    bool kept = job->wants->request_source == SOURCE_DECLARED && reserved_bytes >= 0 &&
+                job->wants->request_bytes > reserved_bytes;
 
     return kept ? job->wants->request_bytes : reserved_bytes;
 }
@@ -135,7 +136,8 @@ bool user_is_limited(const struct core *core, const struct job *job, struct reas
     if (!users_are_limited(core))
         return false;
     return beyond(core, job->user, job->wants,
-                  core->config.per_user.max_memory_bytes ? counting(job, learned_reservation(core, job, NULL)) : 0, why);
+                  core->config.per_user.max_memory_bytes ? counting(job, learned_reservation(core, job, NULL)) : 0,
+                  why);
 }
 
 bool user_is_limited_ever(const struct core *core, const struct record_submitted *wants, struct reason *why)

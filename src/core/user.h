@@ -18,8 +18,8 @@ struct user {
     uint32_t running;      /* of them, those that have GPUs */
     uint32_t gpus;         /* that these have: one that is shared counts for each */
     uint64_t memory_bytes; /* that these have reserved in all, and hold on GPUs that they were not given */
-    int64_t retries_ns; /* when the hour began in which retries are counted */
-    uint32_t retries;   /* jobs that were put before the main queue in it */
+    int64_t retries_ns;    /* when the hour began in which retries are counted */
+    uint32_t retries;      /* jobs that were put before the main queue in it */
     bool share_faulted;    /* the MPS server of his jobs does not serve */
     UT_hash_handle hh;
 };

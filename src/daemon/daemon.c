@@ -42,7 +42,8 @@ static int check_descriptors(struct error *err)
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= DESCRIPTORS_NEED)
         return 0;
-    return error_set(err, EMFILE, "carmad needs %d open files and may have %llu: `ulimit -n %d`, or LimitNOFILE= of its service",
+    return error_set(err, EMFILE,
+                     "carmad needs %d open files and may have %llu: `ulimit -n %d`, or LimitNOFILE= of its service",
                      DESCRIPTORS_NEED, (unsigned long long)limit.rlim_cur, DESCRIPTORS_NEED);
 }
 
@@ -55,9 +56,10 @@ static int check_not_emptied(const char *directory, struct error *err)
 
     if ((stat(path, &st) == 0 && st.st_size > 0) || !run_directories_any(runs))
         return 0;
-    return error_set(err, EBADMSG,
-                     "%s is empty or gone, and %s has runs of its jobs: restore it from a backup, or move %s away to begin anew",
-                     path, runs, directory);
+    return error_set(
+        err, EBADMSG,
+        "%s is empty or gone, and %s has runs of its jobs: restore it from a backup, or move %s away to begin anew",
+        path, runs, directory);
 }
 
 static uint64_t job_of_process(const struct daemon *daemon, pid_t pid)

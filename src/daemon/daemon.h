@@ -38,7 +38,7 @@ struct http_server;
 struct daemon {
     uv_loop_t *loop;
     struct config config;
-    struct service service; /* the service manager, and the sockets that it has handed over */
+    struct service service;         /* the service manager, and the sockets that it has handed over */
     struct machine_profile profile; /* of config.machine_profile; its name is "" where the GPUs say which it is */
     struct core *core;
     struct views views;
@@ -60,8 +60,8 @@ struct daemon {
     struct whatif *whatif;
     struct http_server *http;
     struct submission *submissions; /* that are being read and estimated, or wait for that */
-    int64_t stored_ns; /* node time of the latest record that was loaded */
-    bool loaded; /* all that is stored has been taken in */
+    int64_t stored_ns;              /* node time of the latest record that was loaded */
+    bool loaded;                    /* all that is stored has been taken in */
     bool stopping;
 };
 

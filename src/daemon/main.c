@@ -42,7 +42,8 @@ static const struct argp_option option_table[] = {
     {"state", 'S', "DIR", 0, "keep the store and the runs in DIR (the setting state_directory)", 0},
     {"socket", 'u', "PATH", 0, "listen on the Unix socket PATH (the setting socket)", 0},
     {"settings", OPTION_SETTINGS, NULL, 0, "list what can be set, and end", 0},
-    {"settings-file", OPTION_SETTINGS_FILE, NULL, 0, "print a configuration file with every default as a comment, and end", 0},
+    {"settings-file", OPTION_SETTINGS_FILE, NULL, 0,
+     "print a configuration file with every default as a comment, and end", 0},
     {"settings-man", OPTION_SETTINGS_MAN, NULL, OPTION_HIDDEN, "print the manual page carma.conf(5), and end", 0},
     {0},
 };
@@ -164,16 +165,19 @@ static void tell_of_places(const struct daemon *daemon)
         const char *set = place.tcp ? daemon->config.listen : daemon->config.socket;
 
         if (place.tcp)
-            daemon_log("listening on %s%s, for who shows the token in %s", place.name, whose, daemon->config.token_file);
+            daemon_log("listening on %s%s, for who shows the token in %s", place.name, whose,
+                       daemon->config.token_file);
         else
             daemon_log("listening on %s%s", place.name, whose);
         if (place.inherited && set && strcmp(set, place.name) != 0)
             daemon_log("the setting %s = %s is not used then: ListenStream= of the socket unit says where",
                        place.tcp ? "listen" : "socket", set);
         if (place.exposed)
-            daemon_log("WARNING: %s can be reached from other machines, and nothing that goes over it is encrypted, the token "
-                       "neither: listen on 127.0.0.1 and let clients come through ssh -L, or put an encrypting proxy before it",
-                       place.name);
+            daemon_log(
+                "WARNING: %s can be reached from other machines, and nothing that goes over it is encrypted, the token "
+                "neither: listen on 127.0.0.1 and let clients come through ssh -L, or put an encrypting proxy before "
+                "it",
+                place.name);
     }
 }
 
@@ -219,8 +223,8 @@ static int run(struct daemon *daemon, struct error *err)
 }
 
 /* The memory of a large request, a snapshot or a long list goes back as soon as it is freed: left to itself the C
- * library raises this bound, and keeps such pieces between lasting ones. Each thread has a heap of its own, for the same
- * reason: what one reads would otherwise lie between what the loop keeps. */
+ * library raises this bound, and keeps such pieces between lasting ones. Each thread has a heap of its own, for the
+ * same reason: what one reads would otherwise lie between what the loop keeps. */
 static void give_memory_back(void)
 {
     mallopt(M_MMAP_THRESHOLD, 256 << 10);
@@ -235,7 +239,8 @@ int main(int argc, char **argv)
     int status;
 
     signal(SIGPIPE, SIG_IGN);
-    json_set_alloc_funcs(xmalloc, free); /* else jansson leaves out what it has no memory for, and that would be stored */
+    json_set_alloc_funcs(xmalloc,
+                         free); /* else jansson leaves out what it has no memory for, and that would be stored */
     give_memory_back();
     protect_from_oom_killer();
     config_init_default(&daemon.config);

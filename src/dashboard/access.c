@@ -47,7 +47,8 @@ static bool is_own_host(const struct dashboard_access *access, const char *host)
     return false;
 }
 
-/* Under the referrer policy that the page has, a browser may leave its origin unsaid; then it says whether it is its own. */
+/* Under the referrer policy that the page has, a browser may leave its origin unsaid; then it says whether it is its
+ * own. */
 static bool is_own_origin(const char *origin, const char *host, const char *site)
 {
     static const char scheme[] = "http://";
@@ -91,11 +92,13 @@ static enum dashboard_verdict judge_token(struct dashboard_access *access, const
     if (has_cookie(access, request->fields[FIELD_COOKIE].value))
         return DASHBOARD_WELCOME;
     if (!token_matches(&access->token, request->target + strlen(TOKEN_QUERY)))
-        return refuse(403, "the address has a wrong token: run 'carma dashboard' again and open what it prints", status, why);
+        return refuse(403, "the address has a wrong token: run 'carma dashboard' again and open what it prints", status,
+                      why);
     if (atomic_exchange(&access->used, true))
-        return refuse(403,
-                      "the address has been used, and is good only once: run 'carma dashboard' again and open what it prints",
-                      status, why);
+        return refuse(
+            403,
+            "the address has been used, and is good only once: run 'carma dashboard' again and open what it prints",
+            status, why);
     return DASHBOARD_ENTER;
 }
 
@@ -107,7 +110,8 @@ enum dashboard_verdict dashboard_access_judge(struct dashboard_access *access, c
     bool reads = strcmp(request->method, "POST") != 0;
 
     if (!is_own_host(access, host))
-        return refuse(403, "the request is for another host: open the address that 'carma dashboard' prints", status, why);
+        return refuse(403, "the request is for another host: open the address that 'carma dashboard' prints", status,
+                      why);
     if (origin && !is_own_origin(origin, host, site))
         return refuse(403, "the request is of another site's page", status, why);
     /* Wherever the address was followed from, it is the token that counts. */
@@ -116,10 +120,11 @@ enum dashboard_verdict dashboard_access_judge(struct dashboard_access *access, c
     if (site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0)
         return refuse(403, "the request is of another site's page", status, why);
     if (!has_cookie(access, request->fields[FIELD_COOKIE].value))
-        return refuse(401, "this browser has not been let in: run 'carma dashboard' and open the address that it prints",
+        return refuse(401,
+                      "this browser has not been let in: run 'carma dashboard' and open the address that it prints",
                       status, why);
     if (!reads && !origin && !site)
-        return refuse(403, "the request changes something and does not say of which page it is (it has no Origin)", status,
-                      why);
+        return refuse(403, "the request changes something and does not say of which page it is (it has no Origin)",
+                      status, why);
     return DASHBOARD_GRANTED;
 }

@@ -24,8 +24,8 @@ struct dashboard_server;
 
 /* Listens on 127.0.0.1, and answers on threads of its own; port 0: a free one. *address is the one to open in a
  * browser, owned by the caller. */
-int dashboard_server_new(const struct dashboard_place *place, unsigned port, struct dashboard_server **server, char **address,
-                         struct error *err);
+int dashboard_server_new(const struct dashboard_place *place, unsigned port, struct dashboard_server **server,
+                         char **address, struct error *err);
 unsigned dashboard_server_port(const struct dashboard_server *server);
 void dashboard_server_free(struct dashboard_server *server);
 

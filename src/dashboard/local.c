@@ -68,8 +68,10 @@ static void say_who(const struct dashboard_place *place, struct dashboard_answer
 
     if (getpwuid_r(uid, &entry, buffer, sizeof buffer, &found) != 0)
         found = NULL;
-    json = json_pack("{s:s?, s:I, s:s}", "user", found ? found->pw_name : NULL, "uid", (json_int_t)uid, "daemon", place->name);
-    *answer = (struct dashboard_answer){.status = 200, .type = JSON_TYPE, .body = json ? json_dumps(json, JSON_COMPACT) : NULL};
+    json = json_pack("{s:s?, s:I, s:s}", "user", found ? found->pw_name : NULL, "uid", (json_int_t)uid, "daemon",
+                     place->name);
+    *answer = (struct dashboard_answer){
+        .status = 200, .type = JSON_TYPE, .body = json ? json_dumps(json, JSON_COMPACT) : NULL};
     if (answer->body)
         answer->length = strlen(answer->body);
     else

@@ -28,7 +28,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
     switch (key) {
     case DASHBOARD_KEY_PORT:
-        wanted->port = strspn(arg, "0123456789") == strlen(arg) && strlen(arg) <= 5 ? (unsigned)strtoul(arg, NULL, 10) : 0;
+        wanted->port =
+            strspn(arg, "0123456789") == strlen(arg) && strlen(arg) <= 5 ? (unsigned)strtoul(arg, NULL, 10) : 0;
         if (wanted->port < 1024 || wanted->port > 65535)
             return cli_bad_usage(state, "--port: '%.40s' is not a port from 1024 to 65535", arg);
         return 0;

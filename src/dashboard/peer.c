@@ -53,13 +53,14 @@ int dashboard_peer_ask(const struct sockaddr_in *peer, const struct sockaddr_in 
 
 bool dashboard_peer_look_up(const char *table, const struct sockaddr_in *peer, const struct sockaddr_in *own, uid_t uid)
 {
-    static const char *const prefixes[] = {"", "0000000000000000FFFF0000"}; /* of such an address in the table of IPv6 */
+    static const char *const prefixes[] = {"",
+                                           "0000000000000000FFFF0000"}; /* of such an address in the table of IPv6 */
     unsigned long socket_uid, inode;
 
     for (size_t i = 0; i < array_size(prefixes); i++) {
-        CLEANUP(free_ptr) char *wanted =
-            xasprintf(" %s%08X:%04X %s%08X:%04X ", prefixes[i], peer->sin_addr.s_addr, ntohs(peer->sin_port), prefixes[i],
-                      own->sin_addr.s_addr, ntohs(own->sin_port));
+        CLEANUP(free_ptr)
+        char *wanted = xasprintf(" %s%08X:%04X %s%08X:%04X ", prefixes[i], peer->sin_addr.s_addr, ntohs(peer->sin_port),
+                                 prefixes[i], own->sin_addr.s_addr, ntohs(own->sin_port));
         const char *line = strstr(table, wanted);
 
         if (line && sscanf(line + strlen(wanted), "%*s %*s %*s %*s %lu %*u %lu", &socket_uid, &inode) == 2)

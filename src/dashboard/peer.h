@@ -6,8 +6,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Whether the other end of a TCP connection within this machine is a socket of that user or of root, as the kernel says when it
- * is asked (sock_diag(7)), or, where it cannot be, by its tables in /proc/net. No: nobody is known to have it. */
+/* Whether the other end of a TCP connection within this machine is a socket of that user or of root, as the kernel says
+ * when it is asked (sock_diag(7)), or, where it cannot be, by its tables in /proc/net. No: nobody is known to have it.
+ */
 bool dashboard_peer_is_of(const struct sockaddr_in *peer, const struct sockaddr_in *own, uid_t uid);
 
 /* ---- The two ways, for tests ---- */
@@ -16,6 +17,7 @@ bool dashboard_peer_is_of(const struct sockaddr_in *peer, const struct sockaddr_
 int dashboard_peer_ask(const struct sockaddr_in *peer, const struct sockaddr_in *own, uid_t uid);
 
 /* `table` is the text of /proc/net/tcp or tcp6. */
-bool dashboard_peer_look_up(const char *table, const struct sockaddr_in *peer, const struct sockaddr_in *own, uid_t uid);
+bool dashboard_peer_look_up(const char *table, const struct sockaddr_in *peer, const struct sockaddr_in *own,
+                            uid_t uid);
 
 #endif

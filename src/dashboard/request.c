@@ -34,8 +34,8 @@ static unsigned refuse(unsigned status, const char **why, const char *text)
     return status;
 }
 
-unsigned dashboard_request_read(struct dashboard_request *request, struct MHD_Connection *connection, const char *method,
-                                const char *target, const char *version, const char **why)
+unsigned dashboard_request_read(struct dashboard_request *request, struct MHD_Connection *connection,
+                                const char *method, const char *target, const char *version, const char **why)
 {
     const char *length;
     bool plain;
@@ -51,9 +51,10 @@ unsigned dashboard_request_read(struct dashboard_request *request, struct MHD_Co
         plain &= request->fields[i].count <= 1;
     length = request->fields[FIELD_LENGTH].value;
     if (!plain || !request->fields[FIELD_HOST].count || !is_target(target) || (length && !http_is_length(length)))
-        return refuse(MHD_HTTP_BAD_REQUEST, why,
-                      "the request's head can be read in two ways: write each line as 'Name: value' and an end of CR LF, with "
-                      "one Host and at most one of any other");
+        return refuse(
+            MHD_HTTP_BAD_REQUEST, why,
+            "the request's head can be read in two ways: write each line as 'Name: value' and an end of CR LF, with "
+            "one Host and at most one of any other");
     if (strlen(target) > TARGET_LIMIT_BYTES)
         return refuse(MHD_HTTP_URI_TOO_LONG, why, "the request's path is too long");
     if (strcmp(version, MHD_HTTP_VERSION_1_1) != 0)

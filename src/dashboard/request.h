@@ -1,5 +1,5 @@
-/* A browser's request, of which the daemon is given no more than it needs, written anew: nothing that one side reads in one way
- * and the other in another can get through. */
+/* A browser's request, of which the daemon is given no more than it needs, written anew: nothing that one side reads in
+ * one way and the other in another can get through. */
 #ifndef CARMA_DASHBOARD_REQUEST_H
 #define CARMA_DASHBOARD_REQUEST_H
 
@@ -31,8 +31,8 @@ struct dashboard_request {
 };
 
 /* Reads the request on `connection`. 0, or the HTTP status to refuse it with and the reason (static). */
-unsigned dashboard_request_read(struct dashboard_request *request, struct MHD_Connection *connection, const char *method,
-                                const char *target, const char *version, const char **why);
+unsigned dashboard_request_read(struct dashboard_request *request, struct MHD_Connection *connection,
+                                const char *method, const char *target, const char *version, const char **why);
 
 /* The same request in the form for the daemon; `token` is NULL where the socket shows the user. */
 void dashboard_request_write(const struct dashboard_request *request, const char *host, const char *token,

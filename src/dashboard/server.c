@@ -94,8 +94,8 @@ static enum MHD_Result answer_error(struct MHD_Connection *connection, const str
     return send_response(connection, status, response);
 }
 
-/* Lets the browser in. Where the address was followed from another site's page, a redirection would still count as that site's,
- * and the cookie not be sent: then a page of our own goes on to the dashboard. */
+/* Lets the browser in. Where the address was followed from another site's page, a redirection would still count as that
+ * site's, and the cookie not be sent: then a page of our own goes on to the dashboard. */
 static enum MHD_Result answer_token(struct MHD_Connection *connection, const struct exchange *exchange,
                                     const struct dashboard_access *access, bool with_cookie)
 {
@@ -104,10 +104,11 @@ static enum MHD_Result answer_token(struct MHD_Connection *connection, const str
                                  "<p><a href=\"/\">To the dashboard</a></p>\n</html>\n";
     const char *site = exchange->request.fields[FIELD_FETCH_SITE].value;
     bool unmanaged = site && strcmp(site, "none") != 0 && strcmp(site, "same-origin") != 0;
-    struct dashboard_answer own = {.type = "text/html; charset=utf-8", .body = xstrdup(onward), .length = strlen(onward)};
+    struct dashboard_answer own = {
+        .type = "text/html; charset=utf-8", .body = xstrdup(onward), .length = strlen(onward)};
     struct MHD_Response *response = response_of(&own);
-    CLEANUP(free_ptr) char *cookie =
-        xasprintf("carma-%u=%s; Path=/; HttpOnly; SameSite=Strict", access->port, access->cookie.text);
+    CLEANUP(free_ptr)
+    char *cookie = xasprintf("carma-%u=%s; Path=/; HttpOnly; SameSite=Strict", access->port, access->cookie.text);
 
     if (!unmanaged)
         MHD_add_response_header(response, MHD_HTTP_HEADER_LOCATION, "/");
@@ -136,7 +137,8 @@ static enum MHD_Result answer_failure(struct MHD_Connection *connection, const s
 {
     if (rc == -EPIPE)
         return MHD_NO;
-    return answer_error(connection, exchange, rc == -ETIMEDOUT ? MHD_HTTP_GATEWAY_TIMEOUT : MHD_HTTP_BAD_GATEWAY, err->text);
+    return answer_error(connection, exchange, rc == -ETIMEDOUT ? MHD_HTTP_GATEWAY_TIMEOUT : MHD_HTTP_BAD_GATEWAY,
+                        err->text);
 }
 
 static enum MHD_Result ask_daemon(struct dashboard_server *server, struct MHD_Connection *connection,
@@ -148,13 +150,14 @@ static enum MHD_Result ask_daemon(struct dashboard_server *server, struct MHD_Co
     int rc = upstream_connect(&exchange->upstream, place->name, &err);
 
     if (rc) {
-        CLEANUP(free_ptr) char *why = xasprintf("%s: the daemon cannot be reached (%s). It may be starting again: try again in "
-                                                "a moment, or start it with 'carmad'",
-                                                place->name, strerror(-rc));
+        CLEANUP(free_ptr)
+        char *why = xasprintf("%s: the daemon cannot be reached (%s). It may be starting again: try again in "
+                              "a moment, or start it with 'carmad'",
+                              place->name, strerror(-rc));
         return answer_error(connection, exchange, MHD_HTTP_BAD_GATEWAY, why);
     }
-    dashboard_request_write(&exchange->request, place->tcp ? place->tcp : "carma", place->tcp ? place->token.text : NULL,
-                            &head);
+    dashboard_request_write(&exchange->request, place->tcp ? place->tcp : "carma",
+                            place->tcp ? place->token.text : NULL, &head);
     rc = upstream_send(&exchange->upstream, head.text, head.length, &err);
     explicit_bzero(head.text, head.length); /* the token */
     return rc ? answer_failure(connection, exchange, rc, &err) : MHD_YES;
@@ -191,8 +194,9 @@ static enum MHD_Result pass_on(struct MHD_Connection *connection, struct exchang
 
     if (rc)
         return answer_failure(connection, exchange, rc, &err);
-    response = MHD_create_response_from_callback(reply->has_length && !reply->chunked ? reply->left + reply->body.length : MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_body,
-                                                 exchange, NULL);
+    response = MHD_create_response_from_callback(reply->has_length && !reply->chunked ? reply->left + reply->body.length
+                                                                                      : MHD_SIZE_UNKNOWN,
+                                                 BLOCK_BYTES, read_body, exchange, NULL);
     if (!response)
         abort();
     /* Without chunks: events are then in the browser as they were sent. */
@@ -209,8 +213,8 @@ static enum MHD_Result pass_on(struct MHD_Connection *connection, struct exchang
 
 /* ---- The browser's side ---- */
 
-static enum MHD_Result begin(struct dashboard_server *server, struct MHD_Connection *connection, struct exchange *exchange,
-                             const char *method, const char *version)
+static enum MHD_Result begin(struct dashboard_server *server, struct MHD_Connection *connection,
+                             struct exchange *exchange, const char *method, const char *version)
 {
     const char *why;
     unsigned status = dashboard_request_read(&exchange->request, connection, method, exchange->target, version, &why);
@@ -312,25 +316,21 @@ static int start_listening(struct dashboard_server *server, unsigned port, struc
     if (rc)
         return rc;
     server->mhd = MHD_start_daemon(
-        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL | MHD_USE_SUPPRESS_DATE_NO_CLOCK, 0,
-        is_own_peer, server, on_request, server,
-        MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_URI_LOG_CALLBACK, on_target, server,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
-        MHD_OPTION_CONNECTION_LIMIT, DASHBOARD_CONNECTIONS + BACKLOG, /* those beyond are told so */
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_LIMIT_BYTES,
-        MHD_OPTION_CONNECTION_TIMEOUT, HEAD_WAIT_S,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_END);
+        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL | MHD_USE_SUPPRESS_DATE_NO_CLOCK,
+        0, is_own_peer, server, on_request, server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_URI_LOG_CALLBACK,
+        on_target, server, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, server, MHD_OPTION_CONNECTION_LIMIT,
+        DASHBOARD_CONNECTIONS + BACKLOG, /* those beyond are told so */
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_LIMIT_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, HEAD_WAIT_S,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
     if (!server->mhd)
         return error_set(err, ENOMEM, "127.0.0.1:%u: the HTTP server cannot be started", server->access.port);
     fd = -1; /* libmicrohttpd's */
     return 0;
 }
 
-int dashboard_server_new(const struct dashboard_place *place, unsigned port, struct dashboard_server **made, char **address,
-                         struct error *err)
+int dashboard_server_new(const struct dashboard_place *place, unsigned port, struct dashboard_server **made,
+                         char **address, struct error *err)
 {
     struct dashboard_server *server = xcalloc(1, sizeof *server);
     int rc;

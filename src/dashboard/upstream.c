@@ -46,8 +46,9 @@ static int wait_for(const struct upstream *upstream, short events, short *ready,
     if (fds[1].revents)
         return error_set(err, EPIPE, "the browser has gone");
     *ready = fds[0].revents;
-    return count ? 0
-                 : error_set(err, ETIMEDOUT, "the daemon has not answered for too long: is carmad stopped or very busy?");
+    return count
+               ? 0
+               : error_set(err, ETIMEDOUT, "the daemon has not answered for too long: is carmad stopped or very busy?");
 }
 
 int upstream_send(struct upstream *upstream, const char *bytes, size_t length, struct error *err)

@@ -24,8 +24,8 @@ int upstream_connect(struct upstream *upstream, const char *place, struct error 
 /* Sends all of it, unless the daemon answers or goes before. -ETIMEDOUT, -EPIPE: as upstream_answer. */
 int upstream_send(struct upstream *upstream, const char *bytes, size_t length, struct error *err);
 
-/* Waits for the whole head of the answer. -EPIPE: the browser has gone; -ETIMEDOUT: both sides were silent for too long;
- * -EPROTO: it is no answer of a daemon's. */
+/* Waits for the whole head of the answer. -EPIPE: the browser has gone; -ETIMEDOUT: both sides were silent for too
+ * long; -EPROTO: it is no answer of a daemon's. */
 int upstream_answer(struct upstream *upstream, struct error *err);
 
 /* The next bytes of the answer's body, as they come: how many, 0 at its end, or negative as above. */

@@ -34,9 +34,9 @@ struct estimate_question {
 };
 
 struct estimate {
-    int64_t bytes;        /* per GPU, as nvidia-smi would show it: context included; at the quantile asked for */
-    int64_t median_bytes; /* the best guess without margin */
-    int64_t low_bytes;    /* the same at the quantile 1000 - that; 0: ask for that to know */
+    int64_t bytes;          /* per GPU, as nvidia-smi would show it: context included; at the quantile asked for */
+    int64_t median_bytes;   /* the best guess without margin */
+    int64_t low_bytes;      /* the same at the quantile 1000 - that; 0: ask for that to know */
     int32_t smact_permille; /* SM activity while it runs alone, on the profile's GPU; -1: not known */
     int32_t smocc_permille; /* SM occupancy; -1: not known */
     /* 1000: measured on just this. Low: unknown layers, missing shapes, an untested kind. */

@@ -55,10 +55,10 @@ enum activation {
     ACTIVATION_COUNT
 };
 
-#define LAYER_MAX_RANK 5
-#define LAYER_NAME_SIZE 64
-#define LAYER_LIST_MAX 100000 /* layers */
-#define LAYER_MAX_DIMENSION (INT64_C(1) << 31)
+#define LAYER_MAX_RANK       5
+#define LAYER_NAME_SIZE      64
+#define LAYER_LIST_MAX       100000 /* layers */
+#define LAYER_MAX_DIMENSION  (INT64_C(1) << 31)
 #define LAYER_MAX_PARAMETERS (INT64_C(1) << 40)
 
 struct layer {
@@ -68,10 +68,10 @@ struct layer {
     uint8_t activation;         /* enum activation, of LAYER_ACTIVATION */
     bool container;             /* its parameters and memory are its children's: never counted twice */
     bool shape_known; /* else, with rank 1, shape[0] is the width (the last dimension) or the channels of its output */
-    bool frozen;                /* its parameters are not trained */
-    bool in_place;              /* writes over its input (ReLU(inplace=True)) */
-    uint8_t depth;              /* in the tree of modules; 0 = the model itself (or no tree) */
-    uint8_t rank;               /* of shape */
+    bool frozen;      /* its parameters are not trained */
+    bool in_place;    /* writes over its input (ReLU(inplace=True)) */
+    uint8_t depth;    /* in the tree of modules; 0 = the model itself (or no tree) */
+    uint8_t rank;     /* of shape */
     int64_t shape[LAYER_MAX_RANK]; /* of its output, per sample: C,H,W or T,E or N; channels first, for every summary */
     int64_t parameters;            /* elements, its own (a container's: the sum it shows) */
     /* Convolutions; 0 = the summary does not say (layers_complete() works it out where it can). */
@@ -87,7 +87,7 @@ struct layer {
 struct layer_list {
     struct layer *items; /* owned */
     size_t count, capacity;
-    int64_t batch_size;     /* the summary's own, or -1: the job must say */
+    int64_t batch_size;            /* the summary's own, or -1: the job must say */
     int64_t input[LAYER_MAX_RANK]; /* of the model, per sample */
     uint8_t input_rank;            /* 0 = not known */
     bool input_is_index;           /* token numbers (8 bytes each), not floats */

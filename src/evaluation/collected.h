@@ -28,16 +28,17 @@ enum collected_column {
 /* The end of a table of columns, from index FIRST on. */
 #define COLLECTED_COLUMNS(FIRST)                                                                                       \
     [(FIRST) + COLLECTED_OPTIMIZER] = {"optimizer", false}, [(FIRST) + COLLECTED_PRECISION] = {"precision", false},    \
-    [(FIRST) + COLLECTED_CHECKPOINTING] = {"checkpointing", false},                                                    \
-    [(FIRST) + COLLECTED_PROJECTION] = {"projection", false}, [(FIRST) + COLLECTED_RUN] = {"run", false},              \
-    [(FIRST) + COLLECTED_RESERVED] = {"allocator_reserved_mib", false},                                                \
-    [(FIRST) + COLLECTED_ALLOCATED] = {"allocator_allocated_mib", false},                                              \
-    [(FIRST) + COLLECTED_STEPS] = {"steps", false}, [(FIRST) + COLLECTED_GPU] = {"gpu", false},                        \
-    [(FIRST) + COLLECTED_GPU_MEMORY] = {"gpu_memory_mib", false}, [(FIRST) + COLLECTED_DRIVER] = {"driver", false},    \
-    [(FIRST) + COLLECTED_CUDA] = {"cuda", false}, [(FIRST) + COLLECTED_CUDNN] = {"cudnn", false},                      \
-    [(FIRST) + COLLECTED_TORCH] = {"torch", false},                                                                    \
-    [(FIRST) + COLLECTED_TF32_CONVOLUTIONS] = {"tf32_convolutions", false},                                            \
-    [(FIRST) + COLLECTED_TF32_MATMUL] = {"tf32_matmul", false}, [(FIRST) + COLLECTED_SEED] = {"seed", false}
+               [(FIRST) + COLLECTED_CHECKPOINTING] = {"checkpointing", false},                                         \
+               [(FIRST) + COLLECTED_PROJECTION] = {"projection", false}, [(FIRST) + COLLECTED_RUN] = {"run", false},   \
+               [(FIRST) + COLLECTED_RESERVED] = {"allocator_reserved_mib", false},                                     \
+               [(FIRST) + COLLECTED_ALLOCATED] = {"allocator_allocated_mib", false},                                   \
+               [(FIRST) + COLLECTED_STEPS] = {"steps", false}, [(FIRST) + COLLECTED_GPU] = {"gpu", false},             \
+               [(FIRST) + COLLECTED_GPU_MEMORY] = {"gpu_memory_mib", false},                                           \
+               [(FIRST) + COLLECTED_DRIVER] = {"driver", false}, [(FIRST) + COLLECTED_CUDA] = {"cuda", false},         \
+               [(FIRST) + COLLECTED_CUDNN] = {"cudnn", false}, [(FIRST) + COLLECTED_TORCH] = {"torch", false},         \
+               [(FIRST) + COLLECTED_TF32_CONVOLUTIONS] = {"tf32_convolutions", false},                                 \
+               [(FIRST) + COLLECTED_TF32_MATMUL] = {"tf32_matmul", false},                                             \
+               [(FIRST) + COLLECTED_SEED] = {"seed", false}
 
 /* Changes what a row without these columns is taken for; the row is otherwise complete. Recomputed activations and
  * Conv1D blocks have no layer list here: such a row keeps its measurement and loses its layers. -EINVAL: the row then

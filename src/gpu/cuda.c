@@ -192,7 +192,8 @@ void cuda_context_give(struct cuda *cuda)
     cuda->taken = false;
 }
 
-int cuda_kernel_load(struct cuda *cuda, const char *ptx, const char *name, struct cuda_kernel **kernel, struct error *err)
+int cuda_kernel_load(struct cuda *cuda, const char *ptx, const char *name, struct cuda_kernel **kernel,
+                     struct error *err)
 {
     void *module;
     int code;

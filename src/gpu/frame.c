@@ -6,17 +6,17 @@
 #include "base/memory.h"
 
 #define FRAME_MAGIC 0x55504743u /* "CGPU" as little-endian machines write it */
-#define NODE_SIZE offsetof(struct gpu_node_reading, gpus)
-#define FIXED_SIZE offsetof(struct gpu_reading, processes)
-#define KNOWN_BITS                                                                                                     \
-    (GPU_HAS_MEMORY | GPU_HAS_PROCESSES | GPU_HAS_UTILIZATION | GPU_HAS_POWER | GPU_HAS_ENERGY)
+#define NODE_SIZE   offsetof(struct gpu_node_reading, gpus)
+#define FIXED_SIZE  offsetof(struct gpu_reading, processes)
+#define KNOWN_BITS  (GPU_HAS_MEMORY | GPU_HAS_PROCESSES | GPU_HAS_UTILIZATION | GPU_HAS_POWER | GPU_HAS_ENERGY)
 
 /* The structs travel as they lie in memory, so they must have no padding. */
 _Static_assert(NODE_SIZE == sizeof(int64_t) + 2 * sizeof(uint32_t) + 160, "struct gpu_node_reading has padding");
 _Static_assert(FIXED_SIZE == 2 * GPU_UUID_SIZE + GPU_NAME_SIZE + 12 * sizeof(uint32_t) + 6 * sizeof(int64_t) +
                                  GPU_METRIC_COUNT * sizeof(struct gpu_measure),
                "struct gpu_reading has padding");
-_Static_assert(sizeof(struct gpu_measure) == 2 * sizeof(uint32_t) + 2 * sizeof(int64_t), "struct gpu_measure has padding");
+_Static_assert(sizeof(struct gpu_measure) == 2 * sizeof(uint32_t) + 2 * sizeof(int64_t),
+               "struct gpu_measure has padding");
 _Static_assert(sizeof(struct gpu_process) == 2 * sizeof(uint32_t) + sizeof(int64_t), "struct gpu_process has padding");
 
 struct header {
@@ -66,8 +66,7 @@ static bool plausible(const struct gpu_reading *gpu)
     if (!memchr(gpu->uuid, '\0', sizeof gpu->uuid) || !memchr(gpu->name, '\0', sizeof gpu->name) ||
         !memchr(gpu->parent, '\0', sizeof gpu->parent))
         return false;
-    if (gpu->valid & ~(uint32_t)KNOWN_BITS || gpu->kind >= GPU_KIND_COUNT || gpu->xid_at_ns < 0 ||
-        gpu->minor < -1)
+    if (gpu->valid & ~(uint32_t)KNOWN_BITS || gpu->kind >= GPU_KIND_COUNT || gpu->xid_at_ns < 0 || gpu->minor < -1)
         return false;
     for (uint32_t i = 0; i < GPU_METRIC_COUNT; i++)
         if (!gpu_measure_plausible(&gpu->metrics[i], i))

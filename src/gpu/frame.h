@@ -18,10 +18,9 @@
 #include "base/strbuf.h"
 #include "gpu/reading.h"
 
-#define GPU_FRAME_VERSION 3
+#define GPU_FRAME_VERSION     3
 #define GPU_FRAME_HEADER_SIZE 16
-#define GPU_FRAME_MAX                                                                                                  \
-    (GPU_FRAME_HEADER_SIZE + sizeof(struct gpu_node_reading))
+#define GPU_FRAME_MAX         (GPU_FRAME_HEADER_SIZE + sizeof(struct gpu_node_reading))
 
 /* Appends one frame. `count` must be at most GPU_MAX_DEVICES; members without a validity bit are sent as they stand. */
 void gpu_frame_encode(const struct gpu_node_reading *reading, struct strbuf *out);

@@ -14,8 +14,8 @@ struct gpu_metric_source {
      * 0 and *state (for close), or a negative errno and why it cannot serve: the chain then goes on without it. */
     int (*open)(const char *library, int64_t period_ns, void **state, struct error *err);
 
-    /* For each GPU or instance of *reading, by its UUID: sets the metrics that have GPU_SOURCE_NONE and that it has a value
-     * for. Where it may not or cannot measure, says so in reading->limits if nothing is said there yet. */
+    /* For each GPU or instance of *reading, by its UUID: sets the metrics that have GPU_SOURCE_NONE and that it has a
+     * value for. Where it may not or cannot measure, says so in reading->limits if nothing is said there yet. */
     void (*read)(void *state, struct gpu_node_reading *reading);
 
     void (*close)(void *state); /* takes NULL */

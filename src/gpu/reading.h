@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GPU_UUID_SIZE 48
-#define GPU_NAME_SIZE 96
-#define GPU_MAX_DEVICES 64    /* MIG instances included */
+#define GPU_UUID_SIZE     48
+#define GPU_NAME_SIZE     96
+#define GPU_MAX_DEVICES   64  /* MIG instances included */
 #define GPU_MAX_PROCESSES 128 /* per GPU; more are counted in process_count, not listed */
 
 enum gpu_reading_bit {
@@ -27,14 +27,15 @@ enum gpu_metric {
     GPU_TENSOR_ACTIVITY, /* share of cycles in which a tensor pipe was busy (GPM ANY_TENSOR, DCGM 1004) */
     GPU_PCIE_TX,         /* from the GPU to the host (GPM 20, DCGM 1009) */
     GPU_PCIE_RX,         /* from the host to the GPU (GPM 21, DCGM 1010) */
-    GPU_GRAPHICS_ACTIVITY, /* share of time in which some engine was busy, however little (GPM GRAPHICS_UTIL, DCGM 1001) */
+    GPU_GRAPHICS_ACTIVITY, /* share of time in which some engine was busy, however little (GPM GRAPHICS_UTIL, DCGM 1001)
+                            */
     GPU_METRIC_COUNT
 };
 
 /* Where a metric is from: the first of the chain that has it. */
 enum gpu_source {
-    GPU_SOURCE_NONE,        /* not to be had; `value` means nothing */
-    GPU_SOURCE_GPM,         /* NVML's performance monitoring, Hopper and later */
+    GPU_SOURCE_NONE, /* not to be had; `value` means nothing */
+    GPU_SOURCE_GPM,  /* NVML's performance monitoring, Hopper and later */
     GPU_SOURCE_DCGM,
     GPU_SOURCE_UTILIZATION, /* of GPU_SM_ACTIVITY alone: NVML's utilisation, an upper bound that stands in for it */
     GPU_SOURCE_COUNT
@@ -64,19 +65,19 @@ struct gpu_reading {
     char uuid[GPU_UUID_SIZE];   /* "" while it cannot be read; then `error` says why */
     char parent[GPU_UUID_SIZE]; /* GPU_INSTANCE: the UUID of the GPU that it is a part of; else "" */
     char name[GPU_NAME_SIZE];
-    uint32_t index; /* NVML's: may change between boots; identity is the UUID. An instance has its parent's */
-    uint32_t gpu_instance;     /* GPU_INSTANCE: NVML's id of its GPU instance within the parent */
+    uint32_t index;        /* NVML's: may change between boots; identity is the UUID. An instance has its parent's */
+    uint32_t gpu_instance; /* GPU_INSTANCE: NVML's id of its GPU instance within the parent */
     uint32_t compute_instance; /* GPU_INSTANCE: and of its compute instance within that */
-    uint32_t kind;  /* enum gpu_kind */
-    uint32_t valid; /* enum gpu_reading_bit */
-    int32_t error;  /* NVML's return code where the device itself failed (e.g. 15 GPU_IS_LOST), else 0 */
-    int32_t minor; /* N of its node /dev/nvidiaN, of an instance its parent's; -1: not told */
-    uint32_t zero; /* padding, 0 */
+    uint32_t kind;             /* enum gpu_kind */
+    uint32_t valid;            /* enum gpu_reading_bit */
+    int32_t error;             /* NVML's return code where the device itself failed (e.g. 15 GPU_IS_LOST), else 0 */
+    int32_t minor;             /* N of its node /dev/nvidiaN, of an instance its parent's; -1: not told */
+    uint32_t zero;             /* padding, 0 */
     int32_t utilization_permille;
     uint32_t process_count;
-    uint32_t xid;         /* the latest critical one since carma-monitor began, no consequence of another; 0: none */
-    uint32_t xid_count;   /* how many there were since then */
-    int64_t xid_at_ns;    /* node time at which the latest was seen; 0: never */
+    uint32_t xid;           /* the latest critical one since carma-monitor began, no consequence of another; 0: none */
+    uint32_t xid_count;     /* how many there were since then */
+    int64_t xid_at_ns;      /* node time at which the latest was seen; 0: never */
     int64_t total_bytes;    /* memory that jobs can use: NVML's total - reserved where it tells them apart */
     int64_t reserved_bytes; /* by driver and firmware; 0 where NVML does not tell */
     int64_t used_bytes;     /* by processes */
@@ -89,7 +90,7 @@ struct gpu_reading {
 struct gpu_node_reading {
     int64_t at_ns; /* node time */
     uint32_t count;
-    uint32_t zero; /* padding, 0 */
+    uint32_t zero;    /* padding, 0 */
     char limits[160]; /* one line on unmeasured metrics and why ("no permission for ..."), or "" */
     struct gpu_reading gpus[GPU_MAX_DEVICES];
 };

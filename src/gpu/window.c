@@ -79,7 +79,8 @@ int32_t gpu_window_statistic(const struct gpu_window *window, enum window_statis
         const struct gpu_window_slot *slot = &window->slots[place_index(window, place)];
         if (!within(window, slot, now_ns))
             continue;
-        parts[count++] = (struct window_part){.level = (double)slot->sum_permille / slot->count, .samples = slot->count};
+        parts[count++] =
+            (struct window_part){.level = (double)slot->sum_permille / slot->count, .samples = slot->count};
         sum += slot->sum_permille;
         samples += slot->count;
     }

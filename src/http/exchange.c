@@ -29,7 +29,8 @@ static void exchange_free(struct exchange *exchange)
     free(exchange);
 }
 
-/* One line, fit for a terminal, that JSON can hold: a client's own words in it may be anything, and show as '?' then. */
+/* One line, fit for a terminal, that JSON can hold: a client's own words in it may be anything, and show as '?' then.
+ */
 static json_t *json_text(const char *text)
 {
     CLEANUP(free_ptr) char *clean = xstrdup(text);

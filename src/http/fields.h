@@ -15,8 +15,8 @@ struct http_field {
     unsigned count;    /* of the lines with that name */
 };
 
-/* Fills in the fields that are named. `target_bytes` is the length of the target as it was sent. False: the head can be read in
- * two ways. */
+/* Fills in the fields that are named. `target_bytes` is the length of the target as it was sent. False: the head can be
+ * read in two ways. */
 bool http_fields_read(struct MHD_Connection *connection, const char *method, size_t target_bytes, const char *version,
                       struct http_field *fields, size_t count);
 

@@ -8,7 +8,8 @@
 
 enum { HOST, LENGTH, ENCODING, ORIGIN, AUTHORIZATION, FIELDS };
 
-/* No name that a browser could have looked up: one that leads here may have been pointed here by somebody else's server. */
+/* No name that a browser could have looked up: one that leads here may have been pointed here by somebody else's
+ * server. */
 static bool is_safe_host(const char *host)
 {
     static const char *const names[] = {"carma", "localhost"};
@@ -16,7 +17,8 @@ static bool is_safe_host(const char *host)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         size_t length = strlen(names[i]);
         if (strncasecmp(host, names[i], length) == 0 &&
-            (!host[length] || (host[length] == ':' && strspn(host + length + 1, "0123456789") == strlen(host + length + 1))))
+            (!host[length] ||
+             (host[length] == ':' && strspn(host + length + 1, "0123456789") == strlen(host + length + 1))))
             return true;
     }
     return address_is_literal(host);
@@ -62,7 +64,8 @@ unsigned http_refuse_head(struct connection *connection, struct MHD_Connection *
     }
     if (!plain || fields[HOST].count != 1 || fields[LENGTH].count > 1 ||
         (fields[LENGTH].count && !http_is_length(fields[LENGTH].value))) {
-        *why = "the request's head can be read in two ways: write each line as 'Name: value' and an end of CR LF, with one "
+        *why = "the request's head can be read in two ways: write each line as 'Name: value' and an end of CR LF, with "
+               "one "
                "Host and at most one Content-Length";
         return MHD_HTTP_BAD_REQUEST;
     }
@@ -76,7 +79,8 @@ unsigned http_refuse_head(struct connection *connection, struct MHD_Connection *
     }
     if (connection->peer->tcp && !is_public(connection->server, path, &fields[LENGTH]) &&
         !shows_token(connection->server, &fields[AUTHORIZATION])) {
-        *why = "show the token: 'Authorization: Bearer TOKEN', with what carmad's token_file holds (carma reads it from the "
+        *why = "show the token: 'Authorization: Bearer TOKEN', with what carmad's token_file holds (carma reads it "
+               "from the "
                "file that CARMA_TOKEN_FILE names)";
         return MHD_HTTP_UNAUTHORIZED;
     }
@@ -85,8 +89,7 @@ unsigned http_refuse_head(struct connection *connection, struct MHD_Connection *
 
 void *http_on_uri(void *closure, const char *uri, struct MHD_Connection *mhd_connection)
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(mhd_connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd_connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct connection *connection = info->socket_context;
 
     (void)closure;
@@ -107,7 +110,8 @@ size_t http_unescape(void *closure, struct MHD_Connection *connection, char *tex
     (void)closure;
     (void)connection;
     for (const char *from = text; *from; from++) {
-        int value = from[0] == '%' && digit(from[1]) >= 0 && digit(from[2]) >= 0 ? digit(from[1]) * 16 + digit(from[2]) : 0;
+        int value =
+            from[0] == '%' && digit(from[1]) >= 0 && digit(from[2]) >= 0 ? digit(from[1]) * 16 + digit(from[2]) : 0;
 
         *to++ = value ? (char)value : *from;
         from += value ? 2 : 0;

@@ -1,5 +1,5 @@
-/* HTTP/1.1 over a Unix socket, and over TCP where that is asked for, on the caller's libuv loop: nothing here waits for a
- * client. The API that is served is the caller's; requests and replies are JSON (docs/formats/http.md).
+/* HTTP/1.1 over a Unix socket, and over TCP where that is asked for, on the caller's libuv loop: nothing here waits for
+ * a client. The API that is served is the caller's; requests and replies are JSON (docs/formats/http.md).
  *
  * The socket's peer credentials tell the caller's user; over TCP it is the owner of the token's file, for callers that
  * show the token. A client can hold no more than its share: connections are capped per uid and in all, users that open
@@ -36,31 +36,33 @@ struct http_request {
     pid_t pid; /* by TCP 0 */
 };
 
-#define HTTP_BODY_LIMIT_BYTES        (32 << 20) /* a thousand jobs with their summaries */
-#define HTTP_HEADER_LIMIT_BYTES      (64 << 10)
-#define HTTP_IDLE_TIMEOUT_S          30
-#define HTTP_TRANSFER_LIMIT_S        120 /* from a connection's begin, or the last answer, to a whole request; and for an answer */
+#define HTTP_BODY_LIMIT_BYTES   (32 << 20) /* a thousand jobs with their summaries */
+#define HTTP_HEADER_LIMIT_BYTES (64 << 10)
+#define HTTP_IDLE_TIMEOUT_S     30
+#define HTTP_TRANSFER_LIMIT_S                                                                                          \
+    120 /* from a connection's begin, or the last answer, to a whole request; and for an answer */
 #define HTTP_MAX_CONNECTIONS         512 /* a process has 1024 descriptors by default */
 #define HTTP_MAX_CONNECTIONS_PER_UID 128
-#define HTTP_CONNECTS_PER_S          200 /* of one uid, and as many at once; more of them wait until no other user
-                                            does */
-#define HTTP_BACKLOG                 256 /* connections in the kernel's queue: a newcomer waits for those before it */
-#define HTTP_MAX_PARKED              64  /* connections that wait so, */
-#define HTTP_MAX_PARKED_PER_UID      32  /* of one uid */
-#define HTTP_MAX_INHERITED           4 /* listening sockets */
-#define HTTP_PLACE_TEXT              112 /* room for the name of one */
-#define HTTP_BODIES_PER_UID          4  /* full-sized bodies that one uid may have under way */
-#define HTTP_BODIES_IN_ALL           16 /* and all uids */
-#define HTTP_MAX_STREAMS             32
-#define HTTP_MAX_STREAMS_PER_UID     8
-#define HTTP_STREAM_LIMIT_BYTES      (8 << 20) /* sent on one stream and not taken yet */
+#define HTTP_CONNECTS_PER_S                                                                                            \
+    200                              /* of one uid, and as many at once; more of them wait until no other user         \
+                                        does */
+#define HTTP_BACKLOG             256 /* connections in the kernel's queue: a newcomer waits for those before it */
+#define HTTP_MAX_PARKED          64  /* connections that wait so, */
+#define HTTP_MAX_PARKED_PER_UID  32  /* of one uid */
+#define HTTP_MAX_INHERITED       4   /* listening sockets */
+#define HTTP_PLACE_TEXT          112 /* room for the name of one */
+#define HTTP_BODIES_PER_UID      4   /* full-sized bodies that one uid may have under way */
+#define HTTP_BODIES_IN_ALL       16  /* and all uids */
+#define HTTP_MAX_STREAMS         32
+#define HTTP_MAX_STREAMS_PER_UID 8
+#define HTTP_STREAM_LIMIT_BYTES  (8 << 20) /* sent on one stream and not taken yet */
 
 /* A zero means the default above. */
 struct http_options {
     uv_loop_t *loop;
-    const char *socket_path; /* its directory is made where it is not there */
-    const char *tcp_address; /* base/address.h; NULL: not by TCP */
-    const char *token_file;  /* base/token.h; with TCP */
+    const char *socket_path;             /* its directory is made where it is not there */
+    const char *tcp_address;             /* base/address.h; NULL: not by TCP */
+    const char *token_file;              /* base/token.h; with TCP */
     bool (*is_public)(const char *path); /* the answer over TCP without the token, to requests without a body; NULL:
                                             nothing */
     /* Listening sockets made by another process, one after the other; they are taken over, also on failure. Those of a
@@ -126,15 +128,15 @@ struct http_file {
     } headers[HTTP_FILE_HEADERS]; /* ended by a name NULL where there are fewer */
 };
 
-/* Answers 200 with the file, or 304 without it where the client has it (If-None-Match). Clients may keep it, and have to ask
- * each time whether it is still the same. */
+/* Answers 200 with the file, or 304 without it where the client has it (If-None-Match). Clients may keep it, and have
+ * to ask each time whether it is still the same. */
 void http_reply_file(struct http_request *request, const struct http_file *file);
 
-/* Answers 200 with a text of that media type that http_stream_send adds to until the stream is closed; NULL: there are too
- * many streams, or the client has gone, and the request has been answered. Ends the request's life in any case.
+/* Answers 200 with a text of that media type that http_stream_send adds to until the stream is closed; NULL: there are
+ * too many streams, or the client has gone, and the request has been answered. Ends the request's life in any case.
  *
- * `closed` is called once on the loop when the client has gone, or did not read, or the server is freed: the stream is no
- * longer valid then. Not called after http_stream_close, nor from within the functions below. */
+ * `closed` is called once on the loop when the client has gone, or did not read, or the server is freed: the stream is
+ * no longer valid then. Not called after http_stream_close, nor from within the functions below. */
 struct http_stream *http_stream_begin(struct http_request *request, const char *type, void (*closed)(void *user),
                                       void *user);
 

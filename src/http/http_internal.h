@@ -18,8 +18,8 @@ struct peer {
     uid_t uid;
     unsigned connections;
     unsigned streams;
-    size_t body_bytes;         /* announced by requests under way */
-    struct exchange *waiting;  /* complete requests that the handler has not been given yet */
+    size_t body_bytes;        /* announced by requests under way */
+    struct exchange *waiting; /* complete requests that the handler has not been given yet */
     struct peer *next, *prev;
 };
 
@@ -28,7 +28,7 @@ struct connection {
     struct http_server *server;
     struct peer *peer;
     pid_t pid;
-    int fd; /* libmicrohttpd's */
+    int fd;              /* libmicrohttpd's */
     size_t uri_length;   /* of the request under way, as it was sent */
     int64_t deadline_ns; /* monotonic wall time by which the client is to have done its part; 0: it is our turn */
     struct connection *next, *prev; /* among those with a deadline */
@@ -48,11 +48,11 @@ struct exchange {
     struct MHD_Response *response;
     struct http_stream *stream; /* where the answer is one */
     unsigned status;
-    bool complete;  /* all of the request is there */
-    bool waiting;   /* for its peer's turn */
-    bool replied;   /* the handler has answered, or never will be asked to */
-    bool suspended; /* libmicrohttpd waits for us */
-    bool finished;  /* libmicrohttpd has done with it */
+    bool complete;                          /* all of the request is there */
+    bool waiting;                           /* for its peer's turn */
+    bool replied;                           /* the handler has answered, or never will be asked to */
+    bool suspended;                         /* libmicrohttpd waits for us */
+    bool finished;                          /* libmicrohttpd has done with it */
     struct exchange *next, *prev;           /* among the server's complete ones */
     struct exchange *wait_next, *wait_prev; /* in its peer's queue */
 };
@@ -96,9 +96,9 @@ struct http_server {
     unsigned listener_count;
     struct MHD_Daemon *mhd;
     uv_poll_t mhd_poll;
-    uv_timer_t mhd_timer;      /* libmicrohttpd's next time-out */
-    uv_timer_t accept_timer;   /* runs while no descriptors are left to accept with */
-    uv_timer_t deadline_timer; /* of the first of `timed` */
+    uv_timer_t mhd_timer;                  /* libmicrohttpd's next time-out */
+    uv_timer_t accept_timer;               /* runs while no descriptors are left to accept with */
+    uv_timer_t deadline_timer;             /* of the first of `timed` */
     uv_handle_t *open[5 + HTTP_LISTENERS]; /* connections given to the loop, to be closed */
     unsigned open_count;
     bool woken; /* since libmicrohttpd last ran */
@@ -106,8 +106,8 @@ struct http_server {
     unsigned connections;
     unsigned streams;
     size_t body_bytes;
-    uv_timer_t parked_timer;    /* runs while some are parked */
-    struct parked *parked;      /* in the order in which they came */
+    uv_timer_t parked_timer; /* runs while some are parked */
+    struct parked *parked;   /* in the order in which they came */
     unsigned parked_count;
     struct caller callers[HTTP_CALLERS];
     struct peer *peers;         /* the next in turn stands first */
@@ -149,8 +149,8 @@ enum MHD_Result http_on_request(void *server, struct MHD_Connection *connection,
 void http_on_completed(void *server, struct MHD_Connection *connection, void **context,
                        enum MHD_RequestTerminationCode code);
 
-/* Hands waiting requests to the handler, one of each peer in turn. False: some are left, and the loop's other guests have
- * waited long enough. */
+/* Hands waiting requests to the handler, one of each peer in turn. False: some are left, and the loop's other guests
+ * have waited long enough. */
 bool http_serve(struct http_server *server);
 void http_answer_pending(struct http_server *server); /* with 503; streams end */
 

@@ -126,8 +126,10 @@ static int check_private(const struct http_place *place, struct error *err)
         return 0;
     if (*place->name == '/' && lstat(place->name, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & 077))
         return 0;
-    return error_set(err, EPERM, "%s: others can connect to this inherited socket, and only root can serve them: give it "
-                     "SocketMode=0600 and a path", place->name);
+    return error_set(err, EPERM,
+                     "%s: others can connect to this inherited socket, and only root can serve them: give it "
+                     "SocketMode=0600 and a path",
+                     place->name);
 }
 
 static int get_option(int fd, int option)
@@ -146,11 +148,14 @@ static int adopt(struct listener *listener, struct error *err)
     int domain = get_option(listener->fd, SO_DOMAIN), flags = fcntl(listener->fd, F_GETFL);
 
     if (domain < 0 || flags < 0 || getsockname(listener->fd, (struct sockaddr *)&address, &length) < 0)
-        return error_set(err, errno, "inherited descriptor %d: %s: check the socket unit", listener->fd, strerror(errno));
-    if ((domain != AF_UNIX && domain != AF_INET && domain != AF_INET6) || get_option(listener->fd, SO_TYPE) != SOCK_STREAM ||
-        get_option(listener->fd, SO_ACCEPTCONN) != 1)
-        return error_set(err, EINVAL, "inherited descriptor %d is not a stream socket, Unix or TCP, that listens: use "
-                         "ListenStream= and Accept=no", listener->fd);
+        return error_set(err, errno, "inherited descriptor %d: %s: check the socket unit", listener->fd,
+                         strerror(errno));
+    if ((domain != AF_UNIX && domain != AF_INET && domain != AF_INET6) ||
+        get_option(listener->fd, SO_TYPE) != SOCK_STREAM || get_option(listener->fd, SO_ACCEPTCONN) != 1)
+        return error_set(err, EINVAL,
+                         "inherited descriptor %d is not a stream socket, Unix or TCP, that listens: use "
+                         "ListenStream= and Accept=no",
+                         listener->fd);
     listener->tcp = domain != AF_UNIX;
     name_place(&address, length, &place);
     if (fcntl(listener->fd, F_SETFL, flags | O_NONBLOCK) < 0)
@@ -237,7 +242,8 @@ bool http_server_place(const struct http_server *server, unsigned number, struct
 
     if (number >= server->listener_count)
         return false;
-    *place = (struct http_place){.inherited = server->listeners[number].inherited, .tcp = server->listeners[number].tcp};
+    *place =
+        (struct http_place){.inherited = server->listeners[number].inherited, .tcp = server->listeners[number].tcp};
     if (getsockname(server->listeners[number].fd, (struct sockaddr *)&address, &length) == 0)
         name_place(&address, length, place);
     return true;

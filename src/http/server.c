@@ -13,7 +13,7 @@
 #include "http/http_internal.h"
 
 #define RUNS_PER_WAKE 8
-#define DRAIN_NS (500 * NS_PER_MS)
+#define DRAIN_NS      (500 * NS_PER_MS)
 #define DRAIN_STEP_MS 10
 
 static void run_mhd(struct http_server *server);
@@ -65,15 +65,11 @@ static int start_mhd(struct http_server *server, struct error *err)
 
     server->mhd = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, http_on_request, server,
-        MHD_OPTION_NOTIFY_COMPLETED, http_on_completed, server,
-        MHD_OPTION_NOTIFY_CONNECTION, http_on_connection, server,
-        MHD_OPTION_URI_LOG_CALLBACK, http_on_uri, server,
-        MHD_OPTION_UNESCAPE_CALLBACK, http_unescape, server,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_HEADER_LIMIT_BYTES,
-        MHD_OPTION_CONNECTION_LIMIT, options->max_connections,
-        MHD_OPTION_CONNECTION_TIMEOUT, options->idle_timeout_s,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_END);
+        MHD_OPTION_NOTIFY_COMPLETED, http_on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, http_on_connection,
+        server, MHD_OPTION_URI_LOG_CALLBACK, http_on_uri, server, MHD_OPTION_UNESCAPE_CALLBACK, http_unescape, server,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_HEADER_LIMIT_BYTES, MHD_OPTION_CONNECTION_LIMIT,
+        options->max_connections, MHD_OPTION_CONNECTION_TIMEOUT, options->idle_timeout_s, MHD_OPTION_STRICT_FOR_CLIENT,
+        1, MHD_OPTION_END);
     return server->mhd ? 0 : error_set(err, ENOMEM, "%s: the HTTP server cannot be started", server->socket_path);
 }
 

@@ -12,11 +12,11 @@
 /* Owned by its exchange, which lasts until libmicrohttpd has done with it. */
 struct http_stream {
     struct exchange *exchange;
-    struct strbuf text; /* sent ... */
-    size_t taken;       /* ... and of that taken by libmicrohttpd */
-    bool counted;       /* takes a place */
-    bool ended;         /* nothing follows */
-    bool cut;           /* nor does the data here */
+    struct strbuf text;         /* sent ... */
+    size_t taken;               /* ... and of that taken by libmicrohttpd */
+    bool counted;               /* takes a place */
+    bool ended;                 /* nothing follows */
+    bool cut;                   /* nor does the data here */
     void (*closed)(void *user); /* NULL: nobody wants to know */
     void *user;
     uv_poll_t *hangup; /* while libmicrohttpd does not listen; NULL: the end shows when something is sent */
@@ -100,16 +100,16 @@ static void make_room(const struct http_server *server, const struct peer *newco
     const struct peer *peer, *largest = newcomer;
     const struct exchange *exchange;
 
-    DL_FOREACH (server->peers, peer)
-        if (peer->streams > largest->streams)
-            largest = peer;
+    DL_FOREACH(server->peers, peer)
+    if (peer->streams > largest->streams)
+        largest = peer;
     if (largest->streams <= newcomer->streams + 1)
         return;
-    DL_FOREACH (server->exchanges, exchange)
-        if (exchange->peer == largest && exchange->stream && exchange->stream->counted) {
-            cut(exchange->stream);
-            return;
-        }
+    DL_FOREACH(server->exchanges, exchange)
+    if (exchange->peer == largest && exchange->stream && exchange->stream->counted) {
+        cut(exchange->stream);
+        return;
+    }
 }
 
 static const char *refusal(const struct http_server *server, const struct peer *peer)

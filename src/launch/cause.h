@@ -10,8 +10,8 @@
 #include "core/record.h"
 #include "launch/classify.h"
 
-/* A library that could not be initialised is estimated to have lacked memory where less than this was free: a context with
- * the handles and workspaces of cuBLAS and cuDNN takes some hundred MiB. */
+/* A library that could not be initialised is estimated to have lacked memory where less than this was free: a context
+ * with the handles and workspaces of cuBLAS and cuDNN takes some hundred MiB. */
 #define CAUSE_SHORT_BYTES (INT64_C(512) << 20)
 
 /* Zero-initialised except for members that are -1 when unknown: nothing is known. */

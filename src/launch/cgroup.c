@@ -18,13 +18,13 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 
-#define TEXT_LIMIT      16384
-#define MOUNTINFO_LIMIT (4 << 20)
-#define CPU_PERIOD_US   100000
+#define TEXT_LIMIT          16384
+#define MOUNTINFO_LIMIT     (4 << 20)
+#define CPU_PERIOD_US       100000
 #define CGROUP_BASE_IN_ROOT "/carma"
-#define CGROUP2_MARK    " - cgroup2 "
-#define FREEZE_WAIT_MS  100
-#define DEPTH_MAX       32 /* of the groups that a job may have made below its own */
+#define CGROUP2_MARK        " - cgroup2 "
+#define FREEZE_WAIT_MS      100
+#define DEPTH_MAX           32 /* of the groups that a job may have made below its own */
 
 static struct cgroup_place place; /* as long as the process; read at the first question, or told */
 
@@ -116,8 +116,9 @@ void cgroup_place_is(const char *mounts, const char *base)
 static char *file_of(const char *path, const char *file)
 {
     const char *root = getenv("CARMA_CGROUP_ROOT");
-    CLEANUP(free_ptr) char *directory = root ? xasprintf("%s%s", root, strcmp(path, "/") == 0 ? "" : path)
-                                             : cgroup_locate(cgroup_place()->mounts, path);
+    CLEANUP(free_ptr)
+    char *directory = root ? xasprintf("%s%s", root, strcmp(path, "/") == 0 ? "" : path)
+                           : cgroup_locate(cgroup_place()->mounts, path);
 
     return directory ? xasprintf("%s%s%s", directory, *file ? "/" : "", file) : NULL;
 }
@@ -194,8 +195,8 @@ bool cgroup_has_word(const char *text, const char *word)
     return false;
 }
 
-/* Lets the groups below this one have the controllers. The kernel refuses where it has none of a name (version 1 has it), or
- * where processes are in the group itself and it is not the root. */
+/* Lets the groups below this one have the controllers. The kernel refuses where it has none of a name (version 1 has
+ * it), or where processes are in the group itself and it is not the root. */
 static void hand_down(const char *path)
 {
     for (size_t i = 0; i < array_size(controllers); i++) {
@@ -236,8 +237,8 @@ static int set_limit(const char *path, const char *file, const char *value, stru
     int code = write_to(path, file, value);
 
     return code == 0 || code == -ENOENT ? 0
-                                        : error_set(err, code, "control group %s: %s cannot be set to %s: %s", path, file, value,
-                                                    strerror(-code));
+                                        : error_set(err, code, "control group %s: %s cannot be set to %s: %s", path,
+                                                    file, value, strerror(-code));
 }
 
 static int set_number(const char *path, const char *file, int64_t value, struct error *err)

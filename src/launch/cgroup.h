@@ -2,8 +2,8 @@
  * layout): a process's group, whether the kernel killed a process there because memory ran out, and groups of our own,
  * one for each launch.
  *
- * Groups are named by their paths below the root of the hierarchy, as /proc/PID/cgroup shows them. None is ever required:
- * where the daemon may not make any, jobs stay in its own. */
+ * Groups are named by their paths below the root of the hierarchy, as /proc/PID/cgroup shows them. None is ever
+ * required: where the daemon may not make any, jobs stay in its own. */
 #ifndef CARMA_LAUNCH_CGROUP_H
 #define CARMA_LAUNCH_CGROUP_H
 
@@ -45,12 +45,12 @@ bool cgroup_is_within(const char *path, const char *group);
  * nearest group above it that has one, which may tell of others. -1: not known. */
 int64_t cgroup_oom_kills(const char *path);
 
-/* Below which group a daemon in the group `own` makes those of its jobs: CGROUP_OF_JOBS beside its own where the caller may
- * write there; else its own; "/carma" for the root group, which all share. Owned by the caller. */
+/* Below which group a daemon in the group `own` makes those of its jobs: CGROUP_OF_JOBS beside its own where the caller
+ * may write there; else its own; "/carma" for the root group, which all share. Owned by the caller. */
 char *cgroup_base(const char *own);
 
-/* Makes the base of all launches' groups, and gives it what limits need. Once in a daemon's life. Returns whether all of
- * struct cgroup_limits can be had; where not, `why` says in one line which cannot. */
+/* Makes the base of all launches' groups, and gives it what limits need. Once in a daemon's life. Returns whether all
+ * of struct cgroup_limits can be had; where not, `why` says in one line which cannot. */
 bool cgroup_prepare(struct error *why);
 
 /* Whether the word is one of those in the text of such as cgroup.controllers; not so in NULL. */
@@ -79,8 +79,9 @@ bool cgroup_counts_memory(const char *path);
 /* The group's directory as a descriptor, or a negative errno; -ENOENT: the group does not exist. */
 int cgroup_open(const char *path);
 
-/* fork(), for a process of one thread, with the child in the group from its first instruction on: entering a group later
- * waits for the whole machine (an RCU grace period, several ms). *entered: whether it is; not so on kernels before 5.7. */
+/* fork(), for a process of one thread, with the child in the group from its first instruction on: entering a group
+ * later waits for the whole machine (an RCU grace period, several ms). *entered: whether it is; not so on kernels
+ * before 5.7. */
 pid_t cgroup_fork(const char *path, bool *entered);
 
 /* Puts the calling process, which has to have one thread, into the group. 0 or a negative errno. */
@@ -90,8 +91,8 @@ int cgroup_enter(const char *path);
  * -ENOENT: the group does not exist, or the kernel is older; -EPERM: the caller is in it; other negative errnos. */
 int cgroup_kill(const char *path);
 
-/* Stops every process of the group and of those below it, so that none forks while the caller goes round them (Linux 5.2).
- * Waits for that, but not long: a process that hangs in the kernel does not fork either. */
+/* Stops every process of the group and of those below it, so that none forks while the caller goes round them
+ * (Linux 5.2). Waits for that, but not long: a process that hangs in the kernel does not fork either. */
 void cgroup_freeze(const char *path);
 void cgroup_thaw(const char *path);
 

@@ -114,19 +114,21 @@ static void reset_signals(void)
 
 static const char *why_not_opened(int code)
 {
-    return code == ENXIO ? "it is a FIFO that nobody reads, or a socket: start its reader first, or name a file" : strerror(code);
+    return code == ENXIO ? "it is a FIFO that nobody reads, or a socket: start its reader first, or name a file"
+                         : strerror(code);
 }
 
 /* Opens the file that `pattern` names onto descriptor `to`, and reports what it is. Always for appending: output and
- * error may be one file under two names, and a user may truncate a log that runs. The opening does not wait for a FIFO's
- * reader or for a line's carrier; the job's own writes do, as usual: it did not ask for O_NONBLOCK. */
+ * error may be one file under two names, and a user may truncate a log that runs. The opening does not wait for a
+ * FIFO's reader or for a line's carrier; the job's own writes do, as usual: it did not ask for O_NONBLOCK. */
 static void open_output(const struct request *request, const char *pattern, const char *word, int to, int report_fd)
 {
     CLEANUP(free_ptr) char *path = launch_output_path(pattern, request->job);
     CLEANUP(free_ptr) char *line = NULL;
     CLEANUP(free_ptr) char *own = NULL;
     CLEANUP(close_fd) int name = -1;
-    int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_CLOEXEC | O_NONBLOCK | (request->launch <= 1 ? O_TRUNC : 0);
+    int flags =
+        O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_CLOEXEC | O_NONBLOCK | (request->launch <= 1 ? O_TRUNC : 0);
     int fd = open(path, flags, 0666);
     struct stat st;
 
@@ -229,8 +231,7 @@ static const char *const preallocation[] = {"XLA_PYTHON_CLIENT_PREALLOCATE=false
 
 static char **job_environment(const struct request *request, const struct strbuf *own, size_t own_count)
 {
-    char **result =
-        xcalloc(request->environment_count + own_count + array_size(preallocation) + 1, sizeof *result);
+    char **result = xcalloc(request->environment_count + own_count + array_size(preallocation) + 1, sizeof *result);
     size_t count = 0;
 
     for (size_t i = 0; i < array_size(preallocation); i++)
@@ -316,7 +317,7 @@ void child_run(const struct request *request, const char *shepherd, pid_t parent
     reset_signals();
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of user, which clears it: no shepherd, no job */
     if (getppid() != parent)
-        _exit(EXIT_NOT_RUN); /* it was gone before we asked for that */
+        _exit(EXIT_NOT_RUN);               /* it was gone before we asked for that */
     if (recv(report_fd, &word, 1, 0) != 1) /* all before this can be done for a job that is not to run yet */
         _exit(EXIT_NOT_RUN);
     *stage = CHILD_ENTERS_DIRECTORY;

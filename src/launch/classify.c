@@ -54,8 +54,8 @@ struct reader {
     /* the message that is being read */
     struct span line;
     struct found found;
-    size_t first, last;  /* where its words begin, in the line */
-    size_t hedge;        /* after the latest hedge; 0: none */
+    size_t first, last; /* where its words begin, in the line */
+    size_t hedge;       /* after the latest hedge; 0: none */
     bool any, says_handled;
 };
 

@@ -14,9 +14,9 @@
 #include "base/strbuf.h"
 #include "launch/cgroup.h"
 
-#define NVIDIA_MAJOR     195
-#define NVIDIA_ALL_FROM  254 /* of its minors, those that every process needs */
-#define CAPS_FIRST       3   /* before it: rights that belong to no instance; their nodes have modes of their own */
+#define NVIDIA_MAJOR    195
+#define NVIDIA_ALL_FROM 254 /* of its minors, those that every process needs */
+#define CAPS_FIRST      3   /* before it: rights that belong to no instance; their nodes have modes of their own */
 
 /* ---- Which nodes ---- */
 
@@ -54,8 +54,9 @@ int device_filter_add_instance(struct device_filter *filter, const char *mig_min
                                uint32_t gpu_instance, uint32_t compute_instance)
 {
     CLEANUP(free_ptr) char *gpu = xasprintf("gpu%" PRIu32 "/gi%" PRIu32 "/access ", gpu_minor, gpu_instance);
-    CLEANUP(free_ptr) char *compute = xasprintf("gpu%" PRIu32 "/gi%" PRIu32 "/ci%" PRIu32 "/access ", gpu_minor,
-                                                gpu_instance, compute_instance);
+    CLEANUP(free_ptr)
+    char *compute =
+        xasprintf("gpu%" PRIu32 "/gi%" PRIu32 "/ci%" PRIu32 "/access ", gpu_minor, gpu_instance, compute_instance);
     int64_t nodes[] = {number_behind(mig_minors, gpu), number_behind(mig_minors, compute)};
 
     for (size_t i = 0; i < array_size(nodes); i++) {

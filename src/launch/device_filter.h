@@ -4,9 +4,9 @@
  * goes with the group.
  *
  * The nodes of NVIDIA's driver: major 195 has the GPUs by their minor numbers (nvidiaN), and from 254 on nodes that
- * every process needs (nvidia-modeset, nvidiactl). Another major, which /proc/devices calls nvidia-caps, has one node for each GPU
- * instance and each compute instance (MIG User Guide, "Device Nodes and Capabilities"), and before those the rights to
- * configure and to monitor. nvidia-uvm, with a major of its own, names no GPU. */
+ * every process needs (nvidia-modeset, nvidiactl). Another major, which /proc/devices calls nvidia-caps, has one node
+ * for each GPU instance and each compute instance (MIG User Guide, "Device Nodes and Capabilities"), and before those
+ * the rights to configure and to monitor. nvidia-uvm, with a major of its own, names no GPU. */
 #ifndef CARMA_LAUNCH_DEVICE_FILTER_H
 #define CARMA_LAUNCH_DEVICE_FILTER_H
 
@@ -16,8 +16,8 @@
 #include "base/error.h"
 #include "core/record.h"
 
-#define DEVICE_FILTER_CAPS  (2 * RECORD_MAX_GPUS)
-#define DEVICE_FILTER_ROOM  (RECORD_MAX_GPUS + DEVICE_FILTER_CAPS + 32) /* instructions at most */
+#define DEVICE_FILTER_CAPS (2 * RECORD_MAX_GPUS)
+#define DEVICE_FILTER_ROOM (RECORD_MAX_GPUS + DEVICE_FILTER_CAPS + 32) /* instructions at most */
 
 struct bpf_insn;
 

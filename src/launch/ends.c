@@ -7,11 +7,25 @@
 
 #define LOOK_BYTES 1024 /* of a line: an error does not begin further on */
 
-const char *const ends_words[] = {
-    "file \"", "traceback (most recent", "the above exception", "exception ignored in", "error in atexit",
-    "exception in thread", "--- logging error", "exception was never", "panicked at ", "terminate called after",
-    "  what():", "segmentation fault", "fatal python error", "sigsegv", "illegal instruction", "stack smashing",
-    "double free or", "assertion `", NULL};
+const char *const ends_words[] = {"file \"",
+                                  "traceback (most recent",
+                                  "the above exception",
+                                  "exception ignored in",
+                                  "error in atexit",
+                                  "exception in thread",
+                                  "--- logging error",
+                                  "exception was never",
+                                  "panicked at ",
+                                  "terminate called after",
+                                  "  what():",
+                                  "segmentation fault",
+                                  "fatal python error",
+                                  "sigsegv",
+                                  "illegal instruction",
+                                  "stack smashing",
+                                  "double free or",
+                                  "assertion `",
+                                  NULL};
 
 static const char *find(struct span in, const char *what)
 {
@@ -38,22 +52,80 @@ static struct span behind(struct span in, size_t skip)
 
 /* Python's words for a bug, which no want of memory brings about. */
 static const char *const plain[] = {
-    "KeyError", "IndexError", "NameError", "TypeError", "AttributeError", "AssertionError", "ImportError",
-    "ModuleNotFoundError", "FileNotFoundError", "FileExistsError", "IsADirectoryError", "NotADirectoryError",
-    "PermissionError", "ZeroDivisionError", "NotImplementedError", "UnboundLocalError", "SyntaxError", "IndentationError",
-    "UnicodeDecodeError", "UnicodeEncodeError", "JSONDecodeError", "RecursionError", "OverflowError",
-    "FloatingPointError", "LookupError", "ArithmeticError"};
+    "KeyError",          "IndexError",         "NameError",           "TypeError",          "AttributeError",
+    "AssertionError",    "ImportError",        "ModuleNotFoundError", "FileNotFoundError",  "FileExistsError",
+    "IsADirectoryError", "NotADirectoryError", "PermissionError",     "ZeroDivisionError",  "NotImplementedError",
+    "UnboundLocalError", "SyntaxError",        "IndentationError",    "UnicodeDecodeError", "UnicodeEncodeError",
+    "JSONDecodeError",   "RecursionError",     "OverflowError",       "FloatingPointError", "LookupError",
+    "ArithmeticError"};
 
 /* The subject of an error that is a consequence of another one: in another process, another rank, or the GPU's
  * context. */
-static const char *const consequences[] = {
-    "NCCL", "nccl", "CUDA", "cuda", "cuBLAS", "cuDNN", "CUBLAS", "CUDNN", "cudnn", "cublas", "c10", "GPU", "emory", "OOM",
-    "thrust", "rmm", "RESOURCE_EXHAUSTED", "INTERNAL", "ChildFailedError", "CalledProcessError", "ProcessExited",
-    "ProcessRaised", "RayTaskError", "RayActorError", "ActorDied", "WorkerCrashed", "SystemExit", "KeyboardInterrupt",
-    "Broken", "broken", "EOFError", "onnection", "ocket", "imeout", "imed out", "heartbeat", "store", "rank", "Rank",
-    "peer", "orker", "rocess", "ngine", "server", "xited", "exit code", "exitcode", "non-zero", "died", "killed",
-    "erminated", "hutdown", "shut down", "bort", "ancelled", "above", "initializ", "ailed to create", "ailed to load",
-    "PoisonError", "RecvError", "SendError", "Any {", "NoneType", NULL};
+static const char *const consequences[] = {"NCCL",
+                                           "nccl",
+                                           "CUDA",
+                                           "cuda",
+                                           "cuBLAS",
+                                           "cuDNN",
+                                           "CUBLAS",
+                                           "CUDNN",
+                                           "cudnn",
+                                           "cublas",
+                                           "c10",
+                                           "GPU",
+                                           "emory",
+                                           "OOM",
+                                           "thrust",
+                                           "rmm",
+                                           "RESOURCE_EXHAUSTED",
+                                           "INTERNAL",
+                                           "ChildFailedError",
+                                           "CalledProcessError",
+                                           "ProcessExited",
+                                           "ProcessRaised",
+                                           "RayTaskError",
+                                           "RayActorError",
+                                           "ActorDied",
+                                           "WorkerCrashed",
+                                           "SystemExit",
+                                           "KeyboardInterrupt",
+                                           "Broken",
+                                           "broken",
+                                           "EOFError",
+                                           "onnection",
+                                           "ocket",
+                                           "imeout",
+                                           "imed out",
+                                           "heartbeat",
+                                           "store",
+                                           "rank",
+                                           "Rank",
+                                           "peer",
+                                           "orker",
+                                           "rocess",
+                                           "ngine",
+                                           "server",
+                                           "xited",
+                                           "exit code",
+                                           "exitcode",
+                                           "non-zero",
+                                           "died",
+                                           "killed",
+                                           "erminated",
+                                           "hutdown",
+                                           "shut down",
+                                           "bort",
+                                           "ancelled",
+                                           "above",
+                                           "initializ",
+                                           "ailed to create",
+                                           "ailed to load",
+                                           "PoisonError",
+                                           "RecvError",
+                                           "SendError",
+                                           "Any {",
+                                           "NoneType",
+                                           NULL};
 
 /* The exception's name at the beginning: letters, digits, '_' and '.', up to ':' or the end. */
 static struct span name_of(struct span line)
@@ -145,9 +217,9 @@ static size_t column_of(struct span line, size_t at)
 
 static bool is_crash(struct span look)
 {
-    static const char *const crashes[] = {"Segmentation fault", "Fatal Python error: Segmentation", "SIGSEGV",
-                                          "Illegal instruction", "stack smashing detected", "double free or corruption",
-                                          NULL};
+    static const char *const crashes[] = {
+        "Segmentation fault",      "Fatal Python error: Segmentation", "SIGSEGV", "Illegal instruction",
+        "stack smashing detected", "double free or corruption",        NULL};
 
     return has_any(look, crashes) || (find(look, "Assertion `") && find(look, "failed"));
 }
@@ -164,10 +236,11 @@ static bool is_fatal_log(struct span line)
 /* The meaning of one of ends_words. */
 static enum end_weight take_marked(struct ends *ends, struct span line)
 {
-    static const char *const harmless[] = {"Exception ignored in", "Error in atexit", "Exception in thread",
-                                           "--- Logging error ---", "exception was never retrieved", NULL};
-    static const char *const chains[] = {"During handling of the above exception", "above exception was the direct cause",
-                                         NULL};
+    static const char *const harmless[] = {"Exception ignored in",          "Error in atexit",
+                                           "Exception in thread",           "--- Logging error ---",
+                                           "exception was never retrieved", NULL};
+    static const char *const chains[] = {"During handling of the above exception",
+                                         "above exception was the direct cause", NULL};
     struct span look = {line.text, line.length < LOOK_BYTES ? line.length : LOOK_BYTES};
     const char *at;
 

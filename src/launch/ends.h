@@ -1,5 +1,5 @@
-/* The errors that end a program, as far as its output shows them: the last line of a Python traceback, a panic, an uncaught
- * C++ exception, a crash. Pure. */
+/* The errors that end a program, as far as its output shows them: the last line of a Python traceback, a panic, an
+ * uncaught C++ exception, a crash. Pure. */
 #ifndef CARMA_LAUNCH_ENDS_H
 #define CARMA_LAUNCH_ENDS_H
 
@@ -18,11 +18,11 @@ enum end_weight {
 struct ends {
     bool memory, marked; /* the line has a message of its own, one of ends_words: to be said before ends_take */
     bool in_traceback;
-    bool chained;        /* the next error came of handling the one before */
-    bool harmless;       /* the next traceback is of an error that ended nothing */
-    bool panic;          /* the next line is the message of a Rust program's panic */
-    bool source;         /* the next line shows source, in column + 2 */
-    size_t column;       /* where the traceback's lines begin, behind a rank's name or a time */
+    bool chained;  /* the next error came of handling the one before */
+    bool harmless; /* the next traceback is of an error that ended nothing */
+    bool panic;    /* the next line is the message of a Rust program's panic */
+    bool source;   /* the next line shows source, in column + 2 */
+    size_t column; /* where the traceback's lines begin, behind a rank's name or a time */
     size_t source_column;
 };
 

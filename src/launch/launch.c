@@ -55,7 +55,8 @@ static int check_request(const struct launch_request *request, struct error *err
     if (request->time_limit_ns < 0 || request->time_limit_ns > TIME_LIMIT_MAX_NS || request->signal_before_ns < 0 ||
         request->signal < 0 || request->signal >= NSIG)
         return error_set(err, EINVAL,
-                         "job %" PRIu64 ": the time limit of %" PRId64 " ns is not between 0 and 100 years, or there is no "
+                         "job %" PRIu64 ": the time limit of %" PRId64
+                         " ns is not between 0 and 100 years, or there is no "
                          "signal %d that can come %" PRId64 " ns before it",
                          request->job, request->time_limit_ns, request->signal, request->signal_before_ns);
     if (request->notify_socket && strlen(request->notify_socket) >= sizeof address.sun_path)
@@ -167,8 +168,8 @@ bool launch_alive(pid_t shepherd, uint64_t start_ticks)
     return false;
 }
 
-/* By its real user: a set-user-ID program that a job runs is the job's. /proc/PID itself is root's for a process that hides
- * its memory (PR_SET_DUMPABLE). */
+/* By its real user: a set-user-ID program that a job runs is the job's. /proc/PID itself is root's for a process that
+ * hides its memory (PR_SET_DUMPABLE). */
 static bool is_owned_by(const struct tree_process *process, uid_t uid)
 {
     CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/status", (int)process->pid);

@@ -22,11 +22,11 @@ struct cause_evidence;
 struct job_spec;
 
 struct launch_request {
-    const char *shepherd;        /* path of the program */
-    const char *run_directory;   /* absolute; made here with mode 0700; must not exist yet */
-    const struct job_spec *spec; /* src/api/spec.h */
-    const char *script_directory; /* where the shepherd keeps the copy of its script (launch/script.h); made, and removed
-                                   * at the end, by the shepherd */
+    const char *shepherd;         /* path of the program */
+    const char *run_directory;    /* absolute; made here with mode 0700; must not exist yet */
+    const struct job_spec *spec;  /* src/api/spec.h */
+    const char *script_directory; /* where the shepherd keeps the copy of its script (launch/script.h); made, and
+                                   * removed at the end, by the shepherd */
     uint64_t job;
     uint32_t launch; /* 1, 2, ...: counts launches of this job; output is truncated by the first only */
     uid_t uid;       /* the job's user; must be the daemon's own unless that is root */
@@ -40,14 +40,15 @@ struct launch_request {
     const char *mps_log_directory;  /* with mps_pipe_directory; may be NULL */
     uint32_t mps_threads_percent;   /* with mps_pipe_directory: of each GPU's threads at the most; 0: not limited */
     int64_t mps_memory_limit_bytes; /* the same: pinned device memory of its clients on each GPU; -1: not limited */
-    const char *notify_socket;      /* Unix datagram socket that gets "JOB LAUNCH\n" after each change of the status; may be NULL */
-    struct cgroup_limits limits;    /* of its control group, where it gets one */
-    int64_t grace_ns;               /* wall time between SIGTERM and SIGKILL */
-    int64_t start_timeout_ns;       /* wall time from started_ns that the job may take to execute the command; 0: any */
-    int64_t time_limit_ns;          /* node time from started_ns that the job may take before it is stopped; 0: any */
-    int signal;                     /* with time_limit_ns: sent before the limit to jobs that catch or block it; 0:
-                                       none */
-    int64_t signal_before_ns;       /* ... so long before, in node time */
+    const char
+        *notify_socket; /* Unix datagram socket that gets "JOB LAUNCH\n" after each change of the status; may be NULL */
+    struct cgroup_limits limits; /* of its control group, where it gets one */
+    int64_t grace_ns;            /* wall time between SIGTERM and SIGKILL */
+    int64_t start_timeout_ns;    /* wall time from started_ns that the job may take to execute the command; 0: any */
+    int64_t time_limit_ns;       /* node time from started_ns that the job may take before it is stopped; 0: any */
+    int signal;                  /* with time_limit_ns: sent before the limit to jobs that catch or block it; 0:
+                                    none */
+    int64_t signal_before_ns;    /* ... so long before, in node time */
 };
 
 enum launch_phase {
@@ -68,23 +69,23 @@ struct launch_status {
     uint64_t shepherd_start_ticks;
     pid_t process; /* the job's main process, also its session; 0 before it exists */
     uint64_t process_start_ticks;
-    int64_t started_ns;      /* node time at which the job was let go; 0 before */
-    int64_t ended_ns;        /* node time at which the tree was empty, or the launch failed; 0 before */
-    int32_t exit_status;     /* of the main process; -1: none, it was ended by `signal` */
-    int32_t signal;          /* 0: none */
-    enum exit_cause cause;   /* once ENDED, as far as the shepherd can tell (launch/cause.h) */
-    bool host_oom_kill;      /* processes in the job's control group that the kernel killed because memory ran out while
-                                it ran */
-    bool host_oom_own;       /* ... and that group is the job's alone: it killed the job, or a process of it */
+    int64_t started_ns;    /* node time at which the job was let go; 0 before */
+    int64_t ended_ns;      /* node time at which the tree was empty, or the launch failed; 0 before */
+    int32_t exit_status;   /* of the main process; -1: none, it was ended by `signal` */
+    int32_t signal;        /* 0: none */
+    enum exit_cause cause; /* once ENDED, as far as the shepherd can tell (launch/cause.h) */
+    bool host_oom_kill;    /* processes in the job's control group that the kernel killed because memory ran out while
+                              it ran */
+    bool host_oom_own;     /* ... and that group is the job's alone: it killed the job, or a process of it */
     /* Of the job's output, once it has failed (launch/classify.h): */
     enum output_kind output;
     int64_t requested_bytes; /* size of the failed allocation of GPU memory; -1: unknown */
     int64_t free_bytes;      /* memory free at that time; -1: unknown */
     uint32_t tenant_count;   /* other processes that held memory then */
     struct classify_tenant tenants[CLASSIFY_MAX_TENANTS];
-    bool warned;    /* some of its processes were given the signal that comes before its time is up */
-    bool timed_out; /* it was stopped because of time_limit_ns */
-    bool stopped;   /* a stop was requested, or the time was up, before the tree had ended */
+    bool warned;       /* some of its processes were given the signal that comes before its time is up */
+    bool timed_out;    /* it was stopped because of time_limit_ns */
+    bool stopped;      /* a stop was requested, or the time was up, before the tree had ended */
     char cgroup[256];  /* the launch's own control group (launch/cgroup.h); "": it has none */
     char message[256]; /* one line without control characters, or "" */
 };
@@ -94,16 +95,16 @@ struct cause_evidence launch_evidence(const struct launch_status *status);
 
 const char *launch_phase_name(enum launch_phase phase); /* "starting", "running", "ended", "failed" */
 
-/* A launch that has begun. The shepherd is the caller's child: see launch_alive(); the ticks tell it from a later process with
- * its pid. */
+/* A launch that has begun. The shepherd is the caller's child: see launch_alive(); the ticks tell it from a later
+ * process with its pid. */
 struct launch_begun {
     pid_t shepherd;
     uint64_t start_ticks;
     int fd; /* by which it is told to go on */
 };
 
-/* Makes the run directory and has a shepherd fork the job, which waits before it does anything that a user could see: the
- * launch has no status yet. */
+/* Makes the run directory and has a shepherd fork the job, which waits before it does anything that a user could see:
+ * the launch has no status yet. */
 int launch_begin(const struct launch_request *request, struct launch_begun *begun, struct error *err);
 
 /* Lets the job run. A shepherd that was killed meanwhile is found dead. */
@@ -115,8 +116,8 @@ void launch_drop(struct launch_begun *begun, const char *run_directory);
 /* Both in one. */
 int launch_start(const struct launch_request *request, pid_t *shepherd, uint64_t *start_ticks, struct error *err);
 
-/* The launch's status now. -ENOENT: none yet; -EINVAL: not a status. Of a launch that had not ended before the machine was
- * started anew no pid is told: they are others' now. */
+/* The launch's status now. -ENOENT: none yet; -EINVAL: not a status. Of a launch that had not ended before the machine
+ * was started anew no pid is told: they are others' now. */
 int launch_read_status(const char *run_directory, struct launch_status *status, struct error *err);
 
 /* For a daemon that starts, and for a shepherd that is gone: the launch's status; where there is none, makes it FAILED

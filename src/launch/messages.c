@@ -4,12 +4,12 @@
 
 #define SET(name) (1u << MESSAGE_##name)
 
-/* Sources: pytorch c10/cuda/CUDACachingAllocator.cpp, c10/core/impl/alloc_cpu.cpp, aten THC (before 1.5); tensorflow and
- * openxla xla/tsl/framework/bfc_allocator.cc, xla/stream_executor/cuda, tf_allocator_adapter.cc; the names and descriptions of
- * the status codes of CUDA, cuBLAS, cuDNN (9 has finer ones), cuSOLVER, cuSPARSE, cuFFT, cuRAND, OpenCL and Vulkan; NCCL's
- * and TensorRT's logs; the errors of vLLM, SGLang, text-generation-inference, Accelerate, bitsandbytes, Paddle, ONNX
- * Runtime, RMM, XGBoost, CUDA.jl, llama.cpp, Ray; Slurm's and the kernel's words for a process that was killed; HAMi-core.
- * All in lower case. */
+/* Sources: pytorch c10/cuda/CUDACachingAllocator.cpp, c10/core/impl/alloc_cpu.cpp, aten THC (before 1.5); tensorflow
+ * and openxla xla/tsl/framework/bfc_allocator.cc, xla/stream_executor/cuda, tf_allocator_adapter.cc; the names and
+ * descriptions of the status codes of CUDA, cuBLAS, cuDNN (9 has finer ones), cuSOLVER, cuSPARSE, cuFFT, cuRAND, OpenCL
+ * and Vulkan; NCCL's and TensorRT's logs; the errors of vLLM, SGLang, text-generation-inference, Accelerate,
+ * bitsandbytes, Paddle, ONNX Runtime, RMM, XGBoost, CUDA.jl, llama.cpp, Ray; Slurm's and the kernel's words for a
+ * process that was killed; HAMi-core. All in lower case. */
 const struct message_rule message_rules[] = {
     /* never about a GPU of ours: Apple's GPUs, Google's TPUs; attempts after which the program goes on with less */
     {OUTPUT_NOTHING, .all = {"mps backend out of memory"}},
@@ -19,8 +19,8 @@ const struct message_rule message_rules[] = {
     {OUTPUT_NOTHING, .all = {"cuda_error_out_of_memory", "from device:"}},
     {OUTPUT_NOTHING, .all = {"cuda_error_out_of_memory", "on host:"}},
     {OUTPUT_NOTHING, .all = {"cuda_error_out_of_memory", "to allocate host"}},
-    {OUTPUT_NOTHING, .all = {"of pinned memory"}},             /* llama.cpp goes on with other memory */
-    {OUTPUT_NOTHING, .all = {"insufficient memory", "tactic"}}, /* TensorRT takes another */
+    {OUTPUT_NOTHING, .all = {"of pinned memory"}},               /* llama.cpp goes on with other memory */
+    {OUTPUT_NOTHING, .all = {"insufficient memory", "tactic"}},  /* TensorRT takes another */
     {OUTPUT_NOTHING, .all = {"out of resource: shared memory"}}, /* Triton: of a multiprocessor */
     {OUTPUT_NOTHING, .all = {"received message larger than max"}},
     {OUTPUT_HOST_OOM, .all = {"out of host memory"}},
@@ -160,9 +160,9 @@ const struct message_rule message_rules[] = {
     {OUTPUT_HOST_OOM, .all = {"failed to allocate cpu memory"}},
     {OUTPUT_HOST_OOM, .all = {"memoryerror"}, .none = {"cuda", "device"}, .exception = true},
     {OUTPUT_HOST_OOM, .all = {"arrowmemoryerror"}, .exception = true},
-    {OUTPUT_HOST_OOM, .all = {"error: outofmemoryerror()"}}, /* Julia */
+    {OUTPUT_HOST_OOM, .all = {"error: outofmemoryerror()"}},              /* Julia */
     {OUTPUT_HOST_OOM, .all = {"memory allocation of ", " bytes failed"}}, /* Rust */
-    {OUTPUT_HOST_OOM, .all = {"error: cannot allocate vector of size"}}, /* R */
+    {OUTPUT_HOST_OOM, .all = {"error: cannot allocate vector of size"}},  /* R */
     {OUTPUT_HOST_OOM, .all = {"std::bad_alloc"}, .none = {"catch", "out_of_memory"}},
     {OUTPUT_HOST_OOM, .all = {"cannot allocate memory"}, .none = {"ibv_", "static tls", "mlock"}},
     /* in general: a GPU's name and words for a shortage in one message */
@@ -172,23 +172,41 @@ const struct message_rule message_rules[] = {
 const size_t message_rule_count = array_size(message_rules);
 
 static const char *const gpu_words[] = {
-    "gpu",  "cuda",      "cublas",        "cudnn",        "nccl",     "vram",     "nvidia",   "vulkan",   "opencl", "tensorrt",
-    "[trt]", "cupy",     "rmm::",         "wgpu",         "nvrtc",    "device 0", "device 1", "device 2", "device 3",
-    "on device", "device memory", "video memory", NULL};
-static const char *const shortage_words[] = {
-    "out of memory", "outofmemory", "out_of_memory", "out of cuda memory", "out of device memory", "out of video memory",
-    "out of vram", "insufficient memory", "insufficient gpu memory", "insufficient device memory", "insufficient vram",
-    "not enough memory", "not enough gpu memory", "not enough free memory", "not enough vram", "not enough device memory",
-    "memory exhausted", "cuda oom", "gpu oom", "memory allocation failed", "memory allocation failure",
-    "memory allocation error", NULL};
+    "gpu",      "cuda",     "cublas",   "cudnn",     "nccl",          "vram",         "nvidia", "vulkan",
+    "opencl",   "tensorrt", "[trt]",    "cupy",      "rmm::",         "wgpu",         "nvrtc",  "device 0",
+    "device 1", "device 2", "device 3", "on device", "device memory", "video memory", NULL};
+static const char *const shortage_words[] = {"out of memory",
+                                             "outofmemory",
+                                             "out_of_memory",
+                                             "out of cuda memory",
+                                             "out of device memory",
+                                             "out of video memory",
+                                             "out of vram",
+                                             "insufficient memory",
+                                             "insufficient gpu memory",
+                                             "insufficient device memory",
+                                             "insufficient vram",
+                                             "not enough memory",
+                                             "not enough gpu memory",
+                                             "not enough free memory",
+                                             "not enough vram",
+                                             "not enough device memory",
+                                             "memory exhausted",
+                                             "cuda oom",
+                                             "gpu oom",
+                                             "memory allocation failed",
+                                             "memory allocation failure",
+                                             "memory allocation error",
+                                             NULL};
 static const char *const refused_words[] = {"failed to allocate", "cannot allocate",    "can't allocate",
                                             "unable to allocate", "could not allocate", "couldn't allocate",
                                             "cudamalloc failed",  "allocation failed",  NULL};
 static const char *const amount_words[] = {" bytes", " mib", " gib", "mib ", "gib ", " mb", " gb", "memory", NULL};
 static const char *const elsewhere_words[] = {
-    "host memory", "pinned", "cpu memory", "system memory", "system ram", "main memory", "shared memory", "on host",
-    "cuda_host", "gpu_host", "locked memory", "mlock", "ibv_", "static tls", "heap space", " disk", "quota", "tactic",
-    " metal", " tpu", "oom_kill", "oom-kill", "falling back", "fall back", "shared librar", "device:cpu", NULL};
+    "host memory", "pinned",       "cpu memory", "system memory", "system ram", "main memory", "shared memory",
+    "on host",     "cuda_host",    "gpu_host",   "locked memory", "mlock",      "ibv_",        "static tls",
+    "heap space",  " disk",        "quota",      "tactic",        " metal",     " tpu",        "oom_kill",
+    "oom-kill",    "falling back", "fall back",  "shared librar", "device:cpu", NULL};
 
 const char *const *const message_sets[MESSAGE_SET_COUNT] = {
     [MESSAGE_GPU] = gpu_words,       [MESSAGE_SHORTAGE] = shortage_words,   [MESSAGE_REFUSED] = refused_words,
@@ -196,9 +214,10 @@ const char *const *const message_sets[MESSAGE_SET_COUNT] = {
 };
 
 const char *const message_hedges[] = {
-    "avoid", "prevent", "if you run", "may run", "might run", "could run", "can run", "will run", "would run", "to run",
-    "may cause", "can cause", "might cause", "could cause", "cause of ", "may lead", "can lead", "could lead", "risk of",
-    "in case of", "result in", "no out of", "nothing ", "without ", "until ", "never ", NULL};
+    "avoid",     "prevent",   "if you run", "may run",    "might run", "could run",   "can run",
+    "will run",  "would run", "to run",     "may cause",  "can cause", "might cause", "could cause",
+    "cause of ", "may lead",  "can lead",   "could lead", "risk of",   "in case of",  "result in",
+    "no out of", "nothing ",  "without ",   "until ",     "never ",    NULL};
 
 const char *const message_handled[] = {"caught",   "retry",    "halving",       "skipping", "recover",
                                        "reducing", "ignoring", "smaller batch", NULL};

@@ -82,7 +82,8 @@ const struct owner_launch *owner_find(pid_t pid, const struct owner_launch *laun
     return facts_read(pid, &facts) ? owner_judge(&facts, launches, count) : NULL;
 }
 
-/* "/usr/bin/python3\0train.py\0..." gives "python3"; a process without arguments (a zombie's are gone) its short name. */
+/* "/usr/bin/python3\0train.py\0..." gives "python3"; a process without arguments (a zombie's are gone) its short name.
+ */
 static void read_command(pid_t pid, char command[OWNER_COMMAND_SIZE])
 {
     static const char *const files[] = {"cmdline", "comm"};

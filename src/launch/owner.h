@@ -42,7 +42,7 @@ struct owner_facts {
     struct owner_link {
         pid_t pid;
         uint64_t start_ticks;
-    } *chain; /* owned; the process itself, then its parent, and so on */
+    } * chain; /* owned; the process itself, then its parent, and so on */
     size_t count;
     size_t capacity;
     pid_t session;

@@ -1,5 +1,5 @@
-/* The daemon's message to a shepherd, an unnamed file (memfd) that comes by the socket in descriptor REQUEST_FD: nothing of the
- * submitter's environment touches a disk, and a daemon that dies cannot leave half of it. */
+/* The daemon's message to a shepherd, an unnamed file (memfd) that comes by the socket in descriptor REQUEST_FD:
+ * nothing of the submitter's environment touches a disk, and a daemon that dies cannot leave half of it. */
 #ifndef CARMA_LAUNCH_REQUEST_H
 #define CARMA_LAUNCH_REQUEST_H
 
@@ -26,9 +26,9 @@ struct request {
     const char *mps_log_directory; /* may be NULL, as the next two */
     const char *mps_threads;       /* value of CUDA_MPS_ACTIVE_THREAD_PERCENTAGE */
     const char *mps_memory_limit;  /* value of CUDA_MPS_PINNED_DEVICE_MEM_LIMIT */
-    const char *notify_socket; /* may be NULL */
-    const char *cgroup_mounts; /* struct cgroup_place */
-    const char *cgroup_base;   /* may be NULL */
+    const char *notify_socket;     /* may be NULL */
+    const char *cgroup_mounts;     /* struct cgroup_place */
+    const char *cgroup_base;       /* may be NULL */
     struct cgroup_limits limits;
     int64_t grace_ns;
     int64_t start_timeout_ns; /* 0: none */

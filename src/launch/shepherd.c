@@ -1,9 +1,9 @@
 /* carma-shepherd: runs one launch of one job, and knows how it ended. See launch.h for its contract with the daemon.
  *
- * One thread and one loop (what may hang is done beside it: tree.c). Its life: read the request, fork the job, create the
- * status once the daemon has stored the placement (or end: the launch was given up), let the job go, wait until its whole tree
- * has ended, classify a failure, write the last status.
- * Orphans of the tree come to it because it is their subreaper. */
+ * One thread and one loop (what may hang is done beside it: tree.c). Its life: read the request, fork the job, create
+ * the status once the daemon has stored the placement (or end: the launch was given up), let the job go, wait until its
+ * whole tree has ended, classify a failure, write the last status. Orphans of the tree come to it because it is their
+ * subreaper. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -38,13 +38,14 @@
 #include "launch/tail.h"
 #include "launch/tree.h"
 
-#define WAKE_WAIT_MS      1000 /* for a daemon with a full socket; after that it must look at the file itself */
-#define EXEC_SETTLE_MS    200  /* "exec" was said, but the report pipe is open: it hangs, or somebody else holds the pipe */
+#define WAKE_WAIT_MS   1000 /* for a daemon with a full socket; after that it must look at the file itself */
+#define EXEC_SETTLE_MS 200  /* "exec" was said, but the report pipe is open: it hangs, or somebody else holds the pipe \
+                             */
 #define ABANDON_NS        (5 * NS_PER_SEC) /* after SIGKILL: a start that is still there hangs in the kernel */
-#define KILL_PAUSE_MS     20   /* between two rounds of SIGKILL, at first */
-#define KILL_PAUSE_MAX_MS 1000 /* ... and after some: a process may hang in a driver for hours */
+#define KILL_PAUSE_MS     20               /* between two rounds of SIGKILL, at first */
+#define KILL_PAUSE_MAX_MS 1000             /* ... and after some: a process may hang in a driver for hours */
 #define WRITE_PAUSE_S     1
-#define MPS_TIMEOUT_NS   (5 * NS_PER_SEC) /* for the daemon, if there is one, to see to a job's MPS clients */
+#define MPS_TIMEOUT_NS    (5 * NS_PER_SEC) /* for the daemon, if there is one, to see to a job's MPS clients */
 #define GROUP_ROUNDS      100
 
 struct shepherd {
@@ -65,15 +66,15 @@ struct shepherd {
     bool process_ended;
     int wait_status;
     volatile enum child_stage *stage; /* of the child, in memory shared with it */
-    int64_t running_at_ns;   /* wall; when it is seen whether the command was executed; 0: not said, or seen */
-    int64_t start_until_ns;  /* wall; when the start has taken too long; 0: it may take any time, or is over */
-    bool abandoned;          /* the start's processes hang in the kernel; none of the job's resources wait for them */
-    int64_t kill_at_ns;    /* wall; when SIGTERM's grace is over; 0: the tree was not asked to end */
+    int64_t running_at_ns;            /* wall; when it is seen whether the command was executed; 0: not said, or seen */
+    int64_t start_until_ns;           /* wall; when the start has taken too long; 0: it may take any time, or is over */
+    bool abandoned;     /* the start's processes hang in the kernel; none of the job's resources wait for them */
+    int64_t kill_at_ns; /* wall; when SIGTERM's grace is over; 0: the tree was not asked to end */
     int64_t kill_pause_ms;
-    int64_t limit_at_ns;     /* wall; when the job's time is up; 0: never */
-    int64_t signal_at_ns;    /* wall; when it is told that its time will be up; 0: it is not, or was */
-    char *memory_group;      /* owned; the control group that the job's memory.events are read from; NULL: unknown */
-    int64_t oom_kills;       /* ... when the job began; -1: not known */
+    int64_t limit_at_ns;  /* wall; when the job's time is up; 0: never */
+    int64_t signal_at_ns; /* wall; when it is told that its time will be up; 0: it is not, or was */
+    char *memory_group;   /* owned; the control group that the job's memory.events are read from; NULL: unknown */
+    int64_t oom_kills;    /* ... when the job began; -1: not known */
     struct tree tree;
 };
 
@@ -159,7 +160,8 @@ static int read_request(struct shepherd *s, struct error *err)
     if (fd == -EPIPE)
         exit(EXIT_SUCCESS);
     if (fd < 0 || fstat(fd, &st) < 0 || st.st_size <= 0)
-        return error_set(err, EINVAL, "it is started by carmad, which sends a launch request to descriptor %d", REQUEST_FD);
+        return error_set(err, EINVAL, "it is started by carmad, which sends a launch request to descriptor %d",
+                         REQUEST_FD);
     text = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
     if (text == MAP_FAILED || text[st.st_size - 1] != '\0')
         return error_set(err, EINVAL, "the launch request cannot be read");
@@ -302,8 +304,8 @@ static void end_tree(struct shepherd *s)
  * that status after our death finds the job by its group. */
 static void make_cgroup(struct shepherd *s)
 {
-    CLEANUP(free_ptr) char *name =
-        xasprintf("job-%" PRIu64 "-%" PRIu32 "-%d", s->request.job, s->request.launch, (int)getpid());
+    CLEANUP(free_ptr)
+    char *name = xasprintf("job-%" PRIu64 "-%" PRIu32 "-%d", s->request.job, s->request.launch, (int)getpid());
     CLEANUP(free_ptr) char *path = cgroup_make(name);
     struct error err;
 
@@ -345,8 +347,8 @@ static void remove_cgroup(struct shepherd *s)
     cgroup_remove(s->status.cgroup);
 }
 
-/* Where a job has no group of its own, all that descends from the daemon shares one: that tells of the kernel's kills too,
- * though maybe of others'. */
+/* Where a job has no group of its own, all that descends from the daemon shares one: that tells of the kernel's kills
+ * too, though maybe of others'. */
 static void find_cgroup(struct shepherd *s)
 {
     CLEANUP(free_ptr) char *own = cgroup_of(getpid());
@@ -416,8 +418,7 @@ static ssize_t receive_report(struct shepherd *s)
         struct cmsghdr head;
         char bytes[CMSG_SPACE(sizeof s->handed_fd)];
     } control;
-    struct iovec part = {.iov_base = s->report + s->report_length,
-                         .iov_len = sizeof s->report - 1 - s->report_length};
+    struct iovec part = {.iov_base = s->report + s->report_length, .iov_len = sizeof s->report - 1 - s->report_length};
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     ssize_t count = recvmsg(s->report_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);

@@ -9,8 +9,8 @@
 
 #define BYTES_MAX (INT64_C(1) << 62)
 
-static const char *const sizes_words[] = {"Tried to allocate ", "trying to allocate ", "Failed to allocate request for ",
-                                          "Out of memory allocating "};
+static const char *const sizes_words[] = {"Tried to allocate ", "trying to allocate ",
+                                          "Failed to allocate request for ", "Out of memory allocating "};
 
 static const char *find(struct span in, const char *what)
 {

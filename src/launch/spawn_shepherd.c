@@ -81,10 +81,11 @@ static int start_waiting(const char *program, const char *runs, struct error *er
         waiting.shepherd = 0;
         return error_set(err, code, "cannot start the shepherd '%s': %s", program, strerror(code));
     }
-    code = proc_read_stat(waiting.shepherd, &stat); /* our child: it is there until we reap it, even when it has ended */
+    code =
+        proc_read_stat(waiting.shepherd, &stat); /* our child: it is there until we reap it, even when it has ended */
     if (code < 0)
-        return error_set(err, code, "cannot read /proc/%d/stat of a shepherd: %s: is /proc mounted?", (int)waiting.shepherd,
-                         strerror(-code));
+        return error_set(err, code, "cannot read /proc/%d/stat of a shepherd: %s: is /proc mounted?",
+                         (int)waiting.shepherd, strerror(-code));
     waiting.start_ticks = stat.start_ticks;
     return 0;
 }

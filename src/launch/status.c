@@ -32,7 +32,7 @@ void status_init(struct launch_status *status)
 
 const char *status_boot(void)
 {
-    static char boot[sizeof ((struct launch_status *)NULL)->boot];
+    static char boot[sizeof((struct launch_status *)NULL)->boot];
     CLEANUP(free_ptr) char *text = NULL;
     size_t length;
 
@@ -103,8 +103,7 @@ static void status_print(const struct launch_status *status, struct strbuf *text
     for (uint32_t i = 0; i < status->tenant_count; i++)
         strbuf_printf(text, "tenant %" PRId32 " %" PRId64 "\n", status->tenants[i].pid, status->tenants[i].used_bytes);
     strbuf_printf(text, "host_oom_kill %d\nhost_oom_own %d\n", status->host_oom_kill, status->host_oom_own);
-    strbuf_printf(text, "warned %d\nstopped %d\ntimed_out %d\n", status->warned, status->stopped,
-                  status->timed_out);
+    strbuf_printf(text, "warned %d\nstopped %d\ntimed_out %d\n", status->warned, status->stopped, status->timed_out);
     strbuf_printf(text, "cgroup %s\n", status->cgroup);
     strbuf_printf(text, "message %s", status->message);
     strbuf_puts(text, tail);
@@ -117,7 +116,9 @@ static int write_text(int fd, const struct launch_status *status)
 
     status_print(status, &text);
     count = write(fd, text.text, text.length);
-    return count == (ssize_t)text.length ? 0 : count < 0 ? errno : ENOSPC; /* a short write of so little: the disk is full */
+    return count == (ssize_t)text.length ? 0
+           : count < 0                   ? errno
+                                         : ENOSPC; /* a short write of so little: the disk is full */
 }
 
 static int make_file(const char *path, struct error *err)

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "launch/child.h"
 
-#define TAIL_BYTES    (1 << 20)
+#define TAIL_BYTES (1 << 20)
 
 /* Of a line that begins before the part that is read: longer than a message. The rest of it is read like any other. */
 #define TAIL_CUT_BYTES 4096

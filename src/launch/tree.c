@@ -18,7 +18,7 @@
 #include "base/proc.h"
 
 #define MEMORY_WAIT_S 1
-#define STATUS_LIMIT 65536 /* of /proc/PID/status; a user in thousands of groups has a long one */
+#define STATUS_LIMIT  65536 /* of /proc/PID/status; a user in thousands of groups has a long one */
 
 void tree_read(struct tree *tree)
 {
@@ -150,8 +150,8 @@ static bool read_set(pid_t pid, unsigned long address, uint64_t *set)
     return found;
 }
 
-/* Whether it is in sigwait for the signal: the kernel then shows the signal as not blocked, and it would be taken, not kill.
- * The wait's set is the call's first argument, in the process's own memory. */
+/* Whether it is in sigwait for the signal: the kernel then shows the signal as not blocked, and it would be taken, not
+ * kill. The wait's set is the call's first argument, in the process's own memory. */
 static bool awaits(const struct tree_process *process, int signal)
 {
     CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/syscall", (int)process->pid);
@@ -161,8 +161,9 @@ static bool awaits(const struct tree_process *process, int signal)
     size_t length;
     long call;
 
-    return file_read(path, STATUS_LIMIT, &text, &length, NULL) == 0 && sscanf(text, "%ld 0x%lx", &call, &address) == 2 &&
-           call == SYS_rt_sigtimedwait && read_set(process->pid, address, &set) && (set >> (signal - 1) & 1);
+    return file_read(path, STATUS_LIMIT, &text, &length, NULL) == 0 &&
+           sscanf(text, "%ld 0x%lx", &call, &address) == 2 && call == SYS_rt_sigtimedwait &&
+           read_set(process->pid, address, &set) && (set >> (signal - 1) & 1);
 }
 
 static bool heeds(const struct tree_process *process, int signal)

@@ -11,8 +11,8 @@
 struct words {
     const char *text[WORDS_MAX]; /* borrowed: lower case, three bytes at least */
     uint8_t length[WORDS_MAX];
-    uint16_t next[WORDS_MAX];     /* of the same chain, from 1; 0: none */
-    uint16_t first[WORDS_CHAIN];  /* of the words with these first three bytes */
+    uint16_t next[WORDS_MAX];    /* of the same chain, from 1; 0: none */
+    uint16_t first[WORDS_CHAIN]; /* of the words with these first three bytes */
     uint32_t count;
 };
 

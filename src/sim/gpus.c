@@ -138,8 +138,8 @@ static void share_gpu(struct sim *sim, uint32_t number)
     for (uint32_t i = 0; i < gpu->resident_count; i++)
         if (gpu->residents[i].run->phase != SIM_LOADING)
             sim->activities[count++] = activity_on(sim, &gpu->residents[i]);
-    contention_rates(&sim->options->contention, gpu->resident_count ? gpu->residents[0].run->share : SHARE_TIME_SLICE, count,
-                     sim->activities, sim->rates); /* the core lets all of a GPU share it in one mode */
+    contention_rates(&sim->options->contention, gpu->resident_count ? gpu->residents[0].run->share : SHARE_TIME_SLICE,
+                     count, sim->activities, sim->rates); /* the core lets all of a GPU share it in one mode */
     touch(sim, number);
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         struct sim_run *run = gpu->residents[i].run;

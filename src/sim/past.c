@@ -404,8 +404,8 @@ static void fill_job(struct sim_job *item, const struct past_job *job, int64_t f
     };
 }
 
-void past_finish(struct past *past, enum share_mode mode, const struct contention_params *contention,
-                    int64_t load_ns, struct past_jobs *jobs)
+void past_finish(struct past *past, enum share_mode mode, const struct contention_params *contention, int64_t load_ns,
+                 struct past_jobs *jobs)
 {
     int64_t first_ns = INT64_MAX;
 

@@ -36,7 +36,7 @@ struct past_jobs {
 };
 
 /* After the last record: works the jobs out, as they shared GPUs by `share`. load_ns: as in sim_options. */
-void past_finish(struct past *past, enum share_mode share, const struct contention_params *contention,
-                    int64_t load_ns, struct past_jobs *jobs);
+void past_finish(struct past *past, enum share_mode share, const struct contention_params *contention, int64_t load_ns,
+                 struct past_jobs *jobs);
 
 #endif

@@ -119,8 +119,12 @@ static void launch(struct sim *sim, const struct record *placed)
     uint32_t count = placed->placed.count;
     struct sim_run *run = xcalloc(1, sizeof *run + count * sizeof *run->sides);
 
-    *run = (struct sim_run){.job = job, .launched_ns = sim->now_ns, .updated_ns = sim->now_ns,
-                           .share = placed->placed.share, .fence_bytes = placed->placed.fence_bytes, .gpu_count = count};
+    *run = (struct sim_run){.job = job,
+                            .launched_ns = sim->now_ns,
+                            .updated_ns = sim->now_ns,
+                            .share = placed->placed.share,
+                            .fence_bytes = placed->placed.fence_bytes,
+                            .gpu_count = count};
     for (uint32_t k = 0; k < count; k++)
         run->sides[k] = (struct sim_side){.gpu = placed->placed.gpus[k], .rate = 1};
     if (sim->rows[job].first_launch_ns < 0)
@@ -150,13 +154,17 @@ static void complete(struct sim *sim, struct sim_run *run)
     leave(sim, run);
     tell(sim, &(struct record){.type = RECORD_EXITED,
                                .job = job + 1,
-                               .exited = {.cause = EXIT_COMPLETED, .requested_bytes = -1, .free_bytes = -1, .used_bytes = -1,
+                               .exited = {.cause = EXIT_COMPLETED,
+                                          .requested_bytes = -1,
+                                          .free_bytes = -1,
+                                          .used_bytes = -1,
                                           .failed_gpu = RECORD_NO_GPU}});
     job_ended(sim, job, JOB_COMPLETED);
 }
 
 /* As the monitor would tell it: memory that is seen for the first time, or that has grown. */
-static void tell_memory(struct sim *sim, const struct sim_run *run, uint32_t side, int64_t *observed_bytes, int64_t bytes)
+static void tell_memory(struct sim *sim, const struct sim_run *run, uint32_t side, int64_t *observed_bytes,
+                        int64_t bytes)
 {
     bytes = quantum_memory(bytes);
     if (bytes <= *observed_bytes)
@@ -191,9 +199,12 @@ static void crash(struct sim *sim, struct sim_run *run, uint32_t side)
         held = level;
     }
     tell_memory(sim, run, side, &seen, held);
-    record.exited = (struct record_exited){
-        .cause = EXIT_GPU_OOM, .status = 1, .requested_bytes = next - held, .free_bytes = free_bytes - held,
-        .used_bytes = -1, .failed_gpu = RECORD_NO_GPU};
+    record.exited = (struct record_exited){.cause = EXIT_GPU_OOM,
+                                           .status = 1,
+                                           .requested_bytes = next - held,
+                                           .free_bytes = free_bytes - held,
+                                           .used_bytes = -1,
+                                           .failed_gpu = RECORD_NO_GPU};
     sim->rows[run->job].crashes++;
     sim->oom++;
     leave(sim, run);
@@ -238,15 +249,15 @@ static int submit(struct sim *sim, size_t job, struct error *err)
     const struct sim_job *wanted = &sim->jobs[job];
     struct record record = {.type = RECORD_SUBMITTED, .job = job + 1};
 
-    record.submitted = (struct record_submitted){.gpus = wanted->gpus,
-                                                 .request_bytes = wanted->request_bytes,
-                                                 .request_source = wanted->request_source,
-                                                 .smact_permille =
-                                                     wanted->expected_permille > 0 ? wanted->expected_permille : -1,
-                                                 .max_slowdown_permille = wanted->max_slowdown_permille,
-                                                 .uid = wanted->uid,
-                                                 .share = wanted->share,
-                                                 .exclusive = wanted->exclusive};
+    record.submitted =
+        (struct record_submitted){.gpus = wanted->gpus,
+                                  .request_bytes = wanted->request_bytes,
+                                  .request_source = wanted->request_source,
+                                  .smact_permille = wanted->expected_permille > 0 ? wanted->expected_permille : -1,
+                                  .max_slowdown_permille = wanted->max_slowdown_permille,
+                                  .uid = wanted->uid,
+                                  .share = wanted->share,
+                                  .exclusive = wanted->exclusive};
     snprintf(record.submitted.workload, sizeof record.submitted.workload, "%s", wanted->workload);
     return feed(sim, &record, err);
 }
@@ -430,7 +441,8 @@ static int begin(struct sim *sim, struct error *err)
     int rc = feed(sim, &configured, err);
 
     for (uint32_t i = 0; rc == 0 && i < sim->gpu_count; i++) {
-        struct record record = {.type = RECORD_GPU_BACK, .gpu = {.gpu = i, .total_bytes = sim->gpu_bytes, .share = sim->options->share}};
+        struct record record = {.type = RECORD_GPU_BACK,
+                                .gpu = {.gpu = i, .total_bytes = sim->gpu_bytes, .share = sim->options->share}};
         snprintf(record.gpu.uuid, sizeof record.gpu.uuid, "GPU-simulated-%" PRIu32, i);
         rc = feed(sim, &record, err);
     }

@@ -32,8 +32,8 @@ struct sim_job {
     uint32_t use_count;            /* of `uses`, at least 1: GPUs beyond the last are used like it */
     const struct sim_use *uses;    /* borrowed */
     const char *workload;          /* borrowed; the same text means the same workload; "" where there is none to name */
-    int64_t request_bytes;           /* per GPU; -1: not known */
-    uint32_t request_source;         /* enum memory_source */
+    int64_t request_bytes;         /* per GPU; -1: not known */
+    uint32_t request_source;       /* enum memory_source */
     int32_t expected_permille;     /* SM activity that is estimated for it; 0: not known */
     int32_t max_slowdown_permille; /* 0: the configuration's */
     bool exclusive;
@@ -51,8 +51,8 @@ struct sim_node {
 struct sim_options {
     struct core_config core;
     enum share_mode share; /* how all GPUs are configured, SHARE_ANY apart */
-    uint32_t mig_slices; /* 0: GPUs are whole; else each is cut into instances of this many of 7 slices: 1, 2, 3, 4,
-                            7 */
+    uint32_t mig_slices;   /* 0: GPUs are whole; else each is cut into instances of this many of 7 slices: 1, 2, 3, 4,
+                              7 */
     struct contention_params contention;
     int64_t load_ns;
     int64_t climb_ns;

@@ -16,7 +16,7 @@ struct sim_run {
     int64_t launched_ns;
     int64_t updated_ns; /* done_ns is as of then */
     double done_ns;
-    double rate; /* of its solo speed; 0 while it loads */
+    double rate;           /* of its solo speed; 0 while it loads */
     enum share_mode share; /* as it was placed */
     int64_t fence_bytes;   /* the same; -1: none */
     enum sim_phase phase;

@@ -29,8 +29,11 @@ static void add_row(struct store_batch *batch, struct store_row row)
 
 void store_batch_record(struct store_batch *batch, const struct record *record)
 {
-    struct store_row row = {
-        .kind = ROW_RECORD, .type = record->type, .at_ns = record->at_ns, .job = record->job, .offset = batch->bodies.length};
+    struct store_row row = {.kind = ROW_RECORD,
+                            .type = record->type,
+                            .at_ns = record->at_ns,
+                            .job = record->job,
+                            .offset = batch->bodies.length};
 
     if (batch->status)
         return;

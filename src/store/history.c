@@ -8,7 +8,7 @@
 #include "base/strbuf.h"
 #include "store/store_internal.h"
 
-const int64_t history_wait_bounds_s[HISTORY_WAIT_BOUNDS] = {1,    10,   60,    300,   900,   1800,  3600,
+const int64_t history_wait_bounds_s[HISTORY_WAIT_BOUNDS] = {1,    10,    60,    300,   900,    1800,  3600,
                                                             7200, 14400, 28800, 86400, 259200, 604800};
 
 /* ---- Sums ---- */
@@ -52,13 +52,34 @@ static const struct column {
     bool summed;   /* sums are made of it, or are made by it */
     bool optional; /* a text that may be null */
 } columns[] = {
-#define INTEGER(member) {#member, COLUMN_INTEGER, offsetof(struct store_history, member), false, false}
-#define UNSIGNED(member) {#member, COLUMN_UNSIGNED, offsetof(struct store_history, member), false, false}
-#define TEXT(member) {#member, COLUMN_TEXT, offsetof(struct store_history, member), false, false}
-#define OPTIONAL(member) {#member, COLUMN_TEXT, offsetof(struct store_history, member), false, true}
-#define NAMED(name, kind, member) {name, COLUMN_##kind, offsetof(struct store_history, member), false, false}
-#define NAMED_SUM(name, kind, member) {name, COLUMN_##kind, offsetof(struct store_history, member), true, false}
-#define SUM(kind, member) {#member, COLUMN_##kind, offsetof(struct store_history, member), true, false}
+#define INTEGER(member)                                                                                                \
+    {                                                                                                                  \
+#member, COLUMN_INTEGER, offsetof(struct store_history, member), false, false                                  \
+    }
+#define UNSIGNED(member)                                                                                               \
+    {                                                                                                                  \
+#member, COLUMN_UNSIGNED, offsetof(struct store_history, member), false, false                                 \
+    }
+#define TEXT(member)                                                                                                   \
+    {                                                                                                                  \
+#member, COLUMN_TEXT, offsetof(struct store_history, member), false, false                                     \
+    }
+#define OPTIONAL(member)                                                                                               \
+    {                                                                                                                  \
+#member, COLUMN_TEXT, offsetof(struct store_history, member), false, true                                      \
+    }
+#define NAMED(name, kind, member)                                                                                      \
+    {                                                                                                                  \
+        name, COLUMN_##kind, offsetof(struct store_history, member), false, false                                      \
+    }
+#define NAMED_SUM(name, kind, member)                                                                                  \
+    {                                                                                                                  \
+        name, COLUMN_##kind, offsetof(struct store_history, member), true, false                                       \
+    }
+#define SUM(kind, member)                                                                                              \
+    {                                                                                                                  \
+#member, COLUMN_##kind, offsetof(struct store_history, member), true, false                                    \
+    }
     INTEGER(job),
     SUM(UNSIGNED, uid),
     SUM(TEXT, state),
@@ -243,10 +264,11 @@ static int prepare(struct store *store, const char *sql, sqlite3_stmt **statemen
 
 int store_prepare_history(struct store *store, struct error *err)
 {
-    int rc = prepare(store,
-                     "INSERT INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-                     " ?, ?, ?, ?) ON CONFLICT (job) DO NOTHING",
-                     &store->put_history, err);
+    int rc =
+        prepare(store,
+                "INSERT INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+                " ?, ?, ?, ?) ON CONFLICT (job) DO NOTHING",
+                &store->put_history, err);
     if (!rc)
         rc = prepare(store, "UPDATE history SET energy_mj = ?2 WHERE job = ?1", &store->put_history_energy, err);
     if (!rc)

@@ -20,32 +20,32 @@ struct store_batch;
 struct store_history {
     uint64_t job;
     uint32_t uid;
-    const char *state;         /* job_state_name */
-    const char *cause;         /* exit_cause_name of its last run; NULL: it never ran */
+    const char *state; /* job_state_name */
+    const char *cause; /* exit_cause_name of its last run; NULL: it never ran */
     int64_t submitted_ns;
-    int64_t first_started_ns;  /* -1: never */
-    int64_t started_ns;        /* of the last launch; -1: never, or it did not come to that */
+    int64_t first_started_ns; /* -1: never */
+    int64_t started_ns;       /* of the last launch; -1: never, or it did not come to that */
     int64_t ended_ns;
-    int64_t wait_ns;           /* from its submission to its first launch; -1: never launched */
+    int64_t wait_ns; /* from its submission to its first launch; -1: never launched */
     uint32_t gpus;
     int64_t gpu_ns;
-    int64_t memory_mib_ms;     /* GPU memory that it held, over time; -1: not known */
+    int64_t memory_mib_ms;          /* GPU memory that it held, over time; -1: not known */
     int64_t memory_measured_mib_ms; /* of that, the part that was measured and not taken from its request; -1:
                                        unknown */
-    int64_t energy_mj;         /* modelled (daemon/node/energy.h) */
+    int64_t energy_mj;              /* modelled (daemon/node/energy.h) */
     uint32_t attempts;
-    uint32_t oom_crashes;      /* runs that ended out of GPU memory, by an allocation ... */
-    uint32_t handle_crashes;   /* ... and by a GPU library that could not be set up */
-    uint32_t retries;       /* times it was put before the queue again */
-    int64_t reserved_bytes;       /* per GPU, as first reserved; -1: not known */
-    const char *reservation_source;  /* memory_source_name of that */
-    int64_t estimate_bytes;    /* per GPU; -1: none */
-    const char *estimator;     /* its maker; NULL: none */
-    int64_t peak_bytes;        /* the most observed of it on one GPU; 0: nothing was observed */
-    const char *user;          /* as known when it ended */
+    uint32_t oom_crashes;           /* runs that ended out of GPU memory, by an allocation ... */
+    uint32_t handle_crashes;        /* ... and by a GPU library that could not be set up */
+    uint32_t retries;               /* times it was put before the queue again */
+    int64_t reserved_bytes;         /* per GPU, as first reserved; -1: not known */
+    const char *reservation_source; /* memory_source_name of that */
+    int64_t estimate_bytes;         /* per GPU; -1: none */
+    const char *estimator;          /* its maker; NULL: none */
+    int64_t peak_bytes;             /* the most observed of it on one GPU; 0: nothing was observed */
+    const char *user;               /* as known when it ended */
     const char *name;
-    const char *workload;      /* the same for runs of the same thing; "" not known */
-    int64_t last_reserved_bytes;  /* per GPU, as last reserved; -1: not known */
+    const char *workload;        /* the same for runs of the same thing; "" not known */
+    int64_t last_reserved_bytes; /* per GPU, as last reserved; -1: not known */
     const char *last_reservation_source;
 };
 
@@ -55,9 +55,9 @@ extern const int64_t history_wait_bounds_s[HISTORY_WAIT_BOUNDS];
 
 /* The sums of a user's ended jobs, forgotten ones included. Sums that would not fit stay at the largest number. */
 struct history_sums {
-    int64_t ended[JOB_STATE_COUNT]; /* jobs, by the state in which they ended */
-    int64_t launched;               /* of them, those that were launched at all */
-    int64_t wait_ns;                /* of these */
+    int64_t ended[JOB_STATE_COUNT];       /* jobs, by the state in which they ended */
+    int64_t launched;                     /* of them, those that were launched at all */
+    int64_t wait_ns;                      /* of these */
     int64_t wait_le[HISTORY_WAIT_BOUNDS]; /* of these, those that waited at most that long */
     int64_t gpu_ns;
     int64_t memory_mib_ms;
@@ -90,8 +90,8 @@ int store_load_sums(struct store *store,
 /* GPU memory that a job which has not ended holds, as far as it is counted. */
 struct store_held {
     uint64_t job;
-    int64_t at_ns;  /* counted until then */
-    int64_t bytes;  /* held since then, on all of its GPUs */
+    int64_t at_ns; /* counted until then */
+    int64_t bytes; /* held since then, on all of its GPUs */
     int64_t measured_bytes;
     int64_t mib_ms;
     int64_t measured_mib_ms;
@@ -112,16 +112,16 @@ struct store_history_filter {
     const char *name;  /* pattern of the job's name: *, ?, [...] as in a shell; NULL: any */
     const char *state; /* as in the row; NULL: any */
     uint64_t job;      /* this one alone; 0: any */
-    uint64_t after;    /* with latest_first: those that come after this one, which has to be there; 0: from the latest */
-    uint32_t most;     /* at most this many */
-    bool sums;         /* only the members of sums are wanted: other numbers are 0, other texts "" or NULL ... */
-    const char *text;  /* ... but for this one: "user", "name", "reservation_source"; NULL: none */
+    uint64_t after;   /* with latest_first: those that come after this one, which has to be there; 0: from the latest */
+    uint32_t most;    /* at most this many */
+    bool sums;        /* only the members of sums are wanted: other numbers are 0, other texts "" or NULL ... */
+    const char *text; /* ... but for this one: "user", "name", "reservation_source"; NULL: none */
     bool latest_first; /* by end, then by number; else in any order */
 };
 
 /* How long a question may take. */
 struct store_deadline {
-    int64_t deadline_ns;        /* of CLOCK_MONOTONIC */
+    int64_t deadline_ns;         /* of CLOCK_MONOTONIC */
     const _Atomic bool *closing; /* nobody waits for the answer any more; NULL: somebody does */
 };
 

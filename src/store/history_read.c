@@ -20,8 +20,17 @@ struct question {
 };
 
 /* Its placeholder in the statement. */
-enum parameter { PARAMETER_SINCE = 1, PARAMETER_UNTIL, PARAMETER_UID, PARAMETER_NAME, PARAMETER_STATE, PARAMETER_JOB,
-                 PARAMETER_AFTER_NS, PARAMETER_AFTER, PARAMETER_MOST };
+enum parameter {
+    PARAMETER_SINCE = 1,
+    PARAMETER_UNTIL,
+    PARAMETER_UID,
+    PARAMETER_NAME,
+    PARAMETER_STATE,
+    PARAMETER_JOB,
+    PARAMETER_AFTER_NS,
+    PARAMETER_AFTER,
+    PARAMETER_MOST
+};
 
 static int is_over(void *user)
 {
@@ -125,7 +134,8 @@ static int hand_out(const struct question *question,
                     struct error *err)
 {
     CLEANUP(strbuf_release) struct strbuf sql = {0};
-    struct store_history history = {.reservation_source = "", .last_reservation_source = "", .user = "", .name = "", .workload = ""};
+    struct store_history history = {
+        .reservation_source = "", .last_reservation_source = "", .user = "", .name = "", .workload = ""};
     struct history_want want;
     sqlite3_stmt *row = NULL;
     int code = SQLITE_DONE, rc = 0;
@@ -185,19 +195,39 @@ int store_read_history(const char *directory, const struct store_history_filter 
  * integer, and two years of many jobs that wait come close: millions and the remainder are summed up apart, as a number
  * of two digits. A sum that is the largest number has stopped there. */
 #define LESS_THAN(column, of_rows)                                                                                     \
-    "SELECT total.uid FROM total WHERE " column " < 9223372036854775807 AND (" column " / 1000000, " column               \
-    " % 1000000) < (SELECT ifnull(sum(" of_rows " / 1000000) + sum(" of_rows " % 1000000) / 1000000, 0),"                 \
+    "SELECT total.uid FROM total WHERE " column " < 9223372036854775807 AND (" column " / 1000000, " column            \
+    " % 1000000) < (SELECT ifnull(sum(" of_rows " / 1000000) + sum(" of_rows " % 1000000) / 1000000, 0),"              \
     " ifnull(sum(" of_rows " % 1000000) % 1000000, 0) FROM history WHERE history.uid = total.uid)"
 
 int store_check_history(const char *directory, uint64_t *rows, struct error *err)
 {
     static const char wrong[] =
-        LESS_THAN("(completed + failed + gpu_oom + cancelled + lost + refused + timeout)", "1")
-        " UNION ALL " LESS_THAN("gpu_ns", "max(gpu_ns, 0)")
-        " UNION ALL " LESS_THAN("memory_mib_ms", "max(memory_mib_ms, 0)")
-        " UNION ALL " LESS_THAN("energy_mj", "max(energy_mj, 0)")
-        " UNION ALL " LESS_THAN("wait_ns", "max(wait_ns, 0)")
-        " UNION ALL SELECT uid FROM history WHERE uid NOT IN (SELECT uid FROM total) LIMIT 1";
+        LESS_THAN("(completed + failed + gpu_oom + cancelled + lost + refused + timeout)", "1") " UNION ALL " LESS_THAN("gpu_ns", "max(gpu_ns, 0)") " UNION ALL " LESS_THAN(
+            "memory_mib_ms",
+            "max(memory_mib_ms, 0)") " UNION ALL " LESS_THAN("energy_mj",
+                                                             "max(energy_mj, 0)") " UNION ALL " LESS_THAN("wait_ns",
+                                                                                                          "max(wait_ns,"
+                                                                                                          " 0)") " UNIO"
+                                                                                                                 "N "
+                                                                                                                 "ALL "
+                                                                                                                 "SELEC"
+                                                                                                                 "T "
+                                                                                                                 "uid "
+                                                                                                                 "FROM "
+                                                                                                                 "histo"
+                                                                                                                 "ry "
+                                                                                                                 "WHERE"
+                                                                                                                 " uid "
+                                                                                                                 "NOT "
+                                                                                                                 "IN "
+                                                                                                                 "(SELE"
+                                                                                                                 "CT "
+                                                                                                                 "uid "
+                                                                                                                 "FROM "
+                                                                                                                 "total"
+                                                                                                                 ") "
+                                                                                                                 "LIMIT"
+                                                                                                                 " 1";
     CLEANUP(free_ptr) char *path = xasprintf("%s/store.db", directory);
     struct question question = {.path = path};
     int64_t uid, count = 0;
@@ -209,8 +239,10 @@ int store_check_history(const char *directory, uint64_t *rows, struct error *err
     if (rc > 0)
         rc = look_up(&question, wrong, NULL, 0, &uid, err);
     if (rc > 0)
-        rc = error_set(err, EBADMSG, "%s: the sums of user %" PRId64 " are less than those of his jobs' rows: restore it "
-                       "from a backup", path, uid);
+        rc = error_set(err, EBADMSG,
+                       "%s: the sums of user %" PRId64 " are less than those of his jobs' rows: restore it "
+                       "from a backup",
+                       path, uid);
     sqlite3_close(question.db);
     *rows = (uint64_t)count;
     return rc;

@@ -37,11 +37,12 @@ static int end_of_rows(const struct store *store, int rc, struct error *err)
 int store_read_last(struct store *store, struct error *err)
 {
     CLEANUP(finalize) sqlite3_stmt *row = NULL;
-    int rc = prepare(store,
-                     "SELECT max(coalesce((SELECT max(seq) FROM record), 0), coalesce((SELECT max(seq) FROM snapshot), 0)),"
-                     " max(coalesce((SELECT max(job) FROM spec), 0),"
-                     "     coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'last_job'), 0))",
-                     &row, err);
+    int rc =
+        prepare(store,
+                "SELECT max(coalesce((SELECT max(seq) FROM record), 0), coalesce((SELECT max(seq) FROM snapshot), 0)),"
+                " max(coalesce((SELECT max(job) FROM spec), 0),"
+                "     coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'last_job'), 0))",
+                &row, err);
 
     if (rc)
         return rc;
@@ -125,8 +126,8 @@ static int hand_out_snapshot(const struct store *store, uint64_t seq, const stru
         int rc = on_record(seq, &snapshot->items[i], user);
 
         if (rc) {
-            error_set(err, EINVAL, "%s: the snapshot after record %" PRIu64 " (%s) was not accepted: " REMEDY, store->path,
-                      seq, record_type_name(snapshot->items[i].type));
+            error_set(err, EINVAL, "%s: the snapshot after record %" PRIu64 " (%s) was not accepted: " REMEDY,
+                      store->path, seq, record_type_name(snapshot->items[i].type));
             return rc;
         }
     }
@@ -238,8 +239,9 @@ static int inspect_snapshots(struct inspection *inspection, uint64_t seq)
         CLEANUP(record_list_release) struct record_list list = {0};
 
         if (!snapshot_parse(text_column(inspection->snapshots, 1), &list))
-            inspection->rc = error_set(inspection->err, EBADMSG, "%s: the snapshot after record %" PRIu64
-                                       " is damaged: it will be passed over", inspection->store->path, seq);
+            inspection->rc = error_set(inspection->err, EBADMSG,
+                                       "%s: the snapshot after record %" PRIu64 " is damaged: it will be passed over",
+                                       inspection->store->path, seq);
         else if (inspection->to->on_snapshot)
             inspection->rc = inspection->to->on_snapshot(seq, &list, inspection->to->user, inspection->err);
         if (inspection->rc)
@@ -253,9 +255,8 @@ static int inspect_record(uint64_t seq, const struct record *record, void *user)
 {
     struct inspection *inspection = user;
 
-    inspection->rc = inspection->to->on_record
-                         ? inspection->to->on_record(seq, record, inspection->to->user, inspection->err)
-                         : 0;
+    inspection->rc =
+        inspection->to->on_record ? inspection->to->on_record(seq, record, inspection->to->user, inspection->err) : 0;
     return inspection->rc || record_is_state(record->type) ? inspection->rc : inspect_snapshots(inspection, seq);
 }
 
@@ -362,7 +363,8 @@ static int load_accounts(struct store *store, sqlite3_stmt *row,
     int rc, step;
 
     while ((step = sqlite3_step(row)) == SQLITE_ROW) {
-        rc = on_account(text_column(row, 0), (uint64_t)sqlite3_column_int64(row, 1), sqlite3_column_int64(row, 2), user);
+        rc =
+            on_account(text_column(row, 0), (uint64_t)sqlite3_column_int64(row, 1), sqlite3_column_int64(row, 2), user);
         if (rc)
             return error_set(err, -rc, "%s: the energy of job %" PRId64 " was not accepted", store->path,
                              (int64_t)sqlite3_column_int64(row, 1));

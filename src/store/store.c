@@ -84,7 +84,8 @@ static int open_all(struct store *store, struct error *err)
     if (!rc)
         rc = prepare(store, "REPLACE INTO energy (gpu, job, mj) VALUES (?, ?, ?)", &store->put_energy, err);
     if (!rc)
-        rc = prepare(store, "INSERT OR REPLACE INTO job (job, ended_ns, body) VALUES (?, ?, ?)", &store->insert_job, err);
+        rc = prepare(store, "INSERT OR REPLACE INTO job (job, ended_ns, body) VALUES (?, ?, ?)", &store->insert_job,
+                     err);
     if (!rc)
         rc = prepare(store,
                      "INSERT OR REPLACE INTO snapshot (seq, at_ns, kept, body)"

@@ -24,8 +24,8 @@ int store_open(const char *directory, struct store **store, struct error *err);
 struct store_taker {
     int (*on_spec)(uint64_t job, const char *json, void *user);
     int (*on_job)(uint64_t job, const char *json, void *user); /* as store_batch_job had it last */
-    /* First those of a snapshot, where there is one, all with the seq of the last record that is in it; then the log from
-     * there on, seq by seq. */
+    /* First those of a snapshot, where there is one, all with the seq of the last record that is in it; then the log
+     * from there on, seq by seq. */
     int (*on_record)(uint64_t seq, const struct record *record, void *user);
     void *user;
     uint64_t most_ended; /* specs and jobs: of ended ones, only this many, the latest */
@@ -62,9 +62,9 @@ int store_inspect(const char *directory, const struct store_inspector *inspector
 int store_backup(const char *directory, const char *to, void (*on_progress)(int done, int all, void *user), void *user,
                  struct error *err);
 
-/* The energy that has been shared out (daemon/node/energy.h). A GPU's meter: its energy counter (-1: it has none), as it was
- * at at_ns, and its idle power (-1: not known). An account: the part of the GPU's energy that a party has used; a job's
- * id, 0 (idle) or UINT64_MAX (unmanaged processes). Each is the newest that was committed. */
+/* The energy that has been shared out (daemon/node/energy.h). A GPU's meter: its energy counter (-1: it has none), as
+ * it was at at_ns, and its idle power (-1: not known). An account: the part of the GPU's energy that a party has used;
+ * a job's id, 0 (idle) or UINT64_MAX (unmanaged processes). Each is the newest that was committed. */
 struct store_meter {
     const char *gpu; /* UUID */
     int64_t at_ns;
@@ -77,8 +77,8 @@ int store_load_energy(struct store *store, int (*on_meter)(const struct store_me
                       int (*on_account)(const char *gpu, uint64_t party, int64_t mj, void *user), void *user,
                       struct error *err);
 
-/* A submission that was accepted under the id that its client had made: it is repeated without being done again. Its jobs
- * are first, first + 1, ...; `digest` tells another submission under the same id. */
+/* A submission that was accepted under the id that its client had made: it is repeated without being done again. Its
+ * jobs are first, first + 1, ...; `digest` tells another submission under the same id. */
 struct store_request {
     const char *id;
     uint32_t uid;
@@ -110,13 +110,13 @@ void store_batch_request(struct store_batch *batch, const struct store_request *
 /* The facts of a job as of this batch, replacing earlier ones; ended_ns: node time, -1: it has not ended. */
 void store_batch_job(struct store_batch *batch, uint64_t job, int64_t ended_ns, const char *json);
 
-/* The state that all records stored before and with this batch lead to (core/snapshot.h). Of snapshots, one in spacing_ns
- * is kept until it is forgotten; of the others the latest two. */
+/* The state that all records stored before and with this batch lead to (core/snapshot.h). Of snapshots, one in
+ * spacing_ns is kept until it is forgotten; of the others the latest two. */
 void store_batch_snapshot(struct store_batch *batch, int64_t at_ns, int64_t spacing_ns,
                           const struct record_list *snapshot);
 
-/* Forgets submissions and jobs that ended before before_ns, and the records up to the latest snapshot that is older; and
- * requests that are older than STORE_REQUEST_KEPT_S. */
+/* Forgets submissions and jobs that ended before before_ns, and the records up to the latest snapshot that is older;
+ * and requests that are older than STORE_REQUEST_KEPT_S. */
 void store_batch_forget(struct store_batch *batch, int64_t before_ns);
 
 /* Queues the batch (taken over); any number may be under way. All batches that are queued when the thread is free

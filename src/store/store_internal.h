@@ -28,14 +28,14 @@ enum store_row_kind {
 /* One row to be: bodies lie one after another in the batch's text. */
 struct store_row {
     enum store_row_kind kind;
-    uint32_t type;      /* of a record; of FORGET_HISTORY: how many at most; of a request: how many jobs */
-    uint32_t uid;       /* of a request */
-    int64_t at_ns;      /* of a record, a snapshot, a meter; of a job: its end; of FORGET: before when; of a request: s */
+    uint32_t type; /* of a record; of FORGET_HISTORY: how many at most; of a request: how many jobs */
+    uint32_t uid;  /* of a request */
+    int64_t at_ns; /* of a record, a snapshot, a meter; of a job: its end; of FORGET: before when; of a request: s */
     int64_t spacing_ns; /* of a snapshot */
     uint64_t job;       /* of a request: the first */
     uint64_t digest;    /* of a request */
-    int64_t mj;    /* an account's sum, a meter's counter */
-    int64_t idle_mw; /* of a meter */
+    int64_t mj;         /* an account's sum, a meter's counter */
+    int64_t idle_mw;    /* of a meter */
     size_t offset;
     size_t length;
 };
@@ -46,7 +46,7 @@ struct store_batch {
     size_t capacity;
     struct strbuf bodies;
     struct store_row begun; /* the row to which the body is being appended */
-    int status; /* negative: cannot be stored, error says why */
+    int status;             /* negative: cannot be stored, error says why */
     struct error error;
     uint64_t epoch;
     void (*done)(int status, const char *error_text, void *user);
@@ -77,7 +77,7 @@ struct store {
     sqlite3_stmt *forget_history;
     sqlite3_stmt *put_held;
     sqlite3_stmt *drop_held;
-    uint64_t seq; /* of the last record: the owner's until the first commit, the thread's from then on */
+    uint64_t seq;      /* of the last record: the owner's until the first commit, the thread's from then on */
     uint64_t last_job; /* as of store_open */
     pthread_t thread;
     bool thread_runs;

@@ -29,11 +29,12 @@ static int execute(struct store *store, const char *sql, struct error *err)
                : store_sqlite_error(store->db, store->path, "store", err);
 }
 
-/* Without a snapshot before them, records would be of no use: they go up to one, and it stays. A number that a job had is
- * never given again. */
+/* Without a snapshot before them, records would be of no use: they go up to one, and it stays. A number that a job had
+ * is never given again. */
 static int forget(struct store *store, int64_t before_ns, struct error *err)
 {
-    CLEANUP(free_ptr) char *sql = xasprintf(
+    CLEANUP(free_ptr)
+    char *sql = xasprintf(
         "INSERT OR REPLACE INTO meta SELECT 'last_job', max(job) FROM spec WHERE true HAVING max(job) NOT NULL;"
         "DELETE FROM spec WHERE job IN (SELECT job FROM job WHERE ended_ns >= 0 AND ended_ns < %" PRId64 ");"
         "DELETE FROM energy WHERE job IN (SELECT job FROM job WHERE ended_ns >= 0 AND ended_ns < %" PRId64 ");"

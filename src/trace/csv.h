@@ -21,8 +21,8 @@ struct csv_column {
     bool required; /* else the column, or a row's value, may be missing */
 };
 
-/* From a list of columns, #define COLUMNS(COLUMN) COLUMN(PLACE, "name", required) ...: their places in an enum, and their
- * rows in a table. */
+/* From a list of columns, #define COLUMNS(COLUMN) COLUMN(PLACE, "name", required) ...: their places in an enum, and
+ * their rows in a table. */
 #define CSV_COLUMN_PLACE(place, name, required) place,
 #define CSV_COLUMN_ROW(place, name, required)   {name, required},
 

@@ -11,11 +11,8 @@
  */
 enum { ARRIVAL, WORKLOAD, GPUS, DURATION, UID };
 static const struct csv_column carma_columns[] = {
-    [ARRIVAL] = {"arrival_s", true},
-    [WORKLOAD] = {"workload", true},
-    [GPUS] = {"gpus", false},
-    [DURATION] = {"duration_s", false},
-    [UID] = {"uid", false},
+    [ARRIVAL] = {"arrival_s", true},    [WORKLOAD] = {"workload", true}, [GPUS] = {"gpus", false},
+    [DURATION] = {"duration_s", false}, [UID] = {"uid", false},
 };
 
 enum { THESIS_ARRIVAL, THESIS_WORKLOAD };

@@ -45,12 +45,12 @@ uint32_t attach_visible(const struct node_file *file, const char *visible, struc
  * without a listener. */
 uint64_t attach_mps_domain(const char *pipe_directory);
 
-/* The limit for a process's k-th GPU in the value of CUDA_MPS_PINNED_DEVICE_MEM_LIMIT ("0=12G,1=3073M"; may be NULL), in
- * bytes; 0: it sets none for it. */
+/* The limit for a process's k-th GPU in the value of CUDA_MPS_PINNED_DEVICE_MEM_LIMIT ("0=12G,1=3073M"; may be NULL),
+ * in bytes; 0: it sets none for it. */
 int64_t attach_memory_limit(const char *value, uint32_t k);
 
-/* Puts this process on the node, with `wanted`'s uses, mps, mps_domain, work_ns, done_ns and train_from_ns; it will train from
- * then on where work_ns > 0. */
+/* Puts this process on the node, with `wanted`'s uses, mps, mps_domain, work_ns, done_ns and train_from_ns; it will
+ * train from then on where work_ns > 0. */
 int attach_begin(struct attachment *attachment, struct node *node, const struct node_slot *wanted, struct error *err);
 
 /* Leaves the node: memory and all. */

@@ -75,15 +75,17 @@ int domain_fail(struct node *node, int32_t pid, uint32_t fault)
     first_faulted_client->fault = fault;
     if (first_faulted_client->mps && fault != CUDA_FAULT_MPS_CLIENT_TERMINATED)
         server = first_faulted_client->mps_server_pid;
-    for (uint32_t i = 0; first_faulted_client->mps && fault != CUDA_FAULT_MPS_CLIENT_TERMINATED && i < bank->slot_high; i++) {
+    for (uint32_t i = 0; first_faulted_client->mps && fault != CUDA_FAULT_MPS_CLIENT_TERMINATED && i < bank->slot_high;
+         i++) {
         struct node_slot *slot = &bank->slots[i];
 
-        if (slot != first_faulted_client && in_domain(slot, first_faulted_client->mps_domain) && slot->fault == 0 && share_a_place(slot, first_faulted_client))
+        if (slot != first_faulted_client && in_domain(slot, first_faulted_client->mps_domain) && slot->fault == 0 &&
+            share_a_place(slot, first_faulted_client))
             slot->fault = CUDA_FAULT_MPS_RPC_FAILURE;
     }
     node_commit(node);
     if (server > 0)
         kill(server, SIGUSR1); /* which may not look before all of them have gone */
-    node_wake(node); /* processes that wait for their work look at once */
+    node_wake(node);           /* processes that wait for their work look at once */
     return 0;
 }

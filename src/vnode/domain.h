@@ -7,7 +7,7 @@
 
 /* CUDA's errors with which a process may have to end (struct node_slot: fault). */
 enum cuda_fault {
-    CUDA_FAULT_ECC = 214,                  /* an uncorrectable memory error */
+    CUDA_FAULT_ECC = 214, /* an uncorrectable memory error */
     CUDA_FAULT_ILLEGAL_ADDRESS = 700,
     CUDA_FAULT_LAUNCH_FAILED = 719,
     CUDA_FAULT_MPS_RPC_FAILURE = 806,      /* the error of the victims of another client's fault */
@@ -31,8 +31,9 @@ int domain_clients(struct node *node, uint64_t domain, struct domain_client *cli
 /* Makes `server_pid` the server of the domain's clients that have none. 0 or a negative errno. */
 int domain_serve(struct node *node, uint64_t domain, int32_t server_pid);
 
-/* Has the driver end the process with `fault`, at its next look. Where that is a fault of its own and it came through MPS,
- * all clients of its domain that share a GPU or MIG instance with it are victims. -ESRCH: it is not on the node. */
+/* Has the driver end the process with `fault`, at its next look. Where that is a fault of its own and it came through
+ * MPS, all clients of its domain that share a GPU or MIG instance with it are victims. -ESRCH: it is not on the node.
+ */
 int domain_fail(struct node *node, int32_t pid, uint32_t fault);
 
 #endif

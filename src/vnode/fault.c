@@ -40,8 +40,8 @@ int fault_xid(struct node *node, uint32_t gpu, uint32_t instance, uint32_t xid, 
     if (rc < 0)
         return rc;
     count = atomic_load(&node->file->xid_count);
-    node->file->xids[count % NODE_MAX_XIDS] = (struct node_xid){
-        .at_ns = bank->updated_ns, .gpu = gpu, .instance = instance, .xid = xid, .pid = pid};
+    node->file->xids[count % NODE_MAX_XIDS] =
+        (struct node_xid){.at_ns = bank->updated_ns, .gpu = gpu, .instance = instance, .xid = xid, .pid = pid};
     atomic_store(&node->file->xid_count, count + 1);
     node_commit(node);
     node_wake(node);

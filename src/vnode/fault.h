@@ -9,19 +9,19 @@
 #include "vnode/node.h"
 
 enum node_fault_kind { /* numbers of the state file's format */
-    NODE_FAULT_GPU_LOST = 0,
-    NODE_FAULT_HANG = 1,
-    NODE_FAULT_DRIVER_GONE = 2,
-    NODE_FAULT_NO_PERMISSION = 3,
-    NODE_FAULT_HIDE_MEMORY = 4,
-    NODE_FAULT_HIDE_PROCESSES = 5,
-    NODE_FAULT_R535 = 6,
-    NODE_FAULT_BLANK = 7,
-    NODE_FAULT_OVER_RANGE = 8,
-    NODE_FAULT_STUCK_ZERO = 9,
-    NODE_FAULT_NO_POWER = 10,
-    NODE_FAULT_NO_ENERGY = 11,
-    NODE_FAULT_KINDS
+                       NODE_FAULT_GPU_LOST = 0,
+                       NODE_FAULT_HANG = 1,
+                       NODE_FAULT_DRIVER_GONE = 2,
+                       NODE_FAULT_NO_PERMISSION = 3,
+                       NODE_FAULT_HIDE_MEMORY = 4,
+                       NODE_FAULT_HIDE_PROCESSES = 5,
+                       NODE_FAULT_R535 = 6,
+                       NODE_FAULT_BLANK = 7,
+                       NODE_FAULT_OVER_RANGE = 8,
+                       NODE_FAULT_STUCK_ZERO = 9,
+                       NODE_FAULT_NO_POWER = 10,
+                       NODE_FAULT_NO_ENERGY = 11,
+                       NODE_FAULT_KINDS
 };
 
 /* Bits of all the node's GPUs. */

@@ -125,7 +125,7 @@ static int strike_mps(struct node *node, const struct strike *strike, struct err
 
 static const struct fault {
     const char *name;
-    enum node_fault_kind kind; /* that lasts, or STRIKES_ONCE */
+    enum node_fault_kind kind;                                                        /* that lasts, or STRIKES_ONCE */
     int (*strike)(struct node *node, const struct strike *strike, struct error *err); /* NULL: it only lasts */
     const char *help;
 } faults[] = {

@@ -5,10 +5,10 @@
 #include "vnode/fault.h"
 
 struct strike {
-    uint32_t gpus;   /* bit g: GPU g */
+    uint32_t gpus;    /* bit g: GPU g */
     int64_t until_ns; /* node time at which it ends; INT64_MAX: when it is cleared */
-    uint32_t xid;    /* 0: the fault's own, if it has one */
-    int32_t pid;     /* 0: not said */
+    uint32_t xid;     /* 0: the fault's own, if it has one */
+    int32_t pid;      /* 0: not said */
 };
 
 /* Injects the fault of that name. */

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define NODE_MAGIC     "carmaVN"
+#define NODE_MAGIC         "carmaVN"
 #define NODE_VERSION       2
 #define NODE_MAX_GPUS      16
 #define NODE_MAX_INSTANCES 7   /* MIG instances of a GPU */
@@ -19,8 +19,8 @@
 
 /* A MIG instance: a GPU instance with one compute instance, which is all of it. Fixed when the node is made. */
 struct node_instance {
-    char uuid[48]; /* "MIG-..." */
-    char profile[16]; /* "3g.20gb" */
+    char uuid[48];       /* "MIG-..." */
+    char profile[16];    /* "3g.20gb" */
     int64_t total_bytes; /* nothing of it is reserved */
     uint32_t slices;     /* of the GPU's 7 */
     uint32_t gpu_instance;
@@ -96,7 +96,7 @@ struct node_slot { /* one process: pid and start time, as pids are reused */
     uint64_t start_ticks;
     uint32_t mps; /* 1: came through MPS */
     uint32_t use_count;
-    uint64_t mps_domain; /* with mps: which control daemon's (attach_mps_domain); 0: not told apart */
+    uint64_t mps_domain;    /* with mps: which control daemon's (attach_mps_domain); 0: not told apart */
     int32_t mps_server_pid; /* set by the control daemon; 0: not yet */
     uint32_t uid;
     uint32_t fault; /* the CUDA error with which the process has to end at its next look; 0: none */
@@ -118,8 +118,8 @@ struct node_bank {
     struct node_slot slots[NODE_MAX_SLOTS];
 };
 
-/* A fault of the driver that was injected, by its kind. In force while `gpus` is not 0 and until_ns has not passed. Read
- * without the lock: a call that hangs must hold nothing. */
+/* A fault of the driver that was injected, by its kind. In force while `gpus` is not 0 and until_ns has not passed.
+ * Read without the lock: a call that hangs must hold nothing. */
 struct node_fault {
     _Atomic uint32_t gpus; /* bit g: GPU g */
     uint32_t reserved;
@@ -130,7 +130,7 @@ struct node_xid {
     int64_t at_ns;
     uint32_t gpu;
     uint32_t xid;
-    int32_t pid; /* that caused it; 0: nobody in particular */
+    int32_t pid;       /* that caused it; 0: nobody in particular */
     uint32_t instance; /* as in struct node_use */
 };
 
@@ -143,8 +143,8 @@ struct node_file {
     double time_scale;    /* CARMA_TIME_SCALE under which the node was made: the rate of its clock */
     char profile[48];
     char driver_version[32];
-    _Atomic uint32_t generation; /* futex: grows whenever some process's rate changed */
-    _Atomic uint32_t active;     /* 0 or 1: the bank that counts */
+    _Atomic uint32_t generation;   /* futex: grows whenever some process's rate changed */
+    _Atomic uint32_t active;       /* 0 or 1: the bank that counts */
     _Atomic uint32_t driver_loads; /* times the driver was loaded anew: a process that opened NVML before that has to
                                       open it again */
     _Atomic uint32_t xid_count;    /* since the node was made; the latest is xids[(xid_count - 1) % NODE_MAX_XIDS] */

@@ -1,5 +1,5 @@
-/* A virtual nvidia-cuda-mps-control, for virtual nodes (docs/mps.md): its daemon, and the program that talks to it. It answers as
- * NVIDIA's of the driver that the node caims to have (tests/golden/mps). */
+/* A virtual nvidia-cuda-mps-control, for virtual nodes (docs/mps.md): its daemon, and the program that talks to it. It
+ * answers as NVIDIA's of the driver that the node caims to have (tests/golden/mps). */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -26,7 +26,7 @@
 
 struct options {
     bool daemon, multiuser, refused;
-    int version; /* of the protocol */
+    int version;         /* of the protocol */
     struct strbuf words; /* the other answers */
 };
 
@@ -103,7 +103,8 @@ static int connect_or_bind(const char *name, mode_t mode, bool listener)
     return -errno;
 }
 
-/* ---- The program that talks to a daemon: 'A' and its arguments, or 'I' and its input; '0' or '1' and the answer back ---- */
+/* ---- The program that talks to a daemon: 'A' and its arguments, or 'I' and its input; '0' or '1' and the answer back
+ * ---- */
 
 static int talk(const struct options *options)
 {
@@ -209,7 +210,8 @@ static void be_daemon(const struct options *options, int driver)
     int listener, null = open("/dev/null", O_RDWR | O_CLOEXEC);
     struct error err;
 
-    if ((driver >= MPS_DRIVER_STATES && write_pid(pid_path) < 0) || connect_or_bind("control_privileged", 0755, true) < 0 ||
+    if ((driver >= MPS_DRIVER_STATES && write_pid(pid_path) < 0) ||
+        connect_or_bind("control_privileged", 0755, true) < 0 ||
         (listener = connect_or_bind("control", 0666, true)) < 0 || mps_daemon_open(&state, pipe_directory(), &err) < 0)
         _exit(1);
     unlink(log);

@@ -15,7 +15,7 @@
 #include "vnode/domain.h"
 
 #define INITIALIZING_MS 50   /* a server needs a moment */
-#define RETRY_MS     1000 /* and more of one after a fault, once the last client that failed has gone */
+#define RETRY_MS        1000 /* and more of one after a fault, once the last client that failed has gone */
 
 #define MAX_CLIENTS_REACHED 808 /* CUDA_ERROR_MPS_MAX_CLIENTS_REACHED */
 
@@ -151,7 +151,10 @@ static bool orphan(const struct mps_daemon *daemon, struct node_slot *slot)
 static void list(struct mps_daemon *daemon, const struct node_slot *slot)
 {
     daemon->clients[daemon->client_count++] =
-        (struct mps_client){.pid = slot->pid, .uid = slot->uid, .fault = slot->fault, .gpu = slot->uses[0].gpu,
+        (struct mps_client){.pid = slot->pid,
+                            .uid = slot->uid,
+                            .fault = slot->fault,
+                            .gpu = slot->uses[0].gpu,
                             .served = slot->mps_server_pid != 0 && slot->mps_server_pid == daemon->server};
 }
 

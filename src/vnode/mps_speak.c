@@ -237,7 +237,8 @@ int mps_speak(struct mps_speaker *speaker, const char *line, bool arguments, int
     int count = 0;
 
     snprintf(text, sizeof text, "%s", line);
-    for (char *word = strtok_r(text, " \t\r\n", &rest); word && count < MAX_WORDS; word = strtok_r(NULL, " \t\r\n", &rest))
+    for (char *word = strtok_r(text, " \t\r\n", &rest); word && count < MAX_WORDS;
+         word = strtok_r(NULL, " \t\r\n", &rest))
         words[count++] = word;
     if (count == 0)
         words[0] = text + strlen(text);

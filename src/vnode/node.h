@@ -1,7 +1,7 @@
 /* A virtual GPU node through its state file (layout in vnode/layout.h, document docs/formats/vnode-state.md).
  *
- * Everything here is safe inside another program's process: it allocates nothing, never aborts, and waits for a bounded time.
- * Threads may share a struct node; a forked child may go on using its parent's. Functions return 0 or a negative
+ * Everything here is safe inside another program's process: it allocates nothing, never aborts, and waits for a bounded
+ * time. Threads may share a struct node; a forked child may go on using its parent's. Functions return 0 or a negative
  * errno; -ETIMEDOUT: somebody held the node's lock for longer than NODE_LOCK_WALL_NS. */
 #ifndef CARMA_VNODE_NODE_H
 #define CARMA_VNODE_NODE_H

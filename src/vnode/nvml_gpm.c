@@ -6,12 +6,12 @@
 #include "base/units.h"
 #include "vnode/nvml_node.h"
 
-#define OCCUPANCY_SHARE   0.5 /* of the SM activity, as the three below */
-#define TENSOR_SHARE      0.4
-#define DRAM_SHARE        0.6
-#define PCIE_TX_MIB       60.0  /* a second, at SM activity 1 */
-#define PCIE_RX_MIB       600.0 /* training data */
-#define OVER_RANGE        173.0 /* NODE_FAULT_OVER_RANGE: no percentage */
+#define OCCUPANCY_SHARE 0.5 /* of the SM activity, as the three below */
+#define TENSOR_SHARE    0.4
+#define DRAM_SHARE      0.6
+#define PCIE_TX_MIB     60.0  /* a second, at SM activity 1 */
+#define PCIE_RX_MIB     600.0 /* training data */
+#define OVER_RANGE      173.0 /* NODE_FAULT_OVER_RANGE: no percentage */
 
 struct nvml_gpm_sample {
     struct nvml_device *device; /* NULL: nothing was sampled yet */
@@ -153,8 +153,8 @@ int nvmlGpmMetricsGet(struct nvml_gpm_metrics_get *metrics)
     for (unsigned int i = 0; i < metrics->count; i++) {
         struct nvml_gpm_metric *m = &metrics->metrics[i];
 
-        m->nvml_return = metric((b->sm_activity_ns - a->sm_activity_ns) / interval_ns,
-                                (b->busy_ns - a->busy_ns) / interval_ns, m);
+        m->nvml_return =
+            metric((b->sm_activity_ns - a->sm_activity_ns) / interval_ns, (b->busy_ns - a->busy_ns) / interval_ns, m);
         if (m->nvml_return == NVML_SUCCESS)
             m->value = faulty(a->device, m->value);
     }

@@ -149,8 +149,8 @@ static void print_gpu(const struct node_file *file, const struct node_bank *bank
     const struct node_gpu *gpu = &file->gpus[g];
     const struct node_gpu_now *now = &bank->gpus[g];
 
-    printf("GPU %u  %s  %s\n  memory %lld of %lld MiB, SM activity %.3f, power %.1f W, energy %.3f kJ\n", index, gpu->name,
-           gpu->uuid, (long long)(physics_used_bytes(bank, g) / MIB),
+    printf("GPU %u  %s  %s\n  memory %lld of %lld MiB, SM activity %.3f, power %.1f W, energy %.3f kJ\n", index,
+           gpu->name, gpu->uuid, (long long)(physics_used_bytes(bank, g) / MIB),
            (long long)((gpu->total_bytes - gpu->reserved_bytes) / MIB), now->sm_activity,
            contention_power_w(now->sm_activity, gpu->idle_w, gpu->full_w), now->energy_mj / 1e6);
     for (uint32_t i = 0; i < gpu->instance_count; i++)

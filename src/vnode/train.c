@@ -69,8 +69,8 @@ static int attach(const struct train_plan *plan, double done_ns, struct attachme
         return error_set(err, ENODEV, "%u GPUs are needed, %u visible: CUDA_VISIBLE_DEVICES is %s%.100s", plan->gpus,
                          count, visible ? "" : "not set", visible ? visible : "");
     for (uint32_t k = 0; k < plan->gpus; k++)
-        wanted.uses[k] = (struct node_use){
-            .gpu = places[k].gpu, .instance = places[k].instance, .activity = plan->activity[k]};
+        wanted.uses[k] =
+            (struct node_use){.gpu = places[k].gpu, .instance = places[k].instance, .activity = plan->activity[k]};
     printf("carma-train: %s%s%u GPU%s, %s, %.0f s of work%s\n", plan->id, *plan->id ? " on " : "", plan->gpus,
            plan->gpus == 1 ? "" : "s", wanted.mps ? "MPS" : "time sharing", plan->work_ns / 1e9,
            done_ns > 0 ? ", goes on from a checkpoint" : "");

@@ -59,9 +59,10 @@ void train_print_cuda_error(uint32_t error)
     CLEANUP(free_ptr) char *what = xasprintf("torch.AcceleratorError: CUDA error: %s", cuda_text(error));
 
     print_exception("loss.backward()", what);
-    fputs("CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be "
-          "incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n",
-          stderr);
+    fputs(
+        "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be "
+        "incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n",
+        stderr);
 }
 
 /* A message about memory that the GPU does not support: the free part of it is unknown. */
@@ -99,8 +100,8 @@ static int fail_handle(struct attachment *attachment, struct train_plan *plan, s
     return -EIO;
 }
 
-/* Takes host memory until it is refused (a limit of its own), is killed (its control group's), or has taken enough; then
- * does to itself what the kernel would do. */
+/* Takes host memory until it is refused (a limit of its own), is killed (its control group's), or has taken enough;
+ * then does to itself what the kernel would do. */
 static int fail_host(struct attachment *attachment, struct train_plan *plan, struct error *err)
 {
     for (int64_t taken = 0; taken < HOST_BOUND_BYTES; taken += HOST_STEP_BYTES) {

@@ -210,12 +210,12 @@ int train_options(int argc, char **argv, struct train_plan *plan, struct error *
         .argp = &argp,
         .see_also = "carma(1), carma-vnode(1)",
     };
-    struct options o = {.memory_bytes = -1, .peak_bytes = -1, .gpus = -1, .seed = 1, .activity = 0.5, .seconds = -1,
-                        .fail_at = 30};
+    struct options o = {
+        .memory_bytes = -1, .peak_bytes = -1, .gpus = -1, .seed = 1, .activity = 0.5, .seconds = -1, .fail_at = 30};
 
     usage_parse(&program, argc, argv, &o);
-    *plan = (struct train_plan){
-        .checkpoint = o.checkpoint, .failure = o.failure, .fail_at_ns = (int64_t)(o.fail_at * 1e9)};
+    *plan =
+        (struct train_plan){.checkpoint = o.checkpoint, .failure = o.failure, .fail_at_ns = (int64_t)(o.fail_at * 1e9)};
     if (o.workload) {
         int rc = plan_workload(&o, plan, err);
 

@@ -2,9 +2,9 @@
  * primary context takes FAKE_CUDA_CONTEXT_MIB (default 400) of its memory, as NVML then shows. FAKE_CUDA=none: it finds
  * no GPU; FAKE_CUDA=broken: contexts cannot be made; FAKE_CUDA=unlaunchable: kernels cannot be started.
  *
- * No kernel is run: PTX is taken as text that has an entry of the name that is asked for. A launch of `spin` keeps as much
- * of the node's GPU busy as there are blocks for its 108 SMs, for the time that is its first parameter, while it is
- * waited for. One of `work` takes no time. Memory is taken of the node's first GPU. */
+ * No kernel is run: PTX is taken as text that has an entry of the name that is asked for. A launch of `spin` keeps as
+ * much of the node's GPU busy as there are blocks for its 108 SMs, for the time that is its first parameter, while it
+ * is waited for. One of `work` takes no time. Memory is taken of the node's first GPU. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,7 +197,8 @@ int cuLaunchKernel(void *function, unsigned int grid_x, unsigned int grid_y, uns
     struct node_slot wanted = {.use_count = 1, .uses = {{.activity = grid_x < SMS ? (double)grid_x / SMS : 1}}};
 
     (void)shared_bytes, (void)stream, (void)extra;
-    if (is("unlaunchable") || !attachment.node || block_x == 0 || block_x > 1024 || grid_y * grid_z * block_y * block_z != 1)
+    if (is("unlaunchable") || !attachment.node || block_x == 0 || block_x > 1024 ||
+        grid_y * grid_z * block_y * block_z != 1)
         return ERROR_UNKNOWN;
     if (function == work)
         return SUCCESS;

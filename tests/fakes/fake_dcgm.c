@@ -136,11 +136,11 @@ int dcgmShutdown(void)
 
 const char *errorString(int status)
 {
-    return status == DCGM_REQUIRES_ROOT              ? "This operation requires root"
-           : status == DCGM_CONNECTION_NOT_VALID     ? "The connection is not valid"
-           : status == DCGM_PROFILING_NOT_SUPPORTED  ? "Profiling is not supported"
-           : status == DCGM_NOT_SUPPORTED            ? "Not supported"
-                                                     : NULL;
+    return status == DCGM_REQUIRES_ROOT             ? "This operation requires root"
+           : status == DCGM_CONNECTION_NOT_VALID    ? "The connection is not valid"
+           : status == DCGM_PROFILING_NOT_SUPPORTED ? "Profiling is not supported"
+           : status == DCGM_NOT_SUPPORTED           ? "Not supported"
+                                                    : NULL;
 }
 
 static int begin(uintptr_t *handle, bool embedded)
@@ -458,8 +458,8 @@ static int64_t value_time(void)
 
 static void make_value(struct dcgm_field_value *value, unsigned short field, struct dcgm_pair pair, bool anew)
 {
-    *value = (struct dcgm_field_value){.version = DCGM_VERSION(struct dcgm_field_value, 1), .field = field,
-                                       .at_us = value_time()};
+    *value = (struct dcgm_field_value){
+        .version = DCGM_VERSION(struct dcgm_field_value, 1), .field = field, .at_us = value_time()};
     if (field == DCGM_FIELD_UUID) {
         value->type = DCGM_TYPE_STRING;
         if (node.file)

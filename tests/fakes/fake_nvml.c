@@ -234,8 +234,10 @@ int nvmlDeviceGetUUID(struct nvml_device *device, char *text, unsigned int room)
     if (code("uuid"))
         return code("uuid");
     if (!device->instance)
-        return text_out(device, has("long-uuid", NULL) ? "GPU-GPU-00000000-0000-0000-0000-00000000000/11/22/33"
-                                                       : "GPU-00000000-0000-0000-0000-00000000000", text, room);
+        return text_out(device,
+                        has("long-uuid", NULL) ? "GPU-GPU-00000000-0000-0000-0000-00000000000/11/22/33"
+                                               : "GPU-00000000-0000-0000-0000-00000000000",
+                        text, room);
     snprintf(before, sizeof before, "MIG-%s00000000-0000-0000-0000-00000000000%u",
              has("long-uuid", NULL) ? "GPU-GPU-GPU-" : "", device->instance);
     return text_out(device, before, text, room);
@@ -286,13 +288,19 @@ int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nvml_memory_v2
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     if (code("memory-v2"))
         return code("memory-v2");
-    *memory = (struct nvml_memory_v2){.version = memory->version, .total = 40960 * MIB, .reserved = 512 * MIB,
-                                      .used = 1024 * MIB, .free = 39424 * MIB};
+    *memory = (struct nvml_memory_v2){.version = memory->version,
+                                      .total = 40960 * MIB,
+                                      .reserved = 512 * MIB,
+                                      .used = 1024 * MIB,
+                                      .free = 39424 * MIB};
     if (has("total", &total))
         memory->total = (unsigned long long)total * MIB;
     if (device->instance)
-        *memory = (struct nvml_memory_v2){.version = memory->version, .total = 4864 * MIB, .reserved = 2 * MIB,
-                                          .used = device->instance * MIB, .free = (4862 - device->instance) * MIB};
+        *memory = (struct nvml_memory_v2){.version = memory->version,
+                                          .total = 4864 * MIB,
+                                          .reserved = 2 * MIB,
+                                          .used = device->instance * MIB,
+                                          .free = (4862 - device->instance) * MIB};
     return NVML_SUCCESS;
 }
 #endif

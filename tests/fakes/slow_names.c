@@ -10,7 +10,7 @@
 typedef int look_up(uid_t uid, struct passwd *entry, char *buffer, size_t size, struct passwd **found);
 
 __attribute__((visibility("default"))) int getpwuid_r(uid_t uid, struct passwd *entry, char *buffer, size_t size,
-                                                     struct passwd **found)
+                                                      struct passwd **found)
 {
     const char *slow = getenv("SLOW_UID"), *path = getenv("SLOW_LOG");
     static char name[] = "slow", root[] = "/";

@@ -8,7 +8,8 @@ static int wait_and_sync(const char *name, int fd)
 {
     int (*sync)(int) = (int (*)(int))dlsym(RTLD_NEXT, name);
     const char *path = getenv("SLOW_SYNC_LOG");
-    int log = path ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1; /* not made: it is there once disks are to be slow */
+    int log =
+        path ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1; /* not made: it is there once disks are to be slow */
 
     if (log >= 0) {
         if (write(log, "s", 1) == 1)

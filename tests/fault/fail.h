@@ -19,7 +19,7 @@ struct fail_slot {
     uint32_t hits;
     char program[24]; /* "carmad"; "carmad+": a child that it forked, until that executes another program */
     char call[24];
-    char file[48];  /* a part of the path that the call is about; "": any */
+    char file[48]; /* a part of the path that the call is about; "": any */
 };
 
 struct fail_control {

@@ -13,7 +13,9 @@ static void read_head(char *text, struct dashboard_request *request)
     static const struct {
         const char *name;
         enum dashboard_field field;
-    } known[] = {{"Host: ", FIELD_HOST}, {"Origin: ", FIELD_ORIGIN}, {"Sec-Fetch-Site: ", FIELD_FETCH_SITE},
+    } known[] = {{"Host: ", FIELD_HOST},
+                 {"Origin: ", FIELD_ORIGIN},
+                 {"Sec-Fetch-Site: ", FIELD_FETCH_SITE},
                  {"Cookie: ", FIELD_COOKIE}};
     char *rest, *line = strtok_r(text, "\r\n", &rest), *target = line ? strchr(line, ' ') : NULL;
 

@@ -17,7 +17,8 @@
 
 static void add_lost_gpu(struct daemon *daemon)
 {
-    struct record gpu = {.type = RECORD_GPU_BACK, .at_ns = 1, .gpu = {.total_bytes = 40 * GIB, .share = SHARE_TIME_SLICE}};
+    struct record gpu = {
+        .type = RECORD_GPU_BACK, .at_ns = 1, .gpu = {.total_bytes = 40 * GIB, .share = SHARE_TIME_SLICE}};
 
     strcpy(gpu.gpu.uuid, "GPU-00000000-0000-0000-0000-000000000001");
     require(engine_input(daemon->engine, &gpu, NULL) == 0);

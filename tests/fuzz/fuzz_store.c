@@ -80,11 +80,16 @@ static void write_rows(const char *path, const char *text)
         else if (sscanf(line, "e %lld %lld", &a, &b) == 2)
             insert(db, "INSERT OR IGNORE INTO energy VALUES (?4, ?1, ?2 + 0 * ?3)", a, b, 0, "GPU-1");
         else if (sscanf(line, "h %lld %lld %n", &a, &b, &used) == 2 && used)
-            insert(db, "INSERT OR IGNORE INTO history VALUES (?1, abs(?2 % 4), ?4, ?4, ?2, ?2, ?2, ?2 + 0 * ?3, ?2, ?2, ?2, ?2,"
-                       " ?2, ?2, ?2, ?2, ?2, ?2, ?2, ?4, ?2, ?4, ?2, ?4, ?4, ?4, ?2, ?4)", a, b, 0, line + used);
+            insert(db,
+                   "INSERT OR IGNORE INTO history VALUES (?1, abs(?2 % 4), ?4, ?4, ?2, ?2, ?2, ?2 + 0 * ?3, ?2, ?2, "
+                   "?2, ?2,"
+                   " ?2, ?2, ?2, ?2, ?2, ?2, ?2, ?4, ?2, ?4, ?2, ?4, ?4, ?4, ?2, ?4)",
+                   a, b, 0, line + used);
         else if (sscanf(line, "t %lld %lld", &a, &b) == 2)
-            insert(db, "INSERT OR REPLACE INTO total (uid, completed, lost, gpu_ns, energy_mj, wait_ns, wait_1s, user)"
-                       " VALUES (?1, ?2, ?2, ?2, ?2, ?2, ?2 + 0 * ?3, ?4)", a, b, 0, "ana");
+            insert(db,
+                   "INSERT OR REPLACE INTO total (uid, completed, lost, gpu_ns, energy_mj, wait_ns, wait_1s, user)"
+                   " VALUES (?1, ?2, ?2, ?2, ?2, ?2, ?2 + 0 * ?3, ?4)",
+                   a, b, 0, "ana");
         else if (sscanf(line, "d %lld %lld %lld", &a, &b, &c) == 3)
             insert(db, "INSERT OR REPLACE INTO held VALUES (?1, ?2, ?3, ?3, ?3, ?3 + 0 * length(?4))", a, b, c, "");
         else if (strncmp(line, "n ", 2) == 0 || strncmp(line, "+ ", 2) == 0)
@@ -163,7 +168,8 @@ static int sum_up(const struct store_history *row, void *user, struct error *err
 /* The history can be told, or its faults. */
 static void ask(const char *directory)
 {
-    const struct store_history_filter all = {.since_ns = INT64_MIN, .until_ns = INT64_MAX, .most = 1000, .latest_first = true};
+    const struct store_history_filter all = {
+        .since_ns = INT64_MIN, .until_ns = INT64_MAX, .most = 1000, .latest_first = true};
     const struct store_deadline patience = {.deadline_ns = INT64_MAX};
     uint64_t rows;
 

@@ -70,8 +70,12 @@ static void open_world(struct world *world, const char *server)
 static void open_domain(struct world *world)
 {
     CLEANUP(free_ptr) char *directory = xasprintf("%s/domain", world->directory);
-    struct mps_domain_options options = {.loop = &world->loop, .program = program, .directory = directory,
-                                         .gpus = "GPU-00000000-0000-0000-0000-000000000000", .poll_ms = 50, .idle_ms = 100,
+    struct mps_domain_options options = {.loop = &world->loop,
+                                         .program = program,
+                                         .directory = directory,
+                                         .gpus = "GPU-00000000-0000-0000-0000-000000000000",
+                                         .poll_ms = 50,
+                                         .idle_ms = 100,
                                          .timeout_ms = PATIENCE_MS};
     struct error err;
 
@@ -136,7 +140,8 @@ static void close_world(struct world *world)
     file_remove_tree(world->directory);
 }
 
-/* Without a GPU the server ends at once: the start fails with that, and the daemon is gone before anybody frees the domain. */
+/* Without a GPU the server ends at once: the start fails with that, and the daemon is gone before anybody frees the
+ * domain. */
 static void test_no_gpu(void **state)
 {
     struct world world;

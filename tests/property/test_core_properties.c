@@ -4,14 +4,16 @@
  *   - no job is lost or run twice: what the world knows of each job and what the core knows agree
  *   - an exclusive job is alone on its GPUs until it ends, under every policy
  *   - the residents of a GPU use it in one way, its MPS clients are one user's and as few as allowed, a job of several
- *     GPUs begins its MPS server where nobody is, nobody is put on a server that has failed, a MIG instance gets no part
- *     of a job of several GPUs
+ *     GPUs begins its MPS server where nobody is, nobody is put on a server that has failed, a MIG instance gets no
+ * part of a job of several GPUs
  *   - who was the victim of a fault goes before the main queue, as long as its user has a budget for it
- *   - no user is given more GPUs, GPU memory or running jobs than allowed, and nobody else waits for whom that keeps waiting
+ *   - no user is given more GPUs, GPU memory or running jobs than allowed, and nobody else waits for whom that keeps
+ * waiting
  *   - a lost job, or one that its time limit ended, is retried where that was asked for, and only so many times
  *   - a reservation covers what was observed of its job, and is never larger than its GPUs
  *   - who was run out of memory by a neighbour is not charged with it, keeps its request, and is not a victim for ever
- *   - a fence is for MPS alone, and never below the request; a job runs out at a guessed one once, and is not charged with it
+ *   - a fence is for MPS alone, and never below the request; a job runs out at a guessed one once, and is not charged
+ * with it
  *   - every waiting job has a reason with a sentence; no other job has one
  *   - a head for which GPUs are reserved starts at the latest when those have ended who ran there at that moment
  *   - the same inputs give the same decisions, and applying the stored records gives the same state
@@ -38,26 +40,26 @@
 struct world_job {
     bool submitted;
     bool ended;
-    bool running;        /* holds GPUs: from its placement to its exit */
+    bool running; /* holds GPUs: from its placement to its exit */
     bool asked_to_stop;
-    uint32_t runs;       /* placements, each matched by one end */
+    uint32_t runs; /* placements, each matched by one end */
     uint32_t gpu_count;
     uint32_t gpus[RECORD_MAX_GPUS];
-    uint32_t share;      /* how it uses them */
-    uint32_t cause;      /* of its last exit */
+    uint32_t share; /* how it uses them */
+    uint32_t cause; /* of its last exit */
     uint32_t timeouts;
     int64_t stray_bytes[RECORD_MAX_GPUS]; /* by number, on GPUs that it was not given */
-    bool last; /* its time was up: all jobs that waited then go before it */
+    bool last;                            /* its time was up: all jobs that waited then go before it */
     uint32_t losses;
-    bool charged;        /* its last exit: a GPU failed, as another did under its workload */
+    bool charged; /* its last exit: a GPU failed, as another did under its workload */
     int64_t placed_ns;
     struct record_failure failure; /* of one without a workload */
-    uint32_t oom_charged;   /* crashes out of GPU memory of its own */
-    uint32_t harmed;     /* those that were a neighbour's */
+    uint32_t oom_charged;          /* crashes out of GPU memory of its own */
+    uint32_t harmed;               /* those that were a neighbour's */
     int64_t fence_bytes;
     bool unfenced;
     int64_t reserved_bytes; /* as promised to others: at its start, or since it was shrunk */
-    int64_t counted_bytes; /* as counted for its user: with its growth */
+    int64_t counted_bytes;  /* as counted for its user: with its growth */
     struct record_submitted wants;
     int64_t seen_bytes[RECORD_MAX_GPUS];
 };
@@ -152,8 +154,7 @@ static void check_sharing(const struct world *world, uint64_t id, const struct r
             config->mps_domain != MPS_DOMAIN_NODE)
             fail(world, "jobs %" PRIu64 " and %" PRIu64 " of two users share an MPS server", other, id);
     }
-    if (residents && (gpu->share == SHARE_EXCLUSIVE ||
-                      (placed->share == SHARE_MPS && placed->count > 1 && !joins)))
+    if (residents && (gpu->share == SHARE_EXCLUSIVE || (placed->share == SHARE_MPS && placed->count > 1 && !joins)))
         fail(world, "job %" PRIu64 " was to be the first on GPU %" PRIu32, id, number);
     if (placed->share == SHARE_MPS && residents >= config->mps_max_clients)
         fail(world, "GPU %" PRIu32 " has too many MPS clients", number);
@@ -205,8 +206,8 @@ static void check_limits(const struct world *world, uint32_t uid)
     struct usages has = usages_of(world, uid);
 
     if (is_beyond(world, &has))
-        fail(world, "user %" PRIu32 " has %" PRIu32 " jobs on %" PRIu32 " GPUs with %" PRId64 " bytes", uid, has.running,
-             has.gpus, has.memory_bytes);
+        fail(world, "user %" PRIu32 " has %" PRIu32 " jobs on %" PRIu32 " GPUs with %" PRId64 " bytes", uid,
+             has.running, has.gpus, has.memory_bytes);
 }
 
 /* Whether a limit of its user's, and nothing else, keeps the job waiting. */
@@ -217,15 +218,16 @@ static void check_limited(const struct world *world, const struct job *job, uint
 
     has.running++;
     has.gpus += job->wants->gpus;
-    has.memory_bytes += job->wants->gpus * counting(&world->jobs[job->id], reservation < 0 ? world->core->largest_gpu_bytes : reservation);
-    if (is_beyond(world, &has) !=
-        (code == REASON_USER_JOBS || code == REASON_USER_GPUS || code == REASON_USER_MEMORY))
-        fail(world, "job %" PRIu64 " waits for '%s', its user has %" PRIu32 " jobs on %" PRIu32 " GPUs with %" PRId64
-             " bytes", job->id, reason_name(code), has.running - 1, has.gpus - job->wants->gpus, has.memory_bytes);
+    has.memory_bytes += job->wants->gpus *
+                        counting(&world->jobs[job->id], reservation < 0 ? world->core->largest_gpu_bytes : reservation);
+    if (is_beyond(world, &has) != (code == REASON_USER_JOBS || code == REASON_USER_GPUS || code == REASON_USER_MEMORY))
+        fail(world,
+             "job %" PRIu64 " waits for '%s', its user has %" PRIu32 " jobs on %" PRIu32 " GPUs with %" PRId64 " bytes",
+             job->id, reason_name(code), has.running - 1, has.gpus - job->wants->gpus, has.memory_bytes);
 }
 
-/* How many of the user's jobs were put before the queue in the hour to which this one belongs: a new one begins with the
- * first after the last is over. */
+/* How many of the user's jobs were put before the queue in the hour to which this one belongs: a new one begins with
+ * the first after the last is over. */
 static void count_retry(struct world *world, uint32_t uid, int64_t at_ns)
 {
     struct world_user *user = &world->users[uid - 1000];
@@ -270,7 +272,8 @@ static void check_requeued_for_memory(struct world *world, const struct record *
             fail(world, "job %" PRIu64 " is no victim of job %" PRIu64, record->job, record->requeued.overuser);
         if (++job->harmed > core_configuration(world->core)->max_retries && !world->reconfigured)
             fail(world, "job %" PRIu64 " is a victim for the %" PRIu32 "th time", record->job, job->harmed);
-        if (record->requeued.reserved_bytes < job->wants.request_bytes && !core_configuration(world->core)->per_user.max_memory_bytes)
+        if (record->requeued.reserved_bytes < job->wants.request_bytes &&
+            !core_configuration(world->core)->per_user.max_memory_bytes)
             fail(world, "victim %" PRIu64 " has lost its request", record->job);
         if (!record->requeued.retry && has_retries_left(world, job->wants.uid, record->at_ns))
             fail(world, "victim %" PRIu64 " waits behind others", record->job);
@@ -297,7 +300,8 @@ static void check_reservation(const struct world *world, const struct job *job)
         peak = job->placements[i].observed_bytes > peak ? job->placements[i].observed_bytes : peak;
     }
     peak = peak < least ? peak : least;
-    if (job->placement_count && job->reserved_bytes >= 0 && (job->reserved_bytes > least || job->reserved_bytes <= peak - QUANTUM_MEMORY_BYTES))
+    if (job->placement_count && job->reserved_bytes >= 0 &&
+        (job->reserved_bytes > least || job->reserved_bytes <= peak - QUANTUM_MEMORY_BYTES))
         fail(world, "job %" PRIu64 " has %" PRId64 " reserved, and is observed to use %" PRId64, job->id,
              job->reserved_bytes, peak);
 }
@@ -360,7 +364,7 @@ static void on_decision(struct world *world, const struct record *record)
     case RECORD_REQUEUED:
         if (job->charged)
             fail(world, "job %" PRIu64 " may fail a third GPU", record->job);
-        if ((job->cause == EXIT_MPS_FAULT || job->cause == EXIT_GPU_ERROR) && 
+        if ((job->cause == EXIT_MPS_FAULT || job->cause == EXIT_GPU_ERROR) &&
             job->losses > core_configuration(world->core)->max_retries)
             fail(world, "job %" PRIu64 " is retried without end", record->job);
         if (job->ended || job->running)
@@ -395,8 +399,8 @@ static void on_decision(struct world *world, const struct record *record)
     case RECORD_RESERVED:
         if (job->ended || job->running || record->reserved.count != job->wants.gpus)
             fail(world, "GPUs were reserved for job %" PRIu64 ", which does not wait for them", record->job);
-        world->reservation = (struct reservation){
-            .job = record->job, .count = record->reserved.count, .at_ns = record->at_ns};
+        world->reservation =
+            (struct reservation){.job = record->job, .count = record->reserved.count, .at_ns = record->at_ns};
         memcpy(world->reservation.gpus, record->reserved.gpus, sizeof world->reservation.gpus);
         break;
     case RECORD_WAITED:
@@ -434,7 +438,8 @@ static void check_gpus(const struct world *world)
         if (exclusive && residents != 1)
             fail(world, "an exclusive job is not alone on GPU %" PRIu32, g);
         if (core_configuration(core)->memory_view == MEMORY_RESERVE && reservations > gpu->total_bytes)
-            fail(world, "GPU %" PRIu32 " is over-committed: %" PRId64 " of %" PRId64, g, reservations, gpu->total_bytes);
+            fail(world, "GPU %" PRIu32 " is over-committed: %" PRId64 " of %" PRId64, g, reservations,
+                 gpu->total_bytes);
         if (strcmp(core_configuration(core)->policy, "exclusive") == 0 && residents > 1)
             fail(world, "policy exclusive shares GPU %" PRIu32, g);
     }
@@ -568,7 +573,8 @@ static void check_reserved_head_starts(const struct world *world)
         return;
     for (uint32_t i = 0; i < reservation->count; i++) {
         const struct gpu *gpu = core_gpu(core, reservation->gpus[i]);
-        if (!keeps_its_word(world, gpu) || gpu->share_faulted || head->user->share_faulted || gpu->server || gpu_settling(core, gpu, world->now_ns) || gpu->total_bytes < head->reserved_bytes)
+        if (!keeps_its_word(world, gpu) || gpu->share_faulted || head->user->share_faulted || gpu->server ||
+            gpu_settling(core, gpu, world->now_ns) || gpu->total_bytes < head->reserved_bytes)
             return;
         for (uint32_t k = 0; k < gpu->resident_count; k++)
             if (gpu->residents[k]->placed_ns <= reservation->at_ns || gpu->residents[k]->wants->exclusive)
@@ -749,7 +755,8 @@ static void job_moves(struct world *world)
         return;
     if (random_range(r, 0, 2) == 0) {
         input.type = random_range(r, 0, 4) ? RECORD_STARTED : RECORD_ADOPTED;
-    } else if (random_range(r, 0, 15) == 0 && !is_on(job, at = (uint32_t)random_range(r, 0, core_gpu_count(world->core) - 1))) {
+    } else if (random_range(r, 0, 15) == 0 &&
+               !is_on(job, at = (uint32_t)random_range(r, 0, core_gpu_count(world->core) - 1))) {
         job->stray_bytes[at] += random_range(r, 0, 2) * GIB;
         input.type = RECORD_STRAYED;
         input.strayed = (struct record_memory){.gpu = at, .bytes = job->stray_bytes[at]};
@@ -769,7 +776,9 @@ static void sample_gpu(struct world *world, uint32_t g)
     int64_t total = core_gpu(world->core, g)->total_bytes;
 
     input.sample.gpu = g;
-    input.sample.unmanaged_bytes = random_range(r, 0, 9) ? 0 : random_range(r, 0, 3) ? random_range(r, 1, 12) * GIB : -1;
+    input.sample.unmanaged_bytes = random_range(r, 0, 9)   ? 0
+                                   : random_range(r, 0, 3) ? random_range(r, 1, 12) * GIB
+                                                           : -1;
     input.sample.used_bytes = random_range(r, 0, total);
     if (core_gpu(world->core, g)->resident_count == 0 && random_range(r, 0, 3))
         input.sample.used_bytes = 0;
@@ -807,7 +816,8 @@ static void mps_fails_or_serves(struct world *world)
     input.share_fault = (struct record_share_fault){.gpu = g, .faulted = !core_gpu(world->core, g)->share_faulted};
     if (random_range(&world->random, 0, 1)) {
         user->share_faulted = !user->share_faulted;
-        input.share_fault = (struct record_share_fault){.of_user = true, .uid = 1000 + g % 2, .faulted = user->share_faulted};
+        input.share_fault =
+            (struct record_share_fault){.of_user = true, .uid = 1000 + g % 2, .faulted = user->share_faulted};
     }
     if (!feed(world, &input))
         fail(world, "an MPS server could not fail or serve");
@@ -821,13 +831,14 @@ static void garbage(struct world *world)
     struct error err;
 
     for (size_t i = 0; i < sizeof input; i++)
-        ((unsigned char *)&input)[i] = (unsigned char)(random_range(&world->random, 0, 2) ? 0 : random_next(&world->random));
+        ((unsigned char *)&input)[i] =
+            (unsigned char)(random_range(&world->random, 0, 2) ? 0 : random_next(&world->random));
     input.type = (uint32_t)random_range(&world->random, 0, RECORD_TYPE_COUNT + 2);
     input.job = (uint64_t)random_range(&world->random, 0, (int64_t)world->next_job + 3);
     if (input.type == RECORD_SUBMITTED || input.type == RECORD_GPU_BACK || input.type == RECORD_TIMER ||
-        input.type == RECORD_SHARE_FAULT ||
-        input.type == RECORD_SAMPLE || input.type == RECORD_GPU_LOST || input.type == RECORD_WAITED ||
-        (record_is_state(input.type) && world->core->restoring) || world->jobs[input.job].submitted)
+        input.type == RECORD_SHARE_FAULT || input.type == RECORD_SAMPLE || input.type == RECORD_GPU_LOST ||
+        input.type == RECORD_WAITED || (record_is_state(input.type) && world->core->restoring) ||
+        world->jobs[input.job].submitted)
         return; /* might make sense */
     if (core_apply(world->core, &input, &err) == 0)
         fail(world, "garbage was taken for '%s'", record_type_name(input.type));

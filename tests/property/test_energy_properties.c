@@ -131,7 +131,8 @@ static void counters_that_misbehave(void **state)
     begin(&meter);
     energy_meter_set_residents(&meter, second(1), &one, 1);
     assert_int_equal(energy_meter_read(&meter, second(2), 7000, 100000), 7000); /* the driver was loaded anew */
-    assert_int_equal(energy_meter_read(&meter, second(3), counter_mj, 100000), 100000); /* beyond what a GPU draws: by power */
+    assert_int_equal(energy_meter_read(&meter, second(3), counter_mj, 100000),
+                     100000); /* beyond what a GPU draws: by power */
     assert_int_equal(energy_meter_read(&meter, second(4), counter_mj + 200000, 100000), 200000);
     assert_int_equal(energy_meter_read(&meter, second(5), -1, 100000), 0); /* not to be had: waited for */
     assert_int_equal(energy_meter_read(&meter, second(9), counter_mj + 700000, 100000), 500000);
@@ -219,10 +220,10 @@ static void sums_are_exact(void **state)
                 bool mig = random_range(&random, 0, 1);
                 for (uint64_t party = 1; party < PARTIES; party++)
                     if (random_range(&random, 0, 1))
-                        residents[count++] = (struct energy_resident){
-                            .party = party == 5 ? ENERGY_UNMANAGED : party,
-                            .target_permille = mig ? 143 : 1000,
-                            .activity_permille = (int32_t)random_range(&random, 0, 1000)};
+                        residents[count++] =
+                            (struct energy_resident){.party = party == 5 ? ENERGY_UNMANAGED : party,
+                                                     .target_permille = mig ? 143 : 1000,
+                                                     .activity_permille = (int32_t)random_range(&random, 0, 1000)};
                 for (uint32_t i = 0; i < count; i++)
                     residents[i].mps_clients = mig ? 1 : count;
                 energy_meter_set_residents(&meter, now_ns, residents, count);
@@ -316,10 +317,11 @@ static void compare_with_truth(struct random *random, struct world *world)
     truth.bank.updated_ns = now_ns;
     for (int i = 0; i < jobs; i++) {
         activities[i] = random_range(random, 100, 950);
-        learned[i] = world->error_permille < 0 ? 600
-                                               : activities[i] + activities[i] *
-                                                                     random_range(random, -world->error_permille,
-                                                                                  world->error_permille) / 1000;
+        learned[i] = world->error_permille < 0
+                         ? 600
+                         : activities[i] + activities[i] *
+                                               random_range(random, -world->error_permille, world->error_permille) /
+                                               1000;
         starts[i] = (i ? starts[i - 1] : 30) + random_range(random, 10, 400);
         load_until[i] = starts[i] + 12;
     }

@@ -15,8 +15,8 @@
 #include "random.h"
 #include "store/store.h"
 
-#define USERS 3
-#define STEPS 400
+#define USERS      3
+#define STEPS      400
 #define MOST_ALIVE 12
 
 static uint64_t seed;
@@ -45,7 +45,7 @@ struct world {
     struct history_sums shown[USERS];
     unsigned done;
     int64_t forgotten_ns; /* rows of earlier ended jobs may be gone */
-    unsigned seen; /* users that totals_read told of, as bits */
+    unsigned seen;        /* users that totals_read told of, as bits */
 };
 
 static void on_stored(int status, const char *error_text, void *user)
@@ -254,8 +254,7 @@ static void forget(struct world *world)
     struct store_batch *batch = store_batch_new();
 
     world->forgotten_ns = random_range(&world->random, world->forgotten_ns, world->now_ns);
-    store_batch_forget_history(batch, world->forgotten_ns,
-                               (uint32_t)random_range(&world->random, 1, 5));
+    store_batch_forget_history(batch, world->forgotten_ns, (uint32_t)random_range(&world->random, 1, 5));
     commit(world, batch);
 }
 

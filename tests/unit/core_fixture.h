@@ -15,9 +15,9 @@
 #include "base/units.h"
 #include "core/core_internal.h"
 
-#define GPUS 4
-#define TOTAL (40 * GIB)
-#define SECONDS(n) ((int64_t)(n) * NS_PER_SEC)
+#define GPUS       4
+#define TOTAL      (40 * GIB)
+#define SECONDS(n) ((int64_t)(n)*NS_PER_SEC)
 
 struct fixture {
     struct core *core;
@@ -72,8 +72,10 @@ static inline struct record wants(uint32_t gpus, int64_t reservation)
 {
     struct record record = {.type = RECORD_SUBMITTED};
 
-    record.submitted = (struct record_submitted){
-        .gpus = gpus, .request_bytes = reservation, .request_source = reservation < 0 ? SOURCE_UNKNOWN : SOURCE_DECLARED, .smact_permille = -1};
+    record.submitted = (struct record_submitted){.gpus = gpus,
+                                                 .request_bytes = reservation,
+                                                 .request_source = reservation < 0 ? SOURCE_UNKNOWN : SOURCE_DECLARED,
+                                                 .smact_permille = -1};
     return record;
 }
 

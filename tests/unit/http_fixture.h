@@ -218,7 +218,8 @@ static inline int http_fixture_add_tcp(struct http_fixture *fixture)
     struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof any;
     int port = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), token;
-    bool chosen = bind(port, (struct sockaddr *)&any, sizeof any) == 0 && getsockname(port, (struct sockaddr *)&any, &size) == 0;
+    bool chosen =
+        bind(port, (struct sockaddr *)&any, sizeof any) == 0 && getsockname(port, (struct sockaddr *)&any, &size) == 0;
 
     close(port);
     snprintf(fixture->tcp_address, sizeof fixture->tcp_address, "127.0.0.1:%u", ntohs(any.sin_port));

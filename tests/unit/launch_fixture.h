@@ -81,11 +81,8 @@ static inline int setup(void **state)
         return -1;
     f->drains = true;
     f->env[0] = mutable("PATH=/usr/local/bin:/usr/bin:/bin");
-    f->spec = (struct job_spec){.name = mutable("probe"),
-                                .directory = f->work,
-                                .output = f->output,
-                                .error = f->error,
-                                .gpus = 1};
+    f->spec = (struct job_spec){
+        .name = mutable("probe"), .directory = f->work, .output = f->output, .error = f->error, .gpus = 1};
     f->spec.command.items = f->argv;
     f->spec.environment.items = f->env;
     f->spec.environment.count = 1;
@@ -179,8 +176,8 @@ static inline void await_phase(struct fixture *f, enum launch_phase phase)
         int code = launch_read_status(f->run, &f->status, &err);
         if (code < 0 && code != -ENOENT)
             fail_msg("%s", err.text);
-        if (code == 0 && (f->status.phase == phase || f->status.phase == LAUNCH_ENDED ||
-                          f->status.phase == LAUNCH_FAILED)) {
+        if (code == 0 &&
+            (f->status.phase == phase || f->status.phase == LAUNCH_ENDED || f->status.phase == LAUNCH_FAILED)) {
             if (f->status.phase != phase)
                 fail_msg("phase %s instead of %s: exit %d signal %d %s", launch_phase_name(f->status.phase),
                          launch_phase_name(phase), f->status.exit_status, f->status.signal, f->status.message);

@@ -112,8 +112,7 @@ static void test_keyed_time(void **state)
     job_spec_release(&spec);
     refuse("./a\ntime: soon\n",
            "j.rad:2: time: 'soon' is not a time: write it like 30 (minutes), 1:30:00, 2-12 or 90s");
-    refuse("./a\nsignal: USR3\n",
-           "j.rad:2: signal: there is no signal 'USR3': write a name such as USR1, or a number");
+    refuse("./a\nsignal: USR3\n", "j.rad:2: signal: there is no signal 'USR3': write a name such as USR1, or a number");
     refuse("./a\nrequeue: maybe\n", "j.rad:2: requeue: 'maybe' is neither yes nor no");
 }
 
@@ -160,8 +159,8 @@ static void test_bad_keyed(void **state)
     refuse("./a\ngpu_memory: -5G\n", "j.rad:2: gpu_memory: '-5G' is not a size: write it like 12G, 512M or 1.5GiB");
     refuse("./a\ngpu_memory: 0\n", "j.rad:2: gpu_memory: 0 is out of range: 1 B to 1024.0 TiB");
     refuse("./a\ngpu_memory: 2000T\n", "j.rad:2: gpu_memory: 2000T is out of range: 1 B to 1024.0 TiB");
-    refuse("./a\nbatchsize: 4\n",
-           "j.rad:2: unknown key 'batchsize': write model, policy, or an option of carma submit with _ for - (gpu_memory)");
+    refuse("./a\nbatchsize: 4\n", "j.rad:2: unknown key 'batchsize': write model, policy, or an option of carma submit "
+                                  "with _ for - (gpu_memory)");
     refuse("./a\ngpus: 1\n\ngpus: 1\n", "j.rad:4: gpus is already given on line 2: remove one");
     refuse("gpus: 1\n./a\n./b\n", "j.rad:3: a second command line: join them with && or remove one");
     refuse("gpus: 1\nconda activate\n./a\n",
@@ -277,8 +276,9 @@ static void test_many_directives(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keyed),           cmocka_unit_test(test_positional),  cmocka_unit_test(test_bad_keyed),
-        cmocka_unit_test(test_bad_positional),  cmocka_unit_test(test_hostile_rad), cmocka_unit_test(test_directives),
+        cmocka_unit_test(test_keyed),           cmocka_unit_test(test_positional),
+        cmocka_unit_test(test_bad_keyed),       cmocka_unit_test(test_bad_positional),
+        cmocka_unit_test(test_hostile_rad),     cmocka_unit_test(test_directives),
         cmocka_unit_test(test_many_directives), cmocka_unit_test(test_keyed_training),
         cmocka_unit_test(test_keyed_time),
     };

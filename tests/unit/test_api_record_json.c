@@ -175,8 +175,8 @@ static void test_members_that_came_later(void **state)
         char *earlier;
 
         for (size_t i = 0; i < record_field_count; i++)
-            if (record_fields[i].later && !strcmp(record_type_name(record_fields[i].type),
-                                                  json_string_value(json_object_get(json, "type"))))
+            if (record_fields[i].later &&
+                !strcmp(record_type_name(record_fields[i].type), json_string_value(json_object_get(json, "type"))))
                 json_object_del(json, record_fields[i].name);
         if (strcmp(json_string_value(json_object_get(json, "type")), "reconfigured") == 0)
             gone += json_object_set_new(json, "mps_one_server", json_false()) == 0;
@@ -196,10 +196,10 @@ static void test_members_that_came_later(void **state)
     free(text);
 }
 
-#define PLACED(count, gpus, reservation, shared, more)                                                                       \
-    "{\"type\":\"placed\",\"at_ns\":5,\"job\":1,\"count\":" count ",\"gpus\":" gpus ",\"claim_bytes\":" reservation          \
+#define PLACED(count, gpus, reservation, shared, more)                                                                 \
+    "{\"type\":\"placed\",\"at_ns\":5,\"job\":1,\"count\":" count ",\"gpus\":" gpus ",\"claim_bytes\":" reservation    \
     ",\"slowdown_permille\":1000,\"shared\":" shared ",\"recovery\":false" more "}"
-#define TEN_GPUS "0,1,2,3,4,5,6,7,8,9"
+#define TEN_GPUS   "0,1,2,3,4,5,6,7,8,9"
 #define BACK(uuid) "{\"type\":\"gpu_back\",\"at_ns\":5,\"job\":0,\"gpu\":0,\"uuid\":" uuid ",\"total_bytes\":9}"
 
 static void test_reading_is_strict(void **state)
@@ -289,10 +289,8 @@ static void test_writing_refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_records_round_trip),
-        cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_members_that_came_later),
-        cmocka_unit_test(test_reading_is_strict),
+        cmocka_unit_test(test_random_records_round_trip), cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_members_that_came_later),   cmocka_unit_test(test_reading_is_strict),
         cmocka_unit_test(test_writing_refuses),
     };
 

@@ -122,7 +122,8 @@ static void test_defaults(void **state)
         fail_msg("%s", err.text);
     assert_int_equal(spec.gpus, 1);
     assert_true(spec.gpu_memory_bytes == -1 && spec.max_slowdown_permille == -1 && spec.mps_threads_percent == -1 &&
-                spec.mps_memory_limit_bytes == -1 && spec.cpus == -1 && spec.host_memory_bytes == -1 && spec.batch_size == -1 && spec.recorded_bytes[SPEC_MEASURED] == -1);
+                spec.mps_memory_limit_bytes == -1 && spec.cpus == -1 && spec.host_memory_bytes == -1 &&
+                spec.batch_size == -1 && spec.recorded_bytes[SPEC_MEASURED] == -1);
     assert_true(spec.time_limit_ns == -1 && spec.signal == 0 && spec.signal_before_ns == -1);
     assert_false(spec.exclusive || spec.held || spec.requeue);
     assert_null(spec.error);
@@ -157,11 +158,11 @@ static void test_refused(void **state)
            "environment entry 2 is not of the form NAME=value: correct or remove it");
     refuse("{" MINIMAL ",\"environment\":[\"=1\"]}",
            "environment entry 1 is not of the form NAME=value: correct or remove it");
-    refuse("{" MINIMAL ",\"script\":\"echo\"}",
-           "script: a script begins with '#!' and its interpreter; a job file's name ends in .rad; a program goes after "
-           "'--'");
-    refuse("{" MINIMAL ",\"script\":\"#!sh\"}",
-           "script: '#!' needs the whole path of an interpreter, e.g. #!/bin/sh");
+    refuse(
+        "{" MINIMAL ",\"script\":\"echo\"}",
+        "script: a script begins with '#!' and its interpreter; a job file's name ends in .rad; a program goes after "
+        "'--'");
+    refuse("{" MINIMAL ",\"script\":\"#!sh\"}", "script: '#!' needs the whole path of an interpreter, e.g. #!/bin/sh");
     refuse("{" MINIMAL ",\"script\":[]}", "script is not a string");
     refuse("{" MINIMAL ",\"script\":\"#!/bin/sh\\u0000\"}", "script holds a NUL character: remove it");
     refuse("{" MINIMAL ",\"conda_environment\":\"--help\"}",
@@ -175,7 +176,7 @@ static void test_refused(void **state)
     refuse("{" MINIMAL ",\"gpu_memory_bytes\":1125899906842625}",
            "gpu_memory_bytes 1125899906842625 is out of range: 1 to 1125899906842624");
     refuse("{" MINIMAL ",\"share\":\"any\"}", "share 'any' is not known: time-slice or mps, or leave it out");
-    refuse("{" MINIMAL ",\"share\":\"mps\",\"exclusive\":true}", 
+    refuse("{" MINIMAL ",\"share\":\"mps\",\"exclusive\":true}",
            "an exclusive job shares no GPU: leave exclusive or share mps out");
     refuse("{" MINIMAL ",\"max_slowdown_permille\":999}", "max_slowdown_permille 999 is out of range: 1000 to 1000000");
     refuse("{" MINIMAL ",\"time_limit_ns\":0}", "time_limit_ns 0 is out of range: 1 to 315360000000000000");

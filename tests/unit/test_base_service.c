@@ -130,9 +130,14 @@ static void what_makes_no_sense_is_refused(void **state)
         const char *fds, *says;
         int code;
     } cases[] = {
-        {"x", "not a number", -EINVAL},      {"-1", "not a number", -EINVAL},  {"", "not a number", -EINVAL},
-        {"1x", "not a number", -EINVAL},     {"99999999999", "not a number", -EINVAL},
-        {"5", "at most 4", -E2BIG},          {"1000000", "at most 4", -E2BIG}, {"2", "descriptor 4", -EBADF},
+        {"x", "not a number", -EINVAL},
+        {"-1", "not a number", -EINVAL},
+        {"", "not a number", -EINVAL},
+        {"1x", "not a number", -EINVAL},
+        {"99999999999", "not a number", -EINVAL},
+        {"5", "at most 4", -E2BIG},
+        {"1000000", "at most 4", -E2BIG},
+        {"2", "descriptor 4", -EBADF},
     };
 
     for (size_t i = 0; i < array_size(cases); i++) {
@@ -236,8 +241,10 @@ static void an_address_that_is_none_is_refused(void **state)
     const struct {
         char *address;
         int code;
-    } cases[] = {{(char[]){"relative"}, -EAFNOSUPPORT}, {(char[]){"vsock:2:1234"}, -EAFNOSUPPORT},
-                 {(char[]){"@"}, -EAFNOSUPPORT},        {(char[]){"/"}, -EAFNOSUPPORT},
+    } cases[] = {{(char[]){"relative"}, -EAFNOSUPPORT},
+                 {(char[]){"vsock:2:1234"}, -EAFNOSUPPORT},
+                 {(char[]){"@"}, -EAFNOSUPPORT},
+                 {(char[]){"/"}, -EAFNOSUPPORT},
                  {long_path, -ENAMETOOLONG}};
 
     for (size_t i = 0; i < array_size(cases); i++) {

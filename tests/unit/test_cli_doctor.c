@@ -36,12 +36,16 @@ static void fill(struct doctor *doctor)
     doctor_init(doctor, NULL);
     doctor_find(doctor, "settings", DOCTOR_OK, NULL, "%s", "/etc/carma/carma.conf");
     doctor_find(doctor, "driver", DOCTOR_FAIL,
-                "the driver was updated under a running module: reboot, or end what uses the GPUs, then rmmod and modprobe nvidia",
+                "the driver was updated under a running module: reboot, or end what uses the GPUs, then rmmod and "
+                "modprobe nvidia",
                 "NVML (%s) does not start: %s; kernel module %s", "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
                 "Driver/library version mismatch", "535.183.01");
-    doctor_find(doctor, "MPS daemons", DOCTOR_WARN, "end it", "pid 7 (%s)", "/tmp/\x1b[2Jm\xe2\x80\xae" "ps");
-    doctor_find(doctor, "state", DOCTOR_OK, NULL, "%s",
-                "/srv/a-directory-whose-name-has-no-blank-in-it-and-is-longer-than-what-fits-into-one-line-of-eighty-columns");
+    doctor_find(doctor, "MPS daemons", DOCTOR_WARN, "end it", "pid 7 (%s)",
+                "/tmp/\x1b[2Jm\xe2\x80\xae"
+                "ps");
+    doctor_find(
+        doctor, "state", DOCTOR_OK, NULL, "%s",
+        "/srv/a-directory-whose-name-has-no-blank-in-it-and-is-longer-than-what-fits-into-one-line-of-eighty-columns");
     doctor_find(doctor, "disk", DOCTOR_OK, NULL, "%s", "");
     doctor_find(doctor, "service", DOCTOR_SKIP, NULL, "systemd does not run here");
 }
@@ -143,10 +147,11 @@ static void a_program_that_is_not_there(void **state)
 static void facts_of_a_driver_that_lies(void **state)
 {
     CLEANUP(free_ptr) char *long_name = xasprintf("gpu 1 name %0200d\n", 7);
-    CLEANUP(free_ptr) char *text =
-        xasprintf("init 0 all is well\nno-such-fact x\ngpus 99999999999999999999\ngpu 0 asked\ngpu 64 asked\ngpu -1 asked\ngpu 1x asked\n"
-                  "gpu 99999999999999999999 asked\ngpu\ngpu 3\n\ngpu 0 ecc 12\ngpu 0 failed 15\n%sgpu 2 ecc 7",
-                  long_name);
+    CLEANUP(free_ptr)
+    char *text = xasprintf("init 0 all is well\nno-such-fact x\ngpus 99999999999999999999\ngpu 0 asked\ngpu 64 "
+                           "asked\ngpu -1 asked\ngpu 1x asked\n"
+                           "gpu 99999999999999999999 asked\ngpu\ngpu 3\n\ngpu 0 ecc 12\ngpu 0 failed 15\n%sgpu 2 ecc 7",
+                           long_name);
     struct driver_facts facts;
 
     driver_facts_read(&facts, text);
@@ -165,10 +170,8 @@ static void facts_of_a_driver_that_lies(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(findings_fit_the_terminal),
-        cmocka_unit_test(as_json),
-        cmocka_unit_test(a_child_is_heard_and_not_waited_for),
-        cmocka_unit_test(a_program_that_is_not_there),
+        cmocka_unit_test(findings_fit_the_terminal),           cmocka_unit_test(as_json),
+        cmocka_unit_test(a_child_is_heard_and_not_waited_for), cmocka_unit_test(a_program_that_is_not_there),
         cmocka_unit_test(facts_of_a_driver_that_lies),
     };
 

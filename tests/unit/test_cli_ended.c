@@ -57,10 +57,27 @@ static void test_times_are_read(void **state)
 
 static void test_what_is_no_time_is_refused(void **state)
 {
-    static const char *const bad[] = {"",           "5",          "-2d",         "2 d",        "2x",      "1e3d",
-                                      "2026-02-29", "2026-13-01", "2026-1-1T25:00", "26-10-25", "2026-10-26T08:30:61x",
-                                      "tomorrow",   "@",          "@-1",         "@1e99",      "@99999999999999",
-                                      "1969-12-31", " 2d",        "inf d",       "nand",       "0x10d"};
+    static const char *const bad[] = {"",
+                                      "5",
+                                      "-2d",
+                                      "2 d",
+                                      "2x",
+                                      "1e3d",
+                                      "2026-02-29",
+                                      "2026-13-01",
+                                      "2026-1-1T25:00",
+                                      "26-10-25",
+                                      "2026-10-26T08:30:61x",
+                                      "tomorrow",
+                                      "@",
+                                      "@-1",
+                                      "@1e99",
+                                      "@99999999999999",
+                                      "1969-12-31",
+                                      " 2d",
+                                      "inf d",
+                                      "nand",
+                                      "0x10d"};
     struct error err;
     int64_t ns;
 

@@ -28,14 +28,17 @@ static const char tcp[] =
     "   7: 0100007F:C007 0100007F:2117 01 0000";
 static const char tcp6[] =
     "  sl  local_address                         remote_address                        st tx_queue ...\n"
-    "   0: 0000000000000000FFFF00000100007F:C008 0000000000000000FFFF00000100007F:2117 01 00000000:00000000 00:00000000 "
+    "   0: 0000000000000000FFFF00000100007F:C008 0000000000000000FFFF00000100007F:2117 01 00000000:00000000 "
+    "00:00000000 "
     "00000000 12001        0 57 1 0 20 4 30 10 -1\n"
-    "   1: 0000000000000000FFFF00000100007F:C009 0000000000000000FFFF00000100007F:2117 01 00000000:00000000 00:00000000 "
+    "   1: 0000000000000000FFFF00000100007F:C009 0000000000000000FFFF00000100007F:2117 01 00000000:00000000 "
+    "00:00000000 "
     "00000000 12002        0 58 1 0 20 4 30 10 -1\n";
 
 static bool is_of(const char *table, uint16_t port)
 {
-    struct sockaddr_in peer = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in peer = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct sockaddr_in own = peer;
 
     own.sin_port = htons(0x2117);
@@ -102,8 +105,9 @@ static void check_way(int family)
     int fds[2], known;
 
     connect_as(uid, family, &peer, &own, fds);
-    assert_int_equal(file_read(family == AF_INET ? "/proc/self/net/tcp" : "/proc/self/net/tcp6", 64 << 20, &table, &length,
-                               NULL), 0);
+    assert_int_equal(
+        file_read(family == AF_INET ? "/proc/self/net/tcp" : "/proc/self/net/tcp6", 64 << 20, &table, &length, NULL),
+        0);
     assert_true(dashboard_peer_look_up(table, &peer, &own, uid));
     assert_false(dashboard_peer_look_up(table, &peer, &own, uid + 1));
     assert_true(dashboard_peer_is_of(&peer, &own, uid));
@@ -130,7 +134,8 @@ static void test_real_ones(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_own), cmocka_unit_test(test_others), cmocka_unit_test(test_real_ones)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_own), cmocka_unit_test(test_others),
+                                       cmocka_unit_test(test_real_ones)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

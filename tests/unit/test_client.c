@@ -454,12 +454,17 @@ static void test_hostile_answers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        client_test(test_calls),      client_test(test_check),
+        client_test(test_calls),
+        client_test(test_check),
         client_test(test_tcp),
-        client_test(test_no_daemon),  client_test(test_default_socket),
-        client_test(test_reconnects), client_test(test_stopped_while_waiting),
-        client_test(test_too_large),  client_test(test_never_twice),
-        client_test(test_answers),    cmocka_unit_test(test_hostile_answers),
+        client_test(test_no_daemon),
+        client_test(test_default_socket),
+        client_test(test_reconnects),
+        client_test(test_stopped_while_waiting),
+        client_test(test_too_large),
+        client_test(test_never_twice),
+        client_test(test_answers),
+        cmocka_unit_test(test_hostile_answers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,9 +83,18 @@ static void test_gpus_that_are_shared_otherwise(void **state)
     assert_int_equal(config_set(&config, "policy", "lug", NULL), 0); /* no part of a policy */
     assert_int_equal(config.core.mps_domain, MPS_DOMAIN_GPU);
     for (size_t i = 0; i < 12; i++) {
-        static const char *const bad[] = {"",           "mig",         "any",          "mps,",
-                                          "mps, 3",     "mps, 3=any",  "mps, =time-slice", "mps, A100=time-slice",
-                                          "mps:",       "mps:user",    "mps, 3=mps:gpu", "mps:gpu, 0=mps:gpu, 1=mps"};
+        static const char *const bad[] = {"",
+                                          "mig",
+                                          "any",
+                                          "mps,",
+                                          "mps, 3",
+                                          "mps, 3=any",
+                                          "mps, =time-slice",
+                                          "mps, A100=time-slice",
+                                          "mps:",
+                                          "mps:user",
+                                          "mps, 3=mps:gpu",
+                                          "mps:gpu, 0=mps:gpu, 1=mps"};
         assert_int_equal(config_set(&config, "share", bad[i], &err), -EINVAL);
     }
     assert_int_equal(config_share_of(&config, 3, "GPU-cd"), SHARE_TIME_SLICE); /* nothing of a bad value is taken */
@@ -93,8 +102,9 @@ static void test_gpus_that_are_shared_otherwise(void **state)
     assert_int_equal(config_check(&config, &err), 0);
     assert_int_equal(config_set(&config, "share", "mps:node", NULL), 0); /* of a simulation's policy */
     assert_int_equal(config_check(&config, &err), -EINVAL);
-    assert_string_equal(err.text, "share 'mps:node' is the simulator's: for one MPS server for all users set share = mps and "
-                                  "mps_multiuser = yes");
+    assert_string_equal(err.text,
+                        "share 'mps:node' is the simulator's: for one MPS server for all users set share = mps and "
+                        "mps_multiuser = yes");
     config_release(&config);
 }
 
@@ -107,8 +117,9 @@ static void test_a_limit_of_host_memory_lets_programs_begin(void **state)
     config_init_default(&config);
     assert_int_equal(config_set(&config, "job_memory_max", "1M", &err), 0);
     assert_int_equal(config_check(&config, &err), -EINVAL);
-    assert_string_equal(err.text, "job_memory_max '1 MiB' is too little for a program to begin: set at least 16 MiB, or 0 "
-                                  "for any");
+    assert_string_equal(err.text,
+                        "job_memory_max '1 MiB' is too little for a program to begin: set at least 16 MiB, or 0 "
+                        "for any");
     assert_int_equal(config_set(&config, "job_memory_max", "16M", &err), 0);
     assert_int_equal(config_check(&config, &err), 0);
     assert_int_equal(config_set(&config, "job_memory_max", "0", &err), 0);
@@ -166,7 +177,8 @@ static void test_policies(void **state)
     assert_int_equal(config_set(&config, "policy", "thesis+", &err), -EINVAL);
     assert_int_equal(config_set(&config, "policy", "thesis+none", &err), -EINVAL);
     assert_string_equal(config.core.policy, "carma");
-    for (const struct preset *preset = presets; preset->name; preset++) { /* every setting of every preset is a good one */
+    for (const struct preset *preset = presets; preset->name;
+         preset++) { /* every setting of every preset is a good one */
         CLEANUP(free_ptr) char *settings = xstrdup(preset->settings);
         char *rest;
         for (char *pair = strtok_r(settings, " ", &rest); pair; pair = strtok_r(NULL, " ", &rest))
@@ -233,11 +245,13 @@ static void test_bad_files(void **state)
     struct error err = {{0}};
 
     refuse("policy = magm\n\ncolour = red\n", "3: unknown key 'colour': `carmad --settings` lists them");
-    refuse("policy = best\n", "1: policy 'best' is not allowed: write carma, default, thesis, code-2025, off, obf, owf, olug, horus, lucid, exclusive, round-robin, magm, "
-                          "lug, mug, first-fit, best-fit; joined by +");
+    refuse("policy = best\n", "1: policy 'best' is not allowed: write carma, default, thesis, code-2025, off, obf, "
+                              "owf, olug, horus, lucid, exclusive, round-robin, magm, "
+                              "lug, mug, first-fit, best-fit; joined by +");
     refuse("memory_view = both\n", "1: memory_view 'both' is not allowed: write monitor or reserve");
-    refuse("share = mig\n", "1: share 'mig' is not allowed: write time-slice, mps, mps:gpu or exclusive; then, by number or UUID, "
-                          "GPUs that differ: mps, 3=exclusive (mps and mps:gpu do not go together)");
+    refuse("share = mig\n",
+           "1: share 'mig' is not allowed: write time-slice, mps, mps:gpu or exclusive; then, by number or UUID, "
+           "GPUs that differ: mps, 3=exclusive (mps and mps:gpu do not go together)");
     refuse("policy\n", "1: neither `key = value` nor a comment");
     refuse("share = mps\npolicy\npolicy = best\n", /* the first error is reported */
            "2: neither `key = value` nor a comment");
@@ -524,11 +538,20 @@ static void take_difference(const char *key, const char *value, void *user)
 /* The text of a difference restores it, to the last digit; a setting without effect on decisions is left out. */
 static void test_differences(void **state)
 {
-    static const char *const pairs[] = {
-        "memory_margin=1234567891B", "settle=61.123456789s", "max_slowdown=1.7", "sm_activity_cap=83.3%",
-        "max_gpus_per_user=7", "learn=no", "statistic=ema", "estimator=horus", "estimate_quantile=99.9%",
-        "sample_period=333ms", "machine_profile=/etc/x.profile", "mps_multiuser=yes"};
-    static const char *const others[] = {"socket=/run/x", "share=mps", "grace=1s", "listen=127.0.0.1:1", "retention=2d"};
+    static const char *const pairs[] = {"memory_margin=1234567891B",
+                                        "settle=61.123456789s",
+                                        "max_slowdown=1.7",
+                                        "sm_activity_cap=83.3%",
+                                        "max_gpus_per_user=7",
+                                        "learn=no",
+                                        "statistic=ema",
+                                        "estimator=horus",
+                                        "estimate_quantile=99.9%",
+                                        "sample_period=333ms",
+                                        "machine_profile=/etc/x.profile",
+                                        "mps_multiuser=yes"};
+    static const char *const others[] = {"socket=/run/x", "share=mps", "grace=1s", "listen=127.0.0.1:1",
+                                         "retention=2d"};
     struct config set, rebuilt;
     struct differences differences = {&rebuilt, 0};
 
@@ -589,10 +612,19 @@ int main(void)
         cmocka_unit_test(test_a_limit_of_host_memory_lets_programs_begin),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_gpus_that_are_shared_otherwise),
-        cmocka_unit_test(test_policies), cmocka_unit_test(test_file),  cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_ranges),   cmocka_unit_test(test_forms), cmocka_unit_test(test_machine_profile), cmocka_unit_test(test_directories),
-        cmocka_unit_test(test_help), cmocka_unit_test(test_printed_file),     cmocka_unit_test(test_page),
-        cmocka_unit_test(test_differences), cmocka_unit_test(test_policy_as_it_was_named), cmocka_unit_test(test_keys_that_decide),
+        cmocka_unit_test(test_policies),
+        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_machine_profile),
+        cmocka_unit_test(test_directories),
+        cmocka_unit_test(test_help),
+        cmocka_unit_test(test_printed_file),
+        cmocka_unit_test(test_page),
+        cmocka_unit_test(test_differences),
+        cmocka_unit_test(test_policy_as_it_was_named),
+        cmocka_unit_test(test_keys_that_decide),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

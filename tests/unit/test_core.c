@@ -1,4 +1,5 @@
-/* The core's rules one by one. Properties of every world are in tests/property; carma's own placement policy in test_placement.c. */
+/* The core's rules one by one. Properties of every world are in tests/property; carma's own placement policy in
+ * test_placement.c. */
 #include "core_fixture.h"
 
 /* ---- Policies ---- */
@@ -602,10 +603,18 @@ static void test_transitions_are_those_of_a_jobs_life(void **state)
         uint32_t from;
         const char *to; /* letters of the states it may lead to, in the order of enum job_state */
     } life[] = {
-        {JOB_HELD, "PD CA "},         {JOB_QUEUED, "H CF CA RF "},    {JOB_PLACED, "R CG RQ CD F NF "},
-        {JOB_RUNNING, "CG RQ CD F NF "}, {JOB_STOPPING, "CA NF "},    {JOB_CRASHED, "PD F OOM CA NF TO "},
-        {JOB_COMPLETED, ""},          {JOB_FAILED, ""},               {JOB_GPU_OOM, ""},
-        {JOB_CANCELLED, ""},          {JOB_LOST, ""},                 {JOB_REFUSED, ""},
+        {JOB_HELD, "PD CA "},
+        {JOB_QUEUED, "H CF CA RF "},
+        {JOB_PLACED, "R CG RQ CD F NF "},
+        {JOB_RUNNING, "CG RQ CD F NF "},
+        {JOB_STOPPING, "CA NF "},
+        {JOB_CRASHED, "PD F OOM CA NF TO "},
+        {JOB_COMPLETED, ""},
+        {JOB_FAILED, ""},
+        {JOB_GPU_OOM, ""},
+        {JOB_CANCELLED, ""},
+        {JOB_LOST, ""},
+        {JOB_REFUSED, ""},
         {JOB_TIMEOUT, ""},
     };
     struct record exited = {.type = RECORD_EXITED}, placed = {.type = RECORD_PLACED};

@@ -101,10 +101,13 @@ static void test_memory_is_what_jobs_reservation_on_all_their_gpus(void **state)
     assert_string_not_equal(placed_on(f, first), "");
     assert_int_equal(f->decisions.count, 1);
     assert_int_equal(reason_code(f, second), REASON_USER_MEMORY);
-    assert_reason(f, second, "its user's jobs request 20.0 GiB of GPU memory and it 31.0 GiB more, a user may have 50.0 GiB");
+    assert_reason(f, second,
+                  "its user's jobs request 20.0 GiB of GPU memory and it 31.0 GiB more, a user may have 50.0 GiB");
     assert_int_equal(reason_code(f, unknown), REASON_USER_MEMORY);
-    assert_reason(f, unknown, "its user's jobs request 20.0 GiB of GPU memory and it 40.0 GiB more (whole GPUs: it requests none), a user "
-                  "may have 50.0 GiB");
+    assert_reason(
+        f, unknown,
+        "its user's jobs request 20.0 GiB of GPU memory and it 40.0 GiB more (whole GPUs: it requests none), a user "
+        "may have 50.0 GiB");
     exits(f, first, EXIT_COMPLETED, -1);
     decide(f);
     assert_string_not_equal(placed_on(f, second), "");

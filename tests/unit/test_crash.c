@@ -18,8 +18,12 @@ static const struct record *ends(struct fixture *f, uint64_t job, uint32_t cause
 {
     struct record record = {.type = RECORD_EXITED, .job = job};
 
-    record.exited = (struct record_exited){.cause = cause, .status = 1, .requested_bytes = requested, .free_bytes = -1,
-                                           .used_bytes = used, .failed_gpu = RECORD_NO_GPU};
+    record.exited = (struct record_exited){.cause = cause,
+                                           .status = 1,
+                                           .requested_bytes = requested,
+                                           .free_bytes = -1,
+                                           .used_bytes = used,
+                                           .failed_gpu = RECORD_NO_GPU};
     apply(f, record);
     decide(f);
     return f->decisions.count ? &f->decisions.items[0] : NULL;
@@ -48,8 +52,7 @@ static void test_a_message_is_believed_where_memory_bears_it_out(void **state)
     for (size_t i = 0; i < array_size(messages); i++) {
         struct fixture *f = *state;
         uint64_t job = running(f, messages[i].seen, messages[i].for_ns);
-        const struct record *verdict =
-            ends(f, job, EXIT_GPU_OOM, messages[i].requested, messages[i].used);
+        const struct record *verdict = ends(f, job, EXIT_GPU_OOM, messages[i].requested, messages[i].used);
         if (messages[i].requested > TOTAL) {
             assert_int_equal(verdict->type, RECORD_GAVE_UP); /* at once */
             assert_true(verdict->gave_up.memory);
@@ -194,8 +197,12 @@ static uint32_t fails_gpu(struct fixture *f, uint64_t job, uint32_t gpu)
     struct record record = {.type = RECORD_EXITED, .job = job};
 
     f->now_ns += NS_PER_SEC;
-    record.exited = (struct record_exited){.cause = EXIT_GPU_ERROR, .status = 1, .requested_bytes = -1, .free_bytes = -1,
-                                           .used_bytes = -1, .failed_gpu = gpu};
+    record.exited = (struct record_exited){.cause = EXIT_GPU_ERROR,
+                                           .status = 1,
+                                           .requested_bytes = -1,
+                                           .free_bytes = -1,
+                                           .used_bytes = -1,
+                                           .failed_gpu = gpu};
     apply(f, record);
     decide(f);
     return f->decisions.items[0].type;

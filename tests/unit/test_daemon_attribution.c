@@ -267,8 +267,13 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_shares), T(test_several_processes), T(test_mps_server), T(test_unmanaged_memory_hidden), T(test_processes_hidden),
-        T(test_on_a_gpu_that_was_not_given), T(test_lists_that_are_not),
+        T(test_shares),
+        T(test_several_processes),
+        T(test_mps_server),
+        T(test_unmanaged_memory_hidden),
+        T(test_processes_hidden),
+        T(test_on_a_gpu_that_was_not_given),
+        T(test_lists_that_are_not),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -172,7 +172,8 @@ static void test_days_begin_at_local_midnight(void **state)
     static const struct {
         int64_t ended_s;
         const char *day;
-    } ends[] = {{1792879199, "2026-10-24"}, {1792879200, "2026-10-25"}, {1792969199, "2026-10-25"}, {1792969200, "2026-10-26"}};
+    } ends[] = {
+        {1792879199, "2026-10-24"}, {1792879200, "2026-10-25"}, {1792969199, "2026-10-25"}, {1792969200, "2026-10-26"}};
     struct groups *groups;
     json_t *json, *days;
 
@@ -255,7 +256,8 @@ static void test_figures_are_bounded(void **state)
         rc = groups_add(groups, &row, &err);
     }
     assert_int_equal(rc, -E2BIG);
-    assert_non_null(strstr(err.text, "too many names (20")); /* of 2000 jobs each, with two figures of 8 bytes: 64 MiB */
+    assert_non_null(
+        strstr(err.text, "too many names (20")); /* of 2000 jobs each, with two figures of 8 bytes: 64 MiB */
     groups_free(groups);
 }
 

@@ -59,14 +59,15 @@ static void add_rows(struct store *store, uint64_t count, int64_t youngest_ns)
     bool stored = false;
 
     for (uint64_t job = 1; job <= count; job++)
-        store_batch_history(batch, &(struct store_history){.job = job,
-                                                           .state = "COMPLETED",
-                                                           .ended_ns = nodetime_now_ns() - youngest_ns - (int64_t)(count - job),
-                                                           .reservation_source = "",
-                                                           .last_reservation_source = "",
-                                                           .user = "",
-                                                           .name = "",
-                                                           .workload = ""});
+        store_batch_history(
+            batch, &(struct store_history){.job = job,
+                                           .state = "COMPLETED",
+                                           .ended_ns = nodetime_now_ns() - youngest_ns - (int64_t)(count - job),
+                                           .reservation_source = "",
+                                           .last_reservation_source = "",
+                                           .user = "",
+                                           .name = "",
+                                           .workload = ""});
     store_commit(store, batch, on_stored, &stored);
     while (!stored) {
         struct pollfd ready = {.fd = store_event_fd(store), .events = POLLIN};

@@ -107,14 +107,30 @@ static void test_whatever_differs_is_not_shared(void **state)
         struct job_view *view;
         make_spec(&spec, "1");
         switch (i) {
-        case 0: spec.cpus = 2; break;
-        case 1: spec.exclusive = true; break;
-        case 2: spec.gpus = 2; break;
-        case 3: spec.error = xstrdup(""); break;
-        case 4: spec.recorded_bytes[SPEC_MEASURED] = 1; break;
-        case 5: spec.directory[1] = 'H'; break;
-        case 6: spec.signal = 1; break;
-        default: spec.requeue = true; break;
+        case 0:
+            spec.cpus = 2;
+            break;
+        case 1:
+            spec.exclusive = true;
+            break;
+        case 2:
+            spec.gpus = 2;
+            break;
+        case 3:
+            spec.error = xstrdup("");
+            break;
+        case 4:
+            spec.recorded_bytes[SPEC_MEASURED] = 1;
+            break;
+        case 5:
+            spec.directory[1] = 'H';
+            break;
+        case 6:
+            spec.signal = 1;
+            break;
+        default:
+            spec.requeue = true;
+            break;
         }
         kept = spec;
         view = add(&views, 2 + i, &spec, NULL);

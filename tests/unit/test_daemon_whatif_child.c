@@ -92,8 +92,7 @@ static void test_its_limits(void **state)
     assert_failed("longer than 1 s");
     limits = PLENTY;
     limits.memory_bytes = 64 << 20;
-    run("exec python3 -c 'import time; x = bytearray(200000000); time.sleep(1000)'",
-        limits);
+    run("exec python3 -c 'import time; x = bytearray(200000000); time.sleep(1000)'", limits);
     assert_failed("more than 64 MiB of memory");
 }
 

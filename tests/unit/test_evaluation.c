@@ -505,8 +505,8 @@ static void test_evaluate(void **state)
     dataset_release(&dataset);
 }
 
-/* The published files, where they lie beside the repository: every row agrees with its own list of layers. Rows are added
- * to them over time. */
+/* The published files, where they lie beside the repository: every row agrees with its own list of layers. Rows are
+ * added to them over time. */
 static void test_published_files(void **state)
 {
     static const struct {

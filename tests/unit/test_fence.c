@@ -112,7 +112,7 @@ static void test_a_guess_that_was_wrong_is_not_charged(void **state)
     assert_int_equal(requeued->requeued.reserved_bytes, 10 * GIB);
     assert_int_equal(requeued->requeued.reservation_source, SOURCE_RAISED);
     assert_int_equal(decided(f, RECORD_PLACED, job)->placed.fence_bytes, -1); /* at once */
-    requeued = runs_out(f, job, 36 * GIB, 3 * GIB, 38 * GIB); /* the GPU itself is full now */
+    requeued = runs_out(f, job, 36 * GIB, 3 * GIB, 38 * GIB);                 /* the GPU itself is full now */
     assert_false(requeued->requeued.unfenced);
     assert_int_equal(requeued->requeued.crashes, 1);
 }
@@ -154,10 +154,8 @@ static void test_a_declared_fence_is_the_jobs_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_a_fence_is_the_request_and_some_headroom),
-        CASE(test_a_guess_is_at_least_what_was_observed),
-        CASE(test_a_guess_that_was_wrong_is_not_charged),
-        CASE(test_a_full_gpu_is_not_the_fences_doing),
+        CASE(test_a_fence_is_the_request_and_some_headroom), CASE(test_a_guess_is_at_least_what_was_observed),
+        CASE(test_a_guess_that_was_wrong_is_not_charged),    CASE(test_a_full_gpu_is_not_the_fences_doing),
         CASE(test_a_declared_fence_is_the_jobs_own),
     };
 

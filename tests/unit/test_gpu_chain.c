@@ -59,8 +59,8 @@ static void source_read(void *state, struct gpu_node_reading *reading)
     for (uint32_t i = 0; i < reading->count; i++)
         for (uint32_t m = 0; m < GPU_METRIC_COUNT; m++)
             if (reading->gpus[i].metrics[m].source == GPU_SOURCE_NONE)
-                reading->gpus[i].metrics[m] = (struct gpu_measure){
-                    .source = GPU_SOURCE_DCGM, .value = source_value, .at_ns = reading->at_ns};
+                reading->gpus[i].metrics[m] =
+                    (struct gpu_measure){.source = GPU_SOURCE_DCGM, .value = source_value, .at_ns = reading->at_ns};
 }
 
 static const struct gpu_metric_source source = {"second", source_open, source_read, backend_close};
@@ -112,7 +112,9 @@ static void test_a_backend_that_cannot_open(void **state)
 {
     struct error err;
 
-    assert_int_equal(gpu_chain_open(&backend, &(struct gpu_backend_options){.library = "x"}, with_source, PERIOD_NS, &chain, &err), -ENODEV);
+    assert_int_equal(
+        gpu_chain_open(&backend, &(struct gpu_backend_options){.library = "x"}, with_source, PERIOD_NS, &chain, &err),
+        -ENODEV);
     assert_string_equal(err.text, "no such backend");
     gpu_chain_close(NULL);
 }
@@ -151,7 +153,8 @@ static void test_the_source_fills_what_lacks(void **state)
     assert_measure(&seen.gpus[0].metrics[GPU_PCIE_TX], GPU_SOURCE_GPM, 5 * MIB);
     assert_int_equal(seen.gpus[0].metrics[GPU_PCIE_TX].at_ns, 7);
     assert_string_equal(seen.limits, "");
-    source_value = 1001; /* impossible: no value, and no frame that the daemon refuses; one look is no reason to step in */
+    source_value =
+        1001; /* impossible: no value, and no frame that the daemon refuses; one look is no reason to step in */
     look();
     assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_NONE, 0);
     look();

@@ -161,7 +161,7 @@ static void test_what_cannot_be_is_no_value(void **state)
         snprintf(words, sizeof words, "blank=%d", kind);
         look_at(words);
         has_nothing();
-        says(kind == DCGM_BLANK_NOT_SUPPORTED ? "DCGM has no sm_activity of GPU 0: Not supported (-6)"
+        says(kind == DCGM_BLANK_NOT_SUPPORTED   ? "DCGM has no sm_activity of GPU 0: Not supported (-6)"
              : kind == DCGM_BLANK_NOT_PERMITTED ? "(-17): run nv-hostengine, or carmad, as root"
                                                 : "");
     }
@@ -360,8 +360,8 @@ static void instance(uint32_t i, uint32_t gpu_instance, uint32_t compute_instanc
 {
     struct gpu_reading *gpu = &seen.gpus[i];
 
-    *gpu = (struct gpu_reading){
-        .kind = GPU_INSTANCE, .gpu_instance = gpu_instance, .compute_instance = compute_instance};
+    *gpu =
+        (struct gpu_reading){.kind = GPU_INSTANCE, .gpu_instance = gpu_instance, .compute_instance = compute_instance};
     snprintf(gpu->uuid, sizeof gpu->uuid, "MIG-%u-%u", gpu_instance, compute_instance);
     snprintf(gpu->parent, sizeof gpu->parent, UUID "0");
 }

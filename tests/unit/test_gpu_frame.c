@@ -183,9 +183,9 @@ static void spoil(size_t offset, const void *value, size_t size, const char *why
     free(out);
 }
 
-#define PAYLOAD   GPU_FRAME_HEADER_SIZE
-#define GPU_AT    (PAYLOAD + offsetof(struct gpu_node_reading, gpus))
-#define FIELD(x)  (GPU_AT + offsetof(struct gpu_reading, x))
+#define PAYLOAD                         GPU_FRAME_HEADER_SIZE
+#define GPU_AT                          (PAYLOAD + offsetof(struct gpu_node_reading, gpus))
+#define FIELD(x)                        (GPU_AT + offsetof(struct gpu_reading, x))
 #define SPOIL(offset, type, value, why) spoil(offset, &(type){value}, sizeof(type), why)
 
 static void test_impossible_values_are_refused(void **state)
@@ -268,8 +268,10 @@ static void test_random_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip_in_any_pieces),    cmocka_unit_test(test_the_largest_reading_fits),
-        cmocka_unit_test(test_a_truncated_frame_gives_nothing), cmocka_unit_test(test_impossible_values_are_refused),
+        cmocka_unit_test(test_round_trip_in_any_pieces),
+        cmocka_unit_test(test_the_largest_reading_fits),
+        cmocka_unit_test(test_a_truncated_frame_gives_nothing),
+        cmocka_unit_test(test_impossible_values_are_refused),
         cmocka_unit_test(test_random_damage),
     };
 

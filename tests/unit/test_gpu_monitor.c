@@ -69,7 +69,7 @@ struct watcher {
     uint64_t after_problem_ms;            /* or so long after a problem, where that is not 0 */
     int started_before_loose;             /* hanging ones are let loose above this number; 0: never */
     unsigned stall_us;                    /* how long the loop is held up by each reading */
-    int first_gpu_error; /* in the latest reading */
+    int first_gpu_error;                  /* in the latest reading */
     char last_problem[700];
     bool late;
 };

@@ -1,5 +1,5 @@
-/* An MPS domain's life, against the virtual control program in one of its languages: up, adopted, faulted, drained, taken over
- * by another user, and down, with nothing left behind. */
+/* An MPS domain's life, against the virtual control program in one of its languages: up, adopted, faulted, drained,
+ * taken over by another user, and down, with nothing left behind. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -388,7 +388,8 @@ static bool is_hit(void *user, uint64_t job, pid_t client)
     return client == world->meant;
 }
 
-/* A server that stays in FAULT is left alone as long as a client that was not hit goes on, and is started anew after it. */
+/* A server that stays in FAULT is left alone as long as a client that was not hit goes on, and is started anew after
+ * it. */
 static void test_spared(void **state)
 {
     pid_t control, server, spared;
@@ -514,10 +515,10 @@ static uid_t uid_of(pid_t pid)
 static pid_t server_of(const struct world *world)
 {
     enum mps_language language = strcmp(getenv("CUDA_MPS_PROTOCOL_VERSION"), "3") == 0 ? MPS_V3 : MPS_V2;
-    CLEANUP(free_ptr) char *line = xasprintf("%s CUDA_MPS_PIPE_DIRECTORY='%s' '%s' %s",
-                                             language == MPS_V2 ? "echo get_server_list |" : "",
-                                             mps_domain_pipe_directory(world->domain), CARMA_MPS_CONTROL,
-                                             language == MPS_V3 ? "server list" : "");
+    CLEANUP(free_ptr)
+    char *line =
+        xasprintf("%s CUDA_MPS_PIPE_DIRECTORY='%s' '%s' %s", language == MPS_V2 ? "echo get_server_list |" : "",
+                  mps_domain_pipe_directory(world->domain), CARMA_MPS_CONTROL, language == MPS_V3 ? "server list" : "");
     FILE *answer = popen(line, "r");
     struct mps_pids servers = {0};
     char text[1024];
@@ -667,8 +668,10 @@ static void remove_program(char *path)
 static void test_no_server(void **state)
 {
     struct world world;
-    CLEANUP(free_ptr) char *text = xasprintf("case ${1-} in\n-d) exec '%s' -d ;;\nserver) [ \"$2\" != create ] || exit 0 ;;\nesac\n"
-                                             "grep -v start_server | '%s' \"$@\"", CARMA_MPS_CONTROL, CARMA_MPS_CONTROL);
+    CLEANUP(free_ptr)
+    char *text = xasprintf("case ${1-} in\n-d) exec '%s' -d ;;\nserver) [ \"$2\" != create ] || exit 0 ;;\nesac\n"
+                           "grep -v start_server | '%s' \"$@\"",
+                           CARMA_MPS_CONTROL, CARMA_MPS_CONTROL);
     char *program = write_program(text);
 
     fails(&world, program, 5000, -ETIMEDOUT, "does not come up: its server ends as soon as it is started");
@@ -698,7 +701,8 @@ static void test_multiuser_check(void **state)
         bool can = atoi(driver) >= 555;
         assert_int_equal(mps_multiuser_check(CARMA_MPS_CONTROL, &err), can ? 0 : -ENOTSUP);
         if (!can)
-            assert_non_null(strstr(err.text, "has no MPS server for several users: install a driver from 555 on, or set"));
+            assert_non_null(
+                strstr(err.text, "has no MPS server for several users: install a driver from 555 on, or set"));
         assert_int_equal(mps_multiuser_check("/no/such/program", &err), -ENOENT);
         assert_int_equal(mps_multiuser_check("/bin/true", &err), -ENOTSUP); /* says that it started */
     }
@@ -711,10 +715,10 @@ static void test_multiuser_check(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_up_and_down), cmocka_unit_test(test_adoption),   cmocka_unit_test(test_fault),
-        cmocka_unit_test(test_drain),       cmocka_unit_test(test_killed),     cmocka_unit_test(test_termination),
-        cmocka_unit_test(test_other_user),  cmocka_unit_test(test_many_users), cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_failures),    cmocka_unit_test(test_no_server),  cmocka_unit_test(test_late),
+        cmocka_unit_test(test_up_and_down),     cmocka_unit_test(test_adoption),   cmocka_unit_test(test_fault),
+        cmocka_unit_test(test_drain),           cmocka_unit_test(test_killed),     cmocka_unit_test(test_termination),
+        cmocka_unit_test(test_other_user),      cmocka_unit_test(test_many_users), cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_failures),        cmocka_unit_test(test_no_server),  cmocka_unit_test(test_late),
         cmocka_unit_test(test_multiuser_check), cmocka_unit_test(test_spared),
     };
 

@@ -178,7 +178,8 @@ static void test_process_lists_fall_back(void **state)
 /* Entries of 32 or 16 bytes where 24 are promised; of the longer ones as many as the first buffer may hold. */
 static void test_drivers_that_break_a_layout(void **state)
 {
-    const char *ways[] = {"v3-is-longer,processes=32", "v3-is-longer,v3-protected,processes=32", "v3-is-v1,processes=32"};
+    const char *ways[] = {"v3-is-longer,processes=32", "v3-is-longer,v3-protected,processes=32",
+                          "v3-is-v1,processes=32"};
 
     for (size_t way = 0; way < array_size(ways); way++) {
         look(FAKE_NEW, ways[way], 1);
@@ -447,7 +448,8 @@ static void test_mig(void **state)
 
 static void test_processes_of_an_instance(void **state)
 {
-    const char *ways[] = {"mig,mig-lists-all", "mig,mig-lists=3", "mig,mig-lists=999", "mig,v3=13", "mig,mig-lists=3,v3=25"};
+    const char *ways[] = {"mig,mig-lists-all", "mig,mig-lists=3", "mig,mig-lists=999", "mig,v3=13",
+                          "mig,mig-lists=3,v3=25"};
     const struct gpu_reading *first = &reading.gpus[1], *second = &reading.gpus[2];
 
     for (size_t i = 0; i < array_size(ways); i++) {
@@ -517,8 +519,9 @@ static void test_more_than_can_be_used(void **state)
     begin("count=64,mig");
     look_again("count=64,mig");
     assert_int_equal(reading.count, GPU_MAX_DEVICES);
-    assert_string_equal(reading.limits, "66 GPUs and MIG instances are more than the 64 that carma can use: the last are "
-                                        "left out");
+    assert_string_equal(reading.limits,
+                        "66 GPUs and MIG instances are more than the 64 that carma can use: the last are "
+                        "left out");
     look_again("count=62,mig");
     assert_string_equal(reading.limits, "");
     assert_int_equal(reading.count, GPU_MAX_DEVICES);

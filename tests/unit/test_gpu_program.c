@@ -107,8 +107,8 @@ static bool next_frame(const struct run *run, struct gpu_frame_decoder *decoder)
     }
 }
 
-/* Reads until SM activity of this GPU has the source: a busy machine delays looks, and a metric needs two at some distance
- * from each other. */
+/* Reads until SM activity of this GPU has the source: a busy machine delays looks, and a metric needs two at some
+ * distance from each other. */
 static void await_source(const struct run *run, struct gpu_frame_decoder *decoder, uint32_t gpu, uint32_t source)
 {
     for (int i = 0; i < 200; i++) {
@@ -237,8 +237,8 @@ static void test_once_and_text(void **state)
 /* One source alone may be asked: after a few looks SM activity has `source`, and none that is better. */
 static void expect_source(const char *only, const char *words, uint32_t source)
 {
-    const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "120", "--dcgm", FAKE_DCGM,
-                          "--only", only, NULL};
+    const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "120",
+                          "--dcgm",        FAKE_DCGM,   "--only", only,          NULL};
     struct gpu_frame_decoder decoder = {0};
     struct run run = start(words, args);
 
@@ -269,7 +269,8 @@ static void test_one_source_alone(void **state)
 static void test_dcgm_measures_what_nvml_cannot(void **state)
 {
     const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "60", "--dcgm", FAKE_DCGM, NULL};
-    const char *none[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "60", "--dcgm", "/no/libdcgm.so", NULL};
+    const char *none[] = {"carma-monitor", "--library",      FAKE_NEW, "--period-ms", "60",
+                          "--dcgm",        "/no/libdcgm.so", NULL};
     const char *slow[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "120", "--dcgm", FAKE_DCGM, NULL};
     struct gpu_frame_decoder decoder = {0};
     struct run run = start("no-gpm,busy=80", args);

@@ -248,10 +248,14 @@ static void test_statistics_of_thinned_samples(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_empty_and_unmeasured),     cmocka_unit_test(test_edges_and_rounding),
-        cmocka_unit_test(test_sparse_samples_are_exact), cmocka_unit_test(test_dense_samples_lose_one_slot_at_most),
-        cmocka_unit_test(test_a_clock_set_back),         cmocka_unit_test(test_thinning_keeps_the_sum),
-        cmocka_unit_test(test_statistics_by_hand),       cmocka_unit_test(test_agrees_with_the_simulator),
+        cmocka_unit_test(test_empty_and_unmeasured),
+        cmocka_unit_test(test_edges_and_rounding),
+        cmocka_unit_test(test_sparse_samples_are_exact),
+        cmocka_unit_test(test_dense_samples_lose_one_slot_at_most),
+        cmocka_unit_test(test_a_clock_set_back),
+        cmocka_unit_test(test_thinning_keeps_the_sum),
+        cmocka_unit_test(test_statistics_by_hand),
+        cmocka_unit_test(test_agrees_with_the_simulator),
         cmocka_unit_test(test_statistics_of_thinned_samples),
     };
 

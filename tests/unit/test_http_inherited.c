@@ -47,7 +47,8 @@ static int listening_tcp(void)
     return fd;
 }
 
-/* The descriptors as the server gets them, one after the other; the originals stay with us, as with a service manager. */
+/* The descriptors as the server gets them, one after the other; the originals stay with us, as with a service manager.
+ */
 static void hand_over(const int *fds, unsigned count)
 {
     int base = 200;

@@ -154,9 +154,9 @@ static void test_requests_in_a_row(void **state)
 static void test_paths_are_decoded_once(void **state)
 {
     static const char *const cases[][2] = {
-        {"/a%2fb", "/a/b: no such"},           {"/%2e%2e/%2E%2e/etc/passwd", "/../../etc/passwd: no such"},
-        {"/echo%00", "/echo%00: no such"},     {"/echo%00/../never", "/echo%00/../never: no such"},
-        {"/%2500", "/%00: no such"},           {"/%zz%4", "/%zz%4: no such"},
+        {"/a%2fb", "/a/b: no such"},        {"/%2e%2e/%2E%2e/etc/passwd", "/../../etc/passwd: no such"},
+        {"/echo%00", "/echo%00: no such"},  {"/echo%00/../never", "/echo%00/../never: no such"},
+        {"/%2500", "/%00: no such"},        {"/%zz%4", "/%zz%4: no such"},
         {"/echo?state=a%00b", "\"a%00b\""},
     };
     int fd = connect_raw();
@@ -175,9 +175,17 @@ static void test_paths_are_decoded_once(void **state)
 
 static void test_hosts_and_origins(void **state)
 {
-    static const char *const good[] = {"carma", "localhost", "LocalHost:9000", "127.0.0.1", "10.1.2.3:80", "[::1]", "[::1]:8471"};
-    static const char *const bad[] = {"evil.example",     "localhost.evil.example", "127.0.0.1.evil.example", "carma.evil:80",
-                                      "localhost:80@evil", "[::1",                   "::1",                    "1.2.3", "[127.0.0.1]"};
+    static const char *const good[] = {"carma",       "localhost", "LocalHost:9000", "127.0.0.1",
+                                       "10.1.2.3:80", "[::1]",     "[::1]:8471"};
+    static const char *const bad[] = {"evil.example",
+                                      "localhost.evil.example",
+                                      "127.0.0.1.evil.example",
+                                      "carma.evil:80",
+                                      "localhost:80@evil",
+                                      "[::1",
+                                      "::1",
+                                      "1.2.3",
+                                      "[127.0.0.1]"};
     int fd = connect_raw();
 
     for (size_t i = 0; i < array_size(good); i++) {
@@ -245,8 +253,13 @@ static void test_tcp_needs_the_token(void **state)
 /* The server's own page may call it: by TCP, where it shows the token. */
 static void test_own_pages(void **state)
 {
-    CLEANUP(free_ptr) char *own = xasprintf("Host: %s\r\nOrigin: http://%s\r\n", fixture.tcp_address, fixture.tcp_address);
-    static const char *const bad[] = {"http://localhost:1", "https://localhost", "http://localhost.evil.example", "localhost", "null",
+    CLEANUP(free_ptr)
+    char *own = xasprintf("Host: %s\r\nOrigin: http://%s\r\n", fixture.tcp_address, fixture.tcp_address);
+    static const char *const bad[] = {"http://localhost:1",
+                                      "https://localhost",
+                                      "http://localhost.evil.example",
+                                      "localhost",
+                                      "null",
                                       "http://localhost\r\nOrigin: http://localhost"};
     CLEANUP(free_ptr) char *request = xasprintf("POST /echo HTTP/1.1\r\n%sContent-Length: 0\r\n" BEARER "\r\n", own);
     CLEANUP(free_ptr) char *unshown = xasprintf("POST /echo HTTP/1.1\r\n%sContent-Length: 0\r\n\r\n", own);
@@ -257,7 +270,8 @@ static void test_own_pages(void **state)
     send_text(fd, unshown);
     expect_refused(fd, "HTTP/1.1 401 ", "without the token");
     for (size_t i = 0; i < array_size(bad); i++) {
-        CLEANUP(free_ptr) char *other =
+        CLEANUP(free_ptr)
+        char *other =
             xasprintf("POST /echo HTTP/1.1\r\n" HOST "Origin: %s\r\nContent-Length: 0\r\n" BEARER "\r\n", bad[i]);
 
         fd = connect_by_tcp();
@@ -277,12 +291,14 @@ static void test_files(void **state)
     fd = connect_by_tcp();
     send_text(fd, "GET /file HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n");
     assert_true(recv(fd, text, sizeof text - 1, MSG_WAITALL) > 0);
-    if (strncmp(text, "HTTP/1.1 200 ", 13) != 0 || !strstr(text, "ETag: " FIXTURE_ETAG "\r\n") || !strstr(text, "X-Such: so\r\n") ||
-        !strstr(text, "\r\n\r\n" FIXTURE_FILE) || !strstr(text, "Cache-Control: no-cache\r\n"))
+    if (strncmp(text, "HTTP/1.1 200 ", 13) != 0 || !strstr(text, "ETag: " FIXTURE_ETAG "\r\n") ||
+        !strstr(text, "X-Such: so\r\n") || !strstr(text, "\r\n\r\n" FIXTURE_FILE) ||
+        !strstr(text, "Cache-Control: no-cache\r\n"))
         fail_msg("%s", text);
     close(fd);
     for (size_t i = 0; i < array_size(known); i++) {
-        CLEANUP(free_ptr) char *request =
+        CLEANUP(free_ptr)
+        char *request =
             xasprintf("GET /file HTTP/1.1\r\n" HOST "Connection: close\r\nIf-None-Match: %s\r\n\r\n", known[i]);
 
         fd = connect_by_tcp();
@@ -360,8 +376,10 @@ static void test_token_files(void **state)
             assert_false(token_matches(&token, ""));
             continue;
         }
-        assert_true(http_server_new(&(struct http_options){.loop = &fixture.loop, .socket_path = fixture.path,
-                                                           .tcp_address = fixture.tcp_address, .token_file = fixture.token_path},
+        assert_true(http_server_new(&(struct http_options){.loop = &fixture.loop,
+                                                           .socket_path = fixture.path,
+                                                           .tcp_address = fixture.tcp_address,
+                                                           .token_file = fixture.token_path},
                                     &fixture.server, &err) == cases[i].code);
     }
     memset(large, 't', TOKEN_MAX + 1);
@@ -398,8 +416,8 @@ static bool is_cut(int fd)
 /* A byte now and then keeps a connection lively, and yet it is not waited for longer than the limit. */
 static void test_trickling_clients(void **state)
 {
-    static const char *const beginnings[] = {"GET /echo HTTP/1.1\r\n" HOST "X: ",
-                                             "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 10000\r\n\r\n", ""};
+    static const char *const beginnings[] = {
+        "GET /echo HTTP/1.1\r\n" HOST "X: ", "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 10000\r\n\r\n", ""};
     int fds[3], slow, closed = 0;
     char some[64];
 
@@ -499,9 +517,9 @@ static void test_addresses(void **state)
 {
     static const char *const good[] = {"127.0.0.1:1", "127.9.9.9:8471", "[::1]:65535"};
     static const char *const wide[] = {"0.0.0.0:80", "10.0.0.1:8471", "[::]:8471", "[fe80::1]:1"};
-    static const char *const bad[] = {"",      "127.0.0.1", "127.0.0.1:",     "127.0.0.1:0", "127.0.0.1:65536", "localhost:80",
-                                      "::1:80", "[::1]",     "[::1]80",        ":80",         "127.0.0.1:80x",   "1.2.3:80",
-                                      "127.0.0.1:-1", "127.0.0.1: 80"};
+    static const char *const bad[] = {
+        "",      "127.0.0.1", "127.0.0.1:", "127.0.0.1:0",   "127.0.0.1:65536", "localhost:80", "::1:80",
+        "[::1]", "[::1]80",   ":80",        "127.0.0.1:80x", "1.2.3:80",        "127.0.0.1:-1", "127.0.0.1: 80"};
     struct address address;
 
     for (size_t i = 0; i < array_size(good); i++)

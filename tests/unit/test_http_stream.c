@@ -5,7 +5,7 @@
 #include "base/units.h"
 #include "http_raw.h"
 
-#define GET(path) "GET " path " HTTP/1.1\r\nHost: localhost\r\n\r\n"
+#define GET(path)   "GET " path " HTTP/1.1\r\nHost: localhost\r\n\r\n"
 #define PATIENCE_MS 15000
 
 static struct address tcp;
@@ -141,7 +141,7 @@ static void test_comes_as_it_is_sent(void **state)
     ask(GET("/end"));
     expect_end(fd, "2\r\n..\r\n");
     assert_int_equal(fixture.closed, 0); /* that was us */
-    send_text(fd, GET("/echo")); /* the connection is as good as before */
+    send_text(fd, GET("/echo"));         /* the connection is as good as before */
     assert_int_equal(read_answer(fd, &answer), 200);
     strbuf_release(&answer);
     close(fd);

@@ -17,7 +17,13 @@
 #include "base/memory.h"
 #include "daemon/node/job_files.h"
 
-#define FILE_OF(name, text) {name, (char[]){text}}
+#define FILE_OF(name, text)                                                                                            \
+    {                                                                                                                  \
+        name, (char[])                                                                                                 \
+        {                                                                                                              \
+            text                                                                                                       \
+        }                                                                                                              \
+    }
 
 static char directory[] = "/tmp/carma-job-files-XXXXXX";
 
@@ -147,11 +153,11 @@ static void test_links_are_not_followed(void **state)
 
     (void)state;
     put("victim", "1\n");
-    assert_int_equal(symlink("victim", path_of("0")), 0);       /* has the wanted content, and is not one of them all
-                                                                   the same */
-    assert_int_equal(symlink("victim", path_of("1")), 0);       /* to be replaced */
+    assert_int_equal(symlink("victim", path_of("0")), 0); /* has the wanted content, and is not one of them all
+                                                             the same */
+    assert_int_equal(symlink("victim", path_of("1")), 0); /* to be replaced */
     assert_int_equal(symlink("victim", path_of(".carma-1")), 0);
-    assert_int_equal(symlink("victim", path_of("2")), 0);       /* to be removed */
+    assert_int_equal(symlink("victim", path_of("2")), 0); /* to be removed */
     set((const struct job_file[]){FILE_OF("0", "1\n"), FILE_OF("1", "22\n")}, 2);
     expect("victim", "1\n");
     expect("1", "22\n");
@@ -199,8 +205,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
     const struct CMUnitTest tests[] = {
-        TEST(test_set_and_set_again), TEST(test_same_length_other_text), TEST(test_others),
-        TEST(test_links_are_not_followed), TEST(test_directory_is_a_link), TEST(test_what_fails),
+        TEST(test_set_and_set_again),      TEST(test_same_length_other_text), TEST(test_others),
+        TEST(test_links_are_not_followed), TEST(test_directory_is_a_link),    TEST(test_what_fails),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

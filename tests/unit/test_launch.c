@@ -54,8 +54,10 @@ static void test_out_of_memory(void **state)
 {
     struct fixture *f = *state;
 
-    run(f, "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 6.00 GiB. GPU 0 has a total capacity of "
-           "39.38 GiB of which 1.50 GiB is free. Process 4711 has 20.00 GiB memory in use.' >&2; exit 1", LAUNCH_ENDED);
+    run(f,
+        "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 6.00 GiB. GPU 0 has a total capacity of "
+        "39.38 GiB of which 1.50 GiB is free. Process 4711 has 20.00 GiB memory in use.' >&2; exit 1",
+        LAUNCH_ENDED);
     assert_int_equal(f->status.cause, EXIT_GPU_OOM);
     assert_int_equal(f->status.exit_status, 1);
     assert_true(f->status.requested_bytes == 6 * GIB);
@@ -86,7 +88,9 @@ static void test_other_failures(void **state)
     run(f, "echo 'RuntimeError: CUDA error: unspecified launch failure' >&2; echo 'MemoryError'; exit 1", LAUNCH_ENDED);
     assert_int_equal(f->status.output, OUTPUT_GPU_FAULT);
     assert_int_equal(f->status.cause, EXIT_FAILED);
-    run(f, "echo 'caught CUDA error: out of memory'; printf 'Traceback (most recent call last):\\nKeyError: 3\\n' >&2; exit 1",
+    run(f,
+        "echo 'caught CUDA error: out of memory'; printf 'Traceback (most recent call last):\\nKeyError: 3\\n' >&2; "
+        "exit 1",
         LAUNCH_ENDED);
     assert_int_equal(f->status.cause, EXIT_FAILED); /* the program ended with a bug */
     run(f, "echo 'cuDNN error: CUDNN_STATUS_INTERNAL_ERROR' >&2; exit 1", LAUNCH_ENDED);
@@ -131,16 +135,20 @@ static void test_flood(void **state)
     struct fixture *f = *state;
 
     f->spec.error = NULL;
-    run(f, "head -c 30000000 /dev/zero; head -c 3000000 /dev/zero | tr '\\0' x; echo;"
-           "echo 'CUDA error: out of memory'; exit 1", LAUNCH_ENDED);
+    run(f,
+        "head -c 30000000 /dev/zero; head -c 3000000 /dev/zero | tr '\\0' x; echo;"
+        "echo 'CUDA error: out of memory'; exit 1",
+        LAUNCH_ENDED);
     assert_int_equal(f->status.cause, EXIT_GPU_OOM);
     run(f, "head -c 3000000 /dev/urandom; exit 1", LAUNCH_ENDED);
     assert_int_equal(f->status.cause, EXIT_FAILED);
     /* others' lines after it, and in a line of which the beginning is not read */
     run(f, "echo 'CUDA error: out of memory'; yes 'rank 3: step 12' | head -c 1000000; exit 1", LAUNCH_ENDED);
     assert_int_equal(f->status.cause, EXIT_GPU_OOM);
-    run(f, "head -c 3000000 /dev/zero | tr '\\0' x; printf 'CUDA error: out of memory'; "
-           "head -c 1000000 /dev/zero | tr '\\0' x; exit 1", LAUNCH_ENDED);
+    run(f,
+        "head -c 3000000 /dev/zero | tr '\\0' x; printf 'CUDA error: out of memory'; "
+        "head -c 1000000 /dev/zero | tr '\\0' x; exit 1",
+        LAUNCH_ENDED);
     assert_int_equal(f->status.cause, EXIT_GPU_OOM);
     run(f, "echo 'CUDA error: out of memory'; yes 'rank 3: step 12' | head -c 1200000; exit 1", LAUNCH_ENDED);
     assert_int_equal(f->status.cause, EXIT_FAILED); /* too far back */
@@ -439,9 +447,12 @@ static void test_other_user(void **state)
     assert_has(f->status.message, "cannot open the output file '");
     assert_has(f->status.message, "Permission denied");
     assert_int_equal(chown(f->work, 65534, 65534), 0);
-    run(f, "id -u; id -g; id -G; grep -E '^(Uid|Gid|CapEff)' /proc/self/status;"
-           "stat -c 'of %u' \"$CARMA_CHECKPOINT_DIR\"; mkdir \"$CARMA_RUN/x\" 2>&1; echo forged >\"$CARMA_RUN/status\"; ls \"$CARMA_RUN\"; "
-           "echo 'CUDNN_STATUS_ALLOC_FAILED' >&2; exit 1", LAUNCH_ENDED);
+    run(f,
+        "id -u; id -g; id -G; grep -E '^(Uid|Gid|CapEff)' /proc/self/status;"
+        "stat -c 'of %u' \"$CARMA_CHECKPOINT_DIR\"; mkdir \"$CARMA_RUN/x\" 2>&1; echo forged >\"$CARMA_RUN/status\"; "
+        "ls \"$CARMA_RUN\"; "
+        "echo 'CUDNN_STATUS_ALLOC_FAILED' >&2; exit 1",
+        LAUNCH_ENDED);
     assert_int_equal(strncmp(contents(f->output), "65534\n65534\n65534\n", 18), 0);
     assert_has(contents(f->output), "Uid:\t65534\t65534\t65534\t65534");
     assert_has(contents(f->output), "Gid:\t65534\t65534\t65534\t65534");
@@ -493,16 +504,30 @@ static void test_incomplete_request(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        LAUNCH_TEST(test_success), LAUNCH_TEST(test_exit_status), LAUNCH_TEST(test_signal),
-        LAUNCH_TEST(test_out_of_memory), LAUNCH_TEST(test_other_failures),
-        LAUNCH_TEST(test_killed_for_host_memory), LAUNCH_TEST(test_flood), LAUNCH_TEST(test_output_that_moves), LAUNCH_TEST(test_output_without_bounds),
+        LAUNCH_TEST(test_success),
+        LAUNCH_TEST(test_exit_status),
+        LAUNCH_TEST(test_signal),
+        LAUNCH_TEST(test_out_of_memory),
+        LAUNCH_TEST(test_other_failures),
+        LAUNCH_TEST(test_killed_for_host_memory),
+        LAUNCH_TEST(test_flood),
+        LAUNCH_TEST(test_output_that_moves),
+        LAUNCH_TEST(test_output_without_bounds),
         LAUNCH_TEST(test_shared_output),
-        LAUNCH_TEST(test_first_truncates), LAUNCH_TEST(test_environment), LAUNCH_TEST(test_no_mps),
-        LAUNCH_TEST(test_clean_process), LAUNCH_TEST(test_job_number_in_paths),
-        LAUNCH_TEST(test_failures_before_the_command), LAUNCH_TEST(test_wake),
-        LAUNCH_TEST(test_wake_waits_for_a_busy_daemon), LAUNCH_TEST(test_small),
-        LAUNCH_TEST(test_run_directory_must_be_new), LAUNCH_TEST(test_bad_shepherd), LAUNCH_TEST(test_other_user),
-        LAUNCH_TEST(test_never_half_written), LAUNCH_TEST(test_incomplete_request),
+        LAUNCH_TEST(test_first_truncates),
+        LAUNCH_TEST(test_environment),
+        LAUNCH_TEST(test_no_mps),
+        LAUNCH_TEST(test_clean_process),
+        LAUNCH_TEST(test_job_number_in_paths),
+        LAUNCH_TEST(test_failures_before_the_command),
+        LAUNCH_TEST(test_wake),
+        LAUNCH_TEST(test_wake_waits_for_a_busy_daemon),
+        LAUNCH_TEST(test_small),
+        LAUNCH_TEST(test_run_directory_must_be_new),
+        LAUNCH_TEST(test_bad_shepherd),
+        LAUNCH_TEST(test_other_user),
+        LAUNCH_TEST(test_never_half_written),
+        LAUNCH_TEST(test_incomplete_request),
     };
 
     return run_launch_tests(tests);

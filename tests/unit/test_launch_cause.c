@@ -12,8 +12,12 @@
 #include "base/xid.h"
 #include "launch/cause.h"
 
-#define FREE(bytes, ...) (struct cause_evidence){.free_bytes = bytes, __VA_ARGS__}
-#define E(...)           FREE(-1, __VA_ARGS__)
+#define FREE(bytes, ...)                                                                                               \
+    (struct cause_evidence)                                                                                            \
+    {                                                                                                                  \
+        .free_bytes = bytes, __VA_ARGS__                                                                               \
+    }
+#define E(...) FREE(-1, __VA_ARGS__)
 
 static void test_causes(void **state)
 {
@@ -59,10 +63,9 @@ static void test_causes(void **state)
         {"out of memory after a row was remapped", E(.exit_status = 1, .output = OUTPUT_GPU_OOM, .xid = 63),
          EXIT_GPU_OOM},
         {"a handle", E(.exit_status = 1, .output = OUTPUT_GPU_HANDLE), EXIT_GPU_HANDLE},
-        {"maybe a handle, memory short",
-         FREE(100 * MIB, .exit_status = 1, .output = OUTPUT_GPU_HANDLE_MAYBE), EXIT_GPU_HANDLE},
-        {"maybe a handle, none free", FREE(0, .exit_status = 1, .output = OUTPUT_GPU_HANDLE_MAYBE),
+        {"maybe a handle, memory short", FREE(100 * MIB, .exit_status = 1, .output = OUTPUT_GPU_HANDLE_MAYBE),
          EXIT_GPU_HANDLE},
+        {"maybe a handle, none free", FREE(0, .exit_status = 1, .output = OUTPUT_GPU_HANDLE_MAYBE), EXIT_GPU_HANDLE},
         {"maybe a handle, memory not short",
          FREE(CAUSE_SHORT_BYTES, .exit_status = 1, .output = OUTPUT_GPU_HANDLE_MAYBE), EXIT_FAILED},
         {"maybe a handle, nobody looked", E(.exit_status = 1, .output = OUTPUT_GPU_HANDLE_MAYBE), EXIT_FAILED},
@@ -73,8 +76,8 @@ static void test_causes(void **state)
         {"killed by the kernel after a caught out-of-memory error",
          E(.exit_status = -1, .signal = 9, .host_oom_kill = true, .output = OUTPUT_GPU_OOM), EXIT_HOST_OOM},
         {"killed by somebody", E(.exit_status = -1, .signal = 9), EXIT_SIGNALLED},
-        {"the kernel killed a process of its own group", E(.exit_status = 1, .host_oom_kill = true, .host_oom_own = true,
-         .output = OUTPUT_GPU_OOM), EXIT_HOST_OOM},
+        {"the kernel killed a process of its own group",
+         E(.exit_status = 1, .host_oom_kill = true, .host_oom_own = true, .output = OUTPUT_GPU_OOM), EXIT_HOST_OOM},
         {"the kernel killed a neighbour", E(.exit_status = 1, .host_oom_kill = true), EXIT_FAILED},
         {"it says so", E(.exit_status = 1, .output = OUTPUT_HOST_OOM), EXIT_HOST_OOM},
         /* the GPU */
@@ -85,24 +88,26 @@ static void test_causes(void **state)
         {"lost, whatever it said", E(.exit_status = 1, .output = OUTPUT_GPU_OOM, .gpu_lost = true), EXIT_GPU_ERROR},
         {"it says so itself", E(.exit_status = 1, .output = OUTPUT_GPU_ERROR), EXIT_GPU_ERROR},
         {"the GPU's failure under MPS is nobody's fault",
-         E(.exit_status = 1, .output = OUTPUT_GPU_FAULT, .xid = 95, .mps = true, .mps_fault = true, .first_fault = true),
+         E(.exit_status = 1, .output = OUTPUT_GPU_FAULT, .xid = 95, .mps = true, .mps_fault = true,
+           .first_fault = true),
          EXIT_GPU_ERROR},
         /* MPS */
         {"MPS itself", E(.exit_status = 1, .output = OUTPUT_MPS, .mps = true), EXIT_MPS_FAULT},
         {"MPS itself, first of all", E(.exit_status = 1, .output = OUTPUT_MPS, .mps = true, .mps_fault = true),
          EXIT_MPS_FAULT},
-        {"the one", E(.exit_status = 1, .output = OUTPUT_GPU_FAULT, .mps = true, .mps_fault = true, .first_fault = true),
+        {"the one",
+         E(.exit_status = 1, .output = OUTPUT_GPU_FAULT, .mps = true, .mps_fault = true, .first_fault = true),
          EXIT_FAILED},
         {"the one, aborted",
          E(.exit_status = -1, .signal = 6, .output = OUTPUT_GPU_FAULT, .mps = true, .mps_fault = true,
-           .first_fault = true), EXIT_SIGNALLED},
+           .first_fault = true),
+         EXIT_SIGNALLED},
         {"a victim that says the same", E(.exit_status = 1, .output = OUTPUT_GPU_FAULT, .mps = true, .mps_fault = true),
          EXIT_MPS_FAULT},
         {"a victim that says nothing", E(.exit_status = -1, .signal = 6, .mps = true, .mps_fault = true),
          EXIT_MPS_FAULT},
         {"a victim that says what may be memory",
-         FREE(0, .exit_status = 1, .output = OUTPUT_GPU_HANDLE_MAYBE, .mps = true, .mps_fault = true),
-         EXIT_MPS_FAULT},
+         FREE(0, .exit_status = 1, .output = OUTPUT_GPU_HANDLE_MAYBE, .mps = true, .mps_fault = true), EXIT_MPS_FAULT},
         {"a fault of its own, and the domain stood", E(.exit_status = 1, .output = OUTPUT_GPU_FAULT, .mps = true),
          EXIT_FAILED},
     };
@@ -117,8 +122,8 @@ static void test_causes(void **state)
 /* The first: all that NVIDIA's catalogue resets a GPU for, and some that its Kubernetes plugin calls unhealthy. */
 static void test_xids(void **state)
 {
-    static const uint32_t hardware[] = {46, 48,  62,  63,  64,  74,  79,  92,  94,  95,  119, 120, 140,
-                                        143, 145, 149, 154, 155, 156, 158};
+    static const uint32_t hardware[] = {46,  48,  62,  63,  64,  74,  79,  92,  94,  95,
+                                        119, 120, 140, 143, 145, 149, 154, 155, 156, 158};
     static const uint32_t application[] = {13, 31, 43, 45, 68, 109};
 
     for (size_t i = 0; i < array_size(hardware); i++)

@@ -1,4 +1,5 @@
-/* The control group of a launch: real ones where this machine lets the test make them, and the files' protocol anywhere. */
+/* The control group of a launch: real ones where this machine lets the test make them, and the files' protocol
+ * anywhere. */
 #include "launch_fixture.h"
 
 #include <linux/filter.h>
@@ -344,8 +345,8 @@ static void test_limits(void **state)
     static const struct {
         const char *file;
         const char *value;
-    } rows[] = {{"memory.max", "8589934592"}, {"memory.swap.max", "0"}, {"memory.oom.group", "1"}, {"pids.max", "300"},
-                {"cpu.weight", "50"}, {"cpu.max", "400000 100000"}};
+    } rows[] = {{"memory.max", "8589934592"}, {"memory.swap.max", "0"}, {"memory.oom.group", "1"},
+                {"pids.max", "300"},          {"cpu.weight", "50"},     {"cpu.max", "400000 100000"}};
     const struct cgroup_limits limits = {.memory_bytes = 8 * GIB, .pids = 300, .cpus = 4, .cpu_weight = 50}, none = {0};
     struct fixture *f = *state;
     CLEANUP(free_ptr) char *job = xasprintf("%s/job", f->work);
@@ -372,11 +373,14 @@ static void test_limits(void **state)
     put(f, "job/memory.events", "oom_kill 0\n");
     assert_true(cgroup_counts_memory("/job"));
     unsetenv("CARMA_CGROUP_ROOT");
-    assert_true(cgroup_has_word("cpuset cpu io\n", "cpu") && cgroup_has_word("io cpu\n", "cpu") && cgroup_has_word("cpu", "cpu"));
-    assert_false(cgroup_has_word("cpuset io\n", "cpu") || cgroup_has_word("acpu\n", "cpu") || cgroup_has_word(NULL, "cpu"));
+    assert_true(cgroup_has_word("cpuset cpu io\n", "cpu") && cgroup_has_word("io cpu\n", "cpu") &&
+                cgroup_has_word("cpu", "cpu"));
+    assert_false(cgroup_has_word("cpuset io\n", "cpu") || cgroup_has_word("acpu\n", "cpu") ||
+                 cgroup_has_word(NULL, "cpu"));
 }
 
-/* Where this machine's version 2 counts memory: a job that takes more than it may is killed as a whole, which is told. */
+/* Where this machine's version 2 counts memory: a job that takes more than it may is killed as a whole, which is told.
+ */
 static void test_out_of_memory(void **state)
 {
     struct fixture *f = *state;
@@ -396,8 +400,10 @@ static void test_out_of_memory(void **state)
                         "out of host memory: the kernel killed it, its limit is 64 MiB (--memory, job_memory_max)");
     run(f, "i=0; while [ $i -lt 60 ]; do sleep 100 & i=$((i + 1)); done; exit 0", LAUNCH_ENDED);
     assert_int_not_equal(f->status.exit_status, 0); /* fork: Resource temporarily unavailable */
-    run(f, "cat /sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)/cpu.max /sys/fs/cgroup$(sed -n s/^0:://p "
-           "/proc/self/cgroup)/cpu.weight", LAUNCH_ENDED);
+    run(f,
+        "cat /sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)/cpu.max /sys/fs/cgroup$(sed -n s/^0:://p "
+        "/proc/self/cgroup)/cpu.weight",
+        LAUNCH_ENDED);
     assert_string_equal(contents(f->output), "100000 100000\n10\n");
 }
 
@@ -417,7 +423,8 @@ static void test_place(void **state)
     }
 }
 
-/* From here on clone3() is not there, as on a kernel or in a container that does not have it: so it has to be the last. */
+/* From here on clone3() is not there, as on a kernel or in a container that does not have it: so it has to be the last.
+ */
 static void test_group_is_entered_late(void **state)
 {
     struct sock_filter filter[] = {
@@ -442,11 +449,21 @@ static void test_group_is_entered_late(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        LAUNCH_TEST(test_own_group), LAUNCH_TEST(test_runaway_forks), LAUNCH_TEST(test_shepherd_killed),
-        LAUNCH_TEST(test_groups_below), LAUNCH_TEST(test_stranger), LAUNCH_TEST(test_files), LAUNCH_TEST(test_locate),
-        LAUNCH_TEST(test_base), LAUNCH_TEST(test_none_forks_meanwhile), LAUNCH_TEST(test_left_groups),
-        LAUNCH_TEST(test_oom_kills_above), LAUNCH_TEST(test_place),
-        LAUNCH_TEST(test_limits), LAUNCH_TEST(test_out_of_memory), LAUNCH_TEST(test_group_is_entered_late),
+        LAUNCH_TEST(test_own_group),
+        LAUNCH_TEST(test_runaway_forks),
+        LAUNCH_TEST(test_shepherd_killed),
+        LAUNCH_TEST(test_groups_below),
+        LAUNCH_TEST(test_stranger),
+        LAUNCH_TEST(test_files),
+        LAUNCH_TEST(test_locate),
+        LAUNCH_TEST(test_base),
+        LAUNCH_TEST(test_none_forks_meanwhile),
+        LAUNCH_TEST(test_left_groups),
+        LAUNCH_TEST(test_oom_kills_above),
+        LAUNCH_TEST(test_place),
+        LAUNCH_TEST(test_limits),
+        LAUNCH_TEST(test_out_of_memory),
+        LAUNCH_TEST(test_group_is_entered_late),
     };
 
     return run_launch_tests(tests);

@@ -78,7 +78,8 @@ static char *print_verdict(const struct classify_verdict *verdict)
     strbuf_printf(&out, "kind %s\nrequested_bytes %" PRId64 "\nfree_bytes %" PRId64 "\n",
                   output_kind_name(verdict->kind), verdict->requested_bytes, verdict->free_bytes);
     for (uint32_t i = 0; i < verdict->tenant_count; i++)
-        strbuf_printf(&out, "tenant %" PRId32 " %" PRId64 "\n", verdict->tenants[i].pid, verdict->tenants[i].used_bytes);
+        strbuf_printf(&out, "tenant %" PRId32 " %" PRId64 "\n", verdict->tenants[i].pid,
+                      verdict->tenants[i].used_bytes);
     if (*verdict->line)
         strbuf_printf(&out, "line %s\n", verdict->line);
     if (verdict->own_error)
@@ -119,10 +120,11 @@ static void test_cuts(void **state)
 
 static void test_latest_counts(void **state)
 {
-    static const char text[] = "RuntimeError: CUDA out of memory. Tried to allocate 1.00 GiB (GPU 0; x; 2.00 MiB free; y)\n"
-                               "retry with less\n"
-                               "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB. of which "
-                               "4.00 MiB is free.\nRuntimeError: CUDA error: out of memory\n";
+    static const char text[] =
+        "RuntimeError: CUDA out of memory. Tried to allocate 1.00 GiB (GPU 0; x; 2.00 MiB free; y)\n"
+        "retry with less\n"
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB. of which "
+        "4.00 MiB is free.\nRuntimeError: CUDA error: out of memory\n";
     struct classify_verdict verdict;
 
     classify_output(text, sizeof text - 1, &verdict);
@@ -135,9 +137,10 @@ static void test_latest_counts(void **state)
 /* More others than there is room for; texts that only begin like one. */
 static void test_tenants(void **state)
 {
-    static const char odd[] = "CUDA out of memory. Tried to allocate 1.00 GiB. of which 2.00 MiB is free. Process has 1.00 "
-                              "GiB memory in use. Process 5 has been here. Process 99999999999 has 1.00 GiB memory in use. "
-                              "Process 7 has 3 things. Process 8 has 1.00 GiB memory in use. Process 9 has 1.00 GiB";
+    static const char odd[] =
+        "CUDA out of memory. Tried to allocate 1.00 GiB. of which 2.00 MiB is free. Process has 1.00 "
+        "GiB memory in use. Process 5 has been here. Process 99999999999 has 1.00 GiB memory in use. "
+        "Process 7 has 3 things. Process 8 has 1.00 GiB memory in use. Process 9 has 1.00 GiB";
     struct strbuf text = {0};
     struct classify_verdict verdict;
 
@@ -218,8 +221,8 @@ static void test_long_lines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goldens), cmocka_unit_test(test_cuts), cmocka_unit_test(test_latest_counts),
-        cmocka_unit_test(test_tenants), cmocka_unit_test(test_hostile),      cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_goldens), cmocka_unit_test(test_cuts),    cmocka_unit_test(test_latest_counts),
+        cmocka_unit_test(test_tenants), cmocka_unit_test(test_hostile), cmocka_unit_test(test_long_lines),
     };
 
     return cmocka_run_group_tests(tests, read_goldens, free_goldens);

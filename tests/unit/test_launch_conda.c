@@ -21,13 +21,15 @@ static void make_conda(struct fixture *f)
     snprintf(path, sizeof path, "%s/conda-bin", f->work);
     assert_int_equal(mkdir(path, 0755), 0);
     snprintf(path, sizeof path, "%s/conda-bin/conda", f->work);
-    write_text(path, "#!/bin/sh\n[ \"$1\" = shell.bash ] || exit 1\ncat <<'EOF'\n"
-                     "conda() {\n"
-                     "  [ \"$1\" = activate ] || return 1\n"
-                     "  if [ \"$2\" = good ]; then export CONDA_DEFAULT_ENV=good; return 0; fi\n"
-                     "  if [ \"$2\" = broken ]; then echo 'permission trouble' >&2; return 1; fi\n"
-                     "  echo >&2; echo \"EnvironmentNameNotFound: Could not find conda environment: $2\" >&2; return 1\n"
-                     "}\nEOF\n", 0755);
+    write_text(path,
+               "#!/bin/sh\n[ \"$1\" = shell.bash ] || exit 1\ncat <<'EOF'\n"
+               "conda() {\n"
+               "  [ \"$1\" = activate ] || return 1\n"
+               "  if [ \"$2\" = good ]; then export CONDA_DEFAULT_ENV=good; return 0; fi\n"
+               "  if [ \"$2\" = broken ]; then echo 'permission trouble' >&2; return 1; fi\n"
+               "  echo >&2; echo \"EnvironmentNameNotFound: Could not find conda environment: $2\" >&2; return 1\n"
+               "}\nEOF\n",
+               0755);
     snprintf(path, sizeof path, "%s/.bash_profile", f->work);
     /* a profile that behaves like real ones: goes elsewhere, sets variables, leaves something running */
     snprintf(text, sizeof text, "PATH=%s/conda-bin:$PATH\ncd /\nexport CUDA_VISIBLE_DEVICES=7\nsleep 100 &\n", f->work);
@@ -107,7 +109,9 @@ static void test_conda_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        LAUNCH_TEST(test_conda), LAUNCH_TEST(test_conda_runs), LAUNCH_TEST(test_conda_failures),
+        LAUNCH_TEST(test_conda),
+        LAUNCH_TEST(test_conda_runs),
+        LAUNCH_TEST(test_conda_failures),
     };
 
     return run_launch_tests(tests);

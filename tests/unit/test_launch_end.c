@@ -37,8 +37,7 @@ static void test_fork_chain(void **state)
 
     /* every process forks the next and ends: none lives long, and none hears SIGTERM */
     f->request.grace_ns = 50 * NS_PER_MS;
-    run(f, "echo 'trap \"\" TERM; sh hop & exit' >hop; for i in 1 2 3 4 5; do sh hop; done; exit 0",
-        LAUNCH_ENDED);
+    run(f, "echo 'trap \"\" TERM; sh hop & exit' >hop; for i in 1 2 3 4 5; do sh hop; done; exit 0", LAUNCH_ENDED);
     assert_int_equal(f->status.cause, EXIT_COMPLETED);
 }
 
@@ -321,12 +320,22 @@ static void test_sweep_spares_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        LAUNCH_TEST(test_double_fork), LAUNCH_TEST(test_descendant_ignores_sigterm), LAUNCH_TEST(test_fork_chain),
-        LAUNCH_TEST(test_runaway_forks), LAUNCH_TEST(test_stop), LAUNCH_TEST(test_stop_politely),
+        LAUNCH_TEST(test_double_fork),
+        LAUNCH_TEST(test_descendant_ignores_sigterm),
+        LAUNCH_TEST(test_fork_chain),
+        LAUNCH_TEST(test_runaway_forks),
+        LAUNCH_TEST(test_stop),
+        LAUNCH_TEST(test_stop_politely),
         LAUNCH_TEST(test_stop_the_deaf),
-        LAUNCH_TEST(test_stop_the_stopped), LAUNCH_TEST(test_stop_at_once), LAUNCH_TEST(test_stop_before_the_command),
-        LAUNCH_TEST(test_last_status_is_retried), LAUNCH_TEST(test_daemon_dies), LAUNCH_TEST(test_settle),
-        LAUNCH_TEST(test_settle_race), LAUNCH_TEST(test_sweep), LAUNCH_TEST(test_sweep_spares_others),
+        LAUNCH_TEST(test_stop_the_stopped),
+        LAUNCH_TEST(test_stop_at_once),
+        LAUNCH_TEST(test_stop_before_the_command),
+        LAUNCH_TEST(test_last_status_is_retried),
+        LAUNCH_TEST(test_daemon_dies),
+        LAUNCH_TEST(test_settle),
+        LAUNCH_TEST(test_settle_race),
+        LAUNCH_TEST(test_sweep),
+        LAUNCH_TEST(test_sweep_spares_others),
     };
 
     return run_launch_tests(tests);

@@ -62,9 +62,9 @@ static void test_status_at_the_limit(void **state)
     assert_int_equal(f->status.cause, EXIT_TIMEOUT);
 }
 
-/* Runs a job that prints what it made of SIGUSR2, which comes as many seconds after its begin as it needs to be ready for
- * it: a signal that comes sooner is for nobody, and how soon a job is ready is the machine's affair. The script has the
- * seconds for which to wait in $patience. */
+/* Runs a job that prints what it made of SIGUSR2, which comes as many seconds after its begin as it needs to be ready
+ * for it: a signal that comes sooner is for nobody, and how soon a job is ready is the machine's affair. The script has
+ * the seconds for which to wait in $patience. */
 static void expect_of_signal(struct fixture *f, const char *script, const char *expected)
 {
     static const int leads_s[] = {1, 5, 25};
@@ -143,9 +143,9 @@ static void leave_when_told(struct fixture *f, int exit_status)
     f->request.time_limit_ns = 600 * NS_PER_SEC;
     f->request.signal = SIGUSR1;
     for (size_t i = 0; i < sizeof leads_s / sizeof *leads_s; i++) {
-        CLEANUP(free_ptr) char *script =
-            xasprintf("trap 'exit %d' USR1; for i in $(seq %d); do sleep 0.02; done; exit 4", exit_status,
-                      (leads_s[i] + 2) * 50);
+        CLEANUP(free_ptr)
+        char *script = xasprintf("trap 'exit %d' USR1; for i in $(seq %d); do sleep 0.02; done; exit 4", exit_status,
+                                 (leads_s[i] + 2) * 50);
 
         f->request.signal_before_ns = f->request.time_limit_ns - leads_s[i] * NS_PER_SEC;
         run(f, script, LAUNCH_ENDED);
@@ -227,7 +227,8 @@ static void test_memory_that_hangs(void **state)
         "    time.sleep(0.2)\n"
         "    libc.mmap(void(start), page, 1, 0x12, file, 0)\n"
         "threading.Thread(target=lose).start()\n"
-        "libc.syscall({\"x86_64\": 128, \"aarch64\": 137}[platform.machine()], void(start), None, None, ctypes.c_size_t(8))'",
+        "libc.syscall({\"x86_64\": 128, \"aarch64\": 137}[platform.machine()], void(start), None, None, "
+        "ctypes.c_size_t(8))'",
         LAUNCH_ENDED);
     if (strcmp(contents(f->output), "none\n") == 0)
         skip(); /* this user, or this machine, cannot mount one */
@@ -263,7 +264,8 @@ static void test_carried_over(void **state)
     f->env[1] = mutable("CARMA_CHECKPOINT_DIR=/of/the/job/that/submitted/this");
     f->spec.environment.count = 2;
     f->launches = 1;
-    run(f, "echo $CARMA_RESTART_COUNT $CARMA_CHECKPOINT_DIR; ls $CARMA_CHECKPOINT_DIR; echo 7 >$CARMA_CHECKPOINT_DIR/step",
+    run(f,
+        "echo $CARMA_RESTART_COUNT $CARMA_CHECKPOINT_DIR; ls $CARMA_CHECKPOINT_DIR; echo 7 >$CARMA_CHECKPOINT_DIR/step",
         LAUNCH_ENDED);
     run(f, "echo $CARMA_RESTART_COUNT $CARMA_CHECKPOINT_DIR; cat $CARMA_CHECKPOINT_DIR/step", LAUNCH_ENDED);
     snprintf(expected, sizeof expected, "1 %s\n2 %s\n7\n", checkpoint, checkpoint);
@@ -300,11 +302,13 @@ static void test_only_three_descriptors(void **state)
     struct fixture *f = *state;
     int leaked = open("/dev/zero", O_RDONLY), high = fcntl(leaked, F_DUPFD, 200);
 
-    run(f, "exec python3 -c 'import os\n"
-           "for fd in range(3, 4096):\n"
-           "    try: print(fd, os.fstat(fd))\n"
-           "    except OSError: pass\n"
-           "os.fstat(0), os.fstat(1), os.fstat(2)'", LAUNCH_ENDED);
+    run(f,
+        "exec python3 -c 'import os\n"
+        "for fd in range(3, 4096):\n"
+        "    try: print(fd, os.fstat(fd))\n"
+        "    except OSError: pass\n"
+        "os.fstat(0), os.fstat(1), os.fstat(2)'",
+        LAUNCH_ENDED);
     close(leaked);
     close(high);
     assert_string_equal(contents(f->output), "");
@@ -418,13 +422,23 @@ static void test_directories(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        LAUNCH_TEST(test_time_limit), LAUNCH_TEST(test_time_limit_is_node_time), LAUNCH_TEST(test_status_at_the_limit),
-        LAUNCH_TEST(test_signal_before), LAUNCH_TEST(test_signal_reaches_all_who_heed),
-        LAUNCH_TEST(test_signal_that_nobody_heeds), LAUNCH_TEST(test_leaving_after_the_signal),
-        LAUNCH_TEST(test_leaving_without_a_word), LAUNCH_TEST(test_memory_that_hangs),
-        LAUNCH_TEST(test_bad_limits), LAUNCH_TEST(test_carried_over), LAUNCH_TEST(test_no_checkpoint_directory),
-        LAUNCH_TEST(test_only_three_descriptors), LAUNCH_TEST(test_victim_before_the_daemon),
-        LAUNCH_TEST(test_daemon_limits), LAUNCH_TEST(test_daemon_groups), LAUNCH_TEST(test_user_without_a_home),
+        LAUNCH_TEST(test_time_limit),
+        LAUNCH_TEST(test_time_limit_is_node_time),
+        LAUNCH_TEST(test_status_at_the_limit),
+        LAUNCH_TEST(test_signal_before),
+        LAUNCH_TEST(test_signal_reaches_all_who_heed),
+        LAUNCH_TEST(test_signal_that_nobody_heeds),
+        LAUNCH_TEST(test_leaving_after_the_signal),
+        LAUNCH_TEST(test_leaving_without_a_word),
+        LAUNCH_TEST(test_memory_that_hangs),
+        LAUNCH_TEST(test_bad_limits),
+        LAUNCH_TEST(test_carried_over),
+        LAUNCH_TEST(test_no_checkpoint_directory),
+        LAUNCH_TEST(test_only_three_descriptors),
+        LAUNCH_TEST(test_victim_before_the_daemon),
+        LAUNCH_TEST(test_daemon_limits),
+        LAUNCH_TEST(test_daemon_groups),
+        LAUNCH_TEST(test_user_without_a_home),
         LAUNCH_TEST(test_directories),
     };
 

@@ -85,7 +85,7 @@ static void test_shepherd_killed(void **state)
         assert_ptr_equal(owner_find(session, &launch, 1), &launch);
     launch.cgroup = "";
     assert_null(owner_find(session, &launch, 1));
-    launch.process_start_ticks++;                 /* another session that was given the number */
+    launch.process_start_ticks++; /* another session that was given the number */
     assert_null(owner_find(f->status.process, &launch, 1));
     for (int i = 0; i < PATIENCE_MS / 5 && launch_sweep(f->run, &f->status, geteuid()) > 0; i++)
         pause_ms(5);
@@ -120,7 +120,11 @@ static void test_judge(void **state)
 {
     static const struct owner_launch launches[] = {
         {.job = 1, .shepherd = 100, .shepherd_start_ticks = 50, .process = 101, .process_start_ticks = 51},
-        {.job = 2, .shepherd = 200, .shepherd_start_ticks = 60, .process = 201, .process_start_ticks = 61,
+        {.job = 2,
+         .shepherd = 200,
+         .shepherd_start_ticks = 60,
+         .process = 201,
+         .process_start_ticks = 61,
          .cgroup = "/carma/job-2"},
         {.job = 3, .shepherd = 300, .shepherd_start_ticks = 70, .cgroup = ""},
     };
@@ -197,8 +201,8 @@ static void test_cgroup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        LAUNCH_TEST(test_family), LAUNCH_TEST(test_shepherd_killed), LAUNCH_TEST(test_gone), LAUNCH_TEST(test_judge),
-        LAUNCH_TEST(test_cgroup),
+        LAUNCH_TEST(test_family), LAUNCH_TEST(test_shepherd_killed), LAUNCH_TEST(test_gone),
+        LAUNCH_TEST(test_judge),  LAUNCH_TEST(test_cgroup),
     };
 
     return run_launch_tests(tests);

@@ -3,7 +3,8 @@
 
 #define BODY "echo \"$0 $# $1\"; stat -c %a \"$0\""
 
-static void run_script(struct fixture *f, const char *typed, const char *text, const char *first, enum launch_phase expected)
+static void run_script(struct fixture *f, const char *typed, const char *text, const char *first,
+                       enum launch_phase expected)
 {
     static char directory[160];
 

@@ -41,8 +41,9 @@ static void test_start_timeout(void **state)
     f->request.start_timeout_ns = 500 * NS_PER_MS;
     slow_profile(f, "trap '' TERM; sh -c 'echo $$; exec sleep 100' >~/pid");
     run(f, "echo unreachable", LAUNCH_FAILED);
-    assert_string_equal(f->status.message, "the start took longer than the start_timeout of 0:00: it was in the login shell, "
-                                           "its profile and conda");
+    assert_string_equal(f->status.message,
+                        "the start took longer than the start_timeout of 0:00: it was in the login shell, "
+                        "its profile and conda");
     assert_true(gone(pid_in(pid)));
     assert_false(f->status.stopped);
     f->spec.conda_environment = NULL; /* the command may take any time */
@@ -61,14 +62,18 @@ static void test_fifo(void **state)
     f->spec.output = fifo;
     run(f, "echo unreachable", LAUNCH_FAILED);
     assert_has(f->status.message, "cannot open the output file '");
-    assert_has(f->status.message, "/fifo': it is a FIFO that nobody reads, or a socket: start its reader first, or name a file");
+    assert_has(f->status.message,
+               "/fifo': it is a FIFO that nobody reads, or a socket: start its reader first, or name a file");
     f->spec.output = f->output;
     f->spec.error = fifo;
     run(f, "echo unreachable", LAUNCH_FAILED);
     assert_has(f->status.message, "cannot open the error file '");
     reader = open(fifo, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    run(f, "echo to the reader >&2; exec python3 -c 'import fcntl, os; print(fcntl.fcntl(2, fcntl.F_GETFL) & os.O_NONBLOCK, "
-           "fcntl.fcntl(1, fcntl.F_GETFL) & os.O_NONBLOCK)'", LAUNCH_ENDED);
+    run(f,
+        "echo to the reader >&2; exec python3 -c 'import fcntl, os; print(fcntl.fcntl(2, fcntl.F_GETFL) & "
+        "os.O_NONBLOCK, "
+        "fcntl.fcntl(1, fcntl.F_GETFL) & os.O_NONBLOCK)'",
+        LAUNCH_ENDED);
     assert_true(read(reader, text, sizeof text - 1) > 0);
     assert_string_equal(text, "to the reader\n");
     assert_string_equal(contents(f->output), "0 0\n"); /* the job's own writes wait, as anybody's */
@@ -109,7 +114,8 @@ static void test_prepared(void **state)
     CLEANUP(free_ptr) char *left = xasprintf("%s/left", next);
     pid_t first, second;
 
-    assert_true(mkdir(runs, 0700) == 0 && mkdir(next, 0700) == 0 && mkdir(left, 0700) == 0); /* by a daemon that was killed */
+    assert_true(mkdir(runs, 0700) == 0 && mkdir(next, 0700) == 0 &&
+                mkdir(left, 0700) == 0); /* by a daemon that was killed */
     first = wait_for_a_job(f);
     assert_true(first > 0);
     assert_int_equal(access(left, F_OK), -1);
@@ -246,7 +252,8 @@ static void test_start_that_hangs_in_the_kernel(void **state)
     start(f);
     await_phase(f, LAUNCH_FAILED);
     assert_true(nodetime_monotonic_wall_ns() - began_ns >= 5 * NS_PER_SEC); /* it was waited for */
-    assert_has(f->status.message, "the start took longer than the start_timeout of 0:00: it was entering the directory '");
+    assert_has(f->status.message,
+               "the start took longer than the start_timeout of 0:00: it was entering the directory '");
     assert_has(f->status.message, "/hangs/inner'");
     assert_true(launch_alive(f->shepherd, f->ticks)); /* to reap it */
     kill(server, SIGKILL);
@@ -257,8 +264,13 @@ static void test_start_that_hangs_in_the_kernel(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        LAUNCH_TEST(test_profile_counts), LAUNCH_TEST(test_profile_is_limited), LAUNCH_TEST(test_start_timeout),
-        LAUNCH_TEST(test_fifo), LAUNCH_TEST(test_prepared), LAUNCH_TEST(test_begun), LAUNCH_TEST(test_prepared_ends_with_the_daemon),
+        LAUNCH_TEST(test_profile_counts),
+        LAUNCH_TEST(test_profile_is_limited),
+        LAUNCH_TEST(test_start_timeout),
+        LAUNCH_TEST(test_fifo),
+        LAUNCH_TEST(test_prepared),
+        LAUNCH_TEST(test_begun),
+        LAUNCH_TEST(test_prepared_ends_with_the_daemon),
         LAUNCH_TEST(test_start_that_hangs_in_the_kernel),
     };
 

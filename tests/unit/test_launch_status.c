@@ -118,10 +118,19 @@ static void test_parse(void **state)
 {
     static const char later[] = "carma-launch 1\nphase running\nfuture 1 2 3\nmessage \nend\n";
     static const char *const bad[] = {
-        "", "\n", "carma-launch 1\n", "carma-launch 1\nend", "carma-launch 2\nphase running\nend\n",
-        "carma-launch 1\nphase flying\nend\n", "carma-launch 1\nphase running\njob x\nend\n",
-        "carma-launch 1\nshepherd 5\nend\n", "carma-launch 1\nphase\nend\n", "carma-launch 1\ncause bad luck\nend\n",
-        "carma-launch 1\nphase ended\nstopped", "end\n", "\nend\n",
+        "",
+        "\n",
+        "carma-launch 1\n",
+        "carma-launch 1\nend",
+        "carma-launch 2\nphase running\nend\n",
+        "carma-launch 1\nphase flying\nend\n",
+        "carma-launch 1\nphase running\njob x\nend\n",
+        "carma-launch 1\nshepherd 5\nend\n",
+        "carma-launch 1\nphase\nend\n",
+        "carma-launch 1\ncause bad luck\nend\n",
+        "carma-launch 1\nphase ended\nstopped",
+        "end\n",
+        "\nend\n",
     };
     struct launch_status status;
     struct error err;
@@ -201,7 +210,7 @@ static void test_message(void **state)
 
 static void test_output_path(void **state)
 {
-    static const char *const cases[][2] = {{"/a/b", "/a/b"}, {"%j", "12"}, {"/x-%j/%j.log", "/x-12/12.log"},
+    static const char *const cases[][2] = {{"/a/b", "/a/b"},   {"%j", "12"},     {"/x-%j/%j.log", "/x-12/12.log"},
                                            {"/100%", "/100%"}, {"/%%j", "/%12"}, {"/%J", "/%J"}};
 
     for (size_t i = 0; i < array_size(cases); i++) {

@@ -67,7 +67,7 @@ static void test_a_reservation_grows_with_what_is_observed(void **state)
     assert_int_equal(grown->grown.reservation_source, SOURCE_OBSERVED);
     assert_int_equal(overuse_bytes(core_find_job(f->core, job)), 23 * GIB);
     assert_null(decided(f, RECORD_GROWN, job)); /* once */
-    other = submit(f, 1, 8 * GIB); /* the user's limit counts the use, not the request */
+    other = submit(f, 1, 8 * GIB);              /* the user's limit counts the use, not the request */
     decide(f);
     assert_int_equal(core_reason(f->core, other, f->now_ns).code, REASON_USER_MEMORY);
     memory_observed(f, job, 0, 50 * GIB); /* as a driver may say that counts something twice */
@@ -228,7 +228,8 @@ static int64_t run_of(struct fixture *f, const char *workload, int64_t request, 
 
     assert_int_equal(placed->placed.reservation_source, reserved == request ? SOURCE_DECLARED : SOURCE_LEARNED);
     memory_observed(f, job, 0, seen);
-    assert_int_equal(overuse_bytes(core_find_job(f->core, job)), seen - reserved >= QUANTUM_MEMORY_BYTES ? seen - reserved : 0);
+    assert_int_equal(overuse_bytes(core_find_job(f->core, job)),
+                     seen - reserved >= QUANTUM_MEMORY_BYTES ? seen - reserved : 0);
     exits(f, job, EXIT_COMPLETED, -1);
     return reserved;
 }

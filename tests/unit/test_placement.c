@@ -1,5 +1,6 @@
-/* carma's own placement policy, rule by rule: predicted slowdown, learned reservations and activities, shrinking, backfill with a bounded
- * delay of the head, informed OOM retry; and the other variants that configuration makes of the same code. */
+/* carma's own placement policy, rule by rule: predicted slowdown, learned reservations and activities, shrinking,
+ * backfill with a bounded delay of the head, informed OOM retry; and the other variants that configuration makes of the
+ * same code. */
 #include "core_fixture.h"
 
 static struct core_config carma_config(void)
@@ -36,7 +37,8 @@ static void keep_gpus(struct fixture *f, uint32_t count)
     }
 }
 
-static uint64_t submit_workload(struct fixture *f, const char *workload, uint32_t gpus, int64_t reservation, int32_t activity)
+static uint64_t submit_workload(struct fixture *f, const char *workload, uint32_t gpus, int64_t reservation,
+                                int32_t activity)
 {
     struct record record = wants(gpus, reservation);
 
@@ -301,7 +303,7 @@ static void test_what_is_learned_on_one_gpu_opens_another(void **state)
     assert_string_equal(placed_on(f, 3), "");
     for (int i = 0; i < 8; i++)
         settle_and_sample(f, 200); /* of GPU 0 */
-    decide(f); /* (0.2 + 0.9) / 0.92 = 1.20 */
+    decide(f);                     /* (0.2 + 0.9) / 0.92 = 1.20 */
     assert_string_equal(placed_on(f, 3), "1");
 }
 

@@ -1,5 +1,5 @@
-/* Prometheus's text format: the writer, and that docs/formats/prometheus.md has the table of metrics as it is. With --table
- * it prints that table instead. */
+/* Prometheus's text format: the writer, and that docs/formats/prometheus.md has the table of metrics as it is. With
+ * --table it prints that table instead. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -146,12 +146,9 @@ int main(int argc, char **argv)
 {
     CLEANUP(strbuf_release) struct strbuf table = {0};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_begin),
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_labels_that_say_nothing),
-        cmocka_unit_test(test_histogram),
-        cmocka_unit_test(test_documentation),
+        cmocka_unit_test(test_begin),     cmocka_unit_test(test_values),
+        cmocka_unit_test(test_labels),    cmocka_unit_test(test_labels_that_say_nothing),
+        cmocka_unit_test(test_histogram), cmocka_unit_test(test_documentation),
         cmocka_unit_test(test_names),
     };
 

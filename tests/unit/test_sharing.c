@@ -74,8 +74,10 @@ static void assert_gpu_reason(const struct fixture *f, uint64_t job, uint32_t gp
 
 static void test_jobs_run_as_the_gpu_is_configured(void **state)
 {
-    static const uint32_t as_configured[][2] = {
-        {SHARE_ANY, SHARE_TIME_SLICE}, {SHARE_TIME_SLICE, SHARE_TIME_SLICE}, {SHARE_MPS, SHARE_MPS}, {SHARE_EXCLUSIVE, SHARE_EXCLUSIVE}};
+    static const uint32_t as_configured[][2] = {{SHARE_ANY, SHARE_TIME_SLICE},
+                                                {SHARE_TIME_SLICE, SHARE_TIME_SLICE},
+                                                {SHARE_MPS, SHARE_MPS},
+                                                {SHARE_EXCLUSIVE, SHARE_EXCLUSIVE}};
 
     for (size_t i = 0; i < array_size(as_configured); i++) {
         struct fixture *f = *state;
@@ -139,8 +141,9 @@ static void test_mps_is_refused_at_once_where_there_is_none(void **state)
 
     share(f, (uint32_t[]){SHARE_TIME_SLICE, SHARE_MPS, SHARE_EXCLUSIVE, SHARE_ANY});
     assert_false(core_could_ever_run(f->core, &submitted, &why));
-    assert_string_equal(reason_format(&why, 0, text), "asks for MPS on 2 GPUs, 1 is configured for it: leave --share mps out, "
-                                                      "or set share = mps for carmad");
+    assert_string_equal(reason_format(&why, 0, text),
+                        "asks for MPS on 2 GPUs, 1 is configured for it: leave --share mps out, "
+                        "or set share = mps for carmad");
     submitted.gpus = 1;
     assert_true(core_could_ever_run(f->core, &submitted, &why));
     ask(f, 1, 1, SHARE_MPS);
@@ -202,8 +205,7 @@ static void test_a_job_of_several_gpus_begins_its_own_server(void **state)
     pair = ask(f, 2, 1, SHARE_ANY);
     decide(f);
     assert_int_equal(mode_of(f, pair), SHARE_ANY);
-    assert_reason(f, pair,
-                  "GPU 0's MPS server has a client (job 1), and a job of several GPUs begins its own");
+    assert_reason(f, pair, "GPU 0's MPS server has a client (job 1), and a job of several GPUs begins its own");
     exits(f, 2, EXIT_COMPLETED, -1);
     decide(f);
     assert_string_equal(placed_on(f, pair), "1,3");
@@ -364,7 +366,8 @@ static void test_a_users_failed_server_keeps_nobody_else_waiting(void **state)
 static void test_an_instance_has_a_server_of_its_own(void **state)
 {
     struct fixture *f = *state;
-    struct record record = {.type = RECORD_GPU_BACK, .gpu = {.total_bytes = TOTAL, .share = SHARE_MPS, .instance = true}};
+    struct record record = {.type = RECORD_GPU_BACK,
+                            .gpu = {.total_bytes = TOTAL, .share = SHARE_MPS, .instance = true}};
     uint64_t job;
 
     one_gpu(f, SHARE_MPS);

@@ -144,8 +144,8 @@ static void jobs_share_as_they_were_placed(void **state)
     sim_result_release(&result);
 }
 
-/* One MPS server for all lets any job join any; one for each user, any of his own; those of GPUs are of one user, and of a
- * job of several GPUs from its start. */
+/* One MPS server for all lets any job join any; one for each user, any of his own; those of GPUs are of one user, and
+ * of a job of several GPUs from its start. */
 static void mps_servers(void **state)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 100, 1000), job_of(&half, 200, 1000)};

@@ -168,8 +168,8 @@ static void what_is_left_out(void **state)
 static void sample(struct past *recorded, double at_s, int32_t permille)
 {
     past_record(recorded, &(struct record){.type = RECORD_SAMPLE,
-                                             .at_ns = SECONDS(at_s),
-                                             .sample = {.gpu = 0, .smact_permille = permille}});
+                                           .at_ns = SECONDS(at_s),
+                                           .sample = {.gpu = 0, .smact_permille = permille}});
 }
 
 /* Only the readings of a whole window of a job that was alone all the while are its own. */

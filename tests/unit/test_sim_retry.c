@@ -141,8 +141,9 @@ static size_t check_trace(const char *trace, const char *policy, const char *con
     }
     assert_int_equal(result.completed, result.jobs);
     assert_int_equal(result.oom, crashes);
-    print_message("%s, %s, reservations of %d permille: %zu crashes, started again after %" PRId64 " s in the mean, %" PRId64
-                  " s at most (simulated)\n", strrchr(trace, '/') + 1, policy, reserved_permille, crashes,
+    print_message("%s, %s, reservations of %d permille: %zu crashes, started again after %" PRId64
+                  " s in the mean, %" PRId64 " s at most (simulated)\n",
+                  strrchr(trace, '/') + 1, policy, reserved_permille, crashes,
                   crashes ? sum_ns / (int64_t)crashes / NS_PER_SEC : 0, most_ns / NS_PER_SEC);
     free(watch.stays);
     sim_result_release(&result);

@@ -118,8 +118,8 @@ static uint64_t submit_workload(struct fixture *f, unsigned number)
     return submit_record(f, record);
 }
 
-/* Where a job strayed to, and which workload outgrew its request. A stray that is there twice, or on a GPU of the job's own,
- * is no state. */
+/* Where a job strayed to, and which workload outgrew its request. A stray that is there twice, or on a GPU of the job's
+ * own, is no state. */
 static void test_strays_and_outgrown_requests_are_kept(void **state)
 {
     struct fixture *f = *state;
@@ -157,8 +157,8 @@ static void test_strays_and_outgrown_requests_are_kept(void **state)
     record_list_release(&snapshot);
 }
 
-/* Of the workloads that were submitted, the latest are remembered, and those that have jobs; a snapshot keeps which they are
- * and their order. */
+/* Of the workloads that were submitted, the latest are remembered, and those that have jobs; a snapshot keeps which
+ * they are and their order. */
 static void test_workloads_are_bounded(void **state)
 {
     enum { SURPLUS = 50, WITH_JOBS = 20, AGAIN = 30 };

@@ -642,7 +642,8 @@ static void test_earlier_forms_are_brought_up_to_date(void **state)
             run_sql("DROP TABLE snapshot; DROP TABLE job");
         if (form <= 2)
             run_sql("DROP TABLE energy; DROP TABLE meter");
-        run_sql(form == 1 ? "PRAGMA user_version = 1" : form == 2 ? "PRAGMA user_version = 2"
+        run_sql(form == 1   ? "PRAGMA user_version = 1"
+                : form == 2 ? "PRAGMA user_version = 2"
                 : form == 3 ? "PRAGMA user_version = 3"
                 : form == 4 ? "PRAGMA user_version = 4"
                             : "PRAGMA user_version = 5");
@@ -662,12 +663,12 @@ static int see_request(const struct store_request *request, void *user)
     return 0;
 }
 
-/* In the order of their jobs; one that comes anew takes the old one's place; those that are too old are not told of, and
- * forgotten. */
+/* In the order of their jobs; one that comes anew takes the old one's place; those that are too old are not told of,
+ * and forgotten. */
 static void test_requests(void **state)
 {
-    struct store_request request = {.id = "a", .uid = 7, .digest = UINT64_MAX, .first = 5, .count = 2,
-                                    .at_unix_s = time(NULL)};
+    struct store_request request = {
+        .id = "a", .uid = 7, .digest = UINT64_MAX, .first = 5, .count = 2, .at_unix_s = time(NULL)};
     struct store *store = open_store();
     struct store_batch *batch = store_batch_new();
     char seen[200] = "";

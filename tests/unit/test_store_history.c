@@ -111,9 +111,10 @@ static void test_a_row_is_put_once_and_its_energy_renewed(void **state)
     store_batch_history_energy(batch, 9, 1250); /* which has no row */
     commit(store, batch);
     store_close(store);
-    assert_rows("SELECT * FROM history",
-                "7|1000|COMPLETED|completed|5000000000|65000000000|65000000000|700000000000|60000000000|2|70000000000|"
-                "1048576|524288|1250|2|1|2|3|8589934592|declared|-1|-|7516192768|ana|résumé, \"x\"||9663676416|raised\n");
+    assert_rows(
+        "SELECT * FROM history",
+        "7|1000|COMPLETED|completed|5000000000|65000000000|65000000000|700000000000|60000000000|2|70000000000|"
+        "1048576|524288|1250|2|1|2|3|8589934592|declared|-1|-|7516192768|ana|résumé, \"x\"||9663676416|raised\n");
     assert_rows("SELECT * FROM total", "1000|ana|1|0|0|0|0|0|0|1|60000000000|0|0|1|1|1|1|1|1|1|1|1|1|1|70000000000|"
                                        "1048576|1250|1|2|3\n");
     assert_rows("SELECT * FROM held", "8|1|2|0|3|0\n");
@@ -241,15 +242,18 @@ static void test_form_4_is_brought_up_to_date(void **state)
     run_sql(sql);
     free(sql);
     store_close(open_store());
-    assert_rows("SELECT job, uid, user, name, state, cause, gpus, launches, wait_ns, gpu_ns, memory_mib_ms, energy_mj,"
-                " oom_crashes, claim_bytes, claim_source, estimate_bytes, estimator, peak_bytes, last_claim_source FROM history",
-                "1|0|root|hello|COMPLETED|completed|1|1|3000668700|52030051200|-1|20678771|0|-1|unknown|-1|-|4294967296|unknown\n"
-                "2|0|root|broken|FAILED|failed|1|1|1583359440|116302740|-1|182130|0|3221225472|declared|-1|-|0|unknown\n"
-                "3|0|root|später; \"quoted\"|COMPLETED|completed|2|1|6106696500|144130054440|-1|26374547|0|6442450944|"
-                "declared|5905580032|replay|5368709120|unknown\n"
-                "4|0|root|never|CANCELLED|-|1|0|-1|0|-1|0|0|-1|unknown|-1|-|0|unknown\n"
-                "5|0|root|hungry|GPU_OOM|gpu_oom|1|2|1948174440|54992968800|-1|15421111|2|2147483648|declared|-1|-|"
-                "77309411328|unknown\n");
+    assert_rows(
+        "SELECT job, uid, user, name, state, cause, gpus, launches, wait_ns, gpu_ns, memory_mib_ms, energy_mj,"
+        " oom_crashes, claim_bytes, claim_source, estimate_bytes, estimator, peak_bytes, last_claim_source FROM "
+        "history",
+        "1|0|root|hello|COMPLETED|completed|1|1|3000668700|52030051200|-1|20678771|0|-1|unknown|-1|-|4294967296|"
+        "unknown\n"
+        "2|0|root|broken|FAILED|failed|1|1|1583359440|116302740|-1|182130|0|3221225472|declared|-1|-|0|unknown\n"
+        "3|0|root|später; \"quoted\"|COMPLETED|completed|2|1|6106696500|144130054440|-1|26374547|0|6442450944|"
+        "declared|5905580032|replay|5368709120|unknown\n"
+        "4|0|root|never|CANCELLED|-|1|0|-1|0|-1|0|0|-1|unknown|-1|-|0|unknown\n"
+        "5|0|root|hungry|GPU_OOM|gpu_oom|1|2|1948174440|54992968800|-1|15421111|2|2147483648|declared|-1|-|"
+        "77309411328|unknown\n");
     assert_rows("SELECT uid, user, completed, failed, gpu_oom, cancelled, lost, launched, wait_ns, wait_1s, wait_10s,"
                 " gpu_ns, memory_mib_ms, energy_mj, oom_crashes FROM total",
                 "0|root|2|1|1|1|0|4|12638899080|0|4|251269377180|0|62656559|2\n");
@@ -272,9 +276,10 @@ static void test_damage_of_form_4_stops_nothing(void **state)
             " '$.ran_gpu_ns', 'many', '$.submitted_ns', -9223372036854775807) WHERE job = 5;"
             "UPDATE spec SET body = '}' WHERE job = 3; DELETE FROM spec WHERE job = 5");
     store_close(open_store());
-    assert_rows("SELECT job, uid, user, name, state, cause, gpu_ns, peak_bytes, wait_ns = 9223372036854775807 FROM history",
-                "3|0|root||COMPLETED|completed|144130054440|5368709120|0\n"
-                "5|0|||GPU_OOM|-|0|0|1\n");
+    assert_rows(
+        "SELECT job, uid, user, name, state, cause, gpu_ns, peak_bytes, wait_ns = 9223372036854775807 FROM history",
+        "3|0|root||COMPLETED|completed|144130054440|5368709120|0\n"
+        "5|0|||GPU_OOM|-|0|0|1\n");
 }
 
 /* ---- Questions ---- */
@@ -392,12 +397,12 @@ static void test_rows_for_sums(void **state)
     struct error err = {{0}};
 
     fill();
-    assert_int_equal(store_read_history(directory, &(struct store_history_filter){.since_ns = INT64_MIN,
-                                                                                  .until_ns = INT64_MAX,
-                                                                                  .most = 100,
-                                                                                  .sums = true,
-                                                                                  .text = "name"},
-                                        &patient, take_sum, &sums, &err), 0);
+    assert_int_equal(
+        store_read_history(directory,
+                           &(struct store_history_filter){
+                               .since_ns = INT64_MIN, .until_ns = INT64_MAX, .most = 100, .sums = true, .text = "name"},
+                           &patient, take_sum, &sums, &err),
+        0);
     assert_int_equal(sums.ended[JOB_COMPLETED], 5);
     assert_int_equal(sums.gpu_ns, 6 * 70 * NS_PER_SEC);
 }
@@ -412,7 +417,8 @@ static void test_questions_end(void **state)
 
     fill();
     run_sql("WITH RECURSIVE n(i) AS (VALUES (1000) UNION ALL SELECT i + 1 FROM n WHERE i < 9000)"
-            " INSERT INTO history SELECT i, uid, state, cause, 1, 1, 1, i, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, -1, claim_source, -1,"
+            " INSERT INTO history SELECT i, uid, state, cause, 1, 1, 1, i, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, -1, "
+            "claim_source, -1,"
             " NULL, 0, user, name, '', -1, 'unknown' FROM n, history WHERE job = 1");
     assert_int_equal(store_read_history(directory, ASK(.name = "*no", .most = 9999), &none, take_job, &answer, &err),
                      -ETIMEDOUT);

@@ -239,8 +239,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         store_test(test_the_newest_is_gone_on_from), store_test(test_a_damaged_one_is_passed_over),
         store_test(test_what_is_old_is_forgotten),   store_test(test_numbers_are_not_given_again),
-        store_test(test_a_reader_sees_one_moment),
-        store_test(test_few_are_kept),
+        store_test(test_a_reader_sees_one_moment),   store_test(test_few_are_kept),
     };
 
     return cmocka_run_group_tests_name("store-snapshots", tests, NULL, NULL);

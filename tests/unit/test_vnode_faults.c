@@ -196,8 +196,8 @@ static void a_job_on_an_instance(void **state)
     assert_int_equal(count, 0);
     for (int whole = 0; whole < 2; whole++) {
         count = 4;
-        assert_int_equal(
-            NVML(nvmlDeviceGetComputeRunningProcesses_v3)(whole ? gpu(0) : instance(1), &count, infos), NVML_SUCCESS);
+        assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(whole ? gpu(0) : instance(1), &count, infos),
+                         NVML_SUCCESS);
         assert_int_equal(count, 1);
         assert_int_equal(infos[0].pid, getpid());
         assert_int_equal(infos[0].gpu_instance_id, 2);
@@ -222,7 +222,7 @@ static void other_gpm_metrics_follow(void **state)
     static const struct {
         unsigned int id;
         double value;
-    } metrics[] = {{NVML_GPM_METRIC_SM_UTIL, 40},      {NVML_GPM_METRIC_SM_OCCUPANCY, 20},
+    } metrics[] = {{NVML_GPM_METRIC_SM_UTIL, 40},         {NVML_GPM_METRIC_SM_OCCUPANCY, 20},
                    {NVML_GPM_METRIC_ANY_TENSOR_UTIL, 16}, {NVML_GPM_METRIC_DRAM_BW_UTIL, 24},
                    {NVML_GPM_METRIC_PCIE_TX_PER_SEC, 24}, {NVML_GPM_METRIC_PCIE_RX_PER_SEC, 240}};
     struct attachment mine = train((struct place){.gpu = 1}, 0.4, GIB);
@@ -511,20 +511,11 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(instances_are_devices),
-        TEST(a_job_on_an_instance),
-        TEST(other_gpm_metrics_follow),
-        TEST(a_node_without_gpm),
-        TEST(a_lost_gpu),
-        TEST(hung_calls),
-        TEST(a_hung_process_dies),
-        TEST(a_reloaded_driver),
-        TEST(indices_change),
-        TEST(what_is_refused_or_hidden),
-        TEST(values_that_are_none),
-        TEST(another_layout),
-        TEST(xids_are_events),
-        TEST(bad_injections),
+        TEST(instances_are_devices),     TEST(a_job_on_an_instance), TEST(other_gpm_metrics_follow),
+        TEST(a_node_without_gpm),        TEST(a_lost_gpu),           TEST(hung_calls),
+        TEST(a_hung_process_dies),       TEST(a_reloaded_driver),    TEST(indices_change),
+        TEST(what_is_refused_or_hidden), TEST(values_that_are_none), TEST(another_layout),
+        TEST(xids_are_events),           TEST(bad_injections),
     };
 
     setenv("CARMA_TIME_SCALE", "1000", 1);

@@ -258,8 +258,9 @@ static void several_gpus(void **state)
 /* A trace's row may say other GPUs and another run time than its workload does. */
 static void workload_on_more_gpus(void **state)
 {
-    struct job job = start("a", "0,1", "--workload resnet --workloads " CARMA_SOURCE "/data/workloads.csv --gpus 2 "
-                                       "--seconds 1000");
+    struct job job = start("a", "0,1",
+                           "--workload resnet --workloads " CARMA_SOURCE "/data/workloads.csv --gpus 2 "
+                           "--seconds 1000");
 
     wait_for_memory(0, 4783 * MIB);
     wait_for_memory(1, 4783 * MIB);
@@ -442,10 +443,14 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(alone_takes_its_time), TEST(two_on_mps),
-        TEST(two_in_time_slices),       TEST(slowdown_is_seen_from_outside),
-        TEST(out_of_memory),        TEST(checkpoint_is_gone_on_from),
-        TEST(several_gpus),         TEST(workload_on_more_gpus),
+        TEST(alone_takes_its_time),
+        TEST(two_on_mps),
+        TEST(two_in_time_slices),
+        TEST(slowdown_is_seen_from_outside),
+        TEST(out_of_memory),
+        TEST(checkpoint_is_gone_on_from),
+        TEST(several_gpus),
+        TEST(workload_on_more_gpus),
         TEST(bad_requests),
         TEST(failures_on_request),
         TEST(a_handle_needs_memory),

@@ -7,7 +7,7 @@
 
 /* A program's or a command's page. */
 struct manual {
-    const char *name;       /* of the page: "carma-submit" */
+    const char *name; /* of the page: "carma-submit" */
     unsigned section;
     const char *summary;    /* one line */
     const char *invocation; /* as it is typed: "carma submit" */
@@ -18,8 +18,8 @@ struct manual {
 
 void manual_write(FILE *out, const struct manual *manual);
 
-/* The pieces, for pages of another kind. Texts are plain; an empty line begins a new paragraph, and lines that begin with
- * a blank keep their form. */
+/* The pieces, for pages of another kind. Texts are plain; an empty line begins a new paragraph, and lines that begin
+ * with a blank keep their form. */
 void manual_begin(FILE *out, const char *name, unsigned section, const char *summary);
 void manual_heading(FILE *out, const char *title);
 void manual_text(FILE *out, const char *text);

@@ -132,11 +132,12 @@ static error_t parse_verify(int key, char *arg, struct argp_state *state)
 const struct argp admin_verify_argp = {
     .options = options,
     .parser = parse_verify,
-    .doc = "Check the daemon's store: that SQLite finds it whole, that every record follows from the one before, "
-           "that each snapshot is the state which the records before it lead to, that the submission of each job can be "
-           "read; and that no user's sums are less than the "
-           "rows of his jobs. It only reads; the daemon may go on "
-           "meanwhile.\v'carma simulate --replay DIR' proves further that the stored decisions are those of this carma.",
+    .doc =
+        "Check the daemon's store: that SQLite finds it whole, that every record follows from the one before, "
+        "that each snapshot is the state which the records before it lead to, that the submission of each job can be "
+        "read; and that no user's sums are less than the "
+        "rows of his jobs. It only reads; the daemon may go on "
+        "meanwhile.\v'carma simulate --replay DIR' proves further that the stored decisions are those of this carma.",
 };
 
 int cmd_admin_verify(struct cli *cli, int argc, char **argv)

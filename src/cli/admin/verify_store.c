@@ -62,7 +62,8 @@ static int verify_all_submitted(const struct verification *verification, struct 
 {
     for (const struct job *job = core_jobs(verification->core); job; job = job->hh.next)
         if (!bsearch(&job->id, verification->submitted, verification->specs, sizeof job->id, compare_jobs))
-            return error_set(err, EBADMSG, "the submission of job %" PRIu64 ", which has not ended, is missing", job->id);
+            return error_set(err, EBADMSG, "the submission of job %" PRIu64 ", which has not ended, is missing",
+                             job->id);
     return 0;
 }
 

@@ -85,8 +85,8 @@ static void end(pid_t pid, bool ended, struct doctor_answer *answer)
     }
 }
 
-int doctor_child_run(const char *const *argv, int64_t time_ms, bool (*taken)(void *user, const struct strbuf *out), void *user,
-                     struct doctor_answer *answer, struct error *err)
+int doctor_child_run(const char *const *argv, int64_t time_ms, bool (*taken)(void *user, const struct strbuf *out),
+                     void *user, struct doctor_answer *answer, struct error *err)
 {
     int out[2] = {-1, -1}, errors[2] = {-1, -1}, rc = 0;
     pid_t pid;

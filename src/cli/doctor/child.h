@@ -19,8 +19,8 @@ struct doctor_answer {
 /* Runs argv[0] with its standard output and error taken in, until it ends, `taken` (may be NULL) says after some output
  * that it is enough, or time_ms of wall time have passed. A child that the driver holds in the kernel, so that it does
  * not even die, is left behind. -errno where it cannot be started. */
-int doctor_child_run(const char *const *argv, int64_t time_ms, bool (*taken)(void *user, const struct strbuf *out), void *user,
-                     struct doctor_answer *answer, struct error *err);
+int doctor_child_run(const char *const *argv, int64_t time_ms, bool (*taken)(void *user, const struct strbuf *out),
+                     void *user, struct doctor_answer *answer, struct error *err);
 
 void doctor_answer_release(struct doctor_answer *answer);
 

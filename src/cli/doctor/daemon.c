@@ -26,10 +26,11 @@ static void check_socket(struct doctor *doctor, const char *path)
         doctor_find(doctor, "socket", DOCTOR_FAIL, "remove it, or name another place by the setting socket",
                     "%s is not a socket", path);
     else if (st.st_uid == 0)
-        doctor_find(doctor, "socket", DOCTOR_OK, NULL, "%s, mode %04o, of root: carmad runs as root, for all users", path,
-                    (unsigned)st.st_mode & 07777);
+        doctor_find(doctor, "socket", DOCTOR_OK, NULL, "%s, mode %04o, of root: carmad runs as root, for all users",
+                    path, (unsigned)st.st_mode & 07777);
     else if (owner)
-        doctor_find(doctor, "socket", DOCTOR_OK, NULL, "%s, mode %04o, of %s: carmad runs as this user, for their own jobs", path,
+        doctor_find(doctor, "socket", DOCTOR_OK, NULL,
+                    "%s, mode %04o, of %s: carmad runs as this user, for their own jobs", path,
                     (unsigned)st.st_mode & 07777, owner->pw_name);
     else
         doctor_find(doctor, "socket", DOCTOR_OK, NULL, "%s, mode %04o, of uid %u", path, (unsigned)st.st_mode & 07777,
@@ -42,7 +43,8 @@ static void check_status(struct doctor *doctor, const char *place)
 
     if (!version || strcmp(version, CARMA_VERSION) != 0)
         doctor_find(doctor, "daemon", DOCTOR_WARN, "restart carmad after an update: its jobs go on",
-                    "answers at %s, version %s; this carma is %s", place, version ? version : "not told", CARMA_VERSION);
+                    "answers at %s, version %s; this carma is %s", place, version ? version : "not told",
+                    CARMA_VERSION);
     else
         doctor_find(doctor, "daemon", DOCTOR_OK, NULL, "answers at %s, version %s, policy %s", place, version,
                     answer_text(doctor->status, "policy") ? answer_text(doctor->status, "policy") : "not told");
@@ -51,7 +53,8 @@ static void check_status(struct doctor *doctor, const char *place)
                     "it cannot store anything: %s", trouble);
 }
 
-/* Where the settings have a place of their own, and nobody says another, the daemon is there, though clients look elsewhere. */
+/* Where the settings have a place of their own, and nobody says another, the daemon is there, though clients look
+ * elsewhere. */
 static const char *place_of(const struct doctor *doctor)
 {
     CLEANUP(free_ptr) char *standard = config_default_socket();
@@ -85,7 +88,7 @@ void doctor_check_daemon(struct doctor *doctor)
     else if (rc == -ECONNREFUSED)
         doctor_find(doctor, "daemon", DOCTOR_WARN, NULL, "%s", err.text);
     else
-        doctor_find(doctor, "daemon", DOCTOR_FAIL, "see its log (journalctl -u carmad); restart it, its jobs go on", "%s",
-                    err.text);
+        doctor_find(doctor, "daemon", DOCTOR_FAIL, "see its log (journalctl -u carmad); restart it, its jobs go on",
+                    "%s", err.text);
     check_socket(doctor, place);
 }

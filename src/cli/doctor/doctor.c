@@ -30,7 +30,8 @@ void doctor_release(struct doctor *doctor)
     config_release(&doctor->config);
 }
 
-void doctor_find(struct doctor *doctor, const char *check, enum doctor_mark mark, const char *remedy, const char *format, ...)
+void doctor_find(struct doctor *doctor, const char *check, enum doctor_mark mark, const char *remedy,
+                 const char *format, ...)
 {
     CLEANUP(free_ptr) char *text = NULL;
     va_list args;

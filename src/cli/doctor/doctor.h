@@ -33,8 +33,8 @@ void doctor_init(struct doctor *doctor, struct cli *cli);
 void doctor_release(struct doctor *doctor);
 
 /* Adds a finding; unsafe characters are escaped. `remedy` (may be NULL) is one sentence on the remedy. */
-void doctor_find(struct doctor *doctor, const char *check, enum doctor_mark mark, const char *remedy, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+void doctor_find(struct doctor *doctor, const char *check, enum doctor_mark mark, const char *remedy,
+                 const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* Below the root; owned by the caller. */
 char *doctor_path(const struct doctor *doctor, const char *path);
@@ -42,7 +42,7 @@ char *doctor_path(const struct doctor *doctor, const char *path);
 /* A file's text below the root, at most 1 MiB of it; owned by the caller; NULL: it cannot be read, err says why. */
 char *doctor_read(const struct doctor *doctor, const char *path, struct error *err);
 
-const char *doctor_mark_name(enum doctor_mark mark);                      /* "ok", "warn", "fail", "skip" */
+const char *doctor_mark_name(enum doctor_mark mark);                     /* "ok", "warn", "fail", "skip" */
 size_t doctor_count(const struct doctor *doctor, enum doctor_mark mark); /* findings with it */
 
 /* Lines of at most `width` columns, and one that counts. */

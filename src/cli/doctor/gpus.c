@@ -16,7 +16,7 @@
 #include "gpu/nvml/abi.h"
 #include "gpu/nvml/nvml.h"
 
-#define FACTS_MS    10000 /* wall time: a driver may have to wake its GPUs */
+#define FACTS_MS 10000 /* wall time: a driver may have to wake its GPUs */
 /* "NVRM version: NVIDIA UNIX x86_64 Kernel Module 550.54.15 Tue ...": the word that begins with a digit and has a dot;
  * "" where the file is missing: no module is loaded. Owned by the caller. */
 static char *module_version(const struct doctor *doctor)
@@ -38,8 +38,9 @@ static void find_no_library(struct doctor *doctor, const struct driver_facts *fa
                     "kernel module %s is loaded, but %s", module, facts->no_library);
     else
         doctor_find(doctor, "driver", DOCTOR_FAIL, "install NVIDIA's driver: without it there are no GPUs to share",
-                    "no kernel module is loaded; %s", doctor->config.nvml_library || getenv(GPU_NVML_LIBRARY_ENV) ? facts->no_library
-                                                      : "there is no libnvidia-ml.so.1");
+                    "no kernel module is loaded; %s",
+                    doctor->config.nvml_library || getenv(GPU_NVML_LIBRARY_ENV) ? facts->no_library
+                                                                                : "there is no libnvidia-ml.so.1");
 }
 
 static void find_init(struct doctor *doctor, const struct driver_facts *facts, const char *module)
@@ -47,12 +48,14 @@ static void find_init(struct doctor *doctor, const struct driver_facts *facts, c
     const char *remedy = "look at nvidia-smi and at dmesg | grep NVRM";
 
     if (facts->init == NVML_ERROR_LIB_RM_VERSION_MISMATCH)
-        remedy = "the driver was updated under a running module: reboot, or end what uses the GPUs, then rmmod and modprobe "
-                 "nvidia";
+        remedy =
+            "the driver was updated under a running module: reboot, or end what uses the GPUs, then rmmod and modprobe "
+            "nvidia";
     else if (facts->init == NVML_ERROR_DRIVER_NOT_LOADED)
         remedy = "modprobe nvidia; after an update of the kernel, build the module anew (dkms), and look at dmesg";
     else if (facts->init == NVML_ERROR_NO_PERMISSION)
-        remedy = "the device files /dev/nvidia* are not for this user: look at their modes, or at the container's devices";
+        remedy =
+            "the device files /dev/nvidia* are not for this user: look at their modes, or at the container's devices";
     doctor_find(doctor, "driver", DOCTOR_FAIL, remedy, "NVML (%s) does not start: %s; kernel module %s", facts->library,
                 facts->init_text, *module ? module : "not loaded");
 }
@@ -78,7 +81,8 @@ static bool check_driver(struct doctor *doctor, const struct driver_facts *facts
                     WIFSIGNALED(answer->status) ? "signal" : "status",
                     WIFSIGNALED(answer->status) ? WTERMSIG(answer->status) : WEXITSTATUS(answer->status));
     else
-        doctor_find(doctor, "driver", DOCTOR_OK, NULL, "%s, NVML %s, %s", *facts->driver ? facts->driver : "version not told",
+        doctor_find(doctor, "driver", DOCTOR_OK, NULL, "%s, NVML %s, %s",
+                    *facts->driver ? facts->driver : "version not told",
                     *facts->nvml ? facts->nvml : "version not told", facts->library);
     return facts->init == 0 && !answer->hung;
 }
@@ -137,19 +141,21 @@ static void check_each(struct doctor *doctor, const struct driver_facts *facts)
     CLEANUP(strbuf_release) struct strbuf names = {0};
 
     if (facts->gpus <= 0) {
-        doctor_find(doctor, "GPUs", DOCTOR_FAIL, "look at lspci | grep -i nvidia, at dmesg, and at the container's devices",
-                    "the driver sees none");
+        doctor_find(doctor, "GPUs", DOCTOR_FAIL,
+                    "look at lspci | grep -i nvidia, at dmesg, and at the container's devices", "the driver sees none");
         return;
     }
     for (int64_t i = 0; i < facts->gpus && i < GPU_MAX_DEVICES; i++) {
         const struct driver_gpu_facts *gpu = &facts->gpu[i];
         size_t same = count_alike(facts, i);
         if (*gpu->failed)
-            doctor_find(doctor, "GPUs", DOCTOR_FAIL,
-                        "drain the node, then nvidia-smi --gpu-reset, or reboot: look at dmesg for Xid 79 (fallen off the bus)",
-                        "GPU %" PRId64 ": %s", i, gpu->failed);
+            doctor_find(
+                doctor, "GPUs", DOCTOR_FAIL,
+                "drain the node, then nvidia-smi --gpu-reset, or reboot: look at dmesg for Xid 79 (fallen off the bus)",
+                "GPU %" PRId64 ": %s", i, gpu->failed);
         else if (same)
-            strbuf_printf(&names, "%s%zu x %s", names.length ? ", " : "", same, *gpu->name ? gpu->name : "without a name");
+            strbuf_printf(&names, "%s%zu x %s", names.length ? ", " : "", same,
+                          *gpu->name ? gpu->name : "without a name");
     }
     if (names.length)
         doctor_find(doctor, "GPUs", DOCTOR_OK, NULL, "%s", names.text);
@@ -157,7 +163,8 @@ static void check_each(struct doctor *doctor, const struct driver_facts *facts)
 
 /* A mode that some GPUs are in; nothing is said where none tells. */
 static void check_mode(struct doctor *doctor, const struct driver_facts *facts, const char *check,
-                       bool (*is)(const struct driver_gpu_facts *gpu), enum doctor_mark mark, const char *what, const char *remedy)
+                       bool (*is)(const struct driver_gpu_facts *gpu), enum doctor_mark mark, const char *what,
+                       const char *remedy)
 {
     CLEANUP(strbuf_release) struct strbuf which = {0};
 
@@ -174,14 +181,16 @@ static void check_modes(struct doctor *doctor, const struct driver_facts *facts)
     if (doctor->count == before && facts->gpus > 0 && facts->gpu[0].persistence == NVML_FEATURE_ENABLED)
         doctor_find(doctor, "persistence", DOCTOR_OK, NULL, "on");
     before = doctor->count;
-    check_mode(doctor, facts, "compute mode", is_prohibited, DOCTOR_FAIL, "PROHIBITED", "no job can use it: nvidia-smi -c DEFAULT");
+    check_mode(doctor, facts, "compute mode", is_prohibited, DOCTOR_FAIL, "PROHIBITED",
+               "no job can use it: nvidia-smi -c DEFAULT");
     check_mode(doctor, facts, "compute mode", is_exclusive, DOCTOR_WARN, "EXCLUSIVE",
                "a second job by time-slicing fails as it starts; only MPS can share it: nvidia-smi -c DEFAULT");
     if (doctor->count == before && facts->gpus > 0 && facts->gpu[0].compute_mode == NVML_COMPUTEMODE_DEFAULT)
         doctor_find(doctor, "compute mode", DOCTOR_OK, NULL, "default");
     before = doctor->count;
     check_mode(doctor, facts, "ECC", has_ecc_errors, DOCTOR_WARN, "uncorrected errors since the driver was loaded",
-               "jobs there may have failed by Xid 48, 63 or 64: look at nvidia-smi -q -d ECC,ROW_REMAPPER, reset the GPU when idle");
+               "jobs there may have failed by Xid 48, 63 or 64: look at nvidia-smi -q -d ECC,ROW_REMAPPER, reset the "
+               "GPU when idle");
     if (doctor->count == before && facts->gpus > 0 && facts->gpu[0].ecc == 0)
         doctor_find(doctor, "ECC", DOCTOR_OK, NULL, "no uncorrected errors since the driver was loaded");
 }
@@ -197,12 +206,14 @@ static void check_profiling(struct doctor *doctor)
     if (atoi(at + strlen("RmProfilingAdminOnly:")) == 0)
         doctor_find(doctor, "profiling", DOCTOR_OK, NULL, "for all users (NVreg_RestrictProfilingToAdminUsers=0)");
     else if (geteuid() == 0)
-        doctor_find(doctor, "profiling", DOCTOR_OK, NULL, "for root alone (NVreg_RestrictProfilingToAdminUsers=1): run carmad as root");
+        doctor_find(doctor, "profiling", DOCTOR_OK, NULL,
+                    "for root alone (NVreg_RestrictProfilingToAdminUsers=1): run carmad as root");
     else
-        doctor_find(doctor, "profiling", DOCTOR_WARN,
-                    "run carmad as root; or put options nvidia NVreg_RestrictProfilingToAdminUsers=0 into /etc/modprobe.d and "
-                    "reload the module",
-                    "for root alone (NVreg_RestrictProfilingToAdminUsers=1): a carmad of this user gets no SM activity");
+        doctor_find(
+            doctor, "profiling", DOCTOR_WARN,
+            "run carmad as root; or put options nvidia NVreg_RestrictProfilingToAdminUsers=0 into /etc/modprobe.d and "
+            "reload the module",
+            "for root alone (NVreg_RestrictProfilingToAdminUsers=1): a carmad of this user gets no SM activity");
 }
 
 /* The daemon's readings since it began; without a daemon there are none. */
@@ -220,8 +231,9 @@ static void check_xids(struct doctor *doctor)
         const json_t *xid = json_object_get(gpu, "xid");
         if (json_is_object(xid))
             doctor_find(doctor, "Xid", DOCTOR_WARN, "NVIDIA's list of Xids says what it means; dmesg has the line",
-                        "GPU %" PRId64 ": Xid %" PRId64 ", %" PRId64 " since carmad began", answer_integer(gpu, "index", -1),
-                        answer_integer(xid, "code", 0), answer_integer(xid, "count", 0));
+                        "GPU %" PRId64 ": Xid %" PRId64 ", %" PRId64 " since carmad began",
+                        answer_integer(gpu, "index", -1), answer_integer(xid, "code", 0),
+                        answer_integer(xid, "count", 0));
     }
 }
 
@@ -235,7 +247,8 @@ void doctor_check_gpus(struct doctor *doctor)
     struct error err;
 
     if (doctor_child_run(argv, FACTS_MS, NULL, NULL, &answer, &err)) {
-        doctor_find(doctor, "driver", DOCTOR_FAIL, "install carma anew: this is one of its own programs", "%s", err.text);
+        doctor_find(doctor, "driver", DOCTOR_FAIL, "install carma anew: this is one of its own programs", "%s",
+                    err.text);
         return;
     }
     driver_facts_read(facts, answer.out.text);

@@ -120,9 +120,10 @@ static void check_program(struct doctor *doctor)
         doctor_find(doctor, "MPS", DOCTOR_OK, NULL, "%s", program);
         check_multiuser(doctor, program);
     } else if (is_wanted(&doctor->config) && !doctor->config.mps_pipe_directory) {
-        doctor_find(doctor, "MPS", DOCTOR_FAIL,
-                    "install the driver's MPS (it comes with its utilities), name it by mps_control, or set share = time-slice",
-                    "share = mps, and there is no %s", name);
+        doctor_find(
+            doctor, "MPS", DOCTOR_FAIL,
+            "install the driver's MPS (it comes with its utilities), name it by mps_control, or set share = time-slice",
+            "share = mps, and there is no %s", name);
     } else {
         doctor_find(doctor, "MPS", DOCTOR_SKIP, NULL, "there is no %s: jobs cannot share by MPS", name);
     }
@@ -136,10 +137,11 @@ void doctor_check_mps(struct doctor *doctor)
     check_program(doctor);
     if (count && !doctor->config.mps_pipe_directory)
         doctor_find(doctor, "MPS daemons", DOCTOR_WARN,
-                    "end them (echo quit | nvidia-cuda-mps-control), or have carma use one by mps_pipe_directory: what is started "
+                    "end them (echo quit | nvidia-cuda-mps-control), or have carma use one by mps_pipe_directory: what "
+                    "is started "
                     "outside carma attaches to them, and its memory is not told apart",
                     "%zu not of carma's: %s%s", count, list.text, count > LISTED_MOST ? ", ..." : "");
     else if (count || own)
-        doctor_find(doctor, "MPS daemons", DOCTOR_OK, NULL, "%zu of carma's, %zu others%s%s", own, count, count ? ": " : "",
-                    count ? list.text : "");
+        doctor_find(doctor, "MPS daemons", DOCTOR_OK, NULL, "%zu of carma's, %zu others%s%s", own, count,
+                    count ? ": " : "", count ? list.text : "");
 }

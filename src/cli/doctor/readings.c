@@ -8,7 +8,7 @@
 #include "gpu/frame.h"
 
 #define READINGS_MS   10000 /* wall time */
-#define READINGS_MOST 16 /* looks, a quarter of a second of node time apart, until every metric has come */
+#define READINGS_MOST 16    /* looks, a quarter of a second of node time apart, until every metric has come */
 
 struct looks {
     struct gpu_frame_decoder decoder;
@@ -46,9 +46,11 @@ static bool enough(void *user, const struct strbuf *out)
 static void check_stand_in(struct doctor *doctor, const struct gpu_node_reading *reading, size_t count, size_t all)
 {
     doctor_find(doctor, "metrics", DOCTOR_WARN,
-                "run carmad as root, or have the driver let all users profile; GPUs before Hopper need DCGM. Without SM activity "
+                "run carmad as root, or have the driver let all users profile; GPUs before Hopper need DCGM. Without "
+                "SM activity "
                 "policies take a GPU for busy as soon as any kernel runs",
-                "sm_activity is NVML's utilisation, an upper bound, on %zu of %zu%s%s", count, all, *reading->limits ? ": " : "", reading->limits);
+                "sm_activity is NVML's utilisation, an upper bound, on %zu of %zu%s%s", count, all,
+                *reading->limits ? ": " : "", reading->limits);
 }
 
 /* Each source's values, metric by metric. */
@@ -76,8 +78,9 @@ static void check_metrics(struct doctor *doctor, const struct gpu_node_reading *
     if (stand_ins)
         check_stand_in(doctor, reading, stand_ins, all);
     if (of[GPU_SOURCE_NONE].length)
-        doctor_find(doctor, "metrics", DOCTOR_WARN, "carma goes on without them: docs/metrics.md", "not to be had on all: %s%s%s",
-                    of[GPU_SOURCE_NONE].text, *reading->limits && !stand_ins ? ": " : "", stand_ins ? "" : reading->limits);
+        doctor_find(doctor, "metrics", DOCTOR_WARN, "carma goes on without them: docs/metrics.md",
+                    "not to be had on all: %s%s%s", of[GPU_SOURCE_NONE].text,
+                    *reading->limits && !stand_ins ? ": " : "", stand_ins ? "" : reading->limits);
     for (uint32_t source = 0; source < GPU_SOURCE_COUNT; source++)
         strbuf_release(&of[source]);
 }
@@ -96,11 +99,13 @@ static void check_mig(struct doctor *doctor, const struct gpu_node_reading *read
         partitioned++;
         instances += own;
         if (!own)
-            doctor_find(doctor, "MIG", DOCTOR_WARN, "make instances (nvidia-smi mig -cgi ... -C), or turn the mode off (nvidia-smi -mig 0)",
+            doctor_find(doctor, "MIG", DOCTOR_WARN,
+                        "make instances (nvidia-smi mig -cgi ... -C), or turn the mode off (nvidia-smi -mig 0)",
                         "GPU %u is in MIG mode and has no instance: no job can run on it", gpu->index);
     }
     if (partitioned)
-        doctor_find(doctor, "MIG", DOCTOR_OK, NULL, "%zu of the GPUs in MIG mode, %zu instances", partitioned, instances);
+        doctor_find(doctor, "MIG", DOCTOR_OK, NULL, "%zu of the GPUs in MIG mode, %zu instances", partitioned,
+                    instances);
 }
 
 void doctor_check_readings(struct doctor *doctor, const char *program)
@@ -123,7 +128,9 @@ void doctor_check_readings(struct doctor *doctor, const char *program)
         doctor_find(doctor, "metrics", DOCTOR_FAIL, NULL, "%s", err.text);
     else if (!looks.count)
         doctor_find(doctor, "metrics", DOCTOR_FAIL, "look at dmesg for Xids", "%s",
-                    answer.hung ? "the driver hangs as the GPUs are read" : answer.errors.length ? answer.errors.text : "no reading came");
+                    answer.hung            ? "the driver hangs as the GPUs are read"
+                    : answer.errors.length ? answer.errors.text
+                                           : "no reading came");
     else {
         check_metrics(doctor, looks.last);
         check_mig(doctor, looks.last);

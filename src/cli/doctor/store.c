@@ -20,8 +20,8 @@
 
 /* ---- The file system ---- */
 
-/* The mount that a path is on, by /proc/self/mountinfo: the longest mount point that is the path or above it; of several, the
- * last. False: not told. */
+/* The mount that a path is on, by /proc/self/mountinfo: the longest mount point that is the path or above it; of
+ * several, the last. False: not told. */
 static bool find_mount(const struct doctor *doctor, const char *path, char point[static 256], char type[static 64])
 {
     CLEANUP(free_ptr) char *text = doctor_read(doctor, "/proc/self/mountinfo", NULL);
@@ -45,8 +45,9 @@ static bool find_mount(const struct doctor *doctor, const char *path, char point
 
 static bool is_network(const char *type)
 {
-    static const char *const types[] = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "glusterfs", "lustre", "gpfs", "beegfs",
-                                        "afs", "9p", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.s3fs"};
+    static const char *const types[] = {"nfs",        "nfs4",           "cifs",      "smb3",     "smbfs", "ceph",
+                                        "glusterfs",  "lustre",         "gpfs",      "beegfs",   "afs",   "9p",
+                                        "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.s3fs"};
 
     for (size_t i = 0; i < array_size(types); i++)
         if (strcmp(type, types[i]) == 0)
@@ -59,11 +60,13 @@ static void check_file_system(struct doctor *doctor, const char *directory)
     char point[256] = "/", type[64] = "";
 
     if (!find_mount(doctor, directory, point, type))
-        doctor_find(doctor, "file system", DOCTOR_SKIP, NULL, "/proc/self/mountinfo does not tell what %s is on", directory);
+        doctor_find(doctor, "file system", DOCTOR_SKIP, NULL, "/proc/self/mountinfo does not tell what %s is on",
+                    directory);
     else if (is_network(type))
-        doctor_find(doctor, "file system", DOCTOR_FAIL,
-                    "set state_directory to a local disk: SQLite's log in shared memory and its locks do not work there",
-                    "%s is on %s (%s), a network's", directory, point, type);
+        doctor_find(
+            doctor, "file system", DOCTOR_FAIL,
+            "set state_directory to a local disk: SQLite's log in shared memory and its locks do not work there",
+            "%s is on %s (%s), a network's", directory, point, type);
     else if (strcmp(type, "tmpfs") == 0 || strcmp(type, "ramfs") == 0)
         doctor_find(doctor, "file system", DOCTOR_WARN, "set state_directory to a disk",
                     "%s is on %s (%s): a reboot forgets all jobs", directory, point, type);
@@ -88,7 +91,8 @@ static void check_room(struct doctor *doctor, const char *directory)
     format_bytes(bytes, free_text);
     format_bytes(total, total_text);
     doctor_find(doctor, "disk", mark,
-                mark == DOCTOR_OK ? NULL : "make room: without it no job is accepted or started, and those that run go on",
+                mark == DOCTOR_OK ? NULL
+                                  : "make room: without it no job is accepted or started, and those that run go on",
                 "%s of %s free%s", free_text, total_text, few_inodes ? ", and hardly any inodes" : "");
 }
 
@@ -103,25 +107,27 @@ static bool check_directory(struct doctor *doctor, const char *directory)
         if (errno == ENOENT)
             doctor_find(doctor, "state", DOCTOR_SKIP, NULL, "%s is not there: carmad makes it", directory);
         else
-            doctor_find(doctor, "state", errno == EACCES ? DOCTOR_SKIP : DOCTOR_FAIL, "run carma doctor as the user that runs carmad",
-                        "%s: %s", directory, strerror(errno));
+            doctor_find(doctor, "state", errno == EACCES ? DOCTOR_SKIP : DOCTOR_FAIL,
+                        "run carma doctor as the user that runs carmad", "%s: %s", directory, strerror(errno));
         return false;
     }
     owner = getpwuid(st.st_uid);
     CLEANUP(free_ptr) char *name = owner ? xstrdup(owner->pw_name) : xasprintf("uid %u", (unsigned)st.st_uid);
     if (!S_ISDIR(st.st_mode))
-        doctor_find(doctor, "state", DOCTOR_FAIL, "remove it, or set state_directory to another place", "%s is not a directory", directory);
+        doctor_find(doctor, "state", DOCTOR_FAIL, "remove it, or set state_directory to another place",
+                    "%s is not a directory", directory);
     else if (st.st_mode & 022)
-        doctor_find(doctor, "state", DOCTOR_FAIL, "chmod go-w it: carmad does not start with it", "%s, of %s, mode %04o: others may write it",
-                    directory, name, (unsigned)st.st_mode & 07777);
+        doctor_find(doctor, "state", DOCTOR_FAIL, "chmod go-w it: carmad does not start with it",
+                    "%s, of %s, mode %04o: others may write it", directory, name, (unsigned)st.st_mode & 07777);
     else if (geteuid() != 0 && st.st_uid != geteuid())
-        doctor_find(doctor, "state", DOCTOR_SKIP, "run carma doctor as that user, or as root", "%s is of %s: what is in it is not for this user",
-                    directory, name);
+        doctor_find(doctor, "state", DOCTOR_SKIP, "run carma doctor as that user, or as root",
+                    "%s is of %s: what is in it is not for this user", directory, name);
     else if (access(directory, W_OK | X_OK) != 0)
-        doctor_find(doctor, "state", DOCTOR_FAIL, "mount it read-write, or chmod u+rwx it", "%s, of %s: %s", directory, name,
-                    strerror(errno));
+        doctor_find(doctor, "state", DOCTOR_FAIL, "mount it read-write, or chmod u+rwx it", "%s, of %s: %s", directory,
+                    name, strerror(errno));
     else {
-        doctor_find(doctor, "state", DOCTOR_OK, NULL, "%s, of %s, mode %04o", directory, name, (unsigned)st.st_mode & 07777);
+        doctor_find(doctor, "state", DOCTOR_OK, NULL, "%s, of %s, mode %04o", directory, name,
+                    (unsigned)st.st_mode & 07777);
         return true;
     }
     return false;
@@ -137,13 +143,14 @@ static void check_store(struct doctor *doctor, const char *directory)
     int rc;
 
     if (stat(path, &st) != 0) {
-        doctor_find(doctor, "store", errno == ENOENT ? DOCTOR_SKIP : DOCTOR_FAIL, NULL, "%s: %s%s", path, strerror(errno),
-                    errno == ENOENT ? " (carmad makes it)" : "");
+        doctor_find(doctor, "store", errno == ENOENT ? DOCTOR_SKIP : DOCTOR_FAIL, NULL, "%s: %s%s", path,
+                    strerror(errno), errno == ENOENT ? " (carmad makes it)" : "");
         return;
     }
     format_bytes(st.st_size, size);
     if (st.st_size > CHECKED_BYTES) {
-        doctor_find(doctor, "store", DOCTOR_SKIP, "carma admin verify reads all of it", "%s, %s: too large to be read here", path, size);
+        doctor_find(doctor, "store", DOCTOR_SKIP, "carma admin verify reads all of it",
+                    "%s, %s: too large to be read here", path, size);
         return;
     }
     rc = verify_store(directory, &counts, &err);
@@ -151,7 +158,8 @@ static void check_store(struct doctor *doctor, const char *directory)
         doctor_find(doctor, "store", DOCTOR_WARN, NULL, "%s", err.text);
     else if (rc)
         doctor_find(doctor, "store", DOCTOR_FAIL,
-                    "stop carmad, keep a copy of what is there, and put a backup in its place (carma admin backup)", "%s", err.text);
+                    "stop carmad, keep a copy of what is there, and put a backup in its place (carma admin backup)",
+                    "%s", err.text);
     else
         doctor_find(doctor, "store", DOCTOR_OK, NULL, "%s, %s, %" PRIu64 " %s", path, size, counts.records,
                     counts.records == 1 ? "record" : "records");

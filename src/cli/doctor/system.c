@@ -14,9 +14,10 @@
 #include "launch/cgroup.h"
 #include "launch/device_filter.h"
 
-#define FILES_ENOUGH    4096 /* 512 connections, the log's and the shepherds' files of some hundred jobs (docs/limits.md) */
-#define YEAR_2024       INT64_C(1704067200)
-#define INITIAL_PID_NS  "pid:[4026531836]" /* Linux numbers the first namespaces so */
+#define FILES_ENOUGH                                                                                                   \
+    4096 /* 512 connections, the log's and the shepherds' files of some hundred jobs (docs/limits.md) */
+#define YEAR_2024      INT64_C(1704067200)
+#define INITIAL_PID_NS "pid:[4026531836]" /* Linux numbers the first namespaces so */
 
 /* ---- Control groups ---- */
 
@@ -59,11 +60,13 @@ static void check_limits_of_jobs(struct doctor *doctor, const char *own)
 
     if (missing)
         doctor_find(doctor, "job limits", DOCTOR_WARN,
-                    "boot with systemd.unified_cgroup_hierarchy=1 cgroup_no_v1=all: without them --memory, --cpus and job_* limit "
+                    "boot with systemd.unified_cgroup_hierarchy=1 cgroup_no_v1=all: without them --memory, --cpus and "
+                    "job_* limit "
                     "no job",
                     "version 2 of control groups has no controller here for: %s", missing);
     else
-        doctor_find(doctor, "job limits", DOCTOR_OK, NULL, "memory, processes and CPUs of a job can be limited, if carmad's group "
+        doctor_find(doctor, "job limits", DOCTOR_OK, NULL,
+                    "memory, processes and CPUs of a job can be limited, if carmad's group "
                     "is delegated to it; its log says so where not");
 }
 
@@ -74,15 +77,17 @@ static void check_cgroups(struct doctor *doctor)
     bool first = text && (strncmp(text, "0::", 3) != 0 || strstr(text, "\n1:"));
 
     if (!text || !*text)
-        doctor_find(doctor, "cgroups", DOCTOR_WARN, "jobs are told by their processes alone; one that forks away may be missed",
-                    "the kernel has none");
+        doctor_find(doctor, "cgroups", DOCTOR_WARN,
+                    "jobs are told by their processes alone; one that forks away may be missed", "the kernel has none");
     else if (!own)
         doctor_find(doctor, "cgroups", DOCTOR_WARN,
-                    "boot with systemd.unified_cgroup_hierarchy=1: without version 2 a job out of host memory is not told from a "
+                    "boot with systemd.unified_cgroup_hierarchy=1: without version 2 a job out of host memory is not "
+                    "told from a "
                     "killed one, and what it forks away may be missed",
                     "version 1 only");
     else if (may_make_groups(doctor, own))
-        doctor_find(doctor, "cgroups", DOCTOR_OK, NULL, "version 2%s; jobs can have groups of their own below %s", first ? " beside version 1" : "", own);
+        doctor_find(doctor, "cgroups", DOCTOR_OK, NULL, "version 2%s; jobs can have groups of their own below %s",
+                    first ? " beside version 1" : "", own);
     else
         doctor_find(doctor, "cgroups", DOCTOR_WARN,
                     "run carmad as root, or as a service with Delegate=yes: else jobs have no groups of their own",
@@ -120,10 +125,10 @@ static const char *hiding(const char *mounts)
 
     if (!line)
         return NULL;
-    return strstr(line, "hidepid=2") || strstr(line, "hidepid=invisible")  ? "hidepid=2"
-           : strstr(line, "hidepid=1") || strstr(line, "hidepid=noaccess") ? "hidepid=1"
+    return strstr(line, "hidepid=2") || strstr(line, "hidepid=invisible")    ? "hidepid=2"
+           : strstr(line, "hidepid=1") || strstr(line, "hidepid=noaccess")   ? "hidepid=1"
            : strstr(line, "hidepid=4") || strstr(line, "hidepid=ptraceable") ? "hidepid=4"
-                                                                              : NULL;
+                                                                             : NULL;
 }
 
 static void check_processes(struct doctor *doctor)
@@ -136,15 +141,17 @@ static void check_processes(struct doctor *doctor)
 
     if (length > 0 && strcmp(name, INITIAL_PID_NS) != 0)
         doctor_find(doctor, "processes", DOCTOR_WARN,
-                    "share the host's (docker run --pid=host, hostPID): NVML's processes have other numbers here, so that a job's "
+                    "share the host's (docker run --pid=host, hostPID): NVML's processes have other numbers here, so "
+                    "that a job's "
                     "memory is not told from others'",
                     "a PID namespace of its own: a container");
     else if (hides && geteuid() != 0)
-        doctor_find(doctor, "processes", DOCTOR_WARN, "run carmad as root, or mount /proc with gid= of a group that it is in",
+        doctor_find(doctor, "processes", DOCTOR_WARN,
+                    "run carmad as root, or mount /proc with gid= of a group that it is in",
                     "/proc is mounted with %s: unmanaged processes are hidden from this user", hides);
     else
-        doctor_find(doctor, "processes", DOCTOR_OK, NULL, "those of the host are seen%s%s", hides ? ", by root in spite of " : "",
-                    hides ? hides : "");
+        doctor_find(doctor, "processes", DOCTOR_OK, NULL, "those of the host are seen%s%s",
+                    hides ? ", by root in spite of " : "", hides ? hides : "");
 }
 
 /* ---- Clock and limits ---- */
@@ -158,11 +165,14 @@ static void check_clock(struct doctor *doctor)
 
     strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", localtime_r(&now, &local));
     if ((int64_t)now < YEAR_2024)
-        doctor_find(doctor, "clock", DOCTOR_FAIL, "set it before carmad starts: its records go by it", "%s is in the past", text);
+        doctor_find(doctor, "clock", DOCTOR_FAIL, "set it before carmad starts: its records go by it",
+                    "%s is in the past", text);
     else if (adjtimex(&state) < 0)
-        doctor_find(doctor, "clock", DOCTOR_SKIP, NULL, "%s; whether it is synchronised is not told: %s", text, strerror(errno));
+        doctor_find(doctor, "clock", DOCTOR_SKIP, NULL, "%s; whether it is synchronised is not told: %s", text,
+                    strerror(errno));
     else if (state.status & STA_UNSYNC)
-        doctor_find(doctor, "clock", DOCTOR_WARN, "run chrony or systemd-timesyncd: a clock that jumps falsifies times and limits",
+        doctor_find(doctor, "clock", DOCTOR_WARN,
+                    "run chrony or systemd-timesyncd: a clock that jumps falsifies times and limits",
                     "%s, not synchronised", text);
     else
         doctor_find(doctor, "clock", DOCTOR_OK, NULL, "%s, synchronised", text);
@@ -175,8 +185,10 @@ static void check_limits(struct doctor *doctor)
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         return;
     if (limit.rlim_cur < FILES_ENOUGH)
-        doctor_find(doctor, "open files", DOCTOR_WARN, "for a carmad started here: ulimit -n 65536; of a service: LimitNOFILE=65536",
-                    "%llu at most (hard limit %llu)", (unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_max);
+        doctor_find(doctor, "open files", DOCTOR_WARN,
+                    "for a carmad started here: ulimit -n 65536; of a service: LimitNOFILE=65536",
+                    "%llu at most (hard limit %llu)", (unsigned long long)limit.rlim_cur,
+                    (unsigned long long)limit.rlim_max);
     else
         doctor_find(doctor, "open files", DOCTOR_OK, NULL, "%llu at most", (unsigned long long)limit.rlim_cur);
 }
@@ -186,7 +198,8 @@ static void check_limits(struct doctor *doctor)
 static void check_service(struct doctor *doctor)
 {
     static const char *const places[] = {"/etc/systemd/system/carmad.service", "/run/systemd/system/carmad.service",
-                                         "/usr/local/lib/systemd/system/carmad.service", "/usr/lib/systemd/system/carmad.service",
+                                         "/usr/local/lib/systemd/system/carmad.service",
+                                         "/usr/lib/systemd/system/carmad.service",
                                          "/lib/systemd/system/carmad.service"};
 
     if (!is_there(doctor, "/run/systemd/system")) {
@@ -212,7 +225,8 @@ static bool runs(const struct doctor *doctor, const char *program)
 
     while (directory && !found && (entry = readdir(directory))) {
         CLEANUP(free_ptr) char *path = xasprintf("/proc/%s/comm", entry->d_name);
-        CLEANUP(free_ptr) char *comm = entry->d_name[strspn(entry->d_name, "0123456789")] ? NULL : doctor_read(doctor, path, NULL);
+        CLEANUP(free_ptr)
+        char *comm = entry->d_name[strspn(entry->d_name, "0123456789")] ? NULL : doctor_read(doctor, path, NULL);
         found = comm && strncmp(comm, program, strlen(program)) == 0;
     }
     if (directory)
@@ -228,8 +242,10 @@ static void check_persistenced(struct doctor *doctor)
     if (runs(doctor, "nvidia-persiste")) /* the kernel cuts names to 15 bytes */
         doctor_find(doctor, "persistenced", DOCTOR_OK, NULL, "nvidia-persistenced runs");
     else
-        doctor_find(doctor, "persistenced", DOCTOR_WARN, "systemctl enable --now nvidia-persistenced: it keeps the driver's state "
-                    "while no process uses a GPU", "nvidia-persistenced does not run");
+        doctor_find(doctor, "persistenced", DOCTOR_WARN,
+                    "systemctl enable --now nvidia-persistenced: it keeps the driver's state "
+                    "while no process uses a GPU",
+                    "nvidia-persistenced does not run");
 }
 
 void doctor_check_system(struct doctor *doctor)

@@ -14,13 +14,7 @@
 
 #define HELP_WIDTH 78 /* argp breaks longer lines */
 
-enum {
-    KEY_GPU = 0x200,
-    KEY_PROFILE,
-    KEY_ESTIMATOR,
-    KEY_QUANTILE,
-    KEY_EXPLAIN
-};
+enum { KEY_GPU = 0x200, KEY_PROFILE, KEY_ESTIMATOR, KEY_QUANTILE, KEY_EXPLAIN };
 
 static const struct argp_option options[] = {
 #define ROW_NEEDS(...)
@@ -193,8 +187,8 @@ static void options_release(struct estimate_options *wanted)
 
 int cmd_estimate(struct cli *cli, int argc, char **argv)
 {
-    CLEANUP(options_release) struct estimate_options wanted = {
-        .estimator = &estimator_auto, .quantile_permille = ESTIMATE_QUANTILE_PERMILLE};
+    CLEANUP(options_release)
+    struct estimate_options wanted = {.estimator = &estimator_auto, .quantile_permille = ESTIMATE_QUANTILE_PERMILLE};
     CLEANUP(estimate_input_release) struct estimate_input input;
     struct error err;
     int status;

@@ -94,7 +94,9 @@ static int take_training(struct estimate_input *input, const struct job_spec *sa
         training->batch_size = capture->batch_size;
         return 0;
     }
-    training->batch_size = said->batch_size > 0 ? said->batch_size : input->has_summary ? input->summary.layers.batch_size : -1;
+    training->batch_size = said->batch_size > 0 ? said->batch_size
+                           : input->has_summary ? input->summary.layers.batch_size
+                                                : -1;
     if (training->batch_size > 0)
         return 0;
     if (input->has_summary)

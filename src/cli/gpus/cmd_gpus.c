@@ -42,7 +42,8 @@ const struct argp gpus_argp = {
     .doc = "List the GPUs: memory in use, SM activity (SM ACT: of the daemon's window), power, and the jobs on them. "
            "With --watch, what they do now: SM activity, SM occupancy, DRAM and tensor activity, PCIe traffic to and "
            "from the GPU; which source measures it (SRC), and how old that is (AGE)."
-           "\vFREE is what the policy counts as free: reservations that are not used yet are not free. An activity with a ~ is "
+           "\vFREE is what the policy counts as free: reservations that are not used yet are not free. An activity "
+           "with a ~ is "
            "NVML's utilisation, an upper bound that stands in where no SM activity can be measured.",
 };
 
@@ -153,7 +154,8 @@ static void power_cell(struct table *table, const json_t *gpu)
 
 static void memory_cell(struct table *table, const json_t *gpu)
 {
-    CLEANUP(free_ptr) char *memory = memory_text(answer_integer(gpu, "used_bytes", -1), answer_integer(gpu, "total_bytes", -1));
+    CLEANUP(free_ptr)
+    char *memory = memory_text(answer_integer(gpu, "used_bytes", -1), answer_integer(gpu, "total_bytes", -1));
 
     table_cell(table, STYLE_NONE, "%s", memory);
 }
@@ -175,8 +177,9 @@ static const struct table_column columns[] = {
 static void add_row(struct table *table, const json_t *gpu)
 {
     CLEANUP(free_ptr) char *name = short_name(gpu);
-    CLEANUP(free_ptr) char *bar =
-        term_bar((double)answer_integer(gpu, "used_bytes", -1), (double)answer_integer(gpu, "total_bytes", -1), BAR_WIDTH);
+    CLEANUP(free_ptr)
+    char *bar = term_bar((double)answer_integer(gpu, "used_bytes", -1), (double)answer_integer(gpu, "total_bytes", -1),
+                         BAR_WIDTH);
     CLEANUP(free_ptr) char *free_memory = answer_bytes(gpu, "free_bytes");
 
     index_cell(table, gpu);
@@ -192,9 +195,9 @@ static void add_row(struct table *table, const json_t *gpu)
 /* ---- Watching: the GPUs' activity now ---- */
 
 static const struct table_column watch_columns[] = {
-    {"GPU", true, 0, 0},      {"NAME", false, 10, 4},   {"MEMORY IN USE", true, 0, 2}, {"SM ACT", true, 0, 0},
-    {"SM OCC", true, 0, 0},   {"DRAM", true, 0, 0},     {"TENSOR", true, 0, 0},        {"PCIE TX", true, 0, 5},
-    {"PCIE RX", true, 0, 6},  {"POWER", true, 0, 0},    {"SRC", false, 0, 0},          {"AGE", true, 0, 0},
+    {"GPU", true, 0, 0},     {"NAME", false, 10, 4}, {"MEMORY IN USE", true, 0, 2}, {"SM ACT", true, 0, 0},
+    {"SM OCC", true, 0, 0},  {"DRAM", true, 0, 0},   {"TENSOR", true, 0, 0},        {"PCIE TX", true, 0, 5},
+    {"PCIE RX", true, 0, 6}, {"POWER", true, 0, 0},  {"SRC", false, 0, 0},          {"AGE", true, 0, 0},
     {"JOBS", false, 10, 0},
 };
 
@@ -280,7 +283,8 @@ static void print_notes(const json_t *reply)
             CLEANUP(free_ptr) char *at = answer_time(answer_integer(xid, "at_ns", 0));
             CLEANUP(free_ptr) char *uuid = answer_safe_text(gpu, "uuid");
             const char *meaning = xid_text((uint32_t)answer_integer(xid, "code", 0));
-            printf("%s: Xid %" PRId64 "%s%s at %s\n", uuid, answer_integer(xid, "code", 0), *meaning ? ", " : "", meaning, at);
+            printf("%s: Xid %" PRId64 "%s%s at %s\n", uuid, answer_integer(xid, "code", 0), *meaning ? ", " : "",
+                   meaning, at);
         }
     }
     if (coarse)
@@ -307,8 +311,8 @@ static int draw(struct cli *cli, void *input)
         cli_print_json(reply);
         return CLI_OK;
     }
-    struct table *table = watch ? table_new(watch_columns, array_size(watch_columns))
-                                : table_new(columns, array_size(columns));
+    struct table *table =
+        watch ? table_new(watch_columns, array_size(watch_columns)) : table_new(columns, array_size(columns));
     json_array_foreach(json_object_get(reply, "gpus"), i, gpu)
     {
         if (watch)

@@ -61,9 +61,10 @@ const struct argp monitor_argp = {
     .options = options,
     .parser = parse,
     .args_doc = "[FILE]",
-    .doc = "Log each GPU's metrics as CSV: SM activity, occupancy, DRAM and tensor activity, PCIe traffic, memory, power, "
-           "energy. It reads the GPUs itself, as carmad does, and needs no daemon.\vThe columns are described in "
-           "docs/formats/monitor-csv.md. Times are seconds of node time.",
+    .doc =
+        "Log each GPU's metrics as CSV: SM activity, occupancy, DRAM and tensor activity, PCIe traffic, memory, power, "
+        "energy. It reads the GPUs itself, as carmad does, and needs no daemon.\vThe columns are described in "
+        "docs/formats/monitor-csv.md. Times are seconds of node time.",
 };
 
 struct logging {
@@ -122,17 +123,15 @@ static void on_over(uv_timer_t *timer)
 static int run(const struct monitor_options *options_given, FILE *out)
 {
     struct logging logging = {.out = out};
-    struct gpu_monitor_options monitor = {.period_ns = options_given->period_ns,
-                                          .on_reading = on_reading,
-                                          .on_problem = on_problem,
-                                          .user = &logging};
+    struct gpu_monitor_options monitor = {
+        .period_ns = options_given->period_ns, .on_reading = on_reading, .on_problem = on_problem, .user = &logging};
 
     uv_loop_init(&logging.loop);
     uv_timer_init(&logging.loop, &logging.over);
     logging.over.data = &logging;
     if (options_given->for_ns)
-        uv_timer_start(&logging.over, on_over,
-                       (uint64_t)(nodetime_to_wall_ns(options_given->for_ns) / NS_PER_MS) + 1, 0);
+        uv_timer_start(&logging.over, on_over, (uint64_t)(nodetime_to_wall_ns(options_given->for_ns) / NS_PER_MS) + 1,
+                       0);
     logging.monitor = gpu_monitor_new(&logging.loop, &monitor);
     if (logging.failed) /* it could not be started at all */
         finish(&logging);

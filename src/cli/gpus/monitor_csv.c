@@ -7,10 +7,28 @@
 
 /* docs/formats/monitor-csv.md explains each column. */
 static const char *const titles[] = {
-    "time_s",          "gpu",               "uuid",      "kind",       "error",     "sm_activity",
-    "sm_activity_source", "sm_activity_age_s", "sm_occupancy", "dram_activity", "tensor_activity", "graphics_activity",
-    "metrics_source",  "pcie_tx_bytes_s",   "pcie_rx_bytes_s", "utilization", "memory_used_bytes", "memory_total_bytes",
-    "power_w",         "energy_j",          "processes", "xid",
+    "time_s",
+    "gpu",
+    "uuid",
+    "kind",
+    "error",
+    "sm_activity",
+    "sm_activity_source",
+    "sm_activity_age_s",
+    "sm_occupancy",
+    "dram_activity",
+    "tensor_activity",
+    "graphics_activity",
+    "metrics_source",
+    "pcie_tx_bytes_s",
+    "pcie_rx_bytes_s",
+    "utilization",
+    "memory_used_bytes",
+    "memory_total_bytes",
+    "power_w",
+    "energy_j",
+    "processes",
+    "xid",
 };
 
 void monitor_csv_header(struct strbuf *out)

@@ -15,7 +15,7 @@
 #include "cli/show/table.h"
 #include "cli/show/answer.h"
 
-#define ROWS_UNASKED 20  /* of a table */
+#define ROWS_UNASKED 20   /* of a table */
 #define PAGE         1000 /* rows of one answer: the daemon's limit */
 
 struct history_options {
@@ -36,7 +36,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
     switch (key) {
     case 'n':
-        return parse_integer(arg, 1, INT64_MAX, &history->most, &err) == 0 ? 0 : cli_bad_usage(state, "-n: %s", err.text);
+        return parse_integer(arg, 1, INT64_MAX, &history->most, &err) == 0 ? 0
+                                                                           : cli_bad_usage(state, "-n: %s", err.text);
     default:
         return ended_parse(key, arg, state, &history->jobs);
     }
@@ -45,18 +46,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 const struct argp history_argp = {
     .options = options,
     .parser = parse,
-    .doc = "List jobs that have ended, the latest first: how long they waited, what they used, how they ended. It knows "
-           "them for as long as the setting history_retention says, by default two years."
-           "\vPEAK is the most GPU memory that was observed of a job on one GPU. Energy is modelled (docs/metrics.md). "
-           "'carma stats' sums up. What the columns of --csv mean: docs/formats/cli.md.",
+    .doc =
+        "List jobs that have ended, the latest first: how long they waited, what they used, how they ended. It knows "
+        "them for as long as the setting history_retention says, by default two years."
+        "\vPEAK is the most GPU memory that was observed of a job on one GPU. Energy is modelled (docs/metrics.md). "
+        "'carma stats' sums up. What the columns of --csv mean: docs/formats/cli.md.",
 };
 
 /* ---- The table ---- */
 
 static const struct table_column columns[] = {
-    {"ID", true, 0, 0, false},        {"NAME", false, 12, 0, false},    {"USER", false, 6, 5, false},
-    {"ST", false, 0, 0, false},       {"GPUS", true, 0, 3, false},      {"WAITED", true, 0, 2, false},
-    {"GPU HOURS", true, 0, 0, false}, {"PEAK", true, 0, 4, false},      {"ENERGY", true, 0, 1, false},
+    {"ID", true, 0, 0, false},        {"NAME", false, 12, 0, false}, {"USER", false, 6, 5, false},
+    {"ST", false, 0, 0, false},       {"GPUS", true, 0, 3, false},   {"WAITED", true, 0, 2, false},
+    {"GPU HOURS", true, 0, 0, false}, {"PEAK", true, 0, 4, false},   {"ENERGY", true, 0, 1, false},
     {"ENDED", false, 0, 0, false},
 };
 
@@ -99,9 +101,11 @@ static void print_table(const json_t *jobs, bool more)
 
 /* ---- CSV ---- */
 
-static const char csv_head[] = "id,user,uid,name,state,exit_cause,gpus,submitted,first_started,started,ended,wait_s,gpu_s,"
-                               "memory_gib_h,memory_measured_gib_h,modelled_energy_j,attempts,oom_crashes,handle_crashes,"
-                               "retries,reserved_bytes,reservation_source,estimate_bytes,estimator,peak_bytes,last_reserved_bytes,last_reservation_source";
+static const char csv_head[] =
+    "id,user,uid,name,state,exit_cause,gpus,submitted,first_started,started,ended,wait_s,gpu_s,"
+    "memory_gib_h,memory_measured_gib_h,modelled_energy_j,attempts,oom_crashes,handle_crashes,"
+    "retries,reserved_bytes,reservation_source,estimate_bytes,estimator,peak_bytes,last_reserved_bytes,last_"
+    "reservation_source";
 
 static void put_name(struct strbuf *out, const json_t *job, const char *member)
 {

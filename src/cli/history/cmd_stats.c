@@ -30,8 +30,10 @@ struct stats_options {
 };
 
 static const struct argp_option options[] = {
-    {"by", 'b', "WHAT", 0, "what to sum up by: user (the default), name, day, month, state, or reservation (where memory requests "
-     "come from)", 0},
+    {"by", 'b', "WHAT", 0,
+     "what to sum up by: user (the default), name, day, month, state, or reservation (where memory requests "
+     "come from)",
+     0},
     ENDED_OPTIONS,
     {0},
 };
@@ -56,22 +58,25 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 const struct argp stats_argp = {
     .options = options,
     .parser = parse,
-    .doc = "Sum up what jobs have used: GPU hours, memory over time, energy, wait times, and how well their memory was reserved."
-           "\vBy user alone, all jobs count that there ever were, with what those have used that still run. Asked for a "
-           "span, a name or a state, or by something else, the jobs that have ended count, each whole in the day in which "
-           "it ended. RSVD/PEAK is the median of what was reserved over what was observed to be used; UNDER, the share of jobs "
-           "that used more than was reserved. Energy is modelled: no counter tells the jobs on a GPU apart "
-           "(docs/metrics.md). What GPUs drew with nobody on them, or for unmanaged processes, is below the "
-           "users; all rows sum up to the GPUs' counters.",
+    .doc =
+        "Sum up what jobs have used: GPU hours, memory over time, energy, wait times, and how well their memory was "
+        "reserved."
+        "\vBy user alone, all jobs count that there ever were, with what those have used that still run. Asked for a "
+        "span, a name or a state, or by something else, the jobs that have ended count, each whole in the day in which "
+        "it ended. RSVD/PEAK is the median of what was reserved over what was observed to be used; UNDER, the share of "
+        "jobs "
+        "that used more than was reserved. Energy is modelled: no counter tells the jobs on a GPU apart "
+        "(docs/metrics.md). What GPUs drew with nobody on them, or for unmanaged processes, is below the "
+        "users; all rows sum up to the GPUs' counters.",
 };
 
 /* ---- The table ---- */
 
 static const struct table_column columns[] = {
-    {NULL, false, 8, 0, false},       {"JOBS", true, 0, 0, false},       {"ENDED", true, 0, 9, false},
-    {"GPU HOURS", true, 0, 0, false}, {"GIB HOURS", true, 0, 2, false},  {"ENERGY", true, 0, 0, false},
-    {"WAIT", true, 0, 3, false},      {"P95", true, 0, 4, false},        {"OOM", true, 0, 1, false},
-    {"RETRIES", true, 0, 7, false},     {"RSVD/PEAK", true, 0, 5, false}, {"UNDER", true, 0, 6, false},
+    {NULL, false, 8, 0, false},       {"JOBS", true, 0, 0, false},      {"ENDED", true, 0, 9, false},
+    {"GPU HOURS", true, 0, 0, false}, {"GIB HOURS", true, 0, 2, false}, {"ENERGY", true, 0, 0, false},
+    {"WAIT", true, 0, 3, false},      {"P95", true, 0, 4, false},       {"OOM", true, 0, 1, false},
+    {"RETRIES", true, 0, 7, false},   {"RSVD/PEAK", true, 0, 5, false}, {"UNDER", true, 0, 6, false},
 };
 
 static void time_cell(struct table *table, enum term_style style, int64_t ns)
@@ -81,7 +86,8 @@ static void time_cell(struct table *table, enum term_style style, int64_t ns)
     table_cell(table, style, "%s", ns < 0 ? "-" : format_duration(ns, text));
 }
 
-/* Of a sum that has stopped at the largest number (a thousand jobs that wait come to that in four months) there is none. */
+/* Of a sum that has stopped at the largest number (a thousand jobs that wait come to that in four months) there is
+ * none. */
 static int64_t mean_wait_ns(const json_t *group)
 {
     int64_t launched = answer_integer(group, "launched", 0), sum_ns = answer_integer(group, "wait_ns", 0);

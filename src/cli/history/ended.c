@@ -51,8 +51,10 @@ error_t ended_parse(int key, char *arg, struct argp_state *state, struct ended_o
     case 's':
         options->state = ended_state(arg);
         return options->state ? 0
-                              : cli_bad_usage(state, "--state: jobs do not end as '%.40s': say completed, failed, gpu_oom, "
-                                              "cancelled, lost, refused or timeout", arg);
+                              : cli_bad_usage(state,
+                                              "--state: jobs do not end as '%.40s': say completed, failed, gpu_oom, "
+                                              "cancelled, lost, refused or timeout",
+                                              arg);
     case ENDED_KEY_CSV:
         options->csv = true;
         return 0;

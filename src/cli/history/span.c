@@ -12,12 +12,14 @@
 
 static int no_time(const char *text, bool scaled, struct error *err)
 {
-    return scaled ? error_set(err, EINVAL,
-                              "'%.40s' is not a time on a virtual node: say how long ago (30m, 2d) or @SECONDS of node time",
-                              text)
+    return scaled ? error_set(
+                        err, EINVAL,
+                        "'%.40s' is not a time on a virtual node: say how long ago (30m, 2d) or @SECONDS of node time",
+                        text)
                   : error_set(err, EINVAL,
                               "'%.40s' is not a time: say how long ago (90m, 2d), yesterday, 2026-11-01 or "
-                              "2026-11-01T12:00", text);
+                              "2026-11-01T12:00",
+                              text);
 }
 
 /* Seconds that a unit of an age has; 0: no such unit. */

@@ -168,9 +168,9 @@ static void print_placements(const json_t *job)
     {
         CLEANUP(free_ptr) char *memory = answer_bytes(placement, "observed_bytes");
         CLEANUP(free_ptr) char *uuid = answer_safe_text(placement, "uuid");
-        line(i                     ? ""
+        line(i                       ? ""
              : answer_job_ended(job) ? "Ran on"
-                                   : "Runs on",
+                                     : "Runs on",
              "GPU %" PRId64 "  %s  used %s at most", answer_integer(placement, "index", -1), uuid, memory);
     }
 }
@@ -184,7 +184,8 @@ static void print_strays(const json_t *job)
     json_array_foreach(json_object_get(job, "strays"), i, stray)
     {
         CLEANUP(free_ptr) char *process = view_process(stray);
-        line(i ? "" : "Also on", "GPU %" PRId64 ", which it was not given: %s", answer_integer(stray, "gpu", -1), process);
+        line(i ? "" : "Also on", "GPU %" PRId64 ", which it was not given: %s", answer_integer(stray, "gpu", -1),
+             process);
     }
 }
 
@@ -223,8 +224,11 @@ static void print_host_limits(const json_t *job)
     if (cpus > 0)
         snprintf(processors, sizeof processors, "%" PRId64 " CPU%s", cpus, cpus > 1 ? "s" : "");
     if (cpus > 0 || memory > 0)
-        line("Host limits", "%s%s%s", memory > 0 ? format_bytes(memory, bytes) : "", memory > 0 && cpus > 0 ? " of memory, " :
-             memory > 0 ? " of memory" : "", processors);
+        line("Host limits", "%s%s%s", memory > 0 ? format_bytes(memory, bytes) : "",
+             memory > 0 && cpus > 0 ? " of memory, "
+             : memory > 0           ? " of memory"
+                                    : "",
+             processors);
 }
 
 static void print_estimate(const json_t *estimate)

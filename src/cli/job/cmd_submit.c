@@ -90,7 +90,8 @@ static int wait_for_submitted(struct cli *cli, const json_t *reply)
     size_t i;
 
     fflush(stdout);
-    json_array_foreach(json_object_get(reply, "jobs"), i, job) id_list_add(&list, (uint64_t)answer_integer(job, "id", 0));
+    json_array_foreach(json_object_get(reply, "jobs"), i, job)
+        id_list_add(&list, (uint64_t)answer_integer(job, "id", 0));
     return wait_for_jobs(cli, &list, NULL);
 }
 

@@ -9,15 +9,15 @@
 
 #include "base/error.h"
 
-/* Where the job, as the daemon describes it, writes its output or (`error`, where that is another file) its errors; owned by
- * the caller. NULL: the daemon does not tell. */
+/* Where the job, as the daemon describes it, writes its output or (`error`, where that is another file) its errors;
+ * owned by the caller. NULL: the daemon does not tell. */
 char *log_file_path(const json_t *job, bool error, uint64_t id);
 
 /* Opens it without waiting for a writer of a pipe; only a regular file is read (-EINVAL). */
 int log_file_open(const char *path, int *fd, struct error *err);
 
-/* The next bytes of the file, at most `size`: how many, 0 where there are no more yet, or a negative errno. A file that was
- * made anew (the job was started again) is read from its start. */
+/* The next bytes of the file, at most `size`: how many, 0 where there are no more yet, or a negative errno. A file that
+ * was made anew (the job was started again) is read from its start. */
 ssize_t log_file_read(int fd, char *block, size_t size, struct error *err);
 
 #endif

@@ -107,9 +107,9 @@ static char *gres(const char *value, struct spec_strings *ignored)
 }
 
 static const struct option {
-    const char *name; /* of sbatch */
-    char letter;      /* of sbatch; 0: none */
-    const char *own;  /* of carma submit; NULL: it is so without a word */
+    const char *name;           /* of sbatch */
+    char letter;                /* of sbatch; 0: none */
+    const char *own;            /* of carma submit; NULL: it is so without a word */
     translate_value *translate; /* NULL: it takes no value */
 } options[] = {
     {"job-name", 'J', "--job-name", as_it_is},
@@ -177,7 +177,8 @@ void sbatch_translate(char *const *words, size_t count, struct spec_strings *own
         } else if (option->own && !translated) { /* a switch; or a value is missing, which the option says itself */
             spec_strings_add(own, option->own);
         }
-        CLEANUP(free_ptr) char *whole = xasprintf("%s%s%s", word, words[i] == word ? "" : " ", words[i] == word ? "" : words[i]);
+        CLEANUP(free_ptr)
+        char *whole = xasprintf("%s%s%s", word, words[i] == word ? "" : " ", words[i] == word ? "" : words[i]);
         if (own->count > before)
             spec_strings_add(written, whole);
     }

@@ -13,7 +13,7 @@
 /* The whole command line of `carma submit`. */
 struct submit_command {
     struct job_spec options; /* owned; unset members are as job_spec_init_empty() leaves them */
-    char **files; /* in argv */
+    char **files;            /* in argv */
     size_t file_count;
     char **command; /* in argv, after "--" */
     size_t command_count;
@@ -43,15 +43,14 @@ error_t submit_take_option(int key, const char *arg, struct job_spec *spec, stru
 #define SUBMIT_STANDARD_INPUT "-"
 
 /* The same of a script's text, which submit_from_file() has read from path. */
-int submit_from_script(struct job_spec *spec, const char *path, const char *text, size_t length, char **argv, size_t argc,
-                       const struct job_spec *options, struct error *err);
+int submit_from_script(struct job_spec *spec, const char *path, const char *text, size_t length, char **argv,
+                       size_t argc, const struct job_spec *options, struct error *err);
 
 #define SUBMIT_SCRIPT "CARMA_SCRIPT" /* in a job's environment: where the script was that it runs a copy of */
 
 /* Shared by the sources of the command: the options go first, then the file's values in *spec, then the defaults. Reads
  * the files that it names. */
-int submit_complete(struct job_spec *spec, const char *default_name, const struct job_spec *options,
-                    struct error *err);
+int submit_complete(struct job_spec *spec, const char *default_name, const struct job_spec *options, struct error *err);
 char *submit_directory_of(const char *path);                /* owned by the caller */
 char *submit_join(const char *directory, const char *path); /* owned by the caller; path alone where it is absolute */
 

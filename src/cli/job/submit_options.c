@@ -16,7 +16,8 @@ static const struct argp_option options[] = {
 #define OPTION(type, member, least, most, option, letter, argument, group, help, ...)                                  \
     {option, SUBMIT_KEY(letter, member), argument, 0, help, JOB_FIELD_##group},
 #include "api/job_fields.def"
-    {"model-summary", SUBMIT_KEY(0, summary_name), "FILE", OPTION_HIDDEN, NULL, JOB_FIELD_MODEL}, /* as in earlier versions */
+    {"model-summary", SUBMIT_KEY(0, summary_name), "FILE", OPTION_HIDDEN, NULL,
+     JOB_FIELD_MODEL}, /* as in earlier versions */
     {"wait", 'W', NULL, 0, "wait until it has ended, and exit as it did", 4},
     {"no-retry", KEY_NO_RETRY, NULL, 0, "fail at once where no daemon answers (default: try again for 30 s)", 4},
     {"parsable", KEY_PARSABLE, NULL, 0, "print the job's id and nothing else", 4},
@@ -27,7 +28,7 @@ static const struct argp_option options[] = {
 error_t submit_take_option(int key, const char *arg, struct job_spec *spec, struct argp_state *state)
 {
     static const int keys[] = {
-#define FIELD(type, member, ...) 0,
+#define FIELD(type, member, ...)                               0,
 #define OPTION(type, member, least, most, option, letter, ...) SUBMIT_KEY(letter, member),
 #include "api/job_fields.def"
     };
@@ -107,10 +108,14 @@ const struct argp submit_argp = {
     .options = options,
     .parser = parse,
     .args_doc = "FILE...\nSCRIPT [-- ARGUMENT...]\n- [-- ARGUMENT...]\n-- COMMAND [ARGUMENT...]",
-    .doc = "Submit jobs: job files (.rad), scripts with #CARMA or #SBATCH lines, or a command after '--'. Several files are "
+    .doc = "Submit jobs: job files (.rad), scripts with #CARMA or #SBATCH lines, or a command after '--'. Several "
+           "files are "
            "all accepted, or none is."
-           "\vA script is copied now: later changes of the file do not reach the job. '-' is a script on standard input. It says "
-           "what it needs in comment lines, in the words of these options: '#CARMA --gpus 2'; '#SBATCH' lines are read where "
-           "they have a meaning here. What the command line says goes before what a file says. A job gets the environment of "
+           "\vA script is copied now: later changes of the file do not reach the job. '-' is a script on standard "
+           "input. It says "
+           "what it needs in comment lines, in the words of these options: '#CARMA --gpus 2'; '#SBATCH' lines are read "
+           "where "
+           "they have a meaning here. What the command line says goes before what a file says. A job gets the "
+           "environment of "
            "the shell that submits it.",
 };

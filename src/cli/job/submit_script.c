@@ -21,8 +21,8 @@
 /* The options that stand behind one marker. */
 struct found {
     struct submit_command command;
-    struct spec_strings words; /* as they stand there */
-    struct spec_strings own;   /* of #SBATCH lines: their meaning in carma's words */
+    struct spec_strings words;   /* as they stand there */
+    struct spec_strings own;     /* of #SBATCH lines: their meaning in carma's words */
     struct spec_strings written; /* for each of those, the line's words */
 };
 
@@ -97,7 +97,8 @@ static void tell_place(struct job_spec *spec, const char *path)
     set_variable(&spec->environment, "PYTHONPATH", search);
 }
 
-static int take_line(struct found *found, const char *where, size_t before, struct spec_strings *ignored, struct error *err)
+static int take_line(struct found *found, const char *where, size_t before, struct spec_strings *ignored,
+                     struct error *err)
 {
     struct spec_strings *words = &found->words, *own = &found->own;
     size_t first = own->count;
@@ -114,8 +115,8 @@ static int take_line(struct found *found, const char *where, size_t before, stru
     return rc;
 }
 
-/* One line at a time, so that a wrong option is told with its line. The first pass finds where they end: after `all` words.
- * `ignored`: of #SBATCH lines, the options without a meaning here; NULL: the lines are carma's. */
+/* One line at a time, so that a wrong option is told with its line. The first pass finds where they end: after `all`
+ * words. `ignored`: of #SBATCH lines, the options without a meaning here; NULL: the lines are carma's. */
 static int find_options(struct found *found, const char *marker, const char *path, const char *text, size_t length,
                         struct spec_strings *ignored, struct error *err)
 {
@@ -152,8 +153,8 @@ static void warn_of_ignored(const char *path, const struct spec_strings *ignored
 }
 
 /* Slurm's patterns of output files become paths of carma once the job's name is known. */
-static void translate_path(char **path, const char *own, const char *of_command_line, const char *option, const char *name,
-                           struct spec_strings *ignored)
+static void translate_path(char **path, const char *own, const char *of_command_line, const char *option,
+                           const char *name, struct spec_strings *ignored)
 {
     char *translated = *path && !own && !of_command_line ? sbatch_path(*path, name, option, ignored) : NULL;
 
@@ -163,8 +164,8 @@ static void translate_path(char **path, const char *own, const char *of_command_
     }
 }
 
-int submit_from_script(struct job_spec *spec, const char *path, const char *text, size_t length, char **argv, size_t argc,
-                       const struct job_spec *options, struct error *err)
+int submit_from_script(struct job_spec *spec, const char *path, const char *text, size_t length, char **argv,
+                       size_t argc, const struct job_spec *options, struct error *err)
 {
     bool by_pipe = strcmp(path, SUBMIT_STANDARD_INPUT) == 0;
     const char *final, *name = by_pipe ? "script" : file_base_name(path);

@@ -32,8 +32,8 @@ struct play {
     int64_t seed;          /* of the jitter */
     char **summaries;      /* owned array of owned texts, one per workload known; NULL: it has none */
     const struct workload *first_workload; /* of that array */
-    bool estimates;        /* declare the recorded estimate as the job's GPU memory */
-    double scale;          /* node time runs this much faster than the wall clock */
+    bool estimates;                        /* declare the recorded estimate as the job's GPU memory */
+    double scale;                          /* node time runs this much faster than the wall clock */
     struct play_item *items;
     size_t count;
     size_t submitted; /* items[0 .. submitted) have ids */

@@ -4,16 +4,19 @@
 #include "cli/commands.h"
 
 static const struct argp_option collocate_options[] = {
-    {"mode", BENCH_KEY_MODE, "LIST", 0, "how the jobs share: time-slice, mps, mig (default: all that the GPU offers)", 0},
+    {"mode", BENCH_KEY_MODE, "LIST", 0, "how the jobs share: time-slice, mps, mig (default: all that the GPU offers)",
+     0},
     {"degrees", BENCH_KEY_DEGREES, "LIST", 0, "how many at once: 1,2,4 or 1-7 (default: 1-4, or none with --mix)", 0},
     {"commands", BENCH_KEY_COMMANDS, "FILE", 0, "several commands instead of one: lines NAME: COMMAND, for /bin/sh", 0},
-    {"mix", BENCH_KEY_MIX, "NAMES", 0, "also these commands at once, e.g. small+small+large; may be given several times", 0},
+    {"mix", BENCH_KEY_MIX, "NAMES", 0,
+     "also these commands at once, e.g. small+small+large; may be given several times", 0},
     {"epochs", BENCH_KEY_EPOCHS, "N", 0, "epochs of a command, of equal length (default: 1)", 1},
     {"epoch-pattern", BENCH_KEY_EPOCH_PATTERN, "REGEX", 0,
      "an epoch ends with each line of output that this matches (POSIX extended)", 1},
     {"time-limit", BENCH_KEY_TIME_LIMIT, "TIME", 0, "stop a run that takes longer, e.g. 10m", 1},
     {"gpu", BENCH_KEY_GPU, "GPU", 0, "index or UUID (default: the first one)", 2},
-    {"mps-control", BENCH_KEY_MPS_CONTROL, "FILE", 0, "the MPS control program (default: " BENCH_MPS_PROGRAM " on the PATH)", 2},
+    {"mps-control", BENCH_KEY_MPS_CONTROL, "FILE", 0,
+     "the MPS control program (default: " BENCH_MPS_PROGRAM " on the PATH)", 2},
     {"nvml", BENCH_KEY_NVML, "FILE", 0, "the NVML library (default: $CARMA_NVML_LIBRARY, else libnvidia-ml.so.1)", 2},
     {"output", BENCH_KEY_OUTPUT, "DIR", 0, "keep the jobs' output and the results as JSON there", 3},
     {"json", CLI_JSON_KEY, NULL, 0, "print the results as JSON", 3},
@@ -23,7 +26,8 @@ static const struct argp_option collocate_options[] = {
 const struct argp bench_collocate_argp = {
     .options = collocate_options,
     .args_doc = "-- COMMAND...\n--commands FILE",
-    .doc = "Measure what sharing a GPU does to training jobs: each command alone, then several at once by time-slicing (no "
+    .doc = "Measure what sharing a GPU does to training jobs: each command alone, then several at once by time-slicing "
+           "(no "
            "MPS), under an MPS daemon of its own, and on the MIG instances that there are. Prints time per epoch, "
            "throughput (1: as fast as one after another), SM activity, memory, PCIe traffic, power and energy."
            "\vNothing else should run on the GPU. A run whose jobs fail, for lack of memory say, is reported and the "
@@ -35,13 +39,13 @@ static const struct argp_option monitor_options[] = {
     {"heavy", BENCH_KEY_HEAVY, "COMMAND", 0, "one epoch of a heavy load (default: --load heavy)", 0},
     {"repeat", BENCH_KEY_REPEAT, "N", 0, "run each load beside each source so often (default: 3)", 0},
     {"period", BENCH_KEY_PERIOD, "TIME", 0, "time between two looks at the GPU (default: 1s)", 0},
-    {"kernel", BENCH_KEY_KERNEL, NULL, 0,
-     "instead: what the metrics say as a kernel's blocks and threads grow", 1},
+    {"kernel", BENCH_KEY_KERNEL, NULL, 0, "instead: what the metrics say as a kernel's blocks and threads grow", 1},
     {"point", BENCH_KEY_POINT, "TIME", 0, "with --kernel: how long each size runs (default: 3s)", 1},
     {"load", BENCH_KEY_LOAD, "light|heavy", 0, "instead: only run one epoch of this built-in load on the GPU", 1},
     {"gpu", BENCH_KEY_GPU, "GPU", 0, "index or UUID (default: the first one)", 2},
     {"nvml", BENCH_KEY_NVML, "FILE", 0, "the NVML library (default: $CARMA_NVML_LIBRARY, else libnvidia-ml.so.1)", 2},
-    {"dcgm", BENCH_KEY_DCGM, "FILE", 0, "the DCGM library (default: $CARMA_DCGM_LIBRARY, else libdcgm.so.4, else .3)", 2},
+    {"dcgm", BENCH_KEY_DCGM, "FILE", 0, "the DCGM library (default: $CARMA_DCGM_LIBRARY, else libdcgm.so.4, else .3)",
+     2},
     {"output", BENCH_KEY_OUTPUT, "DIR", 0, "keep what the runs wrote and the results as JSON there", 3},
     {"json", CLI_JSON_KEY, NULL, 0, "print the results as JSON (docs/formats/cli.md)", 3},
     {0},
@@ -64,6 +68,8 @@ static const struct argp_option dashboard_options[] = {
 
 const struct argp dashboard_argp = {
     .options = dashboard_options,
-    .doc = "Show the GPUs and the queue in a browser.\vPrints an address that lets one browser in, once, and passes on to the "
-           "daemon what the page asks, as yours, until Ctrl-C. Only this machine can reach it, and of its users only you.",
+    .doc =
+        "Show the GPUs and the queue in a browser.\vPrints an address that lets one browser in, once, and passes on to "
+        "the "
+        "daemon what the page asks, as yours, until Ctrl-C. Only this machine can reach it, and of its users only you.",
 };

@@ -19,7 +19,7 @@ bool answer_true(const json_t *object, const char *name);
 /* Names all owned by the caller and safe to print. */
 char *answer_safe_text(const json_t *object, const char *name); /* "-" where there is none */
 char *answer_bytes(const json_t *object, const char *name);     /* "12.4 GiB", "-" */
-char *view_process(const json_t *process);                    /* "process 7 (python of ada) holds 12.4 GiB" */
+char *view_process(const json_t *process);                      /* "process 7 (python of ada) holds 12.4 GiB" */
 char *answer_permille(const json_t *object, const char *name);  /* "45%", "-" */
 char *
 answer_time(int64_t at_ns); /* a node time as local time, "-" below 0; on a scaled node, as seconds since its boot */

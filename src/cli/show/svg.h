@@ -53,8 +53,8 @@ double svg_round_up(double value);
  */
 double svg_time_unit(double span_s, const char **name);
 
-/* ys[i] holds from xs[i], which do not decrease, to xs[i + 1]; the last to the panel's right side; `count` of each. Parts
- * outside the panel are cut off. */
+/* ys[i] holds from xs[i], which do not decrease, to xs[i + 1]; the last to the panel's right side; `count` of each.
+ * Parts outside the panel are cut off. */
 void svg_steps(struct svg *svg, const struct svg_panel *panel, const double *xs, const double *ys, size_t count,
                const char *colour);
 /* The same as areas on one another, the first lowest, in the palette's colours: ys[s * count + i] is of the s-th. */

@@ -29,11 +29,12 @@ size_t term_text_width(const char *text);
 /* How many bytes of text fill at most `width` columns: whole characters. Without escape sequences. */
 size_t term_bytes_within(const char *text, size_t width);
 
-/* The first columns of a text that is wider than `width` (at least 1), the last of them an ellipsis; owned by the caller. */
+/* The first columns of a text that is wider than `width` (at least 1), the last of them an ellipsis; owned by the
+ * caller. */
 char *term_cut(const char *text, size_t width);
 
-/* As many words of *rest as fit `width` (at least 1), which *rest then goes on behind; a word that is too long is broken.
- * Owned by the caller. */
+/* As many words of *rest as fit `width` (at least 1), which *rest then goes on behind; a word that is too long is
+ * broken. Owned by the caller. */
 char *term_take_line(const char **rest, size_t width);
 
 enum term_style { STYLE_NONE, STYLE_BOLD, STYLE_DIM, STYLE_GREEN, STYLE_YELLOW, STYLE_RED, STYLE_BLUE };

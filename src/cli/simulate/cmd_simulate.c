@@ -180,7 +180,7 @@ static int choose_policy(struct simulation *simulation, struct simulate_outcome 
         rc = find_machine(simulation, &config, &machine, err);
     if (rc == 0)
         rc = simulate_jobs_request(&simulation->jobs, &estimator, &machine, config.estimate_quantile_permille,
-                                 &outcome->requests, err);
+                                   &outcome->requests, err);
     simulation->options.core = config.core;
     choose_share(&config, wanted, &simulation->options);
     simulation->options.sample_period_ns = config.sample_period_ns;
@@ -261,9 +261,12 @@ static int simulate(const struct simulate_options *wanted)
 
 int cmd_simulate(struct cli *cli, int argc, char **argv)
 {
-    struct simulate_options wanted = {
-        .profile = "a100x4-40g", .policy = "default", .share = SHARE_MPS, .seeds = 1, .contention = contention_default,
-        .estimator = {.column = -1}};
+    struct simulate_options wanted = {.profile = "a100x4-40g",
+                                      .policy = "default",
+                                      .share = SHARE_MPS,
+                                      .seeds = 1,
+                                      .contention = contention_default,
+                                      .estimator = {.column = -1}};
     int status;
 
     if (cli_parse(cli, argc, argv, &wanted, &status))

@@ -79,8 +79,7 @@ static int load_trace(struct simulate_jobs *jobs, const struct simulate_source *
     struct trace_load_options options = {.workloads = &jobs->workloads, .vc = source->vc};
     int rc;
 
-    jobs->workloads_path =
-        source->workloads ? xstrdup(source->workloads) : install_path("share/carma/workloads.csv");
+    jobs->workloads_path = source->workloads ? xstrdup(source->workloads) : install_path("share/carma/workloads.csv");
     rc = workloads_read(&jobs->workloads, jobs->workloads_path, err);
     if (rc == 0)
         rc = trace_load(&jobs->trace, source->trace, &options, err);

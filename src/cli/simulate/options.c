@@ -42,7 +42,9 @@ enum {
 static const struct argp_option options[] = {
     {NULL, 0, NULL, 0, "What is run:", 1},
     {"trace", KEY_TRACE, "FILE", 0,
-     "the jobs: of carma's format, of a published one, an installed trace (thesis_90), or a carmad's state directory: its own past", 1},
+     "the jobs: of carma's format, of a published one, an installed trace (thesis_90), or a carmad's state directory: "
+     "its own past",
+     1},
     {"workloads", KEY_WORKLOADS, "FILE", 0, "what the trace's workloads need (default: the installed ones)", 1},
     {"vc", KEY_VC, "NAME", 0, "only this virtual cluster of a trace that has several", 1},
     {"node", KEY_NODE, "PROFILE", 0, "the server: a name of share/carma/nodes, or a file (default: a100x4-40g)", 1},
@@ -50,7 +52,9 @@ static const struct argp_option options[] = {
     {"gpu-memory", KEY_GPU_MEMORY, "SIZE", 0, "so much usable memory of each instead of the profile's", 1},
     {NULL, 0, NULL, 0, "How it is decided:", 2},
     {"policy", KEY_POLICY, "NAME", 0,
-     "a policy or preset, as the setting `policy`; NAME@ESTIMATOR gives it an estimator of its own, NAME/KEY=VALUE settings", 2},
+     "a policy or preset, as the setting `policy`; NAME@ESTIMATOR gives it an estimator of its own, NAME/KEY=VALUE "
+     "settings",
+     2},
     {"compare", KEY_COMPARE, "P1,P2,...", 0, "these policies in one table, with the change against the first", 2},
     {"set", KEY_SET, "KEY=VALUE", 0, "a setting of carmad, on top of each policy's own (carmad --settings lists them)",
      2},
@@ -64,7 +68,8 @@ static const struct argp_option options[] = {
     {"max-slowdown", KEY_MAX_SLOWDOWN, "F", 0, "as the setting `max_slowdown`", 2},
     {NULL, 0, NULL, 0, "What the world is like:", 3},
     {"share", KEY_SHARE, "MODE", 0,
-     "how jobs share a GPU: time-slice, mps (default: each user's by one server on all GPUs), mps:gpu (one server for each "
+     "how jobs share a GPU: time-slice, mps (default: each user's by one server on all GPUs), mps:gpu (one server for "
+     "each "
      "GPU), mps:node (one for all; default of the presets of the thesis), exclusive, mig or mig:SLICES of 7",
      3},
     {"seeds", KEY_SEEDS, "N", 0, "run so many times, with seeds 1 to N (default 1)", 3},
@@ -137,7 +142,9 @@ static error_t take_share(struct simulate_options *wanted, const char *arg, stru
     if (known)
         return 0;
     if (strcmp(arg, "mig") != 0 && strncmp(arg, "mig:", 4) != 0)
-        return cli_bad_usage(state, "share '%.40s' is not one of time-slice, mps, mps:gpu, mps:node, exclusive, mig and mig:SLICES", arg);
+        return cli_bad_usage(
+            state, "share '%.40s' is not one of time-slice, mps, mps:gpu, mps:node, exclusive, mig and mig:SLICES",
+            arg);
     wanted->mig_slices = 3;
     if (arg[3] &&
         (parse_integer(arg + 4, 1, 7, &wanted->mig_slices, NULL) || !sim_mig_instances((uint32_t)wanted->mig_slices)))
@@ -309,7 +316,8 @@ static char *add_policies(int key, const char *text, void *input)
 const struct argp simulate_argp = {
     .options = options,
     .parser = parse,
-    .doc = "Run a trace's jobs on a virtual clock, decided by the core that carmad runs, and print makespan, wait times and "
+    .doc = "Run a trace's jobs on a virtual clock, decided by the core that carmad runs, and print makespan, wait "
+           "times and "
            "JCT, out-of-memory crashes, energy and slowdowns."
            "\vJobs share GPUs as docs/contention.md models it: calibrated on published measurements, not validated. "
            "Runs with the same seeds give the same figures.",

@@ -78,8 +78,8 @@ static int estimate_workload(const struct requesting *requesting, const struct w
         return rc;
     spec.summary_name = xstrdup(summary);
     spec.batch_size = workload->batch_size;
-    return job_estimate_make(to, &spec, requesting->estimator->estimator, requesting->profile, requesting->quantile_permille,
-                             err);
+    return job_estimate_make(to, &spec, requesting->estimator->estimator, requesting->profile,
+                             requesting->quantile_permille, err);
 }
 
 /* ---- A job's request ---- */
@@ -106,7 +106,7 @@ static void take_estimate(struct sim_job *job, const struct job_estimate *estima
 }
 
 static int request(struct simulate_jobs *jobs, size_t row, struct requesting *requesting, const char **source,
-                 struct error *err)
+                   struct error *err)
 {
     const struct simulate_estimator *estimator = requesting->estimator;
     const struct simulate_origin *origin = &jobs->origins[row];
@@ -126,8 +126,8 @@ static int request(struct simulate_jobs *jobs, size_t row, struct requesting *re
         return 0;
     if (estimator->estimator) {
         if (!requesting->asked[number]) {
-            int rc =
-                estimate_workload(requesting, origin->workload, jobs->workloads_path, &requesting->estimates[number], err);
+            int rc = estimate_workload(requesting, origin->workload, jobs->workloads_path,
+                                       &requesting->estimates[number], err);
             if (rc)
                 return rc;
             requesting->asked[number] = true;
@@ -182,8 +182,8 @@ static const char *lasting_name(const char *source)
 }
 
 int simulate_jobs_request(struct simulate_jobs *jobs, const struct simulate_estimator *estimator,
-                        const struct machine_profile *profile, int32_t quantile_permille,
-                        struct simulate_requests *requests, struct error *err)
+                          const struct machine_profile *profile, int32_t quantile_permille,
+                          struct simulate_requests *requests, struct error *err)
 {
     struct requesting requesting = {.estimator = estimator, .profile = profile, .quantile_permille = quantile_permille};
     size_t count = jobs->workloads.count;

@@ -37,17 +37,17 @@ struct simulate_jobs {
     size_t count;
     struct simulate_origin {
         const struct workload *workload; /* borrowed; NULL: a daemon's job */
-        int64_t request_bytes;             /* the job's own request */
+        int64_t request_bytes;           /* the job's own request */
         uint32_t request_source;
-        int32_t expected_permille;       /* as sim_job's */
-        uint64_t line;    /* in the trace; of a daemon's job, its number */
-    } * origins;          /* owned, one per job */
-    struct sim_use *uses; /* owned: WORKLOAD_PROFILED_GPUS of each workload */
+        int32_t expected_permille; /* as sim_job's */
+        uint64_t line;             /* in the trace; of a daemon's job, its number */
+    } * origins;                   /* owned, one per job */
+    struct sim_use *uses;          /* owned: WORKLOAD_PROFILED_GPUS of each workload */
     struct workloads workloads;
     struct trace trace;
-    struct past *past; /* owned; NULL: not from a daemon's store */
-    char *workloads_path;    /* owned */
-    uint32_t gpu_count;      /* of the node that the jobs ran on; 0: not said */
+    struct past *past;    /* owned; NULL: not from a daemon's store */
+    char *workloads_path; /* owned */
+    uint32_t gpu_count;   /* of the node that the jobs ran on; 0: not said */
     int64_t gpu_bytes;
 };
 
@@ -87,13 +87,14 @@ struct simulate_requests {
     double over_sum, under_sum; /* of request / need - 1, and of 1 - request / need */
 };
 
-/* Gives every job the request that the estimator would, for a GPU that is as the profile says. An error names a summary's
- * file and line. */
+/* Gives every job the request that the estimator would, for a GPU that is as the profile says. An error names a
+ * summary's file and line. */
 int simulate_jobs_request(struct simulate_jobs *jobs, const struct simulate_estimator *estimator,
-                        const struct machine_profile *profile, int32_t quantile_permille,
-                        struct simulate_requests *requests, struct error *err);
+                          const struct machine_profile *profile, int32_t quantile_permille,
+                          struct simulate_requests *requests, struct error *err);
 
-json_t *simulate_requests_to_json(const struct simulate_requests *requests); /* null where there was nothing to compare */
+json_t *
+simulate_requests_to_json(const struct simulate_requests *requests); /* null where there was nothing to compare */
 void simulate_requests_format(const struct simulate_requests *requests, struct strbuf *out); /* a line; or nothing */
 
 /* ---- The command line (simulate/options.c) ---- */
@@ -110,8 +111,8 @@ struct simulate_options {
     size_t setting_count, setting_capacity;
     enum share_mode share;
     uint32_t mps_domain; /* enum share_domain */
-    bool share_given; /* else it is as the policy's preset has it, where that does */
-    int64_t mig_slices; /* 0: whole GPUs */
+    bool share_given;    /* else it is as the policy's preset has it, where that does */
+    int64_t mig_slices;  /* 0: whole GPUs */
     struct simulate_estimator estimator;
     bool estimator_given;
     int64_t seeds;
@@ -131,8 +132,8 @@ struct simulate_options {
 int simulate_set_policy(const char *wanted, struct config *config, struct simulate_estimator *estimator,
                         struct error *err);
 
-/* The settings that stand with a policy. config->share.mode (and core.mps_domain) is how jobs then share a GPU, where it is
- * said (SHARE_ANY is put there before, to see). */
+/* The settings that stand with a policy. config->share.mode (and core.mps_domain) is how jobs then share a GPU, where
+ * it is said (SHARE_ANY is put there before, to see). */
 int simulate_set_own(const char *wanted, struct config *config, struct error *err);
 
 /* ---- What came out (simulate/report.c) ---- */

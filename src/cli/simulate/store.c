@@ -37,9 +37,10 @@ int simulate_jobs_load_store(struct simulate_jobs *jobs, const char *directory, 
     jobs->origins = xcalloc(past.count, sizeof *jobs->origins);
     memcpy(jobs->items, past.items, past.count * sizeof *jobs->items);
     for (size_t i = 0; i < past.count; i++)
-        jobs->origins[i] = (struct simulate_origin){
-            .request_bytes = past.items[i].request_bytes, .request_source = past.items[i].request_source,
-            .expected_permille = past.items[i].expected_permille, .line = i + 1};
+        jobs->origins[i] = (struct simulate_origin){.request_bytes = past.items[i].request_bytes,
+                                                    .request_source = past.items[i].request_source,
+                                                    .expected_permille = past.items[i].expected_permille,
+                                                    .line = i + 1};
     fprintf(stderr, "%zu jobs of the past", past.count);
     if (past.left_out)
         fprintf(stderr, "; %zu left out, which did not run to an end", past.left_out);

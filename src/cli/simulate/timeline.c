@@ -66,7 +66,8 @@ static void add_span(struct steps *steps, double from_ns, double to_ns, const do
     size_t step = from_ns > 0 ? (size_t)(from_ns / steps->step_ns) : 0;
 
     for (; step < steps->count && (double)step * steps->step_ns < to_ns; step++) {
-        double overlap = fmin(to_ns, (double)(step + 1) * steps->step_ns) - fmax(from_ns, (double)step * steps->step_ns);
+        double overlap =
+            fmin(to_ns, (double)(step + 1) * steps->step_ns) - fmax(from_ns, (double)step * steps->step_ns);
 
         for (int q = 0; q < QUANTITY_COUNT; q++)
             steps->sums[q][step] += fmax(overlap, 0) * values[q];
@@ -97,7 +98,8 @@ static json_t *means(const struct steps *steps, int quantity, double divisor)
     json_t *list = json_array();
 
     for (size_t i = 0; i < steps->count; i++)
-        json_array_append_new(list, json_real(round(steps->sums[quantity][i] / steps->step_ns / divisor * 1e4) / 1e4 + 0.0)); /* never -0 */
+        json_array_append_new(list, json_real(round(steps->sums[quantity][i] / steps->step_ns / divisor * 1e4) / 1e4 +
+                                              0.0)); /* never -0 */
     return list;
 }
 

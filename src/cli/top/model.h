@@ -32,10 +32,10 @@ struct top_gpu {
 struct top_job {
     const json_t *json; /* of the picture */
     int64_t id;
-    int64_t used_bytes;  /* the most that was observed of it on one of its GPUs; -1: it is on none */
+    int64_t used_bytes;     /* the most that was observed of it on one of its GPUs; -1: it is on none */
     int64_t reserved_bytes; /* -1: not known */
-    int64_t sm_permille; /* mean SM activity of its GPUs; -1: not known */
-    bool sm_coarse;      /* NVML's utilisation in its place, on one of them at least */
+    int64_t sm_permille;    /* mean SM activity of its GPUs; -1: not known */
+    bool sm_coarse;         /* NVML's utilisation in its place, on one of them at least */
     int64_t slowdown_permille;
     int64_t time_ns; /* it runs or waits since then */
     int64_t energy_mj;

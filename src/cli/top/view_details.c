@@ -40,9 +40,9 @@ static void say_placements(struct top_text *text, const json_t *job)
     {
         CLEANUP(free_ptr) char *memory = answer_bytes(placement, "observed_bytes");
         say(text,
-            i                     ? ""
+            i                       ? ""
             : answer_job_ended(job) ? "Ran on"
-                                  : "Runs on",
+                                    : "Runs on",
             "GPU %" PRId64 ", used %s at most", answer_integer(placement, "index", -1), memory);
     }
 }
@@ -81,7 +81,8 @@ static void say_time(struct top_text *text, const char *title, const json_t *job
 
 void top_view_details(const json_t *job, const json_t *explanation, struct top_text *text)
 {
-    int64_t slowdown = answer_integer(job, "slowdown_permille", -1), energy = answer_integer(job, "modelled_energy_mj", -1);
+    int64_t slowdown = answer_integer(job, "slowdown_permille", -1),
+            energy = answer_integer(job, "modelled_energy_mj", -1);
     int64_t above = text->count ? text->above : INT64_MAX; /* its beginning, until somebody scrolls */
     char joules[ANSWER_ENERGY];
 

@@ -71,7 +71,8 @@ static void put_times(struct top_line *line, enum term_style style, size_t count
 /* In use; taken beyond that; free. */
 static void put_bar(struct top_line *line, const struct top_gpu *gpu, size_t width)
 {
-    int64_t total = answer_integer(gpu->json, "total_bytes", 0), used_bytes = answer_integer(gpu->json, "used_bytes", 0);
+    int64_t total = answer_integer(gpu->json, "total_bytes", 0),
+            used_bytes = answer_integer(gpu->json, "used_bytes", 0);
     size_t used = columns_of(used_bytes, total, width), taken = columns_of(gpu->taken_bytes, total, width);
 
     if (taken < used)

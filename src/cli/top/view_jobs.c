@@ -153,7 +153,8 @@ static void put_cell(struct top_line *line, const struct top_model *model, const
                   job->reserved_bytes, width);
         break;
     case SOURCE:
-        top_put(line, STYLE_NONE, width, false, job->reserved_bytes < 0 ? "-" : answer_text(job->json, "reservation_source"));
+        top_put(line, STYLE_NONE, width, false,
+                job->reserved_bytes < 0 ? "-" : answer_text(job->json, "reservation_source"));
         break;
     case SM:
         put_activity(line, job, width);

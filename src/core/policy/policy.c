@@ -4,7 +4,7 @@
 #include <string.h>
 
 const struct policy *const policies[] = {
-    &policy_carma, &policy_exclusive, &policy_round_robin, &policy_magm,     &policy_lug,
+    &policy_carma, &policy_exclusive, &policy_round_robin, &policy_magm, &policy_lug,
     &policy_mug,   &policy_first_fit, &policy_best_fit,    NULL,
 };
 

@@ -1,4 +1,5 @@
-/* A policy is a placement policy: which of the GPUs that qualify does the next job get? One per file; all in policy.c's table.
+/* A policy is a placement policy: which of the GPUs that qualify does the next job get? One per file; all in policy.c's
+ * table.
  *
  * The core itself does what all policies share (decide.c): FIFO order, the memory ledger, exclusive jobs, OOM retries,
  * and which GPU qualifies. A policy only says which of those rules it waives, and ranks. */
@@ -13,11 +14,11 @@ struct gpu;
 
 struct policy {
     const char *name;
-    const char *summary;  /* one line for --help and the manual */
-    bool shares;          /* may put a job on a GPU that has residents */
-    bool idle_first;      /* takes idle GPUs, in index order, while there are enough of them */
-    bool waives_load;     /* does not ask for the free-memory floor or the SM activity cap */
-    bool predicts;        /* goes by predicted slowdown (core/learn.h) instead of measured activity */
+    const char *summary; /* one line for --help and the manual */
+    bool shares;         /* may put a job on a GPU that has residents */
+    bool idle_first;     /* takes idle GPUs, in index order, while there are enough of them */
+    bool waives_load;    /* does not ask for the free-memory floor or the SM activity cap */
+    bool predicts;       /* goes by predicted slowdown (core/learn.h) instead of measured activity */
     /* Smaller is better; equal ranks go by index. Never called when `shares` is false. */
     int64_t (*rank)(const struct core *core, const struct gpu *gpu);
 };

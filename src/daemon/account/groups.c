@@ -16,12 +16,12 @@
 
 /* Numbers with quantiles: kept as they are while they are few, then only as counts of buckets, each a sixty-fourth of a
  * power of two: any number of them takes 20 KiB, and a quantile is good to a hundredth. */
-#define FIGURES_EXACT 4096
+#define FIGURES_EXACT     4096
 #define BUCKETS_PER_POWER 64
-#define POWERS 80 /* the largest ratio of two 63-bit numbers in permille is below 2^73 */
+#define POWERS            80 /* the largest ratio of two 63-bit numbers in permille is below 2^73 */
 
 struct figures {
-    double *items;    /* owned; NULL once there are buckets */
+    double *items;     /* owned; NULL once there are buckets */
     uint32_t *buckets; /* owned */
     size_t count, capacity;
 };
@@ -43,7 +43,7 @@ struct groups {
     bool scaled;
     struct group *groups; /* uthash by key */
     struct group total;
-    size_t bytes; /* of all figures */
+    size_t bytes;            /* of all figures */
     int64_t from_s, until_s; /* the day or the month that was looked up last */
     char label[64];
 };
@@ -59,8 +59,8 @@ static const struct {
 
 const char *groups_key_text(enum groups_key key)
 {
-    return key == GROUPS_BY_USER    ? "user"
-           : key == GROUPS_BY_NAME  ? "name"
+    return key == GROUPS_BY_USER     ? "user"
+           : key == GROUPS_BY_NAME   ? "name"
            : key == GROUPS_BY_SOURCE ? "claim_source" /* the column */
                                      : NULL;
 }
@@ -159,7 +159,7 @@ static struct group *group_of(struct groups *groups, const struct store_history 
     int64_t number = row->uid, second = row->ended_ns > 0 ? row->ended_ns / NS_PER_SEC : 0;
     const char *text = groups->key == GROUPS_BY_NAME    ? row->name
                        : groups->key == GROUPS_BY_STATE ? row->state
-                                                          : row->reservation_source;
+                                                        : row->reservation_source;
 
     switch (groups->key) {
     case GROUPS_BY_USER:
@@ -227,8 +227,10 @@ int groups_add(struct groups *groups, const struct store_history *row, struct er
     struct group *group = group_of(groups, row);
 
     if (!group || groups->bytes > GROUPS_MOST_BYTES)
-        return error_set(err, E2BIG, "too many %s (%u) to sum up at once: ask for a shorter span, or for a name such as "
-                         "'train*'", keys[groups->key].list, HASH_COUNT(groups->groups));
+        return error_set(err, E2BIG,
+                         "too many %s (%u) to sum up at once: ask for a shorter span, or for a name such as "
+                         "'train*'",
+                         keys[groups->key].list, HASH_COUNT(groups->groups));
     group->jobs++;
     history_sums_add(&group->sums, row);
     add_figures(groups, group, row);

@@ -11,10 +11,17 @@
 #define GROUPS_MOST_BYTES  (64 << 20)
 
 /* Groups that are listed: the ones with the most GPU time. */
-#define GROUPS_LISTED      1000
+#define GROUPS_LISTED 1000
 
-enum groups_key { GROUPS_BY_USER, GROUPS_BY_NAME, GROUPS_BY_DAY, GROUPS_BY_MONTH, GROUPS_BY_STATE, GROUPS_BY_SOURCE,
-                   GROUPS_KEY_COUNT };
+enum groups_key {
+    GROUPS_BY_USER,
+    GROUPS_BY_NAME,
+    GROUPS_BY_DAY,
+    GROUPS_BY_MONTH,
+    GROUPS_BY_STATE,
+    GROUPS_BY_SOURCE,
+    GROUPS_KEY_COUNT
+};
 
 enum groups_key groups_key_find(const char *name); /* GROUPS_KEY_COUNT: no such */
 

@@ -16,7 +16,7 @@
 #include "store/store.h"
 
 #define RETRY_WALL_MS 1000 /* after a commit that failed */
-#define TRIM_SPECS 1000    /* of a turn: the C library keeps their memory, on each thread, until it is told */
+#define TRIM_SPECS    1000 /* of a turn: the C library keeps their memory, on each thread, until it is told */
 
 struct stored_spec {
     uint64_t job;
@@ -35,7 +35,7 @@ struct turn {
     struct stored_spec *specs;
     size_t spec_count, spec_capacity;
     struct store_request request; /* id NULL: none; owned */
-    uint64_t *ended; /* jobs that an input of this turn ended */
+    uint64_t *ended;              /* jobs that an input of this turn ended */
     size_t ended_count, ended_capacity;
     struct waiter *waiters;
     size_t waiter_count, waiter_capacity;
@@ -50,8 +50,8 @@ struct engine {
     struct turn *last;
     char *trouble;
     uint64_t decisions[RECORD_TYPE_COUNT]; /* since it began */
-    uv_timer_t *wake;  /* the core's next wake */
-    uv_timer_t *retry; /* of commits */
+    uv_timer_t *wake;                      /* the core's next wake */
+    uv_timer_t *retry;                     /* of commits */
 };
 
 static struct turn *turn_new(struct engine *engine)
@@ -209,8 +209,9 @@ static void withdraw_submissions(struct engine *engine, struct turn *turn)
     free((char *)turn->request.id);
     turn->request.id = NULL;
     for (size_t i = 0; i < turn->spec_count; i++)
-        engine_input(engine, &(struct record){.type = RECORD_CANCELLED, .at_ns = nodetime_now_ns(),
-                                              .job = turn->specs[i].job}, NULL);
+        engine_input(engine,
+                     &(struct record){.type = RECORD_CANCELLED, .at_ns = nodetime_now_ns(), .job = turn->specs[i].job},
+                     NULL);
 }
 
 /* Nobody is kept waiting until the disk has space. */
@@ -289,8 +290,7 @@ static void set_wake(struct engine *engine, int64_t now_ns)
     if (wake_ns == INT64_MAX)
         uv_timer_stop(engine->wake);
     else /* a millisecond late rather than early, which would only come back here */
-        uv_timer_start(engine->wake, on_wake,
-                       (uint64_t)(nodetime_to_wall_ns(wake_ns - now_ns) / NS_PER_MS + 1), 0);
+        uv_timer_start(engine->wake, on_wake, (uint64_t)(nodetime_to_wall_ns(wake_ns - now_ns) / NS_PER_MS + 1), 0);
 }
 
 void engine_turn(struct engine *engine)

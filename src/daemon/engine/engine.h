@@ -11,16 +11,20 @@
 struct store_batch;
 struct store_request;
 
-/* Who acts on records is told of them, and need not be known here: one direction, from the engine, by these calls; the other by
- * engine_input(). */
+/* Who acts on records is told of them, and need not be known here: one direction, from the engine, by these calls; the
+ * other by engine_input(). */
 struct engine_calls {
     void (*ends)(struct daemon *daemon); /* a turn is about to end: what was gathered may become inputs of it */
-    bool (*applied)(struct daemon *daemon, const struct record *record); /* to the core; true: its job has ended with it */
-    void (*decided)(struct daemon *daemon); /* all decisions of a turn are applied */
+    bool (*applied)(struct daemon *daemon,
+                    const struct record *record); /* to the core; true: its job has ended with it */
+    void (*decided)(struct daemon *daemon);       /* all decisions of a turn are applied */
     void (*placed)(struct daemon *daemon, const struct record *placed); /* while that decision is being stored */
-    void (*stored)(struct daemon *daemon, const struct record *decision); /* it may be acted on; inputs are of the current turn */
-    void (*store_ended)(struct daemon *daemon, struct store_batch *batch, uint64_t job); /* adds what is kept of that job */
-    void (*store_changed)(struct daemon *daemon, struct store_batch *batch); /* likewise of all jobs, beside a snapshot */
+    void (*stored)(struct daemon *daemon,
+                   const struct record *decision); /* it may be acted on; inputs are of the current turn */
+    void (*store_ended)(struct daemon *daemon, struct store_batch *batch,
+                        uint64_t job); /* adds what is kept of that job */
+    void (*store_changed)(struct daemon *daemon,
+                          struct store_batch *batch); /* likewise of all jobs, beside a snapshot */
     /* The batch of store_changed() is stored, and jobs that ended before are forgotten; or it is not stored. */
     void (*changed_stored)(struct daemon *daemon, bool stored, int64_t forgotten_before_ns);
 };
@@ -34,8 +38,8 @@ int engine_input(struct engine *engine, const struct record *record, struct erro
 /* A new job's spec, stored with the current turn; taken over. */
 void engine_store_spec(struct engine *engine, uint64_t job, char *json);
 
-/* That the current turn's jobs were submitted under a client's id (daemon/engine/repeats.h); where the turn cannot be stored, they
- * are withdrawn and the id is free again. */
+/* That the current turn's jobs were submitted under a client's id (daemon/engine/repeats.h); where the turn cannot be
+ * stored, they are withdrawn and the id is free again. */
 void engine_store_request(struct engine *engine, const struct store_request *request);
 
 /* `done` is called when the current turn is stored (status 0), or at once and only once when storing failed. */

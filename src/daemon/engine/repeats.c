@@ -10,9 +10,9 @@
 #define KEY_TEXT (REPEATS_ID_MAX + 16)
 
 struct repeat {
-    char key[KEY_TEXT]; /* "UID:ID" */
+    char key[KEY_TEXT];           /* "UID:ID" */
     struct store_request request; /* its id lies in key */
-    struct repeat *next, *prev; /* of the same user, the oldest first */
+    struct repeat *next, *prev;   /* of the same user, the oldest first */
     UT_hash_handle hh;
 };
 

@@ -16,16 +16,17 @@
 /* Of the retention: how far apart the snapshots are that the log may begin with when its older part is forgotten. */
 #define SPACINGS 10
 
-/* Rows of the accounting that a snapshot forgets at most, and one more for each record since the one before: more than jobs
- * can have ended meanwhile, or with a long queue, where snapshots are far apart, the history would grow for ever. */
+/* Rows of the accounting that a snapshot forgets at most, and one more for each record since the one before: more than
+ * jobs can have ended meanwhile, or with a long queue, where snapshots are far apart, the history would grow for ever.
+ */
 #define HISTORY_AT_ONCE 1000
 
 struct snapshotter {
     struct daemon *daemon;
     const struct engine_calls *calls; /* borrowed */
-    size_t records;   /* since the last snapshot */
-    size_t last_size; /* of the last snapshot, in records */
-    int64_t before_ns; /* jobs that ended before are forgotten with it */
+    size_t records;                   /* since the last snapshot */
+    size_t last_size;                 /* of the last snapshot, in records */
+    int64_t before_ns;                /* jobs that ended before are forgotten with it */
     bool under_way;
 };
 
@@ -84,6 +85,7 @@ void snapshotter_loaded(struct snapshotter *snapshotter, const struct record *re
 void snapshotter_count(struct snapshotter *snapshotter, size_t records)
 {
     snapshotter->records += records;
-    if (!snapshotter->under_way && snapshotter->records >= RECORDS_AT_LEAST && snapshotter->records >= 2 * snapshotter->last_size)
+    if (!snapshotter->under_way && snapshotter->records >= RECORDS_AT_LEAST &&
+        snapshotter->records >= 2 * snapshotter->last_size)
         snapshot(snapshotter);
 }

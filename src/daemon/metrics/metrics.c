@@ -10,12 +10,13 @@
 #include "daemon/account/totals.h"
 #include "daemon/metrics/metrics_internal.h"
 
-/* In the order in which they are shown. A counter begins anew with carmad where its text says so; all others are kept in the
- * store and never fall. */
+/* In the order in which they are shown. A counter begins anew with carmad where its text says so; all others are kept
+ * in the store and never fall. */
 static const struct metric metrics[] = {
     {"carma_build_info", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_BUILD, metric_one, 0, "1; which carma this is."},
     {"carma_node_time_seconds", PROMETHEUS_GAUGE, PROMETHEUS_NANO, METRIC_OF_NODE, metric_node_time, 0,
-     "The node's time, since 1970 or, on a virtual node, since the machine's start. All seconds and rates of jobs and GPUs "
+     "The node's time, since 1970 or, on a virtual node, since the machine's start. All seconds and rates of jobs and "
+     "GPUs "
      "are of this time."},
     {"carma_node_time_scale", PROMETHEUS_GAUGE, PROMETHEUS_MILLI, METRIC_OF_NODE, metric_time_scale, 0,
      "Seconds of the node's time in a second: 1, but on a virtual node."},
@@ -33,7 +34,8 @@ static const struct metric metrics[] = {
     {"carma_job_ends_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_END, metric_ends, 0,
      "Jobs that have ended, by state."},
     {"carma_oom_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_OOM, metric_oom, 0,
-     "Runs that ended because GPU memory ran out, by cause: an allocation failed, or a GPU library could not be set up."},
+     "Runs that ended because GPU memory ran out, by cause: an allocation failed, or a GPU library could not be set "
+     "up."},
     {"carma_retries_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_NODE, metric_retries, 0,
      "Times that a job was put before the queue to be retried."},
     {"carma_queue_wait_seconds", PROMETHEUS_HISTOGRAM, PROMETHEUS_NANO, METRIC_OF_WAIT, NULL, 0,
@@ -62,13 +64,14 @@ static const struct metric metrics[] = {
     {"carma_gpu_memory_used_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_used, 0,
      "Memory in use, by anybody."},
     {"carma_gpu_memory_reserved_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_reserved, 0,
-     "Memory reserved for jobs: of each the larger of its reservation and what was observed of it; all, where a reservation is not known."},
+     "Memory reserved for jobs: of each the larger of its reservation and what was observed of it; all, where a "
+     "reservation is not known."},
     {"carma_gpu_memory_unmanaged_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_unmanaged, 0,
      "Memory used by unmanaged processes."},
     {"carma_gpu_memory_free_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_free, 0,
      "Memory that is left for a further job, as carma counts it."},
-    {"carma_gpu_sm_active_ratio", PROMETHEUS_GAUGE, PROMETHEUS_MILLI, METRIC_OF_SOURCE, metric_gpu_measure, GPU_SM_ACTIVITY,
-     "Share of SMs with work; from `utilization` an upper bound that stands in for it."},
+    {"carma_gpu_sm_active_ratio", PROMETHEUS_GAUGE, PROMETHEUS_MILLI, METRIC_OF_SOURCE, metric_gpu_measure,
+     GPU_SM_ACTIVITY, "Share of SMs with work; from `utilization` an upper bound that stands in for it."},
     {"carma_gpu_sm_occupancy_ratio", PROMETHEUS_GAUGE, PROMETHEUS_MILLI, METRIC_OF_SOURCE, metric_gpu_measure,
      GPU_SM_OCCUPANCY, "Warps on the SMs, of the most there can be."},
     {"carma_gpu_dram_active_ratio", PROMETHEUS_GAUGE, PROMETHEUS_MILLI, METRIC_OF_SOURCE, metric_gpu_measure,
@@ -79,8 +82,8 @@ static const struct metric metrics[] = {
      GPU_GRAPHICS_ACTIVITY, "Share of time in which some engine was busy, however little."},
     {"carma_gpu_pcie_sent_bytes_per_second", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_SOURCE, metric_gpu_measure,
      GPU_PCIE_TX, "Traffic from the GPU to the host."},
-    {"carma_gpu_pcie_received_bytes_per_second", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_SOURCE, metric_gpu_measure,
-     GPU_PCIE_RX, "Traffic from the host to the GPU."},
+    {"carma_gpu_pcie_received_bytes_per_second", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_SOURCE,
+     metric_gpu_measure, GPU_PCIE_RX, "Traffic from the host to the GPU."},
     {"carma_gpu_sm_active_seconds_total", PROMETHEUS_COUNTER, PROMETHEUS_NANO, METRIC_OF_GPU, metric_gpu_active_time, 0,
      "SM activity over time, in the node's time, since carmad began: its rate is the mean activity."},
     {"carma_gpu_power_watts", PROMETHEUS_GAUGE, PROMETHEUS_MILLI, METRIC_OF_GPU, metric_gpu_power, 0,
@@ -89,8 +92,8 @@ static const struct metric metrics[] = {
      "The lowest power observed with nobody on the GPU."},
     {"carma_gpu_energy_joules_total", PROMETHEUS_COUNTER, PROMETHEUS_MILLI, METRIC_OF_GPU, metric_gpu_energy, 0,
      "The GPU's own counter, which begins anew with its driver."},
-    {"carma_gpu_idle_energy_joules_total", PROMETHEUS_COUNTER, PROMETHEUS_MILLI, METRIC_OF_GPU, metric_gpu_idle_energy, 0,
-     "Of the GPU's energy, what is nobody's, as modelled; what is stored of it."},
+    {"carma_gpu_idle_energy_joules_total", PROMETHEUS_COUNTER, PROMETHEUS_MILLI, METRIC_OF_GPU, metric_gpu_idle_energy,
+     0, "Of the GPU's energy, what is nobody's, as modelled; what is stored of it."},
     {"carma_gpu_unmanaged_energy_joules_total", PROMETHEUS_COUNTER, PROMETHEUS_MILLI, METRIC_OF_GPU,
      metric_gpu_unmanaged_energy, 0,
      "Of the GPU's energy, what unmanaged processes have used, as modelled; what is stored of it."},
@@ -108,9 +111,12 @@ static const struct metric metrics[] = {
     {"carma_job_gpu_memory_peak_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_SHARE, metric_job_peak, 0,
      "The most that the job was observed to hold on the GPU in this run."},
     {"carma_job_stray_memory_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_STRAY, metric_stray, 0,
-     "Memory that a process of the job holds on a GPU that the job was not given; 0 where the driver does not say how much."},
-    {"carma_job_gpu_memory_over_reservation_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_JOB, metric_job_over, 0,
-     "Memory that the job was observed to use on one of its GPUs beyond what was reserved for it at its start; 0: none."},
+     "Memory that a process of the job holds on a GPU that the job was not given; 0 where the driver does not say how "
+     "much."},
+    {"carma_job_gpu_memory_over_reservation_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_JOB, metric_job_over,
+     0,
+     "Memory that the job was observed to use on one of its GPUs beyond what was reserved for it at its start; 0: "
+     "none."},
     {"carma_job_victims_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_JOB, metric_job_victims, 0,
      "Jobs that the job ran out of GPU memory by using more than was reserved for it."},
     {"carma_job_slowdown_ratio", PROMETHEUS_GAUGE, PROMETHEUS_MILLI, METRIC_OF_JOB, metric_job_slowdown, 0,
@@ -160,7 +166,9 @@ static void take_total(const struct total *total, void *user)
         array_reserve(scene->users, scene->user_capacity, scene->user_count + 1);
         scene->users[scene->user_count++] = (struct metrics_user){
             .uid = total->uid,
-            .name = others ? xstrdup("(others)") : total->user ? xstrdup(total->user) : NULL,
+            .name = others        ? xstrdup("(others)")
+                    : total->user ? xstrdup(total->user)
+                                  : NULL,
             .others = others,
             .sums = total->sums,
         };
@@ -243,8 +251,8 @@ static void tell(struct telling *telling, const struct metric_subject *subject, 
 
 #define NUMBER_TEXT 24
 
-/* Which GPU it is, as dcgm-exporter says it (UUID, GPU_I_ID, hostname), so that its metrics can be joined with these: an
- * instance has its GPU's UUID, and tells itself apart by its id there. `gpu` is carma's number. */
+/* Which GPU it is, as dcgm-exporter says it (UUID, GPU_I_ID, hostname), so that its metrics can be joined with these:
+ * an instance has its GPU's UUID, and tells itself apart by its id there. `gpu` is carma's number. */
 struct gpu_labels {
     char number[NUMBER_TEXT], instance[NUMBER_TEXT];
     const char *uuid;
@@ -279,17 +287,18 @@ static void tell_gpu(struct telling *telling, struct metric_subject *gpu)
     } else if (of == METRIC_OF_KIND && gpu->gpu) {
         share = share_mode_name(config_share_of(&scene->daemon->config, gpu->gpu->number, gpu->gpu->uuid));
     }
-    tell(telling, gpu, (struct prometheus_label[]){
-                           {"gpu", names.number},
-                           {"UUID", names.uuid},
-                           {"GPU_I_ID", names.instance},
-                           {"hostname", scene->hostname},
-                           {"source", source},
-                           {"model", of == METRIC_OF_KIND ? reading->name : NULL},
-                           {"kind", of == METRIC_OF_KIND && gpu->entry->at_ns ? kinds[reading->kind] : NULL},
-                           {"share", share},
-                           {NULL, NULL},
-                       });
+    tell(telling, gpu,
+         (struct prometheus_label[]){
+             {"gpu", names.number},
+             {"UUID", names.uuid},
+             {"GPU_I_ID", names.instance},
+             {"hostname", scene->hostname},
+             {"source", source},
+             {"model", of == METRIC_OF_KIND ? reading->name : NULL},
+             {"kind", of == METRIC_OF_KIND && gpu->entry->at_ns ? kinds[reading->kind] : NULL},
+             {"share", share},
+             {NULL, NULL},
+         });
 }
 
 static const struct node_gpu unread;
@@ -344,15 +353,16 @@ static void tell_shares(struct telling *telling, const struct job_view *view)
         struct gpu_labels names;
         subject.view = view;
         name_gpu(&subject, &names);
-        tell(telling, &subject, (struct prometheus_label[]){
-                                    {"hpc_job", id},
-                                    {"user", view->user},
-                                    {"gpu", names.number},
-                                    {"UUID", names.uuid},
-                                    {"GPU_I_ID", names.instance},
-                                    {"hostname", telling->scene->hostname},
-                                    {NULL, NULL},
-                                });
+        tell(telling, &subject,
+             (struct prometheus_label[]){
+                 {"hpc_job", id},
+                 {"user", view->user},
+                 {"gpu", names.number},
+                 {"UUID", names.uuid},
+                 {"GPU_I_ID", names.instance},
+                 {"hostname", telling->scene->hostname},
+                 {NULL, NULL},
+             });
     }
 }
 
@@ -363,8 +373,8 @@ static void tell_strays(struct telling *telling, const struct job_view *view)
 
     snprintf(id, sizeof id, "%" PRIu64, view->id);
     for (uint32_t g = 0; g < node->count; g++) {
-        struct metric_subject subject = {.gpu = core_gpu(telling->scene->daemon->core, node->gpus[g]->number),
-                                         .entry = node->gpus[g], .view = view};
+        struct metric_subject subject = {
+            .gpu = core_gpu(telling->scene->daemon->core, node->gpus[g]->number), .entry = node->gpus[g], .view = view};
         const struct attribution *attribution = &node->gpus[g]->attribution;
         struct gpu_labels names;
         name_gpu(&subject, &names);
@@ -373,16 +383,17 @@ static void tell_strays(struct telling *telling, const struct job_view *view)
                 continue;
             subject.process = &attribution->unmanaged[i];
             snprintf(pid, sizeof pid, "%" PRId32, attribution->unmanaged[i].pid);
-            tell(telling, &subject, (struct prometheus_label[]){
-                                        {"hpc_job", id},
-                                        {"user", view->user},
-                                        {"pid", pid},
-                                        {"gpu", names.number},
-                                        {"UUID", names.uuid},
-                                        {"GPU_I_ID", names.instance},
-                                        {"hostname", telling->scene->hostname},
-                                        {NULL, NULL},
-                                    });
+            tell(telling, &subject,
+                 (struct prometheus_label[]){
+                     {"hpc_job", id},
+                     {"user", view->user},
+                     {"pid", pid},
+                     {"gpu", names.number},
+                     {"UUID", names.uuid},
+                     {"GPU_I_ID", names.instance},
+                     {"hostname", telling->scene->hostname},
+                     {NULL, NULL},
+                 });
         }
     }
 }

@@ -107,7 +107,8 @@ bool metric_gpu_idle_power(const struct metrics_scene *scene, const struct metri
     return tell(value, meter ? meter->idle_mw : 0, meter && meter->idle_mw >= 0);
 }
 
-static bool tell_account(const struct metrics_scene *scene, const struct metric_subject *gpu, uint64_t party, int64_t *value)
+static bool tell_account(const struct metrics_scene *scene, const struct metric_subject *gpu, uint64_t party,
+                         int64_t *value)
 {
     const struct energy_meter *meter = node_energy_of(scene->daemon->node, gpu->entry->uuid);
 

@@ -133,7 +133,8 @@ static bool is_given(const struct gpu *gpu, uint64_t job)
     return false;
 }
 
-static void add_stray(struct attribution *result, const struct gpu *gpu, struct seen_process *process, int64_t used_bytes)
+static void add_stray(struct attribution *result, const struct gpu *gpu, struct seen_process *process,
+                      int64_t used_bytes)
 {
     uint64_t here = UINT64_C(1) << gpu->number % 64;
 

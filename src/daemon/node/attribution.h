@@ -32,8 +32,8 @@ struct attribution_share {
 
 /* One GPU's reading, attributed. */
 struct attribution {
-    int64_t unmanaged_bytes; /* used by others than jobs, processes or not; -1: cannot be told. our MPS servers included:
-                              jobs cannot have their memory */
+    int64_t unmanaged_bytes;   /* used by others than jobs, processes or not; -1: cannot be told. our MPS servers
+                                included:   jobs cannot have their memory */
     int64_t mps_server_bytes;  /* ... of that, by those servers */
     char why[ATTRIBUTION_WHY]; /* why it cannot; "" where it can */
     uint32_t share_count;

@@ -88,7 +88,8 @@ static void advance(struct energy_meter *meter, int64_t at_ns)
     int64_t us = (at_ns - meter->advanced_ns) / NS_PER_US, nobody = PERMILLE * us;
 
     if (us <= 0 || meter->at_ns == 0) {
-        if (at_ns < meter->advanced_ns || meter->at_ns == 0) /* the clock was set back; or nothing is to be shared yet */
+        if (at_ns < meter->advanced_ns ||
+            meter->at_ns == 0) /* the clock was set back; or nothing is to be shared yet */
             meter->advanced_ns = at_ns;
         return;
     }

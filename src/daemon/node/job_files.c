@@ -88,7 +88,8 @@ static void note(int *first, int status, const char *directory, const char *name
 }
 
 /* Files named like a GPU that belong to no GPU of the node or to one without a job. */
-static void sweep(int fd, const char *directory, const struct job_file *files, size_t count, int *first, struct error *err)
+static void sweep(int fd, const char *directory, const struct job_file *files, size_t count, int *first,
+                  struct error *err)
 {
     int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *entries = copy < 0 ? NULL : fdopendir(copy);

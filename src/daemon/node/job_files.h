@@ -1,5 +1,5 @@
-/* The files by which dcgm-exporter learns which jobs are on which GPU (its "HPC job mapping"): in one directory a file for
- * each GPU, named by its number (`0`; a GPU instance in MIG mode: `0.2`), with the number of a job on each line. */
+/* The files by which dcgm-exporter learns which jobs are on which GPU (its "HPC job mapping"): in one directory a file
+ * for each GPU, named by its number (`0`; a GPU instance in MIG mode: `0.2`), with the number of a job on each line. */
 #ifndef CARMA_DAEMON_NODE_JOB_FILES_H
 #define CARMA_DAEMON_NODE_JOB_FILES_H
 

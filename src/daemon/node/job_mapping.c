@@ -22,13 +22,13 @@ struct files {
 
 struct job_mapping {
     struct daemon *daemon;
-    char *directory;       /* owned: the daemon's settings may be gone before the last work is */
-    struct files wanted;   /* as asked for last */
-    bool asked;            /* something was: until the GPUs are known, nothing is said of them */
-    bool changed;          /* `wanted`, since it was taken to be written */
+    char *directory;     /* owned: the daemon's settings may be gone before the last work is */
+    struct files wanted; /* as asked for last */
+    bool asked;          /* something was: until the GPUs are known, nothing is said of them */
+    bool changed;        /* `wanted`, since it was taken to be written */
     uv_work_t work;
     bool working;
-    struct files writing;  /* for the pool's thread, like the next two */
+    struct files writing; /* for the pool's thread, like the next two */
     int status;
     struct error err;
     int64_t failed_wall_ns; /* monotonic; 0: the last writing did not */
@@ -74,7 +74,8 @@ struct job_mapping *job_mapping_new(struct daemon *daemon)
 
 /* ---- What is wanted ---- */
 
-/* As dcgm-exporter numbers GPUs: by NVML's index, which is not carma's number; an instance by its GPU instance in it. */
+/* As dcgm-exporter numbers GPUs: by NVML's index, which is not carma's number; an instance by its GPU instance in it.
+ */
 static void name_of(const struct gpu_reading *reading, char name[static JOB_FILE_NAME])
 {
     if (reading->kind == GPU_INSTANCE)

@@ -1,5 +1,5 @@
-/* Keeps dcgm-exporter's files of jobs by GPU (job_files.h) as the jobs are, where the setting hpc_job_mapping_dir says so.
- * They are written on libuv's pool: a slow directory keeps nobody waiting. */
+/* Keeps dcgm-exporter's files of jobs by GPU (job_files.h) as the jobs are, where the setting hpc_job_mapping_dir says
+ * so. They are written on libuv's pool: a slow directory keeps nobody waiting. */
 #ifndef CARMA_DAEMON_NODE_JOB_MAPPING_H
 #define CARMA_DAEMON_NODE_JOB_MAPPING_H
 

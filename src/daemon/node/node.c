@@ -200,7 +200,8 @@ static void gpu_comes_or_goes(struct node *node, uint32_t number, const struct g
     struct record input = {.type = there ? RECORD_GPU_BACK : RECORD_GPU_LOST, .at_ns = nodetime_now_ns()};
     struct error err;
 
-    if (gpu ? gpu->lost == !there && (!there || (gpu->total_bytes == reading->total_bytes && gpu->share == share)) : !there)
+    if (gpu ? gpu->lost == !there && (!there || (gpu->total_bytes == reading->total_bytes && gpu->share == share))
+            : !there)
         return;
     input.gpu.gpu = number;
     input.gpu.total_bytes = there ? reading->total_bytes : gpu->total_bytes;

@@ -26,8 +26,9 @@ static bool add_gpu(const struct node *node, uint32_t number, struct device_filt
     filter->gpus[filter->gpu_count++] = (uint32_t)physical->reading.minor;
     if (physical == entry || !filter->caps_major)
         return true;
-    return node->mig_minors && device_filter_add_instance(filter, node->mig_minors, (uint32_t)physical->reading.minor,
-                                                          entry->reading.gpu_instance, entry->reading.compute_instance) == 0;
+    return node->mig_minors &&
+           device_filter_add_instance(filter, node->mig_minors, (uint32_t)physical->reading.minor,
+                                      entry->reading.gpu_instance, entry->reading.compute_instance) == 0;
 }
 
 bool node_was_read(const struct node *node, const struct job_view *view)

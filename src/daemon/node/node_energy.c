@@ -66,8 +66,8 @@ struct residents {
     size_t count;
 };
 
-/* How much of the physical GPU the target is. Of an instance: its share of the memory of all instances, which its slices
- * of the GPU go with, and which every driver tells. */
+/* How much of the physical GPU the target is. Of an instance: its share of the memory of all instances, which its
+ * slices of the GPU go with, and which every driver tells. */
 static int32_t permille_of_gpu(const struct node *node, const struct node_gpu *target)
 {
     int64_t all_mib = 0;
@@ -95,7 +95,7 @@ static bool unmanaged_works(const struct node_gpu *target, uint32_t residents)
     if (!target->there || attribution->unmanaged_count == 0)
         return false;
     return attribution->unmanaged_bytes < 0 ? residents == 0 /* else they may well be the residents' */
-                                          : attribution->unmanaged_bytes > GPU_IDLE_UNMANAGED_BYTES;
+                                            : attribution->unmanaged_bytes > GPU_IDLE_UNMANAGED_BYTES;
 }
 
 static void add(struct residents *residents, struct energy_resident resident)
@@ -109,7 +109,8 @@ static void add_those_on(const struct node *node, const struct node_gpu *target,
     const struct gpu *gpu = core_gpu(node->daemon->core, target->number);
     uint32_t count = gpu ? gpu->resident_count : 0;
     bool unmanaged = unmanaged_works(target, count);
-    struct energy_resident resident = {.target_permille = permille_of_gpu(node, target), .mps_clients = count + unmanaged};
+    struct energy_resident resident = {.target_permille = permille_of_gpu(node, target),
+                                       .mps_clients = count + unmanaged};
 
     for (uint32_t i = 0; i < count; i++) {
         resident.party = gpu->residents[i]->id;
@@ -169,7 +170,7 @@ struct flush {
         struct node_meter *meter;
         uint64_t party;
         int64_t mj;
-    } *items; /* owned */
+    } * items; /* owned */
 };
 
 static bool job_has_ended(const struct node *node, uint64_t party)
@@ -262,7 +263,8 @@ static void tell_views(struct node *node, struct energy_meter *meter)
 {
     for (size_t i = 0; i < meter->count; i++) {
         struct energy_account *account = &meter->accounts[i];
-        struct job_view *view = account->mj != account->told_mj ? views_find(&node->daemon->views, account->party) : NULL;
+        struct job_view *view =
+            account->mj != account->told_mj ? views_find(&node->daemon->views, account->party) : NULL;
         if (view)
             view->energy_mj += account->mj - account->told_mj;
         if (view && job_state_ended(view->state))

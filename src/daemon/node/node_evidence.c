@@ -3,12 +3,12 @@
 #include "base/xid.h"
 #include "daemon/node/node_internal.h"
 
-/* The samples before the end that count: a framework that ran out of memory takes seconds to take itself down, and gives
- * its memory back on the way. */
+/* The samples before the end that count: a framework that ran out of memory takes seconds to take itself down, and
+ * gives its memory back on the way. */
 #define LAST_SAMPLES 8
 
-/* How long before the end an Xid may have been reported to be taken for its reason. On a virtual node a process needs as
- * long on the wall clock to come to its end as elsewhere, so this is wall time. */
+/* How long before the end an Xid may have been reported to be taken for its reason. On a virtual node a process needs
+ * as long on the wall clock to come to its end as elsewhere, so this is wall time. */
 #define XID_WALL_NS (60 * NS_PER_SEC)
 
 void node_remember(struct node_gpu *gpu)

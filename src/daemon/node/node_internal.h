@@ -59,7 +59,7 @@ struct node_gpu {
     uint64_t recent_count;                  /* ever */
     struct attribution attribution;
     int32_t statistics[NODE_WINDOWS]; /* the configured one; -1: not measured */
-    int64_t active_ns;         /* when its SMs were last seen busy, or it was first read */
+    int64_t active_ns;                /* when its SMs were last seen busy, or it was first read */
     double memory_byte_seconds;
     double sm_activity_seconds;
     struct node_told told;
@@ -83,7 +83,7 @@ struct node {
     bool told_of_profile;
     uint32_t caps_major; /* of the device nodes of MIG instances; 0: there are none */
     char *mig_minors;    /* owned; their jobs; NULL: unknown */
-    bool unread; /* carma-monitor has no readings: nothing is placed */
+    bool unread;         /* carma-monitor has no readings: nothing is placed */
 };
 
 struct node_gpu *node_gpu_numbered(const struct node *node, uint32_t number); /* NULL: not read yet */
@@ -92,17 +92,20 @@ struct node_gpu *node_gpu_of_uuid(const struct node *node, const char *uuid);
 /* The GPU that it is a part of, or itself; NULL: not read. */
 const struct node_gpu *node_physical(const struct node *node, const struct node_gpu *gpu);
 
-/* "3, 4": the jobs on the GPU, or on the instances of a partitioned one; "" where there are none. Owned by the caller. */
+/* "3, 4": the jobs on the GPU, or on the instances of a partitioned one; "" where there are none. Owned by the caller.
+ */
 char *node_jobs_on(const struct node *node, const struct node_gpu *gpu);
 
-/* As the ledger counts it. It need not be told of samples while nothing waits, so no more than was free when last read. */
+/* As the ledger counts it. It need not be told of samples while nothing waits, so no more than was free when last read.
+ */
 int64_t node_free_bytes(const struct node *node, const struct gpu *gpu, const struct node_gpu *entry);
 
 /* node_energy.c */
 void node_energy_read(struct node *node, const struct node_gpu *gpu); /* after its reading was taken in */
 const struct energy_meter *node_energy_of(const struct node *node, const char *uuid); /* NULL: none */
 
-/* Calls `take` for each party's part of a GPU's energy that is not stored yet: lost, and counted anew, if carmad were killed. */
+/* Calls `take` for each party's part of a GPU's energy that is not stored yet: lost, and counted anew, if carmad were
+ * killed. */
 void node_energy_unstored(const struct node *node, void (*take)(uint64_t party, int64_t mj, void *user), void *user);
 void node_energy_stop(struct node *node); /* unstored sums are handed to the store */
 void node_energy_free(struct node *node);

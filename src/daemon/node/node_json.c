@@ -26,10 +26,11 @@ static json_t *unmanaged_to_json(const struct node *node, const struct attributi
         bool seen = *process->command;
         const struct job_view *view = process->job ? views_find(&node->daemon->views, process->job) : NULL;
         const char *user = view ? view->user : seen ? owners_name(node->daemon->owners, process->uid) : NULL;
-        json_array_append_new(list, json_pack("{s:o, s:i, s:s?, s:s?, s:o}", "job",
-                                              integer_or_null((int64_t)process->job, process->job != 0), "pid", (int)process->pid,
-                                              "user", user, "command", seen ? process->command : NULL, "used_bytes",
-                                              integer_or_null(process->used_bytes, process->used_bytes >= 0)));
+        json_array_append_new(list,
+                              json_pack("{s:o, s:i, s:s?, s:s?, s:o}", "job",
+                                        integer_or_null((int64_t)process->job, process->job != 0), "pid",
+                                        (int)process->pid, "user", user, "command", seen ? process->command : NULL,
+                                        "used_bytes", integer_or_null(process->used_bytes, process->used_bytes >= 0)));
     }
     return list;
 }
@@ -92,10 +93,11 @@ static void add_reading(json_t *json, const struct node_gpu *entry, int64_t now_
     set(json, "power_mw", reading->power_mw, reading->valid & GPU_HAS_POWER);
     set(json, "energy_mj", reading->energy_mj, reading->valid & GPU_HAS_ENERGY);
     set(json, "processes", reading->process_count, reading->valid & GPU_HAS_PROCESSES);
-    json_object_set_new(json, "xid", reading->xid ? json_pack("{s:I, s:I, s:I}", "code", (json_int_t)reading->xid, "count",
-                                                              (json_int_t)reading->xid_count, "at_ns",
-                                                              (json_int_t)reading->xid_at_ns)
-                                                  : json_null());
+    json_object_set_new(json, "xid",
+                        reading->xid
+                            ? json_pack("{s:I, s:I, s:I}", "code", (json_int_t)reading->xid, "count",
+                                        (json_int_t)reading->xid_count, "at_ns", (json_int_t)reading->xid_at_ns)
+                            : json_null());
     set(json, "observed_ns", entry->at_ns, is_read);
     json_object_set_new(json, "memory_byte_seconds", json_real(entry->memory_byte_seconds));
     json_object_set_new(json, "sm_activity_seconds", json_real(entry->sm_activity_seconds));
@@ -139,8 +141,8 @@ static json_t *target_to_json(const struct node *node, const struct gpu *gpu, in
     set(json, "index", gpu->number, true);
     json_object_set_new(json, "uuid", json_string(gpu->uuid));
     json_object_set_new(json, "lost", json_boolean(gpu->lost));
-    json_object_set_new(json, "share", json_string(share_mode_name(
-                                           config_share_of(&node->daemon->config, gpu->number, gpu->uuid))));
+    json_object_set_new(json, "share",
+                        json_string(share_mode_name(config_share_of(&node->daemon->config, gpu->number, gpu->uuid))));
     set(json, "total_bytes", gpu->total_bytes, true);
     set(json, "free_bytes", node_free_bytes(node, gpu, entry), true);
     json_object_set_new(json, "jobs", jobs);

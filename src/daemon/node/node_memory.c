@@ -1,5 +1,5 @@
-/* Each job's GPU memory over time (memory_usage.h): as attributed with the last reading, else its reservation. Kept in the
- * store along with the energy (node_energy.c). */
+/* Each job's GPU memory over time (memory_usage.h): as attributed with the last reading, else its reservation. Kept in
+ * the store along with the energy (node_energy.c). */
 #include <inttypes.h>
 
 #include "base/nodetime.h"
@@ -14,9 +14,8 @@ struct held {
 static void add_held(const struct node *node, const struct job_view *view, uint32_t gpu, struct held *held)
 {
     const struct node_gpu *entry = node_gpu_numbered(node, gpu);
-    int64_t used_bytes = entry && entry->at_ns && !*entry->attribution.why
-                             ? attribution_of(&entry->attribution, view->id)
-                             : -1;
+    int64_t used_bytes =
+        entry && entry->at_ns && !*entry->attribution.why ? attribution_of(&entry->attribution, view->id) : -1;
 
     if (used_bytes >= 0)
         history_add(&held->measured_bytes, used_bytes);
@@ -86,10 +85,10 @@ static int load_held(const struct store_held *stored, void *user)
     if (!view || view->held.at_ns <= 0 || stored->at_ns < view->held.at_ns || stored->mib_ms < view->held.mib_ms)
         return 0;
     view->held = (struct memory_usage){.at_ns = stored->at_ns,
-                                  .bytes = stored->bytes,
-                                  .measured_bytes = stored->measured_bytes,
-                                  .mib_ms = stored->mib_ms,
-                                  .measured_mib_ms = stored->measured_mib_ms};
+                                       .bytes = stored->bytes,
+                                       .measured_bytes = stored->measured_bytes,
+                                       .mib_ms = stored->mib_ms,
+                                       .measured_mib_ms = stored->measured_mib_ms};
     return 0;
 }
 
@@ -99,8 +98,10 @@ int node_load_memory(struct node *node, struct error *err)
     for (struct job_view *view = node->daemon->views.jobs; view; view = view->hh.next) {
         int64_t bytes = 0;
 
-        if ((view->state == JOB_RUNNING || view->state == JOB_STOPPING) && view->started_ns > 0 && view->held.at_ns <= 0)
-            memory_usage_begin(&view->held, view->started_ns); /* an earlier carma, which did not count, has seen it start */
+        if ((view->state == JOB_RUNNING || view->state == JOB_STOPPING) && view->started_ns > 0 &&
+            view->held.at_ns <= 0)
+            memory_usage_begin(&view->held,
+                               view->started_ns); /* an earlier carma, which did not count, has seen it start */
         for (uint32_t i = 0; i < view->placement_count && view->held.at_ns > 0; i++)
             history_add(&bytes, view->placements[i].observed_bytes);
         if (view->held.at_ns > 0 && view->held.bytes == 0)

@@ -25,7 +25,8 @@ void node_stray_judge(const struct node *node, struct node_gpu *gpu)
         }
         if (process->news)
             daemon_log("GPU %" PRIu32 ": process %" PRId32 " (%s) of job %" PRIu64 " of %s holds %s there, and the job "
-                       "was not given this GPU", gpu->number, process->pid, process->command, job->id, view->user,
+                       "was not given this GPU",
+                       gpu->number, process->pid, process->command, job->id, view->user,
                        process->used_bytes < 0 ? "memory" : format_bytes(process->used_bytes, text));
     }
 }
@@ -68,10 +69,10 @@ json_t *node_strays_to_json(const struct node *node, uint64_t job)
     for (uint32_t g = 0; g < node->count; g++) {
         const struct attribution_unmanaged *process;
         for (uint32_t i = 0; (process = next_of(node->gpus[g], job, &i));)
-            json_array_append_new(list, json_pack("{s:I, s:i, s:s, s:o}", "gpu", (json_int_t)node->gpus[g]->number,
-                                                  "pid", (int)process->pid, "command", process->command, "used_bytes",
-                                                  process->used_bytes < 0 ? json_null()
-                                                                          : json_integer(process->used_bytes)));
+            json_array_append_new(list,
+                                  json_pack("{s:I, s:i, s:s, s:o}", "gpu", (json_int_t)node->gpus[g]->number, "pid",
+                                            (int)process->pid, "command", process->command, "used_bytes",
+                                            process->used_bytes < 0 ? json_null() : json_integer(process->used_bytes)));
     }
     return list;
 }

@@ -18,7 +18,7 @@ struct gpu_mean {
 
 /* The latest step is summed up, those before it are in the ring. */
 struct ring {
-    int64_t slot; /* the latest step: its begin over its length */
+    int64_t slot;                                               /* the latest step: its begin over its length */
     double sums[SERIES_GPU_VALUES], weights[SERIES_GPU_VALUES]; /* by nanoseconds */
     struct gpu_mean means[SERIES_POINTS];                       /* by slot modulo their number */
 };

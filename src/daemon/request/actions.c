@@ -37,8 +37,7 @@ static void reply_once_stored(struct daemon *daemon, struct http_request *reques
 {
     struct pending_answer *answer = xmalloc(sizeof *answer);
 
-    *answer = (struct pending_answer){
-        .request = request, .status = status, .body = body, .otherwise = otherwise};
+    *answer = (struct pending_answer){.request = request, .status = status, .body = body, .otherwise = otherwise};
     engine_on_stored(daemon->engine, on_stored, answer);
 }
 

@@ -6,8 +6,8 @@
 
 /* The page's rights: it may only load these files and ask this server. Texts of jobs that find a way into the page can
  * then neither run nor call. */
-#define POLICY                                                                                                           \
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "     \
+#define POLICY                                                                                                         \
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "   \
     "form-action 'none'; frame-ancestors 'none'"
 
 static const struct dashboard_file *find(const char *path)

@@ -7,7 +7,7 @@
 struct dashboard_file {
     const char *path; /* as it is asked for: "/app.js" */
     const char *type;
-    const char *etag; /* with its quotes; another for other content */
+    const char *etag;           /* with its quotes; another for other content */
     const unsigned char *bytes; /* compressed by gzip */
     size_t length;
 };

@@ -15,8 +15,8 @@
 #include "daemon/log.h"
 #include "daemon/node/node.h"
 
-#define TEXT_LIMIT    200 /* of a user's or a job's name that is asked for */
-#define ROWS_UNASKED  100 /* of an answer without a number in its request */
+#define TEXT_LIMIT   200 /* of a user's or a job's name that is asked for */
+#define ROWS_UNASKED 100 /* of an answer without a number in its request */
 
 enum question_kind { QUESTION_ROWS, QUESTION_JOB, QUESTION_STATS, QUESTION_SCRIPT };
 
@@ -135,8 +135,8 @@ static void find_rows(struct question *question, const char *directory, const st
         json_decref(rows.list);
         return;
     }
-    json_t *json = json_pack("{s:I, s:b, s:o}", "now_ns", (json_int_t)nodetime_now_ns(), "more", rows.more, "jobs",
-                             rows.list);
+    json_t *json =
+        json_pack("{s:I, s:b, s:o}", "now_ns", (json_int_t)nodetime_now_ns(), "more", rows.more, "jobs", rows.list);
     question->text = json_dumps(json, JSON_COMPACT); /* here: a thousand rows take the loop's time */
     json_decref(json);
 }
@@ -177,8 +177,7 @@ static void work(uv_work_t *work)
     question->filter.sums = true;
     question->filter.text = groups_key_text(question->key);
     groups = groups_new(question->key, nodetime_scale() != 1);
-    question->status =
-        store_read_history(directory, &question->filter, &deadline, count_row, groups, &question->err);
+    question->status = store_read_history(directory, &question->filter, &deadline, count_row, groups, &question->err);
     if (question->status == 0)
         question->json = groups_to_json(groups);
     groups_free(groups);
@@ -240,9 +239,8 @@ static void merge_totals(const struct question *question, int64_t now_ns)
 {
     const struct daemon *daemon = question->room->daemon;
     struct node_energy nobody = node_energy_of_nobody(daemon->node);
-    struct merge merge = {.user = question->filter.user,
-                          .ended = json_object_get(question->json, "users"),
-                          .users = json_array()};
+    struct merge merge = {
+        .user = question->filter.user, .ended = json_object_get(question->json, "users"), .users = json_array()};
 
     totals_read(daemon, now_ns, add_total, &merge);
     groups_numbers(json_object_get(question->json, "total"), merge.jobs, &merge.sums);
@@ -275,7 +273,8 @@ static void answer(struct question *question)
         http_reply_text(question->request, "application/json", question->text);
         question->text = NULL;
     } else if (!question->json && question->kind == QUESTION_SCRIPT) {
-        http_reply_error(question->request, 404, "job %" PRIu64 " runs a command and no script: carma show %" PRIu64 " has it",
+        http_reply_error(question->request, 404,
+                         "job %" PRIu64 " runs a command and no script: carma show %" PRIu64 " has it",
                          question->filter.job, question->filter.job);
     } else if (!question->json) {
         http_reply_error(question->request, 404, "there is no job '%" PRIu64 "' in the history", question->filter.job);
@@ -432,8 +431,10 @@ static bool read_filter(struct http_request *request, struct store_history_filte
         return false;
     if (!filter->state || is_ended_state(filter->state))
         return true;
-    http_reply_error(request, 400, "state '%.40s' is not one in which jobs end: say COMPLETED, FAILED, GPU_OOM, CANCELLED, "
-                     "LOST, REFUSED or TIMEOUT", filter->state);
+    http_reply_error(request, 400,
+                     "state '%.40s' is not one in which jobs end: say COMPLETED, FAILED, GPU_OOM, CANCELLED, "
+                     "LOST, REFUSED or TIMEOUT",
+                     filter->state);
     return false;
 }
 

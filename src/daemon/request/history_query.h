@@ -1,15 +1,15 @@
-/* Questions about ended jobs (docs/formats/history.md): GET /v1/history and GET /v1/stats; and about scripts. They are read from the store by
- * threads of libuv's pool, never by the loop; few at a time, and none for long. */
+/* Questions about ended jobs (docs/formats/history.md): GET /v1/history and GET /v1/stats; and about scripts. They are
+ * read from the store by threads of libuv's pool, never by the loop; few at a time, and none for long. */
 #ifndef CARMA_DAEMON_REQUEST_HISTORY_H
 #define CARMA_DAEMON_REQUEST_HISTORY_H
 
 #include "daemon/daemon.h"
 #include "http/http.h"
 
-#define HISTORY_AT_ONCE   2  /* questions that are being answered: the pool has threads left for submissions */
-#define HISTORY_PER_UID   4  /* of one user, being answered or waiting */
-#define HISTORY_IN_ALL    32 /* of all */
-#define HISTORY_WALL_S    10 /* how long one may take */
+#define HISTORY_AT_ONCE   2    /* questions that are being answered: the pool has threads left for submissions */
+#define HISTORY_PER_UID   4    /* of one user, being answered or waiting */
+#define HISTORY_IN_ALL    32   /* of all */
+#define HISTORY_WALL_S    10   /* how long one may take */
 #define HISTORY_MOST_ROWS 1000 /* of one answer */
 
 struct history_room *history_new(struct daemon *daemon);

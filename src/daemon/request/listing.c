@@ -81,7 +81,8 @@ static bool read_selection(struct http_request *request, struct selection *wante
     else if (most && last)
         http_reply_error(request, 400, "limit and last together are not known: say one of them");
     else if (!requests_read_number(last ? last : most, 9, LISTING_MOST, &wanted->most))
-        http_reply_error(request, 400, "%s '%.40s' is not a number of jobs", last ? "last" : "limit", last ? last : most);
+        http_reply_error(request, 400, "%s '%.40s' is not a number of jobs", last ? "last" : "limit",
+                         last ? last : most);
     else if (!requests_read_number(after, 18, 0, &wanted->after))
         http_reply_error(request, 400, "after '%.40s' is not a job's number", after);
     else if (!whose || strcmp(whose, "self") != 0 ? !requests_read_number(whose, 10, UINT64_MAX, &wanted->uid)

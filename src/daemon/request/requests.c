@@ -67,15 +67,15 @@ static json_t *explain_gpu(const struct daemon *daemon, const struct job_view *v
     char text[REASON_TEXT];
     json_t *jobs = json_array();
 
-    verdict = reason.code != REASON_NONE ? reason_format(&reason, now_ns, text)
+    verdict = reason.code != REASON_NONE                                   ? reason_format(&reason, now_ns, text)
               : core_gpu_mode(daemon->core, view->id, number) == SHARE_MPS ? "would take it, by MPS"
-                                                                          : "would take it";
+                                                                           : "would take it";
     if (*why)
         doubted = xasprintf("%s (memory counted by reservations: %s)", verdict, why);
     for (uint32_t i = 0; i < gpu->resident_count; i++)
         json_array_append_new(jobs, json_integer((json_int_t)gpu->residents[i]->id));
-    return json_pack("{s:I, s:s, s:I, s:s, s:o, s:o, s:s}", "index", (json_int_t)number, "uuid", gpu->uuid, "free_bytes",
-                     (json_int_t)gpu_free_bytes(daemon->core, gpu), "share",
+    return json_pack("{s:I, s:s, s:I, s:s, s:o, s:o, s:s}", "index", (json_int_t)number, "uuid", gpu->uuid,
+                     "free_bytes", (json_int_t)gpu_free_bytes(daemon->core, gpu), "share",
                      share_mode_name(gpu->share == SHARE_ANY ? SHARE_TIME_SLICE : gpu->share), "sm_activity_permille",
                      gpu->smact_permille >= 0 ? json_integer(gpu->smact_permille) : json_null(), "jobs", jobs,
                      "verdict", doubted ? doubted : verdict);
@@ -89,9 +89,9 @@ static char *sentence_of(const struct job_view *view, enum access_view access)
         return xstrdup("is being started");
     case JOB_RUNNING:
         return xasprintf("runs%s%s", view->share == SHARE_ANY ? "" : ", ",
-                         view->share == SHARE_MPS       ? "by MPS"
+                         view->share == SHARE_MPS          ? "by MPS"
                          : view->share == SHARE_TIME_SLICE ? "by time-slicing"
-                                                          : "alone on its GPUs");
+                                                           : "alone on its GPUs");
     case JOB_STOPPING:
         return xstrdup("is being stopped");
     case JOB_GPU_OOM:
@@ -108,9 +108,8 @@ static char *sentence_of(const struct job_view *view, enum access_view access)
     case JOB_COMPLETED:
         return xstrdup("has completed");
     default:
-        return view->message && access == ACCESS_ALL
-                   ? xasprintf("failed: %s", view->message)
-                   : xasprintf("failed with status %" PRId32, view->exit.status);
+        return view->message && access == ACCESS_ALL ? xasprintf("failed: %s", view->message)
+                                                     : xasprintf("failed with status %" PRId32, view->exit.status);
     }
 }
 
@@ -132,9 +131,9 @@ static void get_explanation(struct daemon *daemon, struct http_request *request,
     http_reply(request, 200,
                json_pack("{s:I, s:s, s:o, s:s, s:s?, s:s, s:o, s:o}", "id", (json_int_t)view->id, "state",
                          job_state_name(view->state), "reason", reason_to_json(&reason, now_ns), "text",
-                         sentence ? sentence : reason_format(&reason, now_ns, text), "last_end",
-                         last_end, "memory", memory, "estimate",
-                         access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null(), "gpus", gpus));
+                         sentence ? sentence : reason_format(&reason, now_ns, text), "last_end", last_end, "memory",
+                         memory, "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null(),
+                         "gpus", gpus));
 }
 
 #define DEFAULT_SPAN_S 3600

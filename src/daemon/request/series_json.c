@@ -61,8 +61,10 @@ static int64_t mean_at(const struct series *series, uint32_t gpu, const struct s
 static void put_gpu(struct strbuf *out, const struct series *series, const struct gpu *gpu, const struct steps *steps)
 {
     static const char *const names[SERIES_GPU_VALUES] = {
-        [SERIES_USED_BYTES] = "used_bytes",          [SERIES_RESERVED_BYTES] = "reserved_bytes",
-        [SERIES_UNMANAGED_BYTES] = "unmanaged_bytes",    [SERIES_SM_PERMILLE] = "sm_activity_permille",
+        [SERIES_USED_BYTES] = "used_bytes",
+        [SERIES_RESERVED_BYTES] = "reserved_bytes",
+        [SERIES_UNMANAGED_BYTES] = "unmanaged_bytes",
+        [SERIES_SM_PERMILLE] = "sm_activity_permille",
         [SERIES_POWER_MW] = "power_mw",
     };
 

@@ -36,13 +36,13 @@ struct submission {
     const struct config *config;
     struct machine_profile profile;
     /* The thread's result. */
-    struct applicant *applicants; /* owned */
-    size_t count;                 /* of those that are to be released */
+    struct applicant *applicants;      /* owned */
+    size_t count;                      /* of those that are to be released */
     struct spec_strings *environments; /* owned; most jobs of a request have the same */
     size_t environment_count, environment_capacity;
-    struct owner owner;           /* its text is owned */
+    struct owner owner;                  /* its text is owned */
     char request_id[REPEATS_ID_MAX + 1]; /* "": none */
-    uint64_t digest; /* of the body */
+    uint64_t digest;                     /* of the body */
     int status;
     struct error err;
 };
@@ -60,7 +60,7 @@ static int64_t recorded_figure(const struct config *config, const struct job_spe
 
 /* The declared figure, else the recorded figure that the configuration trusts, else the estimate, else unknown. */
 static void set_request(const struct config *config, const struct job_spec *spec, const struct job_estimate *estimate,
-                      struct record_submitted *wants)
+                        struct record_submitted *wants)
 {
     int64_t recorded = recorded_figure(config, spec);
 
@@ -84,8 +84,8 @@ static uint64_t mix(uint64_t digest, const char *text)
     return digest_add(digest, text, strlen(text) + 1);
 }
 
-/* Two submissions with the same key are runs of the same thing: same user, command, batch size, model and training. Of a
- * script that is its text with its arguments, wherever it was. */
+/* Two submissions with the same key are runs of the same thing: same user, command, batch size, model and training. Of
+ * a script that is its text with its arguments, wherever it was. */
 static void set_workload(const struct job_spec *spec, uid_t uid, char workload[static RECORD_WORKLOAD_SIZE])
 {
     const char *const model[] = {spec->summary, spec->capture, spec->optimizer, spec->precision};
@@ -166,8 +166,10 @@ static int check_host_memory(const struct config *config, const struct job_spec 
 
     if (config->job_memory_max_bytes == 0 || spec->host_memory_bytes <= config->job_memory_max_bytes)
         return 0;
-    return error_set(err, EINVAL, "--memory: %s of host memory is more than one job may have here, %s (job_memory_max): ask for less",
-                     format_bytes(spec->host_memory_bytes, asked), format_bytes(config->job_memory_max_bytes, most));
+    return error_set(
+        err, EINVAL,
+        "--memory: %s of host memory is more than one job may have here, %s (job_memory_max): ask for less",
+        format_bytes(spec->host_memory_bytes, asked), format_bytes(config->job_memory_max_bytes, most));
 }
 
 /* At once: thousands of environments between what is kept of the jobs would leave the heap in shreds. */
@@ -255,7 +257,8 @@ static void work(uv_work_t *work)
     else if (!request)
         error_set(&submission->err, EINVAL, "the request is not JSON: %s (line %d)", at.text, at.line);
     else if (json_unpack_ex(request, &at, JSON_STRICT, "{s:o, s?s}", "jobs", &jobs, "request_id", &id) != 0)
-        error_set(&submission->err, EINVAL, "the request is not {\"jobs\": [at least one], \"request_id\": a text or left out}");
+        error_set(&submission->err, EINVAL,
+                  "the request is not {\"jobs\": [at least one], \"request_id\": a text or left out}");
     else if (!id || (submission->status = take_request_id(submission, id)) == 201)
         submission->status = read_applicants(submission, jobs);
     json_decref(request);
@@ -422,7 +425,8 @@ static int answer_again(struct submission *submission, const struct store_reques
     return 201;
 }
 
-/* A submission that was accepted before is not looked at again: the queue may be full by now, or the settings others. */
+/* A submission that was accepted before is not looked at again: the queue may be full by now, or the settings others.
+ */
 static void decide(struct submission *submission, json_t **jobs)
 {
     struct daemon *daemon = submission->daemon;

@@ -12,15 +12,14 @@
 
 #define SUBMISSION_MAX_JOBS 10000 /* of one request */
 
-/* Called on the loop. 201: the jobs are inputs of the engine's current turn, or of an earlier one where an accepted submission
- * was repeated (daemon/engine/repeats.h); jobs is [{"id": n, "estimate": ...}, ...]
- * (a reference that is handed over); else the HTTP status of the refusal, jobs NULL, err saying why, and nothing was
- * changed.
+/* Called on the loop. 201: the jobs are inputs of the engine's current turn, or of an earlier one where an accepted
+ * submission was repeated (daemon/engine/repeats.h); jobs is [{"id": n, "estimate": ...}, ...] (a reference that is
+ * handed over); else the HTTP status of the refusal, jobs NULL, err saying why, and nothing was changed.
  */
 typedef void submission_done(void *user, int status, json_t *jobs, const struct error *err);
 
-/* Body: {"jobs": [spec, ...], "request_id": id (may be left out)}, the caller's until `done`, which comes exactly once, in a later turn of the loop. Of one
- * uid's submissions one is worked on at a time, in their order. */
+/* Body: {"jobs": [spec, ...], "request_id": id (may be left out)}, the caller's until `done`, which comes exactly once,
+ * in a later turn of the loop. Of one uid's submissions one is worked on at a time, in their order. */
 void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t length, submission_done *done,
                       void *user);
 

@@ -39,8 +39,7 @@ bool ending_is_known(const struct daemon *daemon, const struct job_view *view, c
 
     if (!looked || is_plain(status))
         return looked;
-    return evidence_of(daemon, view, status).complete ||
-           nodetime_monotonic_wall_ns() - asked_wall_ns > WAIT_WALL_NS;
+    return evidence_of(daemon, view, status).complete || nodetime_monotonic_wall_ns() - asked_wall_ns > WAIT_WALL_NS;
 }
 
 bool ending_is_fault(const struct daemon *daemon, const struct job_view *view, const struct launch_status *status)
@@ -57,8 +56,8 @@ static bool share_a_gpu(const struct job_view *a, const struct job_view *b)
     return false;
 }
 
-/* Whether another client on its GPUs ended with a kernel's fault while it ran, a moment before its end: a server that was
- * asked for its state before and after may have failed in between. */
+/* Whether another client on its GPUs ended with a kernel's fault while it ran, a moment before its end: a server that
+ * was asked for its state before and after may have failed in between. */
 static bool neighbour_faulted(const struct daemon *daemon, const struct job_view *view, int64_t started_ns,
                               int64_t ended_ns)
 {
@@ -144,6 +143,6 @@ json_t *ending_to_json(const struct job_view *view, const struct launch_status *
         json_array_append_new(tenants, json_pack("{s:i, s:I}", "pid", (int)status->tenants[i].pid, "used_bytes",
                                                  (json_int_t)status->tenants[i].used_bytes));
     return json_pack("{s:s, s:o, s:o, s:o, s:o}", "output", output_kind_name(status->output), "requested_bytes",
-                     natural_or_null(view->exit.requested_bytes), "free_bytes", natural_or_null(view->exit.free_bytes), "used_bytes",
-                     natural_or_null(view->exit.used_bytes), "tenants", tenants);
+                     natural_or_null(view->exit.requested_bytes), "free_bytes", natural_or_null(view->exit.free_bytes),
+                     "used_bytes", natural_or_null(view->exit.used_bytes), "tenants", tenants);
 }

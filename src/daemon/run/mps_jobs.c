@@ -23,28 +23,28 @@
 #include "gpu/mps/multiuser.h"
 #include "gpu/mps/process.h"
 
-#define CHECK_MS         1000
-#define ATTACH_WALL_NS   (10 * NS_PER_SEC) /* from a job's memory being seen to its being an MPS client, or never */
-#define LOOK_WALL_NS     (3 * NS_PER_SEC)  /* for a look at a domain, when a job has failed */
-#define TERMINATE_MS     3000
-#define EVERYBODY        UINT32_MAX /* no uid */
-#define USERS            "uid-" /* beginnings of directories' names */
-#define EVERYBODYS       "all-"
+#define CHECK_MS       1000
+#define ATTACH_WALL_NS (10 * NS_PER_SEC) /* from a job's memory being seen to its being an MPS client, or never */
+#define LOOK_WALL_NS   (3 * NS_PER_SEC)  /* for a look at a domain, when a job has failed */
+#define TERMINATE_MS   3000
+#define EVERYBODY      UINT32_MAX /* no uid */
+#define USERS          "uid-"     /* beginnings of directories' names */
+#define EVERYBODYS     "all-"
 
 /* A job in a domain. */
 struct mps_client {
     uint64_t job;
     uint32_t gpus[RECORD_MAX_GPUS];
     uint32_t gpu_count;
-    struct domain *domain; /* NULL: the administrator's */
+    struct domain *domain;  /* NULL: the administrator's */
     mps_jobs_ready *ready;  /* while it waits */
-    bool attached;         /* seen among the clients, or said that it is not */
+    bool attached;          /* seen among the clients, or said that it is not */
     int64_t memory_wall_ns; /* when its memory was first seen; 0: not yet */
-    uint64_t lists;        /* lists of clients there were by then */
-    int64_t faulted_ns;    /* node time; 0: never, or it was seen to be spared */
-    uint64_t served_lists; /* lists of clients there were when its server served again after that */
-    int64_t look_wall_ns;  /* when its end was first asked about; 0: not yet */
-    uint64_t looks;        /* at its domain there were by then */
+    uint64_t lists;         /* lists of clients there were by then */
+    int64_t faulted_ns;     /* node time; 0: never, or it was seen to be spared */
+    uint64_t served_lists;  /* lists of clients there were when its server served again after that */
+    int64_t look_wall_ns;   /* when its end was first asked about; 0: not yet */
+    uint64_t looks;         /* at its domain there were by then */
     void (*stopped)(struct daemon *daemon, uint64_t job); /* while its clients are terminated */
     int64_t stop_wall_ns;
     struct mps_client *next;
@@ -53,12 +53,12 @@ struct mps_client {
 struct domain {
     struct mps_jobs *mps_jobs;
     struct mps_domain *mps;
-    bool wide;        /* on all GPUs, of the jobs of a user or of everybody */
-    uint32_t uid;     /* its user, or EVERYBODY; of one that is wide */
-    char *name;       /* owned, for people: "on GPU-...", "of user 1000" */
-    bool faulted;     /* as the core was told */
+    bool wide;                     /* on all GPUs, of the jobs of a user or of everybody */
+    uint32_t uid;                  /* its user, or EVERYBODY; of one that is wide */
+    char *name;                    /* owned, for people: "on GPU-...", "of user 1000" */
+    bool faulted;                  /* as the core was told */
     uint64_t first_faulted_client; /* the first job that told of this fault; 0: none has */
-    uint32_t *hit;    /* GPUs of those that told of it; owned */
+    uint32_t *hit;                 /* GPUs of those that told of it; owned */
     uint32_t hit_count;
     size_t hit_capacity;
     struct domain *next;
@@ -106,8 +106,8 @@ static bool is_on(const struct job_view *view, uint32_t gpu)
     return false;
 }
 
-/* The GPUs of the domain that the job needs, sorted and joined: its own, or all on which others of its domain may be. One
- * that is lost is not among them: CUDA sees none behind it in the list. Owned by the caller. */
+/* The GPUs of the domain that the job needs, sorted and joined: its own, or all on which others of its domain may be.
+ * One that is lost is not among them: CUDA sees none behind it in the list. Owned by the caller. */
 static char *gpus_of(const struct mps_jobs *mps_jobs, const struct job_view *view)
 {
     const struct core *core = mps_jobs->daemon->core;
@@ -135,9 +135,8 @@ static char *directory_of(const struct mps_jobs *mps_jobs, const struct job_view
     uint32_t owner = owner_of(mps_jobs, view);
 
     if (has_wide(mps_jobs, view))
-        return owner == EVERYBODY
-                   ? xasprintf("%s/" EVERYBODYS "%016" PRIx64, mps_jobs->directory, hash)
-                   : xasprintf("%s/" USERS "%" PRIu32 "-%016" PRIx64, mps_jobs->directory, owner, hash);
+        return owner == EVERYBODY ? xasprintf("%s/" EVERYBODYS "%016" PRIx64, mps_jobs->directory, hash)
+                                  : xasprintf("%s/" USERS "%" PRIu32 "-%016" PRIx64, mps_jobs->directory, owner, hash);
     return strchr(gpus, ',') ? xasprintf("%s/set-%016" PRIx64, mps_jobs->directory, hash)
                              : xasprintf("%s/%s", mps_jobs->directory, gpus);
 }
@@ -227,7 +226,8 @@ static void tell_core(struct domain *domain, bool faulted)
 
     domain->faulted = faulted;
     if (domain->wide && domain->uid != EVERYBODY) {
-        feed_fault(domain, (struct record_share_fault){.of_user = true, .uid = domain->uid,
+        feed_fault(domain, (struct record_share_fault){.of_user = true,
+                                                       .uid = domain->uid,
                                                        .faulted = has_faulted(domain->mps_jobs, domain->uid)});
         return;
     }
@@ -279,7 +279,8 @@ static const char *control_program(const struct config *config)
 int mps_jobs_check(const struct config *config, struct error *err)
 {
     int rc = config->core.mps_multiuser && !config->mps_pipe_directory
-                 ? mps_multiuser_check(control_program(config), err) : 0;
+                 ? mps_multiuser_check(control_program(config), err)
+                 : 0;
 
     return rc == -ENOENT ? 0 : rc; /* a job that needs it is told so */
 }
@@ -289,7 +290,8 @@ int mps_jobs_check(const struct config *config, struct error *err)
 static bool is_hit(void *user, uint64_t job, pid_t client)
 {
     const struct domain *domain = user;
-    const struct mps_client *mps_client = mps_client_of(domain->mps_jobs, domain->mps_jobs->job_of(domain->mps_jobs->daemon, client));
+    const struct mps_client *mps_client =
+        mps_client_of(domain->mps_jobs, domain->mps_jobs->job_of(domain->mps_jobs->daemon, client));
 
     (void)job; /* no job asked for it */
     if (!mps_client)
@@ -352,8 +354,8 @@ static uint32_t overlap(const struct mps_jobs *mps_jobs, const struct domain *do
     return count;
 }
 
-/* Two servers on a GPU take turns: idle domains make room, used ones are joined or in the way. Those of another setting or
- * user, and of this user on GPUs as they were before, are left alone: they last as long as their jobs. */
+/* Two servers on a GPU take turns: idle domains make room, used ones are joined or in the way. Those of another setting
+ * or user, and of this user on GPUs as they were before, are left alone: they last as long as their jobs. */
 static int find_domain(struct mps_jobs *mps_jobs, const struct job_view *view, struct domain **found, struct error *err)
 {
     CLEANUP(free_ptr) char *gpus = gpus_of(mps_jobs, view);
@@ -378,8 +380,10 @@ static int find_domain(struct mps_jobs *mps_jobs, const struct job_view *view, s
             *found = domain;
             return 0;
         } else {
-            return error_set(err, EBUSY, "jobs use MPS on %s: a job on several GPUs needs one MPS server for all of them, "
-                             "and has to wait until they have ended", mps_domain_gpus(domain->mps));
+            return error_set(err, EBUSY,
+                             "jobs use MPS on %s: a job on several GPUs needs one MPS server for all of them, "
+                             "and has to wait until they have ended",
+                             mps_domain_gpus(domain->mps));
         }
     }
     return *found ? 0 : open_domain(mps_jobs, directory, gpus, found, err);
@@ -480,8 +484,10 @@ static void join_unmanaged(struct mps_jobs *mps_jobs, const struct job_view *vie
         ready(daemon, view->id, pipe_directory, NULL, NULL);
         return;
     }
-    error_set(&err, ENOENT, "MPS: no control daemon has its pipe in '%s' (the setting mps_pipe_directory): start it, or "
-              "unset that for carma to start its own", pipe_directory);
+    error_set(&err, ENOENT,
+              "MPS: no control daemon has its pipe in '%s' (the setting mps_pipe_directory): start it, or "
+              "unset that for carma to start its own",
+              pipe_directory);
     daemon_log("job %" PRIu64 " cannot start: %s", view->id, err.text);
     ready(daemon, view->id, NULL, NULL, &err);
 }
@@ -575,7 +581,8 @@ bool mps_jobs_has_looked(struct mps_jobs *mps_jobs, uint64_t job)
         mps_domain_look(mps_client->domain->mps);
         return false;
     }
-    if (mps_domain_looks(mps_client->domain->mps) >= mps_client->looks + 2 || now_ns - mps_client->look_wall_ns > LOOK_WALL_NS)
+    if (mps_domain_looks(mps_client->domain->mps) >= mps_client->looks + 2 ||
+        now_ns - mps_client->look_wall_ns > LOOK_WALL_NS)
         return true;
     mps_domain_look(mps_client->domain->mps); /* the first answer may be to a question from before the job failed */
     return false;
@@ -637,7 +644,8 @@ void mps_jobs_terminate(struct mps_jobs *mps_jobs, uint64_t job, void (*done)(st
 {
     struct mps_client *mps_client = mps_client_of(mps_jobs, job);
 
-    if (!mps_client || !mps_client->domain || mps_client->ready || mps_domain_phase(mps_client->domain->mps) != MPS_SERVING) {
+    if (!mps_client || !mps_client->domain || mps_client->ready ||
+        mps_domain_phase(mps_client->domain->mps) != MPS_SERVING) {
         done(mps_jobs->daemon, job);
         return;
     }
@@ -683,9 +691,10 @@ static void check_attached(struct mps_jobs *mps_jobs, struct mps_client *mps_cli
     if (now_ns - mps_client->memory_wall_ns < ATTACH_WALL_NS || lists < mps_client->lists + 2)
         return;
     mps_client->attached = true; /* said once */
-    job_view_set_message(view, "MPS requested but not attached: its GPU processes are no clients of the MPS server, so they "
-                               "share by time slices; does the job change CUDA_MPS_PIPE_DIRECTORY, or run in a container "
-                               "without it?");
+    job_view_set_message(view,
+                         "MPS requested but not attached: its GPU processes are no clients of the MPS server, so they "
+                         "share by time slices; does the job change CUDA_MPS_PIPE_DIRECTORY, or run in a container "
+                         "without it?");
     views_touch(&mps_jobs->daemon->views, view);
     daemon_log("job %" PRIu64 ": %s", mps_client->job, view->message);
 }

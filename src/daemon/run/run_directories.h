@@ -1,5 +1,5 @@
-/* Where launches live: DIRECTORY/JOB-LAUNCH-TRY. A try is spent when the daemon died before its shepherd began. They stay
- * for as long as their job is remembered: how it ended is in them. */
+/* Where launches live: DIRECTORY/JOB-LAUNCH-TRY. A try is spent when the daemon died before its shepherd began. They
+ * stay for as long as their job is remembered: how it ended is in them. */
 #ifndef CARMA_DAEMON_RUN_RUN_DIRECTORIES_H
 #define CARMA_DAEMON_RUN_RUN_DIRECTORIES_H
 

@@ -158,8 +158,8 @@ static void on_looked_up(uv_work_t *work, int canceled)
         daemon_log("admin_group '%s': there is no such group, so it has no members", access->group);
     access->told = !access->known;
     array_reserve(access->verdicts, access->verdict_capacity, access->verdict_count + 1);
-    access->verdicts[access->verdict_count++] = (struct verdict){
-        access->asked, access->member, nodetime_monotonic_wall_ns() + VERDICT_LIFE_NS};
+    access->verdicts[access->verdict_count++] =
+        (struct verdict){access->asked, access->member, nodetime_monotonic_wall_ns() + VERDICT_LIFE_NS};
     answer_all_of(access, access->asked, access->member ? 0 : -EPERM);
     look_up_next(access);
 }

@@ -6,8 +6,7 @@ static void add(int64_t *sum, int64_t bytes, int64_t ms)
 {
     int64_t more, mib = bytes / MIB + (bytes % MIB >= MIB / 2);
 
-    if (bytes > 0 && (__builtin_mul_overflow(mib, ms, &more) ||
-                      __builtin_add_overflow(*sum, more, sum)))
+    if (bytes > 0 && (__builtin_mul_overflow(mib, ms, &more) || __builtin_add_overflow(*sum, more, sum)))
         *sum = INT64_MAX;
 }
 
@@ -16,7 +15,8 @@ static void advance(struct memory_usage *memory_usage, int64_t at_ns)
 {
     int64_t ns;
 
-    if (memory_usage->at_ns <= 0 || at_ns <= memory_usage->at_ns || __builtin_sub_overflow(at_ns, memory_usage->at_ns, &ns))
+    if (memory_usage->at_ns <= 0 || at_ns <= memory_usage->at_ns ||
+        __builtin_sub_overflow(at_ns, memory_usage->at_ns, &ns))
         return;
     add(&memory_usage->mib_ms, memory_usage->bytes, ns / NS_PER_MS);
     add(&memory_usage->measured_mib_ms, memory_usage->measured_bytes, ns / NS_PER_MS);

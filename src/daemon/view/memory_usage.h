@@ -15,7 +15,8 @@ struct memory_usage {
     int64_t measured_mib_ms; /* of that, the measured part */
 };
 
-void memory_usage_begin(struct memory_usage *memory_usage, int64_t at_ns); /* it runs from now on; its memory is not known yet */
+void memory_usage_begin(struct memory_usage *memory_usage,
+                        int64_t at_ns); /* it runs from now on; its memory is not known yet */
 
 /* Holds so much from now on. Nothing happens where it does not run. */
 void memory_usage_set(struct memory_usage *memory_usage, int64_t at_ns, int64_t bytes, int64_t measured_bytes);

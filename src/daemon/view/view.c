@@ -175,8 +175,8 @@ void views_take_job(struct views *views, struct job_view *view, const struct job
     free(view->placements);
     view->placements = xcalloc(job->placement_count ? job->placement_count : 1, sizeof *view->placements);
     for (uint32_t i = 0; i < job->placement_count; i++)
-        view->placements[i] = (struct job_placement){.gpu = job->placements[i].gpu,
-                                                     .observed_bytes = job->placements[i].observed_bytes};
+        view->placements[i] =
+            (struct job_placement){.gpu = job->placements[i].gpu, .observed_bytes = job->placements[i].observed_bytes};
     view->changed = true;
     views_touch(views, view);
 }
@@ -355,14 +355,18 @@ struct job_view *views_fold(struct views *views, const struct record *record)
         view->exit = record->exited;
         view->overuser = 0;
         view->unfenced = 0;
-        view->crashes += state == JOB_CRASHED && (view->exit.cause == EXIT_GPU_OOM || view->exit.cause == EXIT_GPU_HANDLE);
+        view->crashes +=
+            state == JOB_CRASHED && (view->exit.cause == EXIT_GPU_OOM || view->exit.cause == EXIT_GPU_HANDLE);
         view->handle_crashes += state == JOB_CRASHED && view->exit.cause == EXIT_GPU_HANDLE;
         break;
     case RECORD_LOST: /* how it ended nobody knows */
         view->exited = true;
-        view->exit = (struct record_exited){
-            .cause = EXIT_LOST, .status = -1, .requested_bytes = -1, .free_bytes = -1, .used_bytes = -1,
-            .failed_gpu = RECORD_NO_GPU};
+        view->exit = (struct record_exited){.cause = EXIT_LOST,
+                                            .status = -1,
+                                            .requested_bytes = -1,
+                                            .free_bytes = -1,
+                                            .used_bytes = -1,
+                                            .failed_gpu = RECORD_NO_GPU};
         break;
     case RECORD_REQUEUED:
         view->retry = record->requeued.retry;
@@ -418,7 +422,6 @@ static const char *end_in_words(const struct job_view *view, const struct core *
     const struct job *job = core_find_job(core, view->id);
     bool is_oom = view->retry || (job && job->crash_is_oom); /* beyond its user's budget it waits in its place */
 
-
     switch (view->exit.cause) {
     case EXIT_GPU_OOM:
         return view->state == JOB_FAILED || (!job_state_ended(view->state) && !is_oom)
@@ -470,10 +473,13 @@ char *job_view_last_end(const struct job_view *view, const struct core *core)
         return NULL;
     if (view->overuser)
         return xasprintf("job %" PRIu64 " used more GPU memory than was reserved for it, and this job ran out; it is "
-                         "retried %s", view->overuser, view->retry ? "before the queue" : "in its turn");
+                         "retried %s",
+                         view->overuser, view->retry ? "before the queue" : "in its turn");
     if (view->unfenced && !job_state_ended(view->state))
-        return xasprintf("GPU memory ran out at the limit that carma had guessed for it, not on the GPU; it is retried %s "
-                         "without a limit", view->retry ? "before the queue" : "in its turn");
+        return xasprintf(
+            "GPU memory ran out at the limit that carma had guessed for it, not on the GPU; it is retried %s "
+            "without a limit",
+            view->retry ? "before the queue" : "in its turn");
     if (needed_bytes)
         return xasprintf("%s: it needs at least %s, the largest GPU has %s", words, format_bytes(needed_bytes, needed),
                          format_bytes(largest_bytes, largest));
@@ -617,15 +623,16 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "gpus", json_integer(view->wants->gpus));
     json_object_set_new(json, "reserved_bytes", integer_or_null(reserved_bytes, reserved_bytes >= 0));
     json_object_set_new(json, "reservation_source", json_string(memory_source_name(reservation_source)));
-    json_object_set_new(json, "request_bytes", integer_or_null(view->wants->request_bytes, view->wants->request_bytes >= 0));
+    json_object_set_new(json, "request_bytes",
+                        integer_or_null(view->wants->request_bytes, view->wants->request_bytes >= 0));
     json_object_set_new(json, "over_reservation_bytes", integer_or_null(over_bytes, over_bytes > 0));
     json_object_set_new(json, "fence_bytes", integer_or_null(view->fence_bytes, view->fence_bytes >= 0));
-    json_object_set_new(json, "process_limit_bytes", integer_or_null(view->process_limit_bytes, view->process_limit_bytes >= 0));
+    json_object_set_new(json, "process_limit_bytes",
+                        integer_or_null(view->process_limit_bytes, view->process_limit_bytes >= 0));
     json_object_set_new(json, "victim_of", integer_or_null((int64_t)view->victim_of, view->victim_of != 0));
     json_object_set_new(json, "victims", json_integer(view->victims));
     json_object_set_new(json, "share", json_string(share_mode_name(view->wants->share)));
-    json_object_set_new(json, "runs_by",
-                        view->share ? json_string(share_mode_name(view->share)) : json_null());
+    json_object_set_new(json, "runs_by", view->share ? json_string(share_mode_name(view->share)) : json_null());
     json_object_set_new(json, "exclusive", json_boolean(view->wants->exclusive));
     json_object_set_new(json, "retry", json_boolean(view->retry));
     json_object_set_new(json, "crashes", json_integer(view->crashes - view->harmed));
@@ -633,16 +640,20 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "submitted_ns", json_integer(view->submitted_ns));
     json_object_set_new(json, "first_started_ns", integer_or_null(view->first_started_ns, view->first_started_ns >= 0));
     json_object_set_new(json, "started_ns", integer_or_null(view->started_ns, view->started_ns >= 0));
-    json_object_set_new(json, "time_limit_ns", integer_or_null(view->wants->time_limit_ns, view->wants->time_limit_ns > 0));
+    json_object_set_new(json, "time_limit_ns",
+                        integer_or_null(view->wants->time_limit_ns, view->wants->time_limit_ns > 0));
     json_object_set_new(json, "signal", integer_or_null(view->wants->signal, view->wants->signal > 0));
-    json_object_set_new(json, "signal_before_ns", integer_or_null(view->wants->signal_before_ns, view->wants->signal > 0));
+    json_object_set_new(json, "signal_before_ns",
+                        integer_or_null(view->wants->signal_before_ns, view->wants->signal > 0));
     json_object_set_new(json, "requeue", json_boolean(view->wants->requeue));
     json_object_set_new(json, "cpus", integer_or_null(spec->cpus, spec->cpus > 0));
-    json_object_set_new(json, "host_memory_bytes", integer_or_null(spec->host_memory_bytes, spec->host_memory_bytes > 0));
+    json_object_set_new(json, "host_memory_bytes",
+                        integer_or_null(spec->host_memory_bytes, spec->host_memory_bytes > 0));
     json_object_set_new(json, "crashed_ns", integer_or_null(view->crashed_ns, view->crashed_ns >= 0));
     json_object_set_new(json, "relaunch_ns", integer_or_null(view->relaunch_ns, view->relaunch_ns >= 0));
     json_object_set_new(json, "ended_ns", integer_or_null(view->ended_ns, view->ended_ns >= 0));
-    json_object_set_new(json, "exit_status", integer_or_null(view->exit.status, view->exited && view->exit.cause != EXIT_LOST));
+    json_object_set_new(json, "exit_status",
+                        integer_or_null(view->exit.status, view->exited && view->exit.cause != EXIT_LOST));
     json_object_set_new(json, "exit_cause",
                         view->exited ? json_string(exit_cause_name(view->exit.cause)) : json_null());
     json_object_set_new(json, "last_end", text_or_null(last_end));

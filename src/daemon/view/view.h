@@ -19,32 +19,32 @@
 
 struct job_view {
     uint64_t id;
-    uint32_t state; /* enum job_state */
+    uint32_t state;                       /* enum job_state */
     const struct record_submitted *wants; /* shared with other jobs; without the workload: job_view_set_wants() */
-    char *workload;             /* owned */
+    char *workload;                       /* owned */
     struct common_spec *common; /* of its spec, without summary and capture, the part shared with other jobs; and the
                                    estimate */
     struct common_text *name, *command, *environment, *script; /* its other parts; see job_view_forget_inputs() */
-    bool has_script;        /* the command is a script's, which the store keeps for as long as the job is known */
-    struct views *views;    /* which has those */
+    bool has_script;     /* the command is a script's, which the store keeps for as long as the job is known */
+    struct views *views; /* which has those */
     struct common_text *user_text;
-    const char *user;       /* of user_text; as the user database said when it was submitted (daemon/view/owners.h) */
-    int64_t gid;            /* the same; OWNER_NO_GID; OWNER_UNKNOWN: an earlier carma took it in */
+    const char *user; /* of user_text; as the user database said when it was submitted (daemon/view/owners.h) */
+    int64_t gid;      /* the same; OWNER_NO_GID; OWNER_UNKNOWN: an earlier carma took it in */
     bool retry;
     uint32_t crashes;
     uint32_t handle_crashes; /* of `crashes`, those of a GPU library that could not be set up */
-    uint32_t retries;     /* times it was put before the queue to be retried */
+    uint32_t retries;        /* times it was put before the queue to be retried */
     uint32_t attempts;
-    int64_t reserved_bytes;       /* as last reserved, on each GPU; -1: not known */
-    uint32_t reservation_source;     /* enum memory_source of that */
+    int64_t reserved_bytes;      /* as last reserved, on each GPU; -1: not known */
+    uint32_t reservation_source; /* enum memory_source of that */
     uint32_t first_reservation_source;
-    uint64_t overuser;          /* the job that ran it out of memory at its last end; 0: nobody */
-    uint64_t victim_of;        /* the last one that ever did */
-    uint32_t harmed;           /* of `crashes`, those that it is not charged with: a neighbour's doing, or a guessed fence's */
-    int64_t fence_bytes;       /* of its last start: the driver's limit on each of its processes on a GPU; -1: none */
+    uint64_t overuser;  /* the job that ran it out of memory at its last end; 0: nobody */
+    uint64_t victim_of; /* the last one that ever did */
+    uint32_t harmed;    /* of `crashes`, those that it is not charged with: a neighbour's doing, or a guessed fence's */
+    int64_t fence_bytes;         /* of its last start: the driver's limit on each of its processes on a GPU; -1: none */
     int64_t process_limit_bytes; /* the least of that, mps_memory_limit and the job's own limit: the effective one */
-    uint32_t unfenced;         /* 1: its last run ended at a guessed fence */
-    uint32_t victims;          /* jobs that it ran out of memory */
+    uint32_t unfenced;           /* 1: its last run ended at a guessed fence */
+    uint32_t victims;            /* jobs that it ran out of memory */
     int64_t first_reserved_bytes; /* as first reserved; as submitted, where it was never placed */
     int64_t submitted_ns;
     int64_t first_started_ns; /* -1: never */
@@ -54,23 +54,24 @@ struct job_view {
     int64_t relaunch_ns;      /* how long it has waited for that the last time; -1: it has not yet */
     bool exited;
     struct record_exited exit;
-    char *message;            /* owned; of the last failure; may be NULL */
-    char *unreadable;         /* owned; its unreadable parts in the store, and why (daemon/set_aside.h); NULL: none */
-    int64_t fault_ns;         /* when, as an MPS client, it last ended with a kernel's fault; 0: not since the daemon began */
-    uint32_t share;           /* enum share_mode, of the last or current launch; SHARE_ANY where its record does not say */
-    uint32_t placement_count; /* of the same */
+    char *message;    /* owned; of the last failure; may be NULL */
+    char *unreadable; /* owned; its unreadable parts in the store, and why (daemon/set_aside.h); NULL: none */
+    int64_t fault_ns; /* when, as an MPS client, it last ended with a kernel's fault; 0: not since the daemon began */
+    uint32_t share;   /* enum share_mode, of the last or current launch; SHARE_ANY where its record does not say */
+    uint32_t placement_count;         /* of the same */
     struct job_placement *placements; /* owned */
-    int64_t seen_ns;          /* it is known to have run until then (daemon/run/runs.h): not folded from records either */
-    int64_t peak_bytes;       /* the most observed of it on one GPU, in all launches; 0: nothing yet */
-    struct memory_usage held;      /* GPU memory over time: begun and ended by records, in between the node says how much */
+    int64_t seen_ns;    /* it is known to have run until then (daemon/run/runs.h): not folded from records either */
+    int64_t peak_bytes; /* the most observed of it on one GPU, in all launches; 0: nothing yet */
+    struct memory_usage held; /* GPU memory over time: begun and ended by records, in between the node says how much */
     int64_t ran_gpu_ns;       /* GPUs times how long it ran on them, in launches that are over */
     int64_t energy_mj;        /* modelled (daemon/node/energy.h): not folded from records, but kept by the node */
-    int64_t unused_since_ns;  /* it runs, and has not used its GPUs since, for long enough to be told; -1: no. The node's too */
-    bool changed;             /* since the store was last told (daemon/engine/snapshotter.h) */
-    uint64_t version;         /* views.version when what is shown of it last changed */
+    int64_t unused_since_ns; /* it runs, and has not used its GPUs since, for long enough to be told; -1: no. The node's
+                                too */
+    bool changed;            /* since the store was last told (daemon/engine/snapshotter.h) */
+    uint64_t version;        /* views.version when what is shown of it last changed */
     struct job_view *earlier, *later; /* by version */
-    uint64_t shown_as;        /* the values that change without a record, as last shown (daemon/request/events.c); 0: never
-                                 looked at */
+    uint64_t shown_as; /* the values that change without a record, as last shown (daemon/request/events.c); 0: never
+                          looked at */
     UT_hash_handle hh;
 };
 
@@ -78,10 +79,11 @@ struct views {
     struct common_texts texts;
     struct common_specs specs;
     struct common_wants *wants;
-    const struct record_submitted *no_wants; /* of jobs before their SUBMITTED record: each would leave a hole in the heap */
+    const struct record_submitted
+        *no_wants;         /* of jobs before their SUBMITTED record: each would leave a hole in the heap */
     struct job_view *jobs; /* uthash by id, in the order of submission */
     uint64_t last_id;
-    uint64_t version;       /* raised by each change */
+    uint64_t version;        /* raised by each change */
     struct job_view *latest; /* the last change; from there by `earlier` */
     uint64_t counts[JOB_STATE_COUNT];
 };
@@ -110,8 +112,8 @@ void views_touch(struct views *views, struct job_view *view);
 /* Folds a record that the core has taken. Returns the job's view, or NULL where it concerns none. */
 struct job_view *views_fold(struct views *views, const struct record *record);
 
-/* Drops those that ended before before_ns, and of the other ended ones all but the latest `most`; not those that the store
- * does not have yet. `gone` is called for each before it is freed. */
+/* Drops those that ended before before_ns, and of the other ended ones all but the latest `most`; not those that the
+ * store does not have yet. `gone` is called for each before it is freed. */
 void views_forget(struct views *views, size_t most, int64_t before_ns,
                   void (*gone)(const struct job_view *view, void *user), void *user);
 

@@ -14,20 +14,49 @@ static const struct number {
     size_t size;
     bool later; /* an earlier carma did not write it: it stays as views_add has it */
 } numbers[] = {
-#define NUMBER(member) {#member, offsetof(struct job_view, member), sizeof(((struct job_view *)0)->member), false}
-#define LATER(member) {#member, offsetof(struct job_view, member), sizeof(((struct job_view *)0)->member), true}
-#define NAMED(name, member, later) {name, offsetof(struct job_view, member), sizeof(((struct job_view *)0)->member), later}
+#define NUMBER(member)                                                                                                 \
+    {                                                                                                                  \
+#member, offsetof(struct job_view, member), sizeof(((struct job_view *)0)->member), false                      \
+    }
+#define LATER(member)                                                                                                  \
+    {                                                                                                                  \
+#member, offsetof(struct job_view, member), sizeof(((struct job_view *)0)->member), true                       \
+    }
+#define NAMED(name, member, later)                                                                                     \
+    {                                                                                                                  \
+        name, offsetof(struct job_view, member), sizeof(((struct job_view *)0)->member), later                         \
+    }
     /* Names that the store has from 0.1. */
-    NAMED("launches", attempts, false), NAMED("claim_bytes", reserved_bytes, false), NAMED("recoveries", retries, true),
-    NAMED("claim_source", reservation_source, true), NAMED("first_claim_bytes", first_reserved_bytes, true),
-    NAMED("first_claim_source", first_reservation_source, true), NAMED("culprit", overuser, true),
-    NUMBER(state),        NUMBER(crashes),          
-    NUMBER(submitted_ns), NUMBER(first_started_ns), NUMBER(started_ns), NUMBER(ended_ns),
-    NUMBER(ran_gpu_ns),   NUMBER(share),            LATER(crashed_ns),    LATER(relaunch_ns),
-    LATER(handle_crashes), LATER(peak_bytes),  LATER(held.at_ns),
-    LATER(held.bytes),     LATER(held.measured_bytes), LATER(held.mib_ms), LATER(held.measured_mib_ms),
-    LATER(harmed),            LATER(victims),
-    LATER(fence_bytes),    LATER(unfenced),          LATER(victim_of),  LATER(process_limit_bytes),
+    NAMED("launches", attempts, false),
+    NAMED("claim_bytes", reserved_bytes, false),
+    NAMED("recoveries", retries, true),
+    NAMED("claim_source", reservation_source, true),
+    NAMED("first_claim_bytes", first_reserved_bytes, true),
+    NAMED("first_claim_source", first_reservation_source, true),
+    NAMED("culprit", overuser, true),
+    NUMBER(state),
+    NUMBER(crashes),
+    NUMBER(submitted_ns),
+    NUMBER(first_started_ns),
+    NUMBER(started_ns),
+    NUMBER(ended_ns),
+    NUMBER(ran_gpu_ns),
+    NUMBER(share),
+    LATER(crashed_ns),
+    LATER(relaunch_ns),
+    LATER(handle_crashes),
+    LATER(peak_bytes),
+    LATER(held.at_ns),
+    LATER(held.bytes),
+    LATER(held.measured_bytes),
+    LATER(held.mib_ms),
+    LATER(held.measured_mib_ms),
+    LATER(harmed),
+    LATER(victims),
+    LATER(fence_bytes),
+    LATER(unfenced),
+    LATER(victim_of),
+    LATER(process_limit_bytes),
 };
 
 static json_int_t get_number(const struct job_view *view, const struct number *number)
@@ -44,8 +73,8 @@ static int set_number(struct job_view *view, const struct number *number, const 
 
     if (!value && number->later)
         return 0;
-    if (!json_is_integer(value) || (number->size == sizeof(uint32_t) &&
-                                    (json_integer_value(value) < 0 || json_integer_value(value) > UINT32_MAX)))
+    if (!json_is_integer(value) ||
+        (number->size == sizeof(uint32_t) && (json_integer_value(value) < 0 || json_integer_value(value) > UINT32_MAX)))
         return -EINVAL;
     if (number->size == sizeof(uint32_t))
         *(uint32_t *)at = (uint32_t)json_integer_value(value);
@@ -68,7 +97,8 @@ static int record_from_json(const json_t *value, uint32_t type, struct record *r
     struct error err;
 
     if (!json_is_string(value) ||
-        record_json_read(json_string_value(value), json_string_length(value), record, &err) != 0 || record->type != type)
+        record_json_read(json_string_value(value), json_string_length(value), record, &err) != 0 ||
+        record->type != type)
         return -EINVAL;
     return 0;
 }
@@ -106,7 +136,8 @@ static int get_placements(struct job_view *view, const json_t *list)
     view->placement_count = (uint32_t)count;
     for (size_t i = 0; i < count; i++) {
         json_t *pair = json_array_get(list, i);
-        json_int_t gpu = json_integer_value(json_array_get(pair, 0)), bytes = json_integer_value(json_array_get(pair, 1));
+        json_int_t gpu = json_integer_value(json_array_get(pair, 0)),
+                   bytes = json_integer_value(json_array_get(pair, 1));
 
         if (json_array_size(pair) != 2 || gpu < 0 || gpu > UINT32_MAX || bytes < 0)
             return -EINVAL;
@@ -121,7 +152,7 @@ static void infer_sources(struct job_view *view)
     bool learned = view->attempts && view->crashes == 0;
 
     view->reservation_source = record_memory_source(SOURCE_COUNT, view->reserved_bytes, view->wants,
-                                             view->crashes ? SOURCE_RAISED : SOURCE_LEARNED);
+                                                    view->crashes ? SOURCE_RAISED : SOURCE_LEARNED);
     view->first_reserved_bytes = learned ? view->reserved_bytes : view->wants->request_bytes;
     view->first_reservation_source = learned ? view->reservation_source : view->wants->request_source;
 }
@@ -140,8 +171,8 @@ static int get_all(struct job_view *view, const json_t *json)
         rc = record_from_json(exit, RECORD_EXITED, &exited);
     if (rc == 0)
         rc = get_placements(view, json_object_get(json, "placements"));
-    if (rc != 0 || view->state >= JOB_STATE_COUNT || !user ||
-        view->reservation_source >= SOURCE_COUNT || view->first_reservation_source >= SOURCE_COUNT)
+    if (rc != 0 || view->state >= JOB_STATE_COUNT || !user || view->reservation_source >= SOURCE_COUNT ||
+        view->first_reservation_source >= SOURCE_COUNT)
         return -EINVAL;
     if (!json_object_get(json, "victim_of")) { /* an earlier carma wrote it */
         view->victim_of = view->overuser;

@@ -23,8 +23,8 @@
 struct question {
     uint64_t id;
     uid_t uid;
-    char *compare;     /* the policies, as carma simulate takes them */
-    json_t *names;     /* their names in the answer */
+    char *compare; /* the policies, as carma simulate takes them */
+    json_t *names; /* their names in the answer */
     bool done;
     struct error err;  /* "": it did not fail */
     json_t *outcomes;  /* of carma simulate; NULL: not there */
@@ -164,7 +164,8 @@ static int start(struct whatif *whatif, struct question *question)
     add_word(&words, xstrdup("--json"));
     add_word(&words, xasprintf("--steps=%d", WHATIF_STEPS));
     add_settings(config, &words);
-    return whatif_child_start(whatif->daemon->loop, words.items, &limits, on_ended, whatif, &whatif->child, &question->err);
+    return whatif_child_start(whatif->daemon->loop, words.items, &limits, on_ended, whatif, &whatif->child,
+                              &question->err);
 }
 
 /* Forgets answers that are too many, and begins with the next question. */
@@ -193,7 +194,8 @@ static void start_next(struct whatif *whatif)
 
 /* ---- Requests ---- */
 
-/* "/share=mps/settle=60s", once it is known to be allowed. The values stand in a list of policies in the child's arguments. */
+/* "/share=mps/settle=60s", once it is known to be allowed. The values stand in a list of policies in the child's
+ * arguments. */
 static int read_settings(const json_t *settings, struct config *scratch, struct strbuf *out, struct error *err)
 {
     const char *key;
@@ -207,10 +209,12 @@ static int read_settings(const json_t *settings, struct config *scratch, struct 
         const char *text = json_string_value(value);
 
         if (!config_key_decides(key) && strcmp(key, "share") != 0)
-            return error_set(err, EINVAL, "'%.40s' is not a setting that decides which job runs where: nothing can be tried with it",
+            return error_set(err, EINVAL,
+                             "'%.40s' is not a setting that decides which job runs where: nothing can be tried with it",
                              key);
         if (!text || strlen(text) > NAME_LIMIT || strpbrk(text, "/,"))
-            return error_set(err, EINVAL, "the value of '%.40s' is not a short text: write it as in carmad's settings, \"60s\"",
+            return error_set(err, EINVAL,
+                             "the value of '%.40s' is not a short text: write it as in carmad's settings, \"60s\"",
                              key);
         if (config_set(scratch, key, text, err) != 0)
             return -EINVAL;
@@ -219,8 +223,8 @@ static int read_settings(const json_t *settings, struct config *scratch, struct 
     return 0;
 }
 
-static int read_policies(const json_t *policies, const char *settings, struct config *scratch, struct question *question,
-                         struct strbuf *out, struct error *err)
+static int read_policies(const json_t *policies, const char *settings, struct config *scratch,
+                         struct question *question, struct strbuf *out, struct error *err)
 {
     json_t *policy;
     size_t i;
@@ -253,7 +257,8 @@ static int read_question(const struct whatif *whatif, const struct http_request 
     json_t *body = json_loadb(request->body, request->body_length, JSON_REJECT_DUPLICATES, &at);
     int rc = 0;
 
-    if (!body || json_unpack_ex(body, &at, JSON_STRICT, "{s:o, s?:o}", "policies", &policies, "settings", &wanted) != 0 ||
+    if (!body ||
+        json_unpack_ex(body, &at, JSON_STRICT, "{s:o, s?:o}", "policies", &policies, "settings", &wanted) != 0 ||
         (wanted && !json_is_object(wanted)))
         rc = error_set(err, EINVAL, "the request is not {\"policies\": [name], \"settings\": {key: text}}");
     config_init_default(&scratch);
@@ -349,8 +354,11 @@ void whatif_show(struct whatif *whatif, struct http_request *request, const char
     jobs = answered ? json_object_get(json_array_get(question->outcomes, 0), "jobs") : NULL;
     http_reply(request, 200,
                json_pack("{s:I, s:s, s:s?, s:O?, s:s?, s:o}", "id", (json_int_t)question->id, "state",
-                         failed ? "failed" : answered ? "done" : "running", "error", failed ? question->err.text : NULL,
-                         "jobs", jobs, "power_of", answered && *question->power_of ? question->power_of : NULL, "policies",
+                         failed     ? "failed"
+                         : answered ? "done"
+                                    : "running",
+                         "error", failed ? question->err.text : NULL, "jobs", jobs, "power_of",
+                         answered && *question->power_of ? question->power_of : NULL, "policies",
                          answered ? policies_of(question) : json_null()));
 }
 

@@ -13,7 +13,7 @@
 #define WHATIF_KEPT            8   /* answers */
 #define WHATIF_WAITING         8   /* questions, besides the one that is being simulated */
 #define WHATIF_WAITING_PER_UID 2
-#define WHATIF_TIME_LIMIT_S    300            /* wall time */
+#define WHATIF_TIME_LIMIT_S    300                /* wall time */
 #define WHATIF_MEMORY_LIMIT    (INT64_C(4) << 30) /* bytes of the child */
 #define WHATIF_OUTPUT_LIMIT    (1 << 20)
 
@@ -22,7 +22,7 @@ struct whatif *whatif_new(struct daemon *daemon);
 /* Kills the running ones; their handles on the loop end as the loop is run again. */
 void whatif_free(struct whatif *whatif);
 
-void whatif_ask(struct whatif *whatif, struct http_request *request);                    /* POST /v1/whatif */
+void whatif_ask(struct whatif *whatif, struct http_request *request);                  /* POST /v1/whatif */
 void whatif_show(struct whatif *whatif, struct http_request *request, const char *id); /* GET /v1/whatif/ID */
 
 #endif

@@ -84,7 +84,8 @@ static void end_if_done(struct whatif_child *child)
     if (failed)
         say_why(child);
     close_all(child); /* freed later, on the loop */
-    child->ended(failed ? -EIO : 0, child->text.text ? child->text.text : "", child->text.length, &child->why, child->user);
+    child->ended(failed ? -EIO : 0, child->text.text ? child->text.text : "", child->text.length, &child->why,
+                 child->user);
 }
 
 static void kill_child(struct whatif_child *child)
@@ -119,7 +120,8 @@ static void on_look(uv_timer_t *timer)
         error_set(&child->why, ETIMEDOUT, "the simulation took longer than %u s: ask about fewer policies",
                   child->limits.time_s);
     else if (resident_bytes(child->process.pid) > child->limits.memory_bytes)
-        error_set(&child->why, ENOMEM, "the simulation needs more than %s of memory: this node's past is too long for it",
+        error_set(&child->why, ENOMEM,
+                  "the simulation needs more than %s of memory: this node's past is too long for it",
                   format_bytes(child->limits.memory_bytes, most));
     if (*child->why.text)
         kill_child(child);
@@ -212,9 +214,12 @@ int whatif_child_start(uv_loop_t *loop, char **argv, const struct whatif_limits 
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&child->output},
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&child->complaints},
     };
-    uv_process_options_t options = {
-        .file = argv[0], .args = argv, .exit_cb = on_exit_of_child, .stdio = stdio, .stdio_count = array_size(stdio),
-        .flags = UV_PROCESS_DETACHED};
+    uv_process_options_t options = {.file = argv[0],
+                                    .args = argv,
+                                    .exit_cb = on_exit_of_child,
+                                    .stdio = stdio,
+                                    .stdio_count = array_size(stdio),
+                                    .flags = UV_PROCESS_DETACHED};
     int rc;
 
     child->limits = *limits;

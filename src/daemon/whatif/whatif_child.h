@@ -10,7 +10,7 @@
 struct whatif_child;
 
 struct whatif_limits {
-    unsigned time_s;     /* wall time */
+    unsigned time_s;      /* wall time */
     int64_t memory_bytes; /* resident, looked at once a second */
     size_t output_bytes;
 };

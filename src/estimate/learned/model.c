@@ -3,9 +3,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define MAGIC "carma-model 1\n\0"
+#define MAGIC        "carma-model 1\n\0"
 #define HEADER_BYTES 24
-#define ENTRY_BYTES 80
+#define ENTRY_BYTES  80
 
 struct entry {
     char name[48];

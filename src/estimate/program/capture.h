@@ -10,14 +10,14 @@
 
 struct capture {
     struct program program;
-    char torch[32];       /* version */
-    char model[128];      /* "" = not said */
-    int64_t batch_size;   /* the program's */
-    bool scales;          /* the batch size may be chosen: each size was recorded as base + slope * batch */
+    char torch[32];     /* version */
+    char model[128];    /* "" = not said */
+    int64_t batch_size; /* the program's */
+    bool scales;        /* the batch size may be chosen: each size was recorded as base + slope * batch */
     enum optimizer optimizer;
     bool optimizer_known; /* false: one that has no name here */
     enum precision precision;
-    char mapping[64];     /* "cuda" as recorded, or "cpu": which CPU operators were mapped to CUDA's */
+    char mapping[64]; /* "cuda" as recorded, or "cpu": which CPU operators were mapped to CUDA's */
 };
 
 /* Inits *capture, which capture_release() ends. batch_size <= 0: the recorded one. -EINVAL with one line
@@ -44,8 +44,8 @@ struct capture_changes {
  * -EINVAL where it becomes too large. To be called once, after capture_read(). */
 int capture_change(struct capture *capture, const struct capture_changes *changes, struct error *err);
 
-/* cuBLAS takes another workspace on this GPU than the recording says (a machine profile's; 0: none). One of that size for
- * each thread that calls it, the script's and autograd's. */
+/* cuBLAS takes another workspace on this GPU than the recording says (a machine profile's; 0: none). One of that size
+ * for each thread that calls it, the script's and autograd's. */
 void capture_set_cublas_workspace(struct capture *capture, int64_t bytes);
 
 #endif

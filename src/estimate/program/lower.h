@@ -36,7 +36,7 @@ struct training {
     int64_t cublas_workspace_bytes; /* taken at the first matrix product, and at the first of a backward pass; kept */
 };
 
-#define CUBLAS_WORKSPACE_BYTES INT64_C(8519680) /* of Ampere: 8.125 MiB (a machine profile knows better) */
+#define CUBLAS_WORKSPACE_BYTES   INT64_C(8519680)   /* of Ampere: 8.125 MiB (a machine profile knows better) */
 #define CUBLASLT_WORKSPACE_BYTES (INT64_C(1) << 20) /* PyTorch's default before Hopper (CUBLASLT_WORKSPACE_SIZE) */
 
 /* Adam without weight decay, fp32 (TF32 takes the same), batch 32, no summary, CUBLAS_WORKSPACE_BYTES. */

@@ -104,8 +104,8 @@ static void work(struct tape *tape, enum optimizer optimizer)
             tape_drop(tape, tensor);
 }
 
-/* Weight decay of SGD and Adam adds to the gradients what it takes from the parameters, in tensors of their own that last
- * until the step is done; AdamW's and Adafactor's works on the parameters in place. */
+/* Weight decay of SGD and Adam adds to the gradients what it takes from the parameters, in tensors of their own that
+ * last until the step is done; AdamW's and Adafactor's works on the parameters in place. */
 static void decay(struct tape *tape, enum optimizer optimizer)
 {
     if (optimizer != OPTIMIZER_SGD && optimizer != OPTIMIZER_MOMENTUM && optimizer != OPTIMIZER_ADAM)

@@ -11,7 +11,7 @@ struct replay {
         uint32_t block; /* NO_BLOCK: it has none */
         uint8_t category;
         int64_t bytes;
-    } *tensors;
+    } * tensors;
     int64_t allocated[MEMORY_CATEGORY_COUNT];
     int64_t peak_bytes;
     struct replay_result *result;
@@ -49,8 +49,8 @@ static void step(struct replay *replay, const struct program *program, const str
     const struct program_event *event = &program->events[i];
 
     if (event->op == PROGRAM_ALLOC) {
-        replay->tensors[event->tensor] = (struct tensor){take(replay, event, event->bytes, i),
-                                                         event->category, event->bytes};
+        replay->tensors[event->tensor] =
+            (struct tensor){take(replay, event, event->bytes, i), event->category, event->bytes};
     } else if (event->op == PROGRAM_FREE) {
         struct tensor *tensor = &replay->tensors[event->tensor];
         give(replay, tensor->block, tensor->bytes, tensor->category);

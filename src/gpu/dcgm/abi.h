@@ -59,13 +59,13 @@ enum dcgm_field_type { DCGM_TYPE_DOUBLE = 'd', DCGM_TYPE_INT64 = 'i', DCGM_TYPE_
 #define DCGM_BLANK_DOUBLE 140737488355328.0
 enum dcgm_blank { DCGM_BLANK, DCGM_BLANK_NOT_FOUND, DCGM_BLANK_NOT_SUPPORTED, DCGM_BLANK_NOT_PERMITTED };
 
-#define DCGM_GROUP_EMPTY    1 /* a kind of group */
-#define DCGM_MODE_AUTO      1 /* the engine measures on threads of its own */
-#define DCGM_SEVERITY_NONE  0
-#define DCGM_MAX_GPUS       32
-#define DCGM_MAX_MIG_PARTS  14 /* per GPU */
-#define DCGM_MODULES_LEAST  8  /* how long dcgm_embedded's list was in the releases known */
-#define DCGM_MODULES_MOST   16
+#define DCGM_GROUP_EMPTY   1 /* a kind of group */
+#define DCGM_MODE_AUTO     1 /* the engine measures on threads of its own */
+#define DCGM_SEVERITY_NONE 0
+#define DCGM_MAX_GPUS      32
+#define DCGM_MAX_MIG_PARTS 14 /* per GPU */
+#define DCGM_MODULES_LEAST 8  /* how long dcgm_embedded's list was in the releases known */
+#define DCGM_MODULES_MOST  16
 
 struct dcgm_connect {
     unsigned int version; /* 2 */

@@ -30,8 +30,7 @@ static bool find_all(struct dcgm_calls *calls)
            find(calls, &calls->group_add, "dcgmGroupAddEntity") &&
            find(calls, &calls->field_group_create, "dcgmFieldGroupCreate") &&
            find(calls, &calls->watch, "dcgmWatchFields") && find(calls, &calls->unwatch, "dcgmUnwatchFields") &&
-           find(calls, &calls->update, "dcgmUpdateAllFields") &&
-           find(calls, &calls->latest, "dcgmGetLatestValues_v2");
+           find(calls, &calls->update, "dcgmUpdateAllFields") && find(calls, &calls->latest, "dcgmGetLatestValues_v2");
 }
 
 int dcgm_calls_load(struct dcgm_calls *calls, const char *library, struct error *err)

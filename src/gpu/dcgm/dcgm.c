@@ -16,7 +16,7 @@
 #include "base/units.h"
 #include "gpu/dcgm/watch.h"
 
-#define ENGINE_ADDRESS     "127.0.0.1"           /* at DCGM's own port */
+#define ENGINE_ADDRESS     "127.0.0.1"          /* at DCGM's own port */
 #define ENGINE_SOCKET      "/tmp/nv-hostengine" /* where nv-hostengine makes it by default */
 #define CONNECT_TIMEOUT_MS 500
 #define PERIOD_LEAST_US    100000 /* as often as DCGM profiles at most */

@@ -17,9 +17,12 @@
 unsigned short dcgm_metric_field(uint32_t metric)
 {
     static const unsigned short fields[GPU_METRIC_COUNT] = {
-        [GPU_SM_ACTIVITY] = DCGM_FIELD_SM_ACTIVITY,         [GPU_SM_OCCUPANCY] = DCGM_FIELD_SM_OCCUPANCY,
-        [GPU_DRAM_ACTIVITY] = DCGM_FIELD_DRAM_ACTIVITY,     [GPU_TENSOR_ACTIVITY] = DCGM_FIELD_TENSOR_ACTIVITY,
-        [GPU_PCIE_TX] = DCGM_FIELD_PCIE_TX,                 [GPU_PCIE_RX] = DCGM_FIELD_PCIE_RX,
+        [GPU_SM_ACTIVITY] = DCGM_FIELD_SM_ACTIVITY,
+        [GPU_SM_OCCUPANCY] = DCGM_FIELD_SM_OCCUPANCY,
+        [GPU_DRAM_ACTIVITY] = DCGM_FIELD_DRAM_ACTIVITY,
+        [GPU_TENSOR_ACTIVITY] = DCGM_FIELD_TENSOR_ACTIVITY,
+        [GPU_PCIE_TX] = DCGM_FIELD_PCIE_TX,
+        [GPU_PCIE_RX] = DCGM_FIELD_PCIE_RX,
         [GPU_GRAPHICS_ACTIVITY] = DCGM_FIELD_GRAPHICS_ACTIVITY,
     };
 
@@ -92,8 +95,7 @@ void dcgm_entities_take(struct dcgm_entities *entities, struct dcgm_pair pair, c
             continue;
         else if (from->field == DCGM_FIELD_UUID && from->type == DCGM_TYPE_STRING)
             snprintf(gpu->uuid, sizeof gpu->uuid, "%.*s", (int)sizeof gpu->uuid - 1, from->value.text);
-        else if (from->field == DCGM_FIELD_XID && from->type == DCGM_TYPE_INT64 &&
-                 from->value.int64 < DCGM_BLANK_INT64)
+        else if (from->field == DCGM_FIELD_XID && from->type == DCGM_TYPE_INT64 && from->value.int64 < DCGM_BLANK_INT64)
             gpu->xid = from->value.int64;
     }
 }

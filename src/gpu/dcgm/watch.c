@@ -95,8 +95,8 @@ static int watch_fields(struct dcgm_watches *watches, struct dcgm_watch *watch, 
     int status = find_set(watches, fields, count, &set), rest;
 
     if (status == DCGM_OK)
-        status = watches->calls->watch(watches->handle, watch->group, watches->sets[set].id, watches->period_us, KEEP_S,
-                                       0);
+        status =
+            watches->calls->watch(watches->handle, watch->group, watches->sets[set].id, watches->period_us, KEEP_S, 0);
     if (status == DCGM_OK)
         watch->sets[watch->set_count++] = set;
     if (status != DCGM_PROFILING_MULTI_PASS || count == 1)

@@ -35,8 +35,8 @@ struct settings {
     const char *dcgm;
     uint64_t skip;
     _Atomic int *progress; /* mapped, shared with carmad; or NULL */
-    bool gpm, further; /* whether GPM is asked, and the sources after NVML */
-    int64_t period_ns; /* node time */
+    bool gpm, further;     /* whether GPM is asked, and the sources after NVML */
+    int64_t period_ns;     /* node time */
     bool once;
     bool text;
     bool inspect;

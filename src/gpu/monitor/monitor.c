@@ -22,7 +22,7 @@
 #define RESTART_NS      NS_PER_SEC
 #define RESTART_GROWTH  64
 #define LEFT_MAX        3    /* children that are left behind at a time; more would not get further either */
-#define FREE_TIMEOUT_MS   2000 /* ms */
+#define FREE_TIMEOUT_MS 2000 /* ms */
 #define READ_ROOM       65536
 #define LINE_ROOM       320
 #define TEXT_ROOM       640
@@ -74,17 +74,17 @@ struct gpu_monitor {
     bool freed;
     uint64_t pause_ms;                /* before the next start */
     char told[KIND_COUNT][TEXT_ROOM]; /* the last report; "" since a reading has come */
-    uv_timer_t timer; /* WAITING: next start; RUNNING: silence; KILLED: how long its end may take */
-    int silences_left;     /* RUNNING: halves of the allowed silence that are left to the child */
-    struct child *child; /* RUNNING, KILLED */
-    struct child *left;  /* list of those left behind */
+    uv_timer_t timer;                 /* WAITING: next start; RUNNING: silence; KILLED: how long its end may take */
+    int silences_left;                /* RUNNING: halves of the allowed silence that are left to the child */
+    struct child *child;              /* RUNNING, KILLED */
+    struct child *left;               /* list of those left behind */
     unsigned left_count;
     unsigned children_open; /* with handles that are not closed yet, of every sort */
     bool timer_closed;
-    int progress_fd;                  /* -1: there is none */
-    _Atomic int *progress;            /* the index that the child touches, and 1; 0: none. Mapped, shared with it */
-    int hung_at;                      /* the output of a child that hung, since a reading has come */
-    uint64_t skip;                    /* a bit for each index that is not touched any more */
+    int progress_fd;       /* -1: there is none */
+    _Atomic int *progress; /* the index that the child touches, and 1; 0: none. Mapped, shared with it */
+    int hung_at;           /* the output of a child that hung, since a reading has come */
+    uint64_t skip;         /* a bit for each index that is not touched any more */
     struct gpu_node_reading *reading;
     char read_room[READ_ROOM];
 };
@@ -281,10 +281,11 @@ static void on_half_silence(uv_timer_t *timer)
              monitor->program);
     if (at > 0 && at <= 63 && at == monitor->hung_at) { /* once may have been a busy machine */
         monitor->skip |= UINT64_C(1) << (at - 1);
-        snprintf(text, sizeof text,
-                 "%s fell silent: a driver call on the GPU with index %d hangs (see dmesg for Xid errors); it is killed "
-                 "and started again without that GPU: reset it, then restart carmad",
-                 monitor->program, at - 1);
+        snprintf(
+            text, sizeof text,
+            "%s fell silent: a driver call on the GPU with index %d hangs (see dmesg for Xid errors); it is killed "
+            "and started again without that GPU: reset it, then restart carmad",
+            monitor->program, at - 1);
     }
     monitor->hung_at = at;
     tell(monitor, ORDINARY, text);

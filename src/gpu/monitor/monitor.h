@@ -14,10 +14,10 @@
 struct gpu_monitor;
 
 struct gpu_monitor_options {
-    const char *program; /* NULL: lib/carma/carma-monitor of this installation */
-    const char *library; /* NVML to load; NULL: carma-monitor's own choice */
+    const char *program;      /* NULL: lib/carma/carma-monitor of this installation */
+    const char *library;      /* NVML to load; NULL: carma-monitor's own choice */
     const char *dcgm_library; /* DCGM to load where NVML lacks a metric; likewise */
-    int64_t period_ns;   /* node time between two looks, at least 1 ms */
+    int64_t period_ns;        /* node time between two looks, at least 1 ms */
 
     /* Wall clock. A child that sends no frame for so long is killed, or for six times so long after its start, since
      * a driver may have to wake its GPUs first; one that has not ended so long after that is left behind. 0: 10 s, or
@@ -27,8 +27,8 @@ struct gpu_monitor_options {
     int64_t restart_wall_ns;
 
     void (*on_reading)(void *user, const struct gpu_node_reading *reading);
-    /* One line on why no readings come, or that a child was left behind; each is said once, not at each new try, until a
-     * reading has come. */
+    /* One line on why no readings come, or that a child was left behind; each is said once, not at each new try, until
+     * a reading has come. */
     void (*on_problem)(void *user, const char *text);
     void *user;
 };

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-_Static_assert(GPU_SOURCE_COUNT * GPU_METRIC_COUNT <= 32, "too many metrics for the bits of one integer");
+_Static_assert(GPU_SOURCE_COUNT *GPU_METRIC_COUNT <= 32, "too many metrics for the bits of one integer");
 
 static uint32_t bit_of(uint32_t source, uint32_t metric)
 {

@@ -19,8 +19,9 @@ struct gpu_stuck {
 };
 
 /* Sets GPU_SOURCE_NONE for the metrics that are stuck at zero. That a GPU works is said by its utilisation, or by
- * processes on it: one may idle, but then utilisation, which stands in, is zero as well. A metric counts as measured once it, or the SM activity of its
- * source, was above zero. Whether one was dropped. May be called more than once for one look, as further sources fill it. */
+ * processes on it: one may idle, but then utilisation, which stands in, is zero as well. A metric counts as measured
+ * once it, or the SM activity of its source, was above zero. Whether one was dropped. May be called more than once for
+ * one look, as further sources fill it. */
 bool gpu_stuck_drop(struct gpu_stuck *stuck, struct gpu_node_reading *reading);
 
 #endif

@@ -204,8 +204,12 @@ static int spawn(struct mps_call *call, const struct mps_endpoint *endpoint, con
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&call->output},
         {.flags = UV_INHERIT_FD, .data.fd = 1},
     };
-    uv_process_options_t options = {.file = call->program, .args = arguments, .env = environment, .exit_cb = on_ended,
-                                    .stdio = stdio, .stdio_count = array_size(stdio)};
+    uv_process_options_t options = {.file = call->program,
+                                    .args = arguments,
+                                    .env = environment,
+                                    .exit_cb = on_ended,
+                                    .stdio = stdio,
+                                    .stdio_count = array_size(stdio)};
     int rc;
 
     for (size_t i = 0; i < array_size(command->arguments) && command->arguments[i]; i++)
@@ -234,10 +238,13 @@ static void on_not_spawned(uv_timer_t *timer)
     int status;
 
     if (code == -ENOENT)
-        status = error_set(&err, ENOENT, "there is no MPS control program '%s': install the NVIDIA driver's, or name it by "
-                           "the setting mps_control; or set share to another mode", call->program);
+        status = error_set(&err, ENOENT,
+                           "there is no MPS control program '%s': install the NVIDIA driver's, or name it by "
+                           "the setting mps_control; or set share to another mode",
+                           call->program);
     else
-        status = error_set(&err, -code, "cannot run the MPS control program '%s': %s", call->program, uv_strerror(code));
+        status =
+            error_set(&err, -code, "cannot run the MPS control program '%s': %s", call->program, uv_strerror(code));
     close_all(call);
     tell(call, status, &err);
 }
@@ -277,8 +284,8 @@ static struct mps_call *begin(const struct mps_endpoint *endpoint, const struct 
     return call;
 }
 
-struct mps_call *mps_call(const struct mps_endpoint *endpoint, const struct mps_command *command, uint64_t timeout_wall_ms,
-                          mps_called *done, void *user)
+struct mps_call *mps_call(const struct mps_endpoint *endpoint, const struct mps_command *command,
+                          uint64_t timeout_wall_ms, mps_called *done, void *user)
 {
     return begin(endpoint, command, -1, timeout_wall_ms, done, user);
 }

@@ -1,4 +1,5 @@
-/* One call of the MPS control program, beside the loop: it is started, told, listened to, and killed when it is late. */
+/* One call of the MPS control program, beside the loop: it is started, told, listened to, and killed when it is late.
+ */
 #ifndef CARMA_GPU_MPS_CALL_H
 #define CARMA_GPU_MPS_CALL_H
 
@@ -24,8 +25,8 @@ struct mps_call;
 typedef void mps_called(void *user, int status, const char *answer, const struct error *err);
 
 /* Returns at once. */
-struct mps_call *mps_call(const struct mps_endpoint *endpoint, const struct mps_command *command, uint64_t timeout_wall_ms,
-                          mps_called *done, void *user);
+struct mps_call *mps_call(const struct mps_endpoint *endpoint, const struct mps_command *command,
+                          uint64_t timeout_wall_ms, mps_called *done, void *user);
 
 /* Starts a daemon in the background, so that only the call's status counts: its output goes to start.log of the log
  * directory. */

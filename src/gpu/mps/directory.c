@@ -36,11 +36,14 @@ int mps_directory_open(struct mps_directory *directory, const char *path, const 
     static const char longest[] = "/control_privileged";
     int rc;
 
-    *directory = (struct mps_directory){.path = xstrdup(path), .pipe = xasprintf("%s/pipe", path),
-                                        .log = xasprintf("%s/log", path)};
-    if (strlen(directory->pipe) + sizeof longest > sizeof((struct sockaddr_un *)0)->sun_path) /* NVIDIA's says nothing of it */
-        return error_set(err, ENAMETOOLONG, "the MPS pipe directory '%s' has too long a name for a socket: set `socket` to a "
-                         "path that is shorter", directory->pipe);
+    *directory = (struct mps_directory){
+        .path = xstrdup(path), .pipe = xasprintf("%s/pipe", path), .log = xasprintf("%s/log", path)};
+    if (strlen(directory->pipe) + sizeof longest >
+        sizeof((struct sockaddr_un *)0)->sun_path) /* NVIDIA's says nothing of it */
+        return error_set(err, ENAMETOOLONG,
+                         "the MPS pipe directory '%s' has too long a name for a socket: set `socket` to a "
+                         "path that is shorter",
+                         directory->pipe);
     rc = make(directory->path, err);
     if (rc == 0)
         rc = make(directory->pipe, err);

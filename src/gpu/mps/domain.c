@@ -14,17 +14,18 @@
 #include "gpu/mps/directory.h"
 #include "gpu/mps/process.h"
 
-#define CALL_MS     5000 /* for one answer */
-#define AGAIN_MS    50   /* between two looks on the way up, out of a fault, or down */
-#define RETRY_MS    2000 /* a start that failed while jobs are in it */
-#define ASK_MS      500  /* for a server that was asked for to be listed, before it is asked for again */
-#define STAYS_MS    250  /* a server without a reported state is up once it was listed for this long: one that cannot
-                            run ends at once */
-#define QUIT_MS     3000 /* for a daemon to do as it is told, then to SIGTERM, then SIGKILL */
-#define POLL_MS     2000
-#define IDLE_MS     60000
+#define CALL_MS  5000 /* for one answer */
+#define AGAIN_MS 50   /* between two looks on the way up, out of a fault, or down */
+#define RETRY_MS 2000 /* a start that failed while jobs are in it */
+#define ASK_MS   500  /* for a server that was asked for to be listed, before it is asked for again */
+#define STAYS_MS                                                                                                       \
+    250                 /* a server without a reported state is up once it was listed for this long: one that cannot   \
+                           run ends at once */
+#define QUIT_MS    3000 /* for a daemon to do as it is told, then to SIGTERM, then SIGKILL */
+#define POLL_MS    2000
+#define IDLE_MS    60000
 #define TIMEOUT_MS 15000
-#define NO_UID      ((uid_t)-1)
+#define NO_UID     ((uid_t)-1)
 
 struct member {
     uint64_t job;
@@ -383,7 +384,8 @@ static void on_server_asked(void *user, int status, const char *answer, const st
     (void)answer;
     domain->server_asked = true;
     domain->listed = false;
-    if (answered(domain, status == -EIO ? 0 : status, err)) /* NVIDIA's ends with 1 at times: the list tells what came of it */
+    if (answered(domain, status == -EIO ? 0 : status,
+                 err)) /* NVIDIA's ends with 1 at times: the list tells what came of it */
         step(domain);
 }
 
@@ -729,8 +731,9 @@ static void step(struct mps_domain *domain)
             set_phase(domain, MPS_STARTING, "");
         if ((domain->phase == MPS_STARTING || !domain->server) && has_lasted(domain, domain->timeout_ms)) {
             struct error err;
-            int status = error_set(&err, ETIMEDOUT, "the MPS server of %s does not come up%s%.300s: see %s", domain->directory.gpus,
-                                   *domain->why.text ? ": " : "", domain->why.text, domain->directory.log);
+            int status = error_set(&err, ETIMEDOUT, "the MPS server of %s does not come up%s%.300s: see %s",
+                                   domain->directory.gpus, *domain->why.text ? ": " : "", domain->why.text,
+                                   domain->directory.log);
             give_up(domain, status, &err);
         } else if (!climb(domain)) {
             if (domain->state == MPS_SERVER_FAULT)
@@ -765,8 +768,10 @@ int mps_domain_new(const struct mps_domain_options *options, struct mps_domain *
         close_domain(domain);
         return rc;
     }
-    domain->endpoint = (struct mps_endpoint){.loop = domain->loop, .program = domain->program,
-                                             .pipe_directory = domain->directory.pipe, .log_directory = domain->directory.log,
+    domain->endpoint = (struct mps_endpoint){.loop = domain->loop,
+                                             .program = domain->program,
+                                             .pipe_directory = domain->directory.pipe,
+                                             .log_directory = domain->directory.log,
                                              .gpus = domain->directory.gpus};
     *result = domain;
     again_in(domain, 0); /* stops a daemon that was left without jobs, unless one joins in this turn of the loop */

@@ -3,9 +3,10 @@
  * stopped when none was for a while. It outlives the process that started it, as the jobs do: a process that opens its
  * directory again adopts it.
  *
- *     DOWN --join--> STARTING --server ACTIVE--> SERVING --FAULT, or its server gone--> FAULTED --ACTIVE again--> SERVING
- *       ^               |                           |                                      |
- *       +---it cannot---+                           +--no job for a while--> STOPPING <----+ (not in time: started anew)
+ *     DOWN --join--> STARTING --server ACTIVE--> SERVING --FAULT, or its server gone--> FAULTED --ACTIVE again-->
+ * SERVING ^               |                           |                                      |
+ *       +---it cannot---+                           +--no job for a while--> STOPPING <----+ (not in time: started
+ * anew)
  *
  * One server at a time: it runs as the jobs' user, and another user's first job has it exchanged once no job is left
  * (docs.nvidia.com/deploy/mps, "Architecture"); a multi-user server is one for all.
@@ -31,7 +32,8 @@ struct mps_domain_options {
     bool multiuser;        /* one server for all users, which keeps them apart no longer */
     uint64_t poll_ms;      /* between two looks at a server with jobs; 0: 2 s */
     uint64_t idle_ms;      /* without a job, until it is stopped; 0: 60 s */
-    uint64_t timeout_ms;  /* for a start; and for jobs to leave a server that failed, before they are terminated; 0: 15 s */
+    uint64_t
+        timeout_ms; /* for a start; and for jobs to leave a server that failed, before they are terminated; 0: 15 s */
     /* The phase is another. FAULTED and the states after it: no job may be placed there until SERVING or DOWN. */
     void (*on_phase)(void *user, struct mps_domain *domain, enum mps_phase phase, const char *why);
     /* The clients to terminate (job 0) where the server stays in FAULT: spared clients go on, and the daemon is not
@@ -46,8 +48,8 @@ int mps_domain_new(const struct mps_domain_options *options, struct mps_domain *
 /* Stops what has no job, and frees itself when that is done; `on_phase` and `ready` are called no more. */
 void mps_domain_free(struct mps_domain *domain);
 
-/* The job uses the domain from now on. `ready` is called once, on the loop: with 0 when a server serves its user, with a
- * negative errno when none can (the job has then left again). NULL: it runs already, and was found again. */
+/* The job uses the domain from now on. `ready` is called once, on the loop: with 0 when a server serves its user, with
+ * a negative errno when none can (the job has then left again). NULL: it runs already, and was found again. */
 typedef void mps_domain_ready(void *user, uint64_t job, int status, const struct error *err);
 void mps_domain_join(struct mps_domain *domain, uint64_t job, uid_t uid, mps_domain_ready *ready, void *user);
 void mps_domain_leave(struct mps_domain *domain, uint64_t job); /* nothing where it is not in it */
@@ -66,7 +68,8 @@ uint64_t mps_domain_looks(const struct mps_domain *domain);
 
 /* While set, each look lists the clients too. */
 void mps_domain_list_clients(struct mps_domain *domain, bool wanted);
-const struct mps_pids *mps_domain_clients(const struct mps_domain *domain, uint64_t *lists); /* *lists: how often listed */
+const struct mps_pids *mps_domain_clients(const struct mps_domain *domain,
+                                          uint64_t *lists); /* *lists: how often listed */
 
 pid_t mps_domain_daemon(const struct mps_domain *domain); /* the control daemon, as last seen; 0: none */
 enum mps_phase mps_domain_phase(const struct mps_domain *domain);

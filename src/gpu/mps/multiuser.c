@@ -13,7 +13,7 @@
 #include "gpu/mps/process.h"
 
 #define TIMEOUT_MS 3000
-#define LOOK_MS     5
+#define LOOK_MS    5
 
 struct trial {
     int status;
@@ -49,8 +49,8 @@ static int try(const char *program, const char *directory, struct error *err)
     struct mps_process daemon = {0};
     struct trial trial = {0};
     uv_loop_t loop;
-    struct mps_endpoint endpoint = {.loop = &loop, .program = program, .pipe_directory = directory,
-                                    .log_directory = directory, .gpus = ""};
+    struct mps_endpoint endpoint = {
+        .loop = &loop, .program = program, .pipe_directory = directory, .log_directory = directory, .gpus = ""};
     int rc;
 
     uv_loop_init(&loop);
@@ -61,8 +61,10 @@ static int try(const char *program, const char *directory, struct error *err)
     if (rc == -ENOENT)
         *err = trial.err;
     else if (rc < 0 || !mps_process_find(directory, &daemon))
-        rc = error_set(err, ENOTSUP, "mps_multiuser = yes, and %s has no MPS server for several users: install a driver from 555 "
-                       "on, or set mps_multiuser = no", program);
+        rc = error_set(err, ENOTSUP,
+                       "mps_multiuser = yes, and %s has no MPS server for several users: install a driver from 555 "
+                       "on, or set mps_multiuser = no",
+                       program);
     stop(directory);
     return rc;
 }
@@ -75,7 +77,8 @@ int mps_multiuser_check(const char *program, struct error *err)
     int rc;
 
     if (geteuid() != 0)
-        return error_set(err, EPERM, "mps_multiuser = yes, and only root's MPS server takes several users: run carmad as root, "
+        return error_set(err, EPERM,
+                         "mps_multiuser = yes, and only root's MPS server takes several users: run carmad as root, "
                          "or set mps_multiuser = no");
     if (!mkdtemp(directory))
         return error_set(err, errno, "%s: %s", directory, strerror(errno));

@@ -1,5 +1,5 @@
-/* Whether the control program can run one server for several users: drivers from 555 on do, for root. An older one takes the
- * option for nothing and starts no daemon, so that every job would fail later. */
+/* Whether the control program can run one server for several users: drivers from 555 on do, for root. An older one
+ * takes the option for nothing and starts no daemon, so that every job would fail later. */
 #ifndef CARMA_GPU_MPS_MULTIUSER_H
 #define CARMA_GPU_MPS_MULTIUSER_H
 

@@ -39,7 +39,8 @@ pid_t mps_process_find(const char *pipe_directory, struct mps_process *known)
     if (known->pid && proc_alive(known->pid, known->start_ticks))
         return known->pid;
     *known = (struct mps_process){0};
-    if (snprintf(address.sun_path, sizeof address.sun_path, "%s/control", pipe_directory) >= (int)sizeof address.sun_path)
+    if (snprintf(address.sun_path, sizeof address.sun_path, "%s/control", pipe_directory) >=
+        (int)sizeof address.sun_path)
         return 0;
     pid = listener_of(&address, SOCK_SEQPACKET); /* as the drivers' from 470 to 555 */
     if (pid < 0)

@@ -1,7 +1,8 @@
-/* The processes of MPS: a control daemon, which is found by the socket that it listens on, and its servers, its children.
+/* The processes of MPS: a control daemon, which is found by the socket that it listens on, and its servers, its
+ * children.
  *
- * Not by its pid file, which drivers before 550 do not write and which may be of another boot, nor by the socket's being
- * there, which stays when the daemon has gone. */
+ * Not by its pid file, which drivers before 550 do not write and which may be of another boot, nor by the socket's
+ * being there, which stays when the daemon has gone. */
 #ifndef CARMA_GPU_MPS_PROCESS_H
 #define CARMA_GPU_MPS_PROCESS_H
 

@@ -15,7 +15,7 @@
 #include "base/error.h"
 
 #define MPS_MAX_SERVERS 16
-#define MPS_MAX_CLIENTS 512     /* of a domain: 60 contexts a GPU on a GPU server's eight */
+#define MPS_MAX_CLIENTS 512         /* of a domain: 60 contexts a GPU on a GPU server's eight */
 #define MPS_MAX_ANSWER  (64 * 1024) /* bytes */
 
 enum mps_language { MPS_UNKNOWN, MPS_V2 = 2, MPS_V3 = 3 };

@@ -84,8 +84,10 @@ int nvml_calls_load(struct nvml_calls *calls, const char *library, struct error 
     if (calls->init && calls->count && calls->handle)
         return 0;
     nvml_calls_unload(calls);
-    return error_set(err, ENOSYS, "%s lacks NVML's basic functions: it is not NVIDIA's library, name another one with "
-                     "--library or " GPU_NVML_LIBRARY_ENV, named);
+    return error_set(err, ENOSYS,
+                     "%s lacks NVML's basic functions: it is not NVIDIA's library, name another one with "
+                     "--library or " GPU_NVML_LIBRARY_ENV,
+                     named);
 }
 
 void nvml_calls_unload(struct nvml_calls *calls)

@@ -13,8 +13,8 @@ struct nvml_known_device {
     unsigned int index;
     int32_t minor; /* N of its node /dev/nvidiaN; -1: not told */
     struct nvml_device *handle;
-    int code;  /* NVML's, of the latest search: whether the GPU is there */
-    bool seen; /* by the search that runs */
+    int code;        /* NVML's, of the latest search: whether the GPU is there */
+    bool seen;       /* by the search that runs */
     bool registered; /* for Xids, of this handle */
     struct nvml_gpm gpm;
     struct nvml_mig mig;
@@ -28,7 +28,7 @@ struct nvml_devices {
     size_t count;
     unsigned int index_count; /* as NVML counted last */
     struct nvml_events events;
-    uint64_t skip;                         /* as in struct gpu_backend_options */
+    uint64_t skip; /* as in struct gpu_backend_options */
     void (*touch)(void *user, int index);
     void *touch_user;
 };

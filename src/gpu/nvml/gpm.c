@@ -57,8 +57,8 @@ static int sample(const struct nvml_calls *calls, struct nvml_gpm *gpm, struct n
 static int ask(const struct nvml_calls *calls, const struct nvml_gpm *gpm, size_t first, size_t count, int64_t now_ns,
                struct gpu_measure metrics[GPU_METRIC_COUNT])
 {
-    CLEANUP(free_ptr) struct nvml_gpm_metrics_get *get =
-        xcalloc(1, sizeof *get + NVML_GPM_METRICS_ROOM * sizeof get->metrics[0]);
+    CLEANUP(free_ptr)
+    struct nvml_gpm_metrics_get *get = xcalloc(1, sizeof *get + NVML_GPM_METRICS_ROOM * sizeof get->metrics[0]);
     int rc;
 
     get->version = NVML_GPM_METRICS_GET_VERSION;
@@ -75,8 +75,10 @@ static int ask(const struct nvml_calls *calls, const struct nvml_gpm *gpm, size_
         rc = nvml_worse(rc, get->metrics[i].nvml_return);
         /* A NaN fails the comparison. */
         if (get->metrics[i].nvml_return == NVML_SUCCESS && value >= 0 && value <= limit + ROUNDING)
-            metrics[wanted[first + i].metric] = (struct gpu_measure){
-                .source = GPU_SOURCE_GPM, .value = llround(fmin(value, limit) * wanted[first + i].scale), .at_ns = now_ns};
+            metrics[wanted[first + i].metric] =
+                (struct gpu_measure){.source = GPU_SOURCE_GPM,
+                                     .value = llround(fmin(value, limit) * wanted[first + i].scale),
+                                     .at_ns = now_ns};
     }
     return rc;
 }

@@ -14,8 +14,8 @@
  *     nvml VERSION           of the library
  *     gpus N
  *     gpu I asked            before GPU I is touched
- *     gpu I KEY VALUE        uuid, name, persistence (0, 1), compute-mode (enum nvml_compute_mode), ecc (uncorrected errors
- *                            since the driver was loaded), failed CODE TEXT; what the driver does not tell is not there
+ *     gpu I KEY VALUE        uuid, name, persistence (0, 1), compute-mode (enum nvml_compute_mode), ecc (uncorrected
+ * errors since the driver was loaded), failed CODE TEXT; what the driver does not tell is not there
  *
  * `library` as for gpu_backend_options. 0 where NVML could be started, else a negative errno. */
 int nvml_inspect(const char *library, FILE *out);

@@ -145,12 +145,12 @@ int nvml_instance_read(const struct nvml_calls *calls, struct nvml_instance *ins
     if (nvml_device_failed(result))
         return result;
     result = nvml_worse(NVML_SUCCESS, result);
-    result = nvml_worse(result, nvml_processes_read_instance(calls, instance->handle, parent, &instance->ids, memory_bytes,
-                                                        reading));
+    result = nvml_worse(
+        result, nvml_processes_read_instance(calls, instance->handle, parent, &instance->ids, memory_bytes, reading));
     if (nvml_device_failed(result) || instance->ids.gpu == NVML_NO_INSTANCE)
         return result;
-    return nvml_worse(result, nvml_gpm_read(calls, &instance->gpm, parent, instance->ids.gpu, nodetime_now_ns(),
-                                       reading->metrics));
+    return nvml_worse(
+        result, nvml_gpm_read(calls, &instance->gpm, parent, instance->ids.gpu, nodetime_now_ns(), reading->metrics));
 }
 
 void nvml_mig_release(const struct nvml_calls *calls, struct nvml_mig *mig)

@@ -18,7 +18,7 @@ struct nvml_instance {
 
 /* Zero-initialise. */
 struct nvml_mig {
-    bool on; /* the GPU is in MIG mode */
+    bool on;                         /* the GPU is in MIG mode */
     struct nvml_instance *instances; /* owned */
     size_t count;
     size_t capacity;

@@ -144,7 +144,7 @@ static void read_one(struct nvml *nvml, struct nvml_known_device *device, struct
 static void explain_denied(unsigned denied, struct gpu_node_reading *out)
 {
     static const char *const names[DENIED_COUNT] = {"GPM metrics", "processes", "Xid events", "MIG instances",
-                                                      "some counters"};
+                                                    "some counters"};
     size_t used;
 
     if (!denied)
@@ -152,8 +152,10 @@ static void explain_denied(unsigned denied, struct gpu_node_reading *out)
     used = (size_t)snprintf(out->limits, sizeof out->limits, "no permission for ");
     for (int i = 0, named = 0; i < DENIED_COUNT; i++)
         if (denied & 1u << i)
-            used += (size_t)snprintf(out->limits + used, sizeof out->limits - used, "%s%s", named++ ? ", " : "", names[i]);
-    snprintf(out->limits + used, sizeof out->limits - used, ": run as root, or set the driver's "
+            used +=
+                (size_t)snprintf(out->limits + used, sizeof out->limits - used, "%s%s", named++ ? ", " : "", names[i]);
+    snprintf(out->limits + used, sizeof out->limits - used,
+             ": run as root, or set the driver's "
              "NVreg_RestrictProfilingToAdminUsers=0");
 }
 
@@ -189,8 +191,10 @@ static int nvml_read(void *state, struct gpu_node_reading *out, struct error *er
     if (session_over(out))
         return cannot_serve(nvml, "lost its driver", out->gpus[0].error, err);
     if (wanted > GPU_MAX_DEVICES)
-        snprintf(out->limits, sizeof out->limits, "%zu GPUs and MIG instances are more than the %d that carma can use: "
-                 "the last are left out", wanted, GPU_MAX_DEVICES);
+        snprintf(out->limits, sizeof out->limits,
+                 "%zu GPUs and MIG instances are more than the %d that carma can use: "
+                 "the last are left out",
+                 wanted, GPU_MAX_DEVICES);
     else
         explain_denied(nvml->denied, out);
     return 0;

@@ -189,8 +189,8 @@ int nvml_processes_read(const struct nvml_calls *calls, struct nvml_device *devi
 }
 
 int nvml_processes_read_instance(const struct nvml_calls *calls, struct nvml_device *instance,
-                                 struct nvml_device *parent, const struct nvml_instance_ids *ids,
-                                 int64_t memory_bytes, struct gpu_reading *reading)
+                                 struct nvml_device *parent, const struct nvml_instance_ids *ids, int64_t memory_bytes,
+                                 struct gpu_reading *reading)
 {
     struct query query = {.device = instance, .memory_bytes = memory_bytes, .only = ids};
     int rc = read_lists(calls, &query, reading);

@@ -14,9 +14,10 @@ struct nvml_instance_ids {
 int nvml_processes_read(const struct nvml_calls *calls, struct nvml_device *device, int64_t memory_bytes,
                         struct gpu_reading *reading);
 
-/* The same for an instance: by its own handle or, where that is refused, those of its parent's list that bear its ids. */
+/* The same for an instance: by its own handle or, where that is refused, those of its parent's list that bear its ids.
+ */
 int nvml_processes_read_instance(const struct nvml_calls *calls, struct nvml_device *instance,
-                                 struct nvml_device *parent, const struct nvml_instance_ids *ids,
-                                 int64_t memory_bytes, struct gpu_reading *reading);
+                                 struct nvml_device *parent, const struct nvml_instance_ids *ids, int64_t memory_bytes,
+                                 struct gpu_reading *reading);
 
 #endif

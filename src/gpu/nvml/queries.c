@@ -1,6 +1,6 @@
 #include "gpu/nvml/queries.h"
 
-#define POWER_LIMIT_MW 100000000           /* no GPU draws 100 kW: a code for "not available" */
+#define POWER_LIMIT_MW 100000000          /* no GPU draws 100 kW: a code for "not available" */
 #define BLANK_INT64    0x7ffffffffffffff0 /* from here on integers are codes for "not available" */
 
 int nvml_read_memory(const struct nvml_calls *calls, struct nvml_device *device, struct gpu_reading *reading)
