@@ -18,7 +18,7 @@ OPTIMIZERS = {
     "momentum": lambda params: torch.optim.SGD(params, lr=0.01, momentum=0.9),
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
-    "adafactor": torch.optim.Adafactor,
+    "adafactor": lambda params: torch.optim.Adafactor(params),  # noqa: PLW0108 - PyTorch 1.13 has none
 }
 PRECISIONS = ("fp32", "amp", "half")
 

@@ -38,9 +38,9 @@ export COLUMNS
 run bench collocate --degrees 1-3 --mode time-slice,mig -- "$TRAIN" --memory 15G --seconds 60
 expect_status 1
 grep -q '^carma: 1 of 6 runs failed: their output is in' "$T/err" || fail "$said: $(cat "$T/err")"
-grep -q '^carma-train x 3, streams: failed: carma-train (job [123] of 3) ended with status 1: .*CUDA out of memory' \
+grep -q '^carma-train x 3, time-slice: failed: carma-train (job [123] of 3) ended with status 1: .*CUDA out of memory' \
     "$T/out" || fail "$said: $(cat "$T/out")"
-grep -q '^carma-train x 2  streams  .* 30.0 GiB ' "$T/out" || fail "$said: no figures: $(cat "$T/out")"
+grep -q '^carma-train x 2  time-slice  *.* 30.0 GiB ' "$T/out" || fail "$said: no figures: $(cat "$T/out")"
 [ "$(grep -c '^mig: skipped: there are no MIG instances$' "$T/out")" -eq 1 ] || fail "$said: $(cat "$T/out")"
 [ "$(wc -L <"$T/out")" -le 250 ] && [ "$(head -n 1 "$T/out" | wc -L)" -le 80 ] || fail "$said: too wide"
 unset COLUMNS
@@ -90,5 +90,5 @@ expect_nothing_left
 # A job that does not use the GPU: MPS was not used, and it says so.
 run bench collocate --degrees 2 --mode mps --mps-control "$T/mps-control" -- sleep 0.1
 expect_status 0
-grep -q '^sleep x 2, mps: no MPS client was seen' "$T/out" || fail "$said: $(cat "$T/out")"
+grep -q '^sleep x 2, mps: no MPS client was observed' "$T/out" || fail "$said: $(cat "$T/out")"
 finish_node

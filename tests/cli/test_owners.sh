@@ -16,14 +16,14 @@ until_field "$family" placements.0.observed_bytes $((7 << 30))
 expect_gpu() {
     [ "$(gpu 0 "$1")" = "$2" ] || fail "GPU 0: $1 is '$(gpu 0 "$1")', not '$2'"
 }
-expect_gpu foreign '[]'
+expect_gpu unmanaged '[]'
 CUDA_VISIBLE_DEVICES=0 "$TRAIN" --memory 3G --sm-activity 0.2 --seconds 30000 >/dev/null &
 foreign=$!
 until_gpu 0 unmanaged_bytes $((3 << 30))
-expect_gpu foreign.0.pid "$foreign"
-expect_gpu foreign.0.command carma-train
-expect_gpu foreign.0.user "$(id -un)"
-expect_gpu foreign.0.used_bytes $((3 << 30))
+expect_gpu unmanaged.0.pid "$foreign"
+expect_gpu unmanaged.0.command carma-train
+expect_gpu unmanaged.0.user "$(id -un)"
+expect_gpu unmanaged.0.used_bytes $((3 << 30))
 expect_gpu unmanaged_why None
 run gpus
 grep -qxF "GPU 0: process $foreign (carma-train of $(id -un)) holds 3.0 GiB and is unmanaged" "$T/out" ||
@@ -40,7 +40,7 @@ until_gpu 0 unmanaged_why 'memory is in use, but the driver lists no process'
 expect_gpu unmanaged_bytes None
 run submit --parsable --exclusive -- true
 run explain "$(cat "$T/out")"
-grep -qF '(memory counted by requests: memory is in use, but the driver lists no process)' "$T/out" ||
+grep -qF '(memory counted by reservations: memory is in use, but the driver lists no process)' "$T/out" ||
     fail "explain: $(cat "$T/out")"
 run cancel @
 "$VNODE" clear
