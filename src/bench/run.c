@@ -192,10 +192,9 @@ static int start_job(const struct bench_setup *setup, enum bench_source source, 
     const char *others = getenv("PYTHONPATH"), *script = after_python(command);
     CLEANUP(free_ptr) char *path = xasprintf("PYTHONPATH=%s%s%s", modules, others ? ":" : "", others ? others : "");
     CLEANUP(free_ptr)
-    char *profiled =
-        source == BENCH_PYTORCH
-            ? xasprintf("%.*s -m carma.torch_profile '%s' %s", (int)(script - command - 1), command, trace, script)
-            : xstrdup(command);
+    char *profiled = source == BENCH_PYTORCH ? xasprintf("%.*s -m carma.torch_profile '%s' %s",
+                                                         (int)(script - command - 1), command, trace, script)
+                                             : xstrdup(command);
     const char *environment[] = {setup->gpu[0] ? visible : path, path, NULL};
     const char *plain[] = {"/bin/sh", "-c", wrapper, "carma-bench", directory, profiled, NULL};
     const char *nsys[] = {"nsys",   "profile",     "--force-overwrite=true",

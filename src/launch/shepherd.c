@@ -38,9 +38,10 @@
 #include "launch/tail.h"
 #include "launch/tree.h"
 
-#define WAKE_WAIT_MS   1000 /* for a daemon with a full socket; after that it must look at the file itself */
-#define EXEC_SETTLE_MS 200  /* "exec" was said, but the report pipe is open: it hangs, or somebody else holds the pipe \
-                             */
+#define WAKE_WAIT_MS 1000 /* for a daemon with a full socket; after that it must look at the file itself */
+#define EXEC_SETTLE_MS                                                                                                 \
+    200 /* "exec" was said, but the report pipe is open: it hangs, or somebody else holds the pipe                     \
+         */
 #define ABANDON_NS        (5 * NS_PER_SEC) /* after SIGKILL: a start that is still there hangs in the kernel */
 #define KILL_PAUSE_MS     20               /* between two rounds of SIGKILL, at first */
 #define KILL_PAUSE_MAX_MS 1000             /* ... and after some: a process may hang in a driver for hours */
