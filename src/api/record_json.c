@@ -295,8 +295,7 @@ static int unknown_member(json_t *object, uint32_t type, struct error *err)
     const char *name;
     json_t *value;
 
-    json_object_foreach(object, name, value)
-    {
+    json_object_foreach (object, name, value) {
         bool known = !strcmp(name, "type") || !strcmp(name, "at_ns") || !strcmp(name, "job");
         size_t i;
 

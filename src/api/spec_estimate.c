@@ -78,8 +78,9 @@ int job_estimate_from_json(const json_t *json, struct job_estimate *estimate, st
     estimate->source = text_of(source);
     estimate->from = text_of(from);
     estimate->profile = text_of(profile);
-    json_array_foreach((json_t *)warnings, i, warning) if (json_is_string(warning))
-        spec_strings_add(&estimate->warnings, json_string_value(warning));
+    json_array_foreach ((json_t *)warnings, i, warning)
+        if (json_is_string(warning))
+            spec_strings_add(&estimate->warnings, json_string_value(warning));
     return 0;
 }
 

@@ -87,8 +87,7 @@ static int strings_from_json(const struct job_field *field, const json_t *json, 
     if (json_array_size(json) > (size_t)field->high)
         return error_set(err, EINVAL, "%s has too many entries: %zu, at most %" PRId64, field->name,
                          json_array_size(json), field->high);
-    json_array_foreach(json, index, item)
-    {
+    json_array_foreach (json, index, item) {
         const char *text = string_value(field->name, item, err);
         if (!text)
             return -EINVAL;
@@ -155,8 +154,7 @@ static int recorded_from_json(const json_t *json, struct job_spec *spec, struct 
 
     if (!json_is_object(json))
         return error_set(err, EINVAL, "recorded_bytes is not an object");
-    json_object_foreach((json_t *)json, name, value)
-    {
+    json_object_foreach ((json_t *)json, name, value) {
         size_t i = 0;
         int rc;
         while (i < SPEC_RECORDED_COUNT && strcmp(spec_recorded_names[i], name) != 0)
@@ -176,8 +174,7 @@ static int object_from_json(const json_t *json, struct job_spec *spec, struct er
 
     if (!json_is_object(json))
         return error_set(err, EINVAL, "the job is not a JSON object");
-    json_object_foreach((json_t *)json, name, value)
-    {
+    json_object_foreach ((json_t *)json, name, value) {
         size_t i = 0;
         bool recorded = strcmp(name, "recorded_bytes") == 0;
         int rc;

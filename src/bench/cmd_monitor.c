@@ -122,13 +122,6 @@ static void show_progress(enum bench_load load, enum bench_source source, size_t
     cli_progress_shown = true;
 }
 
-static void end_progress(void)
-{
-    if (cli_progress_shown)
-        fputs(TERM_LINE_CLEAR, stderr);
-    cli_progress_shown = false;
-}
-
 static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where)
 {
     (void)info;
@@ -178,7 +171,7 @@ static int measure_costs(const struct monitor_options *wanted, const struct benc
     for (int load = 0; load < BENCH_LOADS; load++)
         bench.commands[load] = wanted->commands[load] ? xstrdup(wanted->commands[load]) : default_command(load);
     rc = bench_monitor_measure(&bench, show_progress, err);
-    end_progress();
+    cli_end_progress();
     if (rc < 0)
         return rc;
     bench_monitor_table(&bench, term_width(stdout), term_colour(stdout), &table);

@@ -34,6 +34,13 @@ static __attribute__((format(printf, 1, 0))) void print_error_line(const char *f
     cli_progress_shown = false;
 }
 
+void cli_end_progress(void)
+{
+    if (cli_progress_shown)
+        fputs(TERM_LINE_CLEAR, stderr);
+    cli_progress_shown = false;
+}
+
 int cli_fail(const char *format, ...)
 {
     va_list args;
@@ -169,8 +176,7 @@ int cli_resolve_ids(struct cli *cli, struct id_list *list, struct error *err)
     if (rc)
         return rc;
     size_t at;
-    json_array_foreach(json_object_get(reply, "jobs"), at, job)
-    {
+    json_array_foreach (json_object_get(reply, "jobs"), at, job) {
         if (answer_integer(job, "uid", -1) == (int64_t)getuid() && answer_integer(job, "id", 0) > last)
             last = answer_integer(job, "id", 0);
     }

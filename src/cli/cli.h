@@ -44,6 +44,7 @@ error_t cli_bad_usage(const struct argp_state *state, const char *format, ...) _
 
 /* Whether the cursor stands behind a progress line: the next message clears it first. */
 extern bool cli_progress_shown;
+void cli_end_progress(void); /* clears it */
 
 /* Prints "carma: ..." as one line on stderr, unsafe characters escaped; returns CLI_FAILURE. */
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -34,8 +34,7 @@ void core_free(struct core *core)
 
     if (!core)
         return;
-    HASH_ITER(hh, core->jobs, job, next)
-    {
+    HASH_ITER (hh, core->jobs, job, next) {
         HASH_DEL(core->jobs, job);
         job_free(core, job);
     }
@@ -43,8 +42,7 @@ void core_free(struct core *core)
         free(core->gpus[i]->residents);
         free(core->gpus[i]);
     }
-    HASH_ITER(hh, core->profiles, profile, other)
-    {
+    HASH_ITER (hh, core->profiles, profile, other) {
         HASH_DEL(core->profiles, profile);
         free(profile);
     }

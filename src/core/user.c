@@ -29,8 +29,7 @@ void users_free(struct core *core)
 {
     struct user *user, *next;
 
-    HASH_ITER(hh, core->users, user, next)
-    {
+    HASH_ITER (hh, core->users, user, next) {
         HASH_DEL(core->users, user);
         free(user);
     }

@@ -31,9 +31,9 @@ static struct peer *find_peer(struct http_server *server, const struct peer *who
 {
     struct peer *peer;
 
-    DL_FOREACH(server->peers, peer)
-    if (peer->tcp == who->tcp && (peer->tcp || peer->uid == who->uid))
-        return peer;
+    DL_FOREACH (server->peers, peer)
+        if (peer->tcp == who->tcp && (peer->tcp || peer->uid == who->uid))
+            return peer;
     return NULL;
 }
 
@@ -131,17 +131,17 @@ static void make_room(struct http_server *server, const struct peer *newcomer)
     struct peer *peer, *largest = NULL;
     struct connection *connection;
 
-    DL_FOREACH(server->peers, peer)
-    if (!largest || peer->connections > largest->connections)
-        largest = peer;
+    DL_FOREACH (server->peers, peer)
+        if (!largest || peer->connections > largest->connections)
+            largest = peer;
     if (!largest || largest->connections <= (newcomer ? newcomer->connections : 0) + 1)
         return;
-    DL_FOREACH(server->timed, connection)
-    if (connection->peer == largest) {
-        http_cut(connection);
-        MHD_run(server->mhd); /* sees that it is closed */
-        return;
-    }
+    DL_FOREACH (server->timed, connection)
+        if (connection->peer == largest) {
+            http_cut(connection);
+            MHD_run(server->mhd); /* sees that it is closed */
+            return;
+        }
 }
 
 /* Takes the connection up. */

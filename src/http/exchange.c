@@ -278,13 +278,13 @@ void http_answer_pending(struct http_server *server)
 {
     struct exchange *exchange;
 
-    DL_FOREACH(server->exchanges, exchange)
-    stop_waiting(exchange);
-    DL_FOREACH(server->exchanges, exchange)
-    if (exchange->stream)
-        http_stream_finish(exchange->stream);
-    else if (!exchange->response)
-        http_answer(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, stopping_response());
+    DL_FOREACH (server->exchanges, exchange)
+        stop_waiting(exchange);
+    DL_FOREACH (server->exchanges, exchange)
+        if (exchange->stream)
+            http_stream_finish(exchange->stream);
+        else if (!exchange->response)
+            http_answer(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, stopping_response());
 }
 
 const char *http_query(const struct http_request *request, const char *name)

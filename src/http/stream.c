@@ -100,16 +100,16 @@ static void make_room(const struct http_server *server, const struct peer *newco
     const struct peer *peer, *largest = newcomer;
     const struct exchange *exchange;
 
-    DL_FOREACH(server->peers, peer)
-    if (peer->streams > largest->streams)
-        largest = peer;
+    DL_FOREACH (server->peers, peer)
+        if (peer->streams > largest->streams)
+            largest = peer;
     if (largest->streams <= newcomer->streams + 1)
         return;
-    DL_FOREACH(server->exchanges, exchange)
-    if (exchange->peer == largest && exchange->stream && exchange->stream->counted) {
-        cut(exchange->stream);
-        return;
-    }
+    DL_FOREACH (server->exchanges, exchange)
+        if (exchange->peer == largest && exchange->stream && exchange->stream->counted) {
+            cut(exchange->stream);
+            return;
+        }
 }
 
 static const char *refusal(const struct http_server *server, const struct peer *peer)

@@ -286,8 +286,7 @@ static void find_activities(struct past *past)
             job->samples ? own_activity(job) : inferred_activity(means, job->wants.workload, sum, known);
         job->use.resident_bytes = job->use.need_bytes = job->peak_bytes;
     }
-    HASH_ITER(hh, means, mean, next)
-    {
+    HASH_ITER (hh, means, mean, next) {
         HASH_DEL(means, mean);
         free(mean);
     }

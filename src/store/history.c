@@ -195,15 +195,6 @@ void store_batch_held(struct store_batch *batch, const struct store_held *held)
 
 /* ---- The writer's ---- */
 
-static int step(struct store *store, sqlite3_stmt *statement, struct error *err)
-{
-    int rc = sqlite3_step(statement) == SQLITE_DONE ? 0 : store_sqlite_error(store->db, store->path, "store", err);
-
-    sqlite3_reset(statement);
-    sqlite3_clear_bindings(statement);
-    return rc;
-}
-
 int store_write_history(struct store *store, const char *body, struct error *err)
 {
     sqlite3_stmt *put = store->put_history;
@@ -220,25 +211,25 @@ int store_write_history(struct store *store, const char *body, struct error *err
             body += strlen(body) + 1;
         }
     }
-    rc = step(store, put, err);
+    rc = store_step(store, put, err);
     if (rc)
         return rc;
     sqlite3_bind_int64(store->drop_held, 1, (sqlite3_int64)row.job);
-    return step(store, store->drop_held, err);
+    return store_step(store, store->drop_held, err);
 }
 
 int store_write_history_energy(struct store *store, uint64_t job, int64_t mj, struct error *err)
 {
     sqlite3_bind_int64(store->put_history_energy, 1, (sqlite3_int64)job);
     sqlite3_bind_int64(store->put_history_energy, 2, mj);
-    return step(store, store->put_history_energy, err);
+    return store_step(store, store->put_history_energy, err);
 }
 
 int store_forget_history(struct store *store, int64_t before_ns, uint32_t most, struct error *err)
 {
     sqlite3_bind_int64(store->forget_history, 1, before_ns);
     sqlite3_bind_int64(store->forget_history, 2, most);
-    return step(store, store->forget_history, err);
+    return store_step(store, store->forget_history, err);
 }
 
 int store_write_held(struct store *store, const char *body, struct error *err)
@@ -252,34 +243,27 @@ int store_write_held(struct store *store, const char *body, struct error *err)
     sqlite3_bind_int64(store->put_held, 4, held.measured_bytes);
     sqlite3_bind_int64(store->put_held, 5, held.mib_ms);
     sqlite3_bind_int64(store->put_held, 6, held.measured_mib_ms);
-    return step(store, store->put_held, err);
-}
-
-static int prepare(struct store *store, const char *sql, sqlite3_stmt **statement, struct error *err)
-{
-    return sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, statement, NULL) == SQLITE_OK
-               ? 0
-               : store_sqlite_error(store->db, store->path, "be used", err);
+    return store_step(store, store->put_held, err);
 }
 
 int store_prepare_history(struct store *store, struct error *err)
 {
-    int rc =
-        prepare(store,
-                "INSERT INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-                " ?, ?, ?, ?) ON CONFLICT (job) DO NOTHING",
-                &store->put_history, err);
+    int rc = store_prepare(
+        store,
+        "INSERT INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+        " ?, ?, ?, ?) ON CONFLICT (job) DO NOTHING",
+        &store->put_history, err);
     if (!rc)
-        rc = prepare(store, "UPDATE history SET energy_mj = ?2 WHERE job = ?1", &store->put_history_energy, err);
+        rc = store_prepare(store, "UPDATE history SET energy_mj = ?2 WHERE job = ?1", &store->put_history_energy, err);
     if (!rc)
-        rc = prepare(store,
-                     "DELETE FROM history WHERE job IN"
-                     " (SELECT job FROM history WHERE ended_ns < ? ORDER BY ended_ns LIMIT ?)",
-                     &store->forget_history, err);
+        rc = store_prepare(store,
+                           "DELETE FROM history WHERE job IN"
+                           " (SELECT job FROM history WHERE ended_ns < ? ORDER BY ended_ns LIMIT ?)",
+                           &store->forget_history, err);
     if (!rc)
-        rc = prepare(store, "REPLACE INTO held VALUES (?, ?, ?, ?, ?, ?)", &store->put_held, err);
+        rc = store_prepare(store, "REPLACE INTO held VALUES (?, ?, ?, ?, ?, ?)", &store->put_held, err);
     if (!rc)
-        rc = prepare(store, "DELETE FROM held WHERE job = ?", &store->drop_held, err);
+        rc = store_prepare(store, "DELETE FROM held WHERE job = ?", &store->drop_held, err);
     return rc;
 }
 

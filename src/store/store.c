@@ -40,7 +40,7 @@ static int sync_directory(const char *directory, struct error *err)
     return 0;
 }
 
-static int prepare(struct store *store, const char *sql, sqlite3_stmt **statement, struct error *err)
+int store_prepare(struct store *store, const char *sql, sqlite3_stmt **statement, struct error *err)
 {
     return sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, statement, NULL) == SQLITE_OK
                ? 0
@@ -74,26 +74,27 @@ static int open_all(struct store *store, struct error *err)
     if (!rc)
         rc = store_database_open(store->path, &store->db, err);
     if (!rc)
-        rc = prepare(store, "INSERT INTO record (seq, at_ns, type, job, body) VALUES (?, ?, ?, ?, ?)",
-                     &store->insert_record, err);
+        rc = store_prepare(store, "INSERT INTO record (seq, at_ns, type, job, body) VALUES (?, ?, ?, ?, ?)",
+                           &store->insert_record, err);
     if (!rc)
-        rc = prepare(store, "INSERT INTO spec (job, body) VALUES (?, ?)", &store->insert_spec, err);
+        rc = store_prepare(store, "INSERT INTO spec (job, body) VALUES (?, ?)", &store->insert_spec, err);
     if (!rc)
-        rc = prepare(store, "REPLACE INTO meter (gpu, at_ns, counter_mj, idle_mw) VALUES (?, ?, ?, ?)",
-                     &store->put_meter, err);
+        rc = store_prepare(store, "REPLACE INTO meter (gpu, at_ns, counter_mj, idle_mw) VALUES (?, ?, ?, ?)",
+                           &store->put_meter, err);
     if (!rc)
-        rc = prepare(store, "REPLACE INTO energy (gpu, job, mj) VALUES (?, ?, ?)", &store->put_energy, err);
+        rc = store_prepare(store, "REPLACE INTO energy (gpu, job, mj) VALUES (?, ?, ?)", &store->put_energy, err);
     if (!rc)
-        rc = prepare(store, "INSERT OR REPLACE INTO job (job, ended_ns, body) VALUES (?, ?, ?)", &store->insert_job,
-                     err);
+        rc = store_prepare(store, "INSERT OR REPLACE INTO job (job, ended_ns, body) VALUES (?, ?, ?)",
+                           &store->insert_job, err);
     if (!rc)
-        rc = prepare(store,
-                     "INSERT OR REPLACE INTO snapshot (seq, at_ns, kept, body)"
-                     " VALUES (?1, ?2, NOT EXISTS (SELECT 1 FROM snapshot WHERE kept AND at_ns > ?3), ?4)",
-                     &store->insert_snapshot, err);
+        rc = store_prepare(store,
+                           "INSERT OR REPLACE INTO snapshot (seq, at_ns, kept, body)"
+                           " VALUES (?1, ?2, NOT EXISTS (SELECT 1 FROM snapshot WHERE kept AND at_ns > ?3), ?4)",
+                           &store->insert_snapshot, err);
     if (!rc)
-        rc = prepare(store, "REPLACE INTO request (uid, id, digest, first, count, at_unix_s) VALUES (?, ?, ?, ?, ?, ?)",
-                     &store->put_request, err);
+        rc = store_prepare(store,
+                           "REPLACE INTO request (uid, id, digest, first, count, at_unix_s) VALUES (?, ?, ?, ?, ?, ?)",
+                           &store->put_request, err);
     if (!rc)
         rc = store_prepare_history(store, err);
     if (!rc)

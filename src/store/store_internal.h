@@ -134,4 +134,7 @@ int store_write_held(struct store *store, const char *body, struct error *err);
 /* writer.c */
 void *store_writer_main(void *store);
 
+int store_prepare(struct store *store, const char *sql, sqlite3_stmt **statement, struct error *err);
+int store_step(struct store *store, sqlite3_stmt *statement, struct error *err); /* writer.c: runs it, and resets it */
+
 #endif

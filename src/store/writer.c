@@ -13,7 +13,7 @@ struct failure {
     struct error error;
 };
 
-static int step(struct store *store, sqlite3_stmt *statement, struct error *err)
+int store_step(struct store *store, sqlite3_stmt *statement, struct error *err)
 {
     int rc = sqlite3_step(statement) == SQLITE_DONE ? 0 : store_sqlite_error(store->db, store->path, "store", err);
 
@@ -55,7 +55,7 @@ static int write_record(struct store *store, const struct store_row *row, const 
     sqlite3_bind_int64(store->insert_record, 4, (sqlite3_int64)row->job);
     sqlite3_bind_text64(store->insert_record, 5, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
     store->seq++;
-    return step(store, store->insert_record, err);
+    return store_step(store, store->insert_record, err);
 }
 
 static int write_snapshot(struct store *store, const struct store_row *row, const char *body, struct error *err)
@@ -66,7 +66,7 @@ static int write_snapshot(struct store *store, const struct store_row *row, cons
     sqlite3_bind_int64(store->insert_snapshot, 2, row->at_ns);
     sqlite3_bind_int64(store->insert_snapshot, 3, row->at_ns - row->spacing_ns);
     sqlite3_bind_text64(store->insert_snapshot, 4, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
-    rc = step(store, store->insert_snapshot, err);
+    rc = store_step(store, store->insert_snapshot, err);
     return rc ? rc
               : execute(store,
                         "DELETE FROM snapshot WHERE NOT kept AND seq NOT IN"
@@ -82,7 +82,7 @@ static int write_request(struct store *store, const struct store_row *row, const
     sqlite3_bind_int64(store->put_request, 4, (sqlite3_int64)row->job);
     sqlite3_bind_int64(store->put_request, 5, row->type);
     sqlite3_bind_int64(store->put_request, 6, row->at_ns);
-    return step(store, store->put_request, err);
+    return store_step(store, store->put_request, err);
 }
 
 static int write_row(struct store *store, const struct store_batch *batch, const struct store_row *row,
@@ -94,12 +94,12 @@ static int write_row(struct store *store, const struct store_batch *batch, const
     case ROW_SPEC:
         sqlite3_bind_int64(store->insert_spec, 1, (sqlite3_int64)row->job);
         sqlite3_bind_text64(store->insert_spec, 2, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
-        return step(store, store->insert_spec, err);
+        return store_step(store, store->insert_spec, err);
     case ROW_JOB:
         sqlite3_bind_int64(store->insert_job, 1, (sqlite3_int64)row->job);
         sqlite3_bind_int64(store->insert_job, 2, row->at_ns);
         sqlite3_bind_text64(store->insert_job, 3, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
-        return step(store, store->insert_job, err);
+        return store_step(store, store->insert_job, err);
     case ROW_SNAPSHOT:
         return write_snapshot(store, row, body, err);
     case ROW_FORGET:
@@ -109,12 +109,12 @@ static int write_row(struct store *store, const struct store_batch *batch, const
         sqlite3_bind_int64(store->put_meter, 2, row->at_ns);
         sqlite3_bind_int64(store->put_meter, 3, row->mj);
         sqlite3_bind_int64(store->put_meter, 4, row->idle_mw);
-        return step(store, store->put_meter, err);
+        return store_step(store, store->put_meter, err);
     case ROW_ENERGY:
         sqlite3_bind_text64(store->put_energy, 1, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
         sqlite3_bind_int64(store->put_energy, 2, (sqlite3_int64)row->job);
         sqlite3_bind_int64(store->put_energy, 3, row->mj);
-        return step(store, store->put_energy, err);
+        return store_step(store, store->put_energy, err);
     case ROW_HISTORY:
         return store_write_history(store, body, err);
     case ROW_HISTORY_ENERGY:

@@ -34,8 +34,9 @@ static bool is_expected(const json_t *message, const char *text, size_t length)
     evidence.exit_status = (int32_t)json_integer_value(json_object_get(message, "exit"));
     evidence.output = verdict.kind;
     cause = cause_decide(&evidence);
-    json_array_foreach(json_object_get(message, "expected"), i,
-                       one) if (strcmp(json_string_value(one), exit_cause_name(cause)) == 0) return true;
+    json_array_foreach (json_object_get(message, "expected"), i, one)
+        if (strcmp(json_string_value(one), exit_cause_name(cause)) == 0)
+            return true;
     print_message("%s (%s): %s\n", json_string_value(json_object_get(message, "id")),
                   json_string_value(json_object_get(message, "source")), exit_cause_name(cause));
     return false;

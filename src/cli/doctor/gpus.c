@@ -226,8 +226,7 @@ static void check_xids(struct doctor *doctor)
 
     if (!doctor->status || cli_call(doctor->cli, "GET", "/v1/gpus", NULL, &reply, &err))
         return;
-    json_array_foreach(json_object_get(reply, "gpus"), i, gpu)
-    {
+    json_array_foreach (json_object_get(reply, "gpus"), i, gpu) {
         const json_t *xid = json_object_get(gpu, "xid");
         if (json_is_object(xid))
             doctor_find(doctor, "Xid", DOCTOR_WARN, "NVIDIA's list of Xids says what it means; dmesg has the line",

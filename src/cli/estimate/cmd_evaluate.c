@@ -121,13 +121,6 @@ static void show_progress(size_t done, size_t rows, void *context)
     cli_progress_shown = true;
 }
 
-static void hide_progress(void)
-{
-    if (cli_progress_shown)
-        fputs(TERM_LINE_CLEAR, stderr);
-    cli_progress_shown = false;
-}
-
 static void print(const struct evaluate_options *wanted, const struct dataset *dataset,
                   const struct evaluation *evaluation)
 {
@@ -164,7 +157,7 @@ static int run(struct evaluate_options *wanted, const struct dataset *dataset)
         return cli_fail("bins of %g GB are too narrow for a GPU of %lld MiB: choose wider ones", wanted->bins_gb,
                         (long long)(dataset->profile->memory_bytes / MIB));
     rc = evaluate(&evaluation, dataset, &asked, &err);
-    hide_progress();
+    cli_end_progress();
     if (rc)
         return cli_fail("%s", err.text);
     print(wanted, dataset, &evaluation);

@@ -61,13 +61,6 @@ static char *memory_text(int64_t used, int64_t total)
     return used < 0 ? xasprintf("- / %s", whole) : xasprintf("%.1f / %s", (double)used / (double)GIB, whole);
 }
 
-static bool is_heading(const json_t *gpu)
-{
-    const char *kind = answer_text(gpu, "kind");
-
-    return kind && strcmp(kind, "partitioned") == 0;
-}
-
 static char *job_list(const json_t *gpu)
 {
     struct strbuf out = {0};
@@ -79,12 +72,11 @@ static char *job_list(const json_t *gpu)
 
     if (answer_true(gpu, "lost"))
         return xstrdup("GPU is lost");
-    if (is_heading(gpu))
+    if (answer_is_heading(gpu))
         return xstrdup("MIG:");
-    json_array_foreach(json_object_get(gpu, "jobs"), i, job)
+    json_array_foreach (json_object_get(gpu, "jobs"), i, job)
         strbuf_printf(&out, "%s%" JSON_INTEGER_FORMAT, i ? "," : "", json_integer_value(job));
-    json_array_foreach(json_object_get(gpu, "unmanaged"), k, process)
-    {
+    json_array_foreach (json_object_get(gpu, "unmanaged"), k, process) {
         int64_t held = answer_integer(process, "used_bytes", 0);
         if (answer_integer(process, "job", 0) <= 0)
             continue;
@@ -253,8 +245,7 @@ static void print_unmanaged(const json_t *gpu)
     json_t *process;
     size_t i;
 
-    json_array_foreach(json_object_get(gpu, "unmanaged"), i, process)
-    {
+    json_array_foreach (json_object_get(gpu, "unmanaged"), i, process) {
         CLEANUP(free_ptr) char *text = view_process(process);
         printf("GPU %" PRId64 ": %s and is ", answer_integer(gpu, "index", -1), text);
         if (answer_integer(process, "job", 0) > 0)
@@ -270,8 +261,7 @@ static void print_notes(const json_t *reply)
     json_t *gpu;
     size_t i;
 
-    json_array_foreach(json_object_get(reply, "gpus"), i, gpu)
-    {
+    json_array_foreach (json_object_get(reply, "gpus"), i, gpu) {
         const json_t *xid = json_object_get(gpu, "xid");
         coarse = coarse || is_coarse(gpu);
         if (answer_text(gpu, "unmanaged_why")) {
@@ -313,8 +303,7 @@ static int draw(struct cli *cli, void *input)
     }
     struct table *table =
         watch ? table_new(watch_columns, array_size(watch_columns)) : table_new(columns, array_size(columns));
-    json_array_foreach(json_object_get(reply, "gpus"), i, gpu)
-    {
+    json_array_foreach (json_object_get(reply, "gpus"), i, gpu) {
         if (watch)
             add_watch_row(table, gpu);
         else

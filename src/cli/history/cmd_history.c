@@ -91,7 +91,8 @@ static void print_table(const json_t *jobs, bool more)
     json_t *job;
     size_t i;
 
-    json_array_foreach(jobs, i, job) add_row(table, job);
+    json_array_foreach (jobs, i, job)
+        add_row(table, job);
     table_format(table, term_width(stdout), term_colour(stdout), &out);
     table_free(table);
     fputs(out.text, stdout);
@@ -147,8 +148,7 @@ static void print_csv(const json_t *jobs)
     json_t *job;
     size_t i;
 
-    json_array_foreach(jobs, i, job)
-    {
+    json_array_foreach (jobs, i, job) {
         CLEANUP(strbuf_release) struct strbuf out = {0};
         put_count(&out, job, "id");
         put_name(&out, job, "user");

@@ -142,8 +142,7 @@ static void print_stats(const struct stats_options *stats, const json_t *reply)
     memcpy(shown, columns, sizeof shown);
     shown[0].title = stats->grouping->title;
     table = table_new(shown, array_size(shown));
-    json_array_foreach(groups, i, group)
-    {
+    json_array_foreach (groups, i, group) {
         CLEANUP(free_ptr) char *label = answer_safe_text(group, stats->grouping->by);
         add_row(table, STYLE_NONE, label, group);
     }
@@ -177,8 +176,7 @@ static void print_csv(const struct stats_options *stats, const json_t *reply)
     printf("%s,jobs,ended,completed,failed,gpu_oom,cancelled,lost,refused,timeout,gpu_s,memory_gib_h,modelled_energy_j,"
            "launched,wait_s,wait_p95_s,oom_crashes,handle_crashes,retries,compared,reserved_to_peak,under\n",
            stats->grouping->by);
-    json_array_foreach(json_object_get(reply, stats->grouping->list), i, group)
-    {
+    json_array_foreach (json_object_get(reply, stats->grouping->list), i, group) {
         CLEANUP(strbuf_release) struct strbuf out = {0};
         csv_put_text(&out, answer_text(group, stats->grouping->by));
         put_number(&out, group, "jobs", 1, 0);

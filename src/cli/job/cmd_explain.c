@@ -37,7 +37,7 @@ static void add_row(struct table *table, const json_t *gpu)
     strbuf_puts(&jobs, "");
     if (json_is_integer(list))
         strbuf_printf(&jobs, "%" JSON_INTEGER_FORMAT, json_integer_value(list));
-    json_array_foreach(list, i, job)
+    json_array_foreach (list, i, job)
         strbuf_printf(&jobs, "%s%" JSON_INTEGER_FORMAT, i ? "," : "", json_integer_value(job));
     table_cell(table, STYLE_NONE, "%" PRId64, answer_integer(gpu, "index", -1));
     table_cell(table, STYLE_NONE, "%s", free_memory);
@@ -64,15 +64,15 @@ static void print_explanation(const json_t *reply)
         CLEANUP(free_ptr) char *memory = answer_safe_text(reply, "memory");
         printf("memory: %s\n", memory);
     }
-    json_array_foreach(json_object_get(json_object_get(reply, "estimate"), "warnings"), i, warning)
-    {
+    json_array_foreach (json_object_get(json_object_get(reply, "estimate"), "warnings"), i, warning) {
         CLEANUP(free_ptr) char *safe = term_escape(json_string_value(warning));
         printf("warning: %s\n", safe);
     }
     if (!json_array_size(gpus))
         return;
     struct table *table = table_new(columns, array_size(columns));
-    json_array_foreach(gpus, i, gpu) add_row(table, gpu);
+    json_array_foreach (gpus, i, gpu)
+        add_row(table, gpu);
     table_format(table, term_width(stdout), term_colour(stdout), &out);
     table_free(table);
     printf("\n%s", out.text);

@@ -89,8 +89,7 @@ static int add_running(struct cli *cli, json_t *reply, struct error *err)
     size_t i, before = 0;
     int rc = cli_list_jobs(cli, "/v1/jobs?state=running", cli_call, &running, err);
 
-    json_array_foreach(json_object_get(running, "jobs"), i, job)
-    {
+    json_array_foreach (json_object_get(running, "jobs"), i, job) {
         int64_t id = answer_integer(job, "id", 0);
         if (id < first)
             json_array_insert(jobs, before++, job);
@@ -127,7 +126,8 @@ static int draw(struct cli *cli, void *input)
         return CLI_OK;
     }
     struct table *table = table_new(columns, array_size(columns));
-    json_array_foreach(json_object_get(reply, "jobs"), i, job) add_row(table, job, answer_integer(reply, "now_ns", 0));
+    json_array_foreach (json_object_get(reply, "jobs"), i, job)
+        add_row(table, job, answer_integer(reply, "now_ns", 0));
     table_format(table, term_width(stdout), term_colour(stdout), &out);
     table_free(table);
     fputs(out.text, stdout);

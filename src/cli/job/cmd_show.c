@@ -103,8 +103,7 @@ static void print_command(const json_t *job)
 
     if (!json_array_size(command))
         return;
-    json_array_foreach(command, i, item)
-    {
+    json_array_foreach (command, i, item) {
         strbuf_puts(&out, i ? " " : "");
         put_word(&out, json_string_value(item));
     }
@@ -164,8 +163,7 @@ static void print_placements(const json_t *job)
     json_t *placement;
     size_t i;
 
-    json_array_foreach(json_object_get(job, "placements"), i, placement)
-    {
+    json_array_foreach (json_object_get(job, "placements"), i, placement) {
         CLEANUP(free_ptr) char *memory = answer_bytes(placement, "observed_bytes");
         CLEANUP(free_ptr) char *uuid = answer_safe_text(placement, "uuid");
         line(i                       ? ""
@@ -181,8 +179,7 @@ static void print_strays(const json_t *job)
     json_t *stray;
     size_t i;
 
-    json_array_foreach(json_object_get(job, "strays"), i, stray)
-    {
+    json_array_foreach (json_object_get(job, "strays"), i, stray) {
         CLEANUP(free_ptr) char *process = view_process(stray);
         line(i ? "" : "Also on", "GPU %" PRId64 ", which it was not given: %s", answer_integer(stray, "gpu", -1),
              process);
@@ -237,8 +234,7 @@ static void print_estimate(const json_t *estimate)
     size_t i;
 
     line_of(estimate, "Estimate", "text");
-    json_array_foreach(json_object_get(estimate, "warnings"), i, warning)
-    {
+    json_array_foreach (json_object_get(estimate, "warnings"), i, warning) {
         CLEANUP(free_ptr) char *safe = term_escape(json_string_value(warning));
         line("Warning", "%s", safe);
     }
@@ -258,8 +254,7 @@ static void print_failure(const json_t *failure)
     line("Asked for", "%s of GPU memory; %s were free, it said; %s were observed in use", requested,
          answer_integer(failure, "free_bytes", -1) >= 0 ? free_then : "?",
          answer_integer(failure, "used_bytes", -1) >= 0 ? used : "?");
-    json_array_foreach(json_object_get(failure, "tenants"), i, tenant)
-    {
+    json_array_foreach (json_object_get(failure, "tenants"), i, tenant) {
         CLEANUP(free_ptr) char *held = answer_bytes(tenant, "used_bytes");
         line(i ? "" : "Beside it", "process %" PRId64 " held %s", answer_integer(tenant, "pid", 0), held);
     }

@@ -55,8 +55,7 @@ static void warn_of(const char *name, const json_t *estimate)
     json_t *warning;
     size_t i;
 
-    json_array_foreach(warnings, i, warning)
-    {
+    json_array_foreach (warnings, i, warning) {
         CLEANUP(free_ptr) char *text = term_escape(json_string_value(warning));
         fprintf(stderr, "carma: %s: warning: %s\n", name, text);
     }
@@ -72,8 +71,7 @@ static void print_submitted(const struct submit_command *submit, const json_t *r
         cli_print_json(reply);
         return;
     }
-    json_array_foreach(json_object_get(reply, "jobs"), i, job)
-    {
+    json_array_foreach (json_object_get(reply, "jobs"), i, job) {
         CLEANUP(free_ptr) char *name = answer_safe_text(json_array_get(specs, i), "name");
         warn_of(name, json_object_get(job, "estimate"));
         if (submit->parsable)
@@ -90,7 +88,7 @@ static int wait_for_submitted(struct cli *cli, const json_t *reply)
     size_t i;
 
     fflush(stdout);
-    json_array_foreach(json_object_get(reply, "jobs"), i, job)
+    json_array_foreach (json_object_get(reply, "jobs"), i, job)
         id_list_add(&list, (uint64_t)answer_integer(job, "id", 0));
     return wait_for_jobs(cli, &list, NULL);
 }

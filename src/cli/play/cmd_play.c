@@ -236,7 +236,7 @@ static json_t *make_report(const struct play *play, const struct play_options *w
     report = report_compute(jobs, play->count, &play->usage);
     for (i = 0; i < array_size(copied); i++)
         json_object_set(report, copied[i], json_object_get(status, copied[i]));
-    json_array_foreach(json_object_get(play->usage.latest, "gpus"), i, gpu)
+    json_array_foreach (json_object_get(play->usage.latest, "gpus"), i, gpu)
         json_array_append(node, json_object_get(gpu, "name"));
     json_object_set_new(report, "node", node);
     json_object_set_new(report, "trace", json_string(slash ? slash + 1 : wanted->trace));

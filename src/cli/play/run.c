@@ -85,8 +85,7 @@ static int find_batch(struct play *play, size_t from, size_t to, bool *accepted,
     json_t *job;
     int rc = cli_list_jobs(play->cli, "/v1/jobs?state=all", session_call, &reply, err);
 
-    json_array_foreach(json_object_get(reply, "jobs"), at, job)
-    {
+    json_array_foreach (json_object_get(reply, "jobs"), at, job) {
         int64_t id = answer_integer(job, "id", 0);
         if (!rc && id > 0 && (uint64_t)id > after && answer_integer(job, "uid", -1) == (int64_t)getuid())
             rc = match_job(play, from, to, (uint64_t)id, &found, err);
@@ -184,8 +183,7 @@ static int follow(struct play *play, struct error *err)
         return rc;
     for (size_t i = 0; i < play->submitted; i++)
         play->items[i].listed = false;
-    json_array_foreach(json_object_get(reply, "jobs"), at, job)
-    {
+    json_array_foreach (json_object_get(reply, "jobs"), at, job) {
         struct play_item *item = find_item(play, (uint64_t)answer_integer(job, "id", 0));
         const char *state = answer_text(job, "state");
         if (!item || !state)
@@ -219,8 +217,7 @@ static int note_greatest_id(struct play *play, struct error *err)
     json_t *job;
     size_t at;
 
-    json_array_foreach(json_object_get(reply, "jobs"), at, job)
-    {
+    json_array_foreach (json_object_get(reply, "jobs"), at, job) {
         int64_t id = answer_integer(job, "id", 0);
         if (id > 0 && (uint64_t)id > play->greatest_id)
             play->greatest_id = (uint64_t)id;

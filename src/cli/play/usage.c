@@ -23,8 +23,7 @@ static const json_t *same_gpu(const json_t *answer, const json_t *gpu)
     json_t *other;
     size_t i;
 
-    json_array_foreach(json_object_get(answer, "gpus"), i, other)
-    {
+    json_array_foreach (json_object_get(answer, "gpus"), i, other) {
         const char *text = answer_text(other, "uuid");
         if (uuid && text && strcmp(uuid, text) == 0)
             return other;
@@ -58,8 +57,7 @@ void usage_add(struct usage *usage, json_t *gpus)
     json_t *gpu;
     size_t i;
 
-    json_array_foreach(json_object_get(gpus, "gpus"), i, gpu)
-    {
+    json_array_foreach (json_object_get(gpus, "gpus"), i, gpu) {
         const json_t *before = same_gpu(usage->latest, gpu);
         if (is_kind(gpu, "partitioned"))
             continue;
@@ -83,8 +81,7 @@ double usage_energy_joules(const struct usage *usage)
 
     if (!json_array_size(json_object_get(usage->first, "gpus")))
         return -1;
-    json_array_foreach(json_object_get(usage->first, "gpus"), i, gpu)
-    {
+    json_array_foreach (json_object_get(usage->first, "gpus"), i, gpu) {
         const json_t *after = same_gpu(usage->latest, gpu);
         if (is_kind(gpu, "instance"))
             continue;

@@ -147,7 +147,7 @@ static char *placements(const json_t *job)
     json_t *placement;
     size_t i;
 
-    json_array_foreach(json_object_get(job, "placements"), i, placement)
+    json_array_foreach (json_object_get(job, "placements"), i, placement)
         strbuf_printf(&out, "%s%" PRId64, i ? "," : "GPU ", answer_integer(placement, "index", -1));
     return strbuf_steal(&out);
 }
@@ -195,4 +195,11 @@ char *answer_job_time(const json_t *job, int64_t now_ns)
         from = runs && started > 0 ? started : submitted;
     }
     return xstrdup(format_duration(to - from, text));
+}
+
+bool answer_is_heading(const json_t *gpu)
+{
+    const char *kind = answer_text(gpu, "kind");
+
+    return kind && strcmp(kind, "partitioned") == 0;
 }

@@ -32,4 +32,7 @@ enum term_style answer_state_style(const json_t *job);
 char *answer_job_where(const json_t *job);                /* "GPU 0,2", its reason, or how it ended */
 char *answer_job_time(const json_t *job, int64_t now_ns); /* how long it runs, waits, or ran */
 
+/* Whether the row of GET /v1/gpus is a GPU in MIG mode, the heading of its instances. */
+bool answer_is_heading(const json_t *gpu);
+
 #endif

@@ -46,13 +46,6 @@ static void show_progress(void *user, size_t ended, size_t count)
     cli_progress_shown = true;
 }
 
-static void end_progress(void)
-{
-    if (cli_progress_shown)
-        fputs(TERM_LINE_CLEAR, stderr);
-    cli_progress_shown = false;
-}
-
 /* ---- Runs ---- */
 
 struct simulation {
@@ -248,7 +241,7 @@ static int simulate(const struct simulate_options *wanted)
         simulate_outcome_init(&outcomes[ready], policies[ready], (size_t)wanted->seeds);
         rc = run_one(&simulation, &outcomes[ready], &err);
     }
-    end_progress();
+    cli_end_progress();
     if (rc == 0 && wanted->plot && count > 1)
         rc = simulate_plot_outcomes(wanted->plot, outcomes, count, &err);
     if (rc == 0)

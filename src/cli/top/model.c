@@ -43,8 +43,7 @@ static const json_t *gpu_of_uuid(const json_t *gpus, const char *uuid)
     json_t *gpu;
     size_t i;
 
-    json_array_foreach(gpus, i, gpu)
-    {
+    json_array_foreach (gpus, i, gpu) {
         const char *other = answer_text(gpu, "uuid");
         if (uuid && other && strcmp(other, uuid) == 0)
             return gpu;
@@ -65,8 +64,7 @@ static void read_placements(struct top_job *job, const json_t *gpus)
     json_t *placement;
     size_t i;
 
-    json_array_foreach(json_object_get(job->json, "placements"), i, placement)
-    {
+    json_array_foreach (json_object_get(job->json, "placements"), i, placement) {
         const json_t *gpu = gpu_of_uuid(gpus, answer_text(placement, "uuid"));
         int64_t activity = answer_integer(gpu, "sm_activity_permille", -1);
         job->used_bytes = larger(job->used_bytes, answer_integer(placement, "observed_bytes", -1));
@@ -110,8 +108,7 @@ static void arrange_gpus(struct top_model *model)
     size_t i;
 
     model->gpu_count = 0;
-    json_array_foreach(list, i, gpu)
-    {
+    json_array_foreach (list, i, gpu) {
         array_reserve(model->gpus, model->gpu_capacity, model->gpu_count + 1);
         model->gpus[model->gpu_count++] =
             (struct top_gpu){.json = gpu, .taken_bytes = taken_of(gpu), .instance = answer_text(gpu, "parent") != NULL};
@@ -236,8 +233,7 @@ static void arrange_jobs(struct top_model *model, enum top_pane pane)
     json_t *job;
 
     model->job_count[pane] = 0;
-    json_array_foreach(list, i, job)
-    {
+    json_array_foreach (list, i, job) {
         if (!passes(model, job))
             continue;
         size_t order = pane == TOP_QUEUE && !answer_true(job, "retry") ? length + i : i;

@@ -36,8 +36,7 @@ static void say_placements(struct top_text *text, const json_t *job)
     json_t *placement;
     size_t i;
 
-    json_array_foreach(json_object_get(job, "placements"), i, placement)
-    {
+    json_array_foreach (json_object_get(job, "placements"), i, placement) {
         CLEANUP(free_ptr) char *memory = answer_bytes(placement, "observed_bytes");
         say(text,
             i                       ? ""
@@ -52,8 +51,7 @@ static void say_gpus(struct top_text *text, const json_t *explanation)
     json_t *gpu;
     size_t i;
 
-    json_array_foreach(json_object_get(explanation, "gpus"), i, gpu)
-    {
+    json_array_foreach (json_object_get(explanation, "gpus"), i, gpu) {
         CLEANUP(free_ptr) char *free_memory = answer_bytes(gpu, "free_bytes");
         CLEANUP(free_ptr) char *title = xasprintf("GPU %" PRId64, answer_integer(gpu, "index", -1));
         const char *verdict = answer_text(gpu, "verdict");
@@ -67,7 +65,7 @@ static void say_estimate(struct top_text *text, const json_t *estimate)
     size_t i;
 
     say_member(text, "Estimate", estimate, "text");
-    json_array_foreach(json_object_get(estimate, "warnings"), i, warning)
+    json_array_foreach (json_object_get(estimate, "warnings"), i, warning)
         say(text, "Warning", "%s", json_string_value(warning) ? json_string_value(warning) : "");
 }
 

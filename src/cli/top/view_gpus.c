@@ -17,13 +17,6 @@ static const struct top_column columns[COLUMNS] = {
     [SHARE] = {"SHARE", false, 9, 9, 6}, [JOBS] = {"JOBS", false, 6, 30, 0},
 };
 
-static bool is_heading(const json_t *gpu)
-{
-    const char *kind = answer_text(gpu, "kind");
-
-    return kind && strcmp(kind, "partitioned") == 0;
-}
-
 static const char *source_of(const json_t *gpu)
 {
     const char *source = answer_text(json_object_get(json_object_get(gpu, "metrics"), "sm_activity"), "source");
@@ -110,14 +103,11 @@ static void put_jobs(struct top_line *line, const json_t *gpu, size_t width)
     json_t *job;
     size_t i;
 
-    strbuf_puts(&out, lost ? "LOST" : is_heading(gpu) ? "MIG:" : "");
+    strbuf_puts(&out, lost ? "LOST" : answer_is_heading(gpu) ? "MIG:" : "");
     if (xid >= 0)
         strbuf_printf(&out, "%sXid %" PRId64, out.length ? " " : "", xid);
-    json_array_foreach(json_object_get(gpu, "jobs"), i, job) strbuf_printf(&out, "%s%" JSON_INTEGER_FORMAT,
-                                                                           i            ? ","
-                                                                           : out.length ? " "
-                                                                                        : "",
-                                                                           json_integer_value(job));
+    json_array_foreach (json_object_get(gpu, "jobs"), i, job)
+        strbuf_printf(&out, "%s%" JSON_INTEGER_FORMAT, i ? "," : out.length ? " " : "", json_integer_value(job));
     if (servers > 0)
         strbuf_printf(&out, "%s+MPS %s", out.length ? " " : "", top_short_bytes(servers, bytes));
     if (unmanaged > 0)

@@ -83,7 +83,7 @@ static void put_gpus(struct top_line *line, const struct top_job *job, bool wait
                       answer_true(job->json, "exclusive") ? "x" : "");
     else
         strbuf_puts(&out, "");
-    json_array_foreach(waits ? NULL : json_object_get(job->json, "placements"), i, placement)
+    json_array_foreach (waits ? NULL : json_object_get(job->json, "placements"), i, placement)
         strbuf_printf(&out, "%s%" PRId64, i ? "," : "", answer_integer(placement, "index", -1));
     top_put(line, STYLE_NONE, width, waits, out.text);
 }

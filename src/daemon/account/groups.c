@@ -99,8 +99,7 @@ void groups_free(struct groups *groups)
 
     if (!groups)
         return;
-    HASH_ITER(hh, groups->groups, group, next)
-    {
+    HASH_ITER (hh, groups->groups, group, next) {
         HASH_DEL(groups->groups, group);
         group_release(group);
         free(group);

@@ -33,8 +33,7 @@ void totals_free(struct totals *totals)
 
     if (!totals)
         return;
-    HASH_ITER(hh, totals->users, user, next)
-    {
+    HASH_ITER (hh, totals->users, user, next) {
         HASH_DEL(totals->users, user);
         free(user->user);
         free(user);

@@ -69,8 +69,7 @@ static void drop_aged(struct repeats *repeats, int64_t now_s)
 {
     struct requester *requester, *next;
 
-    HASH_ITER(hh, repeats->requesters, requester, next)
-    {
+    HASH_ITER (hh, repeats->requesters, requester, next) {
         size_t count = requester->count;
 
         while (count-- > 0 && requester->first->request.at_unix_s < now_s - STORE_REQUEST_KEPT_S)
@@ -127,8 +126,7 @@ void repeats_free(struct repeats *repeats)
 
     if (!repeats)
         return;
-    HASH_ITER(hh, repeats->requesters, requester, next)
-    {
+    HASH_ITER (hh, repeats->requesters, requester, next) {
         for (size_t count = requester->count; count > 0; count--)
             drop(repeats, requester, requester->first);
     }

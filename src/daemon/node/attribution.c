@@ -38,8 +38,7 @@ static void forget(struct attributor *attributor, bool all)
 {
     struct seen_process *process, *next;
 
-    HASH_ITER(hh, attributor->processes, process, next)
-    {
+    HASH_ITER (hh, attributor->processes, process, next) {
         if (all || process->last != attributor->reading) {
             HASH_DEL(attributor->processes, process);
             free(process);

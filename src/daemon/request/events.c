@@ -70,8 +70,7 @@ void events_free(struct events *events)
 
     if (!events)
         return;
-    DL_FOREACH_SAFE(events->watchers, watcher, next)
-    {
+    DL_FOREACH_SAFE (events->watchers, watcher, next) {
         http_stream_close(watcher->stream);
         watcher_free(watcher);
     }
@@ -187,8 +186,7 @@ static void tell_status(struct events *events)
     CLEANUP(free_ptr) char *text = NULL;
     struct watcher *watcher;
 
-    DL_FOREACH(events->watchers, watcher)
-    {
+    DL_FOREACH (events->watchers, watcher) {
         if (!watcher->due || watcher->status_seen == events->status_version)
             continue;
         if (!text)
@@ -203,8 +201,7 @@ static void tell_gpus(struct events *events, int64_t now_ns)
     CLEANUP(free_ptr) char *text = NULL;
     struct watcher *watcher;
 
-    DL_FOREACH(events->watchers, watcher)
-    {
+    DL_FOREACH (events->watchers, watcher) {
         if (!watcher->due || watcher->gpus_seen == events->gpus_version)
             continue;
         if (!text) {
@@ -263,8 +260,7 @@ static void tell_changed(struct events *events, struct job_view *view, int64_t n
     struct texts texts = {{NULL}};
     struct watcher *watcher;
 
-    DL_FOREACH(events->watchers, watcher)
-    {
+    DL_FOREACH (events->watchers, watcher) {
         if (!watcher->due || watcher->jobs_seen >= view->version || watcher->told == TURN_JOBS)
             continue;
         if (is_told(view))
@@ -282,25 +278,24 @@ static void tell_jobs(struct events *events, int64_t now_ns)
     struct job_view *view = events->daemon->views.latest;
     struct watcher *watcher;
 
-    DL_FOREACH(events->watchers, watcher)
-    if (watcher->due && watcher->jobs_seen < seen_by_all)
-        seen_by_all = watcher->jobs_seen;
+    DL_FOREACH (events->watchers, watcher)
+        if (watcher->due && watcher->jobs_seen < seen_by_all)
+            seen_by_all = watcher->jobs_seen;
     if (!view || view->version <= seen_by_all)
         return;
     while (view->earlier && view->earlier->version > seen_by_all)
         view = view->earlier;
     for (; view; view = view->later)
         tell_changed(events, view, now_ns);
-    DL_FOREACH(events->watchers, watcher)
-    end_jobs(watcher);
+    DL_FOREACH (events->watchers, watcher)
+        end_jobs(watcher);
 }
 
 static void send_told(struct events *events)
 {
     struct watcher *watcher;
 
-    DL_FOREACH(events->watchers, watcher)
-    {
+    DL_FOREACH (events->watchers, watcher) {
         if (!watcher->due)
             continue;
         if (!watcher->out.length && ++watcher->quiet_ticks == COMMENT_TICKS)
@@ -319,8 +314,8 @@ static void on_tick(uv_timer_t *timer)
     struct watcher *watcher;
     bool any = false;
 
-    DL_FOREACH(events->watchers, watcher)
-    any |= watcher->due = http_stream_taken(watcher->stream);
+    DL_FOREACH (events->watchers, watcher)
+        any |= watcher->due = http_stream_taken(watcher->stream);
     if (!any)
         return;
     look(events, now_ns, ++events->ticks % REASONS_TICKS == 0);
@@ -403,8 +398,8 @@ void events_open(struct events *events, struct http_request *request)
     }
     if (!events->watchers)
         uv_timer_start(events->timer, on_tick, TICK_MS, TICK_MS);
-    DL_FOREACH(events->watchers, other)
-    other->due = false;
+    DL_FOREACH (events->watchers, other)
+        other->due = false;
     DL_APPEND(events->watchers, watcher);
     watcher->due = true;
     look(events, now_ns, true);

@@ -206,7 +206,9 @@ static json_t *group_of_rows(const json_t *groups, uint32_t uid)
     json_t *group;
     size_t i;
 
-    json_array_foreach(groups, i, group) if (json_integer_value(json_object_get(group, "uid")) == uid) return group;
+    json_array_foreach (groups, i, group)
+        if (json_integer_value(json_object_get(group, "uid")) == uid)
+            return group;
     return NULL;
 }
 

@@ -87,8 +87,8 @@ static void drop(struct owners *owners)
 {
     struct name *name, *next;
 
-    HASH_ITER(hh, owners->names, name, next)
-    forget(owners, name);
+    HASH_ITER (hh, owners->names, name, next)
+        forget(owners, name);
     free(owners);
 }
 

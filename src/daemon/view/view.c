@@ -32,8 +32,7 @@ void views_release(struct views *views)
 {
     struct job_view *view, *next;
 
-    HASH_ITER(hh, views->jobs, view, next)
-    {
+    HASH_ITER (hh, views->jobs, view, next) {
         HASH_DEL(views->jobs, view);
         job_view_free(view);
     }
@@ -398,8 +397,7 @@ void views_forget(struct views *views, size_t most, int64_t before_ns,
 
     for (view = views->jobs; view; view = view->hh.next)
         ended += job_state_ended(view->state);
-    HASH_ITER(hh, views->jobs, view, next)
-    {
+    HASH_ITER (hh, views->jobs, view, next) {
         bool surplus = ended > most;
 
         if (!job_state_ended(view->state))

@@ -174,10 +174,9 @@ static void start_next(struct whatif *whatif)
     struct question *question, *next;
     size_t done = 0;
 
-    DL_FOREACH(whatif->questions, question)
-    done += question->done;
-    DL_FOREACH_SAFE(whatif->questions, question, next)
-    {
+    DL_FOREACH (whatif->questions, question)
+        done += question->done;
+    DL_FOREACH_SAFE (whatif->questions, question, next) {
         if (question->done && done > WHATIF_KEPT) {
             DL_DELETE(whatif->questions, question);
             question_free(question);
@@ -204,8 +203,7 @@ static int read_settings(const json_t *settings, struct config *scratch, struct 
     if (json_object_size(settings) > WHATIF_SETTINGS_MAX)
         return error_set(err, EINVAL, "%zu settings are too many: at most %d can be tried", json_object_size(settings),
                          WHATIF_SETTINGS_MAX);
-    json_object_foreach((json_t *)settings, key, value)
-    {
+    json_object_foreach ((json_t *)settings, key, value) {
         const char *text = json_string_value(value);
 
         if (!config_key_decides(key) && strcmp(key, "share") != 0)
@@ -231,8 +229,7 @@ static int read_policies(const json_t *policies, const char *settings, struct co
 
     if (!json_is_array(policies) || json_array_size(policies) < 1 || json_array_size(policies) > WHATIF_POLICIES_MAX)
         return error_set(err, EINVAL, "'policies' is not a list of 1 to %d names of policies", WHATIF_POLICIES_MAX);
-    json_array_foreach((json_t *)policies, i, policy)
-    {
+    json_array_foreach ((json_t *)policies, i, policy) {
         const char *name = json_string_value(policy);
 
         if (!name || strlen(name) > NAME_LIMIT)
@@ -280,8 +277,7 @@ static bool has_room(const struct whatif *whatif, struct http_request *request)
     const struct question *question;
     unsigned waiting = 0, own = 0;
 
-    DL_FOREACH(whatif->questions, question)
-    {
+    DL_FOREACH (whatif->questions, question) {
         waiting += !question->done && question != whatif->current;
         own += !question->done && question != whatif->current && question->uid == request->uid;
     }
@@ -321,8 +317,7 @@ static json_t *policies_of(const struct question *question)
     json_t *list = json_array(), *outcome;
     size_t i;
 
-    json_array_foreach(question->outcomes, i, outcome)
-    {
+    json_array_foreach (question->outcomes, i, outcome) {
         json_t *copy = json_copy(outcome);
 
         json_object_set(copy, "policy", json_array_get(question->names, i));
@@ -337,8 +332,7 @@ void whatif_show(struct whatif *whatif, struct http_request *request, const char
     bool failed, answered;
     json_t *jobs;
 
-    DL_FOREACH(whatif->questions, question)
-    {
+    DL_FOREACH (whatif->questions, question) {
         CLEANUP(free_ptr) char *own = xasprintf("%" PRIu64, question->id);
 
         if (strcmp(own, id) == 0)
@@ -380,8 +374,8 @@ void whatif_free(struct whatif *whatif)
     if (!whatif)
         return;
     whatif_child_free(whatif->child);
-    DL_FOREACH_SAFE(whatif->questions, question, next)
-    question_free(question);
+    DL_FOREACH_SAFE (whatif->questions, question, next)
+        question_free(question);
     for (size_t i = 0; i < whatif->profile_count; i++)
         free(whatif->profiles[i].path);
     free(whatif);

@@ -24,15 +24,6 @@ struct geometry {
     double class_output[WORKSPACE_CLASSES], class_winograd[WORKSPACE_CLASSES];
 };
 
-static double volume(const struct program_conv *conv, const int32_t size[3])
-{
-    double product = 1;
-
-    for (uint8_t i = 0; i < conv->rank; i++)
-        product *= size[i];
-    return product;
-}
-
 static void keep_extremes(struct geometry *geometry, const struct program_conv *conv, double output, double winograd)
 {
     double in = (double)conv->in_channels, out = (double)conv->out_channels;
@@ -42,7 +33,7 @@ static void keep_extremes(struct geometry *geometry, const struct program_conv *
         geometry->largest_out = out;
         geometry->largest_in = in;
         geometry->largest_height = conv->out[0];
-        geometry->pixels_max = (double)conv->batch * volume(conv, conv->out);
+        geometry->pixels_max = (double)conv->batch * workspace_volume(conv, conv->out);
     }
     if (winograd > geometry->winograd_max) {
         geometry->winograd_max = winograd;
@@ -63,16 +54,18 @@ static void keep_extremes(struct geometry *geometry, const struct program_conv *
 
 static void add(struct geometry *geometry, const struct program_conv *conv)
 {
-    double in = (double)conv->in_channels, out = (double)conv->out_channels, kernel = volume(conv, conv->kernel);
+    double in = (double)conv->in_channels, out = (double)conv->out_channels,
+           kernel = workspace_volume(conv, conv->kernel);
     double groups = conv->groups > 1 ? (double)conv->groups : 1;
     double weights = conv->element_bytes * in * out / groups * kernel;
-    double output = conv->element_bytes * (double)conv->batch * out * volume(conv, conv->out);
+    double output = conv->element_bytes * (double)conv->batch * out * workspace_volume(conv, conv->out);
     double winograd = (double)conv_workspace_bytes(conv, WORKSPACE_WINOGRAD);
     uint32_t class = conv_workspace_class(conv);
 
     keep_extremes(geometry, conv, output, winograd);
     geometry->count++;
-    geometry->flops += 2 * weights / fmax(conv->element_bytes, 1) * (double)conv->batch * volume(conv, conv->out);
+    geometry->flops +=
+        2 * weights / fmax(conv->element_bytes, 1) * (double)conv->batch * workspace_volume(conv, conv->out);
     geometry->output_sum += output;
     geometry->copy_max = fmax(geometry->copy_max, (double)conv_workspace_bytes(conv, WORKSPACE_COPY));
     geometry->weight_max = fmax(geometry->weight_max, weights);

@@ -39,7 +39,7 @@ static double padded(const struct program_conv *conv, int64_t channels)
     return ceil((double)channels / together) * together;
 }
 
-static double volume(const struct program_conv *conv, const int32_t size[3])
+double workspace_volume(const struct program_conv *conv, const int32_t size[3])
 {
     double product = 1;
 
@@ -70,7 +70,7 @@ static double copy_bytes(const struct program_conv *conv, int64_t channels, cons
 {
     if (channels <= 1)
         return 0;
-    return (double)conv->element_bytes * (double)conv->batch * padded(conv, channels) * volume(conv, size);
+    return (double)conv->element_bytes * (double)conv->batch * padded(conv, channels) * workspace_volume(conv, size);
 }
 
 static int64_t copy(const struct program_conv *conv, bool in, bool out)
@@ -80,7 +80,7 @@ static int64_t copy(const struct program_conv *conv, bool in, bool out)
 
     return bounded((in ? copy_bytes(conv, conv->in_channels, conv->in) : 0) +
                    (out ? copy_bytes(conv, conv->out_channels, conv->out) : 0) +
-                   conv->element_bytes * weights * volume(conv, conv->kernel));
+                   conv->element_bytes * weights * workspace_volume(conv, conv->kernel));
 }
 
 static int64_t copy_read(const struct program_conv *conv)

@@ -51,4 +51,7 @@ uint32_t conv_workspace_class(const struct program_conv *conv); /* enum workspac
 /* 0 for depthwise convolutions: PyTorch computes them without cuDNN. */
 int64_t conv_workspace_bytes(const struct program_conv *conv, enum workspace_algorithm algorithm);
 
+/* The product of the first conv->rank sizes. */
+double workspace_volume(const struct program_conv *conv, const int32_t size[3]);
+
 #endif

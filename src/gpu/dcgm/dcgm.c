@@ -168,14 +168,6 @@ static bool ready(struct dcgm *dcgm, const struct gpu_node_reading *reading)
 
 /* Filling in. */
 
-static int64_t epoch_us(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
 static bool is_stale(const struct dcgm *dcgm, int64_t age_us)
 {
     return age_us > STALE_PERIODS * dcgm->period_us + STALE_MORE_US;
@@ -243,7 +235,7 @@ static void explain(struct gpu_node_reading *reading, const struct dcgm *dcgm, c
 static void fill(struct dcgm *dcgm, struct gpu_node_reading *reading, struct gpu_reading *gpu)
 {
     struct dcgm_entity *outer, *entity = dcgm_entities_find(&dcgm->entities, gpu, &outer);
-    int64_t now_us = epoch_us();
+    int64_t now_us = dcgm_epoch_us();
     const struct dcgm_watch *watch;
 
     if (!entity) {

@@ -43,7 +43,7 @@ static bool may_pass(int status)
     }
 }
 
-static int64_t epoch_us(void)
+int64_t dcgm_epoch_us(void)
 {
     struct timespec t;
 
@@ -132,7 +132,7 @@ void dcgm_watch_again(struct dcgm_watches *watches, const struct dcgm_entities *
     for (uint32_t i = 0; i < watch->set_count; i++)
         watches->calls->unwatch(watches->handle, watch->group, watches->sets[watch->sets[i]].id);
     watch->set_count = 0;
-    watch->since_us = epoch_us();
+    watch->since_us = dcgm_epoch_us();
     watch->status = watch->grouped ? DCGM_OK : make_group(watches, watch, entities, gpu);
     for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++)
         fields[metric] = dcgm_metric_field(metric);

@@ -54,4 +54,6 @@ void dcgm_watch_again(struct dcgm_watches *watches, const struct dcgm_entities *
  * connection failed. */
 int dcgm_watches_read(struct dcgm_watches *watches, struct dcgm_entities *entities);
 
+int64_t dcgm_epoch_us(void); /* now, as DCGM counts: microseconds since 1970 */
+
 #endif
