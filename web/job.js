@@ -26,7 +26,7 @@ function facts_of(job) {
         facts.push(["Starts", job.crashes ? `${count(job.attempts, "launch", "attempts")}, ${count(job.crashes, "crash", "crashes")}`
             : count(job.attempts, "launch", "attempts")]);
     if (job.slowdown_permille)
-        facts.push(["Slowdown, believed", job.slowdown_permille > 1000 ? times(job.slowdown_permille) : "none"]);
+        facts.push(["Slowdown, estimated", job.slowdown_permille > 1000 ? times(job.slowdown_permille) : "none"]);
     if (job.process_limit_bytes)
         facts.push(["Fence", `${size(job.process_limit_bytes)} for each process`]);
     if (job.victim_of)

@@ -198,7 +198,7 @@ static void long_absence(void **state)
 
 #define PARTIES 6
 
-/* The sum over jobs, idle and foreign is exactly the counter's rise (after a reset: its value), for all intervals,
+/* The sum over jobs, idle and unmanaged is exactly the counter's rise (after a reset: its value), for all intervals,
  * comings, goings and accounts closed in between; and no party's energy shrinks. */
 static void sums_are_exact(void **state)
 {

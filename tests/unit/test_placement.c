@@ -57,7 +57,7 @@ static const struct record *decision(const struct fixture *f, uint32_t type)
     return NULL;
 }
 
-/* ---- Belief ---- */
+/* ---- Estimates of activity ---- */
 
 static void test_slowdown_is_sum_over_union(void **state)
 {
