@@ -1,4 +1,4 @@
-/* The daemon's rooms, put together and taken apart in their order. */
+/* The daemon's modules, put together and taken apart in their order. */
 #include "daemon/daemon.h"
 
 #include <errno.h>

@@ -18,7 +18,7 @@
 
 struct access;
 struct engine;
-struct history_room;
+struct history_queries;
 struct events;
 struct job_mapping;
 struct snapshotter;
@@ -48,7 +48,7 @@ struct daemon {
     struct snapshotter *snapshotter;
     struct listings *listings;
     struct totals *totals;
-    struct history_room *history;
+    struct history_queries *history;
     struct access *access;
     struct node *node;
     struct job_mapping *job_mapping;

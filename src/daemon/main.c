@@ -217,7 +217,7 @@ static int run(struct daemon *daemon, struct error *err)
             uv_close((uv_handle_t *)&signals[i], NULL);
     }
     daemon_stop(daemon);
-    uv_run(&loop, UV_RUN_DEFAULT); /* until every room has closed what it had on the loop */
+    uv_run(&loop, UV_RUN_DEFAULT); /* until every module has closed its handles on the loop */
     uv_loop_close(&loop);
     return status;
 }

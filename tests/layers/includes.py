@@ -1,8 +1,8 @@
-"""Usage: includes.py SRC: fails when a file under SRC includes a room that its layer may not see.
+"""Usage: includes.py SRC: fails when a file under SRC includes a module that its layer may not see.
 
-A file includes its own room, base, and rooms of lower levels (docs/architecture.md). Rooms of one level do not see one
-another. Within a room that INSIDE names, a folder sees itself and the folders listed for it. Project headers are written
-"room/file.h", so that the room can be read off."""
+A file includes its own module, base, and modules of lower levels (docs/architecture.md). Modules of one level do not see one
+another. Within a module that INSIDE names, a folder sees itself and the folders listed for it. Project headers are written
+"module/file.h", so that the module can be read off."""
 
 import pathlib
 import re
@@ -16,7 +16,7 @@ LEVELS = [
     ["daemon", "cli", "vnode"],
     ["bench", "dashboard"],
 ]
-# Which folders of a room see which others of it; "" is the room's own.
+# Which folders of a module see which others of it; "" is the module's own.
 INSIDE = {
     "cli": {
         "show": [],
@@ -52,26 +52,26 @@ INSIDE = {
         "monitor": ["", "dcgm", "nvml"],
     },
 }
-LEVEL_OF = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
+LEVEL_OF = {module: level for level, modules in enumerate(LEVELS) for module in modules}
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]*)"')
 
 
-def inside(where, room, folder, seen):
-    arrows = INSIDE.get(room)
+def inside(where, module, folder, seen):
+    arrows = INSIDE.get(module)
     if arrows is None:
         return
     if folder not in arrows:
-        yield f"{where}: the folder '{room}/{folder}' has no arrows: put it into INSIDE of tests/layers/includes.py"
+        yield f"{where}: the folder '{module}/{folder}' has no arrows: put it into INSIDE of tests/layers/includes.py"
     elif seen != folder and seen not in arrows[folder]:
-        yield f"{where}: {room}/{folder} may not see {room}/{seen}"
+        yield f"{where}: {module}/{folder} may not see {module}/{seen}"
 
 
 def violations(src):
     for path in sorted(src.rglob("*.[ch]")):
         name = path.relative_to(src)
-        room = name.parts[0]
-        if len(name.parts) < 2 or room not in LEVEL_OF:
-            yield f"{name}: the room '{room}' has no level: put it into the table of tests/layers/includes.py"
+        module = name.parts[0]
+        if len(name.parts) < 2 or module not in LEVEL_OF:
+            yield f"{name}: the module '{module}' has no level: put it into the table of tests/layers/includes.py"
             continue
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             match = INCLUDE.match(line)
@@ -81,11 +81,11 @@ def violations(src):
             seen = header.split("/")[0]
             where = f"{name}:{number}: \"{header}\""
             if seen not in LEVEL_OF or "/" not in header or not (src / header).is_file():
-                yield f"{where} is no header of a known room: write it as \"room/file.h\""
-            elif seen == room:
-                yield from inside(where, room, *("/".join(file.split("/")[1:-1]) for file in (str(name), header)))
-            elif LEVEL_OF[seen] >= LEVEL_OF[room]:
-                yield f"{where}: {room} (level {LEVEL_OF[room]}) may not see {seen} (level {LEVEL_OF[seen]})"
+                yield f"{where} is no header of a known module: write it as \"module/file.h\""
+            elif seen == module:
+                yield from inside(where, module, *("/".join(file.split("/")[1:-1]) for file in (str(name), header)))
+            elif LEVEL_OF[seen] >= LEVEL_OF[module]:
+                yield f"{where}: {module} (level {LEVEL_OF[module]}) may not see {seen} (level {LEVEL_OF[seen]})"
 
 
 def main(src):

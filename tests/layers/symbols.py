@@ -1,4 +1,4 @@
-"""Usage: symbols.py LIBRARY...: fails when a pure room's library (libcore.a, ...) needs a symbol from outside that is not
+"""Usage: symbols.py LIBRARY...: fails when a pure module's library (libcore.a, ...) needs a symbol from outside that is not
 on its list: a clock, a file, the environment, randomness, a lock.
 
 An optimised build without sanitizers is looked at: those add symbols of their own."""
@@ -35,15 +35,15 @@ def symbols(library, *options):
 
 
 def violations(library):
-    room = pathlib.Path(library).name.removeprefix("lib").removesuffix(".a")
-    if room not in ALLOWED:
-        yield f"{library}: '{room}' has no list in tests/layers/symbols.py"
+    module = pathlib.Path(library).name.removeprefix("lib").removesuffix(".a")
+    if module not in ALLOWED:
+        yield f"{library}: '{module}' has no list in tests/layers/symbols.py"
         return
     defined = symbols(library, "--defined-only")
     if not defined:
         yield f"{library}: defines nothing: the check has looked at nothing"
-    for name in sorted(symbols(library, "--undefined-only") - defined - set(ALLOWED[room])):
-        yield f"{library}: needs '{name}', which {room} may not use"
+    for name in sorted(symbols(library, "--undefined-only") - defined - set(ALLOWED[module])):
+        yield f"{library}: needs '{name}', which {module} may not use"
 
 
 def main(libraries):

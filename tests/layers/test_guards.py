@@ -40,9 +40,9 @@ def check_includes(root):
     for header, text in [
         ("store/a.h", "gpu (level 3) may not see store (level 3)"),
         ("cli/a.h", "may not see cli"),
-        ("a.h", 'write it as "room/file.h"'),
-        ("../core/a.h", 'write it as "room/file.h"'),
-        ("core/missing.h", 'write it as "room/file.h"'),
+        ("a.h", 'write it as "module/file.h"'),
+        ("../core/a.h", 'write it as "module/file.h"'),
+        ("core/missing.h", 'write it as "module/file.h"'),
     ]:
         put(probe, f'\n #  include "{header}"\n')
         expect(header, report(includes.main, src), 1, text)
@@ -59,17 +59,17 @@ def check_includes(root):
         expect(name, report(includes.main, src), status, text)
         put(src / "cli" / name, "")
     put(src / "attic" / "b.c", "")
-    expect("unknown room", report(includes.main, src), 1, "'attic' has no level")
+    expect("unknown module", report(includes.main, src), 1, "'attic' has no level")
     expect("empty tree", report(includes.main, root / "nothing"), 1, "looked at nothing")
 
 
 def check_symbols(root, cc, ar):
-    def library(room, code):
-        source, archive = root / f"{room}.c", root / f"lib{room}.a"
+    def library(module, code):
+        source, archive = root / f"{module}.c", root / f"lib{module}.a"
         put(source, code)
         archive.unlink(missing_ok=True)
-        subprocess.run([*cc, "-O2", "-c", "-o", root / f"{room}.o", source], check=True)
-        subprocess.run([ar, "rcs", archive, root / f"{room}.o"], check=True, capture_output=True)
+        subprocess.run([*cc, "-O2", "-c", "-o", root / f"{module}.o", source], check=True)
+        subprocess.run([ar, "rcs", archive, root / f"{module}.o"], check=True, capture_output=True)
         return str(archive)
 
     clean = "#include <string.h>\nint f(const char *a, const char *b) { return strcmp(a, b); }\n"

@@ -21,7 +21,7 @@
 enum question_kind { QUESTION_ROWS, QUESTION_JOB, QUESTION_STATS, QUESTION_SCRIPT };
 
 struct question {
-    struct history_room *room;
+    struct history_queries *queries;
     struct http_request *request;
     enum question_kind kind;
     struct store_history_filter filter; /* its texts are owned: a server that is freed does not wait for the thread */
@@ -35,7 +35,7 @@ struct question {
     struct error err;
 };
 
-struct history_room {
+struct history_queries {
     struct daemon *daemon;
     struct question *waiting; /* in the order of arrival */
     struct question *running;
@@ -43,12 +43,12 @@ struct history_room {
     atomic_bool closing;
 };
 
-struct history_room *history_new(struct daemon *daemon)
+struct history_queries *history_new(struct daemon *daemon)
 {
-    struct history_room *room = xcalloc(1, sizeof *room);
+    struct history_queries *queries = xcalloc(1, sizeof *queries);
 
-    room->daemon = daemon;
-    return room;
+    queries->daemon = daemon;
+    return queries;
 }
 
 /* ---- On a thread of the pool ---- */
@@ -159,8 +159,8 @@ static void find_script(struct question *question, const char *directory)
 static void work(uv_work_t *work)
 {
     struct question *question = work->data;
-    const char *directory = question->room->daemon->config.state_directory;
-    struct store_deadline deadline = {.closing = &question->room->closing};
+    const char *directory = question->queries->daemon->config.state_directory;
+    struct store_deadline deadline = {.closing = &question->queries->closing};
     struct groups *groups;
     struct timespec now;
 
@@ -239,7 +239,7 @@ static void add_total(const struct total *total, void *user_data)
 
 static void merge_totals(const struct question *question, int64_t now_ns)
 {
-    const struct daemon *daemon = question->room->daemon;
+    const struct daemon *daemon = question->queries->daemon;
     struct node_energy nobody = node_energy_of_nobody(daemon->node);
     struct merge merge = {
         .user = question->filter.user, .ended = json_object_get(question->json, "users"), .users = json_array()};
@@ -306,55 +306,55 @@ static void refuse(struct question *question)
     question_free(question);
 }
 
-static void start_next(struct history_room *room);
+static void start_next(struct history_queries *queries);
 
 static void on_worked(uv_work_t *work, int status)
 {
     struct question *question = work->data, **link;
-    struct history_room *room = question->room;
+    struct history_queries *queries = question->queries;
 
     (void)status; /* nothing is cancelled */
-    for (link = &room->running; *link != question; link = &(*link)->next)
+    for (link = &queries->running; *link != question; link = &(*link)->next)
         ;
     *link = question->next;
-    room->running_count--;
-    if (!atomic_load(&room->closing)) {
+    queries->running_count--;
+    if (!atomic_load(&queries->closing)) {
         answer(question);
         question_free(question);
-        start_next(room);
+        start_next(queries);
         return;
     }
     refuse(question);
-    if (!room->running)
-        free(room);
+    if (!queries->running)
+        free(queries);
 }
 
-static void start_next(struct history_room *room)
+static void start_next(struct history_queries *queries)
 {
-    while (room->waiting && room->running_count < HISTORY_AT_ONCE) {
-        struct question *question = room->waiting;
+    while (queries->waiting && queries->running_count < HISTORY_AT_ONCE) {
+        struct question *question = queries->waiting;
 
-        room->waiting = question->next;
-        question->next = room->running;
-        room->running = question;
-        room->running_count++;
+        queries->waiting = question->next;
+        question->next = queries->running;
+        queries->running = question;
+        queries->running_count++;
         question->work.data = question;
-        uv_queue_work(room->daemon->loop, &question->work, work, on_worked);
+        uv_queue_work(queries->daemon->loop, &question->work, work, on_worked);
     }
 }
 
-void history_close(struct history_room *room)
+void history_close(struct history_queries *queries)
 {
-    if (!room)
+    if (!queries)
         return;
-    atomic_store(&room->closing, true);
-    while (room->waiting) {
-        struct question *question = room->waiting;
-        room->waiting = question->next;
+    atomic_store(&queries->closing, true);
+    while (queries->waiting) {
+        struct question *question = queries->waiting;
+        queries->waiting = question->next;
         refuse(question);
     }
-    if (!room->running)
-        free(room);
+    if (!queries->running)
+        free(queries);
 }
 
 static unsigned count_of(const struct question *list, const uid_t *uid)
@@ -373,17 +373,17 @@ static char *copy_of(const char *text)
 
 static void ask(struct daemon *daemon, struct http_request *request, struct question asked)
 {
-    struct history_room *room = daemon->history;
-    struct question *question, **link = &room->waiting;
+    struct history_queries *queries = daemon->history;
+    struct question *question, **link = &queries->waiting;
 
-    if (count_of(room->waiting, NULL) + room->running_count >= HISTORY_IN_ALL ||
-        count_of(room->waiting, &request->uid) + count_of(room->running, &request->uid) >= HISTORY_PER_UID) {
+    if (count_of(queries->waiting, NULL) + queries->running_count >= HISTORY_IN_ALL ||
+        count_of(queries->waiting, &request->uid) + count_of(queries->running, &request->uid) >= HISTORY_PER_UID) {
         http_reply_error(request, 503, "too many questions about the history at once: try again in a moment");
         return;
     }
     question = xmalloc(sizeof *question);
     *question = asked;
-    question->room = room;
+    question->queries = queries;
     question->request = request;
     question->filter.user = copy_of(asked.filter.user);
     question->filter.name = copy_of(asked.filter.name);
@@ -391,7 +391,7 @@ static void ask(struct daemon *daemon, struct http_request *request, struct ques
     while (*link)
         link = &(*link)->next;
     *link = question;
-    start_next(room);
+    start_next(queries);
 }
 
 /* ---- What is asked ---- */

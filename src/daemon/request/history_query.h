@@ -12,10 +12,10 @@
 #define HISTORY_WALL_S    10   /* how long one may take */
 #define HISTORY_MOST_ROWS 1000 /* of one answer */
 
-struct history_room *history_new(struct daemon *daemon);
+struct history_queries *history_new(struct daemon *daemon);
 
 /* Ends the current answers and answers the waiting ones; the memory goes once the loop has run the rest. */
-void history_close(struct history_room *room);
+void history_close(struct history_queries *queries);
 
 /* `rest`: what follows /v1/history in the path. */
 void history_get(struct daemon *daemon, struct http_request *request, const char *rest);
