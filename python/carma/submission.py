@@ -61,7 +61,7 @@ def specification(command: Command, options: Options) -> Specification:
         elif kind == "file":
             spec[member], spec[member[: -len("_name")]] = _file(name, os.fspath(given[name]))
         else:
-            spec[member] = _READ.get(kind, lambda _, value: value)(name, given[name])
+            spec[member] = _READ[kind](name, given[name]) if kind in _READ else given[name]
     spec["directory"] = where
     for member in ("output", "error"):
         if member in spec:
