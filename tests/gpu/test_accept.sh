@@ -24,7 +24,7 @@ results = {check["name"]: check for check in report["checks"]}
 assert len(results) == len(report["checks"]), "two checks of one name"
 right = ["carma-monitor reads the GPUs", "carma monitor logs every look", "the same UUIDs as nvidia-smi's", "GPU 0: name", "GPU 0: memory that jobs can use",
          "GPU 0: memory in use", "GPU 0: power", "the same processes as nvidia-smi's", "another program's process is shown", "by its pid", "SM activity responds to load",
-         "memory responds to load", "streams: 2 at once", "mps: 2 at once: under MPS", "job 1 completes", "a job runs out of GPU memory",
+         "memory responds to load", "time-slice: 2 at once", "mps: 2 at once: under MPS", "job 1 completes", "a job runs out of GPU memory",
          "it is retried and completes", "trace, exclusive: all complete", "trace, shared: all complete",
          "no process is left", "no memory is left"]
 for name in right:
@@ -34,10 +34,10 @@ assert all(check["reason"] for check in report["checks"] if check["result"] == "
 assert results["calibrate"]["reason"] == "needs a CUDA driver"
 assert report["facts"]["driver"] == "550.54.15" and report["facts"]["CUDA of the driver"] == "12.4", report["facts"]
 assert sum(results["a job runs out of GPU memory"]["figures"]["crashes"]) >= 1
-assert results["streams: 2 at once"]["figures"]["throughput"] > 1
+assert results["time-slice: 2 at once"]["figures"]["throughput"] > 1
 assert "virtual" in report["facts"]["machine"] and report["facts"]["gpu"] == "NVIDIA H200"
 text = (folder / "accept.md").read_text()
-assert "0 failed" in text and "| streams: 2 at once | ok |" in text
+assert "0 failed" in text and "| time-slice: 2 at once | ok |" in text
 PYTHON
 
 # A bundle with jobs that cannot be started, and readings that differ from nvidia-smi's: found, reported, and the rest
@@ -49,6 +49,6 @@ FAKE_SMI_WRONG=1 "$T/broken/share/carma/gpu/accept" --quick --virtual --nvidia-s
 [ $? -eq 1 ] || fail "a broken bundle passes: $(cat "$T/err")"
 grep -q '^failed *GPU 0: memory in use: more than 64 MiB apart' "$T/err" || fail "wrong readings pass: $(cat "$T/err")"
 grep -q '^failed *job 1 completes: ' "$T/err" || fail "jobs that cannot start are not told: $(cat "$T/err")"
-grep -q '^ok *streams: 2 at once' "$T/err" || fail "the other checks were not made: $(cat "$T/err")"
+grep -q '^ok *time-slice: 2 at once' "$T/err" || fail "the other checks were not made: $(cat "$T/err")"
 grep -q '^ok *no process is left' "$T/err" || fail "something is left: $(cat "$T/err")"
 exit "$((failures > 0))"
