@@ -77,8 +77,8 @@ def points(scene, rounds, table=None):
             for after in (False,) if call == "execvp" else (False, True):
                 more = scene.random.randrange(4) if turn else 0
                 if call == "link" and program == "carmad":  # there has to be a launch without a shepherd
-                    scene.node.control.arm("carmad", "rename", "/runs/", after=True)
-                    hits += scene.wait_hit(POINT_SECONDS) > 0
+                    scene.node.control.arm("carma-shepherd", "link", "/status", error=-LATE_MS, slot=1)
+                    hits += scene.wait_hit(POINT_SECONDS, 1) > 0
                 scene.node.control.arm(program, call, file, after=after, skip=skip + more)
                 if program == "carmad" and call in AT_START:
                     scene.node.restart()
@@ -88,6 +88,7 @@ def points(scene, rounds, table=None):
                     hits += 1
                     passed.add(point)
                 scene.node.control.disarm()
+                scene.node.control.disarm(1)
                 if not scene.node.alive():
                     scene.node.start()
                 scene.node.await_ready(5)

@@ -85,7 +85,8 @@ bool run_directories_any(const char *directory)
     return any;
 }
 
-void run_directories_sweep(const char *directory, bool (*is_known)(uint64_t job, const void *user), const void *user)
+void run_directories_sweep(const char *directory, bool (*is_known)(uint64_t job, uint32_t launch, const void *user),
+                           const void *user)
 {
     DIR *entries = opendir(directory);
     const struct dirent *entry;
@@ -93,7 +94,8 @@ void run_directories_sweep(const char *directory, bool (*is_known)(uint64_t job,
     uint64_t job;
 
     while (entries && (entry = readdir(entries)))
-        if (sscanf(entry->d_name, "%" SCNu64 "-%" SCNu32 "-%" SCNu32, &job, &launch, &try) == 3 && !is_known(job, user))
+        if (sscanf(entry->d_name, "%" SCNu64 "-%" SCNu32 "-%" SCNu32, &job, &launch, &try) == 3 &&
+            !is_known(job, launch, user))
             sweep_one(directory, entry->d_name, job);
     if (entries)
         closedir(entries);

@@ -19,7 +19,8 @@ bool run_directories_any(const char *directory);
 /* Removes those of a job that had this many launches. */
 void run_directories_remove(const char *directory, uint64_t job, uint32_t attempts);
 
-/* Removes those of unknown jobs, except of one with a running shepherd; the log tells of that. */
-void run_directories_sweep(const char *directory, bool (*is_known)(uint64_t job, const void *user), const void *user);
+/* Removes those of unknown launches, except of one with a running shepherd; the log tells of that. */
+void run_directories_sweep(const char *directory, bool (*is_known)(uint64_t job, uint32_t launch, const void *user),
+                           const void *user);
 
 #endif

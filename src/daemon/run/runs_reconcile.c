@@ -55,9 +55,12 @@ static void reconcile(struct runs *runs, struct job_view *view)
         runs_stop(runs, view->id);
 }
 
-static bool is_known_job(uint64_t job, const void *views)
+/* A later launch than the stored ones began while its placement was being stored, and its daemon died before that. */
+static bool is_known_launch(uint64_t job, uint32_t launch, const void *views)
 {
-    return views_find(views, job);
+    const struct job_view *view = views_find(views, job);
+
+    return view && (launch <= view->attempts || view->unreadable);
 }
 
 /* Once, so that a launch need not find out. */
@@ -82,7 +85,7 @@ void runs_reconcile(struct runs *runs)
             why.text);
     cgroup_remove_left();
     try_device_filters(runs);
-    run_directories_sweep(runs->directory, is_known_job, &runs->daemon->views);
+    run_directories_sweep(runs->directory, is_known_launch, &runs->daemon->views);
     for (struct job_view *view = runs->daemon->views.jobs; view; view = view->hh.next)
         if (view->state == JOB_PLACED || view->state == JOB_RUNNING || view->state == JOB_STOPPING)
             reconcile(runs, view);
