@@ -92,8 +92,10 @@ ticks=$(sed 's/.*) //' "/proc/$other/stat" | cut -d' ' -f20)
 sed -i -e 's/^boot .*/boot 00000000-0000-4000-8000-000000000000/' -e "s/^shepherd .*/shepherd $other $ticks/" \
     -e "s/^process .*/process $other $ticks/" "$STATE/runs/4-1-1/status"
 mv "$STATE/runs/5-1-1" elsewhere # the remains of a directory that was never synced, after a power failure
+mkdir "$STATE/runs/4-2-1" # of a launch that began while its placement was being stored
 start_daemon "$@"
 until_field 4 state LOST
+[ ! -e "$STATE/runs/4-2-1" ] || fail "a launch that was never stored has left its directory"
 run show 4
 grep -q 'started anew' "$T/out" || fail "$said: $(cat "$T/out")"
 until_field 5 state LOST
