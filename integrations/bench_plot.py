@@ -1,5 +1,5 @@
 """Usage: bench_plot.py RESULTS.json PICTURE.svg|.png|.pdf: draws the results of carma bench (collocate.json or monitor.json
-of its --output, or what its --json printed). Needs matplotlib."""
+of its --output, or the output of its --json). Needs matplotlib."""
 
 import json
 import sys

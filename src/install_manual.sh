@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: install_manual.sh CARMA CARMAD CARMA_VNODE CARMA_TRAIN
-# Run by `meson install`: the programs print their manual pages and what shells complete them by.
+# Run by `meson install`: the programs print their manual pages and the completion for shells.
 set -eu
 share=$MESON_INSTALL_DESTDIR_PREFIX/share
 man=$share/man

@@ -1,4 +1,4 @@
-/* JSON of what may not be known: null then. */
+/* JSON of values that may be unknown: null then. */
 #ifndef CARMA_API_OR_NULL_H
 #define CARMA_API_OR_NULL_H
 

@@ -50,7 +50,7 @@ void cli_end_progress(void); /* clears it */
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* One request to the daemon. 0: it did as asked, *reply (a new reference; may be NULL if the caller does not want it)
- * is its answer. Otherwise a negative errno and one line: what the daemon said, or why it could not be asked.
+ * is its answer. Otherwise a negative errno and one line: the daemon's answer, or why it could not be asked.
  *   -CLI_NO_DAEMON  nobody listens, or the daemon is stopping: nothing was done
  *   -CLI_NO_ANSWER  sent, but the answer did not come: it may have been done
  *   any other       as client_check has it */

@@ -126,7 +126,7 @@ static void note_run(struct profile *profile, int64_t bytes)
 }
 
 /* A request is taken at its word, unless the last run of the workload by such a request has shown that it was too
- * small. What a job was observed to need itself says more than that. */
+ * small. A job's own observed need says more than that. */
 static int64_t declared_claim(const struct core *core, const struct job *job, uint32_t *source)
 {
     int64_t outgrown = job->profile->outgrown_bytes, most = user_most_bytes(core, job);

@@ -28,7 +28,8 @@ struct profile {
                             of it: */
     int64_t distance_sum;
     int64_t distance_squares;
-    int64_t outgrown_bytes; /* what the last completed run with a declared request held, where that was more; else 0 */
+    int64_t outgrown_bytes; /* the memory of the last completed run with a declared request, where that was more; else
+                               0 */
     int64_t
         peak_bytes; /* the most that any of them was observed to hold on a GPU, or needed at least when it crashed */
     int32_t activity_permille; /* solo SM activity */

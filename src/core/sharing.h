@@ -49,7 +49,7 @@ void sharing_reconfigured(struct core *core);
 /* A client of the MPS server that serves the GPU, here or on another of its GPUs; NULL: there is none. */
 const struct job *sharing_client(const struct core *core, const struct gpu *gpu);
 
-/* Whether `next` could follow onto the GPU while `guest` is there, in whichever mode. */
+/* Whether `next` could follow onto the GPU while `guest` is there, in any mode. */
 bool sharing_lets_follow(const struct core *core, const struct job *guest, const struct job *next, struct gpu *gpu);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the engine's records and decisions are to the daemon's other folders. */
+/* The effects of the engine's records and decisions on the daemon's other folders. */
 #ifndef CARMA_DAEMON_ENGINE_CALLS_H
 #define CARMA_DAEMON_ENGINE_CALLS_H
 

@@ -1,4 +1,4 @@
-/* What carmad says of itself while it runs. */
+/* carmad's own messages while it runs. */
 #ifndef CARMA_DAEMON_LOG_H
 #define CARMA_DAEMON_LOG_H
 

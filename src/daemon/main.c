@@ -224,7 +224,7 @@ static int run(struct daemon *daemon, struct error *err)
 
 /* The memory of a large request, a snapshot or a long list goes back as soon as it is freed: left to itself the C
  * library raises this bound, and keeps such pieces between lasting ones. Each thread has a heap of its own, for the
- * same reason: what one reads would otherwise lie between what the loop keeps. */
+ * same reason: its short-lived data would otherwise lie between the lasting data of the loop. */
 static void give_memory_back(void)
 {
     mallopt(M_MMAP_THRESHOLD, 256 << 10);

@@ -17,7 +17,7 @@ const struct estimator *estimator_find(const char *name)
     return NULL;
 }
 
-/* SM activity follows from the model, whichever estimator gives the memory. */
+/* SM activity follows from the model, for every estimator of memory. */
 static void add_utilisation(const struct estimate_question *question, struct estimate *result)
 {
     struct program program;

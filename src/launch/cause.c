@@ -34,7 +34,7 @@ enum exit_cause cause_decide(const struct cause_evidence *evidence)
         return EXIT_GPU_ERROR;
     if (evidence->warned && evidence->requeue)
         return EXIT_TIMEOUT; /* it saved its state and left before it was made to: it has not done */
-    /* its message about memory is its own last word, whatever its GPU or its neighbours did meanwhile */
+    /* its message about memory is its own last word, regardless of its GPU and its neighbours meanwhile */
     if (evidence->output == OUTPUT_GPU_OOM)
         return EXIT_GPU_OOM;
     if (evidence->output == OUTPUT_GPU_HANDLE)

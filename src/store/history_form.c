@@ -47,7 +47,7 @@ const char store_history_form
          " handle_crashes INTEGER NOT NULL DEFAULT 0, recoveries INTEGER NOT NULL DEFAULT 0) STRICT;"
          "CREATE TABLE held (job INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, bytes INTEGER NOT NULL,"
          " measured_bytes INTEGER NOT NULL, mib_ms INTEGER NOT NULL, measured_mib_ms INTEGER NOT NULL) STRICT;"
-         /* The sums follow the rows, whichever code writes these; forgetting a row does not lower them. */
+         /* The sums follow the rows, for all code that writes these; forgetting a row does not lower them. */
          "CREATE TRIGGER history_counted AFTER INSERT ON history BEGIN"
          " INSERT OR IGNORE INTO total (uid, user) VALUES (new.uid, new.user);"
          " UPDATE total SET user = new.user, " COUNT_STATE(

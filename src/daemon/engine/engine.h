@@ -11,10 +11,10 @@
 struct store_batch;
 struct store_request;
 
-/* Who acts on records is told of them, and need not be known here: one direction, from the engine, by these calls; the
- * other by engine_input(). */
+/* Folders that act on records are told of them, and need not be known here: one direction, from the engine, by these
+ * calls; the other by engine_input(). */
 struct engine_calls {
-    void (*ends)(struct daemon *daemon); /* a turn is about to end: what was gathered may become inputs of it */
+    void (*ends)(struct daemon *daemon); /* a turn is about to end: gathered data may become inputs of it */
     bool (*applied)(struct daemon *daemon,
                     const struct record *record); /* to the core; true: its job has ended with it */
     void (*decided)(struct daemon *daemon);       /* all decisions of a turn are applied */

@@ -18,7 +18,7 @@ void snapshotter_free(struct snapshotter *snapshotter);
  * loaded, and a snapshot now would be of less than the store has. */
 void snapshotter_loaded(struct snapshotter *snapshotter, const struct record *record);
 
-/* So many records were committed: all input of the core is on its way to the store. Commits a snapshot when one is
+/* This many records were committed: all input of the core is on its way to the store. Commits a snapshot when one is
  * due. */
 void snapshotter_count(struct snapshotter *snapshotter, size_t records);
 

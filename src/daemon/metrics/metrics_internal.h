@@ -19,7 +19,7 @@ enum metric_of {
     METRIC_OF_STATE,    /* each state in which a job has not ended */
     METRIC_OF_DECISION, /* each kind of decision */
     METRIC_OF_GPU,      /* each GPU and MIG instance; one in MIG mode, too */
-    METRIC_OF_KIND,     /* the same, with what it is */
+    METRIC_OF_KIND,     /* the same, with its name and kind */
     METRIC_OF_SOURCE,   /* the same, with where the figure is from */
     METRIC_OF_JOB,      /* each job that has GPUs */
     METRIC_OF_NAME,     /* the same, with what it is */

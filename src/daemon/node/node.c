@@ -346,7 +346,7 @@ void node_watch(struct node *node)
     node->blind = xmalloc(sizeof *node->blind);
     uv_timer_init(node->daemon->loop, node->blind);
     node->blind->data = node;
-    uv_update_time(node->daemon->loop); /* it took its time to read what is stored */
+    uv_update_time(node->daemon->loop); /* reading the store took its time */
     uv_timer_start(node->blind, on_blind, blind_ms, blind_ms);
     node->monitor = gpu_monitor_new(node->daemon->loop, &options);
 }

@@ -4,7 +4,7 @@
 
 #include "daemon/daemon.h"
 
-/* What it asks and tells, so that it knows nobody who runs jobs. */
+/* Its questions and reports, so that it does not depend on the folder that runs jobs. */
 struct node_calls {
     uint64_t (*owner_of)(const void *daemon, pid_t pid); /* attribution.h */
     void (*was_read)(struct daemon *daemon); /* a reading was taken in; inputs are of the turn that ends with it */

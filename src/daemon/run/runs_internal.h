@@ -1,4 +1,4 @@
-/* What the files of the runs share: runs.c has the table of launches under way, runs_start.c starts and stops jobs,
+/* Shared by the files of the runs: runs.c has the table of launches under way, runs_start.c starts and stops jobs,
  * runs_status.c follows the status files, runs_reconcile.c takes up what an earlier daemon left. */
 #ifndef CARMA_DAEMON_RUN_RUNS_INTERNAL_H
 #define CARMA_DAEMON_RUN_RUNS_INTERNAL_H
@@ -26,7 +26,7 @@ struct run {
     struct run *next;
 };
 
-/* A launch that waits until its placement is stored: what it takes to store it is so much time won. */
+/* A launch that waits until its placement is stored: the time to store it is won. */
 struct early {
     uint64_t job; /* 0: there is none */
     uint32_t launch;
@@ -50,8 +50,8 @@ struct runs {
     bool short_of_something; /* the last start failed for lack of a resource that may return; reported once */
 };
 
-/* runs.c: the table, and what all the files need. Paths are owned by the caller; runs_run_of() is the launch of the job
- * that is under way, or NULL; runs_input() and runs_feed_...() are inputs of the engine's current turn. */
+/* runs.c: the table, and functions for all the files. Paths are owned by the caller; runs_run_of() is the launch of the
+ * job that is under way, or NULL; runs_input() and runs_feed_...() are inputs of the engine's current turn. */
 uint32_t runs_tries_of(const struct runs *runs, const struct job_view *view);
 char *runs_directory_of(const struct runs *runs, const struct job_view *view, uint32_t try);
 char *runs_script_directory_of(const struct runs *runs, const char *run_directory);

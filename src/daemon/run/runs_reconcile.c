@@ -1,4 +1,4 @@
-/* The launches that an earlier daemon left: what still runs is taken up, the rest is settled. */
+/* The launches that an earlier daemon left: running ones are taken up, the rest is settled. */
 #include "daemon/log.h"
 #include "daemon/run/runs_internal.h"
 
