@@ -15,7 +15,7 @@ export PASSPHRASE=hunter2-environment
 run_as alice submit --parsable -J runs -- sh -c 'echo hunter2-argument >/dev/null; exec sleep 1000'
 expect_output 1
 run_as alice submit --parsable -J waits --hold -o private/log -- true
-run_as alice submit --parsable -J fails -- sh -c 'echo "CUDA out of memory. hunter2-output"; exit 1'
+run_as alice submit --parsable -J fails -- sh -c 'echo "MemoryError: hunter2-output"; exit 1'
 run_as alice submit --parsable -J lost -o hunter2-directory/log -- true
 unset PASSPHRASE
 until_field 1 state RUNNING
