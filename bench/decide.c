@@ -1,7 +1,7 @@
 /* bench-decide: time of a decision and memory of a waiting job, against the queue's length.
  *
  * Each turn a running job ends, the core decides, the placed jobs begin to run, and new jobs bring the queue back to
- * its length. Timed is core_decide alone, which applies what it decides. */
+ * its length. Only core_decide is timed; it also applies its decisions. */
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -63,7 +63,7 @@ static void submit(struct bench *bench)
     feed(bench, record);
 }
 
-/* Launches what was decided. */
+/* Launches the jobs that were placed. */
 static void act(struct bench *bench, const struct record_list *decisions)
 {
     for (size_t i = 0; i < decisions->count; i++) {

@@ -1,7 +1,7 @@
 /* bench-door SOCKET SECONDS: how long a user waits for an answer while another opens connections as fast as he can. As
  * root: the one is uid 65533, the other 65534. Each request has a connection of its own, as a command's. Prints the
- * latencies of GET /v1/status at the median and at 99%, in milliseconds, alone and beside the other, and how many
- * connections that one opened in a second. */
+ * latencies of GET /v1/status, in milliseconds, at the median and at 99%: alone, and beside the other client. It also
+ * prints how many connections that client opened a second. */
 #include <errno.h>
 #include <signal.h>
 #include <stdint.h>

@@ -36,8 +36,8 @@ static void add(struct layer_list *list, enum layer_kind kind, int64_t channels,
     layer_add_input(layer, (int32_t)list->count - 2);
 }
 
-/* A residual network: blocks of two convolutions of 3 x 3 with batch norms and a shortcut; at fixed distances a layer
- * is twice as wide and half as large. */
+/* A residual network: blocks of two 3 x 3 convolutions with batch norms and a shortcut. At fixed distances a layer is
+ * twice as wide and half as large. */
 static void build(struct layer_list *list, size_t layers)
 {
     int64_t channels = 3;

@@ -1,7 +1,7 @@
-/* Usage: bench-features KIND:FILE... (as in `carma evaluate --dataset`; timm: takes --captures DIR before it). One line
- * of CSV for each row that has a layer list or a capture: its names, its measurements, the replays' reserved memory,
- * and the features for the trained corrections. python/carma_train reads nothing else. On standard error: the time for
- * one row's features. */
+/* Usage: bench-features KIND:FILE... (as in `carma evaluate --dataset`; timm: takes --captures DIR before it). Prints
+ * one line of CSV for each row that has a layer list or a capture. It has the row's names and measurements, the
+ * replays' reserved memory, and the features for the trained corrections. python/carma_train reads nothing else. On
+ * standard error: the time for one row's features. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* Usage: bench-gpumemnet KIND:FILE... (as in `carma evaluate --dataset`; rows of other families are left out). The
- * class of every row by both kinds of GPUMemNet's classifiers, by the model that has not seen the row's fold and by
- * that of all rows: `KEY FAMILY CLASSIFIER FOLD CLASS LOGIT...`; then on standard error the time of one answer.
+/* Usage: bench-gpumemnet KIND:FILE... (as in `carma evaluate --dataset`; rows of other families are left out).
+ * Classifies every row by both kinds of GPUMemNet's classifiers: by the model that has not seen the row's fold, and by
+ * that of all rows. Prints `KEY FAMILY CLASSIFIER FOLD CLASS LOGIT...`, and on standard error the time of one answer.
  * bench/gpumemnet compares it with Python's results on the same tables. */
 #include <errno.h>
 #include <inttypes.h>

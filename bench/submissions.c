@@ -1,6 +1,6 @@
-/* bench-submissions SOCKET CLIENTS REQUESTS: CLIENTS processes at once, each with a connection of its own, submit
- * REQUESTS held jobs each, one a request, each after the answer to the one before: that the job is on the disk. Prints
- * how long all of it took, in seconds, and the requests' latencies at the median and at 99%, in milliseconds. */
+/* bench-submissions SOCKET CLIENTS REQUESTS: CLIENTS processes run at once, each with its own connection. Each submits
+ * REQUESTS held jobs, one a request, and waits for each answer: the job is then on the disk. Prints how long all of it
+ * took, in seconds, and the requests' latencies at the median and at 99%, in milliseconds. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Usage: bench-timm timm:FILE CAPTURES (as in `carma evaluate --dataset`). For each row with a capture and each
- * training set-up that it may have been measured with, as CSV in MiB: the measurement, the replay's best guess, the
- * allocator's reserve, the most that tensors took at once, and the context. bench/timm reads it. */
+ * training set-up that it may have been measured with, prints CSV in MiB. The columns are the measurement, the replay's
+ * best guess, the allocator's reserve, the most that tensors took at once, and the context. bench/timm reads it. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,8 +47,8 @@ static size_t events_of(const struct program *program, uint8_t steps)
     return count;
 }
 
-/* The most that tensors have at once in the first step's forward and backward pass, workspaces left out: the published
- * figures of fake tensors count this. */
+/* The most memory that tensors have at once in the first step's forward and backward pass, without workspaces. The
+ * published figures of fake tensors count this. */
 static int64_t tensors_of(const struct program *program)
 {
     CLEANUP(free_ptr) int64_t *bytes = xcalloc((size_t)program->tensor_count + 1, sizeof *bytes);

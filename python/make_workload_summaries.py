@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Writes the model summaries of data/workloads.csv's workloads to a directory (default: data/summaries of this
-repository), one torchsummary text per model and input size, with the batch size left open (-1).
+repository). There is one torchsummary text per model and input size, with the batch size left open (-1).
 
     python3 python/make_workload_summaries.py [DIRECTORY]
 
-Needs the packages of requirements-summaries.txt; no GPU, no weights are loaded. The models are the public ones of torchvision
-and timm by name, with the input sizes that the published summaries of the same workloads show
+Needs the packages of requirements-summaries.txt; no GPU, no weights are loaded. The models are the public ones of
+torchvision and timm by name. Their input sizes are those of the published summaries of the same workloads
 (python/tests/test_workload_summaries.py). The text is the package torchsummary's own output, without the blanks at the
 ends of its lines."""
 

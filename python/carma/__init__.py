@@ -1,5 +1,5 @@
-"""Jobs on GPUs that are shared by carma: carma.submit(), carma.job(), carma.jobs(), carma.gpus() (docs/python.md); and
-a training step's allocations on a GPU, recorded without one: carma.capture(), and `python -m carma.capture SCRIPT`
+"""Jobs on GPUs that are shared by carma: carma.submit(), carma.job(), carma.jobs(), carma.gpus() (docs/python.md). Also
+a training step's GPU allocations, recorded without a GPU: carma.capture(), and `python -m carma.capture SCRIPT`
 (docs/capture.md)."""
 
 from __future__ import annotations

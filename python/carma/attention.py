@@ -1,5 +1,5 @@
 """scaled_dot_product_attention as CUDA runs it. Which kernel runs depends on a GPU that is not there, so the choice is
-made here, as ATen's sdp_utils.cpp makes it for compute capability 8.0: flash, else memory-efficient, else plain."""
+made here. It is ATen's choice (sdp_utils.cpp) for compute capability 8.0: flash, else memory-efficient, else plain."""
 
 import torch
 

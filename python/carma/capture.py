@@ -1,8 +1,8 @@
 """Usage: python -m carma.capture [OPTIONS] SCRIPT [ARGUMENT]...
 
-Runs a training script as it is, but with fake tensors: no GPU is needed and no model is allocated. Until its optimizers
-have made the wanted number of steps, every tensor that comes and goes on the GPU is noted; then the script is stopped
-and the notes are written to a file that `carma estimate --capture` reads (docs/capture.md)."""
+Runs a training script as it is, but with fake tensors: no GPU is needed and no model is allocated. Every tensor that
+comes and goes on the GPU is noted until the optimizers have made the wanted number of steps. Then the script is
+stopped, and the notes are written to a file that `carma estimate --capture` reads (docs/capture.md)."""
 
 import argparse
 import os

@@ -30,7 +30,8 @@ class Gpu(Dict[str, Any]):
 
 
 class Gpus(List[Gpu]):
-    """The GPUs as they were when they were asked for. `limits`: what cannot be measured and why, or None."""
+    """The GPUs as they were when they were asked for. `limits`: the values that cannot be measured, and why, or
+    None."""
 
     HEADS = ("GPU", "name", "in use", "of", "free", "SM activity", "power", "jobs")
 

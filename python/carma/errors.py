@@ -31,7 +31,7 @@ class NotStarted(CarmaError):
 
 
 class Refused(CarmaError):
-    """The daemon's answer is no; `status` is HTTP's."""
+    """The daemon refused the request; `status` is HTTP's."""
 
     status = 0
 

@@ -74,7 +74,7 @@ class _ResultReader(pickle.Unpickler):
 
 
 class Function(Generic[R]):
-    """A function that can be called as ever, and submitted. Made by @carma.job."""
+    """A function that can be called as before, and submitted. Made by @carma.job."""
 
     def __init__(self, function: Callable[..., R], options: Options, capture: Optional[Callable[..., Any]]) -> None:
         if not isinstance(function, types.FunctionType):
@@ -143,7 +143,7 @@ def job(function: Optional[Callable[..., R]] = None, *, capture: Any = None, **o
     return decorate if function is None else decorate(function)
 
 
-# ---- What the job is given ----
+# ---- The job's folder ----
 
 
 def _make_folder(directory: str, name: str) -> pathlib.Path:

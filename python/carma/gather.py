@@ -1,7 +1,7 @@
 """The source of a function that was written in a notebook or at a prompt, with all definitions from there that it uses.
 
 A job is another process: it can import modules, but no file holds a notebook's cells. So the definitions that the
-function uses are looked up in the cells and written into one file; modules and their contents are imported by it; other
+function uses are looked up in the cells and written into one file. That file imports modules and their contents; other
 values are pickled. A value that fits none of these is refused by its name."""
 
 from __future__ import annotations

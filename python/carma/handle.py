@@ -241,7 +241,8 @@ def _seen(entry: Dict[str, Any]) -> Job:
 
 
 def remember(job: Self, entry: Dict[str, Any]) -> Self:
-    """An entry of a list lacks what only GET /v1/jobs/ID has: it is shown, and not taken for the whole where it has ended."""
+    """An entry of a list lacks the fields that only GET /v1/jobs/ID has: it is shown, but does not replace the whole
+    where the job has ended."""
     if entry.get("state") not in ENDED:
         job._last = entry
     return job

@@ -1,5 +1,5 @@
-"""The recorder's knowledge of single operators: convolutions, matrix products, kinds, and the memory that CUDA kernels
-take and give back inside one operator, which no trace of operators shows."""
+"""The recorder's knowledge of single operators: convolutions, matrix products and kinds. It also knows the memory that
+CUDA kernels take and give back inside one operator, which no trace of operators shows."""
 
 import math
 

@@ -101,7 +101,7 @@ def _initialisation(original):
     return initialise
 
 
-# (what for, mappings, modules and names that are replaced, replacement of the original).
+# (purpose, mappings, modules and names that are replaced, replacement of the original).
 MAPPINGS = (
     ("dropout", ("cpu",), ((torch._VF, "dropout"), (torch, "dropout")), _dropout),
     *((name, ("cpu", "cuda"), ((torch._VF, name), (torch, name)), _refused(name))

@@ -1,8 +1,8 @@
 """Watches every operator below autograd and notes which storages come and go.
 
-A storage is tracked by a weak reference of its C++ object, so it is freed when its last tensor is, for any holder: the
-script, a module, autograd's saved tensors. Views and in-place operators return a storage that is known already and
-so allocate nothing. Expired storages are looked for before each operator: a storage that died since the one before
+A storage is tracked by a weak reference of its C++ object. So it is freed with its last tensor, in the script, a module
+or autograd's saved tensors alike. Views and in-place operators return a storage that is known already and
+so allocate nothing. Expired storages are looked for before each operator. A storage that died since the one before
 gives its block back before the next block is taken, as the caching allocator sees it.
 """
 
@@ -84,7 +84,7 @@ class Recorder(TorchDispatchMode):
             self._release(key, self.live.pop(key))
 
     def name(self, tensor, category, label=None):
-        """Says what a tensor is that was allocated when nobody knew, and where it belongs."""
+        """Gives a tensor its kind and its place, where neither was known when it was allocated."""
         block = self.block_of(tensor)
         if block is not None:
             block.category = category

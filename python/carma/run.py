@@ -1,6 +1,6 @@
 """Usage: python -m carma.run [--capture] FOLDER
 
-What a job of carma.job does: calls the function that FOLDER describes, and leaves there what it returns. With --capture it
+The program of a carma.job job: calls the function that FOLDER describes, and leaves its result there. With --capture it
 records the training step that the function's capture= makes instead."""
 
 from __future__ import annotations

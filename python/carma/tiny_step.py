@@ -2,8 +2,8 @@
 
     python3 -m carma.tiny_step
 
-prints a line of JSON after each, and waits for a line on its input before it goes on, so that `carma calibrate` can read
-the GPU's memory in between (where the input has ended, it does not wait):
+prints a line of JSON after each, and waits for a line on its input (not where the input has ended). `carma calibrate`
+reads the GPU's memory in between:
 
     {"step": "linear", "torch": "2.4.1", "reserved_bytes": ..., "used_bytes": ..., "cublas_workspace_bytes": ...}
     {"step": "convolution", "torch": "2.4.1", "reserved_bytes": ..., "used_bytes": ..., "cublas_workspace_bytes": ...}

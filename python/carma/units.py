@@ -60,7 +60,7 @@ def _clock_seconds(text: str) -> int:
 
 
 def _duration_ns(text: str) -> int:
-    """-1: it is none."""
+    """-1: not a duration."""
     found = re.fullmatch(_DECIMAL + "(ms|s|m|min|h|d)", text, re.ASCII)
     if found:
         return int(float(found[1]) * _SECONDS[found[2]] * 1e9)

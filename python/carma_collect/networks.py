@@ -1,6 +1,6 @@
 """The networks of a configuration (draw.py), as PyTorch modules.
 
-The shapes are those of the measured data sets, worked out from their rows: a configuration read from a row gives the
+The shapes are those of the measured data sets, worked out from their rows. A configuration read from a row gives that
 row's layers and parameters again (python/tests/test_collect.py)."""
 
 import torch

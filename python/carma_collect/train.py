@@ -1,5 +1,5 @@
-"""One run, in a process of its own so that its CUDA context is its own: trains a configuration for a while and prints
-one line of JSON: the caching allocator's peaks and the versions of the software, or that memory ran out.
+"""One run, in its own process so that it has its own CUDA context. It trains a configuration for a while and prints one
+line of JSON: the caching allocator's peaks and the software's versions, or that memory ran out.
 
 Run by collect.py as `python3 -m carma_collect.train FAMILY CONFIGURATION-AS-JSON SECONDS`."""
 

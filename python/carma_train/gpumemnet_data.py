@@ -1,7 +1,7 @@
 """The measured runs as GPUMemNet sees them: layer tuples, summary features, memory classes, folds (thesis 5.4.4).
 
 Everything comes from a row's `layers` and `batch_size`, the measured memory apart, because carma knows only these of a
-job: src/estimate/learned/gpumemnet_input.c computes the same from a model's summary. A pooling, addition or
+job. src/estimate/learned/gpumemnet_input.c computes the same from a model's summary. A pooling, addition or
 concatenation is not a tuple.
 """
 

@@ -1,6 +1,6 @@
 """Prints the figures of data/models/gpumemnet.md: python3 -m carma_train.gpumemnet_report --data DIR --model FILE
 
-With --classes FILE (the output of bench-gpumemnet) it compares carma's class of every row with PyTorch's instead, and
+With --classes FILE (the output of bench-gpumemnet) it compares carma's class of every row with PyTorch's instead. It
 fails where one differs by more than the rounding of its logits."""
 
 import argparse

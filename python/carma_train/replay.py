@@ -1,7 +1,7 @@
 """Trains the replay's correction: python3 -m carma_train.replay FEATURES.csv data/models/replay.bin
 
-FEATURES.csv is the output of bench-features (README.md here). Trees learn ln(need / base) of CNN runs, for all rows
-and for each fold without its rows; a run out of memory needs more than the GPU has, and is taken to need OVER times as
+FEATURES.csv is the output of bench-features (README.md here). Trees learn ln(need / base) of CNN runs, for all rows and
+for each fold without its rows. A run out of memory needs more than the GPU has, and is taken to need OVER times as
 much.
 Second trees learn how large the error is. The quantiles are those of the errors on rows that the trees had not seen."""
 
@@ -57,7 +57,7 @@ def predict(models, rows):
 
 
 def error(rows, ratio):
-    """ln(measured / estimate); an estimate is at most what the GPU has."""
+    """ln(measured / estimate); an estimate is at most the GPU's memory."""
     estimate = numpy.minimum(rows.base_bytes * numpy.exp(ratio), rows.most_bytes)
     return numpy.log(rows.need_bytes / estimate)
 

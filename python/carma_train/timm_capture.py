@@ -1,9 +1,10 @@
 """Usage: timm_capture.py MODELS.csv DIRECTORY [--until HH:MM] [--seconds N] [--memory GIB] [--model NAME]...
 
-Records a training step of each timm model that MODELS.csv names in its column `model`: DIRECTORY/NAME.capture, at the
-model's own input size, for any batch size, fp32, cross entropy, Adam. Models that cannot be recorded go to
-DIRECTORY/failed.csv with the reason. Models come in a random order that is always the same, so what is there when it
-is stopped is a fair sample; started again it goes on. Each model runs in a process of its own with a limit of time and
+Records a training step of each timm model that the column `model` of MODELS.csv names, as DIRECTORY/NAME.capture. The
+step has the model's own input size, any batch size, fp32, cross entropy and Adam. Models that cannot be recorded go to
+DIRECTORY/failed.csv with the reason. Models come in a random order that is always the same, so the models recorded
+until it is stopped are a fair sample. Started again, it goes on. Each model runs in a process of its own with a limit
+of time and
 of memory. Needs timm and a PyTorch that python/carma can record."""
 
 import argparse

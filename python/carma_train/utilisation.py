@@ -21,7 +21,7 @@ def model():
 
 
 def train(rows, measured, prefix, table):
-    """Adds the models' arrays; returns what models without the row's fold say."""
+    """Adds the models' arrays; returns the answers of the models without the row's fold."""
     said = numpy.zeros(len(measured))
     for fold in range(FOLDS):
         other = rows.fold != fold

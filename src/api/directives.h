@@ -13,7 +13,7 @@
 
 #include "api/spec.h"
 
-/* Appends what stands behind the marker ("#CARMA", "#SBATCH"), as words of a command line, to *words (which the caller
+/* Appends the text behind the marker ("#CARMA", "#SBATCH"), as words of a command line, to *words (which the caller
  * releases, after an error too). `file` is the name in messages, "FILE:LINE: ...". */
 int directives_parse(const char *marker, const char *file, const char *text, size_t length, struct spec_strings *words,
                      struct error *err);

@@ -43,7 +43,7 @@ static const struct job_field *field_of(const char *key, size_t length)
 }
 
 /* Which field the line gives a value, the length of its key, and where the value begins in it. A word that carma does
- * not know counts as a key where it is written like one ("word: ..."), so that a misspelt key is not taken for a
+ * not know counts as a key where it is written like one ("word: ..."). Otherwise a misspelt key would be taken for a
  * command. */
 static enum line_kind find_key(const char *line, const struct job_field **field, size_t *length, const char **value)
 {
@@ -92,7 +92,7 @@ static int set(struct rad *rad, const struct job_field *field, const char *key, 
                                                                 : 0;
 }
 
-/* 1: the line was `conda activate ENV`; 0: it is none. */
+/* 1: the line was `conda activate ENV`; 0: it was not. */
 static int take_conda(struct rad *rad, const char *line)
 {
     CLEANUP(spec_strings_release) struct spec_strings words = {0};

@@ -1,4 +1,4 @@
-/* Records as JSON text, written and read by the table `record_fields`: one line each, the same record always giving the
+/* Records as JSON text, one line each, written and read by the table `record_fields`. The same record always gives the
  * same bytes, so that stores, golden files and replays can be compared with cmp(1). Format: docs/formats/records.md. */
 #ifndef CARMA_API_RECORD_JSON_H
 #define CARMA_API_RECORD_JSON_H
@@ -10,7 +10,8 @@
 #include "core/record.h"
 
 /* Appends the record's text, without a newline. -EINVAL, with nothing appended, for a record that could not be read
- * back: an unknown type, a job number above 2^63 - 1, a text that is unterminated or not UTF-8, too many elements.
+ * back. Such a record has an unknown type, a job number above 2^63 - 1, an unterminated or non-UTF-8 text, or too many
+ * elements.
  */
 int record_json_write(const struct record *record, struct strbuf *out, struct error *err);
 

@@ -29,7 +29,7 @@ bool job_estimate_equal(const struct job_estimate *a, const struct job_estimate 
 
 /* The estimate from the job's capture, else from its summary (from the capture first where both are there); inits
  * *estimate. Never looks at declared or recorded figures of the job. 0 also where the estimator lacks its input: bytes
- * is then -1 and a warning says what is missing. -EINVAL: the summary or the capture is malformed, with the parser's
+ * is then -1 and a warning names the missing input. -EINVAL: the summary or the capture is malformed, with the parser's
  * line. Touches nothing but its arguments: may run on any thread. */
 int job_estimate_make(struct job_estimate *estimate, const struct job_spec *spec, const struct estimator *estimator,
                       const struct machine_profile *profile, int32_t quantile_permille, struct error *err);

@@ -50,7 +50,7 @@ json_t *job_spec_to_json(const struct job_spec *spec)
     return json;
 }
 
-/* The text of a JSON string; NULL with an error when it is none, or hides a NUL. */
+/* The text of a JSON string; NULL with an error when it is not a string, or hides a NUL. */
 static const char *string_value(const char *name, const json_t *json, struct error *err)
 {
     if (!json_is_string(json)) {

@@ -11,7 +11,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-/* Appends what the quote that *next points at holds, and goes past its end. */
+/* Appends the content of the quote that *next points at, and goes past its end. */
 static int take_quoted(const char **next, struct strbuf *word, struct error *err)
 {
     char quote = *(*next)++;

@@ -10,7 +10,7 @@ struct address {
     socklen_t length;
 };
 
-/* HOST:PORT with an IP address and a port from 1 to 65535. -EINVAL: it is none. */
+/* HOST:PORT with an IP address and a port from 1 to 65535. -EINVAL: not an address. */
 int address_parse(const char *text, struct address *address);
 
 #define ADDRESS_TEXT 64 /* room for "[IP]:PORT" */

@@ -1,7 +1,7 @@
 /* Node time: the time of clocks on the node. Without CARMA_TIME_SCALE it is the wall clock (ns since the Unix epoch).
- * With CARMA_TIME_SCALE=N (a virtual node only) it runs N times faster: N times the time since boot, so that the node,
- * the daemon, the jobs and the clients agree without talking. Job times, metrics and their intervals are node time;
- * socket, disk and kill time-outs are wall time. */
+ * With CARMA_TIME_SCALE=N (a virtual node only) it runs N times faster: N times the time since boot. So the node, the
+ * daemon, the jobs and the clients agree without talking. Job times, metrics and their intervals are node time; socket,
+ * disk and kill time-outs are wall time. */
 #ifndef CARMA_BASE_NODETIME_H
 #define CARMA_BASE_NODETIME_H
 
@@ -12,7 +12,8 @@
 #define NODETIME_SCALE_MAX 10000
 
 /* Reads CARMA_TIME_SCALE (a number from 1 to NODETIME_SCALE_MAX). Programs call it once, before any other function
- * here, to be able to refuse a bad value in one line; without it the first use reads it and takes a bad value as 1. */
+ * here, to be able to refuse a bad value in one line. Without it the first use reads the value, and takes a bad one as
+ * 1. */
 int nodetime_init(struct error *err);
 
 double nodetime_scale(void);

@@ -16,7 +16,7 @@ enum share_mode {
 enum share_domain {
     MPS_DOMAIN_USER, /* those of a user, on all GPUs that are configured for MPS */
     MPS_DOMAIN_GPU,  /* those of a GPU, or of the GPUs of one job of several */
-    MPS_DOMAIN_NODE, /* all, whosever they are: the simulator's, as the thesis ran MPS */
+    MPS_DOMAIN_NODE, /* all jobs, of every user: the simulator's, as the thesis ran MPS */
     MPS_DOMAIN_COUNT
 };
 

@@ -11,7 +11,7 @@ static error_t no_second_line(int key, char *argument, struct argp_state *state)
     if (key != ARGP_KEY_INIT)
         return ARGP_ERR_UNKNOWN;
     state->child_inputs[0] = state->input;
-    state->err_stream = NULL; /* getopt has told what is wrong on stderr; argp would add where help is */
+    state->err_stream = NULL; /* getopt has printed the error on stderr; argp would add where help is */
     return 0;
 }
 

@@ -1,8 +1,8 @@
 /* The statistics of a monitor's window: one definition for the daemon, which has samples, and the simulator, which has
  * stretches of one level each.
  *
- * Mean, median and p95 weigh each part by its share of the window. EMA (exponential moving average) goes over samples,
- * the newest weighing 2 / (n + 1) where the window holds n; a part of k samples' length counts as k equal samples. RISK
+ * Mean, median and p95 weigh each part by its share of the window. EMA (exponential moving average) goes over samples:
+ * the newest weighs 2 / (n + 1) where the window holds n. A part of k samples' length counts as k equal samples. RISK
  * is the weighted sum of the thesis's public code, 0.2 mean + 0.2 median + 0.3 p95 + 0.1 p50 + 0.2 EMA (core/config.h).
  */
 #ifndef CARMA_BASE_WINDOW_STATS_H

@@ -5,8 +5,8 @@
 #include "base/memory.h"
 #include "base/units.h"
 
-/* The applications' are those that the health check of NVIDIA's Kubernetes device plugin passes over; it calls a GPU
- * unhealthy for every other, and so does this table for those that are not in it. All that NVIDIA's Xid catalogue
+/* The applications' are those that the health check of NVIDIA's Kubernetes device plugin passes over. It calls a GPU
+ * unhealthy for every other; so does this table for those that are not in it. All that NVIDIA's Xid catalogue
  * ("Analyzing Xid Errors with the Xid Catalog") resets a GPU or restarts a machine for is among the others. The texts
  * are ours, after the descriptions there. */
 static const struct {

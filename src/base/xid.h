@@ -10,8 +10,8 @@ bool xid_is_hardware(uint32_t xid);
 
 const char *xid_text(uint32_t xid); /* a few words on its meaning; "" where unknown */
 
-/* Whether `next`, reported after `previous`, is a mere consequence of it: after a GPU's failure the driver cleans up
- * what its applications had there, and reports that under their numbers. */
+/* Whether `next`, reported after `previous`, is a mere consequence of it. After a GPU's failure the driver cleans up
+ * after the applications there, and reports that under their numbers. */
 bool xid_follows(uint32_t next, int64_t next_ns, uint32_t previous, int64_t previous_ns);
 
 #endif

@@ -1,6 +1,6 @@
-/* carma bench collocate: commands that train, alone and together on one GPU, under time-slicing, MPS and existing MIG
- * instances; the effect on their time per epoch and on the GPU (the measurements of the thesis's chapter 4). All times
- * are node time (base/nodetime.h). */
+/* carma bench collocate: runs commands that train, alone and together on one GPU, under time-slicing, MPS and existing
+ * MIG instances. It measures their time per epoch and the GPU (the thesis's chapter 4). All times are node time
+ * (base/nodetime.h). */
 #ifndef CARMA_BENCH_COLLOCATE_H
 #define CARMA_BENCH_COLLOCATE_H
 
@@ -23,7 +23,7 @@ enum collocate_mode { COLLOCATE_TIME_SLICE, COLLOCATE_MPS, COLLOCATE_MIG, COLLOC
 
 const char *collocate_mode_name(enum collocate_mode mode); /* "time-slice", "mps", "mig" */
 
-/* ---- What is to be run (bench/collocate_plan.c) ---- */
+/* ---- The plan (bench/collocate_plan.c) ---- */
 
 struct collocate_command {
     char *name;
@@ -88,8 +88,8 @@ void collocate_plan_release(struct collocate_plan *plan);
 
 /* The mean time of an epoch of a command alone; 0 where its baseline did not come about. */
 double collocate_alone_epoch_s(const struct collocate_plan *plan, size_t command);
-/* How much more is trained in the same time than by one job after another: the sum over the jobs of alone / together
- * (time per epoch). 0: not known. */
+/* How much more is trained in the same time than by one job after another. It is the sum over the jobs of alone /
+ * together (time per epoch). 0: not known. */
 double collocate_throughput(const struct collocate_plan *plan, const struct collocate_run *run);
 /* How long its jobs take one after another, from their baselines. 0: not known. */
 double collocate_serial_s(const struct collocate_plan *plan, const struct collocate_run *run);
@@ -183,7 +183,7 @@ int collocate_run(struct collocate_setup *setup, const struct collocate_plan *pl
                   void (*show)(void *user, const struct collocate_run *run, int64_t elapsed_ns), void *user,
                   struct error *err);
 
-/* ---- What is told (bench/collocate_report.c) ---- */
+/* ---- The report (bench/collocate_report.c) ---- */
 
 json_t *collocate_report(const struct collocate_plan *plan, const struct collocate_setup *setup);
 void collocate_table(const struct collocate_plan *plan, int width, bool colour, struct strbuf *out);

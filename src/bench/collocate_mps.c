@@ -1,5 +1,5 @@
-/* An MPS domain for one run: a control daemon with directories of its own, so that a machine's own daemon is neither
- * used nor disturbed, and one run's faults do not reach the next. */
+/* An MPS domain for one run: a control daemon with its own directories. So a machine's own daemon is neither used nor
+ * disturbed, and one run's faults do not reach the next. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

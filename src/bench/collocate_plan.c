@@ -227,7 +227,7 @@ void collocate_plan_release(struct collocate_plan *plan)
     *plan = (struct collocate_plan){0};
 }
 
-/* ---- What follows from several runs ---- */
+/* ---- Results of several runs ---- */
 
 static const struct collocate_run *alone_run(const struct collocate_plan *plan, size_t command)
 {

@@ -18,7 +18,7 @@
 #define TICK_MS        100
 #define KILL_AFTER_NS  (5 * NS_PER_SEC)  /* wall clock, after SIGTERM */
 #define DRAIN_NS       (2 * NS_PER_SEC)  /* for output of a job that has ended, while its children hold the pipe open */
-#define CLEAR_NS       (10 * NS_PER_SEC) /* for a driver to free what the last run held */
+#define CLEAR_NS       (10 * NS_PER_SEC) /* for a driver to free the last run's memory */
 #define CLEAR_BYTES    (64 * MIB)
 
 struct process {
@@ -289,7 +289,7 @@ static void wait_for_all(struct running *running)
     uv_run(loop, UV_RUN_NOWAIT);
 }
 
-/* ---- What came of it ---- */
+/* ---- Results ---- */
 
 /* The mean of the epochs after the first, a warm-up: of those that ended while all jobs ran, if there are such. */
 static double marked_epoch_s(const struct process *process, int64_t first_end_ns, uint32_t *epochs)

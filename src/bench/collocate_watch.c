@@ -204,8 +204,8 @@ static double mean_metric(const struct span *span, uint32_t metric, uint32_t *so
     return weights > 0 ? sum / weights : 0;
 }
 
-/* By the energy counter between the first and the last sample; where it began anew with the driver, or is not there,
- * the mean of the readings of power. -1: neither. */
+/* By the energy counter between the first and the last sample. Where it began anew with the driver, or is not there, by
+ * the mean of the power readings. -1: neither. */
 static double mean_power_w(const struct span *span)
 {
     const struct collocate_sample *first = span->first;

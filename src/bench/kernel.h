@@ -1,4 +1,4 @@
-/* The values of GRACT, SMACT and SMOCC as a kernel's blocks and threads grow (the thesis's Figure 3.1): a kernel that
+/* The values of GRACT, SMACT and SMOCC as a kernel's blocks and threads grow (the thesis's Figure 3.1). The kernel
  * keeps its threads busy for a given time, through the CUDA driver's library (gpu/cuda.h). */
 #ifndef CARMA_BENCH_KERNEL_H
 #define CARMA_BENCH_KERNEL_H

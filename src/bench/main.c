@@ -1,4 +1,4 @@
-/* carma-bench COMMAND [OPTION...]: what `carma bench` executes (cli/bench). */
+/* carma-bench COMMAND [OPTION...]: the program that `carma bench` executes (cli/bench). */
 #include <string.h>
 
 #include "base/memory.h"

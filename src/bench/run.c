@@ -19,7 +19,7 @@
 #include "bench/watch.h"
 
 #define LOOK_US        50000             /* between two looks at the host */
-#define PROBE_FRAMES   25                /* a source has shown what it can by then */
+#define PROBE_FRAMES   25                /* a source has shown all its values by then */
 #define PROBE_FRAME_NS (200 * NS_PER_MS) /* node time between them */
 
 const char *bench_source_name(enum bench_source source)
@@ -127,7 +127,7 @@ static bool on_path(const char *program)
     return false;
 }
 
-/* Where the words after the interpreter begin, in a command such as "python3 train.py"; NULL: it is none. */
+/* Where the words after the interpreter begin, in a command such as "python3 train.py"; NULL: not such a command. */
 static const char *after_python(const char *command)
 {
     size_t length = strcspn(command, " ");

@@ -136,9 +136,9 @@ int cli_main(int argc, char **argv, int (*run)(struct cli *cli, int argc, char *
     int status;
 
     setlocale(LC_CTYPE, "");
-    json_set_alloc_funcs(xmalloc,
-                         free); /* else jansson leaves out what it has no memory for, and that would be submitted */
-    signal(SIGPIPE, SIG_DFL);   /* `carma queue | head` ends quietly, even where SIGPIPE was inherited as ignored */
+    json_set_alloc_funcs(xmalloc, free); /* else jansson leaves out values that it has no memory for, and the rest would
+                                            be submitted */
+    signal(SIGPIPE, SIG_DFL); /* `carma queue | head` ends quietly, even where SIGPIPE was inherited as ignored */
     status = nodetime_init(&err) ? cli_fail("%s", err.text) : run(&cli, argc, argv);
     cli_release(&cli);
     if (fflush(stdout) || ferror(stdout)) {

@@ -39,7 +39,7 @@ int cli_parse_words(const char *command, const struct argp *argp, const char *wh
 /* --socket and --help. */
 extern const struct argp_option cli_common_options[];
 
-/* For argp parsers: tells "carma: COMMAND: ..." and returns what the parser must return. */
+/* For argp parsers: prints "carma: COMMAND: ..." and returns the value that the parser must return. */
 error_t cli_bad_usage(const struct argp_state *state, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Whether the cursor stands behind a progress line: the next message clears it first. */
@@ -49,8 +49,8 @@ void cli_end_progress(void); /* clears it */
 /* Prints "carma: ..." as one line on stderr, unsafe characters escaped; returns CLI_FAILURE. */
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* One request to the daemon. 0: it did as asked, *reply (a new reference; may be NULL if the caller does not want it)
- * is its answer. Otherwise a negative errno and one line: the daemon's answer, or why it could not be asked.
+/* One request to the daemon. 0: it was done, and *reply (a new reference; may be NULL if the caller does not want it)
+ * is the daemon's answer. Otherwise a negative errno and one line: the daemon's answer, or why it could not be asked.
  *   -CLI_NO_DAEMON  nobody listens, or the daemon is stopping: nothing was done
  *   -CLI_NO_ANSWER  sent, but the answer did not come: it may have been done
  *   any other       as client_check has it */
@@ -59,7 +59,7 @@ int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int cli_call(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **reply,
              struct error *err);
 
-/* GET of a list of jobs, /v1/jobs with a query or without: all of it, however many answers that takes. `call` is
+/* GET of a list of jobs, /v1/jobs with a query or without: all of it, in as many requests as that takes. `call` is
  * cli_call or session_call. */
 int cli_list_jobs(struct cli *cli, const char *path,
                   int (*call)(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **reply,
@@ -93,16 +93,16 @@ int cli_run_group(struct cli *cli, int argc, char **argv);
 void cli_print_json(const json_t *json);
 void cli_print_jobs(json_t *jobs); /* as {"jobs": jobs} */
 
-/* Runs `draw` once, or, where `period_ns` is not 0, again and again with that pause (wall) in between: on a terminal on
- * a cleared screen, else with an empty line in between. Once it has worked, a `draw` that fails, having said why, is
- * tried again: a daemon may come back. */
+/* Runs `draw` once; or, where `period_ns` is not 0, again and again with that pause (wall) in between. On a terminal it
+ * draws on a cleared screen, else with an empty line in between. Once it has worked, a `draw` that fails, having said
+ * why, is tried again: a daemon may come back. */
 int cli_watch(struct cli *cli, int64_t period_ns, int (*draw)(struct cli *cli, void *input), void *input);
 
 /* The argument of --watch: seconds, two without one. */
 error_t cli_parse_watch(const struct argp_state *state, const char *arg, int64_t *period_ns);
 
-/* The commands that ask the same of each of their jobs: a POST of the command's name for each, complaining about each
- * that is refused; with --json the answers of the others are printed as {"jobs": [...]}. */
+/* The commands that ask the same of each of their jobs: a POST of the command's name for each. They complain about each
+ * that is refused. With --json the answers of the others are printed as {"jobs": [...]}. */
 int cli_post_each(struct cli *cli, int argc, char **argv);
 
 #define CLI_JSON_KEY  0x1000

@@ -85,7 +85,7 @@ static const struct argp_option *find_option(const struct argp_option *options, 
     return NULL;
 }
 
-/* argp reports nothing by itself (it would take two lines): find out what it stumbled over. */
+/* argp reports nothing by itself (it would take two lines): find the word that it stumbled over. */
 static void report_bad_option(const struct argp *argp, int argc, char **argv, int error_at)
 {
     const char *argument = error_at > 1 ? argv[error_at - 1] : argv[1];

@@ -16,7 +16,7 @@ struct id_list {
     size_t capacity;
 };
 
-/* Appends what text names. -EINVAL with one line that names the part that is wrong. */
+/* Appends the ids that text names. -EINVAL with one line that names the part that is wrong. */
 int id_list_parse(struct id_list *list, const char *text, struct error *err);
 void id_list_add(struct id_list *list, uint64_t id); /* where it is not in it yet */
 void id_list_release(struct id_list *list);

@@ -1,5 +1,5 @@
-/* Talking to the daemon: blocking calls of its HTTP API (docs/formats/http.md) over one connection that is kept, by its
- * Unix socket or, where tcp://ADDRESS:PORT is named, by TCP with the token in the file $CARMA_TOKEN_FILE
+/* Talking to the daemon: blocking calls of its HTTP API (docs/formats/http.md) over one connection that is kept. It
+ * goes by its Unix socket or, where tcp://ADDRESS:PORT is named, by TCP with the token in the file $CARMA_TOKEN_FILE
  * (base/token.h). */
 #ifndef CARMA_CLIENT_CLIENT_H
 #define CARMA_CLIENT_CLIENT_H
@@ -27,9 +27,9 @@ const char *client_socket(const struct client *client); /* the endpoint that was
 void client_set_timeout(struct client *client, int64_t timeout_ms);
 
 /* Sends `body` (may be NULL) and waits for the reply. 0: there is one; *status is HTTP's, *reply (a new reference) its
- * JSON, NULL where a failure came without any. Where the daemon closed the idle connection, a new one is made; but a
- * request that may have been received is sent again only where it may be repeated: -ECONNRESET otherwise.
- * -ETIMEDOUT, -EMSGSIZE (reply too large), -EPROTO (no HTTP or no JSON). After an error the next call connects anew. */
+ * JSON, NULL where a failure came without any. Where the daemon closed the idle connection, a new one is made. But a
+ * request that may have been received is sent again only where it may be repeated: -ECONNRESET otherwise. -ETIMEDOUT,
+ * -EMSGSIZE (reply too large), -EPROTO (no HTTP or no JSON). After an error the next call connects anew. */
 int client_call(struct client *client, const char *method, const char *path, const json_t *body, int *status,
                 json_t **reply, struct error *err);
 
@@ -41,9 +41,9 @@ bool client_may_repeat(const char *method, const json_t *body);
 /* A new id for a submission (`request_id` of POST /v1/jobs): a request that is sent again with it is done once. */
 void client_request_id(char id[static CLIENT_REQUEST_ID_TEXT]);
 
-/* 0 where the status is a success; else a negative errno for it and the reply's own sentence in err: -EINVAL (400),
- * -EACCES (401), -EPERM (403), -ENOENT (404), -EOPNOTSUPP (405), -EBUSY (409), -EFBIG (413), -ERANGE (422), -EAGAIN
- * (503), -ESHUTDOWN (503: the daemon is stopping, and did nothing), else -EIO. */
+/* 0 where the status is a success; else a negative errno for it and the reply's own sentence in err. It is -EINVAL
+ * (400), -EACCES (401), -EPERM (403), -ENOENT (404), -EOPNOTSUPP (405), -EBUSY (409), -EFBIG (413), -ERANGE (422),
+ * -EAGAIN (503), -ESHUTDOWN (503: the daemon is stopping, and did nothing), else -EIO. */
 int client_check(int status, const json_t *reply, struct error *err);
 
 #endif

@@ -274,7 +274,7 @@ static void describe_choices(const char *const *choices, struct strbuf *out)
         strbuf_printf(out, "%s%s", i == 0 ? "" : choices[i + 1] ? ", " : " or ", choices[i]);
 }
 
-/* "monitor or reserve", "0% to 100%", "an absolute path": what the key takes. */
+/* "monitor or reserve", "0% to 100%", "an absolute path": the values that the key takes. */
 static void describe_allowed(const struct key *key, struct strbuf *out)
 {
     char low[UNITS_TEXT], high[UNITS_TEXT];

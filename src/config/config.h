@@ -13,9 +13,9 @@
 #include "core/config.h"
 #include "estimate/profile.h"
 
-/* Which figure becomes a job's memory request when none is declared: one recorded with the job under that name, else
- * what the estimator of that name computes from the job's summary or capture. DECLARED: none. MEASURED: only a recorded
- * one. HISTORY: only what the core has learned of earlier runs (core.learn), which every other choice also uses first.
+/* Which figure becomes a job's memory request when none is declared: one recorded with the job under that name. Else
+ * the estimator of that name computes it from the job's summary or capture. DECLARED: none. MEASURED: only a recorded
+ * one. HISTORY: only the core's knowledge of earlier runs (core.learn), which every other choice also uses first.
  */
 enum estimator_choice {
     ESTIMATOR_AUTO,
@@ -85,8 +85,8 @@ int config_set(struct config *config, const char *key, const char *value, struct
 /* `key=value`, as --set has it. */
 int config_set_pair(struct config *config, const char *pair, struct error *err);
 
-/* Checks across keys: that the window holds a sample, that a default socket path is not too long, that a daemon that
- * listens on TCP has a token. Call once all is read. */
+/* Checks across keys: the window holds a sample, a default socket path is not too long, a daemon that listens on TCP
+ * has a token. Call once all is read. */
 int config_check(const struct config *config, struct error *err);
 
 /* How the GPU with carma's number and that UUID is to be shared. */
@@ -103,8 +103,8 @@ struct config_key {
 /* The table, in its order; the texts are valid during the call. */
 void config_each_key(void (*visit)(const struct config_key *key, void *user), void *user);
 
-/* Whether the key bears on which job runs where and when, so that a simulation under another value can differ: a
- * setting of the core or of the estimates; neither `policy` itself nor a path. */
+/* Whether the key bears on which job runs where and when, so that a simulation under another value can differ. This
+ * holds for settings of the core or of the estimates; neither for `policy` itself nor for a path. */
 bool config_key_decides(const char *key);
 
 /* The keys that decide (and `machine_profile`) with a value that another configuration does not have, as config_set
@@ -127,7 +127,7 @@ void config_manual(FILE *out);
 /* Allowed values of `policy`: presets, then plain policies. */
 void config_each_policy(void (*visit)(const char *name, const char *summary, void *user), void *user);
 
-/* The same for a terminal: each preset and each plain policy with a line that says what it is, and where it is from. */
+/* The same for a terminal: each preset and each plain policy with a line that describes it, and its origin. */
 void config_policies_help(FILE *out);
 
 /* The machine profile that is set: built in, or read from its file; its name is "" where none is set. */

@@ -1,5 +1,5 @@
 /* The configuration file, read with inih. inih numbers no lines for its handler, joins indented lines to the one before
- * and cuts long lines; the reader below hands it one shrunk line at a time and counts. */
+ * and cuts long lines. So the reader below hands it one trimmed line at a time and counts. */
 #include <ctype.h>
 #include <errno.h>
 #include <ini.h>

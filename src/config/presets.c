@@ -5,8 +5,8 @@
 
 #define NOTHING_OF_CARMA " backfill=0 max_slowdown=0 learn=no shrink_after=0s oom_retry=exclusive memory_fence=off"
 
-/* The loop of the thesis's system (6.2) as its first public code runs it: a decision every 30 s, 30 s more before
- * collocating, the monitor's readings, 2000 MB beyond an estimate, 5 GB without one. */
+/* The loop of the thesis's system (6.2) as its first public code runs it: a decision every 30 s, and 30 s more before
+ * collocating. It has the monitor's readings, 2000 MB beyond an estimate, and 5 GB without one. */
 #define THESIS                                                                                                         \
     "memory_view=monitor memory_floor=5G memory_margin=0 sm_activity_cap=80% statistic=mean window=50s "               \
     "decide_period=30s collocate_extra=30s paced=yes settle=0s max_jobs_per_gpu=48 "                                   \

@@ -10,7 +10,7 @@
 #define SHARE_OVERRIDES_MAX 64
 #define SHARE_WHICH_SIZE    48 /* "GPU-" or "MIG-" and a UUID, NUL included */
 
-/* One GPU, or those whose UUIDs begin with this text. */
+/* One GPU, or all GPUs whose UUIDs begin with this text. */
 struct share_override {
     char which[SHARE_WHICH_SIZE]; /* carma's number of the GPU in digits, or the beginning of its UUID */
     enum share_mode mode;
@@ -22,10 +22,9 @@ struct share_setting {
     size_t count;
 };
 
-/* "WAY", or "WAY, WHICH=WAY, ..." with WAY one of time-slice, mps, mps:gpu, mps:node and exclusive, and WHICH a number
- * or the beginning of a UUID: "mps, GPU-ab12=exclusive, 3=time-slice". The domain of MPS is one for all GPUs: *domain
- * is as it is called where MPS is named, in one way, and unchanged where it is not. -EINVAL for anything else; both are
- * then unchanged. */
+/* "WAY", or "WAY, WHICH=WAY, ...": "mps, GPU-ab12=exclusive, 3=time-slice". WAY is one of time-slice, mps, mps:gpu,
+ * mps:node and exclusive; WHICH is a number or the beginning of a UUID. All GPUs have the same MPS domain: *domain is
+ * the named one, and stays unchanged where MPS is not named. -EINVAL for anything else; both are then unchanged. */
 int share_setting_parse(const char *text, struct share_setting *setting, uint32_t *domain);
 
 /* The way of the GPU with that number and UUID: the last override that names it decides. */

@@ -1,6 +1,6 @@
-/* How jobs that share GPUs really slow one another, and the power that a GPU draws: the truth of the virtual node and
- * of the simulator (the core estimates both separately). Pure functions on doubles, no allocation: safe inside a
- * unmanaged process.
+/* How jobs that share GPUs really slow one another, and the power that a GPU draws. This is the truth of the virtual
+ * node and of the simulator; the core estimates both separately. Pure functions on doubles, no allocation: safe in any
+ * process that loads the virtual libnvidia-ml.
  *
  * Source: thesis chapters 4 and 6 as calibrated in docs/contention.md; calibrated, not validated. */
 #ifndef CARMA_CONTENTION_CONTENTION_H

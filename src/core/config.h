@@ -8,8 +8,8 @@
 #define CORE_POLICY_NAME_SIZE 32
 #define CORE_MAX_REQUEUES     100 /* by default: with a limit of a day, a quarter of a year */
 
-/* How free memory is counted. MONITOR (the thesis): what the last window showed. RESERVE: total - unmanaged - sum of
- * max(reservation, observed) - margin, so that launches never race while a job still loads. */
+/* How free memory is counted. MONITOR (the thesis): the readings of the last window. RESERVE: total - unmanaged - sum
+ * of max(reservation, observed) - margin, so that launches never race while a job still loads. */
 enum memory_view { MEMORY_MONITOR, MEMORY_RESERVE };
 
 /* Which statistic of the monitor's window a sample's activity is. RISK is the weighted sum of the thesis's public code,
@@ -23,7 +23,7 @@ enum oom_retry_mode { OOM_RETRY_EXCLUSIVE, OOM_RETRY_STEP, OOM_RETRY_INFORMED };
 
 /* Limits of one user at a time; 0: no limit. */
 struct core_limits {
-    uint32_t max_queued;      /* unfinished jobs; drivers refuse what would be more */
+    uint32_t max_queued;      /* unfinished jobs; drivers refuse jobs beyond it */
     uint32_t max_running;     /* jobs that have GPUs */
     uint32_t max_gpus;        /* that these have; one that is shared counts for each */
     int64_t max_memory_bytes; /* of GPUs, that these have reserved in all */
@@ -44,7 +44,7 @@ struct core_config {
     uint32_t statistic; /* enum window_statistic */
     int64_t window_ns;  /* of the samples; also how long residents must be the same to learn from one */
     int64_t decide_period_ns;   /* at least this long between two placements */
-    int64_t collocate_extra_ns; /* and so much longer after one beside residents */
+    int64_t collocate_extra_ns; /* and this much longer after one beside residents */
     bool paced;                 /* decisions that place nothing take their period too (the thesis's loop) */
     int64_t settle_ns;  /* a GPU stays closed until a new job's memory has been seen for this long (monitor view,
                            and after a retried job alone on it under both) */

@@ -147,7 +147,7 @@ uint32_t core_job_count_of(const struct core *core, uint32_t uid)
     return user ? user->unfinished : 0;
 }
 
-/* ---- What each record changes beyond the job's state ---- */
+/* ---- Each record's changes beyond the job's state ---- */
 
 static bool is_permille(int32_t value)
 {

@@ -3,9 +3,9 @@
  *   core_apply   the only way state changes
  *   core_decide  looks at the state and yields new records, each already applied
  *
- * A driver, for each batch of inputs: core_apply to each; core_decide once, at the last one's time; commit inputs and
- * decisions in one transaction; act on the decisions. At core_next_wake_ns it feeds a TIMER, which it need not store
- * when nothing was decided. A restart only applies what is stored. */
+ * A driver, for each batch of inputs: core_apply to each, then core_decide once, at the last one's time. Then it
+ * commits inputs and decisions in one transaction, and acts on the decisions. At core_next_wake_ns it feeds a TIMER,
+ * which it need not store when nothing was decided. A restart only applies the stored records. */
 #ifndef CARMA_CORE_CORE_H
 #define CARMA_CORE_CORE_H
 
@@ -26,8 +26,8 @@ struct gpu;
 struct core *core_new(void); /* empty: no GPUs, default configuration */
 void core_free(struct core *core);
 
-/* 0; or a negative errno with a sentence for people, the state then being unchanged: -ENOENT no such job or GPU,
- * -EEXIST the job is already there, -EPERM its state forbids it (e.g. holding a running job), -EINVAL nonsense. */
+/* 0; or a negative errno with a sentence for people, the state then being unchanged. -ENOENT: no such job or GPU.
+ * -EEXIST: the job is already there. -EPERM: its state forbids it (e.g. holding a running job). -EINVAL: nonsense. */
 int core_apply(struct core *core, const struct record *record, struct error *err);
 
 /* Appends the decisions that are due at now_ns (node time) to *out; each has been applied. */
@@ -36,8 +36,8 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out);
 /* The next time after now_ns at which core_decide may decide something though nothing has happened; INT64_MAX: none. */
 int64_t core_next_wake_ns(const struct core *core, int64_t now_ns);
 
-/* Whether the core wants this SAMPLE: while a job waits or has just crashed, each that differs from the core's state;
- * at other times only one that teaches something. Drivers need not feed, and so not store, any other. */
+/* Whether the core wants this SAMPLE. While a job waits or has just crashed, it wants each that differs from the core's
+ * state; at other times only one that teaches something. Drivers need not feed, and so not store, any other. */
 bool core_sample_is_due(const struct core *core, const struct record *sample);
 
 /* Whether decisions depend on measured activity and use, so that a driver has to watch them while something waits. */
@@ -60,8 +60,8 @@ struct reason core_gpu_reason(const struct core *core, uint64_t job, uint32_t gp
  */
 uint32_t core_gpu_mode(const struct core *core, uint64_t job, uint32_t gpu);
 
-/* The memory per GPU that would be reserved for the waiting job if it were placed now (-1: nobody knows), and where
- * that figure comes from (enum memory_source; may be NULL). */
+/* The memory per GPU that would be reserved for the waiting job if it were placed now (-1: nobody knows). Also the
+ * source of that figure (enum memory_source; may be NULL). */
 int64_t core_reservation(const struct core *core, const struct job *job, uint32_t *source);
 
 /* Looking at the state. Ended jobs are forgotten: find gives NULL for them. */

@@ -16,7 +16,7 @@ static int64_t held_by_others(const struct gpu *gpu, const struct job *job)
     return held;
 }
 
-/* How much of a GPU may have been allocated since the last sample before the end, or lie in pieces too small to use: a
+/* How much of a GPU may have been allocated since the last sample before the end, or lie in pieces too small to use. A
  * step of training takes less than the second between two samples. An assumption. */
 #define UNSEEN_PART 4
 
@@ -31,7 +31,7 @@ static int64_t asked_bytes(const struct record *record)
     return record->exited.requested_bytes > 0 ? record->exited.requested_bytes : 0;
 }
 
-/* True where its GPU was nearly full, or the failed allocation is larger than the GPU; where use was not observed, the
+/* True where its GPU was nearly full, or the failed allocation is larger than the GPU. Where use was not observed, the
  * estimates of the residents count. */
 static bool was_full(const struct core *core, const struct job *job, const struct record *record)
 {
@@ -54,10 +54,10 @@ static bool was_at_fence(const struct job *job, const struct record *record)
            job_peak_bytes(job) >= job->fence_bytes - job->fence_bytes / UNSEEN_PART - asked_bytes(record);
 }
 
-/* Whether what was observed of the memory bears out that it ran out. Any program can print this message. So the job
- * goes before others only where its GPU was nearly full, or the failed allocation is larger than the GPU; or, the first
- * time, where the job was loading on a GPU whose memory was in use at all. Where nothing was observed, nothing speaks
- * against it; but a library's handle may be missing for other reasons, so there memory has to speak for it. */
+/* Whether the observed memory confirms that it ran out. Any program can print this message. So the job goes before
+ * others only where its GPU was nearly full, or the failed allocation is larger than the GPU. The first time it also
+ * does where the job was loading on a GPU whose memory was in use at all. Where nothing was observed, nothing speaks
+ * against it. But a library's handle may be missing for other reasons, so there the memory must confirm it. */
 static bool borne_out(const struct core *core, const struct job *job, const struct record *record)
 {
     bool says_memory = record->exited.cause == EXIT_GPU_OOM;
@@ -70,7 +70,7 @@ static bool borne_out(const struct core *core, const struct job *job, const stru
            record->exited.used_bytes > GPU_IDLE_UNMANAGED_BYTES;
 }
 
-/* Not charged with the crash, but only a limited number of times: a job that prints "out of memory" beside such a
+/* Not charged with the crash, but only a limited number of times. A job that prints "out of memory" beside such a
  * neighbour may have another cause. */
 static bool is_victim(struct core *core, struct job *job)
 {
@@ -121,7 +121,7 @@ static void note_memory(struct core *core, struct job *job, const struct record 
         learn_memory(core, job, job->crash_needed_bytes, false);
 }
 
-/* Jobs of one workload share what is remembered. */
+/* Jobs of one workload share the remembered failure. */
 static struct record_failure *failure_of(struct job *job)
 {
     return job->profile ? &job->profile->failure : &job->failure;
@@ -204,9 +204,9 @@ static void give_up(bool memory, struct record *verdict)
     verdict->gave_up.memory = memory;
 }
 
-/* Needs more than any GPU has, or its user may have; or was alone on its GPUs and crashed all the same: that run was
- * the proof that it does not fit. The first time it gets the benefit of the doubt, since memory of an earlier job may
- * have been on its way out. */
+/* Needs more than any GPU has, or than its user may have. Or it was alone on its GPUs and crashed all the same: that
+ * run was the proof that it does not fit. The first time it gets the benefit of the doubt, since memory of an earlier
+ * job may have been on its way out. */
 static bool hopeless(const struct core *core, const struct job *job)
 {
     return job->crash_needed_bytes > user_most_bytes(core, job) ||

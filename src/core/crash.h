@@ -1,4 +1,4 @@
-/* How a job's end is judged where it may be retried: what the end proves, and what follows.
+/* How the end of a job that may be retried is judged: the evidence, and the consequences.
  *
  *   GPU_OOM     retried; ahead of the main queue where the observed memory confirms it, else in its place
  *   GPU_HANDLE  a library could not allocate: the same where memory confirms it, else the job has failed

@@ -1,5 +1,6 @@
-/* What follows from the state: verdicts on crashed jobs, signals, reservations that shrink, and placements in FIFO
- * order, with backfill where the policy is configured for it. Which GPU qualifies at all is said in qualify.c. */
+/* The decisions that follow from the state: verdicts on crashed jobs, signals, shrunk reservations, and placements.
+ * Placements are in FIFO order, with backfill where the policy is configured for it. Which GPU qualifies at all is said
+ * in qualify.c. */
 #include <string.h>
 
 #include "base/units.h"
@@ -52,7 +53,7 @@ static bool choose_idle(const struct core *core, const struct job *job, struct r
     return placed->count == job->wants->gpus;
 }
 
-/* A GPU with residents and less memory cannot qualify: the verdict would be no, at greater cost. */
+/* A GPU with residents and less memory cannot qualify: the full verdict would refuse it too, at greater cost. */
 static bool may_qualify(const struct core *core, const struct gpu *gpu, int64_t needed_bytes)
 {
     return gpu->resident_count == 0 || gpu_free_bytes(core, gpu) >= needed_bytes;
@@ -144,7 +145,7 @@ static void shrink_reservations(struct core *core, int64_t now_ns, struct record
         struct record shrunk = {
             .type = RECORD_SHRUNK, .at_ns = now_ns, .job = job->id, .shrunk.reservation_source = SOURCE_OBSERVED};
         int64_t peak = job_peak_bytes(job);
-        /* Where nobody said what it needs, there is less to go by. */
+        /* Where no request was given, there is less to go by. */
         shrunk.shrunk.reserved_bytes =
             overuse_within_gpus(core, job, job->reserved_bytes < 0 ? peak + peak / 4 : peak + peak / 10);
         if ((job->reserved_bytes >= 0 && shrunk.shrunk.reserved_bytes >= job->reserved_bytes) ||

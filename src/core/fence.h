@@ -1,9 +1,9 @@
-/* The memory fence: the driver's limit on each process of a job under MPS, so that a job that needs more than its
- * reservation runs itself out of memory, and not its neighbours.
+/* The memory fence: the driver's limit on each process of a job under MPS. A job that needs more than its reservation
+ * so runs itself out of memory, and not its neighbours.
  *
  * NVIDIA's limit (CUDA_MPS_PINNED_DEVICE_MEM_LIMIT) counts the allocations of one process on one device, CUDA's own
  * included. A request that was declared is fenced as such: an out-of-memory error there is the job's own. Any other
- * figure is carma's guess: a job that runs out at a guessed fence while the GPU has room is retried once without a
+ * figure is carma's guess. A job that runs out at a guessed fence while the GPU has room is retried once without a
  * fence, and is not charged. */
 #ifndef CARMA_CORE_FENCE_H
 #define CARMA_CORE_FENCE_H
@@ -17,8 +17,8 @@ struct core;
 struct job;
 struct record_placed;
 
-/* Added to the request or the guess: half a GiB for contexts and libraries, which measurements inside a framework leave
- * out, and a sixteenth for fragmentation and the granularity of allocators. */
+/* Added to the request or the guess: half a GiB and a sixteenth. The first is for contexts and libraries, which
+ * measurements inside a framework leave out; the second for fragmentation and the granularity of allocators. */
 #define FENCE_HEADROOM_BYTES (512 * MIB)
 #define FENCE_HEADROOM_PART  16
 

@@ -44,7 +44,7 @@ static void make_latest(struct core *core, struct profile *profile)
     HASH_ADD_STR(core->profiles, workload, profile);
 }
 
-/* Those with jobs are met again at the end: each step costs the same, however many there are. */
+/* Those with jobs are met again at the end: each step costs the same for any number of them. */
 void learn_submitted(struct core *core, const struct job *job)
 {
     if (job->profile)
@@ -96,9 +96,9 @@ static int64_t square_root(int64_t of)
     return root;
 }
 
-/* Enough for 98% of the next runs: the predictive quantile mean + t s sqrt(1 + 1/n) of normal runs, s^2 from the prior
- * and the observations, and never less than the largest observation. A quarter more while the only run to go by has not
- * ended. */
+/* Enough for 98% of the next runs: the predictive quantile mean + t s sqrt(1 + 1/n) of normal runs. s^2 comes from the
+ * prior and the observations; the answer is never less than the largest observation. A quarter more while the only run
+ * to go by has not ended. */
 static int64_t with_learned_margin(const struct profile *profile)
 {
     int64_t runs = profile->runs, freedom = PRIOR_RUNS + runs - 1, variance, margin, enough;
@@ -203,7 +203,7 @@ static bool alone_everywhere(const struct core *core, const struct job *job)
     return true;
 }
 
-/* A job on several GPUs runs at the pace of its slowest, so the idle share of its other GPUs tells little, unless the
+/* A job on several GPUs runs at the pace of its slowest. So the idle share of its other GPUs tells little, unless the
  * job is alone. */
 static bool can_tell(const struct core *core, const struct gpu *gpu)
 {

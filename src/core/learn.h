@@ -1,7 +1,7 @@
-/* What the core has learned: how jobs slow one another, and the memory and activity of a workload's earlier runs.
- * Integers only.
+/* The core's knowledge: how jobs slow one another, and the memory and activity of a workload's earlier runs. Integers
+ * only.
  *
- * The model is fixed, and separate from the simulator's truth (src/contention): residents with solo SM activities a_i
+ * The model is fixed, and separate from the simulator's truth (src/contention). Residents with solo SM activities a_i
  * together deliver U = 1 - prod(1 - a_i), and each is slowed down by sum(a_i) / U. */
 #ifndef CARMA_CORE_LEARN_H
 #define CARMA_CORE_LEARN_H
@@ -18,10 +18,10 @@ struct job;
 
 #define LEARN_PRIOR_PERMILLE 600 /* of a workload never seen: about the mean of the thesis's workloads */
 
-/* Loading jobs use no SM: a reading tells of a resident only so long after it came. */
+/* Loading jobs use no SM: a reading tells of a resident only this long after it came. */
 #define LEARN_LOADING_NS (60 * INT64_C(1000000000))
 
-/* What is known of a workload; jobs with the same key share it. */
+/* The knowledge of a workload; jobs with the same key share it. */
 struct profile {
     uint32_t runs;       /* that completed */
     int64_t first_bytes; /* the memory of the first run; the other runs' differences from it, in parts of 10,000
@@ -64,8 +64,8 @@ int32_t predicted_slowdown_permille(const struct gpu *gpu, const struct job *joi
 /* Whether a sample of the GPU at at_ns would teach anything: not where residents came or went within the window. */
 bool learn_sample_is_due(const struct core *core, const struct gpu *gpu, int64_t at_ns);
 
-/* What a sample of a GPU teaches about its residents' activities: measured directly when a job was alone, else by
- * regression (one step of a Kalman filter with independent estimates). */
+/* Learns the residents' activities from a sample of a GPU. The activity of a job that was alone is measured directly;
+ * else it comes from regression (one step of a Kalman filter with independent estimates). */
 void learn_activity(struct core *core, struct gpu *gpu, const struct record *sample);
 
 /* Learns memory from a completed run, from a run whose memory has settled, or from a crash that needed at least that

@@ -55,7 +55,7 @@ static int64_t at_least_zero(int64_t value)
     return value > 0 ? value : 0;
 }
 
-/* Every waiting job asks what is reserved on every GPU: that is summed up when it changes instead. */
+/* Every waiting job asks for the reservations of every GPU: their sum is updated when they change instead. */
 void gpu_rebook(struct gpu *gpu)
 {
     gpu->reserved_bytes = 0;

@@ -10,7 +10,7 @@ int64_t overuse_granted_bytes(const struct job *job)
     return declared && job->granted_bytes >= 0 ? job->wants->request_bytes : job->granted_bytes;
 }
 
-/* The measurement was rounded up: a difference below a quantum may be nothing. */
+/* The measurement was rounded up: a difference below a quantum may come from that. */
 static bool is_beyond(int64_t bytes, int64_t most)
 {
     return bytes - most >= QUANTUM_MEMORY_BYTES;

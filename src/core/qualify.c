@@ -43,9 +43,9 @@ static uint32_t prediction_verdict(const struct core *core, const struct job *jo
 
 #define COMPANY_MAX 64
 
-/* A job that comes after a reservation must fit beside the job that holds it, in memory, slowdown and sharing mode,
- * once the earlier residents have gone. So the reserved job starts then at the latest, and the GPU is used until
- * then. */
+/* A job that comes after a reservation must fit beside the job that holds it, once the earlier residents have gone. It
+ * must fit in memory, slowdown and sharing mode. So the reserved job starts then at the latest, and the GPU is used
+ * until then. */
 static bool fits_beside_reserved(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     const struct job *head = core_find_job(core, gpu->reserved_for);

@@ -1,5 +1,5 @@
-/* How finely what is measured reaches the core: rounded, so that noise makes no records. For drivers; both use these,
- * so that the simulated core is told what the real one would be. */
+/* How finely measurements reach the core: rounded, so that noise makes no records. For drivers; both use these, so that
+ * the simulated core is told the same as the real one. */
 #ifndef CARMA_CORE_QUANTUM_H
 #define CARMA_CORE_QUANTUM_H
 

@@ -34,7 +34,7 @@ enum record_type {
     RECORD_STARTED,       /* the placed job's process runs */
     RECORD_FIRST_USE,     /* the job's memory is seen on a GPU for the first time in this run */
     RECORD_OBSERVED,      /* the job's memory on a GPU has grown to this */
-    RECORD_STRAYED,       /* the job holds so much on a GPU that it was not given */
+    RECORD_STRAYED,       /* the job holds memory on a GPU that it was not given */
     RECORD_EXITED,        /* the job's whole process tree has ended, with the classified cause */
     RECORD_LAUNCH_FAILED, /* the command of the placed job was never run */
     RECORD_SIGNAL_FAILED, /* a decided signal could not be delivered */
@@ -65,8 +65,8 @@ enum record_type {
     RECORD_TYPE_COUNT
 };
 
-/* Why a job's process tree ended. GPU_OOM and GPU_HANDLE are retried; MPS_FAULT and GPU_ERROR, which were not the job's
- * doing, are requeued; TIMEOUT and LOST are where the job asks for it. */
+/* Why a job's process tree ended. GPU_OOM and GPU_HANDLE are retried. MPS_FAULT and GPU_ERROR, which were not the job's
+ * doing, are requeued. TIMEOUT and LOST are where the job asks for it. */
 enum exit_cause {
     EXIT_COMPLETED,  /* status 0 */
     EXIT_FAILED,     /* any other failure: the job's own; also a job that caused an MPS fault or an application's Xid */
@@ -200,7 +200,7 @@ struct record_waited {
     int64_t until_ns;
 };
 
-/* The states of core.h's structs, member for member; their headers say what each means (core/ledger.h, core/job.h,
+/* The states of core.h's structs, member for member; their headers explain each (core/ledger.h, core/job.h,
  * core/learn.h). */
 struct record_state_core {
     int64_t next_decision_ns;

@@ -12,8 +12,8 @@ uint32_t sharing_ever(const struct record_submitted *wants, const struct gpu *gp
     return REASON_NONE;
 }
 
-/* A job of several GPUs may join clients where its server is there already, on all its GPUs; and where it cannot come
- * to share the others of them in another way. */
+/* A job of several GPUs may join clients where its server is there already, on all its GPUs. It may also where it
+ * cannot come to share the others of them in another way. */
 static bool may_join(const struct core *core, const struct job *job)
 {
     return job->wants->gpus == 1 || (core->config.mps_domain != MPS_DOMAIN_GPU &&

@@ -1,16 +1,19 @@
-/* Sharing modes of a GPU: time-slicing (streams), MPS, or exclusive; and the limits of MIG instances.
+/* Sharing modes of a GPU: time-slicing, MPS, or exclusive; and the limits of MIG instances.
  *
  *   - all residents of a GPU use one mode
- *   - a GPU configured for MPS may, while it is empty, take a job that wants streams; it then takes only such until it
- * is empty again. A GPU configured for streams or for one job at a time takes no job that asks for MPS
+ *   - a GPU configured for MPS may, while it is empty, take a job that wants time-slicing; then it takes only such
+ *     jobs until it is empty again
+ *   - a GPU configured for time-slicing, or for one job at a time, takes no job that asks for MPS
  *   - the clients of an MPS server are one user's, unless mps_multiuser says otherwise, and at most mps_max_clients
- *   - which jobs are clients of one server is the setting mps_domain. USER: a user's, on all GPUs but MIG instances,
- * which have one each; a job of several GPUs joins his others' clients where all GPUs are configured for MPS or where
- * it asks for MPS, so that it cannot come to share by time-slicing. NODE: the same, for all users
- *   - GPU: a job of several GPUs begins on GPUs without clients, with a server for all of them; jobs of one GPU may
- * join it there; it is the server of all these GPUs until its last client has gone
- *   - while an MPS server does not serve, nobody is placed who would be its client: on the GPU whose it is, or, of the
- *     user's on all GPUs, nowhere; other users' servers serve meanwhile
+ *   - the setting mps_domain says which jobs are clients of one server:
+ *     USER: a user's jobs on all GPUs; each MIG instance has its own server. A job of several GPUs joins the user's
+ *     other jobs only where all its GPUs are configured for MPS, or where it asks for MPS: then it cannot come to share
+ *     by time-slicing.
+ *     NODE: the same, for all users.
+ *     GPU: a job of several GPUs begins on GPUs without clients, with a server for all of them. Jobs of one GPU may
+ * join it there. It is the server of all these GPUs until its last client has gone
+ *   - while an MPS server does not serve, no job is placed that would be its client: not on the server's GPU, and
+ *     nowhere where it serves a user on all GPUs. Other users' servers serve meanwhile
  *   - a process can use one MIG instance: a job of several GPUs gets none */
 #ifndef CARMA_CORE_SHARING_H
 #define CARMA_CORE_SHARING_H

@@ -8,8 +8,8 @@
  * equal input. The first is a RECONFIGURED, the others are of the types STATE_*, which core_apply takes only there. */
 void core_snapshot(const struct core *core, int64_t at_ns, struct record_list *out);
 
-/* Whether what was restored is a state that there can be: a damaged store must not become a core that fails later.
- * -EINVAL: which job or GPU contradicts itself. To be asked once after the records of a snapshot. */
+/* Whether the restored state is a possible one: a damaged store must not become a core that fails later. -EINVAL: which
+ * job or GPU contradicts itself. To be asked once after the records of a snapshot. */
 int core_check(const struct core *core, struct error *err);
 
 /* Applies one of STATE_* to a core to which only such records and a RECONFIGURED have been applied. -EPERM at any other

@@ -35,7 +35,7 @@ void users_free(struct core *core)
     }
 }
 
-/* ---- What they have ---- */
+/* ---- Their usage ---- */
 
 static int64_t bytes_in_all(const struct core *core, uint32_t gpus, int64_t reserved_bytes)
 {

@@ -33,7 +33,7 @@ void user_takes(const struct core *core, struct job *job);
 void user_recounts(const struct core *core, struct job *job);
 void user_leaves(struct job *job);
 
-/* The job, which has GPUs, was observed to hold so much on others. */
+/* The job, which has GPUs, was observed to hold `bytes` on others. */
 void user_strays(struct job *job, int64_t bytes);
 
 /* Adds up again, for a job that has GPUs and a known counted_bytes. */

@@ -66,7 +66,7 @@ struct daemon {
 };
 
 /* Makes the modules on daemon->loop, by daemon->config, with the stored state; nothing is looked for or started yet.
- * Where it fails, daemon_stop takes apart what there is, all the same. */
+ * Where it fails, daemon_stop takes apart the parts that are there. */
 int daemon_start(struct daemon *daemon, struct error *err);
 
 /* Stores the rest and closes the modules: their handles on the loop end as the loop is run again. */

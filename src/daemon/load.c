@@ -109,7 +109,7 @@ static void find_owners(struct daemon *daemon)
     free(owner.user);
 }
 
-/* A virtual node's time begins with the machine's and runs at its scale: a store from before a reboot, or of a larger
+/* A virtual node's time begins with the machine's and runs at its scale. A store from before a reboot, or of a larger
  * scale, lies in a future that may be months away. A real node's is the wall clock, which somebody may have set back:
  * the core does not wait until it has caught up. */
 static int check_clock(const struct daemon *daemon, int64_t now_ns, struct error *err)

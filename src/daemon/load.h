@@ -4,7 +4,7 @@
 
 #include "daemon/daemon.h"
 
-/* Before anything else changes the core. An error names what cannot be taken in. */
+/* Before anything else changes the core. An error names the part that cannot be taken in. */
 int load_stored(struct daemon *daemon, struct error *err);
 
 #endif

@@ -222,7 +222,7 @@ static int run(struct daemon *daemon, struct error *err)
     return status;
 }
 
-/* The memory of a large request, a snapshot or a long list goes back as soon as it is freed: left to itself the C
+/* The memory of a large request, a snapshot or a long list goes back as soon as it is freed. Left to itself the C
  * library raises this bound, and keeps such pieces between lasting ones. Each thread has a heap of its own, for the
  * same reason: its short-lived data would otherwise lie between the lasting data of the loop. */
 static void give_memory_back(void)
@@ -239,8 +239,8 @@ int main(int argc, char **argv)
     int status;
 
     signal(SIGPIPE, SIG_IGN);
-    json_set_alloc_funcs(xmalloc,
-                         free); /* else jansson leaves out what it has no memory for, and that would be stored */
+    json_set_alloc_funcs(xmalloc, free); /* else jansson leaves out values that it has no memory for, and the rest would
+                                            be stored */
     give_memory_back();
     protect_from_oom_killer();
     config_init_default(&daemon.config);

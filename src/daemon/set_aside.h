@@ -1,5 +1,5 @@
 /* Jobs with a row in the store that cannot be read, is missing, or contradicts the records. They do not keep the others
- * from running: such a job is shown as the core knows it, is not started any more, and is named with the remedy. */
+ * from running. Such a job is shown as the core knows it, is not started any more, and is named with the remedy. */
 #ifndef CARMA_DAEMON_SET_ASIDE_H
 #define CARMA_DAEMON_SET_ASIDE_H
 
@@ -7,7 +7,7 @@
 
 struct job_view;
 
-/* While the store is loaded: `format` says what of the job is wrong. Only the first is kept. */
+/* While the store is loaded: `format` describes the damage to the job. Only the first is kept. */
 __attribute__((format(printf, 2, 3))) void set_aside(struct job_view *view, const char *format, ...);
 
 /* Once the records are in the core: the core is right where the stored rows of jobs differ. */

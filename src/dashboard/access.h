@@ -1,5 +1,5 @@
 /* Access to the daemon through `carma dashboard`: only for the browser that showed the token first, from the page
- * itself, on behalf of the user that runs it. */
+ * itself. It acts on behalf of the user that runs it. */
 #ifndef CARMA_DASHBOARD_ACCESS_H
 #define CARMA_DASHBOARD_ACCESS_H
 

@@ -1,5 +1,5 @@
 /* carma dashboard: a browser's way to the daemon. A process of the user's own listens on this machine's loopback
- * address and passes on the page's requests, so that the daemon sees the user, as with every other command. */
+ * address and passes on the page's requests. So the daemon sees the user, as with every other command. */
 #ifndef CARMA_DASHBOARD_DASHBOARD_H
 #define CARMA_DASHBOARD_DASHBOARD_H
 
@@ -22,14 +22,14 @@ struct dashboard_place {
 
 struct dashboard_server;
 
-/* Listens on 127.0.0.1, and answers on threads of its own; port 0: a free one. *address is the one to open in a
- * browser, owned by the caller. */
+/* Listens on 127.0.0.1, and answers on its own threads; port 0: a free one. *address is the one to open in a browser,
+ * owned by the caller. */
 int dashboard_server_new(const struct dashboard_place *place, unsigned port, struct dashboard_server **server,
                          char **address, struct error *err);
 unsigned dashboard_server_port(const struct dashboard_server *server);
 void dashboard_server_free(struct dashboard_server *server);
 
-/* ---- What is answered here (dashboard/local.c) ---- */
+/* ---- Local answers (dashboard/local.c) ---- */
 
 #define DASHBOARD_LOCAL_PREFIX "/local/"
 

@@ -1,5 +1,5 @@
 /* Requests that are not for the daemon, since it opens no path that a user names: the user's name, and the output of
- * the user's job, read with the user's rights by the code of `carma logs`. */
+ * the user's job. The code of `carma logs` reads that with the user's rights. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -78,7 +78,7 @@ static void say_who(const struct dashboard_place *place, struct dashboard_answer
         dashboard_answer_error(answer, 500, NULL, "the name of the user or of the daemon's socket is not UTF-8");
 }
 
-/* ---- What a job has written ---- */
+/* ---- A job's output ---- */
 
 /* "jobs/ID/log" or "jobs/ID/log?bytes=N" */
 static bool read_log_target(const char *target, uint64_t *id, int64_t *bytes)

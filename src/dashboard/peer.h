@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Whether the other end of a TCP connection within this machine is a socket of that user or of root, as the kernel says
- * when it is asked (sock_diag(7)), or, where it cannot be, by its tables in /proc/net. No: nobody is known to have it.
+/* Whether the other end of a TCP connection within this machine is a socket of that user or of root. The kernel says it
+ * when it is asked (sock_diag(7)), or, where it cannot be, its tables in /proc/net. No: nobody is known to have it.
  */
 bool dashboard_peer_is_of(const struct sockaddr_in *peer, const struct sockaddr_in *own, uid_t uid);
 

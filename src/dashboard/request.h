@@ -1,5 +1,5 @@
-/* A browser's request, of which the daemon is given no more than it needs, written anew: nothing that one side reads in
- * one way and the other in another can get through. */
+/* A browser's request, written anew, with no more than the daemon needs. Nothing can get through that one side reads in
+ * one way and the other in another. */
 #ifndef CARMA_DASHBOARD_REQUEST_H
 #define CARMA_DASHBOARD_REQUEST_H
 

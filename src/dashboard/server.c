@@ -1,4 +1,4 @@
-/* libmicrohttpd gives each browser's connection a thread, which waits for the daemon in its place: while one side does
+/* libmicrohttpd gives each browser's connection a thread, which waits for the daemon in its place. While one side does
  * not take data, the other side is not read. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -57,7 +57,7 @@ static const struct {
     {"Connection", "close"},
 };
 
-/* Takes the response over; adds what protects the page where the daemon has not said it itself. */
+/* Takes the response over; adds the headers that protect the page where the daemon has not set them. */
 static enum MHD_Result send_response(struct MHD_Connection *connection, unsigned status, struct MHD_Response *response)
 {
     enum MHD_Result rc;
@@ -95,7 +95,7 @@ static enum MHD_Result answer_error(struct MHD_Connection *connection, const str
 }
 
 /* Lets the browser in. Where the address was followed from another site's page, a redirection would still count as that
- * site's, and the cookie not be sent: then a page of our own goes on to the dashboard. */
+ * site's, and the cookie would not be sent. Then a page of our own goes on to the dashboard. */
 static enum MHD_Result answer_token(struct MHD_Connection *connection, const struct exchange *exchange,
                                     const struct dashboard_access *access, bool with_cookie)
 {

@@ -12,7 +12,8 @@
 #include "client/connect.h"
 
 #define CONNECT_NS (10 * NS_PER_SEC)
-#define SILENCE_MS 120000 /* the daemon lets streams speak every 15 s, and gives up what stands still for as long */
+/* The daemon lets streams speak every 15 s, and gives up one that stands still for as long. */
+#define SILENCE_MS 120000
 
 void upstream_init(struct upstream *upstream, int browser, bool head_only)
 {

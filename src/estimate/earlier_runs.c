@@ -2,10 +2,10 @@
  *
  * Runs of one job are exchangeable: the k-th smallest of n peaks is enough for the next with probability k / (n + 1),
  * for any distribution. So with k = ceil(q (n + 1)) <= n that peak is the answer, and no assumption is made. With fewer
- * runs (49 for q = 0.98) it cannot be: then the peaks are taken for normal and the answer is their predictive quantile,
- * mean + t s sqrt(1 + 1/n), t of Student's distribution with PRIOR_RUNS + n - 1 degrees of freedom, where s starts from
- * PRIOR_SPREAD, as if PRIOR_RUNS runs had shown it, and is soon what the runs themselves show; but never less than the
- * most that was seen.
+ * runs (49 for q = 0.98) it cannot be. Then the peaks are taken for normal, and the answer is their predictive
+ * quantile, mean + t s sqrt(1 + 1/n), but never less than the largest peak. t is of Student's distribution with
+ * PRIOR_RUNS + n - 1 degrees of freedom. s starts from PRIOR_SPREAD, as if PRIOR_RUNS runs had shown it, and soon
+ * follows the runs themselves.
  *
  * PRIOR_SPREAD is an assumption: no published data set repeats a run. With it two runs differ by 6% at the 98th
  * percentile, which leaves room for another choice of cuDNN's algorithms and for fragmentation.
@@ -24,7 +24,7 @@
 #define PRIOR_RUNS        5
 #define CONFIDENCE_OF_ONE 900 /* permille: from there to 1000 as runs come in */
 
-/* Where the normal distribution has so much below it, by bisection: erfc is all the C library has. */
+/* The point below which the normal distribution has this share, by bisection: erfc is all the C library has. */
 static double normal_quantile(double probability)
 {
     double low = -8, high = 8;

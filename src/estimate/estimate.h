@@ -55,7 +55,7 @@ struct estimate {
 
 struct estimator {
     const char *name, *text; /* one line of text, with where it is published */
-    /* 0; -ENOTSUP: the question lacks the input that this estimator needs (one line says what); other negative: bad
+    /* 0; -ENOTSUP: the question lacks the input that this estimator needs (one line names it); other negative: bad
      * input. */
     int (*answer)(const struct estimate_question *question, struct estimate *estimate, struct error *err);
 };
@@ -69,9 +69,9 @@ const struct estimator *estimator_find(const char *name);
  * `auto` asks history, replay, gpumemnet and declared in this order and takes the first that does not answer -ENOTSUP;
  * `source` names it; where a size is declared, an answer with a confidence below 250 permille is passed over. Each
  * answers at the quantile asked for. Where the confidence is below 800 permille, auto adds half a permille of the
- * answer for each permille that is missing (600: 10%), as the quantiles were calibrated on models that were understood
- * in full; not for a quantile of 500 or less, nor to a lower bound. Neither history (measured on just this job) nor a
- * declared size (the user's word) gets any. */
+ * answer for each permille that is missing (600: 10%). The quantiles were calibrated on models that were understood in
+ * full. It adds nothing for a quantile of 500 or less, nor to a lower bound. Neither history (measured on just this
+ * job) nor a declared size (the user's word) gets any. */
 extern const struct estimator estimator_auto, estimator_history, estimator_replay, estimator_gpumemnet, estimator_horus,
     estimator_faketensor, estimator_deepspeed, estimator_declared;
 

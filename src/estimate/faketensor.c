@@ -1,13 +1,13 @@
 /* The memory that PyTorch's fake tensors give (thesis section 5.3.2): the most bytes that a training step's tensors
- * have at once, each as large as its elements, in forward and backward. Neither context, libraries and allocator, nor
- * what was there before the step: parameters, buffers and the optimizer's states.
+ * have at once. Each is as large as its elements, in forward and backward. It counts neither context, libraries and
+ * allocator, nor the memory from before the step: parameters, buffers and the optimizer's states.
  *
  * The published `faketensor_mb` of real_models.csv turns out to be this: it grows with the batch size by the tensors
- * saved for backward, and the remainder for an empty batch is the classifier's gradient (4.9 MiB of EfficientNet-B0,
- * 7.8 of ResNet-50), not the parameters. VGG-16's shows that a gradient is there twice while it is accumulated (its
- * largest has 392 MiB): an observer of fake tensors holds references to them, so autograd copies a tensor that it would
- * else have taken over. With that the figures of 18 CNNs are met within 2%; Inception's three, published for images of
- * 224 x 224, within 11%: its summary does not list the pooling that is a function. */
+ * saved for backward. The remainder for an empty batch is the classifier's gradient (4.9 MiB of EfficientNet-B0, 7.8 of
+ * ResNet-50), not the parameters. VGG-16's shows that a gradient is there twice while it is accumulated (its largest
+ * has 392 MiB). An observer of fake tensors holds references to them, so autograd copies a tensor that it would else
+ * have taken over. With that the figures of 18 CNNs are met within 2%. Inception's three, published for images of 224 x
+ * 224, are met within 11%: its summary does not list the pooling that is a function. */
 #include <errno.h>
 
 #include "base/memory.h"

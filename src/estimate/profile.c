@@ -8,8 +8,8 @@
 
 /* GPU facts: the maker's data sheets (SMs, boost clock, bandwidth). Memory: nvidia-smi's total, less the 560 MiB that
  * jobs cannot use: on the A100 with 40960 MiB the measured runs end at about 40400 MiB. Contexts were measured on that
- * A100 alone (docs/formats/profile.md): with the thesis's software (PyTorch 2.4.1, CUDA 12.2), and with the later
- * software of CARMA's task files, where kernels are loaded when first used. */
+ * A100 alone (docs/formats/profile.md). The software was the thesis's (PyTorch 2.4.1, CUDA 12.2), and the later one of
+ * CARMA's task files, where kernels are loaded when first used. */
 #define LATER_CONTEXT_MIB 500
 #define LATER_CUDNN_MIB   25
 #define DATA_SHEET        "data sheet; context assumed as on an A100 with later software"

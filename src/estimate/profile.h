@@ -27,7 +27,7 @@ struct machine_profile {
 };
 
 /* The built-in ones. NULL: none of that name. A name matches by its own name or the GPU's (with or without "NVIDIA "),
- * without regard to case; where several have the GPU, the first in the table's order. */
+ * without regard to case. Where several have the GPU, the first in the table's order matches. */
 const struct machine_profile *machine_profile_find(const char *name);
 const struct machine_profile *machine_profile_builtin(size_t index); /* NULL past the last; [0] is the default */
 

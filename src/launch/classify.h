@@ -1,4 +1,4 @@
-/* What a failed job's output says of its failure. Pure: text in, verdict out.
+/* Finds the cause of a job's failure in its output. Pure: text in, verdict out.
  *
  * messages.c lists the rules, and texts that only look like a message, with their origin; tests/golden/failures holds a
  * message of each kind. To be asked only about jobs that failed: frameworks that catch the error and go on exit with
@@ -13,7 +13,7 @@
 #define CLASSIFY_MAX_TENANTS 8
 
 enum output_kind {
-    OUTPUT_NOTHING,          /* nothing that is known: its own bug, as far as the text goes */
+    OUTPUT_NOTHING,          /* no known message: its own bug, as far as the text goes */
     OUTPUT_GPU_OOM,          /* a framework's, or CUDA's, out-of-memory error */
     OUTPUT_GPU_HANDLE,       /* a GPU library could not allocate its handle or workspace */
     OUTPUT_GPU_HANDLE_MAYBE, /* a GPU library failed as it does when memory is gone, and for other causes */
@@ -45,11 +45,11 @@ const char *output_kind_name(uint32_t kind); /* "nothing", "gpu_oom", ...; "unkn
 void classify_init(struct classify_verdict *verdict); /* says nothing */
 
 /* Any bytes are allowed, NULs included, and lines of any length; time is linear in `length`. The latest message counts,
- * but one that tells less does not displace one that tells more: "maybe" anything else, a library's handle the
- * framework's own error. A later error that ended the program (a traceback's last line, a panic, an abort) shows that
- * the program survived a message of memory, and the verdict is NOTHING. The error may still be a consequence: where it
- * is chained to the message, where it tells of other processes or of CUDA, or where it follows at once and is not a
- * plain bug. */
+ * but one that tells less does not displace one that tells more. "Maybe" displaces nothing else, and a library's handle
+ * does not displace the framework's own error. A later error that ended the program (a traceback's last line, a panic,
+ * an abort) shows that the program survived a message of memory: the verdict is NOTHING. The error may still be a
+ * consequence: where it is chained to the message, or where it tells of other processes or of CUDA. The same holds
+ * where it follows at once and is not a plain bug. */
 void classify_output(const char *text, size_t length, struct classify_verdict *verdict);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include <argp.h>
 
-/* Calls `visit` for each option that is not hidden, those of children too, in the order of the tables; and for each
- * heading (no name, but a text) before the options that stand under it. */
+/* Calls `visit` for each option that is not hidden, those of children too, in the order of the tables. It also calls it
+ * for each heading (no name, but a text) before the options under it. */
 void argp_each_option(const struct argp *argp, void (*visit)(const struct argp_option *option, void *user), void *user);
 
 /* Whether the option can be written with one letter. */

@@ -10,7 +10,7 @@ struct verify_counts {
     uint64_t submissions, jobs, records, snapshots;
 };
 
-/* Only reads; a daemon may be at work. An error names what is damaged. */
+/* Only reads; a daemon may be at work. An error names the damaged part. */
 int verify_store(const char *directory, struct verify_counts *counts, struct error *err);
 
 #endif

@@ -77,7 +77,7 @@ size_t doctor_count(const struct doctor *doctor, enum doctor_mark mark)
 
 /* ---- For people ---- */
 
-/* How many bytes of the text make a line of at most `width` columns: up to a blank, or, of a longer word, as much as
+/* How many bytes of the text make a line of at most `width` columns: up to a blank. Of a longer word, as much as
  * fits. */
 static size_t line_length(const char *text, size_t width)
 {

@@ -17,7 +17,7 @@
 #include "gpu/nvml/nvml.h"
 
 #define FACTS_MS 10000 /* wall time: a driver may have to wake its GPUs */
-/* "NVRM version: NVIDIA UNIX x86_64 Kernel Module 550.54.15 Tue ...": the word that begins with a digit and has a dot;
+/* "NVRM version: NVIDIA UNIX x86_64 Kernel Module 550.54.15 Tue ...": the word that begins with a digit and has a dot.
  * "" where the file is missing: no module is loaded. Owned by the caller. */
 static char *module_version(const struct doctor *doctor)
 {

@@ -1,4 +1,4 @@
-/* carma monitor: logs what the GPUs do, without a daemon. */
+/* carma monitor: logs the GPUs' readings, without a daemon. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

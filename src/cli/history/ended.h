@@ -39,7 +39,7 @@ error_t ended_parse(int key, char *arg, struct argp_state *state, struct ended_o
 
 void ended_init(struct ended_options *options);
 
-/* "?since=..&name=..": what they ask for, with `more` ("by=day"; may be "") among it; "" where that is nothing.
+/* "?since=..&name=..": their selection, with `more` ("by=day"; may be "") among it; "" where nothing is selected.
  * Appended to `path`. */
 void ended_put_query(struct strbuf *path, const struct ended_options *options, const char *more);
 

@@ -48,7 +48,7 @@ const struct argp logs_argp = {
     .doc = "Print what a job has written to its output file.\vID is like 7, or @ for your last job.",
 };
 
-/* Prints what is there from here on. */
+/* Prints the text that is there from here on. */
 static int copy_rest(int fd, struct error *err)
 {
     char block[65536];

@@ -79,7 +79,7 @@ static void add_row(struct table *table, const json_t *job, int64_t now_ns)
 
 #define ROWS 1000 /* of a table: more nobody reads */
 
-/* The jobs that run are shown however many wait before or after them. */
+/* The running jobs are shown for any number of jobs that wait before or after them. */
 static int add_running(struct cli *cli, json_t *reply, struct error *err)
 {
     CLEANUP(json_release) json_t *running = NULL;

@@ -11,7 +11,7 @@
 #include "base/strbuf.h"
 #include "core/record.h"
 
-/* The result of a value: "" is none, and then the option is left out. The result is the caller's. */
+/* The result of a value: "" means no value, and then the option is left out. The result is the caller's. */
 typedef char *translate_value(const char *value, struct spec_strings *ignored);
 
 static void ignore(struct spec_strings *ignored, char *what)

@@ -5,9 +5,9 @@
 
 #include "api/spec.h"
 
-/* Appends the meaning of one line's words to *own, as options of `carma submit`; for each the directive that it comes
- * from, as it was written, to *written; and words without a meaning here to *ignored, each once. Nonsense in a value is
- * left for `carma submit` to refuse. */
+/* Appends the meaning of one line's words to *own, as options of `carma submit`. For each it appends the directive that
+ * it comes from, as it was written, to *written. Words without a meaning here go to *ignored, each once. Nonsense in a
+ * value is left for `carma submit` to refuse. */
 void sbatch_translate(char *const *words, size_t count, struct spec_strings *own, struct spec_strings *written,
                       struct spec_strings *ignored);
 

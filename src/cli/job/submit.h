@@ -25,8 +25,9 @@ struct submit_command {
 };
 
 /* The options go before a job file; those of FILE type name files to read. Each inits *spec and leaves it complete and
- * checked, to be released by the caller in any case. Relative paths are relative to the working directory; those that a
- * .rad file names, and the default directory of its job, to the file's own; outputs to the job's directory. */
+ * checked, to be released by the caller in any case. Relative paths are relative to the working directory. Those that a
+ * .rad file names, and the default directory of its job, are relative to the file's own; outputs to the job's
+ * directory. */
 int submit_from_command(struct job_spec *spec, char **argv, size_t argc, const struct job_spec *options,
                         struct error *err);
 
@@ -35,7 +36,7 @@ int submit_from_command(struct job_spec *spec, char **argv, size_t argc, const s
 int submit_from_file(struct job_spec *spec, const char *path, char **argv, size_t argc, const struct job_spec *options,
                      struct error *err);
 
-/* The options of fields in a table of argp's: their keys, and their parser; ARGP_ERR_UNKNOWN: the key is none of
+/* The options of fields in a table of argp's: their keys, and their parser; ARGP_ERR_UNKNOWN: the key is not one of
  * theirs. */
 #define SUBMIT_KEY(letter, member) ((letter) ? (letter) : 0x2000 + (int)offsetof(struct job_spec, member))
 error_t submit_take_option(int key, const char *arg, struct job_spec *spec, struct argp_state *state);

@@ -52,7 +52,7 @@ extern volatile sig_atomic_t play_interrupted;
 /* Submits and follows until all jobs have ended: 0. -EINTR after an interruption; else one line. */
 int play_run(struct play *play, struct error *err);
 
-/* Cancels what has been submitted and has not ended; how many. Complains where it cannot find out. */
+/* Cancels the submitted jobs that have not ended; returns how many. Complains where it cannot find out. */
 size_t play_cancel_rest(struct play *play);
 
 /* One line on stderr about how far it is: redrawn on a terminal, else every few seconds. */

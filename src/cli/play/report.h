@@ -10,10 +10,11 @@
 #include "base/strbuf.h"
 #include "cli/play/usage.h"
 
-/* The metrics of `jobs` (the daemon's job objects, ended), as an object; the caller adds what was played where.
+/* The metrics of `jobs` (the daemon's job objects, ended), as an object; the caller adds the trace and the node.
  *   makespan    last end - first submission
  *   wait time   first start - submission; run time: end - last launch; JCT: end - submission
  *   oom         launches that ran out of GPU memory
+ *
  * Jobs that were never started count as failed, and in no time. Percentiles interpolate between the closest ranks. */
 json_t *report_compute(json_t *const *jobs, size_t count, const struct usage *usage);
 

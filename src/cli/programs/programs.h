@@ -1,5 +1,5 @@
-/* The arguments of the commands that other programs carry out, carma-bench and carma-dashboard: these parse them; help,
- * manual pages and completion are made from them here. */
+/* The arguments of carma-bench and carma-dashboard, which carry out commands: these programs parse them. Help, manual
+ * pages and completion are made from them here. */
 #ifndef CARMA_CLI_PROGRAMS_PROGRAMS_H
 #define CARMA_CLI_PROGRAMS_PROGRAMS_H
 

@@ -4,8 +4,8 @@
 
 #include "base/strbuf.h"
 
-/* Appends a field. Control characters become \xNN, so that a row is a line; a text that a spreadsheet would take for a
- * formula (it begins with = + - @, a tab or a blank before one) gets a ' before it; one with a comma or a quote is
+/* Appends a field. Control characters become \xNN, so that a row is a line. A text that a spreadsheet would take for a
+ * formula (it begins with = + - @, a tab or a blank before one) gets a ' before it. One with a comma or a quote is
  * quoted. NULL: an empty field. UTF-8 stays. */
 void csv_put_text(struct strbuf *out, const char *text);
 

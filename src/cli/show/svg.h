@@ -1,6 +1,5 @@
-/* Small plots as SVG: panels with axes, steps, stacked areas, bars, boxes and a legend, on a light background,
- * in colours that people who are colour-blind tell apart (the palette of Okabe and Ito, "Color Universal Design",
- * 2008).
+/* Small plots as SVG: panels with axes, steps, stacked areas, bars, boxes and a legend, on a light background.
+ * Colour-blind people can tell the colours apart (the palette of Okabe and Ito, "Color Universal Design", 2008).
  *
  * Places on the canvas are in pixels from its top left; data is in the units of the panel's axes. Texts are taken as
  * they are: XML's special characters are escaped here. Lines of many points are thinned to the extremes that a pixel

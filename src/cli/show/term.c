@@ -38,7 +38,7 @@ bool term_utf8(void)
     return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-/* The character that starts at text, of *length bytes; -1 where the bytes are no (shortest-form) UTF-8. */
+/* The character that starts at text, of *length bytes; -1 where the bytes are not (shortest-form) UTF-8. */
 static int32_t decode(const char *text, size_t *length)
 {
     static const int32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};

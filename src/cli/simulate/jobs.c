@@ -29,8 +29,7 @@ static void fill_uses(struct simulate_jobs *jobs)
                                  .need_bytes = workload_need_bytes(&jobs->workloads.items[i], k)};
 }
 
-/* A trace that names no workloads gets one of one GPU for each row: the same for the same row, under every seed of the
- * run. */
+/* A trace that names no workloads gets one of one GPU for each row: the same for the same row, under every seed. */
 #define DRAW_SEED 1
 
 static const struct workload *draw_workload(const struct workloads *workloads, size_t row)

@@ -1,5 +1,5 @@
 /* The requests of a simulation's jobs: their exact need, a figure recorded with their workload, or an estimator's
- * answer to the workload's model summary, by the same function as in carmad. */
+ * answer. The estimator reads the workload's model summary by the same function as in carmad. */
 #include <errno.h>
 #include <string.h>
 

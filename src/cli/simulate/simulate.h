@@ -16,8 +16,8 @@
 
 /* ---- The jobs (simulate/jobs.c) ---- */
 
-/* Where a job's memory request comes from: exactly what it needs; else a recorded figure, where there is one; else what
- * an estimator computes from the workload's summary, where there is one. */
+/* Where a job's memory request comes from: exactly its need. Else a recorded figure, where there is one; else an
+ * estimator's answer for the workload's summary, where there is one. */
 struct simulate_estimator {
     bool oracle;
     int column;                        /* enum workload_recorded; -1: none */
@@ -66,11 +66,11 @@ int simulate_jobs_check(const struct simulate_jobs *jobs, const char *path, uint
 
 void simulate_jobs_release(struct simulate_jobs *jobs);
 
-/* The same from the state directory of a daemon (simulate/store.c); says on stderr what was left out. */
+/* The same from the state directory of a daemon (simulate/store.c); stderr names the parts left out. */
 int simulate_jobs_load_store(struct simulate_jobs *jobs, const char *directory, enum share_mode share,
                              const struct contention_params *contention, struct error *err);
 
-/* ---- What they say they need (simulate/requests.c) ---- */
+/* ---- The jobs' requests (simulate/requests.c) ---- */
 
 #define SIMULATE_SOURCES_MAX 16
 
@@ -132,11 +132,11 @@ struct simulate_options {
 int simulate_set_policy(const char *wanted, struct config *config, struct simulate_estimator *estimator,
                         struct error *err);
 
-/* The settings that stand with a policy. config->share.mode (and core.mps_domain) is how jobs then share a GPU, where
- * it is said (SHARE_ANY is put there before, to see). */
+/* The settings that stand with a policy. config->share.mode (and core.mps_domain) is then how jobs share a GPU, where
+ * the settings say so. SHARE_ANY is put there before, to see that. */
 int simulate_set_own(const char *wanted, struct config *config, struct error *err);
 
-/* ---- What came out (simulate/report.c) ---- */
+/* ---- Results (simulate/report.c) ---- */
 
 enum simulate_figure {
     SIM_MAKESPAN,
@@ -174,7 +174,7 @@ double simulate_sd(const struct simulate_outcome *outcome, enum simulate_figure 
 json_t *simulate_to_json(const struct simulate_outcome *outcomes, size_t count);
 void simulate_format(const struct simulate_outcome *outcomes, size_t count, int width, bool colour, struct strbuf *out);
 
-/* ---- What the GPUs did over time (simulate/timeline.c) ---- */
+/* ---- The GPUs over time (simulate/timeline.c) ---- */
 
 struct timeline_point {
     int64_t at_ns;
@@ -185,7 +185,7 @@ struct timeline_point {
     size_t job_first, job_count; /* in timeline.jobs */
 };
 
-/* Collects what an observer of a simulation is shown; changes within one turn are one point. */
+/* Collects the states that an observer of a simulation is shown; changes within one turn are one point. */
 struct timeline {
     struct timeline_point *points; /* owned */
     size_t count, capacity;
@@ -218,7 +218,7 @@ int simulate_plot_timeline(const char *directory, const char *policy, const stru
 
 /* ---- Replay (simulate/replay.c) ---- */
 
-/* Decides afresh what the store in the directory holds; prints the verdict. Returns an exit status. */
+/* Decides the store in the directory afresh; prints the verdict. Returns an exit status. */
 int simulate_replay(const char *directory);
 
 #endif

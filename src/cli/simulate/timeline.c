@@ -60,7 +60,7 @@ struct steps {
     double *sums[QUANTITY_COUNT]; /* value times nanoseconds, of each step */
 };
 
-/* Adds what was constant between two moments. */
+/* Adds the constant values between two moments. */
 static void add_span(struct steps *steps, double from_ns, double to_ns, const double values[static QUANTITY_COUNT])
 {
     size_t step = from_ns > 0 ? (size_t)(from_ns / steps->step_ns) : 0;

@@ -72,7 +72,7 @@ static struct top_wish wish_of(const struct top_model *model)
     return wish;
 }
 
-/* ---- What comes from the daemon ---- */
+/* ---- Data from the daemon ---- */
 
 static void take_answer(struct top_model *model, const struct top_news *news)
 {

@@ -52,7 +52,7 @@ static void wake(const struct top_fetch *fetch)
         return; /* the pipe is full: it is awake */
 }
 
-/* ---- What the thread does ---- */
+/* ---- The thread ---- */
 
 static int ask(struct top_fetch *fetch, const char *method, const char *path, json_t **reply, struct error *err)
 {

@@ -1,5 +1,5 @@
-/* A thread that asks the daemon for `carma top`, so that the screen never waits: pictures at intervals, a job's
- * details, its output, and the user's actions. The daemon may go and come back. */
+/* A thread that asks the daemon for `carma top`, so that the screen never waits. It asks for pictures at intervals, a
+ * job's details, its output, and the user's actions. The daemon may go and come back. */
 #ifndef CARMA_CLI_TOP_FETCH_H
 #define CARMA_CLI_TOP_FETCH_H
 

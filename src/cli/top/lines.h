@@ -57,9 +57,9 @@ struct top_column {
  * that may grow, in proportion. Columns stand one blank apart. */
 void top_fit(const struct top_column *columns, size_t count, size_t width, size_t *widths);
 
-/* How many rows each of the panes gets of `available`: at least its title and a row where there is room for these; the
- * first pane up to half of them, the others the same, and unwanted rows the others. wants[i]: with its title.
- */
+/* How many rows each of the panes gets of `available`: at least its title and a row where there is room for these. The
+ * first pane then gets up to half of all rows; the others share the rest in turn. Rows that nobody else wants go to the
+ * first pane. wants[i]: with its title. */
 void top_share_rows(const size_t *wants, size_t count, size_t focus, size_t available, size_t *rows);
 
 #endif

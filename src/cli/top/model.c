@@ -244,7 +244,7 @@ static void arrange_jobs(struct top_model *model, enum top_pane pane)
         qsort_r(model->jobs[pane], model->job_count[pane], sizeof *model->jobs[pane], compare_jobs, &ordering);
 }
 
-/* ---- What is selected ---- */
+/* ---- The selection ---- */
 
 size_t top_model_rows(const struct top_model *model, enum top_pane pane)
 {

@@ -10,7 +10,7 @@
 #include "cli/top/lines.h"
 
 /* Takes the terminal over. From then on SIGTERM, SIGINT, SIGHUP, SIGQUIT and crashes give it back before they end the
- * program; resizing, SIGTSTP and SIGCONT write a byte to wake_fd. Where TERM is not known here, the type that it is
+ * program. Resizing, SIGTSTP and SIGCONT write a byte to wake_fd. Where TERM is not known here, the type that it is
  * named after is tried: `note` (may stay "") says so. -ENOTTY: the terminal cannot be used, and why. */
 int top_screen_open(int wake_fd, char note[sizeof(struct error)], struct error *err);
 void top_screen_close(void);

@@ -42,7 +42,7 @@ static void add_byte(struct top_text *text, char c)
         strbuf_printf(&text->open, "%*s", (int)(TAB - text->open.length % TAB), "");
     else if (c && c != '\r')
         strbuf_append(&text->open, &c, 1);
-    /* Not within a character: the bytes after its first would be none. */
+    /* Not within a character: the bytes after its first would not be one. */
     if (text->open.length >= TOP_TEXT_LINE_BYTES &&
         ((unsigned char)c < 0x80 || text->open.length > TOP_TEXT_LINE_BYTES + 4))
         end_line(text);

@@ -24,15 +24,16 @@ struct top_text {
 
 void top_text_release(struct top_text *text); /* empties it */
 
-/* Adds what a job has written, in any cut. Colours and cursor movements ("ESC [ ...") are left out, tabs become blanks.
+/* Adds a piece of a job's output, cut anywhere. Colours and cursor movements ("ESC [ ...") are left out, tabs become
+ * blanks.
  */
 void top_text_add(struct top_text *text, const char *bytes, size_t count);
 
 /* Adds one line, cut into several where it holds line ends. */
 void top_text_line(struct top_text *text, const char *line);
 
-/* The text in rows of at most `width` columns, escaped, broken between words: calls `put` for those that are in sight
- * in `height` rows, from the top. Corrects text->above where it goes beyond the beginning. */
+/* The text in rows of at most `width` columns, escaped, broken between words. Calls `put` for the rows that are in
+ * sight in `height` rows, from the top. Corrects text->above where it goes beyond the beginning. */
 void top_text_show(struct top_text *text, size_t width, size_t height, void (*put)(void *user, const char *row),
                    void *user);
 

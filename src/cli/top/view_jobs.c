@@ -105,7 +105,7 @@ static void put_time(struct top_line *line, const struct top_model *model, const
     top_put(line, STYLE_NONE, width, true, format_duration(now_ns > job->time_ns ? now_ns - job->time_ns : 0, text));
 }
 
-/* Why it does not run yet, or that it has not used what it has. */
+/* Why it does not run yet, or that it has not used its GPUs. */
 static void put_reason(struct top_line *line, const struct top_job *job, size_t width)
 {
     CLEANUP(free_ptr) char *why = answer_job_where(job->json);

@@ -1,4 +1,4 @@
-/* carma's own placement policy. A job of SM activity a adds (1 - U) a to a GPU that is estimated to deliver U, so the
+/* carma's own placement policy. A job of SM activity a adds (1 - U) a to a GPU that is estimated to deliver U. So the
  * job goes where U is least: an idle GPU first, since U = 0 there. Of equals, the one with the most free memory. Which
  * GPUs qualify follows from reservations and the predicted slowdown (decide.c). */
 #include "core/core_internal.h"

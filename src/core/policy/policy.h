@@ -1,8 +1,8 @@
 /* A policy is a placement policy: which of the GPUs that qualify does the next job get? One per file; all in policy.c's
  * table.
  *
- * The core itself does what all policies share (decide.c): FIFO order, the memory ledger, exclusive jobs, OOM retries,
- * and which GPU qualifies. A policy only says which of those rules it waives, and ranks. */
+ * The core itself has the parts common to all policies (decide.c): FIFO order, the memory ledger, exclusive jobs, OOM
+ * retries, and which GPU qualifies. A policy only says which of those rules it waives, and ranks. */
 #ifndef CARMA_CORE_POLICY_POLICY_H
 #define CARMA_CORE_POLICY_POLICY_H
 

@@ -14,8 +14,8 @@
 
 #define SECONDS_PER_DAY 86400
 
-/* Numbers with quantiles: kept as they are while they are few, then only as counts of buckets, each a sixty-fourth of a
- * power of two: any number of them takes 20 KiB, and a quantile is good to a hundredth. */
+/* Numbers with quantiles. Few are kept as they are; beyond that, only counts of buckets are kept, each a sixty-fourth
+ * of a power of two. Any number of them takes 20 KiB, and a quantile is good to a hundredth. */
 #define FIGURES_EXACT     4096
 #define BUCKETS_PER_POWER 64
 #define POWERS            80 /* the largest ratio of two 63-bit numbers in permille is below 2^73 */

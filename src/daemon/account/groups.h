@@ -27,8 +27,8 @@ enum groups_key groups_key_find(const char *name); /* GROUPS_KEY_COUNT: no such 
 
 struct groups;
 
-/* Days and months are those of the local time of the machine; where node time is not the wall clock (`scaled`), days of
- * node time, and no months. */
+/* Days and months are those of the local time of the machine. Where node time is not the wall clock (`scaled`), there
+ * are days of node time, and no months. */
 struct groups *groups_new(enum groups_key key, bool scaled);
 void groups_free(struct groups *groups);
 
@@ -40,7 +40,8 @@ const char *groups_key_text(enum groups_key key);
 int groups_add(struct groups *groups, const struct store_history *row, struct error *err);
 
 /* {"by", LIST: [group], "left_out": groups, "total": group}; docs/formats/http.md. Each group, and the total, with
- * groups_numbers' figures and those that only rows hold; groups in the order of time, or the most GPU time first. */
+ * groups_numbers' figures and those that only rows hold. Groups come in the order of time, or the most GPU time
+ * first. */
 json_t *groups_to_json(struct groups *groups);
 
 /* Members of `json`: the `sums` over `jobs` jobs. */

@@ -1,8 +1,8 @@
-/* The sums of each user's jobs, ended and unfinished ones, from the first that the store ever knew on: numbers that
- * never fall while the daemon runs. The sums of a user's ended jobs are kept by the store (store/history.h), forgotten
- * ones included; unfinished jobs are added when somebody asks. The one source of GET /v1/stats and of GET /metrics.
+/* The sums of each user's jobs, ended and unfinished, from the first job that the store ever knew. These numbers never
+ * fall while the daemon runs. The sums of a user's ended jobs are kept by the store (store/history.h), forgotten ones
+ * included; unfinished jobs are added when somebody asks. The one source of GET /v1/stats and of GET /metrics.
  *
- * No number falls over a restart either, unless the daemon was killed: memory and energy since the last storing (30 s
+ * No number falls over a restart either, unless the daemon was killed. Memory and energy since the last storing (30 s
  * of wall time) are then counted anew, and may be a little less. */
 #ifndef CARMA_DAEMON_ACCOUNT_TOTALS_H
 #define CARMA_DAEMON_ACCOUNT_TOTALS_H
@@ -22,7 +22,7 @@ struct total {
 struct totals *totals_new(void);
 void totals_free(struct totals *totals);
 
-/* The stored sums, once all else is loaded: jobs that ended by records alone (an earlier carma kept no accounting) are
+/* The stored sums, once all else is loaded. Jobs that ended by records alone (an earlier carma kept no accounting) are
  * counted too; the store has them with the next snapshot. */
 int totals_load(struct daemon *daemon, struct error *err);
 

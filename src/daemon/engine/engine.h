@@ -11,8 +11,8 @@
 struct store_batch;
 struct store_request;
 
-/* Folders that act on records are told of them, and need not be known here: one direction, from the engine, by these
- * calls; the other by engine_input(). */
+/* Folders that act on records are told of them, and need not be known here. The engine calls them by these functions;
+ * they call the engine by engine_input(). */
 struct engine_calls {
     void (*ends)(struct daemon *daemon); /* a turn is about to end: gathered data may become inputs of it */
     bool (*applied)(struct daemon *daemon,
@@ -22,7 +22,7 @@ struct engine_calls {
     void (*stored)(struct daemon *daemon,
                    const struct record *decision); /* it may be acted on; inputs are of the current turn */
     void (*store_ended)(struct daemon *daemon, struct store_batch *batch,
-                        uint64_t job); /* adds what is kept of that job */
+                        uint64_t job); /* adds the kept data of that job */
     void (*store_changed)(struct daemon *daemon,
                           struct store_batch *batch); /* likewise of all jobs, beside a snapshot */
     /* The batch of store_changed() is stored, and jobs that ended before are forgotten; or it is not stored. */
@@ -38,14 +38,14 @@ int engine_input(struct engine *engine, const struct record *record, struct erro
 /* A new job's spec, stored with the current turn; taken over. */
 void engine_store_spec(struct engine *engine, uint64_t job, char *json);
 
-/* That the current turn's jobs were submitted under a client's id (daemon/engine/repeats.h); where the turn cannot be
+/* That the current turn's jobs were submitted under a client's id (daemon/engine/repeats.h). Where the turn cannot be
  * stored, they are withdrawn and the id is free again. */
 void engine_store_request(struct engine *engine, const struct store_request *request);
 
 /* `done` is called when the current turn is stored (status 0), or at once and only once when storing failed. */
 void engine_on_stored(struct engine *engine, void (*done)(int status, const char *error, void *user), void *user);
 
-/* Ends the turn: decides, and commits what there is. */
+/* Ends the turn: decides, and commits inputs and decisions. */
 void engine_turn(struct engine *engine);
 
 /* Why nothing can be stored at the moment; NULL while all is well. */

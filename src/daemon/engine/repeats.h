@@ -1,6 +1,5 @@
-/* Submissions that were accepted under an id of their client's, so that one that is repeated, since its answer was
- * lost, is answered as before and not done again. They are stored in the transaction of their jobs and loaded at the
- * start. */
+/* Submissions that were accepted under an id of their client's. One that is repeated, since its answer was lost, is
+ * answered as before and not done again. They are stored in the transaction of their jobs and loaded at the start. */
 #ifndef CARMA_DAEMON_ENGINE_REPEATS_H
 #define CARMA_DAEMON_ENGINE_REPEATS_H
 

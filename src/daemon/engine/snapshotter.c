@@ -9,15 +9,16 @@
 #include "store/history.h"
 #include "store/store.h"
 
-/* A snapshot is due after this many records, and after twice as many as its own: then the log is never much longer than
+/* A snapshot is due after this many records, and after twice as many as its own. So the log is never much longer than
  * the state, and snapshots never cost much more than the log. */
 #define RECORDS_AT_LEAST 250
 
 /* Of the retention: how far apart the snapshots are that the log may begin with when its older part is forgotten. */
 #define SPACINGS 10
 
-/* Rows of the accounting that a snapshot forgets at most, and one more for each record since the one before: more than
- * jobs can have ended meanwhile, or with a long queue, where snapshots are far apart, the history would grow for ever.
+/* Rows of the accounting that a snapshot forgets at most, and one more for each record since the one before. That is
+ * more than jobs can have ended meanwhile. With a long queue, where snapshots are far apart, the history would
+ * otherwise grow for ever.
  */
 #define HISTORY_AT_ONCE 1000
 

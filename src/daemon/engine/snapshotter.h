@@ -14,8 +14,8 @@ struct engine_calls;
 struct snapshotter *snapshotter_new(struct daemon *daemon, const struct engine_calls *calls); /* borrowed */
 void snapshotter_free(struct snapshotter *snapshotter);
 
-/* A record was loaded, of a snapshot or behind it. Commits nothing: the core has not taken yet what is still to be
- * loaded, and a snapshot now would be of less than the store has. */
+/* A record was loaded, of a snapshot or behind it. Commits nothing: the core has not taken in everything yet. A
+ * snapshot now would hold less than the store. */
 void snapshotter_loaded(struct snapshotter *snapshotter, const struct record *record);
 
 /* This many records were committed: all input of the core is on its way to the store. Commits a snapshot when one is

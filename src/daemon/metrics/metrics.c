@@ -249,8 +249,8 @@ static void tell(struct telling *telling, const struct metric_subject *subject, 
 
 #define NUMBER_TEXT 24
 
-/* Which GPU it is, as dcgm-exporter says it (UUID, GPU_I_ID, hostname), so that its metrics can be joined with these:
- * an instance has its GPU's UUID, and tells itself apart by its id there. `gpu` is carma's number. */
+/* Which GPU it is, as dcgm-exporter says it (UUID, GPU_I_ID, hostname), so that its metrics can be joined with these.
+ * An instance has its GPU's UUID, and tells itself apart by its id there. `gpu` is carma's number. */
 struct gpu_labels {
     char number[NUMBER_TEXT], instance[NUMBER_TEXT];
     const char *uuid;

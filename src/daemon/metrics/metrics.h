@@ -1,5 +1,5 @@
-/* The node for monitoring systems: GET /metrics (docs/formats/prometheus.md). One table (metrics.c) says what there is;
- * a test holds the documentation to it. */
+/* The node for monitoring systems: GET /metrics (docs/formats/prometheus.md). One table (metrics.c) lists all metrics;
+ * a test compares the documentation with it. */
 #ifndef CARMA_DAEMON_METRICS_METRICS_H
 #define CARMA_DAEMON_METRICS_METRICS_H
 

@@ -1,5 +1,5 @@
 /* Figures of GPUs and of the jobs on them. Values without a recent reading are left out: an old value would pass for a
- * new one. In MIG mode memory and activity are told of the instances, and power, energy and Xids of their GPU: so a sum
+ * new one. In MIG mode memory and activity are told of the instances, and power, energy and Xids of their GPU. So a sum
  * over all counts nothing twice. */
 #include "core/ledger.h"
 #include "daemon/metrics/metrics_internal.h"

@@ -1,5 +1,5 @@
-/* Shared by the files of /metrics: metrics.c has the table and walks it, metrics_gpu.c has the figures of GPUs and of
- * the jobs on them, metrics_node.c those of the node and its users. */
+/* Shared by the files of /metrics. metrics.c has the table and walks it; metrics_gpu.c has the figures of GPUs and of
+ * the jobs on them. metrics_node.c has those of the node and its users. */
 #ifndef CARMA_DAEMON_METRICS_METRICS_INTERNAL_H
 #define CARMA_DAEMON_METRICS_METRICS_INTERNAL_H
 
@@ -22,7 +22,7 @@ enum metric_of {
     METRIC_OF_KIND,     /* the same, with its name and kind */
     METRIC_OF_SOURCE,   /* the same, with where the figure is from */
     METRIC_OF_JOB,      /* each job that has GPUs */
-    METRIC_OF_NAME,     /* the same, with what it is */
+    METRIC_OF_NAME,     /* the same, with its description */
     METRIC_OF_SHARE,    /* each job on each of its GPUs */
     METRIC_OF_STRAY,    /* each process of a job on a GPU that this was not given */
     METRIC_OF_END,      /* each state in which a job can have ended */
@@ -43,7 +43,7 @@ struct metric_subject {
 };
 
 /* Users may be many: uids cost nothing where there are user namespaces. The first users, in the order of uids, have
- * series of their own; a user beyond them never comes to have one, so the sum of the others does not fall. */
+ * their own series. A user beyond them never gets one, so the sum of the others does not fall. */
 #define METRICS_MOST_USERS 1000
 
 struct metrics_user {

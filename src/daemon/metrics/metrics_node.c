@@ -61,7 +61,7 @@ bool metric_decisions(const struct metrics_scene *scene, const struct metric_sub
     return true;
 }
 
-/* ---- What jobs have come to ---- */
+/* ---- Results of jobs ---- */
 
 bool metric_submitted(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
 {

@@ -1,7 +1,7 @@
 /* The owners of a GPU's memory: the processes that the driver lists, each with its job.
  *
  * Where the owners are unknown (the driver hides memory or processes, e.g. from a container), the ledger must not
- * guess: the result says so and why, and the GPU is then counted by its reservations (core/ledger.h). */
+ * guess. The result says so and why, and the GPU is then counted by its reservations (core/ledger.h). */
 #ifndef CARMA_DAEMON_NODE_ATTRIBUTION_H
 #define CARMA_DAEMON_NODE_ATTRIBUTION_H
 

@@ -1,15 +1,16 @@
 /* Shares a GPU's energy out among the parties on it. Pure accounting in integers.
  *
- * No counter tells jobs apart, so what a job is said to have used is modelled. Of the energy of an interval
- *   - the idle part, the GPU's idle power for as long as the interval lasts, is shared by presence: the parties on a
- *     target (the GPU; in MIG mode each of its instances, which has its share of the GPU) have equal parts of it,
- * moment by moment; the part of an empty target is ENERGY_IDLE's;
+ * No counter tells jobs apart, so a job's energy is modelled. Of the energy of an interval
+ *   - the idle part, the GPU's idle power for as long as the interval lasts, is shared by presence. The parties on a
+ *     target (the GPU; in MIG mode each of its instances, with its share of the GPU) have equal parts of it, moment by
+ *     moment. The part of an empty target is ENERGY_IDLE's
  *   - the rest is shared by SM activity: in proportion to each party's learned activity, times its target's share of
- * the GPU, times how long it was there; by presence where all of these are 0. For all input, the accounts sum up
- * exactly to the counted energy: no millijoule is lost or counted twice.
+ *     the GPU, times how long it was there. Where all of these are 0, it is shared by presence
  *
- * Unused is measured against the idle power, which is not known until the GPU was seen without anybody on it (or a
- * store remembers it): until then all is shared by SM activity. */
+ * For all input, the accounts sum up exactly to the counted energy: no millijoule is lost or counted twice.
+ *
+ * Unused is measured against the idle power. That is unknown until the GPU was observed without anybody on it (or a
+ * store remembers it); until then all is shared by SM activity. */
 #ifndef CARMA_DAEMON_NODE_ENERGY_H
 #define CARMA_DAEMON_NODE_ENERGY_H
 
@@ -69,9 +70,9 @@ void energy_meter_set_residents(struct energy_meter *meter, int64_t at_ns, const
                                 size_t count);
 
 /* A reading: the driver's energy counter, and its power (-1: not to be had). Ends the interval and shares its energy
- * out: the rise of the counter; its value, where it started again (a driver that was loaded anew); the power over the
- * interval, where the counter rose beyond what a GPU draws or the GPU has none. A counter that is not to be had for a
- * while is waited for: its next value covers the time in between. Returns the millijoules shared out. */
+ * out: the rise of the counter. Where the counter started again (a driver that was loaded anew), its value. Where it
+ * rose beyond the most that a GPU draws, or the GPU has none, the power over the interval. A counter that is not to be
+ * had for a while is waited for: its next value covers the time in between. Returns the millijoules shared out. */
 int64_t energy_meter_read(struct energy_meter *meter, int64_t at_ns, int64_t counter_mj, int64_t power_mw);
 
 /* The party's account, opened where there is none; valid until the next one is opened or closed. */

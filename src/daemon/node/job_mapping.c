@@ -72,7 +72,7 @@ struct job_mapping *job_mapping_new(struct daemon *daemon)
     return mapping;
 }
 
-/* ---- What is wanted ---- */
+/* ---- The wanted files ---- */
 
 /* As dcgm-exporter numbers GPUs: by NVML's index, which is not carma's number; an instance by its GPU instance in it.
  */

@@ -16,7 +16,7 @@
 /* SM activity from which a GPU counts as used. */
 #define BUSY_PERMILLE 10
 
-/* Without a reading for this wall time (or for this many periods, where that is more), GPUs are taken for lost: a
+/* Without a reading for this wall time (or for this many periods, where that is more), GPUs are taken for lost. A
  * driver that cannot be asked runs no new job. It is longer than a carma-monitor that hangs takes to be replaced. */
 #define BLIND_WALL_MS 30000
 #define BLIND_PERIODS 4
@@ -142,7 +142,7 @@ static void feed_memory(struct node *node, const struct gpu *gpu, const struct j
     engine_input(node->daemon->engine, &input, NULL);
 }
 
-/* Tells the core what its jobs hold, and finds out what is nobody's. */
+/* Tells the core the memory of its jobs, and finds the unmanaged memory. */
 static void attribute(struct node *node, struct node_gpu *entry)
 {
     const struct gpu *gpu = core_gpu(node->daemon->core, entry->number);
@@ -369,7 +369,7 @@ void node_feed_samples(struct node *node)
     }
 }
 
-/* ---- What estimators are told ---- */
+/* ---- Facts for estimators ---- */
 
 const char *node_gpu_name(const struct node *node)
 {

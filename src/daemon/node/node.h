@@ -31,7 +31,7 @@ void node_feed_samples(struct node *node);
 void node_follow_residents(struct node *node);
 
 /* The machine that jobs are estimated for: the configured machine profile, else that of the node's first GPU that has
- * one, else the default; with the memory of the node's largest GPU. */
+ * one, else the default. It has the memory of the node's largest GPU. */
 void node_machine_profile(struct node *node, struct machine_profile *profile);
 
 /* The driver's name of the first GPU that has been read; "": none has. */

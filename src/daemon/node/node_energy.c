@@ -1,7 +1,8 @@
 /* Hands events on the GPUs to energy.h's accounts, and the accounts to the store.
  *
- * The store gets each account's sum together with the counter that it goes with, in one transaction: a daemon that is
- * killed loses only the energy shared out since; and it is shared out again, once, from the counter's value then. */
+ * The store gets each account's sum together with the counter that it goes with, in one transaction. A daemon that is
+ * killed loses only the energy shared out since. That energy is shared out again, once, from the counter's value
+ * then. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include "base/xid.h"
 #include "daemon/node/node_internal.h"
 
-/* The samples before the end that count: a framework that ran out of memory takes seconds to take itself down, and
+/* The samples before the end that count. A framework that ran out of memory takes seconds to take itself down, and
  * gives its memory back on the way. */
 #define LAST_SAMPLES 8
 

@@ -1,5 +1,5 @@
-/* Shared by the files of the node: node.c takes readings in, node_energy.c shares energy out, node_memory.c counts the
- * jobs' memory, node_stray.c names the processes on GPUs that their job was not given, node_evidence.c gathers the
+/* Shared by the files of the node. node.c takes readings in, node_energy.c shares energy out, node_memory.c counts the
+ * jobs' memory. node_stray.c names the processes on GPUs that their job was not given. node_evidence.c gathers the
  * evidence of a failure, node_report.c tells of faults and of GPUs held unused, node_json.c shows it all. */
 #ifndef CARMA_DAEMON_NODE_NODE_INTERNAL_H
 #define CARMA_DAEMON_NODE_NODE_INTERNAL_H
@@ -117,7 +117,7 @@ void node_store_memory(const struct node *node, struct store_batch *batch);
 int node_load_memory(struct node *node, struct error *err);
 
 /* node_stray.c: processes of jobs on GPUs that were not given to these. Of a GPU whose reading was attributed: their
- * jobs, and a line in the log for a new one; after all GPUs: their memory there is charged to the jobs. */
+ * jobs, and a line in the log for a new one. After all GPUs: their memory there is charged to the jobs. */
 void node_stray_judge(const struct node *node, struct node_gpu *gpu);
 void node_stray_charge(struct node *node);
 int64_t node_stray_bytes(const struct node *node, uint64_t job); /* as far as the driver says, by the last reading */

@@ -10,7 +10,7 @@
 #include "daemon/log.h"
 #include "daemon/node/node_internal.h"
 
-/* Readings for which a metric must have come from a source before that is news: the first look has no interval behind
+/* Readings for which a metric must have come from a source before that is news. The first look has no interval behind
  * it, and a single missing value is not a fault. */
 #define STEADY_READINGS 10
 
@@ -107,7 +107,7 @@ static void take_gpus(struct node *node, uint32_t metric, struct source_news *ne
     }
 }
 
-/* Says what is pending and takes `next` in its place, or adds its metric where all else is the same. */
+/* Reports the pending message and takes `next` in its place, or adds its metric where all else is the same. */
 static void add_news(struct source_news *pending, struct source_news *next, uint32_t metric)
 {
     bool same = pending->metrics.length && pending->before == next->before && pending->now == next->now &&

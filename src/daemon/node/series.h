@@ -2,8 +2,8 @@
  *
  * Readings come at any pace; one stands for the time since the one before it, if that is not too long ago. A GPU has
  * two rings of means: SERIES_POINTS steps of SERIES_FINE_NS, and as many of SERIES_COARSE_NS, all beginning at
- * multiples of the step. A job has one array with a step that doubles when it is full: at most SERIES_JOB_POINTS, at
- * least half of that for an old job. Times are node time. */
+ * multiples of the step. A job has one array with a step that doubles when it is full. It has at most
+ * SERIES_JOB_POINTS, and at least half of that for an old job. Times are node time. */
 #ifndef CARMA_DAEMON_NODE_SERIES_H
 #define CARMA_DAEMON_NODE_SERIES_H
 
@@ -27,8 +27,8 @@ enum series_gpu_value {
     SERIES_GPU_VALUES
 };
 
-/* On a GPU of the job: its reservation; the most that it used on one; the use of all there; the mean SM activity of
- * them. */
+/* Of the job's GPUs: its reservation on each; its largest use on one; the use of everybody there; their mean SM
+ * activity. */
 enum series_job_value {
     SERIES_JOB_RESERVED_BYTES,
     SERIES_JOB_USED_BYTES,

@@ -1,5 +1,5 @@
-/* The API's requests that change something: jobs are taken in, cancelled, held and released. Each is answered once what
- * it says is stored. */
+/* The API's requests that change something: jobs are taken in, cancelled, held and released. Each is answered once its
+ * effect is stored. */
 #ifndef CARMA_DAEMON_REQUEST_ACTIONS_H
 #define CARMA_DAEMON_REQUEST_ACTIONS_H
 

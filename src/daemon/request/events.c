@@ -80,7 +80,7 @@ void events_free(struct events *events)
     free(events);
 }
 
-/* ---- What has changed ---- */
+/* ---- Changes ---- */
 
 static void look_at_status(struct events *events, int64_t now_ns)
 {
@@ -143,8 +143,8 @@ static void look_at_running(struct events *events)
     }
 }
 
-/* Marks those of the first WAITING_MOST that are shown otherwise by now: those that have come among them, and, where
- * `all` are looked at, those that wait for something else. */
+/* Marks those of the first WAITING_MOST that are shown otherwise by now: those that have come among them. Where `all`
+ * are looked at, it also marks those that wait for something else. */
 static void look_at_waiting(struct events *events, int64_t now_ns, bool all)
 {
     const struct views *views = &events->daemon->views;

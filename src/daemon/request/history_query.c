@@ -394,7 +394,7 @@ static void ask(struct daemon *daemon, struct http_request *request, struct ques
     start_next(queries);
 }
 
-/* ---- What is asked ---- */
+/* ---- The query ---- */
 
 static bool read_time(struct http_request *request, const char *name, int64_t *ns)
 {

@@ -17,7 +17,7 @@ struct history_queries *history_new(struct daemon *daemon);
 /* Ends the current answers and answers the waiting ones; the memory goes once the loop has run the rest. */
 void history_close(struct history_queries *queries);
 
-/* `rest`: what follows /v1/history in the path. */
+/* `rest`: the path after /v1/history. */
 void history_get(struct daemon *daemon, struct http_request *request, const char *rest);
 
 /* The script of a job, which its submission has. */

@@ -183,7 +183,7 @@ void listings_get(struct listings *listings, struct http_request *request)
         listing->all += is_selected(view, &wanted);
     if (wanted.last && listing->all > wanted.most)
         listing->skipped = listing->all - wanted.most;
-    /* A large text that grows would do so between what is kept, and leave its pages to the heap. */
+    /* A large text that grows would do so between lasting allocations, and leave its pages to the heap. */
     array_reserve(listing->text.text, listing->text.capacity,
                   OF_A_JOB * (listing->all < wanted.most ? listing->all : wanted.most) + 1);
     strbuf_printf(&listing->text, "{\"now_ns\":%" PRId64 ",\"jobs\":[", listing->now_ns);

@@ -5,7 +5,7 @@
 #include "daemon/daemon.h"
 #include "http/http.h"
 
-/* A number of at most so many digits; `otherwise` where the text is missing. False: not such a number. */
+/* A number of at most `digits` digits; `otherwise` where the text is missing. False: not such a number. */
 bool requests_read_number(const char *text, size_t digits, uint64_t otherwise, uint64_t *number);
 
 void requests_handle(struct http_request *request, void *daemon);

@@ -85,7 +85,7 @@ static uint64_t mix(uint64_t digest, const char *text)
 }
 
 /* Two submissions with the same key are runs of the same thing: same user, command, batch size, model and training. Of
- * a script that is its text with its arguments, wherever it was. */
+ * a script it is the text with its arguments, and not its path. */
 static void set_workload(const struct job_spec *spec, uid_t uid, char workload[static RECORD_WORKLOAD_SIZE])
 {
     const char *const model[] = {spec->summary, spec->capture, spec->optimizer, spec->precision};
@@ -172,7 +172,7 @@ static int check_host_memory(const struct config *config, const struct job_spec 
         format_bytes(spec->host_memory_bytes, asked), format_bytes(config->job_memory_max_bytes, most));
 }
 
-/* At once: thousands of environments between what is kept of the jobs would leave the heap in shreds. */
+/* At once: thousands of environments between the jobs' lasting data would leave the heap in shreds. */
 static void put_environment_aside(struct submission *submission, struct applicant *applicant)
 {
     struct spec_strings *environment = &applicant->spec.environment;
@@ -282,8 +282,8 @@ static int64_t memory_of_gpus(const struct core *core, uint32_t wanted)
     return most;
 }
 
-/* More than the GPUs have is then all that they have: the recorded figure 40000 MiB means "fills the GPU", and an
- * estimate with its margin is no reason to refuse a job. A person's declaration is. */
+/* More than the GPUs have then means all of their memory. The recorded figure 40000 MiB means "fills the GPU", and an
+ * estimate with its margin is not a reason to refuse a job. A person's declaration is. */
 static void fit_request(const struct daemon *daemon, struct record_submitted *wants)
 {
     struct reason why;

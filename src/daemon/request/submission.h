@@ -1,5 +1,5 @@
 /* Taking jobs in: all of a request or none. Reading it and estimating its jobs' needs is work for a thread of libuv's
- * pool, since a thousand summaries take longer than the loop may stand still; the result is judged on the loop. */
+ * pool: a thousand summaries take longer than the loop may stand still. The result is judged on the loop. */
 #ifndef CARMA_DAEMON_REQUEST_SUBMISSION_H
 #define CARMA_DAEMON_REQUEST_SUBMISSION_H
 
@@ -13,8 +13,8 @@
 #define SUBMISSION_MAX_JOBS 10000 /* of one request */
 
 /* Called on the loop. 201: the jobs are inputs of the engine's current turn, or of an earlier one where an accepted
- * submission was repeated (daemon/engine/repeats.h); jobs is [{"id": n, "estimate": ...}, ...] (a reference that is
- * handed over); else the HTTP status of the refusal, jobs NULL, err saying why, and nothing was changed.
+ * submission was repeated (daemon/engine/repeats.h). jobs is then [{"id": n, "estimate": ...}, ...], a reference that
+ * is handed over. Else the HTTP status of the refusal: jobs is NULL, err says why, and nothing was changed.
  */
 typedef void submission_done(void *user, int status, json_t *jobs, const struct error *err);
 

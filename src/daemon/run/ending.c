@@ -19,7 +19,8 @@
 /* Clients of one MPS server that a fault ends, end together: within this wall time. */
 #define TOGETHER_WALL_NS (10 * NS_PER_SEC)
 
-/* The output's message about memory needs no confirmation by the GPU. */
+/* The cause is known without a reading of the GPUs: the job completed, was stopped, or its output says that memory ran
+ * out. Any other failure may be the fault of a GPU. */
 static bool is_plain(const struct launch_status *status)
 {
     return status->cause == EXIT_COMPLETED || status->stopped || status->cause == EXIT_GPU_OOM ||
@@ -56,7 +57,7 @@ static bool share_a_gpu(const struct job_view *a, const struct job_view *b)
     return false;
 }
 
-/* Whether another client on its GPUs ended with a kernel's fault while it ran, a moment before its end: a server that
+/* Whether another client on its GPUs ended with a kernel's fault while it ran, a moment before its end. A server that
  * was asked for its state before and after may have failed in between. */
 static bool neighbour_faulted(const struct daemon *daemon, const struct job_view *view, int64_t started_ns,
                               int64_t ended_ns)

@@ -1,13 +1,13 @@
 /* Jobs under MPS: which MPS domain (gpu/mps/domain.h) serves which job.
  *
  * Each user has one, for all GPUs that are configured for MPS: mps/uid-UID-HASH beside the daemon's socket, the hash
- * being of these GPUs. Where they are others (one was lost, came back, is configured otherwise) it is another domain,
- * and the one before goes on for its jobs until they have ended. With mps_multiuser there is one for everybody,
+ * being of these GPUs. Where they are others (one was lost, came back, or is configured otherwise) it is another
+ * domain. The one before goes on for its jobs until they have ended. With mps_multiuser there is one for everybody,
  * mps/all-HASH. With share = mps:gpu, and for a MIG instance always, a job of one GPU has the domain of that GPU,
- * mps/GPU-UUID, or a wider one that jobs use there already; a job of several GPUs has one for exactly these,
+ * mps/GPU-UUID. It has a wider one where jobs use that there already. A job of several GPUs has one for exactly these,
  * mps/set-HASH, as a process can have only one.
  *
- * Domains outlive the daemon with their jobs; those found there at the start, of either kind, are taken up where jobs
+ * Domains outlive the daemon with their jobs. Those found there at the start, of either kind, are taken up where jobs
  * may still use them, and stopped otherwise. With the setting mps_pipe_directory there is one domain, of the
  * administrator's own making: it is used, not started, watched or stopped.
  *
@@ -20,8 +20,8 @@
 
 struct mps_jobs;
 
-/* Whether what the settings ask of MPS can be had here: a server for several users needs a driver that has it. Asked
- * before anything is begun; the error says what to do. */
+/* Whether the MPS that the settings ask for can be had here: a server for several users needs a driver that has it.
+ * Asked before anything is begun; the error names the remedy. */
 int mps_jobs_check(const struct config *config, struct error *err);
 
 /* The job that the process belongs to; 0: none of ours. */
@@ -31,15 +31,16 @@ struct mps_jobs *mps_jobs_new(struct daemon *daemon, mps_job_of_process *job_of)
 void mps_jobs_free(struct mps_jobs *mps_jobs); /* domains with running jobs go on, all others are stopped */
 
 /* After the stored records were applied: a fault that was noted there is none any more, unless it is seen again. Inputs
- * of the engine's current turn. Takes up the domains that an earlier daemon left, which nobody may before it is sure
- * that he is the one daemon: those without a job are stopped. */
+ * of the engine's current turn. Takes up the domains that an earlier daemon left, and stops those without a job. No
+ * daemon may do so before it is sure that it is the only one. */
 void mps_jobs_reconcile(struct mps_jobs *mps_jobs);
 
 /* Whether the job, placed as its view says, is to run under MPS. */
 bool mps_jobs_is_for(const struct daemon *daemon, const struct job_view *view);
 
-/* Brings up what the job needs. `ready` is called on the loop, once, with the directories that the job is told of,
- * valid until it leaves; or with pipe_directory NULL and why it cannot start (it is then in no domain). */
+/* Brings up the domain that the job needs. `ready` is called on the loop, once, with the directories that the job is
+ * told of, valid until it leaves. Or it is called with pipe_directory NULL and why the job cannot start (it is then in
+ * no domain). */
 typedef void mps_jobs_ready(struct daemon *daemon, uint64_t job, const char *pipe_directory, const char *log_directory,
                             const struct error *err);
 void mps_jobs_join(struct mps_jobs *mps_jobs, const struct job_view *view, mps_jobs_ready *ready);
@@ -67,8 +68,8 @@ bool mps_jobs_has_looked(struct mps_jobs *mps_jobs, uint64_t job);
 /* Whether the job was a client of a domain that has faulted since then (node time), itself the culprit or not. */
 bool mps_jobs_faulted_since(const struct mps_jobs *mps_jobs, uint64_t job, int64_t since_ns);
 
-/* A job of a faulted domain with an output that tells of a kernel's fault says so: true for the first that does in this
- * fault, which is taken for the cause. */
+/* Tells that a job of a faulted domain wrote of a kernel's fault. True for the first that does in this fault: it is
+ * taken for the cause. */
 bool mps_jobs_first_to_fault(struct mps_jobs *mps_jobs, uint64_t job);
 
 #endif

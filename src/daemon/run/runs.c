@@ -20,7 +20,7 @@
 #include "launch/owner.h"
 #include "launch/spawn_shepherd.h"
 
-/* Shepherds tell of each change; looking at them all now and then finds what was not told, e.g. their death. */
+/* Shepherds tell of each change. Looking at them all now and then finds the untold ones, e.g. their death. */
 #define LOOK_WALL_MS 500
 
 /* The number of tries that the job's launch has left a directory of. */

@@ -10,8 +10,8 @@
 int runs_new(struct daemon *daemon, struct runs **runs, struct error *err);
 void runs_free(struct runs *runs); /* jobs go on: they belong to their shepherds */
 
-/* After the stored records were applied: takes up what still runs, learns how the rest ended, starts what was placed
- * and never started. The findings are inputs of the engine's current turn. */
+/* After the stored records were applied: takes up the jobs that still run, learns how the rest ended, and starts those
+ * that were placed and never started. The findings are inputs of the engine's current turn. */
 void runs_reconcile(struct runs *runs);
 
 /* While the placement is being stored: begins the launch, which does nothing that a user could see before runs_start().
@@ -27,7 +27,7 @@ void runs_look(struct runs *runs);
 /* The status of the job's last launch; -ENOENT: it has none. */
 int runs_last_status(const struct runs *runs, const struct job_view *view, struct launch_status *status);
 
-/* Removes what the launches of a job left: nobody will ask for it again. */
+/* Removes the leftovers of a job's launches: nobody will ask for them again. */
 void runs_forget(struct runs *runs, const struct job_view *view);
 
 /* The job that the process belongs to; 0: none of ours. */

@@ -1,5 +1,5 @@
-/* Shared by the files of the runs: runs.c has the table of launches under way, runs_start.c starts and stops jobs,
- * runs_status.c follows the status files, runs_reconcile.c takes up what an earlier daemon left. */
+/* Shared by the files of the runs. runs.c has the table of launches under way; runs_start.c starts and stops jobs.
+ * runs_status.c follows the status files; runs_reconcile.c takes up the runs that an earlier daemon left. */
 #ifndef CARMA_DAEMON_RUN_RUNS_INTERNAL_H
 #define CARMA_DAEMON_RUN_RUNS_INTERNAL_H
 
@@ -50,8 +50,8 @@ struct runs {
     bool short_of_something; /* the last start failed for lack of a resource that may return; reported once */
 };
 
-/* runs.c: the table, and functions for all the files. Paths are owned by the caller; runs_run_of() is the launch of the
- * job that is under way, or NULL; runs_input() and runs_feed_...() are inputs of the engine's current turn. */
+/* runs.c: the table, and functions for all the files. Paths are owned by the caller. runs_run_of() is the launch of the
+ * job that is under way, or NULL. runs_input() and runs_feed_...() are inputs of the engine's current turn. */
 uint32_t runs_tries_of(const struct runs *runs, const struct job_view *view);
 char *runs_directory_of(const struct runs *runs, const struct job_view *view, uint32_t try);
 char *runs_script_directory_of(const struct runs *runs, const char *run_directory);

@@ -1,10 +1,10 @@
-/* The access rules, all of them here. A caller is who the kernel, or the token's file, says he is, never who a request
- * says (docs/threat-model.md).
+/* The access rules, all of them here. The kernel, or the token's file, says which user the caller is; a request never
+ * does (docs/threat-model.md).
  *
  *                      his own job     another's job
  *   root, and the uid  sees and does all there is
  *   that runs carmad
- *   who is of the      everything      sees its entry in the queue, may cancel, hold and release it
+ *   a member of the    everything      sees its entry in the queue, may cancel, hold and release it
  *   admin_group
  *   anybody else       everything      sees its entry in the queue */
 #ifndef CARMA_DAEMON_VIEW_ACCESS_H

@@ -1,7 +1,7 @@
 /* GPU memory that a job holds, integrated over node time: pure accounting in integers.
  *
- * Its memory at a moment is the sum over its GPUs of its processes' last observed use; on a GPU whose driver does not
- * tell owners, of its reservation. In MiB times milliseconds: bytes times nanoseconds would not fit. */
+ * Its memory at a moment is the sum over its GPUs of its processes' last observed use. On a GPU whose driver does not
+ * tell owners, its reservation counts. In MiB times milliseconds: bytes times nanoseconds would not fit. */
 #ifndef CARMA_DAEMON_VIEW_HOLDING_H
 #define CARMA_DAEMON_VIEW_HOLDING_H
 
@@ -18,7 +18,7 @@ struct memory_usage {
 void memory_usage_begin(struct memory_usage *memory_usage,
                         int64_t at_ns); /* it runs from now on; its memory is not known yet */
 
-/* Holds so much from now on. Nothing happens where it does not run. */
+/* Holds `bytes` from now on. Nothing happens where it does not run. */
 void memory_usage_set(struct memory_usage *memory_usage, int64_t at_ns, int64_t bytes, int64_t measured_bytes);
 
 void memory_usage_end(struct memory_usage *memory_usage, int64_t at_ns);

@@ -1,5 +1,5 @@
-/* The data of jobs that people are shown, ended ones included: folded from the same records that the core applies, so
- * that a restart rebuilds it. The core forgets a job that has ended; this does not. */
+/* The data of jobs that people are shown, ended ones included. It is folded from the same records that the core
+ * applies, so that a restart rebuilds it. The core forgets a job that has ended; this does not. */
 #ifndef CARMA_DAEMON_VIEW_VIEW_H
 #define CARMA_DAEMON_VIEW_VIEW_H
 
@@ -68,7 +68,7 @@ struct job_view {
     int64_t unused_since_ns; /* it runs, and has not used its GPUs since, for long enough to be told; -1: no. The node's
                                 too */
     bool changed;            /* since the store was last told (daemon/engine/snapshotter.h) */
-    uint64_t version;        /* views.version when what is shown of it last changed */
+    uint64_t version;        /* views.version when the shown data last changed */
     struct job_view *earlier, *later; /* by version */
     uint64_t shown_as; /* the values that change without a record, as last shown (daemon/request/events.c); 0: never
                           looked at */
@@ -112,8 +112,8 @@ void views_touch(struct views *views, struct job_view *view);
 /* Folds a record that the core has taken. Returns the job's view, or NULL where it concerns none. */
 struct job_view *views_fold(struct views *views, const struct record *record);
 
-/* Drops those that ended before before_ns, and of the other ended ones all but the latest `most`; not those that the
- * store does not have yet. `gone` is called for each before it is freed. */
+/* Drops those that ended before before_ns, and of the other ended ones all but the latest `most`. Those that the store
+ * does not have yet stay. `gone` is called for each before it is freed. */
 void views_forget(struct views *views, size_t most, int64_t before_ns,
                   void (*gone)(const struct job_view *view, void *user), void *user);
 
@@ -138,7 +138,8 @@ void job_view_set_message(struct job_view *view, const char *message);
 json_t *job_view_to_json(const struct job_view *view, const struct core *core, int64_t now_ns, enum access_view access,
                          bool detailed);
 
-/* GPUs times how long it has run on them, in all its launches; of one that runs, for as long as it is known to have. */
+/* GPUs times how long it has run on them, in all its launches. Of one that runs: for as long as it is known to have
+ * run. */
 int64_t job_view_gpu_ns(const struct job_view *view, int64_t now_ns);
 
 /* By the estimates of the residents of its GPUs now: of the GPU where that is worst. 0: it is on none. */

@@ -1,5 +1,5 @@
-/* A job's view as the store keeps it beside a snapshot (docs/formats/store.md): the result of folding the job's records
- * from the beginning, without the parts in its submission. */
+/* A job's view as the store keeps it beside a snapshot (docs/formats/store.md). It is the result of folding the job's
+ * records from the beginning, without the parts in its submission. */
 #ifndef CARMA_DAEMON_VIEW_VIEW_STORE_H
 #define CARMA_DAEMON_VIEW_VIEW_STORE_H
 

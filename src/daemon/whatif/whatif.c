@@ -53,7 +53,7 @@ static void question_free(struct question *question)
     free(question);
 }
 
-/* ---- What a GPU draws ---- */
+/* ---- A GPU's power ---- */
 
 static void learn_profiles(struct whatif *whatif)
 {

@@ -183,9 +183,9 @@ static void on_complaint(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf
     }
 }
 
-/* Limits for the sake of others: it is the last to get the CPU and the disk, and the first to be killed for memory,
- * which the daemon's own setting would keep it from. Where the daemon dies, it ends by itself after as much CPU
- * time. */
+/* Limits for the sake of others: it is the last to get the CPU and the disk. It is also the first to be killed for
+ * memory, from which the daemon's own setting would protect it. Where the daemon dies, it ends by itself after as much
+ * CPU time. */
 static void put_last(int pid, const struct whatif_limits *limits)
 {
     const struct rlimit cpu = {limits->time_s, limits->time_s}, none = {0, 0};

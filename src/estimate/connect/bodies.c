@@ -193,7 +193,7 @@ static size_t align_first(const struct levels *levels, const struct bodies *bodi
     return most ? best : from;
 }
 
-/* A layer between two blocks of a type (a pooling, a change of resolution) belongs to neither: a body that ends like
+/* A layer between two blocks of a type (a pooling, a change of resolution) belongs to neither. A body that ends like
  * the shortest of its type begins where that one would. */
 static void shorten(const struct levels *levels, struct bodies *bodies)
 {

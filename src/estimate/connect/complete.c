@@ -1,4 +1,4 @@
-/* layers_complete(): what a summary leaves open. */
+/* layers_complete(): the parts that a summary leaves open. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -19,8 +19,8 @@ static bool is_torchsummary(const struct layer_list *list)
 }
 
 /* torchsummary shows a module when it has run. One that is made of others but is called as a layer is then known by
- * having no parameters of its own ("SeparableConv2d"); one that norms first and then runs its activation, by standing
- * behind the activation ("BatchNormAct2d"): they change places. */
+ * having no parameters of its own ("SeparableConv2d"). One that norms first and then runs its activation is known by
+ * standing behind the activation ("BatchNormAct2d"): they change places. */
 static void order_rows(struct layer_list *list)
 {
     for (size_t i = 1; i < list->count; i++) {

@@ -1,7 +1,8 @@
-/* Where layers get their input, for summaries that do not say. Layers stand in the order in which they ran; each takes
+/* Where layers get their input, for summaries that do not say. Layers stand in the order in which they ran. Each takes
  * the output of the one before it, unless its shape or its parameters contradict that. Then it is a branch (it takes an
- * earlier layer's output), or an operation that is not a module stands in between: a sum, a product, a concatenation, a
- * pooling, a reshape, the core of an attention. Blocks (containers) say where branches come together. */
+ * earlier layer's output), or an operation that is not a module stands in between. Such are a sum, a product, a
+ * concatenation, a pooling, a reshape, the core of an attention. Blocks (containers) say where branches come
+ * together. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -265,8 +266,8 @@ static bool find_published(const struct layer_list *list, bool *sums)
     return found;
 }
 
-/* A summary does not say what runs in place. Only a ReLU in place takes less: the others then keep a copy of their
- * input. */
+/* A summary does not say which operations run in place. Only a ReLU in place takes less: the others then keep a copy of
+ * their input. */
 static void find_in_place(struct connect *c)
 {
     bool sums, published = find_published(c->rows, &sums);

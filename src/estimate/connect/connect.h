@@ -44,8 +44,8 @@ bool type_is_residual(const char *type);
 bool type_is_squeeze(const char *type);
 bool type_is_attention(const char *type);
 
-/* Gives inputs to every layer that has none, and adds the layers that a summary leaves out: sums, products,
- * concatenations, poolings and reshapes that are not modules. */
+/* Gives inputs to every layer that has none, and adds the operations that a summary leaves out. These are sums,
+ * products, concatenations, poolings and reshapes that are not modules. */
 void layers_connect(struct layer_list *list);
 
 #endif

@@ -96,7 +96,7 @@ bool connect_is_projection(struct connect *c, const struct layer *layer)
     return layer_fit(layer, &shape, &fit) == 0;
 }
 
-/* Query, key and value (packed, or the last three linear layers) become what the output projection takes. */
+/* Query, key and value (packed, or the last three linear layers) become the output projection's input. */
 void connect_attend(struct connect *c, const struct layer *layer)
 {
     struct shape last = connect_shape(c, c->prev), core = last;

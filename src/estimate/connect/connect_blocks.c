@@ -18,8 +18,8 @@ static struct frame *common_block(struct connect *c, int32_t tensor)
     return NULL;
 }
 
-/* Whether a 1x1 convolution that could go on from `main` is rather the shortcut of the block that `main` ends: it is
- * shaped like it and like the block's output. Then *source is its input. */
+/* Whether a 1x1 convolution that could go on from `main` is rather the shortcut of the block that `main` ends. It is
+ * where it is shaped like it and like the block's output. Then *source is its input. */
 bool connect_find_shortcut(struct connect *c, const struct layer *layer, int32_t *source)
 {
     struct shape out = layer_shape(layer), last = connect_shape(c, c->prev);
@@ -141,7 +141,7 @@ static const struct layer *convolution_behind(const struct connect *c, int32_t t
     return layer && layer->kind == LAYER_CONV ? layer : NULL;
 }
 
-/* A convolution behind one just like it may as well stand beside it; in a block with branches that fall short of its
+/* A convolution behind one just like it may as well stand beside it. In a block with branches that fall short of its
  * output, it does. */
 static void split_twins(struct connect *c, const struct frame *frame, int64_t missing)
 {

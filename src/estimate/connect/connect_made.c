@@ -144,7 +144,7 @@ static void shift(int32_t *tensor, int32_t at)
         ++*tensor;
 }
 
-/* Moves the last layer, which was added for it, to `at`; what refers to the layers from there on follows. */
+/* Moves the last layer, which was added for it, to `at`; references to the layers from there on follow. */
 static void move_last_to(struct connect *c, int32_t at)
 {
     int32_t last = (int32_t)c->made.count - 1;

@@ -73,8 +73,8 @@ static int split_kernel(int64_t volume, int rank, int32_t kernel[static 3])
     return FIT_NONE;
 }
 
-/* The stride by which a kernel takes `in` elements to `out`, padded on either side by `least` to `most`; of several the
- * one nearest to their ratio. 0: none does. */
+/* The stride by which a kernel takes `in` elements to `out`, padded on either side by `least` to `most`. Of several,
+ * the one nearest to their ratio. 0: none does. */
 static int64_t padded_stride(int64_t in, int64_t out, int64_t kernel, int64_t least, int64_t most)
 {
     int64_t low = in > kernel ? (in - kernel) / out : 1, best = 0;
@@ -117,7 +117,7 @@ static bool find_strides(const struct shape *in, const struct shape *out, bool t
     return true;
 }
 
-/* A kernel as large as its stride cuts the input into patches: then an even one is nothing odd. */
+/* A kernel as large as its stride cuts the input into patches: then an even one is not unusual. */
 static bool is_patch(const struct fit *fit, int rank)
 {
     for (int i = 0; i < rank; i++)

@@ -99,8 +99,8 @@ void correction_compute(struct correction *correction, const struct program *pro
     correction->spread = exp(bound[4] + trust * (ln_spread - bound[4]));
 }
 
-/* "quantile/FAMILY": a row for all, and one for each fold without its own rows; a column for each of "quantile/levels":
- * ln of the factor, in units of the spread where the family has one. */
+/* "quantile/FAMILY": a row for all, and one for each fold without its own rows. It has a column for each of
+ * "quantile/levels": ln of the factor, in units of the spread where the family has one. */
 double correction_quantile_factor(const struct correction *correction, int32_t quantile_permille, int32_t fold)
 {
     struct model model = model_find("replay");

@@ -20,8 +20,8 @@ enum correction_family {
 struct correction {
     enum correction_family family;
     bool trained; /* false: no table, or one of other features; ln_ratio is 0 */
-    /* ln(need / base_bytes of the features), and the scale of ln(need / estimate), within what the table allows. The
-     * more features lie outside what the training saw, the less the trees count: they fade to 0 and the mean scale. */
+    /* ln(need / base_bytes of the features), and the scale of ln(need / estimate), within the table's bounds. The more
+     * features lie outside the training data, the less the trees count: they fade to 0 and the mean scale. */
     double ln_ratio, spread;
     int64_t offset_bytes; /* the need of runs of the family without trees beyond the replay's figure: the kernels that
                              are loaded for it */

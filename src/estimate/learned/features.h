@@ -1,5 +1,5 @@
 /* The features of a program that the trained corrections use: how the replays under several rules for cuDNN's workspace
- * differ, where the memory is, and the geometry of the convolutions. The same code prints them for training
+ * differ. Also where the memory is, and the geometry of the convolutions. The same code prints them for training
  * (bench/features.c) and computes them for an answer. */
 #ifndef CARMA_ESTIMATE_FEATURES_H
 #define CARMA_ESTIMATE_FEATURES_H
@@ -8,8 +8,8 @@
 #include "estimate/program/program.h"
 #include "estimate/program/replay.h"
 
-/* The replays. One byte more or less in a workspace can cost or save a whole segment, of the real allocator too; so
- * what the correction corrects, the base, is the middle one of the first three, which fit the measured runs about
+/* The replays. One byte more or less in a workspace can cost or save a whole segment, of the real allocator too. So the
+ * base, which the correction corrects, is the middle one of the first three: they fit the measured runs about
  * equally. */
 enum features_replay {
     REPLAY_MAIN,                /* workspace_rule_default() */
@@ -21,7 +21,8 @@ enum features_replay {
 };
 
 /* In this order in the trees (their table holds a hash of the names). Sizes are relative to the base: the memory that
- * its replay reserves and the context of the machine that the trees were trained on, but no more than fits the GPU. */
+ * its replay reserves and the context of the machine that the trees were trained on. The base is no more than fits the
+ * GPU. */
 #define FEATURES(X)                                                                                                    \
     X(MAIN) /* ln of the replays' reserved bytes and context over the base */                                          \
     X(SIMPLE)                                                                                                          \

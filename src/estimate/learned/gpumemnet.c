@@ -1,5 +1,5 @@
 /* The estimator: a class's upper edge at the quantile asked for, its centre as the best guess. The classes hold memory
- * measured on an A100 40 GB with PyTorch, fp32 and Adam, its CUDA context included; another machine's profile changes
+ * measured on an A100 40 GB with PyTorch, fp32 and Adam, its CUDA context included. Another machine's profile changes
  * nothing, as in the thesis. */
 #include "estimate/learned/gpumemnet.h"
 
@@ -97,7 +97,7 @@ static int answer(const struct estimate_question *question, struct estimate *est
     estimate->source = "gpumemnet";
     estimate->median_bytes = gpumemnet_class_centre_bytes(&classes, classes.best);
     estimate->bytes = gpumemnet_class_upper_bytes(&classes, class_at(&classes, question->quantile_permille));
-    /* not a class's lower edge, which of the first is nothing at all */
+    /* not a class's lower edge, which is 0 for the first */
     estimate->low_bytes = gpumemnet_class_centre_bytes(&classes, class_below(&classes, question->quantile_permille));
     estimate->confidence_permille = (int32_t)(1000.0 * (double)classes.probabilities[classes.best]);
     doubt_input(question, &input, &classes, estimate);

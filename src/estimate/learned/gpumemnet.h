@@ -1,6 +1,6 @@
 /* GPUMemNet (thesis 5.4.4): which class of memory a network's training falls into. Two kinds of classifier per family:
- * an ensemble of 13 small MLPs over summary features, and a transformer encoder over the layers as tuples beside them.
- * python/carma_train trains them; data/models/gpumemnet.md has their figures. */
+ * an ensemble of 13 small MLPs over summary features, and a transformer encoder. The encoder also takes the layers as
+ * tuples. python/carma_train trains them; data/models/gpumemnet.md has their figures. */
 #ifndef CARMA_ESTIMATE_GPUMEMNET_H
 #define CARMA_ESTIMATE_GPUMEMNET_H
 

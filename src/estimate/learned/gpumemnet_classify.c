@@ -8,6 +8,7 @@
  *   F/K/scale           f32 [model][2][feature and log(1 + x) of a tuple's two sizes]: mean, inverse deviation
  *   F/K/weights         u16 [model][weight]: half-precision numbers
  *   smoothing           f32: the part of a label that was spread over all classes while training
+ *
  * Models: one for each fold, then that of all rows. */
 #include <errno.h>
 #include <inttypes.h>
@@ -94,7 +95,7 @@ static float standardise(const struct tables *tables, size_t column, double valu
     return (float)fmax(-LIMIT, fmin(LIMIT, scaled));
 }
 
-/* Features in the order that the tables name; true where one lies outside what the training data have. */
+/* Features in the order that the tables name; true where one lies outside the training data's range. */
 static bool select_features(const struct tables *tables, const struct gpumemnet_input *input, float *features)
 {
     bool outside = false;
@@ -267,7 +268,8 @@ static bool find_classes(enum gpumemnet_family family, struct gpumemnet_classes 
     return true;
 }
 
-/* Takes off what label smoothing gave every class: a net trained with it settles on (1 - s) * p + s / count. */
+/* Takes off the share that label smoothing gave every class: a net trained with it settles on (1 - s) * p + s /
+ * count. */
 static bool sharpen(uint32_t count, float *probabilities)
 {
     struct model_array array = model_array(model_find("gpumemnet"), "smoothing", MODEL_F32);

@@ -1,5 +1,5 @@
 /* Trained tables (data/models/NAME.bin), linked into the program: named arrays of numbers. python/carma_train/blob.py
- * writes them. Layout, little endian: "carma-model 1\n\0\0" (16 bytes), u32 count, u32 0; per array: char name[48], u32
+ * writes them. Layout, little endian: "carma-model 1\n\0\0" (16 bytes), u32 count, u32 0. Per array: char name[48], u32
  * type (0 f32, 1 i32, 2 u64, 3 u16), u32 rank, u32 dims[4], u64 offset of its data from the file's start (8-aligned).
  */
 #ifndef CARMA_ESTIMATE_MODEL_H

@@ -212,7 +212,7 @@ void allocator_init(struct allocator *allocator, int64_t limit_bytes)
 
 void allocator_empty_cache(struct allocator *allocator)
 {
-    uint64_t released = allocator->segments_released; /* which counts what was forced */
+    uint64_t released = allocator->segments_released; /* which counts only forced ones */
 
     release_segments(allocator);
     allocator->segments_released = released;

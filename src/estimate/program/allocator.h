@@ -22,10 +22,10 @@ void allocator_init(struct allocator *allocator, int64_t limit_bytes); /* <= 0: 
 void allocator_release(struct allocator *allocator);
 
 /* The block's number; bytes from 1 to BLOCK_MAX_BYTES. Where the limit is reached the free cached segments go back
- * first; where that is not enough, out_of_memory is set and the segment taken all the same. NO_BLOCK: all addresses are
+ * first. Where that is not enough, out_of_memory is set and the segment taken all the same. NO_BLOCK: all addresses are
  * used up; out_of_memory is set. */
 uint32_t allocator_take(struct allocator *allocator, int64_t bytes);
-/* The same for memory that its user can do without: NO_BLOCK also where the limit does not allow it; it does not count
+/* The same for memory that its user can do without: NO_BLOCK also where the limit does not allow it. It does not count
  * as out of memory. */
 uint32_t allocator_try(struct allocator *allocator, int64_t bytes);
 void allocator_give(struct allocator *allocator, uint32_t block);

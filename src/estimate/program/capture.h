@@ -33,8 +33,8 @@ struct capture_changes {
     /* torch.backends.cudnn.benchmark: once a kind of convolution was tried out, at its first call, PyTorch empties the
      * allocator's cache (ATen/native/cudnn/Conv_v8.cpp). The memory of the trials themselves is unknown. */
     bool cudnn_benchmark;
-    /* A loader brings images to the GPU ahead, as timm's does: beside those of the step there are the next and the ones
-     * after these, and their bytes, of which they are made. */
+    /* A loader brings images to the GPU ahead, as timm's does. Beside the step's images there are the next, the ones
+     * after these, and the bytes of which these are made. */
     bool prefetch;
 };
 

@@ -70,8 +70,8 @@ static void add_parameter(struct tape *tape, const struct program_event *event)
         (struct tape_parameter){.label = event->label, .elements = (event->bytes + FULL_BYTES - 1) / FULL_BYTES};
 }
 
-/* Parameters in their order, as far as there are gradients of their size: which of several of one size is frozen, a
- * recording does not say, and it makes no difference. */
+/* Parameters in their order, as far as there are gradients of their size. A recording does not say which of several of
+ * one size is frozen, and it makes no difference. */
 static void find_trained(struct rewrite *rewrite)
 {
     size_t count;

@@ -1,7 +1,7 @@
 /* The allocator's free blocks of one pool, found by best fit: the smallest that is large enough, at the lowest address.
  *
- * They stand in bins by size, each a short sorted list; a bin that is full spills into sorted leaves, which take longer
- * but stay quick however many there are. Of a real training run next to nothing spills. */
+ * They stand in bins by size, each a short sorted list. A bin that is full spills into sorted leaves, which take longer
+ * but stay quick for any number of blocks. Of a real training run next to nothing spills. */
 #ifndef CARMA_ESTIMATE_FREE_SET_H
 #define CARMA_ESTIMATE_FREE_SET_H
 

@@ -1,5 +1,5 @@
-/* A layer list -> the program of a few training steps: PyTorch's eager autograd, each layer's tensors saved for
- * backward, when gradients come and go, the optimizer's states. */
+/* A layer list -> the program of a few training steps: PyTorch's eager autograd and the optimizer's states. Each
+ * layer's tensors are saved for backward; gradients come and go as in PyTorch. */
 #ifndef CARMA_ESTIMATE_LOWER_H
 #define CARMA_ESTIMATE_LOWER_H
 
@@ -28,9 +28,9 @@ struct training {
     enum precision precision;
     int64_t samples; /* of the data set: the last batch of an epoch is samples % batch_size; <= 0: not known, no last
                         batch */
-    /* The model's summary was made on the GPU before the training: a forward pass over a batch of its own; its blocks
-     * stay cached. torchsummary takes 2 samples, in training mode; torchinfo the whole batch, in evaluation mode
-     * without gradients. */
+    /* The model's summary was made on the GPU before the training: a forward pass over its own batch, whose blocks stay
+     * cached. torchsummary takes 2 samples, in training mode; torchinfo the whole batch, in evaluation mode without
+     * gradients. */
     bool summary_pass, summary_gradients;
     int64_t summary_batch;
     int64_t cublas_workspace_bytes; /* taken at the first matrix product, and at the first of a backward pass; kept */
@@ -42,17 +42,18 @@ struct training {
 /* Adam without weight decay, fp32 (TF32 takes the same), batch 32, no summary, CUBLAS_WORKSPACE_BYTES. */
 void training_default(struct training *training);
 
-/* Works out what the list leaves open and is certain enough: in_channels, kernels, strides and groups from shapes and
- * parameter counts; where layers get their input when the summary does not say (chains, shortcuts, concatenations). */
+/* Works out the attributes that the list leaves open, where it is certain enough: in_channels, kernels, strides and
+ * groups from shapes and parameter counts. Also the layers' inputs when the summary does not name them (chains,
+ * shortcuts, concatenations). */
 void layers_complete(struct layer_list *list);
 
 /* The training steps are: two whole batches, the last of an epoch where samples says it is smaller, and a whole one
- * again; of fewer samples than a batch, all of them three times. An input and its targets go before the next come; then
+ * again. Of fewer samples than a batch, all of them three times. An input and its targets go before the next come; then
  * gradients go (set_to_none); an output and a loss go when the next is there.
  *
- * Layers in order of execution. A container that stands before its children, with `depth` smaller than theirs, holds
- * its input until all of them have run, as Python's call of a module does. The last layer that is not a container gives
- * the output; its loss is the cross entropy. LAYER_ADD with in_place is `x += y`. LAYER_ATTENTION without parameters is
+ * Layers in order of execution. A container stands before its children, with `depth` smaller than theirs. It holds its
+ * input until all of them have run, as Python's call of a module does. The last layer that is not a container gives the
+ * output; its loss is the cross entropy. LAYER_ADD with in_place is `x += y`. LAYER_ATTENTION without parameters is
  * scaled_dot_product_attention alone: its inputs are queries, keys and values, or one tensor that holds all three.
  *
  * The list must be complete. Inits *program. -EINVAL when nothing can be built (no layer with a shape): one line;

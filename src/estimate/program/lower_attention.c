@@ -2,8 +2,9 @@
 #include "estimate/program/lowering.h"
 
 /* nn.MultiheadAttention in training, as torch.nn.functional.multi_head_attention_forward computes it, with the
- * scaled_dot_product_attention of torch 2 that keeps no matrix of scores; and that alone, for models with projections
- * as layers of their own: a layer without parameters, of queries, keys and values, or of one tensor with all three. */
+ * scaled_dot_product_attention of torch 2 that keeps no matrix of scores. Also that alone, for models with projections
+ * as layers of their own. It is then a layer without parameters, of queries, keys and values, or of one tensor with all
+ * three. */
 
 #define ROWS_TOGETHER 32 /* the kernel's rows of log-sum-exp are padded to it */
 
@@ -84,8 +85,8 @@ static struct tape_value attend_alone(struct lowering *lowering, const struct ta
     return result;
 }
 
-/* Queries, keys and values are taken out of one tensor: on the way back each gradient is copied twice into the other
- * order of dimensions, and put into zeros of the whole tensor's size, which are summed up. */
+/* Queries, keys and values are taken out of one tensor. On the way back each gradient is copied twice into the other
+ * order of dimensions. It is put into zeros of the whole tensor's size, which are summed up. */
 static struct tape_value attend_packed(struct lowering *lowering, struct tape_value packed,
                                        const struct attention *attention)
 {

@@ -18,7 +18,7 @@ static int32_t narrow(int64_t size)
     return size < INT32_MAX ? (int32_t)size : INT32_MAX;
 }
 
-/* So much that `to` places of the kernel, `stride` apart, cover `from`. */
+/* The padding with which `to` places of the kernel, `stride` apart, cover `from`. */
 static int32_t padding_for(int64_t from, int64_t to, int32_t kernel, int32_t stride)
 {
     int64_t missing = (to - 1) * stride + kernel - from;
@@ -107,7 +107,7 @@ static struct tape_value lower_norm(struct lowering *lowering, size_t number, co
     return result;
 }
 
-/* In place, backward needs the result where it can do without the input (derivatives.yaml); the others then save a copy
+/* In place, backward needs the result where it can do without the input (derivatives.yaml). The others then save a copy
  * of the input, which takes as much as a result of their own. */
 static bool works_in_place(const struct layer *layer)
 {
@@ -207,7 +207,7 @@ static struct tape_value lower_avg_pool(struct lowering *lowering, size_t number
     return lowering_run(lowering, &op, elements_of(lowering, number, input), input->element_bytes);
 }
 
-/* Backward of more than 3,072 tokens sorts them, and sums up runs of up to 10 of the same before it writes the gradient
+/* Backward of more than 3,072 tokens sorts them. It sums up runs of up to 10 equal ones before it writes the gradient
  * (ATen's Embedding.cu and EmbeddingBackwardKernel.cu). */
 static void embed_backward(const struct lowering *lowering, size_t number, const struct tape_value *tokens,
                            struct tape_op *op)

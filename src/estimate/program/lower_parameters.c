@@ -32,7 +32,7 @@ static int64_t kernel_elements(const struct layer *layer)
     return product;
 }
 
-/* Where the summary does not say it: there is a bias if what is left over the weights is one. */
+/* Where the summary does not say it: there is a bias if the parameters beyond the weights make one. */
 static bool has_bias(const struct layer *layer, int64_t out, int64_t weights)
 {
     if (layer->bias_known)

@@ -50,7 +50,7 @@ struct tape_value lowering_layer(struct lowering *lowering, size_t layer, const 
 struct tape_value lowering_attention(struct lowering *lowering, size_t layer, const struct tape_value *inputs,
                                      uint32_t input_count, int64_t elements);
 
-/* --- Operators (lower_operators.c); what gives a value gives a reference with it --- */
+/* --- Operators (lower_operators.c); one that gives a value gives a reference with it --- */
 
 struct tape_value lowering_value(uint32_t tensor, int64_t elements,
                                  uint8_t element_bytes); /* which needs no gradient */

@@ -59,8 +59,9 @@ static void adafactor_state(struct tape *tape, const struct tape_parameter *para
     }
 }
 
-/* The states that the optimizers of torch.optim keep for a parameter, in the order in which they make them: sgd.py's
- * momentum_buffer; adam.py's and adamw.py's exp_avg and exp_avg_sq (their `step` lies in the host's memory). */
+/* The states that the optimizers of torch.optim keep for a parameter, in the order in which they make them. These are
+ * sgd.py's momentum_buffer, and adam.py's and adamw.py's exp_avg and exp_avg_sq (their `step` lies in the host's
+ * memory). */
 static void make_state(struct tape *tape, enum optimizer optimizer, const struct tape_parameter *parameter)
 {
     switch (optimizer) {
@@ -104,8 +105,8 @@ static void work(struct tape *tape, enum optimizer optimizer)
             tape_drop(tape, tensor);
 }
 
-/* Weight decay of SGD and Adam adds to the gradients what it takes from the parameters, in tensors of their own that
- * last until the step is done; AdamW's and Adafactor's works on the parameters in place. */
+/* Weight decay of SGD and Adam adds a share of the parameters to the gradients, in separate tensors that last until the
+ * step is done. AdamW's and Adafactor's works on the parameters in place. */
 static void decay(struct tape *tape, enum optimizer optimizer)
 {
     if (optimizer != OPTIMIZER_SGD && optimizer != OPTIMIZER_MOMENTUM && optimizer != OPTIMIZER_ADAM)

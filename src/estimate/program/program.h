@@ -1,6 +1,6 @@
-/* The effect of a training run on the caching allocator: a list of allocations and frees in order, with the
- * convolutions between them that take and free a cuDNN workspace. Made from a layer list (lower.h) or read from an
- * operator trace (capture.h); replayed by replay.h. */
+/* The effect of a training run on the caching allocator: a list of allocations and frees in order. Between them stand
+ * the convolutions that take and free a cuDNN workspace. Made from a layer list (lower.h) or read from an operator
+ * trace (capture.h); replayed by replay.h. */
 #ifndef CARMA_ESTIMATE_PROGRAM_H
 #define CARMA_ESTIMATE_PROGRAM_H
 
@@ -70,7 +70,7 @@ struct program {
 #define PROGRAM_MAX_BYTES                                                                                              \
     (INT64_C(1) << 40) /* of a tensor; program_alloc() makes larger ones this large, negative ones 0 */
 
-/* A program is built with the functions below alone: they never fail, and every program built with them can be
+/* A program is built with the functions below alone. They never fail, and every program built with them can be
  * replayed: references to a missing tensor or convolution are left out. A builder that uses foreign data compares
  * event_count with PROGRAM_MAX_EVENTS. */
 void program_init(struct program *program);

@@ -1,7 +1,7 @@
-/* Replays a program through PyTorch's caching allocator (CUDACachingAllocator): sizes round up to 512 B; requests up to
- * 1 MiB come from 2 MiB segments, under 10 MiB from 20 MiB segments, larger ones get a segment of their own, rounded up
- * to 2 MiB; best fit by (size, address); a block splits when the rest is >= 512 B (small) or > 1 MiB (large);
- * neighbours merge; where the GPU is full the free cached segments are released and the request retried. */
+/* Replays a program through PyTorch's caching allocator (CUDACachingAllocator). Sizes round up to 512 B. Requests up to
+ * 1 MiB come from 2 MiB segments, under 10 MiB from 20 MiB segments; larger ones get a segment of their own, rounded up
+ * to 2 MiB. The best fit is by (size, address). A block splits when the rest is >= 512 B (small) or > 1 MiB (large);
+ * neighbours merge. Where the GPU is full the free cached segments are released and the request retried. */
 #ifndef CARMA_ESTIMATE_REPLAY_H
 #define CARMA_ESTIMATE_REPLAY_H
 
@@ -26,9 +26,9 @@ struct replay_result {
     uint32_t peak_event;
 };
 
-/* Out of memory, it goes on as if the GPU were larger, so that the peak says how much is missing: it is then more than
- * the limit. A program that needs terabytes has requests beyond BLOCK_ADDRESSES_BYTES, which are left out: also out of
- * memory. */
+/* Out of memory, it goes on as if the GPU were larger, so that the peak says how much is missing. The peak is then more
+ * than the limit. A program that needs terabytes has requests beyond BLOCK_ADDRESSES_BYTES, which are left out: also
+ * out of memory. */
 void program_replay(const struct program *program, const struct replay_options *options, struct replay_result *result);
 
 #endif

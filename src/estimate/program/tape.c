@@ -221,8 +221,8 @@ static void make_parameter_gradients(struct tape *tape, const struct tape_node *
     }
 }
 
-/* A gradient arrives where another may be: added to it in place if nobody else has that and it is a tensor of its own,
- * else into a new one. */
+/* A gradient arrives where another may be. It is added to it in place if nobody else has that and it is a tensor of its
+ * own, else into a new one. */
 static void deliver(struct tape *tape, const struct tape_edge *edge, uint32_t gradient, bool part)
 {
     struct tape_node *source = &tape->nodes[edge->node];

@@ -1,5 +1,5 @@
-/* Eager execution with PyTorch's autograd, in sizes only: operators allocate their results, a tape holds the tensors
- * for their backward, and running it backwards brings and frees gradients in autograd's order (the latest recorded
+/* Eager execution with PyTorch's autograd, in sizes only. Operators allocate their results, and a tape holds the
+ * tensors for their backward. Running it backwards brings and frees gradients in autograd's order (the latest recorded
  * first; torch/csrc/autograd/engine.cpp). Allocations and frees are written into a program. */
 #ifndef CARMA_ESTIMATE_TAPE_H
 #define CARMA_ESTIMATE_TAPE_H

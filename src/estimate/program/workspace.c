@@ -5,8 +5,8 @@
 
 #define ACCESS_BYTES 16 /* of one load: channels are padded to as many as fit */
 
-/* Up to this many channels, input and output together, of the classes by channels: networks of one width up to 40 fit
- * copies, wider ones Winograd's algorithm, up to about 275. */
+/* The upper bounds of the classes by channels, input and output together. Networks of one width up to 40 fit copies;
+ * wider ones fit Winograd's algorithm, up to about 275. */
 static const double class_limits[] = {84, 130, 275, 420, 700};
 
 #define NARROWING      4
