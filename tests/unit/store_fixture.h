@@ -50,7 +50,7 @@ static struct store *open_store(void)
     return store;
 }
 
-static void run_sql(const char *sql)
+static inline void run_sql(const char *sql)
 {
     sqlite3 *db;
 
@@ -59,5 +59,7 @@ static void run_sql(const char *sql)
         fail_msg("%s: %s", sql, sqlite3_errmsg(db));
     sqlite3_close(db);
 }
+
+#define store_test(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
 
 #endif

@@ -232,8 +232,6 @@ static void test_few_are_kept(void **state)
             "INSERT INTO seen VALUES ('')");
 }
 
-#define store_test(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -1,0 +1,16 @@
+/* The promises of the core, each of which fails the world that sees it broken. */
+#ifndef CARMA_TESTS_PROMISES_H
+#define CARMA_TESTS_PROMISES_H
+
+#include "world.h"
+
+void on_decision(struct world *world, const struct record *record); /* which the world carries out */
+void check_state(struct world *world);                              /* after the decisions on an input */
+
+/* promises_users.c: the limits of each user */
+void check_limits(const struct world *world, uint32_t uid);
+void check_limited(const struct world *world, const struct job *job, uint32_t code);
+void count_retry(struct world *world, uint32_t uid, int64_t at_ns);
+bool has_retries_left(const struct world *world, uint32_t uid, int64_t at_ns);
+
+#endif

@@ -1,0 +1,192 @@
+/* What must hold of each decision, by what the world knows of its job and of others. */
+#include <string.h>
+
+#include "promises.h"
+
+/* The rules of src/core/sharing.h, from the world's knowledge of residents. */
+static void check_sharing(const struct world *world, uint64_t id, const struct record_placed *placed, uint32_t number)
+{
+    const struct world_job *job = &world->jobs[id];
+    const struct core_config *config = core_configuration(world->core);
+    const struct gpu *gpu = core_gpu(world->core, number);
+    bool all_by_mps = true, joins;
+    uint32_t residents = 0;
+
+    for (uint32_t g = 0; g < core_gpu_count(world->core); g++)
+        all_by_mps &= core_gpu(world->core, g)->share == SHARE_MPS;
+    joins = config->mps_domain != MPS_DOMAIN_GPU && (all_by_mps || job->wants.share == SHARE_MPS);
+    if (placed->share == SHARE_MPS && (gpu->share != SHARE_MPS || gpu->share_faulted || job->wants.exclusive ||
+                                       (world->users[job->wants.uid - 1000].share_faulted && !gpu->instance)))
+        fail(world, "job %" PRIu64 " cannot use MPS on GPU %" PRIu32, id, number);
+    if (job->wants.share != SHARE_ANY && placed->share != job->wants.share && placed->share != SHARE_EXCLUSIVE)
+        fail(world, "job %" PRIu64 " runs in a way that it does not accept", id);
+    if (job->wants.share == SHARE_MPS && !job->wants.exclusive && placed->share != SHARE_MPS)
+        fail(world, "job %" PRIu64 " asked for MPS in vain", id);
+    if (job->wants.exclusive && placed->share != SHARE_EXCLUSIVE)
+        fail(world, "exclusive job %" PRIu64 " is said to share", id);
+    if (gpu->instance && placed->count > 1)
+        fail(world, "job %" PRIu64 " of several GPUs got MIG instance %" PRIu32, id, number);
+    for (uint64_t other = 1; other < world->next_job; other++) {
+        const struct world_job *there = &world->jobs[other];
+        if (!is_on(there, number))
+            continue;
+        residents++;
+        if (there->share != placed->share || placed->share == SHARE_EXCLUSIVE)
+            fail(world, "jobs %" PRIu64 " and %" PRIu64 " use GPU %" PRIu32 " in different ways", other, id, number);
+        if (placed->share == SHARE_MPS && there->wants.uid != job->wants.uid && !config->mps_multiuser &&
+            config->mps_domain != MPS_DOMAIN_NODE)
+            fail(world, "jobs %" PRIu64 " and %" PRIu64 " of two users share an MPS server", other, id);
+    }
+    if (residents && (gpu->share == SHARE_EXCLUSIVE || (placed->share == SHARE_MPS && placed->count > 1 && !joins)))
+        fail(world, "job %" PRIu64 " was to be the first on GPU %" PRIu32, id, number);
+    if (placed->share == SHARE_MPS && residents >= config->mps_max_clients)
+        fail(world, "GPU %" PRIu32 " has too many MPS clients", number);
+}
+
+/* Whether it was asked for, and has not been done too often. */
+static bool is_to_be_requeued(const struct world *world, const struct world_job *job)
+{
+    const struct core_config *config = core_configuration(world->core);
+
+    if (job->cause == EXIT_TIMEOUT)
+        return job->wants.requeue && job->timeouts <= config->max_requeues;
+    return (job->wants.requeue || config->requeue_lost) && job->losses <= config->max_retries;
+}
+
+/* Each crash out of GPU memory is charged to its job, or is a neighbour's doing. */
+static void check_requeued_for_memory(struct world *world, const struct record *record)
+{
+    struct world_job *job = &world->jobs[record->job];
+    const struct world_job *overuser = &world->jobs[record->requeued.overuser];
+    bool oom = job->cause == EXIT_GPU_OOM || job->cause == EXIT_GPU_HANDLE;
+
+    if (record->requeued.overuser) {
+        bool there = false;
+        for (uint32_t i = 0; i < job->gpu_count; i++)
+            there |= is_on(overuser, job->gpus[i]) || overuser->stray_bytes[job->gpus[i]];
+        if (!oom || !there || record->requeued.overuser == record->job)
+            fail(world, "job %" PRIu64 " is no victim of job %" PRIu64, record->job, record->requeued.overuser);
+        if (++job->harmed > core_configuration(world->core)->max_retries && !world->reconfigured)
+            fail(world, "job %" PRIu64 " is a victim for the %" PRIu32 "th time", record->job, job->harmed);
+        if (record->requeued.reserved_bytes < job->wants.request_bytes &&
+            !core_configuration(world->core)->per_user.max_memory_bytes)
+            fail(world, "victim %" PRIu64 " has lost its request", record->job);
+        if (!record->requeued.retry && has_retries_left(world, job->wants.uid, record->at_ns))
+            fail(world, "victim %" PRIu64 " waits behind others", record->job);
+    } else if (record->requeued.unfenced) {
+        if (!oom || job->unfenced || job->fence_bytes < 0 || job->wants.request_source == SOURCE_DECLARED)
+            fail(world, "job %" PRIu64 " is excused by a fence that it did not have", record->job);
+        job->unfenced = true;
+    } else {
+        job->oom_charged += oom;
+    }
+    if (oom && record->requeued.crashes != job->oom_charged)
+        fail(world, "job %" PRIu64 " is charged with %" PRIu32 " crashes, not %" PRIu32, record->job,
+             record->requeued.crashes, job->oom_charged);
+}
+
+/* It must never keep a job from its request, or from its reservation. */
+static void check_fence(const struct world *world, uint64_t id, const struct record_placed *placed)
+{
+    const struct world_job *job = &world->jobs[id];
+
+    if (placed->fence_bytes < 0)
+        return;
+    if (placed->share != SHARE_MPS || !core_configuration(world->core)->memory_fence || job->unfenced ||
+        placed->reserved_bytes < 0)
+        fail(world, "job %" PRIu64 " is not to be fenced", id);
+    if (placed->fence_bytes <= job->wants.request_bytes || placed->fence_bytes <= placed->reserved_bytes)
+        fail(world, "the fence of job %" PRIu64 " is %" PRId64 ", below what it was promised", id, placed->fence_bytes);
+}
+
+void on_decision(struct world *world, const struct record *record)
+{
+    struct world_job *job = &world->jobs[record->job];
+
+    switch (record->type) {
+    case RECORD_PLACED:
+        if (!job->submitted || job->ended)
+            fail(world, "job %" PRIu64 " was placed though it is not there", record->job);
+        if (job->running)
+            fail(world, "job %" PRIu64 " was placed twice at once", record->job);
+        if (record->placed.count != job->wants.gpus)
+            fail(world, "job %" PRIu64 " got %" PRIu32 " GPUs", record->job, record->placed.count);
+        for (uint32_t i = 0; i < record->placed.count; i++)
+            check_sharing(world, record->job, &record->placed, record->placed.gpus[i]);
+        check_fence(world, record->job, &record->placed);
+        job->fence_bytes = record->placed.fence_bytes;
+        job->running = true;
+        memset(job->stray_bytes, 0, sizeof job->stray_bytes);
+        job->placed_ns = record->at_ns;
+        job->share = record->placed.share;
+        job->runs++;
+        job->gpu_count = record->placed.count;
+        job->reserved_bytes = record->placed.reserved_bytes;
+        if (job->reserved_bytes < 0)
+            job->reserved_bytes = world->core->largest_gpu_bytes;
+        job->counted_bytes = job->reserved_bytes;
+        check_limits(world, job->wants.uid);
+        memcpy(job->gpus, record->placed.gpus, sizeof job->gpus);
+        memset(job->seen_bytes, 0, sizeof job->seen_bytes);
+        break;
+    case RECORD_REFUSED:
+    case RECORD_GAVE_UP:
+        if (job->ended || job->running)
+            fail(world, "job %" PRIu64 " was given up while it runs", record->job);
+        if (record->type == RECORD_GAVE_UP && (job->cause == EXIT_TIMEOUT || job->cause == EXIT_LOST) &&
+            (is_to_be_requeued(world, job) || record->gave_up.cause != job->cause))
+            fail(world, "job %" PRIu64 " asked to be retried", record->job);
+        if (record->type == RECORD_GAVE_UP && job->charged && record->gave_up.cause != EXIT_FAILED)
+            fail(world, "job %" PRIu64 " is not charged with the GPUs that it failed", record->job);
+        job->ended = true;
+        break;
+    case RECORD_REQUEUED:
+        if (job->charged)
+            fail(world, "job %" PRIu64 " may fail a third GPU", record->job);
+        if ((job->cause == EXIT_MPS_FAULT || job->cause == EXIT_GPU_ERROR) &&
+            job->losses > core_configuration(world->core)->max_retries)
+            fail(world, "job %" PRIu64 " is retried without end", record->job);
+        if (job->ended || job->running)
+            fail(world, "job %" PRIu64 " was requeued while it runs or after its end", record->job);
+        if ((job->cause == EXIT_MPS_FAULT || job->cause == EXIT_GPU_ERROR) && !record->requeued.retry &&
+            has_retries_left(world, job->wants.uid, record->at_ns))
+            fail(world, "job %" PRIu64 " waits longer for a fault that was not its own", record->job);
+        if ((job->cause == EXIT_TIMEOUT || job->cause == EXIT_LOST) &&
+            (!is_to_be_requeued(world, job) || record->requeued.retry))
+            fail(world, "job %" PRIu64 " was not to be retried, or not before others", record->job);
+        job->last = job->cause == EXIT_TIMEOUT;
+        check_requeued_for_memory(world, record);
+        if (record->requeued.retry)
+            count_retry(world, job->wants.uid, record->at_ns);
+        break;
+    case RECORD_SIGNALLED:
+        if (!job->running || !job->asked_to_stop)
+            fail(world, "job %" PRIu64 " was signalled though nobody asked", record->job);
+        break;
+    case RECORD_SHRUNK:
+        for (uint32_t i = 0; i < job->gpu_count; i++)
+            if (!job->running || record->shrunk.reserved_bytes < job->seen_bytes[i])
+                fail(world, "job %" PRIu64 " was shrunk below what it holds", record->job);
+        job->reserved_bytes = job->counted_bytes = record->shrunk.reserved_bytes;
+        break;
+    case RECORD_GROWN:
+        if (!job->running || record->grown.reserved_bytes <= job->counted_bytes)
+            fail(world, "the reservation of job %" PRIu64 " was to grow, to %" PRId64, record->job,
+                 record->grown.reserved_bytes);
+        job->counted_bytes = record->grown.reserved_bytes;
+        break;
+    case RECORD_RESERVED:
+        if (job->ended || job->running || record->reserved.count != job->wants.gpus)
+            fail(world, "GPUs were reserved for job %" PRIu64 ", which does not wait for them", record->job);
+        world->reservation =
+            (struct reservation){.job = record->job, .count = record->reserved.count, .at_ns = record->at_ns};
+        memcpy(world->reservation.gpus, record->reserved.gpus, sizeof world->reservation.gpus);
+        break;
+    case RECORD_WAITED:
+        if (record->waited.until_ns <= world->now_ns)
+            fail(world, "a wait that is over");
+        break;
+    default:
+        fail(world, "'%s' is no decision", record_type_name(record->type));
+    }
+}

@@ -1,0 +1,91 @@
+/* A random world that drives the core: it launches what is placed, sees memory, ends jobs in every way, restarts. What
+ * it knows of each job is kept without asking the core, so that promises.h can hold one against the other. */
+#ifndef CARMA_TESTS_WORLD_H
+#define CARMA_TESTS_WORLD_H
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/units.h"
+#include "core/core_internal.h"
+#include "random.h"
+
+#define MAX_JOBS 4096
+
+/* The world's knowledge of a job, kept without asking the core. */
+struct world_job {
+    bool submitted;
+    bool ended;
+    bool running; /* holds GPUs: from its placement to its exit */
+    bool asked_to_stop;
+    uint32_t runs; /* placements, each matched by one end */
+    uint32_t gpu_count;
+    uint32_t gpus[RECORD_MAX_GPUS];
+    uint32_t share; /* how it uses them */
+    uint32_t cause; /* of its last exit */
+    uint32_t timeouts;
+    int64_t stray_bytes[RECORD_MAX_GPUS]; /* by number, on GPUs that it was not given */
+    bool last;                            /* its time was up: all jobs that waited then go before it */
+    uint32_t losses;
+    bool charged; /* its last exit: a GPU failed, as another did under its workload */
+    int64_t placed_ns;
+    struct record_failure failure; /* of one without a workload */
+    uint32_t oom_charged;          /* crashes out of GPU memory of its own */
+    uint32_t harmed;               /* those that were a neighbour's */
+    int64_t fence_bytes;
+    bool unfenced;
+    int64_t reserved_bytes; /* as promised to others: at its start, or since it was shrunk */
+    int64_t counted_bytes;  /* as counted for its user: with its growth */
+    struct record_submitted wants;
+    int64_t seen_bytes[RECORD_MAX_GPUS];
+};
+
+struct world_user {
+    bool share_faulted;
+    uint32_t retries;
+    int64_t since_ns;
+};
+
+/* A reservation, and the jobs in its way when it was made. */
+struct reservation {
+    uint64_t job; /* 0: none */
+    uint32_t count;
+    uint32_t gpus[RECORD_MAX_GPUS];
+    int64_t at_ns;
+};
+
+#define WORKLOADS 7 /* "w0" to "w5", and "w" */
+
+struct world {
+    struct reservation reservation;
+    bool reconfigured;
+    bool lax; /* users shared MPS servers at some time */
+    struct random random;
+    uint64_t seed;
+    struct core *core;
+    struct record_list log;
+    struct record_list decisions_of_step;
+    int64_t now_ns;
+    uint64_t next_job;
+    struct world_user users[2]; /* 1000 and 1001 */
+    struct world_job jobs[MAX_JOBS];
+    struct record_failure failures[WORKLOADS];
+};
+
+/* Ends the program with the seed, the message and the core's state. */
+void fail(const struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
+
+struct world *world_new(uint64_t seed);
+void world_free(struct world *world);
+bool is_on(const struct world_job *job, uint32_t gpu);
+
+/* Feeds one input; a refused input must change nothing. Returns whether it was taken. */
+bool feed(struct world *world, struct record *input);
+void decide(struct world *world);
+
+/* world_inputs.c */
+void reconfigure(struct world *world);
+void random_input(struct world *world); /* time passes, and something happens */
+
+#endif

@@ -1,0 +1,353 @@
+/* The inputs of a random world: what users, jobs, GPUs and operators do, and garbage. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "core/policy/policy.h"
+#include "world.h"
+
+static void submit(struct world *world)
+{
+    struct random *r = &world->random;
+    struct record input = {.type = RECORD_SUBMITTED, .job = world->next_job};
+    struct record_submitted *wants = &input.submitted;
+
+    if (world->next_job == MAX_JOBS)
+        return;
+    wants->gpus = (uint32_t)(random_range(r, 0, 3) ? 1 : random_range(r, 1, 4));
+    wants->request_bytes = random_range(r, 0, 3) ? random_range(r, 1, 44) * GIB : -1;
+    wants->request_source =
+        wants->request_bytes < 0 ? SOURCE_UNKNOWN : (uint32_t)random_range(r, SOURCE_DECLARED, SOURCE_ESTIMATED);
+    wants->smact_permille = random_range(r, 0, 1) ? -1 : (int32_t)random_range(r, 0, 1000);
+    wants->max_slowdown_permille = random_range(r, 0, 3) ? 0 : (int32_t)random_range(r, 1000, 3000);
+    snprintf(wants->workload, sizeof wants->workload, "%s", random_range(r, 0, 4) ? "" : "w");
+    if (random_range(r, 0, 3))
+        snprintf(wants->workload, sizeof wants->workload, "w%d", (int)random_range(r, 0, 5));
+    wants->exclusive = random_range(r, 0, 5) == 0;
+    wants->uid = (uint32_t)random_range(r, 1000, 1001);
+    wants->share = (uint32_t)random_range(r, SHARE_ANY, SHARE_MPS);
+    wants->held = random_range(r, 0, 9) == 0;
+    if (random_range(r, 0, 1)) {
+        wants->time_limit_ns = random_range(r, 1, 100) * NS_PER_SEC;
+        wants->signal = (uint32_t)random_range(r, 0, 2);
+        wants->signal_before_ns = wants->signal ? random_range(r, 0, wants->time_limit_ns - 1) : 0;
+    }
+    wants->requeue = random_range(r, 0, 1);
+    if (!feed(world, &input))
+        fail(world, "a good submission was refused");
+    world->jobs[world->next_job++] = (struct world_job){.submitted = true, .wants = *wants};
+}
+
+static uint64_t any_job(struct world *world)
+{
+    return world->next_job == 1 ? 0 : (uint64_t)random_range(&world->random, 1, (int64_t)world->next_job - 1);
+}
+
+static uint64_t any_running(struct world *world)
+{
+    uint64_t start = any_job(world);
+
+    for (uint64_t i = 0; i + 1 < world->next_job; i++) {
+        uint64_t id = (start + i) % (world->next_job - 1) + 1;
+        if (world->jobs[id].running)
+            return id;
+    }
+    return 0;
+}
+
+static void person_acts(struct world *world)
+{
+    static const uint32_t types[] = {RECORD_CANCELLED, RECORD_HELD, RECORD_RELEASED};
+    struct record input = {.type = types[random_range(&world->random, 0, 2)], .job = any_job(world)};
+    struct world_job *job = &world->jobs[input.job];
+
+    if (!feed(world, &input) || input.type != RECORD_CANCELLED)
+        return;
+    if (job->running)
+        job->asked_to_stop = true;
+    else
+        job->ended = true;
+}
+
+static bool may_be_tried_again(uint32_t cause)
+{
+    return cause == EXIT_GPU_OOM || cause == EXIT_GPU_HANDLE || cause == EXIT_MPS_FAULT || cause == EXIT_GPU_ERROR ||
+           cause == EXIT_TIMEOUT || cause == EXIT_LOST;
+}
+
+static struct record_failure *failure_of(struct world *world, struct world_job *job)
+{
+    const char *workload = job->wants.workload;
+
+    return !*workload ? &job->failure : &world->failures[workload[1] ? workload[1] - '0' : WORKLOADS - 1];
+}
+
+/* Two GPUs, one after the other, and nothing that went well in between. The world counts GPUs from 1: 0 is none. */
+static void note_failed_gpu(struct world *world, struct world_job *job, const struct record_exited *exited)
+{
+    struct record_failure *before = failure_of(world, job);
+
+    if (exited->cause == EXIT_COMPLETED)
+        *before = (struct record_failure){0};
+    if (exited->cause != EXIT_GPU_ERROR || exited->failed_gpu == RECORD_NO_GPU)
+        return;
+    job->charged = before->gpu && before->gpu != exited->failed_gpu + 1 && job->placed_ns >= before->at_ns;
+    *before = (struct record_failure){.gpu = exited->failed_gpu + 1, .at_ns = world->now_ns};
+}
+
+static void job_ends(struct world *world)
+{
+    struct random *r = &world->random;
+    struct record input = {.type = RECORD_EXITED, .job = any_running(world)};
+    struct world_job *job = &world->jobs[input.job];
+
+    if (!input.job)
+        return;
+    switch (random_range(r, 0, 9)) {
+    case 0:
+        input.type = RECORD_LOST;
+        input.lost.final = random_range(r, 0, 3) == 0;
+        break;
+    case 1:
+        input.type = RECORD_LAUNCH_FAILED; /* refused where it has started already */
+        break;
+    default:
+        input.exited.cause = (uint32_t)random_range(r, 0, EXIT_CAUSE_COUNT - 1);
+        input.exited.status = input.exited.cause != EXIT_COMPLETED;
+        input.exited.requested_bytes = random_range(r, 0, 1) ? random_range(r, 0, 8) * GIB : -1;
+        input.exited.free_bytes = -1;
+        input.exited.used_bytes = random_range(r, -1, 80) * GIB;
+        input.exited.used_bytes = input.exited.used_bytes < 0 ? -1 : input.exited.used_bytes;
+        input.exited.failed_gpu = job->runs % 3 ? job->gpus[job->runs % job->gpu_count] : RECORD_NO_GPU;
+        break;
+    }
+    if (!feed(world, &input)) {
+        if (input.type != RECORD_LAUNCH_FAILED)
+            fail(world, "the end of job %" PRIu64 " was refused", input.job);
+        return;
+    }
+    job->running = false;
+    job->cause = input.type == RECORD_LOST ? EXIT_LOST : input.exited.cause;
+    job->charged = false;
+    if (input.type == RECORD_EXITED && !job->asked_to_stop)
+        note_failed_gpu(world, job, &input.exited);
+    job->timeouts += job->cause == EXIT_TIMEOUT;
+    job->losses += job->cause == EXIT_LOST || job->cause == EXIT_MPS_FAULT || job->cause == EXIT_GPU_ERROR;
+    if (input.type == RECORD_LAUNCH_FAILED || (input.type == RECORD_LOST && input.lost.final) ||
+        !may_be_tried_again(job->cause) || job->asked_to_stop)
+        job->ended = true;
+}
+
+static void job_moves(struct world *world)
+{
+    struct random *r = &world->random;
+    struct record input = {.job = any_running(world)};
+    struct world_job *job = &world->jobs[input.job];
+    uint32_t at;
+
+    if (!input.job)
+        return;
+    if (random_range(r, 0, 2) == 0) {
+        input.type = random_range(r, 0, 4) ? RECORD_STARTED : RECORD_ADOPTED;
+    } else if (random_range(r, 0, 15) == 0 &&
+               !is_on(job, at = (uint32_t)random_range(r, 0, core_gpu_count(world->core) - 1))) {
+        job->stray_bytes[at] += random_range(r, 0, 2) * GIB;
+        input.type = RECORD_STRAYED;
+        input.strayed = (struct record_memory){.gpu = at, .bytes = job->stray_bytes[at]};
+    } else {
+        at = (uint32_t)random_range(r, 0, job->gpu_count - 1);
+        job->seen_bytes[at] += random_range(r, 0, 2) * GIB / 2;
+        input.type = job->seen_bytes[at] ? RECORD_OBSERVED : RECORD_FIRST_USE;
+        input.memory = (struct record_memory){.gpu = job->gpus[at], .bytes = job->seen_bytes[at]};
+    }
+    feed(world, &input);
+}
+
+static void sample_gpu(struct world *world, uint32_t g)
+{
+    struct random *r = &world->random;
+    struct record input = {.type = RECORD_SAMPLE};
+    int64_t total = core_gpu(world->core, g)->total_bytes;
+
+    input.sample.gpu = g;
+    input.sample.unmanaged_bytes = random_range(r, 0, 9)   ? 0
+                                   : random_range(r, 0, 3) ? random_range(r, 1, 12) * GIB
+                                                           : -1;
+    input.sample.used_bytes = random_range(r, 0, total);
+    if (core_gpu(world->core, g)->resident_count == 0 && random_range(r, 0, 3))
+        input.sample.used_bytes = 0;
+    input.sample.smact_permille = (int32_t)random_range(r, -1, 1000);
+    input.sample.smocc_permille = (int32_t)random_range(r, -1, 1000);
+    input.sample.dram_permille = (int32_t)random_range(r, -1, 1000);
+    if (!feed(world, &input))
+        fail(world, "a good sample was refused");
+}
+
+static void gpu_comes_or_goes(struct world *world)
+{
+    uint32_t g = (uint32_t)random_range(&world->random, 0, core_gpu_count(world->core) - 1);
+    const struct gpu *gpu = core_gpu(world->core, g);
+    struct record input = {.type = gpu->lost ? RECORD_GPU_BACK : RECORD_GPU_LOST};
+
+    input.gpu.gpu = g;
+    input.gpu.total_bytes = gpu->total_bytes;
+    input.gpu.share = gpu->share;
+    input.gpu.instance = gpu->instance;
+    if (input.type == RECORD_GPU_BACK && !world->core->reserved_job) /* the job with a promise that goes by the present
+                                                                        state */
+        input.gpu.share = (uint32_t)random_range(&world->random, SHARE_ANY, SHARE_EXCLUSIVE);
+    memcpy(input.gpu.uuid, gpu->uuid, sizeof input.gpu.uuid);
+    if (!feed(world, &input))
+        fail(world, "a GPU could not come or go");
+}
+
+static void mps_fails_or_serves(struct world *world)
+{
+    uint32_t g = (uint32_t)random_range(&world->random, 0, core_gpu_count(world->core) - 1);
+    struct world_user *user = &world->users[g % 2];
+    struct record input = {.type = RECORD_SHARE_FAULT};
+
+    input.share_fault = (struct record_share_fault){.gpu = g, .faulted = !core_gpu(world->core, g)->share_faulted};
+    if (random_range(&world->random, 0, 1)) {
+        user->share_faulted = !user->share_faulted;
+        input.share_fault =
+            (struct record_share_fault){.of_user = true, .uid = 1000 + g % 2, .faulted = user->share_faulted};
+    }
+    if (!feed(world, &input))
+        fail(world, "an MPS server could not fail or serve");
+}
+
+static void garbage(struct world *world)
+{
+    CLEANUP(free_ptr) char *before = core_dump(world->core);
+    CLEANUP(free_ptr) char *after = NULL;
+    struct record input = {0};
+    struct error err;
+
+    for (size_t i = 0; i < sizeof input; i++)
+        ((unsigned char *)&input)[i] =
+            (unsigned char)(random_range(&world->random, 0, 2) ? 0 : random_next(&world->random));
+    input.type = (uint32_t)random_range(&world->random, 0, RECORD_TYPE_COUNT + 2);
+    input.job = (uint64_t)random_range(&world->random, 0, (int64_t)world->next_job + 3);
+    if (input.type == RECORD_SUBMITTED || input.type == RECORD_GPU_BACK || input.type == RECORD_TIMER ||
+        input.type == RECORD_SHARE_FAULT || input.type == RECORD_SAMPLE || input.type == RECORD_GPU_LOST ||
+        input.type == RECORD_WAITED || (record_is_state(input.type) && world->core->restoring) ||
+        world->jobs[input.job].submitted)
+        return; /* might make sense */
+    if (core_apply(world->core, &input, &err) == 0)
+        fail(world, "garbage was taken for '%s'", record_type_name(input.type));
+    after = core_dump(world->core);
+    if (strcmp(before, after) != 0)
+        fail(world, "a refused record changed the state");
+}
+
+static struct core_config random_config(struct random *r)
+{
+    struct core_config config;
+    size_t count = 0;
+
+    while (policies[count])
+        count++;
+    core_config_default(&config);
+    snprintf(config.policy, sizeof config.policy, "%s", policies[random_range(r, 0, (int64_t)count - 1)]->name);
+    config.memory_view = (uint32_t)random_range(r, 0, 1);
+    config.floor_bytes = random_range(r, 0, 6) * GIB;
+    config.margin_bytes = random_range(r, 0, 2) * GIB;
+    config.smact_cap_permille = (int32_t)random_range(r, 0, 10) * 100;
+    config.decide_period_ns = random_range(r, 0, 1) * 30 * NS_PER_SEC;
+    config.settle_ns = random_range(r, 0, 1) * 30 * NS_PER_SEC;
+    config.max_retries = (uint32_t)random_range(r, 0, 4);
+    config.max_requeues = (uint32_t)random_range(r, 0, 3);
+    config.requeue_lost = random_range(r, 0, 3) == 0;
+    config.per_user.max_running = random_range(r, 0, 2) ? 0 : (uint32_t)random_range(r, 1, 6);
+    config.per_user.max_gpus = random_range(r, 0, 2) ? 0 : (uint32_t)random_range(r, 1, 6);
+    config.per_user.max_memory_bytes = random_range(r, 0, 2) ? 0 : random_range(r, 1, 160) * GIB;
+    config.per_user.max_retries = random_range(r, 0, 1) ? 0 : (uint32_t)random_range(r, 1, 5);
+    config.max_jobs_per_gpu = (uint32_t)random_range(r, 1, 8);
+    config.smocc_cap_permille = random_range(r, 0, 1) ? 1000 : (int32_t)random_range(r, 0, 1000);
+    config.dram_cap_permille = random_range(r, 0, 1) ? 1000 : (int32_t)random_range(r, 0, 1000);
+    config.caps_together = random_range(r, 0, 1);
+    config.window_ns = random_range(r, 0, 30) * NS_PER_SEC;
+    config.paced = random_range(r, 0, 3) == 0;
+    config.decide_period_ns += config.paced ? NS_PER_SEC : 0;
+    config.collocate_extra_ns = random_range(r, 0, 1) * 30 * NS_PER_SEC;
+    config.oom_retry = (uint32_t)random_range(r, 0, OOM_RETRY_INFORMED);
+    config.mps_multiuser = random_range(r, 0, 3) == 0;
+    config.mps_domain = (uint32_t)random_range(r, 0, MPS_DOMAIN_COUNT - 1);
+    config.mps_max_clients = (uint32_t)random_range(r, 1, 4);
+    config.backfill = random_range(r, 0, 1) ? 0 : (uint32_t)random_range(r, 1, 8);
+    config.starvation_timeout_ns = random_range(r, 0, 1000) * NS_PER_SEC;
+    config.max_slowdown_permille = random_range(r, 0, 1) ? 0 : (int32_t)random_range(r, 1000, 4000);
+    config.learn = random_range(r, 0, 1);
+    config.memory_fence = (uint32_t)random_range(r, 0, 1);
+    config.shrink_after_ns = random_range(r, 0, 1) * random_range(r, 1, 100) * NS_PER_SEC;
+    return config;
+}
+
+void reconfigure(struct world *world)
+{
+    struct record input = {.type = RECORD_RECONFIGURED};
+
+    input.config = random_config(&world->random);
+    /* A change of view while jobs run could only be checked against reservations made under another: keep it. */
+    if (core_job_count(world->core))
+        input.config.memory_view = core_configuration(world->core)->memory_view;
+    if (core_job_count(world->core) && strcmp(input.config.policy, "exclusive") == 0)
+        snprintf(input.config.policy, sizeof input.config.policy, "lug");
+    if (!feed(world, &input))
+        fail(world, "a good configuration was refused");
+    world->reconfigured |= core_gpu_count(world->core) > 0;
+    world->lax |= input.config.mps_multiuser || input.config.mps_domain == MPS_DOMAIN_NODE;
+    world->reservation.job = 0; /* was made under the other */
+}
+
+static void wake_up(struct world *world)
+{
+    int64_t wake_ns = core_next_wake_ns(world->core, world->now_ns);
+    struct record input = {.type = RECORD_TIMER};
+
+    if (wake_ns <= world->now_ns)
+        fail(world, "the next wake is not in the future");
+    if (wake_ns != INT64_MAX)
+        world->now_ns = wake_ns;
+    feed(world, &input);
+}
+
+void random_input(struct world *world)
+{
+    struct random *r = &world->random;
+
+    world->now_ns += random_range(r, 0, 20) * NS_PER_SEC;
+    switch (random_range(r, 0, 19)) {
+    case 0 ... 4:
+        submit(world);
+        break;
+    case 5 ... 6:
+        person_acts(world);
+        break;
+    case 7 ... 9:
+        job_ends(world);
+        break;
+    case 10 ... 12:
+        job_moves(world);
+        break;
+    case 13 ... 16:
+        sample_gpu(world, (uint32_t)random_range(r, 0, core_gpu_count(world->core) - 1));
+        break;
+    case 17:
+        if (random_range(r, 0, 9) == 0)
+            gpu_comes_or_goes(world);
+        else if (random_range(r, 0, 4) == 0)
+            mps_fails_or_serves(world);
+        else
+            wake_up(world);
+        break;
+    case 18:
+        if (random_range(r, 0, 19) == 0)
+            reconfigure(world);
+        break;
+    default:
+        garbage(world);
+        break;
+    }
+}

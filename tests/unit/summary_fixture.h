@@ -1,0 +1,88 @@
+/* For tests of the reader of summaries: the files of tests/golden/summaries, whole and changed. */
+#ifndef CARMA_TESTS_SUMMARY_FIXTURE_H
+#define CARMA_TESTS_SUMMARY_FIXTURE_H
+
+#include <errno.h>
+#include <glob.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "estimate/summary/read.h"
+
+#define MAX_FILE ((size_t)1 << 20)
+
+static inline char *load(const char *name, size_t *length)
+{
+    char *path = xasprintf("%s/%s", CARMA_SUMMARIES, name), *text;
+    struct error err;
+
+    if (file_read(path, MAX_FILE, &text, length, &err))
+        fail_msg("%s", err.text);
+    free(path);
+    return text;
+}
+
+static inline void read_ok(struct summary *summary, const char *name, const char *text, size_t length)
+{
+    struct error err;
+
+    if (summary_read(summary, name, text, length, &err))
+        fail_msg("%s", err.text);
+}
+
+static inline void read_fixture(struct summary *summary, const char *name)
+{
+    size_t length;
+    char *text = load(name, &length);
+
+    read_ok(summary, name, text, length);
+    free(text);
+}
+
+static inline void assert_refused(const char *text, size_t length, const char *expected)
+{
+    struct summary summary;
+    struct error err = {{0}};
+
+    if (summary_read(&summary, "m.txt", text, length, &err) != -EINVAL)
+        fail_msg("accepted, instead of: %s", expected);
+    assert_null(summary.layers.items);
+    assert_int_equal(strncmp(err.text, "m.txt:", 6), 0);
+    assert_null(strchr(err.text, '\n'));
+    if (!strstr(err.text, expected))
+        fail_msg("'%s' instead of '%s'", err.text, expected);
+}
+
+/* The file's text with `from` replaced, which must be there once or more: its first occurrence. */
+static inline char *replaced(const char *name, const char *from, const char *to)
+{
+    size_t length, before;
+    char *text = load(name, &length), *changed;
+
+    if (!strstr(text, from))
+        fail_msg("%s has no '%s'", name, from);
+    before = (size_t)(strstr(text, from) - text);
+    changed = xasprintf("%.*s%s%s", (int)before, text, to, text + before + strlen(from));
+    free(text);
+    return changed;
+}
+
+static inline void fixtures(glob_t *files)
+{
+    assert_int_equal(glob(CARMA_SUMMARIES "/*.txt", 0, NULL, files), 0);
+    assert_true(files->gl_pathc > 40);
+}
+
+static inline const char *base_name(const char *path)
+{
+    return strrchr(path, '/') + 1;
+}
+
+#endif

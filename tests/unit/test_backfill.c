@@ -1,0 +1,149 @@
+/* Jobs behind a head that cannot be placed: backfill with a bounded delay of the head, and the GPUs reserved for it. */
+#include "placement_fixture.h"
+
+static void test_backfill_passes_a_blocked_head(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t jobs[6];
+
+    use_carma(f);
+    submit_workload(f, "", 1, 10 * GIB, 100);
+    decide(f);
+    jobs[0] = submit_workload(f, "", 4, 35 * GIB, 100);
+    for (int i = 1; i < 6; i++) /* the window is 4: those behind it do not come to be looked at */
+        jobs[i] = submit_workload(f, "", 1, i == 5 ? GIB : 40 * GIB, 100);
+    decide(f);
+    for (int i = 1; i < 4; i++)
+        assert_string_not_equal(placed_on(f, jobs[i]), "");
+    assert_string_equal(placed_on(f, jobs[0]), "");
+    assert_string_equal(placed_on(f, jobs[4]), "");
+    assert_string_equal(placed_on(f, jobs[5]), "0");
+}
+
+static void test_backfill_window_ends(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    keep_gpus(f, 1);
+    submit_workload(f, "", 1, 30 * GIB, 100);
+    decide(f);
+    for (int i = 0; i < 5; i++) /* the head and four behind it do not fit */
+        submit_workload(f, "", 1, 35 * GIB, 100);
+    submit_workload(f, "", 1, GIB, 100);
+    decide(f);
+    assert_int_equal(f->decisions.count, 0);
+    assert_reason(f, 7, "5 jobs before it in the queue, first of them job 2");
+    job_event(f, RECORD_CANCELLED, 3);
+    decide(f);
+    assert_string_equal(placed_on(f, 7), "0");
+}
+
+static void test_the_head_has_gpus_reserved_in_the_end(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    keep_gpus(f, 2);
+    submit_workload(f, "", 1, 10 * GIB, 100);
+    submit_workload(f, "", 1, 5 * GIB, 100);
+    decide(f);
+    submit_workload(f, "", 1, 39 * GIB, 100); /* the head: 1 GiB of margin short of any GPU */
+    decide(f);
+    submit_workload(f, "", 1, GIB, 100);
+    decide(f);
+    assert_string_equal(placed_on(f, 4), "1"); /* passes it */
+    f->now_ns += SECONDS(3600) - 1;
+    decide(f);
+    assert_null(decision(f, RECORD_RESERVED));
+    assert_int_equal(core_next_wake_ns(f->core, f->now_ns), f->now_ns + 1);
+    f->now_ns += 1;
+    decide(f);
+    assert_non_null(decision(f, RECORD_RESERVED));
+    assert_int_equal(decision(f, RECORD_RESERVED)->reserved.count, 1);
+    assert_int_equal(decision(f, RECORD_RESERVED)->reserved.gpus[0], 1); /* has more free memory */
+    submit_workload(f, "", 1, GIB, 100);
+    submit_workload(f, "", 1, 39 * GIB, 100);
+    decide(f);
+    assert_string_equal(placed_on(f, 5), "0");
+    exits(f, 2, EXIT_COMPLETED, -1);
+    exits(f, 4, EXIT_COMPLETED, -1);
+    decide(f); /* free, and nobody else's */
+    assert_string_equal(placed_on(f, 3), "1");
+    assert_int_equal(core_gpu(f->core, 1)->reserved_for, 0);
+}
+
+static void test_a_reservation_ends_with_its_job(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    keep_gpus(f, 1);
+    submit_workload(f, "", 1, 10 * GIB, 100);
+    decide(f);
+    submit_workload(f, "", 1, 39 * GIB, 100);
+    submit_workload(f, "", 1, 30 * GIB, 100);
+    decide(f);
+    f->now_ns += SECONDS(3600);
+    decide(f);
+    assert_int_equal(core_gpu(f->core, 0)->reserved_for, 2);
+    assert_reason(f, 3, "the GPUs left are kept for job 2, which has waited long enough");
+    job_event(f, RECORD_CANCELLED, 2);
+    assert_int_equal(core_gpu(f->core, 0)->reserved_for, 0);
+}
+
+static void test_others_use_what_a_reservation_leaves(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    keep_gpus(f, 1);
+    submit_workload(f, "", 1, 10 * GIB, 100);
+    decide(f);
+    submit_workload(f, "", 1, 30 * GIB, 100);
+    decide(f);
+    f->now_ns += SECONDS(3600);
+    decide(f);
+    submit_workload(f, "", 1, 6 * GIB, 100);
+    submit_workload(f, "", 1, 4 * GIB, 100); /* with the third no longer beside the second: 30 + 6 + 4 > 39 */
+    submit_workload(f, "", 1, 3 * GIB, 100);
+    decide(f);
+    assert_string_equal(placed_on(f, 3), "0");
+    assert_string_equal(placed_on(f, 4), "");
+    assert_string_equal(placed_on(f, 5), "0");
+    exits(f, 1, EXIT_COMPLETED, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, 2), "0");
+}
+
+static void test_an_idle_gpu_that_is_reserved_stays_idle(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    keep_gpus(f, 2);
+    submit_workload(f, "", 1, 10 * GIB, 100);
+    decide(f);
+    submit_workload(f, "", 2, 39 * GIB, 100);
+    decide(f);
+    f->now_ns += SECONDS(3600);
+    decide(f);
+    assert_int_equal(core_gpu(f->core, 1)->reserved_for, 2);
+    submit_workload(f, "", 1, GIB, 100);
+    decide(f);
+    assert_string_equal(placed_on(f, 3), "");
+    exits(f, 1, EXIT_COMPLETED, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, 2), "0,1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_backfill_passes_a_blocked_head),        CASE(test_backfill_window_ends),
+        CASE(test_the_head_has_gpus_reserved_in_the_end), CASE(test_a_reservation_ends_with_its_job),
+        CASE(test_others_use_what_a_reservation_leaves),  CASE(test_an_idle_gpu_that_is_reserved_stays_idle),
+    };
+
+    return cmocka_run_group_tests_name("backfill", tests, NULL, NULL);
+}

@@ -1,0 +1,211 @@
+/* A reservation follows what is known of its job: shrunk to what was seen, raised when the job ran out of memory. */
+#include "placement_fixture.h"
+
+static void test_reservations_are_trimmed_to_what_was_seen(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    keep_gpus(f, 1);
+    submit_workload(f, "", 1, 39 * GIB, 100);
+    submit_workload(f, "", 1, 25 * GIB, 100);
+    decide(f);
+    memory_observed(f, 1, 0, 10 * GIB);
+    f->now_ns += SECONDS(60) - 1;
+    decide(f);
+    assert_int_equal(f->decisions.count, 0);
+    assert_int_equal(core_next_wake_ns(f->core, f->now_ns), f->now_ns + 1);
+    f->now_ns += 1;
+    decide(f);
+    assert_int_equal(decision(f, RECORD_SHRUNK)->shrunk.reserved_bytes, 11 * GIB);
+    assert_string_equal(placed_on(f, 2), "0");
+}
+
+/* A reservation says where it is from when it is made: nothing has to be guessed from figures that differ. */
+static void test_reservations_say_where_they_are_from(void **state)
+{
+    struct fixture *f = *state;
+    struct record record = wants(1, 20 * GIB);
+
+    use_carma(f);
+    keep_gpus(f, 1);
+    record.submitted.requeue = true;
+    submit_record(f, record);
+    decide(f);
+    assert_int_equal(decision(f, RECORD_PLACED)->placed.reservation_source, SOURCE_DECLARED);
+    memory_observed(f, 1, 0, 10 * GIB);
+    f->now_ns += SECONDS(60);
+    decide(f);
+    assert_int_equal(decision(f, RECORD_SHRUNK)->shrunk.reservation_source, SOURCE_OBSERVED);
+    exits(f, 1, EXIT_TIMEOUT, -1);
+    decide(f); /* declared, shrunk, requeued */
+    assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.reservation_source, SOURCE_OBSERVED);
+    assert_int_equal(decision(f, RECORD_PLACED)->placed.reservation_source, SOURCE_OBSERVED);
+    memory_observed(f, 1, 0, 10 * GIB);
+    exits(f, 1, EXIT_GPU_OOM, 4 * GIB);
+    decide(f);
+    assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.reservation_source, SOURCE_RAISED);
+    assert_int_equal(decision(f, RECORD_PLACED)->placed.reservation_source, SOURCE_RAISED);
+    assert_int_equal(decision(f, RECORD_PLACED)->placed.reserved_bytes, 14 * GIB);
+}
+
+/* Records of an earlier carma name no source: the known part follows from the figures. */
+static void test_sources_that_an_earlier_carma_did_not_write(void **state)
+{
+    struct fixture *f = *state;
+    struct record placed = {.type = RECORD_PLACED, .placed = {.count = 1, .reservation_source = SOURCE_COUNT}};
+
+    use_carma(f);
+    submit_workload(f, "w", 1, 8 * GIB, 100);
+    submit_workload(f, "w", 1, 8 * GIB, 100);
+    for (placed.job = 1; placed.job <= 2; placed.job++) {
+        placed.placed.gpus[0] = (uint32_t)placed.job;
+        placed.placed.reserved_bytes = (int64_t)placed.job * 8 * GIB;
+        apply(f, placed);
+    }
+    assert_int_equal(core_find_job(f->core, 1)->reservation_source, SOURCE_RECORDED); /* as submitted */
+    assert_int_equal(core_find_job(f->core, 2)->reservation_source, SOURCE_LEARNED);
+}
+
+/* A quarter more than the observed memory may be more than the GPU has. */
+static void test_a_reservation_is_never_larger_than_the_gpu(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    submit_workload(f, "w", 1, -1, 100);
+    decide(f);
+    memory_observed(f, 1, 0, 35 * GIB);
+    f->now_ns += SECONDS(60);
+    decide(f);
+    assert_int_equal(decision(f, RECORD_SHRUNK)->shrunk.reserved_bytes, TOTAL);
+}
+
+static void test_a_whole_gpu_is_given_back_once_the_need_is_seen(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    keep_gpus(f, 1);
+    submit_workload(f, "w", 1, -1, 100);
+    submit_workload(f, "w", 1, -1, 100);
+    decide(f);
+    assert_int_equal(decision(f, RECORD_PLACED)->placed.reserved_bytes, -1);
+    memory_observed(f, 1, 0, 8 * GIB);
+    f->now_ns += SECONDS(60);
+    decide(f); /* a quarter more: the first run's estimate, and the second's from the first run */
+    assert_int_equal(decision(f, RECORD_SHRUNK)->shrunk.reserved_bytes, 10 * GIB);
+    assert_int_equal(decision(f, RECORD_PLACED)->placed.reserved_bytes, 10 * GIB);
+    assert_string_equal(placed_on(f, 2), "0");
+}
+
+static void test_an_exclusive_job_gives_nothing_back(void **state)
+{
+    struct fixture *f = *state;
+    struct record record = wants(1, -1);
+
+    use_carma(f);
+    record.submitted.exclusive = true;
+    submit_record(f, record);
+    decide(f);
+    memory_observed(f, 1, 0, 8 * GIB);
+    f->now_ns += SECONDS(60);
+    decide(f);
+    assert_int_equal(f->decisions.count, 0);
+}
+
+static void test_needs_more_than_any_gpu(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    submit_workload(f, "w", 1, 20 * GIB, 100);
+    submit_workload(f, "", 1, GIB, 100);
+    decide(f);
+    memory_observed(f, 1, 0, 38 * GIB);
+    exits(f, 1, EXIT_GPU_OOM, 2 * GIB + 1);
+    decide(f);
+    assert_non_null(decision(f, RECORD_GAVE_UP));
+    submit_workload(f, "w", 1, 20 * GIB, 100); /* of the same kind: gets a whole GPU to try */
+    decide(f);
+    assert_int_equal(decision(f, RECORD_PLACED)->placed.reserved_bytes, TOTAL);
+}
+
+static void crash_beside(struct fixture *f, uint32_t retry, int64_t requested)
+{
+    struct core_config config = carma_config();
+
+    config.oom_retry = retry;
+    reconfigure(f, &config);
+    submit_workload(f, "", 1, 20 * GIB, 100);
+    for (uint32_t g = 1; g < GPUS; g++)
+        submit_workload(f, "", 1, 38 * GIB, 100);
+    decide(f);
+    memory_observed(f, 1, 0, 20 * GIB);
+    submit_workload(f, "", 1, 10 * GIB, 100); /* joins the first */
+    decide(f);
+    assert_string_equal(placed_on(f, 5), "0");
+    memory_observed(f, 5, 0, 12 * GIB);
+    exits(f, 5, EXIT_GPU_OOM, requested);
+    decide(f);
+}
+
+static void test_informed_retry_books_what_the_message_says(void **state)
+{
+    struct fixture *f = *state;
+
+    crash_beside(f, OOM_RETRY_INFORMED, 3 * GIB);
+    assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.reserved_bytes, 15 * GIB);
+    assert_string_equal(placed_on(f, 5), "0"); /* fits beside the first again, with its need reserved */
+}
+
+static void test_retry_by_steps(void **state)
+{
+    struct fixture *f = *state;
+
+    crash_beside(f, OOM_RETRY_STEP, 3 * GIB); /* it could have had 40 - 20 */
+    assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.reserved_bytes, 25 * GIB);
+    assert_string_equal(placed_on(f, 5), "");
+}
+
+static void test_informed_retry_without_a_figure_takes_a_step(void **state)
+{
+    struct fixture *f = *state;
+
+    crash_beside(f, OOM_RETRY_INFORMED, -1);
+    assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.reserved_bytes, 25 * GIB);
+}
+
+static void test_the_second_crash_goes_to_an_idle_gpu(void **state)
+{
+    struct fixture *f = *state;
+
+    crash_beside(f, OOM_RETRY_INFORMED, 3 * GIB);
+    memory_observed(f, 5, 0, 15 * GIB);
+    exits(f, 5, EXIT_GPU_OOM, GIB);
+    decide(f);
+    assert_string_equal(placed_on(f, 5), "");
+    assert_reason(f, 5, "needs 1 GPU to itself, 0 are idle");
+    submit_workload(f, "", 1, GIB, 100);
+    decide(f); /* others are placed around it */
+    assert_string_not_equal(placed_on(f, 6), "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_reservations_are_trimmed_to_what_was_seen),
+        CASE(test_reservations_say_where_they_are_from),
+        CASE(test_sources_that_an_earlier_carma_did_not_write),
+        CASE(test_a_reservation_is_never_larger_than_the_gpu),
+        CASE(test_a_whole_gpu_is_given_back_once_the_need_is_seen),
+        CASE(test_an_exclusive_job_gives_nothing_back),
+        CASE(test_needs_more_than_any_gpu),
+        CASE(test_informed_retry_books_what_the_message_says),
+        CASE(test_retry_by_steps),
+        CASE(test_informed_retry_without_a_figure_takes_a_step),
+        CASE(test_the_second_crash_goes_to_an_idle_gpu),
+    };
+
+    return cmocka_run_group_tests_name("reservations", tests, NULL, NULL);
+}

@@ -1,0 +1,368 @@
+/* Commits to the store: acknowledged data is on the disk, in order and whole; a failure is reported and leaves nothing.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "base/units.h"
+#include "store/store_internal.h"
+#include "store_jobs.h"
+
+static void test_round_trip_in_order(void **state)
+{
+    struct store *store = open_store();
+    struct outcome outcome = {0};
+    struct loaded loaded = load(store);
+
+    assert_int_equal(loaded.specs, 0);
+    for (uint64_t job = 1; job <= 100; job++)
+        commit_job(store, job, &outcome);
+    wait_for(store, &outcome, 100);
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(outcome.status[i], 0);
+        assert_int_equal(outcome.number[i], i + 1);
+    }
+    store_close(store);
+    loaded = reopen_and_load();
+    assert_int_equal(loaded.specs, 100);
+    assert_int_equal(loaded.jobs[99], 100);
+}
+
+static void test_close_commits_what_is_queued(void **state)
+{
+    struct store *store = open_store();
+    struct outcome outcome = {0};
+
+    for (uint64_t job = 1; job <= 50; job++)
+        commit_job(store, job, &outcome);
+    store_close(store);
+    assert_int_equal(outcome.count, 50);
+    assert_int_equal(reopen_and_load().specs, 50);
+}
+
+/* A process that is killed the moment it hears "done" has lost nothing. */
+static void test_done_is_durable(void **state)
+{
+    int said[2], status;
+    char byte;
+    pid_t child;
+
+    assert_int_equal(pipe(said), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (!child) {
+        struct outcome outcome = {0};
+        struct store *store = open_store();
+
+        commit_job(store, 7, &outcome);
+        wait_for(store, &outcome, 1);
+        if (outcome.status[0] != 0 || write(said[1], "x", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    close(said[1]);
+    assert_int_equal(read(said[0], &byte, 1), 1);
+    assert_refused(-EBUSY, "another carmad uses this state (pid ");
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    close(said[0]);
+    assert_int_equal(reopen_and_load().jobs[0], 7);
+}
+
+static void tell(int status, const char *error_text, void *user)
+{
+    if (status || write(*(int *)user, "x", 1) != 1)
+        _exit(1);
+}
+
+/* Killed at any moment: acknowledged data is there, and no batch is there in part (which load() sees). */
+static void test_killed_while_committing(void **state)
+{
+    int told = 0, said[2];
+    pid_t child;
+
+    for (int round = 0; round < 5; round++) {
+        struct store *store;
+        struct loaded loaded;
+        char byte;
+
+        assert_int_equal(pipe(said), 0);
+        child = fork();
+        assert_true(child >= 0);
+        if (!child) {
+            uint64_t first;
+
+            store = open_store();
+            first = (uint64_t)load(store).specs + 1;
+            for (uint64_t job = first;; job++) {
+                struct pollfd ready = {.fd = store_event_fd(store), .events = POLLIN};
+                struct store_batch *batch = store_batch_new();
+                struct record record = record_of(job);
+                char spec[64];
+
+                snprintf(spec, sizeof spec, "{\"name\":\"job %" PRIu64 "\"}", job);
+                store_batch_record(batch, &record);
+                store_batch_spec(batch, job, spec);
+                record.type = RECORD_RELEASED;
+                store_batch_record(batch, &record);
+                store_commit(store, batch, tell, &said[1]);
+                poll(&ready, 1, job % 3 ? 0 : -1);
+                store_dispatch(store);
+                if (job == first + 35) /* all rounds together stay below MANY */
+                    for (;;) {
+                        poll(&ready, 1, -1);
+                        store_dispatch(store);
+                    }
+            }
+        }
+        close(said[1]);
+        for (int wanted = 3 + round * 5; wanted-- && read(said[0], &byte, 1) == 1;)
+            told++;
+        kill(child, SIGKILL);
+        while (read(said[0], &byte, 1) == 1)
+            told++;
+        close(said[0]);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+        store = open_store();
+        loaded = load(store);
+        store_close(store);
+        assert_true(told >= 3 && loaded.specs >= told);
+    }
+}
+
+/* While one transaction waits (for another holder of the database), all batches that come meanwhile become the next
+ * one. */
+static void test_group_commit(void **state)
+{
+    struct store *store = open_store();
+    struct outcome outcome = {0};
+    sqlite3 *other;
+
+    assert_int_equal(sqlite3_open(database, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    for (uint64_t job = 1; job <= MANY; job++) {
+        commit_job(store, job, &outcome);
+        while (store_transactions(store) == 0)
+            usleep(1000);
+    }
+    assert_int_equal(outcome.count, 0);
+    assert_int_equal(sqlite3_exec(other, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(other);
+    wait_for(store, &outcome, MANY);
+    assert_int_equal(store_transactions(store), 2);
+    store_close(store);
+    assert_int_equal(reopen_and_load().specs, MANY);
+}
+
+/* That a power cut loses nothing cannot be tried here; that SQLite is told to see to it, can. */
+static void test_synced(void **state)
+{
+    struct store *store = open_store();
+    sqlite3_stmt *row;
+
+    assert_int_equal(sqlite3_prepare_v2(store->db,
+                                        "SELECT synchronous, journal_mode FROM pragma_synchronous, "
+                                        "pragma_journal_mode",
+                                        -1, &row, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+    assert_int_equal(sqlite3_column_int(row, 0), 2); /* FULL */
+    assert_string_equal((const char *)sqlite3_column_text(row, 1), "wal");
+    sqlite3_finalize(row);
+    store_close(store);
+}
+
+static void limit_pages(struct store *store, const char *pages)
+{
+    char sql[64];
+
+    snprintf(sql, sizeof sql, "PRAGMA max_page_count = %s", pages);
+    assert_int_equal(sqlite3_exec(store->db, sql, NULL, NULL, NULL), SQLITE_OK);
+}
+
+static void commit_big(struct store *store, uint64_t job, struct outcome *outcome)
+{
+    struct ticket *ticket = xmalloc(sizeof *ticket);
+    struct store_batch *batch = store_batch_new();
+    char *body = xmalloc(MIB + 1);
+
+    memset(body, 'x', MIB);
+    body[MIB] = '\0';
+    store_batch_spec(batch, job, body);
+    free(body);
+    *ticket = (struct ticket){outcome, (int)job};
+    store_commit(store, batch, on_done, ticket);
+}
+
+/* A full disk: the batch, those in its transaction and those queued behind it all fail and leave nothing; once that was
+ * told, and there is room, commits succeed again. */
+static void test_full_disk(void **state)
+{
+    struct store *store = open_store();
+    struct outcome outcome = {0};
+    struct loaded loaded;
+
+    commit_job(store, 1, &outcome);
+    wait_for(store, &outcome, 1);
+    limit_pages(store, "20");
+    commit_big(store, 2, &outcome);
+    while (store_transactions(store) < 2)
+        usleep(1000);
+    commit_job(store, 3, &outcome); /* small enough for the room there is, but it may build on 2 */
+    usleep(50000);
+    commit_job(store, 4, &outcome);
+    wait_for(store, &outcome, 4);
+    for (int i = 1; i < 4; i++) {
+        assert_int_equal(outcome.status[i], -ENOSPC);
+        assert_int_equal(outcome.number[i], i + 1);
+    }
+    assert_non_null(strstr(outcome.text, database));
+    assert_non_null(strstr(outcome.text, "full"));
+    commit_job(store, 5, &outcome);
+    wait_for(store, &outcome, 5);
+    assert_int_equal(outcome.status[4], 0);
+    commit_big(store, 6, &outcome);
+    wait_for(store, &outcome, 6);
+    assert_int_equal(outcome.status[5], -ENOSPC);
+    limit_pages(store, "1000000");
+    commit_job(store, 6, &outcome);
+    wait_for(store, &outcome, 7);
+    assert_int_equal(outcome.status[6], 0);
+    store_close(store);
+    loaded = reopen_and_load();
+    assert_int_equal(loaded.specs, 3);
+    assert_int_equal(loaded.jobs[1], 5);
+    assert_int_equal(loaded.jobs[2], 6);
+}
+
+/* A write that the system refuses, as a broken disk would; in a child, since the limit binds all of a process. */
+static int live_through_write_errors(void)
+{
+    struct rlimit limit;
+    struct store *store = open_store();
+    struct outcome outcome = {0};
+
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = 200000;
+    signal(SIGXFSZ, SIG_IGN);
+    commit_job(store, 1, &outcome);
+    wait_for(store, &outcome, 1);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    commit_big(store, 2, &outcome);
+    wait_for(store, &outcome, 2);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    commit_job(store, 2, &outcome);
+    wait_for(store, &outcome, 3);
+    store_close(store);
+    return outcome.status[0] == 0 && outcome.status[1] == -EIO && outcome.status[2] == 0 ? 42 : 1;
+}
+
+static void test_write_error(void **state)
+{
+    int status;
+    pid_t child = fork();
+
+    if (!child)
+        _exit(live_through_write_errors());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+    assert_int_equal(reopen_and_load().specs, 2);
+}
+
+struct retry {
+    struct store *store;
+    struct outcome *outcome;
+    int status;
+    uint64_t job; /* to commit from `done` */
+};
+
+static void retry_from_done(int status, const char *error_text, void *user)
+{
+    struct retry *retry = user;
+
+    retry->status = status;
+    commit_job(retry->store, retry->job++, retry->outcome);
+}
+
+/* A record that cannot be encoded fails alone with the batches queued behind it, and the commits of its `done` are
+ * tried afresh. */
+static void test_bad_batch(void **state)
+{
+    struct store *store = open_store();
+    struct outcome outcome = {0};
+    struct retry retry = {store, &outcome, 0, 9};
+    struct record good = record_of(2), bad = {.type = RECORD_TYPE_COUNT};
+    struct store_batch *batch = store_batch_new();
+
+    commit_job(store, 1, &outcome);
+    store_batch_record(batch, &good);
+    store_batch_record(batch, &bad);
+    store_commit(store, batch, retry_from_done, &retry);
+    commit_job(store, 3, &outcome);
+    wait_for(store, &outcome, 3);
+    assert_int_equal(retry.status, -EINVAL);
+    assert_int_equal(outcome.status[0], 0);
+    assert_int_equal(outcome.number[1], 3);
+    assert_int_equal(outcome.status[1], -EINVAL);
+    assert_int_equal(outcome.number[2], 9);
+    assert_int_equal(outcome.status[2], 0);
+    batch = store_batch_new();
+    store_batch_record(batch, &good);
+    store_batch_spec(batch, 1, "{}"); /* there is one already; the record before it must go too */
+    store_commit(store, batch, retry_from_done, &retry);
+    wait_for(store, &outcome, 4);
+    assert_int_equal(retry.status, -EEXIST);
+    store_close(store);
+    assert_int_equal(reopen_and_load().specs, 3);
+}
+
+static void commit_late(int status, const char *error_text, void *user)
+{
+    struct retry *retry = user;
+
+    commit_job(retry->store, retry->job, retry->outcome);
+}
+
+static void test_commit_while_closing(void **state)
+{
+    struct store *store = open_store();
+    struct outcome outcome = {0};
+    struct retry retry = {store, &outcome, 0, 2};
+    struct record record = record_of(1);
+    struct store_batch *batch = store_batch_new();
+
+    store_batch_record(batch, &record);
+    store_commit(store, batch, commit_late, &retry);
+    store_close(store);
+    assert_int_equal(outcome.count, 1);
+    assert_int_equal(outcome.status[0], -ESHUTDOWN);
+}
+
+static void test_load_comes_first(void **state)
+{
+    struct store *store = open_store();
+    struct outcome outcome = {0};
+    struct error err;
+
+    commit_job(store, 1, &outcome);
+    assert_int_equal(store_load(store, &(struct store_taker){0}, &err), -EBUSY);
+    store_close(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        store_test(test_round_trip_in_order), store_test(test_close_commits_what_is_queued),
+        store_test(test_done_is_durable),     store_test(test_killed_while_committing),
+        store_test(test_group_commit),        store_test(test_synced),
+        store_test(test_full_disk),           store_test(test_write_error),
+        store_test(test_bad_batch),           store_test(test_commit_while_closing),
+        store_test(test_load_comes_first),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,272 @@
+/* A store is opened and loaded: by one daemon, with the modes and the form that it must have. A file that is not a
+ * store, not ours, or damaged is refused in one line. */
+#include <errno.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/file.h"
+#include "base/units.h"
+#include "store_jobs.h"
+
+static void test_second_opener(void **state)
+{
+    struct store *store = open_store();
+    char pid[32];
+
+    snprintf(pid, sizeof pid, "(pid %d)", (int)getpid());
+    assert_refused(-EBUSY, pid);
+    store_close(store);
+    store_close(open_store());
+}
+
+/* A daemon is killed while a child of its has not come to exec yet: the child's copy of the lock goes with it. */
+static void test_lock_of_an_orphan(void **state)
+{
+    struct store *store = NULL;
+    int status;
+    pid_t killed = fork();
+
+    if (killed == 0) {
+        if (store_open(directory, &store, NULL) || fork() == 0) {
+            usleep(300 * 1000);
+            _exit(1);
+        }
+        raise(SIGKILL);
+    }
+    assert_int_equal(waitpid(killed, &status, 0), killed);
+    assert_true(WIFSIGNALED(status));
+    store = open_store();
+    store_close(store);
+}
+
+static void assert_mode(const char *path, mode_t mode)
+{
+    struct stat st;
+
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 07777, mode);
+}
+
+static void test_modes(void **state)
+{
+    mode_t mask = umask(0);
+    char *made = xasprintf("%s/a/b", directory), *path = xasprintf("%s/store.db", made);
+    char *wal = xasprintf("%s-wal", path), *lock = xasprintf("%s/lock", made);
+    char *parent = xasprintf("%s/a", directory);
+    struct store *store = NULL;
+    struct outcome outcome = {0};
+
+    assert_int_equal(store_open(made, &store, NULL), 0);
+    commit_job(store, 1, &outcome);
+    wait_for(store, &outcome, 1);
+    assert_mode(made, 0700);
+    assert_mode(path, 0600);
+    assert_mode(wal, 0600);
+    assert_mode(lock, 0600);
+    store_close(store);
+    umask(mask);
+    unlink(path);
+    unlink(lock);
+    assert_int_equal(rmdir(made), 0);
+    assert_int_equal(rmdir(parent), 0);
+    free(made);
+    free(path);
+    free(wal);
+    free(lock);
+    free(parent);
+}
+
+static void test_directory_of_others(void **state)
+{
+    assert_int_equal(chmod(directory, 0770), 0);
+    assert_refused(-EPERM, "chmod 700");
+    assert_int_equal(chmod(directory, 0700), 0);
+    if (geteuid() == 0) {
+        assert_int_equal(chown(directory, 65534, (gid_t)-1), 0);
+        assert_refused(-EPERM, "belongs to uid 65534");
+    }
+}
+
+/* In a child, so that root can become a user that modes bind. */
+static void test_read_only_directory(void **state)
+{
+    int status;
+    pid_t child;
+
+    if (geteuid() == 0)
+        assert_int_equal(chown(directory, 65534, (gid_t)-1), 0);
+    assert_int_equal(chmod(directory, 0500), 0);
+    child = fork();
+    if (!child) {
+        if (geteuid() == 0 && setuid(65534) < 0)
+            _exit(1);
+        assert_refused(-EACCES, "Permission denied");
+        _exit(42);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+    assert_int_equal(chmod(directory, 0700), 0);
+}
+
+static void test_not_a_database(void **state)
+{
+    char junk[8192];
+
+    memset(junk, 'j', sizeof junk);
+    assert_int_equal(file_write_atomic(database, junk, sizeof junk, 0600, NULL), 0);
+    assert_refused(-EBADMSG, "restore it from a backup");
+}
+
+static void test_database_of_another_program(void **state)
+{
+    run_sql("CREATE TABLE t (x)");
+    assert_refused(-EBADMSG, "another program");
+}
+
+static void test_database_from_the_future(void **state)
+{
+    store_close(open_store());
+    run_sql("PRAGMA user_version = 7");
+    assert_refused(-ENOTSUP, "form 7, this carma knows up to 6");
+}
+
+/* Stores that earlier versions left behind: of the first form submissions have no estimate, of the second there is no
+ * energy, up to the third there are no snapshots, up to the fourth no accounting (test_store_history.c), up to the
+ * fifth no requests. */
+static void test_earlier_forms_are_brought_up_to_date(void **state)
+{
+    struct error err;
+
+    fill(2);
+    for (int form = 1; form <= 5; form++) {
+        run_sql("DROP TABLE request; ALTER TABLE history DROP COLUMN last_claim_bytes;"
+                " ALTER TABLE history DROP COLUMN last_claim_source");
+        if (form <= 4)
+            run_sql("DROP TABLE history; DROP TABLE total; DROP TABLE held");
+        if (form <= 3)
+            run_sql("DROP TABLE snapshot; DROP TABLE job");
+        if (form <= 2)
+            run_sql("DROP TABLE energy; DROP TABLE meter");
+        run_sql(form == 1   ? "PRAGMA user_version = 1"
+                : form == 2 ? "PRAGMA user_version = 2"
+                : form == 3 ? "PRAGMA user_version = 3"
+                : form == 4 ? "PRAGMA user_version = 4"
+                            : "PRAGMA user_version = 5");
+        assert_int_equal(store_read(directory, NULL, NULL, &err), -ENOTSUP);
+        assert_int_equal(reopen_and_load().specs, 2);
+        if (store_read(directory, NULL, NULL, &err))
+            fail_msg("%s", err.text);
+    }
+}
+
+static int take_any(uint64_t job, const char *json, void *user)
+{
+    return 0;
+}
+
+static void assert_load_fails(int code, const char *says)
+{
+    struct store *store = open_store();
+    struct error err = {{0}};
+
+    assert_int_equal(store_load(store, &(struct store_taker){.on_spec = take_any}, &err), code);
+    assert_null(strchr(err.text, '\n'));
+    if (!strstr(err.text, says))
+        fail_msg("\"%s\" does not say \"%s\"", err.text, says);
+    store_close(store);
+}
+
+static void test_damaged_rows(void **state)
+{
+    fill(3);
+    run_sql("UPDATE record SET body = '{\"type\":\"held\"}' WHERE seq = 3");
+    assert_load_fails(-EBADMSG, "record 3 is damaged: record held: \"at_ns\" is missing");
+    run_sql("UPDATE record SET body = (SELECT body FROM record WHERE seq = 1) WHERE seq = 3");
+    assert_load_fails(-EBADMSG, "record 3 is damaged: its columns and its body differ");
+    run_sql("DELETE FROM record WHERE seq = 2");
+    assert_load_fails(-EBADMSG, "record 2 is missing");
+    run_sql("INSERT INTO spec VALUES (-4, '{}')");
+    assert_load_fails(-EBADMSG, "spec of job -4 is damaged");
+}
+
+/* Every page but the first overwritten: whenever SQLite notices, the answer is one line and no crash. */
+static void test_damaged_pages(void **state)
+{
+    char *bytes;
+    size_t length;
+
+    fill(100);
+    assert_int_equal(file_read(database, 16 * MIB, &bytes, &length, NULL), 0);
+    assert_true(length > 8192);
+    memset(bytes + 4096, 0xa5, length - 4096);
+    assert_int_equal(file_write_atomic(database, bytes, length, 0600, NULL), 0);
+    free(bytes);
+    assert_refused(-EBADMSG, "restore it from a backup");
+}
+
+static int refuse_third(uint64_t seq, const struct record *record, void *user)
+{
+    return seq == 3 ? -77 : 0;
+}
+
+static void test_load_stops_where_told(void **state)
+{
+    struct store *store;
+    struct error err;
+
+    fill(3);
+    store = open_store();
+    assert_int_equal(store_load(store, &(struct store_taker){.on_record = refuse_third}, &err), -77);
+    assert_non_null(strstr(err.text, "record 3 (held)"));
+    store_close(store);
+}
+
+/* The form on the disk is a promise: it changes only together with docs/formats/store.md and user_version. */
+static void test_golden_schema(void **state)
+{
+    char text[16384] = "", *golden;
+    sqlite3_stmt *row;
+    size_t length;
+    sqlite3 *db;
+
+    fill(1);
+    assert_int_equal(sqlite3_open(database, &db), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_prepare_v2(db,
+                           "SELECT 'PRAGMA application_id = ' || application_id FROM pragma_application_id "
+                           "UNION ALL SELECT 'PRAGMA user_version = ' || user_version FROM pragma_user_version "
+                           "UNION ALL SELECT * FROM (SELECT sql FROM sqlite_schema ORDER BY name)",
+                           -1, &row, NULL),
+        SQLITE_OK);
+    while (sqlite3_step(row) == SQLITE_ROW) {
+        length = strlen(text);
+        snprintf(text + length, sizeof text - length, "%s;\n", sqlite3_column_text(row, 0));
+    }
+    sqlite3_finalize(row);
+    sqlite3_close(db);
+    assert_int_equal(file_read(GOLDEN_SCHEMA, MIB, &golden, &length, NULL), 0);
+    assert_string_equal(text, golden);
+    free(golden);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        store_test(test_second_opener),
+        store_test(test_lock_of_an_orphan),
+        store_test(test_modes),
+        store_test(test_directory_of_others),
+        store_test(test_read_only_directory),
+        store_test(test_not_a_database),
+        store_test(test_database_of_another_program),
+        store_test(test_database_from_the_future),
+        store_test(test_earlier_forms_are_brought_up_to_date),
+        store_test(test_damaged_rows),
+        store_test(test_damaged_pages),
+        store_test(test_load_stops_where_told),
+        store_test(test_golden_schema),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
