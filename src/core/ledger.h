@@ -54,8 +54,8 @@ int64_t gpu_reserved_bytes(const struct gpu *gpu);
 
 /* Free memory in the configured view, at least 0:
  *   monitor: total - used
- *   reserve: total - unmanaged - reserved - margin; where memory is not attributed, total - max(used, reserved) -
- * margin */
+ *   reserve: total - unmanaged - reserved - margin
+ *   reserve, where memory is not attributed: total - max(used, reserved) - margin */
 int64_t gpu_free_bytes(const struct core *core, const struct gpu *gpu);
 
 /* Memory that a job alone on the GPU could have: total - unmanaged. */

@@ -10,8 +10,8 @@
  *     other jobs only where all its GPUs are configured for MPS, or where it asks for MPS: then it cannot come to share
  *     by time-slicing.
  *     NODE: the same, for all users.
- *     GPU: a job of several GPUs begins on GPUs without clients, with a server for all of them. Jobs of one GPU may
- * join it there. It is the server of all these GPUs until its last client has gone
+ *     GPU: a job of several GPUs begins on GPUs without clients, with one server for all of them. Jobs of one GPU may
+ *     join it there. It is the server of all these GPUs until its last client has gone
  *   - while an MPS server does not serve, no job is placed that would be its client: not on the server's GPU, and
  *     nowhere where it serves a user on all GPUs. Other users' servers serve meanwhile
  *   - a process can use one MIG instance: a job of several GPUs gets none */

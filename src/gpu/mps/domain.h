@@ -3,10 +3,9 @@
  * stopped when none was for a while. It outlives the process that started it, as the jobs do: a process that opens its
  * directory again adopts it.
  *
- *     DOWN --join--> STARTING --server ACTIVE--> SERVING --FAULT, or its server gone--> FAULTED --ACTIVE again-->
- * SERVING ^               |                           |                                      |
- *       +---it cannot---+                           +--no job for a while--> STOPPING <----+ (not in time: started
- * anew)
+ *     DOWN --join--> STARTING --server ACTIVE--> SERVING --FAULT, or server gone--> FAULTED --ACTIVE again--> SERVING
+ *       ^               |                           |                                  |
+ *       +---it cannot---+                           +--no job for a while--> STOPPING <+ (not in time: started anew)
  *
  * One server at a time: it runs as the jobs' user, and another user's first job has it exchanged once no job is left
  * (docs.nvidia.com/deploy/mps, "Architecture"); a multi-user server is one for all.
